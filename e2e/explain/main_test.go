@@ -22,22 +22,15 @@ import (
 
 var (
 	env   *harness.Env
-	setup = harness.NewSuite()
+	suite = harness.NewSuite()
 )
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) (code int) {
-	defer func() { setup.End(code) }()
-	ok := setup.Do(func() {
-		env = harness.New(setup)
-		addStage(setup)
-		env.StartManager(setup)
-	})
-	if !ok {
-		return 1
-	}
-	return harness.Main(m)
+func TestMain(m *testing.M) {
+	os.Exit(suite.Run(m, 0, func() {
+		env = harness.New(suite)
+		addStage(suite)
+		env.StartManager(suite)
+	}))
 }
 
 // missingImage is a kwok Stage that keeps pods of an image from starting, with the

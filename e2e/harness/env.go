@@ -2,11 +2,10 @@ package harness
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -70,15 +69,6 @@ func Shared(tb testing.TB) *Env {
 	Eventually(tb, 60*time.Second, "the manager to be ready", shared.manager.ready)
 	shared.env = env
 	return env
-}
-
-// MainParallel is Main for tests that mostly wait: so many run at a time, whatever -parallel says.
-func MainParallel(m *testing.M, tests int) int {
-	flag.Parse()
-	if err := flag.Set("test.parallel", strconv.Itoa(tests)); err != nil {
-		panic(err)
-	}
-	return Main(m)
 }
 
 // Main runs the tests of a package and removes what they shared.
@@ -178,6 +168,14 @@ func ManagerUser() string {
 func (e *Env) Namespace(tb testing.TB, name string) {
 	tb.Helper()
 	must(tb, e.Client.Create(tb.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+}
+
+// TestNamespace makes a namespace named after the test, and returns its name.
+func (e *Env) TestNamespace(tb testing.TB) string {
+	tb.Helper()
+	name := strings.ToLower(strings.NewReplacer("Test", "", "/", "-", "_", "-", " ", "-").Replace(tb.Name()))
+	e.Namespace(tb, name)
+	return name
 }
 
 // Watch watches objects of the kind of list until the test ends.

@@ -2,6 +2,7 @@ package harness
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -25,25 +26,45 @@ func (e *Env) Journal(tb testing.TB) *Journal {
 	return &Journal{audit, from}
 }
 
-// Quiet waits until the manager has sent nothing about a namespace for a while, and
-// returns its requests there since the beginning, watches apart.
-func (j *Journal) Quiet(tb testing.TB, namespace string, long time.Duration) []sandbox.Entry {
+// Requests returns the manager's requests about a namespace since the beginning, watches apart.
+func (j *Journal) Requests(tb testing.TB, namespace string, filters ...sandbox.Filter) []sandbox.Entry {
 	tb.Helper()
-	filters := []sandbox.Filter{
-		sandbox.ByUser(ManagerUser()), sandbox.Not(sandbox.ByVerb("watch")),
-		func(e sandbox.Entry) bool { return e.Object.Namespace == namespace },
-	}
-	_, err := j.Settled(tb.Context(), j.From, long, filters...)
-	must(tb, err)
-	entries, err := j.Since(tb.Context(), j.From, filters...)
+	entries, err := j.Since(tb.Context(), j.From, append(about(namespace), filters...)...)
 	must(tb, err)
 	return entries
 }
 
-// Rest is Quiet for longer than statuses are held back.
-func (j *Journal) Rest(tb testing.TB, namespace string) []sandbox.Entry {
+// Rest waits until the manager has sent no request about the namespaces for 2 s, which is longer than statuses are held
+// back, and returns its requests there since the beginning, watches apart.
+func (j *Journal) Rest(tb testing.TB, namespaces ...string) []sandbox.Entry {
 	tb.Helper()
-	return j.Quiet(tb, namespace, 2*time.Second)
+	_, err := j.Settled(tb.Context(), j.From, 2*time.Second, about(namespaces...)...)
+	must(tb, err)
+	entries, err := j.Since(tb.Context(), j.From, about(namespaces...)...)
+	must(tb, err)
+	return entries
+}
+
+// Silent fails the test where the manager has sent requests about the namespaces.
+func (j *Journal) Silent(tb testing.TB, namespaces ...string) {
+	tb.Helper()
+	if entries := j.Rest(tb, namespaces...); len(entries) > 0 {
+		tb.Errorf("at rest:%s", Lines(entries))
+	}
+}
+
+// Settle waits until the manager has sent no request about the namespaces for 2 s.
+func (e *Env) Settle(tb testing.TB, namespaces ...string) {
+	tb.Helper()
+	e.Journal(tb).Rest(tb, namespaces...)
+}
+
+// about selects the manager's requests about namespaces, watches apart.
+func about(namespaces ...string) []sandbox.Filter {
+	return []sandbox.Filter{
+		sandbox.ByUser(ManagerUser()), sandbox.Not(sandbox.ByVerb("watch")),
+		func(e sandbox.Entry) bool { return slices.Contains(namespaces, e.Object.Namespace) },
+	}
 }
 
 // Tally counts requests by "verb resource/subresource".

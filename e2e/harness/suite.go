@@ -2,10 +2,12 @@ package harness
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"testing"
 )
 
@@ -35,6 +37,22 @@ func (s *Suite) Do(step func()) bool {
 	}()
 	<-done
 	return !s.failed
+}
+
+// Run runs a step of the set-up and the tests of a package, and takes everything away. parallel is how many tests run at a
+// time: more than processors where they mostly wait; 0 leaves it to -parallel.
+func (s *Suite) Run(m *testing.M, parallel int, setup func()) (code int) {
+	defer func() { s.End(code) }()
+	if !s.Do(setup) {
+		return 1
+	}
+	if parallel > 0 {
+		flag.Parse()
+		if err := flag.Set("test.parallel", strconv.Itoa(parallel)); err != nil {
+			panic(err)
+		}
+	}
+	return Main(m)
 }
 
 // End takes everything away, in reverse. A code other than 0 says that a test

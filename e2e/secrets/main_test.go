@@ -19,14 +19,8 @@ import (
 // manager that works on it.
 var shared *lives
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) (code int) {
+func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard()) // the warnings of the tests' own client
-	s := harness.NewSuite()
-	defer func() { s.End(code) }()
-	if !s.Do(func() { shared = begin(s) }) {
-		return 1
-	}
-	return harness.Main(m)
+	suite := harness.NewSuite()
+	os.Exit(suite.Run(m, 0, func() { shared = begin(suite) }))
 }

@@ -20,19 +20,11 @@ import (
 // env is a control plane that all rounds share, and suite what lasts as long.
 var (
 	env   *harness.Env
-	suite *harness.Suite
+	suite = harness.NewSuite()
 )
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) (code int) {
-	suite = harness.NewSuite()
-	defer func() { suite.End(code) }()
-	ok := suite.Do(func() {
+func TestMain(m *testing.M) {
+	os.Exit(suite.Run(m, 0, func() {
 		env = harness.New(suite, sandbox.WithComponents(sandbox.Etcd, sandbox.Registry, sandbox.APIServer, sandbox.ControllerManager))
-	})
-	if !ok {
-		return 1
-	}
-	return harness.Main(m)
+	}))
 }

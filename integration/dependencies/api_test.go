@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
 )
 
 // provider returns the release of a package with a CustomResourceDefinition of the group, with fields of its spec.
@@ -35,7 +36,7 @@ func dropDefinition(t *testing.T, group string) {
 // An API that the cluster serves satisfies a dependency, where it has the fields.
 func TestServedAPI(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	offer(t, ns, "shop", of("1.0.0", onAPI("maps", "v1", "ConfigMap", "data", "metadata.labels")))
 	env.Create(t, wish(ns, "shop", "shop", ""))
 	if got := dependency(awaitVersion(t, ns, "shop", "1.0.0"), "maps"); got != "ApiServed" {
@@ -49,7 +50,7 @@ func TestServedAPI(t *testing.T) {
 // An API that a user brings later satisfies what waits for it.
 func TestAPIArrives(t *testing.T) {
 	t.Parallel()
-	ns, group := namespace(t), "arrives.example.com"
+	ns, group := env.TestNamespace(t), "arrives.example.com"
 	dropDefinition(t, group)
 	offer(t, ns, "shop", of("1.0.0", onAPI("gadgets", group+"/v1", "Gadget", "spec.kept")))
 	env.Create(t, wish(ns, "shop", "shop", ""))
@@ -73,7 +74,7 @@ func TestAPIArrives(t *testing.T) {
 // providers, an override chooses.
 func TestProvidedAPI(t *testing.T) {
 	t.Parallel()
-	ns, group := namespace(t), "provided.example.com"
+	ns, group := env.TestNamespace(t), "provided.example.com"
 	dropDefinition(t, group)
 	name := strings.ReplaceAll(ns, "-", "")
 	offerCluster(t, name+"one", provider("1.0.0", group, "size"))
@@ -85,11 +86,11 @@ func TestProvidedAPI(t *testing.T) {
 	t.Cleanup(func() { _ = env.Client.Delete(context.Background(), pkg) })
 	state := func(reason string, status metav1.ConditionStatus, texts ...string) func(*corev1alpha1.ClusterPackage) error {
 		return func(p *corev1alpha1.ClusterPackage) error {
-			return says(&corev1alpha1.Package{ObjectMeta: p.ObjectMeta, Status: p.Status}, corev1alpha1.ConditionDependenciesReady, status, reason, texts...)
+			return harness.HasCondition(&corev1alpha1.Package{ObjectMeta: p.ObjectMeta, Status: p.Status}, corev1alpha1.ConditionDependenciesReady, status, reason, texts...)
 		}
 	}
 	await(t, pkg, "has two providers", state(corev1alpha1.ReasonDependenciesUnsatisfied, metav1.ConditionFalse, "AmbiguousProvider", name+"one", name+"two"))
-	edit(t, pkg, func(p *corev1alpha1.ClusterPackage) {
+	harness.Edit(t, env, pkg, func(p *corev1alpha1.ClusterPackage) {
 		p.Spec.Dependencies = &corev1alpha1.PackageDependencies{Overrides: []corev1alpha1.DependencyOverride{{
 			Name: "gadgets", Package: &corev1alpha1.DependencyPackageOverride{Name: name + "two"},
 		}}}

@@ -53,11 +53,11 @@ spec:
 // Packages of kapp-controller with dependencies as proposed for it are installed with these. One without a template has
 // no objects, and is available when they are.
 func TestCarvelPackages(t *testing.T) {
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	repo := &corev1alpha1.PackageRepository{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "carvel"}}
 	repo.Spec.Source.Inline = &corev1alpha1.RepositoryInlineSource{Files: map[string]string{"packages.yaml": carvelRepository}}
 	env.Create(t, repo)
-	from := begin(t)
+	from := env.Journal(t)
 	env.Create(t, wish(ns, "bundle", "bundle.example.com", ""))
 	pkg := awaitVersion(t, ns, "bundle", "1.0.0")
 	got := []string{dependency(pkg, "db"), dependency(pkg, "maps"), dependency(awaitVersion(t, ns, "bundle.db", "1.1.0"), "log")}
@@ -68,8 +68,8 @@ func TestCarvelPackages(t *testing.T) {
 	if diff := cmp.Diff([]string{"bundle.db.log=2.0.0", "bundle.db=1.1.0", "bundle=1.0.0"}, packages(t, ns)); diff != "" {
 		t.Error(diff)
 	}
-	settle(t, ns)
-	if diff := cmp.Diff([]string{"log", "db"}, created(from.rest(t, ns), "configmaps")); diff != "" {
+	env.Settle(t, ns)
+	if diff := cmp.Diff([]string{"log", "db"}, created(from.Rest(t, ns), "configmaps")); diff != "" {
 		t.Errorf("the order of objects: %s", diff)
 	}
 }

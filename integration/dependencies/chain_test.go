@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
@@ -27,12 +28,12 @@ func created(entries []sandbox.Entry, resource string) []string {
 // A chain is installed in one pass, and rolled out from its end: nothing of a package is written before what it depends on is
 // available. At rest and after a restart there are no requests.
 func TestChain(t *testing.T) {
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	for i := 1; i < 5; i++ {
 		offer(t, ns, fmt.Sprintf("p%d", i), release{version: "1.0.0", gated: true, needs: []corev1alpha1.Dependency{on("next", fmt.Sprintf("p%d", i+1), "^1")}})
 	}
 	offer(t, ns, "p5", release{version: "1.2.0", gated: true}, of("2.0.0"))
-	from := begin(t)
+	from := env.Journal(t)
 	env.Create(t, wish(ns, "shop", "p1", "^1"))
 	names := []string{"shop.next.next.next.next", "shop.next.next.next", "shop.next.next", "shop.next", "shop"}
 	for i, name := range names {
@@ -41,21 +42,21 @@ func TestChain(t *testing.T) {
 		if i == 0 {
 			awaitRefusal(t, ns, "shop", corev1alpha1.ReasonWaitingForDependencies, "shop.next")
 		}
-		if got := created(from.rest(t, ns), "configmaps"); len(got) != i+1 {
+		if got := created(from.Rest(t, ns), "configmaps"); len(got) != i+1 {
 			t.Errorf("while %s is not available there are %v", name, got)
 		}
-		edit(t, obj, func(o *corev1.ConfigMap) { o.Annotations = map[string]string{"ready": "true"} })
+		harness.Edit(t, env, obj, func(o *corev1.ConfigMap) { o.Annotations = map[string]string{"ready": "true"} })
 	}
 	pkg := awaitVersion(t, ns, "shop", "1.0.0")
 	if got := dependency(pkg, "next"); got != "InstalledByThisPackage 1.0.0 Package/shop.next" {
 		t.Error(got)
 	}
-	must(t, says(pkg, corev1alpha1.ConditionDependenciesReady, metav1.ConditionTrue, corev1alpha1.ReasonDependenciesReady))
-	settle(t, ns)
-	entries := from.rest(t, ns)
+	must(t, harness.HasCondition(pkg, corev1alpha1.ConditionDependenciesReady, metav1.ConditionTrue, corev1alpha1.ReasonDependenciesReady))
+	env.Settle(t, ns)
+	entries := from.Rest(t, ns)
 	if diff := cmp.Diff(names, created(entries, "configmaps")); diff != "" {
 		t.Error(diff)
 	}
-	t.Log(tally(entries))
-	begin(t).silent(t, ns)
+	t.Log(harness.Tally(entries))
+	env.Journal(t).Silent(t, ns)
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
 )
 
 func deleting(s *corev1alpha1.PackageSpec) {
@@ -19,20 +20,20 @@ func deleting(s *corev1alpha1.PackageSpec) {
 // A package that others need is held until they are gone, and then goes by itself.
 func TestDeletionIsHeld(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	offer(t, ns, "shop", of("1.0.0", on("db", "db", "")))
 	offer(t, ns, "db", of("1.0.0"))
 	env.Create(t, wish(ns, "database", "db", ""))
 	awaitVersion(t, ns, "database", "1.0.0")
 	env.Create(t, wish(ns, "shop", "shop", ""))
 	awaitVersion(t, ns, "shop", "1.0.0")
-	from := begin(t)
+	from := env.Journal(t)
 	must(t, env.Client.Delete(t.Context(), named(ns, "database")))
 	await(t, named(ns, "database"), "is held", func(p *corev1alpha1.Package) error {
-		return says(p, corev1alpha1.ConditionDeletionHeld, metav1.ConditionTrue, corev1alpha1.ReasonRequired, "Package "+ns+"/shop", corev1alpha1.DeleteRequiredAnnotation)
+		return harness.HasCondition(p, corev1alpha1.ConditionDeletionHeld, metav1.ConditionTrue, corev1alpha1.ReasonRequired, "Package "+ns+"/shop", corev1alpha1.DeleteRequiredAnnotation)
 	})
-	settle(t, ns)
-	for _, e := range from.rest(t, ns) {
+	env.Settle(t, ns)
+	for _, e := range from.Rest(t, ns) {
 		if e.Verb == "delete" {
 			t.Errorf("%s %s", e.Verb, e.RequestURI)
 		}
@@ -40,7 +41,7 @@ func TestDeletionIsHeld(t *testing.T) {
 	must(t, env.Client.Delete(t.Context(), named(ns, "shop")))
 	env.WaitGone(t, patience, named(ns, "database"))
 	var gone []string
-	for _, e := range from.rest(t, ns) {
+	for _, e := range from.Rest(t, ns) {
 		if e.Verb == "delete" && e.Object.Resource == "configmaps" && e.Code < 300 {
 			gone = append(gone, e.Object.Name)
 		}
@@ -53,7 +54,7 @@ func TestDeletionIsHeld(t *testing.T) {
 // An annotation lets a package go that others need.
 func TestDeleteRequired(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	offer(t, ns, "shop", of("1.0.0", on("db", "db", "")))
 	offer(t, ns, "db", of("1.0.0"))
 	env.Create(t, wish(ns, "database", "db", ""))
@@ -61,7 +62,7 @@ func TestDeleteRequired(t *testing.T) {
 	env.Create(t, wish(ns, "shop", "shop", ""))
 	awaitVersion(t, ns, "shop", "1.0.0")
 	must(t, env.Client.Delete(t.Context(), named(ns, "database")))
-	edit(t, named(ns, "database"), func(p *corev1alpha1.Package) {
+	harness.Edit(t, env, named(ns, "database"), func(p *corev1alpha1.Package) {
 		p.Annotations = map[string]string{corev1alpha1.DeleteRequiredAnnotation: "true"}
 	})
 	env.WaitGone(t, patience, named(ns, "database"))
@@ -71,7 +72,7 @@ func TestDeleteRequired(t *testing.T) {
 // Deletion removes what was installed for a package alone, after its objects, or keeps it.
 func TestDeletionPolicyOfDependencies(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	offer(t, ns, "shop", of("1.0.0", on("orm", "orm", "")))
 	offer(t, ns, "orm", of("1.0.0", on("db", "db", "")))
 	offer(t, ns, "db", of("1.0.0"))
@@ -90,7 +91,7 @@ func TestDeletionPolicyOfDependencies(t *testing.T) {
 	})
 	must(t, env.Client.Delete(t.Context(), named(ns, "stats")))
 	env.WaitGone(t, patience, named(ns, "stats"))
-	settle(t, ns)
+	env.Settle(t, ns)
 	if diff := cmp.Diff([]string{"shop.orm.db=1.0.0"}, packages(t, ns)); diff != "" {
 		t.Errorf("an orphan stays: %s", diff)
 	}
@@ -99,23 +100,23 @@ func TestDeletionPolicyOfDependencies(t *testing.T) {
 // A user's change of a generated package is refused with the remedy, and accepted with it.
 func TestAdoption(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	offer(t, ns, "shop", of("1.0.0", on("db", "db", "")))
 	offer(t, ns, "db", of("1.0.0"), of("1.1.0"))
 	env.Create(t, wish(ns, "shop", "shop", ""))
 	awaitVersion(t, ns, "shop", "1.0.0")
 	constrain := func(p *corev1alpha1.Package) { p.Spec.PackageRef.Version = ">=1" }
-	if err := tryEdit(t, named(ns, "shop.db"), constrain); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), corev1alpha1.AdoptAnnotation) {
+	if err := harness.TryEdit(t, env, named(ns, "shop.db"), constrain); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), corev1alpha1.AdoptAnnotation) {
 		t.Errorf("the change was not refused: %v", err)
 	}
-	edit(t, named(ns, "shop.db"), func(p *corev1alpha1.Package) { p.Annotations[corev1alpha1.AdoptAnnotation] = "true" })
+	harness.Edit(t, env, named(ns, "shop.db"), func(p *corev1alpha1.Package) { p.Annotations[corev1alpha1.AdoptAnnotation] = "true" })
 	await(t, named(ns, "shop.db"), "is the user's", func(p *corev1alpha1.Package) error {
 		if p.Labels[corev1alpha1.GeneratedLabel] != "" {
 			return fmt.Errorf("labels %v", p.Labels)
 		}
 		return nil
 	})
-	edit(t, named(ns, "shop.db"), constrain)
+	harness.Edit(t, env, named(ns, "shop.db"), constrain)
 	await(t, named(ns, "shop"), "finds it installed", func(p *corev1alpha1.Package) error {
 		if got := dependency(p, "db"); got != "AlreadyInstalled 1.1.0 Package/shop.db" {
 			return fmt.Errorf("%s", got)

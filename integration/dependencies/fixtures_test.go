@@ -18,19 +18,10 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
-	"lockstep.run/lockstep/e2e/sandbox"
 )
 
 // patience is how long a test waits for what has to happen.
 const patience = 30 * time.Second
-
-// namespace makes a namespace named after the test.
-func namespace(t *testing.T) string {
-	t.Helper()
-	name := strings.ToLower(strings.NewReplacer("Test", "", "/", "-", "_", "-", " ", "-").Replace(t.Name()))
-	env.Namespace(t, name)
-	return name
-}
 
 // release is one version of a package: one ConfigMap of the name of its Package, which says which version it is.
 type release struct {
@@ -158,33 +149,6 @@ func named(ns, name string) *corev1alpha1.Package {
 	return &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
 }
 
-// edit changes an object as a user does.
-func edit[T client.Object](t *testing.T, obj T, change func(T)) T {
-	t.Helper()
-	must(t, tryEdit(t, obj, change))
-	return obj
-}
-
-func tryEdit[T client.Object](t *testing.T, obj T, change func(T)) error {
-	t.Helper()
-	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(obj), obj))
-	before := obj.DeepCopyObject().(client.Object)
-	change(obj)
-	return env.Client.Patch(t.Context(), obj, client.MergeFrom(before))
-}
-
-// await reads obj again and again until check returns nil.
-func await[T client.Object](t *testing.T, obj T, what string, check func(T) error) T {
-	t.Helper()
-	harness.Eventually(t, patience, fmt.Sprintf("%T %s %s", obj, obj.GetName(), what), func(ctx context.Context) error {
-		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
-			return err
-		}
-		return check(obj)
-	})
-	return obj
-}
-
 // awaitVersion waits until a Package is available in a version.
 func awaitVersion(t *testing.T, ns, name, version string) *corev1alpha1.Package {
 	t.Helper()
@@ -192,7 +156,7 @@ func awaitVersion(t *testing.T, ns, name, version string) *corev1alpha1.Package 
 		if r := pkg.Status.Resolved; r == nil || r.Version != version {
 			return fmt.Errorf("resolved %+v, conditions %+v", r, pkg.Status.Conditions)
 		}
-		return says(pkg, corev1alpha1.ConditionReady, metav1.ConditionTrue, "")
+		return harness.HasCondition(pkg, corev1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	})
 }
 
@@ -200,22 +164,8 @@ func awaitVersion(t *testing.T, ns, name, version string) *corev1alpha1.Package 
 func awaitRefusal(t *testing.T, ns, name, reason string, texts ...string) *corev1alpha1.Package {
 	t.Helper()
 	return await(t, named(ns, name), "is refused", func(pkg *corev1alpha1.Package) error {
-		return says(pkg, corev1alpha1.ConditionDependenciesReady, metav1.ConditionFalse, reason, texts...)
+		return harness.HasCondition(pkg, corev1alpha1.ConditionDependenciesReady, metav1.ConditionFalse, reason, texts...)
 	})
-}
-
-// says checks a condition of the present generation.
-func says(pkg *corev1alpha1.Package, typ string, status metav1.ConditionStatus, reason string, texts ...string) error {
-	c := meta.FindStatusCondition(pkg.Status.Conditions, typ)
-	if c == nil || c.Status != status || reason != "" && c.Reason != reason || c.ObservedGeneration != pkg.Generation {
-		return fmt.Errorf("generation %d has no %s=%s/%s; the conditions are %+v", pkg.Generation, typ, status, reason, pkg.Status.Conditions)
-	}
-	for _, text := range texts {
-		if !strings.Contains(c.Message, text) {
-			return fmt.Errorf("%s says %q, which lacks %q", typ, c.Message, text)
-		}
-	}
-	return nil
 }
 
 // dependency returns the state of a dependency as "reason version kind/name".
@@ -256,65 +206,10 @@ func packages(t *testing.T, ns string) []string {
 	return names
 }
 
-// journal reads what the manager asked of the API server.
-type journal struct {
-	audit *sandbox.Audit
-	from  sandbox.Position
-}
-
-func begin(t *testing.T) *journal {
+// await reads obj again and again until check returns nil.
+func await[T client.Object](t *testing.T, obj T, what string, check func(T) error) T {
 	t.Helper()
-	audit, err := env.Audit()
-	must(t, err)
-	from, err := audit.Mark(t.Context())
-	must(t, err)
-	return &journal{audit, from}
-}
-
-// rest waits until the manager has let the namespaces be, and returns its requests there since begin, watches apart.
-func (j *journal) rest(t *testing.T, namespaces ...string) []sandbox.Entry {
-	t.Helper()
-	filters := []sandbox.Filter{
-		sandbox.ByUser(harness.ManagerUser()), sandbox.Not(sandbox.ByVerb("watch")),
-		func(e sandbox.Entry) bool { return slices.Contains(namespaces, e.Object.Namespace) },
-	}
-	_, err := j.audit.Settled(t.Context(), j.from, 2*time.Second, filters...)
-	must(t, err)
-	entries, err := j.audit.Since(t.Context(), j.from, filters...)
-	must(t, err)
-	return entries
-}
-
-// silent fails the test where the manager has sent requests about the namespaces.
-func (j *journal) silent(t *testing.T, namespaces ...string) {
-	t.Helper()
-	if entries := j.rest(t, namespaces...); len(entries) > 0 {
-		t.Errorf("at rest:%s", lines(entries))
-	}
-}
-
-// settle waits until the manager has said all that it has to say of what was done in a namespace.
-func settle(t *testing.T, ns string) {
-	t.Helper()
-	begin(t).rest(t, ns)
-}
-
-// tally counts requests by "verb resource/subresource".
-func tally(entries []sandbox.Entry) map[string]int {
-	counts := map[string]int{}
-	for _, e := range entries {
-		counts[strings.TrimSuffix(e.Verb+" "+e.Object.Resource+"/"+e.Object.Subresource, "/")]++
-	}
-	return counts
-}
-
-// lines shows requests in a failure.
-func lines(entries []sandbox.Entry) string {
-	var b strings.Builder
-	for _, e := range entries {
-		fmt.Fprintf(&b, "\n  %s %s (%d)", e.Verb, e.RequestURI, e.Code)
-	}
-	return b.String()
+	return harness.Await(t, env, patience, obj, what, check)
 }
 
 func must(t *testing.T, errs ...error) {

@@ -31,7 +31,7 @@ var tops = []string{"app", "report", "tool"}
 
 // A restart with everything in place writes nothing.
 func TestRestart(t *testing.T) {
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	graph(t, ns)
 	for _, name := range tops {
 		env.Create(t, wish(ns, name, name, ""))
@@ -39,23 +39,23 @@ func TestRestart(t *testing.T) {
 	for _, name := range tops {
 		awaitVersion(t, ns, name, "1.0.0")
 	}
-	settle(t, ns)
+	env.Settle(t, ns)
 	manager.Stop()
-	from := begin(t)
-	manager = env.StartManager(shared, "--pace=0.1")
+	from := env.Journal(t)
+	manager = env.StartManager(suite, "--pace=0.1")
 	byManager, lease := sandbox.ByUser(harness.ManagerUser()), sandbox.Not(sandbox.ByResource("leases.coordination.k8s.io"))
-	_, err := from.audit.Settled(t.Context(), from.from, 3*time.Second, byManager, lease)
+	_, err := from.Settled(t.Context(), from.From, 3*time.Second, byManager, lease)
 	must(t, err)
-	writes, err := from.audit.Since(t.Context(), from.from, byManager, sandbox.Writes(), lease)
+	writes, err := from.Since(t.Context(), from.From, byManager, sandbox.Writes(), lease)
 	must(t, err)
 	if len(writes) > 0 {
-		t.Errorf("written:%s", lines(writes))
+		t.Errorf("written:%s", harness.Lines(writes))
 	}
 }
 
 // A manager that is killed during an installation, at any time, ends in the state of one that was not.
 func TestKilledDuringInstallation(t *testing.T) {
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	graph(t, ns)
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, name := range tops {
@@ -83,9 +83,9 @@ func rounds(usually, deep int) int {
 // kill kills the manager after some more of its requests, and starts another.
 func kill(t *testing.T, ns string, random *rand.Rand) {
 	t.Helper()
-	from, want := begin(t), 1+random.IntN(12)
+	from, want := env.Journal(t), 1+random.IntN(12)
 	writes := func() int {
-		entries, err := from.audit.Since(t.Context(), from.from, sandbox.ByUser(harness.ManagerUser()), sandbox.Writes(), func(e sandbox.Entry) bool { return e.Object.Namespace == ns })
+		entries, err := from.Since(t.Context(), from.From, sandbox.ByUser(harness.ManagerUser()), sandbox.Writes(), func(e sandbox.Entry) bool { return e.Object.Namespace == ns })
 		must(t, err)
 		return len(entries)
 	}
@@ -94,13 +94,13 @@ func kill(t *testing.T, ns string, random *rand.Rand) {
 	t.Logf("killed: wanted %d, writes %d", want, writes())
 	manager.Kill()
 	env.ClearLease(t)
-	manager = env.StartManager(shared, "--pace=0.1")
+	manager = env.StartManager(suite, "--pace=0.1")
 }
 
 // Packages that are deleted in any order, with the manager killed in between, go after those that depend on them: no package is
 // ever without what it needs.
 func TestKilledDuringDeletion(t *testing.T) {
-	base := namespace(t)
+	base := env.TestNamespace(t)
 	for round := range rounds(1, 12) {
 		ns := base + "-" + string(rune('a'+round))
 		env.Namespace(t, ns)
@@ -113,7 +113,7 @@ func TestKilledDuringDeletion(t *testing.T) {
 			awaitVersion(t, ns, name, "1.0.0")
 		}
 		needs := needsIn(t, ns)
-		from := begin(t)
+		from := env.Journal(t)
 		list := &corev1alpha1.PackageList{}
 		must(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
 		random.Shuffle(len(list.Items), func(i, j int) { list.Items[i], list.Items[j] = list.Items[j], list.Items[i] })
@@ -152,9 +152,9 @@ func needsIn(t *testing.T, ns string) map[string][]string {
 
 // checkOrder fails the test where the object of a package was deleted before those of its dependents. A request that the
 // end of the manager cut off may have been performed.
-func checkOrder(t *testing.T, from *journal, ns string, needs map[string][]string) {
+func checkOrder(t *testing.T, from *harness.Journal, ns string, needs map[string][]string) {
 	t.Helper()
-	entries, err := from.audit.Since(t.Context(), from.from, sandbox.ByVerb("delete"), sandbox.ByResource("configmaps"))
+	entries, err := from.Since(t.Context(), from.From, sandbox.ByVerb("delete"), sandbox.ByResource("configmaps"))
 	must(t, err)
 	order := []string{}
 	for _, e := range entries {

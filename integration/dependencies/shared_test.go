@@ -10,32 +10,33 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
 )
 
 // A diamond has one instance of what both sides need, in the highest version that both accept. Nothing is written more
 // often than for packages without dependencies.
 func TestDiamond(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	offer(t, ns, "top", of("1.0.0", on("left", "left", ""), on("right", "right", "")))
 	offer(t, ns, "left", of("1.0.0", on("base", "base", ">=1")))
 	offer(t, ns, "right", of("1.0.0", on("base", "base", "<2")))
 	offer(t, ns, "base", of("1.0.0"), of("1.5.0"), of("2.0.0"))
-	from := begin(t)
+	from := env.Journal(t)
 	env.Create(t, wish(ns, "shop", "top", ""))
 	awaitVersion(t, ns, "shop", "1.0.0")
 	if diff := cmp.Diff([]string{"shop.left.base=1.5.0", "shop.left=1.0.0", "shop.right=1.0.0", "shop=1.0.0"}, packages(t, ns)); diff != "" {
 		t.Error(diff)
 	}
 	base := named(ns, "shop.left.base")
-	edit(t, base, func(*corev1alpha1.Package) {})
+	harness.Edit(t, env, base, func(*corev1alpha1.Package) {})
 	if base.Labels["required-by.package-operator.run/shop.left"] != ns || base.Labels["required-by.package-operator.run/shop.right"] != ns || base.Labels[corev1alpha1.GeneratedLabel] != "true" {
 		t.Errorf("labels %v", base.Labels)
 	}
 	if got, want := base.Annotations[corev1alpha1.RequiredVersionsAnnotation], fmt.Sprintf("Package %s/shop.left: >=1\nPackage %s/shop.right: <2", ns, ns); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	entries := from.rest(t, ns)
+	entries := from.Rest(t, ns)
 	written := map[string]int{}
 	for _, e := range entries {
 		if e.Object.Subresource == "" && e.Object.Resource != "events" && (e.Verb == "patch" || e.Verb == "create") {
@@ -47,14 +48,14 @@ func TestDiamond(t *testing.T) {
 			t.Errorf("%s was written %d times", what, times)
 		}
 	}
-	t.Log(tally(entries))
-	begin(t).silent(t, ns)
+	t.Log(harness.Tally(entries))
+	env.Journal(t).Silent(t, ns)
 }
 
 // Two namespaces share a package that is unique in the cluster, and have one each of another.
 func TestSharedBetweenNamespaces(t *testing.T) {
 	t.Parallel()
-	one := namespace(t)
+	one := env.TestNamespace(t)
 	two := one + "-2"
 	env.Namespace(t, two)
 	for _, ns := range []string{one, two} {
@@ -92,22 +93,22 @@ func TestSharedBetweenNamespaces(t *testing.T) {
 // one's range allows.
 func TestExcludingRange(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	offer(t, ns, "shop", of("1.0.0", on("db", "db", "<2")), of("1.1.0", on("db", "db", "<3")))
 	offer(t, ns, "stats", of("1.0.0", on("db", "db", ">=2")))
 	offer(t, ns, "db", of("1.0.0"), of("2.0.0"), of("2.1.0"))
 	env.Create(t, wish(ns, "shop", "shop", "1.0.0"))
 	awaitVersion(t, ns, "shop", "1.0.0")
-	settle(t, ns)
-	from := begin(t)
+	env.Settle(t, ns)
+	from := env.Journal(t)
 	env.Create(t, wish(ns, "stats", "stats", ""))
 	awaitRefusal(t, ns, "stats", corev1alpha1.ReasonDependenciesUnsatisfied, "VersionMismatch", "Package "+ns+"/shop", "<2", ">=2")
-	for _, e := range from.rest(t, ns) {
+	for _, e := range from.Rest(t, ns) {
 		if e.Verb != "get" && !strings.HasPrefix(e.Object.Name, "stats") {
 			t.Errorf("%s %s", e.Verb, e.RequestURI)
 		}
 	}
-	edit(t, named(ns, "shop"), func(p *corev1alpha1.Package) { p.Spec.PackageRef.Version = "1.1.0" })
+	harness.Edit(t, env, named(ns, "shop"), func(p *corev1alpha1.Package) { p.Spec.PackageRef.Version = "1.1.0" })
 	awaitVersion(t, ns, "stats", "1.0.0")
 	awaitVersion(t, ns, "shop", "1.1.0")
 	if got := packages(t, ns); !slices.Contains(got, "shop.db=2.0.0") {
@@ -118,7 +119,7 @@ func TestExcludingRange(t *testing.T) {
 // An upgrade installs what it needs in addition, and releases what it needs no more when it is rolled out.
 func TestUpgradeChangesDependencies(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	offer(t, ns, "shop", of("1.0.0", on("old", "old", "")), of("2.0.0", on("new", "new", "")))
 	offer(t, ns, "old", of("1.0.0"))
 	offer(t, ns, "new", of("1.0.0"))
@@ -126,7 +127,7 @@ func TestUpgradeChangesDependencies(t *testing.T) {
 		s.Dependencies = &corev1alpha1.PackageDependencies{DeletionPolicy: corev1alpha1.DeletionPolicyDelete}
 	}))
 	awaitVersion(t, ns, "shop", "1.0.0")
-	edit(t, named(ns, "shop"), func(p *corev1alpha1.Package) { p.Spec.PackageRef.Version = "2.0.0" })
+	harness.Edit(t, env, named(ns, "shop"), func(p *corev1alpha1.Package) { p.Spec.PackageRef.Version = "2.0.0" })
 	env.WaitGone(t, patience, named(ns, "shop.old"))
 	pkg := awaitVersion(t, ns, "shop", "2.0.0")
 	await(t, pkg, "forgets what it needed", func(p *corev1alpha1.Package) error {
@@ -135,21 +136,21 @@ func TestUpgradeChangesDependencies(t *testing.T) {
 		}
 		return nil
 	})
-	settle(t, ns)
-	begin(t).silent(t, ns)
+	env.Settle(t, ns)
+	env.Journal(t).Silent(t, ns)
 }
 
 // A user's own package is changed with consent only.
 func TestOwnPackage(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	offer(t, ns, "shop", of("1.0.0", on("db", "db", ">=2")))
 	offer(t, ns, "db", of("1.0.0"), of("2.0.0"), of("3.0.0"))
 	env.Create(t, wish(ns, "database", "db", "<2"))
 	awaitVersion(t, ns, "database", "1.0.0")
 	env.Create(t, wish(ns, "shop", "shop", ""))
 	awaitRefusal(t, ns, "shop", corev1alpha1.ReasonDependenciesUnsatisfied, "Package "+ns+"/database", "allowDependents")
-	edit(t, named(ns, "database"), func(p *corev1alpha1.Package) {
+	harness.Edit(t, env, named(ns, "database"), func(p *corev1alpha1.Package) {
 		p.Spec.UpgradePolicy = &corev1alpha1.UpgradePolicy{AllowDependents: true}
 	})
 	pkg := awaitVersion(t, ns, "shop", "1.0.0")
@@ -161,7 +162,7 @@ func TestOwnPackage(t *testing.T) {
 // With the management User nothing is installed; what the user installs is taken.
 func TestManagedByUser(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	offer(t, ns, "shop", of("1.0.0", on("db", "db", "^1")))
 	offer(t, ns, "db", of("1.0.0"))
 	env.Create(t, wish(ns, "shop", "shop", "", func(s *corev1alpha1.PackageSpec) {
@@ -178,7 +179,7 @@ func TestManagedByUser(t *testing.T) {
 // An optional dependency that cannot be had is reported and blocks nothing; what is not offered yet is awaited.
 func TestOptionalAndUnknown(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	offer(t, ns, "shop", of("1.0.0", optional(on("cache", "cache", "")), on("db", "db", "^2")))
 	env.Create(t, wish(ns, "shop", "shop", ""))
 	awaitRefusal(t, ns, "shop", corev1alpha1.ReasonDependenciesUnsatisfied, "db: ", "UnknownPackage")
@@ -189,13 +190,13 @@ func TestOptionalAndUnknown(t *testing.T) {
 	if got := dependency(pkg, "cache"); got != "UnknownPackage" {
 		t.Error(got)
 	}
-	must(t, says(pkg, corev1alpha1.ConditionDependenciesReady, metav1.ConditionTrue, ""))
+	must(t, harness.HasCondition(pkg, corev1alpha1.ConditionDependenciesReady, metav1.ConditionTrue, ""))
 }
 
 // A cycle fails its members with its path; others are installed.
 func TestCycle(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	offer(t, ns, "a", of("1.0.0", on("b", "b", "")))
 	offer(t, ns, "b", of("1.0.0", on("c", "c", "")))
 	offer(t, ns, "c", of("1.0.0", on("a", "a", "")))

@@ -16,7 +16,7 @@ func TestUpgradeTogether(t *testing.T) {
 		t.Skip("LOCKSTEP_DEEP is not set: one run in four waits for longer than the test does")
 	}
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	for _, pair := range [][2]string{{"shop", "orm"}, {"stats", "etl"}} {
 		offer(t, ns, pair[0], of("1.0.0", on("dep", pair[1], "1.0.0")), of("2.0.0", on("dep", pair[1], "2.0.0")))
 		offer(t, ns, pair[1], of("1.0.0", on("db", "db", "1.0.0")), of("2.0.0", on("db", "db", "2.0.0")))
@@ -27,9 +27,9 @@ func TestUpgradeTogether(t *testing.T) {
 		awaitVersion(t, ns, name, "1.0.0")
 	}
 	to := func(p *corev1alpha1.Package) { p.Spec.PackageRef.Version = "2.0.0" }
-	edit(t, named(ns, "shop"), to)
+	harness.Edit(t, env, named(ns, "shop"), to)
 	awaitRefusal(t, ns, "shop", corev1alpha1.ReasonDependenciesUnsatisfied, "VersionMismatch", "stats")
-	edit(t, named(ns, "stats"), to)
+	harness.Edit(t, env, named(ns, "stats"), to)
 	awaitVersion(t, ns, "shop", "2.0.0")
 	awaitVersion(t, ns, "stats", "2.0.0")
 	if diff := cmp.Diff([]string{"shop.dep.db=2.0.0", "shop.dep=2.0.0", "shop=2.0.0", "stats.dep=2.0.0", "stats=2.0.0"}, packages(t, ns)); diff != "" {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -54,7 +55,7 @@ func unavailable(t *testing.T, dep *corev1alpha1.ObjectDeployment) <-chan time.T
 	go func() {
 		for e := range events {
 			d, ok := e.Object.(*corev1alpha1.ObjectDeployment)
-			if ok && reports(d, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, "") != nil && d.Status.ObservedGeneration == d.Generation {
+			if ok && harness.HasCondition(d, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, "") != nil && d.Status.ObservedGeneration == d.Generation {
 				when <- time.Now()
 				return
 			}
@@ -67,7 +68,7 @@ func unavailable(t *testing.T, dep *corev1alpha1.ObjectDeployment) <-chan time.T
 // its generation, and none where it fails without one.
 func TestSettlingTime(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	dep := deployment(ns, phase("one", configMap("first", "v1")), phase("two", workload("web")))
 	dep.Spec.Template.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{availableProbe}
 	env.Create(t, dep)
@@ -78,14 +79,14 @@ func TestSettlingTime(t *testing.T) {
 	scale(t, ns, "web", 3)
 	begin := time.Now()
 	scale(t, ns, "web", 4)
-	settle(t, ns)
+	env.Settle(t, ns)
 	setAvailable(t, ns, "web", corev1.ConditionFalse)
 	got := <-when
 	if after := got.Sub(begin); after < limits.ReadinessGrace || after > limits.ReadinessGrace+5*time.Second {
 		t.Errorf("not available after %s, want %s", after, limits.ReadinessGrace)
 	}
 	await(t, dep, "to say why", func(d *corev1alpha1.ObjectDeployment) error {
-		return reports(d, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, corev1alpha1.ReasonObjectSetUnready, "Deployment "+ns+"/web", `.status.condition["Available"] is False`)
+		return harness.HasCondition(d, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, corev1alpha1.ReasonObjectSetUnready, "Deployment "+ns+"/web", `.status.condition["Available"] is False`)
 	})
 
 	setAvailable(t, ns, "web", corev1.ConditionTrue)
@@ -102,7 +103,7 @@ func TestSettlingTime(t *testing.T) {
 // ready; one that was ready before does.
 func TestAddedObject(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	dep := deployment(ns, phase("one", workload("web")), phase("two", configMap("last", "v1")))
 	dep.Spec.Template.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{availableProbe}
 	env.Create(t, dep)
@@ -116,9 +117,9 @@ func TestAddedObject(t *testing.T) {
 	setAvailable(t, ns, "added", corev1.ConditionFalse)
 	await(t, dep, "to wait for the added object", func(d *corev1alpha1.ObjectDeployment) error {
 		return errors.Join(
-			reports(d, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, ""),
-			reports(d, corev1alpha1.ConditionReady, metav1.ConditionFalse, ""),
-			reports(d, corev1alpha1.ConditionProgressing, metav1.ConditionTrue, "", "added", `.status.condition["Available"] is False`))
+			harness.HasCondition(d, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, ""),
+			harness.HasCondition(d, corev1alpha1.ConditionReady, metav1.ConditionFalse, ""),
+			harness.HasCondition(d, corev1alpha1.ConditionProgressing, metav1.ConditionTrue, "", "added", `.status.condition["Available"] is False`))
 	})
 	select {
 	case <-when:
@@ -127,7 +128,7 @@ func TestAddedObject(t *testing.T) {
 	}
 	setAvailable(t, ns, "web", corev1.ConditionFalse)
 	await(t, dep, "to be unavailable", func(d *corev1alpha1.ObjectDeployment) error {
-		return reports(d, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, "", "broke what was available", "Deployment "+ns+"/web")
+		return harness.HasCondition(d, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, "", "broke what was available", "Deployment "+ns+"/web")
 	})
 	setAvailable(t, ns, "web", corev1.ConditionTrue)
 	setAvailable(t, ns, "added", corev1.ConditionTrue)

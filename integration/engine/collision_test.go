@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
@@ -47,9 +48,9 @@ func TestCollisionModes(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("mode-%s-controlled-%t", row.mode, row.controlled), func(t *testing.T) {
 			t.Parallel()
-			ns := namespace(t)
+			ns := env.TestNamespace(t)
 			theirs := foreign(t, ns, "object", row.controlled)
-			j := begin(t)
+			j := env.Journal(t)
 			dep := deployment(ns, phase("one", configMap("ours", "v1")), phase("two", configMap("object", "v1", collision(row.mode))))
 			env.Create(t, dep)
 			if row.adopted {
@@ -57,8 +58,8 @@ func TestCollisionModes(t *testing.T) {
 				return
 			}
 			await(t, dep, "to be refused", func(d *corev1alpha1.ObjectDeployment) error {
-				return errors.Join(reports(d, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, ""),
-					reports(d, corev1alpha1.ConditionProgressing, metav1.ConditionTrue, "", "ConfigMap "+ns+"/object"))
+				return errors.Join(harness.HasCondition(d, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, ""),
+					harness.HasCondition(d, corev1alpha1.ConditionProgressing, metav1.ConditionTrue, "", "ConfigMap "+ns+"/object"))
 			})
 			judgeRefused(t, dep, theirs, j)
 		})
@@ -69,7 +70,7 @@ func TestCollisionModes(t *testing.T) {
 // watch shows it: it stands in the way just the same.
 func TestCollisionWithALabelledObject(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	before := gated(ns, phase("gate", configMap("gate", "v1")), phase("after", configMap("after", "v1")))
 	before.Name = "before"
 	env.Create(t, before)
@@ -81,7 +82,7 @@ func TestCollisionWithALabelledObject(t *testing.T) {
 	dep := deployment(ns, phase("one", configMap("ours", "v1")), phase("two", configMap("object", "v1")))
 	env.Create(t, dep)
 	await(t, dep, "to be refused", func(d *corev1alpha1.ObjectDeployment) error {
-		return reports(d, corev1alpha1.ConditionProgressing, metav1.ConditionTrue, "", "ConfigMap "+ns+"/object")
+		return harness.HasCondition(d, corev1alpha1.ConditionProgressing, metav1.ConditionTrue, "", "ConfigMap "+ns+"/object")
 	})
 	absent(t, ns, "ours")
 	if cm := get(t, ns, theirs.Name); cm.ResourceVersion != theirs.ResourceVersion {
@@ -115,11 +116,11 @@ func judgeAdopted(t *testing.T, dep *corev1alpha1.ObjectDeployment, theirs *core
 
 // judgeRefused checks that nothing of the whole package was written, and that it
 // goes on once the object is out of the way.
-func judgeRefused(t *testing.T, dep *corev1alpha1.ObjectDeployment, theirs *corev1.ConfigMap, j *journal) {
+func judgeRefused(t *testing.T, dep *corev1alpha1.ObjectDeployment, theirs *corev1.ConfigMap, j *harness.Journal) {
 	t.Helper()
 	ns := theirs.Namespace
-	if writes := j.requests(t, ns, sandbox.Writes(), sandbox.ByResource("configmaps")); len(writes) != 0 {
-		t.Errorf("a refused package wrote:%s", lines(writes))
+	if writes := j.Requests(t, ns, sandbox.Writes(), sandbox.ByResource("configmaps")); len(writes) != 0 {
+		t.Errorf("a refused package wrote:%s", harness.Lines(writes))
 	}
 	absent(t, ns, "ours")
 	if cm := get(t, ns, theirs.Name); cm.ResourceVersion != theirs.ResourceVersion {
@@ -160,19 +161,19 @@ func TestClaimDecidesInEveryMode(t *testing.T) {
 	for _, mode := range []corev1alpha1.CollisionProtection{corev1alpha1.CollisionProtectionPrevent, corev1alpha1.CollisionProtectionNone} {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
-			ns := namespace(t)
+			ns := env.TestNamespace(t)
 			first := deployment(ns, phase("one", configMap("first-own", "v1"), configMap("both", "first", collision(mode))))
 			first.Name = "first"
 			install(t, first)
 			second := deployment(ns, phase("one", configMap("second-own", "v1")), phase("two", configMap("both", "second", collision(mode))))
 			second.Name = "second"
-			j := begin(t)
+			j := env.Journal(t)
 			env.Create(t, second)
 			await(t, second, "to name the winner", func(d *corev1alpha1.ObjectDeployment) error {
-				return reports(d, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, "", "ConfigMap "+ns+"/both", "ObjectDeployment "+ns+"/first", "leave it out here")
+				return harness.HasCondition(d, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, "", "ConfigMap "+ns+"/both", "ObjectDeployment "+ns+"/first", "leave it out here")
 			})
-			if writes := j.requests(t, ns, sandbox.Writes(), sandbox.ByResource("configmaps")); len(writes) != 0 {
-				t.Errorf("the loser wrote:%s", lines(writes))
+			if writes := j.Requests(t, ns, sandbox.Writes(), sandbox.ByResource("configmaps")); len(writes) != 0 {
+				t.Errorf("the loser wrote:%s", harness.Lines(writes))
 			}
 			absent(t, ns, "second-own")
 			must(t, env.Client.Delete(t.Context(), first))

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
 )
 
 // objectSet is an ObjectSet as a user of Package Operator writes it.
@@ -69,14 +70,14 @@ spec:
 // same conditions, maps conditions, is archived and deleted as there.
 func TestObjectSetOfPackageOperator(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	obj := &unstructured.Unstructured{}
 	must(t, yaml.Unmarshal([]byte(objectSet), obj))
 	obj.SetNamespace(ns)
 	env.Create(t, obj)
 	nginx := &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "nginx-v1"}}
 	await(t, nginx, "to name the probe", func(s *corev1alpha1.ObjectSet) error {
-		return reports(s, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, corev1alpha1.ReasonProbeFailure,
+		return harness.HasCondition(s, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, corev1alpha1.ReasonProbeFailure,
 			`Phase "deploy" failed: `, "apps Deployment "+ns+"/nginx: missing .status.conditions")
 	})
 
@@ -90,8 +91,8 @@ func TestObjectSetOfPackageOperator(t *testing.T) {
 	must(t, env.Client.Status().Patch(t.Context(), web, client.MergeFrom(before)))
 	await(t, nginx, "to be available", func(s *corev1alpha1.ObjectSet) error {
 		return errors.Join(available(s),
-			reports(s, corev1alpha1.ConditionSucceeded, metav1.ConditionTrue, corev1alpha1.ReasonRolloutSuccess),
-			reports(s, "my-prefix/Available", metav1.ConditionTrue, "MinimumReplicasAvailable", "2 replicas"))
+			harness.HasCondition(s, corev1alpha1.ConditionSucceeded, metav1.ConditionTrue, corev1alpha1.ReasonRolloutSuccess),
+			harness.HasCondition(s, "my-prefix/Available", metav1.ConditionTrue, "MinimumReplicasAvailable", "2 replicas"))
 	})
 	if nginx.Status.Revision != 1 || len(nginx.Status.ControllerOf) != 2 || nginx.Status.ControllerOf[0].Kind != "ConfigMap" || nginx.Status.ControllerOf[1].Kind != "Deployment" {
 		t.Errorf("the status is %+v", nginx.Status)
@@ -100,7 +101,7 @@ func TestObjectSetOfPackageOperator(t *testing.T) {
 	nginx.Spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStateArchived
 	patch(t, before2, nginx)
 	await(t, nginx, "to be archived", func(s *corev1alpha1.ObjectSet) error {
-		err := reports(s, corev1alpha1.ConditionArchived, metav1.ConditionTrue, corev1alpha1.ReasonArchived)
+		err := harness.HasCondition(s, corev1alpha1.ConditionArchived, metav1.ConditionTrue, corev1alpha1.ReasonArchived)
 		if err == nil && len(s.Status.ControllerOf) != 0 {
 			err = fmt.Errorf("it controls %v", s.Status.ControllerOf)
 		}
@@ -132,14 +133,14 @@ func TestMessagesOfProbes(t *testing.T) {
 	} {
 		t.Run(row.reason, func(t *testing.T) {
 			t.Parallel()
-			ns := namespace(t)
+			ns := env.TestNamespace(t)
 			alone := set(ns, "alone", 1, phase("deploy", configMap("object", "v1")))
 			alone.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{{
 				Selector: corev1alpha1.ProbeSelector{Kind: &corev1alpha1.PackageProbeKindSpec{Kind: "ConfigMap"}}, Probes: row.probes,
 			}}
 			env.Create(t, alone)
 			await(t, alone, "to say what is missing", func(s *corev1alpha1.ObjectSet) error {
-				return reports(s, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, corev1alpha1.ReasonProbeFailure,
+				return harness.HasCondition(s, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, corev1alpha1.ReasonProbeFailure,
 					`Phase "deploy" failed: ConfigMap `+ns+"/object: "+row.want)
 			})
 		})
@@ -173,7 +174,7 @@ func classPhases(t *testing.T, owner *corev1alpha1.ObjectSet) (local, remote *co
 
 // archived checks that a set is archived.
 func archived(s *corev1alpha1.ObjectSet) error {
-	return reports(s, corev1alpha1.ConditionArchived, metav1.ConditionTrue, corev1alpha1.ReasonArchived)
+	return harness.HasCondition(s, corev1alpha1.ConditionArchived, metav1.ConditionTrue, corev1alpha1.ReasonArchived)
 }
 
 // release waits until the ObjectSetPhase of an agent is being deleted, and removes its
@@ -199,7 +200,7 @@ func release(t *testing.T, remote *corev1alpha1.ObjectSetPhase, owner *corev1alp
 // and waits for the agents of the others.
 func TestTeardownOfClassPhases(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	owner := set(ns, "shop-1", 1, phase("local", configMap("here", "v1")), phase("remote", configMap("there", "v1")))
 	classed(owner.Spec.Phases)
 	owner.Finalizers = []string{corev1alpha1.CachedFinalizer}
@@ -221,7 +222,7 @@ func TestTeardownOfClassPhases(t *testing.T) {
 // deletion of a revision.
 func TestArchivalOfClassPhases(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	alone := set(ns, "alone", 1, phase("local", configMap("here", "v1")), phase("remote", configMap("there", "v1")))
 	classed(alone.Spec.Phases)
 	env.Create(t, alone)

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -20,7 +21,7 @@ import (
 // and counted, and the rollout goes on.
 func TestInvalidForeignConditions(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	const count = 247
 	object := workload("web")
 	for i := range count {
@@ -50,17 +51,17 @@ func TestInvalidForeignConditions(t *testing.T) {
 			if status == "yes" {
 				status = metav1.ConditionUnknown
 			}
-			if err := reports(d, fmt.Sprintf("example.com/Their%d", i), status, want.want); err != nil {
+			if err := harness.HasCondition(d, fmt.Sprintf("example.com/Their%d", i), status, want.want); err != nil {
 				return err
 			}
 		}
-		return reports(d, corev1alpha1.ConditionTruncated, metav1.ConditionTrue, corev1alpha1.ReasonStatusLimit, "of 247 mapped conditions")
+		return harness.HasCondition(d, corev1alpha1.ConditionTruncated, metav1.ConditionTrue, corev1alpha1.ReasonStatusLimit, "of 247 mapped conditions")
 	})
 	if text, err := json.Marshal(dep.Status); err != nil || len(text) > limits.StatusBytes {
 		t.Errorf("the status has %d bytes: %v", len(text), err)
 	}
-	settle(t, ns)
-	j := begin(t)
+	env.Settle(t, ns)
+	j := env.Journal(t)
 	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
 		d.Spec.Template.Spec.Phases = append(d.Spec.Template.Spec.Phases, phase("two", configMap("next", "v1")))
 	})
@@ -75,5 +76,5 @@ func TestInvalidForeignConditions(t *testing.T) {
 		}
 		return nil
 	})
-	j.rest(t, ns)
+	j.Rest(t, ns)
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
@@ -38,16 +39,16 @@ func TestDriftIsCorrected(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
-			ns := namespace(t)
+			ns := env.TestNamespace(t)
 			install(t, deployment(ns, phase("one", configMap("object", "v1"), configMap("beside", "v1")), phase("two", configMap("later", "v1"))))
-			settle(t, ns)
+			env.Settle(t, ns)
 			before, beside, later := get(t, ns, "object"), get(t, ns, "beside"), get(t, ns, "later")
-			j := begin(t)
+			j := env.Journal(t)
 			row.drift(t, ns)
 			awaitSame(t, before)
-			j.rest(t, ns)
-			if requests := j.requests(t, ns); len(requests) > 3 || len(requests) == 0 {
-				t.Errorf("the correction took %d requests, want 1 to 3:%s", len(requests), lines(requests))
+			j.Rest(t, ns)
+			if requests := j.Requests(t, ns); len(requests) > 3 || len(requests) == 0 {
+				t.Errorf("the correction took %d requests, want 1 to 3:%s", len(requests), harness.Lines(requests))
 			}
 			if get(t, ns, "beside").ResourceVersion != beside.ResourceVersion || get(t, ns, "later").ResourceVersion != later.ResourceVersion {
 				t.Error("other objects were written, too")
@@ -75,37 +76,37 @@ func awaitSame(t *testing.T, before *corev1.ConfigMap) {
 // yet: no status says so.
 func TestCorrectionIsNotAnOutage(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	dep := gated(ns, phase("one", configMap("object", "v1")))
 	env.Create(t, dep)
 	awaitValue(t, ns, "object", "v1")
 	edit(t, ns, "object", makeReady)
 	awaitRollout(t, dep)
-	settle(t, ns)
-	j := begin(t)
+	env.Settle(t, ns)
+	j := env.Journal(t)
 	edit(t, ns, "object", `{"data":{"value":"drifted"}}`)
 	awaitValue(t, ns, "object", "v1")
-	j.rest(t, ns)
-	if requests := j.requests(t, ns); len(requests) != 1 {
-		t.Errorf("the correction took %d requests, want 1:%s", len(requests), lines(requests))
+	j.Rest(t, ns)
+	if requests := j.Requests(t, ns); len(requests) != 1 {
+		t.Errorf("the correction took %d requests, want 1:%s", len(requests), harness.Lines(requests))
 	}
 }
 
 // What others add to an object is theirs: no drift, no request.
 func TestForeignFieldsAreNoDrift(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	install(t, deployment(ns, phase("one", configMap("object", "v1"), configMap("witness", "v1"))))
-	settle(t, ns)
-	j := begin(t)
+	env.Settle(t, ns)
+	j := env.Journal(t)
 	edit(t, ns, "object", `{"metadata":{"annotations":{"their":"note"},"labels":{"theirs":"too"},"finalizers":["example.com/theirs"]},"data":{"extra":"field"}}`)
 	// The same watch shows both objects in their order, so that what is done about
 	// the first is done when the second is corrected.
 	edit(t, ns, "witness", `{"data":{"value":"drifted"}}`)
 	awaitValue(t, ns, "witness", "v1")
-	j.rest(t, ns)
-	if requests := j.requests(t, ns, named("object")); len(requests) != 0 {
-		t.Errorf("foreign fields cost requests:%s", lines(requests))
+	j.Rest(t, ns)
+	if requests := j.Requests(t, ns, named("object")); len(requests) != 0 {
+		t.Errorf("foreign fields cost requests:%s", harness.Lines(requests))
 	}
 	cm := get(t, ns, "object")
 	if cm.Data["extra"] != "field" || cm.Annotations["their"] != "note" || cm.Labels["theirs"] != "too" || len(cm.Finalizers) != 1 {
@@ -118,7 +119,7 @@ func TestForeignFieldsAreNoDrift(t *testing.T) {
 // earlier phase say by then (invariant 1).
 func TestDriftIsCorrectedBehindAnUnreadyPhase(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	dep := deployment(ns, phase("one", configMap("gate", "v1")), phase("two", configMap("behind", "v1")))
 	dep.Spec.Template.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{readyProbe}
 	env.Create(t, dep)
@@ -129,7 +130,7 @@ func TestDriftIsCorrectedBehindAnUnreadyPhase(t *testing.T) {
 	awaitRollout(t, dep)
 	edit(t, ns, "gate", `{"data":{"ready":"false"}}`)
 	await(t, dep, "to be unavailable", func(d *corev1alpha1.ObjectDeployment) error {
-		return reports(d, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, "", "gate", "not ready yet")
+		return harness.HasCondition(d, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, "", "gate", "not ready yet")
 	})
 	edit(t, ns, "behind", `{"data":{"value":"drifted"}}`)
 	awaitValue(t, ns, "behind", "v1")
@@ -139,9 +140,9 @@ func TestDriftIsCorrectedBehindAnUnreadyPhase(t *testing.T) {
 // busy: the corrections become rare, and the status names the other writer.
 func TestFightIsThrottled(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	dep := install(t, deployment(ns, phase("one", configMap("object", "v1"), configMap("peaceful", "v1"))))
-	j := begin(t)
+	j := env.Journal(t)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	edits := fight(ctx, t, ns, "object")
@@ -153,7 +154,7 @@ func TestFightIsThrottled(t *testing.T) {
 		}
 		return fmt.Errorf("the status is %+v", d.Status)
 	})
-	if err := reports(dep, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, ""); err == nil {
+	if err := harness.HasCondition(dep, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, ""); err == nil {
 		t.Error("the deployment is Available while an object is not what it should be")
 	}
 	if !strings.Contains(fmt.Sprint(dep.Status.Conditions), "rival") {
@@ -162,9 +163,9 @@ func TestFightIsThrottled(t *testing.T) {
 	// Other objects are corrected at once.
 	edit(t, ns, "peaceful", `{"data":{"value":"drifted"}}`)
 	awaitValue(t, ns, "peaceful", "v1")
-	applies := j.requests(t, ns, named("object"), sandbox.Writes())
+	applies := j.Requests(t, ns, named("object"), sandbox.Writes())
 	if n := len(applies); n < 2 || n > 10 {
-		t.Errorf("%d corrections until the fight was named, want a few:%s", n, lines(applies))
+		t.Errorf("%d corrections until the fight was named, want a few:%s", n, harness.Lines(applies))
 	}
 	for i := 1; i < len(applies); i++ {
 		t.Logf("correction %d came %s after the one before", i+1, applies[i].Received.Sub(applies[i-1].Received).Round(time.Millisecond))
@@ -216,7 +217,7 @@ func fight(ctx context.Context, t *testing.T, namespace, name string) <-chan int
 // get lost when the second is put right.
 func TestCorrectedFieldLeavesWithTheTemplate(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	dep := install(t, deployment(ns, phase("one", configMap("object", "v1"))))
 	edit(t, ns, "object", `{"data":{"value":"drifted"}}`)
 	awaitValue(t, ns, "object", "v1")

@@ -15,19 +15,19 @@ import (
 // available at once, takes the place of a revision with objects, and gives way to one.
 func TestTemplateWithoutPhases(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	unfilled := deployment(ns)
 	unfilled.Name = "unfilled"
 	env.Create(t, unfilled)
 	await(t, unfilled, "to wait for phases", func(d *corev1alpha1.ObjectDeployment) error {
-		return reports(d, corev1alpha1.ConditionProgressing, metav1.ConditionTrue, corev1alpha1.ReasonProgressing, "no phases yet")
+		return harness.HasCondition(d, corev1alpha1.ConditionProgressing, metav1.ConditionTrue, corev1alpha1.ReasonProgressing, "no phases yet")
 	})
 
 	dep := deployment(ns)
 	dep.Annotations = map[string]string{corev1alpha1.UnpackedHashAnnotation: "1"}
 	dep = install(t, dep)
-	settle(t, ns)
-	begin(t).rest(t, ns)
+	env.Settle(t, ns)
+	env.Journal(t).Rest(t, ns)
 	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
 		d.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{phase("first", configMap("a", "1"))}
 	})

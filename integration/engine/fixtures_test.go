@@ -1,7 +1,6 @@
 package engine_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -10,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,14 +20,6 @@ import (
 
 // patience is how long a test waits for what has to happen.
 const patience = 30 * time.Second
-
-// namespace makes a namespace named after the test.
-func namespace(t *testing.T) string {
-	t.Helper()
-	name := strings.ToLower(strings.NewReplacer("Test", "", "/", "-", "_", "-", " ", "-").Replace(t.Name()))
-	env.Namespace(t, name)
-	return name
-}
 
 // raw returns an object of a template from JSON.
 func raw(text string) corev1alpha1.ObjectSetObject {
@@ -91,44 +81,13 @@ func set(namespace, name string, revision int64, phases ...corev1alpha1.ObjectSe
 	return s
 }
 
-// await reads obj again and again until check returns nil.
-func await[T client.Object](t *testing.T, obj T, what string, check func(T) error) T {
-	t.Helper()
-	var last error
-	harness.Eventually(t, patience, fmt.Sprintf("%T %s %s", obj, obj.GetName(), what), func(ctx context.Context) error {
-		err := env.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)
-		if ctx.Err() != nil {
-			return last // more telling than that time is up
-		}
-		if last = err; err == nil {
-			last = check(obj)
-		}
-		return last
-	})
-	return obj
-}
-
-// reports checks a condition of the present generation.
-func reports(obj corev1alpha1.Conditioned, typ string, status metav1.ConditionStatus, reason string, texts ...string) error {
-	c := meta.FindStatusCondition(*obj.StatusConditions(), typ)
-	if c == nil || c.Status != status || reason != "" && c.Reason != reason || c.ObservedGeneration != obj.GetGeneration() {
-		return fmt.Errorf("generation %d has no condition %s=%s/%s; the conditions are %+v", obj.GetGeneration(), typ, status, reason, *obj.StatusConditions())
-	}
-	for _, text := range texts {
-		if !strings.Contains(c.Message, text) {
-			return fmt.Errorf("condition %s says %q, which lacks %q", typ, c.Message, text)
-		}
-	}
-	return nil
-}
-
 // awaitRollout waits until the deployment's present template is rolled out.
 func awaitRollout(t *testing.T, dep *corev1alpha1.ObjectDeployment) *corev1alpha1.ObjectDeployment {
 	t.Helper()
 	return await(t, dep, "to be rolled out", func(d *corev1alpha1.ObjectDeployment) error {
 		return errors.Join(
-			reports(d, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, ""),
-			reports(d, corev1alpha1.ConditionProgressing, metav1.ConditionFalse, corev1alpha1.ReasonIdle))
+			harness.HasCondition(d, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, ""),
+			harness.HasCondition(d, corev1alpha1.ConditionProgressing, metav1.ConditionFalse, corev1alpha1.ReasonIdle))
 	})
 }
 
@@ -183,65 +142,14 @@ func awaitValue(t *testing.T, namespace, name, value string) *corev1.ConfigMap {
 	})
 }
 
-// journal reads what the manager asked of the API server.
-type journal struct {
-	audit *sandbox.Audit
-	from  sandbox.Position
-}
-
-func begin(t *testing.T) *journal {
-	t.Helper()
-	audit, err := env.Audit()
-	must(t, err)
-	from, err := audit.Mark(t.Context())
-	must(t, err)
-	return &journal{audit, from}
-}
-
-// requests are those of the manager about a namespace since begin, watches apart.
-func (j *journal) requests(t *testing.T, namespace string, filters ...sandbox.Filter) []sandbox.Entry {
-	t.Helper()
-	filters = append(filters, sandbox.ByUser(harness.ManagerUser()), inNamespace(namespace), sandbox.Not(sandbox.ByVerb("watch")))
-	entries, err := j.audit.Since(t.Context(), j.from, filters...)
-	must(t, err)
-	return entries
-}
-
-// rest waits until the manager has let the namespace be for a while, so that
-// statuses which it held back are counted, too.
-func (j *journal) rest(t *testing.T, namespace string) {
-	t.Helper()
-	j.quiet(t, namespace, 2*time.Second)
-}
-
-func (j *journal) quiet(t *testing.T, namespace string, long time.Duration) {
-	t.Helper()
-	_, err := j.audit.Settled(t.Context(), j.from, long, sandbox.ByUser(harness.ManagerUser()), inNamespace(namespace))
-	must(t, err)
-}
-
-// settle waits until the manager has said all that it has to say of what was done in
-// the namespace: events wait while it works on other tests' namespaces.
-func settle(t *testing.T, namespace string) {
-	t.Helper()
-	begin(t).quiet(t, namespace, 2*time.Second)
-}
-
-func inNamespace(name string) sandbox.Filter {
-	return func(e sandbox.Entry) bool { return e.Object.Namespace == name }
-}
-
 func named(name string) sandbox.Filter {
 	return func(e sandbox.Entry) bool { return e.Object.Name == name }
 }
 
-// lines shows requests in a failure.
-func lines(entries []sandbox.Entry) string {
-	var b strings.Builder
-	for _, e := range entries {
-		fmt.Fprintf(&b, "\n  %s %s (%d)", e.Verb, e.RequestURI, e.Code)
-	}
-	return b.String()
+// await reads obj again and again until check returns nil.
+func await[T client.Object](t *testing.T, obj T, what string, check func(T) error) T {
+	t.Helper()
+	return harness.Await(t, env, patience, obj, what, check)
 }
 
 func must(t *testing.T, err error) {

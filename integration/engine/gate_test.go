@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
 	"lockstep.run/lockstep/internal/objects/objectslices"
 )
@@ -49,7 +50,7 @@ func awaitPhases(t *testing.T, dep *corev1alpha1.ObjectDeployment, states ...cor
 // before it alone (invariant 1).
 func TestGateWaitsForEveryPhaseBefore(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	dep := gated(ns, phase("one", configMap("one", "v1")), phase("two", configMap("two", "v1")), phase("three", configMap("three", "v1")))
 	env.Create(t, dep)
 	awaitPhases(t, dep, corev1alpha1.PhaseStateProbing, corev1alpha1.PhaseStateWaiting, corev1alpha1.PhaseStateWaiting)
@@ -57,11 +58,11 @@ func TestGateWaitsForEveryPhaseBefore(t *testing.T) {
 	awaitPhases(t, dep, corev1alpha1.PhaseStateReady, corev1alpha1.PhaseStateProbing, corev1alpha1.PhaseStateWaiting)
 	edit(t, ns, "one", makeUnready)
 	awaitPhases(t, dep, corev1alpha1.PhaseStateUnready, corev1alpha1.PhaseStateProbing, corev1alpha1.PhaseStateWaiting)
-	j := begin(t)
+	j := env.Journal(t)
 	edit(t, ns, "two", makeReady)
-	j.rest(t, ns)
-	if writes := j.requests(t, ns, named("three"), sandbox.Writes()); len(writes) > 0 {
-		t.Fatalf("phase three was written while phase one was not ready:%s", lines(writes))
+	j.Rest(t, ns)
+	if writes := j.Requests(t, ns, named("three"), sandbox.Writes()); len(writes) > 0 {
+		t.Fatalf("phase three was written while phase one was not ready:%s", harness.Lines(writes))
 	}
 	awaitPhases(t, dep, corev1alpha1.PhaseStateUnready, corev1alpha1.PhaseStateReady, corev1alpha1.PhaseStateWaiting)
 	edit(t, ns, "one", makeReady)
@@ -73,7 +74,7 @@ func TestGateWaitsForEveryPhaseBefore(t *testing.T) {
 // is passed over whose probes are not true (invariant 1).
 func TestUpgradePassesOverWhatIsReady(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	names := []string{"one", "two", "three", "four"}
 	var all []corev1alpha1.ObjectSetTemplatePhase
 	for _, name := range names {
@@ -92,20 +93,20 @@ func TestUpgradePassesOverWhatIsReady(t *testing.T) {
 			d.Spec.Template.Spec.Phases[3].Objects[0] = configMap("four", value)
 		})
 	}
-	j := begin(t)
+	j := env.Journal(t)
 	next("v2")
 	awaitRollout(t, dep)
 	awaitValue(t, ns, "four", "v2")
-	j.rest(t, ns)
-	written := j.requests(t, ns, named("four"), sandbox.Writes())
+	j.Rest(t, ns)
+	written := j.Requests(t, ns, named("four"), sandbox.Writes())
 	newest := slices.MaxFunc(setsOf(t, ns), func(a, b corev1alpha1.ObjectSet) int { return int(a.Spec.Revision - b.Spec.Revision) })
-	statuses := j.requests(t, ns, named(newest.Name), func(e sandbox.Entry) bool { return e.Object.Subresource == "status" })
+	statuses := j.Requests(t, ns, named(newest.Name), func(e sandbox.Entry) bool { return e.Object.Subresource == "status" })
 	if len(written) == 0 || len(statuses) != 2 || !statuses[0].Done.Before(written[0].Received) {
-		t.Errorf("want a status before the changed object is written, and one after it:%s", lines(append(statuses, written...)))
+		t.Errorf("want a status before the changed object is written, and one after it:%s", harness.Lines(append(statuses, written...)))
 	}
 
 	edit(t, ns, "two", makeUnready)
-	j = begin(t)
+	j = env.Journal(t)
 	next("v3")
 	await(t, dep, "to wait for phase two", func(d *corev1alpha1.ObjectDeployment) error {
 		if d.Status.Revision != 3 || len(d.Status.Blocking) != 1 || d.Status.Blocking[0].Name != "two" {
@@ -113,9 +114,9 @@ func TestUpgradePassesOverWhatIsReady(t *testing.T) {
 		}
 		return nil
 	})
-	j.rest(t, ns)
-	if writes := j.requests(t, ns, named("four"), sandbox.Writes()); len(writes) > 0 {
-		t.Fatalf("the last phase was written although phase two was not ready:%s", lines(writes))
+	j.Rest(t, ns)
+	if writes := j.Requests(t, ns, named("four"), sandbox.Writes()); len(writes) > 0 {
+		t.Fatalf("the last phase was written although phase two was not ready:%s", harness.Lines(writes))
 	}
 	edit(t, ns, "two", makeReady)
 	awaitValue(t, ns, "four", "v3")
@@ -139,19 +140,19 @@ func gatedByTwoKinds(ns string) *corev1alpha1.ObjectDeployment {
 // of them as they are then (invariant 1).
 func TestGateIsConfirmed(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	dep := gatedByTwoKinds(ns)
 	env.Create(t, dep)
 	awaitPhases(t, dep, corev1alpha1.PhaseStateProbing, corev1alpha1.PhaseStateWaiting)
-	j := begin(t)
+	j := env.Journal(t)
 	edit(t, ns, "one", makeReady)
 	awaitValue(t, ns, "two", "v1")
-	made := j.requests(t, ns, named("two"), sandbox.Writes())
+	made := j.Requests(t, ns, named("two"), sandbox.Writes())
 	if len(made) == 0 {
 		t.Fatal("phase two was not written")
 	}
 	for _, resource := range []string{"configmaps", "serviceaccounts"} {
-		lists := j.requests(t, ns, sandbox.ByVerb("list"), sandbox.ByResource(resource), func(e sandbox.Entry) bool { return e.Code == 200 && e.Done.Before(made[0].Received) })
+		lists := j.Requests(t, ns, sandbox.ByVerb("list"), sandbox.ByResource(resource), func(e sandbox.Entry) bool { return e.Code == 200 && e.Done.Before(made[0].Received) })
 		if len(lists) == 0 {
 			t.Errorf("phase two was written, and the %s of phase one were not asked for after the last of them was ready", resource)
 		}
@@ -182,7 +183,7 @@ func TestGateIsConfirmedWhateverLabelsSay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ns := namespace(t)
+			ns := env.TestNamespace(t)
 			dep := gatedByTwoKinds(ns)
 			instance(dep, "before")
 			env.Create(t, dep)
@@ -201,9 +202,9 @@ func TestGateIsConfirmedWhateverLabelsSay(t *testing.T) {
 // their order all the same: each when the one before it is complete (invariant 1).
 func TestOrderWithoutProbes(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	dep := deployment(ns, phase("one", configMap("one", "v1"), configMap("REFUSED", "v1")), phase("two", configMap("two", "v1")), phase("three", configMap("three", "v1")))
-	j := begin(t)
+	j := env.Journal(t)
 	env.Create(t, dep)
 	await(t, dep, "to name what is refused", func(d *corev1alpha1.ObjectDeployment) error {
 		if len(d.Status.Blocking) != 1 || d.Status.Blocking[0].Name != "REFUSED" {
@@ -211,8 +212,8 @@ func TestOrderWithoutProbes(t *testing.T) {
 		}
 		return nil
 	})
-	if writes := j.requests(t, ns, named("two"), sandbox.Writes()); len(writes) > 0 {
-		t.Fatalf("phase two was written, and one of phase one never was:%s", lines(writes))
+	if writes := j.Requests(t, ns, named("two"), sandbox.Writes()); len(writes) > 0 {
+		t.Fatalf("phase two was written, and one of phase one never was:%s", harness.Lines(writes))
 	}
 	awaitPhases(t, dep, corev1alpha1.PhaseStateApplying, corev1alpha1.PhaseStateWaiting, corev1alpha1.PhaseStateWaiting)
 	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
@@ -220,9 +221,9 @@ func TestOrderWithoutProbes(t *testing.T) {
 	})
 	awaitRollout(t, dep)
 	for _, pair := range [][2]string{{"one", "two"}, {"two", "three"}} {
-		earlier, later := j.requests(t, ns, named(pair[0]), sandbox.ByVerb("create")), j.requests(t, ns, named(pair[1]), sandbox.ByVerb("create"))
+		earlier, later := j.Requests(t, ns, named(pair[0]), sandbox.ByVerb("create")), j.Requests(t, ns, named(pair[1]), sandbox.ByVerb("create"))
 		if len(earlier) != 1 || len(later) != 1 || !earlier[0].Done.Before(later[0].Received) {
-			t.Errorf("%s was created by %s, and %s by %s", pair[0], lines(earlier), pair[1], lines(later))
+			t.Errorf("%s was created by %s, and %s by %s", pair[0], harness.Lines(earlier), pair[1], harness.Lines(later))
 		}
 	}
 }
@@ -232,14 +233,14 @@ func TestOrderWithoutProbes(t *testing.T) {
 // our finalizer before there is anything to tear down.
 func TestWhatAllowsAWriteIsDurable(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	dep := gated(ns, phase("one", configMap("one", "v1")), phase("two", configMap("two", "v1")))
-	j := begin(t)
+	j := env.Journal(t)
 	env.Create(t, dep)
 	awaitValue(t, ns, "one", "v1")
-	first := j.requests(t, ns, named("one"), sandbox.Writes())
+	first := j.Requests(t, ns, named("one"), sandbox.Writes())
 	claimBefore(t, j, dep, first[0].Received)
-	finalized := j.requests(t, ns, sandbox.ByResource("objectdeployments.package-operator.run"), sandbox.ByVerb("patch"), until(first[0].Received))
+	finalized := j.Requests(t, ns, sandbox.ByResource("objectdeployments.package-operator.run"), sandbox.ByVerb("patch"), until(first[0].Received))
 	if len(finalized) == 0 {
 		t.Error("the first object was written before the deployment got our finalizer")
 	}
@@ -250,36 +251,36 @@ func TestWhatAllowsAWriteIsDurable(t *testing.T) {
 		}
 	}
 
-	j.rest(t, ns)
-	j = begin(t)
+	j.Rest(t, ns)
+	j = env.Journal(t)
 	edit(t, ns, "one", makeReady)
 	awaitValue(t, ns, "two", "v1")
-	second := j.requests(t, ns, named("two"), sandbox.Writes())
+	second := j.Requests(t, ns, named("two"), sandbox.Writes())
 	statusBefore(t, j, ns, second[0].Received, "the gate of phase two")
 	// It stays open, also for a manager that learns of it from the status alone.
 	awaitPhases(t, dep, corev1alpha1.PhaseStateReady, corev1alpha1.PhaseStateProbing)
 }
 
 // claimBefore checks that the only set was made with its claim, before a moment.
-func claimBefore(t *testing.T, j *journal, dep *corev1alpha1.ObjectDeployment, at time.Time) {
+func claimBefore(t *testing.T, j *harness.Journal, dep *corev1alpha1.ObjectDeployment, at time.Time) {
 	t.Helper()
 	set := currentSet(t, dep)
-	made := j.requests(t, dep.Namespace, named(set.Name), sandbox.ByVerb("create"), until(at))
+	made := j.Requests(t, dep.Namespace, named(set.Name), sandbox.ByVerb("create"), until(at))
 	if len(made) != 1 || set.Annotations[corev1alpha1.ClaimedAnnotation] != "true" {
-		t.Errorf("the claim was on record nowhere before the first object was written: the set was made by %s, with %v", lines(made), set.Annotations)
+		t.Errorf("the claim was on record nowhere before the first object was written: the set was made by %s, with %v", harness.Lines(made), set.Annotations)
 	}
-	changed := j.requests(t, dep.Namespace, named(set.Name), sandbox.Writes(), func(e sandbox.Entry) bool {
+	changed := j.Requests(t, dep.Namespace, named(set.Name), sandbox.Writes(), func(e sandbox.Entry) bool {
 		return e.Verb != "create" && e.Object.Subresource == ""
 	})
 	if len(changed) != 0 {
-		t.Errorf("the set was changed after it was made:%s", lines(changed))
+		t.Errorf("the set was changed after it was made:%s", harness.Lines(changed))
 	}
 }
 
 // statusBefore checks that a status of the set was written before a moment.
-func statusBefore(t *testing.T, j *journal, ns string, at time.Time, what string) {
+func statusBefore(t *testing.T, j *harness.Journal, ns string, at time.Time, what string) {
 	t.Helper()
-	statuses := j.requests(t, ns, sandbox.ByResource("objectsets.package-operator.run"), sandbox.Writes(), until(at),
+	statuses := j.Requests(t, ns, sandbox.ByResource("objectsets.package-operator.run"), sandbox.Writes(), until(at),
 		func(e sandbox.Entry) bool { return e.Object.Subresource == "status" && e.Code == 200 })
 	if len(statuses) == 0 {
 		t.Errorf("%s was on no status of the set before it was made use of", what)
@@ -296,7 +297,7 @@ func until(at time.Time) sandbox.Filter {
 // old one has stays, until the new one has succeeded (invariants 2 and 3).
 func TestEachObjectHasOneWriterDuringAnUpgrade(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	dep := gated(ns, phase("one", configMap("one", "v1")), phase("two", configMap("two", "v1"), configMap("obsolete", "v1")))
 	env.Create(t, dep)
 	for _, name := range []string{"one", "two", "obsolete"} {
@@ -310,18 +311,18 @@ func TestEachObjectHasOneWriterDuringAnUpgrade(t *testing.T) {
 		d.Spec.Template.Spec.Phases[1].Objects = []corev1alpha1.ObjectSetObject{configMap("two", "v2")}
 	})
 	awaitValue(t, ns, "one", "v2")
-	j := begin(t)
+	j := env.Journal(t)
 	for _, name := range []string{"one", "two", "obsolete"} {
 		edit(t, ns, name, `{"data":{"value":"drifted"}}`)
 	}
 	for name, want := range map[string]string{"one": "v2", "two": "v1", "obsolete": "v1"} {
 		awaitValue(t, ns, name, want)
-		if writes := j.requests(t, ns, named(name), sandbox.Writes()); len(writes) != 1 {
-			t.Errorf("%s drifted once and was written %d times:%s", name, len(writes), lines(writes))
+		if writes := j.Requests(t, ns, named(name), sandbox.Writes()); len(writes) != 1 {
+			t.Errorf("%s drifted once and was written %d times:%s", name, len(writes), harness.Lines(writes))
 		}
 	}
-	if deletes := j.requests(t, ns, sandbox.ByVerb("delete")); len(deletes) != 0 {
-		t.Errorf("deleted before the new revision has succeeded:%s", lines(deletes))
+	if deletes := j.Requests(t, ns, sandbox.ByVerb("delete")); len(deletes) != 0 {
+		t.Errorf("deleted before the new revision has succeeded:%s", harness.Lines(deletes))
 	}
 	edit(t, ns, "one", makeReady)
 	awaitRollout(t, dep)
@@ -334,7 +335,7 @@ func TestEachObjectHasOneWriterDuringAnUpgrade(t *testing.T) {
 // it be (invariant 6).
 func TestArchivedRevisionOwnsNothing(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	dep := install(t, deployment(ns, phase("one", configMap("stays", "v1"), configMap("first", "v1")), phase("two", configMap("held", "v1"))))
 	old := currentSet(t, dep)
 	edit(t, ns, "held", `{"metadata":{"finalizers":["example.com/hold"]}}`)
@@ -342,8 +343,8 @@ func TestArchivedRevisionOwnsNothing(t *testing.T) {
 		d.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{phase("one", configMap("stays", "v2"))}
 	})
 	awaitRollout(t, dep)
-	j := begin(t)
-	j.rest(t, ns)
+	j := env.Journal(t)
+	j.Rest(t, ns)
 	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(old), old))
 	if old.Spec.LifecycleState == corev1alpha1.ObjectSetLifecycleStateArchived {
 		t.Errorf("the old revision is archived, and an object of it is there: %+v", get(t, ns, "held").ObjectMeta)
@@ -353,7 +354,7 @@ func TestArchivedRevisionOwnsNothing(t *testing.T) {
 	}
 	edit(t, ns, "held", `{"metadata":{"finalizers":null}}`)
 	await(t, old, "to be archived", func(s *corev1alpha1.ObjectSet) error {
-		return reports(s, corev1alpha1.ConditionArchived, metav1.ConditionTrue, corev1alpha1.ReasonArchived)
+		return harness.HasCondition(s, corev1alpha1.ConditionArchived, metav1.ConditionTrue, corev1alpha1.ReasonArchived)
 	})
 	absent(t, ns, "held")
 	absent(t, ns, "first")
@@ -378,7 +379,7 @@ func TestMissingSliceDeletesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ns := namespace(t)
+			ns := env.TestNamespace(t)
 			stored := tc.make(t, ns, configMap("sliced", "v1"))
 			env.Create(t, stored)
 			dep := deployment(ns, phase("one", configMap("inline", "v1")))
@@ -387,14 +388,14 @@ func TestMissingSliceDeletesNothing(t *testing.T) {
 			if get(t, ns, "sliced").Data["value"] != "v1" {
 				t.Fatal("the stored object is another one")
 			}
-			j := begin(t)
+			j := env.Journal(t)
 			change(t, dep, func(d *corev1alpha1.ObjectDeployment) { tc.name(&d.Spec.Template.Spec.Phases[0], "lost") })
-			j.rest(t, ns)
-			if writes := j.requests(t, ns, named("sliced"), sandbox.Writes()); len(writes) > 0 {
-				t.Fatalf("the object of a slice was written, though it is not known whether the new revision has it:%s", lines(writes))
+			j.Rest(t, ns)
+			if writes := j.Requests(t, ns, named("sliced"), sandbox.Writes()); len(writes) > 0 {
+				t.Fatalf("the object of a slice was written, though it is not known whether the new revision has it:%s", harness.Lines(writes))
 			}
 			await(t, dep, "to name the slice", func(d *corev1alpha1.ObjectDeployment) error {
-				return errors.Join(reports(d, corev1alpha1.ConditionStalled, metav1.ConditionTrue, ""), reports(d, corev1alpha1.ConditionProgressing, metav1.ConditionFalse, corev1alpha1.ReasonSlicesMissing, "lost"))
+				return errors.Join(harness.HasCondition(d, corev1alpha1.ConditionStalled, metav1.ConditionTrue, ""), harness.HasCondition(d, corev1alpha1.ConditionProgressing, metav1.ConditionFalse, corev1alpha1.ReasonSlicesMissing, "lost"))
 			})
 		})
 	}
@@ -418,7 +419,7 @@ func sealed(t *testing.T, ns string, o corev1alpha1.ObjectSetObject) client.Obje
 // not one that the object lacks: the gate waits until they have it (invariant 1).
 func TestNewProbesAwaitWhatTheyRead(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	dep := gated(ns, phase("one", configMap("one", "v1")))
 	env.Create(t, dep)
 	awaitValue(t, ns, "one", "v1")
@@ -431,7 +432,7 @@ func TestNewProbesAwaitWhatTheyRead(t *testing.T) {
 		d.Spec.Template.Spec.Phases = append(d.Spec.Template.Spec.Phases, phase("two", configMap("two", "v1")))
 	})
 	await(t, dep, "to wait for the object", func(d *corev1alpha1.ObjectDeployment) error {
-		return reports(d, corev1alpha1.ConditionProgressing, metav1.ConditionTrue, "", "broken")
+		return harness.HasCondition(d, corev1alpha1.ConditionProgressing, metav1.ConditionTrue, "", "broken")
 	})
 	absent(t, ns, "two")
 	edit(t, ns, "one", `{"data":{"broken":null}}`)
@@ -442,7 +443,7 @@ func TestNewProbesAwaitWhatTheyRead(t *testing.T) {
 // package.
 func TestDeletionDoesNotWaitForProbes(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	list := "[" + strings.Repeat("0,", 49) + "0]"
 	costly := corev1alpha1.Probe{CEL: &corev1alpha1.ProbeCELSpec{Rule: fmt.Sprintf("%[1]s.all(a, %[1]s.all(b, %[1]s.all(c, c == b)))", list), Message: "never"}}
 	var objects []corev1alpha1.ObjectSetObject

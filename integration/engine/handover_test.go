@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
@@ -19,7 +20,7 @@ func patch[T client.Object](t *testing.T, before, after T) {
 }
 
 func available(s *corev1alpha1.ObjectSet) error {
-	return reports(s, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, corev1alpha1.ReasonAvailable)
+	return harness.HasCondition(s, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, corev1alpha1.ReasonAvailable)
 }
 
 // A set that stands alone takes the objects of those in its spec.previous over,
@@ -27,7 +28,7 @@ func available(s *corev1alpha1.ObjectSet) error {
 // only it had.
 func TestLoneSetHandsOverByPrevious(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	first := set(ns, "shop-1", 1, phase("one", configMap("same", "v1"), configMap("changed", "v1")), phase("two", configMap("dropped", "v1")))
 	env.Create(t, first)
 	await(t, first, "to be available", available)
@@ -38,7 +39,7 @@ func TestLoneSetHandsOverByPrevious(t *testing.T) {
 		}
 	}
 
-	j := begin(t)
+	j := env.Journal(t)
 	second := set(ns, "shop-2", 2, phase("one", configMap("same", "v1"), configMap("changed", "v2")), phase("two", configMap("added", "v2")))
 	second.Spec.Previous = []corev1alpha1.PreviousRevisionReference{{Name: first.Name}}
 	env.Create(t, second)
@@ -59,7 +60,7 @@ func TestLoneSetHandsOverByPrevious(t *testing.T) {
 	first.Spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStateArchived
 	patch(t, before, first)
 	await(t, first, "to be archived", func(s *corev1alpha1.ObjectSet) error {
-		return reports(s, corev1alpha1.ConditionArchived, metav1.ConditionTrue, corev1alpha1.ReasonArchived)
+		return harness.HasCondition(s, corev1alpha1.ConditionArchived, metav1.ConditionTrue, corev1alpha1.ReasonArchived)
 	})
 	absent(t, ns, "dropped")
 	for _, was := range []*corev1.ConfigMap{same, changed} {
@@ -67,7 +68,7 @@ func TestLoneSetHandsOverByPrevious(t *testing.T) {
 			t.Errorf("%s did not survive", was.Name)
 		}
 	}
-	for _, e := range j.requests(t, ns, sandbox.ByVerb("delete"), sandbox.ByResource("configmaps")) {
+	for _, e := range j.Requests(t, ns, sandbox.ByVerb("delete"), sandbox.ByResource("configmaps")) {
 		if e.Object.Name != "dropped" {
 			t.Errorf("%s %s", e.Verb, e.RequestURI)
 		}
@@ -77,7 +78,7 @@ func TestLoneSetHandsOverByPrevious(t *testing.T) {
 // A lone set reports promptly which of its objects a successor has taken over.
 func TestLoneSetReportsWhatItHandedOver(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	var late []corev1alpha1.ObjectSetObject
 	var names []string
 	for i := range 10 {
@@ -100,11 +101,11 @@ func TestLoneSetReportsWhatItHandedOver(t *testing.T) {
 			if !slices.Equal(got, names) {
 				return fmt.Errorf("it controls %v", got)
 			}
-			return reports(s, corev1alpha1.ConditionInTransition, metav1.ConditionTrue, corev1alpha1.ReasonInTransition)
+			return harness.HasCondition(s, corev1alpha1.ConditionInTransition, metav1.ConditionTrue, corev1alpha1.ReasonInTransition)
 		}
 	}
 	await(t, first, "to have handed over early", controls(names...))
-	settle(t, ns) // no other event reconciles the first set
+	env.Settle(t, ns) // no other event reconciles the first set
 	for _, name := range []string{"early", "gate"} {
 		cm := get(t, ns, name)
 		before := cm.DeepCopy()
@@ -118,7 +119,7 @@ func TestLoneSetReportsWhatItHandedOver(t *testing.T) {
 // still controls (invariant 2).
 func TestSuccessorTakesNothingAlongThatItNeverHad(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	first := set(ns, "shop-1", 1, phase("one", configMap("kept", "v1")))
 	env.Create(t, first)
 	await(t, first, "to be available", available)
@@ -141,7 +142,7 @@ func TestSuccessorTakesNothingAlongThatItNeverHad(t *testing.T) {
 // that drops it, and on teardown.
 func TestDeletionPolicyKeep(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	dep := install(t, deployment(ns,
 		phase("one", configMap("leaves-kept", "v1", kept), configMap("leaves", "v1")),
 		phase("two", configMap("stays-kept", "v1", kept), configMap("stays", "v1"))))

@@ -90,14 +90,14 @@ func notAs(entries []sandbox.Entry, users ...string) []sandbox.Entry {
 // request that may change an object is made as the account of the revision.
 func TestEveryWriteIsMadeAsTheAccount(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	first, second := account(t, ns, "first", allVerbs...), account(t, ns, "second", allVerbs...)
 	frozen := func(value string) corev1alpha1.ObjectSetObject {
 		return raw(fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"frozen","annotations":{%q:%q}},"immutable":true,"data":{"value":%q}}`,
 			corev1alpha1.OnImmutableAnnotation, corev1alpha1.OnImmutableRecreate, value))
 	}
 	must(t, env.Client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "found"}, Data: map[string]string{"value": "v0"}}))
-	j := begin(t)
+	j := env.Journal(t)
 	dep := install(t, as(deployment(ns,
 		phase("one", configMap("kept", "v1"), configMap("found", "v1", collision(corev1alpha1.CollisionProtectionIfNoController)), frozen("v1")),
 		phase("two", configMap("changed", "v1"), configMap("dropped", "v1")),
@@ -114,10 +114,10 @@ func TestEveryWriteIsMadeAsTheAccount(t *testing.T) {
 	harness.Eventually(t, patience, "what the revision dropped to go", func(ctx context.Context) error {
 		return gone(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "dropped"}})
 	})
-	settle(t, ns)
-	entries := j.requests(t, ns, attempts(), sandbox.ByResource("configmaps"))
+	env.Settle(t, ns)
+	entries := j.Requests(t, ns, attempts(), sandbox.ByResource("configmaps"))
 	if wrong := notAs(entries, first); len(wrong) > 0 {
-		t.Errorf("not as the account:%s", lines(wrong))
+		t.Errorf("not as the account:%s", harness.Lines(wrong))
 	}
 	kinds := map[string]bool{}
 	for _, e := range entries {
@@ -125,24 +125,24 @@ func TestEveryWriteIsMadeAsTheAccount(t *testing.T) {
 	}
 	for _, kind := range []string{"create dry=false", "patch dry=false", "patch dry=true", "delete dry=false"} {
 		if !kinds[kind] {
-			t.Errorf("nothing was tested of %s:%s", kind, lines(entries))
+			t.Errorf("nothing was tested of %s:%s", kind, harness.Lines(entries))
 		}
 	}
 
-	j = begin(t)
+	j = env.Journal(t)
 	change(t, dep, func(d *corev1alpha1.ObjectDeployment) { as(d, "second") })
 	awaitRollout(t, dep)
-	settle(t, ns)
-	if writes := j.requests(t, ns, attempts(), sandbox.ByResource("configmaps")); len(writes) > 0 {
-		t.Errorf("another account alone rewrites objects:%s", lines(writes))
+	env.Settle(t, ns)
+	if writes := j.Requests(t, ns, attempts(), sandbox.ByResource("configmaps")); len(writes) > 0 {
+		t.Errorf("another account alone rewrites objects:%s", harness.Lines(writes))
 	}
 	edit(t, ns, "kept", `{"data":{"value":"theirs"}}`)
 	awaitValue(t, ns, "kept", "v1")
 	must(t, env.Client.Delete(t.Context(), dep))
 	env.WaitGone(t, patience, dep)
-	entries = j.requests(t, ns, attempts(), sandbox.ByResource("configmaps"))
+	entries = j.Requests(t, ns, attempts(), sandbox.ByResource("configmaps"))
 	if wrong := notAs(entries, second); len(wrong) > 0 || len(entries) < 5 {
-		t.Errorf("not as the new account:%s\nof%s", lines(wrong), lines(entries))
+		t.Errorf("not as the new account:%s\nof%s", harness.Lines(wrong), harness.Lines(entries))
 	}
 	absent(t, ns, "kept")
 }
@@ -150,16 +150,16 @@ func TestEveryWriteIsMadeAsTheAccount(t *testing.T) {
 // An install as an account takes the requests of one without, and a look at the account.
 func TestRequestsOfAnInstallAsAnAccount(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	account(t, ns, "deployer", allVerbs...)
 	count := func(name, by string) (counts map[string]int) {
-		j := begin(t)
+		j := env.Journal(t)
 		dep := deployment(ns, phase("one", configMap(name+"-a", "v1"), configMap(name+"-b", "v1")), phase("two", configMap(name+"-c", "v1")))
 		dep.Name = name
 		install(t, as(dep, by))
-		settle(t, ns)
+		env.Settle(t, ns)
 		counts = map[string]int{}
-		for _, e := range j.requests(t, ns, sandbox.Not(sandbox.ByResource("events.events.k8s.io", "objectsets.package-operator.run", "objectdeployments.package-operator.run"))) {
+		for _, e := range j.Requests(t, ns, sandbox.Not(sandbox.ByResource("events.events.k8s.io", "objectsets.package-operator.run", "objectdeployments.package-operator.run"))) {
 			counts[e.Verb+" "+e.Object.Resource]++
 		}
 		return counts
@@ -178,19 +178,19 @@ func TestRequestsOfAnInstallAsAnAccount(t *testing.T) {
 // status names it, and the rollout goes on by itself once it is there.
 func TestMissingAccount(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	account(t, ns, "deployer", allVerbs...)
 	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "deployer"}}
 	must(t, env.Client.Delete(t.Context(), sa))
-	j := begin(t)
+	j := env.Journal(t)
 	dep := as(deployment(ns, phase("one", configMap("object", "v1"))), "deployer")
 	env.Create(t, dep)
 	await(t, currentSetOf(t, dep), "to name the account", func(s *corev1alpha1.ObjectSet) error {
-		return reports(s, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, corev1alpha1.ReasonServiceAccountMissing,
+		return harness.HasCondition(s, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, corev1alpha1.ReasonServiceAccountMissing,
 			"ServiceAccount "+ns+"/deployer does not exist: create it")
 	})
-	if writes := j.requests(t, ns, attempts(), sandbox.ByResource("configmaps")); len(writes) > 0 {
-		t.Errorf("written without the account:%s", lines(writes))
+	if writes := j.Requests(t, ns, attempts(), sandbox.ByResource("configmaps")); len(writes) > 0 {
+		t.Errorf("written without the account:%s", harness.Lines(writes))
 	}
 	env.Create(t, &corev1.ServiceAccount{ObjectMeta: sa.ObjectMeta})
 	awaitRollout(t, dep)
@@ -199,12 +199,12 @@ func TestMissingAccount(t *testing.T) {
 // An account lacks a right from the start, and gets it.
 func TestForbiddenAccount(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	account(t, ns, "deployer")
 	dep := as(deployment(ns, phase("one", configMap("object", "v1")), phase("two", configMap("later", "v1"))), "deployer")
 	env.Create(t, dep)
 	await(t, currentSetOf(t, dep), "to name the right", func(s *corev1alpha1.ObjectSet) error {
-		return reports(s, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, corev1alpha1.ReasonForbidden,
+		return harness.HasCondition(s, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, corev1alpha1.ReasonForbidden,
 			"ServiceAccount "+ns+"/deployer may not create configmaps: grant it that right",
 			"kubectl auth can-i create configmaps -n "+ns+" --as="+user(ns, "deployer"))
 	})
@@ -218,7 +218,7 @@ func TestForbiddenAccount(t *testing.T) {
 // An account cannot grant what it does not have, though the manager could.
 func TestAccountCannotEscalate(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	account(t, ns, "deployer", allVerbs...)
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "deployer"}}
 	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(role), role))
@@ -229,7 +229,7 @@ func TestAccountCannotEscalate(t *testing.T) {
 	)), "deployer")
 	env.Create(t, dep)
 	await(t, currentSetOf(t, dep), "to be refused", func(s *corev1alpha1.ObjectSet) error {
-		err := reports(s, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, corev1alpha1.ReasonForbidden,
+		err := harness.HasCondition(s, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, corev1alpha1.ReasonForbidden,
 			"may not grant rights that it does not have itself")
 		if err != nil && !strings.Contains(err.Error(), "does not have itself") {
 			retry(t, dep, fmt.Sprint(len(err.Error()))) // the role may not hold yet
@@ -244,7 +244,7 @@ func TestAccountCannotEscalate(t *testing.T) {
 // A right is lost between two phases: what is there stays, and the rollout goes on with it.
 func TestAccountLosesARightHalfWay(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	account(t, ns, "deployer", allVerbs...)
 	dep := as(deployment(ns, phase("one", configMap("first", "v1")), phase("two", configMap("second", "v1"))), "deployer")
 	dep.Spec.Template.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{readyProbe}
@@ -253,7 +253,7 @@ func TestAccountLosesARightHalfWay(t *testing.T) {
 	grant(t, ns, "deployer", "patch", "delete")
 	edit(t, ns, "first", `{"data":{"ready":"true"}}`)
 	await(t, currentSetOf(t, dep), "to name the right", func(s *corev1alpha1.ObjectSet) error {
-		return errors.Join(reports(s, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, corev1alpha1.ReasonForbidden, "may not create configmaps"),
+		return errors.Join(harness.HasCondition(s, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, corev1alpha1.ReasonForbidden, "may not create configmaps"),
 			phaseIs(s, 0, corev1alpha1.PhaseStateReady))
 	})
 	if after := get(t, ns, "first"); after.UID != before.UID {
@@ -270,23 +270,23 @@ func TestAccountLosesARightHalfWay(t *testing.T) {
 // The right to delete is lost before the teardown, which waits for it.
 func TestTeardownForbidden(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	account(t, ns, "deployer", allVerbs...)
 	dep := install(t, as(deployment(ns, phase("one", configMap("first", "v1")), phase("two", configMap("second", "v1"))), "deployer"))
 	grant(t, ns, "deployer", "create", "patch")
-	j := begin(t)
+	j := env.Journal(t)
 	must(t, env.Client.Delete(t.Context(), dep))
 	forbidden := func(d *corev1alpha1.ObjectDeployment) error {
 		return errors.Join(
-			reports(d, corev1alpha1.ConditionTeardownForbidden, metav1.ConditionTrue, corev1alpha1.ReasonForbidden,
+			harness.HasCondition(d, corev1alpha1.ConditionTeardownForbidden, metav1.ConditionTrue, corev1alpha1.ReasonForbidden,
 				"ServiceAccount "+ns+"/deployer may not delete configmaps: grant it", "second", "kubectl auth can-i delete"),
-			reports(d, corev1alpha1.ConditionStalled, metav1.ConditionTrue, ""))
+			harness.HasCondition(d, corev1alpha1.ConditionStalled, metav1.ConditionTrue, ""))
 	}
 	await(t, dep, "to report what is forbidden", forbidden)
 	get(t, ns, "first")
 	get(t, ns, "second")
-	if wrong := notAs(j.requests(t, ns, attempts(), sandbox.ByResource("configmaps")), user(ns, "deployer")); len(wrong) > 0 {
-		t.Errorf("the manager's own rights were used:%s", lines(wrong))
+	if wrong := notAs(j.Requests(t, ns, attempts(), sandbox.ByResource("configmaps")), user(ns, "deployer")); len(wrong) > 0 {
+		t.Errorf("the manager's own rights were used:%s", harness.Lines(wrong))
 	}
 	grant(t, ns, "deployer", allVerbs...)
 	retry(t, dep, "1")
@@ -299,7 +299,7 @@ func TestTeardownForbidden(t *testing.T) {
 // objects takes none.
 func TestOrphanWithoutRights(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	account(t, ns, "deployer", allVerbs...)
 	dep := install(t, as(deployment(ns, phase("one", configMap("object", "v1"))), "deployer"))
 	grant(t, ns, "deployer")

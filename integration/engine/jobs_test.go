@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
@@ -80,10 +81,10 @@ func results(status *corev1alpha1.ObjectDeploymentStatus) map[string]corev1alpha
 // correction, not by a new revision.
 func TestJobRunsOnce(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	dep := deployment(ns, phase("one", job(ns, "migrate", "a")), phase("two", configMap("later", "v1")))
 	dep.Spec.Template.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{completeProbe}
-	j := begin(t)
+	j := env.Journal(t)
 	env.Create(t, dep)
 	migrate := awaitJob(t, ns, "migrate", "")
 	absent(t, ns, "later")
@@ -93,24 +94,24 @@ func TestJobRunsOnce(t *testing.T) {
 	if diff := cmp.Diff(map[string]corev1alpha1.JobResult{ns + "/migrate": corev1alpha1.JobSucceeded}, results(&dep.Status)); diff != "" {
 		t.Errorf("what is recorded:\n%s", diff)
 	}
-	j.rest(t, ns)
-	if creates := j.requests(t, ns, sandbox.ByVerb("create"), sandbox.ByResource("jobs.batch")); len(creates) != 1 {
-		t.Errorf("the Job was created %d times:%s", len(creates), lines(creates))
+	j.Rest(t, ns)
+	if creates := j.Requests(t, ns, sandbox.ByVerb("create"), sandbox.ByResource("jobs.batch")); len(creates) != 1 {
+		t.Errorf("the Job was created %d times:%s", len(creates), harness.Lines(creates))
 	}
 	// The finalizer, a status at the beginning and one at the end, and the record.
-	if writes := j.requests(t, ns, sandbox.Writes(), sandbox.ByResource("objectdeployments.package-operator.run")); len(writes) > 4 {
-		t.Errorf("the deployment was written %d times:%s", len(writes), lines(writes))
+	if writes := j.Requests(t, ns, sandbox.Writes(), sandbox.ByResource("objectdeployments.package-operator.run")); len(writes) > 4 {
+		t.Errorf("the deployment was written %d times:%s", len(writes), harness.Lines(writes))
 	}
 
-	again := begin(t)
+	again := env.Journal(t)
 	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
 		d.Spec.Template.Spec.Phases[1].Objects[0] = configMap("later", "v2")
 	})
 	awaitRollout(t, dep)
 	awaitValue(t, ns, "later", "v2")
-	again.rest(t, ns)
-	if writes := again.requests(t, ns, sandbox.Writes(), sandbox.ByResource("jobs.batch")); len(writes) != 0 {
-		t.Errorf("the Job did not change, and was written:%s", lines(writes))
+	again.Rest(t, ns)
+	if writes := again.Requests(t, ns, sandbox.Writes(), sandbox.ByResource("jobs.batch")); len(writes) != 0 {
+		t.Errorf("the Job did not change, and was written:%s", harness.Lines(writes))
 	}
 
 	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
@@ -131,7 +132,7 @@ func TestJobRunsOnce(t *testing.T) {
 // again.
 func TestFailedJobIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	dep := deployment(ns, phase("one", job(ns, "migrate", "a")), phase("two", configMap("later", "v1")))
 	dep.Spec.Template.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{completeProbe}
 	env.Create(t, dep)
@@ -157,14 +158,14 @@ func TestFailedJobIsTriedAgain(t *testing.T) {
 // status is no write of an object.
 func TestPausedDeploymentRecordsJobs(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	dep := deployment(ns, phase("one", job(ns, "migrate", "a")))
 	dep.Spec.Template.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{completeProbe}
 	env.Create(t, dep)
 	migrate := awaitJob(t, ns, "migrate", "")
 	change(t, dep, func(d *corev1alpha1.ObjectDeployment) { d.Spec.Paused = true })
 	await(t, dep, "to be paused", func(d *corev1alpha1.ObjectDeployment) error {
-		return reports(d, corev1alpha1.ConditionPaused, metav1.ConditionTrue, corev1alpha1.ReasonPaused)
+		return harness.HasCondition(d, corev1alpha1.ConditionPaused, metav1.ConditionTrue, corev1alpha1.ReasonPaused)
 	})
 	finish(t, migrate, batchv1.JobComplete)
 	remove(t, migrate)
@@ -174,12 +175,12 @@ func TestPausedDeploymentRecordsJobs(t *testing.T) {
 		}
 		return nil
 	})
-	j := begin(t)
+	j := env.Journal(t)
 	change(t, dep, func(d *corev1alpha1.ObjectDeployment) { d.Spec.Paused = false })
 	awaitRollout(t, dep)
-	j.rest(t, ns)
-	if writes := j.requests(t, ns, sandbox.Writes(), sandbox.ByResource("jobs.batch")); len(writes) != 0 {
-		t.Errorf("the Job was written again:%s", lines(writes))
+	j.Rest(t, ns)
+	if writes := j.Requests(t, ns, sandbox.Writes(), sandbox.ByResource("jobs.batch")); len(writes) != 0 {
+		t.Errorf("the Job was written again:%s", harness.Lines(writes))
 	}
 	// Whoever takes the record away has it run again.
 	must(t, env.Client.Status().Patch(t.Context(), dep, client.RawPatch(types.MergePatchType, []byte(`{"status":{"jobs":null}}`))))
@@ -189,7 +190,7 @@ func TestPausedDeploymentRecordsJobs(t *testing.T) {
 // Cluster-scoped deployments, and Jobs in slices.
 func TestJobInASliceOfAClusterDeployment(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	slice := &corev1alpha1.ClusterObjectSlice{ObjectMeta: metav1.ObjectMeta{Name: ns}, Objects: []corev1alpha1.ObjectSetObject{job(ns, "migrate", "a")}}
 	env.Create(t, slice)
 	labels := map[string]string{"app": ns}
@@ -197,27 +198,27 @@ func TestJobInASliceOfAClusterDeployment(t *testing.T) {
 	dep.Spec.Selector.MatchLabels, dep.Spec.Template.Metadata.Labels = labels, labels
 	dep.Spec.Template.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{completeProbe}
 	dep.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{{Name: "one", Slices: []string{ns}}}
-	j := begin(t)
+	j := env.Journal(t)
 	env.Create(t, dep)
 	migrate := awaitJob(t, ns, "migrate", "")
 	finish(t, migrate, batchv1.JobComplete)
 	remove(t, migrate)
 	await(t, dep, "to be available", func(d *corev1alpha1.ClusterObjectDeployment) error {
-		return reports(d, corev1alpha1.ConditionProgressing, metav1.ConditionFalse, corev1alpha1.ReasonIdle)
+		return harness.HasCondition(d, corev1alpha1.ConditionProgressing, metav1.ConditionFalse, corev1alpha1.ReasonIdle)
 	})
 	if diff := cmp.Diff(map[string]corev1alpha1.JobResult{ns + "/migrate": corev1alpha1.JobSucceeded}, results(&dep.Status)); diff != "" {
 		t.Errorf("what is recorded:\n%s", diff)
 	}
-	j.rest(t, ns)
-	if creates := j.requests(t, ns, sandbox.ByVerb("create"), sandbox.ByResource("jobs.batch")); len(creates) != 1 {
-		t.Errorf("the Job was created %d times:%s", len(creates), lines(creates))
+	j.Rest(t, ns)
+	if creates := j.Requests(t, ns, sandbox.ByVerb("create"), sandbox.ByResource("jobs.batch")); len(creates) != 1 {
+		t.Errorf("the Job was created %d times:%s", len(creates), harness.Lines(creates))
 	}
 }
 
 // A completed Job that was deleted is reported while another object blocks.
 func TestDeletedJobIsReportedWhileBlocked(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	dep := deployment(ns, phase("one", job(ns, "migrate", "a"), configMap("slow", "v1")))
 	dep.Spec.Template.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{completeProbe, readyProbe}
 	env.Create(t, dep)
@@ -240,7 +241,7 @@ func TestDeletedJobIsReportedWhileBlocked(t *testing.T) {
 // package.
 func TestJobRunsAgainInARecreatedNamespace(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	labels := map[string]string{"app": ns}
 	dep := &corev1alpha1.ClusterObjectDeployment{ObjectMeta: metav1.ObjectMeta{Name: ns}}
 	dep.Spec.Selector.MatchLabels, dep.Spec.Template.Metadata.Labels = labels, labels
@@ -274,7 +275,7 @@ func TestJobRunsAgainInARecreatedNamespace(t *testing.T) {
 // again, as any other object.
 func TestLoneSetRunsJobsAgain(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	alone := set(ns, "alone", 1, phase("one", job(ns, "migrate", "a")))
 	env.Create(t, alone)
 	first := awaitJob(t, ns, "migrate", "")

@@ -17,19 +17,12 @@ import (
 var (
 	env     *harness.Env
 	manager *harness.Manager
-	setup   = harness.NewSuite()
+	suite   = harness.NewSuite()
 )
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) (code int) {
-	defer func() { setup.End(code) }()
-	ok := setup.Do(func() {
-		env = harness.New(setup, sandbox.WithComponents(sandbox.Etcd, sandbox.Registry, sandbox.APIServer))
-		manager = env.StartManager(setup)
-	})
-	if !ok {
-		return 1
-	}
-	return harness.Main(m)
+func TestMain(m *testing.M) {
+	os.Exit(suite.Run(m, 0, func() {
+		env = harness.New(suite, sandbox.WithComponents(sandbox.Etcd, sandbox.Registry, sandbox.APIServer))
+		manager = env.StartManager(suite)
+	}))
 }

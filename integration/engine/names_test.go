@@ -21,7 +21,7 @@ import (
 // deleted, and does not block other sets after a restart. Not parallel: it restarts the
 // shared manager.
 func TestInvalidNames(t *testing.T) {
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	named := func(name string, slices, secrets []string, objects ...corev1alpha1.ObjectSetObject) *corev1alpha1.ObjectSet {
 		s := set(ns, name, 1, phase("one", objects...))
 		s.Spec.Phases[0].Slices, s.Spec.Phases[0].SecretSlices = slices, secrets
@@ -74,14 +74,14 @@ func TestInvalidNames(t *testing.T) {
 		t.Helper()
 		for s, want := range rows {
 			await(t, s, "to report the name", func(s client.Object) error {
-				return reports(s.(corev1alpha1.Conditioned), corev1alpha1.ConditionAvailable, metav1.ConditionFalse, want.reason, want.says)
+				return harness.HasCondition(s.(corev1alpha1.Conditioned), corev1alpha1.ConditionAvailable, metav1.ConditionFalse, want.reason, want.says)
 			})
 		}
 	}
 	awaitReports()
 
 	manager.Stop()
-	manager = env.StartManager(setup)
+	manager = env.StartManager(suite)
 	env.Namespace(t, ns+"-other")
 	install(t, deployment(ns+"-other", phase("one", configMap("object", "v1"))))
 	awaitReports()
@@ -123,7 +123,7 @@ func dropPatterns(t *testing.T, name string) {
 // A deployment may not control its own ancestors: their deletions would wait for each other.
 func TestOwnershipCycles(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	none := collision(corev1alpha1.CollisionProtectionNone)
 	brings := func(name string, template string) corev1alpha1.ObjectSetObject {
 		o := raw(fmt.Sprintf(`{"apiVersion":"package-operator.run/v1alpha1","kind":"ObjectDeployment","metadata":{"name":%q},`+
@@ -136,7 +136,7 @@ func TestOwnershipCycles(t *testing.T) {
 	env.Create(t, self)
 	const says = "its deletion would never end"
 	blocked := func(d *corev1alpha1.ObjectDeployment) error {
-		return reports(d, corev1alpha1.ConditionStalled, metav1.ConditionTrue, "", says)
+		return harness.HasCondition(d, corev1alpha1.ConditionStalled, metav1.ConditionTrue, "", says)
 	}
 	await(t, self, "to be refused", blocked)
 
@@ -181,7 +181,7 @@ func TestEngineObjects(t *testing.T) {
 	dep.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{ph}
 	env.Create(t, dep)
 	await(t, dep, "to be refused", func(d *corev1alpha1.ClusterObjectDeployment) error {
-		return reports(d, corev1alpha1.ConditionStalled, metav1.ConditionTrue, "", "is a part of the engine itself", "Lease", "and 1 more")
+		return harness.HasCondition(d, corev1alpha1.ConditionStalled, metav1.ConditionTrue, "", "is a part of the engine itself", "Lease", "and 1 more")
 	})
 	must(t, env.Client.Delete(t.Context(), dep))
 	harness.Eventually(t, patience, "the deployment to go", func(ctx context.Context) error { return gone(ctx, dep) })

@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
@@ -13,26 +14,26 @@ import (
 // Resumed, it catches up.
 func TestPauseStopsWrites(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	dep := install(t, deployment(ns, phase("one", configMap("changed", "v1"), configMap("deleted", "v1"), configMap("upgraded", "v1"))))
 	change(t, dep, func(d *corev1alpha1.ObjectDeployment) { d.Spec.Paused = true })
 	await(t, dep, "to be paused", func(d *corev1alpha1.ObjectDeployment) error {
-		return reports(d, corev1alpha1.ConditionPaused, metav1.ConditionTrue, corev1alpha1.ReasonPaused)
+		return harness.HasCondition(d, corev1alpha1.ConditionPaused, metav1.ConditionTrue, corev1alpha1.ReasonPaused)
 	})
-	settle(t, ns)
+	env.Settle(t, ns)
 
-	j := begin(t)
+	j := env.Journal(t)
 	edit(t, ns, "changed", `{"data":{"value":"drifted"}}`)
 	must(t, env.Client.Delete(t.Context(), get(t, ns, "deleted")))
 	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
 		d.Spec.Template.Spec.Phases[0].Objects[2] = configMap("upgraded", "v2")
 	})
 	await(t, dep, "to have seen the new template", func(d *corev1alpha1.ObjectDeployment) error {
-		return reports(d, corev1alpha1.ConditionPaused, metav1.ConditionTrue, corev1alpha1.ReasonPaused)
+		return harness.HasCondition(d, corev1alpha1.ConditionPaused, metav1.ConditionTrue, corev1alpha1.ReasonPaused)
 	})
-	j.rest(t, ns)
-	if writes := j.requests(t, ns, sandbox.Writes(), sandbox.ByResource("configmaps")); len(writes) != 0 {
-		t.Errorf("a paused deployment wrote:%s", lines(writes))
+	j.Rest(t, ns)
+	if writes := j.Requests(t, ns, sandbox.Writes(), sandbox.ByResource("configmaps")); len(writes) != 0 {
+		t.Errorf("a paused deployment wrote:%s", harness.Lines(writes))
 	}
 	if got := get(t, ns, "changed").Data["value"]; got != "drifted" {
 		t.Errorf("drift was corrected to %q", got)
@@ -44,7 +45,7 @@ func TestPauseStopsWrites(t *testing.T) {
 	awaitValue(t, ns, "changed", "v1")
 	awaitValue(t, ns, "deleted", "v1")
 	awaitValue(t, ns, "upgraded", "v2")
-	if err := reports(dep, corev1alpha1.ConditionPaused, metav1.ConditionTrue, ""); err == nil {
+	if err := harness.HasCondition(dep, corev1alpha1.ConditionPaused, metav1.ConditionTrue, ""); err == nil {
 		t.Error("the resumed deployment still reports Paused")
 	}
 }
@@ -52,15 +53,15 @@ func TestPauseStopsWrites(t *testing.T) {
 // A single revision is paused by its lifecycle state.
 func TestPausedSetWritesNothing(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	alone := set(ns, "alone", 1, phase("one", configMap("object", "v1")))
 	alone.Spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStatePaused
-	j := begin(t)
+	j := env.Journal(t)
 	env.Create(t, alone)
 	await(t, alone, "to be paused", func(s *corev1alpha1.ObjectSet) error {
-		return reports(s, corev1alpha1.ConditionPaused, metav1.ConditionTrue, corev1alpha1.ReasonPaused)
+		return harness.HasCondition(s, corev1alpha1.ConditionPaused, metav1.ConditionTrue, corev1alpha1.ReasonPaused)
 	})
-	j.rest(t, ns)
+	j.Rest(t, ns)
 	absent(t, ns, "object")
 	before := alone.DeepCopy()
 	alone.Spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStateActive

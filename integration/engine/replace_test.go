@@ -30,7 +30,7 @@ func TestFieldsOfAnAdoptedObjectLeave(t *testing.T) { adoptedFieldsLeave(t, "kub
 // that the template lacks, at once or when a later one drops them; fields of others stay.
 func adoptedFieldsLeave(t *testing.T, manager string) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	former := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "object"},
 		Data:       map[string]string{"value": "v1", "leaves": "v1", "former": "v1"},
@@ -57,7 +57,7 @@ func adoptedFieldsLeave(t *testing.T, manager string) {
 // block the removal of fields.
 func TestFieldsLeaveUnderAPolicy(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	dep := install(t, deployment(ns, phase("one", configMap("object", "v1", leaving))))
 
 	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{
@@ -98,7 +98,7 @@ func TestFieldsLeaveUnderAPolicy(t *testing.T) {
 // was archived by hand before its successor wrote the object.
 func TestFieldsLeaveAfterTheirRevisionWasArchivedByHand(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	dep := deployment(ns, phase("one", configMap("gate", "v1")), phase("two", configMap("object", "v1", leaving)))
 	dep.Spec.Template.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{{Selector: readyProbe.Selector, Probes: []corev1alpha1.Probe{{
 		CEL: &corev1alpha1.ProbeCELSpec{Rule: `has(self.data.ready) && self.data.ready == self.data.value`, Message: "not ready yet"},
@@ -123,7 +123,7 @@ func TestFieldsLeaveAfterTheirRevisionWasArchivedByHand(t *testing.T) {
 			set.Spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStateArchived
 			must(t, env.Client.Patch(t.Context(), set, client.MergeFrom(before)))
 			await(t, set, "to be archived", func(s *corev1alpha1.ObjectSet) error {
-				return reports(s, corev1alpha1.ConditionArchived, metav1.ConditionTrue, "")
+				return harness.HasCondition(s, corev1alpha1.ConditionArchived, metav1.ConditionTrue, "")
 			})
 		}
 	}
@@ -155,7 +155,7 @@ func TestRecreateWhereAsked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ns := namespace(t)
+			ns := env.TestNamespace(t)
 			dep := install(t, deployment(ns, phase("one", fixed("v1", tc.annotations))))
 			before := get(t, ns, "object")
 			change(t, dep, func(d *corev1alpha1.ObjectDeployment) {

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
@@ -37,25 +38,25 @@ func TestDriftWhileTheManagerWasAway(t *testing.T) {
 	paused := install(t, deployment("paused", phase("one", configMap("object", "v1"))))
 	change(t, paused, func(d *corev1alpha1.ObjectDeployment) { d.Spec.Paused = true })
 	await(t, paused, "to be paused", func(d *corev1alpha1.ObjectDeployment) error {
-		return reports(d, corev1alpha1.ConditionPaused, metav1.ConditionTrue, corev1alpha1.ReasonPaused)
+		return harness.HasCondition(d, corev1alpha1.ConditionPaused, metav1.ConditionTrue, corev1alpha1.ReasonPaused)
 	})
 	quiet := []string{"nothing", "paused"}
 	for _, ns := range quiet {
-		settle(t, ns)
+		env.Settle(t, ns)
 	}
 	manager.Stop()
 	for _, row := range rows {
 		row.drift(row.name)
 	}
-	j := begin(t)
-	manager = env.StartManager(setup)
+	j := env.Journal(t)
+	manager = env.StartManager(suite)
 	for _, row := range rows[1:] {
 		t.Run(row.name, func(t *testing.T) { awaitSame(t, before[row.name]) })
 	}
 	for _, ns := range quiet {
-		j.rest(t, ns)
-		if writes := j.requests(t, ns, sandbox.Writes()); len(writes) != 0 {
-			t.Errorf("a restart with everything in place wrote:%s", lines(writes))
+		j.Rest(t, ns)
+		if writes := j.Requests(t, ns, sandbox.Writes()); len(writes) != 0 {
+			t.Errorf("a restart with everything in place wrote:%s", harness.Lines(writes))
 		}
 	}
 }
@@ -63,7 +64,7 @@ func TestDriftWhileTheManagerWasAway(t *testing.T) {
 // The loser of a claim does not become its winner because it comes first after a
 // restart (invariant 10). This test runs alone, since it stops the manager of all.
 func TestClaimsSurviveARestart(t *testing.T) {
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	none := collision(corev1alpha1.CollisionProtectionNone)
 	winner := deployment(ns, phase("one", configMap("both", "winner", none)))
 	winner.Name = "winner"
@@ -72,26 +73,26 @@ func TestClaimsSurviveARestart(t *testing.T) {
 	loser.Name = "loser"
 	env.Create(t, loser)
 	refused := func(d *corev1alpha1.ObjectDeployment) error {
-		return reports(d, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, "", "ObjectDeployment "+ns+"/winner")
+		return harness.HasCondition(d, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, "", "ObjectDeployment "+ns+"/winner")
 	}
 	await(t, loser, "to name the winner", refused)
-	settle(t, ns)
+	env.Settle(t, ns)
 	before := get(t, ns, "both")
 
 	manager.Stop()
-	j := begin(t)
-	manager = env.StartManager(setup)
-	j.rest(t, ns)
-	if writes := j.requests(t, ns, sandbox.Writes()); len(writes) != 0 {
-		t.Fatalf("the claims were decided already, and a restart wrote:%s", lines(writes))
+	j := env.Journal(t)
+	manager = env.StartManager(suite)
+	j.Rest(t, ns)
+	if writes := j.Requests(t, ns, sandbox.Writes()); len(writes) != 0 {
+		t.Fatalf("the claims were decided already, and a restart wrote:%s", harness.Lines(writes))
 	}
 	// A change of the loser has it ask again.
 	change(t, loser, func(d *corev1alpha1.ObjectDeployment) {
 		d.Spec.Template.Spec.Phases[0].Objects[0] = configMap("own", "again")
 	})
 	await(t, loser, "to name the winner again", refused)
-	if writes := j.requests(t, ns, sandbox.Writes(), sandbox.ByResource("configmaps")); len(writes) != 0 {
-		t.Errorf("the loser of a claim wrote after a restart:%s", lines(writes))
+	if writes := j.Requests(t, ns, sandbox.Writes(), sandbox.ByResource("configmaps")); len(writes) != 0 {
+		t.Errorf("the loser of a claim wrote after a restart:%s", harness.Lines(writes))
 	}
 	if after := get(t, ns, "both"); after.ResourceVersion != before.ResourceVersion {
 		t.Errorf("the object is controlled by %v, has %v", metav1.GetControllerOf(after), after.Data)

@@ -20,26 +20,26 @@ import (
 // it goes on when that becomes true.
 func TestProgressDeadline(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	dep := deployment(ns, phase("one", configMap("slow", "v1")), phase("two", configMap("later", "v1")))
 	dep.Spec.ProgressDeadlineSeconds = ptr.To(int32(2))
 	dep.Spec.Template.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{readyProbe}
 	env.Create(t, dep)
 	await(t, dep, "to be in progress", func(d *corev1alpha1.ObjectDeployment) error {
-		return reports(d, corev1alpha1.ConditionProgressing, metav1.ConditionTrue, corev1alpha1.ReasonLatestRevisionPendingSuccess)
+		return harness.HasCondition(d, corev1alpha1.ConditionProgressing, metav1.ConditionTrue, corev1alpha1.ReasonLatestRevisionPendingSuccess)
 	})
 	await(t, dep, "to miss its deadline", func(d *corev1alpha1.ObjectDeployment) error {
 		return errors.Join(
-			reports(d, corev1alpha1.ConditionProgressing, metav1.ConditionFalse, corev1alpha1.ReasonProgressDeadlineExceeded, "within 2s", "ConfigMap "+ns+"/slow", "not ready yet"),
-			reports(d, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, corev1alpha1.ReasonObjectSetUnready),
-			reports(d, corev1alpha1.ConditionStalled, metav1.ConditionTrue, ""))
+			harness.HasCondition(d, corev1alpha1.ConditionProgressing, metav1.ConditionFalse, corev1alpha1.ReasonProgressDeadlineExceeded, "within 2s", "ConfigMap "+ns+"/slow", "not ready yet"),
+			harness.HasCondition(d, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, corev1alpha1.ReasonObjectSetUnready),
+			harness.HasCondition(d, corev1alpha1.ConditionStalled, metav1.ConditionTrue, ""))
 	})
 	absent(t, ns, "later")
 	edit(t, ns, "slow", `{"data":{"ready":"true"}}`)
 	awaitValue(t, ns, "later", "v1")
 	edit(t, ns, "later", `{"data":{"ready":"true"}}`)
 	awaitRollout(t, dep)
-	if err := reports(dep, corev1alpha1.ConditionStalled, metav1.ConditionTrue, ""); err == nil {
+	if err := harness.HasCondition(dep, corev1alpha1.ConditionStalled, metav1.ConditionTrue, ""); err == nil {
 		t.Error("the deployment is still Stalled")
 	}
 }
@@ -48,7 +48,7 @@ func TestProgressDeadline(t *testing.T) {
 // in progress is merely not true yet, and until the deadline only.
 func TestAvailabilityDuringAnUpgrade(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	dep := deployment(ns, phase("one", configMap("object", "v1")))
 	dep.Spec.ProgressDeadlineSeconds = ptr.To(int32(3))
 	dep.Spec.Template.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{{Selector: readyProbe.Selector, Probes: []corev1alpha1.Probe{{
@@ -63,11 +63,11 @@ func TestAvailabilityDuringAnUpgrade(t *testing.T) {
 	})
 	await(t, dep, "to be upgraded and available", func(d *corev1alpha1.ObjectDeployment) error {
 		return errors.Join(
-			reports(d, corev1alpha1.ConditionProgressing, metav1.ConditionTrue, corev1alpha1.ReasonLatestRevisionPendingSuccess, "object"),
-			reports(d, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, ""))
+			harness.HasCondition(d, corev1alpha1.ConditionProgressing, metav1.ConditionTrue, corev1alpha1.ReasonLatestRevisionPendingSuccess, "object"),
+			harness.HasCondition(d, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, ""))
 	})
 	await(t, dep, "to be unavailable after the deadline", func(d *corev1alpha1.ObjectDeployment) error {
-		return reports(d, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, corev1alpha1.ReasonObjectSetUnready)
+		return harness.HasCondition(d, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, corev1alpha1.ReasonObjectSetUnready)
 	})
 	edit(t, ns, "object", `{"data":{"ready":"v2"}}`)
 	awaitRollout(t, dep)
@@ -78,12 +78,12 @@ func TestAvailabilityDuringAnUpgrade(t *testing.T) {
 func TestSuccessDelay(t *testing.T) {
 	t.Parallel()
 	const delay = 3
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	dep := deployment(ns, phase("one", configMap("object", "v1")))
 	dep.Spec.Template.Spec.SuccessDelaySeconds = delay
 	env.Create(t, dep)
 	await(t, dep, "to wait for the delay", func(d *corev1alpha1.ObjectDeployment) error {
-		return reports(d, corev1alpha1.ConditionProgressing, metav1.ConditionTrue, corev1alpha1.ReasonLatestRevisionPendingSuccess, "success delay")
+		return harness.HasCondition(d, corev1alpha1.ConditionProgressing, metav1.ConditionTrue, corev1alpha1.ReasonLatestRevisionPendingSuccess, "success delay")
 	})
 	awaitRollout(t, dep)
 	sets := setsOf(t, ns)
@@ -111,7 +111,7 @@ func TestHistoryLimit(t *testing.T) {
 	for _, limit := range []int32{0, 2} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
 			t.Parallel()
-			ns := namespace(t)
+			ns := env.TestNamespace(t)
 			dep := deployment(ns, phase("one", configMap("object", "v1"), configMap("same", "v1")))
 			dep.Spec.RevisionHistoryLimit = ptr.To(limit)
 			install(t, dep)

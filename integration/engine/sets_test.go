@@ -19,7 +19,7 @@ import (
 // takes the objects over, our finalizers are removed, and waiting costs no requests.
 func TestSetHeldByOthersCostsNothing(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	dep := deployment(ns, phase("one", configMap("object", "v1")))
 	dep.Annotations = map[string]string{corev1alpha1.SlicedAnnotation: "true"} // unused slices are looked for
 	install(t, dep)
@@ -34,12 +34,12 @@ func TestSetHeldByOthersCostsNothing(t *testing.T) {
 		return nil
 	})
 	awaitRollout(t, dep)
-	settle(t, ns)
-	j := begin(t)
+	env.Settle(t, ns)
+	j := env.Journal(t)
 	edit(t, ns, "object", `{"metadata":{"annotations":{"their":"note"}}}`)
-	j.rest(t, ns)
-	if requests := j.requests(t, ns); len(requests) > 0 {
-		t.Errorf("a set that a foreign finalizer holds costs requests:%s", lines(requests))
+	j.Rest(t, ns)
+	if requests := j.Requests(t, ns); len(requests) > 0 {
+		t.Errorf("a set that a foreign finalizer holds costs requests:%s", harness.Lines(requests))
 	}
 	if after := get(t, ns, "object"); after.UID != before.UID || after.Data["value"] != "v1" {
 		t.Error("the object was replaced")
@@ -52,7 +52,7 @@ func TestSetHeldByOthersCostsNothing(t *testing.T) {
 // left. Only the engine removes its finalizers from these.
 func TestLeftoversOfAFormerDeploymentGo(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	dep := install(t, deployment(ns, phase("one", configMap("object", "v1"))))
 	before := get(t, ns, "object")
 	former := metav1.ObjectMeta{
@@ -86,22 +86,22 @@ func TestLeftoversOfAFormerDeploymentGo(t *testing.T) {
 // then does not delete the objects: the next revision takes them over.
 func TestObjectsStayWhileAPausedDeploymentHasNoSet(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	dep := install(t, deployment(ns, phase("one", configMap("object", "v1"))))
 	before := get(t, ns, "object")
 	change(t, dep, func(d *corev1alpha1.ObjectDeployment) { d.Spec.Paused = true })
 	await(t, dep, "to be paused", func(d *corev1alpha1.ObjectDeployment) error {
-		return reports(d, corev1alpha1.ConditionPaused, metav1.ConditionTrue, "")
+		return harness.HasCondition(d, corev1alpha1.ConditionPaused, metav1.ConditionTrue, "")
 	})
-	j := begin(t)
+	j := env.Journal(t)
 	must(t, env.Client.Delete(t.Context(), currentSet(t, dep)))
-	j.rest(t, ns)
+	j.Rest(t, ns)
 	edit(t, ns, "object", `{"metadata":{"annotations":{"their":"note"}}}`)
-	j.rest(t, ns)
+	j.Rest(t, ns)
 	change(t, dep, func(d *corev1alpha1.ObjectDeployment) { d.Spec.Paused = false })
 	awaitRollout(t, dep)
-	if writes := j.requests(t, ns, sandbox.Writes(), named("object")); len(writes) > 0 || get(t, ns, "object").UID != before.UID {
-		t.Errorf("the object was written:%s", lines(writes))
+	if writes := j.Requests(t, ns, sandbox.Writes(), named("object")); len(writes) > 0 || get(t, ns, "object").UID != before.UID {
+		t.Errorf("the object was written:%s", harness.Lines(writes))
 	}
 }
 

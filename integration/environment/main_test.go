@@ -12,19 +12,14 @@ import (
 )
 
 // env is what all tests share: a control plane, and one manager that works on it.
-var env *harness.Env
+var (
+	env   *harness.Env
+	suite = harness.NewSuite()
+)
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) (code int) {
-	s := harness.NewSuite()
-	defer func() { s.End(code) }()
-	ok := s.Do(func() {
-		env = harness.New(s, sandbox.WithComponents(sandbox.Etcd, sandbox.Registry, sandbox.APIServer, sandbox.ControllerManager))
-		env.StartManager(s)
-	})
-	if !ok {
-		return 1
-	}
-	return harness.Main(m)
+func TestMain(m *testing.M) {
+	os.Exit(suite.Run(m, 0, func() {
+		env = harness.New(suite, sandbox.WithComponents(sandbox.Etcd, sandbox.Registry, sandbox.APIServer, sandbox.ControllerManager))
+		env.StartManager(suite)
+	}))
 }

@@ -16,7 +16,7 @@ import (
 // minute each to render.
 func TestLargePackagesDelayNoSmallOne(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	const objects = `{{ range until 9000 }}
 ---
 apiVersion: v1

@@ -1,7 +1,6 @@
 package packages_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -104,14 +103,6 @@ func loadsOf(t *testing.T, ns string) int {
 	return n
 }
 
-// namespace makes a namespace named after the test.
-func namespace(t *testing.T) string {
-	t.Helper()
-	name := strings.ToLower(strings.NewReplacer("Test", "", "/", "-", "_", "-", " ", "-").Replace(t.Name()))
-	env.Namespace(t, name)
-	return name
-}
-
 // push pushes a package of n ConfigMaps in each phase, whose value is v.
 func push(t *testing.T, phases, n int, v string) string {
 	t.Helper()
@@ -142,44 +133,8 @@ func deployment(t *testing.T, ns string) *corev1alpha1.ObjectDeployment {
 	return dep
 }
 
-// edit changes an object as a user does.
-func edit[T client.Object](t *testing.T, obj T, change func(T)) T {
-	t.Helper()
-	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(obj), obj))
-	before := obj.DeepCopyObject().(client.Object)
-	change(obj)
-	must(t, env.Client.Patch(t.Context(), obj, client.MergeFrom(before)))
-	return obj
-}
-
-// await reads obj again and again until check returns nil.
-func await[T client.Object](t *testing.T, obj T, what string, check func(T) error) T {
-	t.Helper()
-	harness.Eventually(t, patience, fmt.Sprintf("%T %s %s", obj, obj.GetName(), what), func(ctx context.Context) error {
-		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
-			return err
-		}
-		return check(obj)
-	})
-	return obj
-}
-
 func named(ns string) *corev1alpha1.Package {
 	return &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "shop"}}
-}
-
-// says checks a condition of the present generation.
-func says(pkg *corev1alpha1.Package, typ string, status metav1.ConditionStatus, reason string, texts ...string) error {
-	c := meta.FindStatusCondition(pkg.Status.Conditions, typ)
-	if c == nil || c.Status != status || reason != "" && c.Reason != reason || c.ObservedGeneration != pkg.Generation {
-		return fmt.Errorf("generation %d has no %s=%s/%s; the conditions are %+v", pkg.Generation, typ, status, reason, pkg.Status.Conditions)
-	}
-	for _, text := range texts {
-		if !strings.Contains(c.Message, text) {
-			return fmt.Errorf("%s says %q, which lacks %q", typ, c.Message, text)
-		}
-	}
-	return nil
 }
 
 // lacks checks that a condition is not there.
@@ -188,23 +143,6 @@ func lacks(pkg *corev1alpha1.Package, typ string) error {
 		return fmt.Errorf("there is %s=%s/%s: %s", c.Type, c.Status, c.Reason, c.Message)
 	}
 	return nil
-}
-
-// silent fails the test where the manager has sent requests about the namespace.
-func silent(t *testing.T, ns string, from *harness.Journal) {
-	t.Helper()
-	if entries := from.Rest(t, ns); len(entries) > 0 {
-		t.Errorf("at rest:%s", harness.Lines(entries))
-	}
-}
-
-func begin(t *testing.T) *harness.Journal { t.Helper(); return env.Journal(t) }
-
-// settle waits until what was done in the namespace is reported, also by events, which come later while the manager works
-// in the namespaces of other tests.
-func settle(t *testing.T, ns string) {
-	t.Helper()
-	begin(t).Rest(t, ns)
 }
 
 // events returns the reasons of the events about the Package.
@@ -219,6 +157,12 @@ func events(t *testing.T, ns string) []string {
 		}
 	}
 	return reasons
+}
+
+// await reads obj again and again until check returns nil.
+func await[T client.Object](t *testing.T, obj T, what string, check func(T) error) T {
+	t.Helper()
+	return harness.Await(t, env, patience, obj, what, check)
 }
 
 func must(t *testing.T, errs ...error) {

@@ -27,7 +27,7 @@ func TestFollowers(t *testing.T) {
 	if harness.Deep() {
 		followers, others = 500, 100
 	}
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	one, two := push(t, 1, 1, "v1"), push(t, 1, 1, "v2")
 	repo := repository(t, ns, "stable", nil)
 	repo.offers(t, "shop", version("1.0.0", one))
@@ -68,7 +68,7 @@ func TestFollowers(t *testing.T) {
 				if r := pkg.Status.Resolved; r == nil || r.Version != version(pkg.Name) {
 					return fmt.Errorf("%s is %+v", pkg.Name, r)
 				}
-				if err := says(pkg, corev1alpha1.ConditionReady, metav1.ConditionTrue, ""); err != nil {
+				if err := harness.HasCondition(pkg, corev1alpha1.ConditionReady, metav1.ConditionTrue, ""); err != nil {
 					return fmt.Errorf("%s: %w", pkg.Name, err)
 				}
 			}
@@ -76,9 +76,9 @@ func TestFollowers(t *testing.T) {
 		}
 	}
 	harness.Eventually(t, patienceOf, "all are installed", ready(func(string) string { return "1.0.0" }))
-	settle(t, ns)
+	env.Settle(t, ns)
 
-	from, begun := begin(t), time.Now()
+	from, begun := env.Journal(t), time.Now()
 	repo.offers(t, "shop", version("1.0.0", one), version("1.1.0", two))
 	harness.Eventually(t, patienceOf, "all are upgraded", ready(func(name string) string { return want[name] }))
 	took := time.Since(begun)
@@ -105,7 +105,7 @@ func TestFollowers(t *testing.T) {
 // Manifests without a package are installed with phases and probes of their kinds: out of the repository itself.
 func TestReferenceToPlainManifests(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	repo := repository(t, ns, "stable", nil)
 	files := func(v string) corev1alpha1.AvailableVersion {
 		return corev1alpha1.AvailableVersion{Version: v, Files: map[string]string{
@@ -123,8 +123,8 @@ func TestReferenceToPlainManifests(t *testing.T) {
 	if len(phases) != 2 || phases[0].Name != "rbac" || phases[1].Name != "deploy" {
 		t.Errorf("phases %+v", phases)
 	}
-	settle(t, ns)
-	unmoved(t, ns, begin(t))
+	env.Settle(t, ns)
+	unmoved(t, ns, env.Journal(t))
 	repo.offers(t, "plain.example.com", files("1.0.0"), files("1.1.0"))
 	awaitVersion(t, ns, "1.1.0")
 
@@ -140,8 +140,8 @@ func TestReferenceToPlainManifests(t *testing.T) {
 	}
 
 	// Withdrawn manifests stay installed, and cannot be rendered anew.
-	edit(t, named(ns), constrain("1.1.0"))
-	edit(t, named(ns), func(pkg *corev1alpha1.Package) { pkg.Spec.DowngradePolicy = corev1alpha1.DowngradePolicyAllow })
+	harness.Edit(t, env, named(ns), constrain("1.1.0"))
+	harness.Edit(t, env, named(ns), func(pkg *corev1alpha1.Package) { pkg.Spec.DowngradePolicy = corev1alpha1.DowngradePolicyAllow })
 	awaitVersion(t, ns, "1.1.0")
 	repo.offers(t, "plain.example.com", at)
 	if r := awaitRefusal(t, ns, corev1alpha1.ReasonNoMatchingVersion, "1.1.0").Status.Resolved; r.Version != "1.1.0" {

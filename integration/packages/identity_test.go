@@ -36,11 +36,11 @@ func account(t *testing.T, ns, name string) {
 // to be left.
 func TestPackageServiceAccount(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	account(t, ns, "first")
 	account(t, ns, "second")
 	image := push(t, 2, 2, "v1")
-	from := begin(t)
+	from := env.Journal(t)
 	pkg := harness.Package(ns, "shop", image)
 	pkg.Spec.ServiceAccountName = "first"
 	env.Create(t, pkg)
@@ -64,8 +64,8 @@ func TestPackageServiceAccount(t *testing.T) {
 	asUser("first", from.Rest(t, ns))
 	loads := loadsOf(t, ns)
 
-	from = begin(t)
-	edit(t, shop(t, ns), func(p *corev1alpha1.Package) { p.Spec.ServiceAccountName = "second" })
+	from = env.Journal(t)
+	harness.Edit(t, env, shop(t, ns), func(p *corev1alpha1.Package) { p.Spec.ServiceAccountName = "second" })
 	env.WaitAvailable(t, ns, "shop")
 	harness.Eventually(t, patience, "the new account", func(context.Context) error {
 		if dep := deployment(t, ns); dep.Spec.Template.Spec.ServiceAccountName != "second" || dep.Status.Revision != 2 {
@@ -85,7 +85,7 @@ func TestPackageServiceAccount(t *testing.T) {
 	if want := "ServiceAccount " + ns + "/second does not exist"; c.Reason != corev1alpha1.ReasonServiceAccountMissing || !strings.Contains(c.Message, want) {
 		t.Errorf("the condition says %s: %s, want %s", c.Reason, c.Message, want)
 	}
-	edit(t, shop(t, ns), func(p *corev1alpha1.Package) { p.Spec.DeletionPolicy = corev1alpha1.DeletionPolicyOrphan })
+	harness.Edit(t, env, shop(t, ns), func(p *corev1alpha1.Package) { p.Spec.DeletionPolicy = corev1alpha1.DeletionPolicyOrphan })
 	env.WaitGone(t, patience, pkg)
 	left := &corev1.ConfigMapList{}
 	must(t, env.Client.List(t.Context(), left, client.InNamespace(ns), client.HasLabels{corev1alpha1.PackageInstanceLabel}))
@@ -102,7 +102,7 @@ func TestPackageServiceAccount(t *testing.T) {
 // The account of a ClusterPackage is in the manager's namespace.
 func TestClusterPackageServiceAccount(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	files := harness.Phased("shop", 1, 1)
 	for path, content := range files {
 		files[path] = strings.ReplaceAll(content, "metadata:\n", "metadata:\n  namespace: "+ns+"\n")

@@ -22,22 +22,22 @@ import (
 // tried again.
 func TestMissingImage(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
-	from := begin(t)
+	ns := env.TestNamespace(t)
+	from := env.Journal(t)
 	image := env.Registry() + "/missingimage:v1"
 	env.Create(t, harness.Package(ns, "shop", image))
 	await(t, named(ns), "to report the image", func(p *corev1alpha1.Package) error {
 		return errors.Join(
-			says(p, corev1alpha1.ConditionUnpacked, metav1.ConditionFalse, corev1alpha1.ReasonImagePullBackOff, image),
-			says(p, corev1alpha1.ConditionReady, metav1.ConditionFalse, corev1alpha1.ReasonImagePullBackOff),
-			says(p, corev1alpha1.ConditionStalled, metav1.ConditionTrue, corev1alpha1.ReasonImagePullBackOff),
+			harness.HasCondition(p, corev1alpha1.ConditionUnpacked, metav1.ConditionFalse, corev1alpha1.ReasonImagePullBackOff, image),
+			harness.HasCondition(p, corev1alpha1.ConditionReady, metav1.ConditionFalse, corev1alpha1.ReasonImagePullBackOff),
+			harness.HasCondition(p, corev1alpha1.ConditionStalled, metav1.ConditionTrue, corev1alpha1.ReasonImagePullBackOff),
 			lacks(p, corev1alpha1.ConditionInvalid), lacks(p, corev1alpha1.ConditionAvailable))
 	})
 	counts := harness.Tally(from.Rest(t, ns))
 	if counts["update packages/status"] != 1 || counts["create objectdeployments"] != 0 {
 		t.Errorf("%v", counts)
 	}
-	settle(t, ns)
+	env.Settle(t, ns)
 	if reasons := events(t, ns); fmt.Sprint(reasons) != "[Warning/ImagePullBackOff]" {
 		t.Errorf("events: %v", reasons)
 	}
@@ -51,20 +51,20 @@ func TestMissingImage(t *testing.T) {
 // going back needs no pull.
 func TestUpgradeToMissingImage(t *testing.T) {
 	t.Parallel()
-	ns, v1 := namespace(t), push(t, 1, 2, "v1")
+	ns, v1 := env.TestNamespace(t), push(t, 1, 2, "v1")
 	install(t, ns, v1)
 	before := deployment(t, ns)
 	env.SetImage(t, ns, "shop", env.Registry()+"/upgradetomissing:v2")
 	await(t, named(ns), "to report the image", func(p *corev1alpha1.Package) error {
 		return errors.Join(
-			says(p, corev1alpha1.ConditionUnpacked, metav1.ConditionFalse, corev1alpha1.ReasonImagePullBackOff),
-			says(p, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, ""))
+			harness.HasCondition(p, corev1alpha1.ConditionUnpacked, metav1.ConditionFalse, corev1alpha1.ReasonImagePullBackOff),
+			harness.HasCondition(p, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, ""))
 	})
 	env.SetImage(t, ns, "shop", v1)
 	await(t, named(ns), "to be as before", func(p *corev1alpha1.Package) error {
 		return errors.Join(
-			says(p, corev1alpha1.ConditionUnpacked, metav1.ConditionTrue, corev1alpha1.ReasonAlreadyUnpacked),
-			says(p, corev1alpha1.ConditionReady, metav1.ConditionTrue, ""))
+			harness.HasCondition(p, corev1alpha1.ConditionUnpacked, metav1.ConditionTrue, corev1alpha1.ReasonAlreadyUnpacked),
+			harness.HasCondition(p, corev1alpha1.ConditionReady, metav1.ConditionTrue, ""))
 	})
 	if after := deployment(t, ns); after.Generation != before.Generation {
 		t.Errorf("generation %d became %d", before.Generation, after.Generation)
@@ -75,21 +75,21 @@ func TestUpgradeToMissingImage(t *testing.T) {
 // tried again until its spec changes.
 func TestWrongPackage(t *testing.T) {
 	t.Parallel()
-	ns, v1 := namespace(t), push(t, 1, 2, "v1")
+	ns, v1 := env.TestNamespace(t), push(t, 1, 2, "v1")
 	install(t, ns, v1)
 	before := deployment(t, ns)
 	broken := harness.Phased("shop", 1, 2)
 	broken["other.yaml"] = harness.ConfigMap("other", "nowhere", "x")
 	broken["more.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: [\n"
 	image := env.Push(t, "wrongpackage:v2", broken)
-	from := begin(t)
+	from := env.Journal(t)
 	env.SetImage(t, ns, "shop", image)
 	await(t, named(ns), "to report what is wrong", func(p *corev1alpha1.Package) error {
 		return errors.Join(
-			says(p, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, "", "other.yaml", "more.yaml", "nowhere"),
-			says(p, corev1alpha1.ConditionUnpacked, metav1.ConditionFalse, ""),
-			says(p, corev1alpha1.ConditionStalled, metav1.ConditionTrue, ""),
-			says(p, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, ""))
+			harness.HasCondition(p, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, "", "other.yaml", "more.yaml", "nowhere"),
+			harness.HasCondition(p, corev1alpha1.ConditionUnpacked, metav1.ConditionFalse, ""),
+			harness.HasCondition(p, corev1alpha1.ConditionStalled, metav1.ConditionTrue, ""),
+			harness.HasCondition(p, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, ""))
 	})
 	if counts := harness.Tally(from.Rest(t, ns)); counts["update packages/status"] != 1 || counts["patch objectdeployments"] != 0 {
 		t.Errorf("%v", counts)
@@ -105,7 +105,7 @@ func TestWrongPackage(t *testing.T) {
 // A dozen packages on a registry that hangs hold up no other, and can be deleted.
 func TestHangingRegistry(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	for i := range 12 {
 		env.Create(t, harness.Package(ns, fmt.Sprintf("hangs-%02d", i), hanging()+"/shop:v1"))
 	}
@@ -115,7 +115,7 @@ func TestHangingRegistry(t *testing.T) {
 		t.Errorf("the package on a registry that answers took %s", took)
 	}
 	stuck := await(t, &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "hangs-11"}}, "to say that it loads", func(p *corev1alpha1.Package) error {
-		return says(p, corev1alpha1.ConditionReconciling, metav1.ConditionTrue, corev1alpha1.ReasonProgressing, "Loading "+hanging())
+		return harness.HasCondition(p, corev1alpha1.ConditionReconciling, metav1.ConditionTrue, corev1alpha1.ReasonProgressing, "Loading "+hanging())
 	})
 	must(t, env.Client.DeleteAllOf(t.Context(), stuck, client.InNamespace(ns)))
 	for i := range 12 {
@@ -127,7 +127,7 @@ func TestHangingRegistry(t *testing.T) {
 // deployment has to be made again.
 func TestMovedTag(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	image := push(t, 1, 1, "v1")
 	install(t, ns, image)
 	digest := shop(t, ns).Status.Resolved.Digest
@@ -149,7 +149,7 @@ func TestMovedTag(t *testing.T) {
 	if pkg := shop(t, ns); pkg.Status.Resolved.Digest != digest || pkg.Status.Phases[0].Total != 1 {
 		t.Errorf("%+v", pkg.Status)
 	}
-	edit(t, named(ns), func(p *corev1alpha1.Package) { p.Spec.Config = &runtime.RawExtension{Raw: []byte(`{}`)} })
+	harness.Edit(t, env, named(ns), func(p *corev1alpha1.Package) { p.Spec.Config = &runtime.RawExtension{Raw: []byte(`{}`)} })
 	await(t, named(ns), "to follow the tag", func(p *corev1alpha1.Package) error {
 		if p.Status.Resolved.Digest == digest || len(p.Status.Phases) != 1 || p.Status.Phases[0].Total != 5 {
 			return fmt.Errorf("%+v", p.Status)
@@ -170,12 +170,12 @@ func retag(t *testing.T, image string, files harness.Files) error {
 // What an older package drops silently is named.
 func TestUnknownFields(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	files := harness.Phased("shop", 1, 1)
 	files["manifest.yaml"] += "  availabilityProbe: []\n"
 	install(t, ns, env.Push(t, "unknownfields:v1", files))
-	must(t, says(shop(t, ns), corev1alpha1.ConditionUnpacked, metav1.ConditionTrue, corev1alpha1.ReasonUnpackSuccess, "availabilityProbe"))
-	settle(t, ns)
+	must(t, harness.HasCondition(shop(t, ns), corev1alpha1.ConditionUnpacked, metav1.ConditionTrue, corev1alpha1.ReasonUnpackSuccess, "availabilityProbe"))
+	env.Settle(t, ns)
 	if reasons := events(t, ns); !slices.Contains(reasons, "Warning/FieldsIgnored") {
 		t.Errorf("events: %v", reasons)
 	}

@@ -23,8 +23,8 @@ var ours = []string{"patch packages", "update packages/status", "create objectde
 // and records an event or two.
 func TestRequestsOfAnInstall(t *testing.T) {
 	t.Parallel()
-	ns, image := namespace(t), push(t, 5, 10, "v1")
-	from := begin(t)
+	ns, image := env.TestNamespace(t), push(t, 5, 10, "v1")
+	from := env.Journal(t)
 	install(t, ns, image)
 	entries := from.Rest(t, ns)
 	got, counts := map[string]int{}, harness.Tally(entries)
@@ -44,19 +44,19 @@ func TestRequestsOfAnInstall(t *testing.T) {
 		t.Errorf("%s%s", diff, harness.Lines(entries))
 	}
 	// What is loaded and available by the same status is one event.
-	settle(t, ns)
+	env.Settle(t, ns)
 	reasons := slices.DeleteFunc(events(t, ns), func(reason string) bool { return reason == "Normal/Unpacked" })
 	if diff := cmp.Diff([]string{"Normal/Available"}, reasons); diff != "" {
 		t.Error(diff)
 	}
 
-	silent(t, ns, begin(t))
+	env.Journal(t).Silent(t, ns)
 }
 
 // What the deployment and the Package say after an install.
 func TestInstall(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	files := harness.Phased("shop", 2, 2)
 	files["manifest.yaml"] = strings.Replace(files["manifest.yaml"], "spec:\n", "spec:\n  version: 1.2.3+build\n  provider: acme\n", 1)
 	image := env.Push(t, "install:v1", files)
@@ -90,8 +90,8 @@ func TestInstall(t *testing.T) {
 
 	pkg = shop(t, ns)
 	must(t,
-		says(pkg, corev1alpha1.ConditionUnpacked, metav1.ConditionTrue, corev1alpha1.ReasonUnpackSuccess, image),
-		says(pkg, corev1alpha1.ConditionReady, metav1.ConditionTrue, ""),
+		harness.HasCondition(pkg, corev1alpha1.ConditionUnpacked, metav1.ConditionTrue, corev1alpha1.ReasonUnpackSuccess, image),
+		harness.HasCondition(pkg, corev1alpha1.ConditionReady, metav1.ConditionTrue, ""),
 		lacks(pkg, corev1alpha1.ConditionInvalid), lacks(pkg, corev1alpha1.ConditionReconciling), lacks(pkg, corev1alpha1.ConditionStalled))
 	r := pkg.Status.Resolved
 	if r == nil || r.PackageName != "shop" || r.Version != "1.2.3+build" || r.Image != image || !strings.HasPrefix(r.Digest, "sha256:") {
@@ -109,7 +109,7 @@ func TestInstall(t *testing.T) {
 // A cluster package is the same thing without a namespace.
 func TestClusterPackage(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	files := harness.Phased("shop", 1, 1)
 	files["phase-00.yaml"] = strings.Replace(files["phase-00.yaml"], "metadata:\n", "metadata:\n  namespace: "+ns+"\n", 1)
 	image := env.Push(t, "cluster:v1", files)
@@ -125,10 +125,10 @@ func TestClusterPackage(t *testing.T) {
 // changed.
 func TestSlices(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	files := harness.Phased("shop", 2, 200)
 	v1 := env.Push(t, "slices:v1", files)
-	from := begin(t)
+	from := env.Journal(t)
 	install(t, ns, v1)
 	list := &corev1alpha1.ObjectSliceList{}
 	must(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
@@ -150,7 +150,7 @@ func TestSlices(t *testing.T) {
 		t.Errorf("%v", counts)
 	}
 
-	from = begin(t)
+	from = env.Journal(t)
 	files["phase-00.yaml"] = strings.Replace(files["phase-00.yaml"], `value: "v1"`, `value: "v2"`, 1)
 	env.SetImage(t, ns, "shop", env.Push(t, "slices:v2", files))
 	env.WaitAvailable(t, ns, "shop")
@@ -177,10 +177,10 @@ func TestSlices(t *testing.T) {
 // Settings of the Package reach the deployment without a new revision or a pull.
 func TestSettings(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	install(t, ns, push(t, 1, 1, "v1"))
 	hash := shop(t, ns).Status.UnpackedHash
-	edit(t, named(ns), func(p *corev1alpha1.Package) { p.Spec.RevisionHistoryLimit = ptr.To[int32](0) })
+	harness.Edit(t, env, named(ns), func(p *corev1alpha1.Package) { p.Spec.RevisionHistoryLimit = ptr.To[int32](0) })
 	await(t, &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "shop"}}, "to follow", func(d *corev1alpha1.ObjectDeployment) error {
 		if *d.Spec.RevisionHistoryLimit != 0 {
 			return fmt.Errorf("limit %d", *d.Spec.RevisionHistoryLimit)
@@ -191,7 +191,7 @@ func TestSettings(t *testing.T) {
 	if pkg := shop(t, ns); pkg.Status.UnpackedHash != hash || pkg.Status.Revision != 1 {
 		t.Errorf("status: %+v", pkg.Status)
 	}
-	edit(t, named(ns), func(p *corev1alpha1.Package) { p.Spec.RevisionHistoryLimit = nil })
+	harness.Edit(t, env, named(ns), func(p *corev1alpha1.Package) { p.Spec.RevisionHistoryLimit = nil })
 	await(t, &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "shop"}}, "to follow", func(d *corev1alpha1.ObjectDeployment) error {
 		if *d.Spec.RevisionHistoryLimit != corev1alpha1.DefaultRevisionHistoryLimit {
 			return fmt.Errorf("limit %d", *d.Spec.RevisionHistoryLimit)

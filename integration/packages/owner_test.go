@@ -22,7 +22,7 @@ import (
 // name takes it back without a new revision.
 func TestOrphanAndTakeBack(t *testing.T) {
 	t.Parallel()
-	ns, image := namespace(t), push(t, 2, 2, "v1")
+	ns, image := env.TestNamespace(t), push(t, 2, 2, "v1")
 	install(t, ns, image)
 	dep, object := deployment(t, ns), configMap(t, ns, "shop-01-001")
 	pkg := named(ns)
@@ -52,7 +52,7 @@ func TestOrphanAndTakeBack(t *testing.T) {
 // goes on by itself when it is gone.
 func TestForeignDeployment(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	foreign := &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "shop"}}
 	foreign.Spec.Selector.MatchLabels = map[string]string{"a": "b"}
 	foreign.Spec.Template.Metadata.Labels = map[string]string{"a": "b"}
@@ -60,8 +60,8 @@ func TestForeignDeployment(t *testing.T) {
 	env.Create(t, harness.Package(ns, "shop", push(t, 1, 1, "v1")))
 	await(t, named(ns), "to report the collision", func(p *corev1alpha1.Package) error {
 		return errors.Join(
-			says(p, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, corev1alpha1.ReasonCollisionDetected, "ObjectDeployment shop exists"),
-			says(p, corev1alpha1.ConditionStalled, metav1.ConditionTrue, corev1alpha1.ReasonCollisionDetected))
+			harness.HasCondition(p, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, corev1alpha1.ReasonCollisionDetected, "ObjectDeployment shop exists"),
+			harness.HasCondition(p, corev1alpha1.ConditionStalled, metav1.ConditionTrue, corev1alpha1.ReasonCollisionDetected))
 	})
 	if dep := deployment(t, ns); len(dep.OwnerReferences) > 0 || len(dep.Spec.Template.Spec.Phases) > 0 {
 		t.Errorf("it was written: %+v", dep)
@@ -74,17 +74,17 @@ func TestForeignDeployment(t *testing.T) {
 // Deleting a Package never deletes a deployment with another controller.
 func TestDeleteBesideForeignDeployment(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	install(t, ns, push(t, 1, 1, "v1"))
 	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "someone"}}
 	env.Create(t, owner)
 	// A Package that the manager does not take back at once.
-	edit(t, named(ns), func(p *corev1alpha1.Package) { p.Finalizers = append(p.Finalizers, "test.lockstep.run/hold") })
-	edit(t, deployment(t, ns), func(d *corev1alpha1.ObjectDeployment) {
+	harness.Edit(t, env, named(ns), func(p *corev1alpha1.Package) { p.Finalizers = append(p.Finalizers, "test.lockstep.run/hold") })
+	harness.Edit(t, env, deployment(t, ns), func(d *corev1alpha1.ObjectDeployment) {
 		d.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID, Controller: ptr.To(true)}}
 	})
 	await(t, named(ns), "to report the collision", func(p *corev1alpha1.Package) error {
-		return says(p, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, corev1alpha1.ReasonCollisionDetected, "ConfigMap someone")
+		return harness.HasCondition(p, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, corev1alpha1.ReasonCollisionDetected, "ConfigMap someone")
 	})
 	must(t, env.Client.Delete(t.Context(), named(ns)))
 	await(t, named(ns), "to be let go", func(p *corev1alpha1.Package) error {
@@ -96,17 +96,17 @@ func TestDeleteBesideForeignDeployment(t *testing.T) {
 	if dep := deployment(t, ns); dep.DeletionTimestamp != nil {
 		t.Error("the deployment is being deleted")
 	}
-	edit(t, named(ns), func(p *corev1alpha1.Package) { p.Finalizers = nil })
+	harness.Edit(t, env, named(ns), func(p *corev1alpha1.Package) { p.Finalizers = nil })
 }
 
 // The teardown is mirrored, and a new Package of the name waits for the end of
 // the former one's.
 func TestTeardownIsMirrored(t *testing.T) {
 	t.Parallel()
-	ns, image := namespace(t), push(t, 2, 2, "v1")
+	ns, image := env.TestNamespace(t), push(t, 2, 2, "v1")
 	install(t, ns, image)
 	// A foreign finalizer holds an object of the last phase.
-	edit(t, configMap(t, ns, "shop-01-001"), func(c *corev1.ConfigMap) { c.Finalizers = []string{"test.lockstep.run/hold"} })
+	harness.Edit(t, env, configMap(t, ns, "shop-01-001"), func(c *corev1.ConfigMap) { c.Finalizers = []string{"test.lockstep.run/hold"} })
 	pkg := named(ns)
 	must(t, env.Client.Delete(t.Context(), pkg))
 	await(t, named(ns), "to say what holds it", func(p *corev1alpha1.Package) error {
@@ -114,11 +114,11 @@ func TestTeardownIsMirrored(t *testing.T) {
 			return fmt.Errorf("blocking: %+v", p.Status.Blocking)
 		}
 		return errors.Join(
-			says(p, corev1alpha1.ConditionReady, metav1.ConditionFalse, corev1alpha1.ReasonTearingDown, "test.lockstep.run/hold"),
-			says(p, corev1alpha1.ConditionReconciling, metav1.ConditionTrue, corev1alpha1.ReasonTearingDown))
+			harness.HasCondition(p, corev1alpha1.ConditionReady, metav1.ConditionFalse, corev1alpha1.ReasonTearingDown, "test.lockstep.run/hold"),
+			harness.HasCondition(p, corev1alpha1.ConditionReconciling, metav1.ConditionTrue, corev1alpha1.ReasonTearingDown))
 	})
 	configMap(t, ns, "shop-00-000") // the first phase waits
-	edit(t, configMap(t, ns, "shop-01-001"), func(c *corev1.ConfigMap) { c.Finalizers = nil })
+	harness.Edit(t, env, configMap(t, ns, "shop-01-001"), func(c *corev1.ConfigMap) { c.Finalizers = nil })
 	env.WaitGone(t, patience, pkg)
 	absent(t, ns, "shop-00-000")
 	install(t, ns, image)
@@ -127,7 +127,7 @@ func TestTeardownIsMirrored(t *testing.T) {
 // In a terminating namespace the Package goes, and its objects in order.
 func TestTerminatingNamespace(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	install(t, ns, push(t, 2, 2, "v1"))
 	must(t, env.Client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
 	env.WaitGone(t, time.Minute, named(ns))
@@ -137,7 +137,7 @@ func TestTerminatingNamespace(t *testing.T) {
 // A Package that is created and deleted at once leaves nothing.
 func TestDeletedWhileInstalling(t *testing.T) {
 	t.Parallel()
-	ns, image := namespace(t), push(t, 5, 20, "v1")
+	ns, image := env.TestNamespace(t), push(t, 5, 20, "v1")
 	for i := range 10 {
 		pkg := harness.Package(ns, fmt.Sprintf("shop-%d", i), image)
 		env.Create(t, pkg)
@@ -200,7 +200,7 @@ func absent(t *testing.T, ns, name string) {
 // stays until the Package is deleted.
 func TestPackageContainsItself(t *testing.T) {
 	t.Parallel()
-	ns, v1 := namespace(t), push(t, 1, 2, "v1")
+	ns, v1 := env.TestNamespace(t), push(t, 1, 2, "v1")
 	install(t, ns, v1)
 	files := harness.Phased("shop", 1, 3)
 	files["self.yaml"] = fmt.Sprintf(`apiVersion: package-operator.run/v1alpha1
@@ -215,7 +215,7 @@ spec:
 `, v1)
 	env.SetImage(t, ns, "shop", env.Push(t, "containsitself:v2", files))
 	pkg := await(t, named(ns), "to be refused", func(p *corev1alpha1.Package) error {
-		return says(p, corev1alpha1.ConditionStalled, metav1.ConditionTrue, "", "Package "+ns+"/shop: the package itself belongs to it")
+		return harness.HasCondition(p, corev1alpha1.ConditionStalled, metav1.ConditionTrue, "", "Package "+ns+"/shop: the package itself belongs to it")
 	})
 	if owners := pkg.GetOwnerReferences(); len(owners) > 0 {
 		t.Errorf("the Package is owned by %v", owners)

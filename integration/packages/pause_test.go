@@ -20,20 +20,20 @@ func pause(paused bool) func(*corev1alpha1.Package) {
 // A Package that is created paused waits in silence (defect 4).
 func TestCreatedPaused(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
-	from := begin(t)
+	ns := env.TestNamespace(t)
+	from := env.Journal(t)
 	pkg := harness.Package(ns, "shop", push(t, 1, 1, "v1"))
 	pkg.Spec.Paused = true
 	env.Create(t, pkg)
 	await(t, named(ns), "to say that it is paused", func(p *corev1alpha1.Package) error {
 		return errors.Join(
-			says(p, corev1alpha1.ConditionPaused, metav1.ConditionTrue, corev1alpha1.ReasonPaused),
+			harness.HasCondition(p, corev1alpha1.ConditionPaused, metav1.ConditionTrue, corev1alpha1.ReasonPaused),
 			lacks(p, corev1alpha1.ConditionUnpacked))
 	})
 	if counts := harness.Tally(from.Rest(t, ns)); counts["patch packages"] != 1 || counts["update packages/status"] != 1 || len(counts) != 2 {
 		t.Errorf("%v", counts)
 	}
-	edit(t, named(ns), pause(false))
+	harness.Edit(t, env, named(ns), pause(false))
 	env.WaitAvailable(t, ns, "shop")
 	must(t, lacks(shop(t, ns), corev1alpha1.ConditionPaused))
 }
@@ -42,25 +42,25 @@ func TestCreatedPaused(t *testing.T) {
 // resumed.
 func TestPause(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	install(t, ns, push(t, 1, 1, "v1"))
-	edit(t, named(ns), pause(true))
+	harness.Edit(t, env, named(ns), pause(true))
 	await(t, named(ns), "to be paused", func(p *corev1alpha1.Package) error {
 		return errors.Join(
-			says(p, corev1alpha1.ConditionPaused, metav1.ConditionTrue, corev1alpha1.ReasonPaused),
-			says(p, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, ""))
+			harness.HasCondition(p, corev1alpha1.ConditionPaused, metav1.ConditionTrue, corev1alpha1.ReasonPaused),
+			harness.HasCondition(p, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, ""))
 	})
 	if dep := deployment(t, ns); !dep.Spec.Paused {
 		t.Error("the deployment is not paused")
 	}
 	env.SetImage(t, ns, "shop", push(t, 1, 1, "v2"))
 	await(t, named(ns), "to say that the image waits", func(p *corev1alpha1.Package) error {
-		return says(p, corev1alpha1.ConditionReady, metav1.ConditionFalse, corev1alpha1.ReasonPaused, "unpacked when it is resumed")
+		return harness.HasCondition(p, corev1alpha1.ConditionReady, metav1.ConditionFalse, corev1alpha1.ReasonPaused, "unpacked when it is resumed")
 	})
 	if cm := configMap(t, ns, "shop-00-000"); cm.Data["value"] != "v1" {
 		t.Errorf("value %s", cm.Data["value"])
 	}
-	edit(t, named(ns), pause(false))
+	harness.Edit(t, env, named(ns), pause(false))
 	env.WaitAvailable(t, ns, "shop")
 	if cm := configMap(t, ns, "shop-00-000"); cm.Data["value"] != "v2" {
 		t.Errorf("value %s", cm.Data["value"])
@@ -71,11 +71,11 @@ func TestPause(t *testing.T) {
 // A paused Package is deleted like any other.
 func TestDeletePaused(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	install(t, ns, push(t, 2, 2, "v1"))
-	edit(t, named(ns), pause(true))
+	harness.Edit(t, env, named(ns), pause(true))
 	await(t, named(ns), "to be paused", func(p *corev1alpha1.Package) error {
-		return says(p, corev1alpha1.ConditionPaused, metav1.ConditionTrue, "")
+		return harness.HasCondition(p, corev1alpha1.ConditionPaused, metav1.ConditionTrue, "")
 	})
 	must(t, env.Client.Delete(t.Context(), named(ns)))
 	env.WaitGone(t, patience, named(ns))
@@ -86,7 +86,7 @@ func TestDeletePaused(t *testing.T) {
 // happens below.
 func TestStatusIsCoalesced(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	files := harness.Phased("shop", 1, 1)
 	files["manifest.yaml"] = harness.Manifest("shop", []string{"phase-00"}, `  availabilityProbes:
   - selector:
@@ -97,13 +97,13 @@ func TestStatusIsCoalesced(t *testing.T) {
         rule: self.data.value == "ready"
         message: not ready
 `)
-	from := begin(t)
+	from := env.Journal(t)
 	env.Create(t, harness.Package(ns, "shop", env.Push(t, "coalesced:v1", files)))
 	await(t, named(ns), "to wait for its probe", func(p *corev1alpha1.Package) error {
 		if len(p.Status.Blocking) == 0 {
 			return errors.New("nothing blocks")
 		}
-		return says(p, corev1alpha1.ConditionProgressing, metav1.ConditionTrue, "")
+		return harness.HasCondition(p, corev1alpha1.ConditionProgressing, metav1.ConditionTrue, "")
 	})
 	// The deployment's status is rewritten a hundred times within a moment.
 	dep := deployment(t, ns)

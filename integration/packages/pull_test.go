@@ -67,12 +67,12 @@ func pullSecret(t *testing.T, ns, name, password string) *corev1.Secret {
 // corrected, the pull is repeated at once. At rest nothing is asked.
 func TestPullSecrets(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	pkg := harness.Package(ns, "shop", pushPrivate(t, "pullsecrets"))
 	pkg.Spec.ImagePullSecrets = []corev1alpha1.LocalSecretReference{{Name: "login"}}
 	env.Create(t, pkg)
 	await(t, named(ns), "to name the missing secret", func(p *corev1alpha1.Package) error {
-		return says(p, corev1alpha1.ConditionUnpacked, metav1.ConditionFalse, corev1alpha1.ReasonImagePullBackOff, "unauthorized", "Secret "+ns+"/login does not exist")
+		return harness.HasCondition(p, corev1alpha1.ConditionUnpacked, metav1.ConditionFalse, corev1alpha1.ReasonImagePullBackOff, "unauthorized", "Secret "+ns+"/login does not exist")
 	})
 	env.Create(t, pullSecret(t, ns, "login", "wrong-password"))
 	await(t, named(ns), "to use the secret", func(p *corev1alpha1.Package) error {
@@ -83,20 +83,20 @@ func TestPullSecrets(t *testing.T) {
 		return nil
 	})
 	corrected := pullSecret(t, ns, "login", "pullsecrets")
-	edit(t, &corev1.Secret{ObjectMeta: corrected.ObjectMeta}, func(s *corev1.Secret) { s.Data = corrected.Data })
+	harness.Edit(t, env, &corev1.Secret{ObjectMeta: corrected.ObjectMeta}, func(s *corev1.Secret) { s.Data = corrected.Data })
 	env.WaitAvailable(t, ns, "shop")
-	settle(t, ns)
-	silent(t, ns, begin(t))
+	env.Settle(t, ns)
+	env.Journal(t).Silent(t, ns)
 }
 
 // Pull secrets of the manager's own service account hold for all packages.
 func TestPullSecretsOfTheManager(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	image := pushPrivate(t, "managersecrets")
 	env.Create(t, pullSecret(t, corev1alpha1.DefaultNamespace, "manager-login", "managersecrets"))
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: config.ServiceAccount}}
-	edit(t, account, func(a *corev1.ServiceAccount) {
+	harness.Edit(t, env, account, func(a *corev1.ServiceAccount) {
 		a.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "manager-login"}}
 	})
 	install(t, ns, image)
@@ -105,7 +105,7 @@ func TestPullSecretsOfTheManager(t *testing.T) {
 // What the pull policies make of a tag that moves.
 func TestImagePullPolicy(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	image := push(t, 1, 1, "v1")
 	pkg := harness.Package(ns, "shop", image)
 	pkg.Spec.ImagePullPolicy = corev1alpha1.ImagePullPolicyIfNotPresent
@@ -114,7 +114,7 @@ func TestImagePullPolicy(t *testing.T) {
 	digest := shop(t, ns).Status.Resolved.Digest
 	must(t, retag(t, image, harness.Phased("shop", 1, 2)))
 	change := func(policy corev1alpha1.ImagePullPolicy, label string) *corev1alpha1.Package {
-		edit(t, named(ns), func(p *corev1alpha1.Package) {
+		harness.Edit(t, env, named(ns), func(p *corev1alpha1.Package) {
 			p.Spec.ImagePullPolicy = policy
 			p.Spec.CommonMetadata = &corev1alpha1.CommonMetadata{Labels: map[string]string{"round": label}}
 		})
@@ -142,8 +142,8 @@ func TestImagePullPolicy(t *testing.T) {
 	env.Create(t, never)
 	await(t, never, "to say that it is not in the cache", func(p *corev1alpha1.Package) error {
 		return errors.Join(
-			says(p, corev1alpha1.ConditionUnpacked, metav1.ConditionFalse, corev1alpha1.ReasonImagePullBackOff, "not in the cache", "imagePullPolicy"),
-			says(p, corev1alpha1.ConditionStalled, metav1.ConditionTrue, ""))
+			harness.HasCondition(p, corev1alpha1.ConditionUnpacked, metav1.ConditionFalse, corev1alpha1.ReasonImagePullBackOff, "not in the cache", "imagePullPolicy"),
+			harness.HasCondition(p, corev1alpha1.ConditionStalled, metav1.ConditionTrue, ""))
 	})
 }
 
@@ -151,15 +151,15 @@ func TestImagePullPolicy(t *testing.T) {
 // while it has not, the API server is not asked for anything.
 func TestInterval(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	image := push(t, 1, 1, "v1")
 	pkg := harness.Package(ns, "shop", image)
 	pkg.Spec.Interval = &metav1.Duration{Duration: time.Minute}
 	env.Create(t, pkg)
 	env.WaitAvailable(t, ns, "shop")
 	digest := shop(t, ns).Status.Resolved.Digest
-	settle(t, ns)
-	silent(t, ns, begin(t))
+	env.Settle(t, ns)
+	env.Journal(t).Silent(t, ns)
 	must(t, retag(t, image, harness.Phased("shop", 1, 3)))
 	harness.Eventually(t, 90*time.Second, "the moved tag to be rolled out", func(ctx context.Context) error {
 		p := shop(t, ns)
@@ -174,7 +174,7 @@ func TestInterval(t *testing.T) {
 // when that is gone.
 func TestUnique(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	files := harness.Phased("unique-"+ns, 1, 1)
 	files["manifest.yaml"] += "  constraints:\n  - uniqueInScope: {scope: Namespace}\n"
 	image := env.Push(t, "unique:v1", files)
@@ -183,7 +183,7 @@ func TestUnique(t *testing.T) {
 	env.WaitAvailable(t, ns, "first")
 	env.Create(t, second)
 	await(t, second, "to be refused", func(p *corev1alpha1.Package) error {
-		return says(p, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, corev1alpha1.ReasonConstraintsFailed, "Package "+ns+"/first is installed")
+		return harness.HasCondition(p, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, corev1alpha1.ReasonConstraintsFailed, "Package "+ns+"/first is installed")
 	})
 	must(t, env.Client.Delete(t.Context(), first))
 	env.WaitAvailable(t, ns, "second")

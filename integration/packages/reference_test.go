@@ -79,10 +79,10 @@ func awaitVersion(t *testing.T, ns, want string) *corev1alpha1.Package {
 		if r := pkg.Status.Resolved; r == nil || r.Version != want {
 			return fmt.Errorf("resolved %+v, conditions %+v", r, pkg.Status.Conditions)
 		}
-		if err := says(pkg, corev1alpha1.ConditionResolved, metav1.ConditionTrue, corev1alpha1.ReasonResolved); err != nil {
+		if err := harness.HasCondition(pkg, corev1alpha1.ConditionResolved, metav1.ConditionTrue, corev1alpha1.ReasonResolved); err != nil {
 			return err
 		}
-		return says(pkg, corev1alpha1.ConditionReady, metav1.ConditionTrue, "")
+		return harness.HasCondition(pkg, corev1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	})
 }
 
@@ -90,13 +90,13 @@ func awaitVersion(t *testing.T, ns, want string) *corev1alpha1.Package {
 func awaitRefusal(t *testing.T, ns, reason string, texts ...string) *corev1alpha1.Package {
 	t.Helper()
 	return await(t, named(ns), "is refused", func(pkg *corev1alpha1.Package) error {
-		if err := says(pkg, corev1alpha1.ConditionResolved, metav1.ConditionFalse, reason, texts...); err != nil {
+		if err := harness.HasCondition(pkg, corev1alpha1.ConditionResolved, metav1.ConditionFalse, reason, texts...); err != nil {
 			return err
 		}
-		if err := says(pkg, corev1alpha1.ConditionStalled, metav1.ConditionTrue, reason); err != nil {
+		if err := harness.HasCondition(pkg, corev1alpha1.ConditionStalled, metav1.ConditionTrue, reason); err != nil {
 			return err
 		}
-		return says(pkg, corev1alpha1.ConditionReady, metav1.ConditionFalse, reason)
+		return harness.HasCondition(pkg, corev1alpha1.ConditionReady, metav1.ConditionFalse, reason)
 	})
 }
 
@@ -116,7 +116,7 @@ func constrain(constraint string) func(*corev1alpha1.Package) {
 // A Package by constraint follows the highest version that fits, and what it installs is recorded.
 func TestReferenceFollowsVersions(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	one, two, three := push(t, 1, 1, "v1"), push(t, 1, 1, "v2"), push(t, 1, 1, "v3")
 	repo := repository(t, ns, "stable", nil)
 	repo.offers(t, "shop", version("1.0.0", one))
@@ -132,10 +132,10 @@ func TestReferenceFollowsVersions(t *testing.T) {
 	if image := deployment(t, ns).Annotations[corev1alpha1.PackageSourceImageAnnotation]; image != one {
 		t.Errorf("the deployment is of %s", image)
 	}
-	settle(t, ns)
-	unmoved(t, ns, begin(t))
+	env.Settle(t, ns)
+	unmoved(t, ns, env.Journal(t))
 
-	from := begin(t)
+	from := env.Journal(t)
 	repo.offers(t, "shop", version("1.0.0", one), version("1.1.0", two))
 	pkg = awaitVersion(t, ns, "1.1.0")
 	if pkg.Status.Revision != 2 {
@@ -152,65 +152,65 @@ func TestReferenceFollowsVersions(t *testing.T) {
 	}
 
 	// What does not fit, and what is a prerelease, changes nothing.
-	settle(t, ns)
-	from = begin(t)
+	env.Settle(t, ns)
+	from = env.Journal(t)
 	repo.offers(t, "shop", version("1.0.0", one), version("1.1.0", two), version("1.2.0-rc.1", three), version("2.0.0", three))
 	unmoved(t, ns, from)
-	edit(t, named(ns), func(pkg *corev1alpha1.Package) {
+	harness.Edit(t, env, named(ns), func(pkg *corev1alpha1.Package) {
 		pkg.Spec.PackageRef.Prereleases = &corev1alpha1.Prereleases{Identifiers: []string{"rc"}}
 	})
 	awaitVersion(t, ns, "1.2.0-rc.1")
-	edit(t, named(ns), constrain(">=2"))
+	harness.Edit(t, env, named(ns), constrain(">=2"))
 	awaitVersion(t, ns, "2.0.0")
 }
 
 // A lower version is installed where that is allowed, and a withdrawn one stays.
 func TestReferenceDowngrades(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	one, two := push(t, 1, 1, "v1"), push(t, 1, 1, "v2")
 	repo := repository(t, ns, "stable", nil)
 	repo.offers(t, "shop", version("1.0.0", one), version("2.0.0", two))
 	env.Create(t, following(ns, "shop", ""))
 	awaitVersion(t, ns, "2.0.0")
 
-	edit(t, named(ns), constrain("^1"))
+	harness.Edit(t, env, named(ns), constrain("^1"))
 	pkg := awaitRefusal(t, ns, corev1alpha1.ReasonDowngradeRefused, "2.0.0", "1.0.0")
 	if pkg.Status.Resolved.Version != "2.0.0" || pkg.Status.LastAttempted.Version != "2.0.0" || pkg.Status.Revision != 1 {
 		t.Errorf("what is installed was touched: %+v", pkg.Status)
 	}
-	settle(t, ns)
-	unmoved(t, ns, begin(t))
+	env.Settle(t, ns)
+	unmoved(t, ns, env.Journal(t))
 
-	edit(t, named(ns), func(pkg *corev1alpha1.Package) { pkg.Spec.DowngradePolicy = corev1alpha1.DowngradePolicyAllow })
+	harness.Edit(t, env, named(ns), func(pkg *corev1alpha1.Package) { pkg.Spec.DowngradePolicy = corev1alpha1.DowngradePolicyAllow })
 	awaitVersion(t, ns, "1.0.0")
-	edit(t, named(ns), func(pkg *corev1alpha1.Package) {
+	harness.Edit(t, env, named(ns), func(pkg *corev1alpha1.Package) {
 		pkg.Spec.DowngradePolicy, pkg.Spec.PackageRef.Version = "", ""
 	})
 	awaitVersion(t, ns, "2.0.0")
-	edit(t, named(ns), constrain("1.0.0"))
+	harness.Edit(t, env, named(ns), constrain("1.0.0"))
 	awaitRefusal(t, ns, corev1alpha1.ReasonDowngradeRefused, "2.0.0")
-	edit(t, named(ns), func(pkg *corev1alpha1.Package) {
+	harness.Edit(t, env, named(ns), func(pkg *corev1alpha1.Package) {
 		pkg.Annotations = map[string]string{"packaging.carvel.dev/downgradable": ""}
 	})
 	awaitVersion(t, ns, "1.0.0")
 
 	// Withdrawn: it stays, others have no effect, and the rest of the spec is still followed.
-	edit(t, named(ns), func(pkg *corev1alpha1.Package) { pkg.Annotations, pkg.Spec.PackageRef.Version = nil, "<2" })
+	harness.Edit(t, env, named(ns), func(pkg *corev1alpha1.Package) { pkg.Annotations, pkg.Spec.PackageRef.Version = nil, "<2" })
 	awaitVersion(t, ns, "1.0.0")
 	repo.offers(t, "shop", version("0.9.0", two))
 	pkg = awaitRefusal(t, ns, corev1alpha1.ReasonDowngradeRefused, "1.0.0")
 	if pkg.Status.Resolved.Version != "1.0.0" {
 		t.Errorf("resolved %+v", pkg.Status.Resolved)
 	}
-	edit(t, named(ns), func(pkg *corev1alpha1.Package) {
+	harness.Edit(t, env, named(ns), func(pkg *corev1alpha1.Package) {
 		pkg.Spec.CommonMetadata = &corev1alpha1.CommonMetadata{Labels: map[string]string{"team": "shop"}}
 	})
 	await(t, named(ns), "is rolled out", func(pkg *corev1alpha1.Package) error {
 		if pkg.Status.Revision == 0 || pkg.Status.ObservedGeneration != pkg.Generation || pkg.Status.Resolved.Version != "1.0.0" {
 			return fmt.Errorf("status %+v", pkg.Status)
 		}
-		return says(pkg, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, "")
+		return harness.HasCondition(pkg, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, "")
 	})
 	repo.offers(t, "other", version("1.0.0", one))
 	must(t, env.Client.Delete(t.Context(), &corev1alpha1.AvailablePackage{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "shop"}}))
@@ -225,7 +225,7 @@ func TestReferenceDowngrades(t *testing.T) {
 // A Package that cannot be resolved has nothing installed, and is resolved once that is possible.
 func TestReferenceRefusals(t *testing.T) {
 	t.Parallel()
-	ns, image := namespace(t), push(t, 1, 1, "v1")
+	ns, image := env.TestNamespace(t), push(t, 1, 1, "v1")
 	repo := repository(t, ns, "stable", nil)
 	env.Create(t, following(ns, "shop", "^1"))
 	awaitRefusal(t, ns, corev1alpha1.ReasonUnknownPackage, "shop")
@@ -240,20 +240,20 @@ func TestReferenceRefusals(t *testing.T) {
 		t.Error("a deployment was made")
 	}
 	// Constraints on Kubernetes do not count where an annotation says so, which is not part of the spec.
-	edit(t, named(ns), func(pkg *corev1alpha1.Package) {
+	harness.Edit(t, env, named(ns), func(pkg *corev1alpha1.Package) {
 		pkg.Annotations = map[string]string{"packaging.carvel.dev/ignore-kubernetes-version-selection": ""}
 	})
 	awaitVersion(t, ns, "1.1.0")
 
-	edit(t, named(ns), constrain("about 1"))
+	harness.Edit(t, env, named(ns), constrain("about 1"))
 	awaitRefusal(t, ns, corev1alpha1.ReasonVersionInvalid, "about 1")
-	settle(t, ns)
-	unmoved(t, ns, begin(t))
-	edit(t, named(ns), constrain(""))
+	env.Settle(t, ns)
+	unmoved(t, ns, env.Journal(t))
+	harness.Edit(t, env, named(ns), constrain(""))
 	awaitVersion(t, ns, "2.0.0")
 
 	// The other way of naming the content.
-	edit(t, named(ns), func(pkg *corev1alpha1.Package) { pkg.Spec.PackageRef, pkg.Spec.Image = nil, image })
+	harness.Edit(t, env, named(ns), func(pkg *corev1alpha1.Package) { pkg.Spec.PackageRef, pkg.Spec.Image = nil, image })
 	await(t, named(ns), "is of an image", func(pkg *corev1alpha1.Package) error {
 		if r := pkg.Status.Resolved; r.Repository != "" || r.Version != "" || r.Image != image {
 			return fmt.Errorf("resolved %+v", r)
@@ -265,18 +265,18 @@ func TestReferenceRefusals(t *testing.T) {
 // While a repository is fetched for the first time, an unknown package is not final.
 func TestReferenceWhileRepositoriesAreFetched(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	repo := &corev1alpha1.PackageRepository{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "slow"}}
 	repo.Spec.Source.Image = &corev1alpha1.RepositoryImageSource{Ref: hanging() + "/stable:v1"}
 	env.Create(t, repo)
 	env.Create(t, following(ns, "shop", "^1"))
 	await(t, named(ns), "waits", func(pkg *corev1alpha1.Package) error {
-		if err := says(pkg, corev1alpha1.ConditionReconciling, metav1.ConditionTrue, corev1alpha1.ReasonUnknownPackage, "PackageRepository/slow"); err != nil {
+		if err := harness.HasCondition(pkg, corev1alpha1.ConditionReconciling, metav1.ConditionTrue, corev1alpha1.ReasonUnknownPackage, "PackageRepository/slow"); err != nil {
 			return err
 		}
 		return lacks(pkg, corev1alpha1.ConditionStalled)
 	})
-	edit(t, repo, func(r *corev1alpha1.PackageRepository) {
+	harness.Edit(t, env, repo, func(r *corev1alpha1.PackageRepository) {
 		r.Spec.Source = corev1alpha1.RepositorySource{Inline: &corev1alpha1.RepositoryInlineSource{}}
 	})
 	pkg := awaitRefusal(t, ns, corev1alpha1.ReasonUnknownPackage)
@@ -288,19 +288,19 @@ func TestReferenceWhileRepositoriesAreFetched(t *testing.T) {
 // A paused Package stays with its version until it is resumed.
 func TestReferencePaused(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	one, two := push(t, 1, 1, "v1"), push(t, 1, 1, "v2")
 	repo := repository(t, ns, "stable", nil)
 	repo.offers(t, "shop", version("1.0.0", one))
 	env.Create(t, following(ns, "shop", ""))
 	awaitVersion(t, ns, "1.0.0")
-	edit(t, named(ns), func(pkg *corev1alpha1.Package) { pkg.Spec.Paused = true })
+	harness.Edit(t, env, named(ns), func(pkg *corev1alpha1.Package) { pkg.Spec.Paused = true })
 	env.WaitCondition(t, ns, "shop", corev1alpha1.ConditionPaused, "True")
-	settle(t, ns)
-	from := begin(t)
+	env.Settle(t, ns)
+	from := env.Journal(t)
 	repo.offers(t, "shop", version("1.0.0", one), version("2.0.0", two))
 	unmoved(t, ns, from)
-	edit(t, named(ns), func(pkg *corev1alpha1.Package) { pkg.Spec.Paused = false })
+	harness.Edit(t, env, named(ns), func(pkg *corev1alpha1.Package) { pkg.Spec.Paused = false })
 	awaitVersion(t, ns, "2.0.0")
 }
 
@@ -308,7 +308,7 @@ func TestReferencePaused(t *testing.T) {
 // the cluster alone.
 func TestReferenceVisibility(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	one, two, three := push(t, 1, 1, "v1"), push(t, 1, 1, "v2"), push(t, 1, 1, "v3")
 	all := repository(t, "", "all-"+ns, nil)
 	chosen := repository(t, "", "chosen-"+ns, &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}})
@@ -317,7 +317,7 @@ func TestReferenceVisibility(t *testing.T) {
 	all.offers(t, name, first)
 	first.Repository, second.Repository = all.repository, chosen.repository
 	available := &corev1alpha1.ClusterAvailablePackage{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	edit(t, available, func(a *corev1alpha1.ClusterAvailablePackage) {
+	harness.Edit(t, env, available, func(a *corev1alpha1.ClusterAvailablePackage) {
 		a.Spec.Versions = []corev1alpha1.AvailableVersion{first, second}
 	})
 	env.Create(t, following(ns, name, ""))
@@ -341,9 +341,9 @@ func TestReferenceVisibility(t *testing.T) {
 	must(t, env.Client.Patch(t.Context(), labelled, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"tier":"gold"}}}`))))
 	awaitVersion(t, ns, "2.0.0")
 	repo := &corev1alpha1.ClusterPackageRepository{ObjectMeta: metav1.ObjectMeta{Name: chosen.repository}}
-	edit(t, repo, func(r *corev1alpha1.ClusterPackageRepository) { r.Spec.NamespaceSelector.MatchLabels["tier"] = "none" })
+	harness.Edit(t, env, repo, func(r *corev1alpha1.ClusterPackageRepository) { r.Spec.NamespaceSelector.MatchLabels["tier"] = "none" })
 	awaitRefusal(t, ns, corev1alpha1.ReasonDowngradeRefused, "2.0.0")
-	edit(t, repo, func(r *corev1alpha1.ClusterPackageRepository) { r.Spec.NamespaceSelector = nil })
+	harness.Edit(t, env, repo, func(r *corev1alpha1.ClusterPackageRepository) { r.Spec.NamespaceSelector = nil })
 	awaitVersion(t, ns, "2.0.0")
 
 	own := repository(t, ns, "own", nil)

@@ -42,7 +42,7 @@ spec:
 // A restart with everything in place asks no registry and writes nothing; a
 // package that is wrong is looked at again, which changes nothing.
 func TestRestart(t *testing.T) {
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	image := counting().host + "/shop:v1"
 	must(t, retag(t, image, harness.Phased("shop", 2, 3)))
 	install(t, ns, image)
@@ -51,7 +51,7 @@ func TestRestart(t *testing.T) {
 	wrong := harness.Package(ns, "wrong", env.Push(t, "restart:wrong", broken))
 	env.Create(t, wrong)
 	await(t, wrong, "to be refused", func(p *corev1alpha1.Package) error {
-		return says(p, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, "")
+		return harness.HasCondition(p, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, "")
 	})
 	// One that is rendered from what it names is not rendered again either.
 	env.Create(t, newConfigMap(ns, "values", map[string]string{"values": "size: 2"}))
@@ -62,12 +62,12 @@ func TestRestart(t *testing.T) {
 	env.WaitAvailable(t, ns, "valued")
 	env.Create(t, harness.Package(ns, "odd", env.Push(t, "restart:odd", odd())))
 	env.WaitAvailable(t, ns, "odd")
-	settle(t, ns)
+	env.Settle(t, ns)
 
 	manager.Stop()
 	before, asked := shop(t, ns), counting().requests.Load()
-	from := begin(t)
-	manager = env.StartManager(shared, extraFlags()...)
+	from := env.Journal(t)
+	manager = env.StartManager(suite, extraFlags()...)
 	audit, err := env.Audit()
 	must(t, err)
 	byManager := sandbox.ByUser(harness.ManagerUser())
@@ -92,7 +92,7 @@ func TestRestart(t *testing.T) {
 // What happened while no manager ran is caught up with: an orphaning deletion
 // that the garbage collector finished alone leaves the deployment in peace.
 func TestOrphanWithoutManager(t *testing.T) {
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	install(t, ns, push(t, 1, 2, "v1"))
 	env.WaitCollector(t)
 	manager.Stop()
@@ -101,7 +101,7 @@ func TestOrphanWithoutManager(t *testing.T) {
 	await(t, pkg, "to be let go by the garbage collector", func(p *corev1alpha1.Package) error {
 		return onlyFinalizer(p, corev1alpha1.MetricsFinalizer)
 	})
-	manager = env.StartManager(shared, extraFlags()...)
+	manager = env.StartManager(suite, extraFlags()...)
 	env.WaitGone(t, patience, pkg)
 	if dep := deployment(t, ns); dep.DeletionTimestamp != nil || len(dep.OwnerReferences) > 0 {
 		t.Errorf("deleted %v, owners %v", dep.DeletionTimestamp, dep.OwnerReferences)
@@ -112,9 +112,9 @@ func TestOrphanWithoutManager(t *testing.T) {
 // A manager that stops in an orderly way hands over at once: the next one does
 // not wait for the Lease to run out.
 func TestTakeOver(t *testing.T) {
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	image := push(t, 1, 1, "v1")
-	next := env.StartManager(shared, extraFlags()...)
+	next := env.StartManager(suite, extraFlags()...)
 	manager.Stop()
 	stopped := time.Now()
 	manager = next
@@ -127,7 +127,7 @@ func TestTakeOver(t *testing.T) {
 // An edited deployment gets its content back, also where it was edited while no manager
 // ran; one that was never completed is completed.
 func TestEditedDeploymentIsPutBack(t *testing.T) {
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	install(t, ns, push(t, 2, 2, "v1"))
 	back := func(d *corev1alpha1.ObjectDeployment) error {
 		if n := len(d.Spec.Template.Spec.Phases); n != 2 {
@@ -141,13 +141,13 @@ func TestEditedDeploymentIsPutBack(t *testing.T) {
 		await(t, newConfigMap(ns, "shop-01-001", nil), "to be made", func(*corev1.ConfigMap) error { return nil })
 		env.WaitAvailable(t, ns, "shop")
 	}
-	edit(t, deployment(t, ns), func(d *corev1alpha1.ObjectDeployment) {
+	harness.Edit(t, env, deployment(t, ns), func(d *corev1alpha1.ObjectDeployment) {
 		d.Spec.Template.Spec.Phases = d.Spec.Template.Spec.Phases[:1]
 	})
 	again(t)
 
 	manager.Stop()
-	edit(t, deployment(t, ns), func(d *corev1alpha1.ObjectDeployment) { d.Spec.Template.Spec.Phases = nil })
-	manager = env.StartManager(shared, extraFlags()...)
+	harness.Edit(t, env, deployment(t, ns), func(d *corev1alpha1.ObjectDeployment) { d.Spec.Template.Spec.Phases = nil })
+	manager = env.StartManager(suite, extraFlags()...)
 	again(t)
 }

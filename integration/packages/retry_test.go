@@ -16,7 +16,7 @@ import (
 // retry annotates the Package shop.
 func retry(t *testing.T, ns, value string) {
 	t.Helper()
-	edit(t, named(ns), func(p *corev1alpha1.Package) {
+	harness.Edit(t, env, named(ns), func(p *corev1alpha1.Package) {
 		p.Annotations = map[string]string{corev1alpha1.RetryAnnotation: value}
 	})
 }
@@ -34,17 +34,17 @@ func tried(value string) func(*corev1alpha1.Package) error {
 // A retry ends the backoff of a failed pull. Each failed attempt is one load and is reported.
 func TestRetryOfAPull(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	missing := strings.Replace(push(t, 1, 1, "v1"), ":v1", ":v2", 1)
 	env.Create(t, harness.Package(ns, "shop", missing))
 	await(t, named(ns), "to miss the image", func(p *corev1alpha1.Package) error {
-		return says(p, corev1alpha1.ConditionUnpacked, metav1.ConditionFalse, corev1alpha1.ReasonImagePullBackOff)
+		return harness.HasCondition(p, corev1alpha1.ConditionUnpacked, metav1.ConditionFalse, corev1alpha1.ReasonImagePullBackOff)
 	})
 	for _, value := range []string{"1", "2", "3"} { // the backoff is 10, 20 and 40 s
 		retry(t, ns, value)
 		await(t, named(ns), "to be tried again", tried(value))
 	}
-	if err := says(shop(t, ns), corev1alpha1.ConditionUnpacked, metav1.ConditionFalse, corev1alpha1.ReasonImagePullBackOff); err != nil {
+	if err := harness.HasCondition(shop(t, ns), corev1alpha1.ConditionUnpacked, metav1.ConditionFalse, corev1alpha1.ReasonImagePullBackOff); err != nil {
 		t.Error(err)
 	}
 	must(t, retag(t, missing, harness.Phased("shop", 1, 1)))
@@ -53,20 +53,20 @@ func TestRetryOfAPull(t *testing.T) {
 	if loads := loadsOf(t, ns); loads != 5 {
 		t.Errorf("%d loads, want one for each try", loads)
 	}
-	settle(t, ns)
-	silent(t, ns, begin(t))
+	env.Settle(t, ns)
+	env.Journal(t).Silent(t, ns)
 }
 
 // A retry pulls the tag of an invalid package again.
 func TestRetryOfAnInvalidPackage(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	wrong := harness.Phased("shop", 1, 1)
 	wrong["manifest.yaml"] = "nonsense: true\n"
 	image := env.Push(t, "retryinvalid:v1", wrong)
 	env.Create(t, harness.Package(ns, "shop", image))
 	await(t, named(ns), "to be invalid", func(p *corev1alpha1.Package) error {
-		return says(p, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, "")
+		return harness.HasCondition(p, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, "")
 	})
 	must(t, retag(t, image, harness.Phased("shop", 1, 1)))
 	retry(t, ns, "now")
@@ -76,12 +76,12 @@ func TestRetryOfAnInvalidPackage(t *testing.T) {
 // A retry checks a colliding object at once. The annotation is not copied to the revision.
 func TestRetryOfACollision(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	taken := newConfigMap(ns, "shop-00-000", nil)
 	env.Create(t, taken)
 	env.Create(t, harness.Package(ns, "shop", push(t, 1, 1, "v1")))
 	await(t, named(ns), "to be refused", func(p *corev1alpha1.Package) error {
-		return says(p, corev1alpha1.ConditionStalled, metav1.ConditionTrue, "", "nothing controls it")
+		return harness.HasCondition(p, corev1alpha1.ConditionStalled, metav1.ConditionTrue, "", "nothing controls it")
 	})
 	must(t, env.Client.Delete(t.Context(), taken))
 	retry(t, ns, "now")

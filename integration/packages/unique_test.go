@@ -19,7 +19,7 @@ import (
 // exactly one is installed; when it is gone, exactly one other.
 func TestUniqueAtOnce(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	other := ns + "-other"
 	env.Namespace(t, other)
 	files := harness.Phased("unique-"+ns, 1, 1)
@@ -68,9 +68,9 @@ func onlyInstalled(t *testing.T, all []*corev1alpha1.Package) (installed *corev1
 			case err == nil:
 				deployed++
 				installed = pkg
-				waiting = append(waiting, says(pkg, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, ""))
+				waiting = append(waiting, harness.HasCondition(pkg, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, ""))
 			case apierrors.IsNotFound(err):
-				waiting = append(waiting, says(pkg, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, corev1alpha1.ReasonConstraintsFailed, "may be installed once in its cluster"))
+				waiting = append(waiting, harness.HasCondition(pkg, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, corev1alpha1.ReasonConstraintsFailed, "may be installed once in its cluster"))
 			default:
 				return err
 			}

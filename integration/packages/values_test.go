@@ -88,7 +88,7 @@ func shows(t *testing.T, ns string, want map[string]string) {
 // them; each change renders the package again, and at rest nothing happens.
 func TestConfigFrom(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	env.Create(t, newConfigMap(ns, "base", map[string]string{"values.yaml": "size: 3\nlabels: {a: base, b: base, c: base}\nlist: [x, y]\n"}))
 	env.Create(t, newSecret(ns, "login", map[string]string{"values": `{"password": "correct horse battery", "labels": {"b": "login-value"}}`}))
 	pkg := harness.Package(ns, "shop", env.Push(t, "configfrom:v1", configured()))
@@ -106,11 +106,11 @@ func TestConfigFrom(t *testing.T) {
 	}
 
 	loads := loadsOf(t, ns)
-	edit(t, newConfigMap(ns, "base", nil), func(c *corev1.ConfigMap) { c.Data["values.yaml"] = "size: 4" })
+	harness.Edit(t, env, newConfigMap(ns, "base", nil), func(c *corev1.ConfigMap) { c.Data["values.yaml"] = "size: 4" })
 	shows(t, ns, map[string]string{"size": "4", "labels": `{"b":"login-value","c":"spec"}`})
 	env.Create(t, newConfigMap(ns, "none", map[string]string{"values.yaml": "size: 5"}))
 	shows(t, ns, map[string]string{"size": "5"})
-	settle(t, ns)
+	env.Settle(t, ns)
 	if revision := shop(t, ns).Status.Revision; revision != 3 {
 		t.Errorf("revision %d", revision)
 	}
@@ -119,10 +119,10 @@ func TestConfigFrom(t *testing.T) {
 	}
 
 	// Nothing changes: no request, no load.
-	from, loads := begin(t), loadsOf(t, ns)
+	from, loads := env.Journal(t), loadsOf(t, ns)
 	before := shop(t, ns)
-	edit(t, named(ns), func(p *corev1alpha1.Package) { p.Labels = map[string]string{"touched": "true"} })
-	silent(t, ns, from)
+	harness.Edit(t, env, named(ns), func(p *corev1alpha1.Package) { p.Labels = map[string]string{"touched": "true"} })
+	from.Silent(t, ns)
 	if n := loadsOf(t, ns) - loads; n > 0 || shop(t, ns).Status.UnpackedHash != before.Status.UnpackedHash {
 		t.Errorf("loaded %d times, hash %s and before %s", n, shop(t, ns).Status.UnpackedHash, before.Status.UnpackedHash)
 	}
@@ -132,7 +132,7 @@ func TestConfigFrom(t *testing.T) {
 // content; the package is rendered as soon as it can be.
 func TestConfigFromMissing(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	env.Create(t, newConfigMap(ns, "list", map[string]string{"values": "[hidden-content]"}))
 	env.Create(t, newConfigMap(ns, "broken", map[string]string{"values": "a: 1\nhidden-content: [\n"}))
 	pkg := harness.Package(ns, "shop", env.Push(t, "configfrommissing:v1", configured()))
@@ -142,16 +142,16 @@ func TestConfigFromMissing(t *testing.T) {
 	env.Create(t, pkg)
 	refused := await(t, named(ns), "to name what is missing", func(p *corev1alpha1.Package) error {
 		return errors.Join(
-			says(p, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, corev1alpha1.ReasonConfigSourceMissing,
+			harness.HasCondition(p, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, corev1alpha1.ReasonConfigSourceMissing,
 				"Secret "+ns+"/login: spec.configFrom[0]: it does not exist", `spec.configFrom[1]: it has no key "other"`, "optional: true",
 				`key "values" of ConfigMap `+ns+"/list: spec.configFrom[2]: it has to be an object", "spec.configFrom[3]: line 2 is not valid YAML"),
-			says(p, corev1alpha1.ConditionStalled, metav1.ConditionTrue, corev1alpha1.ReasonConfigSourceMissing))
+			harness.HasCondition(p, corev1alpha1.ConditionStalled, metav1.ConditionTrue, corev1alpha1.ReasonConfigSourceMissing))
 	})
 	if strings.Contains(fmt.Sprint(refused.Status), "hidden-content") {
 		t.Errorf("the status quotes the content: %+v", refused.Status)
 	}
-	edit(t, newConfigMap(ns, "list", nil), func(c *corev1.ConfigMap) { c.Data = map[string]string{"values": "size: 7", "other": ""} })
-	edit(t, newConfigMap(ns, "broken", nil), func(c *corev1.ConfigMap) { c.Data = map[string]string{"values": "list: []"} })
+	harness.Edit(t, env, newConfigMap(ns, "list", nil), func(c *corev1.ConfigMap) { c.Data = map[string]string{"values": "size: 7", "other": ""} })
+	harness.Edit(t, env, newConfigMap(ns, "broken", nil), func(c *corev1.ConfigMap) { c.Data = map[string]string{"values": "list: []"} })
 	env.Create(t, newSecret(ns, "login", map[string]string{"values": "password: correct horse battery"}))
 	env.WaitAvailable(t, ns, "shop")
 	must(t, lacks(shop(t, ns), corev1alpha1.ConditionInvalid))
@@ -161,8 +161,8 @@ func TestConfigFromMissing(t *testing.T) {
 	must(t, env.Client.Delete(t.Context(), newSecret(ns, "login", nil)))
 	await(t, named(ns), "to say that it is gone", func(p *corev1alpha1.Package) error {
 		return errors.Join(
-			says(p, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, corev1alpha1.ReasonConfigSourceMissing, ns+"/login"),
-			says(p, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, ""))
+			harness.HasCondition(p, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, corev1alpha1.ReasonConfigSourceMissing, ns+"/login"),
+			harness.HasCondition(p, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, ""))
 	})
 	shows(t, ns, map[string]string{"size": "7"})
 }
@@ -170,7 +170,7 @@ func TestConfigFromMissing(t *testing.T) {
 // The values of a ClusterPackage are in the manager's namespace.
 func TestConfigFromOfAClusterPackage(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	env.Create(t, newConfigMap(corev1alpha1.DefaultNamespace, "cluster-values", map[string]string{"values": "size: 9"}))
 	pkg := harness.ClusterPackage("configfrom-cluster", env.Push(t, "configfromcluster:v1", configured()))
 	pkg.Spec.ConfigFrom = []corev1alpha1.ValueSource{source("ConfigMap", "cluster-values", "values")}
@@ -186,7 +186,7 @@ func TestConfigFromOfAClusterPackage(t *testing.T) {
 // Patches, those from elsewhere among them, and common metadata reach the objects.
 func TestPatches(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	env.Create(t, newConfigMap(ns, "patches", map[string]string{"size": "- {op: replace, path: /data/size, value: patched}"}))
 	pkg := harness.Package(ns, "shop", env.Push(t, "patches:v1", configured()))
 	pkg.Spec.Patches = []corev1alpha1.PackagePatch{
@@ -202,15 +202,15 @@ func TestPatches(t *testing.T) {
 		t.Errorf("labels %v, annotations %v", shown.Labels, shown.Annotations)
 	}
 
-	edit(t, newConfigMap(ns, "patches", nil), func(c *corev1.ConfigMap) {
+	harness.Edit(t, env, newConfigMap(ns, "patches", nil), func(c *corev1.ConfigMap) {
 		c.Data["size"] = "- {op: replace, path: /data/size, value: again}"
 	})
 	shows(t, ns, map[string]string{"size": "again"})
-	edit(t, named(ns), func(p *corev1alpha1.Package) { p.Spec.Patches[0].Target.Name = "nothing" })
+	harness.Edit(t, env, named(ns), func(p *corev1alpha1.Package) { p.Spec.Patches[0].Target.Name = "nothing" })
 	await(t, named(ns), "to refuse a patch that matches nothing", func(p *corev1alpha1.Package) error {
-		return says(p, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, "", "spec.patches[0]: it matches no object")
+		return harness.HasCondition(p, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, "", "spec.patches[0]: it matches no object")
 	})
-	edit(t, named(ns), func(p *corev1alpha1.Package) { p.Spec.Patches, p.Spec.CommonMetadata = nil, nil })
+	harness.Edit(t, env, named(ns), func(p *corev1alpha1.Package) { p.Spec.Patches, p.Spec.CommonMetadata = nil, nil })
 	shows(t, ns, map[string]string{"size": "1", "more": ""})
 	if shown := configMap(t, ns, "shown"); shown.Labels["team"] != "" {
 		t.Errorf("labels %v", shown.Labels)
@@ -220,14 +220,14 @@ func TestPatches(t *testing.T) {
 // A package-wide collision mode holds for objects that state none.
 func TestCollisionProtection(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	env.Create(t, newConfigMap(ns, "shop-00-000", map[string]string{"value": "before"}))
 	pkg := harness.Package(ns, "shop", push(t, 1, 1, "v1"))
 	env.Create(t, pkg)
 	await(t, named(ns), "to report the collision", func(p *corev1alpha1.Package) error {
-		return says(p, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, "", "shop-00-000")
+		return harness.HasCondition(p, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, "", "shop-00-000")
 	})
-	edit(t, named(ns), func(p *corev1alpha1.Package) {
+	harness.Edit(t, env, named(ns), func(p *corev1alpha1.Package) {
 		p.Spec.CollisionProtection = corev1alpha1.CollisionProtectionIfNoController
 	})
 	env.WaitAvailable(t, ns, "shop")
@@ -240,31 +240,31 @@ func TestCollisionProtection(t *testing.T) {
 // content of the package overrides it.
 func TestDriftIsReported(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	pkg := harness.Package(ns, "shop", push(t, 1, 3, "v1"))
 	pkg.Spec.DriftPolicy = corev1alpha1.DriftPolicyReport
 	env.Create(t, pkg)
 	env.WaitAvailable(t, ns, "shop")
-	edit(t, configMap(t, ns, "shop-00-001"), func(c *corev1.ConfigMap) { c.Data["value"] = "drifted" })
+	harness.Edit(t, env, configMap(t, ns, "shop-00-001"), func(c *corev1.ConfigMap) { c.Data["value"] = "drifted" })
 	await(t, named(ns), "to name the drift", func(p *corev1alpha1.Package) error {
 		return errors.Join(
-			says(p, corev1alpha1.ConditionDrifted, metav1.ConditionTrue, corev1alpha1.ReasonDriftReported, "shop-00-001 was changed by field manager"),
-			says(p, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, ""))
+			harness.HasCondition(p, corev1alpha1.ConditionDrifted, metav1.ConditionTrue, corev1alpha1.ReasonDriftReported, "shop-00-001 was changed by field manager"),
+			harness.HasCondition(p, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, ""))
 	})
-	settle(t, ns)
-	silent(t, ns, begin(t))
+	env.Settle(t, ns)
+	env.Journal(t).Silent(t, ns)
 	if cm := configMap(t, ns, "shop-00-001"); cm.Data["value"] != "drifted" {
 		t.Error("it was corrected")
 	}
 	if reasons := events(t, ns); !slices.Contains(reasons, "Warning/DriftReported") {
 		t.Errorf("events: %v", reasons)
 	}
-	edit(t, configMap(t, ns, "shop-00-001"), func(c *corev1.ConfigMap) { c.Data["value"] = "v1" })
+	harness.Edit(t, env, configMap(t, ns, "shop-00-001"), func(c *corev1.ConfigMap) { c.Data["value"] = "v1" })
 	await(t, named(ns), "to be without drift", func(p *corev1alpha1.Package) error { return lacks(p, corev1alpha1.ConditionDrifted) })
 
-	edit(t, configMap(t, ns, "shop-00-002"), func(c *corev1.ConfigMap) { c.Data["value"] = "drifted" })
+	harness.Edit(t, env, configMap(t, ns, "shop-00-002"), func(c *corev1.ConfigMap) { c.Data["value"] = "drifted" })
 	await(t, named(ns), "to name the drift", func(p *corev1alpha1.Package) error {
-		return says(p, corev1alpha1.ConditionDrifted, metav1.ConditionTrue, "", "shop-00-002")
+		return harness.HasCondition(p, corev1alpha1.ConditionDrifted, metav1.ConditionTrue, "", "shop-00-002")
 	})
 	env.SetImage(t, ns, "shop", push(t, 1, 3, "v2"))
 	env.WaitAvailable(t, ns, "shop")
@@ -273,11 +273,11 @@ func TestDriftIsReported(t *testing.T) {
 	}
 	await(t, named(ns), "to be without drift", func(p *corev1alpha1.Package) error { return lacks(p, corev1alpha1.ConditionDrifted) })
 
-	edit(t, configMap(t, ns, "shop-00-000"), func(c *corev1.ConfigMap) { c.Data["value"] = "drifted" })
+	harness.Edit(t, env, configMap(t, ns, "shop-00-000"), func(c *corev1.ConfigMap) { c.Data["value"] = "drifted" })
 	await(t, named(ns), "to name the drift", func(p *corev1alpha1.Package) error {
-		return says(p, corev1alpha1.ConditionDrifted, metav1.ConditionTrue, "")
+		return harness.HasCondition(p, corev1alpha1.ConditionDrifted, metav1.ConditionTrue, "")
 	})
-	edit(t, named(ns), func(p *corev1alpha1.Package) { p.Spec.DriftPolicy = "" })
+	harness.Edit(t, env, named(ns), func(p *corev1alpha1.Package) { p.Spec.DriftPolicy = "" })
 	await(t, configMap(t, ns, "shop-00-000"), "to be corrected", func(c *corev1.ConfigMap) error {
 		if c.Data["value"] != "v2" {
 			return fmt.Errorf("%v", c.Data)
@@ -291,7 +291,7 @@ func TestDriftIsReported(t *testing.T) {
 // and nothing else of it stays.
 func TestDeletionPolicyOrphan(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	pkg := harness.Package(ns, "shop", push(t, 2, 2, "v1"))
 	pkg.Spec.DeletionPolicy = corev1alpha1.DeletionPolicyOrphan
 	env.Create(t, pkg)
@@ -317,7 +317,7 @@ func deploymentNamed(ns string) *corev1alpha1.ObjectDeployment {
 // Conditions of an object are on its revision, its deployment and its package.
 func TestMappedConditions(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	files := harness.Files{
 		"manifest.yaml": harness.Manifest("shop", []string{"deploy"}, ""),
 		"app.yaml": `apiVersion: apps/v1
@@ -340,8 +340,8 @@ spec:
 	install(t, ns, env.Push(t, "mapped:v1", files))
 	await(t, named(ns), "to have the conditions of its object", func(p *corev1alpha1.Package) error {
 		return errors.Join(
-			says(p, "shop.example/AppAvailable", metav1.ConditionTrue, "MinimumReplicasAvailable"),
-			says(p, "shop.example/AppProgressing", metav1.ConditionTrue, ""))
+			harness.HasCondition(p, "shop.example/AppAvailable", metav1.ConditionTrue, "MinimumReplicasAvailable"),
+			harness.HasCondition(p, "shop.example/AppProgressing", metav1.ConditionTrue, ""))
 	})
 	dep := deployment(t, ns)
 	if c := conditionOf(dep.Status.Conditions, "shop.example/AppAvailable"); c == nil || c.ObservedGeneration != dep.Generation {
@@ -352,7 +352,7 @@ spec:
 	env.SetImage(t, ns, "shop", env.Push(t, "mapped:v2", files))
 	env.WaitAvailable(t, ns, "shop")
 	await(t, named(ns), "to have one mapped condition", func(p *corev1alpha1.Package) error {
-		return errors.Join(lacks(p, "shop.example/AppProgressing"), says(p, "shop.example/AppAvailable", metav1.ConditionTrue, ""))
+		return errors.Join(lacks(p, "shop.example/AppProgressing"), harness.HasCondition(p, "shop.example/AppAvailable", metav1.ConditionTrue, ""))
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/testing/gittest"
 )
@@ -32,7 +33,7 @@ func (b badInput) check(t *testing.T, ns, name string) {
 	began := time.Now()
 	r := await(t, newRepository(ns, name, b.source), "to report", func(r *corev1alpha1.PackageRepository) error {
 		if b.reason != "" {
-			return says(r, corev1alpha1.ConditionReady, metav1.ConditionFalse, b.reason, b.texts...)
+			return harness.HasCondition(r, corev1alpha1.ConditionReady, metav1.ConditionFalse, b.reason, b.texts...)
 		}
 		problems := strings.Join(r.Status.Problems, "\n")
 		for _, text := range b.texts {
@@ -40,7 +41,7 @@ func (b badInput) check(t *testing.T, ns, name string) {
 				return fmt.Errorf("problems %q, which lack %q", r.Status.Problems, text)
 			}
 		}
-		return says(r, corev1alpha1.ConditionReady, metav1.ConditionTrue, corev1alpha1.ReasonFetched, "status.problems")
+		return harness.HasCondition(r, corev1alpha1.ConditionReady, metav1.ConditionTrue, corev1alpha1.ReasonFetched, "status.problems")
 	})
 	for _, c := range r.Status.Conditions {
 		if c.Type == corev1alpha1.ConditionReady {
@@ -52,7 +53,7 @@ func (b badInput) check(t *testing.T, ns, name string) {
 // What is wrong with a repository is named, with what to do, in bounded memory and time; one that is good is served beside.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	good := newServer(t, document("shop@1.0.0"))
 	serve := func(content string) corev1alpha1.RepositorySource {
 		return web(newServer(t, content).URL + "/r.tar.gz?token=geheim")
@@ -95,7 +96,7 @@ func TestBadInput(t *testing.T) {
 // Credentials in a URL are refused by the API server, which quotes them neither: a rule or pattern of the field itself would.
 func TestCredentialsInURLs(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	for name, source := range map[string]corev1alpha1.RepositorySource{
 		"web": web("https://me:geheim@packages.example/r.yaml"),
 		"git": {Git: &corev1alpha1.RepositoryGitSource{URL: "https://me:geheim@packages.example/r"}},
@@ -112,7 +113,7 @@ func TestCredentialsInURLs(t *testing.T) {
 // A git repository whose history was written anew offers what it has now; one that lost the branch keeps what was fetched.
 func TestGitHistoryRewritten(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	git := gittest.New(t)
 	server := httptest.NewServer(git)
 	t.Cleanup(server.Close)
@@ -142,7 +143,7 @@ func TestGitHistoryRewritten(t *testing.T) {
 func TestLocalAddresses(t *testing.T) {
 	t.Cleanup(func() {
 		manager.Stop()
-		manager = env.StartManager(shared, extraFlags()...)
+		manager = env.StartManager(suite, extraFlags()...)
 	})
 	reached := newServer(t, document("shop@1.0.0"))
 	// The proxy stands for servers elsewhere.
@@ -153,8 +154,8 @@ func TestLocalAddresses(t *testing.T) {
 	t.Cleanup(elsewhere.Close)
 	t.Setenv("HTTP_PROXY", elsewhere.URL)
 	manager.Stop()
-	manager = env.StartManager(shared, extraFlags()[1:]...)
-	ns := namespace(t)
+	manager = env.StartManager(suite, extraFlags()[1:]...)
+	ns := env.TestNamespace(t)
 	const text = "loopback or link-local address, which sources may not be fetched from. If that is intended, start the manager with --allow-local-sources."
 	cases := map[string]badInput{
 		"loopback":            {web(reached.URL), corev1alpha1.ReasonFetchFailed, []string{text}},

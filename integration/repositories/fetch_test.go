@@ -23,10 +23,10 @@ import (
 // A source that did not change is asked for with what is known of it, and nothing is written but that it was asked for.
 func TestUnmodifiedSource(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	server, r := offering(t, ns, "shop@1.0.0")
-	settle(t, ns)
-	from := begin(t)
+	env.Settle(t, ns)
+	from := env.Journal(t)
 	retry(t, r, "again")
 	awaitHandled(t, r, "again")
 	if diff := cmp.Diff(map[string]int{"update packagerepositories/status": 1}, harness.Tally(from.Rest(t, ns))); diff != "" {
@@ -44,14 +44,14 @@ func TestUnmodifiedSource(t *testing.T) {
 // no request at all, not even for a status.
 func TestInterval(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	server := newServer(t, document("shop@1.0.0"))
 	r := newRepository(ns, "web", web(server.URL+"/repository.yaml"))
 	r.Spec.Interval = every(limits.RepositoryIntervalMin)
 	env.Create(t, r)
 	awaitReady(t, r)
-	settle(t, ns)
-	from, version := begin(t), r.ResourceVersion
+	env.Settle(t, ns)
+	from, version := env.Journal(t), r.ResourceVersion
 	_, before, _ := server.counts()
 	const refreshes = 2
 	harness.Eventually(t, patience, "the source to be fetched again", func(context.Context) error {
@@ -74,17 +74,17 @@ func TestInterval(t *testing.T) {
 // What was fetched last stays offered when the source is gone or turns bad, and the status says so.
 func TestBadSourceKeepsWhatWasFetched(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	server, r := offering(t, ns, "shop@1.0.0")
 	failing := func(reason string, texts ...string) func(*corev1alpha1.PackageRepository) error {
 		return func(r *corev1alpha1.PackageRepository) error {
-			return says(r, corev1alpha1.ConditionReady, metav1.ConditionFalse, reason, append(texts, "stays offered", r.Status.Artifact.Revision)...)
+			return harness.HasCondition(r, corev1alpha1.ConditionReady, metav1.ConditionFalse, reason, append(texts, "stays offered", r.Status.Artifact.Revision)...)
 		}
 	}
 	server.set("kind: {")
 	retry(t, r, "bad")
 	await(t, r, "to report bad content", failing(corev1alpha1.ReasonContentInvalid, "repository.yaml"))
-	if err := says(r, corev1alpha1.ConditionStalled, metav1.ConditionTrue, corev1alpha1.ReasonContentInvalid); err != nil {
+	if err := harness.HasCondition(r, corev1alpha1.ConditionStalled, metav1.ConditionTrue, corev1alpha1.ReasonContentInvalid); err != nil {
 		t.Error(err)
 	}
 	server.fail(http.StatusInternalServerError)
@@ -96,7 +96,7 @@ func TestBadSourceKeepsWhatWasFetched(t *testing.T) {
 	retry(t, r, "good")
 	awaitReady(t, r)
 	awaitOffers(t, ns, "shop@1.0.0=web")
-	settle(t, ns)
+	env.Settle(t, ns)
 	if got := events(t, ns); !slices.Equal(got, []string{"Normal/Fetched", "Warning/ContentInvalid", "Warning/FetchFailed"}) {
 		t.Errorf("events %v", got)
 	}
@@ -105,7 +105,7 @@ func TestBadSourceKeepsWhatWasFetched(t *testing.T) {
 // A changed Secret has its repositories fetched at once; a wrong one is named, and not quoted.
 func TestSecretIsFollowed(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	server := newServer(t, document("shop@1.0.0"))
 	server.password = "correct horse"
 	source := web(server.URL + "/repository.yaml")
@@ -113,20 +113,20 @@ func TestSecretIsFollowed(t *testing.T) {
 	r := newRepository(ns, "web", source)
 	env.Create(t, r)
 	await(t, r, "to miss the Secret", func(r *corev1alpha1.PackageRepository) error {
-		return says(r, corev1alpha1.ConditionReady, metav1.ConditionFalse, corev1alpha1.ReasonFetchFailed, "Secret", "login")
+		return harness.HasCondition(r, corev1alpha1.ConditionReady, metav1.ConditionFalse, corev1alpha1.ReasonFetchFailed, "Secret", "login")
 	})
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "login"}, Type: corev1.SecretTypeBasicAuth}
 	secret.StringData = map[string]string{"username": "me", "password": "battery staple"}
 	env.Create(t, secret)
 	await(t, r, "to be refused", func(r *corev1alpha1.PackageRepository) error {
-		return says(r, corev1alpha1.ConditionReady, metav1.ConditionFalse, corev1alpha1.ReasonFetchFailed, "401")
+		return harness.HasCondition(r, corev1alpha1.ConditionReady, metav1.ConditionFalse, corev1alpha1.ReasonFetchFailed, "401")
 	})
 	for _, c := range r.Status.Conditions {
 		if strings.Contains(c.Message, "battery") {
 			t.Errorf("%s quotes the Secret: %s", c.Type, c.Message)
 		}
 	}
-	edit(t, secret, func(s *corev1.Secret) { s.Data["password"] = []byte("correct horse") })
+	harness.Edit(t, env, secret, func(s *corev1.Secret) { s.Data["password"] = []byte("correct horse") })
 	awaitReady(t, r)
 	awaitOffers(t, ns, "shop@1.0.0=web")
 }
@@ -134,7 +134,7 @@ func TestSecretIsFollowed(t *testing.T) {
 // A changed ConfigMap that a repository takes files from is published at once.
 func TestConfigMapIsFollowed(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	files := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "files"}, Data: map[string]string{"a.yaml": document("shop@1.0.0")}}
 	env.Create(t, files)
 	r := newRepository(ns, "local", corev1alpha1.RepositorySource{Inline: &corev1alpha1.RepositoryInlineSource{
@@ -142,36 +142,36 @@ func TestConfigMapIsFollowed(t *testing.T) {
 	}})
 	env.Create(t, r)
 	awaitReady(t, r)
-	edit(t, files, func(c *corev1.ConfigMap) { c.Data["a.yaml"] = document("shop@1.1.0") })
+	harness.Edit(t, env, files, func(c *corev1.ConfigMap) { c.Data["a.yaml"] = document("shop@1.1.0") })
 	awaitOffers(t, ns, "shop@1.1.0=local")
 }
 
 // A paused repository is not fetched, and offers what it did; it is fetched once it is resumed.
 func TestPause(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	server, r := offering(t, ns, "shop@1.0.0")
-	edit(t, r, func(r *corev1alpha1.PackageRepository) {
+	harness.Edit(t, env, r, func(r *corev1alpha1.PackageRepository) {
 		r.Spec.Paused, r.Spec.Source.HTTP.URL = true, server.URL+"/other.yaml"
 	})
 	server.set(document("shop@2.0.0"))
 	await(t, r, "to be paused", func(r *corev1alpha1.PackageRepository) error {
-		return says(r, corev1alpha1.ConditionReady, metav1.ConditionFalse, corev1alpha1.ReasonPaused, "stays offered")
+		return harness.HasCondition(r, corev1alpha1.ConditionReady, metav1.ConditionFalse, corev1alpha1.ReasonPaused, "stays offered")
 	})
 	retry(t, r, "again")
-	settle(t, ns)
+	env.Settle(t, ns)
 	awaitOffers(t, ns, "shop@1.0.0=web")
 	if full, unmodified, _ := server.counts(); full+unmodified != 1 {
 		t.Errorf("fetched %d times", full+unmodified)
 	}
-	edit(t, r, func(r *corev1alpha1.PackageRepository) { r.Spec.Paused = false })
+	harness.Edit(t, env, r, func(r *corev1alpha1.PackageRepository) { r.Spec.Paused = false })
 	awaitOffers(t, ns, "shop@2.0.0=web")
 }
 
 // A repository whose server hangs delays no other one of the namespace, and says what it waits for.
 func TestHangingServerDelaysNoOther(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	hangs := newRepository(ns, "hangs", web("http://"+hanging()+"/repository.yaml"))
 	env.Create(t, hangs)
 	server := newServer(t, document("shop@1.0.0"))
@@ -179,7 +179,7 @@ func TestHangingServerDelaysNoOther(t *testing.T) {
 	env.Create(t, works)
 	awaitReady(t, works)
 	await(t, hangs, "to be fetched", func(r *corev1alpha1.PackageRepository) error {
-		return says(r, corev1alpha1.ConditionReconciling, metav1.ConditionTrue, "", "http://"+hanging())
+		return harness.HasCondition(r, corev1alpha1.ConditionReconciling, metav1.ConditionTrue, "", "http://"+hanging())
 	})
 	must(t, env.Client.Delete(t.Context(), hangs))
 	env.WaitGone(t, patience, hangs)
@@ -189,16 +189,16 @@ func TestHangingServerDelaysNoOther(t *testing.T) {
 // rate, and ends with the last source.
 func TestFlappingRepository(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	server := newServer(t, document("shop@1.0.0"))
 	r := newRepository(ns, "web", web(server.URL+"/0.yaml"))
 	env.Create(t, r)
 	awaitReady(t, r)
-	settle(t, ns)
-	from, began := begin(t), time.Now()
+	env.Settle(t, ns)
+	from, began := env.Journal(t), time.Now()
 	server.alternate("kind: {", document("shop@1.0.0"), document("shop@1.0.0", "shop@2.0.0"))
 	for i := range 20 {
-		edit(t, r, func(r *corev1alpha1.PackageRepository) {
+		harness.Edit(t, env, r, func(r *corev1alpha1.PackageRepository) {
 			r.Spec.Source.HTTP.URL = fmt.Sprintf("%s/%d.yaml", server.URL, i+1)
 		})
 	}
@@ -220,7 +220,7 @@ func TestFlappingRepository(t *testing.T) {
 
 // A restart with everything in place writes nothing, and asks the sources for changes alone.
 func TestRestart(t *testing.T) {
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	packages, versions := large()
 	server := newServer(t, many(t, packages, versions, "---\n"+entry("shop", "1.0.0", "")))
 	byWeb, byFiles := newRepository(ns, "web", web(server.URL+"/repository.tar")), newRepository(ns, "files", inline("shop@2.0.0", "shop@1.0.0@other"))
@@ -228,12 +228,12 @@ func TestRestart(t *testing.T) {
 	awaitReady(t, byWeb)
 	env.Create(t, byFiles)
 	awaitReady(t, byFiles)
-	settle(t, ns)
+	env.Settle(t, ns)
 
 	manager.Stop()
 	full, unmodified, _ := server.counts()
-	from := begin(t)
-	manager = env.StartManager(shared, extraFlags()...)
+	from := env.Journal(t)
+	manager = env.StartManager(suite, extraFlags()...)
 	harness.Eventually(t, patience, "the manager to ask for changes", func(context.Context) error {
 		if _, n, _ := server.counts(); n == unmodified {
 			return fmt.Errorf("%d requests", n)
@@ -260,12 +260,12 @@ func TestRestart(t *testing.T) {
 
 // A repository that was deleted while no manager ran offers nothing any more.
 func TestDeletedWithoutManager(t *testing.T) {
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	r := newRepository(ns, "stable", inline("shop@1.0.0"))
 	env.Create(t, r)
 	awaitReady(t, r)
 	manager.Stop()
 	must(t, env.Client.Delete(t.Context(), r))
-	manager = env.StartManager(shared, extraFlags()...)
+	manager = env.StartManager(suite, extraFlags()...)
 	awaitOffers(t, ns)
 }

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,14 +34,6 @@ const pace limits.Pace = 0.1
 
 // extraFlags are the manager's flags beside those of the harness.
 func extraFlags() []string { return []string{"--allow-local-sources", fmt.Sprintf("--pace=%v", pace)} }
-
-// namespace makes a namespace named after the test.
-func namespace(t *testing.T) string {
-	t.Helper()
-	name := strings.ToLower(strings.NewReplacer("Test", "", "/", "-", "_", "-", " ", "-").Replace(t.Name()))
-	env.Namespace(t, name)
-	return name
-}
 
 // entry is a RepositoryEntry of a package in a version. Another salt makes it another image.
 func entry(name, version, salt string) string {
@@ -186,32 +177,10 @@ var hanging = sync.OnceValue(func() string {
 	return l.Addr().String()
 })
 
-// await reads obj again and again until check returns nil.
-func await[T client.Object](t *testing.T, obj T, what string, check func(T) error) T {
-	t.Helper()
-	harness.Eventually(t, patience, fmt.Sprintf("%T %s %s", obj, obj.GetName(), what), func(ctx context.Context) error {
-		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
-			return err
-		}
-		return check(obj)
-	})
-	return obj
-}
-
-// edit changes an object as a user does.
-func edit[T client.Object](t *testing.T, obj T, change func(T)) T {
-	t.Helper()
-	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(obj), obj))
-	before := obj.DeepCopyObject().(client.Object)
-	change(obj)
-	must(t, env.Client.Patch(t.Context(), obj, client.MergeFrom(before)))
-	return obj
-}
-
 // retry has a repository fetched at once.
 func retry[T client.Object](t *testing.T, obj T, value string) {
 	t.Helper()
-	edit(t, obj, func(o T) {
+	harness.Edit(t, env, obj, func(o T) {
 		annotations := maps.Clone(o.GetAnnotations())
 		if annotations == nil {
 			annotations = map[string]string{}
@@ -221,25 +190,11 @@ func retry[T client.Object](t *testing.T, obj T, value string) {
 	})
 }
 
-// says checks a condition of the present generation.
-func says(r corev1alpha1.GenericPackageRepository, typ string, status metav1.ConditionStatus, reason string, texts ...string) error {
-	c := meta.FindStatusCondition(*r.StatusConditions(), typ)
-	if c == nil || c.Status != status || reason != "" && c.Reason != reason || c.ObservedGeneration != r.GetGeneration() {
-		return fmt.Errorf("generation %d has no %s=%s/%s; the conditions are %+v", r.GetGeneration(), typ, status, reason, *r.StatusConditions())
-	}
-	for _, text := range texts {
-		if !strings.Contains(c.Message, text) {
-			return fmt.Errorf("%s says %q, which lacks %q", typ, c.Message, text)
-		}
-	}
-	return nil
-}
-
 // awaitReady waits until the content of a repository is offered.
 func awaitReady[T corev1alpha1.GenericPackageRepository](t *testing.T, r T) T {
 	t.Helper()
 	return await(t, r, "to be ready", func(r T) error {
-		return says(r, corev1alpha1.ConditionReady, metav1.ConditionTrue, corev1alpha1.ReasonFetched)
+		return harness.HasCondition(r, corev1alpha1.ConditionReady, metav1.ConditionTrue, corev1alpha1.ReasonFetched)
 	})
 }
 
@@ -289,11 +244,6 @@ func available(t *testing.T, ns, name string) *corev1alpha1.AvailablePackage {
 	return object
 }
 
-func begin(t *testing.T) *harness.Journal { t.Helper(); return env.Journal(t) }
-
-// settle waits until what was done in the namespace is reported, also by events.
-func settle(t *testing.T, ns string) { t.Helper(); begin(t).Rest(t, ns) }
-
 // events returns the reasons of the events about repositories, sorted.
 func events(t *testing.T, ns string) []string {
 	t.Helper()
@@ -308,6 +258,12 @@ func events(t *testing.T, ns string) []string {
 }
 
 func every(d time.Duration) *metav1.Duration { return ptr.To(metav1.Duration{Duration: d}) }
+
+// await reads obj again and again until check returns nil.
+func await[T client.Object](t *testing.T, obj T, what string, check func(T) error) T {
+	t.Helper()
+	return harness.Await(t, env, patience, obj, what, check)
+}
 
 func must(t *testing.T, errs ...error) {
 	t.Helper()

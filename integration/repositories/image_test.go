@@ -29,7 +29,7 @@ func push(t *testing.T, tag string, packages ...string) string {
 // An image is followed by the highest of its tags, by one tag, or is what its digest says.
 func TestImages(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	of := func(ref string, selection *corev1alpha1.VersionSelection) corev1alpha1.RepositorySource {
 		return corev1alpha1.RepositorySource{Image: &corev1alpha1.RepositoryImageSource{Ref: ref, TagSelection: selection}}
 	}

@@ -16,21 +16,12 @@ import (
 var (
 	env     *harness.Env
 	manager *harness.Manager
-	shared  *harness.Suite
+	suite   = harness.NewSuite()
 )
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) (code int) {
-	s := harness.NewSuite()
-	shared = s
-	defer func() { s.End(code) }()
-	ok := s.Do(func() {
-		env = harness.New(s, sandbox.WithComponents(sandbox.Etcd, sandbox.Registry, sandbox.APIServer, sandbox.ControllerManager))
-		manager = env.StartManager(s, extraFlags()...)
-	})
-	if !ok {
-		return 1
-	}
-	return harness.MainParallel(m, 20)
+func TestMain(m *testing.M) {
+	os.Exit(suite.Run(m, 20, func() {
+		env = harness.New(suite, sandbox.WithComponents(sandbox.Etcd, sandbox.Registry, sandbox.APIServer, sandbox.ControllerManager))
+		manager = env.StartManager(suite, extraFlags()...)
+	}))
 }

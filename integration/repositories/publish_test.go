@@ -16,8 +16,8 @@ import (
 // display data and the notes.
 func TestAddedRepositoryIsPublished(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
-	from := begin(t)
+	ns := env.TestNamespace(t)
+	from := env.Journal(t)
 	r := newRepository(ns, "stable", inline("shop@1.0.0", "shop@1.1.0", "cart@2.0.0"))
 	env.Create(t, r)
 	awaitReady(t, r)
@@ -57,13 +57,13 @@ func TestClusterRepository(t *testing.T) {
 // A new version changes one object; one that is gone, its object; the last one deletes it.
 func TestContentIsFollowed(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	r := newRepository(ns, "stable", inline("shop@1.0.0", "cart@2.0.0", "till@1.0.0"))
 	env.Create(t, r)
 	awaitReady(t, r)
-	settle(t, ns)
-	from := begin(t)
-	edit(t, r, func(r *corev1alpha1.PackageRepository) {
+	env.Settle(t, ns)
+	from := env.Journal(t)
+	harness.Edit(t, env, r, func(r *corev1alpha1.PackageRepository) {
 		r.Spec.Source = inline("shop@1.0.0", "shop@1.1.0", "cart@2.0.0", "till@1.0.0")
 	})
 	awaitOffers(t, ns, "shop@1.0.0=stable", "shop@1.1.0=stable", "cart@2.0.0=stable", "till@1.0.0=stable")
@@ -71,7 +71,7 @@ func TestContentIsFollowed(t *testing.T) {
 	if diff := cmp.Diff(want, harness.Tally(from.Rest(t, ns))); diff != "" {
 		t.Errorf("requests of a new version: %s", diff)
 	}
-	edit(t, r, func(r *corev1alpha1.PackageRepository) { r.Spec.Source = inline("shop@1.1.0", "cart@2.0.0") })
+	harness.Edit(t, env, r, func(r *corev1alpha1.PackageRepository) { r.Spec.Source = inline("shop@1.1.0", "cart@2.0.0") })
 	awaitOffers(t, ns, "shop@1.1.0=stable", "cart@2.0.0=stable")
 }
 
@@ -79,25 +79,25 @@ func TestContentIsFollowed(t *testing.T) {
 // one says so. When the owner goes, the other one's version takes its place.
 func TestConflict(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	first, second := newRepository(ns, "first", inline("shop@1.0.0", "shop@1.1.0")), newRepository(ns, "second", inline("shop@1.0.0@other", "shop@2.0.0"))
 	env.Create(t, first)
 	awaitReady(t, first)
 	env.Create(t, second)
 	awaitReady(t, second)
 	conflicting := func(r *corev1alpha1.PackageRepository) error {
-		return says(r, corev1alpha1.ConditionConflicting, metav1.ConditionTrue, corev1alpha1.ReasonVersionConflict, "shop 1.0.0", "first")
+		return harness.HasCondition(r, corev1alpha1.ConditionConflicting, metav1.ConditionTrue, corev1alpha1.ReasonVersionConflict, "shop 1.0.0", "first")
 	}
 	await(t, second, "to report the conflict", conflicting)
 	awaitOffers(t, ns, "shop@1.0.0=first", "shop@1.1.0=first", "shop@2.0.0=second")
 
-	edit(t, second, func(r *corev1alpha1.PackageRepository) { r.Spec.Priority = 10 })
+	harness.Edit(t, env, second, func(r *corev1alpha1.PackageRepository) { r.Spec.Priority = 10 })
 	awaitOffers(t, ns, "shop@1.0.0=second", "shop@1.1.0=first", "shop@2.0.0=second")
 	await(t, second, "to report no conflict", lacksConflict)
 
-	edit(t, second, func(r *corev1alpha1.PackageRepository) { r.Spec.Priority = 0 })
+	harness.Edit(t, env, second, func(r *corev1alpha1.PackageRepository) { r.Spec.Priority = 0 })
 	await(t, first, "to report the conflict", func(r *corev1alpha1.PackageRepository) error {
-		return says(r, corev1alpha1.ConditionConflicting, metav1.ConditionTrue, corev1alpha1.ReasonVersionConflict, "shop 1.0.0", "second")
+		return harness.HasCondition(r, corev1alpha1.ConditionConflicting, metav1.ConditionTrue, corev1alpha1.ReasonVersionConflict, "shop 1.0.0", "second")
 	})
 	must(t, env.Client.Delete(t.Context(), second))
 	awaitOffers(t, ns, "shop@1.0.0=first", "shop@1.1.0=first")
@@ -116,13 +116,13 @@ func lacksConflict(r *corev1alpha1.PackageRepository) error {
 // A repository that is deleted offers nothing any more; paused does not keep it.
 func TestDeletedRepository(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	r := newRepository(ns, "stable", inline("shop@1.0.0"))
 	env.Create(t, r)
 	awaitReady(t, r)
-	edit(t, r, func(r *corev1alpha1.PackageRepository) { r.Spec.Paused = true })
+	harness.Edit(t, env, r, func(r *corev1alpha1.PackageRepository) { r.Spec.Paused = true })
 	await(t, r, "to be paused", func(r *corev1alpha1.PackageRepository) error {
-		return says(r, corev1alpha1.ConditionPaused, metav1.ConditionTrue, corev1alpha1.ReasonPaused)
+		return harness.HasCondition(r, corev1alpha1.ConditionPaused, metav1.ConditionTrue, corev1alpha1.ReasonPaused)
 	})
 	must(t, env.Client.Delete(t.Context(), r))
 	awaitOffers(t, ns)
@@ -132,11 +132,11 @@ func TestDeletedRepository(t *testing.T) {
 // What others change or delete of what is published is put back.
 func TestEditedAvailablePackageIsPutBack(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	r := newRepository(ns, "stable", inline("shop@1.0.0", "cart@1.0.0"))
 	env.Create(t, r)
 	awaitReady(t, r)
-	edit(t, available(t, ns, "shop"), func(a *corev1alpha1.AvailablePackage) { a.Spec.Versions[0].Repository = "forged" })
+	harness.Edit(t, env, available(t, ns, "shop"), func(a *corev1alpha1.AvailablePackage) { a.Spec.Versions[0].Repository = "forged" })
 	must(t, env.Client.Delete(t.Context(), available(t, ns, "cart")))
 	awaitOffers(t, ns, "shop@1.0.0=stable", "cart@1.0.0=stable")
 }

@@ -15,7 +15,7 @@ import (
 // ranges are as long as they may be; nothing is written again when all is read again.
 func TestRequirementsArePublished(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	name := strings.Repeat("a.", limits.AvailableNameBytes/2-1) + "bc"
 	group := strings.Repeat("g.", 126) + "g"
 	label := strings.Repeat("d", 63)
@@ -45,8 +45,8 @@ func TestRequirementsArePublished(t *testing.T) {
 	if diff := cmp.Diff(want, v.Dependencies); diff != "" || len(v.Files) == 0 || v.UniqueInScope != corev1alpha1.UniqueScopeNamespace {
 		t.Errorf("%+v: %s", v, diff)
 	}
-	settle(t, ns)
-	from := begin(t)
+	env.Settle(t, ns)
+	from := env.Journal(t)
 	retry(t, r, "again")
 	awaitHandled(t, r, "again")
 	if diff := cmp.Diff(map[string]int{"update packagerepositories/status": 1}, harness.Tally(from.Rest(t, ns))); diff != "" {

@@ -52,13 +52,13 @@ func large() (packages, versions int) {
 // was asked for, a new version one object, the status and an event. LOCKSTEP_DEEP has 1,000 packages of 20 versions.
 func TestLargeRepository(t *testing.T) {
 	t.Parallel()
-	ns := namespace(t)
+	ns := env.TestNamespace(t)
 	packages, versions := large()
 	content := many(t, packages, versions)
 	server := newServer(t, content)
 	r := newRepository(ns, "large", web(server.URL+"/repository.tar"))
 	memory := residentMiB(t)
-	from, began := begin(t), time.Now()
+	from, began := env.Journal(t), time.Now()
 	env.Create(t, r)
 	awaitReady(t, r)
 	took := time.Since(began)
@@ -73,7 +73,7 @@ func TestLargeRepository(t *testing.T) {
 	t.Logf("%d packages of %d versions: %d KiB fetched, %d KiB published (%d KiB stored of the first) in %s; resident memory %d MiB before, %d MiB after",
 		packages, versions, len(content)>>10, publishedBytes(t, ns)>>10, stored(t, ns)>>10, took.Round(10*time.Millisecond), memory, residentMiB(t))
 
-	from = begin(t)
+	from = env.Journal(t)
 	retry(t, r, "nothing new")
 	awaitHandled(t, r, "nothing new")
 	if diff := cmp.Diff(map[string]int{"update packagerepositories/status": 1}, harness.Tally(from.Rest(t, ns))); diff != "" {
@@ -81,7 +81,7 @@ func TestLargeRepository(t *testing.T) {
 	}
 
 	server.set(many(t, packages, versions, "---\n"+entry("package-0007", "2.0.0", "")))
-	from, began = begin(t), time.Now()
+	from, began = env.Journal(t), time.Now()
 	retry(t, r, "a new version")
 	awaitHandled(t, r, "a new version")
 	took = time.Since(began)
@@ -97,13 +97,13 @@ func TestLargeRepository(t *testing.T) {
 // as one repository may have.
 func TestManyVersions(t *testing.T) {
 	t.Parallel()
-	ns, n := namespace(t), 5000
+	ns, n := env.TestNamespace(t), 5000
 	if harness.Deep() {
 		n = limits.RepositoryOffers
 	}
 	server := newServer(t, zipped(t, "a.yaml", versionsOf(n-1)))
 	r := newRepository(ns, "many", web(server.URL+"/r.tar.gz"))
-	from, began := begin(t), time.Now()
+	from, began := env.Journal(t), time.Now()
 	env.Create(t, r)
 	awaitReady(t, r)
 	took := time.Since(began)
@@ -117,7 +117,7 @@ func TestManyVersions(t *testing.T) {
 		n-1, publishedBytes(t, ns)>>10, parts, took.Round(10*time.Millisecond), memoryMiB(t, "VmHWM:"))
 
 	server.set(zipped(t, "a.yaml", versionsOf(n)))
-	from = begin(t)
+	from = env.Journal(t)
 	retry(t, r, "a new version")
 	awaitHandled(t, r, "a new version")
 	if diff := cmp.Diff(map[string]int{"update availablepackages": 1, "update packagerepositories/status": 1, "create events": 1}, harness.Tally(from.Rest(t, ns))); diff != "" {
