@@ -16,16 +16,22 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
-// readGraph reads all packages, and says on stderr which may not be read.
-func (c *command) readGraph(ctx context.Context, cl *cluster.Cluster) (*graph.Graph, error) {
+// connectGraph connects to the cluster and reads all packages. It says on stderr which may not be read, and warns where no
+// manager runs.
+func (c *command) connectGraph(ctx context.Context) (*cluster.Cluster, *graph.Graph, error) {
+	cl, err := c.connect()
+	if err != nil {
+		return nil, nil, err
+	}
 	all, hidden, err := cl.Packages(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(hidden) > 0 {
 		fmt.Fprintf(c.streams.ErrOut, "note: you may not read %s, so dependencies on them and of them may be missing\n", strings.Join(hidden, " and "))
 	}
-	return graph.Of(all), nil
+	c.warnOfSilence(ctx, cl)
+	return cl, graph.Of(all), nil
 }
 
 // nodeOf finds a package in a graph, or else reads it.
@@ -53,15 +59,10 @@ type installedPackages struct {
 }
 
 func (c *treeCommand) ofInstalled(ctx context.Context, n cluster.Name) error {
-	cl, err := c.connect()
+	cl, g, err := c.connectGraph(ctx)
 	if err != nil {
 		return err
 	}
-	g, err := c.readGraph(ctx, cl)
-	if err != nil {
-		return err
-	}
-	c.warnOfSilence(ctx, cl)
 	if n.Name == "" {
 		nodes := g.Nodes(selection(cl, c.preview.cluster, c.everywhere))
 		if len(nodes) == 0 && !c.output.Wanted() {
@@ -112,11 +113,7 @@ clusterpackage/NAME; kind and name may be two arguments as well.`,
 }
 
 func (c *whyCommand) run(ctx context.Context, n cluster.Name) error {
-	cl, err := c.connect()
-	if err != nil {
-		return err
-	}
-	g, err := c.readGraph(ctx, cl)
+	cl, g, err := c.connectGraph(ctx)
 	if err != nil {
 		return err
 	}
@@ -124,7 +121,6 @@ func (c *whyCommand) run(ctx context.Context, n cluster.Name) error {
 	if err != nil {
 		return err
 	}
-	c.warnOfSilence(ctx, cl)
 	reasons := g.Why(node)
 	return c.output.Write(ctx, c.streams.Out, reasons, reasons.Text)
 }
@@ -165,15 +161,10 @@ changed: equal clusters print equal text, to keep or to compare.`,
 }
 
 func (c *lockCommand) run(ctx context.Context) error {
-	cl, err := c.connect()
+	cl, g, err := c.connectGraph(ctx)
 	if err != nil {
 		return err
 	}
-	g, err := c.readGraph(ctx, cl)
-	if err != nil {
-		return err
-	}
-	c.warnOfSilence(ctx, cl)
 	lock := g.Lock(g.Nodes(selection(cl, c.cluster, c.everywhere)))
 	if c.output.Wanted() {
 		return c.output.Print(ctx, c.streams.Out, lock)
