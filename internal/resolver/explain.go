@@ -226,7 +226,7 @@ func (s *search) dependent(id int32) string {
 	return s.slots[e.slot].instance.String()
 }
 
-// path returns the names from a root, or from what is installed and nobody requires, to a slot. It is for when the search is
+// path returns the names from a root, or from what is installed and no package requires, to a slot. It is for when the search is
 // over.
 func (s *search) path(of int32) []string {
 	if known, ok := s.paths[of]; ok {

@@ -134,7 +134,7 @@ func (g *Graph) Reached(from Instance) []Instance {
 }
 
 // Why returns the paths of requirements that lead to an instance from roots, at most limit of them, the shortest first. A
-// path has the requirement of the root first; there is none for what nobody requires.
+// path has the requirement of the root first; there is none for what no package requires.
 func (g *Graph) Why(i Instance, limit int) [][]Link {
 	var paths [][]Link
 	queue := [][]Link{nil}
