@@ -76,8 +76,8 @@ func TestSettlingTime(t *testing.T) {
 	awaitRollout(t, dep)
 
 	when := unavailable(t, dep)
-	scale(t, ns, "web", 3)
 	begin := time.Now()
+	scale(t, ns, "web", 3)
 	scale(t, ns, "web", 4)
 	env.Settle(t, ns)
 	setAvailable(t, ns, "web", corev1.ConditionFalse)
