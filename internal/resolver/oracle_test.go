@@ -1,152 +1,317 @@
 package resolver_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sort"
 	"strings"
+	"sync"
 
 	"github.com/Masterminds/semver/v3"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/resolver"
 )
 
-// oracle resolves by trying everything in the order of doc.go, one choice after the other, with no means but recursion. It
-// takes one root, one namespace, and one instance of each package.
+// oracle resolves by trying everything in the order of doc.go, one choice after the other, with no means but recursion. Of
+// its input, no dependent is on a package twice.
 type oracle struct {
 	resolver.Input
-	offers    resolver.Offers
-	installed map[string]*resolver.Installed // by package
-	// choice is a version by package; "" where the package is absent. Optional requirements are "package handle".
-	choice   map[string]string
+	offers resolver.Offers
+	// existing are the installed instances but the roots, roots the others, both by namespace and name.
+	existing, roots []*node
+	created         map[[2]string]*node // by namespace and package
+	led             map[[2]string]bool  // what the roots may lead to, in the same form
+	// choice is a version by instance. Optional requirements are "instance handle".
+	choice   map[*node]string
 	optional map[string]bool
+	// known are demands and versions that were looked up.
+	known  map[chosen][]demand
+	values map[*node][]string
+}
+
+type chosen struct {
+	*node
+	version string
+}
+
+// node is an instance that exists, or one that may be created for the packages of a namespace.
+type node struct {
+	namespace, name string // of the package
+	installed       *resolver.Installed
+	root            *resolver.Root
+}
+
+func (n *node) String() string {
+	switch {
+	case n.root != nil:
+		return n.root.String()
+	case n.installed != nil:
+		return n.installed.String()
+	}
+	return "new " + n.namespace + " " + n.name
 }
 
 func newOracle(in resolver.Input) *oracle {
-	o := &oracle{Input: in, offers: in.Catalogue.(resolver.Offers), installed: map[string]*resolver.Installed{}, choice: map[string]string{}, optional: map[string]bool{}}
+	o := &oracle{
+		Input: in, offers: in.Catalogue.(resolver.Offers), created: map[[2]string]*node{}, led: map[[2]string]bool{},
+		choice: map[*node]string{}, optional: map[string]bool{}, known: map[chosen][]demand{}, values: map[*node][]string{},
+	}
+	for i := range in.Roots {
+		r := &in.Roots[i]
+		o.roots = append(o.roots, &node{namespace: r.Namespace, name: r.Package, root: r})
+	}
 	for i := range in.Installed {
-		o.installed[in.Installed[i].Package] = &in.Installed[i]
+		at := &in.Installed[i]
+		if k := slices.IndexFunc(o.roots, func(n *node) bool { return n.root.Instance == at.Instance }); k >= 0 {
+			o.roots[k].installed = at
+		} else {
+			o.existing = append(o.existing, &node{namespace: at.Namespace, name: at.Package, installed: at})
+		}
+	}
+	sort.Slice(o.roots, func(a, b int) bool { return o.roots[a].root.Compare(o.roots[b].root.Instance) < 0 })
+	sort.Slice(o.existing, func(a, b int) bool { return o.existing[a].installed.Compare(o.existing[b].installed.Instance) < 0 })
+	for _, r := range o.roots {
+		for _, d := range r.root.Dependencies {
+			o.lead(r.namespace, d.Package.Name)
+		}
 	}
 	return o
 }
 
+var ranges sync.Map
+
 func inRange(text, version string) bool {
-	c, err := semver.NewConstraint(text)
 	if text == "" {
 		return true
 	}
-	return err == nil && c.Check(semver.MustParse(version))
+	if fits, ok := ranges.Load([2]string{text, version}); ok {
+		return fits.(bool)
+	}
+	c, err := semver.NewConstraint(text)
+	fits := err == nil && c.Check(semver.MustParse(version))
+	ranges.Store([2]string{text, version}, fits)
+	return fits
 }
 
-type demand struct {
-	handle, name, want string
-	optional           bool
+// sees reports whether packages of a namespace may use an instance.
+func sees(namespace string, n *node) bool {
+	return n.namespace == namespace || n.namespace == "" || n.installed.Unique == corev1alpha1.UniqueScopeCluster
 }
 
-// demands of a package in its present choice, by handle; kept ones where it is installed and stays.
-func (o *oracle) demands(name string) (all []demand, kept bool) {
-	if name == "shop" {
-		for _, d := range o.Roots[0].Dependencies {
-			all = append(all, demand{d.Name, d.Package.Name, d.Package.Version, d.Optional})
-		}
-	} else if i := o.installed[name]; i != nil && i.Version == o.choice[name] {
-		for _, r := range i.Requirements {
-			if s := o.installed[r.Package.Name]; r.Satisfier != nil && !r.Optional && inRange(r.Package.Version, s.Version) {
-				all = append(all, demand{r.Name, r.Package.Name, r.Package.Version, false})
-			}
-		}
-		kept = true
-	} else {
-		for _, v := range o.offers[name] {
-			if v.Version != o.choice[name] {
-				continue
-			}
-			for _, d := range v.Dependencies {
-				all = append(all, demand{d.Name, d.Package.Name, d.Package.Version, d.Optional})
+// lead marks what a dependency in a namespace may lead to.
+func (o *oracle) lead(namespace, name string) {
+	if o.led[[2]string{namespace, name}] {
+		return
+	}
+	o.led[[2]string{namespace, name}] = true
+	spaces := []string{namespace}
+	for _, n := range o.existing {
+		if n.name == name && sees(namespace, n) {
+			spaces = append(spaces, n.namespace)
+			for _, r := range n.installed.Requirements {
+				o.lead(n.namespace, r.Package.Name)
 			}
 		}
 	}
-	sort.Slice(all, func(a, b int) bool { return all[a].handle < all[b].handle })
-	return all, kept
+	for _, space := range spaces {
+		for _, v := range o.offers[name] {
+			for _, d := range v.Dependencies {
+				if inScope(v, space) {
+					o.lead(space, d.Package.Name)
+				}
+			}
+		}
+	}
 }
 
-// above returns the versions that are offered, the lowest first, above one.
-func (o *oracle) above(name, version string) []string {
-	var all []string
-	for _, v := range o.offers[name] {
-		if version == "" || semver.MustParse(v.Version).GreaterThan(semver.MustParse(version)) {
+func inScope(v resolver.Offer, namespace string) bool {
+	return len(v.Scopes) == 0 || slices.Contains(v.Scopes, corev1alpha1.ScopeOf(namespace))
+}
+
+// together reports whether a scope has room for two.
+func together(a, b string, unique corev1alpha1.UniqueScope) bool {
+	return unique == "" || unique == corev1alpha1.UniqueScopeNamespace && a != b
+}
+
+// versions of an instance, the preferred one first.
+func (o *oracle) versions(n *node) []string {
+	if o.values[n] == nil {
+		o.values[n] = append([]string{}, o.list(n)...)
+	}
+	return o.values[n]
+}
+
+func (o *oracle) list(n *node) (all []string) {
+	for _, v := range o.offers[n.name] {
+		fits := inScope(v, n.namespace)
+		for _, e := range o.existing {
+			if e != n && e.name == n.name && !(together(n.namespace, e.namespace, v.Unique) && together(n.namespace, e.namespace, e.installed.Unique)) {
+				fits = false
+			}
+		}
+		if fits {
 			all = append(all, v.Version)
 		}
 	}
 	sort.Slice(all, func(a, b int) bool { return semver.MustParse(all[a]).LessThan(semver.MustParse(all[b])) })
+	if n.installed == nil {
+		slices.Reverse(all)
+		return all
+	}
+	all = slices.DeleteFunc(all, func(v string) bool {
+		return !n.installed.Changeable || n.installed.Deleting || !o.isLed(n) || !semver.MustParse(v).GreaterThan(semver.MustParse(n.installed.Version))
+	})
+	return append([]string{n.installed.Version}, all...)
+}
+
+// isLed reports whether a root may lead to an instance.
+func (o *oracle) isLed(n *node) bool {
+	for place := range o.led {
+		if place[1] == n.name && sees(place[0], n) {
+			return true
+		}
+	}
+	return false
+}
+
+func (o *oracle) offer(n *node) *resolver.Offer {
+	at := slices.IndexFunc(o.offers[n.name], func(v resolver.Offer) bool { return v.Version == o.choice[n] })
+	return &o.offers[n.name][at]
+}
+
+// stays reports whether an instance has the version that it had.
+func (o *oracle) stays(n *node) bool {
+	return n.root == nil && n.installed != nil && o.choice[n] == n.installed.Version
+}
+
+type demand struct {
+	of                 *node
+	handle, name, want string
+	optional           bool
+	to                 []*node // the preferred one first
+}
+
+// key identifies a demand.
+func (d *demand) key() string { return d.of.String() + " " + d.handle }
+
+// demands of an instance in its present choice, by handle; kept ones where it is installed and stays.
+func (o *oracle) demands(n *node) []demand {
+	at := chosen{n, o.choice[n]}
+	all, ok := o.known[at]
+	if !ok {
+		all = o.read(n)
+		o.known[at] = all
+	}
 	return all
 }
 
-// reachable names what the root may lead to.
-func (o *oracle) reachable() map[string]bool {
-	seen := map[string]bool{}
-	var visit func(name string)
-	visit = func(name string) {
-		if seen[name] {
-			return
-		}
-		seen[name] = true
-		for _, v := range o.offers[name] {
-			for _, d := range v.Dependencies {
-				visit(d.Package.Name)
+func (o *oracle) read(n *node) (all []demand) {
+	var list []corev1alpha1.Dependency
+	switch {
+	case o.stays(n):
+		for _, r := range n.installed.Requirements {
+			for _, e := range o.existing {
+				if r.Satisfier != nil && *r.Satisfier == e.installed.Instance && !r.Optional && inRange(r.Package.Version, e.installed.Version) {
+					all = append(all, demand{n, r.Name, r.Package.Name, r.Package.Version, false, []*node{e}})
+				}
 			}
 		}
-		if i := o.installed[name]; i != nil {
-			for _, r := range i.Requirements {
-				visit(r.Package.Name)
+	case n.root != nil:
+		list = n.root.Dependencies
+	default:
+		list = o.offer(n).Dependencies
+	}
+	for _, d := range list {
+		all = append(all, demand{n, d.Name, d.Package.Name, d.Package.Version, d.Optional, o.targets(n, d)})
+	}
+	sort.Slice(all, func(a, b int) bool { return all[a].handle < all[b].handle })
+	return all
+}
+
+// targets returns what may satisfy a dependency: what is installed, or else what would be created.
+func (o *oracle) targets(of *node, d corev1alpha1.Dependency) (all []*node) {
+	was, isDeleted := resolver.Instance{}, false
+	if of.installed != nil {
+		for _, r := range of.installed.Requirements {
+			if r.Name == d.Name && r.Satisfier != nil {
+				was = *r.Satisfier
 			}
 		}
 	}
-	for _, d := range o.Roots[0].Dependencies {
-		visit(d.Package.Name)
+	rank := func(n *node) int {
+		switch n.namespace {
+		case of.namespace:
+			return 1
+		case "":
+			return 2
+		}
+		return 3
 	}
-	return seen
+	for _, n := range o.existing {
+		switch {
+		case n.name != d.Package.Name || !sees(of.namespace, n):
+		case n.installed.Instance == was:
+			all = slices.Insert(all, 0, n)
+		case n.installed.Deleting:
+			isDeleted = true
+		default:
+			all = append(all, n)
+		}
+	}
+	sort.SliceStable(all, func(a, b int) bool {
+		x, y := all[a], all[b]
+		return x.installed.Instance == was || y.installed.Instance != was && rank(x) < rank(y)
+	})
+	if len(all) > 0 || isDeleted {
+		return all
+	}
+	key := [2]string{of.namespace, d.Package.Name}
+	if o.created[key] == nil {
+		o.created[key] = &node{namespace: of.namespace, name: d.Package.Name}
+	}
+	return []*node{o.created[key]}
+}
+
+// satisfier of a demand; nil for none.
+func (o *oracle) satisfier(d *demand) *node {
+	for _, n := range d.to {
+		if o.choice[n] != "" && inRange(d.want, o.choice[n]) {
+			return n
+		}
+	}
+	return nil
 }
 
 // solve reports whether there is a solution, and leaves it in choice.
 func (o *oracle) solve() bool {
-	reachable := o.reachable()
-	var changeable []string
-	for _, i := range o.installed {
-		o.choice[i.Package] = i.Version
-		if i.Changeable && reachable[i.Package] {
-			changeable = append(changeable, i.Package)
-		}
+	for _, n := range o.existing {
+		o.choice[n] = n.installed.Version
 	}
-	slices.SortFunc(changeable, func(a, b string) int { return o.installed[a].Instance.Compare(o.installed[b].Instance) })
-	return o.present(changeable)
+	return o.present(o.existing)
 }
 
-func (o *oracle) present(changeable []string) bool {
-	if len(changeable) == 0 {
-		return o.keeps() && o.created(changeable)
+func (o *oracle) present(rest []*node) bool {
+	if len(rest) == 0 {
+		return o.keeps() && o.decide()
 	}
-	name := changeable[0]
-	was := o.installed[name].Version
-	for _, v := range append([]string{was}, o.above(name, was)...) {
-		o.choice[name] = v
-		if o.present(changeable[1:]) {
+	n := rest[0]
+	for _, v := range o.versions(n) {
+		o.choice[n] = v
+		if o.present(rest[1:]) {
 			return true
 		}
 	}
-	o.choice[name] = was
+	o.choice[n] = n.installed.Version
 	return false
 }
 
 // keeps reports whether nothing that is installed and stays loses what satisfied it.
 func (o *oracle) keeps() bool {
-	for name, i := range o.installed {
-		if i.Version != o.choice[name] {
-			continue
-		}
-		all, _ := o.demands(name)
-		for _, d := range all {
-			if !inRange(d.want, o.choice[d.name]) {
+	for _, n := range o.existing {
+		for _, d := range o.demands(n) {
+			if o.stays(n) && o.satisfier(&d) == nil {
 				return false
 			}
 		}
@@ -154,190 +319,89 @@ func (o *oracle) keeps() bool {
 	return true
 }
 
-// walk returns the packages in the order of the walk, and the first that has to be decided for a demand. It reports false
-// where a demand is not met.
-func (o *oracle) walk() (order []string, open *demand, ok bool) {
-	order = []string{"shop"}
-	add := func(name string) {
-		if !slices.Contains(order, name) {
-			order = append(order, name)
-		}
-	}
-	done := 0
-	mandatory := func() (*demand, bool) {
-		for ; done < len(order); done++ {
-			all, _ := o.demands(order[done])
-			for _, d := range all {
-				switch {
-				case d.optional:
-				case d.name == "shop":
-					return nil, false // a cycle
-				case o.choice[d.name] == "":
-					return &d, true
-				case !inRange(d.want, o.choice[d.name]):
-					return nil, false
-				default:
-					add(d.name)
-				}
-			}
-		}
-		return nil, true
-	}
-	if open, ok = mandatory(); open != nil || !ok {
-		return nil, open, ok
-	}
-	var changed []string
-	for name, i := range o.installed {
-		if i.Version != o.choice[name] {
-			changed = append(changed, name)
-		}
-	}
-	slices.SortFunc(changed, func(a, b string) int { return o.installed[a].Instance.Compare(o.installed[b].Instance) })
-	for _, name := range changed {
-		add(name)
-	}
-	if open, ok = mandatory(); open != nil || !ok {
-		return nil, open, ok
-	}
-	for at := 0; at < len(order); at++ {
-		all, _ := o.demands(order[at])
-		for _, d := range all {
-			key := order[at] + " " + d.handle
-			takesPart, decided := o.optional[key]
-			switch {
-			case !d.optional || decided && !takesPart:
-				continue
-			case !decided:
-				if o.cyclic() {
-					return nil, nil, false
-				}
-				return nil, &demand{handle: key, optional: true}, true
-			case d.name == "shop":
-				return nil, nil, false
-			case o.choice[d.name] == "":
-				return nil, &d, true
-			case !inRange(d.want, o.choice[d.name]):
-				return nil, nil, false
-			}
-			add(d.name)
-			if open, ok = mandatory(); open != nil || !ok {
-				return nil, open, ok
-			}
-		}
-	}
-	return order, nil, !o.cyclic()
-}
-
-// cyclic reports whether what is active has a cycle, in which not all demands are kept.
-func (o *oracle) cyclic() bool {
-	color := map[string]int{}
-	var way []string
-	var visit func(name string) bool
-	visit = func(name string) bool {
-		color[name] = 1
-		way = append(way, name)
-		all, _ := o.demands(name)
-		for _, d := range all {
-			if d.optional && !o.optional[name+" "+d.handle] {
-				continue
-			}
-			switch color[d.name] {
-			case 0:
-				if visit(d.name) {
-					return true
-				}
-			case 1:
-				at := slices.Index(way, d.name)
-				if slices.ContainsFunc(way[at:], func(n string) bool { _, kept := o.demands(n); return !kept }) {
-					return true
-				}
-			}
-		}
-		way = way[:len(way)-1]
-		color[name] = 2
-		return false
-	}
-	if visit("shop") {
-		return true
-	}
-	for name, i := range o.installed {
-		if i.Version != o.choice[name] && color[name] == 0 && visit(name) {
-			return true
-		}
-	}
-	return false
-}
-
-func (o *oracle) created(changeable []string) bool {
-	_, open, ok := o.walk()
+// decide makes the choices that are left.
+func (o *oracle) decide() bool {
+	w := &way{oracle: o}
+	open, ok := w.walk()
 	switch {
 	case !ok:
 		return false
 	case open == nil:
 		return true
-	case open.optional && open.name == "":
+	case open.to == nil:
 		for _, takesPart := range []bool{true, false} {
-			o.optional[open.handle] = takesPart
-			if o.created(changeable) {
+			o.optional[open.key()] = takesPart
+			if o.decide() {
 				return true
 			}
 		}
-		delete(o.optional, open.handle)
+		delete(o.optional, open.key())
 		return false
 	}
-	for _, v := range slices.Backward(o.above(open.name, "")) {
+	for _, v := range o.versions(open.to[0]) {
 		if !inRange(open.want, v) {
 			continue
 		}
-		o.choice[open.name] = v
-		if o.created(changeable) {
+		o.choice[open.to[0]] = v
+		if o.decide() {
 			return true
 		}
 	}
-	delete(o.choice, open.name)
+	delete(o.choice, open.to[0])
 	return false
 }
 
-// solution prints what is created and changed, and which optional requirements of the root are left out.
+// solution prints what is created and changed, and what satisfies the requirements of the roots.
 func (o *oracle) solution() string {
 	var lines []string
-	order, _, _ := o.walk()
-	for _, name := range order {
-		switch i := o.installed[name]; {
-		case name == "shop":
-		case i == nil:
-			lines = append(lines, "create "+name+" "+o.choice[name])
-		case i.Version != o.choice[name]:
-			lines = append(lines, "change "+name+" "+o.choice[name])
-		}
-	}
-	for _, d := range o.Roots[0].Dependencies {
-		if d.Optional && !o.optional["shop "+d.Name] {
-			lines = append(lines, "without "+d.Name)
+	w := &way{oracle: o}
+	w.walk()
+	for _, n := range w.order {
+		switch {
+		case n.root != nil:
+			for _, d := range o.demands(n) {
+				if d.optional && !o.optional[d.key()] {
+					lines = append(lines, d.key()+": without")
+				} else {
+					lines = append(lines, d.key()+": "+o.satisfier(&d).String())
+				}
+			}
+		case n.installed == nil || !o.stays(n):
+			lines = append(lines, n.String()+" "+o.choice[n])
 		}
 	}
 	sort.Strings(lines)
 	return strings.Join(lines, "\n")
 }
 
-// solutionOf prints a plan in the same way; "none" where the root fails.
+// solutionOf prints a plan in the same way; "none" where all roots fail.
 func solutionOf(plan resolver.Plan) string {
 	var lines []string
-	for _, o := range plan.Results[0].Outcomes {
-		switch {
-		case o.Failed && !o.Dependency.Optional:
-			return "none"
-		case o.Failed:
-			lines = append(lines, "without "+o.Dependency.Name)
-		}
-	}
+	created := map[resolver.Instance]string{}
 	for _, s := range plan.Steps {
-		verb := "change"
+		at := s.String()
 		if s.Create {
-			verb = "create"
+			at = "new " + s.Namespace + " " + s.Package
+			created[s.Instance] = at
 		}
-		lines = append(lines, fmt.Sprintf("%s %s %s", verb, s.Package, s.Version))
+		lines = append(lines, at+" "+s.Version)
+	}
+	for _, r := range plan.Results {
+		if fails(r) {
+			continue
+		}
+		for _, o := range r.Outcomes {
+			text := "without"
+			if o.Satisfier != nil && !o.Failed {
+				text = cmp.Or(created[*o.Satisfier], o.Satisfier.String())
+			}
+			lines = append(lines, fmt.Sprintf("%s %s: %s", r.Instance, o.Dependency.Name, text))
+		}
 	}
 	sort.Strings(lines)
 	return strings.Join(lines, "\n")
+}
+
+func fails(r resolver.Result) bool {
+	return slices.ContainsFunc(r.Outcomes, func(o resolver.Outcome) bool { return o.Failed && !o.Dependency.Optional })
 }

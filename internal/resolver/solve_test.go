@@ -147,6 +147,13 @@ func TestSolve(t *testing.T) {
 			[]resolver.Installed{at("team", "web.db", "db", "1.0.0", changeable)}, []string{"db false VersionMismatch", "db true InstalledByThisPackage"}, "change"},
 		{"a cycle is named", []resolver.Root{shop("a")}, resolver.Offers{"a": {offer("1.0.0", "b")}, "b": {offer("1.0.0", "c")}, "c": {offer("1.0.0", "a")}}, nil,
 			[]string{"DependencyCycle a: a → b → c → a: each would wait for the next."}, "create"},
+		{"a cycle of what is installed and stays is none, and hides no other", []resolver.Root{shop("a", "c >=2")}, offers("", resolver.Offers{"c": {offer("2.0.0", "b")}}),
+			[]resolver.Installed{
+				at("team", "a", "a", "1.0.0", requires(team("b"), "b"), requires(team("c"), "c")), at("team", "b", "b", "1.0.0", requires(team("a"), "a")),
+				at("team", "c", "c", "1.0.0", changeable),
+			}, []string{"DependencyCycle c: a → c → b → a"}, "change"},
+		{"a cycle of what is installed and stays is none", []resolver.Root{shop("a")}, nil,
+			[]resolver.Installed{at("team", "a", "a", "1.0.0", requires(team("b"), "b")), at("team", "b", "b", "1.0.0", requires(team("a"), "a"))}, []string{"DependenciesReady"}, "create"},
 		{"a version without a cycle is a way out", []resolver.Root{shop("a")}, resolver.Offers{"a": {offer("2.0.0", "b"), offer("1.0.0")}, "b": {offer("1.0.0", "a")}}, nil,
 			[]string{"a 1.0.0"}, "a 2.0.0"},
 		{"a package that depends on itself in two ways", []resolver.Root{shop("a")}, resolver.Offers{"a": {offer("1.0.0", "x=b", "y=b")}, "b": {offer("1.0.0", "x=a", "y=a")}}, nil,

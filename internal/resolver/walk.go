@@ -245,28 +245,27 @@ func (s *search) findCycle() bool {
 	s.walk.checked = stamp
 	color := make([]int8, len(s.slots)) // 1 on the way, 2 done
 	var way []int32                     // edges
+	isKept := false                     // there is a cycle of kept edges
 	var visit func(i int32) []int32
 	visit = func(i int32) []int32 {
 		color[i] = 1
 		for _, e := range s.slots[i].expanded[s.chosen(i)] {
-			to := int32(-1)
-			if s.isActive(e) {
-				to = s.satisfier(&s.edges[e])
-			}
-			switch {
-			case to < 0 || color[to] == 2 || !s.isReached(to):
+			switch to := s.leadsTo(e); {
+			case to < 0 || color[to] == 2:
 				continue
 			case color[to] == 1:
 				if c := s.cycleOf(append(way, e), to); c != nil {
 					return c
 				}
+				isKept = true
 				continue
+			default:
+				way = append(way, e)
+				if c := visit(to); c != nil {
+					return c
+				}
+				way = way[:len(way)-1]
 			}
-			way = append(way, e)
-			if c := visit(to); c != nil {
-				return c
-			}
-			way = way[:len(way)-1]
 		}
 		color[i] = 2
 		return nil
@@ -279,7 +278,54 @@ func (s *search) findCycle() bool {
 			}
 		}
 	}
+	return isKept && s.findCycleBesideKept()
+}
+
+// findCycleBesideKept does the same where the walk may have missed a cycle, because it has slots of another one that is kept.
+func (s *search) findCycleBesideKept() bool {
+	for _, i := range s.walk.queue {
+		if !slices.ContainsFunc(s.slots[i].expanded[s.chosen(i)], func(e int32) bool { return !s.edges[e].kept }) {
+			continue
+		}
+		if c := s.cycleThrough(i); c != nil {
+			s.excludeCycle(c)
+			return true
+		}
+	}
 	return false
+}
+
+// cycleThrough returns the edges of a shortest way from a slot back to it; nil where there is none.
+func (s *search) cycleThrough(i int32) []int32 {
+	via := map[int32]int32{} // edges by the slots to which they led first
+	for queue := []int32{i}; len(queue) > 0; queue = queue[1:] {
+		for _, e := range s.slots[queue[0]].expanded[s.chosen(queue[0])] {
+			to := s.leadsTo(e)
+			if _, seen := via[to]; to < 0 || seen {
+				continue
+			}
+			if via[to] = e; to != i {
+				queue = append(queue, to)
+				continue
+			}
+			way := []int32{e}
+			for s.edges[way[0]].slot != i {
+				way = slices.Insert(way, 0, via[s.edges[way[0]].slot])
+			}
+			return way
+		}
+	}
+	return nil
+}
+
+// leadsTo returns the slot that satisfies a requirement that counts; -1 where there is none, or it was not reached.
+func (s *search) leadsTo(e int32) int32 {
+	if s.isActive(e) {
+		if to := s.satisfier(&s.edges[e]); to >= 0 && s.isReached(to) {
+			return to
+		}
+	}
+	return -1
 }
 
 // cycleOf returns the edges from a slot back to it, unless all of them are kept.

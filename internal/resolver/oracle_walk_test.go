@@ -1,0 +1,164 @@
+package resolver_test
+
+import (
+	"slices"
+
+	"lockstep.run/lockstep/internal/resolver"
+)
+
+// way is a walk over what was chosen.
+type way struct {
+	*oracle
+	order []*node
+	done  int // of which the demands that are not optional are met
+}
+
+// walk goes over the packages in the order of doc.go, up to the first demand that has to be decided; one without targets is
+// an optional one of which it is open whether it takes part. It reports false where a demand is not met.
+func (w *way) walk() (open *demand, ok bool) {
+	w.order = slices.Clone(w.roots)
+	if open, ok = w.mandatory(); open != nil || !ok {
+		return open, ok
+	}
+	for _, n := range w.existing {
+		if !w.stays(n) && !w.add(n) {
+			return nil, false
+		}
+	}
+	if open, ok = w.mandatory(); open != nil || !ok {
+		return open, ok
+	}
+	for at := 0; at < len(w.order); at++ {
+		for _, d := range w.demands(w.order[at]) {
+			switch takesPart, decided := w.optional[d.key()]; {
+			case !d.optional || decided && !takesPart:
+				continue
+			case !decided:
+				d.to = nil
+				return &d, !w.cyclic()
+			}
+			if open, ok = w.meet(&d); open != nil || !ok {
+				return open, ok
+			}
+			if open, ok = w.mandatory(); open != nil || !ok {
+				return open, ok
+			}
+		}
+	}
+	return nil, !w.cyclic()
+}
+
+func (w *way) mandatory() (open *demand, ok bool) {
+	for ; w.done < len(w.order); w.done++ {
+		for _, d := range w.demands(w.order[w.done]) {
+			if d.optional {
+				continue
+			}
+			if open, ok := w.meet(&d); open != nil || !ok {
+				return open, ok
+			}
+		}
+	}
+	return nil, true
+}
+
+// meet goes on to what satisfies a demand, or returns it where that is to be created.
+func (w *way) meet(d *demand) (open *demand, ok bool) {
+	if n := w.satisfier(d); n != nil {
+		return nil, w.add(n)
+	}
+	if len(d.to) == 1 && d.to[0].installed == nil && w.choice[d.to[0]] == "" {
+		return d, true
+	}
+	return nil, false
+}
+
+// add reports false where there is no room for what is new beside what is new or changed.
+func (w *way) add(n *node) bool {
+	if slices.Contains(w.order, n) {
+		return true
+	}
+	w.order = append(w.order, n)
+	if n.installed != nil {
+		return true
+	}
+	for _, other := range slices.Concat(w.order, w.existing) {
+		if other == n || other.name != n.name || other.root != nil || w.stays(other) {
+			continue
+		}
+		if !together(n.namespace, other.namespace, w.offer(n).Unique) || !together(n.namespace, other.namespace, w.offer(other).Unique) {
+			return false
+		}
+	}
+	return true
+}
+
+// cyclic reports whether what is new, changed or a root depends on itself.
+func (w *way) cyclic() bool {
+	for _, n := range w.order {
+		if !w.stays(n) && w.reaches(n, n, map[*node]bool{}) {
+			return true
+		}
+	}
+	return false
+}
+
+func (w *way) reaches(from, to *node, seen map[*node]bool) bool {
+	for _, d := range w.demands(from) {
+		if d.optional && !w.optional[d.key()] {
+			continue
+		}
+		next := w.satisfier(&d)
+		if next == to {
+			return true
+		}
+		if next != nil && !seen[next] {
+			if seen[next] = true; w.reaches(next, to, seen) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// best resolves several roots as doc.go says: all together, or else those that are satisfied first, and of the others each
+// with which there is a solution. It returns what solutionOf prints of the plan.
+func best(in resolver.Input) string {
+	if o := newOracle(in); o.solve() {
+		return o.solution()
+	}
+	order := newOracle(in).roots
+	slices.SortStableFunc(order, func(a, b *node) int {
+		switch x, y := isSatisfied(in, a.root), isSatisfied(in, b.root); {
+		case x == y:
+			return 0
+		case x:
+			return -1
+		}
+		return 1
+	})
+	accepted, solution := []resolver.Root{}, ""
+	for _, n := range order {
+		with := in
+		with.Roots = append(slices.Clone(accepted), *n.root)
+		if o := newOracle(with); o.solve() {
+			accepted, solution = with.Roots, o.solution()
+		}
+	}
+	return solution
+}
+
+// isSatisfied reports whether what is installed satisfies a root.
+func isSatisfied(in resolver.Input, root *resolver.Root) bool {
+	in.Roots = []resolver.Root{*root}
+	o := newOracle(in)
+	for _, n := range o.existing {
+		o.choice[n] = n.installed.Version
+	}
+	for _, d := range o.demands(o.roots[0]) {
+		if !d.optional && o.satisfier(&d) == nil {
+			return false
+		}
+	}
+	return true
+}
