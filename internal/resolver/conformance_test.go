@@ -29,16 +29,10 @@ func TestConformance(t *testing.T) {
 		Operations: map[string]func(t *testing.T, r row) (string, notApplicable){
 			"dag": graphed, "resolve": judged, "choose-update": updated, "prune": pruned, "scenario": played,
 			"install-decision": decided, "install-decision-list": decidedList, "install-scope": scoped, "wait": waited,
+			"choose-digest": digested, "reconcile-step": stepped, "install-plan": planned, "ownership": owned,
+			"ownership-conflict": contested, "validate-dependency": checked,
 		},
-		Elsewhere: map[string]notApplicable{
-			"choose-digest":       noDigests,
-			"reconcile-step":      "one pass of a loop; here all that is missing is planned in one",
-			"ownership":           "labels of dependents are written by the controller of packages",
-			"delete":              "deletions are held and done by the controller of packages",
-			"ownership-conflict":  "who controls an object is decided when it is written",
-			"install-plan":        "what an image holds is decided when it is loaded",
-			"validate-dependency": "manifests are checked when they are loaded",
-		},
+		Elsewhere: map[string]notApplicable{"delete": "TestConformance of internal/controllers/packages runs these"},
 	}.Run(t)
 }
 

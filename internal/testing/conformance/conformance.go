@@ -32,6 +32,8 @@ type NotApplicable string
 
 // Suite is what runs rows.
 type Suite struct {
+	// Dir has the rows; by default testdata/conformance.
+	Dir string
 	// Operations return what differs from the expectation, or why the row does not apply.
 	Operations map[string]func(t *testing.T, r Row) (difference string, because NotApplicable)
 	// Elsewhere are operations of other parts, with the reason. Those that are in neither are counted only.
@@ -40,9 +42,9 @@ type Suite struct {
 	Dialects []string
 }
 
-// Run runs the rows of testdata/conformance, or those of the folder CONFORMANCE_DIR.
+// Run runs the rows of Dir, or those of the folder CONFORMANCE_DIR.
 func (s Suite) Run(t *testing.T) {
-	dir := cmp.Or(os.Getenv("CONFORMANCE_DIR"), filepath.Join("testdata", "conformance"))
+	dir := cmp.Or(os.Getenv("CONFORMANCE_DIR"), s.Dir, filepath.Join("testdata", "conformance"))
 	byOp := rowsByOp(t, dir)
 	if len(byOp) == 0 {
 		t.Fatalf("there are no rows in %s", dir)
