@@ -1,0 +1,335 @@
+package packages
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/resolver"
+)
+
+func in(name string) resolver.Instance { return resolver.Instance{Namespace: "team", Name: name} }
+
+// requiring reads "a → b c": a, which requires b and c.
+func requiring(texts ...string) (all []resolver.Installed) {
+	for _, text := range texts {
+		name, needs, _ := strings.Cut(text, " → ")
+		i := resolver.Installed{Instance: in(name)}
+		for need := range strings.FieldsSeq(needs) {
+			to := in(need)
+			i.Requirements = append(i.Requirements, resolver.Requirement{Satisfier: &to})
+		}
+		all = append(all, i)
+	}
+	return all
+}
+
+func TestHolders(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		reason    string
+		installed []resolver.Installed
+		of, want  string
+	}{
+		{"needed by nothing", requiring("a → b"), "a", ""},
+		{"needed by two", requiring("c → b", "a → b"), "b", "a c"},
+		{"only those that need it themselves", requiring("a → b", "b → c"), "c", "b"},
+		{"named twice", requiring("a → b b"), "b", "a"},
+		{"one that needs itself", requiring("a → a"), "a", ""},
+		{"what requires nothing that is known", requiring("a → ", "b"), "b", ""},
+		{"the first of a cycle", requiring("a → b", "b → a"), "a", ""},
+		{"the second of a cycle", requiring("a → b", "b → a"), "b", "a"},
+		{"the first of a long cycle", requiring("a → b", "b → c", "c → a"), "a", ""},
+		{"the last of a long cycle", requiring("a → b", "b → c", "c → a"), "c", "b"},
+		{"the first of a cycle, needed from outside", requiring("a → b", "b → a", "x → a"), "a", "x"},
+		{"below a cycle", requiring("a → b", "b → a c"), "c", "b"},
+		{"above a cycle", requiring("a → b c", "b → c", "c → b"), "a", ""},
+	} {
+		var names []string
+		for _, h := range holders(tc.installed, in(tc.of)) {
+			names = append(names, h.Name)
+		}
+		if got := strings.Join(names, " "); got != tc.want {
+			t.Errorf("%s: %s waits for %q, want %q", tc.reason, tc.of, got, tc.want)
+		}
+	}
+}
+
+// TestHoldersEnd: whatever requires what, all can be deleted, and where nothing is in a cycle, none before its dependents.
+func TestHoldersEnd(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(500) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		isAcyclic, left := seed%2 == 0, []resolver.Installed{}
+		for k := range 7 {
+			i := resolver.Installed{Instance: in(string(rune('a' + k)))}
+			for n := range 7 {
+				if to := in(string(rune('a' + n))); r.IntN(4) == 0 && (!isAcyclic || n > k) {
+					i.Requirements = append(i.Requirements, resolver.Requirement{Satisfier: &to})
+				}
+			}
+			left = append(left, i)
+		}
+		for len(left) > 0 {
+			free := -1
+			for k := range left {
+				if len(holders(left, left[k].Instance)) == 0 {
+					free = k
+				}
+			}
+			if free < 0 {
+				t.Fatalf("seed %d: each of these waits for another: %+v", seed, left)
+			}
+			if by := dependentsBy(left)[left[free].Instance]; isAcyclic && len(by) > 0 {
+				t.Errorf("seed %d: %s goes before %v", seed, left[free].Instance, by)
+			}
+			left = append(left[:free], left[free+1:]...)
+		}
+	}
+}
+
+func dependencyOn(name, version string) corev1alpha1.Dependency {
+	return corev1alpha1.Dependency{Name: name, Package: &corev1alpha1.DependencyPackage{
+		Name: name + ".example.com", VersionSelection: corev1alpha1.VersionSelection{Version: version},
+	}}
+}
+
+// entry is that of a status.
+func entry(name, satisfier, reason string) corev1alpha1.DependencyStatus {
+	d := corev1alpha1.DependencyStatus{Dependency: dependencyOn(name, "")}
+	if satisfier != "" {
+		d.PackageRef = in(satisfier).Reference()
+	}
+	conditions.Set(&d.Conditions, 1, corev1alpha1.ConditionSatisfied, reason != corev1alpha1.ReasonVersionMismatch, reason, "")
+	return d
+}
+
+func recording(entries ...corev1alpha1.DependencyStatus) func(*corev1alpha1.Package) {
+	return func(pkg *corev1alpha1.Package) { pkg.Status.Dependencies = entries }
+}
+
+func entriesText(entries []corev1alpha1.DependencyStatus) string {
+	var texts []string
+	for _, e := range entries {
+		text := e.Name
+		if e.PackageRef != nil {
+			text += " by " + e.PackageRef.Name
+		}
+		c := meta.FindStatusCondition(e.Conditions, corev1alpha1.ConditionSatisfied)
+		texts = append(texts, fmt.Sprintf("%s %s/%d", text, c.Reason, c.ObservedGeneration))
+	}
+	return strings.Join(texts, ", ")
+}
+
+func outcomeOf(name, satisfier, reason string) resolver.Outcome {
+	o := resolver.Outcome{Dependency: dependencyOn(name, ""), Reason: reason, Message: reason + "."}
+	o.Satisfied, o.Failed = reason == corev1alpha1.ReasonAlreadyInstalled, reason == corev1alpha1.ReasonVersionMismatch
+	if satisfier != "" {
+		at := in(satisfier)
+		o.Satisfier, o.Version = &at, "1.0.0"
+	}
+	return o
+}
+
+func TestEntries(t *testing.T) {
+	t.Parallel()
+	const installed, mismatch, former = corev1alpha1.ReasonAlreadyInstalled, corev1alpha1.ReasonVersionMismatch, corev1alpha1.ReasonNoLongerRequired
+	for _, tc := range []struct {
+		reason   string
+		before   []corev1alpha1.DependencyStatus
+		outcomes []resolver.Outcome
+		want     string
+	}{
+		{"nothing", nil, nil, ""},
+		{"the first time", nil, []resolver.Outcome{outcomeOf("db", "shop.db", installed), outcomeOf("api", "", mismatch)}, "db by shop.db AlreadyInstalled/2, api VersionMismatch/2"},
+		{"another package satisfies it", []corev1alpha1.DependencyStatus{entry("db", "mine", installed)}, []resolver.Outcome{outcomeOf("db", "shop.db", installed)}, "db by shop.db AlreadyInstalled/2"},
+		{"it holds what satisfied it last", []corev1alpha1.DependencyStatus{entry("db", "mine", installed)}, []resolver.Outcome{outcomeOf("db", "", mismatch)}, "db by mine VersionMismatch/2"},
+		{"what is required no more comes last, by name",
+			[]corev1alpha1.DependencyStatus{entry("queue", "q", installed), entry("cache", "c", installed), entry("db", "mine", installed)},
+			[]resolver.Outcome{outcomeOf("db", "mine", installed)}, "db by mine AlreadyInstalled/2, cache by c NoLongerRequired/2, queue by q NoLongerRequired/2"},
+		{"what held nothing goes", []corev1alpha1.DependencyStatus{entry("db", "", mismatch)}, nil, ""},
+		{"what is required again", []corev1alpha1.DependencyStatus{entry("db", "mine", former)}, []resolver.Outcome{outcomeOf("db", "mine", installed)}, "db by mine AlreadyInstalled/2"},
+	} {
+		pkg := newPackage(recording(tc.before...))
+		if got := entriesText(entriesOf(pkg, tc.outcomes)); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.reason, got, tc.want)
+		}
+		for _, e := range tc.before {
+			if c := meta.FindStatusCondition(e.Conditions, corev1alpha1.ConditionSatisfied); c.ObservedGeneration != 1 {
+				t.Errorf("%s: the recorded condition was changed", tc.reason)
+			}
+		}
+	}
+}
+
+func TestRequirements(t *testing.T) {
+	t.Parallel()
+	pkg := newPackage(recording(entry("db", "mine", corev1alpha1.ReasonAlreadyInstalled), entry("old", "old", corev1alpha1.ReasonNoLongerRequired)), func(pkg *corev1alpha1.Package) {
+		pkg.Spec.Dependencies = &corev1alpha1.PackageDependencies{Overrides: []corev1alpha1.DependencyOverride{{Name: "cache", Package: &corev1alpha1.DependencyPackageOverride{VersionSelection: corev1alpha1.VersionSelection{Version: "~2"}}}}}
+	})
+	loaded := &attempt{content: &content{dependencies: []corev1alpha1.Dependency{dependencyOn("cache", ">=1")}}}
+	for _, tc := range []struct {
+		reason string
+		step   step
+		want   string
+		known  bool
+	}{
+		{"what was loaded, with overrides", stepDeploy, "cache ~2", true},
+		{"what is recorded, without what only an earlier revision required", stepSync, "db ", true},
+		{"not known while it is loaded", stepLoad, "", false},
+		{"not acted upon in a pause", stepPaused, "", false},
+	} {
+		v := view{pkg: pkg, attempt: loaded, outcome: outcome{step: tc.step}}
+		got, known := v.requirements()
+		text := ""
+		for _, d := range got {
+			text += d.Name + " " + d.Package.Version
+		}
+		if text != tc.want || known != tc.known {
+			t.Errorf("%s: %q %t, want %q %t", tc.reason, text, known, tc.want, tc.known)
+		}
+	}
+	if got := loaded.content.dependencies[0].Package.Version; got != ">=1" {
+		t.Errorf("what was loaded is changed: %s", got)
+	}
+}
+
+func TestLabelsOfDependents(t *testing.T) {
+	t.Parallel()
+	pkg := newPackage(func(pkg *corev1alpha1.Package) { pkg.Labels = map[string]string{"own": "kept"} })
+	need := func(dependent resolver.Instance, version string) resolver.Need {
+		return resolver.Need{Dependent: dependent, Dependency: dependencyOn("db", version)}
+	}
+	cluster, elsewhere := resolver.Instance{Name: "base"}, resolver.Instance{Namespace: "other", Name: "blog"}
+	require(pkg, []resolver.Need{need(in("web"), ">=1"), need(cluster, ""), need(elsewhere, "<3"), need(in("web"), "<4")})
+	require(pkg, []resolver.Need{{Dependent: in("api"), Dependency: corev1alpha1.Dependency{API: &corev1alpha1.DependencyAPI{Kind: "X"}}}})
+	want := map[string]string{"ClusterPackage base": "any", "Package other/blog": "<3", "Package team/web": ">=1 and <4", "Package team/api": "any"}
+	if diff := cmp.Diff(want, rangesOf(pkg)); diff != "" {
+		t.Error(diff)
+	}
+	if len(pkg.Labels) != 5 || pkg.Labels[corev1alpha1.RequiredByLabelPrefix+"web"] != "team" || pkg.Labels["own"] != "kept" {
+		t.Error(pkg.Labels)
+	}
+	before := pkg.DeepCopy()
+	require(pkg, []resolver.Need{need(in("web"), ">=1"), need(in("web"), "<4")})
+	if diff := cmp.Diff(before, pkg); diff != "" {
+		t.Errorf("the same again is no change: %s", diff)
+	}
+	require(pkg, []resolver.Need{need(in("web"), ">=2")})
+	if got := rangesOf(pkg)["Package team/web"]; got != ">=2" {
+		t.Errorf("a range that changed: %s", got)
+	}
+	for _, dependent := range []resolver.Instance{in("web"), in("api"), cluster, elsewhere, in("web")} {
+		releaseFrom(pkg, dependent)
+	}
+	if len(pkg.Labels) != 1 || len(rangesOf(pkg)) != 0 {
+		t.Errorf("all are released: %v %v", pkg.Labels, pkg.Annotations)
+	}
+	if _, ok := pkg.Annotations[corev1alpha1.RequiredVersionsAnnotation]; ok {
+		t.Error("the annotation stays empty")
+	}
+	pkg.Annotations = map[string]string{corev1alpha1.RequiredVersionsAnnotation: "by hand\n\nPackage team/x: >=1: odd\n"}
+	if diff := cmp.Diff(map[string]string{"Package team/x": ">=1: odd"}, rangesOf(pkg)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestReportDependencies(t *testing.T) {
+	t.Parallel()
+	optional := outcomeOf("cache", "", corev1alpha1.ReasonVersionMismatch)
+	optional.Dependency.Optional = true
+	waiting := outcomeOf("db", "shop.db", corev1alpha1.ReasonNotAvailable)
+	failed := outcomeOf("db", "", corev1alpha1.ReasonVersionMismatch)
+	result := func(reason, message string, outcomes ...resolver.Outcome) resolver.Result {
+		return resolver.Result{Ready: reason == corev1alpha1.ReasonDependenciesReady, Reason: reason, Message: message, Outcomes: outcomes}
+	}
+	for _, tc := range []struct {
+		reason  string
+		d       dependencyView
+		want    string // of the condition
+		stalled bool
+	}{
+		{"no dependencies", dependencyView{result: resolver.Result{Ready: true}}, "", false},
+		{"all available", dependencyView{result: result("DependenciesReady", "", outcomeOf("db", "shop.db", corev1alpha1.ReasonAlreadyInstalled), optional)},
+			"True DependenciesReady All dependencies are available.", false},
+		{"waiting", dependencyView{result: result("WaitingForDependencies", "Waiting for db.", waiting, optional)}, "False WaitingForDependencies db: NotAvailable.", false},
+		{"unsatisfied", dependencyView{result: result("DependenciesUnsatisfied", "db: VersionMismatch.", waiting, failed)},
+			"False DependenciesUnsatisfied VersionMismatch: db: VersionMismatch.", true},
+		{"a cycle", dependencyView{result: result("DependencyCycle", "db: a → b → a", failed)}, "False DependencyCycle db: a → b → a", true},
+		{"the plan could not be performed", dependencyView{result: result("DependenciesReady", "", waiting), err: errors.New("install db 1.0.0: forbidden")},
+			"False DependenciesUnsatisfied install db 1.0.0: forbidden", false},
+	} {
+		pkg := newPackage()
+		conditions.Set(&pkg.Status.Conditions, 1, corev1alpha1.ConditionDependenciesReady, false, "Before", "")
+		tc.d.entries = entriesOf(pkg, tc.d.result.Outcomes)
+		reportDependencies(&pkg.Status, view{pkg: pkg, required: &tc.d})
+		got := ""
+		if c := meta.FindStatusCondition(pkg.Status.Conditions, corev1alpha1.ConditionDependenciesReady); c != nil {
+			got = fmt.Sprintf("%s %s %s", c.Status, c.Reason, c.Message)
+		}
+		if got != tc.want || len(pkg.Status.Dependencies) != len(tc.d.result.Outcomes) {
+			t.Errorf("%s: %s, %d entries; want %s", tc.reason, got, len(pkg.Status.Dependencies), tc.want)
+		}
+		if got := tc.d.stalled(); got != tc.stalled {
+			t.Errorf("%s: stalled %t", tc.reason, got)
+		}
+	}
+	pkg := newPackage(recording(entry("db", "mine", corev1alpha1.ReasonAlreadyInstalled)))
+	before := pkg.DeepCopy()
+	if reportDependencies(&pkg.Status, view{pkg: pkg}); !cmp.Equal(before, pkg) {
+		t.Error("while nothing is known, the status stays")
+	}
+}
+
+func TestReportHold(t *testing.T) {
+	t.Parallel()
+	pkg := newPackage()
+	var by []resolver.Instance
+	for k := range 12 {
+		by = append(by, in(fmt.Sprintf("p%02d", k)))
+	}
+	reportHold(&pkg.Status, view{pkg: pkg, heldBy: by})
+	c := meta.FindStatusCondition(pkg.Status.Conditions, corev1alpha1.ConditionDeletionHeld)
+	if c == nil || c.Status != metav1.ConditionTrue || c.Reason != corev1alpha1.ReasonRequired {
+		t.Fatal(pkg.Status.Conditions)
+	}
+	for _, part := range []string{"Package team/p00, Package team/p01", " more. Delete these, or annotate this package with package-operator.run/delete-required=true."} {
+		if !strings.Contains(c.Message, part) {
+			t.Errorf("%q is missing in %s", part, c.Message)
+		}
+	}
+	if reportHold(&pkg.Status, view{pkg: pkg}); len(pkg.Status.Conditions) != 0 {
+		t.Error(pkg.Status.Conditions)
+	}
+}
+
+func TestStepsOf(t *testing.T) {
+	t.Parallel()
+	step := func(name string, create bool, dependents ...string) resolver.Step {
+		s := resolver.Step{Instance: in(name), Create: create}
+		for _, d := range dependents {
+			s.Needs = append(s.Needs, resolver.Need{Dependent: in(d)})
+		}
+		return s
+	}
+	all := []resolver.Step{
+		step("db", true, "orm"), step("shared", false, "log", "orm"), step("orm", true, "shop"), step("files", true, "log"), step("log", true, "stats"), step("both", true, "stats", "shop"),
+	}
+	for root, want := range map[string]string{"shop": "db shared orm both", "stats": "shared files log both", "other": "shared"} {
+		var names []string
+		for _, s := range stepsOf(all, in(root)) {
+			names = append(names, s.Name)
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("%s takes %s, want %s", root, got, want)
+		}
+	}
+}

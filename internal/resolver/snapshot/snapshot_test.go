@@ -1,0 +1,160 @@
+package snapshot_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/offers"
+	"lockstep.run/lockstep/internal/resolver"
+	"lockstep.run/lockstep/internal/resolver/snapshot"
+)
+
+func pkg(change ...func(*corev1alpha1.Package)) *corev1alpha1.Package {
+	p := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "shop", Generation: 3}}
+	for _, c := range change {
+		c(p)
+	}
+	return p
+}
+
+func byName(version string) func(*corev1alpha1.Package) {
+	return func(p *corev1alpha1.Package) {
+		p.Spec.PackageRef = &corev1alpha1.PackageReference{Name: "shop.example.com", VersionSelection: corev1alpha1.VersionSelection{Version: version}}
+	}
+}
+
+func resolved(name, version string) func(*corev1alpha1.Package) {
+	return func(p *corev1alpha1.Package) {
+		p.Status.Resolved = &corev1alpha1.ResolvedPackage{
+			PackageName: "shop", CatalogName: name, Version: version, UniqueInScope: corev1alpha1.UniqueScopeCluster,
+			Provides: []corev1alpha1.ProvidedAPI{{APIVersion: "example.com/v1", Kind: "Shop"}},
+		}
+	}
+}
+
+func attempted(name, version string) func(*corev1alpha1.Package) {
+	return func(p *corev1alpha1.Package) {
+		p.Status.LastAttempted = &corev1alpha1.AttemptedVersion{PackageName: name, Version: version}
+	}
+}
+
+func condition(typ string, status metav1.ConditionStatus, generation int64) func(*corev1alpha1.Package) {
+	return func(p *corev1alpha1.Package) {
+		p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{Type: typ, Status: status, ObservedGeneration: generation})
+	}
+}
+
+func available(p *corev1alpha1.Package) {
+	condition(corev1alpha1.ConditionAvailable, metav1.ConditionTrue, 3)(p)
+}
+
+func generated(p *corev1alpha1.Package) {
+	p.Labels = map[string]string{corev1alpha1.GeneratedLabel: "true"}
+}
+
+func TestInstalledOf(t *testing.T) {
+	t.Parallel()
+	type facts struct {
+		Package, Version                                     string
+		Generated, Changeable, Available, Deleting, Unloaded bool
+	}
+	consents := func(p *corev1alpha1.Package) {
+		p.Spec.UpgradePolicy = &corev1alpha1.UpgradePolicy{AllowDependents: true}
+	}
+	now := metav1.NewTime(time.Unix(1, 0))
+	for _, tc := range []struct {
+		reason string
+		pkg    *corev1alpha1.Package
+		want   facts
+	}{
+		{"nothing is known", pkg(), facts{}},
+		{"an image that was loaded", pkg(resolved("shop.example.com", "1.0.0")), facts{Package: "shop.example.com", Version: "1.0.0"}},
+		{"without a name in the catalogue", pkg(resolved("", "1.0.0")), facts{Package: "shop", Version: "1.0.0"}},
+		{"an image is not changed for others", pkg(resolved("a", "1.0.0"), consents, generated), facts{Package: "a", Version: "1.0.0", Generated: true}},
+		{"a reference that is not loaded yet", pkg(byName(">=1")), facts{Package: "shop.example.com", Unloaded: true}},
+		{"one version that is not loaded yet", pkg(byName("1.2.3")), facts{Package: "shop.example.com", Version: "1.2.3", Unloaded: true}},
+		{"a range, with the version that was chosen", pkg(byName(">=1"), resolved("a", "1.0.0"), attempted("shop.example.com", "1.1.0"), available), facts{Package: "shop.example.com", Version: "1.1.0"}},
+		{"the choice of another package counts for nothing", pkg(byName(">=1"), resolved("a", "1.0.0"), attempted("other", "7.0.0")), facts{Package: "shop.example.com", Version: "1.0.0"}},
+		{"rolled out", pkg(byName("1.0.0"), resolved("a", "1.0.0"), available), facts{Package: "shop.example.com", Version: "1.0.0", Available: true}},
+		{"of an earlier generation", pkg(byName("1.0.0"), resolved("a", "1.0.0"), condition("Available", metav1.ConditionTrue, 2)), facts{Package: "shop.example.com", Version: "1.0.0"}},
+		{"another version is to be rolled out", pkg(byName("2.0.0"), resolved("a", "1.0.0"), available), facts{Package: "shop.example.com", Version: "2.0.0"}},
+		{"a rollout goes on", pkg(byName("1.0.0"), resolved("a", "1.0.0"), available, condition("Progressing", metav1.ConditionTrue, 3)), facts{Package: "shop.example.com", Version: "1.0.0"}},
+		{"generated", pkg(byName("1.0.0"), generated), facts{Package: "shop.example.com", Version: "1.0.0", Generated: true, Changeable: true, Unloaded: true}},
+		{"with consent", pkg(byName("1.0.0"), consents), facts{Package: "shop.example.com", Version: "1.0.0", Changeable: true, Unloaded: true}},
+		{"without consent", pkg(byName("1.0.0"), func(p *corev1alpha1.Package) { p.Spec.UpgradePolicy = &corev1alpha1.UpgradePolicy{} }), facts{Package: "shop.example.com", Version: "1.0.0", Unloaded: true}},
+		{"being deleted", pkg(func(p *corev1alpha1.Package) { p.DeletionTimestamp = &now }), facts{Deleting: true}},
+		{"its requirements are recorded", pkg(byName("1.0.0"), func(p *corev1alpha1.Package) { p.Status.Dependencies = []corev1alpha1.DependencyStatus{{}} }), facts{Package: "shop.example.com", Version: "1.0.0"}},
+	} {
+		i := snapshot.InstalledOf(tc.pkg)
+		got := facts{i.Package, i.Version, i.Generated, i.Changeable, i.Available, i.Deleting, i.Unloaded}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s: %s", tc.reason, diff)
+		}
+		if i.Instance != (resolver.Instance{Namespace: "team", Name: "shop"}) || (tc.pkg.Status.Resolved != nil) != (i.Unique == corev1alpha1.UniqueScopeCluster && len(i.Provides) == 1) {
+			t.Errorf("%s: %+v", tc.reason, i)
+		}
+	}
+}
+
+func TestRequirementsOf(t *testing.T) {
+	t.Parallel()
+	status := &corev1alpha1.PackageStatus{Dependencies: []corev1alpha1.DependencyStatus{
+		{Dependency: corev1alpha1.Dependency{Name: "db", Optional: true}, PackageRef: &corev1alpha1.DependencyReference{Kind: "ClusterPackage", Name: "db"}},
+		{Dependency: corev1alpha1.Dependency{Name: "api"}},
+	}}
+	want := []resolver.Requirement{
+		{Dependency: corev1alpha1.Dependency{Name: "db", Optional: true}, Satisfier: &resolver.Instance{Name: "db"}}, {Dependency: corev1alpha1.Dependency{Name: "api"}},
+	}
+	if diff := cmp.Diff(want, snapshot.RequirementsOf(status)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestOffersOf(t *testing.T) {
+	t.Parallel()
+	v := &corev1alpha1.AvailableVersion{Version: "1.0.0", Retracted: "broken", UniqueInScope: corev1alpha1.UniqueScopeNamespace, Scopes: []corev1alpha1.Scope{corev1alpha1.ScopeCluster}}
+	v.Dependencies = []corev1alpha1.Dependency{{Name: "db"}}
+	v.Provides = []corev1alpha1.ProvidedAPI{{APIVersion: "v1", Kind: "X"}}
+	got := snapshot.OffersOf([]offers.Offered{{Version: *v}})[0]
+	if got.Version != "1.0.0" || got.Retracted != "broken" || got.Unique != v.UniqueInScope || len(got.Scopes)+len(got.Dependencies)+len(got.Provides) != 3 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestOverridden(t *testing.T) {
+	t.Parallel()
+	prereleases := &corev1alpha1.Prereleases{Identifiers: []string{"rc"}}
+	on := func(name, version string, p *corev1alpha1.Prereleases) *corev1alpha1.DependencyPackage {
+		return &corev1alpha1.DependencyPackage{Name: name, VersionSelection: corev1alpha1.VersionSelection{Version: version, Prereleases: p}}
+	}
+	api := &corev1alpha1.DependencyAPI{APIVersion: "v1", Kind: "X"}
+	author := []corev1alpha1.Dependency{{Name: "db", Package: on("db", ">=1", prereleases)}, {Name: "api", API: api}}
+	for _, tc := range []struct {
+		reason   string
+		override corev1alpha1.DependencyOverride
+		want     []*corev1alpha1.DependencyPackage // of both
+	}{
+		{"of none of them", corev1alpha1.DependencyOverride{Name: "other", Package: &corev1alpha1.DependencyPackageOverride{VersionSelection: corev1alpha1.VersionSelection{Version: "2"}}}, []*corev1alpha1.DependencyPackage{on("db", ">=1", prereleases), nil}},
+		{"only values", corev1alpha1.DependencyOverride{Name: "db"}, []*corev1alpha1.DependencyPackage{on("db", ">=1", prereleases), nil}},
+		{"the version", corev1alpha1.DependencyOverride{Name: "db", Package: &corev1alpha1.DependencyPackageOverride{VersionSelection: corev1alpha1.VersionSelection{Version: "2"}}}, []*corev1alpha1.DependencyPackage{on("db", "2", prereleases), nil}},
+		{"the package", corev1alpha1.DependencyOverride{Name: "db", Package: &corev1alpha1.DependencyPackageOverride{Name: "mine"}}, []*corev1alpha1.DependencyPackage{on("mine", ">=1", prereleases), nil}},
+		{"prereleases", corev1alpha1.DependencyOverride{Name: "db", Package: &corev1alpha1.DependencyPackageOverride{VersionSelection: corev1alpha1.VersionSelection{Prereleases: &corev1alpha1.Prereleases{}}}}, []*corev1alpha1.DependencyPackage{on("db", ">=1", &corev1alpha1.Prereleases{}), nil}},
+		{"the provider of an API", corev1alpha1.DependencyOverride{Name: "api", Package: &corev1alpha1.DependencyPackageOverride{Name: "x", VersionSelection: corev1alpha1.VersionSelection{Version: "1"}}}, []*corev1alpha1.DependencyPackage{on("db", ">=1", prereleases), on("x", "1", nil)}},
+		{"a version of no package", corev1alpha1.DependencyOverride{Name: "api", Package: &corev1alpha1.DependencyPackageOverride{VersionSelection: corev1alpha1.VersionSelection{Version: "1"}}}, []*corev1alpha1.DependencyPackage{on("db", ">=1", prereleases), nil}},
+	} {
+		got := snapshot.Overridden(author, &corev1alpha1.PackageDependencies{Overrides: []corev1alpha1.DependencyOverride{tc.override}})
+		if diff := cmp.Diff(tc.want, []*corev1alpha1.DependencyPackage{got[0].Package, got[1].Package}); diff != "" || got[1].API != api {
+			t.Errorf("%s: %s", tc.reason, diff)
+		}
+		if author[0].Package.Version != ">=1" || author[0].Package.Name != "db" || author[1].Package != nil {
+			t.Fatalf("%s: what the author declared is changed", tc.reason)
+		}
+	}
+	if got := snapshot.Overridden(author, nil); len(got) != 2 {
+		t.Error(got)
+	}
+}
