@@ -54,7 +54,7 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 	}
 	slices := mutationcache.NewStore()
 	underway, err := objectdeployments.Setup(mgr, objectdeployments.Options{
-		Target: &rollout.Executor{Cluster: here, Tracker: here.tracker, Pool: rollout.NewPool(limits.WritesInFlight)},
+		Here:   &rollout.Executor{Cluster: here, Tracker: here.tracker, Pool: rollout.NewPool(limits.WritesInFlight)},
 		Listen: here.Listen, Fresh: mutationcache.NewStore(), Slices: slices, Namespace: c.Namespace,
 	})
 	if err != nil {

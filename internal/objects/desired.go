@@ -52,7 +52,7 @@ type ManagedMetadata struct {
 }
 
 // Object returns the complete object to apply: the template with its namespace,
-// the metadata's labels, revision and controller reference, and a Secret's
+// the metadata's labels, revision and controller, and a Secret's
 // stringData turned into data.
 func (d *Desired) Object(metadata ManagedMetadata) (map[string]any, error) {
 	obj := map[string]any{}
@@ -76,7 +76,7 @@ func (d *Desired) Object(metadata ManagedMetadata) (map[string]any, error) {
 	}
 	labels[corev1alpha1.CacheLabel] = corev1alpha1.CacheLabelValue
 	entries(meta, "annotations")[corev1alpha1.RevisionAnnotation] = strconv.FormatInt(metadata.Revision, 10)
-	meta["ownerReferences"] = []any{metadata.Owner.Reference()}
+	metadata.Owner.Put(meta)
 	if d.Key.Group == "" && d.Key.Kind == "Secret" {
 		encodeStringData(obj)
 	}

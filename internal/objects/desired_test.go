@@ -150,12 +150,12 @@ func TestObjectRefusesWhatIsNone(t *testing.T) {
 func TestOwner(t *testing.T) {
 	t.Parallel()
 	owner := metadata().Owner
-	ref := func(apiVersion, kind, name, uid string) *metav1.OwnerReference {
-		return &metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID(uid)}
+	ref := func(apiVersion, kind, name, uid string) *objects.Reference {
+		return &objects.Reference{OwnerReference: metav1.OwnerReference{APIVersion: apiVersion, Kind: kind, Name: name, UID: types.UID(uid)}}
 	}
 	for _, tc := range []struct {
 		reason       string
-		ref          *metav1.OwnerReference
+		ref          *objects.Reference
 		is, namesake bool
 	}{
 		{"no reference", nil, false, false},
@@ -171,7 +171,9 @@ func TestOwner(t *testing.T) {
 			t.Errorf("%s: is %t, namesake %t", tc.reason, owner.Is(tc.ref), owner.SameName(tc.ref))
 		}
 	}
-	if _, blocks := owner.Reference()["blockOwnerDeletion"]; blocks {
+	meta := map[string]any{}
+	owner.Put(meta)
+	if _, blocks := meta["ownerReferences"].([]any)[0].(map[string]any)["blockOwnerDeletion"]; blocks {
 		t.Error("teardown is ours: references must not set blockOwnerDeletion")
 	}
 }

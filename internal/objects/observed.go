@@ -3,7 +3,6 @@ package objects
 import (
 	"strconv"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -27,8 +26,8 @@ type Observed struct {
 	Revision int64
 	// Held names what holds a terminating object, by HeldBy; empty for others.
 	Held string
-	// Owners are the owner references as they are on the object.
-	Owners []metav1.OwnerReference
+	// Owners are the owners that the object names, by References.
+	Owners []Reference
 	// Projection is the digest of the live values on the paths of the template
 	// that manages the object; zero where no template is registered for it.
 	Projection Digest
@@ -86,8 +85,9 @@ type Observed struct {
 	FieldsGeneration uint32
 }
 
-// Controller returns the owner reference with controller=true, or nil.
-func (o *Observed) Controller() *metav1.OwnerReference {
+// Controller returns the owner with controller=true, or nil. Where there are several,
+// it is that of the owner references: no annotation overrules them.
+func (o *Observed) Controller() *Reference {
 	for i := range o.Owners {
 		if c := o.Owners[i].Controller; c != nil && *c {
 			return &o.Owners[i]

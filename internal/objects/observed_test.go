@@ -35,9 +35,9 @@ func TestNewerThan(t *testing.T) {
 
 func TestController(t *testing.T) {
 	t.Parallel()
-	owned := &objects.Observed{Owners: []metav1.OwnerReference{
+	owned := &objects.Observed{Owners: objects.References([]metav1.OwnerReference{
 		{Name: "none"}, {Name: "not any more", Controller: ptr.To(false)}, {Name: "controller", Controller: ptr.To(true)},
-	}}
+	}, nil)}
 	if c := owned.Controller(); c == nil || c.Name != "controller" {
 		t.Errorf("got %v", c)
 	}

@@ -4,6 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
@@ -24,11 +25,39 @@ func (k OwnerKey) String() string {
 type Owner struct {
 	OwnerKey
 	UID types.UID
+	// Cluster is the UID of the namespace kube-system where the owner is, if its objects
+	// are in another cluster; else it is empty.
+	Cluster types.UID
 }
 
-// Reference returns the controller reference on managed objects. It never sets
+// Remote reports whether the owner's objects are in another cluster.
+func (o Owner) Remote() bool { return o.Cluster != "" }
+
+// Put makes the owner the controller of a manifest. Entries of others in OwnersAnnotation,
+// which is one value, are kept as owners that control nothing.
+func (o Owner) Put(metadata map[string]any, others ...Reference) {
+	if !o.Remote() {
+		metadata["ownerReferences"] = []any{o.reference()}
+		return
+	}
+	all := []Reference{{
+		OwnerReference: metav1.OwnerReference{
+			APIVersion: corev1alpha1.GroupVersion.String(), Kind: o.Kind, Name: o.Name, UID: o.UID, Controller: ptr.To(true),
+		},
+		Remote: true, Namespace: o.Namespace, Cluster: o.Cluster,
+	}}
+	for _, other := range others {
+		if other.Remote && other.UID != o.UID {
+			other.Controller = nil
+			all = append(all, other)
+		}
+	}
+	entries(metadata, "annotations")[corev1alpha1.OwnersAnnotation] = OwnersValue(all)
+}
+
+// reference returns the controller reference on managed objects. It never sets
 // blockOwnerDeletion: teardown is the engine's.
-func (o Owner) Reference() map[string]any {
+func (o Owner) reference() map[string]any {
 	return map[string]any{
 		"apiVersion": corev1alpha1.GroupVersion.String(),
 		"kind":       o.Kind, "name": o.Name, "uid": string(o.UID), "controller": true,
@@ -36,12 +65,17 @@ func (o Owner) Reference() map[string]any {
 }
 
 // Is reports whether ref points at the owner.
-func (o Owner) Is(ref *metav1.OwnerReference) bool { return ref != nil && ref.UID == o.UID }
+func (o Owner) Is(ref *Reference) bool {
+	return ref != nil && ref.UID == o.UID && ref.Remote == o.Remote()
+}
 
 // SameName reports whether ref has the owner's group, kind and name: with another
 // UID it is what a restore from backup leaves behind.
-func (o Owner) SameName(ref *metav1.OwnerReference) bool {
-	if ref == nil || ref.Kind != o.Kind || ref.Name != o.Name {
+func (o Owner) SameName(ref *Reference) bool {
+	if ref == nil || ref.Kind != o.Kind || ref.Name != o.Name || ref.Remote != o.Remote() {
+		return false
+	}
+	if o.Remote() && (ref.Namespace != o.Namespace || ref.Cluster != o.Cluster) {
 		return false
 	}
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)

@@ -17,7 +17,7 @@ func TestForbiddenRemoval(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	owner := objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "app"}, UID: "owner"}
-	live := &objects.Observed{UID: "a", ResourceVersion: "1", Watched: true, Owners: []metav1.OwnerReference{{Kind: owner.Kind, Name: owner.Name, UID: owner.UID, Controller: ptr.To(true)}}}
+	live := &objects.Observed{UID: "a", ResourceVersion: "1", Watched: true, Owners: objects.References([]metav1.OwnerReference{{Kind: owner.Kind, Name: owner.Name, UID: owner.UID, Controller: ptr.To(true)}}, nil)}
 	other := *live
 	other.UID = "b"
 	for _, tc := range []struct {

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
 )
@@ -250,7 +248,7 @@ func decideOwner(c DecisionInput, live *objects.Observed) (Decision, bool) {
 
 // Collision names the controller of an object that cannot be adopted, and a remedy, which
 // is never to delete it: it may hold data.
-func Collision(controller *metav1.OwnerReference) string {
+func Collision(controller *objects.Reference) string {
 	if controller == nil {
 		return "exists already and nothing controls it: install with --adopt (spec.collisionProtection: IfNoController) to take it over, " +
 			"or annotate it " + corev1alpha1.CollisionProtectionAnnotation + " in the package"
@@ -259,10 +257,16 @@ func Collision(controller *metav1.OwnerReference) string {
 		"spec.collisionProtection: None takes it over, as does the annotation " + corev1alpha1.CollisionProtectionAnnotation
 }
 
-func ownerName(ref *metav1.OwnerReference) string { return ref.Kind + " " + ref.Name }
+// ownerName names a controller. One in another cluster is named with its namespace.
+func ownerName(ref *objects.Reference) string {
+	if !ref.Remote {
+		return ref.Kind + " " + ref.Name
+	}
+	return objects.Key{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}.String() + " of another cluster"
+}
 
 // taker names who took an object over.
-func taker(controller *metav1.OwnerReference) string {
+func taker(controller *objects.Reference) string {
 	if controller == nil {
 		return "someone"
 	}

@@ -25,8 +25,8 @@ var (
 	group   = corev1alpha1.GroupVersion.String()
 )
 
-func controlledBy(kind, name, uid string) []metav1.OwnerReference {
-	return []metav1.OwnerReference{{APIVersion: group, Kind: kind, Name: name, UID: types.UID(uid), Controller: ptr.To(true)}}
+func controlledBy(kind, name, uid string) []objects.Reference {
+	return objects.References([]metav1.OwnerReference{{APIVersion: group, Kind: kind, Name: name, UID: types.UID(uid), Controller: ptr.To(true)}}, nil)
 }
 
 // settledCase is an object of ours that is as wanted.

@@ -226,7 +226,7 @@ func TestCompletedJobs(t *testing.T) {
 		},
 		"recorded, and somebody else's": {
 			reason: "the name is taken", recorded: succeeded("one"), says: "is controlled by CronJob nightly",
-			live: &objects.Observed{UID: "b", Owners: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "CronJob", Name: "nightly", UID: "c", Controller: new(true)}}},
+			live: &objects.Observed{UID: "b", Owners: objects.References([]metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "CronJob", Name: "nightly", UID: "c", Controller: new(true)}}, nil)},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -376,7 +376,7 @@ func (p *player) live(key objects.Key, words []string) error {
 	tmpl := digest(key.String(), "template")
 	obs := &objects.Observed{
 		UID: types.UID(key.String()), ResourceVersion: strconv.Itoa(p.versions), Watched: true,
-		Owners:     []metav1.OwnerReference{},
+		Owners:     objects.References([]metav1.OwnerReference{}, nil),
 		Projection: digest("as written"), ProjectedBy: tmpl,
 	}
 	rec := &phases.Applied{UID: obs.UID, Template: tmpl, Baseline: obs.Projection, Labels: digest("1")}

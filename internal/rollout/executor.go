@@ -144,8 +144,12 @@ func Guard(obj map[string]any, live *objects.Observed, owner objects.Owner) {
 		return
 	}
 	meta["resourceVersion"], meta["uid"] = live.ResourceVersion, string(live.UID)
-	if former := live.Controller(); former != nil && former.UID != owner.UID {
-		meta["ownerReferences"] = append(meta["ownerReferences"].([]any), map[string]any{
+	if owner.Remote() {
+		owner.Put(meta, live.Owners...)
+	}
+	if former := live.Controller(); former != nil && !former.Remote && former.UID != owner.UID {
+		refs, _ := meta["ownerReferences"].([]any)
+		meta["ownerReferences"] = append(refs, map[string]any{
 			"apiVersion": former.APIVersion, "kind": former.Kind, "name": former.Name,
 			"uid": string(former.UID), "controller": false,
 		})

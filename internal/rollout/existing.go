@@ -165,6 +165,6 @@ func lookAt(ctx context.Context, in cluster.Reads, mapping *meta.RESTMapping, ke
 func observeMetadata(m *metav1.PartialObjectMetadata) *objects.Observed {
 	return &objects.Observed{
 		UID: m.UID, ResourceVersion: m.ResourceVersion, Terminating: m.DeletionTimestamp != nil,
-		Held: objects.HeldBy(m.Finalizers, nil), Owners: m.OwnerReferences,
+		Held: objects.HeldBy(m.Finalizers, nil), Owners: objects.References(m.OwnerReferences, m.Annotations),
 	}
 }

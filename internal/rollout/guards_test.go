@@ -141,9 +141,9 @@ func guardsOf(t *testing.T, s *sent) guards {
 func TestEveryWriteIsGuarded(t *testing.T) {
 	t.Parallel()
 	controlledBy := func(uid types.UID) *objects.Observed {
-		return &objects.Observed{UID: "uid-seen", ResourceVersion: "42", Owners: []metav1.OwnerReference{{
+		return &objects.Observed{UID: "uid-seen", ResourceVersion: "42", Owners: objects.References([]metav1.OwnerReference{{
 			APIVersion: "package-operator.run/v1alpha1", Kind: "ObjectSet", Name: "x", UID: uid, Controller: ptr.To(true),
-		}}}
+		}}, nil)}
 	}
 	seen := guards{"uid-seen", "42"}
 	for _, tc := range []struct {

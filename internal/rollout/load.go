@@ -258,9 +258,13 @@ func (r *Revision) Kinds() []schema.GroupKind {
 // AssumeReady makes all probes count as true.
 func (r *Revision) AssumeReady() { r.Probes, r.Probed = &probes.Set{}, nil }
 
-// reached returns the probed kinds of which the watch has reached the revision.
+// reached returns the probed kinds of which the watch has reached the revision. Those of
+// another cluster count resource versions of their own.
 func (r *Revision) reached(live cluster.LiveState) sets.Set[schema.GroupKind] {
 	kinds := sets.Set[schema.GroupKind]{}
+	if r.Metadata.Owner.Remote() {
+		return kinds
+	}
 	for gk := range r.Probed {
 		if live.Passed(gk, r.Since) {
 			kinds.Insert(gk)

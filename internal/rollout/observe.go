@@ -42,7 +42,7 @@ func fromMetadata(live *unstructured.Unstructured) *objects.Observed {
 	annotations := live.GetAnnotations()
 	obs := &objects.Observed{
 		UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), Generation: live.GetGeneration(),
-		Owners:   compact(live.GetOwnerReferences()),
+		Owners:   objects.References(live.GetOwnerReferences(), annotations),
 		Keep:     annotations[corev1alpha1.DeletionPolicyAnnotation] == corev1alpha1.DeletionPolicyKeep,
 		Recreate: annotations[corev1alpha1.OnImmutableAnnotation] == corev1alpha1.OnImmutableRecreate,
 	}
@@ -87,12 +87,4 @@ func lastWriter(fields []metav1.ManagedFieldsEntry) string {
 		return ""
 	}
 	return last.Manager
-}
-
-// compact drops the fields of owner references that no decision reads.
-func compact(refs []metav1.OwnerReference) []metav1.OwnerReference {
-	for i := range refs {
-		refs[i].BlockOwnerDeletion = nil
-	}
-	return refs
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -33,7 +32,7 @@ func (o owners) remove(key objects.OwnerKey) {
 }
 
 // of returns the owner that a reference leads to.
-func (o owners) of(ref *metav1.OwnerReference) (objects.OwnerKey, bool) {
+func (o owners) of(ref *objects.Reference) (objects.OwnerKey, bool) {
 	if ref == nil || o[ref.UID] == nil {
 		return objects.OwnerKey{}, false
 	}

@@ -3,10 +3,12 @@ package rollout
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
@@ -64,20 +66,18 @@ func (s *step) release(ctx context.Context) error {
 	return nil
 }
 
-// releasePatch returns the JSON patch that removes our owner references and the
-// label of our watch from the object, if it is still the one that was read.
+// releasePatch returns the JSON patch that takes us off the owners, and the
+// label of our watch off the object, if it is still the one that was read.
 func releasePatch(live *unstructured.Unstructured, r *Rollout) ([]byte, error) {
-	var keep []metav1.OwnerReference
-	for _, ref := range live.GetOwnerReferences() {
-		if ref.UID != r.Owner.UID && !r.Controllers.Own.Has(ref.UID) {
-			keep = append(keep, ref)
-		}
-	}
 	ops := []map[string]any{
 		{"op": "test", "path": "/metadata/uid", "value": string(live.GetUID())},
 		{"op": "test", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()},
 	}
-	if len(live.GetOwnerReferences()) > 0 {
+	ours := func(uid types.UID) bool { return uid == r.Owner.UID || r.Controllers.Own.Has(uid) }
+	if r.Owner.Remote() {
+		ops = append(ops, releaseAnnotation(live, ours)...)
+	} else if refs := live.GetOwnerReferences(); len(refs) > 0 {
+		keep := slices.DeleteFunc(refs, func(ref metav1.OwnerReference) bool { return ours(ref.UID) })
 		ops = append(ops, map[string]any{"op": "replace", "path": "/metadata/ownerReferences", "value": keep})
 	}
 	if _, ok := live.GetLabels()[corev1alpha1.CacheLabel]; ok {
@@ -85,4 +85,19 @@ func releasePatch(live *unstructured.Unstructured, r *Rollout) ([]byte, error) {
 		ops = append(ops, map[string]any{"op": "remove", "path": path})
 	}
 	return json.Marshal(ops)
+}
+
+// releaseAnnotation returns the operations that leave the owners of others in the
+// annotation.
+func releaseAnnotation(live *unstructured.Unstructured, ours func(types.UID) bool) []map[string]any {
+	annotations := live.GetAnnotations()
+	if _, has := annotations[corev1alpha1.OwnersAnnotation]; !has {
+		return nil
+	}
+	path := "/metadata/annotations/" + strings.ReplaceAll(corev1alpha1.OwnersAnnotation, "/", "~1")
+	keep := slices.DeleteFunc(objects.References(nil, annotations), func(ref objects.Reference) bool { return ours(ref.UID) })
+	if value := objects.OwnersValue(keep); value != "" {
+		return []map[string]any{{"op": "replace", "path": path, "value": value}}
+	}
+	return []map[string]any{{"op": "remove", "path": path}}
 }

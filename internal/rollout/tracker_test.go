@@ -168,7 +168,7 @@ func TestChangedWakesFormerControllers(t *testing.T) {
 		tracker.Own(first, "1")
 		tracker.Own(second, "2")
 		tracker.Track(second, &objects.Desired{Key: key}, objects.ManagedMetadata{}, objects.Digest{})
-		tracker.Changed(key, &objects.Observed{Owners: c.refs})
+		tracker.Changed(key, &objects.Observed{Owners: objects.References(c.refs, nil)})
 		if !slices.Equal(woken, c.want) {
 			t.Errorf("%s: woke %v, want %v", c.reason, woken, c.want)
 		}

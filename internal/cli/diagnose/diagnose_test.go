@@ -30,7 +30,7 @@ func TestRefused(t *testing.T) {
 		remedy  string
 	}{
 		{
-			phases.Collision(&metav1.OwnerReference{Kind: "Deployment", Name: "web"}),
+			phases.Collision(&objects.Reference{OwnerReference: metav1.OwnerReference{Kind: "Deployment", Name: "web"}}),
 			ReasonCollision, "ConfigMap shop/web is controlled by Deployment web", "Leave it out here",
 		},
 		{

@@ -152,7 +152,7 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 	s.reconciler = objectdeployments.New(objectdeployments.Home{
 		Client: h, Reader: h, Events: &events.FakeRecorder{}, Now: c.Now, Namespace: in.ManagerNamespace,
 	}, &rollout.Executor{Cluster: c, Tracker: c.tracker, Pool: c}, func(objects.OwnerKey) {})
-	s.reconciler.Target.Exists = in.accountExists
+	s.reconciler.Here.Exists = in.accountExists
 	s.reconciler.Hooks = objectdeployments.Hooks{Loaded: s.loaded, Planned: func(r *rollout.Rollout, p *phases.Plan) { s.rollout, s.plan = r, p }}
 	return s, nil
 }

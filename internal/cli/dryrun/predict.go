@@ -276,7 +276,7 @@ func (c *simulatedCluster) formerOwner(o *object) string {
 	switch {
 	case ref == nil:
 		return noController
-	case c.owner.SameName(ref):
+	case c.owner.SameName(&objects.Reference{OwnerReference: *ref}):
 		return ""
 	}
 	return ref.Kind + " " + ref.Name

@@ -138,10 +138,10 @@ func (s *simulation) claim(rev *rollout.Revision) error {
 	var conflicts []phases.Blocker
 	for i := range rev.Phases {
 		for _, d := range rev.Phases[i].Objects {
-			if holder, held := s.reconciler.Claims.Holder(d.Key); held && holder.UID != s.in.uid {
+			if holder, held := s.reconciler.ClaimsOf("").Holder(d.Key); held && holder.UID != s.in.uid {
 				conflict := claims.Conflict{Key: d.Key, Holder: holder}
 				conflicts = append(conflicts, phases.Blocker{Key: d.Key, Message: conflict.Reason()})
-				defer s.reconciler.Claims.Release(holder)
+				defer s.reconciler.ClaimsOf("").Release(holder)
 			}
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"unique"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
@@ -36,7 +35,7 @@ type Records struct {
 	gone     map[types.UID]string
 	progress Progress
 	// owners interns owner references: those stored lately, by the hash of the first UID.
-	owners [128][]metav1.OwnerReference
+	owners [128][]objects.Reference
 	seed   maphash.Seed
 }
 

@@ -289,6 +289,6 @@ func bare(live *unstructured.Unstructured) *objects.Observed {
 	return &objects.Observed{
 		FieldsGeneration: math.MaxUint32, // no list shows more of it
 		Generation:       live.GetGeneration(), Terminating: live.GetDeletionTimestamp() != nil,
-		Held: objects.HeldBy(live.GetFinalizers(), nil), Owners: live.GetOwnerReferences(),
+		Held: objects.HeldBy(live.GetFinalizers(), nil), Owners: objects.References(live.GetOwnerReferences(), live.GetAnnotations()),
 	}
 }

@@ -58,7 +58,7 @@ func (s *reconciliation) presentUID(ctx context.Context) (types.UID, error) {
 	kind := corev1alpha1.GroupVersion.WithKind(s.key.Kind)
 	m.SetGroupVersionKind(kind)
 	err := s.Reader.Get(ctx, types.NamespacedName{Namespace: s.key.Namespace, Name: s.key.Name}, m)
-	if apply.IsAbsent(err) || err != nil && s.Target.Cluster.State(kind.GroupKind()).Unserved() {
+	if apply.IsAbsent(err) || err != nil && s.Here.Cluster.State(kind.GroupKind()).Unserved() {
 		return "", nil
 	}
 	if err != nil {

@@ -169,6 +169,7 @@ func names(set, other corev1alpha1.GenericObjectSet) bool {
 // remember returns the memory of an owner, made where there is none or where the
 // name belongs to another object now.
 func (r *Reconciler) remember(key objects.OwnerKey, uid types.UID) *owner {
+	target, table := r.Here, r.ClaimsOf("")
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	o := r.owners[key]
@@ -176,11 +177,11 @@ func (r *Reconciler) remember(key objects.OwnerKey, uid types.UID) *owner {
 		return o
 	}
 	if o != nil {
-		o.rollout.Forget(r.Target.Tracker, r.Target.Cluster)
-		r.Claims.Release(o.rollout.Owner)
+		o.leave()
 	}
 	o = &owner{
-		rollout:       rollout.New(objects.Owner{OwnerKey: key, UID: uid}),
+		Target: target, Claims: table,
+		rollout:       rollout.New(objects.Owner{OwnerKey: key, UID: uid, Cluster: target.Home}),
 		digests:       map[types.UID]objects.Digest{},
 		reported:      map[types.UID]time.Time{},
 		prechecked:    map[types.UID]time.Time{},
@@ -194,6 +195,12 @@ func (r *Reconciler) remember(key objects.OwnerKey, uid types.UID) *owner {
 	}
 	r.owners[key] = o
 	return o
+}
+
+// leave ends the watches and claims of the owner.
+func (o *owner) leave() {
+	o.rollout.Forget(o.Tracker, o.Cluster)
+	o.Claims.Release(o.rollout.Owner)
 }
 
 // forgetSet drops what is remembered of a set that owns nothing any more, or is gone.
@@ -212,8 +219,7 @@ func (r *Reconciler) forgetOwner(key objects.OwnerKey) {
 	delete(r.owners, key)
 	r.mu.Unlock()
 	if o != nil {
-		o.rollout.Forget(r.Target.Tracker, r.Target.Cluster)
-		r.Claims.Release(o.rollout.Owner)
+		o.leave()
 	}
 	r.fresh.Forget(key.String())
 }

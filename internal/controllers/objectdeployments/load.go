@@ -5,8 +5,6 @@ import (
 	"maps"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -116,16 +114,6 @@ func (s *reconciliation) restorable(rev *rollout.Revision) bool {
 		s.requeue(rest)
 	}
 	return rest <= 0
-}
-
-// namespaced is a rollout.Scope. What it says is one answer of one moment: the kind may
-// go between two questions.
-func (r *Reconciler) namespaced(gk schema.GroupKind, version string) (namespaced, known bool) {
-	mapping, err := r.Target.Cluster.Mapping(gk, version)
-	if err != nil {
-		return false, false
-	}
-	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, true
 }
 
 // refresh copies what changes on a set into its revision; fresh means that this

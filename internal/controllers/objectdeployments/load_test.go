@@ -33,7 +33,7 @@ var thing = schema.GroupKind{Group: "example.com", Kind: "Thing"}
 // API server that says something else of another version shows where it comes from.
 func TestScopeIsThatOfTheMapping(t *testing.T) {
 	t.Parallel()
-	r := &Reconciler{Target: &rollout.Executor{Cluster: liveOf(t, servesThings)}}
+	r := &Target{Executor: &rollout.Executor{Cluster: liveOf(t, servesThings)}}
 	for version, want := range map[string]struct{ namespaced, known bool }{
 		"v1": {false, true}, "v1beta1": {true, true}, "": {false, true}, "v2": {false, false},
 	} {

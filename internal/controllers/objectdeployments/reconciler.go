@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -46,13 +45,13 @@ type Home struct {
 // Reconciler reconciles deployments and sets.
 type Reconciler struct {
 	Home
-	// Target is where objects are rolled out to.
-	Target *rollout.Executor
-	Claims *claims.Table
+	// Here is the cluster of our own kinds as a target.
+	Here *Target
 	// Hooks are for simulations.
 	Hooks Hooks
 
-	fresh *mutationcache.Store
+	enqueue func(objects.OwnerKey)
+	fresh   *mutationcache.Store
 	// written are slices of deployments by the UID of their owner.
 	written      *mutationcache.Store
 	restored     bool
@@ -66,6 +65,7 @@ type Reconciler struct {
 
 	mu     sync.Mutex
 	owners map[objects.OwnerKey]*owner
+	claims map[types.UID]*claims.Table
 }
 
 // Hooks show what a simulation cannot see from outside; nil functions are not called.
@@ -76,29 +76,22 @@ type Hooks struct {
 	Planned func(*rollout.Rollout, *phases.Plan)
 }
 
-// New returns a reconciler of what is in home, which rolls out to target. From then on
+// New returns a reconciler of what is in home, which rolls out to here. From then on
 // enqueue is called for owners of which an object has changed.
-func New(home Home, target *rollout.Executor, enqueue func(objects.OwnerKey)) *Reconciler {
+func New(home Home, here *rollout.Executor, enqueue func(objects.OwnerKey)) *Reconciler {
 	r := &Reconciler{
-		Home: home, Target: target, fresh: mutationcache.NewStore(), written: mutationcache.NewStore(),
-		queue: &queueing.Queue[objects.OwnerKey]{}, owners: map[objects.OwnerKey]*owner{},
+		Home: home, enqueue: enqueue, fresh: mutationcache.NewStore(), written: mutationcache.NewStore(),
+		queue: &queueing.Queue[objects.OwnerKey]{}, owners: map[objects.OwnerKey]*owner{}, claims: map[types.UID]*claims.Table{},
 	}
-	r.Claims = claims.NewTable(func(waiter objects.Owner) { enqueue(waiter.OwnerKey) })
-	target.Tracker.Wake = enqueue
-	target.Tracker.Served = func(gk schema.GroupKind, apiVersion string) bool {
-		gv, err := schema.ParseGroupVersion(apiVersion)
-		if err != nil {
-			return false
-		}
-		_, err = target.Cluster.Mapping(gk, gv.Version)
-		return !meta.IsNoMatchError(err)
-	}
-	target.Alive, target.Exists = r.alive, r.accountExists
+	r.Here = r.newTarget(here)
 	return r
 }
 
 // owner is the state of one owner between reconciles.
 type owner struct {
+	// Target is where the objects of the owner are, and Claims are those to objects there.
+	*Target
+	Claims  *claims.Table
 	rollout *rollout.Rollout
 	// digests are those of the specs of sets and of the template of the
 	// deployment, by UID; the latter with its generation.

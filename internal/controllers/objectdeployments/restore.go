@@ -28,7 +28,7 @@ func (r *Reconciler) restoreClaims(ctx context.Context) error {
 	if r.restored {
 		return nil
 	}
-	if _, err := r.Target.Cluster.Mapping(schema.GroupKind{Kind: "Namespace"}, ""); err != nil {
+	if _, err := r.Here.Cluster.Mapping(schema.GroupKind{Kind: "Namespace"}, ""); err != nil {
 		return fmt.Errorf("cannot restore the claims: %w", err)
 	}
 	r.prefetched = prefetchedSlices{}
@@ -69,7 +69,7 @@ func (r *Reconciler) restoreClaims(ctx context.Context) error {
 		claimed.of.restoreClaim(claimed.rev)
 	}
 	for _, s := range reconciliations {
-		s.rollout.Track(r.Target.Tracker, nil, r.Claims)
+		s.rollout.Track(s.Target.Tracker, nil, s.Claims)
 	}
 	r.restored = true
 	return nil

@@ -44,8 +44,8 @@ const (
 
 // Options are the parts that Setup connects.
 type Options struct {
-	// Target is where objects are rolled out to.
-	Target *rollout.Executor
+	// Here rolls out to the cluster of our own kinds.
+	Here *rollout.Executor
 	// Listen is that of livestate.Cache, for foreign owners.
 	Listen func(context.Context, livestate.Selection, livestate.Listener)
 	// Fresh takes the answers to our writes.
@@ -64,7 +64,7 @@ func Setup(mgr ctrl.Manager, o Options) (underway func() int, err error) {
 	r := New(Home{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now, Namespace: o.Namespace,
 		Owners: &OwnerWatch{Listen: o.Listen, Mapper: mgr.GetRESTMapper(), Wake: queue.Enqueue},
-	}, o.Target, queue.Enqueue)
+	}, o.Here, queue.Enqueue)
 	r.fresh, r.written, r.queue = o.Fresh, o.Slices, queue
 	r.metrics.reader = r.Client
 	if err := ctrlmetrics.Registry.Register(&r.metrics); err != nil {

@@ -93,6 +93,9 @@ func newProcess(s *simulation) *process {
 	p.reconciler = New(Home{
 		Client: &home{process: p, cached: true}, Reader: &home{process: p}, Events: &events.FakeRecorder{}, Now: s.clock,
 	}, &rollout.Executor{Cluster: confirming{p.cluster, p}, Tracker: tracker, Pool: p}, func(objects.OwnerKey) { p.woken = true })
+	if s.remote {
+		p.reconciler.Here.Home = "home"
+	}
 	p.reconciler.fresh.Now, p.reconciler.written.Now = s.clock, s.clock
 	p.see()
 	return p

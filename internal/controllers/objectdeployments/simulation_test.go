@@ -46,6 +46,8 @@ type simulation struct {
 	chaos, moved bool
 	// setDeleted means that the user deleted a set: what its labels were is lost.
 	setDeleted bool
+	// remote means that the owner is in another cluster than its objects.
+	remote bool
 	// stuck keeps one object from ever getting healthy.
 	stuck bool
 	// late is set while a write of a crashed engine arrives; lateMade are objects
@@ -84,7 +86,8 @@ func TestEngine(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := &simulation{
 			t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), chaos: true, moved: uniform(4).Draw(t, "moved") == 3, stuck: uniform(4).Draw(t, "stuck") == 3,
-			past: map[objects.Key][]moment{}, denied: map[objects.Key]bool{}, absent: map[string]bool{}, lost: map[right]bool{},
+			remote: uniform(4).Draw(t, "remote") == 3,
+			past:   map[objects.Key][]moment{}, denied: map[objects.Key]bool{}, absent: map[string]bool{}, lost: map[right]bool{},
 			lateMade: map[types.UID]bool{}, stripped: map[types.UID]bool{}, engineMade: map[types.UID]bool{}, loose: map[types.UID]bool{},
 		}
 		s.newServer()
@@ -285,7 +288,12 @@ func (s *simulation) disturb(name string, key objects.Key) {
 	case "drift":
 		edit(func(u *unstructured.Unstructured) { u.Object["spec"].(map[string]any)["value"] = "drift" })
 	case "strip reference":
-		edit(func(u *unstructured.Unstructured) { u.SetOwnerReferences(nil) })
+		edit(func(u *unstructured.Unstructured) {
+			u.SetOwnerReferences(nil)
+			annotations := u.GetAnnotations()
+			delete(annotations, corev1alpha1.OwnersAnnotation)
+			u.SetAnnotations(annotations)
+		})
 		s.stripped[o.uid] = true
 	case "strip label":
 		edit(func(u *unstructured.Unstructured) {

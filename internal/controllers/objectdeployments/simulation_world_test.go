@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -35,7 +34,7 @@ type object struct {
 	fixed       string
 	labelled    bool // with the label of the watch
 	keep        bool // annotated with deletion-policy: Keep
-	owners      []metav1.OwnerReference
+	owners      []objects.Reference
 	healthy     bool
 	terminating bool
 	finalizers  []string
@@ -46,7 +45,7 @@ func objectOf(u *unstructured.Unstructured) *object {
 		return nil
 	}
 	t := &object{
-		uid: u.GetUID(), release: u.GetLabels()[corev1alpha1.PackageInstanceLabel], owners: u.GetOwnerReferences(),
+		uid: u.GetUID(), release: u.GetLabels()[corev1alpha1.PackageInstanceLabel], owners: objects.References(u.GetOwnerReferences(), u.GetAnnotations()),
 		labelled:    u.GetLabels()[corev1alpha1.CacheLabel] == corev1alpha1.CacheLabelValue,
 		keep:        u.GetAnnotations()[corev1alpha1.DeletionPolicyAnnotation] == corev1alpha1.DeletionPolicyKeep,
 		terminating: u.GetDeletionTimestamp() != nil, finalizers: u.GetFinalizers(),

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/probes"
@@ -174,7 +172,7 @@ func (w *writer) object(key objects.Key, is phases.LiveState) {
 		w.lost(rec.Template != obs.ProjectedBy, "the template that %s was compared with", name(key))
 		w.lost(rec.UID != obs.UID, "%s was recreated", name(key))
 	}
-	words = append(words, w.controller(obs.Owners)...)
+	words = append(words, w.controller(obs)...)
 	add(!obs.Watched, "unwatched")
 	add(obs.Terminating, "terminating")
 	add(obs.Keep, "keep")
@@ -198,9 +196,9 @@ func probed(result probes.Result) string {
 	return "sick"
 }
 
-// controller describes the owner references of an object, as seen by the owner.
-func (w *writer) controller(refs []metav1.OwnerReference) []string {
-	ref := metav1.GetControllerOfNoCopy(&metav1.ObjectMeta{OwnerReferences: refs})
+// controller describes the controller of an object, as seen by the owner.
+func (w *writer) controller(obs *objects.Observed) []string {
+	ref := obs.Controller()
 	switch {
 	case ref == nil:
 		return []string{"free"}

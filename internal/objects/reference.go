@@ -1,0 +1,76 @@
+package objects
+
+import (
+	"encoding/json"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// Reference is one owner of an object: an owner reference, or an entry of
+// OwnersAnnotation, which stands for one where the owner is in another cluster.
+type Reference struct {
+	metav1.OwnerReference
+	// Remote means that the owner is in another cluster. Namespace and Cluster are where:
+	// the latter is the UID of its namespace kube-system, empty where an earlier engine
+	// wrote the entry.
+	Remote    bool
+	Namespace string
+	Cluster   types.UID
+}
+
+// entry is an element of OwnersAnnotation.
+type entry struct {
+	APIVersion string    `json:"apiVersion"`
+	Kind       string    `json:"kind"`
+	Name       string    `json:"name"`
+	Namespace  string    `json:"namespace"`
+	UID        types.UID `json:"uid"`
+	Controller *bool     `json:"controller,omitempty"`
+	Cluster    types.UID `json:"cluster,omitempty"`
+}
+
+// References returns the owners that an object names: its owner references, then the
+// entries of OwnersAnnotation. An annotation that cannot be read names none.
+func References(refs []metav1.OwnerReference, annotations map[string]string) []Reference {
+	text := annotations[corev1alpha1.OwnersAnnotation]
+	if len(refs) == 0 && text == "" {
+		return nil
+	}
+	var entries []entry
+	if text != "" {
+		_ = json.Unmarshal([]byte(text), &entries)
+	}
+	all := make([]Reference, 0, len(refs)+len(entries))
+	for _, ref := range refs {
+		ref.BlockOwnerDeletion = nil // no decision reads it
+		all = append(all, Reference{OwnerReference: ref})
+	}
+	for _, e := range entries {
+		all = append(all, Reference{
+			OwnerReference: metav1.OwnerReference{APIVersion: e.APIVersion, Kind: e.Kind, Name: e.Name, UID: e.UID, Controller: e.Controller},
+			Remote:         true, Namespace: e.Namespace, Cluster: e.Cluster,
+		})
+	}
+	return all
+}
+
+// OwnersValue returns the value of OwnersAnnotation that names the remote ones of the
+// references; empty where there are none.
+func OwnersValue(refs []Reference) string {
+	var entries []entry
+	for _, r := range refs {
+		if r.Remote {
+			entries = append(entries, entry{
+				APIVersion: r.APIVersion, Kind: r.Kind, Name: r.Name, Namespace: r.Namespace, UID: r.UID, Controller: r.Controller, Cluster: r.Cluster,
+			})
+		}
+	}
+	if len(entries) == 0 {
+		return ""
+	}
+	text, _ := json.Marshal(entries) // plain strings
+	return string(text)
+}
