@@ -38,24 +38,6 @@ data:
 	}
 }
 
-// crd is a CustomResourceDefinition without a schema.
-func crd(group, kind, plural, version, scope string) string {
-	return fmt.Sprintf(`apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: %[3]s.%[1]s, annotations: {api-approved.kubernetes.io: unapproved}}
-spec:
-  group: %[1]s
-  names: {kind: %[2]s, plural: %[3]s}
-  scope: %[5]s
-  versions:
-  - name: %[4]s
-    served: true
-    storage: true
-    subresources: {status: {}}
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-`, group, kind, plural, version, scope)
-}
-
 func object(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{}
@@ -130,8 +112,8 @@ func TestOpenShift(t *testing.T) {
 	says(t, "only-openshift", "shown", corev1alpha1.ConditionInvalid, corev1alpha1.ReasonConstraintsFailed, "OpenShift")
 
 	crds := []*unstructured.Unstructured{
-		create(t, crd("config.openshift.io", "ClusterVersion", "clusterversions", "v1", "Cluster")),
-		create(t, crd("config.openshift.io", "Proxy", "proxies", "v1", "Cluster")),
+		create(t, harness.Definition("config.openshift.io", "ClusterVersion", "clusterversions", "v1", "Cluster")),
+		create(t, harness.Definition("config.openshift.io", "Proxy", "proxies", "v1", "Cluster")),
 	}
 	version := create(t, `
 apiVersion: config.openshift.io/v1
@@ -192,7 +174,7 @@ func TestHostedCluster(t *testing.T) {
 		env.Namespace(t, ns)
 	}
 	image := env.Push(t, "hosted:v1", shown(""))
-	definition := create(t, crd("hypershift.openshift.io", "HostedCluster", "hostedclusters", "v1beta1", "Namespaced"))
+	definition := create(t, harness.Definition("hypershift.openshift.io", "HostedCluster", "hostedclusters", "v1beta1", "Namespaced"))
 	env.Create(t, harness.Package("clusters-my-cluster", "shown", image))
 	env.Create(t, harness.Package("elsewhere", "shown", image))
 	shows(t, "elsewhere", `"hyperShift":{}`)

@@ -24,6 +24,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/cluster/schemas"
 	"lockstep.run/lockstep/internal/cluster/sources"
+	"lockstep.run/lockstep/internal/controllers/hostedclusterpackages"
 	"lockstep.run/lockstep/internal/controllers/objectdeployments"
 	"lockstep.run/lockstep/internal/controllers/packages"
 	"lockstep.run/lockstep/internal/controllers/repositories"
@@ -78,6 +79,12 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 	if err != nil {
 		return fmt.Errorf("set up the controller of packages: %w", err)
 	}
+	follow.hosted, err = hostedclusterpackages.Setup(mgr, hostedclusterpackages.Options{
+		Listen: here.Listen, Mapping: here.Mapping, Fresh: mutationcache.NewStore(), Pace: c.Pace,
+	})
+	if err != nil {
+		return fmt.Errorf("set up the controller of hosted cluster packages: %w", err)
+	}
 	named, err := connectRepositories(mgr, here, puller, get, account, c)
 	if err != nil {
 		return err
@@ -130,6 +137,7 @@ type follower struct {
 	log        logr.Logger
 	detector   *environment.Detector
 	reconciler *packages.Reconciler
+	hosted     *hostedclusterpackages.Reconciler
 }
 
 // watch makes the detector, which reads the cluster through live.
@@ -146,6 +154,7 @@ func (f *follower) changed() { go f.reconciler.EnvironmentChanged() }
 // kindChanged and versionChanged are called by livestate, which must not wait.
 func (f *follower) kindChanged(gk schema.GroupKind) {
 	f.detector.KindChanged(gk)
+	f.hosted.KindChanged(gk)
 	if f.reconciler.KindChanged(gk) {
 		// Its schema is published a moment after it.
 		time.AfterFunc(limits.SchemaPublished, func() { f.reconciler.KindChanged(gk) })

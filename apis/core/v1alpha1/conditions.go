@@ -348,4 +348,12 @@ const (
 
 	// ReasonNoPackagePaused is that no Package is paused.
 	ReasonNoPackagePaused = "NoPackagePaused"
+
+	// ReasonHostedClustersUnknown is that the cluster serves no HostedClusters, or that
+	// they cannot be listed. Packages stay as they are.
+	ReasonHostedClustersUnknown = "HostedClustersUnknown"
+
+	// ReasonSelectorInvalid is that the selector of hosted clusters cannot be used.
+	// Packages stay as they are.
+	ReasonSelectorInvalid = "SelectorInvalid"
 )

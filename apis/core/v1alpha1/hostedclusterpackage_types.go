@@ -55,7 +55,7 @@ type HostedClusterPackageStrategyInstant struct{}
 // time.
 type HostedClusterPackageStrategyRollingUpgrade struct {
 	// MaxUnavailable is the number of Packages that may be unavailable during
-	// the update.
+	// the update. At most so many, and at most 100, are updated at a time.
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	MaxUnavailable int `json:"maxUnavailable"`
@@ -76,7 +76,8 @@ type HostedClusterPackagePartition struct {
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.static) && size(self.static) > 0) || has(self.alphanumericAsc)",message="static must have items or alphanumericAsc must be set"
 type HostedClusterPackagePartitionOrder struct {
-	// Static lists label values in order; * stands for all that are not listed.
+	// Static lists label values in order; * stands for all that are not listed,
+	// which come last without it.
 	// +kubebuilder:validation:MaxItems=20
 	// +kubebuilder:validation:items:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.all(value, value == '*' || value.matches('^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$'))",message="each item must be a label value or *"
@@ -101,11 +102,12 @@ type HostedClusterPackageStatus struct {
 
 	HostedClusterPackageCountsStatus `json:",inline"`
 
-	// Partitions has the counters of each group.
+	// Partitions has the counters of each group, in the order of the groups.
 	// +optional
 	Partitions []HostedClusterPackagePartitionStatus `json:"partitions,omitempty"`
 
-	// Processing names the Packages that are being updated.
+	// Processing names the Packages whose update has begun and not ended, 100 at
+	// most.
 	// +optional
 	Processing []HostedClusterPackageRefStatus `json:"processing,omitempty"`
 }
@@ -116,7 +118,7 @@ type HostedClusterPackageCountsStatus struct {
 	// +optional
 	ObservedGeneration int32 `json:"observedGeneration,omitempty"`
 
-	// TotalPackages is the number of Packages.
+	// TotalPackages is the number of Packages, missing ones included.
 	// +optional
 	TotalPackages int32 `json:"totalPackages,omitempty"`
 
@@ -124,18 +126,19 @@ type HostedClusterPackageCountsStatus struct {
 	// +optional
 	AvailablePackages int32 `json:"availablePackages,omitempty"`
 
-	// ProgressedPackages is the number of Packages whose rollout is done.
+	// ProgressedPackages is the number of updated Packages whose rollout is done.
 	// +optional
 	ProgressedPackages int32 `json:"progressedPackages,omitempty"`
 
-	// UpdatedPackages is the number of Packages that have the current template.
+	// UpdatedPackages is the number of Packages that are as the template says.
 	// +optional
 	UpdatedPackages int32 `json:"updatedPackages,omitempty"`
 }
 
 // HostedClusterPackagePartitionStatus counts the Packages of one group.
 type HostedClusterPackagePartitionStatus struct {
-	// Name of the group, a label value.
+	// Name of the group: a label value, empty for hosted clusters without the label,
+	// and * for those with values that a static order does not list.
 	Name string `json:"name"`
 
 	HostedClusterPackageCountsStatus `json:",inline"`

@@ -1,0 +1,26 @@
+// Package hostedclusterpackages_test checks on an API server, with a simulated HostedCluster kind, how HostedClusterPackages
+// are rolled out. Whether a Package is available is decided by the tests, by an annotation of its ConfigMap.
+package hostedclusterpackages_test
+
+import (
+	"os"
+	"testing"
+
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+// env is what all tests share: a control plane, and one manager that works on it. A test that stops the manager is not
+// parallel.
+var (
+	env     *harness.Env
+	manager *harness.Manager
+	suite   = harness.NewSuite()
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(suite.Run(m, 12, func() {
+		env = harness.New(suite, sandbox.WithComponents(sandbox.Etcd, sandbox.Registry, sandbox.APIServer, sandbox.ControllerManager))
+		manager = env.StartManager(suite, "--pace=0.1")
+	}))
+}

@@ -1,0 +1,266 @@
+package hostedclusterpackages_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+// HostedClusters that are served later are noticed without a restart. It is not parallel: others have them served.
+func TestKindAppearsLate(t *testing.T) {
+	f := &fleet{name: "late", ill: map[string]bool{}}
+	f.install(t, "v1")
+	f.says(t, "Ready=False/HostedClustersUnknown: serves no HostedClusters")
+	serve(t)
+	f.says(t, "Ready=True/AllPackagesProgressed", "Available=True/EnoughPackagesAvailable: 0/0 packages available.")
+	env.Namespace(t, f.name)
+	f.attend(t)
+	starting := f.unavailableCluster(t, "my.cluster")
+	f.cluster(t, "other")
+	f.says(t, "Ready=True/AllPackagesProgressed", "Available=True/EnoughPackagesAvailable: 1/1")
+	if diff := cmp.Diff([]string{"other=v1"}, f.versions(t)); diff != "" {
+		t.Error("a Package of a hosted cluster that is not available yet:", diff)
+	}
+	f.setAvailable(t, starting, "True")
+	f.says(t, "Ready=True/AllPackagesProgressed", "Available=True/EnoughPackagesAvailable: 2/2 packages available.",
+		"Progressing=False/AllPackagesProgressed: 2/2 packages progressed.", "HasPausedPackage=False/NoPackagePaused: 0/2 packages paused.")
+	f.setAvailable(t, starting, "False")
+	if diff := cmp.Diff([]string{"my-cluster=v1", "other=v1"}, f.versions(t)); diff != "" {
+		t.Error("a hosted cluster that is not available any more:", diff)
+	}
+}
+
+// All Packages are updated at once. What others set beside the template stays, and nothing is requested at rest.
+func TestInstant(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "a", "b/low", "c")
+	f.install(t, "v1", func(s *corev1alpha1.HostedClusterPackageSpec) {
+		s.Template.Metadata.Labels = map[string]string{"team": "blue"}
+		s.Template.Spec.Component = ""
+		s.Partition = &corev1alpha1.HostedClusterPackagePartition{LabelKey: "risk"}
+	})
+	h := f.rolledOut(t)
+	counts := func(total, n int32) corev1alpha1.HostedClusterPackageCountsStatus {
+		return corev1alpha1.HostedClusterPackageCountsStatus{
+			ObservedGeneration: int32(h.Generation), TotalPackages: total, AvailablePackages: n, ProgressedPackages: n, UpdatedPackages: n,
+		}
+	}
+	want := []corev1alpha1.HostedClusterPackagePartitionStatus{
+		{Name: "low", HostedClusterPackageCountsStatus: counts(1, 1)}, {Name: "", HostedClusterPackageCountsStatus: counts(2, 2)},
+	}
+	if diff := cmp.Diff(want, h.Status.Partitions); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(counts(3, 3), h.Status.HostedClusterPackageCountsStatus); diff != "" || len(h.Status.Processing) > 0 {
+		t.Error(diff, h.Status.Processing)
+	}
+	edit(t, f.pkg("a"), func(p *corev1alpha1.Package) { p.Spec.Paused = true })
+	f.says(t, "HasPausedPackage=True/AtLeastOnePackagePaused: 1/3 packages paused.")
+	f.upgrade(t, "v2")
+	edit(t, f.object(), func(h *corev1alpha1.HostedClusterPackage) { h.Spec.Template.Metadata.Labels = nil })
+	await(t, f.object(), "has updated all", func(h *corev1alpha1.HostedClusterPackage) error {
+		if diff := cmp.Diff([]string{"a=v1", "b=v2", "c=v2"}, f.versions(t)); diff != "" || h.Status.UpdatedPackages != 3 {
+			return fmt.Errorf("%s %+v", diff, h.Status)
+		}
+		return nil
+	})
+	pkg := edit(t, f.pkg("a"), func(*corev1alpha1.Package) {})
+	if !pkg.Spec.Paused || pkg.Labels["team"] != "" || !metav1.IsControlledBy(pkg, h) {
+		t.Errorf("what others set is theirs, what the template said is gone: %+v", pkg)
+	}
+	edit(t, pkg, func(p *corev1alpha1.Package) { p.Spec.Paused = false })
+	f.says(t, "HasPausedPackage=False/NoPackagePaused: 0/3 packages paused.", "Ready=True/AllPackagesProgressed")
+	silent(t, f)
+}
+
+// silent fails the test where the manager sends requests about a fleet that is rolled out.
+func silent(t *testing.T, f *fleet) {
+	t.Helper()
+	concerns := func(e sandbox.Entry) bool {
+		return strings.HasPrefix(e.Object.Namespace, f.name+"-") || e.Object.Name == f.name
+	}
+	byManager := []sandbox.Filter{sandbox.ByUser(harness.ManagerUser()), sandbox.Not(sandbox.ByVerb("watch")), concerns}
+	j := env.Journal(t)
+	_, err := j.Settled(t.Context(), j.From, 2*time.Second, byManager...)
+	must(t, err)
+	j = env.Journal(t)
+	_, err = j.Settled(t.Context(), j.From, 2*time.Second, byManager...)
+	must(t, err)
+	entries, err := j.Since(t.Context(), j.From, byManager...)
+	must(t, err)
+	if len(entries) > 0 {
+		t.Errorf("at rest:%s", harness.Lines(entries))
+	}
+}
+
+// Groups are updated one after the other, as listed, and hosted clusters with other values where the star is.
+func TestPartitions(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "a/high", "b/low", "c/mid", "d/low", "e", "f/high")
+	f.install(t, "v1", rolling(2, "low", "*", "high"))
+	f.rolledOut(t)
+	j := env.Journal(t)
+	f.upgrade(t, "v2")
+	h := f.rolledOut(t)
+	groups := [][]string{{"b", "d"}, {"c", "e"}, {"a", "f"}}
+	order := f.updates(t, j)
+	for i, group := range groups {
+		got := slices.Sorted(slices.Values(order[2*i : 2*i+2]))
+		if diff := cmp.Diff(group, got); diff != "" {
+			t.Errorf("updated in the order %v", order)
+		}
+	}
+	names := []string{}
+	for _, p := range h.Status.Partitions {
+		names = append(names, fmt.Sprintf("%s %d/%d", p.Name, p.UpdatedPackages, p.TotalPackages))
+	}
+	if diff := cmp.Diff([]string{"low 2/2", "* 2/2", "high 2/2"}, names); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// updates returns the hosted clusters in the order in which the manager has updated their Packages.
+func (f *fleet) updates(t *testing.T, j *harness.Journal) []string {
+	t.Helper()
+	entries, err := j.Since(t.Context(), j.From, sandbox.ByUser(harness.ManagerUser()), sandbox.ByVerb("patch"),
+		sandbox.ByResource("packages.package-operator.run"))
+	must(t, err)
+	order := []string{}
+	for _, e := range entries {
+		cluster, ours := strings.CutPrefix(e.Object.Namespace, f.name+"-")
+		if ours && e.Object.Subresource == "" && e.Code == http.StatusOK && strings.Contains(e.RequestURI, "fieldManager=package-operator") {
+			order = append(order, cluster)
+		}
+	}
+	return order
+}
+
+// A group of which no update succeeds holds up the others; beside a success, a failure takes from the budget alone. A
+// Package that others have changed is left to them, and reported.
+func TestFailing(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "a/low", "b/low", "c/high", "d/high")
+	f.install(t, "v1", rolling(2, "low", "high"), func(s *corev1alpha1.HostedClusterPackageSpec) {
+		s.Template.Spec.ProgressDeadlineSeconds = new(int32(2))
+	})
+	f.rolledOut(t)
+	f.setIll(t, "a", true)
+	f.setIll(t, "b", true)
+	f.upgrade(t, "v2")
+	h := f.says(t, "Available=True/EnoughPackagesAvailable: 2/4", "Progressing=True/NotAllPackagesProgressed", "Stalled=True/NotEnoughPackagesAvailable: 2 of 4 packages are to be updated")
+	if len(h.Status.Processing) != 2 {
+		t.Errorf("the queue is %+v", h.Status.Processing)
+	}
+	if diff := cmp.Diff([]string{"a=v2", "b=v2", "c=v1", "d=v1"}, f.versions(t)); diff != "" {
+		t.Error(diff)
+	}
+	f.setIll(t, "b", false)
+	await(t, f.object(), "goes on", func(h *corev1alpha1.HostedClusterPackage) error {
+		if diff := cmp.Diff([]string{"a=v2", "b=v2", "c=v2", "d=v2"}, f.versions(t)); diff != "" {
+			return fmt.Errorf("%s %+v", diff, h.Status)
+		}
+		return nil
+	})
+	pinned := image(t, "v2")
+	edit(t, f.pkg("c"), func(p *corev1alpha1.Package) { p.Spec.Image = pinned + "@" + digest(t, p) })
+	f.setIll(t, "a", false)
+	f.upgrade(t, "v3")
+	f.says(t, "Stalled=True/ApplyError: "+f.namespace("c"), `Stalled=True/ApplyError: conflict with "`)
+	await(t, f.object(), "updates the others", func(h *corev1alpha1.HostedClusterPackage) error {
+		if diff := cmp.Diff([]string{"a=v3", "b=v3", "c=v2", "d=v3"}, f.versions(t)); diff != "" {
+			return fmt.Errorf("%s %+v", diff, h.Status)
+		}
+		return nil
+	})
+	v3 := image(t, "v3")
+	edit(t, f.pkg("c"), func(p *corev1alpha1.Package) { p.Spec.Image = v3 })
+	f.rolledOut(t)
+}
+
+// digest returns the digest that a Package was loaded by.
+func digest(t *testing.T, pkg *corev1alpha1.Package) string {
+	t.Helper()
+	if pkg.Status.Resolved == nil {
+		t.Fatalf("not loaded: %+v", pkg.Status)
+	}
+	return pkg.Status.Resolved.Digest
+}
+
+// Packages of hosted clusters that are not selected any more, or deleted, are removed with their objects, so many at a time
+// as may be unavailable. One of the same name that is not ours stays as it is.
+func TestDeselected(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, "a", "b", "c", "d")
+	own := f.pkg("d")
+	own.Spec.Image = image(t, "v2")
+	env.Create(t, own)
+	f.install(t, "v1", rolling(1))
+	f.says(t, "Stalled=True/CollisionDetected: "+f.namespace("d")+"/"+f.name+": it was not made for this", "Available=True/EnoughPackagesAvailable: 3/4")
+	must(t, env.Client.Delete(t.Context(), own))
+	f.rolledOut(t)
+
+	// A finalizer of another keeps the first one: the second one waits.
+	hold := []string{"example.com/hold"}
+	edit(t, f.pkg("a"), func(p *corev1alpha1.Package) { p.Finalizers = append(p.Finalizers, hold...) })
+	edit(t, f.object(), func(h *corev1alpha1.HostedClusterPackage) {
+		h.Spec.HostedClusterSelector.MatchLabels["risk"] = "low"
+	})
+	await(t, f.pkg("a"), "is deleted", func(p *corev1alpha1.Package) error {
+		if p.DeletionTimestamp == nil {
+			return fmt.Errorf("%+v", p.ObjectMeta)
+		}
+		return nil
+	})
+	f.says(t, "Ready=False/NotAllPackagesProgressed: packages of hosted clusters that are not selected are being removed: 4", "Available=True/EnoughPackagesAvailable: 0/0")
+	for _, cluster := range []string{"c", "d"} {
+		edit(t, f.clusterNamed(cluster), func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{"fleet": f.name, "risk": "low"}) })
+	}
+	f.says(t, "Available=True/EnoughPackagesAvailable: 2/2")
+	if pkg := edit(t, f.pkg("b"), func(*corev1alpha1.Package) {}); pkg.DeletionTimestamp != nil {
+		t.Error("more are removed at a time than may be unavailable")
+	}
+	edit(t, f.pkg("a"), func(p *corev1alpha1.Package) {
+		p.Finalizers = slices.DeleteFunc(p.Finalizers, func(f string) bool { return f == hold[0] })
+	})
+	for _, cluster := range []string{"a", "b"} {
+		env.WaitGone(t, patience, f.pkg(cluster))
+		env.WaitGone(t, patience, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace(cluster), Name: f.name}})
+	}
+	must(t, env.Client.Delete(t.Context(), f.clusterNamed("c")))
+	env.WaitGone(t, patience, f.pkg("c"))
+	f.rolledOut(t)
+	must(t, env.Client.Delete(t.Context(), f.object(), client.PropagationPolicy(metav1.DeletePropagationBackground)))
+	env.WaitGone(t, patience, f.pkg("d"))
+}
+
+// A restart with everything in place writes nothing. It is not parallel.
+func TestRestart(t *testing.T) {
+	f := newFleet(t, "a/low", "b")
+	f.install(t, "v1", rolling(1, "low"))
+	f.rolledOut(t)
+	silent(t, f)
+	manager.Stop()
+	j := env.Journal(t)
+	manager = env.StartManager(suite, "--pace=0.1")
+	byManager, lease := sandbox.ByUser(harness.ManagerUser()), sandbox.Not(sandbox.ByResource("leases.coordination.k8s.io"))
+	_, err := j.Settled(t.Context(), j.From, 2*time.Second, byManager, lease)
+	must(t, err)
+	writes, err := j.Since(t.Context(), j.From, byManager, sandbox.Writes(), lease)
+	must(t, err)
+	if len(writes) > 0 {
+		t.Errorf("written:%s", harness.Lines(writes))
+	}
+}

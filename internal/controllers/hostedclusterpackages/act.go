@@ -1,0 +1,98 @@
+package hostedclusterpackages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/kube/queueing"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// act creates, updates and removes Packages. The updates are in the queue of the recorded status.
+func (s *reconciliation) act(ctx context.Context) error {
+	type write struct {
+		namespace string
+		send      func(context.Context, string) (*corev1alpha1.Package, error)
+		pkg       *corev1alpha1.Package
+		err       error
+	}
+	var writes []*write
+	for _, i := range append(s.create, s.update...) {
+		writes = append(writes, &write{namespace: s.targets[i].namespace, send: s.apply})
+	}
+	for _, i := range s.remove {
+		writes = append(writes, &write{namespace: s.surplus[i].namespace, send: s.delete})
+	}
+	var group errgroup.Group
+	group.SetLimit(limits.HostedWrites)
+	for _, w := range writes {
+		group.Go(func() error {
+			w.pkg, w.err = w.send(ctx, w.namespace)
+			return nil
+		})
+	}
+	_ = group.Wait()
+	var errs []error
+	for _, w := range writes {
+		switch {
+		case w.err == nil && w.pkg != nil:
+			s.wrote(w.pkg)
+		case queueing.Raced(w.err) && apply.Classify(w.err) != apply.FieldConflict:
+			errs = append(errs, w.err)
+		case w.err != nil:
+			s.refuse(w.namespace, s.packages[w.namespace], w.err)
+			s.Requeue(time.Millisecond) // to report it
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// wrote remembers the response to an apply.
+func (s *reconciliation) wrote(pkg *corev1alpha1.Package) {
+	delete(s.state.refusals, pkg.Namespace)
+	if s.packages[pkg.Namespace] == nil {
+		s.Fresh.PutCreated(string(s.owner.UID), pkg)
+	} else {
+		s.Fresh.Put(pkg)
+	}
+	if input, err := s.inputOf(pkg); err == nil {
+		s.state.applied[pkg.UID] = input
+	}
+}
+
+// apply writes what the template says of a Package.
+func (s *reconciliation) apply(ctx context.Context, namespace string) (*corev1alpha1.Package, error) {
+	known, verb := s.packages[namespace], "create"
+	body := s.template.body(namespace, "")
+	if known != nil {
+		body, verb = s.template.body(namespace, known.UID), "update"
+	}
+	err := s.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), client.FieldOwner(corev1alpha1.FieldManager))
+	if err != nil {
+		return nil, fmt.Errorf("%s Package %s/%s: %w", verb, namespace, s.owner.Name, err)
+	}
+	pkg := &corev1alpha1.Package{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(body.Object, pkg); err != nil {
+		return nil, fmt.Errorf("read the response to the %s of Package %s/%s: %w", verb, namespace, s.owner.Name, err)
+	}
+	return pkg, nil
+}
+
+// delete deletes a Package in the state that was observed. Its objects go as its deletionPolicy says.
+func (s *reconciliation) delete(ctx context.Context, namespace string) (*corev1alpha1.Package, error) {
+	pkg := s.packages[namespace]
+	err := s.Client.Delete(ctx, pkg, client.Preconditions{UID: ptr.To(pkg.UID), ResourceVersion: ptr.To(pkg.ResourceVersion)})
+	if err != nil && !apply.IsAbsent(err) {
+		return nil, fmt.Errorf("delete Package %s/%s: %w", namespace, s.owner.Name, err)
+	}
+	return nil, nil
+}

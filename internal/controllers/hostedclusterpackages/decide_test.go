@@ -1,0 +1,115 @@
+package hostedclusterpackages
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// parse reads targets as "GROUP STATE…", separated by commas. States: missing, outdated (else updated), down (else
+// available), rolling (else settled), failed, queued, refused, retry, foreign, deleting.
+func parse(text string) []target {
+	var all []target
+	for i, entry := range strings.Split(text, ",") {
+		words := strings.Fields(entry)
+		has := func(word string) bool { return slices.Contains(words, word) }
+		t := target{
+			namespace: fmt.Sprint("ns", i), group: int(words[0][0] - '0'), uid: types.UID(fmt.Sprint(i)),
+			updated: !has("outdated"), available: !has("down"), settled: !has("down") && !has("rolling"), failed: has("failed"),
+			queued: has("queued"), refused: has("refused"), retry: has("retry"), foreign: has("foreign"), deleting: has("deleting"),
+		}
+		if has("missing") {
+			t = target{namespace: t.namespace, group: t.group, refused: t.refused, retry: t.retry}
+		}
+		all = append(all, t)
+	}
+	return all
+}
+
+func describe(d decision) string {
+	var parts []string
+	for _, list := range []struct {
+		name    string
+		indices []int
+	}{{"create", d.create}, {"update", d.update}, {"remove", d.remove}, {"queue", d.queue}} {
+		if len(list.indices) > 0 {
+			parts = append(parts, fmt.Sprint(list.name, list.indices))
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name, reason string
+		most         int
+		changed      bool
+		targets      string
+		want         string
+	}{
+		{"rest", "nothing is to be done", 1, false, "0, 0", ""},
+		{"instant", "all at once, in no order", 0, false, "0 outdated, 0 outdated down, 1 outdated, 2 missing", "create[3] update[1 0 2] queue[0 1 2]"},
+		{"create", "missing Packages are created whatever the budget", 1, false, "0 missing, 0 missing, 1 missing", "create[0 1 2]"},
+		{"creation refused", "it is sent again later", 1, false, "0 missing refused, 0 missing retry", ""},
+		{"rolling", "as many as the budget", 2, false, "0 outdated, 0 outdated, 0 outdated", "update[0 1] queue[0 1]"},
+		{"rolling on", "what is being updated may become unavailable", 2, false, "0 rolling queued, 0 outdated, 0 outdated", "update[1] queue[0 1]"},
+		{"unavailable first", "they have nothing to lose", 1, false, "0 outdated, 0 outdated down, 0", "update[1] queue[1]"},
+		{"others unavailable", "what is not available for another reason counts, too", 2, false, "0 down, 0 missing, 0 outdated", "create[1]"},
+		{"unavailable within the budget", "they are not updated all at once either", 2, false, "0 outdated down, 0 outdated down, 0 outdated down", "update[0 1] queue[0 1]"},
+		{"a later Package is not available", "no other becomes unavailable meanwhile", 1, false, "0 outdated, 1 outdated down", ""},
+		{"queue at zero budget", "the queue is kept", 1, false, "0 rolling queued, 0 outdated queued, 0 outdated", "update[1] queue[0 1]"},
+		{"queue of a lowered budget", "the queue is kept, and nothing begins", 1, false, "0 down queued, 0 rolling queued, 0 outdated", "queue[0 1]"},
+		{"ended", "what is settled leaves the queue", 1, false, "0 queued, 0 outdated", "update[1] queue[1]"},
+		{"template changes during an update", "what has not ended follows at once", 1, true, "0 outdated, 1 outdated down queued", "update[1] queue[1]"},
+		{"template changes after an update", "what has ended, or was not begun, waits for its turn", 1, true, "0 outdated, 1 outdated queued", "update[0] queue[0]"},
+		{"restart before the write", "the queue is continued", 1, false, "0 outdated, 1 outdated queued", "update[1] queue[1]"},
+		{"order", "the next group begins when this one has ended", 3, false, "0 outdated, 1 outdated, 2 outdated", "update[0] queue[0]"},
+		{"order, one under way", "", 3, false, "0, 0 rolling queued, 1 outdated", "queue[1]"},
+		{"order, ended", "", 3, false, "0, 1 outdated, 2 outdated", "update[1] queue[1]"},
+		{"order, failed beside a success", "a failed update only takes from the budget", 2, false, "0, 0 down failed queued, 1 outdated, 1 outdated", "update[2] queue[1 2]"},
+		{"order, failed in the budget of one", "", 1, false, "0, 0 down failed queued, 1 outdated", "queue[1]"},
+		{"order, all failed", "no later group gets what succeeded nowhere before", 3, false, "0 down failed queued, 1 outdated", "queue[0]"},
+		{"order, refused beside a success", "one that others pinned holds up no other", 3, false, "0, 0 outdated refused, 1 outdated", "update[2] queue[2]"},
+		{"order, all refused", "", 3, false, "0 outdated refused, 1 outdated", ""},
+		{"order, to be sent again", "it may have been written", 3, false, "0, 0 outdated retry, 1 outdated", ""},
+		{"order, foreign and deleted", "they are not updated", 3, false, "0 outdated foreign, 0 outdated deleting, 1 outdated", "update[2] queue[2]"},
+		{"order, missing", "a new hosted cluster holds up no group", 3, false, "0 missing, 1 outdated", "create[0] update[1] queue[1]"},
+		{"order, fails later", "it counts in the budget alone", 3, false, "0, 0 down, 1 outdated", "update[2] queue[2]"},
+		{"refused in the queue", "nothing was written", 1, false, "0 outdated refused queued, 0 outdated", "update[1] queue[1]"},
+		{"sent again in the queue", "it may have been written", 1, false, "0 outdated retry queued, 0 outdated", "queue[0]"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			got := describe(decide(snapshot{most: tc.most, templateChanged: tc.changed, targets: parse(tc.targets)}))
+			if got != tc.want {
+				t.Errorf("%s: got %q, want %q", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestRemovals(t *testing.T) {
+	t.Parallel()
+	there, going, failed := surplus{}, surplus{deleting: true}, surplus{retry: true}
+	for _, tc := range []struct {
+		most    int
+		surplus []surplus
+		want    []int
+	}{
+		{0, []surplus{there, going, there}, []int{0, 2}},
+		{2, []surplus{there, there, there}, []int{0, 1}},
+		{2, []surplus{there, going, there}, []int{0}},
+		{1, []surplus{there, going}, nil},
+		{1, []surplus{failed, there}, []int{1}},
+	} {
+		got := decide(snapshot{most: tc.most, surplus: tc.surplus}).remove
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%+v: %s", tc, diff)
+		}
+	}
+}

@@ -1,0 +1,254 @@
+package hostedclusterpackages
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// view is what is known of a HostedClusterPackage in one reconcile: the input of its decision and status.
+type view struct {
+	owner *corev1alpha1.HostedClusterPackage
+	snapshot
+	groups groups
+	// problems are why Packages cannot be written, in the order of their namespaces.
+	problems []problem
+	// unknown is why it is not known what to do; empty if it is.
+	unknown error
+	decision
+}
+
+// problem is why a Package cannot be written.
+type problem struct {
+	namespace, reason, message string
+	// pending means that it ends without help.
+	pending bool
+}
+
+// gather reads a HostedClusterPackage, its Packages and the hosted clusters; nil where there is nothing to be done.
+func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*reconciliation, error) {
+	cached := &corev1alpha1.HostedClusterPackage{}
+	if err := r.Client.Get(ctx, key, cached); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.memory.forget(key.Name)
+		}
+		return nil, client.IgnoreNotFound(err)
+	}
+	owner, ok := r.Fresh.Latest(cached).(*corev1alpha1.HostedClusterPackage)
+	if !ok || owner.DeletionTimestamp != nil {
+		return nil, nil // the garbage collector removes the Packages
+	}
+	s := &reconciliation{Reconciler: r, state: r.memory.of(owner), now: r.Now()}
+	s.owner = owner
+	var selected []hostedCluster
+	var err error
+	if s.template, err = templateOf(owner); err != nil {
+		return nil, err
+	}
+	known, err := r.clusters.all()
+	if err == nil {
+		selected, err = selectClusters(owner, known)
+	}
+	if err != nil {
+		s.unknown = err
+		return s, nil
+	}
+	if s.packages, err = r.packagesOf(ctx, owner, selected); err != nil {
+		return nil, err
+	}
+	return s, s.look(selected, known)
+}
+
+// errSelector means that the selector cannot be used.
+var errSelector = errors.New("spec.hostedClusterSelector is invalid")
+
+// selectClusters returns one hosted cluster for each namespace: those that are selected and not being deleted.
+func selectClusters(owner *corev1alpha1.HostedClusterPackage, known []hostedCluster) ([]hostedCluster, error) {
+	selector, err := metav1.LabelSelectorAsSelector(&owner.Spec.HostedClusterSelector)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errSelector, err)
+	}
+	var selected []hostedCluster
+	taken := sets.New[string]()
+	for _, c := range known {
+		if !c.deleting && selector.Matches(labels.Set(c.labels)) && !taken.Has(c.namespace) {
+			taken.Insert(c.namespace)
+			selected = append(selected, c)
+		}
+	}
+	return selected, nil
+}
+
+// packagesOf returns the Packages of the name of their owner by namespace, in their latest known states, for reading only:
+// those that it controls, and those in the namespaces of selected hosted clusters.
+func (r *Reconciler) packagesOf(
+	ctx context.Context, owner *corev1alpha1.HostedClusterPackage, selected []hostedCluster,
+) (map[string]*corev1alpha1.Package, error) {
+	all := map[string]*corev1alpha1.Package{}
+	for _, created := range r.Fresh.Created(string(owner.UID)) {
+		all[created.GetNamespace()] = created.(*corev1alpha1.Package)
+	}
+	add := func(cached *corev1alpha1.Package) {
+		delete(all, cached.Namespace)
+		if pkg, ok := r.Fresh.Latest(cached).(*corev1alpha1.Package); ok {
+			all[cached.Namespace] = pkg
+		}
+	}
+	list := &corev1alpha1.PackageList{}
+	if err := r.Client.List(ctx, list, client.MatchingFields{ownerIndex: owner.Name}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	for i := range list.Items {
+		add(&list.Items[i])
+	}
+	for _, c := range selected {
+		if all[c.namespace] != nil {
+			continue
+		}
+		pkg := &corev1alpha1.Package{}
+		err := r.Client.Get(ctx, types.NamespacedName{Namespace: c.namespace, Name: owner.Name}, pkg)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, err
+		}
+		if err == nil {
+			add(pkg)
+		}
+	}
+	return all, nil
+}
+
+// look makes the snapshot.
+func (s *reconciliation) look(selected, known []hostedCluster) error {
+	s.templateChanged = int64(s.owner.Status.ObservedGeneration) != s.owner.Generation
+	s.most = min(maxUnavailable(s.owner), limits.HostedUpdates)
+	queued := sets.New[types.UID]()
+	for _, ref := range s.owner.Status.Processing {
+		queued.Insert(ref.UID)
+	}
+	kept := sets.New[string]()
+	var present []hostedCluster
+	for _, c := range selected {
+		kept.Insert(c.namespace)
+		if s.packages[c.namespace] != nil || c.available {
+			present = append(present, c)
+		}
+	}
+	s.groups = groupsOf(s.owner.Spec.Partition, labelsOf(present))
+	for _, c := range present {
+		t, err := s.targetOf(c, queued)
+		if err != nil {
+			return err
+		}
+		s.targets = append(s.targets, t)
+	}
+	slices.SortStableFunc(s.targets, func(a, b target) int {
+		return cmp.Or(cmp.Compare(a.group, b.group), strings.Compare(a.namespace, b.namespace))
+	})
+	for _, c := range known {
+		if c.deleting { // HyperShift removes the namespace
+			kept.Insert(c.namespace)
+		}
+	}
+	s.gatherSurplus(kept)
+	slices.SortFunc(s.problems, func(a, b problem) int { return strings.Compare(a.namespace, b.namespace) })
+	s.state.forgetOthers(s.packages, s.targets)
+	return nil
+}
+
+// maxUnavailable returns how many Packages may be unavailable during an update; 0 is without limit.
+func maxUnavailable(owner *corev1alpha1.HostedClusterPackage) int {
+	strategy := owner.Spec.Strategy
+	if strategy.Instant != nil || strategy.RollingUpgrade == nil {
+		return 0
+	}
+	return max(1, strategy.RollingUpgrade.MaxUnavailable)
+}
+
+func labelsOf(clusters []hostedCluster) []map[string]string {
+	all := make([]map[string]string, len(clusters))
+	for i := range clusters {
+		all[i] = clusters[i].labels
+	}
+	return all
+}
+
+// gatherSurplus adds the Packages that the owner controls in namespaces that are not kept.
+func (s *reconciliation) gatherSurplus(kept sets.Set[string]) {
+	for namespace, pkg := range s.packages {
+		if kept.Has(namespace) || !metav1.IsControlledBy(pkg, s.owner) {
+			continue
+		}
+		t := target{namespace: namespace}
+		s.recall(&t, pkg)
+		s.surplus = append(s.surplus, surplus{namespace: namespace, deleting: pkg.DeletionTimestamp != nil, retry: t.refused || t.retry})
+	}
+	slices.SortFunc(s.surplus, func(a, b surplus) int { return strings.Compare(a.namespace, b.namespace) })
+}
+
+// targetOf returns what the decision is to be told of a hosted cluster and its Package.
+func (s *reconciliation) targetOf(c hostedCluster, queued sets.Set[types.UID]) (target, error) {
+	t := target{namespace: c.namespace, group: s.groups.numberOf(c.labels)}
+	pkg := s.packages[c.namespace]
+	if pkg == nil {
+		s.recall(&t, nil)
+		return t, nil
+	}
+	t.uid, t.queued, t.deleting = pkg.UID, queued.Has(pkg.UID), pkg.DeletionTimestamp != nil
+	if message, pending := s.foreign(pkg); message != "" {
+		t.foreign = true
+		s.problems = append(s.problems, problem{c.namespace, corev1alpha1.ReasonCollisionDetected, message, pending})
+	}
+	var err error
+	if t.updated, err = s.isUpdated(pkg); err != nil {
+		return t, err
+	}
+	rolloutOf(&t, pkg)
+	s.recall(&t, pkg)
+	return t, nil
+}
+
+// foreign returns why a Package is not ours, and whether it will be gone without help.
+func (s *reconciliation) foreign(pkg *corev1alpha1.Package) (message string, pending bool) {
+	switch controller := metav1.GetControllerOf(pkg); {
+	case controller == nil && pkg.Annotations[corev1alpha1.HashAnnotation] != "":
+		return "", false // left when its owner was deleted without its dependents
+	case controller == nil:
+		return "it was not made for this HostedClusterPackage; delete or rename it", false
+	case controller.UID == s.owner.UID:
+		return "", false
+	case controller.Kind == ownerKind.Kind && controller.Name == s.owner.Name:
+		return "it belongs to a former HostedClusterPackage of this name, and is being removed", true
+	default:
+		return fmt.Sprintf("it is controlled by %s %s; delete it there, or rename one of them", controller.Kind, controller.Name), false
+	}
+}
+
+// rolloutOf copies what a Package reports.
+func rolloutOf(t *target, pkg *corev1alpha1.Package) {
+	is := func(typ string, status metav1.ConditionStatus) bool {
+		c := meta.FindStatusCondition(pkg.Status.Conditions, typ)
+		return c != nil && c.Status == status && c.ObservedGeneration == pkg.Generation
+	}
+	// A paused Package does not report on a new spec, and nothing of it changes.
+	inert := pkg.Spec.Paused && meta.IsStatusConditionTrue(pkg.Status.Conditions, corev1alpha1.ConditionAvailable)
+	t.available = inert || is(corev1alpha1.ConditionAvailable, metav1.ConditionTrue)
+	t.settled = inert || t.available && is(corev1alpha1.ConditionReady, metav1.ConditionTrue)
+	t.failed = !t.settled && is(corev1alpha1.ConditionStalled, metav1.ConditionTrue)
+	t.progressed = is(corev1alpha1.ConditionProgressing, metav1.ConditionFalse) && conditions.IsTrueFor(pkg.Status.Conditions, corev1alpha1.ConditionUnpacked, pkg.Generation)
+	t.paused = meta.IsStatusConditionTrue(pkg.Status.Conditions, corev1alpha1.ConditionPaused)
+}

@@ -1,0 +1,137 @@
+package hostedclusterpackages
+
+import (
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/phases/drift"
+)
+
+// memory is what is remembered of HostedClusterPackages, by name. After a restart nothing of it is missing: writes that
+// were refused are sent once more.
+type memory struct {
+	sync.Mutex
+	states map[string]*state
+}
+
+// state is what is remembered of one; only its own reconcile uses it.
+type state struct {
+	uid types.UID
+	// reported is when the status was written last.
+	reported time.Time
+	// refusals are by the namespaces of Packages.
+	refusals map[string]*refusal
+	// applied are digests of what Packages were after an apply: values that the API server changes are not applied again.
+	applied map[types.UID]string
+}
+
+// refusal is a write of a Package that failed.
+type refusal struct {
+	// input identifies what was written over what: with another one it is sent at once.
+	input   string
+	message string
+	// final means that the API server refuses the content; else it may have been written, or may be soon.
+	final bool
+	times int
+	retry time.Time
+}
+
+func (m *memory) of(owner *corev1alpha1.HostedClusterPackage) *state {
+	m.Lock()
+	defer m.Unlock()
+	st := m.states[owner.Name]
+	if st == nil || st.uid != owner.UID {
+		if m.states == nil {
+			m.states = map[string]*state{}
+		}
+		st = &state{uid: owner.UID, refusals: map[string]*refusal{}, applied: map[types.UID]string{}}
+		m.states[owner.Name] = st
+	}
+	return st
+}
+
+func (m *memory) forget(name string) {
+	m.Lock()
+	defer m.Unlock()
+	delete(m.states, name)
+}
+
+// forgetOthers drops what is remembered of Packages that are gone.
+func (s *state) forgetOthers(packages map[string]*corev1alpha1.Package, targets []target) {
+	wanted := map[string]bool{}
+	for i := range targets {
+		wanted[targets[i].namespace] = true
+	}
+	exist := map[types.UID]bool{}
+	for namespace, pkg := range packages {
+		wanted[namespace], exist[pkg.UID] = true, true
+	}
+	maps.DeleteFunc(s.refusals, func(namespace string, _ *refusal) bool { return !wanted[namespace] })
+	maps.DeleteFunc(s.applied, func(uid types.UID, _ string) bool { return !exist[uid] })
+}
+
+// isUpdated reports whether a Package is as the template says, or as the API server made it of that.
+func (s *reconciliation) isUpdated(pkg *corev1alpha1.Package) (bool, error) {
+	updated, err := s.template.matches(pkg)
+	if err != nil || updated {
+		return updated, err
+	}
+	digest, err := s.inputOf(pkg)
+	return err == nil && s.state.applied[pkg.UID] == digest, err
+}
+
+// inputOf identifies the template and what a Package is now; pkg may be nil.
+func (s *reconciliation) inputOf(pkg *corev1alpha1.Package) (string, error) {
+	if pkg == nil {
+		return s.template.hash, nil
+	}
+	content, err := contentOf(pkg.Labels, pkg.Annotations, &pkg.Spec)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s %s %s", s.template.hash, pkg.UID, drift.Hash(content)), nil
+}
+
+// recall adds to a target that its write was refused. It ends with the input, or when it is time to try again.
+func (s *reconciliation) recall(t *target, pkg *corev1alpha1.Package) {
+	last := s.state.refusals[t.namespace]
+	if last == nil {
+		return
+	}
+	input, err := s.inputOf(pkg)
+	if err != nil || last.input != input || t.updated || t.foreign {
+		delete(s.state.refusals, t.namespace)
+		return
+	}
+	s.problems = append(s.problems, problem{t.namespace, corev1alpha1.ReasonApplyError, last.message, !last.final})
+	if wait := last.retry.Sub(s.now); wait > 0 {
+		t.refused, t.retry = last.final, !last.final
+		s.Requeue(wait)
+	}
+}
+
+// refuse remembers why a Package could not be written.
+func (s *reconciliation) refuse(namespace string, pkg *corev1alpha1.Package, err error) {
+	input, encodeErr := s.inputOf(pkg)
+	if encodeErr != nil {
+		return
+	}
+	r := &refusal{input: input, message: err.Error()}
+	switch apply.Classify(err) {
+	case apply.FieldConflict, apply.Blocked, apply.StaleFields, apply.Absent, apply.NamespaceTerminating:
+		r.final = true
+	}
+	if last := s.state.refusals[namespace]; last != nil && last.input == input {
+		r.times = last.times + 1
+	}
+	pause := limits.HostedRetryMin << min(r.times, 16)
+	r.retry = s.now.Add(s.Pace.Of(min(pause, limits.HostedRetryMax)))
+	s.state.refusals[namespace] = r
+}

@@ -1,0 +1,184 @@
+package hostedclusterpackages
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+)
+
+// fleet is a model of hosted clusters with Packages, and of a manager that is killed at any time.
+type fleet struct {
+	t        *rapid.T
+	most     int
+	template int
+	// observed is the template of the recorded queue.
+	observed int
+	members  []*member
+	queue    map[types.UID]bool
+	made     int
+}
+
+// member is a Package. It settles after an update unless it is ill.
+type member struct {
+	uid                      types.UID
+	group, version           int
+	exists, ill              bool
+	settled, failed, refused bool
+}
+
+func (m *member) down() bool { return !m.exists || m.ill }
+
+func (f *fleet) targets() []target {
+	all := make([]target, len(f.members))
+	for i, m := range f.members {
+		all[i] = target{namespace: fmt.Sprintf("ns%03d", i), group: m.group, refused: m.refused}
+		if m.exists {
+			all[i].uid, all[i].queued, all[i].updated = m.uid, f.queue[m.uid], m.version == f.template
+			all[i].available, all[i].settled, all[i].failed = !m.ill, m.settled && !m.ill, m.failed
+		}
+	}
+	return all
+}
+
+// updating counts what was updated and has not settled since.
+func (f *fleet) updating() int {
+	n := 0
+	for _, m := range f.members {
+		if m.exists && f.queue[m.uid] && (!m.settled || m.ill) {
+			n++
+		}
+	}
+	return n
+}
+
+// reconcile decides, records the queue, and sends writes until the manager is killed.
+func (f *fleet) reconcile(writes int) (acted bool) {
+	targets := f.targets()
+	changed := f.observed != f.template
+	d := decide(snapshot{most: f.most, targets: targets, templateChanged: changed})
+	f.check(targets, d, changed)
+	f.observed, f.queue = f.template, map[types.UID]bool{}
+	for _, i := range d.queue {
+		f.queue[targets[i].uid] = true
+	}
+	for _, i := range append(d.create, d.update...) {
+		if writes--; writes < 0 {
+			return true
+		}
+		acted = true
+		m := f.members[i]
+		if !m.exists {
+			f.made++
+			m.exists, m.uid = true, types.UID(fmt.Sprint("made", f.made))
+		}
+		m.version, m.settled, m.failed = f.template, false, false
+	}
+	return acted
+}
+
+// check compares a decision with what it may be.
+func (f *fleet) check(targets []target, d decision, changed bool) {
+	fail := func(what string, i int) {
+		f.t.Fatalf("%s: target %d of %+v\nby %+v with at most %d", what, i, targets, d, f.most)
+	}
+	unready := 0
+	for i := range targets {
+		t := &targets[i]
+		if !t.ready() || stays(t, changed) {
+			unready++
+		}
+		kept := t.updated && t.settled || t.refused || changed && t.settled
+		if t.queued && !kept && !slices.Contains(d.queue, i) {
+			fail("what has not ended lost its place in the queue", i)
+		}
+	}
+	if len(d.queue) > f.most {
+		fail("more updates than may be at a time", -1)
+	}
+	for _, i := range d.update {
+		t := &targets[i]
+		if !slices.Contains(d.queue, i) {
+			fail("an update that is not in the queue", i)
+		}
+		if t.updated || !t.writable() {
+			fail("a senseless update", i)
+		}
+		if stays(t, changed) {
+			continue // it was begun before
+		}
+		if t.available {
+			if unready++; unready > f.most {
+				fail("an update that leaves too few available", i)
+			}
+		}
+		for j := range targets {
+			earlier := &targets[j]
+			if earlier.group < t.group && (earlier.outdated() && !earlier.refused || slices.Contains(d.queue, j) && !earlier.failed) {
+				fail("an update before its turn", i)
+			}
+		}
+	}
+}
+
+func newFleet(t *rapid.T) *fleet {
+	f := &fleet{t: t, most: rapid.IntRange(1, 4).Draw(t, "most"), template: 1, observed: 1, queue: map[types.UID]bool{}}
+	for i := range rapid.IntRange(1, 12).Draw(t, "clusters") {
+		f.members = append(f.members, &member{
+			uid: types.UID(fmt.Sprint(i)), group: rapid.IntRange(0, 3).Draw(t, "group"), version: 1, exists: true, settled: true,
+		})
+	}
+	slices.SortStableFunc(f.members, func(a, b *member) int { return cmp.Compare(a.group, b.group) })
+	return f
+}
+
+// Whatever happens, the budget and the order are kept; once all Packages can become available, all of them are updated.
+func TestRolloutProperties(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		f := newFleet(t)
+		some := func() *member { return f.members[rapid.IntRange(0, len(f.members)-1).Draw(t, "member")] }
+		t.Repeat(map[string]func(*rapid.T){
+			"reconcile": func(*rapid.T) { f.reconcile(len(f.members)) },
+			"killed":    func(t *rapid.T) { f.reconcile(rapid.IntRange(0, 3).Draw(t, "writes")) },
+			"template":  func(*rapid.T) { f.template++ },
+			"settles":   func(*rapid.T) { m := some(); m.settled, m.failed = !m.ill, false },
+			"falls ill": func(*rapid.T) { some().ill = true },
+			"recovers":  func(*rapid.T) { some().ill = false },
+			"fails": func(*rapid.T) {
+				if m := some(); !m.settled || m.ill {
+					m.failed = true
+				}
+			},
+			"refused": func(*rapid.T) { m := some(); m.refused = !m.refused },
+			"goes":    func(*rapid.T) { some().exists = false },
+			"": func(t *rapid.T) {
+				if f.updating() > f.most {
+					t.Fatalf("%d are updated at a time, %d may be", f.updating(), f.most)
+				}
+			},
+		})
+		f.settle()
+	})
+}
+
+// settle lets everything become available, and fails where an update is left out.
+func (f *fleet) settle() {
+	for range 3 * (len(f.members) + 1) {
+		for _, m := range f.members {
+			m.ill, m.failed, m.refused, m.settled = false, false, false, m.exists
+		}
+		f.reconcile(len(f.members))
+	}
+	for i, m := range f.members {
+		if m.down() || m.version != f.template {
+			f.t.Fatalf("all are available, and %d is not updated: %+v", i, *m)
+		}
+	}
+	if f.reconcile(len(f.members)) || len(f.queue) > 0 {
+		f.t.Fatalf("at rest, yet %v is queued", f.queue)
+	}
+}

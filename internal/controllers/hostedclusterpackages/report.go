@@ -1,0 +1,89 @@
+package hostedclusterpackages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/kube/statuswriter"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// report writes a changed status: at once where the queue or a condition changed, since no update may begin before it is in
+// the queue on record, and else once in limits.PackageStatusInterval.
+func (s *reconciliation) report(ctx context.Context) error {
+	if errors.Is(s.unknown, errUnknown) {
+		return nil // they are known in a moment
+	}
+	before, after := s.owner.Status.DeepCopy(), statusOf(s.view)
+	if equality.Semantic.DeepEqual(before, after) {
+		return nil
+	}
+	if wait := limits.PackageStatusInterval - s.now.Sub(s.state.reported); wait > 0 && !urgent(before, after) {
+		s.Requeue(wait)
+		return nil
+	}
+	s.owner.Status = *after
+	if err := statuswriter.Write(ctx, s.Client, s.owner); err != nil {
+		if apply.IsAbsent(err) {
+			s.decision = decision{} // it was deleted
+			return nil
+		}
+		return fmt.Errorf("write the status: %w", err)
+	}
+	s.Fresh.Put(s.owner)
+	s.state.reported = s.now
+	for _, e := range transitionEvents(before, after) {
+		note := conditions.Cut(conditions.Message(e.note), limits.EventNote)
+		s.Events.Eventf(s.owner, nil, e.kind, e.reason, "Rollout", "%s", note)
+	}
+	return nil
+}
+
+// urgent reports whether a queue grew, or a condition has another value.
+func urgent(before, after *corev1alpha1.HostedClusterPackageStatus) bool {
+	for _, ref := range after.Processing {
+		if !slices.Contains(before.Processing, ref) {
+			return true
+		}
+	}
+	return before.ObservedGeneration != after.ObservedGeneration || !maps.Equal(values(before.Conditions), values(after.Conditions))
+}
+
+func values(conds []metav1.Condition) map[string]metav1.ConditionStatus {
+	m := make(map[string]metav1.ConditionStatus, len(conds))
+	for _, c := range conds {
+		m[c.Type] = c.Status
+	}
+	return m
+}
+
+type transitionEvent struct{ kind, reason, note string }
+
+// transitionEvents returns the events of a transition: all is rolled out, or nothing goes on without help.
+func transitionEvents(before, after *corev1alpha1.HostedClusterPackageStatus) []transitionEvent {
+	became := func(typ string) *metav1.Condition {
+		c := meta.FindStatusCondition(after.Conditions, typ)
+		if c == nil || c.Status != metav1.ConditionTrue || meta.IsStatusConditionTrue(before.Conditions, typ) {
+			return nil
+		}
+		return c
+	}
+	if c := became(corev1alpha1.ConditionReady); c != nil {
+		return []transitionEvent{{corev1.EventTypeNormal, c.Reason, c.Message}}
+	}
+	if c := became(corev1alpha1.ConditionStalled); c != nil {
+		return []transitionEvent{{corev1.EventTypeWarning, c.Reason, c.Message}}
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package hostedclusterpackages
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/kube/mutationcache"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// Options are the parts that Setup connects.
+type Options struct {
+	// Listen watches a selection until the context ends.
+	Listen func(context.Context, livestate.Selection, livestate.Listener)
+	// Mapping returns the mapping of a served kind without a request, as [livestate.Cache.Mapping].
+	Mapping func(gk schema.GroupKind, version string) (*meta.RESTMapping, error)
+	// Fresh keeps the responses to writes of HostedClusterPackages and their Packages.
+	Fresh *mutationcache.Store
+	// Pace of writes that are sent again.
+	Pace limits.Pace
+}
+
+// ownerIndex has Packages by the name of the HostedClusterPackage that controls them.
+const ownerIndex = "hostedClusterPackage"
+
+// Setup adds the controller of HostedClusterPackages to mgr.
+func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
+	r := &Reconciler{Options: o, Client: mgr.GetClient(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now}
+	r.clusters = newClusters(o, func() { go r.enqueueAll() })
+	if err := mgr.Add(r.clusters); err != nil {
+		return nil, err
+	}
+	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &corev1alpha1.Package{}, ownerIndex, ownerOf); err != nil {
+		return nil, fmt.Errorf("index packages by owner: %w", err)
+	}
+	handler := r.Fresh.EventHandler(requestFor)
+	return r, ctrl.NewControllerManagedBy(mgr).Named("hostedclusterpackage").
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: limits.HostedWorkers,
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
+				limits.PackageBackoffMin, limits.PackageBackoffMax),
+		}).
+		WatchesRawSource(source.Func(r.queue.Start)).
+		Watches(&corev1alpha1.HostedClusterPackage{}, handler).
+		Watches(&corev1alpha1.Package{}, handler, builder.WithPredicates(predicate.NewPredicateFuncs(r.concerns))).
+		Complete(r)
+}
+
+func newClusters(o Options, changed func()) *clusters {
+	return &clusters{listen: o.Listen, mapping: o.Mapping, changed: changed, wake: make(chan struct{}, 1)}
+}
+
+// requestFor returns the request of a HostedClusterPackage, whose Packages have its name.
+func requestFor(obj client.Object) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Name: obj.GetName()}}
+}
+
+func ownerOf(obj client.Object) []string {
+	if ref := metav1.GetControllerOf(obj); ref != nil && ref.Kind == ownerKind.Kind {
+		return []string{ref.Name}
+	}
+	return nil
+}
+
+// concerns reports whether a Package is one of a HostedClusterPackage, or has the name of one.
+func (r *Reconciler) concerns(pkg client.Object) bool {
+	if ownerOf(pkg) != nil {
+		return true
+	}
+	// Before the caches are filled there may be none yet: each is reconciled when they are.
+	return r.Client.Get(context.Background(), requestFor(pkg).NamespacedName, &corev1alpha1.HostedClusterPackage{}) == nil
+}
+
+// KindChanged is called with a kind that is served in another way than before. It does not block.
+func (r *Reconciler) KindChanged(gk schema.GroupKind) { r.clusters.kindChanged(gk) }
+
+// enqueueAll enqueues all HostedClusterPackages.
+func (r *Reconciler) enqueueAll() {
+	list := &corev1alpha1.HostedClusterPackageList{}
+	if err := r.Client.List(context.Background(), list, client.UnsafeDisableDeepCopy); err != nil {
+		return // the cache has stopped, and with it this process
+	}
+	for i := range list.Items {
+		r.queue.Enqueue(requestFor(&list.Items[i]))
+	}
+}

@@ -1,0 +1,101 @@
+package hostedclusterpackages
+
+import (
+	"fmt"
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/phases/drift"
+)
+
+// template is what a HostedClusterPackage says of each of its Packages: labels, annotations and spec as JSON, without
+// fields that are not set.
+type template struct {
+	owner   *corev1alpha1.HostedClusterPackage
+	content map[string]any
+	// hash identifies the content. It is on each Package, so that fields that leave the template are noticed.
+	hash string
+}
+
+func templateOf(owner *corev1alpha1.HostedClusterPackage) (*template, error) {
+	from := owner.Spec.Template
+	content, err := contentOf(from.Metadata.Labels, from.Metadata.Annotations, &from.Spec)
+	if err != nil {
+		return nil, fmt.Errorf("encode the template: %w", err)
+	}
+	return &template{owner: owner, content: content, hash: drift.Hash(content)}, nil
+}
+
+// contentOf returns what templates and Packages are compared by.
+func contentOf(labels, annotations map[string]string, spec *corev1alpha1.PackageSpec) (map[string]any, error) {
+	encoded, err := json.Marshal(spec)
+	if err != nil {
+		return nil, err
+	}
+	fields := map[string]any{}
+	if err := json.Unmarshal(encoded, &fields); err != nil {
+		return nil, err
+	}
+	metadata := map[string]any{}
+	if len(labels) > 0 {
+		metadata["labels"] = anyMap(labels)
+	}
+	if len(annotations) > 0 {
+		metadata["annotations"] = anyMap(annotations)
+	}
+	return map[string]any{"metadata": metadata, "spec": fields}, nil
+}
+
+func anyMap(texts map[string]string) map[string]any {
+	values := make(map[string]any, len(texts))
+	for key, value := range texts {
+		values[key] = value
+	}
+	return values
+}
+
+// matches reports whether a Package is as the template says. What others set beside it does not count. One without a
+// hash was made by an earlier engine, and is compared by its values.
+func (t *template) matches(pkg *corev1alpha1.Package) (bool, error) {
+	if hash := pkg.Annotations[corev1alpha1.HashAnnotation]; hash != "" && hash != t.hash {
+		return false, nil
+	}
+	live, err := contentOf(pkg.Labels, pkg.Annotations, &pkg.Spec)
+	if err != nil {
+		return false, fmt.Errorf("encode Package %s/%s: %w", pkg.Namespace, pkg.Name, err)
+	}
+	return drift.Matches(t.content, live, nil), nil
+}
+
+// body returns what to apply. Its guards are the UID of the Package, or that there is none.
+func (t *template) body(namespace string, uid types.UID) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	for key, value := range t.content {
+		u.Object[key] = value
+	}
+	u = u.DeepCopy()
+	u.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind("Package"))
+	u.SetNamespace(namespace)
+	u.SetName(t.owner.Name)
+	annotations := maps.Clone(u.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[corev1alpha1.HashAnnotation] = t.hash
+	u.SetAnnotations(annotations)
+	u.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(t.owner, ownerKind)})
+	if uid == "" {
+		u.SetResourceVersion(apply.AbsentVersion)
+	} else {
+		u.SetUID(uid)
+	}
+	return u
+}
+
+var ownerKind = corev1alpha1.GroupVersion.WithKind("HostedClusterPackage")
