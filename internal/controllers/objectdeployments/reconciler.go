@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -265,10 +266,27 @@ func (s *reconciliation) roll(ctx context.Context) error {
 			}
 			return s.runBackground(ctx)
 		}
+		if outdated, err := s.outdated(ctx); err != nil || outdated {
+			s.requeue(1)
+			return err
+		}
 	}
 	s.limitedReconciles++
 	s.requeue(min(time.Millisecond<<min(s.limitedReconciles, 20), time.Second))
 	return s.report(ctx)
+}
+
+// outdated reports whether the spec of the owner was changed, or the owner deleted, since this reconcile began.
+func (s *reconciliation) outdated(ctx context.Context) (bool, error) {
+	top, cached := s.top(), client.Object(s.scope.NewObjectSet())
+	if s.deployment != nil {
+		cached = s.scope.NewObjectDeployment()
+	}
+	err := s.Client.Get(ctx, client.ObjectKeyFromObject(top), cached, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	}
+	return cached.GetUID() != top.GetUID() || cached.GetGeneration() > top.GetGeneration() || cached.GetDeletionTimestamp() != nil, nil
 }
 
 // requeue requests a reconcile after d at the latest.
