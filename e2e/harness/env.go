@@ -13,6 +13,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
@@ -38,6 +39,9 @@ type Env struct {
 	ManagerKubeconfig string
 	// collector starts the controller manager anew, once.
 	collector sync.Once
+
+	mu       sync.Mutex
+	managers []*Manager
 }
 
 // New starts a sandbox for the test and installs everything of config but the
@@ -168,6 +172,46 @@ func ManagerUser() string {
 func (e *Env) Namespace(tb testing.TB, name string) {
 	tb.Helper()
 	must(tb, e.Client.Create(tb.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	tb.Cleanup(func() {
+		if tb.Failed() {
+			tb.Logf("what the manager logged about the namespace:\n%s", e.logAbout(name))
+			e.dump(tb, name)
+		}
+	})
+}
+
+// dump logs the objects of the engine in a namespace, without their specs.
+func (e *Env) dump(tb testing.TB, namespace string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), 10*time.Second)
+	defer cancel()
+	for _, kind := range []string{"Package", "ObjectDeployment", "ObjectSet"} {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(kind + "List"))
+		if err := e.Client.List(ctx, list, client.InNamespace(namespace), client.Limit(20)); err != nil {
+			tb.Logf("list %ss: %v", kind, err)
+		}
+		for _, obj := range list.Items {
+			obj.SetManagedFields(nil)
+			delete(obj.Object, "spec")
+			raw, err := obj.MarshalJSON()
+			tb.Logf("%s %v", raw, err)
+		}
+	}
+}
+
+// logAbout returns the last lines of all managers' logs in which a text occurs.
+func (e *Env) logAbout(text string) string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var lines []string
+	for _, m := range e.managers {
+		for line := range strings.Lines(m.Log()) {
+			if strings.Contains(line, text) {
+				lines = append(lines, line)
+			}
+		}
+	}
+	return strings.Join(lines[max(0, len(lines)-60):], "")
 }
 
 // TestNamespace makes a namespace named after the test, and returns its name.

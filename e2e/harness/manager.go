@@ -69,6 +69,9 @@ func (e *Env) launch(tb testing.TB, args ...string) *Manager {
 	}
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	must(tb, m.cmd.Start())
+	e.mu.Lock()
+	e.managers = append(e.managers, m)
+	e.mu.Unlock()
 	go func() {
 		_ = m.cmd.Wait()
 		log.Close()
