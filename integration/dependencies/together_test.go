@@ -6,15 +6,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/e2e/harness"
 )
 
 // Two packages whose dependencies need one package in one version cannot be upgraded one after the other: the first one
 // waits for the second, and then both are.
 func TestUpgradeTogether(t *testing.T) {
-	if !harness.Deep() {
-		t.Skip("LOCKSTEP_DEEP is not set: one run in four waits for longer than the test does")
-	}
 	t.Parallel()
 	ns := env.TestNamespace(t)
 	for _, pair := range [][2]string{{"shop", "orm"}, {"stats", "etl"}} {
