@@ -21,7 +21,7 @@ import (
 )
 
 // patience is how long a test waits for what has to happen.
-const patience = 30 * time.Second
+const patience = 60 * time.Second
 
 // release is one version of a package: one ConfigMap of the name of its Package, which says which version it is.
 type release struct {

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
 )
 
 // Two packages whose dependencies need one package in one version cannot be upgraded one after the other: the first one

@@ -19,7 +19,7 @@ import (
 )
 
 // patience is how long a test waits for what has to happen.
-const patience = 30 * time.Second
+const patience = 60 * time.Second
 
 // raw returns an object of a template from JSON.
 func raw(text string) corev1alpha1.ObjectSetObject {

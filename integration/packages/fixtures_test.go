@@ -28,7 +28,7 @@ import (
 )
 
 // patience is how long a test waits for what has to happen.
-const patience = 30 * time.Second
+const patience = 60 * time.Second
 
 // hanging is the address of a registry that takes connections and says nothing.
 var hanging = sync.OnceValue(func() string {
