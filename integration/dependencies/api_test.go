@@ -47,27 +47,35 @@ func TestServedAPI(t *testing.T) {
 	awaitRefusal(t, ns, "odd", corev1alpha1.ReasonDependenciesUnsatisfied, "FieldsMissing", "spec.none")
 }
 
-// An API that a user brings later satisfies what waits for it.
+// An API that a user brings later satisfies what waits for it, once it has the fields, and no longer when it goes.
 func TestAPIArrives(t *testing.T) {
 	t.Parallel()
 	ns, group := env.TestNamespace(t), "arrives.example.com"
 	dropDefinition(t, group)
-	offer(t, ns, "shop", of("1.0.0", onAPI("gadgets", group+"/v1", "Gadget", "spec.kept")))
+	offer(t, ns, "shop", of("1.0.0", onAPI("gadgets", group+"/v1", "Gadget", "spec.kept", "spec.added")))
 	env.Create(t, wish(ns, "shop", "shop", ""))
 	awaitRefusal(t, ns, "shop", corev1alpha1.ReasonDependenciesUnsatisfied, "UnknownPackage", "Gadget")
-	env.Create(t, &apiextensionsv1.CustomResourceDefinition{
+	fields := map[string]apiextensionsv1.JSONSchemaProps{"kept": {Type: "string"}}
+	definition := &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: "gadgets." + group},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: group, Scope: apiextensionsv1.NamespaceScoped,
 			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: "Gadget", ListKind: "GadgetList", Plural: "gadgets", Singular: "gadget"},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{
 				OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{
-					"spec": {Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"kept": {Type: "string"}}},
+					"spec": {Type: "object", Properties: fields},
 				}},
 			}}},
 		},
+	}
+	env.Create(t, definition)
+	awaitRefusal(t, ns, "shop", corev1alpha1.ReasonDependenciesUnsatisfied, "FieldsMissing", "spec.added")
+	harness.Edit(t, env, definition, func(d *apiextensionsv1.CustomResourceDefinition) {
+		d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["added"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
 	})
 	awaitVersion(t, ns, "shop", "1.0.0")
+	must(t, env.Client.Delete(t.Context(), definition))
+	awaitRefusal(t, ns, "shop", corev1alpha1.ReasonDependenciesUnsatisfied, "UnknownPackage", "Gadget")
 }
 
 // The only package that provides an API is installed for it, as a ClusterPackage since it has a CustomResourceDefinition; of two

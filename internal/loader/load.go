@@ -94,7 +94,7 @@ func (l *load) run() *Package {
 	}
 	out := &Package{
 		Name: l.unit.name, Manifest: r.Manifest, Lock: r.Lock, Config: values, Probes: spec.AvailabilityProbes,
-		Labels: wellKnownLabels(l.opts.Package.Metadata.Name, spec), CatalogName: cmp.Or(spec.PackageName, l.unit.name),
+		Labels: wellKnownLabels(l.opts.Package.Metadata.Name, spec), CatalogName: l.catalogName(),
 		Dependencies: manifest.Dependencies(spec.Dependencies), UniqueInScope: manifest.UniqueIn(spec.Constraints, l.opts.scope()),
 	}
 	objects := l.objects(context, patches)
@@ -290,6 +290,11 @@ func (l *load) static() {
 // Other is another installation of the same package.
 type Other = manifest.Other
 
+// catalogName is the name by which other packages depend on the package.
+func (l *load) catalogName() string {
+	return cmp.Or(l.unit.result.Manifest.Spec.PackageName, l.unit.name)
+}
+
 func (l *load) notUnique() violation.Violations {
 	r := l.unit.result
 	if !r.Unique() {
@@ -300,5 +305,5 @@ func (l *load) notUnique() violation.Violations {
 			Because("", "uniqueInScope cannot be checked, because the other packages are not known here")}
 	}
 	meta := &l.opts.Package.Metadata
-	return r.NotUnique(Other{Namespace: meta.Namespace, Name: meta.Name}, l.opts.Others(l.unit.name))
+	return r.NotUnique(Other{Namespace: meta.Namespace, Name: meta.Name}, l.opts.Others(l.catalogName()))
 }

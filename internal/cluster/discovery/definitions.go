@@ -86,7 +86,7 @@ func (d *definition) kind() (gk schema.GroupKind, kind *Kind) {
 		return gk, nil
 	}
 	slices.SortFunc(versions, func(a, b string) int { return apiversion.CompareKubeAwareVersionStrings(b, a) })
-	kind = &Kind{Watchable: true, Terminating: d.is("Terminating"), UID: d.UID}
+	kind = &Kind{Watchable: true, Terminating: d.is("Terminating"), UID: d.UID, Generation: d.Generation}
 	for _, v := range versions {
 		kind.Versions = append(kind.Versions, mapping(gk.WithVersion(v), names.Plural, d.Spec.Scope == "Namespaced"))
 	}

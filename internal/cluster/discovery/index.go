@@ -31,6 +31,8 @@ type Kind struct {
 	Terminating bool
 	// UID is that of the kind's CRD; empty for a kind without one.
 	UID types.UID
+	// Generation is that of the CRD, whose schemas may have changed with it.
+	Generation int64
 }
 
 // Preferred returns the mapping of the preferred version.
@@ -43,7 +45,7 @@ func (k *Kind) equal(o *Kind) bool {
 	if k == nil || o == nil {
 		return k == o
 	}
-	return k.Watchable == o.Watchable && k.Terminating == o.Terminating && k.UID == o.UID &&
+	return k.Watchable == o.Watchable && k.Terminating == o.Terminating && k.UID == o.UID && k.Generation == o.Generation &&
 		slices.EqualFunc(k.Versions, o.Versions, func(a, b *meta.RESTMapping) bool {
 			return a.Resource == b.Resource && a.Scope.Name() == b.Scope.Name()
 		})

@@ -130,6 +130,8 @@ func TestServedByCRD(t *testing.T) {
 	}
 	terminating := newCRD("u", "Cluster", "v1")
 	terminating.Status.Conditions = append(terminating.Status.Conditions, metav1.Condition{Type: "Terminating", Status: "True"})
+	changed := newCRD("u", "Cluster", "v1")
+	changed.Generation = 2 // its schemas may be others
 	pending := newCRD("u", "Cluster", "v1")
 	pending.Status.Conditions = nil
 	pendingNone := newCRD("u", "Namespaced", "-v1")
@@ -172,6 +174,8 @@ func TestServedByCRD(t *testing.T) {
 			{put(pending), "not served", false},
 			{put(newCRD("u", "Cluster", "v1")), "root things/v1", true},
 			{put(newCRD("u", "Cluster", "v1")), "root things/v1", false},
+			{put(changed), "root things/v1", true},
+			{put(changed), "root things/v1", false},
 			{drop, "not served", true},
 			{drop, "not served", false},
 		},

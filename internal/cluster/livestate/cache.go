@@ -46,7 +46,7 @@ type Options struct {
 	// the object left the watch: it was deleted, lost its label, or its API went.
 	Changed func(key objects.Key, obs *objects.Observed)
 	// KindChanged is called after the KindState of a kind in use changed, and when any kind
-	// is served in another way.
+	// is served in another way, or its CustomResourceDefinition changed.
 	KindChanged func(gk schema.GroupKind)
 	// VersionChanged is called when the version of the API server changed; it may be nil.
 	VersionChanged func(v version.Info)

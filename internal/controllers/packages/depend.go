@@ -33,10 +33,18 @@ func (s *reconciliation) depend(ctx context.Context) error {
 		}
 		return nil
 	}
+	apis := &schemas{read: s.ServedAPI}
+	apis.know(required)
 	s.resolving.Lock()
 	defer s.resolving.Unlock()
 	packages := s.instances()
-	plan, err := s.plan(ctx, required, packages)
+	plan, err := s.plan(ctx, required, packages, apis.served)
+	for ; err == nil && len(apis.unread) > 0; plan, err = s.plan(ctx, required, packages, apis.served) {
+		s.resolving.Unlock()
+		apis.readAll()
+		s.resolving.Lock()
+		packages = s.instances()
+	}
 	if err != nil {
 		return err
 	}
@@ -108,7 +116,7 @@ func installedOf(packages map[resolver.Instance]corev1alpha1.GenericPackage) []r
 
 // plan resolves the requirements of the Package.
 func (s *reconciliation) plan(
-	ctx context.Context, required []corev1alpha1.Dependency, packages map[resolver.Instance]corev1alpha1.GenericPackage,
+	ctx context.Context, required []corev1alpha1.Dependency, packages map[resolver.Instance]corev1alpha1.GenericPackage, served resolver.Served,
 ) (resolver.Plan, error) {
 	catalogue := &catalogue{ctx: ctx, Reconciler: s.Reconciler}
 	root := rootOf(s.pkg, required)
@@ -118,7 +126,7 @@ func (s *reconciliation) plan(
 	}
 	in := resolver.Input{
 		Roots: []resolver.Root{root}, Installed: installedOf(packages), Catalogue: catalogue,
-		Served: s.ServedAPI, Platform: platformOf(s.environment, s.Version),
+		Served: served, Platform: platformOf(s.environment, s.Version),
 	}
 	plan := resolver.Solve(in)
 	if failed(plan.Results[0]) {

@@ -37,7 +37,7 @@ func isRequiredBy(label string) bool {
 	return strings.HasPrefix(label, corev1alpha1.RequiredByLabelPrefix)
 }
 
-// await records what an unsatisfied Package waits for: names of packages, and APIs.
+// await records what the dependencies of a Package were resolved by: names of packages, and APIs.
 func (r *Reconciler) await(key types.NamespacedName, awaited []string) {
 	r.memory.Lock()
 	defer r.memory.Unlock()
@@ -51,7 +51,7 @@ func (r *Reconciler) await(key types.NamespacedName, awaited []string) {
 	r.memory.awaited[key] = awaited
 }
 
-// wake enqueues the Packages that wait for something that arrived, and reports whether there are any.
+// wake enqueues the Packages whose dependencies were resolved by something that changed, and reports whether there are any.
 func (r *Reconciler) wake(arrived func(string) bool) bool {
 	var waiting []types.NamespacedName
 	r.memory.Lock()
@@ -67,7 +67,7 @@ func (r *Reconciler) wake(arrived func(string) bool) bool {
 	return len(waiting) > 0
 }
 
-// KindChanged enqueues the Packages that wait for a kind to be served, and reports whether there are any.
+// KindChanged enqueues the Packages that depend on a kind, which is served in another way, and reports whether there are any.
 func (r *Reconciler) KindChanged(gk schema.GroupKind) bool {
 	if r == nil {
 		return false

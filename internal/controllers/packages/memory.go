@@ -15,7 +15,7 @@ type memory struct {
 	states map[types.NamespacedName]*state
 	// loading counts Packages that are being loaded, or whose content no status records yet.
 	loading int
-	// awaited is what Packages with unsatisfied dependencies wait for.
+	// awaited is what the dependencies of Packages were resolved by.
 	awaited map[types.NamespacedName][]string
 }
 
