@@ -39,6 +39,9 @@ func TestDiamond(t *testing.T) {
 	entries := from.Rest(t, ns)
 	written := map[string]int{}
 	for _, e := range entries {
+		if strings.HasSuffix(e.Object.APIGroup, "rbac.authorization.k8s.io") {
+			t.Errorf("a dependency grants no rights: %s %s", e.Verb, e.RequestURI)
+		}
 		if e.Object.Subresource == "" && e.Object.Resource != "events" && (e.Verb == "patch" || e.Verb == "create") {
 			written[e.Object.Resource+" "+e.Object.Name]++
 		}
@@ -191,6 +194,20 @@ func TestOptionalAndUnknown(t *testing.T) {
 		t.Error(got)
 	}
 	must(t, harness.HasCondition(pkg, corev1alpha1.ConditionDependenciesReady, metav1.ConditionTrue, ""))
+}
+
+// A package may have Packages among its objects, whatever it depends on.
+func TestPackagesAmongObjects(t *testing.T) {
+	t.Parallel()
+	ns := env.TestNamespace(t)
+	inner := "apiVersion: package-operator.run/v1alpha1\nkind: Package\nmetadata:\n  name: inner\n  annotations: {package-operator.run/phase: first}\nspec: {packageRef: {name: db}}\n"
+	offer(t, ns, "shop", release{version: "1.0.0", files: map[string]string{"inner.yaml": inner}})
+	offer(t, ns, "db", of("1.0.0"))
+	env.Create(t, wish(ns, "shop", "shop", "", deleting))
+	awaitVersion(t, ns, "shop", "1.0.0")
+	awaitVersion(t, ns, "inner", "1.0.0")
+	must(t, env.Client.Delete(t.Context(), named(ns, "shop")))
+	env.WaitGone(t, patience, named(ns, "inner"))
 }
 
 // A cycle fails its members with its path; others are installed.

@@ -29,6 +29,9 @@ func LabelOf(dependent Instance, namespace string) string {
 		return shortened(dependent.Name)
 	}
 	suffix := hashed(dependent.Namespace)
+	if len(dependent.Name)+len(suffix) > validation.LabelValueMaxLength {
+		suffix = hashed(dependent.Namespace + "/" + dependent.Name)
+	}
 	return shortened(strings.TrimRight(dependent.Name[:min(len(dependent.Name), validation.LabelValueMaxLength-len(suffix))], "-.") + suffix)
 }
 

@@ -1,8 +1,6 @@
 package resolver_test
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
 	"sort"
 	"strings"
@@ -372,36 +370,4 @@ func (o *oracle) solution() string {
 	}
 	sort.Strings(lines)
 	return strings.Join(lines, "\n")
-}
-
-// solutionOf prints a plan in the same way; "none" where all roots fail.
-func solutionOf(plan resolver.Plan) string {
-	var lines []string
-	created := map[resolver.Instance]string{}
-	for _, s := range plan.Steps {
-		at := s.String()
-		if s.Create {
-			at = "new " + s.Namespace + " " + s.Package
-			created[s.Instance] = at
-		}
-		lines = append(lines, at+" "+s.Version)
-	}
-	for _, r := range plan.Results {
-		if fails(r) {
-			continue
-		}
-		for _, o := range r.Outcomes {
-			text := "without"
-			if o.Satisfier != nil && !o.Failed {
-				text = cmp.Or(created[*o.Satisfier], o.Satisfier.String())
-			}
-			lines = append(lines, fmt.Sprintf("%s %s: %s", r.Instance, o.Dependency.Name, text))
-		}
-	}
-	sort.Strings(lines)
-	return strings.Join(lines, "\n")
-}
-
-func fails(r resolver.Result) bool {
-	return slices.ContainsFunc(r.Outcomes, func(o resolver.Outcome) bool { return o.Failed && !o.Dependency.Optional })
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/versions"
@@ -261,5 +262,33 @@ func TestPigeonhole(t *testing.T) {
 	got := resolver.Solve(pigeons(20)).Results[0]
 	if got.Reason != corev1alpha1.ReasonResolutionLimit || !strings.Contains(got.Message, "ended after 10000000 steps, which is the limit. Narrow ranges") {
 		t.Errorf("%+v", got)
+	}
+}
+
+// Names are stable, valid as labels, and never those of others.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("a", 60)
+	for _, tc := range []struct{ reason, got, want string }{
+		{"dependent and dependency", resolver.Child(team("shop"), "db").String(), "Package team/shop.db"},
+		{"of a ClusterPackage", resolver.Child(resolver.Instance{Name: "shop"}, "db").String(), "ClusterPackage shop.db"},
+		{"at the limit", resolver.Child(team(long), "db").Name, long + ".db"},
+		{"beyond it", resolver.Child(team(long), "dbs").Name, strings.Repeat("a", 52) + "-851ca93861"},
+		{"label of a dependent", resolver.LabelOf(team("shop"), "team"), "shop"},
+		{"of one in another namespace", resolver.LabelOf(team("shop"), "other"), "shop-ca8b22d0db"},
+	} {
+		if tc.got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.reason, tc.got, tc.want)
+		}
+	}
+	seen := map[string]bool{}
+	for _, name := range []string{"shop", long, long + "b", long + ".x", strings.Repeat("b", 253)} {
+		for _, namespace := range []string{"", "other", "team", long + "c"} {
+			label := resolver.LabelOf(resolver.Instance{Namespace: namespace, Name: name}, "team")
+			if problems := validation.IsQualifiedName("example.com/" + label); len(problems) > 0 || seen[label] {
+				t.Errorf("%s of %s: %v, seen %v", label, name, problems, seen[label])
+			}
+			seen[label] = true
+		}
 	}
 }

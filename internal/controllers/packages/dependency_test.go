@@ -242,6 +242,46 @@ func TestLabelsOfDependents(t *testing.T) {
 	}
 }
 
+func TestInherit(t *testing.T) {
+	t.Parallel()
+	values := []corev1alpha1.ValueSource{{}}
+	parent := newPackage(func(pkg *corev1alpha1.Package) {
+		pkg.Spec.ServiceAccountName, pkg.Spec.ImagePullPolicy, pkg.Spec.Paused = "deployer", "Always", true
+		pkg.Spec.ImagePullSecrets = []corev1alpha1.LocalSecretReference{{Name: "pull"}}
+		pkg.Spec.Dependencies = &corev1alpha1.PackageDependencies{
+			Management: corev1alpha1.DependencyManagementAuto, DeletionPolicy: corev1alpha1.DeletionPolicyDelete,
+			Overrides: []corev1alpha1.DependencyOverride{{Name: "db", ConfigFrom: values}, {Name: "cache"}},
+		}
+	})
+	for _, tc := range []struct {
+		reason, dependency string
+		direct, configured bool
+	}{
+		{"with its values", "db", true, true},
+		{"without values of its own", "cache", true, false},
+		{"overrides are for what the package itself depends on", "db", false, false},
+	} {
+		want := corev1alpha1.PackageSpec{
+			PackageRef: &corev1alpha1.PackageReference{Name: "db"}, ServiceAccountName: "deployer", ImagePullPolicy: "Always",
+			ImagePullSecrets: []corev1alpha1.LocalSecretReference{{Name: "pull"}},
+			Dependencies:     &corev1alpha1.PackageDependencies{Management: corev1alpha1.DependencyManagementAuto, DeletionPolicy: corev1alpha1.DeletionPolicyDelete},
+		}
+		if tc.configured {
+			want.ConfigFrom = values
+		}
+		pkg := &corev1alpha1.Package{}
+		pkg.Spec.PackageRef, pkg.Spec.ServiceAccountName = &corev1alpha1.PackageReference{Name: "db"}, "before"
+		inherit(pkg, parent, tc.dependency, tc.direct)
+		if diff := cmp.Diff(want, pkg.Spec); diff != "" {
+			t.Errorf("%s: %s", tc.reason, diff)
+		}
+	}
+	plain, pkg := newPackage(), &corev1alpha1.Package{}
+	if inherit(pkg, plain, "db", true); !cmp.Equal(pkg.Spec, corev1alpha1.PackageSpec{}) {
+		t.Errorf("%+v", pkg.Spec)
+	}
+}
+
 func TestReportDependencies(t *testing.T) {
 	t.Parallel()
 	optional := outcomeOf("cache", "", corev1alpha1.ReasonVersionMismatch)

@@ -342,6 +342,8 @@ func TestTransitionEvents(t *testing.T) {
 		"still wrong":  {reason: "no transition", was: "Invalid=True/LoadError", is: "Invalid=True/LoadError"},
 		"no image":     {reason: "once, not at each retry", is: "Unpacked=False/ImagePullBackOff", want: "Warning/ImagePullBackOff"},
 		"still no":     {reason: "a retry", was: "Unpacked=False/ImagePullBackOff", is: "Unpacked=False/ImagePullBackOff"},
+		"unsatisfied":  {reason: "a dependency cannot be had", is: "DependenciesReady=False/DependenciesUnsatisfied", want: "Warning/DependenciesUnsatisfied"},
+		"awaited":      {reason: "a dependency is on its way", is: "DependenciesReady=False/WaitingForDependencies"},
 		"nothing":      {reason: "no transition", was: "Available=True/Available", is: "Available=True/Available"},
 	} {
 		was, is := statusWith(tc.was), statusWith(tc.is)
