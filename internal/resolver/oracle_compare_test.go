@@ -15,7 +15,7 @@ import (
 // samples returns the first of the random catalogues, and how many are tried.
 func samples(t *testing.T) (first, n uint64) {
 	t.Helper()
-	n = 2500
+	n = 1500
 	if os.Getenv("LOCKSTEP_DEEP") != "" {
 		n = 100_000
 	}
