@@ -196,6 +196,28 @@ func TestRetracted(t *testing.T) {
 	}
 }
 
+func TestPrereleases(t *testing.T) {
+	t.Parallel()
+	catalogue := resolver.Offers{"db": {offer("1.0.0"), offer("2.0.0-beta.1"), offer("2.0.0-rc.1")}}
+	for _, tc := range []struct {
+		reason, want string
+		prereleases  *corev1alpha1.Prereleases
+		chosen       string
+	}{
+		{"none by default", ">=1.0.0", nil, "1.0.0"},
+		{"one that is named", "2.0.0-beta.1", nil, "2.0.0-beta.1"},
+		{"all", ">=1.0.0", &corev1alpha1.Prereleases{}, "2.0.0-rc.1"},
+		{"some", ">=1.0.0", &corev1alpha1.Prereleases{Identifiers: []string{"beta"}}, "2.0.0-beta.1"},
+	} {
+		root := shop("db " + tc.want)
+		root.Dependencies[0].Package.Prereleases = tc.prereleases
+		plan := resolver.Solve(resolver.Input{Roots: []resolver.Root{root}, Catalogue: catalogue})
+		if len(plan.Steps) != 1 || plan.Steps[0].Version != tc.chosen {
+			t.Errorf("%s: want %s, got\n%s", tc.reason, tc.chosen, printed(plan))
+		}
+	}
+}
+
 func TestScopes(t *testing.T) {
 	t.Parallel()
 	cluster := offer("1.0.0")
