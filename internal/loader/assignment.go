@@ -31,7 +31,11 @@ func (c *check) phase(annotations map[string]any) {
 		return
 	}
 	if c.r.phases != nil && !slices.Contains(c.r.phases, phase) {
-		c.fail(violation.ReasonUnknownPhase, field, violation.Suggest(phase, c.r.phases, "The manifest has: "+violation.Listed(c.r.phases)+"."), "phase %q", phase)
+		listed := "Add it to the manifest, which names no phases."
+		if len(c.r.phases) > 0 {
+			listed = "The manifest has: " + violation.Listed(c.r.phases) + "."
+		}
+		c.fail(violation.ReasonUnknownPhase, field, violation.Suggest(phase, c.r.phases, listed), "phase %q", phase)
 	}
 	c.out.phase = phase
 }

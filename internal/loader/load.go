@@ -273,8 +273,10 @@ func (l *load) reader(condition func(string) (bool, error)) *reader {
 				r.phases = append(r.phases, p.Name)
 			}
 		}
-		if unnamed && r.strict {
-			r.phases = nil // an error of the manifest, and not of each object in that phase
+		spec := &result.Manifest.Spec
+		lacking := len(spec.Phases) == 0 && len(manifest.Dependencies(spec.Dependencies)) == 0
+		if lacking || unnamed && r.strict {
+			r.phases = nil // an error of the manifest, and not of each object
 		}
 	}
 	return r
