@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -63,6 +64,40 @@ func TestCollisionModes(t *testing.T) {
 			})
 			judgeRefused(t, dep, theirs, j)
 		})
+	}
+}
+
+// The annotation on an object that nothing controls lets the deployment that it names adopt it, and goes with the adoption.
+func TestAdoptionByAnnotation(t *testing.T) {
+	t.Parallel()
+	ns := env.TestNamespace(t)
+	theirs, other := foreign(t, ns, "object", false), foreign(t, ns, "other", false)
+	mark := func(name, by string) {
+		t.Helper()
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
+		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, corev1alpha1.AdoptableByAnnotation, by)
+		must(t, env.Client.Patch(t.Context(), cm, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(corev1alpha1.HandoverFieldManager)))
+	}
+	mark("object", ns+"/shop")
+	mark("other", ns+"/store")
+	dep := deployment(ns, phase("one", configMap("object", "v1"), configMap("other", "v1")))
+	env.Create(t, dep)
+	await(t, dep, "to be refused", func(d *corev1alpha1.ObjectDeployment) error {
+		return harness.HasCondition(d, corev1alpha1.ConditionProgressing, metav1.ConditionTrue, "", "ConfigMap "+ns+"/other: exists already")
+	})
+	if metav1.GetControllerOf(get(t, ns, "object")) != nil {
+		t.Error("an object was adopted although another one is refused")
+	}
+	mark("other", ns+"/shop")
+	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
+		d.Annotations = map[string]string{corev1alpha1.RetryAnnotation: "1"}
+	})
+	judgeAdopted(t, dep, theirs)
+	judgeAdopted(t, dep, other)
+	for _, name := range []string{"object", "other"} {
+		if by, left := get(t, ns, name).Annotations[corev1alpha1.AdoptableByAnnotation]; left {
+			t.Errorf("%s is still adoptable by %s", name, by)
+		}
 	}
 }
 

@@ -37,6 +37,8 @@ type Observed struct {
 	// Writer is the field manager that wrote the object last, if it is not the engine:
 	// who to name when a drift comes back.
 	Writer string
+	// AdoptableBy is the value of the annotation that lets one owner adopt the object.
+	AdoptableBy string
 	// Trimmed is the JSON of what probes read of the object; nil where no
 	// probe of a live revision selects its kind.
 	Trimmed []byte

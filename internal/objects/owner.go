@@ -1,6 +1,8 @@
 package objects
 
 import (
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -80,4 +82,16 @@ func (o Owner) SameName(ref *Reference) bool {
 	}
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
 	return err == nil && gv.Group == corev1alpha1.GroupVersion.Group
+}
+
+// MayAdopt reports whether the annotation of an object names the owner, so that it may adopt the
+// object if nothing controls it. That of the ObjectDeployment shop/web is the name of its Package.
+func (o Owner) MayAdopt(obs *Observed) bool {
+	switch {
+	case obs.AdoptableBy == "", !strings.HasSuffix(o.Kind, "ObjectDeployment"), obs.Controller() != nil:
+		return false
+	case o.Namespace == "":
+		return obs.AdoptableBy == o.Name
+	}
+	return obs.AdoptableBy == o.Namespace+"/"+o.Name
 }

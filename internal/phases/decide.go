@@ -240,7 +240,8 @@ func decideOwner(c DecisionInput, live *objects.Observed) (Decision, bool) {
 		v.Foreign = true
 		return v, false
 	case c.Desired.Collision == corev1alpha1.CollisionProtectionNone,
-		c.Desired.Collision == corev1alpha1.CollisionProtectionIfNoController && controller == nil:
+		c.Desired.Collision == corev1alpha1.CollisionProtectionIfNoController && controller == nil,
+		c.Owner.MayAdopt(live):
 		return Decision{Action: Adopt, Foreign: true}, false
 	}
 	return unwatched(c, Decision{Action: Refuse, Message: Collision(controller)}, foreignPause), false
@@ -250,8 +251,8 @@ func decideOwner(c DecisionInput, live *objects.Observed) (Decision, bool) {
 // is never to delete it: it may hold data.
 func Collision(controller *objects.Reference) string {
 	if controller == nil {
-		return "exists already and nothing controls it: install with --adopt (spec.collisionProtection: IfNoController) to take it over, " +
-			"or annotate it " + corev1alpha1.CollisionProtectionAnnotation + " in the package"
+		return "exists already and nothing controls it: take it over by kubectl package adopt, or install with --adopt " +
+			"(spec.collisionProtection: IfNoController), or annotate it " + corev1alpha1.CollisionProtectionAnnotation + " in the package"
 	}
 	return "is controlled by " + ownerName(controller) + ": leave it out here, or rename it; " +
 		"spec.collisionProtection: None takes it over, as does the annotation " + corev1alpha1.CollisionProtectionAnnotation

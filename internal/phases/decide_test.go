@@ -69,6 +69,9 @@ func TestDecide(t *testing.T) {
 	mode := func(m corev1alpha1.CollisionProtection) func(*phases.DecisionInput) {
 		return func(c *phases.DecisionInput) { c.Desired.Collision = m }
 	}
+	adoptableBy := func(name string) func(*phases.DecisionInput) {
+		return live(func(o *objects.Observed) { o.AdoptableBy = name })
+	}
 	failed := func(of objects.Digest, collision bool) func(*phases.DecisionInput) {
 		return func(c *phases.DecisionInput) {
 			c.Applied.Failure = &phases.Failure{Content: of, Collision: collision, Message: "refused", Until: noon.Add(time.Minute)}
@@ -222,6 +225,18 @@ func TestDecide(t *testing.T) {
 		{
 			name: "nobody's, IfNoController", given: []func(*phases.DecisionInput){free, another, mode(corev1alpha1.CollisionProtectionIfNoController)},
 			want: phases.Adopt, reason: "nothing controls it",
+		},
+		{
+			name: "nobody's, adoptable", given: []func(*phases.DecisionInput){free, another, adoptableBy("n/app")}, want: phases.Adopt,
+			reason: "its annotation names the package",
+		},
+		{
+			name: "nobody's, adoptable by another", given: []func(*phases.DecisionInput){free, another, adoptableBy("app")}, want: phases.Refuse,
+			says: "nothing controls it", reason: "that is the ClusterPackage of the same name",
+		},
+		{
+			name: "of a stranger, adoptable", given: []func(*phases.DecisionInput){by("Helm", "release", "rival"), adoptableBy("n/app")}, want: phases.Refuse,
+			says: "controlled by Helm release", reason: "its controller has not released it",
 		},
 		{
 			name: "nobody's, None", given: []func(*phases.DecisionInput){free, another, mode(corev1alpha1.CollisionProtectionNone)}, want: phases.Adopt,

@@ -166,5 +166,6 @@ func observeMetadata(m *metav1.PartialObjectMetadata) *objects.Observed {
 	return &objects.Observed{
 		UID: m.UID, ResourceVersion: m.ResourceVersion, Terminating: m.DeletionTimestamp != nil,
 		Held: objects.HeldBy(m.Finalizers, nil), Owners: objects.References(m.OwnerReferences, m.Annotations),
+		AdoptableBy: m.Annotations[corev1alpha1.AdoptableByAnnotation],
 	}
 }

@@ -42,9 +42,10 @@ func fromMetadata(live *unstructured.Unstructured) *objects.Observed {
 	annotations := live.GetAnnotations()
 	obs := &objects.Observed{
 		UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), Generation: live.GetGeneration(),
-		Owners:   objects.References(live.GetOwnerReferences(), annotations),
-		Keep:     annotations[corev1alpha1.DeletionPolicyAnnotation] == corev1alpha1.DeletionPolicyKeep,
-		Recreate: annotations[corev1alpha1.OnImmutableAnnotation] == corev1alpha1.OnImmutableRecreate,
+		Owners:      objects.References(live.GetOwnerReferences(), annotations),
+		AdoptableBy: annotations[corev1alpha1.AdoptableByAnnotation],
+		Keep:        annotations[corev1alpha1.DeletionPolicyAnnotation] == corev1alpha1.DeletionPolicyKeep,
+		Recreate:    annotations[corev1alpha1.OnImmutableAnnotation] == corev1alpha1.OnImmutableRecreate,
 	}
 	obs.Revision, _ = strconv.ParseInt(annotations[corev1alpha1.RevisionAnnotation], 10, 64)
 	if live.GetDeletionTimestamp() != nil {

@@ -36,6 +36,11 @@ const (
 	// object.
 	DeletionPolicyKeep = "Keep"
 
+	// AdoptableByAnnotation on an object that nothing controls lets one package adopt
+	// it, whatever the collision protection. The value is NAMESPACE/NAME of a Package,
+	// or NAME of a ClusterPackage.
+	AdoptableByAnnotation = "package-operator.run/adoptable-by"
+
 	// ExposeSecretValuesAnnotation, set to ExposeSecretValuesTrue, allows values
 	// that came from sensitive Secrets in an object that is no Secret.
 	ExposeSecretValuesAnnotation = "package-operator.run/expose-secret-values"

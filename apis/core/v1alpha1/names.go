@@ -18,6 +18,10 @@ const (
 	// FieldManager is the field manager of all server-side applies.
 	FieldManager = "package-operator"
 
+	// HandoverFieldManager is the field manager of annotations on objects that are to be
+	// adopted or released. What it owns goes with the adoption.
+	HandoverFieldManager = "kubectl-package-handover"
+
 	// LeaderElectionLease is the name of the Lease in the manager's namespace. It
 	// is Package Operator's, so that both engines never lead together.
 	LeaderElectionLease = "8a4hp84a6s.package-operator-lock"

@@ -37,7 +37,7 @@ func TestRefused(t *testing.T) {
 			(&claims.Conflict{Holder: objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "other"}}}).Reason(),
 			ReasonCollision, "belongs to ObjectDeployment shop/other", "Leave it out here",
 		},
-		{phases.Collision(nil), ReasonCollision, "ConfigMap shop/web exists already and nothing controls it", "Install with --adopt"},
+		{phases.Collision(nil), ReasonCollision, "ConfigMap shop/web exists already and nothing controls it", "Take it over by kubectl package adopt"},
 		{
 			`create ConfigMap shop/web: admission webhook "costs.example.com" denied the request: a cost centre is missing`,
 			ReasonWebhook, "the webhook costs.example.com refuses ConfigMap shop/web: a cost centre is missing", "Change the object",

@@ -30,7 +30,7 @@ func (c *Conflict) Reason() string {
 	if c.More > 0 {
 		more = fmt.Sprintf(" (and %d more objects are claimed by others)", c.More)
 	}
-	return fmt.Sprintf("belongs to %s%s: leave it out here, or release it there (package-operator.run/deletion-policy: Keep)", c.Holder, more)
+	return fmt.Sprintf("belongs to %s%s: leave it out here, or release it there (kubectl package release)", c.Holder, more)
 }
 
 // Table holds the claims of one target cluster. It is safe for concurrent use.

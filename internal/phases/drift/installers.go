@@ -5,15 +5,19 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// installers are the field managers of commands that write whole objects from files.
+// installers are the field managers of commands that write whole objects from files, and
+// that of annotations which are for the adoption alone.
 var installers = []string{
 	"kubectl-client-side-apply", // kubectl apply
 	"kubectl",                   // kubectl apply --server-side
 	"kubectl-last-applied",      // the annotation that it keeps for the former
 	"kubectl-create",
 	"kubectl-replace",
+	corev1alpha1.HandoverFieldManager,
 	"helm", // by updates up to Helm 3, by applies from Helm 4 on
 }
 
@@ -21,6 +25,18 @@ var installers = []string{
 // objects, which [Migration] takes over at adoption.
 func HasInstaller(managedFields []metav1.ManagedFieldsEntry) bool {
 	return slices.ContainsFunc(managedFields, func(entry metav1.ManagedFieldsEntry) bool { return isInstaller(&entry) })
+}
+
+// Installers returns the field managers of which [Migration] takes fields over at adoption, sorted.
+func Installers(managedFields []metav1.ManagedFieldsEntry) []string {
+	var names []string
+	for i := range managedFields {
+		if isInstaller(&managedFields[i]) {
+			names = append(names, managedFields[i].Manager)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 func isInstaller(entry *metav1.ManagedFieldsEntry) bool {

@@ -1,0 +1,41 @@
+package objects_test
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"lockstep.run/lockstep/internal/objects"
+)
+
+func TestMayAdopt(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		reason          string
+		kind, namespace string
+		annotation      string
+		controlled      bool
+		want            bool
+	}{
+		{reason: "the Package of that name", kind: "ObjectDeployment", namespace: "shop", annotation: "shop/web", want: true},
+		{reason: "the ClusterPackage of that name", kind: "ClusterObjectDeployment", annotation: "web", want: true},
+		{reason: "without the annotation", kind: "ObjectDeployment", namespace: "shop"},
+		{reason: "without a name", kind: "ClusterObjectDeployment", annotation: "/"},
+		{reason: "another namespace", kind: "ObjectDeployment", namespace: "shop", annotation: "store/web"},
+		{reason: "another name", kind: "ObjectDeployment", namespace: "shop", annotation: "shop/web-2"},
+		{reason: "the ClusterPackage, not the Package", kind: "ObjectDeployment", namespace: "shop", annotation: "web"},
+		{reason: "the Package, not the ClusterPackage", kind: "ClusterObjectDeployment", annotation: "shop/web"},
+		{reason: "a set of that name", kind: "ObjectSet", namespace: "shop", annotation: "shop/web"},
+		{reason: "controlled by another", kind: "ObjectDeployment", namespace: "shop", annotation: "shop/web", controlled: true},
+	} {
+		owner := objects.Owner{OwnerKey: objects.OwnerKey{Kind: tc.kind, Namespace: tc.namespace, Name: "web"}, UID: "u"}
+		obs := &objects.Observed{AdoptableBy: tc.annotation}
+		if tc.controlled {
+			obs.Owners = []metav1.OwnerReference{{Kind: "Release", Name: "web", UID: "other", Controller: ptr.To(true)}}
+		}
+		if got := owner.MayAdopt(obs); got != tc.want {
+			t.Errorf("%s: got %t", tc.reason, got)
+		}
+	}
+}
