@@ -35,7 +35,7 @@ func pages(t *testing.T) []string {
 	if err != nil || len(all) == 0 {
 		t.Fatal("no pages", err)
 	}
-	return all
+	return append(all, folder+"/../migrate-from-helm.md")
 }
 
 // blocks returns the blocks of a page that are code.

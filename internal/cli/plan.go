@@ -8,8 +8,10 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/spf13/cobra"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/dryrun"
+	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
@@ -73,6 +75,8 @@ type plannedPackage struct {
 	folder bool
 	// name is empty for that of the source.
 	name cluster.Name
+	// edit changes the spec; it may be nil.
+	edit func(progress.Target, *corev1alpha1.PackageSpec) error
 }
 
 func (c *planCommand) wanted(args []string) (plannedPackage, error) {

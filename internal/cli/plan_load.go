@@ -198,6 +198,11 @@ func (c *planCommand) change(want plannedPackage, p *planned) error {
 	if c.spec.adopt {
 		adopt(spec)
 	}
+	if want.edit != nil {
+		if err := want.edit(p.target, spec); err != nil {
+			return err
+		}
+	}
 	raw, err := readConfig(c.spec.config, c.streams.In)
 	if err != nil {
 		return err

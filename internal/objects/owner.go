@@ -86,9 +86,10 @@ func (o Owner) SameName(ref *Reference) bool {
 
 // MayAdopt reports whether the annotation of an object names the owner, so that it may adopt the
 // object if nothing controls it. That of the ObjectDeployment shop/web is the name of its Package.
+// Names are those of the object's own cluster.
 func (o Owner) MayAdopt(obs *Observed) bool {
 	switch {
-	case obs.AdoptableBy == "", !strings.HasSuffix(o.Kind, "ObjectDeployment"), obs.Controller() != nil:
+	case obs.AdoptableBy == "", o.Remote(), !strings.HasSuffix(o.Kind, "ObjectDeployment"), obs.Controller() != nil:
 		return false
 	case o.Namespace == "":
 		return obs.AdoptableBy == o.Name

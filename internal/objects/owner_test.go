@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"lockstep.run/lockstep/internal/objects"
@@ -16,6 +17,7 @@ func TestMayAdopt(t *testing.T) {
 		kind, namespace string
 		annotation      string
 		controlled      bool
+		cluster         types.UID
 		want            bool
 	}{
 		{reason: "the Package of that name", kind: "ObjectDeployment", namespace: "shop", annotation: "shop/web", want: true},
@@ -28,11 +30,13 @@ func TestMayAdopt(t *testing.T) {
 		{reason: "the Package, not the ClusterPackage", kind: "ClusterObjectDeployment", annotation: "shop/web"},
 		{reason: "a set of that name", kind: "ObjectSet", namespace: "shop", annotation: "shop/web"},
 		{reason: "controlled by another", kind: "ObjectDeployment", namespace: "shop", annotation: "shop/web", controlled: true},
+		{reason: "of another cluster", kind: "ObjectDeployment", namespace: "shop", annotation: "shop/web", cluster: "c"},
 	} {
-		owner := objects.Owner{OwnerKey: objects.OwnerKey{Kind: tc.kind, Namespace: tc.namespace, Name: "web"}, UID: "u"}
+		owner := objects.Owner{OwnerKey: objects.OwnerKey{Kind: tc.kind, Namespace: tc.namespace, Name: "web"}, UID: "u", Cluster: tc.cluster}
 		obs := &objects.Observed{AdoptableBy: tc.annotation}
 		if tc.controlled {
-			obs.Owners = []metav1.OwnerReference{{Kind: "Release", Name: "web", UID: "other", Controller: ptr.To(true)}}
+			ref := metav1.OwnerReference{Kind: "Release", Name: "web", UID: "other", Controller: ptr.To(true)}
+			obs.Owners = []objects.Reference{{OwnerReference: ref}}
 		}
 		if got := owner.MayAdopt(obs); got != tc.want {
 			t.Errorf("%s: got %t", tc.reason, got)

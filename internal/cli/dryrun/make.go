@@ -44,6 +44,8 @@ type Request struct {
 	KeepAccount bool
 	// Alone means that the deployment is not managed by a package.
 	Alone bool
+	// Annotations are assumed to be on live objects.
+	Annotations map[objects.Key]map[string]string
 	// ManagerNamespace has the sensitive objects of a ClusterPackage.
 	ManagerNamespace string
 }
@@ -138,7 +140,7 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 	case len(s.installed) > 0:
 		s.next = s.installed[len(s.installed)-1]
 	}
-	if err := c.fill(ctx, s.revisions()); err != nil {
+	if err := c.fill(ctx, s.revisions(), in.Annotations); err != nil {
 		return nil, err
 	}
 	objs, err := in.objects(ctx, s.next != nil && s.next.Claimed())
@@ -182,7 +184,7 @@ func (in *input) labels() map[string]string {
 	return labels
 }
 
-func (c *simulatedCluster) fill(ctx context.Context, revisions []*rollout.Revision) error {
+func (c *simulatedCluster) fill(ctx context.Context, revisions []*rollout.Revision, annotations map[objects.Key]map[string]string) error {
 	versions := map[objects.Key]string{}
 	for _, rev := range revisions {
 		for i := range rev.Phases {
@@ -193,6 +195,15 @@ func (c *simulatedCluster) fill(ctx context.Context, revisions []*rollout.Revisi
 	}
 	found, err := c.read(ctx, versions)
 	for key, at := range found {
+		if at.live != nil && len(annotations[key]) > 0 {
+			merged := maps.Clone(annotations[key])
+			for name, value := range at.live.GetAnnotations() {
+				if _, assumed := merged[name]; !assumed {
+					merged[name] = value
+				}
+			}
+			at.live.SetAnnotations(merged)
+		}
 		c.objects[key] = &object{liveObject: at, now: at.live, version: versions[key], reached: true}
 	}
 	return err

@@ -1,0 +1,186 @@
+package cli_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+)
+
+// legacy makes a ConfigMap as an installer does.
+func legacy(t *testing.T, env *harness.Env, ns, name, manager string) types.UID {
+	t.Helper()
+	cm := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, Labels: map[string]string{"app.kubernetes.io/managed-by": "Helm"}},
+		Data:       map[string]string{"value": "old", "extra": "x"},
+	}
+	if err := env.Client.Create(t.Context(), cm, client.FieldOwner(manager)); err != nil {
+		t.Fatal(err)
+	}
+	return cm.UID
+}
+
+// state is what an adoption and a release change of a ConfigMap, and what they must not.
+type state struct {
+	UID                           types.UID
+	Controller, Value, Extra      string
+	Managed, Adoptable, Annotated bool
+}
+
+func stateOf(t *testing.T, env *harness.Env, ns, name string) state {
+	t.Helper()
+	cm := &corev1.ConfigMap{}
+	if err := env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: name}, cm); err != nil {
+		t.Fatal(err)
+	}
+	s := state{UID: cm.UID, Value: cm.Data["value"], Extra: cm.Data["extra"], Managed: cm.Labels[corev1alpha1.CacheLabel] != ""}
+	if ref := metav1.GetControllerOf(cm); ref != nil {
+		s.Controller = ref.Kind + " " + ref.Name
+	}
+	_, s.Adoptable = cm.Annotations[corev1alpha1.AdoptableByAnnotation]
+	_, s.Annotated = cm.Annotations[corev1alpha1.DeletionPolicyAnnotation]
+	return s
+}
+
+// fails runs a command that has to fail with texts.
+func fails(t *testing.T, env *harness.Env, texts []string, args ...string) {
+	t.Helper()
+	r := run(t, env, args...)
+	for _, text := range texts {
+		if r.code != 1 || !strings.Contains(r.err, text) {
+			t.Errorf("%s: exit code %d, want 1 and %q in\n%s%s", strings.Join(args, " "), r.code, text, r.out, r.err)
+		}
+	}
+}
+
+// What Helm and kubectl installed becomes a package's object by object, is released, and becomes
+// another's: none is deleted or made anew.
+func TestAdoptAndRelease(t *testing.T) {
+	t.Parallel()
+	env := harness.Shared(t)
+	const ns = "handover"
+	env.Namespace(t, ns)
+	settings, page := legacy(t, env, ns, "settings", "helm"), legacy(t, env, ns, "page", "kubectl-create")
+	legacy(t, env, ns, "other", "helm")
+	image := env.Push(t, "handover:v1", harness.Files{
+		"manifest.yaml": harness.Manifest("web", []string{"config", "deploy"}, ""),
+		"settings.yaml": harness.ConfigMap("settings", "config", "new"),
+		"page.yaml":     harness.ConfigMap("page", "deploy", "new"),
+		"added.yaml":    harness.ConfigMap("added", "deploy", "new"),
+	})
+	ok(t, env, "install", image, "web", "-n", ns, "--wait=false")
+
+	fails(t, env, []string{"the package does not bring it", "nothing was changed: 1 object of 1 refused"}, "adopt", "cm/other", "--into", "web", "-n", ns, "--yes")
+	fails(t, env, []string{"package handover/web would not be rolled out: 1 refusal", "ConfigMap handover/page"}, "adopt", "cm/settings", "--into", "web", "-n", ns, "--yes")
+	fails(t, env, []string{"there is no ConfigMap nothing"}, "adopt", "cm/nothing", "--into", "web", "-n", ns)
+	both := []string{"adopt", "configmap/settings", "cm/page", "--into", "package/web", "-n", ns}
+	r := ok(t, env, append(both, "--dry-run")...)
+	for _, text := range []string{
+		"ConfigMap handover/settings  phase config  controller: none → ObjectDeployment web  with the fields of helm\n",
+		"ConfigMap handover/page      phase deploy  controller: none → ObjectDeployment web  with the fields of kubectl-create\n",
+		"taken over from nobody", "- data.extra ", "+ ConfigMap handover/added",
+	} {
+		if !strings.Contains(r.out, text) {
+			t.Errorf("the plan lacks %q:\n%s", text, r.out)
+		}
+	}
+	fails(t, env, []string{"nothing was changed: confirm it by --yes"}, both...)
+	before := state{UID: settings, Value: "old", Extra: "x"}
+	if diff := cmp.Diff(before, stateOf(t, env, ns, "settings")); diff != "" {
+		t.Fatalf("before it was confirmed (-want +got):\n%s", diff)
+	}
+
+	r = ok(t, env, append(both, "--yes")...)
+	if !strings.Contains(r.out, "package handover/web has adopted 2 objects\n") {
+		t.Errorf("adopt says:\n%s%s", r.out, r.err)
+	}
+	adopted := state{UID: settings, Controller: "ObjectDeployment web", Value: "new", Managed: true}
+	if diff := cmp.Diff(adopted, stateOf(t, env, ns, "settings")); diff != "" {
+		t.Errorf("the adopted object (-want +got):\n%s", diff)
+	}
+	adopted.UID = page
+	if diff := cmp.Diff(adopted, stateOf(t, env, ns, "page")); diff != "" {
+		t.Errorf("the adopted object (-want +got):\n%s", diff)
+	}
+	if r := ok(t, env, append(both, "--yes")...); !strings.Contains(r.out, "nothing to do") {
+		t.Errorf("the second time it says:\n%s", r.out)
+	}
+	fails(t, env, []string{"it belongs to ObjectDeployment handover/web"}, "adopt", "cm/page", "--into", second(t, env, ns), "-n", ns, "--yes")
+	releases(t, env, ns, page)
+}
+
+// second installs a package that brings the ConfigMap page, too.
+func second(t *testing.T, env *harness.Env, ns string) string {
+	t.Helper()
+	image := env.Push(t, "handover-second:v1", harness.Files{
+		"manifest.yaml": harness.Manifest("second", []string{"all"}, ""), "page.yaml": harness.ConfigMap("page", "all", "second"),
+		"second.yaml": harness.ConfigMap("second", "all", "second"),
+	})
+	ok(t, env, "install", image, "second", "-n", ns, "--wait=false")
+	return "second"
+}
+
+func releases(t *testing.T, env *harness.Env, ns string, page types.UID) {
+	t.Helper()
+	fails(t, env, []string{"would bring no object any more"}, "release", "cm", "settings", "page", "added", "-n", ns, "--yes")
+	fails(t, env, []string{"belongs to no package: nothing controls it"}, "release", "cm/other", "-n", ns)
+	fails(t, env, []string{"nothing was changed: confirm it by --yes"}, "release", "cm/page", "-n", ns)
+	r := ok(t, env, "release", "cm/page", "-n", ns, "--dry-run")
+	if !strings.Contains(r.out, "ConfigMap handover/page  stays as it is  controller: ObjectDeployment web → none\n") {
+		t.Errorf("the plan is:\n%s", r.out)
+	}
+	r = ok(t, env, "release", "cm", "page", "-n", ns, "--yes")
+	if !strings.Contains(r.out, "package handover/web has released 1 object\n") {
+		t.Errorf("release says:\n%s%s", r.out, r.err)
+	}
+	if n := len(env.Package(t, ns, "web").PackageSpec().Patches); n != 1 {
+		t.Errorf("the package has %d patches", n)
+	}
+	// The other package has waited for the object, which it may not take without being allowed to.
+	released := state{UID: page, Value: "new"}
+	if diff := cmp.Diff(released, stateOf(t, env, ns, "page")); diff != "" {
+		t.Errorf("the released object (-want +got):\n%s", diff)
+	}
+	ok(t, env, "adopt", "cm/page", "--into", "second", "-n", ns, "--yes")
+	taken := state{UID: page, Controller: "ObjectDeployment second", Value: "second", Managed: true}
+	if diff := cmp.Diff(taken, stateOf(t, env, ns, "page")); diff != "" {
+		t.Errorf("the object of the other package (-want +got):\n%s", diff)
+	}
+	ok(t, env, "release", "cm/page", "-n", ns, "--yes")
+	ok(t, env, "adopt", "cm/page", "--into", "web", "-n", ns, "--yes")
+	taken.Controller, taken.Value = "ObjectDeployment web", "new"
+	if diff := cmp.Diff(taken, stateOf(t, env, ns, "page")); diff != "" {
+		t.Errorf("the object that is back (-want +got):\n%s", diff)
+	}
+	if n := len(env.Package(t, ns, "web").PackageSpec().Patches); n != 0 {
+		t.Errorf("the package has %d patches", n)
+	}
+	keepsWhatItReleased(t, env, ns)
+}
+
+// keepsWhatItReleased checks that the deletion of a package leaves a released object.
+func keepsWhatItReleased(t *testing.T, env *harness.Env, ns string) {
+	t.Helper()
+	ok(t, env, "release", "configmap/settings", "-n", ns, "--yes")
+	ok(t, env, "delete", "web", "-n", ns)
+	if s := stateOf(t, env, ns, "settings"); s.Controller != "" || s.Value != "new" {
+		t.Errorf("the released object is %+v", s)
+	}
+	harness.Eventually(t, 30*time.Second, "the object of the package to be gone", func(ctx context.Context) error {
+		err := env.Client.Get(ctx, types.NamespacedName{Namespace: ns, Name: "added"}, &corev1.ConfigMap{})
+		if err == nil {
+			return errors.New("it is there")
+		}
+		return client.IgnoreNotFound(err)
+	})
+}

@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/handover"
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/cli/terminal"
+)
+
+type adoptCommand struct {
+	handoverCommand
+	into string
+}
+
+func newAdopt(on command) *cobra.Command {
+	c := &adoptCommand{handoverCommand: handoverCommand{command: on}}
+	cmd := &cobra.Command{
+		Use:   "adopt KIND/NAME... --into PACKAGE",
+		Short: "Have a package take over objects that kubectl or Helm installed",
+		Long: `Have an installed package take over single objects that exist already: what kubectl apply or Helm
+installed, and what a package released. Nothing is deleted or made anew. The package has to bring
+the objects, and nothing may control them.
+
+The plan comes first: the phase of each object, the field managers whose fields become those of
+the package, and each field that changes or goes. Nothing is adopted while other objects of the
+package are refused; name these too. To let a package take over whatever nothing controls, see
+install --adopt.
+
+It is asked for on a terminal; elsewhere it wants --yes. With --dry-run nothing is changed. The
+objects get the annotation ` + corev1alpha1.AdoptableByAnnotation + `, by which the engine adopts
+them, and which goes with that.
+
+KIND is a kind, a resource or a short name; KIND NAME... is possible as well. PACKAGE is the name of
+a Package in the namespace or of a ClusterPackage, or package/NAME or clusterpackage/NAME.`,
+		Example: `  # What would happen
+  kubectl package adopt deployment/web service/web configmap/settings --into web -n shop --dry-run
+
+  # Do it
+  kubectl package adopt deployment/web service/web configmap/settings --into web -n shop --yes`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			names, err := cluster.ParseObjects(args)
+			if c.into == "" {
+				err = cmp.Or(err, errors.New("--into is missing: name the package"))
+			}
+			if err != nil {
+				return usageError(cmd, err)
+			}
+			into, err := cluster.ParseName(c.into)
+			if err != nil {
+				return usageError(cmd, err)
+			}
+			return c.run(cmd.Context(), names, into)
+		},
+	}
+	c.add(cmd, "watch until the package has the objects and is available")
+	cmd.Flags().StringVar(&c.into, "into", "", "the `package` that takes them over")
+	_ = cmd.RegisterFlagCompletionFunc("into", c.completeNames)
+	return cmd
+}
+
+func (c *adoptCommand) run(ctx context.Context, names []cluster.ObjectName, into cluster.Name) error {
+	h, err := c.read(ctx, names)
+	if err != nil {
+		return err
+	}
+	unreleases := false
+	err = c.make(ctx, h, into,
+		func(t progress.Target) map[string]string {
+			return map[string]string{corev1alpha1.AdoptableByAnnotation: adopterOf(t)}
+		},
+		func(_ progress.Target, spec *corev1alpha1.PackageSpec) error {
+			unreleases = handover.DropPatches(spec, h.objects)
+			return nil
+		})
+	if err != nil {
+		return err
+	}
+	phases, err := h.phases()
+	if err != nil {
+		return err
+	}
+	steps := handover.Adopt(h.objects, h.deployment, phases, h.plan)
+	err = c.show(h, "Objects to adopt into "+h.target.String(), steps, func(s handover.Step) []string {
+		return []string{"phase " + terminal.Line(s.Phase), "controller: none → " + h.target.Scope.Kind("ObjectDeployment") + " " + terminal.Line(h.target.Name), managersText(s.Managers)}
+	})
+	left := pending(steps)
+	switch {
+	case err != nil, c.dryRun:
+		return err
+	case len(left) == 0 && !unreleases:
+		fmt.Fprintln(c.streams.Out, terminal.Line("nothing to do: "+h.target.String()+" has the objects already"))
+		return nil
+	}
+	if err := c.confirmed(fmt.Sprintf("Have %s adopt %s?", h.target, terminal.Count(len(left), "object"))); err != nil {
+		return err
+	}
+	return c.adopt(ctx, h, left, unreleases)
+}
+
+// managersText names the field managers whose fields the package takes over.
+func managersText(managers []string) string {
+	if len(managers) == 0 {
+		return ""
+	}
+	return "with the fields of " + terminal.Line(strings.Join(managers, ", "))
+}
+
+// adopterOf is the value of the annotation that lets a package adopt an object.
+func adopterOf(t progress.Target) string {
+	if t.Namespace == "" {
+		return t.Name
+	}
+	return t.Namespace + "/" + t.Name
+}
+
+func (c *adoptCommand) adopt(ctx context.Context, h *handoverPlan, steps []handover.Step, unreleases bool) error {
+	for _, s := range steps {
+		if err := h.annotate(ctx, s.Object, corev1alpha1.AdoptableByAnnotation, adopterOf(h.target)); err != nil {
+			return err
+		}
+	}
+	done := applied{pkg: h.before, before: h.before.DeepCopyObject().(corev1alpha1.GenericPackage)}
+	if unreleases {
+		if err := h.patchPatches(ctx); err != nil {
+			return err
+		}
+	}
+	var err error
+	if done.retry, err = requestRetry(ctx, h.cluster, h.target, h.before); err != nil {
+		return err
+	}
+	if !c.wait {
+		fmt.Fprintln(c.streams.Out, terminal.Line(h.target.String()+" adopts "+terminal.Count(len(steps), "object")))
+		return nil
+	}
+	if err := c.follow(ctx, h.cluster, h.target, done, nil); err != nil {
+		return err
+	}
+	is := func(controller *metav1.OwnerReference) bool {
+		return controller != nil && controller.Kind == h.target.Scope.Kind("ObjectDeployment") && controller.Name == h.target.Name
+	}
+	if err := c.await(ctx, h, steps, is, "adopted"); err != nil {
+		return err
+	}
+	fmt.Fprintln(c.streams.Out, terminal.Line(h.target.String()+" has adopted "+terminal.Count(len(steps), "object")))
+	return nil
+}

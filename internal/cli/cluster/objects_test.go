@@ -1,0 +1,61 @@
+package cluster
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+func TestParseObjects(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		reason string
+		args   []string
+		want   []ObjectName
+		err    string
+	}{
+		{reason: "with slashes", args: []string{"deployment/web", "cm/a", "deployment/web"}, want: []ObjectName{{"deployment", "web"}, {"cm", "a"}}},
+		{reason: "one kind", args: []string{"cm", "a", "b", "a"}, want: []ObjectName{{"cm", "a"}, {"cm", "b"}}},
+		{reason: "nothing", err: "KIND/NAME is missing"},
+		{reason: "a kind alone", args: []string{"web"}, err: `"web" is no object: write KIND/NAME, such as deployment/web`},
+		{reason: "mixed", args: []string{"cm", "cm/a"}, err: `"cm/a" is no name: write KIND/NAME everywhere, or one KIND and names`},
+		{reason: "mixed the other way round", args: []string{"cm/a", "b"}, err: `"b" is no object: write KIND/NAME`},
+		{reason: "two slashes", args: []string{"a/b/c"}, err: `"a/b/c" is no object: write KIND/NAME`},
+		{reason: "no name", args: []string{"cm/"}, err: `"cm/" is no object: write KIND/NAME`},
+	} {
+		got, err := ParseObjects(tc.args)
+		text := ""
+		if err != nil {
+			text = err.Error()
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" || text != tc.err {
+			t.Errorf("%s: %q (-want +got):\n%s", tc.reason, text, diff)
+		}
+	}
+}
+
+func TestMappingOf(t *testing.T) {
+	t.Parallel()
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Group: "apps", Version: "v1"}, {Version: "v1"}, {Group: "shop.example.com", Version: "v2"}})
+	for _, gvk := range []schema.GroupVersionKind{
+		{Group: "apps", Version: "v1", Kind: "Deployment"}, {Version: "v1", Kind: "ConfigMap"}, {Group: "shop.example.com", Version: "v2", Kind: "Order"},
+	} {
+		mapper.Add(gvk, meta.RESTScopeNamespace)
+	}
+	for name, want := range map[string]string{
+		"deployment": "Deployment.apps", "deployments": "Deployment.apps", "deployment.apps": "Deployment.apps", "deployments.v1.apps": "Deployment.apps",
+		"Deployment": "Deployment.apps", "Deployment.apps": "Deployment.apps", "configmap": "ConfigMap", "ConfigMap": "ConfigMap",
+		"orders": "Order.shop.example.com", "Order.v2.shop.example.com": "Order.shop.example.com", "orders.shop.example.com": "Order.shop.example.com",
+		"order.v1.shop.example.com": "", "pods": "", "deployments.example.com": "",
+	} {
+		m, err := mappingOf(mapper, name)
+		switch {
+		case err == nil && m.GroupVersionKind.GroupKind().String() != want:
+			t.Errorf("%q is %s, want %s", name, m.GroupVersionKind, want)
+		case err != nil && (want != "" || !meta.IsNoMatchError(err)):
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+}

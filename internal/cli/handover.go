@@ -1,0 +1,244 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/dryrun"
+	"lockstep.run/lockstep/internal/cli/handover"
+	"lockstep.run/lockstep/internal/cli/objectdiff"
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// handoverCommand is what adopt and release share.
+type handoverCommand struct {
+	command
+	source sourceFlags
+	dryRun bool
+	yes    bool
+}
+
+func (c *handoverCommand) add(cmd *cobra.Command, usage string) {
+	c.connects(cmd)
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
+	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what it would do, and change nothing")
+	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
+	c.source.registry.add(cmd)
+	c.addWait(cmd, waitTimeout, usage)
+}
+
+// handoverPlan is a package with the objects that it is to adopt or release.
+type handoverPlan struct {
+	*planned
+	cluster *cluster.Cluster
+	objects []handover.Object
+	plan    *dryrun.Plan
+	// deployment is the UID of the package's deployment, empty if there is none.
+	deployment types.UID
+}
+
+// read reads the named objects.
+func (c *handoverCommand) read(ctx context.Context, names []cluster.ObjectName) (*handoverPlan, error) {
+	cl, err := c.connect()
+	if err != nil {
+		return nil, err
+	}
+	h := &handoverPlan{cluster: cl, planned: &planned{}}
+	if h.client, err = cl.AnyKind(); err != nil {
+		return nil, err
+	}
+	all, err := cl.ReadNamed(ctx, h.client, names)
+	for _, u := range all {
+		h.objects = append(h.objects, handover.Object{Key: objectdiff.KeyOf(u.Object, ""), Live: u})
+	}
+	return h, err
+}
+
+// make plans the package after a change of its spec, with annotations on the objects.
+func (c *handoverCommand) make(
+	ctx context.Context, h *handoverPlan, name cluster.Name, annotation func(progress.Target) map[string]string,
+	edit func(progress.Target, *corev1alpha1.PackageSpec) error,
+) error {
+	loads := planCommand{command: c.command, source: c.source, spec: specFlags{given: func(string) bool { return false }}}
+	loaded, err := loads.load(ctx, h.cluster, plannedPackage{name: name, edit: edit})
+	if err != nil {
+		return reported(c.streams, err, loaded.target.String()+" would not be rolled out: %s")
+	}
+	loaded.client, h.planned = h.client, loaded
+	if err := c.possible(h); err != nil {
+		return err
+	}
+	doing := "cannot plan " + h.target.String()
+	at, err := dryrun.Connect(ctx, h.cluster.Config, h.client)
+	if err != nil {
+		return h.cluster.Explain(doing, err)
+	}
+	request := h.request()
+	request.Annotations = map[objects.Key]map[string]string{}
+	for _, o := range h.objects {
+		request.Annotations[o.Key] = annotation(h.target)
+	}
+	if h.plan, err = dryrun.Make(ctx, at, request); err != nil {
+		return h.cluster.Explain(doing, err)
+	}
+	h.complete(h.plan)
+	dep := h.target.Scope.NewObjectDeployment()
+	err = h.cluster.Get(ctx, client.ObjectKey{Namespace: h.target.Namespace, Name: h.target.Name}, dep)
+	if client.IgnoreNotFound(err) != nil {
+		return h.cluster.Explain("cannot read the deployment of "+h.target.String(), err)
+	}
+	h.deployment = dep.GetUID()
+	return nil
+}
+
+// possible returns an error for a package of which nothing is rolled out.
+func (c *handoverCommand) possible(h *handoverPlan) error {
+	switch {
+	case h.before.GetDeletionTimestamp() != nil:
+		return fmt.Errorf("%s is being deleted", h.target)
+	case h.before.PackageSpec().Paused && !c.dryRun:
+		return fmt.Errorf("%s is paused, so nothing of it happens. Let it go on: kubectl package unpause %s", h.target, h.target.Flags())
+	}
+	return nil
+}
+
+// phases returns the phases of the objects that the package brings.
+func (h *handoverPlan) phases() (map[objects.Key]string, error) {
+	phases := map[objects.Key]string{}
+	for _, phase := range h.loaded.Template().Phases {
+		for _, o := range phase.Objects {
+			var value map[string]any
+			if err := json.Unmarshal(o.Object.Raw, &value); err != nil {
+				return nil, fmt.Errorf("an object in phase %s cannot be read", phase.Name)
+			}
+			phases[objectdiff.KeyOf(value, h.target.Namespace)] = phase.Name
+		}
+	}
+	return phases, nil
+}
+
+// show prints the plan, and returns an error where it is refused.
+func (c *handoverCommand) show(h *handoverPlan, title string, steps []handover.Step, row func(handover.Step) []string) error {
+	out := c.streams.ErrOut
+	if c.dryRun {
+		out = c.streams.Out
+	}
+	styles := terminal.StylesFor(out)
+	t := planPrinter{styles: styles}
+	t.line(styles.Strong(title))
+	var rows [][]string
+	for _, s := range steps {
+		switch {
+		case s.Refusal != "":
+			rows = append(rows, []string{"  " + styles.Bad("✗") + " " + terminal.Line(s.Key.String()), terminal.Line(s.Refusal)})
+		case s.Done:
+			rows = append(rows, []string{"  · " + terminal.Line(s.Key.String()), "nothing to do"})
+		default:
+			rows = append(rows, append([]string{"  " + styles.Busy("<") + " " + terminal.Line(s.Key.String())}, row(s)...))
+		}
+	}
+	for _, line := range terminal.Table(rows) {
+		t.line(line)
+	}
+	t.line("")
+	if _, err := fmt.Fprint(out, t.out.String(), planText(h.plan, styles)); err != nil {
+		return err
+	}
+	refused := 0
+	for _, s := range steps {
+		if s.Refusal != "" {
+			refused++
+		}
+	}
+	if refused > 0 {
+		return fmt.Errorf("nothing was changed: %s of %d refused", terminal.Count(refused, "object"), len(steps))
+	}
+	if n := len(h.plan.Refusals); n > 0 {
+		return fmt.Errorf("nothing was changed: %s would not be rolled out: %s", h.target, terminal.Count(n, "refusal"))
+	}
+	return nil
+}
+
+// confirmed confirms a plan with something to do.
+func (c *handoverCommand) confirmed(question string) error {
+	if c.yes {
+		return nil
+	}
+	return confirm(c.streams, question)
+}
+
+// pending are the steps with something to do.
+func pending(steps []handover.Step) []handover.Step {
+	var left []handover.Step
+	for _, s := range steps {
+		if !s.Done {
+			left = append(left, s)
+		}
+	}
+	return left
+}
+
+// annotate sets, or for nil removes, an annotation of an object that was not replaced since it was
+// read. Where it is gone, nothing is to be removed.
+func (h *handoverPlan) annotate(ctx context.Context, o handover.Object, annotation string, value any) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": o.Live.GetUID(), "annotations": map[string]any{annotation: value}},
+	})
+	if err != nil {
+		return err
+	}
+	err = h.client.Patch(ctx, o.Live.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(corev1alpha1.HandoverFieldManager))
+	switch {
+	case value == nil && apierrors.IsNotFound(err):
+		return nil
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err), apierrors.IsInvalid(err):
+		return fmt.Errorf("%s was replaced or deleted meanwhile: %w", o.Key, err)
+	}
+	return h.cluster.Explain("cannot annotate "+o.Key.String(), err)
+}
+
+// handoverInterval is the time between two looks at the objects.
+const handoverInterval = 500 * time.Millisecond
+
+// await waits until each object is as wanted.
+func (c *handoverCommand) await(ctx context.Context, h *handoverPlan, steps []handover.Step, is func(*metav1.OwnerReference) bool, what string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, errTimeout)
+	defer cancel()
+	var left []string
+	err := wait.PollUntilContextCancel(ctx, handoverInterval, true, func(ctx context.Context) (bool, error) {
+		left = nil
+		for _, s := range steps {
+			u := s.Live.DeepCopy()
+			err := h.client.Get(ctx, client.ObjectKeyFromObject(u), u)
+			switch {
+			case apierrors.IsNotFound(err):
+				return false, fmt.Errorf("%s was deleted meanwhile", s.Key)
+			case err != nil:
+				return false, h.cluster.Explain("cannot read "+s.Key.String(), err)
+			case !is(metav1.GetControllerOf(u)):
+				left = append(left, s.Key.String())
+			}
+		}
+		return len(left) == 0, nil
+	})
+	if err != nil && errors.Is(context.Cause(ctx), errTimeout) {
+		return fmt.Errorf("not %s after %s: %s. The engine goes on with it; see: kubectl package explain %s",
+			what, c.timeout, strings.Join(left[:min(len(left), mostNamed)], ", "), h.target.Flags())
+	}
+	return err
+}

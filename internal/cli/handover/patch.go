@@ -1,0 +1,64 @@
+package handover
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// deletion is a patch that deletes one object from what a package renders.
+type deletion struct {
+	Directive  string   `json:"$patch"`
+	APIVersion string   `json:"apiVersion"`
+	Kind       string   `json:"kind"`
+	Metadata   metadata `json:"metadata"`
+}
+
+type metadata struct {
+	Name      string `json:"name"`
+	Namespace string `json:"namespace,omitempty"`
+}
+
+// AddPatch adds the patch that deletes an object from what the package renders, unless there is one.
+// namespace is what the package renders as the object's namespace, empty if it leaves it out.
+func AddPatch(spec *corev1alpha1.PackageSpec, o Object, namespace string) error {
+	if slices.ContainsFunc(spec.Patches, func(p corev1alpha1.PackagePatch) bool { return releases(&p, o.Key) }) {
+		return nil
+	}
+	if len(spec.Patches) >= limits.Patches {
+		return fmt.Errorf("spec.patches has %d patches, which is the limit: remove one, or leave the object out of the package", len(spec.Patches))
+	}
+	text, err := yaml.Marshal(deletion{"delete", o.Live.GetAPIVersion(), o.Key.Kind, metadata{o.Key.Name, namespace}})
+	if err != nil {
+		return err
+	}
+	spec.Patches = append(spec.Patches, corev1alpha1.PackagePatch{Patch: string(text)})
+	return nil
+}
+
+// DropPatches removes the patches of AddPatch for objects, and reports whether there were any.
+func DropPatches(spec *corev1alpha1.PackageSpec, all []Object) bool {
+	before := len(spec.Patches)
+	spec.Patches = slices.DeleteFunc(slices.Clone(spec.Patches), func(p corev1alpha1.PackagePatch) bool {
+		return slices.ContainsFunc(all, func(o Object) bool { return releases(&p, o.Key) })
+	})
+	return len(spec.Patches) < before
+}
+
+// releases reports whether a patch deletes this object and does nothing else.
+func releases(p *corev1alpha1.PackagePatch, key objects.Key) bool {
+	var d deletion
+	if p.Target != nil || p.PatchFrom != nil || yaml.UnmarshalStrict([]byte(p.Patch), &d) != nil || d.Directive != "delete" {
+		return false
+	}
+	gv, err := schema.ParseGroupVersion(d.APIVersion)
+	return err == nil && gv.Group == key.Group && d.Kind == key.Kind && d.Metadata.Name == key.Name &&
+		cmp.Or(d.Metadata.Namespace, key.Namespace) == key.Namespace
+}

@@ -1,0 +1,105 @@
+package handover_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/handover"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/patch"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+func object(apiVersion, group, kind, namespace, name string) handover.Object {
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion(apiVersion)
+	u.SetKind(kind)
+	u.SetNamespace(namespace)
+	u.SetName(name)
+	return handover.Object{Key: objects.Key{Group: group, Kind: kind, Namespace: namespace, Name: name}, Live: u}
+}
+
+var web = object("apps/v1", "apps", "Deployment", "shop", "web")
+
+func TestPatches(t *testing.T) {
+	t.Parallel()
+	other := corev1alpha1.PackagePatch{Patch: "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 3}\n"}
+	spec := &corev1alpha1.PackageSpec{Patches: []corev1alpha1.PackagePatch{other}}
+	for range 2 { // the second time there is one
+		if err := handover.AddPatch(spec, web, "shop"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const want = "$patch: delete\napiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\n  namespace: shop\n"
+	if len(spec.Patches) != 2 || spec.Patches[1].Patch != want {
+		t.Fatalf("the patches are %v", spec.Patches)
+	}
+	set, problems := patch.Compile([]patch.Patch{{Patch: spec.Patches[1].Patch}})
+	if len(problems) > 0 {
+		t.Fatal(problems[0])
+	}
+	if left, _, problem := set.Apply(web.Live.Object); left != nil || problem != nil {
+		t.Errorf("the loader leaves %v, %v", left, problem)
+	}
+	if left, _, _ := set.Apply(object("apps/v1", "apps", "Deployment", "store", "web").Live.Object); left == nil {
+		t.Error("the object of another namespace goes, too")
+	}
+	for name, o := range map[string]handover.Object{
+		"of another name": object("apps/v1", "apps", "Deployment", "shop", "front"), "of another kind": object("apps/v1", "apps", "StatefulSet", "shop", "web"),
+		"of another group": object("v1", "", "Deployment", "shop", "web"), "of another namespace": object("apps/v1", "apps", "Deployment", "store", "web"),
+	} {
+		if handover.DropPatches(spec, []handover.Object{o}) {
+			t.Errorf("the object %s takes the patch off", name)
+		}
+	}
+	if !handover.DropPatches(spec, []handover.Object{web}) {
+		t.Error("the patch stays")
+	}
+	if diff := cmp.Diff([]corev1alpha1.PackagePatch{other}, spec.Patches); diff != "" {
+		t.Errorf("other patches (-want +got):\n%s", diff)
+	}
+}
+
+func TestPatchesAreLimited(t *testing.T) {
+	t.Parallel()
+	spec := &corev1alpha1.PackageSpec{Patches: make([]corev1alpha1.PackagePatch, limits.Patches)}
+	if err := handover.AddPatch(spec, web, ""); err == nil || len(spec.Patches) != limits.Patches {
+		t.Errorf("%d patches, %v", len(spec.Patches), err)
+	}
+}
+
+// Whatever patches a spec has, a patch that is added and dropped again leaves the others, and a
+// patch that does more than delete an object stays.
+//
+// Code: patch.go
+func FuzzPatches(f *testing.F) {
+	for _, seed := range []string{
+		"$patch: delete\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n", "$patch: delete", "", "a: [", "- {op: remove, path: /spec}",
+		"$patch: delete\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replicas: 1}\n", "$patch: delete\napiVersion: a/b/c\nkind: Deployment\n",
+	} {
+		f.Add(seed, "")
+		f.Add(seed, "shop")
+	}
+	f.Fuzz(func(t *testing.T, text, namespace string) {
+		if len(text) > 2<<10 || len(namespace) > 63 || namespace != "" && namespace != "shop" {
+			return
+		}
+		spec := &corev1alpha1.PackageSpec{Patches: []corev1alpha1.PackagePatch{{Patch: text}}}
+		known := handover.DropPatches(spec.DeepCopy(), []handover.Object{web})
+		if err := handover.AddPatch(spec, web, namespace); err != nil {
+			t.Fatal(err)
+		}
+		if (len(spec.Patches) == 1) != known {
+			t.Fatalf("known %t, and then %d patches", known, len(spec.Patches))
+		}
+		if !handover.DropPatches(spec, []handover.Object{web}) {
+			t.Fatal("the patch stays")
+		}
+		if known && len(spec.Patches) != 0 || !known && (len(spec.Patches) != 1 || spec.Patches[0].Patch != text) {
+			t.Fatalf("left are %v", spec.Patches)
+		}
+	})
+}

@@ -1,0 +1,111 @@
+package handover
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"lockstep.run/lockstep/internal/cli/dryrun"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases/drift"
+)
+
+// Object is an object as it is.
+type Object struct {
+	Key  objects.Key
+	Live *unstructured.Unstructured
+}
+
+// Step is what becomes of one object.
+type Step struct {
+	Object
+	// Phase that an adopted object belongs to.
+	Phase string
+	// Managers are the field managers whose fields become those of the package at adoption.
+	Managers []string
+	// Refusal is why it is not possible; empty if it is.
+	Refusal string
+	// Done means that the object is as it is to be.
+	Done bool
+}
+
+// Adopt returns a step for each object. owner is the UID of the package's deployment, empty if there
+// is none yet; phases are those of the objects that the package brings.
+func Adopt(all []Object, owner types.UID, phases map[objects.Key]string, plan *dryrun.Plan) []Step {
+	steps := make([]Step, len(all))
+	for i, o := range all {
+		s := Step{Object: o, Phase: phases[o.Key], Managers: drift.Installers(o.Live.GetManagedFields())}
+		controller := metav1.GetControllerOf(o.Live)
+		change := changeOf(plan, o.Key)
+		switch {
+		case s.Phase == "":
+			s.Refusal = "the package does not bring it: a package adopts what it brings alone"
+		case controller != nil && controller.UID == owner:
+			s.Done = true
+		case o.Live.GetDeletionTimestamp() != nil:
+			s.Refusal = "it is being deleted"
+		case refusalOf(plan, o.Key) != "":
+			s.Refusal = "it " + refusalOf(plan, o.Key)
+		case change == nil || change.Action != dryrun.ActionTakeOver:
+			s.Done = true // it belongs to an earlier revision
+		}
+		steps[i] = s
+	}
+	return steps
+}
+
+// Release returns a step for each object that a package controls. The plan is that of the package
+// without the objects.
+func Release(all []Object, plan *dryrun.Plan) []Step {
+	steps := make([]Step, len(all))
+	for i, o := range all {
+		s := Step{Object: o}
+		released := slices.ContainsFunc(plan.Cleanup, func(c dryrun.Change) bool { return keyOf(&c) == o.Key && c.Action == dryrun.ActionRelease })
+		switch {
+		case o.Live.GetDeletionTimestamp() != nil:
+			s.Refusal = "it is being deleted"
+		case !released:
+			s.Refusal = "the package would not release it: see kubectl package plan"
+		}
+		steps[i] = s
+	}
+	return steps
+}
+
+// Others are the objects besides the steps that the plan removes, by their names.
+func Others(steps []Step, plan *dryrun.Plan) []string {
+	var names []string
+	for i := range plan.Cleanup {
+		c := &plan.Cleanup[i]
+		if !slices.ContainsFunc(steps, func(s Step) bool { return s.Key == keyOf(c) }) {
+			names = append(names, c.Object())
+		}
+	}
+	return names
+}
+
+func keyOf(c *dryrun.Change) objects.Key {
+	return objects.Key{Group: c.Group, Kind: c.Kind, Namespace: c.Namespace, Name: c.Name}
+}
+
+func changeOf(plan *dryrun.Plan, key objects.Key) *dryrun.Change {
+	for i := range plan.Phases {
+		for j := range plan.Phases[i].Changes {
+			if c := &plan.Phases[i].Changes[j]; keyOf(c) == key {
+				return c
+			}
+		}
+	}
+	return nil
+}
+
+func refusalOf(plan *dryrun.Plan, key objects.Key) string {
+	for i := range plan.Refusals {
+		if plan.Refusals[i].Key() == key {
+			return plan.Refusals[i].Message
+		}
+	}
+	return ""
+}

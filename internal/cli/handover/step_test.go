@@ -1,0 +1,125 @@
+package handover_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"lockstep.run/lockstep/internal/cli/dryrun"
+	"lockstep.run/lockstep/internal/cli/handover"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+func changed(action dryrun.Action) dryrun.Change {
+	return dryrun.Change{Action: action, Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}
+}
+
+func planOf(changes ...dryrun.Change) *dryrun.Plan {
+	return &dryrun.Plan{Phases: []dryrun.Phase{{Name: "config"}, {Name: "deploy", Changes: changes}}}
+}
+
+func refused(key objects.Key, message string) *dryrun.Plan {
+	return &dryrun.Plan{Refusals: []dryrun.Refusal{{Group: key.Group, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, Message: message}}}
+}
+
+// controlled is the object with a controller, or with owners that control nothing.
+func controlled(uid types.UID) handover.Object {
+	o := handover.Object{Key: web.Key, Live: web.Live.DeepCopy()}
+	o.Live.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Owner", Name: "o", UID: uid, Controller: ptr.To(uid != "")}})
+	return o
+}
+
+func terminating() handover.Object {
+	o := handover.Object{Key: web.Key, Live: web.Live.DeepCopy()}
+	o.Live.SetDeletionTimestamp(ptr.To(metav1.Now()))
+	return o
+}
+
+func installed(managers ...string) handover.Object {
+	o := controlled("")
+	var entries []metav1.ManagedFieldsEntry
+	for _, m := range managers {
+		entries = append(entries, metav1.ManagedFieldsEntry{Manager: m, Operation: "Update"}, metav1.ManagedFieldsEntry{Manager: m, Operation: "Apply"})
+	}
+	o.Live.SetManagedFields(append(entries, metav1.ManagedFieldsEntry{Manager: "helm", Subresource: "status"}))
+	return o
+}
+
+func TestAdopt(t *testing.T) {
+	t.Parallel()
+	brought := map[objects.Key]string{web.Key: "deploy"}
+	type want struct {
+		Phase, Refusal string
+		Managers       []string
+		Done           bool
+	}
+	for _, tc := range []struct {
+		reason string
+		given  handover.Object
+		phases map[objects.Key]string
+		plan   *dryrun.Plan
+		want   want
+	}{
+		{
+			reason: "nothing controls it", given: installed("kubectl", "autoscaler", "kubectl-client-side-apply"), phases: brought,
+			plan: planOf(changed(dryrun.ActionTakeOver)), want: want{Phase: "deploy", Managers: []string{"kubectl", "kubectl-client-side-apply"}},
+		},
+		{
+			reason: "the package lacks it", given: installed(), plan: planOf(),
+			want: want{Refusal: "the package does not bring it: a package adopts what it brings alone"},
+		},
+		{
+			reason: "another actor controls it", given: installed(), phases: brought, plan: refused(web.Key, "is controlled by Release web: leave it out here"),
+			want: want{Phase: "deploy", Refusal: "it is controlled by Release web: leave it out here"},
+		},
+		{
+			reason: "another object is refused", given: installed(), phases: brought,
+			plan: &dryrun.Plan{Phases: planOf(changed(dryrun.ActionTakeOver)).Phases, Refusals: refused(objects.Key{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "front"}, "no").Refusals},
+			want: want{Phase: "deploy"},
+		},
+		{reason: "the package has it", given: controlled("deployment"), phases: brought, plan: planOf(changed(dryrun.ActionCorrect)), want: want{Phase: "deploy", Done: true}},
+		{reason: "a former revision has it", given: installed(), phases: brought, plan: planOf(), want: want{Phase: "deploy", Done: true}},
+		{reason: "it goes", given: terminating(), phases: brought, plan: planOf(), want: want{Phase: "deploy", Refusal: "it is being deleted"}},
+	} {
+		got := handover.Adopt([]handover.Object{tc.given}, "deployment", tc.phases, tc.plan)[0]
+		if diff := cmp.Diff(tc.want, want{got.Phase, got.Refusal, got.Managers, got.Done}); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+		}
+	}
+}
+
+func TestRelease(t *testing.T) {
+	t.Parallel()
+	other := dryrun.Change{Action: dryrun.ActionDelete, Kind: "ConfigMap", Namespace: "shop", Name: "old"}
+	for _, tc := range []struct {
+		reason  string
+		given   handover.Object
+		cleanup []dryrun.Change
+		refusal string
+		others  []string
+	}{
+		{reason: "it is released", given: controlled("deployment"), cleanup: []dryrun.Change{changed(dryrun.ActionRelease)}},
+		{
+			reason: "it would be deleted", given: controlled("deployment"), cleanup: []dryrun.Change{changed(dryrun.ActionDelete)},
+			refusal: "the package would not release it: see kubectl package plan",
+		},
+		{reason: "it would stay", given: controlled("deployment"), refusal: "the package would not release it: see kubectl package plan"},
+		{
+			reason: "another object would go with the revision", given: controlled("deployment"), cleanup: []dryrun.Change{other, changed(dryrun.ActionRelease)},
+			others: []string{"ConfigMap shop/old"},
+		},
+		{reason: "it goes", given: terminating(), cleanup: []dryrun.Change{changed(dryrun.ActionRelease)}, refusal: "it is being deleted"},
+	} {
+		plan := &dryrun.Plan{Cleanup: tc.cleanup}
+		steps := handover.Release([]handover.Object{tc.given}, plan)
+		if steps[0].Refusal != tc.refusal {
+			t.Errorf("%s: got %q", tc.reason, steps[0].Refusal)
+		}
+		if diff := cmp.Diff(tc.others, handover.Others(steps, plan)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+		}
+	}
+}
