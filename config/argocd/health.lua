@@ -60,12 +60,13 @@ if status.observedGeneration ~= nil and status.observedGeneration < generation t
   return health("Progressing", "waiting for the change to be observed")
 end
 
--- An ObjectTemplate has no Available condition of its own.
+-- An ObjectTemplate has no Available condition of its own; that of Package Operator has no Ready one.
 if obj.kind == "ObjectTemplate" or obj.kind == "ClusterObjectTemplate" then
-  if status.controllerOf ~= nil then
-    return health("Healthy", "")
+  local ready = condition("Ready")
+  if ready == nil and status.controllerOf ~= nil or ready ~= nil and ready.status == "True" then
+    return health("Healthy", message("Ready"))
   end
-  return health("Progressing", "waiting for the object to be rendered")
+  return health("Progressing", ready ~= nil and ready.message or "waiting for the object to be rendered")
 end
 
 local available = condition("Available")

@@ -11,6 +11,7 @@ const (
 	WatchBackoffMax   = 10 * time.Second       // while an API stays unreachable
 	ReconnectMax      = 2 * time.Second        // between attempts to reach the API server at start
 	StartGrace        = 15 * time.Second       // for which discovery is retried at start
+	Establishing      = 2 * time.Second        // for which 404 is an expected answer for the API of a CRD: it is established a little earlier than it is served
 	FirstListGrace    = 5 * time.Second        // for which errors of the first list of a kind count as transient
 	DiscoveryDebounce = 200 * time.Millisecond // in which changes of APIServices become one refresh of discovery
 	DiscoveryAttempts = 8                      // reads of discovery that lack the group of an available APIService

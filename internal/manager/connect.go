@@ -26,6 +26,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster/sources"
 	"lockstep.run/lockstep/internal/controllers/hostedclusterpackages"
 	"lockstep.run/lockstep/internal/controllers/objectdeployments"
+	"lockstep.run/lockstep/internal/controllers/objecttemplates"
 	"lockstep.run/lockstep/internal/controllers/packages"
 	"lockstep.run/lockstep/internal/controllers/repositories"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
@@ -53,13 +54,18 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 	if err != nil {
 		return err
 	}
-	slices := mutationcache.NewStore()
-	underway, err := objectdeployments.Setup(mgr, objectdeployments.Options{
+	slices, templates := mutationcache.NewStore(), &objecttemplates.Reconciler{}
+	deployments, err := objectdeployments.Setup(mgr, objectdeployments.Options{
 		Here:   &rollout.Executor{Cluster: here, Tracker: here.tracker, Pool: rollout.NewPool(limits.WritesInFlight)},
-		Listen: here.Listen, Fresh: mutationcache.NewStore(), Slices: slices, Namespace: c.Namespace,
+		Listen: here.Listen, Fresh: mutationcache.NewStore(), Slices: slices, Namespace: c.Namespace, Others: templates.Enqueue,
 	})
 	if err != nil {
 		return fmt.Errorf("set up the controller of deployments: %w", err)
+	}
+	follow.templates = templates
+	rendered, err := connectTemplates(mgr, here, follow, deployments, c)
+	if err != nil {
+		return err
 	}
 	follow.reconciler, err = packages.Setup(mgr, packages.Options{
 		Pipeline: &packages.Pipeline{
@@ -69,7 +75,7 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 				return state.Namespaced, state.Served
 			},
 		},
-		Environment: follow.detector, Sources: watches, Underway: underway,
+		Environment: follow.detector, Sources: watches, Underway: deployments.Underway,
 		Overrides: c.overrides(),
 		Accounts:  packages.Accounts{Default: c.DefaultServiceAccount, Required: c.RequireServiceAccount},
 		ServedAPI: follow.servedAPI(here),
@@ -90,7 +96,7 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 		return err
 	}
 	for _, runnable := range []ctrlmanager.Runnable{
-		here.Cache, follow.detector, watches, named, preparation(here.Checker, mgr.GetLogger()),
+		here.Cache, follow.detector, watches, named, rendered, preparation(here.Checker, mgr.GetLogger()),
 		ctrlmanager.RunnableFunc(limitMemory),
 		ctrlmanager.RunnableFunc(func(ctx context.Context) error {
 			return returnMemory(ctx, func() { closeIdle(mgr, here.Writer) })
@@ -101,6 +107,23 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 		}
 	}
 	return addPolicyCheck(mgr)
+}
+
+// connectTemplates adds the controller of ObjectTemplates, and returns the watches of their sources.
+func connectTemplates(
+	mgr ctrl.Manager, here *connection, follow *follower, deployments *objectdeployments.Reconciler, c *Config,
+) (*sources.Watches, error) {
+	watches := sources.NewWatches(here.Listen)
+	watches.Mapping, watches.Whole = here.Mapping, true
+	err := follow.templates.Setup(mgr, objecttemplates.Options{
+		Target: deployments.Here.Executor, Claims: deployments.ClaimsOf(""), RestoreClaims: deployments.RestoreClaims,
+		Environment: follow.detector, Sources: watches, Fresh: mutationcache.NewStore(),
+		Account: c.DefaultServiceAccount, AccountRequired: c.RequireServiceAccount, Namespace: c.Namespace,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set up the controller of templates: %w", err)
+	}
+	return watches, nil
 }
 
 // connectRepositories adds the controller of repositories, and returns the watches of what they name.
@@ -131,13 +154,14 @@ func preparation(checker *schemas.Checker, log logr.Logger) ctrlmanager.Runnable
 	}
 }
 
-// follower has packages rendered again when the cluster changes.
+// follower has packages and templates rendered again when the cluster changes.
 type follower struct {
 	config     *rest.Config
 	log        logr.Logger
 	detector   *environment.Detector
 	reconciler *packages.Reconciler
 	hosted     *hostedclusterpackages.Reconciler
+	templates  *objecttemplates.Reconciler
 }
 
 // watch makes the detector, which reads the cluster through live.
@@ -149,12 +173,18 @@ func (f *follower) watch(live *livestate.Cache, version string) {
 }
 
 // changed must not wait; the list of packages may, for the cache.
-func (f *follower) changed() { go f.reconciler.EnvironmentChanged() }
+func (f *follower) changed() {
+	go func() {
+		f.reconciler.EnvironmentChanged()
+		f.templates.EnvironmentChanged()
+	}()
+}
 
 // kindChanged and versionChanged are called by livestate, which must not wait.
 func (f *follower) kindChanged(gk schema.GroupKind) {
 	f.detector.KindChanged(gk)
 	f.hosted.KindChanged(gk)
+	f.templates.KindChanged(gk)
 	if f.reconciler.KindChanged(gk) {
 		// Its schema is published a moment after it.
 		time.AfterFunc(limits.SchemaPublished, func() { f.reconciler.KindChanged(gk) })

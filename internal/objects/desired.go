@@ -24,6 +24,8 @@ type Desired struct {
 	Content Digest
 	// Collision is what to do where the object exists and the owner does not control it.
 	Collision corev1alpha1.CollisionProtection
+	// NeverAdopted means that Collision does not apply: only what the owner controls is written.
+	NeverAdopted bool
 	// Mappings are the conditions of the object that its owners report.
 	Mappings []corev1alpha1.ConditionMapping
 	// Keep means that the object is released instead of deleted.
@@ -49,6 +51,8 @@ type ManagedMetadata struct {
 	Revision int64
 	// Owner becomes the controller of the object.
 	Owner Owner
+	// Unnumbered means that the owner has no revisions: its objects carry no revision annotation.
+	Unnumbered bool
 }
 
 // Object returns the complete object to apply: the template with its namespace,
@@ -75,7 +79,9 @@ func (d *Desired) Object(metadata ManagedMetadata) (map[string]any, error) {
 		labels[k] = v
 	}
 	labels[corev1alpha1.CacheLabel] = corev1alpha1.CacheLabelValue
-	entries(meta, "annotations")[corev1alpha1.RevisionAnnotation] = strconv.FormatInt(metadata.Revision, 10)
+	if !metadata.Unnumbered {
+		entries(meta, "annotations")[corev1alpha1.RevisionAnnotation] = strconv.FormatInt(metadata.Revision, 10)
+	}
 	metadata.Owner.Put(meta)
 	if d.Key.Group == "" && d.Key.Kind == "Secret" {
 		encodeStringData(obj)

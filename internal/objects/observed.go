@@ -57,6 +57,9 @@ type Observed struct {
 	// Matches means that every value of the template stands on the object as
 	// written. False says nothing: defaulting and normalising may differ.
 	Matches bool
+	// Exceeds means that the engine has applied a field that the template lacks: a former
+	// content. It is for objects of owners without revisions.
+	Exceeds bool
 	// Wrote means that managedFields hold an entry of the engine: this one, or
 	// Package Operator, wrote the object.
 	Wrote bool

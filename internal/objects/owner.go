@@ -11,8 +11,8 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// OwnerKey names an owner: an ObjectDeployment with all of its ObjectSets, or an ObjectSet
-// without one. It is what controllers reconcile.
+// OwnerKey names an owner: an ObjectDeployment with all of its ObjectSets, an ObjectSet
+// without one, or an ObjectTemplate. It is what controllers reconcile.
 type OwnerKey struct {
 	Kind, Namespace, Name string
 }

@@ -244,7 +244,18 @@ func decideOwner(c DecisionInput, live *objects.Observed) (Decision, bool) {
 		c.Owner.MayAdopt(live):
 		return Decision{Action: Adopt, Foreign: true}, false
 	}
-	return unwatched(c, Decision{Action: Refuse, Message: Collision(controller)}, foreignPause), false
+	return unwatched(c, Decision{Action: Refuse, Message: c.refusal(controller)}, foreignPause), false
+}
+
+// refusal names the controller of an object that cannot be adopted, and a remedy.
+func (c *DecisionInput) refusal(controller *objects.Reference) string {
+	switch {
+	case !c.Desired.NeverAdopted:
+		return Collision(controller)
+	case controller == nil:
+		return "exists already and nothing controls it: delete it, rename it, or render another name"
+	}
+	return "is controlled by " + ownerName(controller) + ": render another name, or delete it there"
 }
 
 // Collision names the controller of an object that cannot be adopted, and a remedy, which

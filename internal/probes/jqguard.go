@@ -48,7 +48,7 @@ func jqFunctionNames() []string {
 }
 
 func refuseJQ(format string, args ...any) error {
-	return &refusal{fmt.Sprintf(format, args...) + " is not available in a probe", jqRemedy}
+	return &refusal{fmt.Sprintf(format, args...) + " is not available here", jqRemedy}
 }
 
 // guardQuery makes a query account for all that it builds, or rejects it.

@@ -37,9 +37,9 @@ type step struct {
 	phases.Step
 	run     *run
 	mapping *meta.RESTMapping
-	// custom means that a CustomResourceDefinition defines the kind. Its objects
-	// are created by an apply: the API server holds back POSTs for two seconds
-	// after the definition was established.
+	// custom means that a CustomResourceDefinition defines the kind, or that the owner
+	// requires it. The object is created by an apply: the API server holds back POSTs for
+	// two seconds after the definition was established.
 	custom bool
 }
 
@@ -83,7 +83,7 @@ func (x *run) perform(ctx context.Context, s phases.Step) error {
 		x.fail(s, err, false)
 		return nil
 	}
-	one := &step{Step: s, run: x, mapping: mapping, custom: x.Cluster.State(s.Key.GroupKind()).Custom}
+	one := &step{Step: s, run: x, mapping: mapping, custom: x.rollout.ByApply || x.Cluster.State(s.Key.GroupKind()).Custom}
 	err = one.do(ctx)
 	if err == nil {
 		return nil

@@ -41,6 +41,8 @@ type Revision struct {
 	// Sensitive means that the revision has objects in Secrets: what the API server
 	// says of its objects is not repeated.
 	Sensitive bool
+	// ReadsStatus means that records keep the status of its objects, whatever is probed.
+	ReadsStatus bool
 
 	cachedResults map[objects.Key]cachedResult
 	// cost is that of the cachedResults.
@@ -92,9 +94,7 @@ func (s Stored) Inline(all []corev1alpha1.ObjectSetTemplatePhase) {
 func Load(set corev1alpha1.GenericObjectSet, stored Stored, owner objects.Owner, scope Scope) *Revision {
 	spec := set.ObjectSetSpec()
 	labels := objects.WellKnown(set.GetLabels())
-	r := &Revision{
-		cachedResults: map[objects.Key]cachedResult{}, settling: map[objects.Key]*phases.ReadinessGrace{}, fieldGenerations: map[schema.GroupKind]uint32{},
-	}
+	r := newRevision()
 	r.Name, r.UID, r.Number, r.Since = set.GetName(), set.GetUID(), spec.Revision, set.GetResourceVersion()
 	r.Metadata = objects.ManagedMetadata{Labels: labels, Revision: spec.Revision, Owner: owner}
 	r.Labels = drift.Digest(labelValues(labels))
@@ -116,6 +116,12 @@ func Load(set corev1alpha1.GenericObjectSet, stored Stored, owner objects.Owner,
 	}
 	r.Blocked = strings.Join(l.problems, "; ")
 	return r
+}
+
+func newRevision() *Revision {
+	return &Revision{
+		cachedResults: map[objects.Key]cachedResult{}, settling: map[objects.Key]*phases.ReadinessGrace{}, fieldGenerations: map[schema.GroupKind]uint32{},
+	}
 }
 
 func labelValues(labels map[string]string) map[string]any {
@@ -295,7 +301,7 @@ func (r *Revision) Needs() map[schema.GroupKind]probes.Needs {
 	}
 	for i := range r.Phases {
 		for _, d := range r.Phases[i].Objects {
-			if gk := d.Key.GroupKind(); len(d.Mappings) > 0 {
+			if gk := d.Key.GroupKind(); len(d.Mappings) > 0 || r.ReadsStatus {
 				needs[gk] = needs[gk].Union(probes.Needs{}) // the status is kept in any case
 			}
 		}

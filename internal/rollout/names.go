@@ -11,6 +11,10 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
+// NameProblem validates the name of an object, and the group, version and kind, which are parts of a request's path; it is
+// empty where they are valid.
+func NameProblem(gvk schema.GroupVersionKind, key objects.Key) string { return nameProblem(gvk, key) }
+
 // nameProblem validates the parts of a request's path, in which a slash would address
 // another resource; it is empty where they are valid. Further rules of a kind are left to
 // the API server.

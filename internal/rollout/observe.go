@@ -29,6 +29,7 @@ func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *obj
 			obs.Projection = drift.Project(template, live.Object, shapes)
 			obs.ProjectedBy = tr.template
 			obs.Matches = drift.Matches(template, live.Object, shapes)
+			obs.Exceeds = tr.metadata.Unnumbered && drift.Exceeds(template, live.GetManagedFields())
 		}
 	}
 	obs.Trimmed, obs.FieldsGeneration = t.trim(key.GroupKind(), live.Object)

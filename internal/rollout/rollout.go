@@ -26,6 +26,9 @@ type Rollout struct {
 	Applied phases.AppliedObjects
 	// Account removes objects that no revision contains: that of the template.
 	Account objects.Account
+	// ByApply means that objects are created by applies, never by POSTs: then managedFields
+	// tell what a former content has left on an object.
+	ByApply bool
 
 	// Controllers are related to the owner. Of a deployment, Own are its sets and their
 	// phases.
@@ -64,7 +67,7 @@ func New(owner objects.Owner) *Rollout {
 func (r *Rollout) Loaded(uid types.UID) *Revision { return r.revisions[uid] }
 
 // Put adds a loaded revision.
-func (r *Rollout) Put(rev *Revision) { r.revisions[rev.UID] = rev }
+func (r *Rollout) Put(rev *Revision) { r.revisions[rev.UID], r.trackedMark = rev, "" }
 
 // Drop forgets the revision of a set, and the objects that only it has.
 func (r *Rollout) Drop(uid types.UID, tracker *Tracker) {

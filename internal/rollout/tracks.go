@@ -28,7 +28,7 @@ type tracked struct {
 
 func (t *tracks) add(owner objects.OwnerKey, d *objects.Desired, metadata objects.ManagedMetadata, template objects.Digest) {
 	if last := t.last; last == nil || last.owner != owner || last.metadata.Revision != metadata.Revision ||
-		last.metadata.Owner != metadata.Owner || !maps.Equal(last.metadata.Labels, metadata.Labels) {
+		last.metadata.Owner != metadata.Owner || last.metadata.Unnumbered != metadata.Unnumbered || !maps.Equal(last.metadata.Labels, metadata.Labels) {
 		t.last = &tracked{owner: owner, metadata: metadata}
 	}
 	t.byKey[d.Key] = track{tracked: t.last, desired: d, template: template}

@@ -42,11 +42,14 @@ func (s *step) verify(ctx context.Context) error {
 		}
 		s.Live = obs
 	}
-	if s.Live.Matches {
+	switch {
+	case s.Live.Exceeds:
+		s.setContent(differs)
+		return nil
+	case s.Live.Matches:
 		s.markApplied(id, s.Live, false)
 		return nil
-	}
-	if s.Live.StaleFields {
+	case s.Live.StaleFields:
 		s.setContent(differs) // not even a dry run is possible
 		return nil
 	}

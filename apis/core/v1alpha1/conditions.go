@@ -321,8 +321,12 @@ const (
 	ReasonApplyError = "ApplyError"
 )
 
-// Reasons of ObjectTemplates.
+// Reasons of ObjectTemplates, beside TemplateError, CollisionDetected, ApplyError,
+// ServiceAccountRequired and TearingDown.
 const (
+	// ReasonRendered is that the object is as the template renders it.
+	ReasonRendered = "Rendered"
+
 	// ReasonSourceError is that a source is missing or wrong.
 	ReasonSourceError = "SourceError"
 )

@@ -38,7 +38,8 @@ type ObjectTemplateSource struct {
 
 // ObjectTemplateSourceItem is one value of a source.
 type ObjectTemplateSourceItem struct {
-	// Key is a JSONPath into the source.
+	// Key is a JSONPath into the source, such as .data.host, or an expression of jq
+	// behind "jq:".
 	Key string `json:"key"`
 
 	// Destination is a dotted path below .config in the template's context.
@@ -51,6 +52,11 @@ type ObjectTemplateStatus struct {
 	// Conditions of the template, and those of the object it renders.
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// ObservedGeneration is the generation of the ObjectTemplate that this status
+	// describes.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// ControllerOf is the object that was rendered.
 	// +optional

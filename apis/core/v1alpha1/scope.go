@@ -94,6 +94,23 @@ func (s Scope) NewObjectSliceList() GenericObjectSliceList {
 	return &ObjectSliceList{}
 }
 
+// NewObjectTemplate returns an empty ObjectTemplate or ClusterObjectTemplate.
+func (s Scope) NewObjectTemplate() GenericObjectTemplate {
+	if s == ScopeCluster {
+		return &ClusterObjectTemplate{}
+	}
+	return &ObjectTemplate{}
+}
+
+// NewObjectTemplateList returns an empty ObjectTemplateList or
+// ClusterObjectTemplateList.
+func (s Scope) NewObjectTemplateList() GenericObjectTemplateList {
+	if s == ScopeCluster {
+		return &ClusterObjectTemplateList{}
+	}
+	return &ObjectTemplateList{}
+}
+
 // NewPackageRepository returns an empty PackageRepository or
 // ClusterPackageRepository.
 func (s Scope) NewPackageRepository() GenericPackageRepository {

@@ -26,10 +26,6 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// establishing is how long 404 is an expected answer for the API of a CRD: it is
-// established a little earlier than it is served.
-const establishing = 2 * time.Second
-
 // run is one watch of a kind, from its start until it is stopped or replaced, and the store
 // of its Reflector. A run that is not current any more changes nothing.
 type run struct {
@@ -106,7 +102,7 @@ func (r *run) requested(err error) {
 		return
 	case isNotServed(err) && r.crd == "":
 		r.cache.discovery.Reload()
-	case isNotServed(err) && time.Since(r.began) < establishing:
+	case isNotServed(err) && time.Since(r.began) < limits.Establishing:
 		return
 	}
 	if isTransient(err) && time.Since(r.began) < limits.FirstListGrace && !r.kind.complete() {

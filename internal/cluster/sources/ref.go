@@ -17,13 +17,23 @@ const (
 	KindServiceAccount = "ServiceAccount"
 )
 
-// Ref names a source.
+// Ref names a source. Group and Version are empty for those of Packages, which are of the core API. Namespace is empty
+// for cluster-scoped kinds.
 type Ref struct {
-	Kind, Namespace, Name string
+	Group, Version, Kind, Namespace, Name string
 }
 
 // String returns the name for messages, such as Secret team/credentials.
-func (r Ref) String() string { return r.Kind + " " + r.Namespace + "/" + r.Name }
+func (r Ref) String() string {
+	kind := schema.GroupKind{Group: r.Group, Kind: r.Kind}.String()
+	if r.Namespace == "" {
+		return kind + " " + r.Name
+	}
+	return kind + " " + r.Namespace + "/" + r.Name
+}
+
+// GroupKind returns the kind of the source.
+func (r Ref) GroupKind() schema.GroupKind { return schema.GroupKind{Group: r.Group, Kind: r.Kind} }
 
 func (r Ref) resource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: strings.ToLower(r.Kind) + "s"}
@@ -57,10 +67,16 @@ func Union(a, b []Ref) []Ref { return sorted(slices.Concat(a, b)) }
 
 func sorted(refs []Ref) []Ref {
 	slices.SortFunc(refs, func(a, b Ref) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(
+			cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace),
+			cmp.Compare(a.Name, b.Name), cmp.Compare(a.Version, b.Version),
+		)
 	})
 	return slices.Compact(refs)
 }
+
+// Sorted returns the refs in order, each once.
+func Sorted(refs []Ref) []Ref { return sorted(slices.Clone(refs)) }
 
 func refOf(source *corev1alpha1.ValueSource, namespace string) Ref {
 	if source.SecretKeyRef != nil {

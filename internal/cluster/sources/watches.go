@@ -2,13 +2,21 @@ package sources
 
 import (
 	"context"
+	"encoding/json"
+	"maps"
 	"slices"
 	"sync"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/limits"
 )
 
 // Listen watches a selection until the context ends, as livestate.Cache does.
@@ -22,14 +30,22 @@ type State struct {
 	Version string
 	// Err is why the object cannot be watched; nil while all is well.
 	Err error
+	// Unserved means that the API server does not serve the kind in that version.
+	Unserved bool
+	// Content is the object as JSON without managedFields, where Watches.Whole is set; empty where there is none.
+	Content string
 
 	kept *keptObject
 }
 
-// Watches watches all sources that Packages name. It is safe for concurrent use.
+// Watches watches all sources that Packages or ObjectTemplates name. It is safe for concurrent use.
 type Watches struct {
 	// Enqueue is called with the user of a source that changed; it must not block.
 	Enqueue func(types.NamespacedName)
+	// Mapping returns the mapping of a served kind, for sources of any kind; nil where all are of the core API.
+	Mapping func(gk schema.GroupKind, version string) (*meta.RESTMapping, error)
+	// Whole has the content of sources watched, not only their versions.
+	Whole bool
 
 	listen Listen
 
@@ -45,7 +61,10 @@ var accountUser = types.NamespacedName{Namespace: "/", Name: "/"}
 type watched struct {
 	state State
 	users map[types.NamespacedName]struct{}
-	stop  context.CancelFunc
+	// stop ends the watch; nil where there is none. resource and listener are of that watch.
+	stop     context.CancelFunc
+	resource schema.GroupVersionResource
+	listener *listener
 }
 
 // keptObject is a source as it was read at a version.
@@ -64,7 +83,7 @@ func (w *Watches) Start(ctx context.Context) error {
 	w.mu.Lock()
 	w.ctx = ctx
 	for ref, o := range w.watched {
-		w.begin(ref, o)
+		w.sync(ref, o)
 	}
 	w.mu.Unlock()
 	<-ctx.Done()
@@ -79,7 +98,7 @@ func (w *Watches) Use(user types.NamespacedName, refs []Ref) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	before := w.users[user]
-	if slices.Equal(before, refs) {
+	if slices.Equal(before, refs) && w.Mapping == nil {
 		return
 	}
 	for _, ref := range refs {
@@ -87,7 +106,9 @@ func (w *Watches) Use(user types.NamespacedName, refs []Ref) {
 		if o == nil {
 			o = &watched{users: map[types.NamespacedName]struct{}{}}
 			w.watched[ref] = o
-			w.begin(ref, o)
+		}
+		if o.stop == nil {
+			w.sync(ref, o)
 		}
 		o.users[user] = struct{}{}
 	}
@@ -103,14 +124,50 @@ func (w *Watches) Use(user types.NamespacedName, refs []Ref) {
 	w.users[user] = slices.Clone(refs)
 }
 
-// begin starts the watch of an object, once there is a context; w.mu is held.
-func (w *Watches) begin(ref Ref, o *watched) {
-	if w.ctx == nil || o.stop != nil {
-		return
+// KindChanged is called with a kind that is served in another way than before.
+func (w *Watches) KindChanged(gk schema.GroupKind) {
+	w.mu.Lock()
+	var users []types.NamespacedName
+	for ref, o := range w.watched {
+		if ref.GroupKind() == gk && w.sync(ref, o) {
+			users = append(users, slices.Collect(maps.Keys(o.users))...)
+		}
+	}
+	w.mu.Unlock()
+	for _, user := range users {
+		w.Enqueue(user)
+	}
+}
+
+// sync starts or stops the watch of an object as its kind is served, and reports whether that changed anything; w.mu is
+// held.
+func (w *Watches) sync(ref Ref, o *watched) bool {
+	if w.ctx == nil {
+		return false
+	}
+	resource, err := ref.resource(), error(nil)
+	if w.Mapping != nil {
+		var mapping *meta.RESTMapping
+		if mapping, err = w.Mapping(ref.GroupKind(), ref.Version); err == nil {
+			resource = mapping.Resource
+		}
+	}
+	switch {
+	case err == nil && o.stop != nil && o.resource == resource, err != nil && o.stop != nil && !meta.IsNoMatchError(err):
+		return false // the watch goes on, also while it is not known what is served
+	case o.stop != nil:
+		o.stop()
+		o.stop, o.listener = nil, nil
+	}
+	before := o.state
+	if err != nil {
+		o.state = State{Unserved: meta.IsNoMatchError(err), Err: err}
+		return !same(before, o.state)
 	}
 	ctx, stop := context.WithCancel(w.ctx)
-	o.stop = stop
-	go w.listen(ctx, livestate.Selection{Resource: ref.resource(), Namespace: ref.Namespace, Name: ref.Name}, &listener{w, o})
+	o.stop, o.resource, o.listener, o.state = stop, resource, &listener{w: w, o: o, began: time.Now()}, State{}
+	go w.listen(ctx, livestate.Selection{Resource: resource, Namespace: ref.Namespace, Name: ref.Name, Whole: w.Whole}, o.listener)
+	return !same(before, o.state)
 }
 
 // release takes a user off; w.mu is held.
@@ -145,12 +202,17 @@ func (w *Watches) keep(ref Ref, kept *keptObject) {
 	}
 }
 
-func (w *Watches) set(o *watched, change func(*State)) {
+func (w *Watches) set(l *listener, change func(*State)) {
+	o := l.o
 	w.mu.Lock()
+	if o.listener != l {
+		w.mu.Unlock()
+		return // of a watch that was replaced
+	}
 	before := o.state
 	change(&o.state)
 	var users []types.NamespacedName
-	if text(before.Err) != text(o.state.Err) || before.Known != o.state.Known || before.Version != o.state.Version {
+	if !same(before, o.state) {
 		for user := range o.users {
 			users = append(users, user)
 		}
@@ -163,6 +225,11 @@ func (w *Watches) set(o *watched, change func(*State)) {
 	}
 }
 
+// same reports whether two states mean the same to users.
+func same(a, b State) bool {
+	return text(a.Err) == text(b.Err) && a.Known == b.Known && a.Version == b.Version && a.Unserved == b.Unserved
+}
+
 func text(err error) string {
 	if err == nil {
 		return ""
@@ -171,33 +238,59 @@ func text(err error) string {
 }
 
 type listener struct {
-	w *Watches
-	o *watched
+	w     *Watches
+	o     *watched
+	began time.Time
 }
 
 // Listed implements livestate.Listener.
 func (f *listener) Listed(all []metav1.Object) {
-	version := ""
+	next := State{Known: true}
 	for _, obj := range all {
-		version = versionOf(obj)
+		next.Version, next.Content = versionOf(obj), f.w.contentOf(obj)
 	}
-	f.w.set(f.o, func(s *State) { *s = State{Known: true, Version: version, kept: s.kept} })
+	f.w.set(f, func(s *State) {
+		next.kept = s.kept
+		*s = next
+	})
 }
 
 // Changed implements livestate.Listener.
 func (f *listener) Changed(obj metav1.Object) {
-	version := versionOf(obj)
-	f.w.set(f.o, func(s *State) { s.Version = version })
+	version, content := versionOf(obj), f.w.contentOf(obj)
+	f.w.set(f, func(s *State) { s.Version, s.Content = version, content })
 }
 
 // Deleted implements livestate.Listener.
 func (f *listener) Deleted(metav1.Object) {
-	f.w.set(f.o, func(s *State) { s.Version = "" })
+	f.w.set(f, func(s *State) { s.Version, s.Content = "", "" })
 }
 
 // Failed implements livestate.Listener.
 func (f *listener) Failed(err error) {
-	f.w.set(f.o, func(s *State) { s.Err = err })
+	if f.w.Mapping != nil && apierrors.IsNotFound(err) && time.Since(f.began) < limits.Establishing {
+		return
+	}
+	f.w.set(f, func(s *State) { s.Err = err })
+}
+
+// contentOf returns a whole object as JSON, which takes less memory than decoded.
+func (w *Watches) contentOf(obj metav1.Object) string {
+	whole, ok := obj.(*unstructured.Unstructured)
+	if !ok || !w.Whole {
+		return ""
+	}
+	fields := maps.Clone(whole.Object)
+	if metadata, ok := fields["metadata"].(map[string]any); ok {
+		metadata = maps.Clone(metadata)
+		delete(metadata, "managedFields")
+		fields["metadata"] = metadata
+	}
+	content, err := json.Marshal(fields)
+	if err != nil {
+		return "" // decoded JSON can always be encoded
+	}
+	return string(content)
 }
 
 func versionOf(obj metav1.Object) string {

@@ -54,17 +54,23 @@ type Options struct {
 	Slices *mutationcache.Store
 	// Namespace is the manager's.
 	Namespace string
+	// Others enqueues an owner of another kind, and reports whether it is one: its objects are tracked with those of
+	// deployments, and its claims are in the same table. It may be nil.
+	Others func(objects.OwnerKey) bool
 }
 
 // Setup adds the controller of deployments and sets of both scopes to mgr, and
-// points the tracker at it: from then on a change of an object wakes its owner. It
-// returns a function that tells how many owners are reconciled or wait for that.
-func Setup(mgr ctrl.Manager, o Options) (underway func() int, err error) {
+// points the tracker at it: from then on a change of an object wakes its owner.
+func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	queue := &queueing.Queue[objects.OwnerKey]{}
 	r := New(Home{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now, Namespace: o.Namespace,
 		Owners: &OwnerWatch{Listen: o.Listen, Mapper: mgr.GetRESTMapper(), Wake: queue.Enqueue},
-	}, o.Here, queue.Enqueue)
+	}, o.Here, func(owner objects.OwnerKey) {
+		if o.Others == nil || !o.Others(owner) {
+			queue.Enqueue(owner)
+		}
+	})
 	r.fresh, r.written, r.queue = o.Fresh, o.Slices, queue
 	r.metrics.reader = r.Client
 	if err := ctrlmetrics.Registry.Register(&r.metrics); err != nil {
@@ -84,8 +90,15 @@ func Setup(mgr ctrl.Manager, o Options) (underway func() int, err error) {
 			Watches(scope.NewObjectDeployment().(client.Object), handler.TypedEnqueueRequestsFromMapFunc(deploymentKey(scope)), r.news()).
 			Watches(scope.NewObjectSet().(client.Object), handler.TypedEnqueueRequestsFromMapFunc(r.setKeys), r.news())
 	}
-	return r.queue.Depth, build.Complete(r)
+	return r, build.Complete(r)
 }
+
+// Underway returns how many owners are reconciled or wait for that.
+func (r *Reconciler) Underway() int { return r.queue.Depth() }
+
+// RestoreClaims restores the claims of an earlier process, once: before other owners claim objects. Its error is
+// livestate.ErrNotReady at the start.
+func (r *Reconciler) RestoreClaims(ctx context.Context) error { return r.restoreClaims(ctx) }
 
 // IndexSets indexes the sets of both scopes by their owner, which the Client of a Home
 // needs.

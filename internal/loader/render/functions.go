@@ -60,6 +60,11 @@ func (r *renderer) functions() template.FuncMap {
 	} {
 		funcs[name] = r.wrap(name, fn)
 	}
+	for _, name := range ofPackages {
+		if r.alone {
+			delete(funcs, name)
+		}
+	}
 	return funcs
 }
 

@@ -88,6 +88,9 @@ func (r *renderer) step() error {
 func (r *renderer) interrupted() error {
 	err := context.Cause(r.ctx)
 	if errors.Is(err, errRenderTime) {
+		if r.alone {
+			return limitf("the template takes longer than %v", limits.ObjectTemplateTime)
+		}
 		return limitf("the templates of the package take longer than %v", limits.RenderTime)
 	}
 	return err

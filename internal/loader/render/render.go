@@ -57,6 +57,8 @@ type renderer struct {
 	work         int64
 	rendered     map[string][]byte
 	running      map[string]bool
+	// alone means that the template belongs to no package.
+	alone bool
 	// unset are the empty labels and annotations of each copy of the context, by address.
 	unset map[uintptr]map[string]any
 }
@@ -267,6 +269,9 @@ func (r *renderer) problem(p string, err error) violation.Violation {
 
 func (r *renderer) missing(expression, key string) string {
 	const guard = "Guard it with hasKey, dig or default."
+	if r.alone {
+		return guard
+	}
 	if i := strings.Index(expression, ".config."); i < 0 || !strings.HasPrefix(expression[i+len(".config."):], key) {
 		return guard
 	}

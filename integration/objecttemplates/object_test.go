@@ -1,0 +1,170 @@
+package objecttemplates_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// Drift is put back, fields that left the template leave the object, and what others set stays.
+func TestDrift(t *testing.T) {
+	t.Parallel()
+	ns := env.TestNamespace(t)
+	tmpl := template(t, ns, "t", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: out}\ndata: {value: a, more: b}\n")
+	awaitReady(t, tmpl)
+	out := awaitValue(t, ns, "out", "a")
+	change(t, out, func(o *corev1.ConfigMap) { o.Data["value"], o.Data["theirs"] = "drift", "kept" })
+	out = awaitValue(t, ns, "out", "a")
+	if out.Data["theirs"] != "kept" {
+		t.Errorf("what others set is gone: %v", out.Data)
+	}
+	must(t, env.Client.Delete(t.Context(), out))
+	awaitValue(t, ns, "out", "a")
+	change(t, tmpl, func(o *corev1alpha1.ObjectTemplate) {
+		o.Spec.Template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: out}\ndata: {value: c}\n"
+	})
+	if out = awaitValue(t, ns, "out", "c"); out.Data["more"] != "" {
+		t.Errorf("what left the template stays: %v", out.Data)
+	}
+}
+
+// An object that the template does not control is not touched.
+func TestCollision(t *testing.T) {
+	t.Parallel()
+	ns := env.TestNamespace(t)
+	theirs := configMap(t, ns, "out", map[string]string{"value": "theirs"})
+	tmpl := template(t, ns, "t", rendering("out", `"ours"`))
+	awaitCondition(t, tmpl, corev1alpha1.ConditionStalled, metav1.ConditionTrue, corev1alpha1.ReasonCollisionDetected, "exists already and nothing controls it")
+	if tmpl.Status.ControllerOf != nil {
+		t.Errorf("controllerOf is %+v", tmpl.Status.ControllerOf)
+	}
+	must(t, env.Client.Get(t.Context(), keyOf(theirs), theirs))
+	if theirs.Data["value"] != "theirs" || len(theirs.OwnerReferences) > 0 {
+		t.Errorf("the object was changed: %+v", theirs)
+	}
+
+	// It is noticed when the object goes.
+	must(t, env.Client.Delete(t.Context(), theirs))
+	awaitValue(t, ns, "out", "ours")
+	awaitReady(t, tmpl)
+
+	// Of two templates, the first one has the object, until it is gone.
+	first := template(t, ns, "first", rendering("both", `"first"`))
+	awaitReady(t, first)
+	second := template(t, ns, "second", rendering("both", `"second"`))
+	awaitCondition(t, second, corev1alpha1.ConditionStalled, metav1.ConditionTrue, corev1alpha1.ReasonCollisionDetected, "ObjectTemplate "+ns+"/first")
+	must(t, env.Client.Delete(t.Context(), first))
+	awaitValue(t, ns, "both", "second")
+	awaitReady(t, second)
+}
+
+// Another name or kind: the former object goes once the new one is there.
+func TestRename(t *testing.T) {
+	t.Parallel()
+	ns := env.TestNamespace(t)
+	tmpl := template(t, ns, "t", rendering("one", `"v"`))
+	awaitReady(t, tmpl)
+	// While the new object cannot be written, the former one stays.
+	theirs := configMap(t, ns, "two", nil)
+	change(t, tmpl, func(o *corev1alpha1.ObjectTemplate) { o.Spec.Template = rendering("two", `"v"`) })
+	awaitCondition(t, tmpl, corev1alpha1.ConditionReady, metav1.ConditionFalse, corev1alpha1.ReasonCollisionDetected)
+	awaitValue(t, ns, "one", "v")
+	must(t, env.Client.Delete(t.Context(), theirs))
+	change(t, tmpl, func(o *corev1alpha1.ObjectTemplate) {
+		o.Spec.Template = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: three}\n"
+	})
+	awaitGone(t, named(ns, "one"))
+	awaitReady(t, tmpl)
+	if ref := tmpl.Status.ControllerOf; ref == nil || ref.Kind != "ServiceAccount" || ref.Name != "three" {
+		t.Errorf("controllerOf is %+v", ref)
+	}
+}
+
+// The object goes before its template does; it stays where its dependents are orphaned, or where it says so.
+func TestDeletion(t *testing.T) {
+	t.Parallel()
+	ns := env.TestNamespace(t)
+	gone, orphan := template(t, ns, "gone", rendering("gone", `"v"`)), template(t, ns, "orphan", rendering("orphan", `"v"`))
+	kept := template(t, ns, "kept", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: kept, annotations: {package-operator.run/deletion-policy: Keep}}\ndata: {value: v}\n")
+	for _, tmpl := range []*corev1alpha1.ObjectTemplate{gone, orphan, kept} {
+		awaitReady(t, tmpl)
+	}
+	must(t, env.Client.Delete(t.Context(), gone))
+	must(t, env.Client.Delete(t.Context(), orphan, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
+	must(t, env.Client.Delete(t.Context(), kept))
+	for _, tmpl := range []*corev1alpha1.ObjectTemplate{gone, orphan, kept} {
+		awaitGone(t, tmpl)
+	}
+	absent(t, named(ns, "gone"))
+	for _, name := range []string{"orphan", "kept"} {
+		if left := awaitValue(t, ns, name, "v"); len(left.OwnerReferences) > 0 {
+			t.Errorf("%s has owners: %+v", name, left.OwnerReferences)
+		}
+	}
+}
+
+// Conditions of the object are those of the template, while they are current.
+func TestConditions(t *testing.T) {
+	t.Parallel()
+	ns := env.TestNamespace(t)
+	tmpl := template(t, ns, "t", `apiVersion: package-operator.run/v1alpha1
+kind: ObjectDeployment
+metadata: {name: out}
+spec:
+  selector: {matchLabels: {app: x}}
+  template:
+    metadata: {labels: {app: x}}
+    spec: {phases: [{name: one, objects: [{object: {apiVersion: v1, kind: ConfigMap, metadata: {name: inner}}}]}]}
+`)
+	awaitCondition(t, tmpl, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, corev1alpha1.ReasonAvailable)
+	awaitReady(t, tmpl)
+	change(t, tmpl, func(o *corev1alpha1.ObjectTemplate) { o.Spec.Template = rendering("plain", `"v"`) })
+	awaitReady(t, tmpl)
+	awaitGone(t, &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "out"}})
+	awaitReady(t, tmpl)
+	if c := meta.FindStatusCondition(tmpl.Status.Conditions, corev1alpha1.ConditionAvailable); c != nil {
+		t.Errorf("a condition of the former object stays: %+v", c)
+	}
+}
+
+// Namespaced templates stay in their namespace; those of the cluster read and write any.
+func TestScopes(t *testing.T) {
+	t.Parallel()
+	ns := env.TestNamespace(t)
+	configMap(t, ns, "from", map[string]string{"v": "x"})
+	elsewhere := source("v1", "ConfigMap", "from", "data.v=.v")
+	elsewhere.Namespace = "default"
+	for name, tc := range map[string]struct {
+		text    string
+		sources []corev1alpha1.ObjectTemplateSource
+		says    string
+	}{
+		"other-source":   {rendering("a", `"v"`), []corev1alpha1.ObjectTemplateSource{elsewhere}, "reads its own namespace only"},
+		"cluster-source": {rendering("a", `"v"`), []corev1alpha1.ObjectTemplateSource{source("v1", "Namespace", ns)}, "is cluster-scoped"},
+		"other-object":   {"{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: default}}", nil, "is in another namespace"},
+		"cluster-object": {"{apiVersion: v1, kind: Namespace, metadata: {name: escalated}}", nil, "is cluster-scoped"},
+		"itself":         {"{apiVersion: package-operator.run/v1alpha1, kind: ObjectTemplate, metadata: {name: itself}, spec: {template: '', sources: []}}", nil, "is the template itself"},
+	} {
+		awaitCondition(t, template(t, ns, name, tc.text, tc.sources...), invalid, metav1.ConditionTrue, corev1alpha1.ReasonSourceError, tc.says)
+	}
+	from := source("v1", "ConfigMap", "from", "data.v=.v")
+	cluster := &corev1alpha1.ClusterObjectTemplate{ObjectMeta: metav1.ObjectMeta{Name: ns}}
+	cluster.Spec.Template = "{apiVersion: v1, kind: Namespace, metadata: {name: " + ns + "-made, labels: {v: '{{ .config.v }}'}}}"
+	cluster.Spec.Sources = []corev1alpha1.ObjectTemplateSource{from}
+	must(t, env.Client.Create(t.Context(), cluster))
+	awaitCondition(t, cluster, invalid, metav1.ConditionTrue, corev1alpha1.ReasonSourceError, "namespace: it is required")
+	change(t, cluster, func(o *corev1alpha1.ClusterObjectTemplate) { o.Spec.Sources[0].Namespace = ns })
+	awaitReady(t, cluster)
+	made := &corev1.Namespace{}
+	must(t, env.Client.Get(t.Context(), client.ObjectKey{Name: ns + "-made"}, made))
+	if made.Labels["v"] != "x" {
+		t.Errorf("the Namespace has %v", made.Labels)
+	}
+	must(t, env.Client.Delete(t.Context(), cluster))
+	awaitGone(t, cluster)
+}

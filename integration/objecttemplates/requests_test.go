@@ -1,0 +1,126 @@
+package objecttemplates_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	corev1 "k8s.io/api/core/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+)
+
+var deep = harness.Deep()
+
+func keyOf(obj client.Object) client.ObjectKey { return client.ObjectKeyFromObject(obj) }
+
+func noSecretIn(t *testing.T, tmpl *corev1alpha1.ObjectTemplate, value string) {
+	t.Helper()
+	text := fmt.Sprintf("%+v", tmpl.Status)
+	events := &corev1.EventList{}
+	must(t, env.Client.List(t.Context(), events, client.InNamespace(tmpl.Namespace)))
+	for i := range events.Items {
+		text += events.Items[i].Message
+	}
+	if strings.Contains(text, value) {
+		t.Errorf("the value of the Secret is in %s", text)
+	}
+}
+
+// renders returns how often the manager rendered the templates of a namespace.
+func renders(t *testing.T, ns string) (sum int) {
+	t.Helper()
+	resp, err := http.Get("http://" + metrics + "/metrics")
+	must(t, err)
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(resp.Body)
+	must(t, err)
+	for _, found := range regexp.MustCompile(`lockstep_objecttemplate_renders_total\{[^}]*pko_namespace="`+ns+`"\} (\d+)`).FindAllStringSubmatch(string(text), -1) {
+		n, err := strconv.Atoi(found[1])
+		must(t, err)
+		sum += n
+	}
+	return sum
+}
+
+// fanOut changes one source of many templates, and counts the requests.
+func fanOut(t *testing.T, templates, sources int) {
+	t.Helper()
+	ns := env.TestNamespace(t)
+	var all []*corev1.ConfigMap
+	for i := range sources {
+		all = append(all, configMap(t, ns, fmt.Sprintf("source-%d", i), map[string]string{"v": "0"}))
+	}
+	for i := range templates {
+		template(t, ns, fmt.Sprintf("t-%d", i), rendering(fmt.Sprintf("out-%d", i), ".config.v"), source("v1", "ConfigMap", fmt.Sprintf("source-%d", i%sources), "data.v=.v"))
+	}
+	for i := range templates {
+		awaitValue(t, ns, fmt.Sprintf("out-%d", i), "0")
+		awaitReady(t, &corev1alpha1.ObjectTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: fmt.Sprintf("t-%d", i)}})
+	}
+	env.Journal(t).Rest(t, ns)
+	before := renders(t, ns)
+	journal := env.Journal(t)
+	change(t, all[1], func(o *corev1.ConfigMap) { o.Data["v"] = "1" })
+	for i := 1; i < templates; i += sources {
+		awaitValue(t, ns, fmt.Sprintf("out-%d", i), "1")
+	}
+	requests := journal.Rest(t, ns)
+	if got, want := len(requests), templates/sources; got != want || harness.Tally(requests)["patch configmaps"] != want {
+		t.Errorf("%d requests, want the write of each of %d dependants:%s", got, want, harness.Lines(requests))
+	}
+	if got, want := renders(t, ns)-before, templates/sources; got != want {
+		t.Errorf("%d renderings, want one of each of %d dependants", got, want)
+	}
+	t.Logf("%d templates over %d sources: %d renderings and %d requests after a change of one source",
+		templates, sources, renders(t, ns)-before, len(requests))
+
+	// A change of what no template reads costs nothing.
+	journal = env.Journal(t)
+	change(t, all[1], func(o *corev1.ConfigMap) { o.Data["unread"] = "1" })
+	if requests := journal.Rest(t, ns); len(requests) > 0 {
+		t.Errorf("a value that is not read costs:%s", harness.Lines(requests))
+	}
+}
+
+// A source whose kind is not served yet is read once it is.
+func TestKindArrives(t *testing.T) {
+	t.Parallel()
+	ns := env.TestNamespace(t)
+	tmpl := template(t, ns, "t", rendering("out", ".config.size"), source("templates.test/v1", "Gauge", "g", "spec.size=.size"))
+	awaitCondition(t, tmpl, invalid, metav1.ConditionTrue, corev1alpha1.ReasonSourceError, "the API server does not serve v1/Gauge.templates.test")
+	writing := template(t, ns, "writing", "{apiVersion: templates.test/v1, kind: Gauge, metadata: {name: made}, spec: {size: 7}}")
+	awaitCondition(t, writing, corev1alpha1.ConditionReady, metav1.ConditionFalse, corev1alpha1.ReasonPreflightError, "does not serve")
+	for _, text := range []string{`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: gauges.templates.test}
+spec:
+  group: templates.test
+  names: {kind: Gauge, plural: gauges}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}
+`, fmt.Sprintf("{apiVersion: templates.test/v1, kind: Gauge, metadata: {name: g, namespace: %s}, spec: {size: 3}}", ns)} {
+		u := &unstructured.Unstructured{}
+		must(t, yaml.Unmarshal([]byte(text), &u.Object))
+		harness.Eventually(t, patience, "the API of "+u.GetKind(), func(ctx context.Context) error { return env.Client.Create(ctx, u) })
+	}
+	awaitValue(t, ns, "out", "3")
+	awaitReady(t, tmpl)
+	awaitReady(t, writing)
+}

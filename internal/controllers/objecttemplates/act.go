@@ -1,0 +1,239 @@
+package objecttemplates
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/cluster/sources"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/phases/claims"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+// maxPasses bounds how often one reconcile plans: an object takes a look, a write, and another one after a lost race.
+const maxPasses = 10
+
+// act writes the object, and removes what was rendered before.
+func (s *reconciliation) act(ctx context.Context) error {
+	if s.desired == nil {
+		return nil
+	}
+	if err := s.RestoreClaims(ctx); errors.Is(err, livestate.ErrNotReady) {
+		s.Requeue(limits.ObjectTemplateStart)
+		s.unknown = true
+		return nil
+	} else if err != nil {
+		return err
+	}
+	s.put()
+	if !s.claim() {
+		return nil
+	}
+	report, err := s.settle(ctx)
+	if err != nil {
+		return err
+	}
+	s.blocking, s.unknown = report.Blocking, report.Unknown
+	s.applied = report.Complete() && !report.InTransition()
+	s.awaitRival(report.Blocking)
+	if s.live, _ = s.Target.Cluster.Observed(s.desired.Key); s.applied {
+		return s.removeFormer(ctx)
+	}
+	s.leaving = s.formerKeys()
+	return nil
+}
+
+// put makes the rendered object the one of the rollout.
+func (s *reconciliation) put() {
+	if s.written == s.desired {
+		return
+	}
+	if s.written != nil && s.written.Key != s.desired.Key {
+		s.former[s.written.Key] = struct{}{}
+		s.rollout.Drop(s.rollout.Owner.UID, s.Target.Tracker)
+	}
+	written := s.written == nil && controlled(s.tmpl) == s.desired.Key
+	rev := rollout.Single(s.rollout.Owner, s.desired, written)
+	if before := s.rollout.Loaded(rev.UID); before != nil {
+		rev.Phases[0].WrittenBefore = before.Phases[0].WrittenBefore
+	}
+	rev.Account, rev.Sensitive, rev.ReadsStatus = s.rollout.Account, s.last.secret, hasStatus(s.desired.Key.GroupKind())
+	s.rollout.Put(rev)
+	s.written = s.desired
+}
+
+// hasStatus reports whether objects of a kind may report conditions.
+func hasStatus(gk schema.GroupKind) bool {
+	return gk != schema.GroupKind{Kind: "ConfigMap"} && gk != schema.GroupKind{Kind: "Secret"}
+}
+
+// controlled returns the object that a status names; empty where there is none.
+func controlled(tmpl corev1alpha1.GenericObjectTemplate) objects.Key {
+	ref := tmpl.ObjectTemplateStatus().ControllerOf
+	if ref == nil {
+		return objects.Key{}
+	}
+	return objects.Key{Group: ref.Group, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
+}
+
+// claim takes the object before a package, or another template, does. Its release enqueues those that were refused.
+func (s *reconciliation) claim() bool {
+	key := s.desired.Key
+	err := s.Claims.Claim(s.rollout.Owner, []objects.Key{key})
+	var conflict *claims.Conflict
+	if !errors.As(err, &conflict) {
+		return true
+	}
+	s.leaving = s.formerKeys()
+	s.blocking = []phases.Blocker{{
+		Key: key, Kind: phases.BlockCollision, Message: fmt.Sprintf("belongs to %s: render another name, or leave it out there", conflict.Holder),
+	}}
+	return false
+}
+
+// settle performs what is planned until nothing is left, and returns how the object stands.
+func (s *reconciliation) settle(ctx context.Context) (*phases.Report, error) {
+	s.rollout.Track(s.Target.Tracker, s.Target.Cluster, s.Claims)
+	var plan phases.Plan
+	for range maxPasses {
+		plan = s.next()
+		steps := plan.Steps
+		if plan.Entry != nil {
+			steps = append(steps, plan.Entry.Steps...)
+			if checked, err := s.check(ctx, plan.Entry); err != nil {
+				return nil, err
+			} else if !checked {
+				continue
+			}
+		}
+		if len(steps) == 0 {
+			break
+		}
+		if err := s.Target.Perform(ctx, s.rollout, steps, false); err != nil {
+			return nil, err
+		}
+	}
+	report := &plan.Reports[len(plan.Reports)-1]
+	if !plan.Retry.IsZero() && !collides(report.Blocking) {
+		s.Requeue(plan.Retry.Sub(s.Now()))
+	}
+	return report, nil
+}
+
+func collides(blocking []phases.Blocker) bool {
+	return slices.ContainsFunc(blocking, func(b phases.Blocker) bool { return b.Kind == phases.BlockCollision })
+}
+
+// awaitRival has an object watched that has another owner: the watch of managed objects may not show it. Each change of it
+// ends the pause before it is read again.
+func (s *reconciliation) awaitRival(blocking []phases.Blocker) {
+	rival := sources.Ref{}
+	if key := s.desired.Key; collides(blocking) {
+		rival = sources.Ref{Group: key.Group, Version: s.desired.Version, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}
+	}
+	if s.rival != rival {
+		s.rival, s.rivalVersion = rival, ""
+		s.watch()
+	}
+}
+
+// check checks an object that is created against the schemas served. A change needs none: it is one write, which the API
+// server refuses as a whole.
+func (s *reconciliation) check(ctx context.Context, entry *phases.Entry) (bool, error) {
+	if slices.ContainsFunc(entry.Steps, func(step phases.Step) bool { return step.Action != phases.Create }) {
+		return true, nil
+	}
+	return s.Target.Enter(ctx, s.rollout, entry)
+}
+
+func (s *reconciliation) next() phases.Plan {
+	state := s.rollout.State(s.Target.Cluster, nil, s.Now())
+	return phases.Next(state)
+}
+
+// formerKeys returns the objects that were rendered before, by what is remembered, by the status, and by their owner
+// references.
+func (s *reconciliation) formerKeys() []objects.Key {
+	if key := controlled(s.tmpl); key != (objects.Key{}) {
+		s.former[key] = struct{}{}
+	}
+	for _, key := range s.Target.Tracker.Strays(s.rollout.Owner.OwnerKey) {
+		s.former[key] = struct{}{}
+	}
+	if s.desired != nil {
+		delete(s.former, s.desired.Key)
+		s.Target.Tracker.ForgetStray(s.rollout.Owner.OwnerKey, s.desired.Key)
+	}
+	return slices.SortedFunc(maps.Keys(s.former), objects.Key.Compare)
+}
+
+// removeFormer removes what was rendered before the present object, which is there.
+func (s *reconciliation) removeFormer(ctx context.Context) error {
+	former := s.formerKeys()
+	kept := map[objects.Key]struct{}{s.desired.Key: {}}
+	if len(former) == 0 {
+		s.Claims.Retain(s.rollout.Owner, kept)
+		return nil
+	}
+	removal := rollout.Removal(s.rollout.Owner, former)
+	removal.Account, removal.Sensitive = s.rollout.Account, s.last.secret
+	s.rollout.Put(removal)
+	gone, err := s.remove(ctx, false, false)
+	if err != nil {
+		return err
+	}
+	if gone {
+		s.forgetFormer(former)
+		s.Claims.Retain(s.rollout.Owner, kept)
+		return nil
+	}
+	for _, key := range former {
+		if live, known := s.Target.Cluster.Observed(key); !known || !live.Terminating {
+			s.leaving = append(s.leaving, key)
+		}
+	}
+	return nil
+}
+
+// remove performs the removal of the rollout, and reports whether all of it is gone.
+func (s *reconciliation) remove(ctx context.Context, teardown, orphan bool) (gone bool, err error) {
+	s.rollout.Track(s.Target.Tracker, s.Target.Cluster, s.Claims)
+	var plan phases.Plan
+	for range maxPasses {
+		state := s.rollout.State(s.Target.Cluster, nil, s.Now())
+		state.Teardown, state.Orphan = teardown, orphan
+		plan = phases.Next(state)
+		if plan.TornDown || len(plan.Steps) == 0 {
+			break
+		}
+		if err := s.Target.Perform(ctx, s.rollout, plan.Steps, false); err != nil {
+			return false, err
+		}
+	}
+	if plan.TornDown {
+		return true, nil
+	}
+	if !plan.Retry.IsZero() {
+		s.Requeue(plan.Retry.Sub(s.Now()))
+	}
+	s.blocking = append(s.blocking, plan.Reports[0].Blocking...)
+	return false, nil
+}
+
+// forgetFormer forgets objects that are gone.
+func (s *reconciliation) forgetFormer(keys []objects.Key) {
+	s.rollout.Drop(rollout.RemovalOf(s.rollout.Owner), s.Target.Tracker)
+	for _, key := range keys {
+		delete(s.former, key)
+		s.Target.Tracker.ForgetStray(s.rollout.Owner.OwnerKey, key)
+	}
+}

@@ -1,0 +1,119 @@
+package objecttemplates
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/cluster/sources"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+)
+
+// view is what is known of one template in one reconcile: the input of its decisions and of its status.
+type view struct {
+	tmpl corev1alpha1.GenericObjectTemplate
+	// forbidden means that the manager renders no namespaced template without an account.
+	forbidden bool
+	// specErr is what is wrong with the sources of the spec.
+	specErr error
+	// refs are those of the sources.
+	refs    []sources.Ref
+	sources []sourceState
+	// waiting means that an input will be known in a moment, inputErr why one is not known for longer.
+	waiting     bool
+	inputErr    string
+	environment manifestsv1alpha1.PackageEnvironment
+	outcome
+}
+
+// sourceState is a source as the watch shows it.
+type sourceState struct {
+	*plannedSource
+	sources.State
+}
+
+type outcome struct {
+	// problem is why the object is not written; nil where it is.
+	problem *problem
+	// desired is the object that is rendered.
+	desired *objects.Desired
+	// blocking is what a write waits for; unknown means that it is not known yet how things stand.
+	blocking []phases.Blocker
+	unknown  bool
+	// applied means that the live object is as it is rendered, and live is its record.
+	applied bool
+	live    *objects.Observed
+	// leaving are objects that were rendered before and are not on their way out yet.
+	leaving []objects.Key
+}
+
+// problem is why nothing is written.
+type problem struct {
+	reason, message string
+	// invalid means that the template is at fault, or what it reads.
+	invalid bool
+	// passes means that an event ends it; else a user has to change the template.
+	passes bool
+}
+
+func invalid(reason, message string) *problem {
+	return &problem{reason: reason, message: message, invalid: true}
+}
+
+// readable decides whether the template can be rendered from what is known of its inputs: ready is false where that is
+// not known yet, or there is a problem.
+func readable(v view) (ready bool, p *problem) {
+	switch {
+	case v.forbidden:
+		return false, &problem{reason: corev1alpha1.ReasonServiceAccountRequired, message: accountRequired}
+	case v.specErr != nil:
+		return false, invalid(corev1alpha1.ReasonSourceError, v.specErr.Error())
+	}
+	waiting := v.waiting
+	var missing, failed []string
+	for i := range v.sources {
+		switch s := &v.sources[i]; {
+		case s.Unserved && s.optional, s.Known && s.Version == "" && s.optional:
+		case s.Unserved:
+			missing = append(missing, fmt.Sprintf("%s: the API server does not serve %s/%s: install its CustomResourceDefinition", s.field, s.ref.Version, s.ref.GroupKind()))
+		case s.Known && s.Version == "":
+			missing = append(missing, fmt.Sprintf("%s: %s does not exist", s.field, s.ref))
+		case s.Known, errors.Is(s.Err, livestate.ErrNotReady):
+			waiting = waiting || !s.Known
+		case s.Err != nil:
+			failed = append(failed, fmt.Sprintf("%s: %s cannot be watched: %v", s.field, s.ref, s.Err))
+		default:
+			waiting = true
+		}
+	}
+	switch {
+	case waiting:
+		return false, nil
+	case len(missing) > 0:
+		return false, &problem{
+			reason: corev1alpha1.ReasonSourceError, invalid: true, passes: true,
+			message: strings.Join(missing, "\n") + "\nThe template is rendered when all of its sources exist; mark those that need not as optional.",
+		}
+	case len(failed) > 0:
+		return false, &problem{reason: corev1alpha1.ReasonSourceError, message: strings.Join(failed, "\n"), passes: true}
+	case v.inputErr != "":
+		return false, &problem{reason: corev1alpha1.ReasonProgressing, message: v.inputErr, passes: true}
+	}
+	return true, nil
+}
+
+const accountRequired = "This manager writes objects of namespaces only as a ServiceAccount, and has no default for templates: " +
+	"start it with --default-service-account, or use a ClusterObjectTemplate."
+
+// versions identifies the states of all sources.
+func versions(all []sourceState) string {
+	var b strings.Builder
+	for i := range all {
+		b.WriteString(all[i].ref.String() + "=" + all[i].Version + "\n")
+	}
+	return b.String()
+}

@@ -1,0 +1,216 @@
+package objecttemplates
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/cluster/sources"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/render"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+func TestReadable(t *testing.T) {
+	t.Parallel()
+	state := func(optional bool, s sources.State) sourceState {
+		return sourceState{plannedSource: &plannedSource{ref: sources.Ref{Version: "v1", Kind: "ConfigMap", Namespace: "team", Name: "x"}, optional: optional, field: "spec.sources[0]"}, State: s}
+	}
+	there, gone := sources.State{Known: true, Version: "1"}, sources.State{Known: true}
+	unserved := sources.State{Unserved: true, Err: errors.New("no match")}
+	for _, tc := range []struct {
+		reason string
+		view   view
+		ready  bool
+		// problem is a part of the message; empty for none.
+		problem         string
+		invalid, passes bool
+	}{
+		{reason: "all are there", view: view{sources: []sourceState{state(false, there), state(true, there)}}, ready: true},
+		{reason: "an optional one does not exist", view: view{sources: []sourceState{state(true, gone)}}, ready: true},
+		{reason: "the kind of an optional one is not served", view: view{sources: []sourceState{state(true, unserved)}}, ready: true},
+		{reason: "a watch has broken since", view: view{sources: []sourceState{state(false, sources.State{Known: true, Version: "1", Err: errors.New("gone")})}}, ready: true},
+		{reason: "no sources", ready: true},
+		{reason: "missing", view: view{sources: []sourceState{state(false, gone)}}, problem: "spec.sources[0]: ConfigMap team/x does not exist", invalid: true, passes: true},
+		{reason: "the kind is not served", view: view{sources: []sourceState{state(false, unserved)}}, problem: "the API server does not serve v1/ConfigMap", invalid: true, passes: true},
+		{reason: "not listed yet, which comes before what is missing", view: view{sources: []sourceState{state(false, gone), state(true, sources.State{})}}},
+		{reason: "discovery is not known yet", view: view{sources: []sourceState{state(false, sources.State{Err: livestate.ErrNotReady})}}},
+		{reason: "cannot be watched", view: view{sources: []sourceState{state(true, sources.State{Err: errors.New("forbidden")})}}, problem: "cannot be watched: forbidden", passes: true},
+		{reason: "the environment is not known", view: view{waiting: true}},
+		{reason: "the environment cannot be read", view: view{inputErr: "Waiting"}, problem: "Waiting", passes: true},
+		{reason: "the spec is wrong, whatever else", view: view{specErr: errors.New("bad key"), waiting: true}, problem: "bad key", invalid: true},
+		{reason: "no account", view: view{forbidden: true}, problem: "--default-service-account"},
+	} {
+		ready, p := readable(tc.view)
+		switch {
+		case ready != tc.ready, (p != nil) != (tc.problem != ""):
+			t.Errorf("%s: ready %t, problem %+v", tc.reason, ready, p)
+		case p != nil && (!strings.Contains(p.message, tc.problem) || p.invalid != tc.invalid || p.passes != tc.passes):
+			t.Errorf("%s: problem %+v", tc.reason, p)
+		}
+	}
+}
+
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	source := func(apiVersion, kind, namespace, name string) corev1alpha1.ObjectTemplateSource {
+		return corev1alpha1.ObjectTemplateSource{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name}
+	}
+	served := func(gk schema.GroupKind) (namespaced, known bool) { return gk.Kind != "Node", gk.Kind != "Gauge" }
+	cluster := objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ClusterObjectTemplate", Name: "t"}}
+	for _, tc := range []struct {
+		reason string
+		owner  objects.Owner
+		source corev1alpha1.ObjectTemplateSource
+		want   string
+		err    string
+	}{
+		{"its own namespace by default", owner, source("v1", "ConfigMap", "", "x"), "ConfigMap team/x", ""},
+		{"its own namespace by name", owner, source("v1", "ConfigMap", "team", "x"), "ConfigMap team/x", ""},
+		{"another namespace", owner, source("v1", "ConfigMap", "other", "x"), "", "reads its own namespace only"},
+		{"a cluster-scoped kind", owner, source("v1", "Node", "", "x"), "", "is cluster-scoped"},
+		{"a kind that is not served", owner, source("example.com/v1", "Gauge", "", "x"), "Gauge.example.com team/x", ""},
+		{"itself", owner, source("package-operator.run/v1alpha1", "ObjectTemplate", "", "t"), "", "no source"},
+		{"from the cluster", cluster, source("v1", "ConfigMap", "other", "x"), "ConfigMap other/x", ""},
+		{"from the cluster, without a namespace", cluster, source("v1", "ConfigMap", "", "x"), "", "namespace: it is required"},
+		{"a cluster-scoped kind with a namespace", cluster, source("v1", "Node", "other", "x"), "Node x", ""},
+		{"a path as name", owner, source("v1", "ConfigMap", "", "a/b"), "", "no name"},
+		{"a path as namespace", cluster, source("v1", "ConfigMap", "../a", "b"), "", "no namespace"},
+		{"no version", owner, source("a/b/c", "ConfigMap", "", "b"), "", "apiVersion"},
+		{"no kind", owner, source("v1", "", "", "b"), "", "no kind"},
+	} {
+		p := planOf(&corev1alpha1.ObjectTemplateSpec{Sources: []corev1alpha1.ObjectTemplateSource{tc.source}}, tc.owner)
+		refs, err := p.scopes(tc.owner, served)
+		if err = errors.Join(p.err, err); tc.err != "" {
+			if err == nil || !strings.Contains(err.Error(), tc.err) {
+				t.Errorf("%s: %v", tc.reason, err)
+			}
+			continue
+		}
+		if err != nil || len(refs) != 1 || refs[0].String() != tc.want {
+			t.Errorf("%s: %v, %v", tc.reason, refs, err)
+		}
+	}
+	many := &corev1alpha1.ObjectTemplateSpec{}
+	for range limits.ObjectTemplateSources + 1 {
+		many.Sources = append(many.Sources, source("v1", "ConfigMap", "", "x"))
+	}
+	if p := planOf(many, owner); p.err == nil || !strings.Contains(p.err.Error(), "the limit is 100") {
+		t.Errorf("too many sources: %v", p.err)
+	}
+}
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	const valid = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n"
+	for _, tc := range []struct{ reason, text, err string }{
+		{"YAML", valid, ""},
+		{"JSON", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"}}`, ""},
+		{"with markers around it", "---\n" + valid + "---\n# nothing\n", ""},
+		{"nothing", "\n", "has 0 objects"},
+		{"two", valid + "---\n" + valid, "has 2 objects"},
+		{"no object", "[1]", "has to be an object"},
+		{"no YAML", "a: b: hunter2", "not valid YAML or JSON: line 1"},
+		{"no name", "apiVersion: v1\nkind: ConfigMap\nmetadata: {}\n", "are required"},
+		{"no metadata", "apiVersion: v1\nkind: ConfigMap\n", "are required"},
+		{"metadata of another type", "apiVersion: v1\nkind: ConfigMap\nmetadata: hunter2\n", "are required"},
+		{"no kind", "apiVersion: v1\nmetadata: {name: x}\n", "are required"},
+		{"no version", "kind: ConfigMap\nmetadata: {name: x}\n", "are required"},
+		{"a path as name", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: hunter2/x}\n", "no name"},
+	} {
+		content, p := parse([]byte(tc.text), false)
+		switch {
+		case tc.err == "" && (p != nil || content == nil):
+			t.Errorf("%s: %+v", tc.reason, p)
+		case tc.err != "" && (p == nil || !strings.Contains(p.message, tc.err) || p.reason != corev1alpha1.ReasonTemplateError):
+			t.Errorf("%s: %+v", tc.reason, p)
+		}
+		if _, p := parse([]byte(tc.text), true); (p != nil) != (tc.err != "") || p != nil && strings.Contains(p.message, "hunter2") {
+			t.Errorf("%s, with values of a Secret: %+v", tc.reason, p)
+		}
+	}
+}
+
+func TestPlaced(t *testing.T) {
+	t.Parallel()
+	object := func(kind, namespace string) map[string]any {
+		return map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": "x", "namespace": namespace}}
+	}
+	cluster := objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ClusterObjectTemplate", Name: "t"}}
+	owned := object("ConfigMap", "")
+	owned["metadata"].(map[string]any)["ownerReferences"] = []any{map[string]any{"name": "y"}}
+	for _, tc := range []struct {
+		reason  string
+		owner   objects.Owner
+		content map[string]any
+		in      scope
+		want    string
+		err     string
+	}{
+		{"into its own namespace", owner, object("ConfigMap", ""), scopeNamespaced, "ConfigMap team/x", ""},
+		{"its own namespace by name", owner, object("ConfigMap", "team"), scopeNamespaced, "ConfigMap team/x", ""},
+		{"another namespace", owner, object("ConfigMap", "other"), scopeNamespaced, "", "is in another namespace"},
+		{"a cluster-scoped kind", owner, object("Node", ""), scopeCluster, "", "is cluster-scoped"},
+		{"a cluster-scoped kind that names its namespace", owner, object("Node", "team"), scopeCluster, "", "is cluster-scoped"},
+		{"any namespace from the cluster", cluster, object("ConfigMap", "other"), scopeNamespaced, "ConfigMap other/x", ""},
+		{"no namespace from the cluster", cluster, object("ConfigMap", ""), scopeNamespaced, "", "metadata.namespace is missing"},
+		{"a cluster-scoped kind from the cluster", cluster, object("Node", "other"), scopeCluster, "Node x", ""},
+		{"a kind that is not served", owner, object("Gauge", ""), scopeUnknown, "", "does not serve Gauge"},
+		{"owners", owner, owned, scopeNamespaced, "", "ownerReferences"},
+		{"the template itself", owner, map[string]any{
+			"apiVersion": "package-operator.run/v1alpha1", "kind": "ObjectTemplate", "metadata": map[string]any{"name": "t"},
+		}, scopeNamespaced, "", "is the template itself"},
+	} {
+		key, p := placed(tc.content, tc.owner, tc.in)
+		switch {
+		case tc.err == "" && (p != nil || key.String() != tc.want):
+			t.Errorf("%s: %s, %+v", tc.reason, key, p)
+		case tc.err != "" && (p == nil || !strings.Contains(p.message, tc.err)):
+			t.Errorf("%s: %+v", tc.reason, p)
+		}
+	}
+}
+
+func TestConfined(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		reason, annotation string
+		key                objects.Key
+		refused            bool
+	}{
+		{"a Secret", "", objects.Key{Kind: "Secret"}, false},
+		{"a ConfigMap", "", objects.Key{Kind: "ConfigMap"}, true},
+		{"a kind of the name in another group", "", objects.Key{Group: "example.com", Kind: "Secret"}, true},
+		{"annotated", "true", objects.Key{Kind: "ConfigMap"}, false},
+		{"annotated otherwise", "yes", objects.Key{Kind: "ConfigMap"}, true},
+	} {
+		content := map[string]any{"metadata": map[string]any{"annotations": map[string]any{corev1alpha1.ExposeSecretValuesAnnotation: tc.annotation}}}
+		if p := confined(content, tc.key); (p != nil) != tc.refused {
+			t.Errorf("%s: %+v", tc.reason, p)
+		}
+	}
+}
+
+// TestExplain leaves out what a function of a template says where that may quote a Secret.
+func TestExplain(t *testing.T) {
+	t.Parallel()
+	err := &render.ObjectError{Line: 3, Details: `at <atoi .config.x>: error calling atoi: strconv.Atoi: parsing "hunter2": invalid syntax`}
+	if got := explain(err, false); !strings.Contains(got, "hunter2") {
+		t.Errorf("without a Secret: %s", got)
+	}
+	got := explain(err, true)
+	if !strings.HasPrefix(got, "line 3: at <atoi .config.x>: it failed") || strings.Contains(got, "hunter2") {
+		t.Errorf("with a Secret: %s", got)
+	}
+	if got := explain(&render.ObjectError{Details: "hunter2"}, true); strings.Contains(got, "hunter2") {
+		t.Errorf("without an expression: %s", got)
+	}
+	if got := explain(fmt.Errorf("other"), false); got != "other" {
+		t.Errorf("another error: %s", got)
+	}
+}

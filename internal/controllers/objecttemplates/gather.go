@@ -1,0 +1,110 @@
+package objecttemplates
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/cluster/sources"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// gather reads a template in its latest known state; nil where there is none.
+func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*reconciliation, error) {
+	cached := corev1alpha1.ScopeOf(key.Namespace).NewObjectTemplate()
+	if err := r.Client.Get(ctx, key, cached); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.forget(key)
+		}
+		return nil, client.IgnoreNotFound(err)
+	}
+	tmpl, ok := r.Fresh.Latest(cached).(corev1alpha1.GenericObjectTemplate)
+	if !ok {
+		return nil, nil // deleted; its event follows
+	}
+	s := &reconciliation{Reconciler: r, state: r.stateOf(tmpl), view: view{tmpl: tmpl}}
+	if key.Namespace != "" && r.Account != "" {
+		s.rollout.Account = objects.Account{Namespace: key.Namespace, Name: r.Account}
+	}
+	return s, nil
+}
+
+// ensureFinalizer comes before anything is written for the template.
+func (s *reconciliation) ensureFinalizer(ctx context.Context) error {
+	if slices.Contains(s.tmpl.GetFinalizers(), corev1alpha1.CachedFinalizer) {
+		return nil
+	}
+	before := deepCopy(s.tmpl)
+	s.tmpl.SetFinalizers(append(slices.Clone(s.tmpl.GetFinalizers()), corev1alpha1.CachedFinalizer))
+	if err := s.patch(ctx, before, s.tmpl); err != nil {
+		return fmt.Errorf("put the finalizer on: %w", err)
+	}
+	return nil
+}
+
+// gatherInputs has the sources watched, and reads what is known of them and of the environment.
+func (s *reconciliation) gatherInputs(context.Context) error {
+	if s.state.plan == nil || s.generation != s.tmpl.GetGeneration() {
+		s.state.plan, s.generation, s.state.last = planOf(s.tmpl.ObjectTemplateSpec(), s.rollout.Owner), s.tmpl.GetGeneration(), nil
+		s.rollout.Retry() // what was refused may be admitted now
+	}
+	s.forbidden = s.AccountRequired && s.Account == "" && s.tmpl.GetNamespace() != ""
+	refs, err := s.state.plan.scopes(s.rollout.Owner, s.namespaced)
+	s.specErr = errors.Join(s.state.plan.err, err)
+	if s.specErr != nil || s.forbidden {
+		refs = nil
+	} else {
+		s.sources = make([]sourceState, len(s.state.plan.sources))
+	}
+	s.refs = refs
+	s.watch()
+	for i := range s.sources {
+		s.sources[i] = s.sourceState(&s.state.plan.sources[i])
+	}
+	s.environment, s.waiting, err = s.Environment.For(s.tmpl.GetNamespace())
+	if err != nil && !s.waiting {
+		s.inputErr = "Waiting for what the cluster is: " + err.Error()
+	}
+	return nil
+}
+
+func (s *reconciliation) namespaced(gk schema.GroupKind) (namespaced, known bool) {
+	state := s.Target.Cluster.State(gk)
+	return state.Namespaced, state.Served
+}
+
+// watch has the sources watched, and the object in the place of this template's.
+func (s *reconciliation) watch() {
+	refs := s.refs
+	if s.rival != (sources.Ref{}) {
+		refs = sources.Union(refs, []sources.Ref{s.rival})
+	}
+	s.Sources.Use(keyOf(s.tmpl), refs)
+	if s.rival == (sources.Ref{}) {
+		return
+	}
+	if known := s.Sources.State(s.rival); known.Known && known.Version != s.rivalVersion {
+		s.rivalVersion = known.Version
+		s.rollout.Retry()
+	}
+}
+
+func (s *reconciliation) sourceState(planned *plannedSource) sourceState {
+	known := s.Sources.State(planned.ref)
+	switch {
+	case errors.Is(known.Err, livestate.ErrNotReady):
+		s.Requeue(limits.ObjectTemplateStart)
+	case known.Err != nil && !known.Unserved && !known.Known:
+		s.Requeue(limits.ObjectTemplateRetry)
+	}
+	return sourceState{plannedSource: planned, State: known}
+}

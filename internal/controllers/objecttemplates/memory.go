@@ -1,0 +1,116 @@
+package objecttemplates
+
+import (
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/sources"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+// memory is what this process remembers of templates. A restart renders each once.
+type memory struct {
+	sync.Mutex
+	states map[types.NamespacedName]*state
+}
+
+// state is what is remembered of one template, above the lock line for its reconcile alone.
+type state struct {
+	uid     types.UID
+	rollout *rollout.Rollout
+	// plan is the spec of a generation.
+	plan       *plan
+	generation int64
+	// last is the last rendering, and written the object that is in the rollout; nil for none.
+	last    *rendering
+	written *objects.Desired
+	// rival is the object in the place of this template's, which has another owner, and rivalVersion that for which it was
+	// refused; empty for none.
+	rival        sources.Ref
+	rivalVersion string
+	// former are objects that were rendered before.
+	former map[objects.Key]struct{}
+	pace   *rate.Limiter
+	// reported is when the status was written.
+	reported time.Time
+
+	// ---- lock ----
+
+	// kind is that of the object, or the one that is waited for.
+	kind    schema.GroupKind
+	renders int
+}
+
+// stateOf returns what is remembered of a template, and nothing of a former one of its name.
+func (r *Reconciler) stateOf(tmpl corev1alpha1.GenericObjectTemplate) *state {
+	key, m := keyOf(tmpl), &r.memory
+	m.Lock()
+	st := m.states[key]
+	m.Unlock()
+	if st != nil && st.uid == tmpl.GetUID() {
+		return st
+	}
+	r.forget(key)
+	owner := objects.Owner{
+		OwnerKey: objects.OwnerKey{Kind: corev1alpha1.ScopeOf(key.Namespace).Kind(kind), Namespace: key.Namespace, Name: key.Name},
+		UID:      tmpl.GetUID(),
+	}
+	st = &state{
+		uid: tmpl.GetUID(), rollout: rollout.New(owner), former: map[objects.Key]struct{}{},
+		pace: rate.NewLimiter(rate.Every(limits.ObjectTemplateInterval), limits.ObjectTemplateBurst),
+	}
+	st.rollout.ByApply = true
+	m.Lock()
+	defer m.Unlock()
+	if m.states == nil {
+		m.states = map[types.NamespacedName]*state{}
+	}
+	m.states[key] = st
+	return st
+}
+
+// forget drops what is remembered of a template, its watches and its claims.
+func (r *Reconciler) forget(key types.NamespacedName) {
+	r.memory.Lock()
+	st := r.memory.states[key]
+	delete(r.memory.states, key)
+	r.memory.Unlock()
+	r.Sources.Use(key, nil)
+	if st != nil {
+		st.rollout.Forget(r.Target.Tracker, r.Target.Cluster)
+		r.Claims.Release(st.rollout.Owner)
+	}
+}
+
+// await records the kind of the object of a template.
+func (m *memory) await(st *state, gk schema.GroupKind) {
+	m.Lock()
+	defer m.Unlock()
+	st.kind = gk
+}
+
+// awaiting returns the templates whose object is of a kind.
+func (m *memory) awaiting(gk schema.GroupKind) []types.NamespacedName {
+	m.Lock()
+	defer m.Unlock()
+	var keys []types.NamespacedName
+	for key, st := range m.states {
+		if st.kind == gk {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+func (m *memory) countRender(st *state) {
+	m.Lock()
+	defer m.Unlock()
+	st.renders++
+}

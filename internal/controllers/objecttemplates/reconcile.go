@@ -1,0 +1,68 @@
+package objecttemplates
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/queueing"
+)
+
+// Reconciler reconciles ObjectTemplates and ClusterObjectTemplates. The zero Reconciler is ready for Setup.
+type Reconciler struct {
+	Options
+	// Client reads from the caches and writes; Reader reads from the API server.
+	Client client.Client
+	Reader client.Reader
+	Events events.EventRecorder
+	Now    func() time.Time
+
+	queue  queueing.Queue[reconcile.Request]
+	memory memory
+}
+
+// reconciliation is one reconcile of a template.
+type reconciliation struct {
+	*Reconciler
+	*state
+	view
+	queueing.Outcome
+}
+
+// Reconcile takes a template, a ClusterObjectTemplate without namespace, through the steps.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	defer r.queue.Begin()()
+	s, err := r.gather(ctx, req.NamespacedName)
+	if err != nil || s == nil {
+		return reconcile.Result{}, err
+	}
+	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithValues("owner", s.rollout.Owner.String()))
+	steps := []func(context.Context) error{s.ensureFinalizer, s.gatherInputs, s.render, s.act, s.report}
+	if s.tmpl.GetDeletionTimestamp() != nil {
+		steps = []func(context.Context) error{s.tearDown}
+	}
+	for _, step := range steps {
+		if err = step(ctx); err != nil {
+			break
+		}
+	}
+	return s.Result(ctx, err)
+}
+
+// patch sends what differs from before in one merge patch with an optimistic lock.
+func (r *Reconciler) patch(ctx context.Context, before, obj client.Object) error {
+	err := r.Client.Patch(ctx, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if err == nil {
+		r.Fresh.Put(obj)
+	}
+	return err
+}
+
+func deepCopy(tmpl corev1alpha1.GenericObjectTemplate) corev1alpha1.GenericObjectTemplate {
+	return tmpl.DeepCopyObject().(corev1alpha1.GenericObjectTemplate)
+}

@@ -1,0 +1,160 @@
+package objecttemplates
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/render"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases/drift"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+// rendering is the outcome of one rendering, and what it was rendered from.
+type rendering struct {
+	versions    string
+	environment manifestsv1alpha1.PackageEnvironment
+	// values is the digest of what was read; zero where that failed.
+	values  objects.Digest
+	secret  bool
+	content map[string]any
+	problem *problem
+}
+
+// render renders the object where an input has changed, and decides which object that is.
+func (s *reconciliation) render(ctx context.Context) error {
+	ready, p := readable(s.view)
+	if p != nil || !ready {
+		s.problem, s.unknown = p, p == nil
+		return nil
+	}
+	versions := versions(s.sources)
+	if last := s.last; last == nil || last.versions != versions || !reflect.DeepEqual(last.environment, s.environment) {
+		next, err := s.renderNew(ctx, versions)
+		if err != nil || next == nil {
+			return err
+		}
+		s.last = next
+	}
+	if s.problem = s.last.problem; s.problem == nil {
+		s.desired, s.problem = s.place()
+	}
+	return nil
+}
+
+// renderNew reads the values, and renders them where they have changed; nil where that has to wait.
+func (s *reconciliation) renderNew(ctx context.Context, versions string) (*rendering, error) {
+	next := &rendering{versions: versions, environment: s.environment}
+	timed, cancel := context.WithTimeout(ctx, limits.ObjectTemplateTime)
+	defer cancel()
+	values := collector{config: map[string]any{}}
+	for i := range s.sources {
+		source := &s.sources[i]
+		if source.Version == "" {
+			continue // optional
+		}
+		next.secret = next.secret || source.secret()
+		if err := values.add(timed, source.plannedSource, source.Content); err != nil {
+			next.problem = invalid(corev1alpha1.ReasonSourceError, err.Error())
+			return next, ctx.Err()
+		}
+	}
+	next.values = drift.Digest(values.config)
+	if last := s.last; last != nil && last.values == next.values && last.secret == next.secret && reflect.DeepEqual(last.environment, next.environment) {
+		next.content, next.problem = last.content, last.problem
+		return next, nil
+	}
+	if turn := s.pace.ReserveN(s.Now(), 1); turn.DelayFrom(s.Now()) > 0 {
+		s.Requeue(turn.DelayFrom(s.Now()))
+		turn.CancelAt(s.Now())
+		s.unknown = true
+		return nil, nil
+	}
+	s.memory.countRender(s.state)
+	text, err := render.Object(ctx, s.tmpl.ObjectTemplateSpec().Template, values.config, s.environment)
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err != nil {
+		next.problem = invalid(corev1alpha1.ReasonTemplateError, "spec.template: "+explain(err, next.secret))
+		return next, nil
+	}
+	next.content, next.problem = parse(text, next.secret)
+	return next, nil
+}
+
+// expression is what the error of a template begins with.
+var expression = regexp.MustCompile(`^at <[^>]{0,200}>`)
+
+// explain returns the text of an error of a template. What a function says may quote values, so that it is left out where
+// some are of a Secret.
+func explain(err error, secret bool) string {
+	var failed *render.ObjectError
+	if !secret || !errors.As(err, &failed) {
+		return err.Error()
+	}
+	short := render.ObjectError{Line: failed.Line, Details: expression.FindString(failed.Details)}
+	const why = "it failed; why is left out, since that may quote a value of a Secret"
+	if short.Details == "" {
+		short.Details = why
+	} else {
+		short.Details += ": " + why
+	}
+	return short.Error()
+}
+
+// place decides which object the content is, and whether this template may have it.
+func (s *reconciliation) place() (*objects.Desired, *problem) {
+	gvk := kindOf(s.last.content)
+	state := s.Target.Cluster.State(gvk.GroupKind())
+	s.memory.await(s.state, gvk.GroupKind())
+	scope := scopeUnknown
+	switch {
+	case state.Served && state.Namespaced:
+		scope = scopeNamespaced
+	case state.Served:
+		scope = scopeCluster
+	case state.Err != nil:
+		return nil, &problem{reason: corev1alpha1.ReasonProgressing, message: fmt.Sprintf("It is not known whether %s is served: %v", gvk.GroupKind(), state.Err), passes: true}
+	}
+	key, p := placed(s.last.content, s.rollout.Owner, scope)
+	if p == nil && s.last.secret {
+		p = confined(s.last.content, key)
+	}
+	if p == nil {
+		p = s.reserved(key)
+	}
+	if p != nil {
+		return nil, p
+	}
+	if s.written != nil && s.written.Key == key && s.written.Version == gvk.Version {
+		if content := drift.ContentDigest(s.last.content); s.written.Content == content {
+			return s.written, nil
+		}
+	}
+	desired, err := rollout.NewDesired(key, gvk.Version, s.last.content)
+	if err != nil {
+		return nil, invalid(corev1alpha1.ReasonTemplateError, "spec.template: the output cannot be encoded as JSON")
+	}
+	return desired, nil
+}
+
+// reserved returns why the template may not have an object: it is one of its sources, or part of the engine.
+func (s *reconciliation) reserved(key objects.Key) *problem {
+	for i := range s.sources {
+		ref := s.sources[i].ref
+		if key == (objects.Key{Group: ref.Group, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}) {
+			return invalid(corev1alpha1.ReasonSourceError, fmt.Sprintf("%s: it is the object that the template renders, which is no source", s.sources[i].field))
+		}
+	}
+	if why := rollout.OfEngine(s.rollout.Owner, s.Namespace)(key); why != "" {
+		return invalid(corev1alpha1.ReasonSourceError, fmt.Sprintf("spec.template: %s is a part of the engine itself: render another object", key))
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package objecttemplates
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/kube/statuswriter"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// report writes a changed status: at once where a condition changed its value, else once in
+// limits.PackageStatusInterval.
+func (s *reconciliation) report(ctx context.Context) error {
+	if s.unknown {
+		return nil // an event follows
+	}
+	before, after := s.tmpl.ObjectTemplateStatus().DeepCopy(), statusOf(s.view)
+	if equality.Semantic.DeepEqual(before, after) {
+		return nil
+	}
+	if rest := limits.PackageStatusInterval - s.Now().Sub(s.reported); rest > 0 && !urgent(before, after) {
+		s.Requeue(rest)
+		return nil
+	}
+	*s.tmpl.ObjectTemplateStatus() = *after
+	if err := statuswriter.Write(ctx, s.Client, s.tmpl); err != nil {
+		if apply.IsAbsent(err) {
+			return nil
+		}
+		return fmt.Errorf("write the status: %w", err)
+	}
+	s.Fresh.Put(s.tmpl)
+	s.reported = s.Now()
+	for _, e := range transitionEvents(before.Conditions, after.Conditions) {
+		s.Events.Eventf(s.tmpl, nil, e.kind, e.reason, e.action, "%s", conditions.Cut(conditions.Message(e.note), limits.EventNote))
+	}
+	return nil
+}
+
+func urgent(before, after *corev1alpha1.ObjectTemplateStatus) bool {
+	return before.ObservedGeneration != after.ObservedGeneration || !equality.Semantic.DeepEqual(before.ControllerOf, after.ControllerOf) ||
+		!maps.Equal(values(before.Conditions), values(after.Conditions))
+}
+
+func values(conds []metav1.Condition) map[string]metav1.ConditionStatus {
+	m := make(map[string]metav1.ConditionStatus, len(conds))
+	for _, c := range conds {
+		m[c.Type] = c.Status
+	}
+	return m
+}
+
+type transitionEvent struct{ kind, reason, action, note string }
+
+// transitionEvents returns the events of a transition: that it became invalid or stalled for another reason, or ready.
+func transitionEvents(before, after []metav1.Condition) []transitionEvent {
+	was, is := meta.FindStatusCondition(before, corev1alpha1.ConditionReady), meta.FindStatusCondition(after, corev1alpha1.ConditionReady)
+	if is == nil || was != nil && was.Status == is.Status && was.Reason == is.Reason {
+		return nil
+	}
+	switch {
+	case is.Status == metav1.ConditionTrue:
+		return []transitionEvent{{corev1.EventTypeNormal, is.Reason, "Render", is.Message}}
+	case meta.IsStatusConditionTrue(after, corev1alpha1.ConditionObjectTemplateInvalid), meta.IsStatusConditionTrue(after, corev1alpha1.ConditionStalled):
+		return []transitionEvent{{corev1.EventTypeWarning, is.Reason, "Render", is.Message}}
+	}
+	return nil
+}

@@ -1,0 +1,130 @@
+package objecttemplates
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/sources"
+	"lockstep.run/lockstep/internal/kube/mutationcache"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases/claims"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+// Environment is the cluster as templates see it.
+type Environment interface {
+	// For returns the environment in a namespace, or of a ClusterObjectTemplate. If waiting, it is known in a moment.
+	For(namespace string) (env manifestsv1alpha1.PackageEnvironment, waiting bool, err error)
+}
+
+// Options are the parts that Setup connects.
+type Options struct {
+	// Target is where objects are written to; it is shared with deployments, and so are Claims.
+	Target *rollout.Executor
+	Claims *claims.Table
+	// RestoreClaims restores the claims of an earlier process before new ones are made. Its error is
+	// livestate.ErrNotReady at the start.
+	RestoreClaims func(context.Context) error
+	Environment   Environment
+	// Sources watches what templates name, and nothing else.
+	Sources *sources.Watches
+	// Fresh keeps the responses to writes of templates.
+	Fresh *mutationcache.Store
+	// Account is the ServiceAccount of namespaced templates, in their namespace; empty for the manager's own identity.
+	// AccountRequired means that none are rendered without one.
+	Account         string
+	AccountRequired bool
+	// Namespace is the manager's.
+	Namespace string
+}
+
+var scopes = []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster}
+
+// kind is that of namespaced templates.
+const kind = "ObjectTemplate"
+
+// Setup adds the controller of ObjectTemplates and ClusterObjectTemplates to mgr. r is the zero Reconciler.
+func (r *Reconciler) Setup(mgr ctrl.Manager, o Options) error {
+	r.Options, r.Client, r.Reader, r.Now = o, mgr.GetClient(), mgr.GetAPIReader(), time.Now
+	r.Events = mgr.GetEventRecorder("lockstep")
+	r.Sources.Enqueue = r.enqueue
+	metrics := &metrics{reader: r.Client, memory: &r.memory}
+	if err := ctrlmetrics.Registry.Register(metrics); err != nil {
+		return fmt.Errorf("register the metrics of templates: %w", err)
+	}
+	start := func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		metrics.leading.Store(true)
+		return r.queue.Start(ctx, q)
+	}
+	build := ctrl.NewControllerManagedBy(mgr).Named("objecttemplate").
+		WithOptions(controller.Options{
+			MaxConcurrentReconciles: limits.ObjectTemplateWorkers,
+			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
+				limits.PackageBackoffMin, limits.PackageBackoffMax),
+		}).
+		WatchesRawSource(source.Func(start))
+	for _, scope := range scopes {
+		build = build.Watches(scope.NewObjectTemplate(), r.Fresh.EventHandler(func(obj client.Object) reconcile.Request {
+			return reconcile.Request{NamespacedName: keyOf(obj)}
+		}))
+	}
+	return build.Complete(r)
+}
+
+// Enqueue enqueues the template of an owner, and reports whether it is one. Before the start it enqueues nothing.
+func (r *Reconciler) Enqueue(owner objects.OwnerKey) bool {
+	if !strings.HasSuffix(owner.Kind, kind) {
+		return false
+	}
+	r.enqueue(types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name})
+	return true
+}
+
+func (r *Reconciler) enqueue(key types.NamespacedName) {
+	r.queue.Enqueue(reconcile.Request{NamespacedName: key})
+}
+
+// KindChanged is called with a kind that is served in another way than before.
+func (r *Reconciler) KindChanged(gk schema.GroupKind) {
+	r.Sources.KindChanged(gk)
+	for _, key := range r.memory.awaiting(gk) {
+		r.enqueue(key)
+	}
+}
+
+// EnvironmentChanged enqueues all templates. Those that see another environment are rendered.
+func (r *Reconciler) EnvironmentChanged() {
+	for _, tmpl := range listTemplates(r.Client) {
+		r.enqueue(keyOf(tmpl))
+	}
+}
+
+// listTemplates returns all templates of both scopes from the cache, for reading only.
+func listTemplates(reader client.Reader) []corev1alpha1.GenericObjectTemplate {
+	var all []corev1alpha1.GenericObjectTemplate
+	for _, scope := range scopes {
+		list := scope.NewObjectTemplateList()
+		if err := reader.List(context.Background(), list, client.UnsafeDisableDeepCopy); err != nil {
+			continue // the cache has stopped, and with it this process
+		}
+		all = append(all, list.GenericObjectTemplates()...)
+	}
+	return all
+}
+
+func keyOf(obj client.Object) types.NamespacedName { return client.ObjectKeyFromObject(obj) }

@@ -1,0 +1,58 @@
+package objecttemplates
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+// finalizers of this engine; an earlier one may have put either on any object.
+var finalizers = []string{corev1alpha1.CachedFinalizer, corev1alpha1.MetricsFinalizer}
+
+// tearDown removes what the template controls, and then its finalizer. Deleted with its dependents orphaned, it leaves
+// them.
+func (s *reconciliation) tearDown(ctx context.Context) error {
+	s.Sources.Use(keyOf(s.tmpl), nil)
+	rest := foreignFinalizers(s.tmpl)
+	if len(rest) == len(s.tmpl.GetFinalizers()) {
+		return nil // it was finalized, and others hold it
+	}
+	if s.written != nil {
+		s.former[s.written.Key] = struct{}{}
+		s.rollout.Drop(s.rollout.Owner.UID, s.Target.Tracker)
+		s.written = nil
+	}
+	if keys := s.formerKeys(); len(keys) > 0 {
+		removal := rollout.Removal(s.rollout.Owner, keys)
+		removal.Account, removal.Sensitive = s.rollout.Account, true
+		s.rollout.Put(removal)
+		gone, err := s.remove(ctx, true, rollout.Orphaned(s.tmpl))
+		if err != nil {
+			return err
+		}
+		if !gone {
+			s.problem = &problem{reason: corev1alpha1.ReasonTearingDown, message: teardownMessage(keys, s.blocking), passes: true}
+			return s.report(ctx)
+		}
+	}
+	before := deepCopy(s.tmpl)
+	s.tmpl.SetFinalizers(rest)
+	if err := s.patch(ctx, before, s.tmpl); err != nil && !apply.IsAbsent(err) {
+		return fmt.Errorf("take the finalizer off: %w", err)
+	}
+	if len(rest) == 0 {
+		s.Fresh.Deleted(s.tmpl.GetUID())
+	}
+	s.forget(keyOf(s.tmpl))
+	return nil
+}
+
+func foreignFinalizers(obj metav1.Object) []string {
+	return slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return slices.Contains(finalizers, f) })
+}
