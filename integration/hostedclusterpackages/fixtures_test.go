@@ -26,14 +26,26 @@ import (
 // patience is how long a test waits for what has to happen.
 const patience = 30 * time.Second
 
+func definition(t *testing.T) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	must(t, yaml.Unmarshal([]byte(harness.Definition("hypershift.openshift.io", "HostedCluster", "hostedclusters", "v1beta1", "Namespaced")), &u.Object))
+	return u
+}
+
 // serve has the API server serve HostedClusters.
 func serve(t *testing.T) {
 	t.Helper()
-	definition := &unstructured.Unstructured{}
-	must(t, yaml.Unmarshal([]byte(harness.Definition("hypershift.openshift.io", "HostedCluster", "hostedclusters", "v1beta1", "Namespaced")), &definition.Object))
-	if err := env.Client.Create(t.Context(), definition); !apierrors.IsAlreadyExists(err) {
+	if err := env.Client.Create(t.Context(), definition(t)); !apierrors.IsAlreadyExists(err) {
 		must(t, err)
 	}
+}
+
+// unserve has it serve them no more, and removes those that there are.
+func unserve(t *testing.T) {
+	t.Helper()
+	must(t, client.IgnoreNotFound(env.Client.Delete(t.Context(), definition(t))))
+	env.WaitGone(t, patience, definition(t))
 }
 
 // image returns the image of a version: one ConfigMap, which is available when its annotation ready is the version.
@@ -113,6 +125,9 @@ func (f *fleet) namespace(cluster string) string {
 	return f.name + "-" + strings.ReplaceAll(cluster, ".", "-")
 }
 
+// attendant is the field manager that makes ConfigMaps available.
+const attendant = "attendant"
+
 // attend makes ConfigMaps available as they are rolled out, except for those of ill control planes.
 func (f *fleet) attend(t *testing.T) {
 	t.Helper()
@@ -130,14 +145,14 @@ func (f *fleet) attend(t *testing.T) {
 // the end of the test.
 func (f *fleet) examine(ctx context.Context, cm *corev1.ConfigMap) {
 	f.mu.Lock()
-	ready := cm.Data["version"]
+	ready, by := cm.Data["version"], attendant
 	if f.ill[cm.Namespace] {
-		ready = "no"
+		ready, by = "no", "illness"
 	}
 	f.mu.Unlock()
 	if cm.Annotations["ready"] != ready {
 		patch := fmt.Sprintf(`{"metadata":{"annotations":{"ready":%q}}}`, ready)
-		_ = env.Client.Patch(ctx, cm, client.RawPatch(types.MergePatchType, []byte(patch)))
+		_ = env.Client.Patch(ctx, cm, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(by))
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 
 // HostedClusters that are served later are noticed without a restart. It is not parallel: others have them served.
 func TestKindAppearsLate(t *testing.T) {
+	unserve(t)
 	f := &fleet{name: "late", ill: map[string]bool{}}
 	f.install(t, "v1")
 	f.says(t, "Ready=False/HostedClustersUnknown: serves no HostedClusters")
@@ -49,7 +50,6 @@ func TestInstant(t *testing.T) {
 	f := newFleet(t, "a", "b/low", "c")
 	f.install(t, "v1", func(s *corev1alpha1.HostedClusterPackageSpec) {
 		s.Template.Metadata.Labels = map[string]string{"team": "blue"}
-		s.Template.Spec.Component = ""
 		s.Partition = &corev1alpha1.HostedClusterPackagePartition{LabelKey: "risk"}
 	})
 	h := f.rolledOut(t)
@@ -89,21 +89,27 @@ func TestInstant(t *testing.T) {
 // silent fails the test where the manager sends requests about a fleet that is rolled out.
 func silent(t *testing.T, f *fleet) {
 	t.Helper()
-	concerns := func(e sandbox.Entry) bool {
-		return strings.HasPrefix(e.Object.Namespace, f.name+"-") || e.Object.Name == f.name
+	f.settle(t)
+	if entries := f.settle(t); len(entries) > 0 {
+		t.Errorf("at rest:%s", harness.Lines(entries))
 	}
-	byManager := []sandbox.Filter{sandbox.ByUser(harness.ManagerUser()), sandbox.Not(sandbox.ByVerb("watch")), concerns}
+}
+
+// settle waits until the manager has sent no request about a fleet for 2 s, and returns those before.
+func (f *fleet) settle(t *testing.T) []sandbox.Entry {
+	t.Helper()
+	byManager := []sandbox.Filter{
+		sandbox.ByUser(harness.ManagerUser()), sandbox.Not(sandbox.ByVerb("watch")),
+		func(e sandbox.Entry) bool {
+			return strings.HasPrefix(e.Object.Namespace, f.name+"-") || e.Object.Name == f.name
+		},
+	}
 	j := env.Journal(t)
 	_, err := j.Settled(t.Context(), j.From, 2*time.Second, byManager...)
 	must(t, err)
-	j = env.Journal(t)
-	_, err = j.Settled(t.Context(), j.From, 2*time.Second, byManager...)
-	must(t, err)
 	entries, err := j.Since(t.Context(), j.From, byManager...)
 	must(t, err)
-	if len(entries) > 0 {
-		t.Errorf("at rest:%s", harness.Lines(entries))
-	}
+	return entries
 }
 
 // Groups are updated one after the other, as listed, and hosted clusters with other values where the star is.
@@ -251,7 +257,7 @@ func TestRestart(t *testing.T) {
 	f := newFleet(t, "a/low", "b")
 	f.install(t, "v1", rolling(1, "low"))
 	f.rolledOut(t)
-	silent(t, f)
+	f.settle(t)
 	manager.Stop()
 	j := env.Journal(t)
 	manager = env.StartManager(suite, "--pace=0.1")

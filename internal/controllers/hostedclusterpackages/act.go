@@ -59,6 +59,7 @@ func (s *reconciliation) act(ctx context.Context) error {
 // wrote remembers the response to an apply.
 func (s *reconciliation) wrote(pkg *corev1alpha1.Package) {
 	delete(s.state.refusals, pkg.Namespace)
+	delete(s.state.compared, pkg.UID)
 	if s.packages[pkg.Namespace] == nil {
 		s.Fresh.PutCreated(string(s.owner.UID), pkg)
 	} else {

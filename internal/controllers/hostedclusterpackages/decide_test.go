@@ -60,6 +60,7 @@ func TestDecide(t *testing.T) {
 		{"rolling on", "what is being updated may become unavailable", 2, false, "0 rolling queued, 0 outdated, 0 outdated", "update[1] queue[0 1]"},
 		{"unavailable first", "they have nothing to lose", 1, false, "0 outdated, 0 outdated down, 0", "update[1] queue[1]"},
 		{"others unavailable", "what is not available for another reason counts, too", 2, false, "0 down, 0 missing, 0 outdated", "create[1]"},
+		{"not rolled out yet", "a new one may become unavailable, too", 1, false, "0 rolling, 0 outdated", ""},
 		{"unavailable within the budget", "they are not updated all at once either", 2, false, "0 outdated down, 0 outdated down, 0 outdated down", "update[0 1] queue[0 1]"},
 		{"a later Package is not available", "no other becomes unavailable meanwhile", 1, false, "0 outdated, 1 outdated down", ""},
 		{"queue at zero budget", "the queue is kept", 1, false, "0 rolling queued, 0 outdated queued, 0 outdated", "update[1] queue[0 1]"},

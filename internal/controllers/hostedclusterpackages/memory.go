@@ -10,6 +10,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/phases/drift"
 )
@@ -30,6 +31,16 @@ type state struct {
 	refusals map[string]*refusal
 	// applied are digests of what Packages were after an apply: values that the API server changes are not applied again.
 	applied map[types.UID]string
+	// compared are Packages as they were compared with the template last: most events are of their statuses.
+	compared map[types.UID]comparison
+}
+
+// comparison is whether a Package is as a template says.
+type comparison struct {
+	hash                string
+	generation          int64
+	labels, annotations map[string]string
+	updated             bool
 }
 
 // refusal is a write of a Package that failed.
@@ -51,7 +62,7 @@ func (m *memory) of(owner *corev1alpha1.HostedClusterPackage) *state {
 		if m.states == nil {
 			m.states = map[string]*state{}
 		}
-		st = &state{uid: owner.UID, refusals: map[string]*refusal{}, applied: map[types.UID]string{}}
+		st = &state{uid: owner.UID, refusals: map[string]*refusal{}, applied: map[types.UID]string{}, compared: map[types.UID]comparison{}}
 		m.states[owner.Name] = st
 	}
 	return st
@@ -75,16 +86,27 @@ func (s *state) forgetOthers(packages map[string]*corev1alpha1.Package, targets 
 	}
 	maps.DeleteFunc(s.refusals, func(namespace string, _ *refusal) bool { return !wanted[namespace] })
 	maps.DeleteFunc(s.applied, func(uid types.UID, _ string) bool { return !exist[uid] })
+	maps.DeleteFunc(s.compared, func(uid types.UID, _ comparison) bool { return !exist[uid] })
 }
 
 // isUpdated reports whether a Package is as the template says, or as the API server made it of that.
 func (s *reconciliation) isUpdated(pkg *corev1alpha1.Package) (bool, error) {
-	updated, err := s.template.matches(pkg)
-	if err != nil || updated {
-		return updated, err
+	last, known := s.state.compared[pkg.UID]
+	if known && last.hash == s.template.hash && last.generation == pkg.Generation &&
+		maps.Equal(last.labels, pkg.Labels) && maps.Equal(last.annotations, pkg.Annotations) {
+		return last.updated, nil
 	}
-	digest, err := s.inputOf(pkg)
-	return err == nil && s.state.applied[pkg.UID] == digest, err
+	updated, err := s.template.matches(pkg)
+	if err == nil && !updated && s.state.applied[pkg.UID] != "" {
+		var digest string
+		digest, err = s.inputOf(pkg)
+		updated = s.state.applied[pkg.UID] == digest
+	}
+	if err != nil {
+		return false, err
+	}
+	s.state.compared[pkg.UID] = comparison{s.template.hash, pkg.Generation, pkg.Labels, pkg.Annotations, updated}
+	return updated, nil
 }
 
 // inputOf identifies the template and what a Package is now; pkg may be nil.
@@ -123,7 +145,7 @@ func (s *reconciliation) refuse(namespace string, pkg *corev1alpha1.Package, err
 	if encodeErr != nil {
 		return
 	}
-	r := &refusal{input: input, message: err.Error()}
+	r := &refusal{input: input, message: conditions.Cut(conditions.Message(err.Error()), limits.HostedProblemBytes)}
 	switch apply.Classify(err) {
 	case apply.FieldConflict, apply.Blocked, apply.StaleFields, apply.Absent, apply.NamespaceTerminating:
 		r.final = true

@@ -88,7 +88,7 @@ func (f *fleet) check(targets []target, d decision, changed bool) {
 	unready := 0
 	for i := range targets {
 		t := &targets[i]
-		if !t.ready() || stays(t, changed) {
+		if !t.exists() || !t.available || t.updated && !t.settled || stays(t, changed) {
 			unready++
 		}
 		kept := t.updated && t.settled || t.refused || changed && t.settled
@@ -147,7 +147,12 @@ func TestRolloutProperties(t *testing.T) {
 			"template":  func(*rapid.T) { f.template++ },
 			"settles":   func(*rapid.T) { m := some(); m.settled, m.failed = !m.ill, false },
 			"falls ill": func(*rapid.T) { some().ill = true },
-			"recovers":  func(*rapid.T) { some().ill = false },
+			"outage": func(*rapid.T) {
+				for _, m := range f.members {
+					m.ill = true
+				}
+			},
+			"recovers": func(*rapid.T) { some().ill = false },
 			"fails": func(*rapid.T) {
 				if m := some(); !m.settled || m.ill {
 					m.failed = true

@@ -118,7 +118,7 @@ func stateOf(v view, all counts) conditions.State {
 	var problems []string
 	pending := true
 	for _, p := range v.problems {
-		problems = append(problems, fmt.Sprintf("Package %s/%s: %s", p.namespace, v.owner.Name, conditions.Cut(conditions.Message(p.message), limits.HostedProblemBytes)))
+		problems = append(problems, fmt.Sprintf("Package %s/%s: %s", p.namespace, v.owner.Name, p.message))
 		pending = pending && p.pending
 	}
 	if len(problems) > 0 {

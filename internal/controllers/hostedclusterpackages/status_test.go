@@ -118,7 +118,7 @@ func TestStatusIsBounded(t *testing.T) {
 		for i := range n {
 			v.targets[i].group = i
 			labels = append(labels, map[string]string{"risk": fmt.Sprintf("%063d", i)})
-			v.problems = append(v.problems, problem{fmt.Sprint(i), corev1alpha1.ReasonApplyError, strings.Repeat("x", 1<<20), false})
+			v.problems = append(v.problems, problem{fmt.Sprint(i), corev1alpha1.ReasonApplyError, strings.Repeat("x", limits.HostedProblemBytes), false})
 		}
 		v.groups = groupsOf(&corev1alpha1.HostedClusterPackagePartition{LabelKey: "risk"}, labels)
 	})
