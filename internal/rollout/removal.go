@@ -59,30 +59,38 @@ func (s *step) release(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.run.Cluster.As(objects.Account{}).Patch(ctx, s.mapping, s.Key.Namespace, s.Key.Name, patch); err != nil {
-		return err
+	if patch != nil {
+		if _, err := s.run.Cluster.As(objects.Account{}).Patch(ctx, s.mapping, s.Key.Namespace, s.Key.Name, patch); err != nil {
+			return err
+		}
 	}
 	s.gone()
 	return nil
 }
 
 // releasePatch returns the JSON patch that takes us off the owners, and the
-// label of our watch off the object, if it is still the one that was read.
+// label of our watch off the object, if it is still the one that was read; nil where it has neither.
 func releasePatch(live *unstructured.Unstructured, r *Rollout) ([]byte, error) {
 	ops := []map[string]any{
 		{"op": "test", "path": "/metadata/uid", "value": string(live.GetUID())},
 		{"op": "test", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()},
 	}
+	tests := len(ops)
 	ours := func(uid types.UID) bool { return uid == r.Owner.UID || r.Controllers.Own.Has(uid) }
 	if r.Owner.Remote() {
 		ops = append(ops, releaseAnnotation(live, ours)...)
 	} else if refs := live.GetOwnerReferences(); len(refs) > 0 {
-		keep := slices.DeleteFunc(refs, func(ref metav1.OwnerReference) bool { return ours(ref.UID) })
-		ops = append(ops, map[string]any{"op": "replace", "path": "/metadata/ownerReferences", "value": keep})
+		keep := slices.DeleteFunc(slices.Clone(refs), func(ref metav1.OwnerReference) bool { return ours(ref.UID) })
+		if len(keep) < len(refs) {
+			ops = append(ops, map[string]any{"op": "replace", "path": "/metadata/ownerReferences", "value": keep})
+		}
 	}
 	if _, ok := live.GetLabels()[corev1alpha1.CacheLabel]; ok {
 		path := "/metadata/labels/" + strings.ReplaceAll(corev1alpha1.CacheLabel, "/", "~1")
 		ops = append(ops, map[string]any{"op": "remove", "path": path})
+	}
+	if len(ops) == tests {
+		return nil, nil
 	}
 	return json.Marshal(ops)
 }
