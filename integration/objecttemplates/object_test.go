@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
 )
 
 // Drift is put back, fields that left the template leave the object, and what others set stays.
@@ -167,4 +168,55 @@ func TestScopes(t *testing.T) {
 	}
 	must(t, env.Client.Delete(t.Context(), cluster))
 	awaitGone(t, cluster)
+}
+
+// A template is an object of a package like any other: a later phase waits for what it renders, and the deletion of a phase
+// for the removal of that.
+func TestInDeployment(t *testing.T) {
+	t.Parallel()
+	ns := env.TestNamespace(t)
+	object := func(text string) []corev1alpha1.ObjectSetObject {
+		var o corev1alpha1.ObjectSetObject
+		o.Object.Raw = []byte(text)
+		return []corev1alpha1.ObjectSetObject{o}
+	}
+	dep := &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "shop"}}
+	dep.Spec.Selector.MatchLabels = map[string]string{"app": "shop"}
+	dep.Spec.Template.Metadata.Labels = dep.Spec.Selector.MatchLabels
+	dep.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{
+		{Name: "from", Objects: object(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"from"},"data":{"v":"a"}}`)},
+		{Name: "render", Objects: object(`{"apiVersion":"package-operator.run/v1alpha1","kind":"ObjectTemplate","metadata":{"name":"t"},"spec":{
+			"template":"{apiVersion: v1, kind: ConfigMap, metadata: {name: out}, data: {value: '{{ .config.v }} {{ .environment.kubernetes.version | trunc 2 }}'}}",
+			"sources":[{"apiVersion":"v1","kind":"ConfigMap","name":"from","items":[{"key":"data.v","destination":".v"}]},
+				{"apiVersion":"v1","kind":"ConfigMap","name":"late","items":[]}]}}`)},
+		{Name: "after", Objects: object(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"after"}}`)},
+	}
+	dep.Spec.Template.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{{
+		Selector: corev1alpha1.ProbeSelector{Kind: &corev1alpha1.PackageProbeKindSpec{Group: corev1alpha1.GroupName, Kind: "ObjectTemplate"}},
+		Probes:   []corev1alpha1.Probe{{Condition: &corev1alpha1.ProbeConditionSpec{Type: corev1alpha1.ConditionReady, Status: "True"}}},
+	}}
+	must(t, env.Client.Create(t.Context(), dep))
+	tmpl := &corev1alpha1.ObjectTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "t"}}
+	eventually(t, "the template to be there", func() error { return env.Client.Get(t.Context(), keyOf(tmpl), tmpl) })
+	awaitCondition(t, tmpl, invalid, metav1.ConditionTrue, corev1alpha1.ReasonSourceError, "late does not exist")
+	absent(t, named(ns, "after"))
+	configMap(t, ns, "late", nil)
+	awaitValue(t, ns, "out", "a v1")
+	eventually(t, "the deployment to be available", func() error {
+		if err := env.Client.Get(t.Context(), keyOf(dep), dep); err != nil {
+			return err
+		}
+		return harness.HasCondition(dep, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, "")
+	})
+
+	held := named(ns, "out")
+	change(t, held, func(o *corev1.ConfigMap) { o.Finalizers = []string{"example.com/hold"} })
+	must(t, env.Client.Delete(t.Context(), dep))
+	awaitCondition(t, tmpl, corev1alpha1.ConditionReady, metav1.ConditionFalse, corev1alpha1.ReasonTearingDown, "example.com/hold")
+	must(t, env.Client.Get(t.Context(), keyOf(named(ns, "from")), named(ns, "from")))
+	change(t, held, func(o *corev1.ConfigMap) { o.Finalizers = nil })
+	awaitGone(t, dep)
+	for _, name := range []string{"from", "out", "after"} {
+		absent(t, named(ns, name))
+	}
 }
