@@ -103,9 +103,10 @@ func (s *simulation) checkApply(key objects.Key, before, after *object) {
 		}
 		return
 	}
+	adoptable := before.adoptable && !s.remote
 	switch {
 	case before.controller() == rivalUID && w.collision != corev1alpha1.CollisionProtectionNone,
-		before.controller() == "" && w.collision == corev1alpha1.CollisionProtectionPrevent && !s.engineMade[before.uid]:
+		before.controller() == "" && w.collision == corev1alpha1.CollisionProtectionPrevent && !adoptable && !s.engineMade[before.uid]:
 		s.failf("%s was taken over: %s", key, before)
 	}
 }

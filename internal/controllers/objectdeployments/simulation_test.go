@@ -346,6 +346,9 @@ func (s *simulation) occupy(key objects.Key, rival []metav1.OwnerReference) {
 	if rapid.Bool().Draw(s.t, "controlled") {
 		u.SetOwnerReferences(rival)
 	}
+	if name := rapid.SampledFrom([]string{"", "", "app", adopter}).Draw(s.t, "adoptable"); name != "" {
+		u.SetAnnotations(map[string]string{corev1alpha1.AdoptableByAnnotation: name})
+	}
 	goes := false
 	if rapid.Bool().Draw(s.t, "held") {
 		u.SetFinalizers([]string{"example.com/hold"})

@@ -34,6 +34,7 @@ type object struct {
 	fixed       string
 	labelled    bool // with the label of the watch
 	keep        bool // annotated with deletion-policy: Keep
+	adoptable   bool // by the deployment, according to the annotation
 	owners      []objects.Reference
 	healthy     bool
 	terminating bool
@@ -48,6 +49,7 @@ func objectOf(u *unstructured.Unstructured) *object {
 		uid: u.GetUID(), release: u.GetLabels()[corev1alpha1.PackageInstanceLabel], owners: objects.References(u.GetOwnerReferences(), u.GetAnnotations()),
 		labelled:    u.GetLabels()[corev1alpha1.CacheLabel] == corev1alpha1.CacheLabelValue,
 		keep:        u.GetAnnotations()[corev1alpha1.DeletionPolicyAnnotation] == corev1alpha1.DeletionPolicyKeep,
+		adoptable:   u.GetAnnotations()[corev1alpha1.AdoptableByAnnotation] == adopter,
 		terminating: u.GetDeletionTimestamp() != nil, finalizers: u.GetFinalizers(),
 	}
 	t.version, _ = strconv.ParseInt(u.GetResourceVersion(), 10, 64)
@@ -225,6 +227,8 @@ func (t *template) spec() corev1alpha1.ObjectSetTemplateSpec {
 const (
 	group    = "example.com"
 	rivalUID = types.UID("rival")
+	// adopter is the name of the deployment in annotations of objects that it may adopt.
+	adopter = "n/app"
 )
 
 // App and Job are probed, Config is not.

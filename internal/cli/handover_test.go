@@ -1,0 +1,27 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestHandoverArguments(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		args []string
+		err  string
+	}{
+		{[]string{"adopt", "cm/a"}, "--into is missing: name the package"},
+		{[]string{"adopt", "--into", "web"}, "KIND/NAME is missing"},
+		{[]string{"adopt", "web", "--into", "web"}, `"web" is no object: write KIND/NAME, such as deployment/web`},
+		{[]string{"adopt", "cm/a", "--into", "deployment/web"}, `"deployment" is not a kind of package`},
+		{[]string{"adopt", "cm/a", "--into", "web", "--timeout", "0s"}, "--timeout must be positive"},
+		{[]string{"release"}, "KIND/NAME is missing"},
+		{[]string{"release", "cm/a/b"}, `"cm/a/b" is no object: write KIND/NAME`},
+	} {
+		got := invoke(t, "", tc.args...)
+		if got.code != 1 || !strings.HasPrefix(got.err, "Error: arguments invalid: ") || !strings.Contains(got.err, tc.err) {
+			t.Errorf("%s: exit code %d: %s", strings.Join(tc.args, " "), got.code, got.err)
+		}
+	}
+}
