@@ -94,7 +94,7 @@ func fanOut(t *testing.T, templates, sources int) {
 	}
 }
 
-// A source whose kind is not served yet is read once it is.
+// A source whose kind is not served yet is read once it is, also after the kind was gone; so is an object written.
 func TestKindArrives(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -102,7 +102,7 @@ func TestKindArrives(t *testing.T) {
 	awaitCondition(t, tmpl, invalid, metav1.ConditionTrue, corev1alpha1.ReasonSourceError, "the API server does not serve v1/Gauge.templates.test")
 	writing := template(t, ns, "writing", "{apiVersion: templates.test/v1, kind: Gauge, metadata: {name: made}, spec: {size: 7}}")
 	awaitCondition(t, writing, corev1alpha1.ConditionReady, metav1.ConditionFalse, corev1alpha1.ReasonPreflightError, "does not serve")
-	for _, text := range []string{`
+	definition := `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: gauges.templates.test}
@@ -115,12 +115,27 @@ spec:
     served: true
     storage: true
     schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {size: {type: integer}}}}}}
-`, fmt.Sprintf("{apiVersion: templates.test/v1, kind: Gauge, metadata: {name: g, namespace: %s}, spec: {size: 3}}", ns)} {
+`
+	create := func(text string) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{}
 		must(t, yaml.Unmarshal([]byte(text), &u.Object))
 		harness.Eventually(t, patience, "the API of "+u.GetKind(), func(ctx context.Context) error { return env.Client.Create(ctx, u) })
+		return u
 	}
+	const gauge = "{apiVersion: templates.test/v1, kind: Gauge, metadata: {name: g, namespace: %s}, spec: {size: %d}}"
+	crd := create(definition)
+	create(fmt.Sprintf(gauge, ns, 3))
 	awaitValue(t, ns, "out", "3")
+	awaitReady(t, tmpl)
+	awaitReady(t, writing)
+
+	must(t, env.Client.Delete(t.Context(), crd))
+	env.WaitGone(t, patience, crd)
+	awaitCondition(t, tmpl, invalid, metav1.ConditionTrue, corev1alpha1.ReasonSourceError, "does not serve")
+	awaitCondition(t, writing, corev1alpha1.ConditionReady, metav1.ConditionFalse, corev1alpha1.ReasonPreflightError, "does not serve")
+	create(definition)
+	create(fmt.Sprintf(gauge, ns, 4))
+	awaitValue(t, ns, "out", "4")
 	awaitReady(t, tmpl)
 	awaitReady(t, writing)
 }
