@@ -32,6 +32,8 @@ type wantedPackage struct {
 	// account and downgrade are left unchanged where they are empty.
 	account   string
 	downgrade corev1alpha1.DowngradePolicy
+	// target is where a new package is installed; nil for the cluster itself.
+	target *corev1alpha1.TargetReference
 	// dependencies are changes of spec.dependencies, dependencyValues what they refer to.
 	dependencies     corev1alpha1.PackageDependencies
 	dependencyValues []dependencyValues
@@ -94,6 +96,7 @@ func applyPackage(ctx context.Context, cl *cluster.Cluster, t progress.Target, w
 	spec.Image, spec.Component = want.image, want.component
 	spec.PackageRef, spec.ServiceAccountName, spec.DowngradePolicy = want.ref, want.account, want.downgrade
 	spec.ConfigFrom, spec.Dependencies = withValues(nil, want.values), withDependencies(nil, want.dependencies)
+	spec.TargetRef = want.target
 	if want.adopts {
 		adopt(spec)
 	}
@@ -111,6 +114,9 @@ func changePackage(ctx context.Context, cl *cluster.Cluster, t progress.Target, 
 		return applied{}, fmt.Errorf("%s is being deleted: wait until it is gone (kubectl package delete %s)", t, t.Flags())
 	}
 	done := applied{pkg: old.DeepCopyObject().(corev1alpha1.GenericPackage), before: old, what: "is as wanted already"}
+	if err := keepsTarget(t, old.PackageSpec(), want); err != nil {
+		return applied{}, err
+	}
 	patch, changes := difference(old.PackageSpec(), want)
 	if len(changes) > 0 && want.beforeChange != nil {
 		if err := want.beforeChange(old.PackageSpec()); err != nil {

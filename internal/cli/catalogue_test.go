@@ -172,6 +172,16 @@ func TestInstallFromTheCatalogue(t *testing.T) {
 				ConfigFrom:         []corev1alpha1.ValueSource{{ConfigMapKeyRef: &corev1alpha1.ConfigMapKeyReference{Name: "web-values", Key: "values.yaml"}}},
 			},
 		},
+		"another cluster": {
+			args: []string{"--target-kubeconfig-secret", "edge/config", "--target-namespace=stores", "--values"}, namespace: "shop",
+			want: corev1alpha1.PackageSpec{
+				PackageRef: &corev1alpha1.PackageReference{Name: "shop.example.com"},
+				TargetRef: &corev1alpha1.TargetReference{
+					KubeconfigSecretRef: corev1alpha1.KubeconfigSecretReference{Name: "edge", Key: "config"}, Namespace: "stores",
+				},
+				ConfigFrom: []corev1alpha1.ValueSource{{ConfigMapKeyRef: &corev1alpha1.ConfigMapKeyReference{Name: "web-values", Key: "values.yaml"}}},
+			},
+		},
 		"a secret in the cluster": {
 			args: []string{"--cluster", "--prereleases", "--sensitive", "--values"}, namespace: corev1alpha1.DefaultNamespace, sensitive: true,
 			want: corev1alpha1.PackageSpec{

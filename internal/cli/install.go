@@ -30,6 +30,7 @@ type installCommand struct {
 	choice   choiceFlags
 	values   valuesFlags
 	needs    dependencyFlags
+	target   targetFlags
 	name     string
 	account  string
 	yes      bool
@@ -83,6 +84,7 @@ interrupt ends the watching, not the rollout.`,
 	c.needs.add(cmd)
 	cmd.Flags().StringVar(&c.name, "name", "", "the same as NAME")
 	cmd.Flags().StringVar(&c.account, "service-account", "", "the `name` of the ServiceAccount that creates and changes the objects of the package")
+	c.target.add(cmd)
 	c.addWait(cmd, waitTimeout, "watch the rollout until the package is available")
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
 	c.registry.add(cmd)
@@ -132,6 +134,10 @@ func (f *specFlags) scoped(n cluster.Name, arg string) (cluster.Name, error) {
 
 func (c *installCommand) wanted(args []string) (wantedPackage, error) {
 	w := wantedPackage{component: c.spec.component, changesComponent: c.spec.given("component"), adopts: c.spec.adopt, account: c.account}
+	var err error
+	if w.target, err = c.target.reference(c.account); err != nil {
+		return w, err
+	}
 	if isImage(args[0]) {
 		ref, err := imageReference("IMAGE", args[0])
 		if err != nil {
@@ -150,7 +156,6 @@ func (c *installCommand) wanted(args []string) (wantedPackage, error) {
 		}
 		args = []string{args[0], c.name}
 	}
-	var err error
 	if len(args) > 1 {
 		if w.name, err = cluster.ParseName(args[1]); err != nil {
 			return w, err

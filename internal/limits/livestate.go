@@ -26,6 +26,23 @@ const (
 	DialTimeout   = LeaseDuration - LeaseRenewDeadline // of a connection for writes: that of a write in flight
 )
 
+// Limits of other clusters as targets.
+const (
+	KubeconfigBytes      = 64 << 10         // of a kubeconfig: one context, with certificates
+	TargetProbeTimeout   = 10 * time.Second // for a cluster to answer who it is
+	TargetBackoffMin     = time.Second      // after the first attempt to reach a target failed
+	TargetBackoffMax     = 5 * time.Minute  // between attempts to reach a target; a changed Secret is tried at once
+	TargetWorkers        = 4                // owners of one target that are reconciled at a time: they wait for it
+	TargetWritesInFlight = 8                // concurrent writes to one target, which may be smaller than the cluster of the manager
+	TargetQPS            = 100              // requests to one target in a second, watches apart; API servers limit for themselves, too
+	TargetBurst          = 200              // requests to one target at once
+	TargetRequestTimeout = 30 * time.Second // of one request to a target: its webhooks have 10 s by default
+	TargetResponseBytes  = 64 << 20         // of one answer of a target, which is not trusted: a page of objects, or a document of schemas
+	TargetErrorBytes     = 512              // of the cause in a message
+	TargetSchemaTimeout  = time.Second      // for the schema of one kind of a target that a dependency needs fields of
+	TargetGrace          = 30 * time.Second // of a connection without users: a package that is installed again needs no second list
+)
+
 // Leader election has Package Operator's times, as both share one Lease.
 const (
 	LeaseDuration      = 15 * time.Second // for which others wait for a silent leader

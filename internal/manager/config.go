@@ -55,6 +55,8 @@ type Config struct {
 	RegistryCAFile string
 	// AllowLocalSources permits repositories on loopback and link-local addresses.
 	AllowLocalSources bool
+	// AllowLocalTargets permits targets on loopback and link-local addresses.
+	AllowLocalTargets bool
 	// Pace of the controllers of packages and repositories.
 	Pace limits.Pace
 	// Version asks for the version instead of a run.
@@ -95,6 +97,8 @@ func Parse(args []string) (*Config, error) {
 		"PEM file with certificate authorities of registries to trust beside those of the system [LOCKSTEP_REGISTRY_CA_FILE]")
 	flags.BoolVar(&c.AllowLocalSources, "allow-local-sources", os.Getenv("LOCKSTEP_ALLOW_LOCAL_SOURCES") == "true",
 		"fetch repositories from loopback and link-local addresses too, and send credentials over plain HTTP [LOCKSTEP_ALLOW_LOCAL_SOURCES=true]")
+	flags.BoolVar(&c.AllowLocalTargets, "allow-local-targets", os.Getenv("LOCKSTEP_ALLOW_LOCAL_TARGETS") == "true",
+		"install packages in clusters at loopback and link-local addresses too [LOCKSTEP_ALLOW_LOCAL_TARGETS=true]")
 	var prefixes, hosts string
 	flags.StringVar(&prefixes, "image-prefix-overrides", cmp.Or(os.Getenv("LOCKSTEP_IMAGE_PREFIX_OVERRIDES"), os.Getenv("PKO_IMAGE_PREFIX_OVERRIDES")),
 		"FROM=TO,…: what image references of packages, and those in their locks, begin with instead; the longest match counts [LOCKSTEP_IMAGE_PREFIX_OVERRIDES, PKO_IMAGE_PREFIX_OVERRIDES]")

@@ -40,7 +40,7 @@ import (
 // of the API server.
 func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) error {
 	follow := &follower{config: config, log: mgr.GetLogger()}
-	here, err := newConnection(config, mgr.GetLogger(), follow)
+	here, err := newConnection(config, mgr.GetLogger(), follow.kindChanged, follow.versionChanged)
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,10 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 	if err != nil {
 		return err
 	}
+	others := newOtherClusters(mgr, here.Listen, c, config.WrapTransport)
+	others.deployments, deployments.Targets = deployments, ofDeployments{others}
 	follow.reconciler, err = packages.Setup(mgr, packages.Options{
+		Targets: ofPackages{others},
 		Pipeline: &packages.Pipeline{
 			Puller: puller, Prefixes: c.ImagePrefixes, Get: get, Credentials: credentials,
 			Namespaced: func(gk schema.GroupKind) (namespaced, known bool) {
@@ -91,12 +94,13 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 	if err != nil {
 		return fmt.Errorf("set up the controller of hosted cluster packages: %w", err)
 	}
+	others.packages = follow.reconciler
 	named, err := connectRepositories(mgr, here, puller, get, account, c)
 	if err != nil {
 		return err
 	}
 	for _, runnable := range []ctrlmanager.Runnable{
-		here.Cache, follow.detector, watches, named, rendered, preparation(here.Checker, mgr.GetLogger()),
+		here.Cache, follow.detector, watches, named, rendered, others, preparation(here.Checker, mgr.GetLogger()),
 		ctrlmanager.RunnableFunc(limitMemory),
 		ctrlmanager.RunnableFunc(func(ctx context.Context) error {
 			return returnMemory(ctx, func() { closeIdle(mgr, here.Writer) })
@@ -198,33 +202,45 @@ func (f *follower) versionChanged(v version.Info) {
 
 // servedAPI reports whether the cluster serves an API, and which fields its schema lacks.
 func (f *follower) servedAPI(here *connection) func(*corev1alpha1.DependencyAPI) (bool, []string) {
+	return servedAPI(here, limits.SchemaFieldsTimeout, func(gk schema.GroupKind, api *corev1alpha1.DependencyAPI, err error) {
+		f.log.Info("a schema cannot be read; it is read again", "apiVersion", api.APIVersion, "kind", api.Kind, "reason", err.Error())
+		time.AfterFunc(limits.SchemaPublished, func() { f.reconciler.KindChanged(gk) })
+	})
+}
+
+// servedAPI reports whether a cluster serves an API, and which fields its schema lacks;
+// where that cannot be read in time, all of them, and unread is called.
+func servedAPI(
+	in *connection, timeout time.Duration, unread func(schema.GroupKind, *corev1alpha1.DependencyAPI, error),
+) func(*corev1alpha1.DependencyAPI) (bool, []string) {
 	return func(api *corev1alpha1.DependencyAPI) (served bool, missing []string) {
 		gv, err := schema.ParseGroupVersion(api.APIVersion)
 		if err != nil {
 			return false, nil
 		}
 		gvk := gv.WithKind(api.Kind)
-		if _, err = here.Mapping(gvk.GroupKind(), gv.Version); err != nil {
+		if _, err = in.Mapping(gvk.GroupKind(), gv.Version); err != nil {
 			return false, nil
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), limits.SchemaFieldsTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
-		if missing, err = here.Checker.MissingFields(ctx, gvk, api.FieldPaths); err != nil {
-			f.log.Info("a schema cannot be read; it is read again", "apiVersion", api.APIVersion, "kind", api.Kind, "reason", err.Error())
-			time.AfterFunc(limits.SchemaPublished, func() { f.reconciler.KindChanged(gvk.GroupKind()) })
+		if missing, err = in.Checker.MissingFields(ctx, gvk, api.FieldPaths); err != nil {
+			unread(gvk.GroupKind(), api, err)
 			return true, api.FieldPaths
 		}
 		return true, missing
 	}
 }
 
-// connection is the cluster of the manager, and the tracker of its objects.
+// connection is a cluster, and the tracker of its objects.
 type connection struct {
 	*cluster.Connection
 	tracker *rollout.Tracker
 }
 
-func newConnection(config *rest.Config, log logr.Logger, follow *follower) (*connection, error) {
+func newConnection(
+	config *rest.Config, log logr.Logger, kindChanged func(schema.GroupKind), versionChanged func(version.Info),
+) (*connection, error) {
 	tracker := rollout.NewTracker()
 	// Without the wrapper of a cached discovery: the documents are large, and the
 	// checker keeps what it needs of them.
@@ -240,11 +256,11 @@ func newConnection(config *rest.Config, log logr.Logger, follow *follower) (*con
 				checker.Refresh() // the schema of a CRD came, changed or went
 			}
 			tracker.KindChanged(gk)
-			follow.kindChanged(gk)
+			kindChanged(gk)
 		},
 		VersionChanged: func(v version.Info) {
 			checker.Refresh()
-			follow.versionChanged(v)
+			versionChanged(v)
 		},
 		Log: log.WithName("livestate"),
 	})

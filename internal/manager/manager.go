@@ -87,11 +87,15 @@ func restConfig(kubeconfig string) (*rest.Config, error) {
 func serverVersion(config *rest.Config) (string, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = limits.WriteTimeout
+	return versionOf(context.Background(), config)
+}
+
+func versionOf(ctx context.Context, config *rest.Config) (string, error) {
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return "", fmt.Errorf("make a client for discovery: %w", err)
 	}
-	info, err := client.ServerVersion()
+	info, err := client.ServerVersionWithContext(ctx)
 	if err != nil {
 		return "", fmt.Errorf("ask the API server %s for its version: %w", config.Host, err)
 	}

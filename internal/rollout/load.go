@@ -99,6 +99,7 @@ func Load(set corev1alpha1.GenericObjectSet, stored Stored, owner objects.Owner,
 	r.Metadata = objects.ManagedMetadata{Labels: labels, Revision: spec.Revision, Owner: owner}
 	r.Labels = drift.Digest(labelValues(labels))
 	l := loader{revision: r, namespace: set.GetNamespace(), scope: scope, at: map[objects.Key]string{}}
+	l.target(spec)
 	l.record(spec.Phases)
 	for i := range spec.Phases {
 		l.phase(&spec.Phases[i], stored)
@@ -133,15 +134,34 @@ func labelValues(labels map[string]string) map[string]any {
 }
 
 type loader struct {
-	revision  *Revision
-	namespace string
-	scope     Scope
-	at        map[objects.Key]string // phase by object
-	problems  []string
+	revision *Revision
+	// namespace is that of all objects, defaultNamespace that of objects of cluster sets
+	// that name none.
+	namespace, defaultNamespace string
+
+	scope    Scope
+	at       map[objects.Key]string // phase by object
+	problems []string
 }
 
 func (l *loader) problem(format string, args ...any) {
 	l.problems = append(l.problems, fmt.Sprintf(format, args...))
+}
+
+// target applies the target of the set.
+func (l *loader) target(spec *corev1alpha1.ObjectSetSpec) {
+	ref := spec.TargetRef
+	if ref == nil {
+		return
+	}
+	if l.namespace == "" {
+		l.defaultNamespace = ref.Namespace
+	} else {
+		l.namespace = cmp.Or(ref.Namespace, l.namespace)
+	}
+	if spec.ServiceAccountName != "" {
+		l.problem("spec.serviceAccountName cannot be set together with targetRef: objects there are written by the user of the kubeconfig, remove it")
+	}
 }
 
 // record checks that status.phases stays within limits.PhaseBytes.
@@ -228,6 +248,8 @@ func (l *loader) place(where string, d *objects.Desired, gvk schema.GroupVersion
 	}
 	if l.namespace == "" {
 		switch {
+		case known && namespaced && d.Key.Namespace == "" && l.defaultNamespace != "":
+			d.Key.Namespace = l.defaultNamespace
 		case known && namespaced && d.Key.Namespace == "":
 			l.problem("%s: metadata.namespace is required for a namespaced kind in a cluster-scoped package", where)
 			return false

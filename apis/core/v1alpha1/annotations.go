@@ -25,7 +25,8 @@ const (
 	RevisionAnnotation = "package-operator.run/revision"
 
 	// OwnersAnnotation holds the owners of an object in another cluster as a JSON
-	// array of {apiVersion, kind, name, namespace, uid, controller}.
+	// array of {apiVersion, kind, name, namespace, uid, controller, cluster}. The last one
+	// is the UID of the namespace kube-system of the cluster that the owner is in.
 	OwnersAnnotation = "package-operator.run/owners"
 
 	// DeletionPolicyAnnotation, set to DeletionPolicyKeep, releases an object
@@ -134,6 +135,16 @@ const (
 	// others makes it the user's own: the manager takes GeneratedLabel off, and its
 	// spec may be changed.
 	AdoptAnnotation = "package-operator.run/adopt"
+
+	// TargetClusterAnnotation on an ObjectDeployment or ObjectSet with a targetRef is the
+	// UID of the namespace kube-system of the cluster that its objects are in. A kubeconfig
+	// that leads to another one is not used; without the annotation it is.
+	TargetClusterAnnotation = "package-operator.run/target-cluster"
+
+	// AbandonTargetAnnotation with the value "true" on a Package that is being deleted, or
+	// on an ObjectDeployment or ObjectSet without one, lets it go while its target is not
+	// connected. The objects there stay.
+	AbandonTargetAnnotation = "package-operator.run/abandon-target"
 
 	// DeleteRequiredAnnotation with the value "true" lets a Package be deleted that
 	// other packages depend on.

@@ -62,6 +62,11 @@ const (
 	// the right that is missing.
 	ConditionTeardownForbidden = "TeardownForbidden"
 
+	// ConditionTargetConnected is True while the cluster of targetRef is connected. False
+	// says why it is not, and when the next attempt is made; nothing is written there
+	// meanwhile.
+	ConditionTargetConnected = "TargetConnected"
+
 	// ConditionResolved is True when packageRef led to a version that is offered.
 	// False says why it did not; what is installed stays.
 	ConditionResolved = "Resolved"
@@ -136,6 +141,33 @@ const (
 	// ReasonServiceAccountRequired is that the manager installs no Package without
 	// serviceAccountName.
 	ReasonServiceAccountRequired = "ServiceAccountRequired"
+)
+
+// Reasons of ConditionTargetConnected.
+const (
+	// ReasonTargetConnected is that the target answers.
+	ReasonTargetConnected = "Connected"
+
+	// ReasonTargetConnecting is that no attempt to connect has ended yet.
+	ReasonTargetConnecting = "Connecting"
+
+	// ReasonKubeconfigMissing is that the Secret or its key does not exist.
+	ReasonKubeconfigMissing = "KubeconfigMissing"
+
+	// ReasonKubeconfigRefused is that the kubeconfig has what is not allowed, or leads to
+	// the manager's own cluster.
+	ReasonKubeconfigRefused = "KubeconfigRefused"
+
+	// ReasonTargetUnreachable is that the target does not answer.
+	ReasonTargetUnreachable = "Unreachable"
+
+	// ReasonTargetUnauthorized is that the target does not accept the credentials, or they
+	// do not suffice.
+	ReasonTargetUnauthorized = "Unauthorized"
+
+	// ReasonOtherCluster is that the kubeconfig leads to another cluster than the one that
+	// has the objects.
+	ReasonOtherCluster = "OtherCluster"
 )
 
 // Reasons of ConditionResolved.

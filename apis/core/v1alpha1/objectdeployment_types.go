@@ -3,7 +3,11 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // ObjectDeploymentSpec is the desired state of an ObjectDeployment or
-// ClusterObjectDeployment. Every field may be changed at any time.
+// ClusterObjectDeployment. Every field but the targetRef of the template may be
+// changed at any time.
+//
+// +kubebuilder:validation:XValidation:rule="(has(self.template.spec.targetRef) == has(oldSelf.template.spec.targetRef)) && (!has(self.template.spec.targetRef) || (self.template.spec.targetRef == oldSelf.template.spec.targetRef))",message="template.spec.targetRef is immutable"
+// +kubebuilder:validation:XValidation:rule="!has(self.template.spec.targetRef) || !has(self.template.spec.serviceAccountName)",message="serviceAccountName cannot be set together with targetRef"
 type ObjectDeploymentSpec struct {
 	// RevisionHistoryLimit is the number of archived revisions to keep: 0 keeps
 	// none, -1 keeps all. The active revision is always kept.
@@ -50,7 +54,7 @@ type ObjectSetTemplate struct {
 // ObjectDeploymentStatus is the observed state of an ObjectDeployment or
 // ClusterObjectDeployment.
 type ObjectDeploymentStatus struct {
-	// Conditions of the deployment: Available, Progressing, Paused, Drifted,
+	// Conditions of the deployment: Available, Progressing, Paused, Drifted, TargetConnected,
 	// TeardownForbidden, Ready, Reconciling, Stalled and mapped ones.
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`

@@ -10,6 +10,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:validation:XValidation:rule="(has(self.availabilityProbes) == has(oldSelf.availabilityProbes)) && (!has(self.availabilityProbes) || (self.availabilityProbes == oldSelf.availabilityProbes))",message="availabilityProbes is immutable"
 // +kubebuilder:validation:XValidation:rule="(has(self.successDelaySeconds) == has(oldSelf.successDelaySeconds)) && (!has(self.successDelaySeconds) || (self.successDelaySeconds == oldSelf.successDelaySeconds))",message="successDelaySeconds is immutable"
 // +kubebuilder:validation:XValidation:rule="(has(self.serviceAccountName) == has(oldSelf.serviceAccountName)) && (!has(self.serviceAccountName) || (self.serviceAccountName == oldSelf.serviceAccountName))",message="serviceAccountName is immutable"
+// +kubebuilder:validation:XValidation:rule="(has(self.targetRef) == has(oldSelf.targetRef)) && (!has(self.targetRef) || (self.targetRef == oldSelf.targetRef))",message="targetRef is immutable"
+// +kubebuilder:validation:XValidation:rule="!has(self.targetRef) || !has(self.serviceAccountName)",message="serviceAccountName cannot be set together with targetRef"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.revision) || (has(self.revision) && (self.revision == oldSelf.revision))",message="revision is immutable"
 type ObjectSetSpec struct {
 	// LifecycleState says whether the revision is in charge of its objects.
@@ -51,7 +53,7 @@ const (
 // ObjectSetStatus is the observed state of an ObjectSet or ClusterObjectSet.
 type ObjectSetStatus struct {
 	// Conditions of the revision: Available, InTransition, Succeeded, Paused,
-	// Archived, Claimed, Drifted, Truncated, TeardownForbidden, Ready, Reconciling,
+	// Archived, Claimed, Drifted, TargetConnected, Truncated, TeardownForbidden, Ready, Reconciling,
 	// Stalled and mapped ones.
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`

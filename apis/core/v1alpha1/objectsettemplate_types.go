@@ -31,6 +31,11 @@ type ObjectSetTemplateSpec struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	// +optional
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+
+	// TargetRef has the objects rolled out to another cluster. Unset: to the one that the
+	// revision is in. It cannot be changed.
+	// +optional
+	TargetRef *TargetReference `json:"targetRef,omitempty"`
 }
 
 // ObjectSetTemplatePhase is one phase of a revision.

@@ -14,8 +14,10 @@ const DefaultProgressDeadlineSeconds int32 = 600
 const DefaultRevisionHistoryLimit int32 = 10
 
 // PackageSpec is the desired state of a Package or ClusterPackage. Every field
-// may be changed at any time.
+// but targetRef may be changed at any time.
 //
+// +kubebuilder:validation:XValidation:rule="(has(self.targetRef) == has(oldSelf.targetRef)) && (!has(self.targetRef) || (self.targetRef == oldSelf.targetRef))",message="targetRef is immutable: delete the package, and create it again"
+// +kubebuilder:validation:XValidation:rule="!has(self.targetRef) || !has(self.serviceAccountName)",message="serviceAccountName cannot be set together with targetRef: objects there are written by the user of the kubeconfig"
 // +kubebuilder:validation:XValidation:rule="has(self.image) != has(self.packageRef)",message="exactly one of image and packageRef must be set"
 type PackageSpec struct {
 	// Image is the reference of the package image, by tag or by digest. The
@@ -44,6 +46,11 @@ type PackageSpec struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
 	// +optional
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+
+	// TargetRef has the objects rolled out to another cluster. Unset: to the one that the
+	// package is in. It cannot be changed.
+	// +optional
+	TargetRef *TargetReference `json:"targetRef,omitempty"`
 
 	// ImagePullSecrets name Secrets of the type kubernetes.io/dockerconfigjson or
 	// kubernetes.io/dockercfg with credentials for the image's registry. They are
@@ -361,7 +368,7 @@ const (
 
 // PackageStatus is the observed state of a Package or ClusterPackage.
 type PackageStatus struct {
-	// Conditions of the package: Unpacked, Resolved, DependenciesReady, Invalid,
+	// Conditions of the package: Unpacked, TargetConnected, Resolved, DependenciesReady, Invalid,
 	// Available, Progressing, Paused, Drifted, DeletionHeld, TeardownForbidden, Ready, Reconciling, Stalled and mapped
 	// ones.
 	// +optional

@@ -106,7 +106,7 @@ func TestWhatIsDifferentIsPaused(t *testing.T) {
 		"nothing is lost":        {head + "}\nspec: {serviceAccountName: a, packageRef: {refName: shop.example.com, versionSelection: {constraints: 1.0.0}}}", false},
 		"values are not there":   {head + "}\nspec: {packageRef: {refName: s}, values: [{secretRef: {name: none}}]}", true},
 		"overlays":               {head + ", annotations: {ext.packaging.carvel.dev/ytt-paths-from-secret-name.1: a}}\nspec: {packageRef: {refName: s}}", true},
-		"another cluster":        {head + "}\nspec: {packageRef: {refName: s}, cluster: {kubeconfigSecretRef: {name: a}}}", true},
+		"another cluster":        {head + "}\nspec: {packageRef: {refName: s}, cluster: {kubeconfigSecretRef: {name: a}}}", false},
 		"a cluster of no effect": {head + "}\nspec: {packageRef: {refName: s}, serviceAccountName: a, cluster: {kubeconfigSecretRef: {name: a}}}", false},
 		"no constraint":          {head + "}\nspec: {packageRef: {refName: s, versionSelection: {constraints: '^^1'}}}", true},
 		"an unknown field":       {head + "}\nspec: {packageRef: {refName: s}, later: true}", false},

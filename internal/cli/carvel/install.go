@@ -108,8 +108,25 @@ func (i *item) identity(from *fields, spec map[string]any) {
 	case account != "":
 		i.lost("spec.cluster", "it had no effect beside spec.serviceAccountName")
 	default:
-		i.missing("spec.cluster", "packages of other clusters are not installed from here; the kubeconfig in Secret %s is not used", cluster.child("kubeconfigSecretRef").text("name"))
+		i.target(cluster, spec)
 	}
+}
+
+// target makes a targetRef of a cluster.
+func (i *item) target(from *fields, spec map[string]any) {
+	secret := from.child("kubeconfigSecretRef")
+	ref := map[string]any{"name": secret.text("name")}
+	if key := secret.text("key"); key != "" {
+		ref["key"] = key
+	}
+	target := map[string]any{"kubeconfigSecretRef": ref}
+	if namespace := from.text("namespace"); namespace != "" {
+		target["namespace"] = namespace
+	}
+	secret.rest(i)
+	from.rest(i)
+	spec["targetRef"] = target
+	i.kept("spec.cluster", "becomes spec.targetRef; its user needs the rights on every object of the package, and get on the namespace kube-system")
 }
 
 // annotations carries over those that change what is installed, and returns them.

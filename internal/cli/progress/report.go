@@ -59,6 +59,8 @@ type Report struct {
 	// Repository offered what was unpacked last, such as PackageRepository/stable.
 	Repository string `json:"repository,omitempty"`
 	Component  string `json:"component,omitempty"`
+	// TargetRef is the cluster that the objects are in; absent for that of the package.
+	TargetRef *corev1alpha1.TargetReference `json:"targetRef,omitempty"`
 	// Package, Version and Digest that were unpacked last.
 	Package  string                        `json:"package,omitempty"`
 	Version  string                        `json:"version,omitempty"`
@@ -81,7 +83,8 @@ func ReportOf(snap Snapshot) Report {
 		Kind: snap.Target.Kind(), Namespace: pkg.GetNamespace(), Name: pkg.GetName(),
 		Current: s.Observed, Available: s.Available,
 		Image: pkg.PackageSpec().Image, PackageRef: pkg.PackageSpec().PackageRef, Component: pkg.PackageSpec().Component,
-		Revision: status.Revision, Phases: status.Phases, Ignored: s.Ignored,
+		TargetRef: pkg.PackageSpec().TargetRef,
+		Revision:  status.Revision, Phases: status.Phases, Ignored: s.Ignored,
 		Conditions: ordered(status.Conditions), Created: pkg.GetCreationTimestamp(),
 	}
 	for _, b := range status.Blocking {
@@ -108,7 +111,7 @@ func ReportOf(snap Snapshot) Report {
 // conditionOrder sorts conditions by importance.
 var conditionOrder = []string{
 	corev1alpha1.ConditionReady, corev1alpha1.ConditionAvailable, corev1alpha1.ConditionProgressing,
-	corev1alpha1.ConditionUnpacked, corev1alpha1.ConditionDependenciesReady, corev1alpha1.ConditionInvalid, corev1alpha1.ConditionPaused,
+	corev1alpha1.ConditionUnpacked, corev1alpha1.ConditionTargetConnected, corev1alpha1.ConditionDependenciesReady, corev1alpha1.ConditionInvalid, corev1alpha1.ConditionPaused,
 	corev1alpha1.ConditionReconciling, corev1alpha1.ConditionStalled,
 }
 

@@ -52,6 +52,13 @@ func (s *screen) head() {
 		s.field("Follows", terminal.Line(Followed(s.PackageRef)))
 		s.field("From", terminal.Line(s.Repository))
 	}
+	if ref := s.TargetRef; ref != nil {
+		target := fmt.Sprintf("cluster of the kubeconfig in Secret %s, key %s", ref.KubeconfigSecretRef.Name, ref.KubeconfigSecretRef.KeyOrDefault())
+		if ref.Namespace != "" {
+			target += ", namespace " + ref.Namespace
+		}
+		s.field("Target", terminal.Line(target))
+	}
 	s.field("Image", terminal.Line(s.Image))
 	s.field("Digest", terminal.Line(s.Digest))
 	if s.Revision > 0 {

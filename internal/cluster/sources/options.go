@@ -1,6 +1,7 @@
 package sources
 
 import (
+	"cmp"
 	"fmt"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -20,6 +21,11 @@ func Options(pkg corev1alpha1.GenericPackage, values *Values) loader.Options {
 		},
 		Component: spec.Component, Config: values.Config, Sensitive: values.Sensitive, FromSecrets: values.FromSecrets,
 		DefaultNamespace: spec.DefaultNamespace, CollisionProtection: spec.CollisionProtection,
+	}
+	if ref := spec.TargetRef; ref != nil && pkg.GetNamespace() != "" {
+		o.Package.Metadata.Namespace = cmp.Or(ref.Namespace, pkg.GetNamespace())
+	} else if ref != nil {
+		o.DefaultNamespace = cmp.Or(ref.Namespace, spec.DefaultNamespace)
 	}
 	if spec.CommonMetadata != nil {
 		o.CommonMetadata = loader.CommonMetadata{Labels: spec.CommonMetadata.Labels, Annotations: spec.CommonMetadata.Annotations}

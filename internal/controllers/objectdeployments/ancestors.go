@@ -19,6 +19,9 @@ import (
 // rejectReserved blocks a revision that contains objects of the engine, or ancestors of
 // its owner: the deletion of one would wait for the other.
 func (s *reconciliation) rejectReserved(ctx context.Context, rev *rollout.Revision) error {
+	if s.ref != nil {
+		return nil // nothing of this engine is there
+	}
 	ofEngine := rollout.OfEngine(s.rollout.Owner, s.Namespace)
 	ancestors := map[objects.Key]struct{}{}
 	if slices.ContainsFunc(rev.Keys(), func(k objects.Key) bool { return k.Group == corev1alpha1.GroupVersion.Group }) {

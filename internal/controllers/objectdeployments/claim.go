@@ -103,6 +103,9 @@ func (s *reconciliation) refusals(ctx context.Context, rev *rollout.Revision) ([
 // first one keeps it, and the other is lost: it writes nothing more, and is refused in
 // its own pass. It keeps what it held before, which it may have written.
 func (s *reconciliation) restoreClaim(rev *rollout.Revision) {
+	if s.Claims == nil {
+		return // no cluster is recorded, so that nothing was written
+	}
 	keys := slices.DeleteFunc(rev.Keys(), func(key objects.Key) bool {
 		holder, _ := s.Claims.Holder(key)
 		return s.rollout.Controllers.Successors.Has(holder.UID)

@@ -121,6 +121,7 @@ func (s *reconciliation) deploymentConditions(status *corev1alpha1.ObjectDeploym
 		}))
 	}
 	setTeardownForbidden(conds, gen, s.blocking())
+	s.setTarget(conds, gen)
 	ready := available.Status && reason == corev1alpha1.ReasonIdle
 	stalled := input.DeadlinePassed || s.current != nil && meta.IsStatusConditionTrue(*s.current.StatusConditions(), corev1alpha1.ConditionStalled)
 	if !ready && reason == corev1alpha1.ReasonIdle {

@@ -14,8 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/targets"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/phases/claims"
 	"lockstep.run/lockstep/internal/rollout"
 )
 
@@ -36,7 +38,11 @@ type reconciliation struct {
 	former []corev1alpha1.GenericObjectSet
 	// previous are the lone sets that a lone set takes objects over from.
 	previous []corev1alpha1.GenericObjectSet
-	plan     phases.Plan
+	// ref is the target; nil for the cluster of our own kinds. away is why nothing can be
+	// done there, nil where it is connected.
+	ref  *corev1alpha1.TargetReference
+	away *targets.State
+	plan phases.Plan
 	// current is the set that the template stands for; nil where there is none.
 	current corev1alpha1.GenericObjectSet
 	after   time.Duration
@@ -47,9 +53,18 @@ func ours(ref *metav1.OwnerReference) bool {
 	return strings.HasPrefix(ref.APIVersion, corev1alpha1.GroupVersion.Group+"/")
 }
 
-// gather reads the owner and its sets from the caches, as new as they are known
-// to be. It returns nil where nothing is left of the owner.
+// gather reads an owner, and recalls what is remembered of it.
 func (r *Reconciler) gather(ctx context.Context, key objects.OwnerKey) (*reconciliation, error) {
+	s, err := r.read(ctx, key)
+	if err != nil || s == nil {
+		return nil, err
+	}
+	return s, s.recall(ctx)
+}
+
+// read reads the owner and its sets from the caches, as new as they are known
+// to be. It returns nil where nothing is left of the owner.
+func (r *Reconciler) read(ctx context.Context, key objects.OwnerKey) (*reconciliation, error) {
 	s := &reconciliation{Reconciler: r, key: key, scope: corev1alpha1.ScopeOf(key.Namespace)}
 	if strings.HasSuffix(key.Kind, "ObjectDeployment") {
 		dep := s.scope.NewObjectDeployment()
@@ -78,13 +93,17 @@ func (r *Reconciler) gather(ctx context.Context, key objects.OwnerKey) (*reconci
 	if err := s.dropFormer(ctx, s.former); err != nil {
 		return nil, err
 	}
-	s.owner = r.remember(key, s.top().GetUID())
+	s.ref = s.targetRef()
+	return s, nil
+}
+
+// recall completes what was read with the memory of the owner.
+func (s *reconciliation) recall(ctx context.Context) error {
+	target, table := s.connect()
+	s.owner = s.remember(s.key, s.top().GetUID(), target, table)
 	s.rollout.Account = s.account()
 	s.retry()
-	if err := s.relate(ctx); err != nil {
-		return nil, err
-	}
-	return s, nil
+	return s.relate(ctx)
 }
 
 // top returns the owner object.
@@ -95,8 +114,12 @@ func (s *reconciliation) top() corev1alpha1.Conditioned {
 	return s.sets[0]
 }
 
-// account returns the account of the template, or of the lone set.
+// account returns the account of the template, or of the lone set. In another cluster it
+// is the user of the kubeconfig.
 func (s *reconciliation) account() objects.Account {
+	if s.ref != nil {
+		return objects.Account{}
+	}
 	if s.deployment != nil {
 		return rollout.AccountOf(&s.deployment.ObjectDeploymentSpec().Template.Spec, s.key.Namespace, s.Namespace)
 	}
@@ -166,22 +189,29 @@ func names(set, other corev1alpha1.GenericObjectSet) bool {
 	})
 }
 
-// remember returns the memory of an owner, made where there is none or where the
-// name belongs to another object now.
-func (r *Reconciler) remember(key objects.OwnerKey, uid types.UID) *owner {
-	target, table := r.Here, r.ClaimsOf("")
+// remember returns the memory of an owner, made where there is none, where the
+// name belongs to another object now, or where the target has another session: that is
+// like a restart for the owner, which keeps its claims.
+func (r *Reconciler) remember(key objects.OwnerKey, uid types.UID, target *Target, table *claims.Table) *owner {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	o := r.owners[key]
-	if o != nil && o.rollout.Owner.UID == uid {
+	if o != nil && o.rollout.Owner.UID == uid && o.Target == target && o.Claims == table {
 		return o
 	}
 	if o != nil {
-		o.leave()
+		o.unwatch()
+		if o.rollout.Owner.UID != uid || o.Claims != table {
+			o.release()
+		}
+	}
+	var home types.UID
+	if target != nil {
+		home = target.Home
 	}
 	o = &owner{
 		Target: target, Claims: table,
-		rollout:       rollout.New(objects.Owner{OwnerKey: key, UID: uid, Cluster: target.Home}),
+		rollout:       rollout.New(objects.Owner{OwnerKey: key, UID: uid, Cluster: home}),
 		digests:       map[types.UID]objects.Digest{},
 		reported:      map[types.UID]time.Time{},
 		prechecked:    map[types.UID]time.Time{},
@@ -197,10 +227,18 @@ func (r *Reconciler) remember(key objects.OwnerKey, uid types.UID) *owner {
 	return o
 }
 
-// leave ends the watches and claims of the owner.
-func (o *owner) leave() {
-	o.rollout.Forget(o.Tracker, o.Cluster)
-	o.Claims.Release(o.rollout.Owner)
+// unwatch ends the watches of the owner.
+func (o *owner) unwatch() {
+	if o.Target != nil && o.Cluster != nil {
+		o.rollout.Forget(o.Tracker, o.Cluster)
+	}
+}
+
+// release ends the claims of the owner.
+func (o *owner) release() {
+	if o.Claims != nil {
+		o.Claims.Release(o.rollout.Owner)
+	}
 }
 
 // forgetSet drops what is remembered of a set that owns nothing any more, or is gone.
@@ -219,7 +257,11 @@ func (r *Reconciler) forgetOwner(key objects.OwnerKey) {
 	delete(r.owners, key)
 	r.mu.Unlock()
 	if o != nil {
-		o.leave()
+		o.unwatch()
+		o.release()
+	}
+	if r.Targets != nil {
+		r.Targets.Release(key.String())
 	}
 	r.fresh.Forget(key.String())
 }

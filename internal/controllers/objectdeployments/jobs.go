@@ -48,9 +48,9 @@ func (s *reconciliation) recordJobs(ctx context.Context) (bool, error) {
 
 // jobNamespaces returns the namespaces of recorded Jobs whose UID is not known: those
 // that are not part of the package are not watched. A namespaced deployment is deleted
-// with its namespace.
+// with its namespace, if that has its objects.
 func (s *reconciliation) jobNamespaces() []string {
-	if s.deployment == nil || s.key.Namespace != "" {
+	if s.deployment == nil || s.key.Namespace != "" && s.ref == nil {
 		return nil
 	}
 	names := map[string]bool{}
@@ -77,15 +77,33 @@ func (s *reconciliation) recreatedIn(steps []phases.Step) []string {
 // lookUpNamespaces reads the UIDs of namespaces, and reports whether one is new.
 func (s *reconciliation) lookUpNamespaces(ctx context.Context, names []string) (changed bool, err error) {
 	for _, name := range names {
-		m := &metav1.PartialObjectMetadata{}
-		m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-		err := s.Reader.Get(ctx, types.NamespacedName{Name: name}, m)
+		uid, err := s.namespaceUID(ctx, name)
 		if err != nil && !apply.IsAbsent(err) {
 			return changed, fmt.Errorf("cannot read namespace %s: %w", name, err)
 		}
 		before, known := s.namespaces[name]
-		changed = changed || !known || before != m.UID
-		s.namespaces[name] = m.UID
+		changed = changed || !known || before != uid
+		s.namespaces[name] = uid
 	}
 	return changed, nil
+}
+
+// namespaceUID reads the UID of a namespace of the target.
+func (s *reconciliation) namespaceUID(ctx context.Context, name string) (types.UID, error) {
+	kind := corev1.SchemeGroupVersion.WithKind("Namespace")
+	if s.ref == nil {
+		m := &metav1.PartialObjectMetadata{}
+		m.SetGroupVersionKind(kind)
+		err := s.Reader.Get(ctx, types.NamespacedName{Name: name}, m)
+		return m.UID, err
+	}
+	mapping, err := s.Target.Cluster.Mapping(kind.GroupKind(), "")
+	if err != nil {
+		return "", err
+	}
+	m, err := s.Target.Cluster.GetMetadata(ctx, mapping, "", name)
+	if err != nil {
+		return "", err
+	}
+	return m.UID, nil
 }

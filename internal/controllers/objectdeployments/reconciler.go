@@ -48,11 +48,17 @@ type Reconciler struct {
 	Home
 	// Here is the cluster of our own kinds as a target.
 	Here *Target
+	// Targets are other clusters; nil where they are not served.
+	Targets Targets
 	// Hooks are for simulations.
 	Hooks Hooks
 
 	enqueue func(objects.OwnerKey)
-	fresh   *mutationcache.Store
+	// lanes reconcile the owners of other clusters; nil where that is not apart from others.
+	lanes *lanes
+	// busy are the owners that are reconciled.
+	busy  sync.Map
+	fresh *mutationcache.Store
 	// written are slices of deployments by the UID of their owner.
 	written      *mutationcache.Store
 	restored     bool
@@ -84,13 +90,14 @@ func New(home Home, here *rollout.Executor, enqueue func(objects.OwnerKey)) *Rec
 		Home: home, enqueue: enqueue, fresh: mutationcache.NewStore(), written: mutationcache.NewStore(),
 		queue: &queueing.Queue[objects.OwnerKey]{}, owners: map[objects.OwnerKey]*owner{}, claims: map[types.UID]*claims.Table{},
 	}
-	r.Here = r.newTarget(here)
+	r.Here = r.NewTarget(here, "", "")
 	return r
 }
 
 // owner is the state of one owner between reconciles.
 type owner struct {
-	// Target is where the objects of the owner are, and Claims are those to objects there.
+	// Target is where the objects of the owner are, nil where that is not connected, and
+	// Claims are those to objects there, nil where that is not known.
 	*Target
 	Claims  *claims.Table
 	rollout *rollout.Rollout
@@ -143,13 +150,39 @@ func (r *Reconciler) Reconcile(ctx context.Context, key objects.OwnerKey) (recon
 	} else if err != nil {
 		return reconcile.Result{}, err
 	}
-	s, err := r.gather(ctx, key)
+	s, err := r.read(ctx, key)
 	if err != nil || s == nil {
+		return reconcile.Result{}, err
+	}
+	if s.ref != nil && r.lanes != nil {
+		r.lanes.add(ctx, s.secretNamespace()+"/"+s.ref.KubeconfigSecretRef.Name, key)
+		return reconcile.Result{}, nil
+	}
+	return r.reconcile(ctx, key, s)
+}
+
+// reconcileRemote reconciles an owner of another cluster.
+func (r *Reconciler) reconcileRemote(ctx context.Context, key objects.OwnerKey) (reconcile.Result, error) {
+	defer r.queue.Begin()()
+	s, err := r.read(ctx, key)
+	if err != nil || s == nil {
+		return reconcile.Result{}, err
+	}
+	return r.reconcile(ctx, key, s)
+}
+
+// reconcile reconciles what was read.
+func (r *Reconciler) reconcile(ctx context.Context, key objects.OwnerKey, s *reconciliation) (reconcile.Result, error) {
+	if _, busy := r.busy.LoadOrStore(key, true); busy {
+		return reconcile.Result{RequeueAfter: startRetry}, nil // an owner of this name in another cluster
+	}
+	defer r.busy.Delete(key)
+	if err := s.recall(ctx); err != nil {
 		return reconcile.Result{}, err
 	}
 	s.rollout.StartProbeBudget(r.Now, limits.ProbeBudget)
 	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithValues("owner", key.String()))
-	err = s.run(ctx)
+	err := s.run(ctx)
 	if r.Hooks.Planned != nil {
 		r.Hooks.Planned(s.rollout, &s.plan)
 	}
@@ -224,6 +257,8 @@ func (s *reconciliation) run(ctx context.Context) error {
 	case s.deployment == nil && len(s.sets) == 0:
 		s.forget()
 		return nil
+	case s.away != nil:
+		return s.wait(ctx)
 	case s.top().GetDeletionTimestamp() != nil:
 		return s.teardown(ctx)
 	case s.deployment == nil && lifecycle(s.sets[0]) == corev1alpha1.ObjectSetLifecycleStateArchived:
@@ -232,7 +267,13 @@ func (s *reconciliation) run(ctx context.Context) error {
 	if terminating, err := s.ownerTerminating(ctx); err != nil || terminating {
 		return err
 	}
+	if s.moved() {
+		return s.reportError(ctx, errMoved, true)
+	}
 	if err := s.ensureFinalizer(ctx, s.top()); err != nil {
+		return err
+	}
+	if err := s.recordCluster(ctx); err != nil {
 		return err
 	}
 	return s.roll(ctx)

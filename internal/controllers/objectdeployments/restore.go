@@ -69,6 +69,12 @@ func (r *Reconciler) restoreClaims(ctx context.Context) error {
 		claimed.of.restoreClaim(claimed.rev)
 	}
 	for _, s := range reconciliations {
+		if s.ref != nil {
+			r.mu.Lock()
+			delete(r.owners, s.key) // its claims are held until its target is connected
+			r.mu.Unlock()
+			continue
+		}
 		s.rollout.Track(s.Target.Tracker, nil, s.Claims)
 	}
 	r.restored = true

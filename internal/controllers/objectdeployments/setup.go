@@ -60,7 +60,8 @@ type Options struct {
 }
 
 // Setup adds the controller of deployments and sets of both scopes to mgr, and
-// points the tracker at it: from then on a change of an object wakes its owner.
+// points the tracker at it: from then on a change of an object wakes its owner. The
+// reconciler's Targets may be set before the start.
 func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	queue := &queueing.Queue[objects.OwnerKey]{}
 	r := New(Home{
@@ -72,6 +73,7 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 		}
 	})
 	r.fresh, r.written, r.queue = o.Fresh, o.Slices, queue
+	r.lanes = newLanes(r.reconcileRemote, queue.Enqueue)
 	r.metrics.reader = r.Client
 	if err := ctrlmetrics.Registry.Register(&r.metrics); err != nil {
 		return nil, fmt.Errorf("register the metrics of revisions: %w", err)

@@ -36,6 +36,9 @@ func (s *simulation) grant(name string) {
 func (s *simulation) newAccount() *template {
 	t := *s.templates[len(s.templates)-1]
 	t.name, t.account = fmt.Sprintf("t%d", len(s.templates)+1), sample(s, "account", accounts)
+	if s.remote {
+		t.account = ""
+	}
 	s.templates = append(s.templates, &t)
 	return &t
 }

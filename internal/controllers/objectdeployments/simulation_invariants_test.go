@@ -32,7 +32,7 @@ func (s *simulation) failf(format string, args ...any) {
 		s.t.Log(line)
 	}
 	if r := s.engine.rollout(); r != nil {
-		state := r.State(s.engine.cluster, s.engine.reconciler.Here.Tracker.Strays(r.Owner.OwnerKey), s.now)
+		state := r.State(s.engine.cluster, s.engine.tracker().Strays(r.Owner.OwnerKey), s.now)
 		s.t.Log("a scenario for internal/phases/testdata:\n" + scenario.Format(state))
 	}
 	s.t.Fatalf(format, args...)

@@ -23,6 +23,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/memory"
+	"lockstep.run/lockstep/internal/cluster/targets"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/rollout"
 )
@@ -33,9 +34,11 @@ type process struct {
 	*simulation
 	cluster    *memory.Cluster
 	reconciler *Reconciler
-	ctx        context.Context
-	cancel     context.CancelFunc
-	dead       bool
+	// session is that of the target, if the owner is in another cluster.
+	session *Target
+	ctx     context.Context
+	cancel  context.CancelFunc
+	dead    bool
 
 	// view is what the caches show of deployments and sets, reconciled that of the owner when
 	// the present pass began.
@@ -94,11 +97,42 @@ func newProcess(s *simulation) *process {
 		Client: &home{process: p, cached: true}, Reader: &home{process: p}, Events: &events.FakeRecorder{}, Now: s.clock,
 	}, &rollout.Executor{Cluster: confirming{p.cluster, p}, Tracker: tracker, Pool: p}, func(objects.OwnerKey) { p.woken = true })
 	if s.remote {
-		p.reconciler.Here.Home = "home"
+		p.reconciler.Targets = others{p}
+		p.connect()
 	}
 	p.reconciler.fresh.Now, p.reconciler.written.Now = s.clock, s.clock
 	p.see()
 	return p
+}
+
+// connect makes a session of the target, as a start and a changed Secret do.
+func (p *process) connect() {
+	tracker := rollout.NewTracker()
+	p.cluster = p.server.Connect()
+	p.cluster.Observe, p.cluster.Changed, p.cluster.KindChanged, p.cluster.Send = tracker.Observe, tracker.Changed, tracker.KindChanged, p.send
+	p.session = p.reconciler.NewTarget(&rollout.Executor{Cluster: confirming{p.cluster, p}, Tracker: tracker, Pool: p}, "target", "home")
+	p.woken = true
+}
+
+// tracker returns that of the target.
+func (p *process) tracker() *rollout.Tracker {
+	if p.session != nil {
+		return p.session.Tracker
+	}
+	return p.reconciler.Here.Tracker
+}
+
+// others is the one target of the simulation.
+type others struct{ *process }
+
+func (others) Use(string, targets.Ref, func()) {}
+func (others) Release(string)                  {}
+
+func (o others) Find(targets.Ref) (*Target, targets.State) {
+	if o.away {
+		return o.session, targets.State{Reason: corev1alpha1.ReasonTargetUnreachable, Message: "It is away.", Cluster: "target"}
+	}
+	return o.session, targets.State{Ready: true, Cluster: "target"}
 }
 
 func (p *process) watches() proof {
@@ -228,6 +262,10 @@ func (p *process) send(_ context.Context, r memory.Request, do func() error) err
 		p.pending = effect
 	}
 	what := r.String()
+	if p.away {
+		p.logf("engine: %s: the target is away", what)
+		return targets.ErrAway
+	}
 	if r.Body != nil {
 		what += " " + string(r.Body)
 	}

@@ -48,6 +48,8 @@ type simulation struct {
 	setDeleted bool
 	// remote means that the owner is in another cluster than its objects.
 	remote bool
+	// away means that the target cannot be reached.
+	away bool
 	// stuck keeps one object from ever getting healthy.
 	stuck bool
 	// late is set while a write of a crashed engine arrives; lateMade are objects
@@ -131,6 +133,7 @@ var (
 		"account", "add account", "allow", "collect", "crash", "delete", "delete deployment", "delete set", "deny", "drift", "finalize", "finalizer", "forbid",
 		"late", "leave", "occupy", "pause", "permit", "release", "remove account", "rollback", "serve", "sicken", "steal", "strip label", "strip reference",
 		"template", "unpause", "unserve",
+		"target away", "target back", "target session",
 	}
 )
 
@@ -176,6 +179,8 @@ func (s *simulation) act(name string) {
 		s.serve()
 	case "unserve":
 		s.unserve()
+	case "target away", "target back", "target session":
+		s.reach(name)
 	case "add account", "remove account", "forbid", "permit":
 		s.grant(name)
 	case "heal", "sicken":
@@ -216,6 +221,23 @@ func (s *simulation) fault() string {
 		return "refused"
 	}
 	return ""
+}
+
+// reach is what becomes of the connection to the target, while no pass is under way.
+func (s *simulation) reach(name string) {
+	if !s.remote || s.engine.resume != nil && name == "target session" {
+		return
+	}
+	s.logf("%s", name)
+	switch name {
+	case "target away":
+		s.away = true
+	case "target back":
+		s.away = false
+	case "target session":
+		s.engine.connect()
+	}
+	s.engine.woken = true
 }
 
 func (s *simulation) crash() {
@@ -478,7 +500,10 @@ func (s *simulation) collect() bool {
 // newTemplate draws a template. Objects keep their order in all templates
 // unless they may move.
 func (s *simulation) newTemplate() *template {
-	t := &template{name: fmt.Sprintf("t%d", len(s.templates)+1), account: sample(s, "account", accounts)}
+	t := &template{name: fmt.Sprintf("t%d", len(s.templates)+1), account: sample(s, "account", accounts), remote: s.remote}
+	if s.remote {
+		t.account = ""
+	}
 	keys := universe
 	if s.moved {
 		keys = rapid.Permutation(universe).Draw(s.t, "order")
@@ -520,6 +545,7 @@ const (
 func (s *simulation) settle() {
 	s.logf("settle")
 	s.chaos = false
+	s.reach("target back")
 	clear(s.denied)
 	clear(s.absent)
 	clear(s.lost)

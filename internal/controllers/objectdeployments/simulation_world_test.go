@@ -115,6 +115,7 @@ type set struct {
 // template is what a revision contains.
 type template struct {
 	name    string
+	remote  bool
 	account string
 	phases  [][]wanted
 }
@@ -214,6 +215,9 @@ func (t *template) spec() corev1alpha1.ObjectSetTemplateSpec {
 		Selector: corev1alpha1.ProbeSelector{Kind: &corev1alpha1.PackageProbeKindSpec{Group: group, Kind: "Job"}},
 		Probes:   []corev1alpha1.Probe{{FieldsEqual: &corev1alpha1.ProbeFieldsEqualSpec{FieldA: ".spec.value", FieldB: ".status.value"}}},
 	}}}
+	if t.remote {
+		spec.TargetRef = &corev1alpha1.TargetReference{KubeconfigSecretRef: corev1alpha1.KubeconfigSecretReference{Name: "target"}}
+	}
 	for i, ph := range t.phases {
 		phase := corev1alpha1.ObjectSetTemplatePhase{Name: fmt.Sprintf("%s-%d", t.name, i+1)}
 		for _, w := range ph {

@@ -140,6 +140,9 @@ func (s *reconciliation) setStatus(set corev1alpha1.GenericObjectSet, rev *rollo
 		status.ControllerOf = controllerOf(report)
 	}
 	setConditions(&status.Conditions, set, rev, report, blocking)
+	if s.deployment == nil {
+		s.setTarget(&status.Conditions, set.GetGeneration())
+	}
 	mapped, left := rev.Mapped(s.Target.Cluster, report.Controlled)
 	setMapped(&status.Conditions, set.GetGeneration(), mapped)
 	var more []string

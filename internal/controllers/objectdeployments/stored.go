@@ -30,7 +30,9 @@ func (s *reconciliation) loadSet(ctx context.Context, set corev1alpha1.GenericOb
 		return nil, err
 	}
 	rev := rollout.Load(set, s.stored, s.rollout.Owner, s.namespaced)
-	rev.Account = rollout.AccountOf(&set.ObjectSetSpec().ObjectSetTemplateSpec, s.key.Namespace, s.Namespace)
+	if s.ref == nil {
+		rev.Account = rollout.AccountOf(&set.ObjectSetSpec().ObjectSetTemplateSpec, s.key.Namespace, s.Namespace)
+	}
 	if err := s.rejectReserved(ctx, rev); err != nil {
 		return nil, err
 	}

@@ -1,10 +1,20 @@
 package objectdeployments
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/targets"
+	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases/claims"
 	"lockstep.run/lockstep/internal/rollout"
@@ -13,14 +23,23 @@ import (
 // Target is a cluster that objects are rolled out to.
 type Target struct {
 	*rollout.Executor
-	// Home is the UID of the namespace kube-system of the cluster of our own kinds, where
-	// that is another one; else it is empty.
-	Home types.UID
+	// Cluster and home are the UIDs of the namespaces kube-system of the target and of
+	// the cluster of our own kinds, where these are different ones; else they are empty.
+	ID, Home types.UID
 }
 
-// newTarget completes an executor. From then on enqueue is called for owners of which an
-// object has changed.
-func (r *Reconciler) newTarget(e *rollout.Executor) *Target {
+// Targets are the connections to other clusters.
+type Targets interface {
+	// Use keeps a target connected for a user. wake is called when its state or session
+	// changed, and must not block.
+	Use(user string, ref targets.Ref, wake func())
+	Release(user string)
+	// Find returns the session of a target, nil where there is none, and its state.
+	Find(ref targets.Ref) (*Target, targets.State)
+}
+
+// NewTarget returns a target of an executor, from which its owners are enqueued.
+func (r *Reconciler) NewTarget(e *rollout.Executor, id, home types.UID) *Target {
 	e.Tracker.Wake = r.enqueue
 	e.Tracker.Served = func(gk schema.GroupKind, apiVersion string) bool {
 		gv, err := schema.ParseGroupVersion(apiVersion)
@@ -31,12 +50,15 @@ func (r *Reconciler) newTarget(e *rollout.Executor) *Target {
 		return !meta.IsNoMatchError(err)
 	}
 	e.Alive, e.Exists = r.alive, r.accountExists
-	return &Target{Executor: e}
+	return &Target{Executor: e, ID: id, Home: home}
 }
 
 // namespaced is a rollout.Scope. What it says is one answer of one moment: the kind may
 // go between two questions.
 func (t *Target) namespaced(gk schema.GroupKind, version string) (namespaced, known bool) {
+	if t.Cluster == nil {
+		return false, false
+	}
 	mapping, err := t.Cluster.Mapping(gk, version)
 	if err != nil {
 		return false, false
@@ -55,4 +77,137 @@ func (r *Reconciler) ClaimsOf(cluster types.UID) *claims.Table {
 		r.claims[cluster] = table
 	}
 	return table
+}
+
+// targetRef returns where the objects of the owner are; nil for the cluster of our own
+// kinds. Sets that own objects decide.
+func (s *reconciliation) targetRef() *corev1alpha1.TargetReference {
+	for _, set := range slices.Backward(s.sets) {
+		if rollout.Owns(set) {
+			return set.ObjectSetSpec().TargetRef
+		}
+	}
+	if s.deployment != nil {
+		return s.deployment.ObjectDeploymentSpec().Template.Spec.TargetRef
+	}
+	return s.sets[0].ObjectSetSpec().TargetRef
+}
+
+// connect returns the target of the owner, nil where there is no session, and the claims
+// to objects there, nil where it is not known which cluster it is. s.away is set where
+// nothing can be done there.
+func (s *reconciliation) connect() (*Target, *claims.Table) {
+	if s.ref == nil {
+		return s.Here, s.ClaimsOf("")
+	}
+	var table *claims.Table
+	recorded := s.recordedCluster()
+	if recorded != "" {
+		table = s.ClaimsOf(recorded)
+	}
+	if !s.restored {
+		return &Target{Executor: &rollout.Executor{Tracker: rollout.NewTracker()}}, table
+	}
+	if s.Targets == nil {
+		s.away = &targets.State{Reason: corev1alpha1.ReasonUnsupported, Message: "Other clusters are not served here."}
+		return nil, table
+	}
+	ref := targets.Ref{Namespace: s.secretNamespace(), Name: s.ref.KubeconfigSecretRef.Name, Key: s.ref.KubeconfigSecretRef.KeyOrDefault()}
+	key, enqueue := s.key, s.enqueue
+	s.Targets.Use(key.String(), ref, func() { enqueue(key) })
+	session, state := s.Targets.Find(ref)
+	deletes := s.top().GetDeletionTimestamp() != nil && state.Reason == corev1alpha1.ReasonKubeconfigMissing
+	switch {
+	case session == nil, !state.Ready && !deletes:
+		s.away = &state
+	case recorded != "" && recorded != session.ID:
+		s.away = otherCluster(s.key.Kind)
+		return nil, table
+	}
+	if session != nil && table == nil {
+		table = s.ClaimsOf(session.ID)
+	}
+	return session, table
+}
+
+func otherCluster(kind string) *targets.State {
+	return &targets.State{Reason: corev1alpha1.ReasonOtherCluster, Message: fmt.Sprintf(
+		"The kubeconfig leads to another cluster than the one that has the objects: name that one. "+
+			"If its former one was made anew, remove the annotation %s from the %s.", corev1alpha1.TargetClusterAnnotation, kind)}
+}
+
+// recordedCluster returns the UID of the cluster that may have objects of the owner; empty
+// where nothing was written yet.
+func (s *reconciliation) recordedCluster() types.UID {
+	return types.UID(s.top().GetAnnotations()[corev1alpha1.TargetClusterAnnotation])
+}
+
+// recordCluster makes durable which cluster the objects are in, before the first one is
+// written.
+func (s *reconciliation) recordCluster(ctx context.Context) error {
+	if s.ref == nil || s.recordedCluster() != "" {
+		return nil
+	}
+	return s.patch(ctx, s.top(), func() {
+		annotations := s.top().GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[corev1alpha1.TargetClusterAnnotation] = string(s.Target.ID)
+		s.top().SetAnnotations(annotations)
+	})
+}
+
+// errMoved is why nothing is done for a deployment whose template names another target.
+var errMoved = errors.New("spec.template.spec.targetRef differs from that of the revisions, whose objects stay where they are: " +
+	"put it back, or delete the deployment and create it again")
+
+// moved reports whether the template names another target than the revisions.
+func (s *reconciliation) moved() bool {
+	return s.deployment != nil && !equality.Semantic.DeepEqual(s.deployment.ObjectDeploymentSpec().Template.Spec.TargetRef, s.ref)
+}
+
+// wait reports that the target is not connected. An owner that is being deleted is let go
+// where nothing was written, or its user says so.
+func (s *reconciliation) wait(ctx context.Context) error {
+	deleting := s.top().GetDeletionTimestamp() != nil
+	if deleting && (s.recordedCluster() == "" || s.top().GetAnnotations()[corev1alpha1.AbandonTargetAnnotation] == "true") {
+		return s.finalize(ctx)
+	}
+	top, generation := s.top(), s.top().GetGeneration()
+	conds := slices.Clone(*top.StatusConditions())
+	conditions.Set(&conds, generation, corev1alpha1.ConditionTargetConnected, false, s.away.Reason, s.away.Message)
+	message := s.away.Message
+	if deleting {
+		message = fmt.Sprintf("The objects in the target are removed when it is connected. %s To leave them there, annotate the package with %s=true.",
+			message, corev1alpha1.AbandonTargetAnnotation)
+	}
+	conditions.SetUnknown(&conds, generation, corev1alpha1.ConditionAvailable, s.away.Reason, message)
+	conditions.Kstatus(&conds, generation, conditions.State{Stalled: stallsTarget(s.away.Reason), Reason: s.away.Reason, Message: message})
+	if equality.Semantic.DeepEqual(conds, *top.StatusConditions()) {
+		return nil
+	}
+	return s.patchStatus(ctx, top, func() {
+		*top.StatusConditions() = conds
+		if deleting && s.deployment != nil {
+			s.deployment.ObjectDeploymentStatus().ObservedGeneration = generation
+		}
+	})
+}
+
+// stallsTarget reports whether a user has to act before the target is connected.
+func stallsTarget(reason string) bool {
+	switch reason {
+	case corev1alpha1.ReasonKubeconfigMissing, corev1alpha1.ReasonKubeconfigRefused, corev1alpha1.ReasonOtherCluster, corev1alpha1.ReasonUnsupported:
+		return true
+	}
+	return false
+}
+
+// setTarget reports that the target is connected; owners without one have no condition.
+func (s *reconciliation) setTarget(conds *[]metav1.Condition, generation int64) {
+	if s.ref == nil {
+		return
+	}
+	conditions.Set(conds, generation, corev1alpha1.ConditionTargetConnected, true, corev1alpha1.ReasonTargetConnected, "The target is connected.")
 }

@@ -144,6 +144,7 @@ func (s *reconciliation) reportTeardown(ctx context.Context) error {
 			conditions.Set(&status.Conditions, set.GetGeneration(), corev1alpha1.ConditionArchived, false, corev1alpha1.ReasonArchivalInProgress, message)
 		}
 		tearing(&status.Conditions, set.GetGeneration(), message, blocking)
+		s.setTarget(&status.Conditions, set.GetGeneration())
 		statuswriter.Fit(status, set.GetGeneration(), nil)
 		if !urgentSet(set.ObjectSetStatus(), status) && !s.due(set) {
 			return nil
@@ -155,6 +156,7 @@ func (s *reconciliation) reportTeardown(ctx context.Context) error {
 	status.Phases, status.Blocking, status.ObservedGeneration = phaseStates, blockingObjects(blocking), s.deployment.GetGeneration()
 	conditions.Set(&status.Conditions, s.deployment.GetGeneration(), corev1alpha1.ConditionAvailable, false, corev1alpha1.ReasonTearingDown, message)
 	tearing(&status.Conditions, s.deployment.GetGeneration(), message, blocking)
+	s.setTarget(&status.Conditions, s.deployment.GetGeneration())
 	statuswriter.Fit(status, s.deployment.GetGeneration(), nil)
 	if equality.Semantic.DeepEqual(old, status) || !transition(old.Conditions, status.Conditions) && !s.due(s.deployment) {
 		return nil

@@ -16,6 +16,9 @@ type Accounts struct {
 // of returns the ServiceAccount of a Package, empty for the manager's own identity; false
 // where it lacks a required one.
 func (a Accounts) of(pkg corev1alpha1.GenericPackage) (name string, allowed bool) {
+	if remote(pkg) {
+		return "", true // objects there are written by the user of the kubeconfig
+	}
 	name = pkg.PackageSpec().ServiceAccountName
 	if pkg.GetNamespace() == "" || name != "" {
 		return name, true

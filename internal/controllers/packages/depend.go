@@ -33,7 +33,7 @@ func (s *reconciliation) depend(ctx context.Context) error {
 		}
 		return nil
 	}
-	apis := &schemas{read: s.ServedAPI}
+	apis := &schemas{read: s.servedAPI()}
 	apis.know(required)
 	s.resolving.Lock()
 	defer s.resolving.Unlock()
@@ -108,7 +108,9 @@ func (r *Reconciler) instances() map[resolver.Instance]corev1alpha1.GenericPacka
 func installedOf(packages map[resolver.Instance]corev1alpha1.GenericPackage) []resolver.Installed {
 	all := make([]resolver.Installed, 0, len(packages))
 	for _, pkg := range packages {
-		all = append(all, snapshot.InstalledOf(pkg))
+		if !remote(pkg) {
+			all = append(all, snapshot.InstalledOf(pkg))
+		}
 	}
 	slices.SortFunc(all, func(a, b resolver.Installed) int { return a.Instance.Compare(b.Instance) })
 	return all
@@ -128,8 +130,11 @@ func (s *reconciliation) plan(
 		Roots: []resolver.Root{root}, Installed: installedOf(packages), Catalogue: catalogue,
 		Served: served, Platform: platformOf(s.environment, s.Version),
 	}
+	if remote(s.pkg) {
+		in.Installed, in.Catalogue = nil, nothing{}
+	}
 	plan := resolver.Solve(in)
-	if failed(plan.Results[0]) {
+	if failed(plan.Results[0]) && !remote(s.pkg) {
 		plan = together(in, plan, packages)
 	}
 	return plan, catalogue.err

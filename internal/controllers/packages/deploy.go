@@ -67,6 +67,7 @@ func (s *reconciliation) writeContent(ctx context.Context, loaded *content) erro
 	}
 	template.Phases = phases
 	template.ServiceAccountName, _ = s.Accounts.of(s.pkg)
+	template.TargetRef = s.pkg.PackageSpec().TargetRef
 	if s.dep == nil {
 		return s.install(ctx, loaded, template, made)
 	}
@@ -82,6 +83,9 @@ func (s *reconciliation) install(
 	ctx context.Context, loaded *content, template corev1alpha1.ObjectSetTemplateSpec, made []objectslices.Slice,
 ) error {
 	dep := newDeployment(s.pkg)
+	if s.target != nil {
+		annotate(dep, map[string]string{corev1alpha1.TargetClusterAnnotation: string(s.target.ID)})
+	}
 	s.Accounts.copySettings(dep, s.pkg)
 	if err := fill(dep, s.pkg, s.fingerprint, loaded, template); err != nil {
 		return err
@@ -89,7 +93,7 @@ func (s *reconciliation) install(
 	setGeneration(dep, s.pkg)
 	unpacked := dep.GetAnnotations()[corev1alpha1.UnpackedHashAnnotation]
 	if len(made) > 0 {
-		dep.ObjectDeploymentSpec().Template.Spec = corev1alpha1.ObjectSetTemplateSpec{}
+		dep.ObjectDeploymentSpec().Template.Spec = corev1alpha1.ObjectSetTemplateSpec{TargetRef: template.TargetRef}
 		annotate(dep, map[string]string{corev1alpha1.UnpackedHashAnnotation: ""}) // with it the template counts as complete
 	}
 	if err := s.Client.Create(ctx, dep); err != nil {

@@ -61,6 +61,7 @@ func fingerprintOf(
 	add("configFrom", len(spec.ConfigFrom) > 0, spec.ConfigFrom)
 	add("patches", len(spec.Patches) > 0, spec.Patches)
 	add("commonMetadata", spec.CommonMetadata != nil, spec.CommonMetadata)
+	add("targetRef", spec.TargetRef != nil, spec.TargetRef)
 	add("defaultNamespace", spec.DefaultNamespace != "", spec.DefaultNamespace)
 	add("collisionProtection", spec.CollisionProtection != "", spec.CollisionProtection)
 	specHash, err := hash(content)

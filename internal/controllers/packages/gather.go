@@ -14,6 +14,7 @@ import (
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/cluster/sources"
+	"lockstep.run/lockstep/internal/cluster/targets"
 )
 
 // gather reads a Package and its deployment in their latest known states; nil where there is no such Package.
@@ -100,6 +101,10 @@ type inputs struct {
 	dependencies string
 	// retryNumber counts the retries that other Packages gave rise to.
 	retryNumber int
+	// targetState is that of the target of a Package with a targetRef, else nil; target is
+	// nil where it is not connected.
+	targetState *targets.State
+	target      *Target
 }
 
 // gatherInputs adds the finalizer, and reads the environment and versions of sources. Pull secrets are watched after a
@@ -111,11 +116,7 @@ func (s *reconciliation) gatherInputs(ctx context.Context) error {
 	if err := s.takeOver(ctx); err != nil {
 		return err
 	}
-	var err error
-	s.environment, s.waiting, err = s.Environment.For(s.pkg.GetNamespace())
-	if err != nil && !s.waiting {
-		s.inputError = "Waiting for what the cluster is: " + err.Error()
-	}
+	s.gatherEnvironment()
 	spec, namespace := s.pkg.PackageSpec(), s.namespaceOf(s.pkg)
 	refs, pulls := sources.Of(spec, namespace), sources.PullSecrets(spec, namespace)
 	failed := s.attempt != nil && s.attempt.err != nil

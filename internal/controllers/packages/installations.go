@@ -36,8 +36,9 @@ func (r *Reconciler) noteInstallation(st *state, pkg corev1alpha1.GenericPackage
 
 // claim claims the name of a package, and returns its other installations, sorted. The loader decides on conflicts.
 func (r *Reconciler) claim(st *state, own types.NamespacedName, name string) []types.NamespacedName {
-	others := map[types.NamespacedName]struct{}{}
+	others, all := map[types.NamespacedName]struct{}{}, map[types.NamespacedName]corev1alpha1.GenericPackage{}
 	for _, pkg := range r.packages() {
+		all[keyOf(pkg)] = pkg
 		if packageName(pkg) == name {
 			others[keyOf(pkg)] = struct{}{}
 		}
@@ -49,7 +50,9 @@ func (r *Reconciler) claim(st *state, own types.NamespacedName, name string) []t
 			others[key] = struct{}{}
 		}
 	}
-	delete(others, own)
+	maps.DeleteFunc(others, func(key types.NamespacedName, _ struct{}) bool {
+		return key == own || all[own] != nil && all[key] != nil && !sameTarget(all[own], all[key])
+	})
 	st.claimed, st.others = name, others
 	return slices.SortedFunc(maps.Keys(others), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -31,7 +32,9 @@ type input struct {
 	installations func(packageName string) []types.NamespacedName
 	// hashKey hashes what is sensitive; nil where nothing is.
 	hashKey []byte
-	level   int
+	// namespaced is that of another cluster, or nil.
+	namespaced func(schema.GroupKind) (namespaced, known bool)
+	level      int
 }
 
 type attempt struct {
@@ -102,7 +105,11 @@ func (s *reconciliation) startLoad(ctx context.Context) error {
 func (s *reconciliation) newInput(image string) input {
 	pkg := copyOf(s.pkg)
 	*pkg.PackageStatus() = corev1alpha1.PackageStatus{}
-	return input{pkg: pkg, image: image, origin: s.choice.origin, namespace: s.namespaceOf(pkg), environment: s.environment}
+	in := input{pkg: pkg, image: image, origin: s.choice.origin, namespace: s.namespaceOf(pkg), environment: s.environment}
+	if s.target != nil {
+		in.namespaced = s.target.Namespaced
+	}
+	return in
 }
 
 // queueLoad runs an attempt when the queue of its registry and level has capacity.

@@ -74,6 +74,9 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 		return
 	}
 	r.Sources.Use(key, nil)
+	if r.Targets != nil {
+		r.Targets.Release(userOf(key))
+	}
 	r.Fresh.Forget(string(st.uid))
 	r.retryOthers(key)
 }

@@ -92,6 +92,9 @@ func (p *Pipeline) pullAndRender(ctx context.Context, in input) (*content, error
 		pkg, err = loader.Load(ctx, files, p.optionsFor(in, values))
 		return err
 	})
+	if err == nil {
+		err = refuseDependencies(in.pkg, pkg.Dependencies)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -152,6 +155,9 @@ func (p *Pipeline) access(ctx context.Context, in input, files *archive.Selectio
 func (p *Pipeline) optionsFor(in input, values *sources.Values) loader.Options {
 	o := sources.Options(in.pkg, values)
 	o.Environment, o.Namespaced, o.ImageOverride = &in.environment, p.Namespaced, p.Prefixes.Apply
+	if in.namespaced != nil {
+		o.Namespaced = in.namespaced
+	}
 	o.Package.Image, o.ResolvesDependencies = in.origin.image, true
 	o.Others = func(name string) []loader.Other {
 		others := []loader.Other{}

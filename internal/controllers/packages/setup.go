@@ -29,6 +29,8 @@ type Options struct {
 	Pipeline    *Pipeline
 	Environment Environment
 	Sources     *sources.Watches
+	// Targets are other clusters; nil where they are not served.
+	Targets Targets
 	// Unserved reports whether a kind is certainly not served.
 	Unserved func(schema.GroupKind) bool
 	// ServedAPI reports whether an API is served, and which of its field paths are missing.

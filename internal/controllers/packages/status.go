@@ -36,6 +36,7 @@ func untruncatedStatus(v view) *corev1alpha1.PackageStatus {
 		status.LastHandledRetry = retryValue(v.pkg)
 	}
 	reportHold(status, v)
+	reportTarget(status, v)
 	if !deleted {
 		reportChoice(status, v)
 		reportDependencies(status, v)

@@ -20,6 +20,7 @@ var finalizers = []string{corev1alpha1.MetricsFinalizer, corev1alpha1.CachedFina
 // awaited, since it is torn down in reverse order. Deleted with its dependents orphaned, it stays for a later Package.
 func (s *reconciliation) tearDown(ctx context.Context) error {
 	s.dropAttempt()
+	s.connect()
 	s.await(keyOf(s.pkg), nil)
 	if s.hold(); len(s.heldBy) > 0 {
 		return s.report(ctx)
@@ -48,7 +49,8 @@ func (s *reconciliation) tearDown(ctx context.Context) error {
 		return s.finalize(ctx)
 	}
 	before := copyOf(s.dep)
-	if retried, released := copyRetry(s.dep, s.pkg), copyOrphan(s.dep, s.pkg); retried || released {
+	retried, released, abandoned := copyRetry(s.dep, s.pkg), copyOrphan(s.dep, s.pkg), copyAbandon(s.dep, s.pkg)
+	if retried || released || abandoned {
 		if err := s.patch(ctx, before, s.dep); err != nil && !apply.IsAbsent(err) {
 			return fmt.Errorf("change %s: %w", s.depName(), err)
 		}
@@ -81,6 +83,16 @@ func copyOrphan(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.Gener
 		return false
 	}
 	annotate(dep, map[string]string{corev1alpha1.OrphanedAnnotation: "true"})
+	return true
+}
+
+// copyAbandon has the deployment leave its objects where its target is not connected, and reports whether that changed it.
+func copyAbandon(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage) bool {
+	const key = corev1alpha1.AbandonTargetAnnotation
+	if !remote(pkg) || pkg.GetAnnotations()[key] != "true" || dep.GetAnnotations()[key] == "true" {
+		return false
+	}
+	annotate(dep, map[string]string{key: "true"})
 	return true
 }
 

@@ -1,0 +1,44 @@
+package v1alpha1
+
+import "cmp"
+
+// TargetReference names another cluster to roll objects out to.
+type TargetReference struct {
+	// KubeconfigSecretRef names the kubeconfig of the cluster, whose user creates,
+	// changes and deletes the objects. A changed Secret is followed, as long as it
+	// leads to the same cluster. A kubeconfig that runs programs, names files,
+	// impersonates, or does not verify the server, is refused.
+	KubeconfigSecretRef KubeconfigSecretReference `json:"kubeconfigSecretRef"`
+
+	// Namespace in the other cluster: of all objects of a Package, by default the
+	// namespace of the same name as the Package's; of those objects of a
+	// ClusterPackage that name none. It has to exist.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+}
+
+// KubeconfigSecretReference names a key of a Secret: in the namespace of the object,
+// or in the manager's namespace for cluster-scoped kinds.
+type KubeconfigSecretReference struct {
+	// Name of the Secret.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	Name string `json:"name"`
+
+	// Key in the Secret's data. Unset means value, as Cluster API names it.
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
+	// +optional
+	Key string `json:"key,omitempty"`
+}
+
+// DefaultKubeconfigKey is the key of a kubeconfig in a Secret where none is named.
+const DefaultKubeconfigKey = "value"
+
+// KeyOrDefault returns the key in the Secret's data.
+func (r *KubeconfigSecretReference) KeyOrDefault() string {
+	return cmp.Or(r.Key, DefaultKubeconfigKey)
+}

@@ -1,0 +1,307 @@
+// Package targets_test installs packages in another cluster: two control planes, one
+// manager.
+package targets_test
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
+
+const (
+	home  = "shop"   // the namespace of the Packages
+	there = "stores" // that of their objects in the target
+	long  = 60 * time.Second
+)
+
+// target is the other cluster.
+type target struct {
+	*sandbox.Sandbox
+	client.Client
+}
+
+func newTarget(t *testing.T) *target {
+	t.Helper()
+	sb := sandbox.Start(t, sandbox.WithComponents(sandbox.Etcd, sandbox.APIServer))
+	c, err := client.New(sb.Config(), client.Options{Scheme: clientgoscheme.Scheme})
+	must(t, err)
+	s := &target{sb, c}
+	must(t, c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: there}}))
+	return s
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// kubeconfig returns one of a new administrator of the target.
+func (s *target) kubeconfig(t *testing.T, name string) string {
+	t.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: there, Name: name}}
+	must(t, s.Create(t.Context(), account))
+	must(t, s.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: there, Name: name}},
+	}))
+	req := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(86400))}}
+	must(t, s.SubResource("token").Create(t.Context(), account, req))
+	return kubeconfigOf(s.Sandbox, "token: "+req.Status.Token)
+}
+
+func kubeconfigOf(sb *sandbox.Sandbox, user string) string {
+	ca := base64.StdEncoding.EncodeToString(sb.Config().CAData)
+	return fmt.Sprintf(`{current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
+clusters: [{name: a, cluster: {server: %q, certificate-authority-data: %s}}], users: [{name: a, user: {%s}}]}`, sb.Server(), ca, user)
+}
+
+func user(name string) string { return "system:serviceaccount:" + there + ":" + name }
+
+// fixture is both clusters, and the manager.
+type fixture struct {
+	*harness.Env
+	target *target
+}
+
+func (f *fixture) secret(t *testing.T, name, kubeconfig string) {
+	t.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: name}}
+	err := f.Client.Get(t.Context(), client.ObjectKeyFromObject(secret), secret)
+	secret.Data = map[string][]byte{"value": []byte(kubeconfig)}
+	if err == nil {
+		must(t, f.Client.Update(t.Context(), secret))
+		return
+	}
+	must(t, client.IgnoreNotFound(err))
+	f.Create(t, secret)
+}
+
+func (f *fixture) install(t *testing.T, name, secret, image string) *corev1alpha1.Package {
+	t.Helper()
+	pkg := harness.Package(home, name, image)
+	pkg.Spec.TargetRef = &corev1alpha1.TargetReference{KubeconfigSecretRef: corev1alpha1.KubeconfigSecretReference{Name: secret}, Namespace: there}
+	f.Create(t, pkg)
+	return pkg
+}
+
+func configMap(name string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: there, Name: name}}
+}
+
+// shows waits until a ConfigMap of the target has its value.
+func (f *fixture) shows(t *testing.T, name string) {
+	t.Helper()
+	harness.Eventually(t, long, name+" to be as it should", func(ctx context.Context) error {
+		cm := configMap(name)
+		if err := f.target.Get(ctx, client.ObjectKeyFromObject(cm), cm); err != nil {
+			return err
+		}
+		if cm.Data["value"] != "v1" || cm.Annotations[corev1alpha1.OwnersAnnotation] == "" || len(cm.OwnerReferences) > 0 {
+			return fmt.Errorf("it is %v with %v", cm.Data, cm.ObjectMeta)
+		}
+		return nil
+	})
+}
+
+// drift changes one ConfigMap and deletes another, and waits until both are put right.
+func (f *fixture) drift(t *testing.T) {
+	t.Helper()
+	cm := configMap("app-00-000")
+	must(t, f.target.Patch(t.Context(), cm, client.RawPatch("application/merge-patch+json", []byte(`{"data": {"value": "drift"}}`))))
+	must(t, f.target.Delete(t.Context(), configMap("app-01-001")))
+	f.shows(t, "app-00-000")
+	f.shows(t, "app-01-001")
+}
+
+// connected waits for the condition TargetConnected, and returns its message.
+func (f *fixture) connected(t *testing.T, name, status, reason string) string {
+	t.Helper()
+	var message string
+	harness.Eventually(t, long, name+" to be "+reason, func(context.Context) error {
+		c := f.WaitCondition(t, home, name, corev1alpha1.ConditionTargetConnected, status)
+		if message = c.Message; c.Reason != reason {
+			return fmt.Errorf("it is %s: %s", c.Reason, message)
+		}
+		return nil
+	})
+	return message
+}
+
+// rest expects no request in either cluster.
+func (f *fixture) rest(t *testing.T, as string) {
+	t.Helper()
+	f.Journal(t).Rest(t, home)
+	j := f.Journal(t)
+	audit, err := f.target.Audit()
+	must(t, err)
+	from, err := audit.Mark(t.Context())
+	must(t, err)
+	if entries := j.Rest(t, home); len(entries) > 0 {
+		t.Errorf("at rest at home:%s", harness.Lines(entries))
+	}
+	entries, err := audit.Since(t.Context(), from, sandbox.ByUser(user(as)), sandbox.Not(sandbox.ByVerb("watch")))
+	must(t, err)
+	if len(entries) > 0 {
+		t.Errorf("at rest in the target:%s", harness.Lines(entries))
+	}
+}
+
+// TestTarget is the life of a package in another cluster.
+func TestTarget(t *testing.T) {
+	f := &fixture{Env: harness.New(t, sandbox.WithComponents(sandbox.Etcd, sandbox.Registry, sandbox.APIServer)), target: newTarget(t)}
+	manager := f.StartManager(t, "--allow-local-targets")
+	f.Namespace(t, home)
+	image := f.Push(t, "targets/app:v1", harness.Phased("app", 2, 2))
+	first := f.target.kubeconfig(t, "first")
+
+	// Refused, and followed once it is right.
+	f.secret(t, "edge", kubeconfigOf(f.target.Sandbox, "exec: {apiVersion: client.authentication.k8s.io/v1, command: sh}"))
+	app := f.install(t, "app", "edge", image)
+	if message := f.connected(t, "app", "False", corev1alpha1.ReasonKubeconfigRefused); !strings.Contains(message, "user.exec would run a program") {
+		t.Errorf("refused with %q", message)
+	}
+	f.secret(t, "edge", first)
+	f.WaitAvailable(t, home, "app")
+	for _, name := range []string{"app-00-000", "app-00-001", "app-01-000", "app-01-001"} {
+		f.shows(t, name)
+	}
+	var here corev1.ConfigMapList
+	must(t, f.Client.List(t.Context(), &here, client.MatchingLabels{corev1alpha1.CacheLabel: corev1alpha1.CacheLabelValue}))
+	if len(here.Items) > 0 {
+		t.Errorf("%d objects are at home", len(here.Items))
+	}
+	f.drift(t)
+	f.rest(t, "first")
+
+	// A restart writes nothing.
+	audit, err := f.target.Audit()
+	must(t, err)
+	from, err := audit.Mark(t.Context())
+	must(t, err)
+	manager.Stop()
+	f.StartManager(t, "--allow-local-targets")
+	f.drift(t)
+	writes, err := audit.Since(t.Context(), from, sandbox.ByUser(user("first")), sandbox.Writes())
+	must(t, err)
+	if len(writes) != 3 { // one turns the fields of the creation into those of an apply
+		t.Errorf("after a restart and two drifts:%s", harness.Lines(writes))
+	}
+
+	f.rotate(t)
+	f.unreachable(t, image)
+	f.remove(t, app)
+	f.letGo(t, image)
+}
+
+// rotate changes the Secret: from then on its user writes.
+func (f *fixture) rotate(t *testing.T) {
+	t.Helper()
+	f.secret(t, "edge", f.target.kubeconfig(t, "second"))
+	audit, err := f.target.Audit()
+	must(t, err)
+	harness.Eventually(t, long, "the second account to write", func(ctx context.Context) error {
+		from, err := audit.Mark(ctx)
+		if err != nil {
+			return err
+		}
+		f.drift(t)
+		writes, err := audit.Since(ctx, from, sandbox.ByUser(user("second")), sandbox.Writes())
+		if err == nil && len(writes) == 0 {
+			err = errors.New("it does not")
+		}
+		return err
+	})
+}
+
+// unreachable stops the target for a while: that is reported, and delays no other package.
+func (f *fixture) unreachable(t *testing.T, image string) {
+	t.Helper()
+	must(t, f.target.StopComponent(t.Context(), sandbox.APIServer))
+	if message := f.connected(t, "app", "False", corev1alpha1.ReasonTargetUnreachable); !strings.Contains(message, "It is tried again after") {
+		t.Errorf("away: %q", message)
+	}
+	f.WaitCondition(t, home, "app", corev1alpha1.ConditionAvailable, "Unknown")
+	f.Create(t, harness.Package(home, "local", image))
+	f.WaitAvailable(t, home, "local")
+	f.secret(t, "self", kubeconfigOf(f.Sandbox, "token: unused"))
+	f.install(t, "self", "self", image)
+	f.connected(t, "self", "False", corev1alpha1.ReasonTargetUnauthorized)
+	admin, err := os.ReadFile(f.ManagerKubeconfig)
+	must(t, err)
+	f.secret(t, "self", string(admin))
+	if message := f.connected(t, "self", "False", corev1alpha1.ReasonKubeconfigRefused); !strings.Contains(message, "leads to the manager's own cluster") {
+		t.Errorf("refused with %q", message)
+	}
+	must(t, f.target.StartComponent(t.Context(), sandbox.APIServer))
+	f.connected(t, "app", "True", corev1alpha1.ReasonTargetConnected)
+	f.WaitAvailable(t, home, "app")
+	f.drift(t)
+}
+
+// remove deletes a package, in reverse.
+func (f *fixture) remove(t *testing.T, pkg *corev1alpha1.Package) {
+	t.Helper()
+	audit, err := f.target.Audit()
+	must(t, err)
+	from, err := audit.Mark(t.Context())
+	must(t, err)
+	must(t, f.Client.Delete(t.Context(), pkg))
+	f.WaitGone(t, long, pkg)
+	deletes, err := audit.Since(t.Context(), from, sandbox.ByUser(user("second")), sandbox.ByVerb("delete"))
+	must(t, err)
+	var names []string
+	for _, e := range deletes {
+		names = append(names, e.Object.Name[:len("app-00")])
+	}
+	if got := strings.Join(names, " "); got != "app-01 app-01 app-00 app-00" {
+		t.Errorf("deleted: %s", got)
+	}
+}
+
+// letGo deletes a package while its target is away.
+func (f *fixture) letGo(t *testing.T, image string) {
+	t.Helper()
+	pkg := f.install(t, "left", "edge", image)
+	f.WaitAvailable(t, home, "left")
+	must(t, f.target.StopComponent(t.Context(), sandbox.APIServer))
+	must(t, f.Client.Delete(t.Context(), pkg))
+	f.connected(t, "left", "False", corev1alpha1.ReasonTargetUnreachable)
+	harness.Eventually(t, long, "the remedy to be named", func(ctx context.Context) error {
+		found := &corev1alpha1.Package{}
+		if err := f.Client.Get(ctx, client.ObjectKeyFromObject(pkg), found); err != nil {
+			return err
+		}
+		for _, c := range found.Status.Conditions {
+			if strings.Contains(c.Message, corev1alpha1.AbandonTargetAnnotation) {
+				return nil
+			}
+		}
+		return fmt.Errorf("status %+v", found.Status)
+	})
+	patch := fmt.Sprintf(`{"metadata": {"annotations": {%q: "true"}}}`, corev1alpha1.AbandonTargetAnnotation)
+	must(t, f.Client.Patch(t.Context(), pkg, client.RawPatch("application/merge-patch+json", []byte(patch))))
+	f.WaitGone(t, long, pkg)
+	must(t, f.target.StartComponent(t.Context(), sandbox.APIServer))
+	f.shows(t, "app-00-000")
+}

@@ -1,0 +1,107 @@
+package targets
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/outbound"
+)
+
+// awayError is why a target is not connected, as a condition reports it.
+type awayError struct{ reason, message string }
+
+// Error returns the message.
+func (e *awayError) Error() string { return e.message }
+
+// probe returns the UID of the namespace kube-system, by which a cluster is recognized.
+func probe(ctx context.Context, transport http.RoundTripper, server, token string) (types.UID, error) {
+	ctx, cancel := context.WithTimeout(ctx, limits.TargetProbeTimeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimRight(server, "/")+"/api/v1/namespaces/kube-system", http.NoBody)
+	if err != nil {
+		return "", refuse("cluster.server", "is no URL", "give the https:// URL of the API server")
+	}
+	r.Header.Set("Accept", "application/json")
+	resp, err := transport.RoundTrip(r)
+	if err != nil {
+		return "", unreachable(r.URL, err, token)
+	}
+	defer resp.Body.Close()
+	if err := answered(resp.StatusCode); err != nil {
+		return "", err
+	}
+	var namespace struct {
+		Kind     string `json:"kind"`
+		Metadata struct {
+			Name string    `json:"name"`
+			UID  types.UID `json:"uid"`
+		} `json:"metadata"`
+	}
+	text, err := io.ReadAll(io.LimitReader(resp.Body, limits.KubeconfigBytes))
+	if err != nil {
+		return "", unreachable(r.URL, err, token)
+	}
+	if json.Unmarshal(text, &namespace) != nil || namespace.Kind != "Namespace" || namespace.Metadata.Name != "kube-system" ||
+		namespace.Metadata.UID == "" || len(namespace.Metadata.UID) > 64 {
+		return "", answered(0)
+	}
+	return namespace.Metadata.UID, nil
+}
+
+func unreachable(server *url.URL, err error, token string) error {
+	var address *addressError
+	if errors.As(err, &address) {
+		return &RefusedError{Field: "cluster.server", Problem: "is not connected to", Remedy: address.Error()}
+	}
+	var secrets []string
+	if token != "" {
+		secrets = append(secrets, token)
+	}
+	cause := outbound.Redact(err.Error(), secrets...)
+	if errors.Is(err, context.DeadlineExceeded) {
+		cause = fmt.Sprintf("no answer within %s", limits.TargetProbeTimeout)
+	}
+	if len(cause) > limits.TargetErrorBytes {
+		cause = strings.ToValidUTF8(cause[:limits.TargetErrorBytes], "") + "…"
+	}
+	return &awayError{corev1alpha1.ReasonTargetUnreachable, fmt.Sprintf("%s cannot be reached: %s", outbound.ShowURL(&url.URL{Scheme: server.Scheme, Host: server.Host}), cause)}
+}
+
+// answered returns what a status says about the target; zero means that the answer is no
+// namespace.
+func answered(status int) error {
+	switch {
+	case status == http.StatusOK:
+		return nil
+	case status == http.StatusUnauthorized:
+		return &awayError{corev1alpha1.ReasonTargetUnauthorized, "the target does not accept the credentials of the kubeconfig: renew them"}
+	case status == http.StatusForbidden:
+		return &awayError{
+			corev1alpha1.ReasonTargetUnauthorized,
+			"the user of the kubeconfig may not get the namespace kube-system, by which the target is recognized: grant that",
+		}
+	case status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
+		return &awayError{corev1alpha1.ReasonTargetUnreachable, fmt.Sprintf("the target answers with the status %d", status)}
+	}
+	return &awayError{corev1alpha1.ReasonTargetUnreachable, "what answers is not the API server of a Kubernetes cluster: check cluster.server of the kubeconfig"}
+}
+
+// unreachableBy returns the error of a request to the server of a kubeconfig.
+func unreachableBy(config *rest.Config, err error) error {
+	server, parseErr := url.Parse(config.Host)
+	if parseErr != nil {
+		return refuse("cluster.server", "is no URL", "give the https:// URL of the API server")
+	}
+	return unreachable(server, err, config.BearerToken)
+}

@@ -1,0 +1,278 @@
+package targets
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/sources"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// target is one kubeconfig in use. Its goroutine alone changes it, but for the users.
+type target[S any] struct {
+	all *Targets[S]
+	ref Ref
+	// changed is filled when the Secret changed, or the target is suspected to be away.
+	changed chan struct{}
+
+	// These are guarded by Targets.mu.
+	users   map[string]func()
+	idle    *time.Timer
+	stop    context.CancelFunc
+	state   State
+	session *session[S]
+
+	// version and data are those of the kubeconfig that was read last, and config and
+	// invalid what came of it.
+	version  string
+	data     []byte
+	config   *rest.Config
+	invalid  error
+	failures int
+}
+
+// session is a connection by one kubeconfig to one cluster.
+type session[S any] struct {
+	value   S
+	cluster types.UID
+	link    *link
+	stop    context.CancelFunc
+}
+
+// link is the way to the server of a kubeconfig.
+type link struct {
+	transport  *http.Transport
+	authorized http.RoundTripper
+	gate       *gate
+}
+
+func newTarget[S any](all *Targets[S], ref Ref) *target[S] {
+	return &target[S]{all: all, ref: ref, changed: make(chan struct{}, 1), users: map[string]func(){}, state: connecting}
+}
+
+// begin starts the goroutine. Targets.mu is held.
+func (t *target[S]) begin(ctx context.Context) {
+	ctx, t.stop = context.WithCancel(ctx)
+	go t.run(ctx)
+}
+
+func (t *target[S]) wakeUp() {
+	select {
+	case t.changed <- struct{}{}:
+	default:
+	}
+}
+
+func (t *target[S]) run(ctx context.Context) {
+	defer t.end()
+	for ctx.Err() == nil {
+		pause := t.attempt(ctx)
+		t.await(ctx, pause)
+	}
+}
+
+// await waits for a change, or for a pause that is not zero. What suspects the target
+// again and again has it probed once in limits.TargetBackoffMin.
+func (t *target[S]) await(ctx context.Context, pause time.Duration) {
+	var due <-chan time.Time
+	if pause > 0 {
+		timer := time.NewTimer(pause)
+		defer timer.Stop()
+		due = timer.C
+	}
+	began := time.Now()
+	select {
+	case <-ctx.Done():
+		return
+	case <-due:
+		return
+	case <-t.changed:
+	}
+	if rest := limits.TargetBackoffMin - time.Since(began); rest > 0 && t.version == t.all.watches.State(t.secret()).Version {
+		select {
+		case <-ctx.Done():
+		case <-time.After(rest):
+		}
+	}
+}
+
+func (t *target[S]) secret() sources.Ref {
+	return sources.Ref{Kind: sources.KindSecret, Namespace: t.ref.Namespace, Name: t.ref.Name}
+}
+
+// attempt brings the session in line with the Secret and the server, and returns after
+// what time to repeat that without a change; zero for never.
+func (t *target[S]) attempt(ctx context.Context) time.Duration {
+	source := t.all.watches.State(t.secret())
+	if !source.Known && source.Err == nil {
+		return 0 // the list of the watch wakes it up
+	}
+	err := source.Err
+	if source.Known {
+		err = t.load(ctx, source.Version)
+	}
+	if err == nil {
+		err = t.connect(ctx)
+	}
+	if ctx.Err() != nil {
+		return 0
+	}
+	return t.report(err)
+}
+
+// load reads the kubeconfig where the Secret changed. Another one ends the session; where
+// it is gone, the session is left to owners that are being deleted.
+func (t *target[S]) load(ctx context.Context, version string) error {
+	if version != "" && version == t.version {
+		return t.invalid
+	}
+	object, err := t.all.options.Get(ctx, t.secret())
+	if err != nil {
+		return &awayError{corev1alpha1.ReasonKubeconfigMissing, fmt.Sprintf("%s cannot be read", t.ref)}
+	}
+	if object == nil {
+		t.version = ""
+		return &awayError{corev1alpha1.ReasonKubeconfigMissing, fmt.Sprintf("%s does not exist: create it", t.ref)}
+	}
+	data, has := object.Data[t.ref.Key]
+	if !has {
+		t.version, t.invalid = version, &awayError{corev1alpha1.ReasonKubeconfigMissing, fmt.Sprintf("%s has no key %q: add it", t.ref, t.ref.Key)}
+		return t.invalid
+	}
+	if t.config == nil || !bytes.Equal(data, t.data) {
+		t.end()
+		t.data, t.failures = data, 0
+		t.config, t.invalid = Parse(data)
+	}
+	if t.version = version; t.config != nil {
+		t.invalid = nil
+	}
+	return t.invalid
+}
+
+// connect probes the server, and opens a session where there is none of its cluster.
+func (t *target[S]) connect(ctx context.Context) error {
+	way, err := t.link()
+	if err != nil {
+		return err
+	}
+	cluster, err := probe(ctx, way.authorized, t.config.Host, t.config.BearerToken)
+	if err != nil {
+		return t.away(way, err)
+	}
+	home, err := t.all.options.Home(ctx)
+	if err != nil {
+		return t.away(way, &awayError{corev1alpha1.ReasonTargetConnecting, "the manager's own cluster does not say which one it is"})
+	}
+	if cluster == home {
+		return t.away(way, &RefusedError{Problem: "leads to the manager's own cluster", Remedy: "leave targetRef out"})
+	}
+	if t.session != nil && t.session.cluster != cluster {
+		t.end()
+		if way, err = t.link(); err != nil {
+			return err
+		}
+	}
+	if t.session != nil {
+		return nil
+	}
+	return t.open(ctx, way, cluster)
+}
+
+// link returns that of the session, or a new one.
+func (t *target[S]) link() (*link, error) {
+	if t.session != nil {
+		return t.session.link, nil
+	}
+	transport, err := newTransport(t.config, t.all.options.AllowLocal)
+	if err != nil {
+		return nil, err
+	}
+	authorized, err := rest.HTTPWrappersForConfig(t.config, transport)
+	if err != nil {
+		return nil, refuse("user", "has credentials that cannot be used", ownAccount)
+	}
+	return &link{transport: transport, authorized: authorized, gate: newGate(authorized, t.wakeUp)}, nil
+}
+
+// away ends the session, whose watches would show what was, and drops a link without one.
+func (t *target[S]) away(way *link, err error) error {
+	t.end()
+	way.gate.closed.Store(true)
+	way.transport.CloseIdleConnections()
+	return err
+}
+
+func (t *target[S]) open(ctx context.Context, way *link, cluster types.UID) error {
+	of, stop := context.WithCancel(ctx)
+	value, err := t.all.options.Open(of, t.ref, &rest.Config{Host: t.config.Host, Transport: way.gate, QPS: -1}, cluster)
+	if err != nil {
+		stop()
+		return t.away(way, unreachableBy(t.config, err))
+	}
+	t.all.mu.Lock()
+	t.session = &session[S]{value: value, cluster: cluster, link: way, stop: stop}
+	t.all.mu.Unlock()
+	return nil
+}
+
+// end ends the session.
+func (t *target[S]) end() {
+	t.all.mu.Lock()
+	before := t.session
+	if t.session = nil; before != nil {
+		t.state = connecting
+	}
+	t.all.mu.Unlock()
+	if before != nil {
+		before.link.gate.closed.Store(true)
+		before.stop()
+		before.link.transport.CloseIdleConnections()
+	}
+}
+
+// report records the outcome of an attempt, tells the users where it changed, and returns
+// when the next attempt is due.
+func (t *target[S]) report(err error) time.Duration {
+	state, pause := State{Ready: true, Reason: corev1alpha1.ReasonTargetConnected, Message: "The target is connected."}, time.Duration(0)
+	if err == nil {
+		t.failures = 0
+	} else {
+		state, pause = t.failed(err)
+	}
+	t.all.mu.Lock()
+	if t.session != nil {
+		state.Cluster = t.session.cluster
+	}
+	changed := state != t.state
+	t.state = state
+	t.all.mu.Unlock()
+	if changed {
+		t.all.Notify(t.ref)
+	}
+	return pause
+}
+
+func (t *target[S]) failed(err error) (State, time.Duration) {
+	var refused *RefusedError
+	var away *awayError
+	switch {
+	case errors.As(err, &refused):
+		return State{Reason: corev1alpha1.ReasonKubeconfigRefused, Message: fmt.Sprintf("%s, key %s: %s. It is tried again when the Secret changes.", t.ref, t.ref.Key, refused)}, 0
+	case errors.As(err, &away) && away.reason == corev1alpha1.ReasonKubeconfigMissing:
+		return State{Reason: away.reason, Message: away.message + ". It is tried again when the Secret changes."}, 0
+	case !errors.As(err, &away):
+		away = &awayError{corev1alpha1.ReasonKubeconfigMissing, fmt.Sprintf("%s cannot be watched", t.ref)}
+	}
+	pause := min(limits.TargetBackoffMin<<min(t.failures, 16), limits.TargetBackoffMax)
+	t.failures++
+	return State{Reason: away.reason, Message: fmt.Sprintf("%s. It is tried again after %s.", away.message, pause)}, pause
+}

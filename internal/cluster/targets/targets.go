@@ -1,0 +1,184 @@
+package targets
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/sources"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// Ref names a kubeconfig: a key of a Secret.
+type Ref struct{ Namespace, Name, Key string }
+
+// String returns the name for messages.
+func (r Ref) String() string { return fmt.Sprintf("Secret %s/%s", r.Namespace, r.Name) }
+
+// user names the target among the users of watches.
+func (r Ref) user() types.NamespacedName {
+	return types.NamespacedName{Namespace: r.Namespace, Name: r.Name + "/" + r.Key}
+}
+
+// State is how a target stands.
+type State struct {
+	// Ready means that it is connected.
+	Ready bool
+	// Reason and Message are those of the condition TargetConnected.
+	Reason, Message string
+	// Cluster is the UID of the namespace kube-system of the target; empty while there is
+	// no session.
+	Cluster types.UID
+}
+
+// Options are what Targets work with.
+type Options[S any] struct {
+	// Get reads Secrets, and Listen watches them.
+	Get    sources.Get
+	Listen sources.Listen
+	// Home returns the UID of the namespace kube-system of the manager's own cluster.
+	Home func(context.Context) (types.UID, error)
+	// Open makes a session, which ends with its context. config has a transport that has
+	// the credentials, and the limits of the target.
+	Open func(ctx context.Context, ref Ref, config *rest.Config, cluster types.UID) (S, error)
+	// AllowLocal permits loopback and link-local addresses.
+	AllowLocal bool
+}
+
+// Targets are the connections to other clusters. It is safe for concurrent use.
+type Targets[S any] struct {
+	options Options[S]
+	watches *sources.Watches
+
+	mu      sync.Mutex
+	ctx     context.Context
+	targets map[Ref]*target[S]
+	users   map[string]Ref
+}
+
+// New returns Targets that connect from Start on.
+func New[S any](options Options[S]) *Targets[S] {
+	t := &Targets[S]{options: options, watches: sources.NewWatches(options.Listen), targets: map[Ref]*target[S]{}, users: map[string]Ref{}}
+	t.watches.Enqueue = t.secretChanged
+	return t
+}
+
+// NeedLeaderElection reports that only the leader connects.
+func (t *Targets[S]) NeedLeaderElection() bool { return true }
+
+// Start connects until the context ends.
+func (t *Targets[S]) Start(ctx context.Context) error {
+	t.mu.Lock()
+	t.ctx = ctx
+	for _, one := range t.targets {
+		one.begin(ctx)
+	}
+	t.mu.Unlock()
+	return t.watches.Start(ctx)
+}
+
+// Use keeps a target connected for a user, in place of the one before. wake is called when
+// the state or the session of the target changed; it must not block.
+func (t *Targets[S]) Use(user string, ref Ref, wake func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if before, used := t.users[user]; used && before != ref {
+		t.release(user, before)
+	}
+	t.users[user] = ref
+	one := t.targets[ref]
+	if one == nil {
+		one = newTarget(t, ref)
+		t.targets[ref] = one
+		t.watches.Use(ref.user(), []sources.Ref{{Kind: sources.KindSecret, Namespace: ref.Namespace, Name: ref.Name}})
+		if t.ctx != nil {
+			one.begin(t.ctx)
+		}
+	}
+	if one.idle != nil {
+		one.idle.Stop()
+		one.idle = nil
+	}
+	one.users[user] = wake
+}
+
+// Release ends the use of a target.
+func (t *Targets[S]) Release(user string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if ref, used := t.users[user]; used {
+		delete(t.users, user)
+		t.release(user, ref)
+	}
+}
+
+// release takes a user off its target. t.mu is held.
+func (t *Targets[S]) release(user string, ref Ref) {
+	one := t.targets[ref]
+	delete(one.users, user)
+	if len(one.users) == 0 {
+		one.idle = time.AfterFunc(limits.TargetGrace, func() { t.retire(one) })
+	}
+}
+
+// retire ends a target that is not used.
+func (t *Targets[S]) retire(one *target[S]) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(one.users) > 0 || t.targets[one.ref] != one {
+		return
+	}
+	delete(t.targets, one.ref)
+	t.watches.Use(one.ref.user(), nil)
+	if one.stop != nil {
+		one.stop()
+	}
+}
+
+// Notify wakes the users of a target: what they read of its session changed.
+func (t *Targets[S]) Notify(ref Ref) {
+	t.mu.Lock()
+	var wake []func()
+	if one := t.targets[ref]; one != nil {
+		wake = slices.Collect(maps.Values(one.users))
+	}
+	t.mu.Unlock()
+	for _, one := range wake {
+		one()
+	}
+}
+
+// Find returns the session of a target in use, false where there is none, and its state. A
+// session outlives its Secret.
+func (t *Targets[S]) Find(ref Ref) (session S, ok bool, state State) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	one := t.targets[ref]
+	if one == nil {
+		return session, false, connecting
+	}
+	if one.session == nil {
+		return session, false, one.state
+	}
+	return one.session.value, true, one.state
+}
+
+var connecting = State{Reason: corev1alpha1.ReasonTargetConnecting, Message: "The target is being connected."}
+
+// secretChanged is called by the watches.
+func (t *Targets[S]) secretChanged(user types.NamespacedName) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, one := range t.targets {
+		if one.ref.user() == user {
+			one.wakeUp()
+		}
+	}
+}

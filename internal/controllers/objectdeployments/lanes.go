@@ -1,0 +1,108 @@
+package objectdeployments
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"lockstep.run/lockstep/internal/kube/panics"
+	"lockstep.run/lockstep/internal/kube/queueing"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// lanes reconcile the owners of other clusters, a few at a time for each cluster: one
+// that is slow or hangs delays its own owners alone. It is safe for concurrent use.
+type lanes struct {
+	reconcile func(context.Context, objects.OwnerKey) (reconcile.Result, error)
+	enqueue   func(objects.OwnerKey)
+
+	run     queueing.Keyed
+	limiter workqueue.TypedRateLimiter[objects.OwnerKey]
+
+	mu     sync.Mutex
+	queued map[objects.OwnerKey]*queued
+}
+
+// queued is an owner that waits, is reconciled, or is due later.
+type queued struct {
+	waits, runs bool
+	due         *time.Timer
+}
+
+func newLanes(do func(context.Context, objects.OwnerKey) (reconcile.Result, error), enqueue func(objects.OwnerKey)) *lanes {
+	return &lanes{
+		reconcile: do, enqueue: enqueue, run: queueing.Keyed{Most: limits.TargetWorkers},
+		limiter: workqueue.NewTypedItemExponentialFailureRateLimiter[objects.OwnerKey](firstRetry, lastRetry),
+		queued:  map[objects.OwnerKey]*queued{},
+	}
+}
+
+// add has an owner reconciled in a lane, once however often it is added meanwhile.
+func (l *lanes) add(ctx context.Context, lane string, key objects.OwnerKey) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	q := l.queued[key]
+	if q == nil {
+		q = &queued{}
+		l.queued[key] = q
+	}
+	if q.waits {
+		return
+	}
+	q.waits = true
+	if !q.runs {
+		l.run.Run(lane, func() { l.work(ctx, lane, key, q) })
+	}
+}
+
+func (l *lanes) work(ctx context.Context, lane string, key objects.OwnerKey, q *queued) {
+	l.mu.Lock()
+	q.waits, q.runs = false, true
+	if q.due != nil {
+		q.due.Stop()
+		q.due = nil
+	}
+	l.mu.Unlock()
+	after := l.once(ctx, key)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	q.runs = false
+	switch {
+	case ctx.Err() != nil:
+		delete(l.queued, key)
+	case q.waits:
+		l.run.Run(lane, func() { l.work(ctx, lane, key, q) })
+	case after > 0:
+		q.due = time.AfterFunc(after, func() { l.enqueue(key) })
+	default:
+		delete(l.queued, key)
+	}
+}
+
+// once reconciles an owner, and returns when to do so again; zero for never.
+func (l *lanes) once(ctx context.Context, key objects.OwnerKey) (after time.Duration) {
+	if ctx.Err() != nil {
+		return 0
+	}
+	result, err := l.recovered(ctx, key)
+	if err != nil {
+		log.FromContext(ctx).V(1).Info("an owner of another cluster is reconciled again", "owner", key.String(), "error", err.Error())
+		return l.limiter.When(key)
+	}
+	l.limiter.Forget(key)
+	return result.RequeueAfter
+}
+
+func (l *lanes) recovered(ctx context.Context, key objects.OwnerKey) (result reconcile.Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = panics.Recovered(log.FromContext(ctx), p, "reconciling "+key.String())
+		}
+	}()
+	return l.reconcile(ctx, key)
+}

@@ -1,0 +1,86 @@
+package objectdeployments
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// TestLanes: owners of a target that hangs wait for each other, and nobody for them. An
+// owner runs once at a time, again where it changed meanwhile, and after errors and
+// pauses.
+func TestLanes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		owner := func(name string) objects.OwnerKey { return objects.OwnerKey{Kind: "ObjectDeployment", Name: name} }
+		var mu sync.Mutex
+		runs, results := map[string]int{}, map[string]error{"fails": errors.New("no")}
+		hang := make(chan struct{})
+		var l *lanes
+		l = newLanes(func(_ context.Context, key objects.OwnerKey) (reconcile.Result, error) {
+			mu.Lock()
+			runs[key.Name]++
+			n, err := runs[key.Name], results[key.Name]
+			mu.Unlock()
+			switch {
+			case key.Name[0] == 'h':
+				<-hang
+			case key.Name == "pauses" && n == 1:
+				return reconcile.Result{RequeueAfter: time.Minute}, nil
+			case key.Name == "panics" && n == 1:
+				panic("no")
+			case key.Name == "fails" && n == 3:
+				err = nil
+			}
+			return reconcile.Result{}, err
+		}, func(key objects.OwnerKey) { l.add(t.Context(), "fast", key) })
+		ran := func() (all []string) {
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			for name := range runs {
+				all = append(all, name)
+			}
+			slices.Sort(all)
+			return all
+		}
+		for _, name := range []string{"h1", "h2", "h3", "h4", "h5", "h6"} {
+			l.add(t.Context(), "slow", owner(name))
+			l.add(t.Context(), "slow", owner(name))
+		}
+		if got := ran(); len(got) != limits.TargetWorkers {
+			t.Errorf("%v run in a lane of %d", got, limits.TargetWorkers)
+		}
+		l.add(t.Context(), "slow", owner("h1")) // it changed while it runs
+		for _, name := range []string{"pauses", "fails", "panics"} {
+			l.add(t.Context(), "fast", owner(name))
+		}
+		if got := ran(); !slices.Contains(got, "pauses") || !slices.Contains(got, "fails") {
+			t.Errorf("another lane waits: %v", got)
+		}
+		time.Sleep(2 * time.Minute)
+		close(hang)
+		ran()
+		mu.Lock()
+		defer mu.Unlock()
+		for name, want := range map[string]int{"h1": 2, "h2": 1, "h6": 1, "pauses": 2, "fails": 3, "panics": 2} {
+			if runs[name] != want {
+				t.Errorf("%s ran %d times, want %d", name, runs[name], want)
+			}
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if len(l.queued) > 0 {
+			t.Errorf("%d owners are kept", len(l.queued))
+		}
+	})
+}

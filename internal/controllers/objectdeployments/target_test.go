@@ -1,0 +1,121 @@
+package objectdeployments
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/targets"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+// oneTarget is a target in a state.
+type oneTarget struct {
+	session *Target
+	state   targets.State
+	ref     targets.Ref
+}
+
+func (o *oneTarget) Use(_ string, ref targets.Ref, _ func()) { o.ref = ref }
+func (*oneTarget) Release(string)                            {}
+func (o *oneTarget) Find(targets.Ref) (*Target, targets.State) {
+	return o.session, o.state
+}
+
+// TestTargets: where a target is away, its owners say so and do nothing. One that is
+// deleted waits, unless nothing was written there, or its user lets it go.
+func TestTargets(t *testing.T) {
+	t.Parallel()
+	const recorded, abandoned = corev1alpha1.TargetClusterAnnotation, corev1alpha1.AbandonTargetAnnotation
+	away := targets.State{Reason: corev1alpha1.ReasonTargetUnreachable, Message: "No answer."}
+	for name, tc := range map[string]struct {
+		state       targets.State
+		session     types.UID // the cluster of the session; empty for none
+		annotations map[string]string
+		deleted     bool
+		moved       bool
+		// gone means that the owner is let go; else it has a reason, and a message with text.
+		gone         bool
+		reason, text string
+		stalled      bool
+	}{
+		"away":                 {state: away, reason: corev1alpha1.ReasonTargetUnreachable, text: "No answer."},
+		"refused":              {state: targets.State{Reason: corev1alpha1.ReasonKubeconfigRefused, Message: "exec"}, reason: corev1alpha1.ReasonKubeconfigRefused, text: "exec", stalled: true},
+		"another cluster":      {state: targets.State{Ready: true}, session: "two", annotations: map[string]string{recorded: "one"}, reason: corev1alpha1.ReasonOtherCluster, text: recorded, stalled: true},
+		"deleted while away":   {state: away, annotations: map[string]string{recorded: "one"}, deleted: true, reason: corev1alpha1.ReasonTargetUnreachable, text: abandoned},
+		"let go":               {state: away, annotations: map[string]string{recorded: "one", abandoned: "true"}, deleted: true, gone: true},
+		"nothing was written":  {state: away, deleted: true, gone: true},
+		"let go, into another": {state: targets.State{Ready: true}, session: "two", annotations: map[string]string{recorded: "one", abandoned: "true"}, deleted: true, gone: true},
+		"without its Secret":   {state: targets.State{Reason: corev1alpha1.ReasonKubeconfigMissing, Message: "gone"}, session: "one", reason: corev1alpha1.ReasonKubeconfigMissing, text: "gone", stalled: true},
+		"moved to another":     {state: targets.State{Ready: true}, session: "one", annotations: map[string]string{recorded: "one"}, moved: true, text: "targetRef differs"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dep := &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "shop", Name: "shop", UID: "deployment", Finalizers: []string{corev1alpha1.CachedFinalizer}, Annotations: tc.annotations,
+			}}
+			ref := &corev1alpha1.TargetReference{KubeconfigSecretRef: corev1alpha1.KubeconfigSecretReference{Name: "edge"}}
+			dep.Spec.Template.Spec.TargetRef = ref
+			all := []client.Object{dep}
+			if tc.moved {
+				set := setOf("shop-1", false)
+				set.Spec.TargetRef = &corev1alpha1.TargetReference{KubeconfigSecretRef: corev1alpha1.KubeconfigSecretReference{Name: "other"}}
+				all = append(all, set)
+			}
+			index := func(obj client.Object) []string {
+				return []string{rollout.OwnerOf(obj.(corev1alpha1.GenericObjectSet)).String()}
+			}
+			server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(all...).WithStatusSubresource(dep).
+				WithIndex(&corev1alpha1.ObjectSet{}, ownerIndex, index).Build()
+			if tc.deleted {
+				if err := server.Delete(t.Context(), dep); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r := New(Home{Client: server, Reader: server, Events: events.NewFakeRecorder(10), Now: time.Now},
+				&rollout.Executor{Cluster: liveOf(t, servesThings), Tracker: rollout.NewTracker()}, func(objects.OwnerKey) {})
+			one := &oneTarget{state: tc.state}
+			if tc.session != "" {
+				one.session = r.NewTarget(&rollout.Executor{Cluster: liveOf(t, servesThings), Tracker: rollout.NewTracker()}, tc.session, "home")
+			}
+			r.Targets, r.restored = one, true
+			if _, err := r.Reconcile(t.Context(), objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "shop"}); err != nil {
+				t.Fatal(err)
+			}
+			err := server.Get(t.Context(), client.ObjectKeyFromObject(dep), dep)
+			if (client.IgnoreNotFound(err) == nil && err != nil) != tc.gone {
+				t.Fatalf("gone: %v, want %t", err, tc.gone)
+			}
+			if tc.gone {
+				return
+			}
+			conds := dep.Status.Conditions
+			connected, reconciling := meta.FindStatusCondition(conds, corev1alpha1.ConditionTargetConnected), meta.FindStatusCondition(conds, corev1alpha1.ConditionReady)
+			if tc.reason != "" && (connected == nil || connected.Status != "False" || connected.Reason != tc.reason) {
+				t.Errorf("TargetConnected is %+v", connected)
+			}
+			if reconciling == nil || !strings.Contains(reconciling.Message, tc.text) {
+				t.Errorf("Ready is %+v, want %q", reconciling, tc.text)
+			}
+			if tc.reason != "" && meta.IsStatusConditionTrue(conds, corev1alpha1.ConditionStalled) != tc.stalled {
+				t.Errorf("stalled: %+v", conds)
+			}
+			want := targets.Ref{Namespace: "shop", Name: "edge", Key: "value"}
+			if tc.moved {
+				want.Name = "other"
+			}
+			if one.ref != want {
+				t.Errorf("connected to %+v", one.ref)
+			}
+		})
+	}
+}

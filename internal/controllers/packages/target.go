@@ -1,0 +1,142 @@
+package packages
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/targets"
+	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/loader/violation"
+	"lockstep.run/lockstep/internal/resolver"
+)
+
+// Target is a cluster that packages are installed in.
+type Target struct {
+	// ID is the UID of its namespace kube-system.
+	ID          types.UID
+	Environment Environment
+	// Namespaced reports whether a kind is namespaced, as far as the cluster is known.
+	Namespaced func(schema.GroupKind) (namespaced, known bool)
+	// ServedAPI reports whether an API is served, and which of its field paths are missing.
+	ServedAPI resolver.Served
+}
+
+// Targets are the connections to other clusters.
+type Targets interface {
+	// Use keeps a target connected for a user. wake is called when its state, session or
+	// environment changed, and must not block.
+	Use(user string, ref targets.Ref, wake func())
+	Release(user string)
+	// Find returns the session of a target, nil where there is none, and its state.
+	Find(ref targets.Ref) (*Target, targets.State)
+}
+
+// userOf names a Package among the users of targets.
+func userOf(key types.NamespacedName) string { return "Package " + key.String() }
+
+// remote reports whether the objects of a Package are in another cluster.
+func remote(pkg corev1alpha1.GenericPackage) bool { return pkg.PackageSpec().TargetRef != nil }
+
+// connect finds the target of a Package with a targetRef.
+func (s *reconciliation) connect() {
+	ref := s.pkg.PackageSpec().TargetRef
+	if ref == nil || s.Targets == nil {
+		return
+	}
+	at := targets.Ref{Namespace: s.namespaceOf(s.pkg), Name: ref.KubeconfigSecretRef.Name, Key: ref.KubeconfigSecretRef.KeyOrDefault()}
+	key, enqueue := keyOf(s.pkg), s.enqueue
+	s.Targets.Use(userOf(key), at, func() { enqueue(key) })
+	session, state := s.Targets.Find(at)
+	s.targetState = &state
+	if state.Ready {
+		s.target = session
+	}
+}
+
+// gatherEnvironment reads what packages see of the cluster that the objects are in.
+func (s *reconciliation) gatherEnvironment() {
+	environment, namespace := s.Environment, s.pkg.GetNamespace()
+	if ref := s.pkg.PackageSpec().TargetRef; ref != nil {
+		if s.connect(); s.target == nil {
+			s.inputError = "Waiting for the target: other clusters are not served here."
+			if s.targetState != nil {
+				s.inputError = "Waiting for the target. " + s.targetState.Message
+			}
+			return
+		}
+		environment = s.target.Environment
+		if namespace != "" {
+			namespace = cmp.Or(ref.Namespace, namespace)
+		}
+	}
+	var err error
+	s.environment, s.waiting, err = environment.For(namespace)
+	if err != nil && !s.waiting {
+		s.inputError = "Waiting for what the cluster is: " + err.Error()
+	}
+}
+
+// servedAPI is that of the cluster that the objects are in.
+func (s *reconciliation) servedAPI() resolver.Served {
+	if s.target != nil {
+		return s.target.ServedAPI
+	}
+	return s.ServedAPI
+}
+
+// reportTarget sets the condition TargetConnected. What is available in a target that is
+// not connected is not known.
+func reportTarget(status *corev1alpha1.PackageStatus, v view) {
+	if v.targetState == nil {
+		meta.RemoveStatusCondition(&status.Conditions, corev1alpha1.ConditionTargetConnected)
+		return
+	}
+	generation := v.pkg.GetGeneration()
+	conditions.Set(&status.Conditions, generation, corev1alpha1.ConditionTargetConnected, v.targetState.Ready, v.targetState.Reason, v.targetState.Message)
+	if !v.targetState.Ready && v.dep != nil {
+		conditions.SetUnknown(&status.Conditions, generation, corev1alpha1.ConditionAvailable, v.targetState.Reason, v.targetState.Message)
+	}
+}
+
+// sameTarget reports whether the objects of two Packages are in one cluster, as far as
+// their kubeconfigs are the same.
+func sameTarget(a, b corev1alpha1.GenericPackage) bool {
+	return kubeconfigOf(a) == kubeconfigOf(b)
+}
+
+func kubeconfigOf(pkg corev1alpha1.GenericPackage) targets.Ref {
+	ref := pkg.PackageSpec().TargetRef
+	if ref == nil {
+		return targets.Ref{}
+	}
+	return targets.Ref{Namespace: pkg.GetNamespace(), Name: ref.KubeconfigSecretRef.Name, Key: ref.KubeconfigSecretRef.KeyOrDefault()}
+}
+
+// refuseDependencies refuses a package with a targetRef that depends on packages: these
+// would be installed beside the Package, and not in its target.
+func refuseDependencies(pkg corev1alpha1.GenericPackage, all []corev1alpha1.Dependency) error {
+	if !remote(pkg) {
+		return nil
+	}
+	at := slices.IndexFunc(all, func(d corev1alpha1.Dependency) bool { return d.Package != nil })
+	if at < 0 {
+		return nil
+	}
+	v := violation.Violation{Reason: violation.ReasonUnsupported, Field: "spec.targetRef"}
+	return violation.Violations{v.Because("Install what it depends on in the target first, and a variant of this package without the dependency.",
+		"the package depends on the package %q, which is not installed in other clusters", all[at].Name)}
+}
+
+// nothing is the catalogue of packages in other clusters: no package is installed for them.
+type nothing struct{}
+
+// Offers returns nothing.
+func (nothing) Offers(string, string) []resolver.Offer { return nil }
+
+// Providers returns nothing.
+func (nothing) Providers(string, corev1alpha1.ProvidedAPI) []string { return nil }

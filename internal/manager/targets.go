@@ -1,0 +1,184 @@
+package manager
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/environment"
+	"lockstep.run/lockstep/internal/cluster/sources"
+	"lockstep.run/lockstep/internal/cluster/targets"
+	"lockstep.run/lockstep/internal/controllers/objectdeployments"
+	"lockstep.run/lockstep/internal/controllers/packages"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/rollout"
+	buildversion "lockstep.run/lockstep/internal/version"
+)
+
+// otherClusters connects to the targets of packages.
+type otherClusters struct {
+	*targets.Targets[*session]
+	log         logr.Logger
+	reader      client.Reader
+	guard       transport.WrapperFunc
+	deployments *objectdeployments.Reconciler
+	packages    *packages.Reconciler
+
+	mu   sync.Mutex
+	home types.UID
+}
+
+// session is the connection to one target.
+type session struct {
+	deployments *objectdeployments.Target
+	packages    *packages.Target
+}
+
+// newOtherClusters returns the targets of both controllers. guard refuses writes without
+// the Lease.
+func newOtherClusters(mgr ctrl.Manager, listen sources.Listen, c *Config, guard transport.WrapperFunc) *otherClusters {
+	o := &otherClusters{log: mgr.GetLogger().WithName("target"), reader: mgr.GetAPIReader(), guard: guard}
+	o.Targets = targets.New(targets.Options[*session]{
+		Get: sources.Getter(mgr.GetAPIReader()), Listen: listen, Home: o.homeCluster, Open: o.open, AllowLocal: c.AllowLocalTargets,
+	})
+	return o
+}
+
+// homeCluster returns the UID of the namespace kube-system of the manager's own cluster.
+func (o *otherClusters) homeCluster(ctx context.Context) (types.UID, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.home != "" {
+		return o.home, nil
+	}
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	if err := o.reader.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, m); err != nil {
+		return "", fmt.Errorf("read the namespace %s: %w", metav1.NamespaceSystem, err)
+	}
+	o.home = m.UID
+	return o.home, nil
+}
+
+// open connects to a target until the context ends.
+func (o *otherClusters) open(ctx context.Context, ref targets.Ref, config *rest.Config, id types.UID) (*session, error) {
+	home, err := o.homeCluster(ctx)
+	if err != nil {
+		return nil, err
+	}
+	config.UserAgent, config.WarningHandler = "lockstep-manager/"+buildversion.Get(), rest.NoWarnings{}
+	config.Wrap(o.guard)
+	kubernetes, err := targetVersion(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	follow := &targetFollower{of: o, ref: ref, config: config}
+	there, err := newConnection(config, o.log.WithValues("secret", ref.String()), follow.kindChanged, follow.versionChanged)
+	if err != nil {
+		return nil, err
+	}
+	follow.detector = environment.New(environment.Options{
+		Version: func(ctx context.Context) (string, error) { return targetVersion(ctx, config) },
+		Listen:  there.Listen, Mapping: there.Mapping, Changed: func() { go o.Notify(ref) },
+	}, kubernetes)
+	executor := &rollout.Executor{Cluster: there, Tracker: there.tracker, Pool: rollout.NewPool(limits.TargetWritesInFlight)}
+	s := &session{
+		deployments: o.deployments.NewTarget(executor, id, home),
+		packages: &packages.Target{
+			ID: id, Environment: follow.detector, ServedAPI: follow.servedAPI(there),
+			Namespaced: func(gk schema.GroupKind) (namespaced, known bool) {
+				state := there.State(gk)
+				return state.Namespaced, state.Served
+			},
+		},
+	}
+	go func() { _ = there.Start(ctx) }()
+	go func() { _ = follow.detector.Start(ctx) }()
+	return s, there.discovered(ctx)
+}
+
+// discovered waits until it is known what the cluster serves.
+func (c *connection) discovered(ctx context.Context) error {
+	var err error
+	pollErr := wait.PollUntilContextTimeout(ctx, discoveryPoll, limits.TargetRequestTimeout, true, func(context.Context) (bool, error) {
+		_, err = c.Mapping(schema.GroupKind{Kind: "Namespace"}, "")
+		return err == nil, nil
+	})
+	return cmp.Or(err, pollErr)
+}
+
+// discoveryPoll is how often the result of discovery is looked at, without a request.
+const discoveryPoll = 20 * time.Millisecond
+
+func targetVersion(ctx context.Context, config *rest.Config) (string, error) {
+	config = rest.CopyConfig(config)
+	config.Timeout = limits.TargetProbeTimeout
+	return versionOf(ctx, config)
+}
+
+// targetFollower has packages rendered again when their target changes.
+type targetFollower struct {
+	of       *otherClusters
+	ref      targets.Ref
+	config   *rest.Config
+	detector *environment.Detector
+}
+
+// kindChanged and versionChanged are called by livestate, which must not wait.
+func (f *targetFollower) kindChanged(gk schema.GroupKind) {
+	f.detector.KindChanged(gk)
+	f.of.packages.KindChanged(gk)
+	if strings.Contains(gk.Group, ".") {
+		time.AfterFunc(limits.SchemaPublished, func() { f.of.packages.KindChanged(gk) })
+	}
+}
+
+func (f *targetFollower) versionChanged(v version.Info) { f.detector.VersionChanged(v.GitVersion) }
+
+// servedAPI reports whether the target serves an API. Its schemas are not waited for long.
+func (f *targetFollower) servedAPI(there *connection) func(*corev1alpha1.DependencyAPI) (bool, []string) {
+	return servedAPI(there, limits.TargetSchemaTimeout, func(gk schema.GroupKind, api *corev1alpha1.DependencyAPI, err error) {
+		f.of.log.Info("a schema of a target cannot be read; it is read again", "secret", f.ref.String(), "apiVersion", api.APIVersion, "kind", api.Kind, "reason", err.Error())
+		time.AfterFunc(limits.SchemaPublished, func() { f.of.packages.KindChanged(gk) })
+	})
+}
+
+// ofDeployments are the targets as the controller of deployments uses them.
+type ofDeployments struct{ *otherClusters }
+
+// Find returns the session of a target.
+func (o ofDeployments) Find(ref targets.Ref) (*objectdeployments.Target, targets.State) {
+	s, ok, state := o.Targets.Find(ref)
+	if !ok {
+		return nil, state
+	}
+	return s.deployments, state
+}
+
+// ofPackages are the targets as the controller of packages uses them.
+type ofPackages struct{ *otherClusters }
+
+// Find returns the session of a target.
+func (o ofPackages) Find(ref targets.Ref) (*packages.Target, targets.State) {
+	s, ok, state := o.Targets.Find(ref)
+	if !ok {
+		return nil, state
+	}
+	return s.packages, state
+}
