@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -183,4 +184,39 @@ func keepsWhatItReleased(t *testing.T, env *harness.Env, ns string) {
 		}
 		return client.IgnoreNotFound(err)
 	})
+}
+
+// A ClusterPackage adopts objects of the cluster and of a namespace, and releases one in that namespace alone.
+func TestAdoptIntoAClusterPackage(t *testing.T) {
+	t.Parallel()
+	env := harness.Shared(t)
+	const ns = "handover-cluster"
+	env.Namespace(t, ns)
+	shared := legacy(t, env, ns, "shared", "kubectl-client-side-apply")
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: ns}}
+	env.Create(t, role)
+	in := func(namespace string) string {
+		return strings.Replace(harness.ConfigMap("shared", "all", "new"), "metadata:\n", "metadata:\n  namespace: "+namespace+"\n", 1)
+	}
+	image := env.Push(t, "handover-cluster:v1", harness.Files{
+		"manifest.yaml": harness.Manifest(ns, []string{"all"}, ""), "shared.yaml": in(ns), "other.yaml": in("default"),
+		"role.yaml": "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: " + ns + ", annotations: {package-operator.run/phase: all}}\nrules: []\n",
+	})
+	ok(t, env, "install", image, ns, "--cluster", "--wait=false")
+	ok(t, env, "adopt", "ClusterRole/"+ns, "configmaps/shared", "--into", "clusterpackage/"+ns, "-n", ns, "--yes")
+	want := state{UID: shared, Controller: "ClusterObjectDeployment " + ns, Value: "new", Managed: true}
+	if diff := cmp.Diff(want, stateOf(t, env, ns, "shared")); diff != "" {
+		t.Errorf("the adopted object (-want +got):\n%s", diff)
+	}
+	if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(role), role); err != nil || metav1.GetControllerOf(role) == nil {
+		t.Errorf("the role is controlled by %v, %v", metav1.GetControllerOf(role), err)
+	}
+	ok(t, env, "release", "cm/shared", "-n", ns, "--yes")
+	if diff := cmp.Diff(state{UID: shared, Value: "new"}, stateOf(t, env, ns, "shared")); diff != "" {
+		t.Errorf("the released object (-want +got):\n%s", diff)
+	}
+	if s := stateOf(t, env, "default", "shared"); !s.Managed {
+		t.Errorf("the object of the other namespace is %+v", s)
+	}
+	ok(t, env, "delete", "clusterpackage/"+ns)
 }
