@@ -196,6 +196,44 @@ func TestConfined(t *testing.T) {
 	}
 }
 
+// TestDiscreet refuses outputs that are named by values of Secrets.
+func TestDiscreet(t *testing.T) {
+	t.Parallel()
+	const template = "kind: Secret, name: connection"
+	secrets := &collector{}
+	secrets.addSecrets(map[string]any{"password": "Y29ycmVjdC1ob3JzZS1iYXR0ZXJ5", "short": "aHVudGVyMg==", "user": "Y29ubmVjdGlvbg=="})
+	object := func(apiVersion, kind, namespace, name, annotation string) map[string]any {
+		return map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{
+			"namespace": namespace, "name": name, "annotations": map[string]any{corev1alpha1.ExposeSecretValuesAnnotation: annotation},
+		}}
+	}
+	for _, tc := range []struct {
+		reason  string
+		content map[string]any
+		// field of the problem; empty for none.
+		field string
+	}{
+		{"another name", object("v1", "Secret", "team", "web", ""), ""},
+		{"a name in the template that is also a value", object("v1", "Secret", "team", "connection", ""), ""},
+		{"decoded", object("v1", "Secret", "team", "correct-horse-battery", ""), "metadata.name"},
+		{"a part of it", object("v1", "Secret", "team", "x-horse-bat-x", ""), "metadata.name"},
+		{"in hex", object("v1", "Secret", "team", "636f72726563742d686f7273652d62617474657279", ""), "metadata.name"},
+		{"a short one", object("v1", "Secret", "team", "db-hunter2", ""), "metadata.name"},
+		{"as the namespace", object("v1", "Secret", "hunter2", "web", ""), "metadata.namespace"},
+		{"as the kind, as it is encoded", object("v1", "Y29ycmVjdC1ob3JzZS1iYXR0ZXJ5", "team", "web", ""), "kind"},
+		{"as the group", object("correct-horse-battery/v1", "Secret", "team", "web", ""), "apiVersion"},
+		{"annotated", object("v1", "Secret", "team", "correct-horse-battery", "true"), ""},
+	} {
+		p := discreet(tc.content, template, secrets.secrets)
+		if (p != nil) != (tc.field != "") || p != nil && (!p.invalid || !strings.HasPrefix(p.message, "spec.template: "+tc.field+" of the output")) {
+			t.Errorf("%s: %+v", tc.reason, p)
+		}
+		if p != nil && (strings.Contains(p.message, "horse") || strings.Contains(p.message, "hunter2")) {
+			t.Errorf("%s: the message quotes it: %s", tc.reason, p.message)
+		}
+	}
+}
+
 // TestExplain leaves out what a function of a template says where that may quote a Secret.
 func TestExplain(t *testing.T) {
 	t.Parallel()

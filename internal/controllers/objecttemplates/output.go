@@ -2,12 +2,14 @@ package objecttemplates
 
 import (
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/loader/document"
+	"lockstep.run/lockstep/internal/loader/sensitive"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/rollout"
 )
@@ -96,10 +98,38 @@ func placed(content map[string]any, owner objects.Owner, in scope) (objects.Key,
 	return key, nil
 }
 
+// discreet refuses an object whose kind or name has a value of a Secret: they are in statuses, events and logs. A name that
+// stands in the template is its author's.
+func discreet(content map[string]any, template string, secrets []string) *problem {
+	if exposed(content) {
+		return nil
+	}
+	values, err := sensitive.New(secrets)
+	if err != nil {
+		return invalid(corev1alpha1.ReasonSourceError, "spec.sources: "+err.Error()+": select less")
+	}
+	gvk, u := kindOf(content), unstructured.Unstructured{Object: content}
+	for _, field := range []struct{ name, text string }{
+		{"apiVersion", gvk.Group}, {"apiVersion", gvk.Version}, {"kind", gvk.Kind}, {"metadata.namespace", u.GetNamespace()}, {"metadata.name", u.GetName()},
+	} {
+		if !strings.Contains(template, field.text) && values.RedactWords(field.text) != field.text {
+			return invalid(corev1alpha1.ReasonSourceError, fmt.Sprintf(
+				"spec.template: %s of the output has a value of a Secret, and statuses, events and logs name the object: use another name, or annotate the object %s: \"true\" where it may be known",
+				field.name, corev1alpha1.ExposeSecretValuesAnnotation))
+		}
+	}
+	return nil
+}
+
+// exposed reports whether the author of an object has annotated that values of Secrets in it may be known.
+func exposed(content map[string]any) bool {
+	u := unstructured.Unstructured{Object: content}
+	return u.GetAnnotations()[corev1alpha1.ExposeSecretValuesAnnotation] == corev1alpha1.ExposeSecretValuesTrue
+}
+
 // confined refuses an object with values of a Secret that is no Secret itself, unless its author has annotated it.
 func confined(content map[string]any, key objects.Key) *problem {
-	u := unstructured.Unstructured{Object: content}
-	if key.GroupKind() == (schema.GroupKind{Kind: "Secret"}) || u.GetAnnotations()[corev1alpha1.ExposeSecretValuesAnnotation] == "true" {
+	if key.GroupKind() == (schema.GroupKind{Kind: "Secret"}) || exposed(content) {
 		return nil
 	}
 	return invalid(corev1alpha1.ReasonSourceError, fmt.Sprintf(

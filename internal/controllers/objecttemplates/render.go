@@ -85,7 +85,9 @@ func (s *reconciliation) renderNew(ctx context.Context, versions string) (*rende
 		next.problem = invalid(corev1alpha1.ReasonTemplateError, "spec.template: "+explain(err, next.secret))
 		return next, nil
 	}
-	next.content, next.problem = parse(text, next.secret)
+	if next.content, next.problem = parse(text, next.secret); next.problem == nil && next.secret {
+		next.problem = discreet(next.content, s.tmpl.ObjectTemplateSpec().Template, values.secrets)
+	}
 	return next, nil
 }
 

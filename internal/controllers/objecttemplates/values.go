@@ -2,6 +2,7 @@ package objecttemplates
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/probes"
 )
 
@@ -153,13 +155,17 @@ func (k pathKey) read(root map[string]any) (value any, err error) {
 		return nil, err
 	}
 	var values []any
+	size := 0
 	for _, group := range results {
 		for _, result := range group {
 			values = append(values, plain(result))
+			if size += sizeOf(values[len(values)-1], limits.ObjectTemplateValues-size); size > limits.ObjectTemplateValues {
+				return nil, fmt.Errorf("its values have more than %d bytes: select less", limits.ObjectTemplateValues)
+			}
 		}
 	}
 	if k.unordered {
-		slices.SortFunc(values, func(a, b any) int { return strings.Compare(jsonOf(a), jsonOf(b)) })
+		sortByJSON(values)
 	}
 	switch {
 	case len(values) == 0:
@@ -170,9 +176,21 @@ func (k pathKey) read(root map[string]any) (value any, err error) {
 	return values, nil
 }
 
-func jsonOf(value any) string {
-	text, _ := json.Marshal(value) // decoded JSON can always be encoded
-	return string(text)
+// sortByJSON sorts values by their encodings, each of which is made once.
+func sortByJSON(values []any) {
+	type encoded struct {
+		text  string
+		value any
+	}
+	all := make([]encoded, len(values))
+	for i, value := range values {
+		text, _ := json.Marshal(value) // decoded JSON can always be encoded
+		all[i] = encoded{string(text), value}
+	}
+	slices.SortFunc(all, func(a, b encoded) int { return strings.Compare(a.text, b.text) })
+	for i := range all {
+		values[i] = all[i].value
+	}
 }
 
 func plain(v reflect.Value) any {
@@ -192,6 +210,8 @@ func recovered(err *error, text string) {
 // collector puts values of sources together.
 type collector struct {
 	config map[string]any
+	// secrets are texts of Secrets, also decoded.
+	secrets []string
 	// size of all values, in bytes.
 	size int
 }
@@ -217,11 +237,27 @@ func (c *collector) add(ctx context.Context, s *plannedSource, content string) e
 		if c.size += sizeOf(value, limits.ObjectTemplateValues-c.size); c.size > limits.ObjectTemplateValues {
 			return fmt.Errorf("%s: the values of all sources have more than %d bytes: select less", it.field, limits.ObjectTemplateValues)
 		}
+		if s.secret() {
+			c.addSecrets(value)
+		}
 		if err := put(c.config, it.destination, value); err != nil {
 			return fmt.Errorf("%s.destination: %w", it.field, err)
 		}
 	}
 	return nil
+}
+
+// addSecrets keeps the texts of a value that may be in a name.
+func (c *collector) addSecrets(value any) {
+	for _, v := range loader.SecretValues(map[string]any{"": value}) {
+		if len(v.Value) > limits.ObjectTemplateSecretBytes {
+			continue
+		}
+		c.secrets = append(c.secrets, v.Value)
+		if data, err := base64.StdEncoding.DecodeString(v.Value); err == nil {
+			c.secrets = append(c.secrets, string(data))
+		}
+	}
 }
 
 // put sets a value at a path. A later value replaces an earlier one.

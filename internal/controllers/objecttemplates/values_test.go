@@ -176,3 +176,17 @@ func TestErrorsQuoteNoSecret(t *testing.T) {
 		}
 	}
 }
+
+// TestPathsAreBounded reads a path that selects each part of a deep object, and with it a large text again and again.
+func TestPathsAreBounded(t *testing.T) {
+	t.Parallel()
+	const depth = 1000
+	content := strings.Repeat(`{"a":`, depth) + `"` + strings.Repeat("x", 1<<20) + `"` + strings.Repeat("}", depth)
+	k, err := compileKey("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.read(decoded(t, content)); err == nil || !strings.Contains(err.Error(), "more than 4194304 bytes") {
+		t.Errorf("the error is %v", err)
+	}
+}
