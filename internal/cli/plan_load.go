@@ -109,12 +109,12 @@ func (c *planCommand) load(ctx context.Context, cl *cluster.Cluster, want planne
 	if err := c.find(ctx, cl, want, p); err != nil {
 		return p, err
 	}
+	if err := c.change(want, p); err != nil {
+		return p, err
+	}
 	if p.pkg.PackageSpec().TargetRef != nil {
 		return p, fmt.Errorf("%s is installed in another cluster by its spec.targetRef, where nothing is planned: "+
 			"plan it there, with a kubeconfig of that cluster, or render it: kubectl package render", p.target)
-	}
-	if err := c.change(want, p); err != nil {
-		return p, err
 	}
 	if p.client, err = cl.AnyKind(); err != nil {
 		return p, err
