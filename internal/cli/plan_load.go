@@ -368,7 +368,7 @@ func environmentOf(ctx context.Context, cl *cluster.Cluster, mapper meta.RESTMap
 	return &env, err
 }
 
-// others finds installed packages by their names in the catalogue; nil if the caller may not list them.
+// others finds installed packages by name; nil if the caller may not list them.
 func others(ctx context.Context, cl *cluster.Cluster, own corev1alpha1.GenericPackage) (func(string) []loader.Other, error) {
 	var all []corev1alpha1.GenericPackage
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
@@ -383,14 +383,11 @@ func others(ctx context.Context, cl *cluster.Cluster, own corev1alpha1.GenericPa
 		all = append(all, list.GenericPackages()...)
 	}
 	return func(name string) []loader.Other {
-		if ref := own.PackageSpec().PackageRef; ref != nil {
-			name = ref.Name
-		}
 		found := []loader.Other{}
 		for _, pkg := range all {
 			resolved := pkg.PackageStatus().Resolved
 			self := pkg.GetNamespace() == own.GetNamespace() && pkg.GetName() == own.GetName()
-			if !self && resolved != nil && cmp.Or(resolved.CatalogName, resolved.PackageName) == name {
+			if !self && resolved != nil && resolved.PackageName == name {
 				found = append(found, loader.Other{Namespace: pkg.GetNamespace(), Name: pkg.GetName()})
 			}
 		}

@@ -102,18 +102,6 @@ func TestUniqueInScope(t *testing.T) {
 			t.Errorf("%s (asked for %q): %s", test.reason, asked, got)
 		}
 	}
-	named := pkg("manifest.yaml", plain+"  packageName: shop.example.com\n  constraints: [{uniqueInScope: {}}]\n")
-	got := lines(t, named, namespaced(inCluster("v1.36.3", ""), func(o *Options) {
-		o.Others = func(name string) []Other {
-			if name == "shop.example.com" {
-				return []Other{sameNamespace}
-			}
-			return nil
-		}
-	}))
-	if !strings.Contains(got, "Package team-a/second is installed") {
-		t.Errorf("the name in the catalogue counts: %s", got)
-	}
 	files := pkg("manifest.yaml", plain+"  constraints: [{uniqueInScope: {}}]\n")
 	if got := lines(t, files, namespaced(inCluster("v1.36.3", ""))); !strings.Contains(got, "Not supported by this version in manifest.yaml idx 0 line 7: spec.constraints: uniqueInScope cannot be checked") {
 		t.Error("what cannot be checked is refused:", got)

@@ -307,5 +307,5 @@ func (l *load) notUnique() violation.Violations {
 			Because("", "uniqueInScope cannot be checked, because the other packages are not known here")}
 	}
 	meta := &l.opts.Package.Metadata
-	return r.NotUnique(Other{Namespace: meta.Namespace, Name: meta.Name}, l.opts.Others(l.catalogName()))
+	return r.NotUnique(Other{Namespace: meta.Namespace, Name: meta.Name}, l.opts.Others(l.unit.name))
 }

@@ -31,7 +31,7 @@ type Options struct {
 	Config []byte
 	// Environment is the cluster. Nil: constraints are not evaluated, templates see none.
 	Environment *manifestsv1alpha1.PackageEnvironment
-	// Others returns the other installations of a package, by its name in the catalogue. Nil: a package that has to be unique is refused.
+	// Others returns the other installations of a package. Nil: a package that has to be unique is refused.
 	Others func(packageName string) []Other
 	// ResolvesDependencies says that dependencies on packages and APIs are resolved before anything is written. Without it
 	// they are refused in a cluster, and optional ones are named in a warning.

@@ -1,7 +1,6 @@
 package packages
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -88,10 +87,10 @@ func (r *Reconciler) retryOthers(key types.NamespacedName) {
 	}
 }
 
-// packageName returns the name by which others depend on the package that a Package installs; empty before that.
+// packageName returns the name of the package that a Package installs; empty before that.
 func packageName(pkg corev1alpha1.GenericPackage) string {
 	if resolved := pkg.PackageStatus().Resolved; resolved != nil {
-		return cmp.Or(resolved.CatalogName, resolved.PackageName)
+		return resolved.PackageName
 	}
 	return ""
 }

@@ -67,11 +67,6 @@ func TestInstallations(t *testing.T) {
 	expect("what a status records counts", of("new", "database"), "old")
 	expect("oneself does not", of("old", "database"), "new")
 	expect("nor other packages", of("new", "cache"))
-	named := installed("named", "short")
-	named.PackageStatus().Resolved.CatalogName = "long.example.com"
-	recorded = append(recorded, named)
-	expect("the name in the catalogue counts", of("new", "long.example.com"), "named")
-	expect("the name in the manifest does not", of("new", "short"))
 
 	expect("the first of two that are loaded together", of("a", "queue"))
 	expect("the second", of("b", "queue"), "a")

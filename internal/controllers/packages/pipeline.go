@@ -161,7 +161,7 @@ func (p *Pipeline) optionsFor(in input, values *sources.Values) loader.Options {
 	o.Package.Image, o.ResolvesDependencies = in.origin.image, true
 	o.Others = func(name string) []loader.Other {
 		others := []loader.Other{}
-		for _, key := range in.installations(cmp.Or(in.origin.packageName, name)) {
+		for _, key := range in.installations(name) {
 			others = append(others, loader.Other{Namespace: key.Namespace, Name: key.Name})
 		}
 		return others
