@@ -6,5 +6,6 @@ const (
 	ResolutionMessages  = 8          // requirements that the explanation of a conflict names
 	ResolutionPath      = 16         // packages of a path that a message names
 	ResolutionNearest   = 5          // versions that were refused, of one package in an explanation
+	UpgradesTogether    = 8          // other packages that each are tried as the one that has to be changed with a package
 	ResolutionMinimized = 64         // requirements of a conflict of which those that do not matter are left out, by a search for each
 )

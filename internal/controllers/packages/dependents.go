@@ -83,7 +83,9 @@ func (r *Reconciler) KindChanged(gk schema.GroupKind) bool {
 // something else of them.
 func (r *Reconciler) packageChanged(ctx context.Context, before, after client.Object) {
 	was, is := factsOf(before), factsOf(after)
-	if was != nil && is != nil && equality.Semantic.DeepEqual(was, is) {
+	same := was != nil && is != nil && equality.Semantic.DeepEqual(was, is)
+	r.wakeTogether(before, after, same)
+	if same {
 		return
 	}
 	awaited, instance := map[string]bool{}, resolver.Instance{}
@@ -116,6 +118,18 @@ func (r *Reconciler) packageChanged(ctx context.Context, before, after client.Ob
 		})) {
 			r.enqueue(types.NamespacedName{Namespace: i.Namespace, Name: i.Name})
 		}
+	}
+}
+
+// wakeTogether enqueues what may only go together with a Package that became, or is in another way, unsatisfied: both may have
+// been resolved before either had a status.
+func (r *Reconciler) wakeTogether(before, after client.Object, same bool) {
+	is, ok := after.(corev1alpha1.GenericPackage)
+	if !ok || !unsatisfied(is) {
+		return
+	}
+	if was, ok := before.(corev1alpha1.GenericPackage); !ok || !unsatisfied(was) || !same {
+		r.wake(func(string) bool { return true })
 	}
 }
 

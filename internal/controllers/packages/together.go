@@ -7,29 +7,62 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/resolver"
 	"lockstep.run/lockstep/internal/resolver/snapshot"
 )
 
-// together resolves the root of a failed resolution with all others that failed: two that share a package in one version
-// can only change it at the same time. The plan is the failed one where that does not help either.
+// together resolves the root of a failed resolution with others that failed, since two that share a package in one version
+// can only change it at the same time: with each of those that lead to a package on which the result depends, and then with
+// all of these. The plan is the failed one where that does not help either.
 func together(in resolver.Input, alone resolver.Plan, packages map[resolver.Instance]corev1alpha1.GenericPackage) resolver.Plan {
-	own := in.Roots[0].Instance
+	own := in.Roots[0]
+	var others []resolver.Root
 	for _, at := range slices.SortedFunc(maps.Keys(packages), resolver.Instance.Compare) {
-		if at != own && unsatisfied(packages[at]) {
-			in.Roots = append(in.Roots, rootOf(packages[at], recorded(packages[at].PackageStatus())))
+		if at != own.Instance && unsatisfied(packages[at]) && leadsTo(packages, at, alone.Awaited) {
+			others = append(others, rootOf(packages[at], recorded(packages[at].PackageStatus())))
 		}
 	}
-	if len(in.Roots) == 1 {
-		return alone
+	sets := [][]resolver.Root{}
+	for _, other := range others[:min(len(others), limits.UpgradesTogether)] {
+		sets = append(sets, []resolver.Root{other})
 	}
-	plan := resolver.Solve(in)
-	for _, result := range plan.Results {
-		if result.Instance == own && !failed(result) {
-			return resolver.Plan{Steps: stepsOf(plan.Steps, own), Results: []resolver.Result{result}, Awaited: plan.Awaited}
+	if len(others) > 1 {
+		sets = append(sets, others)
+	}
+	for _, set := range sets {
+		in.Roots = append([]resolver.Root{own}, set...)
+		plan := resolver.Solve(in)
+		for _, result := range plan.Results {
+			if result.Instance == own.Instance && !failed(result) {
+				return resolver.Plan{Steps: stepsOf(plan.Steps, own.Instance), Results: []resolver.Result{result}, Awaited: plan.Awaited}
+			}
 		}
 	}
 	return alone
+}
+
+// leadsTo reports whether a Package is one of some packages, or depends on one, directly or by way of others.
+func leadsTo(packages map[resolver.Instance]corev1alpha1.GenericPackage, from resolver.Instance, names []string) bool {
+	seen, todo := map[resolver.Instance]bool{}, []resolver.Instance{from}
+	for len(todo) > 0 {
+		next := todo[0]
+		todo = todo[1:]
+		pkg := packages[next]
+		if seen[next] || pkg == nil {
+			continue
+		}
+		seen[next] = true
+		if slices.Contains(names, snapshot.InstalledOf(pkg).Package) {
+			return true
+		}
+		for _, d := range pkg.PackageStatus().Dependencies {
+			if ref := d.PackageRef; ref != nil {
+				todo = append(todo, resolver.Instance{Namespace: ref.Namespace, Name: ref.Name})
+			}
+		}
+	}
+	return false
 }
 
 // unsatisfied reports whether a Package was last found to have dependencies that cannot be satisfied.
