@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/livestate"
@@ -95,6 +96,20 @@ func TestPlan(t *testing.T) {
 		if err != nil || len(refs) != 1 || refs[0].String() != tc.want {
 			t.Errorf("%s: %v, %v", tc.reason, refs, err)
 		}
+	}
+	moves := planOf(&corev1alpha1.ObjectTemplateSpec{Sources: []corev1alpha1.ObjectTemplateSource{source("v1", "Gauge", "other", "x")}}, cluster)
+	for _, in := range []bool{true, false, true} {
+		refs, err := moves.scopes(cluster, func(schema.GroupKind) (namespaced, known bool) { return in, true })
+		if want := map[bool]string{true: "Gauge other/x", false: "Gauge x"}[in]; err != nil || len(refs) != 1 || refs[0].String() != want {
+			t.Errorf("a kind that is served in another scope: %v, %v", refs, err)
+		}
+	}
+	var m memory
+	st := &state{}
+	m.states = map[types.NamespacedName]*state{{Name: "t"}: st}
+	m.awaitScopes(st, moves.kinds())
+	if got := m.awaiting(schema.GroupKind{Kind: "Gauge"}); len(got) != 1 {
+		t.Errorf("a template whose source does not fit its scope is not enqueued: %v", got)
 	}
 	many := &corev1alpha1.ObjectTemplateSpec{}
 	for range limits.ObjectTemplateSources + 1 {

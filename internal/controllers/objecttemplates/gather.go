@@ -60,6 +60,11 @@ func (s *reconciliation) gatherInputs(context.Context) error {
 	s.forbidden = s.AccountRequired && s.Account == "" && s.tmpl.GetNamespace() != ""
 	refs, err := s.state.plan.scopes(s.rollout.Owner, s.namespaced)
 	s.specErr = errors.Join(s.state.plan.err, err)
+	var misplaced []schema.GroupKind
+	if err != nil {
+		misplaced = s.state.plan.kinds()
+	}
+	s.memory.awaitScopes(s.state, misplaced)
 	if s.specErr != nil || s.forbidden {
 		refs = nil
 	} else {

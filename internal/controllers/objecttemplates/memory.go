@@ -1,6 +1,7 @@
 package objecttemplates
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -44,8 +45,10 @@ type state struct {
 	// ---- lock ----
 
 	// kind is that of the object, or the one that is waited for.
-	kind    schema.GroupKind
-	renders int
+	kind schema.GroupKind
+	// misplaced are the kinds of the sources, where the scope of one does not fit.
+	misplaced []schema.GroupKind
+	renders   int
 }
 
 // stateOf returns what is remembered of a template, and nothing of a former one of its name.
@@ -96,13 +99,20 @@ func (m *memory) await(st *state, gk schema.GroupKind) {
 	st.kind = gk
 }
 
-// awaiting returns the templates whose object is of a kind.
+// awaitScopes records the kinds whose scopes do not fit; nil for none.
+func (m *memory) awaitScopes(st *state, kinds []schema.GroupKind) {
+	m.Lock()
+	defer m.Unlock()
+	st.misplaced = kinds
+}
+
+// awaiting returns the templates whose object is of a kind, or that have a source of it whose scope may not fit.
 func (m *memory) awaiting(gk schema.GroupKind) []types.NamespacedName {
 	m.Lock()
 	defer m.Unlock()
 	var keys []types.NamespacedName
 	for key, st := range m.states {
-		if st.kind == gk {
+		if st.kind == gk || slices.Contains(st.misplaced, gk) {
 			keys = append(keys, key)
 		}
 	}

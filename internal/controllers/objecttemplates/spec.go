@@ -21,11 +21,13 @@ type plan struct {
 	err error
 }
 
-// plannedSource is a source of a plan. The namespace of its ref is that of the template by default.
+// plannedSource is a source of a plan.
 type plannedSource struct {
-	ref      sources.Ref
-	optional bool
-	items    []item
+	ref sources.Ref
+	// namespace is that of the spec, or of the template by default; the ref of a cluster-scoped kind has none.
+	namespace string
+	optional  bool
+	items     []item
 	// field is where the source is in the spec.
 	field string
 }
@@ -63,7 +65,7 @@ func planOf(spec *corev1alpha1.ObjectTemplateSpec, self objects.Owner) *plan {
 
 func planSource(s *corev1alpha1.ObjectTemplateSource, field string, self objects.Owner) (plannedSource, []error) {
 	source := plannedSource{
-		ref: sources.Ref{Kind: s.Kind, Namespace: s.Namespace, Name: s.Name}, optional: s.Optional, field: field,
+		ref: sources.Ref{Kind: s.Kind, Name: s.Name}, namespace: s.Namespace, optional: s.Optional, field: field,
 	}
 	gv, err := schema.ParseGroupVersion(s.APIVersion)
 	if err != nil {
@@ -78,7 +80,7 @@ func planSource(s *corev1alpha1.ObjectTemplateSource, field string, self objects
 		if s.Namespace != "" && s.Namespace != self.Namespace {
 			return source, []error{fmt.Errorf("%s.namespace: an ObjectTemplate reads its own namespace only: remove it, or use a ClusterObjectTemplate", field)}
 		}
-		source.ref.Namespace = self.Namespace
+		source.namespace = self.Namespace
 	}
 	if gv.Group == corev1alpha1.GroupName && s.Kind == self.Kind && s.Name == self.Name {
 		return source, []error{fmt.Errorf("%s: the template itself is no source", field)}
@@ -119,6 +121,7 @@ func (p *plan) scopes(self objects.Owner, namespaced func(schema.GroupKind) (nam
 	var problems []error
 	for i := range p.sources {
 		s := &p.sources[i]
+		s.ref.Namespace = s.namespace
 		switch in, known := namespaced(s.ref.GroupKind()); {
 		case known && !in && self.Namespace != "":
 			problems = append(problems, fmt.Errorf("%s: %s is cluster-scoped, and an ObjectTemplate reads its own namespace only: use a ClusterObjectTemplate",
@@ -133,4 +136,13 @@ func (p *plan) scopes(self objects.Owner, namespaced func(schema.GroupKind) (nam
 		refs = append(refs, s.ref)
 	}
 	return sources.Sorted(refs), errors.Join(problems...)
+}
+
+// kinds returns the kinds of the sources.
+func (p *plan) kinds() []schema.GroupKind {
+	kinds := make([]schema.GroupKind, 0, len(p.sources))
+	for i := range p.sources {
+		kinds = append(kinds, p.sources[i].ref.GroupKind())
+	}
+	return kinds
 }
