@@ -130,8 +130,8 @@ func TestTerminatingNamespace(t *testing.T) {
 	ns := env.TestNamespace(t)
 	install(t, ns, push(t, 2, 2, "v1"))
 	must(t, env.Client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
-	env.WaitGone(t, time.Minute, named(ns))
-	env.WaitGone(t, time.Minute, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
+	env.WaitGone(t, 2*patience, named(ns)) // the namespace controller backs off
+	env.WaitGone(t, 2*patience, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
 }
 
 // A Package that is created and deleted at once leaves nothing.

@@ -19,11 +19,9 @@ import (
 func (s *reconciliation) patch(ctx context.Context, obj corev1alpha1.Conditioned, change func()) error {
 	before := obj.DeepCopyObject().(client.Object)
 	change()
-	err := s.Client.Patch(ctx, obj.(client.Object), client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	if err != nil {
+	if err := s.fresh.Patch(ctx, s.Client, before, obj); err != nil {
 		return fmt.Errorf("cannot change %s: %w", obj.GetName(), err)
 	}
-	s.fresh.Put(obj)
 	return nil
 }
 

@@ -63,11 +63,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 // patch sends what differs from before in one merge patch with an optimistic lock.
 func (r *Reconciler) patch(ctx context.Context, before, obj client.Object) error {
-	err := r.Client.Patch(ctx, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	if err == nil {
-		r.Fresh.Put(obj)
-	}
-	return err
+	return r.Fresh.Patch(ctx, r.Client, before, obj)
 }
 
 func copyOf[T client.Object](obj T) T { return obj.DeepCopyObject().(T) }

@@ -44,6 +44,15 @@ func NewStore() *Store { return &Store{} }
 // Put keeps the response to an update or patch.
 func (s *Store) Put(object client.Object) { s.put(object, "") }
 
+// Patch sends what differs from before in one merge patch with an optimistic lock, and keeps the response.
+func (s *Store) Patch(ctx context.Context, c client.Client, before, object client.Object) error {
+	err := c.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if err == nil {
+		s.Put(object)
+	}
+	return err
+}
+
 // PutCreated keeps the response to a create. Until the cache has the object, Created
 // returns it for that owner.
 func (s *Store) PutCreated(owner string, object client.Object) { s.put(object, owner) }
