@@ -65,7 +65,7 @@ func planOf(spec *corev1alpha1.ObjectTemplateSpec, self objects.Owner) *plan {
 
 func planSource(s *corev1alpha1.ObjectTemplateSource, field string, self objects.Owner) (plannedSource, []error) {
 	source := plannedSource{
-		ref: sources.Ref{Kind: s.Kind, Name: s.Name}, namespace: s.Namespace, optional: s.Optional, field: field,
+		ref: sources.Ref{Kind: s.Kind, Namespace: s.Namespace, Name: s.Name}, namespace: s.Namespace, optional: s.Optional, field: field,
 	}
 	gv, err := schema.ParseGroupVersion(s.APIVersion)
 	if err != nil {
@@ -80,7 +80,7 @@ func planSource(s *corev1alpha1.ObjectTemplateSource, field string, self objects
 		if s.Namespace != "" && s.Namespace != self.Namespace {
 			return source, []error{fmt.Errorf("%s.namespace: an ObjectTemplate reads its own namespace only: remove it, or use a ClusterObjectTemplate", field)}
 		}
-		source.namespace = self.Namespace
+		source.namespace, source.ref.Namespace = self.Namespace, self.Namespace
 	}
 	if gv.Group == corev1alpha1.GroupName && s.Kind == self.Kind && s.Name == self.Name {
 		return source, []error{fmt.Errorf("%s: the template itself is no source", field)}
