@@ -20,7 +20,7 @@ import (
 // all.
 func TestManyTargets(t *testing.T) {
 	if !harness.Deep() {
-		t.Skip("LOCKSTEP_DEEP=1 runs it")
+		t.Skip("a sweep, which LOCKSTEP_DEEP=1 runs")
 	}
 	const connections, objects = 20, 500
 	f := &fixture{Env: harness.New(t, sandbox.WithComponents(sandbox.Etcd, sandbox.Registry, sandbox.APIServer)), target: newTarget(t)}

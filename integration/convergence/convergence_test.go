@@ -99,8 +99,8 @@ func (w *world) round(t *testing.T) {
 	}
 }
 
-// settle waits until everything is as the last specs require and the manager has sent no request for as long as quiet;
-// then it checks once more that everything is so, and that this costs no request.
+// settle waits until the observed state is the desired one and the manager has sent no request for as long as quiet; then it
+// checks both once more.
 func (w *world) settle(t *testing.T, otherwise string) bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -22,7 +22,7 @@ type fleet struct {
 	made     int
 }
 
-// member is a Package. It settles after an update unless it is ill.
+// member is a Package. Its updates are rolled out unless it is ill.
 type member struct {
 	uid                      types.UID
 	group, version           int
@@ -166,12 +166,12 @@ func TestRolloutProperties(t *testing.T) {
 				}
 			},
 		})
-		f.settle()
+		f.finish()
 	})
 }
 
-// settle lets everything become available, and fails where an update is left out.
-func (f *fleet) settle() {
+// finish has every member available, and fails where an update is left out.
+func (f *fleet) finish() {
 	for range 3 * (len(f.members) + 1) {
 		for _, m := range f.members {
 			m.ill, m.failed, m.refused, m.settled = false, false, false, m.exists

@@ -182,8 +182,8 @@ func (r *rig) reconcile() (string, time.Duration) {
 	return "", 0
 }
 
-// settle has all Packages rolled out.
-func (r *rig) settle(namespaces ...string) {
+// rollOut reports Packages as rolled out, all of them by default.
+func (r *rig) rollOut(namespaces ...string) {
 	for namespace, pkg := range r.packages {
 		if len(namespaces) > 0 && !slices.Contains(namespaces, namespace) {
 			continue
@@ -221,7 +221,7 @@ func TestReconcile(t *testing.T) {
 	if writes, _ := r.reconcile(); writes != "status [], apply ns-a, apply ns-b" && writes != "status [], apply ns-b, apply ns-a" {
 		t.Error("created at once:", writes)
 	}
-	r.settle()
+	r.rollOut()
 	r.now = r.now.Add(time.Minute)
 	r.expect("rolled out", "status []", 0)
 	r.expect("at rest", "", 0)
@@ -233,14 +233,14 @@ func TestReconcile(t *testing.T) {
 	r.expect("under way", "status [ns-a]", 0)
 	r.restart()
 	r.expect("under way, after a restart", "", 0)
-	r.settle()
+	r.rollOut()
 	r.expect("the next", "status [ns-b], apply ns-b", 0)
-	r.settle()
+	r.rollOut()
 	r.now = r.now.Add(time.Minute)
 	r.expect("rolled out", "status []", 0)
 	r.packages["ns-a"].Spec.Image = "other"
 	r.packages["ns-a"].Generation++
-	r.settle()
+	r.rollOut()
 	r.expect("drift is corrected within the budget", "status [ns-a], apply ns-a", 0)
 	r.owner.DeletionTimestamp = &metav1.Time{Time: r.now}
 	r.expect("being deleted", "", 0)
@@ -258,14 +258,14 @@ func TestRefusals(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "a", "b")
 	r.reconcile()
-	r.settle()
+	r.rollOut()
 	r.refuse["ns-a"] = conflict(".spec.image")
 	r.upgrade("shop:v2")
 	r.expect("the next takes its place", "status [ns-a], apply ns-a, status [ns-b], apply ns-b", time.Second)
 	if want := "ApplyError: Package ns-a/shop: update Package ns-a/shop: conflict with .spec.image"; r.ready() != want {
 		t.Errorf("%s, want %s", r.ready(), want)
 	}
-	r.settle()
+	r.rollOut()
 	r.now = r.now.Add(time.Second)
 	r.expect("sent again after a pause", "status [ns-a], apply ns-a", limits.PackageStatusInterval)
 	r.now = r.now.Add(limits.PackageStatusInterval)
@@ -280,7 +280,7 @@ func TestRefusals(t *testing.T) {
 	r.now = r.now.Add(time.Hour)
 	r.expect("accepted", "status [ns-a], apply ns-a", 0)
 
-	r.settle()
+	r.rollOut()
 	r.refuse["ns-a"] = apierrors.NewInternalError(errors.New("etcd is away"))
 	r.upgrade("shop:v3")
 	r.expect("it may have been written", "status [ns-a], apply ns-a", time.Second)
@@ -300,7 +300,7 @@ func TestRemovalRefused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, "a", "b")
 	r.reconcile()
-	r.settle()
+	r.rollOut()
 	r.now = r.now.Add(time.Minute)
 	r.reconcile()
 	delete(r.clusters.current.found, types.NamespacedName{Namespace: "ns", Name: "a"})

@@ -15,7 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// TestLanes: owners of a target that hangs wait for each other, and nobody for them. An
+// TestLanes: owners of a target that hangs hold up each other, and no other owner. An
 // owner runs once at a time, again where it changed meanwhile, and after errors and
 // pauses.
 func TestLanes(t *testing.T) {
