@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -152,6 +153,17 @@ func (m *Manager) Done() <-chan struct{} { return m.done }
 func (m *Manager) Log() string {
 	raw, _ := os.ReadFile(m.log)
 	return string(raw)
+}
+
+// Metrics returns the metrics, of at most 16 MiB, that a manager serves at an address.
+func Metrics(tb testing.TB, address string) string {
+	tb.Helper()
+	resp, err := http.Get("http://" + address + "/metrics")
+	must(tb, err)
+	defer func() { _ = resp.Body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
+	must(tb, err)
+	return string(text)
 }
 
 func tail(path string, lines int) string {

@@ -3,8 +3,6 @@ package objecttemplates_test
 import (
 	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"regexp"
 	"strconv"
 	"strings"
@@ -41,12 +39,7 @@ func noSecretIn(t *testing.T, tmpl *corev1alpha1.ObjectTemplate, value string) {
 // renders returns how often the manager rendered the templates of a namespace.
 func renders(t *testing.T, ns string) (sum int) {
 	t.Helper()
-	resp, err := http.Get("http://" + metrics + "/metrics")
-	must(t, err)
-	defer func() { _ = resp.Body.Close() }()
-	text, err := io.ReadAll(resp.Body)
-	must(t, err)
-	for _, found := range regexp.MustCompile(`lockstep_objecttemplate_renders_total\{[^}]*pko_namespace="`+ns+`"\} (\d+)`).FindAllStringSubmatch(string(text), -1) {
+	for _, found := range regexp.MustCompile(`lockstep_objecttemplate_renders_total\{[^}]*pko_namespace="`+ns+`"\} (\d+)`).FindAllStringSubmatch(harness.Metrics(t, metrics), -1) {
 		n, err := strconv.Atoi(found[1])
 		must(t, err)
 		sum += n

@@ -87,13 +87,8 @@ func extraFlags() []string {
 // loadsOf reads how often the manager loaded the Package named shop.
 func loadsOf(t *testing.T, ns string) int {
 	t.Helper()
-	resp, err := http.Get("http://" + metrics + "/metrics")
-	must(t, err)
-	defer func() { _ = resp.Body.Close() }()
-	text, err := io.ReadAll(resp.Body)
-	must(t, err)
 	prefix := fmt.Sprintf("lockstep_package_loads_total{pko_name=\"shop\",pko_namespace=%q} ", ns)
-	_, rest, ok := strings.Cut(string(text), prefix)
+	_, rest, ok := strings.Cut(harness.Metrics(t, metrics), prefix)
 	if !ok {
 		t.Fatalf("no line begins with %s", prefix)
 	}
