@@ -42,12 +42,15 @@ const (
 
 	// FolderManager has the Deployment and what belongs to it.
 	FolderManager = "manager"
+
+	// FolderAgent has the agent of a class of phases, which is installed on its own.
+	FolderAgent = "agent"
 )
 
 // Files are the manifests, in the folders named above. Files that are called
 // kustomization.yaml are no manifests.
 //
-//go:embed admission/*.yaml crds/*.yaml flowcontrol/*.yaml manager/*.yaml namespace/*.yaml rbac/*.yaml
+//go:embed admission/*.yaml agent/*.yaml crds/*.yaml flowcontrol/*.yaml manager/*.yaml namespace/*.yaml rbac/*.yaml
 var Files embed.FS
 
 // Prerequisites returns what a manager needs that runs outside of the cluster,

@@ -76,6 +76,10 @@ const (
 	// deleted with its objects kept.
 	OrphanedAnnotation = "package-operator.run/orphaned"
 
+	// ServiceAccountAnnotation on an ObjectSetPhase of the class default is the
+	// serviceAccountName of its ObjectSet, which holds also when that is gone.
+	ServiceAccountAnnotation = "package-operator.run/service-account"
+
 	// SlicedAnnotation is "true" on an ObjectDeployment that has, or had, slices.
 	SlicedAnnotation = "package-operator.run/sliced"
 
@@ -161,10 +165,12 @@ const (
 
 // Values of ChunkingStrategyAnnotation.
 const (
-	// ChunkingStrategyNoOp uses no slices.
+	// ChunkingStrategyNoOp uses no slices, up to 384 KiB of objects. What is larger
+	// counts as without a strategy.
 	ChunkingStrategyNoOp = "NoOp"
 
-	// ChunkingStrategyEachObject puts each object in a slice of its own.
+	// ChunkingStrategyEachObject puts each object in a slice of its own, up to 4,000
+	// objects. What is larger counts as without a strategy.
 	ChunkingStrategyEachObject = "EachObject"
 
 	// ChunkingStrategyBinpackNextFit fills one slice after the other.

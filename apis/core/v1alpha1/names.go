@@ -26,6 +26,10 @@ const (
 	// is Package Operator's, so that both engines never lead together.
 	LeaderElectionLease = "8a4hp84a6s.package-operator-lock"
 
+	// AgentLeaderElectionLease is the name of the Lease in the namespace of an agent, which
+	// rolls out the phases of one class. It is that of Package Operator's agent.
+	AgentLeaderElectionLease = "klsdfu452p3.package-operator-lock"
+
 	// DefaultNamespace is the namespace that the manager is installed in.
 	DefaultNamespace = "package-operator-system"
 

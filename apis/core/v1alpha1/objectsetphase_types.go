@@ -35,11 +35,37 @@ type ObjectSetPhaseSpec struct {
 // ObjectSetPhaseStatus is the observed state of an ObjectSetPhase or
 // ClusterObjectSetPhase.
 type ObjectSetPhaseStatus struct {
-	// Conditions of the phase: Available, Paused and mapped ones.
+	// Conditions of the phase: Available, Paused, InTransition, Succeeded, Claimed,
+	// TargetConnected, Truncated, TeardownForbidden, Ready, Reconciling, Stalled and
+	// mapped ones.
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// ControllerOf names the objects that this phase controls.
+	// ObservedGeneration is the generation of the ObjectSetPhase that this status
+	// describes.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// State of the phase. It is the record of whether the phase was opened.
+	// +optional
+	State PhaseState `json:"state,omitempty"`
+
+	// ReadyObjects is the number of objects that are written and whose probes are all
+	// true; during a teardown, the number of objects that are gone.
+	// +optional
+	ReadyObjects int32 `json:"readyObjects,omitempty"`
+
+	// TotalObjects is the number of objects in the phase.
+	// +optional
+	TotalObjects int32 `json:"totalObjects,omitempty"`
+
+	// ControllerOf names the objects that this phase controls: the first ones, as many
+	// as 14 KiB hold.
 	// +optional
 	ControllerOf []ControlledObjectReference `json:"controllerOf,omitempty"`
+
+	// Blocking names the first few objects that the phase or its teardown is waiting for.
+	// +kubebuilder:validation:MaxItems=10
+	// +optional
+	Blocking []BlockingObject `json:"blocking,omitempty"`
 }

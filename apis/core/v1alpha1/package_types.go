@@ -458,6 +458,34 @@ type ResolvedPackage struct {
 	// +listType=atomic
 	// +optional
 	Provides []ProvidedAPI `json:"provides,omitempty"`
+
+	// Images are those of the containers and image volumes of its objects, and those
+	// of its lock that the objects name elsewhere, sorted by image. At most 50 with
+	// 8 KiB, and fewer where the status has no room.
+	// +kubebuilder:validation:MaxItems=50
+	// +listType=atomic
+	// +optional
+	Images []PackageImage `json:"images,omitempty"`
+
+	// OmittedImages is how many more images the objects name.
+	// +optional
+	OmittedImages int32 `json:"omittedImages,omitempty"`
+}
+
+// PackageImage is an image that objects of a package name.
+type PackageImage struct {
+	// Name of the image in the manifest; empty for one that is not of the lock.
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// Image is the reference without its digest. Of an image of the lock it is the
+	// locked one, after overrides.
+	Image string `json:"image"`
+
+	// Digest such as sha256:…; empty where the objects name a tag alone. What runs
+	// is then what the tag stood for when a node pulled it.
+	// +optional
+	Digest string `json:"digest,omitempty"`
 }
 
 // AttemptedVersion is a version that was chosen.

@@ -78,6 +78,23 @@ func (s Scope) NewObjectSetList() GenericObjectSetList {
 	return &ObjectSetList{}
 }
 
+// NewObjectSetPhase returns an empty ObjectSetPhase or ClusterObjectSetPhase.
+func (s Scope) NewObjectSetPhase() GenericObjectSetPhase {
+	if s == ScopeCluster {
+		return &ClusterObjectSetPhase{}
+	}
+	return &ObjectSetPhase{}
+}
+
+// NewObjectSetPhaseList returns an empty ObjectSetPhaseList or
+// ClusterObjectSetPhaseList.
+func (s Scope) NewObjectSetPhaseList() GenericObjectSetPhaseList {
+	if s == ScopeCluster {
+		return &ClusterObjectSetPhaseList{}
+	}
+	return &ObjectSetPhaseList{}
+}
+
 // NewObjectSlice returns an empty ObjectSlice or ClusterObjectSlice.
 func (s Scope) NewObjectSlice() GenericObjectSlice {
 	if s == ScopeCluster {

@@ -108,8 +108,9 @@ type PackageManifestPhase struct {
 	// package-operator.run/phase. At most 253 bytes.
 	Name string `json:"name"`
 
-	// Class of the controller that the phase is handed to. Empty means none. Others
-	// are refused: they are not supported yet.
+	// Class of the agent that writes the objects of the phase: "default" is the manager
+	// itself, others are agents, mostly for other clusters. Empty means none: the phase
+	// is rolled out directly.
 	Class string `json:"class,omitempty"`
 }
 
