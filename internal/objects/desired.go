@@ -36,6 +36,8 @@ type Desired struct {
 	// Recreate means that the object is deleted and created again where an immutable
 	// field differs. Keep comes first.
 	Recreate bool
+	// Delegate is set for the ObjectSetPhase of a phase with a class.
+	Delegate *Delegate
 }
 
 // GroupVersionKind returns the kind in the version of the template.
@@ -57,7 +59,7 @@ type ManagedMetadata struct {
 
 // Object returns the complete object to apply: the template with its namespace,
 // the metadata's labels, revision and controller, and a Secret's
-// stringData turned into data.
+// stringData turned into data. An ObjectSetPhase has the metadata of its set.
 func (d *Desired) Object(metadata ManagedMetadata) (map[string]any, error) {
 	obj := map[string]any{}
 	if err := json.Unmarshal(d.Raw, &obj); err != nil {
@@ -78,11 +80,13 @@ func (d *Desired) Object(metadata ManagedMetadata) (map[string]any, error) {
 	for k, v := range metadata.Labels {
 		labels[k] = v
 	}
-	labels[corev1alpha1.CacheLabel] = corev1alpha1.CacheLabelValue
-	if !metadata.Unnumbered {
+	if d.Delegate == nil {
+		labels[corev1alpha1.CacheLabel] = corev1alpha1.CacheLabelValue
+	}
+	if d.Delegate == nil && !metadata.Unnumbered {
 		entries(meta, "annotations")[corev1alpha1.RevisionAnnotation] = strconv.FormatInt(metadata.Revision, 10)
 	}
-	metadata.Owner.Put(meta)
+	d.Owner(metadata.Owner).Put(meta)
 	if d.Key.Group == "" && d.Key.Kind == "Secret" {
 		encodeStringData(obj)
 	}

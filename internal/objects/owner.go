@@ -36,7 +36,8 @@ type Owner struct {
 func (o Owner) Remote() bool { return o.Cluster != "" }
 
 // Put makes the owner the controller of a manifest. Entries of others in OwnersAnnotation,
-// which is one value, are kept as owners that control nothing.
+// which is one value, are kept as owners that control nothing; those of the owner from
+// before a restore are not.
 func (o Owner) Put(metadata map[string]any, others ...Reference) {
 	if !o.Remote() {
 		metadata["ownerReferences"] = []any{o.reference()}
@@ -49,7 +50,7 @@ func (o Owner) Put(metadata map[string]any, others ...Reference) {
 		Remote: true, Namespace: o.Namespace, Cluster: o.Cluster,
 	}}
 	for _, other := range others {
-		if other.Remote && other.UID != o.UID {
+		if other.Remote && other.UID != o.UID && !o.SameName(&other) {
 			other.Controller = nil
 			all = append(all, other)
 		}

@@ -77,6 +77,9 @@ func TestOwnersOfOthersStay(t *testing.T) {
 	if len(again) != 2 {
 		t.Errorf("applied again, it has %d owners", len(again))
 	}
+	if restored := put(remote("shop", "new", "home"), all...); len(restored) != 2 || restored[0].UID != "new" || restored[1].UID != "former" {
+		t.Errorf("after a restore: %+v", restored)
+	}
 	obs.Owners = objects.References([]metav1.OwnerReference{{Kind: "Local", UID: "l", Controller: ptr.To(true)}},
 		map[string]string{corev1alpha1.OwnersAnnotation: objects.OwnersValue(all)})
 	if c := obs.Controller(); c == nil || c.UID != "l" {

@@ -1,8 +1,11 @@
 package phases
 
 import (
+	"cmp"
 	"fmt"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
@@ -84,6 +87,8 @@ type DecisionInput struct {
 	Owner   objects.Owner
 	// Controllers are those of State.
 	Controllers Controllers
+	// Set is the UID of the revision that writes the object.
+	Set types.UID
 	// WrittenBefore is that of the object's phase.
 	WrittenBefore bool
 	// Outdated means that the live object, not written in this process, shows the
@@ -97,6 +102,8 @@ type DecisionInput struct {
 	// Keep means that an object to go is released instead of deleted, and Reserved that
 	// its deletion is not waited for.
 	Keep, Reserved bool
+	// Class is that of the phase of an object to go, if it is an ObjectSetPhase.
+	Class string
 	// Confirm means that an object to go that the watch does not show is looked
 	// for before it counts as gone.
 	Confirm bool
@@ -119,7 +126,7 @@ func Decide(c DecisionInput) Decision {
 	switch {
 	case v.Action == Verify && c.Report && c.immutable():
 		return Decision{Drift: "was changed in a field that cannot be changed back" + by(c.Live.Object)}
-	case (v.Action == Change || v.Action == Verify) && c.recreates():
+	case (v.Action == Change || v.Action == Verify || v.Action == Adopt && c.owns(c.Live.Object.Controller())) && c.recreates():
 		return Decision{Action: Recreate}
 	}
 	if v.writes() && c.Applied.failed(c.Desired, c.Live.Object, c.Now) {
@@ -150,6 +157,13 @@ func decideLive(c DecisionInput) Decision {
 		return v
 	}
 	return decideContent(c, live)
+}
+
+// owns reports whether a controller is the owner, one of its revisions, or the owner from before
+// a restore.
+func (c *DecisionInput) owns(controller *objects.Reference) bool {
+	owner := c.Desired.Owner(c.Owner)
+	return controller != nil && (owner.Is(controller) || c.Controllers.Own.Has(controller.UID) || owner.SameName(controller))
 }
 
 // recreates reports whether the API server refused to change an immutable field, and the
@@ -214,7 +228,7 @@ func unwatched(c DecisionInput, v Decision, pause time.Duration) Decision {
 
 // awaitDeletion judges an object that is being deleted: it is awaited.
 func awaitDeletion(c DecisionInput, live *objects.Observed) Decision {
-	return unwatched(c, Decision{Action: Wait, Message: terminating(live)}, leavingPause)
+	return unwatched(c, Decision{Action: Wait, Message: c.terminating(live)}, leavingPause)
 }
 
 // decideOwner reports whether the live object is owned, or else what follows from
@@ -229,11 +243,11 @@ func decideOwner(c DecisionInput, live *objects.Observed) (Decision, bool) {
 			return Decision{Drift: "lost the controller reference of this package"}, false
 		}
 		return correction(c, Correct, otherManager(c)+" takes the owner reference of this package off again and again; put back after a pause: let it keep references of others"), false
-	case c.Owner.Is(controller):
+	case c.Desired.Owner(c.Owner).Is(controller), c.bySet(controller):
 		return Decision{}, true
 	case controller != nil && c.Controllers.Successors.Has(controller.UID):
 		return unwatched(c, Decision{Action: Wait, Message: "handed over to " + ownerName(controller)}, foreignPause), false
-	case controller != nil && (c.Controllers.Own.Has(controller.UID) || c.Controllers.Predecessors.Has(controller.UID) || c.Owner.SameName(controller)):
+	case c.owns(controller), c.handsOver(controller):
 		return Decision{Action: Adopt}, false
 	case c.Desired.Collision == corev1alpha1.CollisionProtectionNone && c.Applied.again(c.Desired) && c.Applied.UID == live.UID:
 		v := correction(c, Adopt, taker(controller)+" takes it over again and again; taken back after a pause: let only one of both have it")
@@ -245,6 +259,17 @@ func decideOwner(c DecisionInput, live *objects.Observed) (Decision, bool) {
 		return Decision{Action: Adopt, Foreign: true}, false
 	}
 	return unwatched(c, Decision{Action: Refuse, Message: c.refusal(controller)}, foreignPause), false
+}
+
+// bySet reports whether the set of the object's revision controls it, as an earlier engine
+// left it: the reference becomes the owner's with the next write.
+func (c *DecisionInput) bySet(controller *objects.Reference) bool {
+	return controller != nil && !controller.Remote && controller.UID == c.Set && c.Set != ""
+}
+
+// handsOver reports whether a controller is to hand its objects over to the owner.
+func (c *DecisionInput) handsOver(controller *objects.Reference) bool {
+	return controller != nil && (c.Controllers.Predecessors.Has(controller.UID) || c.Controllers.Delegated.Has(controller.UID))
 }
 
 // refusal names the controller of an object that cannot be adopted, and a remedy.
@@ -360,8 +385,7 @@ func decideGone(c DecisionInput) Decision {
 	case live == nil:
 		return Decision{Action: Confirm}
 	}
-	controller := live.Controller()
-	if controller == nil || !(c.Owner.Is(controller) || c.Controllers.Own.Has(controller.UID) || c.Owner.SameName(controller)) {
+	if !c.owns(live.Controller()) {
 		// Not owned any more. A reference that is merely missing may have been
 		// taken off by the garbage collector on an orphaning delete: never delete.
 		return Decision{Action: None}
@@ -389,11 +413,16 @@ func (c *DecisionInput) removalFailed() bool {
 	return f.Reason == "" || !c.Keep && (live == nil || !live.Keep)
 }
 
-func terminating(live *objects.Observed) string {
-	if live.Held == "" {
-		return "is being deleted"
+func (c *DecisionInput) terminating(live *objects.Observed) string {
+	message := "is being deleted"
+	if live.Held != "" {
+		message += "; " + live.Held
 	}
-	return "is being deleted; " + live.Held
+	class := cmp.Or(c.Class, c.Desired.Class())
+	if class == "" {
+		return message
+	}
+	return fmt.Sprintf("%s: the agent of class %q removes its objects, and then the finalizer; where there is no such agent any more, remove the finalizer", message, class)
 }
 
 func notSynced(c DecisionInput) string {

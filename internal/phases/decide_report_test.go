@@ -144,3 +144,24 @@ func TestDescribe(t *testing.T) {
 		}
 	}
 }
+
+// TestControlledBehindAFailure: what a phase lacks takes nothing from what the revision controls in later phases.
+func TestControlledBehindAFailure(t *testing.T) {
+	t.Parallel()
+	p := newPlayer()
+	for _, line := range []string{
+		"revision app-1 claimed succeeded opened=3", "  first: Config/a=1", "  second: Config/b=1", "  third: Config/c=1", "set app-1 entered",
+		"live Config/a value=1 sick", "live Config/b value=1 ready", "live Config/c value=1 ready",
+	} {
+		if err := p.do(line); err != nil {
+			t.Fatal(err)
+		}
+	}
+	report := phases.Next(p.snapshot()).Reports[0]
+	if len(report.Blocking) != 1 || report.Complete() {
+		t.Fatalf("the first phase does not fail: %+v", report)
+	}
+	if len(report.Controlled) != 3 || report.InTransition() {
+		t.Errorf("it controls %v, in transition: %t", report.Controlled, report.InTransition())
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -179,6 +180,16 @@ func TestDecide(t *testing.T) {
 			reason: "an earlier engine had sets control objects",
 		},
 		{
+			name: "of the set of its revision", given: []func(*phases.DecisionInput){by("ObjectSet", "app-2", "current set"), func(c *phases.DecisionInput) { c.Set = "current set" }},
+			want: phases.None, reason: "an earlier engine left it so, and nothing is to be written",
+		},
+		{
+			name: "of the set of its revision, drifted", given: []func(*phases.DecisionInput){
+				by("ObjectSet", "app-2", "current set"), func(c *phases.DecisionInput) { c.Set = "current set" }, live(func(o *objects.Observed) { o.Projection = digest("other") }),
+			},
+			want: phases.Correct, reason: "the correction is the next write",
+		},
+		{
 			name: "of a predecessor", given: []func(*phases.DecisionInput){by("ObjectSet", "first", "earlier set")}, want: phases.Adopt,
 			reason: "spec.previous hands it over",
 		},
@@ -295,6 +306,10 @@ func TestDecide(t *testing.T) {
 			name:  "a field that cannot be changed, Recreate, kept by its annotation",
 			given: []func(*phases.DecisionInput){immutable(content), live(func(o *objects.Observed) { o.Keep = true })},
 			want:  phases.Wait, says: "immutable", retry: time.Minute, reason: "Keep comes first, wherever it is said",
+		},
+		{
+			name: "a field that cannot be changed, Recreate, of our namesake", given: []func(*phases.DecisionInput){immutable(content), by("ObjectDeployment", "app", "before the restore")},
+			want: phases.Recreate, reason: "a restore from backup gives owners other UIDs",
 		},
 		{
 			name: "a field that cannot be changed, Recreate, of a stranger", given: []func(*phases.DecisionInput){immutable(content), by("Helm", "release", "rival")},
@@ -511,6 +526,16 @@ func TestDecide(t *testing.T) {
 			}
 			if !got.Retry.Equal(want) {
 				t.Errorf("%s: retry at %s, want %s", tc.reason, got.Retry, want)
+			}
+			// Any client can change the annotation that names the revision.
+			for _, number := range []int64{1, 99} {
+				if c.Live.Object == nil {
+					break
+				}
+				c.Live.Object.Revision = number
+				if diff := cmp.Diff(got, phases.Decide(c)); diff != "" {
+					t.Errorf("of an object annotated with revision %d it is another decision: %s", number, diff)
+				}
 			}
 		})
 	}

@@ -78,7 +78,7 @@ type Gate struct {
 
 // Next decides what to do about all objects of an owner.
 func Next(s *State) Plan {
-	p := planner{State: s, writer: map[objects.Key]*Revision{}}
+	p := planner{State: s, writer: make(map[objects.Key]*Revision, len(s.Live))}
 	p.plan.Reports = make([]Report, len(s.Revisions))
 	if s.Teardown {
 		p.teardown(func(*Revision, objects.Key) bool { return true }, func(objects.Key) bool { return false })
@@ -111,14 +111,14 @@ func (p *planner) active() *Revision {
 }
 
 // assignWriters gives each object its one writer: the newest revision that
-// opened the object's phase.
+// opened the object's phase. Where that has a class, the agent writes it.
 func (p *planner) assignWriters() {
 	for _, r := range slices.Backward(p.Revisions) {
 		if r.Removing() {
 			continue
 		}
 		for ph := range min(r.Opened(), len(r.Phases)) {
-			for _, d := range r.Phases[ph].Objects {
+			for _, d := range slices.Concat(r.Phases[ph].Objects, r.Phases[ph].Delegated) {
 				if p.writer[d.Key] == nil {
 					p.writer[d.Key] = r
 				}
@@ -130,10 +130,11 @@ func (p *planner) assignWriters() {
 // Evaluated visits the objects whose probe results Next reads, in the order in which it
 // does: of each revision those that it writes, and of the active one all.
 func (s *State) Evaluated(visit func(*Revision, objects.Key)) {
-	if s.Teardown {
+	probed := slices.ContainsFunc(s.Revisions, func(r *Revision) bool { return len(r.Probed) > 0 })
+	if s.Teardown || !probed {
 		return
 	}
-	p := planner{State: s, writer: map[objects.Key]*Revision{}}
+	p := planner{State: s, writer: make(map[objects.Key]*Revision, len(s.Live))}
 	p.assignWriters()
 	active := p.active()
 	for _, r := range s.Revisions {
@@ -225,7 +226,7 @@ func (p *planner) complete(r *Revision, ph int) bool {
 func (p *planner) caseFor(r *Revision, ph int, d *objects.Desired) (DecisionInput, *Revision) {
 	src := p.source(r, d)
 	c := p.caseOf(d.Key)
-	c.Desired, c.Labels, c.WrittenBefore = d, src.Labels, r.Phases[ph].WrittenBefore
+	c.Desired, c.Labels, c.WrittenBefore, c.Set = d, src.Labels, r.Phases[ph].WrittenBefore, r.UID
 	c.Relabel = r.Succeeded() && r == p.active()
 	c.Outdated = p.outdated(r, d, c.Live.Object, c.Applied)
 	c.Ran, c.Recorded = p.plan.Jobs.Runs[d.Key].Succeeded(d), p.Jobs[d.Key].Succeeded(d)
@@ -248,7 +249,7 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 			report.Phases[ph].Taken++
 			continue
 		}
-		step := Step{Action: v.Action, Key: d.Key, Desired: d, Metadata: src.Metadata, Labels: src.Labels, Account: r.Account, Live: c.Live.Object, Report: c.Report, Foreign: v.Foreign}
+		step := Step{Action: v.Action, Key: d.Key, Desired: d, Metadata: src.Metadata, Labels: src.Labels, Account: r.accountOf(d.Key), Live: c.Live.Object, Report: c.Report, Foreign: v.Foreign}
 		if v.Completed {
 			p.completed(ph, d.Key, report)
 			continue
@@ -267,10 +268,10 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 			held = p.wait(r, ph, &c, v, report) || held
 		}
 		recreate := c.Applied.Content == d.Content
-		if v.Action == Create && !recreate && p.supersededBeforeCreate(r, ph, d) {
+		if v.Action == Create && c.Applied.Content.IsZero() && p.supersededBeforeCreate(r, ph, d) {
 			continue
 		}
-		if v.readsOnly() || v.writes() && writable {
+		if v.readsOnly() || v.writes() && (writable || r.relaysPause(d, v)) {
 			p.route(step, &entry, recreate)
 		}
 	}
@@ -308,6 +309,11 @@ func (p *planner) outdated(r *Revision, d *objects.Desired, live *objects.Observ
 // readsOnly reports whether the decision is to find out how things stand, which goes on
 // while nothing is written.
 func (v Decision) readsOnly() bool { return v.Action == Confirm || v.Action == Verify }
+
+// relaysPause reports whether a write of a paused revision has its agent pause as well.
+func (r *Revision) relaysPause(d *objects.Desired, v Decision) bool {
+	return d.Delegate != nil && r.Paused && r.Claimed() && r.Blocked == "" && (v.Action == Change || v.Action == Correct)
+}
 
 // holds reports whether an object that is waited for forbids that its phase is
 // entered; entering means that the phase was not entered before.

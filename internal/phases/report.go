@@ -2,6 +2,7 @@ package phases
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -179,6 +180,10 @@ func (p *planner) blocker(r *Revision, ph int, key objects.Key, message string, 
 }
 
 func (p *planner) probe(r *Revision, ph int, key objects.Key, report *Report) {
+	if p.handedOver(r, ph) {
+		report.Phases[ph].Ready++
+		return
+	}
 	result := r.result(key)
 	withinGrace := result.Status != probes.True && p.withinGrace(result)
 	if result.Status == probes.True || withinGrace && r.Succeeded() { // which opens nothing any more
@@ -195,6 +200,17 @@ func (p *planner) probe(r *Revision, ph int, key objects.Key, report *Report) {
 	b := p.blocker(r, ph, key, strings.Join(result.Messages, ", "), kind)
 	b.Settling = withinGrace
 	report.block(b)
+}
+
+// handedOver reports whether the agent of a newer revision takes the objects of a phase over,
+// so that those of r are not judged any more.
+func (p *planner) handedOver(r *Revision, ph int) bool {
+	active := p.active()
+	if active == nil || active == r || !r.Phases[ph].Delegates() {
+		return false
+	}
+	at := slices.IndexFunc(active.Phases, func(newer Phase) bool { return newer.Name == r.Phases[ph].Name })
+	return at >= 0 && at < active.Started()
 }
 
 // gate returns what opens the next phases of r, or nil where the objects before them

@@ -1,6 +1,7 @@
 package phases
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -56,9 +57,11 @@ type State struct {
 
 // Controllers are UIDs in controller references that are related to an owner.
 type Controllers struct {
-	// Own are those of its revisions and of their phases: what they control is the
-	// owner's.
+	// Own are those of its revisions: what they control is the owner's.
 	Own sets.Set[types.UID]
+	// Delegated are those of ObjectSetPhases of its revisions: what they control may be
+	// adopted, and is their agents' to delete.
+	Delegated sets.Set[types.UID]
 	// Predecessors are earlier sets that hand their objects over by spec.previous: these
 	// may be adopted, yet are not the owner's to delete before.
 	Predecessors sets.Set[types.UID]
@@ -112,7 +115,13 @@ type Phase struct {
 	// WrittenBefore means that every object of the phase was written before this
 	// process began, by the durable record.
 	WrittenBefore bool
+	// Delegated are the objects in the ObjectSetPhase that the phase has, if its agent
+	// writes them into the same cluster.
+	Delegated []*objects.Desired
 }
+
+// Delegates reports whether the objects of the phase are in an ObjectSetPhase.
+func (p *Phase) Delegates() bool { return len(p.Objects) == 1 && p.Objects[0].Delegate != nil }
 
 // result returns that of the probes on an object.
 func (r *Revision) result(key objects.Key) probes.Result {
@@ -169,10 +178,39 @@ func (r *Revision) small() bool {
 	return true
 }
 
+// Delegates reports whether an agent writes the object in the same cluster.
+func (r *Revision) Delegates(key objects.Key) bool {
+	return slices.ContainsFunc(r.Phases, func(p Phase) bool {
+		return slices.ContainsFunc(p.Delegated, func(d *objects.Desired) bool { return d.Key == key })
+	})
+}
+
+// Wants reports whether the object is to be there for the revision: it is one of its own, or
+// an agent writes it.
+func (r *Revision) Wants(key objects.Key) bool { return r.Contains(key) || r.Delegates(key) }
+
 // Contains reports whether key is an object of the revision.
 func (r *Revision) Contains(key objects.Key) bool {
 	d, _ := r.Find(key)
 	return d != nil
+}
+
+// accountOf returns the account that writes and removes an object. ObjectSetPhases of
+// phases with a class are the manager's to write, as sets and slices are.
+func (r *Revision) accountOf(key objects.Key) objects.Account {
+	if d, _ := r.Find(key); d.Class() != "" {
+		return objects.Account{}
+	}
+	return r.Account
+}
+
+// Size returns the number of objects of the revision.
+func (r *Revision) Size() int {
+	n := 0
+	for p := range r.Phases {
+		n += len(r.Phases[p].Objects)
+	}
+	return n
 }
 
 // LiveState is what is known of one live object.

@@ -17,11 +17,37 @@ func (p *planner) cleanup() {
 	paused := active != nil && active.Paused || active == nil && p.Paused
 	p.teardown(
 		func(r *Revision, key objects.Key) bool { return p.superseded(r) && !p.kept(key) },
-		func(key objects.Key) bool { return paused && (active == nil || !p.removing(key)) },
+		func(key objects.Key) bool { return paused && (active == nil || !p.removing(key)) || p.handsBack(key) },
 	)
 	if !paused {
 		p.strays()
 	}
+	if slices.ContainsFunc(p.Revisions, p.holds) {
+		p.plan.TornDown = false
+	}
+}
+
+// holds reports whether the set of a revision that is to own nothing may still control an
+// object that stays: the garbage collector would delete that with the set.
+func (p *planner) holds(r *Revision) bool {
+	if !p.superseded(r) {
+		return false
+	}
+	for key, live := range p.Live {
+		if live.Unserved || live.Unstored || !r.Contains(key) || !p.kept(key) {
+			continue
+		}
+		if !live.Synced {
+			return true
+		}
+		if live.Object == nil {
+			continue
+		}
+		if ref := live.Object.Controller(); ref != nil && !ref.Remote && ref.UID == r.UID {
+			return true
+		}
+	}
+	return false
 }
 
 // strays removes objects that the owner controls and no revision contains.
@@ -30,14 +56,21 @@ func (p *planner) strays() {
 		return
 	}
 	for _, key := range p.Strays {
-		if p.wanted(key) {
+		if p.wanted(key) || p.awaitsSuccess(key) {
 			continue
 		}
-		if l := p.removal(key, false, false, false); l.decision.Action != None {
+		if l := p.removal(key, removalOptions{}); l.decision.Action != None {
 			p.plan.TornDown = false
 			p.take(l, p.Account, &Report{Phases: make([]PhaseReport, 1)})
 		}
 	}
+}
+
+// awaitsSuccess reports whether a stray is of the owner's revisions from before a restore:
+// it may be in use until the active revision has succeeded.
+func (p *planner) awaitsSuccess(key objects.Key) bool {
+	active, live := p.active(), p.Live[key].Object
+	return !p.Teardown && live != nil && !p.Owner.Is(live.Controller()) && p.Owner.SameName(live.Controller()) && (active == nil || !active.Succeeded())
 }
 
 // superseded reports whether r is to own nothing: it is removed, a newer revision has
@@ -52,18 +85,39 @@ func (p *planner) superseded(r *Revision) bool {
 
 // kept reports whether a revision that stays contains key.
 func (p *planner) kept(key objects.Key) bool {
-	return slices.ContainsFunc(p.Revisions, func(r *Revision) bool { return !p.superseded(r) && r.Contains(key) })
+	return slices.ContainsFunc(p.Revisions, func(r *Revision) bool { return !p.superseded(r) && r.Wants(key) })
+}
+
+// handsBack reports whether an ObjectSetPhase that is to go controls an object that its
+// writer is to adopt first: its agent would delete it.
+func (p *planner) handsBack(key objects.Key) bool {
+	live := p.Live[key].Object
+	if live == nil {
+		return false
+	}
+	adopts := func(d *objects.Desired) bool {
+		w, object := p.writer[d.Key], p.Live[d.Key].Object
+		if w == nil || !w.Contains(d.Key) || p.superseded(w) || !w.Claimed() || w.Paused || w.Blocked != "" || object == nil {
+			return false
+		}
+		ref := object.Controller()
+		return ref != nil && ref.UID == live.UID
+	}
+	return slices.ContainsFunc(p.Revisions, func(r *Revision) bool {
+		d, ph := r.Find(key)
+		return d.Class() != "" && slices.ContainsFunc(r.Phases[ph].Delegated, adopts)
+	})
 }
 
 // removing reports whether a revision that is removed by itself contains key, and
 // no other one.
 func (p *planner) removing(key objects.Key) bool {
-	return !slices.ContainsFunc(p.Revisions, func(r *Revision) bool { return !r.Removing() && r.Contains(key) })
+	return !slices.ContainsFunc(p.Revisions, func(r *Revision) bool { return !r.Removing() && r.Wants(key) })
 }
 
 // wanted reports whether any revision contains key.
 func (p *planner) wanted(key objects.Key) bool {
-	return slices.ContainsFunc(p.Revisions, func(r *Revision) bool { return r.Contains(key) })
+	return slices.ContainsFunc(p.Revisions, func(r *Revision) bool { return r.Wants(key) })
 }
 
 // removal is an object that is to go and not gone yet.
@@ -84,7 +138,7 @@ func (p *planner) teardown(goes func(*Revision, objects.Key) bool, held func(obj
 	p.plan.TornDown = len(left) == 0
 	left = slices.DeleteFunc(left, func(l removal) bool { return held(l.key) })
 	for _, l := range p.due(left) {
-		p.take(l, p.Revisions[l.revision].Account, &p.plan.Reports[l.revision])
+		p.take(l, p.Revisions[l.revision].accountOf(l.key), &p.plan.Reports[l.revision])
 	}
 }
 
@@ -105,7 +159,7 @@ func (p *planner) leftovers(goes func(*Revision, objects.Key) bool) []removal {
 				seen[d.Key] = true
 				// Also what the revision never reached may be there: a set that is gone
 				// by now, of an earlier or a later revision, may have written it.
-				l := p.removal(d.Key, true, p.keeps(d), d.Reserved)
+				l := p.removal(d.Key, removalOptions{confirm: true, keep: p.keeps(d), reserved: d.Reserved, class: d.Class()})
 				if l.decision.Action == None {
 					report.Phases[ph].Gone++
 					continue
@@ -177,10 +231,16 @@ func (p *planner) keeps(d *objects.Desired) bool {
 	return keep
 }
 
+// removalOptions are those of [DecisionInput].
+type removalOptions struct {
+	confirm, keep, reserved bool
+	class                   string
+}
+
 // removal decides what the removal of one object needs.
-func (p *planner) removal(key objects.Key, confirm, keep, reserved bool) removal {
+func (p *planner) removal(key objects.Key, o removalOptions) removal {
 	c := p.caseOf(key)
-	c.Confirm, c.Keep, c.Reserved = confirm, keep, reserved
+	c.Confirm, c.Keep, c.Reserved, c.Class = o.confirm, o.keep, o.reserved, o.class
 	return removal{key: key, live: c.Live, decision: Decide(c)}
 }
 

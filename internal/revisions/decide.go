@@ -25,6 +25,9 @@ type Revision struct {
 	Opened bool
 	// PausedByParent means that the deployment paused the set.
 	PausedByParent bool
+	// Former means that an earlier engine may have left objects under the control of the set,
+	// although it is archived.
+	Former bool
 	// Current means that the set's spec and well-known labels are those of the
 	// deployment's template.
 	Current bool
@@ -117,14 +120,19 @@ func archivable(s State, order []int, current int) []int {
 	return done
 }
 
-// collectable returns the archived revisions beyond the limit, oldest first.
+// collectable returns the archived revisions beyond the limit, oldest first. What a set of
+// an earlier engine still controls goes with it, so that such a one is kept until the newest
+// revision, which may contain that as well, has taken over all of its objects.
 func collectable(s State, order []int) []int {
 	if s.HistoryLimit < 0 {
 		return nil
 	}
+	newest := len(order) - 1
+	settled := newest >= 0 && s.Revisions[order[newest]].Live() && s.Revisions[order[newest]].Succeeded
 	var archived []int
 	for _, i := range order {
-		if s.Revisions[i].Archived && !s.Revisions[i].Deleting {
+		r := &s.Revisions[i]
+		if r.Archived && !r.Deleting && (settled || !r.Former) {
 			archived = append(archived, i)
 		}
 	}

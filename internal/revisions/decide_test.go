@@ -42,6 +42,7 @@ func TestDecide(t *testing.T) {
 	outdated := func(r *revisions.Revision) { r.Current = false }
 	unopened := func(r *revisions.Revision) { r.Opened = false }
 	current := func(r *revisions.Revision) { r.Current = true }
+	former := func(r *revisions.Revision) { r.Former = true }
 	byUser := func(r *revisions.Revision) { r.Lifecycle = paused }
 	byParent := func(r *revisions.Revision) { r.Lifecycle, r.PausedByParent = paused, true }
 	all := func(r ...revisions.Revision) revisions.State { return revisions.State{Revisions: r, HistoryLimit: 10} }
@@ -86,6 +87,18 @@ func TestDecide(t *testing.T) {
 		{
 			name: "numbers go on behind history", reason: "also where all of it is archived", given: all(done(1), done(7)),
 			want: revisions.Decision{Current: -1, Create: 8},
+		},
+		{
+			name: "numbers were dropped", reason: "the current one goes on without", given: all(done(0), with(next(0), func(r *revisions.Revision) { r.Name = "b" })),
+			want: revisions.Decision{Current: 1},
+		},
+		{
+			name: "numbers were dropped, template changed", reason: "a new revision comes after those without a number",
+			given: all(old(0), with(next(0), outdated)), want: revisions.Decision{Current: -1, Create: 1},
+		},
+		{
+			name: "numbers were dropped, new one succeeded", reason: "those without a number are older",
+			given: torn(old(0), with(next(0), outdated), with(old(1), current)), want: revisions.Decision{Current: 2, Archive: []int{0, 1}},
 		},
 		{
 			name: "old one while the new one rolls out", reason: "it holds what the new one has not reached",
@@ -162,6 +175,14 @@ func TestDecide(t *testing.T) {
 		{
 			name: "collected at rest too", reason: "a lowered limit takes effect at once", given: limit(1, done(1), done(2), with(old(3), current)),
 			want: revisions.Decision{Current: 2, Collect: []int{0}},
+		},
+		{
+			name: "history of an earlier engine beyond its limit", reason: "the garbage collector deletes with it what it still controls, and the newest may contain",
+			given: limit(0, with(done(1), former), next(2)), want: revisions.Decision{Current: 1},
+		},
+		{
+			name: "history of an earlier engine, after success", reason: "the newest has taken over what it contains",
+			given: limit(0, with(done(1), former), with(old(2), current)), want: revisions.Decision{Current: 1, Collect: []int{0}},
 		},
 		{
 			name: "archival that is not finished", reason: "it is no history yet",

@@ -64,3 +64,37 @@ func TestSpecDigestOfLargeIntegers(t *testing.T) {
 		t.Error("two templates have the same digest")
 	}
 }
+
+// TestTemplateHash: the hash depends on what the API server stores. Another one makes a new revision of every deployment.
+func TestTemplateHash(t *testing.T) {
+	t.Parallel()
+	hash := func(object string) string {
+		spec := corev1alpha1.ObjectSetTemplateSpec{
+			Phases: []corev1alpha1.ObjectSetTemplatePhase{{Name: "one", Objects: []corev1alpha1.ObjectSetObject{{
+				Object: runtime.RawExtension{Raw: []byte(object)}, CollisionProtection: corev1alpha1.CollisionProtectionPrevent,
+			}}}},
+			AvailabilityProbes: []corev1alpha1.ObjectSetProbe{{
+				Selector: corev1alpha1.ProbeSelector{Kind: &corev1alpha1.PackageProbeKindSpec{Kind: "ConfigMap"}},
+				Probes:   []corev1alpha1.Probe{{Condition: &corev1alpha1.ProbeConditionSpec{Type: "Ready", Status: "True"}}},
+			}},
+			SuccessDelaySeconds: 5,
+		}
+		digest, err := revisions.SpecDigest(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return revisions.TemplateHash(digest, map[string]string{"app": "shop"})
+	}
+	const want = "lqfnvdhwht"
+	for reason, object := range map[string]string{
+		"as stored":             `{"apiVersion":"v1","data":{"a":"b"},"kind":"ConfigMap","metadata":{"name":"x"}}`,
+		"another order, spaces": `{"kind": "ConfigMap", "metadata": {"name": "x"}, "apiVersion": "v1", "data": {"a": "b"}}`,
+	} {
+		if got := hash(object); got != want {
+			t.Errorf("%s: %s, want %s", reason, got, want)
+		}
+	}
+	if got := hash(`{"apiVersion":"v1","data":{"a":"c"},"kind":"ConfigMap","metadata":{"name":"x"}}`); got == want {
+		t.Error("another object has the same hash")
+	}
+}

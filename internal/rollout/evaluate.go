@@ -80,7 +80,8 @@ func (r *Revision) recorded(key objects.Key, obs *objects.Observed) phases.Evalu
 // A record from the response to our own write proves nothing yet: the cachedResults of one kind
 // have to belong to one moment (invariant 1). Nor does one that lacks what the probes read.
 func (r *Revision) probe(key objects.Key, obs *objects.Observed, in *probeBudget) probes.Result {
-	if !r.Probes.Selects(key.GroupKind()) {
+	class := r.Class(key)
+	if class == "" && !r.Probes.Selects(key.GroupKind()) {
 		return probes.Result{Status: probes.True}
 	}
 	if !obs.Watched {
@@ -95,6 +96,8 @@ func (r *Revision) probe(key objects.Key, obs *objects.Observed, in *probeBudget
 		return v.result
 	case evaluated && bytes.Equal(v.obs.Trimmed, obs.Trimmed):
 		v.obs = obs
+	case class != "":
+		v.obs, v.result = obs, probes.EvaluatePhase(obs.Trimmed, class)
 	case in.over():
 		return unseen("waiting to be judged by the probes, which take long")
 	default:

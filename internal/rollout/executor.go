@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/objects"
@@ -130,7 +129,7 @@ func (s *step) guarded(obj map[string]any) ([]byte, error) {
 	if s.Live == nil && !s.custom {
 		return json.Marshal(obj) // for a POST, which only creates
 	}
-	Guard(obj, s.Live, s.Metadata.Owner)
+	Guard(obj, s.Live, s.Desired.Owner(s.Metadata.Owner))
 	return json.Marshal(obj)
 }
 
@@ -312,7 +311,7 @@ func (s *step) read(ctx context.Context) (*objects.Observed, error) {
 // watch shows something newer, else until it is read again. mu is held.
 func (s *step) keep(live *unstructured.Unstructured) *objects.Observed {
 	obs := s.run.Tracker.Observe(s.Key, live)
-	if live.GetLabels()[corev1alpha1.CacheLabel] == corev1alpha1.CacheLabelValue {
+	if objects.Shown(s.Key.GroupKind(), live.GetLabels()) {
 		s.run.Cluster.Remember(s.Key, obs)
 		delete(s.run.rollout.unwatchedRecords, s.Key)
 	} else {

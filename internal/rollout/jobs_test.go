@@ -79,7 +79,7 @@ func TestTrackerRecordsFinished(t *testing.T) {
 	}
 	tracker := rollout.NewTracker()
 	tracker.Wake = func(objects.OwnerKey) {}
-	tracker.Own(owner, "owner")
+	tracker.Own(objects.Owner{OwnerKey: owner}, "owner")
 	tracker.Track(owner, desired, metadata, objects.Digest{9})
 
 	tracker.Observe(key, job("", 1))

@@ -98,8 +98,8 @@ func Load(set corev1alpha1.GenericObjectSet, stored Stored, owner objects.Owner,
 	r.Name, r.UID, r.Number, r.Since = set.GetName(), set.GetUID(), spec.Revision, set.GetResourceVersion()
 	r.Metadata = objects.ManagedMetadata{Labels: labels, Revision: spec.Revision, Owner: owner}
 	r.Labels = drift.Digest(labelValues(labels))
-	l := loader{revision: r, namespace: set.GetNamespace(), scope: scope, at: map[objects.Key]string{}}
-	l.target(spec)
+	l := loader{revision: r, set: set, namespace: set.GetNamespace(), scope: scope, at: map[objects.Key]string{}, remote: map[delegated]string{}}
+	l.target(spec, owner)
 	l.record(spec.Phases)
 	for i := range spec.Phases {
 		l.phase(&spec.Phases[i], stored)
@@ -111,7 +111,7 @@ func Load(set corev1alpha1.GenericObjectSet, stored Stored, owner objects.Owner,
 	}
 	r.Probes, r.Probed = set2, sets.Set[schema.GroupKind]{}
 	for _, gk := range r.Kinds() {
-		if r.Probes.Selects(gk) {
+		if r.Probes.Selects(gk) || objects.IsPhase(gk) {
 			r.Probed.Insert(gk)
 		}
 	}
@@ -135,12 +135,14 @@ func labelValues(labels map[string]string) map[string]any {
 
 type loader struct {
 	revision *Revision
+	set      corev1alpha1.GenericObjectSet
 	// namespace is that of all objects, defaultNamespace that of objects of cluster sets
 	// that name none.
 	namespace, defaultNamespace string
 
 	scope    Scope
 	at       map[objects.Key]string // phase by object
+	remote   map[delegated]string   // the same of objects that agents write elsewhere
 	problems []string
 }
 
@@ -149,9 +151,17 @@ func (l *loader) problem(format string, args ...any) {
 }
 
 // target applies the target of the set.
-func (l *loader) target(spec *corev1alpha1.ObjectSetSpec) {
+func (l *loader) target(spec *corev1alpha1.ObjectSetSpec, owner objects.Owner) {
+	ofPhase := strings.HasSuffix(owner.Kind, "ObjectSetPhase")
+	if ofPhase && spec.Revision < 1 {
+		l.problem("spec.revision is %d: revisions are numbered from 1", spec.Revision)
+	}
 	ref := spec.TargetRef
 	if ref == nil {
+		return
+	}
+	if ofPhase {
+		l.namespace = "" // an agent's phase may have objects in every namespace of the target
 		return
 	}
 	if l.namespace == "" {
@@ -179,12 +189,13 @@ func (l *loader) record(all []corev1alpha1.ObjectSetTemplatePhase) {
 }
 
 func (l *loader) phase(spec *corev1alpha1.ObjectSetTemplatePhase, stored Stored) {
-	if spec.Class != "" {
-		l.problem("Phase %q: phases with a class (%q) are not supported by this version: remove the class", spec.Name, spec.Class)
-	}
-	phase := phases.Phase{Name: spec.Name}
 	l.revision.Sensitive = l.revision.Sensitive || len(spec.SecretSlices) > 0
 	all := stored.Of(spec)
+	if spec.Class != "" {
+		l.revision.Phases = append(l.revision.Phases, l.delegate(spec, all))
+		return
+	}
+	phase := phases.Phase{Name: spec.Name}
 	for i := range all {
 		if d := l.object(spec.Name, &all[i]); d != nil {
 			phase.Objects = append(phase.Objects, d)
@@ -319,6 +330,9 @@ func (r *Revision) Needs() map[schema.GroupKind]probes.Needs {
 	for _, gk := range r.Kinds() {
 		if r.Probes.Selects(gk) {
 			needs[gk] = r.Probes.Needs(gk)
+		}
+		if objects.IsPhase(gk) {
+			needs[gk] = needs[gk].Union(phaseNeeds)
 		}
 	}
 	for i := range r.Phases {

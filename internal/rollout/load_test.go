@@ -63,6 +63,7 @@ func TestLoadLeavesOutWhatHasNoPath(t *testing.T) {
 		"no namespace":             {"", "v1", "ConfigMap", named("a"), "metadata.namespace is required"},
 		"other namespace":          {"shop", "v1", "ConfigMap", placed("a", "b"), "same namespace"},
 		"cluster-scoped":           {"shop", "rbac.authorization.k8s.io/v1", "ClusterRole", placed("a", "shop"), "namespace scoped"},
+		"cluster-scoped, nowhere":  {"shop", "rbac.authorization.k8s.io/v1", "ClusterRole", named("a"), "namespace scoped"},
 		"needless namespace":       {"", "rbac.authorization.k8s.io/v1", "ClusterRole", placed("a", "b"), ""},
 		"metadata that are a list": {"shop", "v1", "ConfigMap", nil, "metadata.name are required"},
 	} {

@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/limits"
@@ -20,7 +21,7 @@ func (r *Revision) Mapped(live cluster.Cluster, keys []objects.Key) (mapped []me
 	at := map[string]int{}
 	for _, key := range keys {
 		d, _ := r.Find(key)
-		if d == nil || len(d.Mappings) == 0 {
+		if d == nil || len(d.Mappings) == 0 && d.Delegate == nil {
 			continue
 		}
 		obs, ok := live.Observed(key)
@@ -28,7 +29,7 @@ func (r *Revision) Mapped(live cluster.Cluster, keys []objects.Key) (mapped []me
 			continue
 		}
 		for _, c := range reported(obs) {
-			for _, m := range d.Mappings {
+			for _, m := range mappings(d, c) {
 				if c.Type != m.SourceType {
 					continue
 				}
@@ -50,6 +51,14 @@ func (r *Revision) Mapped(live cluster.Cluster, keys []objects.Key) (mapped []me
 		}
 	}
 	return mapped, left
+}
+
+// mappings returns those of an object. The agent of an ObjectSetPhase has mapped its conditions already.
+func mappings(d *objects.Desired, c metav1.Condition) []corev1alpha1.ConditionMapping {
+	if d.Delegate != nil && conditions.Mapped(c.Type) {
+		return []corev1alpha1.ConditionMapping{{SourceType: c.Type, DestinationType: c.Type}}
+	}
+	return d.Mappings
 }
 
 // reported returns the conditions of an object for its present generation; malformed

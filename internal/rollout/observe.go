@@ -24,7 +24,11 @@ func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *obj
 	owned := tracked && known && tr.owner == controller
 	obs.Unrecorded = owned && !obs.Wrote
 	if tracked {
-		if template, err := tr.desired.Object(tr.metadata); err == nil {
+		metadata := tr.metadata
+		if owned {
+			metadata.Owner = keptOwner(metadata.Owner, obs.Controller())
+		}
+		if template, err := tr.desired.Object(metadata); err == nil {
 			shapes := t.shapes.Of(key.GroupKind())
 			obs.Projection = drift.Project(template, live.Object, shapes)
 			obs.ProjectedBy = tr.template
@@ -37,6 +41,17 @@ func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *obj
 		t.recordFinished(key, live, obs, tr.desired.Content)
 	}
 	return obs
+}
+
+// keptOwner returns the owner that an object keeps until its next write: the set that an
+// earlier engine had control it, or else the owner itself.
+func keptOwner(owner objects.Owner, controller *objects.Reference) objects.Owner {
+	if controller == nil || controller.Remote || owner.Remote() || controller.UID == owner.UID || owner.SameName(controller) {
+		return owner
+	}
+	return objects.Owner{
+		OwnerKey: objects.OwnerKey{Kind: controller.Kind, Namespace: owner.Namespace, Name: controller.Name}, UID: controller.UID,
+	}
 }
 
 func fromMetadata(live *unstructured.Unstructured) *objects.Observed {

@@ -3,7 +3,6 @@ package rollout
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -56,19 +55,11 @@ func (o owners) others(owner objects.OwnerKey, obs *objects.Observed) (others []
 // for concurrent use.
 type strays map[objects.OwnerKey]sets.Set[objects.Key]
 
-// add adds an object that is not tracked, if it has an owner.
-func (s strays) add(key objects.Key, obs *objects.Observed, all owners) (objects.OwnerKey, bool) {
-	if obs == nil || strings.HasSuffix(key.Group, "package-operator.run") {
-		return objects.OwnerKey{}, false
-	}
-	owner, known := all.of(obs.Controller())
-	if known && s[owner] == nil {
+func (s strays) add(owner objects.OwnerKey, key objects.Key) {
+	if s[owner] == nil {
 		s[owner] = sets.Set[objects.Key]{}
 	}
-	if known {
-		s[owner].Insert(key)
-	}
-	return owner, known
+	s[owner].Insert(key)
 }
 
 // of returns the strays of an owner in key order.

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -132,7 +133,7 @@ func backoff(err error, attempts int) time.Duration {
 func (e *Executor) Precheck(ctx context.Context, r *Rollout, rev *Revision) ([]phases.Blocker, error) {
 	fresh := make([]phases.Step, 0, 16)
 	for i := range rev.Phases {
-		for _, d := range rev.Phases[i].Objects {
+		for _, d := range slices.Concat(rev.Phases[i].Objects, rev.Phases[i].Delegated) {
 			if r.wroteBefore(rev, d.Key) {
 				continue
 			}
@@ -151,7 +152,7 @@ func (e *Executor) Precheck(ctx context.Context, r *Rollout, rev *Revision) ([]p
 func (r *Rollout) Collisions(rev *Revision, existing map[objects.Key]*objects.Observed, now time.Time) []phases.Blocker {
 	var blocked []phases.Blocker
 	for i := range rev.Phases {
-		for _, d := range rev.Phases[i].Objects {
+		for _, d := range slices.Concat(rev.Phases[i].Objects, rev.Phases[i].Delegated) {
 			obs := existing[d.Key]
 			if obs == nil || r.wroteBefore(rev, d.Key) {
 				continue
@@ -171,7 +172,7 @@ func (r *Rollout) Collisions(rev *Revision, existing map[objects.Key]*objects.Ob
 // wroteBefore reports whether another revision than rev contains the object.
 func (r *Rollout) wroteBefore(rev *Revision, key objects.Key) bool {
 	for _, other := range r.revisions {
-		if other != rev && other.Opened() > 0 && other.Contains(key) {
+		if other != rev && other.Opened() > 0 && other.Wants(key) {
 			return true
 		}
 	}

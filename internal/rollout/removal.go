@@ -8,7 +8,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
@@ -76,11 +75,13 @@ func releasePatch(live *unstructured.Unstructured, r *Rollout) ([]byte, error) {
 		{"op": "test", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()},
 	}
 	tests := len(ops)
-	ours := func(uid types.UID) bool { return uid == r.Owner.UID || r.Controllers.Own.Has(uid) }
+	ours := func(ref objects.Reference) bool {
+		return ref.UID == r.Owner.UID || r.Controllers.Own.Has(ref.UID) || r.Owner.SameName(&ref)
+	}
 	if r.Owner.Remote() {
 		ops = append(ops, releaseAnnotation(live, ours)...)
 	} else if refs := live.GetOwnerReferences(); len(refs) > 0 {
-		keep := slices.DeleteFunc(slices.Clone(refs), func(ref metav1.OwnerReference) bool { return ours(ref.UID) })
+		keep := slices.DeleteFunc(slices.Clone(refs), func(ref metav1.OwnerReference) bool { return ours(objects.Reference{OwnerReference: ref}) })
 		if len(keep) < len(refs) {
 			ops = append(ops, map[string]any{"op": "replace", "path": "/metadata/ownerReferences", "value": keep})
 		}
@@ -97,13 +98,13 @@ func releasePatch(live *unstructured.Unstructured, r *Rollout) ([]byte, error) {
 
 // releaseAnnotation returns the operations that leave the owners of others in the
 // annotation.
-func releaseAnnotation(live *unstructured.Unstructured, ours func(types.UID) bool) []map[string]any {
+func releaseAnnotation(live *unstructured.Unstructured, ours func(objects.Reference) bool) []map[string]any {
 	annotations := live.GetAnnotations()
 	if _, has := annotations[corev1alpha1.OwnersAnnotation]; !has {
 		return nil
 	}
 	path := "/metadata/annotations/" + strings.ReplaceAll(corev1alpha1.OwnersAnnotation, "/", "~1")
-	keep := slices.DeleteFunc(objects.References(nil, annotations), func(ref objects.Reference) bool { return ours(ref.UID) })
+	keep := slices.DeleteFunc(objects.References(nil, annotations), ours)
 	if value := objects.OwnersValue(keep); value != "" {
 		return []map[string]any{{"op": "replace", "path": path, "value": value}}
 	}

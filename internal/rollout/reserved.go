@@ -13,7 +13,7 @@ import (
 func (r *Revision) RejectReserved(why func(objects.Key) string) {
 	var messages []objects.Message
 	for i := range r.Phases {
-		for _, d := range r.Phases[i].Objects {
+		for _, d := range slices.Concat(r.Phases[i].Objects, r.Phases[i].Delegated) {
 			if reason := why(d.Key); reason != "" && !d.Reserved {
 				d.Keep, d.Reserved = true, true
 				messages = append(messages, objects.Message{Object: d.Key.String(), Text: reason})

@@ -166,7 +166,7 @@ func (r *Rollout) Track(tracker *Tracker, live cluster.Cluster, table *claims.Ta
 			needs[gk] = needs[gk].Union(need)
 		}
 	}
-	tracker.Own(r.Owner.OwnerKey, uids...)
+	tracker.Own(r.Owner, uids...)
 	r.fieldGenerations = tracker.Probe(r.Owner.OwnerKey, needs)
 	for _, rev := range r.revisions {
 		rev.keepGenerations(r.fieldGenerations)
@@ -209,6 +209,7 @@ func (r *Rollout) State(live cluster.LiveState, strays []objects.Key, now time.T
 		return s
 	}
 	for _, rev := range revisions {
+		rev.relayPause(live)
 		rev.Reached = rev.reached(live) // before the objects are read
 	}
 	s.Live = r.liveStates(live, strays)
@@ -244,7 +245,11 @@ const evaluations = 3
 
 // liveStates returns what is known of the objects of all revisions, and of strays.
 func (r *Rollout) liveStates(live cluster.LiveState, strays []objects.Key) map[objects.Key]phases.LiveState {
-	known := make(map[objects.Key]phases.LiveState, len(strays))
+	size := 0
+	for _, rev := range r.revisions {
+		size = max(size, rev.Size())
+	}
+	known := make(map[objects.Key]phases.LiveState, size+len(strays))
 	for _, rev := range r.revisions {
 		for i := range rev.Phases {
 			for _, d := range rev.Phases[i].Objects {

@@ -39,17 +39,17 @@ func DeploymentOf(set corev1alpha1.GenericObjectSet) types.UID {
 	return types.UID(set.GetAnnotations()[corev1alpha1.ObjectDeploymentUIDAnnotation])
 }
 
-// Controllers returns the UIDs by which sets control objects: their own, and those
-// of the phases that an earlier engine ran elsewhere.
-func Controllers(of ...corev1alpha1.GenericObjectSet) sets.Set[types.UID] {
-	uids := sets.Set[types.UID]{}
+// Controllers returns the UIDs by which sets control objects: their own, and those of
+// their ObjectSetPhases, through which agents control objects.
+func Controllers(of ...corev1alpha1.GenericObjectSet) (own, delegated sets.Set[types.UID]) {
+	own, delegated = sets.Set[types.UID]{}, sets.Set[types.UID]{}
 	for _, set := range of {
-		uids.Insert(set.GetUID())
+		own.Insert(set.GetUID())
 		for _, phase := range set.ObjectSetStatus().RemotePhases {
-			uids.Insert(phase.UID)
+			delegated.Insert(phase.UID)
 		}
 	}
-	return uids
+	return own, delegated
 }
 
 // Owns reports whether the set may own objects.
@@ -65,7 +65,7 @@ func (r *Revision) RestoreFromStatus(set corev1alpha1.GenericObjectSet, fresh bo
 	rec := phases.Recorded{
 		Claimed:   r.ClaimedAtCreation || legacy(set) || meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionClaimed),
 		Succeeded: meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionSucceeded),
-		Started:   opened(set, len(r.Phases)),
+		Started:   r.begun(set),
 		Removing:  lifecycle == corev1alpha1.ObjectSetLifecycleStateArchived || set.GetDeletionTimestamp() != nil,
 		Releasing: Orphaned(set),
 	}
@@ -146,14 +146,23 @@ func legacy(set corev1alpha1.GenericObjectSet) bool {
 	return len(status.Phases) == 0 && (len(status.ControllerOf) > 0 || meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionSucceeded))
 }
 
-// opened returns how many phases have begun, by the record. A set that an earlier
-// engine rolled out has no record of it: all of them may have been.
-func opened(set corev1alpha1.GenericObjectSet, all int) int {
-	status := set.ObjectSetStatus()
+// begun returns how many phases have begun, by the record. A set that an earlier engine
+// rolled out has none: all have begun where it succeeded, else those up to the one behind
+// the last one of which it reports an object, since it reports none of a phase that fails.
+func (r *Revision) begun(set corev1alpha1.GenericObjectSet) int {
+	status, all, n := set.ObjectSetStatus(), len(r.Phases), 0
 	if legacy(set) {
-		return all
+		if meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionSucceeded) {
+			return all
+		}
+		for _, ref := range status.ControllerOf {
+			key := objects.Key{Group: ref.Group, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
+			if d, ph := r.Find(key); d != nil {
+				n = max(n, ph+1)
+			}
+		}
+		return min(n+1, all)
 	}
-	n := 0
 	for i, phase := range status.Phases {
 		if phase.State.Opened() || phase.State == corev1alpha1.PhaseStateTearingDown || phase.State == corev1alpha1.PhaseStateGone {
 			n = i + 1

@@ -76,6 +76,14 @@ func TestRestoreFromStatus(t *testing.T) {
 			reason: "what the status says has begun", kinds: []string{"Free", "Free", "Free"},
 			set: corev1alpha1.ObjectSet{Status: corev1alpha1.ObjectSetStatus{Conditions: claimed, Phases: phaseStates(ready, applying, waiting)}}, opened: 3, ahead: 1,
 		},
+		"half way, by an earlier engine": {
+			reason: "the phase behind those that it reports may have been written, and no later one", kinds: []string{"First", "Probed", "Free"}, opened: 2,
+			set: corev1alpha1.ObjectSet{Status: corev1alpha1.ObjectSetStatus{ControllerOf: []corev1alpha1.ControlledObjectReference{{Kind: "First", Name: "one"}}}},
+		},
+		"rolled out by an earlier engine": {
+			reason: "it needs no gate any more", kinds: []string{"Probed", "Probed", "Free"}, opened: 3,
+			set: corev1alpha1.ObjectSet{Status: corev1alpha1.ObjectSetStatus{Conditions: []metav1.Condition{{Type: corev1alpha1.ConditionSucceeded, Status: metav1.ConditionTrue}}}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -1,12 +1,14 @@
 package rollout
 
 import (
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases/drift"
 )
@@ -29,8 +31,10 @@ type Tracker struct {
 	mu       sync.RWMutex
 	tracks   tracks
 	owners   owners
+	remote   map[objects.OwnerKey]objects.Owner // of owners those in another cluster
 	strays   strays
-	finished map[objects.Key]objects.Finished // Jobs
+	unowned  map[objects.Key]objects.Reference // controllers of objects that no owner is known for
+	finished map[objects.Key]objects.Finished  // Jobs
 }
 
 // NewTracker returns an empty tracker.
@@ -41,7 +45,9 @@ func NewTracker() *Tracker {
 		kindUsers:    kindUsers{owners: map[schema.GroupKind]sets.Set[objects.OwnerKey]{}},
 		tracks:       tracks{byKey: map[objects.Key]track{}},
 		owners:       owners{},
+		remote:       map[objects.OwnerKey]objects.Owner{},
 		strays:       strays{},
+		unowned:      map[objects.Key]objects.Reference{},
 		finished:     map[objects.Key]objects.Finished{},
 	}
 }
@@ -89,12 +95,32 @@ func (t *Tracker) Template(owner objects.OwnerKey, key objects.Key) (map[string]
 	return tr.desired.Object(tr.metadata)
 }
 
-// Own makes key the owner that owner references with one of the UIDs lead to: those of
-// the deployment and of its sets.
-func (t *Tracker) Own(key objects.OwnerKey, uids ...types.UID) {
+// Own makes owner the one that owner references with one of the UIDs lead to: those of
+// the deployment and of its sets. Objects that came before become strays.
+func (t *Tracker) Own(owner objects.Owner, uids ...types.UID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.owners.add(key, uids)
+	t.owners.add(owner.OwnerKey, uids)
+	if owner.Remote() {
+		t.remote[owner.OwnerKey] = owner
+	}
+	for key, controller := range t.unowned {
+		if by, known := t.controlledBy(&controller); known {
+			t.strays.add(by, key)
+			delete(t.unowned, key)
+		}
+	}
+}
+
+// controlledBy returns the owner that a controller leads to: in another cluster also that of
+// its name, which was restored from a backup. t.mu is held.
+func (t *Tracker) controlledBy(controller *objects.Reference) (objects.OwnerKey, bool) {
+	owner, known := t.owners.of(controller)
+	if known || controller == nil || !controller.Remote {
+		return owner, known
+	}
+	remote := t.remote[objects.OwnerKey{Kind: controller.Kind, Namespace: controller.Namespace, Name: controller.Name}]
+	return remote.OwnerKey, remote.SameName(controller)
 }
 
 // Disown forgets everything about an owner.
@@ -104,6 +130,7 @@ func (t *Tracker) Disown(owner objects.OwnerKey) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.strays, owner)
+	delete(t.remote, owner)
 	t.owners.remove(owner)
 	for key, tr := range t.tracks.byKey {
 		if tr.owner == owner {
@@ -132,7 +159,7 @@ func (t *Tracker) Changed(key objects.Key, obs *objects.Observed) {
 	if known {
 		owner = tr.owner
 	} else {
-		owner, known = t.strays.add(key, obs, t.owners)
+		owner, known = t.untracked(key, obs)
 	}
 	former := t.owners.others(owner, obs)
 	t.mu.Unlock()
@@ -142,6 +169,24 @@ func (t *Tracker) Changed(key objects.Key, obs *objects.Observed) {
 	for _, other := range former {
 		t.Wake(other)
 	}
+}
+
+// untracked returns the owner of an object that no revision contains, which becomes a stray.
+// One whose owner is not known is kept until it is. t.mu is held.
+func (t *Tracker) untracked(key objects.Key, obs *objects.Observed) (objects.OwnerKey, bool) {
+	delete(t.unowned, key)
+	if obs == nil || strings.HasSuffix(key.Group, "package-operator.run") {
+		return objects.OwnerKey{}, false
+	}
+	controller := obs.Controller()
+	owner, known := t.controlledBy(controller)
+	switch {
+	case known:
+		t.strays.add(owner, key)
+	case controller != nil && (controller.Remote || strings.HasPrefix(controller.APIVersion, corev1alpha1.GroupVersion.Group+"/")):
+		t.unowned[key] = *controller
+	}
+	return owner, known
 }
 
 // Strays returns the strays of an owner in key order.

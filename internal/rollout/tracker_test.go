@@ -165,12 +165,74 @@ func TestChangedWakesFormerControllers(t *testing.T) {
 		tracker := NewTracker()
 		var woken []objects.OwnerKey
 		tracker.Wake = func(k objects.OwnerKey) { woken = append(woken, k) }
-		tracker.Own(first, "1")
-		tracker.Own(second, "2")
+		tracker.Own(objects.Owner{OwnerKey: first}, "1")
+		tracker.Own(objects.Owner{OwnerKey: second}, "2")
 		tracker.Track(second, &objects.Desired{Key: key}, objects.ManagedMetadata{}, objects.Digest{})
 		tracker.Changed(key, &objects.Observed{Owners: objects.References(c.refs, nil)})
 		if !slices.Equal(woken, c.want) {
 			t.Errorf("%s: woke %v, want %v", c.reason, woken, c.want)
+		}
+	}
+}
+
+// TestStrays: what an owner controls and no revision contains is its stray, also where the
+// object came first. One of a remote owner of the same name and cluster was left by a restore.
+func TestStrays(t *testing.T) {
+	t.Parallel()
+	local := objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "app"}, UID: "u"}
+	remote := local
+	remote.Cluster = "home"
+	controlledBy := func(owner objects.Owner, uid types.UID) *objects.Observed {
+		owner.UID = uid
+		meta := map[string]any{}
+		owner.Put(meta)
+		u := &unstructured.Unstructured{Object: map[string]any{"metadata": meta}}
+		return &objects.Observed{Owners: objects.References(u.GetOwnerReferences(), u.GetAnnotations())}
+	}
+	elsewhere := remote
+	elsewhere.Cluster = "another"
+	for name, tc := range map[string]struct {
+		owner objects.Owner
+		obs   *objects.Observed
+		want  bool
+	}{
+		"its own":                             {local, controlledBy(local, "u"), true},
+		"remote":                              {remote, controlledBy(remote, "u"), true},
+		"remote, from before a restore":       {remote, controlledBy(remote, "former"), true},
+		"local, from before a restore":        {local, controlledBy(local, "former"), false}, // the garbage collector's
+		"of another management cluster":       {remote, controlledBy(elsewhere, "x"), false},
+		"of an owner in the target":           {remote, controlledBy(local, "x"), false},
+		"remote, and the owner is not remote": {local, controlledBy(remote, "x"), false},
+	} {
+		for _, early := range []bool{false, true} {
+			tracker, key := NewTracker(), objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: "one"}
+			tracker.Wake = func(objects.OwnerKey) {}
+			if early {
+				tracker.Changed(key, tc.obs)
+			}
+			tracker.Own(tc.owner, tc.owner.UID)
+			if !early {
+				tracker.Changed(key, tc.obs)
+			}
+			if got := len(tracker.Strays(tc.owner.OwnerKey)) > 0; got != tc.want {
+				t.Errorf("%s, seen before its owner %t: is a stray %t", name, early, got)
+			}
+		}
+	}
+}
+
+// TestReleaseAfterRestore: an object that is released names the owner no more, whatever UID
+// that had.
+func TestReleaseAfterRestore(t *testing.T) {
+	t.Parallel()
+	for _, cluster := range []types.UID{"", "home"} {
+		owner := objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "app"}, UID: "former", Cluster: cluster}
+		meta := map[string]any{}
+		owner.Put(meta)
+		owner.UID = "u"
+		patch, err := releasePatch(&unstructured.Unstructured{Object: map[string]any{"metadata": meta}}, New(owner))
+		if err != nil || !bytes.Contains(patch, []byte("owner")) {
+			t.Errorf("cluster %q: %s, %v", cluster, patch, err)
 		}
 	}
 }

@@ -53,6 +53,7 @@ func (s *step) verify(ctx context.Context) error {
 		s.setContent(differs) // not even a dry run is possible
 		return nil
 	}
+	s.Metadata.Owner = keptOwner(s.Metadata.Owner, s.Live.Controller())
 	dry, err := s.apply(ctx, true)
 	if err != nil {
 		return err

@@ -83,6 +83,9 @@ func (s *reconciliation) replan() {
 		state.Namespaces = s.namespaces
 		state.Jobs, state.Finished = rollout.Recorded(s.deployment.ObjectDeploymentStatus()), s.Target.Tracker.Finished(s.key)
 	}
+	if phase, is := s.top().(*phaseSet); is {
+		state.ReportDrift = phase.reportDrift
+	}
 	s.rollout.Evaluate(s.Target.Cluster, state)
 	s.plan = phases.Next(state)
 	if s.rollout.ProbeBudgetSpent() {

@@ -24,7 +24,9 @@ func (s *reconciliation) rejectReserved(ctx context.Context, rev *rollout.Revisi
 	}
 	ofEngine := rollout.OfEngine(s.rollout.Owner, s.Namespace)
 	ancestors := map[objects.Key]struct{}{}
-	if slices.ContainsFunc(rev.Keys(), func(k objects.Key) bool { return k.Group == corev1alpha1.GroupVersion.Group }) {
+	if slices.ContainsFunc(rev.Named(), func(k objects.Key) bool {
+		return k.Group == corev1alpha1.GroupVersion.Group && rev.Class(k) == ""
+	}) {
 		var err error
 		if ancestors, err = s.ancestors(ctx); err != nil {
 			return err
@@ -68,6 +70,9 @@ func (s *reconciliation) ancestors(ctx context.Context) (map[objects.Key]struct{
 		next = append(next, owners...)
 	}
 	for _, set := range s.sets {
+		if ofPhase(s.key) {
+			break // the owner itself
+		}
 		ancestors[ownKey(s.scope.Kind("ObjectSet"), set.GetNamespace(), set.GetName())] = struct{}{}
 		for _, name := range slicesOf(set) {
 			ancestors[ownKey(s.scope.Kind("ObjectSlice"), set.GetNamespace(), name)] = struct{}{}

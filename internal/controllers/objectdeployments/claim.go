@@ -54,7 +54,7 @@ func (s *reconciliation) claimBeforeCreate(ctx context.Context, number int64) *r
 		return nil
 	}
 	rev, err := s.loadSet(ctx, set)
-	if err != nil || rev.Blocked != "" {
+	if err != nil || rev.Blocked != "" || rev.Delegates() != nil { // ObjectSetPhases have names and owners from their set
 		return nil
 	}
 	if refusals, err := s.refusals(ctx, rev); err != nil || len(refusals) > 0 {
@@ -75,10 +75,17 @@ func (s *reconciliation) adoptClaimed(set corev1alpha1.GenericObjectSet, rev *ro
 // refusals returns what stands in the way of the revision as a whole: another
 // package that claimed an object, or an object from outside the engine.
 func (s *reconciliation) refusals(ctx context.Context, rev *rollout.Revision) ([]phases.Blocker, error) {
-	err := s.Claims.Claim(s.rollout.Owner, rev.Keys(), s.predecessors()...)
+	err := s.delegatedToOthers(rev) // before the claim, of which nothing may stay where it is refused
+	if err == nil {
+		err = s.Claims.Claim(s.rollout.Owner, rev.Keys(), s.predecessors()...)
+	}
 	var conflict *claims.Conflict
 	if errors.As(err, &conflict) {
-		// The winner's release wakes this owner again.
+		// The winner's release wakes this owner again, if it had to claim the object.
+		if rev.UID != "" && rev.Delegates() != nil {
+			s.prechecked[rev.UID] = s.Now().Add(precheckRetry)
+			s.requeue(precheckRetry)
+		}
 		return []phases.Blocker{{
 			Key: conflict.Key, Phase: rev.PhaseOf(conflict.Key), Kind: phases.BlockCollision, Message: conflict.Reason(),
 		}}, nil
@@ -96,6 +103,20 @@ func (s *reconciliation) refusals(ctx context.Context, rev *rollout.Revision) ([
 		s.requeue(precheckRetry)
 	}
 	return refusals, nil
+}
+
+// delegatedToOthers returns a conflict where another owner has claimed an object that an agent
+// is to write into this cluster. The agent claims it itself.
+func (s *reconciliation) delegatedToOthers(rev *rollout.Revision) error {
+	related := append(s.predecessors(), s.rollout.Owner.UID)
+	for i := range rev.Phases {
+		for _, d := range rev.Phases[i].Delegated {
+			if holder, held := s.Claims.Holder(d.Key); held && !slices.Contains(related, holder.UID) {
+				return &claims.Conflict{Key: d.Key, Holder: holder}
+			}
+		}
+	}
+	return nil
 }
 
 // restoreClaim claims all objects of a revision with a durable claim, apart from those that
@@ -133,12 +154,9 @@ func (s *reconciliation) announceRollout(rev *rollout.Revision) {
 	s.announce(corev1alpha1.ReasonProgressing, fmt.Sprintf("Rolling out revision %d.", rev.Number))
 }
 
-// predecessors are the UIDs of lone sets that hand their objects over to this
-// one by spec.previous.
+// predecessors are the UIDs of owners that hand their objects over to this one: by
+// spec.previous, as earlier revisions, or as its own ObjectSetPhases.
 func (s *reconciliation) predecessors() []types.UID {
-	var uids []types.UID
-	for _, p := range s.previous {
-		uids = append(uids, p.GetUID())
-	}
-	return uids
+	uids := s.rollout.Controllers
+	return append(slices.Clone(s.previous), uids.Delegated.Union(uids.Predecessors).UnsortedList()...)
 }

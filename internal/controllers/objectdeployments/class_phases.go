@@ -2,90 +2,122 @@ package objectdeployments
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/rollout"
 )
 
-// agentRetry is the interval at which an ObjectSetPhase is polled whose finalizer the
-// agent of another cluster has to remove: they are not watched.
-const agentRetry = 5 * time.Second
-
-// deleteClassPhases deletes the ObjectSetPhases that Package Operator created for the
-// phases of a set that have a class, in reverse, and reports whether all are gone. The
-// objects of the default class are gone by now; those of other classes are deleted by
-// their agent, which then removes its finalizer.
-func (s *reconciliation) deleteClassPhases(ctx context.Context, set corev1alpha1.GenericObjectSet) (gone bool, err error) {
-	for _, phase := range slices.Backward(set.ObjectSetSpec().Phases) {
-		if phase.Class == "" {
-			continue
-		}
-		left, err := s.deleteClassPhase(ctx, set, phase.Name, phase.Class)
-		if err != nil {
-			return false, err
-		}
-		if left != nil {
-			s.awaitAgent(left, phase.Name, phase.Class)
-			return false, nil
-		}
+// agents returns what the agents of a revision's phases with a class report.
+func (s *reconciliation) agents(rev *rollout.Revision) []rollout.Agent {
+	if s.Target.Cluster == nil {
+		return nil
 	}
-	return true, nil
+	return rev.Agents(s.Target.Cluster)
 }
 
-// deleteClassPhase deletes one ObjectSetPhase, and returns it until it is gone.
-func (s *reconciliation) deleteClassPhase(
-	ctx context.Context, set corev1alpha1.GenericObjectSet, name, class string,
-) (left *metav1.PartialObjectMetadata, err error) {
-	phase := &metav1.PartialObjectMetadata{}
-	phase.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(s.scope.Kind("ObjectSetPhase")))
-	key := types.NamespacedName{Namespace: set.GetNamespace(), Name: set.GetName() + "-" + name}
-	err = s.Reader.Get(ctx, key, phase)
-	if apply.IsAbsent(err) || err == nil && !metav1.IsControlledBy(phase, set) {
-		return nil, nil
+// remotePhases names the ObjectSetPhases of a revision that exist. Agents find by them whose
+// objects they may take over.
+func (s *reconciliation) remotePhases(agents []rollout.Agent, before []corev1alpha1.RemotePhaseReference) []corev1alpha1.RemotePhaseReference {
+	kind := schema.GroupKind{Group: corev1alpha1.GroupVersion.Group, Kind: s.scope.Kind("ObjectSetPhase")}
+	if len(agents) > 0 && !s.Target.Cluster.State(kind).Synced {
+		return before
 	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot read ObjectSetPhase %s: %w", key, err)
-	}
-	if phase.DeletionTimestamp == nil {
-		err := s.Client.Delete(ctx, phase, client.Preconditions{UID: ptr.To(phase.UID)}, client.PropagationPolicy(metav1.DeletePropagationBackground))
-		if err != nil && !apply.IsAbsent(err) {
-			return nil, fmt.Errorf("cannot delete ObjectSetPhase %s: %w", key, err)
+	var refs []corev1alpha1.RemotePhaseReference
+	for _, agent := range agents {
+		if agent.Live != nil {
+			refs = append(refs, corev1alpha1.RemotePhaseReference{Name: agent.Key.Name, UID: agent.Live.UID})
 		}
 	}
-	if class == corev1alpha1.PhaseClassDefault && !finalized(phase) {
-		if err := s.stripFinalizers(ctx, phase); err != nil {
-			return nil, err
-		}
-	}
-	if err := s.Reader.Get(ctx, key, phase); err == nil || !apply.IsAbsent(err) {
-		return phase, err
-	}
-	return nil, nil
+	return refs
 }
 
-// awaitAgent requeues the owner, and reports the ObjectSetPhase as blocking.
-func (s *reconciliation) awaitAgent(phase *metav1.PartialObjectMetadata, name, class string) {
-	s.requeue(agentRetry)
-	if len(s.plan.Reports) == 0 {
-		return
+// controlledBy names an object, or in place of an ObjectSetPhase what its agent controls.
+func controlledBy(key objects.Key, agents []rollout.Agent) []corev1alpha1.ControlledObjectReference {
+	at := slices.IndexFunc(agents, func(a rollout.Agent) bool { return a.Key == key })
+	if at < 0 {
+		return []corev1alpha1.ControlledObjectReference{{Kind: key.Kind, Group: key.Group, Name: key.Name, Namespace: key.Namespace}}
 	}
-	report := &s.plan.Reports[len(s.plan.Reports)-1]
-	report.Blocking = append(report.Blocking, phases.Blocker{
-		Key: objects.Key{
-			Group: corev1alpha1.GroupVersion.Group, Kind: s.scope.Kind("ObjectSetPhase"), Namespace: phase.Namespace, Name: phase.Name,
-		},
-		Phase: name, Kind: phases.BlockWait, NeverReady: true, // it does not affect availability
-		Message: fmt.Sprintf("is being deleted and has the finalizers %v: the agent of the class %q has to take its objects away and let it go. "+
-			"Where there is no such agent any more, remove the finalizers", phase.Finalizers, class),
+	return agents[at].ControllerOf
+}
+
+// inTransition reports whether an agent does not control all objects of its phase. A list
+// that is too long for a status says nothing.
+func inTransition(agents []rollout.Agent) bool {
+	return slices.ContainsFunc(agents, func(a rollout.Agent) bool {
+		size := 0
+		for i := range a.ControllerOf {
+			size += sizeOf(&a.ControllerOf[i])
+		}
+		return len(a.ControllerOf) < a.Objects && size < limits.ControllerOfBytes/2
 	})
+}
+
+// setPaused reports whether a revision is paused, and all of its agents with it.
+func setPaused(conds *[]metav1.Condition, gen int64, paused bool, agents []rollout.Agent) {
+	others := slices.ContainsFunc(agents, func(a rollout.Agent) bool { return a.Live != nil && a.Paused() != paused })
+	switch {
+	case others:
+		conditions.SetUnknown(conds, gen, corev1alpha1.ConditionPaused, corev1alpha1.ReasonPartiallyPaused, "Not all agents of phases with a class have followed yet.")
+	case paused:
+		conditions.Set(conds, gen, corev1alpha1.ConditionPaused, true, corev1alpha1.ReasonPaused, "Reconciliation is paused: nothing is written.")
+	default:
+		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionPaused)
+	}
+}
+
+// namespaceLook is the interval at which a teardown that waits for an agent looks whether the
+// namespace goes, too.
+const namespaceLook = 30 * time.Second
+
+// letGo removes the engine's finalizers from ObjectSetPhases that wait for their agent in a
+// namespace that is being deleted, some time after they were: the agent may have gone with it.
+func (s *reconciliation) letGo(ctx context.Context) error {
+	if s.key.Namespace == "" || s.Target.Cluster == nil {
+		return nil
+	}
+	for _, rev := range s.rollout.Revisions() {
+		for _, agent := range s.agents(rev) {
+			if agent.Live == nil || !agent.Live.Terminating || agent.Class() == corev1alpha1.PhaseClassDefault {
+				continue
+			}
+			if err := s.letPhaseGo(ctx, agent.Key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *reconciliation) letPhaseGo(ctx context.Context, key objects.Key) error {
+	namespace, phase := &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	phase.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(key.Kind))
+	if err := s.Reader.Get(ctx, types.NamespacedName{Name: key.Namespace}, namespace); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if namespace.DeletionTimestamp == nil {
+		s.requeue(namespaceLook)
+		return nil
+	}
+	err := s.Reader.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, phase)
+	if err != nil || phase.DeletionTimestamp == nil || finalized(phase) {
+		return client.IgnoreNotFound(err)
+	}
+	if rest := phase.DeletionTimestamp.Add(limits.AgentPatience).Sub(s.Now()); rest > 0 {
+		s.requeue(rest)
+		return nil
+	}
+	return s.stripFinalizers(ctx, phase)
 }

@@ -1,57 +1,120 @@
 package objectdeployments
 
 import (
-	"context"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"lockstep.run/lockstep/internal/phases"
-	"lockstep.run/lockstep/internal/revisions"
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/rollout"
 )
 
-// TestAgentsAreNoFailure: an ObjectSetPhase that is still held is reported, and does not
-// make the current revision unavailable, whose phases have the same names.
-func TestAgentsAreNoFailure(t *testing.T) {
+// TestLetPhaseGo: in a namespace that goes an agent is awaited for a while; then the engine's finalizer is removed, and
+// no other.
+func TestLetPhaseGo(t *testing.T) {
 	t.Parallel()
-	s := reconciliationOf(nil, nil)
-	s.plan.Reports = []phases.Report{{}, {Phases: []phases.PhaseReport{{Name: "deploy", Opened: true}, {Name: "last", Opened: true}}}}
-	s.awaitAgent(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "shop-1-deploy"}}, "deploy", "hosted")
-	current := &s.plan.Reports[1]
-	if len(current.Blocking) != 1 || s.after != agentRetry {
-		t.Fatalf("named: %v, again after %s", current.Blocking, s.after)
-	}
-	if got := revisions.Available(revisions.AvailabilityInput{Current: current, Previous: &phases.Report{}, Opened: 2}); !got.Status {
-		t.Errorf("Available is %+v", got)
+	for name, tc := range map[string]struct {
+		namespaceGoes bool
+		waited        time.Duration
+		finalizers    []string
+		want          []string
+		after         time.Duration
+	}{
+		"the namespace stays":   {false, time.Hour, []string{corev1alpha1.CachedFinalizer}, []string{corev1alpha1.CachedFinalizer}, namespaceLook},
+		"not for long":          {true, 0, []string{corev1alpha1.CachedFinalizer}, []string{corev1alpha1.CachedFinalizer}, limits.AgentPatience},
+		"long enough":           {true, limits.AgentPatience, []string{corev1alpha1.CachedFinalizer}, nil, 0},
+		"a finalizer of others": {true, limits.AgentPatience, []string{"example.com/mine", corev1alpha1.CachedFinalizer}, []string{"example.com/mine"}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
+			if tc.namespaceGoes {
+				namespace.DeletionTimestamp, namespace.Finalizers = ptr.To(metav1.NewTime(noon)), []string{"kubernetes"}
+			}
+			phase := &corev1alpha1.ObjectSetPhase{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "shop", Name: "shop-1-remote", UID: "phase", Finalizers: tc.finalizers, DeletionTimestamp: ptr.To(metav1.NewTime(noon)),
+			}}
+			s := reconciliationOf(nil, nil)
+			c := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(namespace, phase).Build()
+			s.Client, s.Reader, s.Now = c, c, func() time.Time { return noon.Add(tc.waited) }
+			if err := s.letPhaseGo(t.Context(), objects.Key{Group: corev1alpha1.GroupVersion.Group, Kind: "ObjectSetPhase", Namespace: "shop", Name: phase.Name}); err != nil {
+				t.Fatal(err)
+			}
+			err := c.Get(t.Context(), client.ObjectKeyFromObject(phase), phase)
+			if apierrors.IsNotFound(err) {
+				phase.Finalizers, err = nil, nil
+			}
+			if diff := cmp.Diff(tc.want, phase.Finalizers); err != nil || diff != "" || s.after != tc.after {
+				t.Errorf("%v, again after %s, want %s: %s", err, s.after, tc.after, diff)
+			}
+		})
 	}
 }
 
-// TestAwaitedAgentCostsNoWrites: while an agent is awaited the status is written once.
-func TestAwaitedAgentCostsNoWrites(t *testing.T) {
+// TestPausedAgents: a revision is paused once all of its agents are, and goes on once they do.
+func TestPausedAgents(t *testing.T) {
 	t.Parallel()
-	writes := 0
-	s := reconciliationOf(nil, nil)
-	s.Client = interceptor.NewClient(fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(s.deployment).WithStatusSubresource(s.deployment).Build(), interceptor.Funcs{
-		SubResourceUpdate: func(ctx context.Context, c client.Client, resource string, obj client.Object, opts ...client.SubResourceUpdateOption) error {
-			writes++
-			return c.SubResource(resource).Update(ctx, obj, opts...)
-		},
-	})
-	now := noon
-	s.Now = func() time.Time { return now }
-	for range 3 {
-		s.plan.Reports = []phases.Report{{}}
-		s.awaitAgent(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "shop-1-deploy"}}, "deploy", "hosted")
-		if err := s.reportTeardown(t.Context()); err != nil {
-			t.Fatal(err)
+	agent := func(paused bool) rollout.Agent {
+		a := rollout.Agent{Live: &objects.Observed{}}
+		if paused {
+			a.Conditions = []metav1.Condition{{Type: corev1alpha1.ConditionPaused, Status: metav1.ConditionTrue}}
 		}
-		now = now.Add(agentRetry)
+		return a
 	}
-	if writes != 1 {
-		t.Errorf("%d writes of the same status", writes)
+	for name, tc := range map[string]struct {
+		paused bool
+		agents []rollout.Agent
+		want   metav1.ConditionStatus
+	}{
+		"no agents":           {true, nil, metav1.ConditionTrue},
+		"not paused":          {false, []rollout.Agent{agent(false)}, ""},
+		"all paused":          {true, []rollout.Agent{agent(true), agent(true)}, metav1.ConditionTrue},
+		"one goes on":         {true, []rollout.Agent{agent(true), agent(false)}, metav1.ConditionUnknown},
+		"one is still paused": {false, []rollout.Agent{agent(true), agent(false)}, metav1.ConditionUnknown},
+		"one does not exist":  {true, []rollout.Agent{{}, agent(true)}, metav1.ConditionTrue},
+	} {
+		var conds []metav1.Condition
+		setPaused(&conds, 1, tc.paused, tc.agents)
+		got := metav1.ConditionStatus("")
+		if len(conds) > 0 {
+			got = conds[0].Status
+		}
+		if got != tc.want {
+			t.Errorf("%s: Paused is %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+// TestInTransition: a list of objects that is too short counts, unless it was cut.
+func TestInTransition(t *testing.T) {
+	t.Parallel()
+	refs := func(n int) []corev1alpha1.ControlledObjectReference {
+		all := make([]corev1alpha1.ControlledObjectReference, n)
+		for i := range all {
+			all[i] = corev1alpha1.ControlledObjectReference{Kind: "ConfigMap", Name: "some-longer-name-of-an-object", Namespace: "shop"}
+		}
+		return all
+	}
+	for name, tc := range map[string]struct {
+		agent rollout.Agent
+		want  bool
+	}{
+		"all":        {rollout.Agent{Objects: 2, ControllerOf: refs(2)}, false},
+		"one less":   {rollout.Agent{Objects: 3, ControllerOf: refs(2)}, true},
+		"none":       {rollout.Agent{Objects: 1}, true},
+		"a cut list": {rollout.Agent{Objects: 1000, ControllerOf: refs(150)}, false},
+	} {
+		if got := inTransition([]rollout.Agent{tc.agent}); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,6 +15,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/rollout"
 )
 
@@ -115,15 +117,15 @@ func (s *reconciliation) dropStored(
 	if err := s.Reader.List(ctx, list, client.InNamespace(namespace), labels); err != nil {
 		return fmt.Errorf("cannot list slices: %w", err)
 	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(limits.SlicesInFlight)
 	for i := range list.Items {
 		if slice := &list.Items[i]; goes(slice) {
 			slice.SetGroupVersionKind(kind) // items of a list may come without
-			if err := s.dropSlice(ctx, slice); err != nil {
-				return err
-			}
+			group.Go(func() error { return s.dropSlice(ctx, slice) })
 		}
 	}
-	return nil
+	return group.Wait()
 }
 
 func (s *reconciliation) dropSlice(ctx context.Context, slice *metav1.PartialObjectMetadata) error {

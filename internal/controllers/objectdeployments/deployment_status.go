@@ -243,6 +243,6 @@ func (s *reconciliation) incomplete() string {
 func (s *reconciliation) announce(reason, message string) {
 	obj := s.top()
 	if ref := metav1.GetControllerOf(obj); ref == nil || !ours(ref) {
-		s.Events.Eventf(obj, nil, corev1.EventTypeNormal, reason, "Rollout", "%s", conditions.Message(message))
+		s.Events.Eventf(apiObject(obj), nil, corev1.EventTypeNormal, reason, "Rollout", "%s", conditions.Message(message))
 	}
 }

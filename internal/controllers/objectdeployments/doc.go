@@ -1,8 +1,8 @@
-// Package objectdeployments reconciles ObjectDeployments and ObjectSets of both
-// scopes: one implementation for all four kinds.
+// Package objectdeployments reconciles ObjectDeployments, ObjectSets, and the
+// ObjectSetPhases of one class, of both scopes: one implementation for all six kinds.
 //
 // The unit of work is an owner: a deployment with all of its sets, or a set that
-// stands alone. One pass gathers them, decides with the pure packages revisions
+// stands alone. An ObjectSetPhase is a set of one phase that stands alone. One pass gathers them, decides with the pure packages revisions
 // and phases, acts through package rollout, and reports on the statuses. It
 // holds no rules of its own.
 //

@@ -140,7 +140,7 @@ func (s *reconciliation) ownerTerminating(ctx context.Context) (bool, error) {
 			}
 			continue
 		}
-		err = s.Client.Delete(ctx, s.top().(client.Object), client.Preconditions{UID: ptr.To(s.top().GetUID())},
+		err = s.Client.Delete(ctx, apiObject(s.top()), client.Preconditions{UID: ptr.To(s.top().GetUID())},
 			client.PropagationPolicy(metav1.DeletePropagationBackground))
 		if err != nil && !apply.IsAbsent(err) {
 			return false, fmt.Errorf("cannot delete %s, whose owner %s %s is being deleted: %w", s.key, ref.Kind, ref.Name, err)

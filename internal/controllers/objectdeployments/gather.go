@@ -36,8 +36,8 @@ type reconciliation struct {
 	sets []corev1alpha1.GenericObjectSet
 	// former are sets of a deployment of this name that is gone.
 	former []corev1alpha1.GenericObjectSet
-	// previous are the lone sets that a lone set takes objects over from.
-	previous []corev1alpha1.GenericObjectSet
+	// previous are the owners that a lone set or an ObjectSetPhase takes objects over from.
+	previous []types.UID
 	// ref is the target; nil for the cluster of our own kinds. away is why nothing can be
 	// done there, nil where it is connected.
 	ref  *corev1alpha1.TargetReference
@@ -90,8 +90,10 @@ func (r *Reconciler) read(ctx context.Context, key objects.OwnerKey) (*reconcili
 		s.forget()
 		return nil, nil
 	}
-	if err := s.dropFormer(ctx, s.former); err != nil {
-		return nil, err
+	if !s.remote() || s.succeeded() {
+		if err := s.dropFormer(ctx, s.former); err != nil {
+			return nil, err
+		}
 	}
 	s.ref = s.targetRef()
 	return s, nil
@@ -127,6 +129,9 @@ func (s *reconciliation) account() objects.Account {
 }
 
 func (s *reconciliation) listSets(ctx context.Context) error {
+	if ofPhase(s.key) {
+		return s.readPhase(ctx)
+	}
 	list := s.scope.NewObjectSetList()
 	if err := s.Client.List(ctx, list.(client.ObjectList), client.InNamespace(s.key.Namespace), client.MatchingFields{ownerIndex: s.key.String()}); err != nil {
 		return err
@@ -138,7 +143,7 @@ func (s *reconciliation) listSets(ctx context.Context) error {
 		newest, ok := s.fresh.Latest(set).(corev1alpha1.GenericObjectSet)
 		switch {
 		case !ok:
-		case s.deployment == nil || rollout.DeploymentOf(newest) == s.deployment.GetUID():
+		case s.deployment == nil || rollout.DeploymentOf(newest) == s.deployment.GetUID() || s.remote() && s.deployment.GetDeletionTimestamp() != nil:
 			s.sets = append(s.sets, newest)
 		default:
 			s.former = append(s.former, newest)
@@ -159,9 +164,13 @@ func (s *reconciliation) listSets(ctx context.Context) error {
 // the phases that an earlier engine ran elsewhere. A lone set takes from those in
 // spec.previous too, and yields to those that name it there.
 func (s *reconciliation) relate(ctx context.Context) error {
-	s.rollout.Controllers = phases.Controllers{Own: rollout.Controllers(s.sets...)}
+	own, delegated := rollout.Controllers(s.sets...)
+	s.rollout.Controllers = phases.Controllers{Own: own, Delegated: delegated}
 	if s.deployment != nil {
 		return nil
+	}
+	if ofPhase(s.key) {
+		return s.relatePhase(ctx, s.sets[0].(*phaseSet))
 	}
 	all := s.scope.NewObjectSetList()
 	if err := s.Client.List(ctx, all.(client.ObjectList), client.InNamespace(s.key.Namespace)); err != nil {
@@ -170,12 +179,13 @@ func (s *reconciliation) relate(ctx context.Context) error {
 	me := s.sets[0]
 	predecessors, successors := sets.Set[types.UID]{}, sets.Set[types.UID]{}
 	for _, other := range all.GenericObjectSets() {
+		own, delegated := rollout.Controllers(other)
 		if names(me, other) {
-			predecessors = predecessors.Union(rollout.Controllers(other))
-			s.previous = append(s.previous, other)
+			predecessors = predecessors.Union(own).Union(delegated)
+			s.previous = append(s.previous, other.GetUID())
 		}
 		if names(other, me) {
-			successors = successors.Union(rollout.Controllers(other))
+			successors = successors.Union(own).Union(delegated)
 		}
 	}
 	s.rollout.Controllers.Predecessors, s.rollout.Controllers.Successors = predecessors, successors

@@ -119,7 +119,7 @@ func (s *reconciliation) restorable(rev *rollout.Revision) bool {
 // refresh copies what changes on a set into its revision; fresh means that this
 // process sees the set for the first time.
 func (s *reconciliation) refresh(rev *rollout.Revision, set corev1alpha1.GenericObjectSet, fresh bool) {
-	if fresh && !s.restored {
+	if fresh && !s.restored && !ofPhase(s.key) { // which has the annotations of its set
 		rev.ClaimedAtCreation = rollout.ClaimedAtCreation(set)
 	}
 	rev.RestoreFromStatus(set, fresh)

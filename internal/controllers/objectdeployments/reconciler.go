@@ -50,6 +50,13 @@ type Reconciler struct {
 	Here *Target
 	// Targets are other clusters; nil where they are not served.
 	Targets Targets
+	// Class is that of the ObjectSetPhases that are reconciled; empty for none.
+	Class string
+	// PhaseTarget is where their objects are, if nothing else is reconciled; nil for the
+	// cluster of our own kinds.
+	PhaseTarget *corev1alpha1.TargetReference
+	// namespacedOnly leaves ClusterObjectSetPhases out.
+	namespacedOnly bool
 	// Hooks are for simulations.
 	Hooks Hooks
 
@@ -267,6 +274,9 @@ func (s *reconciliation) run(ctx context.Context) error {
 	if terminating, err := s.ownerTerminating(ctx); err != nil || terminating {
 		return err
 	}
+	if held, err := s.holdPhase(ctx); err != nil || held {
+		return err
+	}
 	if s.moved() {
 		return s.reportError(ctx, errMoved, true)
 	}
@@ -320,8 +330,11 @@ func (s *reconciliation) roll(ctx context.Context) error {
 // outdated reports whether the spec of the owner was changed, or the owner deleted, since this reconcile began.
 func (s *reconciliation) outdated(ctx context.Context) (bool, error) {
 	top, cached := s.top(), client.Object(s.scope.NewObjectSet())
-	if s.deployment != nil {
+	switch {
+	case s.deployment != nil:
 		cached = s.scope.NewObjectDeployment()
+	case ofPhase(s.key):
+		cached = s.scope.NewObjectSetPhase()
 	}
 	err := s.Client.Get(ctx, client.ObjectKeyFromObject(top), cached, client.UnsafeDisableDeepCopy)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/rollout"
 )
 
@@ -34,47 +35,61 @@ func (s *reconciliation) isSet(ref metav1.OwnerReference) bool {
 	return strings.HasPrefix(ref.APIVersion, corev1alpha1.GroupVersion.Group+"/") && ref.Kind == s.scope.Kind("ObjectSet")
 }
 
-// referencesInFlight is how many slices are patched in one pass: a gate may be due after.
-const referencesInFlight = 8
-
 // referenceSlices makes sets owners of the slices that were written for them, for tools
 // that follow owner references. A slice gets one such reference, also where later
-// revisions share it.
+// revisions share it. Each pass patches a few: a gate may be due after.
 func (s *reconciliation) referenceSlices(ctx context.Context) error {
 	if len(s.unreferenced) == 0 {
 		return nil
 	}
+	due := s.dueReferences()
+	if len(due) > 0 {
+		s.requeue(0)
+	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(referencesInFlight)
-	var (
-		mu    sync.Mutex
-		begun = map[string]bool{}
-	)
+	group.SetLimit(limits.SlicesInFlight)
+	var mu sync.Mutex
+	for _, r := range due {
+		group.Go(func() error {
+			now, err := s.referenceSlice(ctx, r.set, r.slice)
+			mu.Lock()
+			defer mu.Unlock()
+			if s.unreferenced[r.slice.Name] = now; now == nil {
+				delete(s.unreferenced, r.slice.Name)
+			}
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// reference is a set that becomes an owner of a slice.
+type reference struct {
+	set   corev1alpha1.GenericObjectSet
+	slice *metav1.PartialObjectMetadata
+}
+
+// dueReferences returns the references of one pass, each slice once.
+func (s *reconciliation) dueReferences() []reference {
+	var due []reference
+	begun := map[string]bool{}
 	for _, set := range s.sets {
 		if !rollout.Owns(set) || set.GetDeletionTimestamp() != nil {
 			continue
 		}
 		for _, name := range slicesOf(set) {
 			slice := s.unreferenced[name]
-			if slice == nil || begun[name] || len(begun) == referencesInFlight {
+			if slice == nil || begun[name] {
 				continue
 			}
+			if len(due) == backgroundSteps {
+				return due
+			}
 			begun[name] = true
-			group.Go(func() error {
-				now, err := s.referenceSlice(ctx, set, slice)
-				mu.Lock()
-				defer mu.Unlock()
-				if s.unreferenced[name] = now; now == nil {
-					delete(s.unreferenced, name)
-				}
-				return err
-			})
+			due = append(due, reference{set, slice})
 		}
 	}
-	if len(begun) > 0 {
-		s.requeue(0)
-	}
-	return group.Wait()
+	return due
 }
 
 // referenceSlice returns the slice where it has to be retried, after a conflict as it is

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -28,22 +27,22 @@ func (r *Reconciler) restoreClaims(ctx context.Context) error {
 	if r.restored {
 		return nil
 	}
-	if _, err := r.Here.Cluster.Mapping(schema.GroupKind{Kind: "Namespace"}, ""); err != nil {
-		return fmt.Errorf("cannot restore the claims: %w", err)
+	if r.PhaseTarget == nil {
+		if _, err := r.Here.Cluster.Mapping(schema.GroupKind{Kind: "Namespace"}, ""); err != nil {
+			return fmt.Errorf("cannot restore the claims: %w", err)
+		}
 	}
 	r.prefetched = prefetchedSlices{}
 	defer func() { r.prefetched = nil }()
 	var reconciliations []*reconciliation
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
-		list := scope.NewObjectSetList()
-		if err := r.Client.List(ctx, list.(client.ObjectList)); err != nil {
+		keys, err := r.claimants(ctx, scope)
+		if err != nil {
 			return fmt.Errorf("cannot restore the claims: %w", err)
 		}
-		r.prefetchSlices(ctx, scope, list.GenericObjectSets())
 		seen := map[objects.OwnerKey]bool{}
-		for _, set := range list.GenericObjectSets() {
-			key := rollout.OwnerOf(set)
-			if seen[key] || !rollout.Owns(set) {
+		for _, key := range keys {
+			if seen[key] {
 				continue
 			}
 			seen[key] = true

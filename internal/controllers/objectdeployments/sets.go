@@ -64,11 +64,6 @@ func (s *reconciliation) collectRevisions(ctx context.Context) (bool, error) {
 		if !due && !(unfinishedArchival(set) && s.plan.TornDown) {
 			continue
 		}
-		if gone, err := s.deleteClassPhases(ctx, set); err != nil {
-			return false, err
-		} else if !gone {
-			continue
-		}
 		// Noted before the write: its answer may be lost.
 		s.collectionDue = s.collectionDue || s.sealed()
 		if err := s.archive(ctx, set); err != nil {
@@ -106,9 +101,6 @@ func (s *reconciliation) finishDeleted(ctx context.Context) (bool, error) {
 	for _, set := range s.sets {
 		if set.GetDeletionTimestamp() == nil || rollout.Orphaning(set) || !s.plan.TornDown && rollout.Owns(set) || finalized(set) {
 			continue
-		}
-		if gone, err := s.deleteClassPhases(ctx, set); err != nil || !gone {
-			return removed, err
 		}
 		s.collectionDue = true
 		if err := s.removeFinalizers(ctx, set); err != nil {
@@ -149,6 +141,7 @@ func (s *reconciliation) revisionState() (revisions.State, error) {
 			Succeeded:      meta.IsStatusConditionTrue(conds, corev1alpha1.ConditionSucceeded),
 			Opened:         rev != nil && rev.Opened() > 0,
 			PausedByParent: set.GetAnnotations()[corev1alpha1.PausedByParentAnnotation] == "true",
+			Former:         set.GetAnnotations()[corev1alpha1.ObjectDeploymentUIDAnnotation] == "",
 			Current:        digest == want && maps.Equal(objects.WellKnown(set.GetLabels()), labels),
 		})
 	}

@@ -73,24 +73,59 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 		}
 	})
 	r.fresh, r.written, r.queue = o.Fresh, o.Slices, queue
+	r.Class = corev1alpha1.PhaseClassDefault
 	r.lanes = newLanes(r.reconcileRemote, queue.Enqueue)
 	r.metrics.reader = r.Client
 	if err := ctrlmetrics.Registry.Register(&r.metrics); err != nil {
 		return nil, fmt.Errorf("register the metrics of revisions: %w", err)
 	}
-	build := builder.TypedControllerManagedBy[objects.OwnerKey](mgr).Named("objectdeployment").
-		WithOptions(controller.TypedOptions[objects.OwnerKey]{
-			MaxConcurrentReconciles: workers,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[objects.OwnerKey](firstRetry, lastRetry),
-		}).
-		WatchesRawSource(source.TypedFunc[objects.OwnerKey](r.start))
+	build := newBuilder(mgr, "objectdeployment").WatchesRawSource(source.TypedFunc[objects.OwnerKey](r.start))
 	if err := IndexSets(context.Background(), mgr.GetFieldIndexer()); err != nil {
 		return nil, err
 	}
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
 		build = build.
-			Watches(scope.NewObjectDeployment().(client.Object), handler.TypedEnqueueRequestsFromMapFunc(deploymentKey(scope)), r.news()).
-			Watches(scope.NewObjectSet().(client.Object), handler.TypedEnqueueRequestsFromMapFunc(r.setKeys), r.news())
+			Watches(scope.NewObjectDeployment().(client.Object), handler.TypedEnqueueRequestsFromMapFunc(r.deploymentKeys), r.news()).
+			Watches(scope.NewObjectSet().(client.Object), handler.TypedEnqueueRequestsFromMapFunc(r.setKeys), r.news()).
+			Watches(scope.NewObjectSetPhase().(client.Object), handler.TypedEnqueueRequestsFromMapFunc(r.phaseKeys), r.news())
+	}
+	return r, build.Complete(r)
+}
+
+func newBuilder(mgr ctrl.Manager, name string) *builder.TypedBuilder[objects.OwnerKey] {
+	return builder.TypedControllerManagedBy[objects.OwnerKey](mgr).Named(name).
+		WithOptions(controller.TypedOptions[objects.OwnerKey]{
+			MaxConcurrentReconciles: workers,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[objects.OwnerKey](firstRetry, lastRetry),
+		})
+}
+
+// AgentOptions are the parts that SetupAgent connects.
+type AgentOptions struct {
+	// Class is that of the ObjectSetPhases.
+	Class string
+	// NamespacedOnly leaves ClusterObjectSetPhases out.
+	NamespacedOnly bool
+	// Targets has one target, whatever is named.
+	Targets Targets
+	// Fresh takes the answers to our writes.
+	Fresh *mutationcache.Store
+}
+
+// SetupAgent adds the controller of the ObjectSetPhases of one class to mgr, and of nothing
+// else. Their objects are in another cluster.
+func SetupAgent(mgr ctrl.Manager, o AgentOptions) (*Reconciler, error) {
+	queue := &queueing.Queue[objects.OwnerKey]{}
+	home := Home{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now}
+	r := New(home, &rollout.Executor{Tracker: rollout.NewTracker()}, queue.Enqueue)
+	r.fresh, r.queue, r.Targets, r.Class, r.namespacedOnly = o.Fresh, queue, o.Targets, o.Class, o.NamespacedOnly
+	r.PhaseTarget = &corev1alpha1.TargetReference{}
+	build := newBuilder(mgr, "objectsetphase").WatchesRawSource(source.TypedFunc[objects.OwnerKey](queue.Start))
+	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
+		if o.NamespacedOnly && scope == corev1alpha1.ScopeCluster {
+			continue
+		}
+		build = build.Watches(scope.NewObjectSetPhase().(client.Object), handler.TypedEnqueueRequestsFromMapFunc(r.phaseKeys), r.news())
 	}
 	return r, build.Complete(r)
 }
@@ -116,17 +151,11 @@ func IndexSets(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
-func deploymentKey(scope corev1alpha1.Scope) handler.TypedMapFunc[client.Object, objects.OwnerKey] {
-	return func(_ context.Context, obj client.Object) []objects.OwnerKey {
-		return []objects.OwnerKey{{Kind: scope.Kind("ObjectDeployment"), Namespace: obj.GetNamespace(), Name: obj.GetName()}}
-	}
-}
-
 // setKeys returns the owner of a set, and the lone sets that it takes over from.
 func (r *Reconciler) setKeys(_ context.Context, obj client.Object) []objects.OwnerKey {
 	set := obj.(corev1alpha1.GenericObjectSet)
 	key := rollout.OwnerOf(set)
-	keys := []objects.OwnerKey{key}
+	keys := append(r.phasesOf(set), key)
 	if strings.HasSuffix(key.Kind, "ObjectSet") {
 		for _, p := range set.ObjectSetSpec().Previous {
 			keys = append(keys, objects.OwnerKey{Kind: key.Kind, Namespace: key.Namespace, Name: p.Name})

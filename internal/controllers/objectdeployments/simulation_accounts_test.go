@@ -79,7 +79,7 @@ func (s *simulation) checkAccount(r memory.Request, before, after *object) {
 		return
 	}
 	writer := s.writerOf(r.Key)
-	if r.Verb == "delete" && (writer == nil || !s.recreates(r.Key, before)) {
+	if r.Verb == "delete" && (writer == nil || !s.recreates(r.Key, before) || !s.stays(r.Key)) {
 		writer = s.newestWith(r)
 	}
 	want := s.engine.reconciled.Spec.Template.Spec.ServiceAccountName // of what no revision has

@@ -97,7 +97,7 @@ func (s *simulation) checkApply(key objects.Key, before, after *object) {
 	}
 	if before.controller() == s.owner {
 		// A restart, or a set that went, take along what is known of the labels.
-		known := s.knows(writer, key) && !s.lateMade[before.uid] && !s.setDeleted
+		known := s.knows(writer, key) && !s.lateMade[before.uid] && !s.setDeleted && !s.returned[before.uid]
 		if before.value == after.value && before.labelled && before.release != after.release && !writer.succeeded && known {
 			s.failf("%s was written for its labels alone before %s has succeeded", key, writer.name)
 		}
@@ -144,7 +144,7 @@ func (s *simulation) checkOrder(writer *set, key objects.Key, phase int) {
 // engine knew of when it made the revision, or later.
 func (s *simulation) wasThere(set *set, w *wanted) bool {
 	return s.was(w.key, set.since[w.key.GroupKind()], func(o *object) bool {
-		return o != nil && o.controller() == s.owner && visible(w.value, o.value)
+		return o != nil && s.ours(o) && visible(w.value, o.value)
 	})
 }
 
@@ -184,7 +184,7 @@ func (s *simulation) checkDelete(key objects.Key, before *object) {
 // recreates reports whether the object is ours, not to be kept, and has to be deleted
 // for the revision that writes it, because a part of it cannot be changed.
 func (s *simulation) recreates(key objects.Key, before *object) bool {
-	if before.fixed == "" || before.keep || before.controller() != s.owner || s.engine.tearing {
+	if before.fixed == "" || before.keep || !s.ours(before) || s.engine.tearing {
 		return false
 	}
 	writer := s.writerOf(key)
@@ -209,17 +209,20 @@ func (s *simulation) writerOf(key objects.Key) *set {
 }
 
 func (s *simulation) checkRelease(key objects.Key, before *object) {
-	if !s.late && before.controller() == s.owner { // else only our label goes
+	if !s.late && s.ours(before) { // else only our label goes
 		s.checkRemoval(key, before)
 	}
 }
 
 func (s *simulation) checkRemoval(key objects.Key, before *object) {
-	if before.controller() != s.owner {
+	if !s.ours(before) {
 		s.failf("%s is not ours and was removed: %s", key, before)
 	}
 	if s.engine.tearing {
 		return
+	}
+	if active := s.active(); before.controller() != s.owner && !s.engine.contains(key) && (active == nil || !active.Succeeded()) {
+		s.failf("%s is of a revision from before a restoration, and was removed before the active one has succeeded", key)
 	}
 	if s.stays(key) {
 		s.failf("%s was removed, and a revision that stays contains it", key)
@@ -243,7 +246,7 @@ func (s *simulation) held(key objects.Key) bool {
 // goes reports whether the object is ours, there, and on its way out.
 func (s *simulation) goes(key objects.Key) bool {
 	o := s.get(key)
-	if o == nil || o.controller() != s.owner || o.keep || s.lateMade[o.uid] || s.stripped[o.uid] {
+	if o == nil || !s.ours(o) || o.keep || s.lateMade[o.uid] || s.stripped[o.uid] || s.returned[o.uid] {
 		return false
 	}
 	return s.engine.tearing || !s.stays(key) && !s.held(key)
@@ -318,7 +321,7 @@ func (s *simulation) checkArchived(set *set) {
 	for _, ph := range set.template.phases {
 		for _, w := range ph {
 			o := s.get(w.key)
-			if o == nil || o.controller() != s.owner || s.lateMade[o.uid] {
+			if o == nil || !s.ours(o) || s.lateMade[o.uid] || s.returned[o.uid] {
 				continue
 			}
 			other := slices.ContainsFunc(s.engine.revisions(), func(r *rollout.Revision) bool { return r.UID != set.uid && r.Contains(w.key) })
@@ -376,7 +379,7 @@ func (s *simulation) checkSettled() {
 		for _, key := range s.controlled() {
 			// What was made before the engine knew of an orphaning delete is left to the
 			// garbage collector.
-			if o := s.get(key); !s.lateMade[o.uid] && (s.orphaned == nil || s.orphaned[o.uid]) {
+			if o := s.get(key); !s.lateMade[o.uid] && (s.orphaned == nil || s.orphaned[o.uid]) && !s.hidden(key, o, s.inUse) {
 				s.failf("%s is left of the deployment: %s", key, s.get(key))
 			}
 		}
@@ -391,7 +394,7 @@ func (s *simulation) checkSettled() {
 		s.failf("the newest revision is not the template's, or did not succeed: %+v", active)
 	}
 	for _, key := range s.controlled() {
-		if w, _ := active.template.Find(key); w == nil {
+		if w, _ := active.template.Find(key); w == nil && !s.hidden(key, s.get(key), s.kindsInUse()) {
 			s.failf("%s is left of an older revision: %s", key, s.get(key))
 		}
 	}

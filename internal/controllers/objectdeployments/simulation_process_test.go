@@ -72,7 +72,7 @@ type confirming struct {
 }
 
 func (c confirming) Confirm(ctx context.Context, seen map[objects.Key]string, selector string) (bool, error) {
-	at := c.Version()
+	at := c.process.when(c.Version())
 	current, err := c.Cluster.Confirm(ctx, seen, selector)
 	if current && err == nil {
 		c.process.justThen = at
@@ -88,7 +88,7 @@ func (c confirming) Confirm(ctx context.Context, seen map[objects.Key]string, se
 }
 
 func newProcess(s *simulation) *process {
-	p := &process{simulation: s, cluster: s.server.Connect(), woken: true, known: proof{}}
+	p := &process{simulation: s, cluster: s.own.Connect(), woken: true, known: proof{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	tracker := rollout.NewTracker()
 	p.cluster.Observe, p.cluster.Changed, p.cluster.KindChanged = tracker.Observe, tracker.Changed, tracker.KindChanged
@@ -138,7 +138,9 @@ func (o others) Find(targets.Ref) (*Target, targets.State) {
 func (p *process) watches() proof {
 	at := proof{}
 	for _, gk := range kinds {
-		at[gk] = p.cluster.Seen(gk)
+		if seen := p.cluster.Seen(gk); seen > 0 {
+			at[gk] = p.when(seen)
+		}
 	}
 	return at
 }
@@ -240,9 +242,9 @@ func (p *process) request(what string, do func() error) error {
 		return errConnection
 	}
 	p.requests++
-	before := p.server.Version()
+	before, own := p.server.Version(), p.own.Version()
 	err := do()
-	if p.server.Version() != before {
+	if p.server.Version() != before || p.own.Version() != own {
 		p.writes++
 	}
 	p.logf("engine: %s: %v", what, err)
@@ -259,7 +261,7 @@ func (p *process) request(what string, do func() error) error {
 func (p *process) send(_ context.Context, r memory.Request, do func() error) error {
 	effect := func() error { return p.effect(r, do) }
 	if r.Writes() {
-		p.pending = effect
+		p.pending = &write{do: effect}
 	}
 	what := r.String()
 	if p.away {
@@ -316,10 +318,13 @@ func (p *process) sync(gk schema.GroupKind) bool    { return p.cluster.Sync(gk) 
 // see brings the caches of deployments and sets up to date, and wakes the process as the
 // predicates of the controller do.
 func (p *process) see() {
+	if p.ownAway {
+		return
+	}
 	now := map[objects.Key]*unstructured.Unstructured{}
-	for _, key := range p.server.Keys() {
+	for _, key := range p.own.Keys() {
 		if key.Group == corev1alpha1.GroupVersion.Group {
-			now[key] = p.server.Get(key)
+			now[key] = p.own.Get(key)
 		}
 	}
 	for key, u := range now {
@@ -395,7 +400,7 @@ func (h *home) Get(_ context.Context, name client.ObjectKey, obj client.Object, 
 	key := homeKey(obj)
 	key.Namespace, key.Name = name.Namespace, name.Name
 	if key.Kind == "ServiceAccount" {
-		return h.request("get "+key.String(), func() error {
+		return h.ask("get "+key.String(), func() error {
 			if h.absent[key.Name] {
 				return apierrors.NewNotFound(resourceOf(key), key.Name)
 			}
@@ -412,7 +417,16 @@ func (h *home) Get(_ context.Context, name client.ObjectKey, obj client.Object, 
 	if h.cached {
 		return read(h.view[key])
 	}
-	return h.request("get "+key.String(), func() error { return read(h.server.Get(key)) })
+	return h.ask("get "+key.String(), func() error { return read(h.own.Get(key)) })
+}
+
+// ask sends a request to home.
+func (h *home) ask(what string, do func() error) error {
+	if h.ownAway {
+		h.logf("engine: %s: home is away", what)
+		return errConnection
+	}
+	return h.request(what, do)
 }
 
 func (h *home) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
@@ -425,24 +439,26 @@ func (h *home) List(_ context.Context, list client.ObjectList, _ ...client.ListO
 	return nil
 }
 
-// write sends a request that changes an object of our own.
+// write sends a request that changes an object of our own. It may still arrive after a crash.
 func (h *home) write(verb string, obj client.Object, do func(objects.Key) (*unstructured.Unstructured, error)) error {
 	key := homeKey(obj)
-	return h.request(verb+" "+key.String(), func() error {
+	effect := func() error {
 		defer h.checked()
 		u, err := do(key)
 		if err == nil && u != nil {
 			answer(u, obj)
 		}
 		return err
-	})
+	}
+	h.pending = &write{do: effect, own: true}
+	return h.ask(verb+" "+key.String(), effect)
 }
 
 func (h *home) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
 	return h.write("create", obj, func(key objects.Key) (*unstructured.Unstructured, error) {
 		u := encode(obj)
 		u.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(key.Kind))
-		return h.server.Create(key, u, "")
+		return h.own.Create(key, u, "")
 	})
 }
 
@@ -452,14 +468,14 @@ func (h *home) Patch(_ context.Context, obj client.Object, patch client.Patch, _
 		return err
 	}
 	return h.write("patch "+string(data), obj, func(key objects.Key) (*unstructured.Unstructured, error) {
-		return h.server.MergePatch(key, data, "")
+		return h.own.MergePatch(key, data, "")
 	})
 }
 
 func (h *home) Delete(_ context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	o := (&client.DeleteOptions{}).ApplyOptions(opts)
 	return h.write("delete", obj, func(key objects.Key) (*unstructured.Unstructured, error) {
-		_, err := h.server.Delete(key, *o.Preconditions.UID, "")
+		_, err := h.own.Delete(key, *o.Preconditions.UID, "")
 		return nil, err
 	})
 }
@@ -474,7 +490,7 @@ type statusOf struct {
 func (w statusOf) Update(_ context.Context, obj client.Object, _ ...client.SubResourceUpdateOption) error {
 	u := encode(obj)
 	return w.home.write(fmt.Sprintf("status %v of", phasesOf(u)), obj, func(key objects.Key) (*unstructured.Unstructured, error) {
-		return w.home.server.UpdateStatus(key, u)
+		return w.home.own.UpdateStatus(key, u)
 	})
 }
 

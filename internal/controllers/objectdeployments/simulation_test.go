@@ -24,12 +24,13 @@ import (
 // simulation is a cluster, the engine, and everybody else. Every draw is
 // rapid's, so that a failure shrinks and its seed repeats it.
 type simulation struct {
-	t      *rapid.T
-	server *memory.Server
-	now    time.Time
-	owner  types.UID // of the deployment
-	past   map[objects.Key][]moment
-	denied map[objects.Key]bool // a webhook refuses writes of them
+	t *rapid.T
+	// server has the objects, own our own kinds: it is the same one unless the owner is remote.
+	server, own *memory.Server
+	now         time.Time
+	owner       types.UID // of the deployment
+	past        map[objects.Key][]moment
+	denied      map[objects.Key]bool // a webhook refuses writes of them
 	// absent are accounts that do not exist, lost the rights that accounts lack.
 	absent map[string]bool
 	lost   map[right]bool
@@ -48,8 +49,9 @@ type simulation struct {
 	setDeleted bool
 	// remote means that the owner is in another cluster than its objects.
 	remote bool
-	// away means that the target cannot be reached.
-	away bool
+	// away means that the target cannot be reached, ownAway that home cannot.
+	away, ownAway bool
+	restoration
 	// stuck keeps one object from ever getting healthy.
 	stuck bool
 	// late is set while a write of a crashed engine arrives; lateMade are objects
@@ -63,8 +65,8 @@ type simulation struct {
 	stripped map[types.UID]bool
 	// loose are objects that were not ours when they were written.
 	loose   map[types.UID]bool
-	flying  []func() error // writes of crashed engines that are still to arrive
-	pending func() error   // the write under way
+	flying  []write // of crashed engines, still to arrive
+	pending *write  // the write under way
 
 	// inside is set while the engine's pass runs; failure is what went wrong in it.
 	inside  bool
@@ -90,7 +92,7 @@ func TestEngine(t *testing.T) {
 			t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), chaos: true, moved: uniform(4).Draw(t, "moved") == 3, stuck: uniform(4).Draw(t, "stuck") == 3,
 			remote: uniform(4).Draw(t, "remote") == 3,
 			past:   map[objects.Key][]moment{}, denied: map[objects.Key]bool{}, absent: map[string]bool{}, lost: map[right]bool{},
-			lateMade: map[types.UID]bool{}, stripped: map[types.UID]bool{}, engineMade: map[types.UID]bool{}, loose: map[types.UID]bool{},
+			restoration: newRestoration(), lateMade: map[types.UID]bool{}, stripped: map[types.UID]bool{}, engineMade: map[types.UID]bool{}, loose: map[types.UID]bool{},
 		}
 		s.newServer()
 		s.engine = newProcess(s)
@@ -133,7 +135,8 @@ var (
 		"account", "add account", "allow", "collect", "crash", "delete", "delete deployment", "delete set", "deny", "drift", "finalize", "finalizer", "forbid",
 		"late", "leave", "occupy", "pause", "permit", "release", "remove account", "rollback", "serve", "sicken", "steal", "strip label", "strip reference",
 		"template", "unpause", "unserve",
-		"target away", "target back", "target session",
+		"target away", "target back", "target session", "home away", "home back",
+		"backup", "restore home", "restore target",
 	}
 )
 
@@ -179,8 +182,14 @@ func (s *simulation) act(name string) {
 		s.serve()
 	case "unserve":
 		s.unserve()
-	case "target away", "target back", "target session":
+	case "target away", "target back", "target session", "home away", "home back":
 		s.reach(name)
+	case "backup":
+		s.save()
+	case "restore home":
+		s.restoreHome()
+	case "restore target":
+		s.restoreTarget()
 	case "add account", "remove account", "forbid", "permit":
 		s.grant(name)
 	case "heal", "sicken":
@@ -223,7 +232,8 @@ func (s *simulation) fault() string {
 	return ""
 }
 
-// reach is what becomes of the connection to the target, while no pass is under way.
+// reach is what becomes of the connections to target and home. A session ends while no
+// pass is under way.
 func (s *simulation) reach(name string) {
 	if !s.remote || s.engine.resume != nil && name == "target session" {
 		return
@@ -236,6 +246,10 @@ func (s *simulation) reach(name string) {
 		s.away = false
 	case "target session":
 		s.engine.connect()
+	case "home away":
+		s.ownAway = true
+	case "home back":
+		s.ownAway = false
 	}
 	s.engine.woken = true
 }
@@ -246,7 +260,7 @@ func (s *simulation) crash() {
 	s.pending = nil
 	s.logf("crash")
 	if pending != nil && rapid.Bool().Draw(s.t, "still arrives") {
-		s.flying = append(s.flying, pending)
+		s.flying = append(s.flying, *pending)
 	}
 	s.engine = newProcess(s)
 }
@@ -260,7 +274,7 @@ func (s *simulation) arrive() {
 	s.flying = s.flying[1:]
 	from := s.server.Version()
 	s.late = true
-	err := write()
+	err := write.do()
 	s.late = false
 	s.logf("a write of a crashed engine arrives: %v", err)
 	for _, key := range s.keys() {
@@ -337,7 +351,7 @@ func (s *simulation) disturb(name string, key objects.Key) {
 	case "finalize":
 		edit(func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
 	case "delete", "leave":
-		if name == "delete" || o.controller() != s.owner {
+		if name == "delete" || !s.ours(o) {
 			s.end(key)
 		}
 	}
@@ -387,7 +401,7 @@ func (s *simulation) occupy(key objects.Key, rival []metav1.OwnerReference) {
 
 // end deletes an object whatever its state is.
 func (s *simulation) end(key objects.Key) {
-	if _, err := s.server.Delete(key, "", ""); err != nil {
+	if _, err := s.serverOf(key).Delete(key, "", ""); err != nil {
 		s.failf("delete %s: %v", key, err)
 	}
 }
@@ -451,14 +465,16 @@ func (s *simulation) use(name string) {
 		if uniform(5).Draw(s.t, "really") < 4 {
 			return
 		}
-		s.deleting = true
+		s.deleting, s.inUse = true, s.kindsInUse()
 		if uniform(4).Draw(s.t, "orphan") == 3 {
 			s.editDeployment(func(d *corev1alpha1.ObjectDeployment) {
 				d.Finalizers = append(d.Finalizers, metav1.FinalizerOrphanDependents)
 			})
 			s.orphaned = map[types.UID]bool{}
 			for _, key := range s.controlled() {
-				s.orphaned[s.get(key).uid] = true
+				if o := s.get(key); o.controller() == s.owner { // else nobody records it
+					s.orphaned[o.uid] = true
+				}
 			}
 		}
 		name += fmt.Sprintf(", orphan: %t", s.orphaned != nil)
@@ -479,11 +495,11 @@ func (s *simulation) collect() bool {
 		return false
 	}
 	ours := func(ref metav1.OwnerReference) bool { return ref.UID == s.owner }
-	for _, key := range s.server.Keys() {
-		if !slices.ContainsFunc(s.server.Get(key).GetOwnerReferences(), ours) {
+	for _, key := range slices.Concat(s.own.Keys(), s.server.Keys()) {
+		if !slices.ContainsFunc(s.serverOf(key).Get(key).GetOwnerReferences(), ours) {
 			continue
 		}
-		_, err := s.server.Edit(key, "", func(u *unstructured.Unstructured) {
+		_, err := s.serverOf(key).Edit(key, "", func(u *unstructured.Unstructured) {
 			u.SetOwnerReferences(slices.DeleteFunc(u.GetOwnerReferences(), ours))
 		})
 		if err != nil {
@@ -546,6 +562,7 @@ func (s *simulation) settle() {
 	s.logf("settle")
 	s.chaos = false
 	s.reach("target back")
+	s.reach("home back")
 	clear(s.denied)
 	clear(s.absent)
 	clear(s.lost)
@@ -559,7 +576,7 @@ func (s *simulation) settle() {
 		if s.engine.step() {
 			continue
 		}
-		if s.resolve() {
+		if s.resolve() || s.collectDangling() {
 			continue
 		}
 		if len(s.flying) > 0 {
@@ -611,7 +628,7 @@ func (s *simulation) resolve() bool {
 		}
 		for _, ph := range set.template.phases {
 			for _, w := range ph {
-				if o := s.get(w.key); o != nil && o.controller() != s.owner {
+				if o := s.get(w.key); o != nil && !s.ours(o) {
 					s.logf("user deletes %s", w.key)
 					s.end(w.key)
 					done = true

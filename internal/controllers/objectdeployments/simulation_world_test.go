@@ -1,6 +1,7 @@
 package objectdeployments
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -21,6 +22,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/memory"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/rollout"
 )
 
 // object is what the invariants are about of one state of an object.
@@ -254,8 +256,9 @@ func probed(key objects.Key) bool { return key.Kind == "App" || key.Kind == "Job
 
 // newServer makes the cluster with its deployment.
 func (s *simulation) newServer() {
+	namespaces := memory.Kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Namespace"), ClusterScoped: true}
 	all := []memory.Kind{
-		{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Namespace"), ClusterScoped: true},
+		namespaces,
 		{GroupVersionKind: corev1alpha1.GroupVersion.WithKind("ObjectDeployment"), Custom: true, Unmanaged: true},
 		{GroupVersionKind: corev1alpha1.GroupVersion.WithKind("ObjectSet"), Custom: true, Unmanaged: true},
 	}
@@ -264,6 +267,11 @@ func (s *simulation) newServer() {
 		all = append(all, memory.Kind{GroupVersionKind: gk.WithVersion("v1"), Custom: gk.Kind == "Job"})
 	}
 	s.server = memory.NewServer(s.clock, all...)
+	s.own = s.server
+	if s.remote {
+		s.own, s.server = memory.NewServer(s.clock, all[:3]...), memory.NewServer(s.clock, append(all[3:], namespaces)...)
+		s.own.Stored = s.stored
+	}
 	s.server.Admit, s.server.Stored = s.admit, s.stored
 	dep := &corev1alpha1.ObjectDeployment{}
 	dep.SetGroupVersionKind(all[1].GroupVersionKind)
@@ -271,11 +279,12 @@ func (s *simulation) newServer() {
 	dep.Labels = map[string]string{corev1alpha1.PackageInstanceLabel: "1"}
 	dep.Spec.RevisionHistoryLimit = ptr.To[int32](2)
 	dep.Spec.Template.Spec = s.newTemplate().spec()
-	made, err := s.server.Create(deploymentKeyOf, encode(dep), "")
+	made, err := s.own.Create(deploymentKeyOf, encode(dep), "")
 	if err != nil {
 		panic(err)
 	}
 	s.owner = made.GetUID()
+	s.owners[s.owner] = true
 }
 
 func encode(obj any) *unstructured.Unstructured {
@@ -305,14 +314,14 @@ func decode[T any](u *unstructured.Unstructured, into *T) *T {
 
 // deployment returns the owner of everything, nil when it is gone.
 func (s *simulation) deployment() *corev1alpha1.ObjectDeployment {
-	if u := s.server.Get(deploymentKeyOf); u != nil {
+	if u := s.own.Get(deploymentKeyOf); u != nil {
 		return decode(u, &corev1alpha1.ObjectDeployment{})
 	}
 	return nil
 }
 
 func (s *simulation) editDeployment(change func(*corev1alpha1.ObjectDeployment)) {
-	_, err := s.server.Edit(deploymentKeyOf, "", func(u *unstructured.Unstructured) {
+	_, err := s.own.Edit(deploymentKeyOf, "", func(u *unstructured.Unstructured) {
 		dep := decode(u, &corev1alpha1.ObjectDeployment{})
 		change(dep)
 		u.Object = encode(dep).Object
@@ -335,7 +344,7 @@ func (s *simulation) admit(key objects.Key, before, after *unstructured.Unstruct
 	case s.denied[key]:
 		return apierrors.NewForbidden(schema.GroupResource{Group: group, Resource: key.Kind}, key.Name,
 			fmt.Errorf(`admission webhook "policy.example.com" denied the request`))
-	case was != nil && was.controller() == s.owner && was.fixed != "" && was.fixed != is.fixed:
+	case was != nil && s.ours(was) && was.fixed != "" && was.fixed != is.fixed:
 		return apierrors.NewInvalid(key.GroupKind(), key.Name, field.ErrorList{field.Invalid(field.NewPath("spec", "fixed"), is.fixed, "field is immutable")})
 	}
 	return nil
@@ -345,25 +354,19 @@ func (s *simulation) admit(key objects.Key, before, after *unstructured.Unstruct
 func (s *simulation) stored(e memory.Event) {
 	switch {
 	case e.Key.Group == group:
-		s.past[e.Key] = append(s.past[e.Key], moment{e.Version, objectOf(e.After)})
+		s.past[e.Key] = append(s.past[e.Key], moment{s.when(e.Version), objectOf(e.After)})
 	case e.Key.Kind == "ObjectSet" && e.After == nil:
 		s.sets = slices.DeleteFunc(s.sets, func(o *set) bool { return o.uid == e.Before.GetUID() })
 	case e.Key.Kind == "ObjectSet":
-		s.noteSet(decode(e.After, &corev1alpha1.ObjectSet{}), e.Version)
+		if set := decode(e.After, &corev1alpha1.ObjectSet{}); rollout.DeploymentOf(set) == s.owner {
+			s.noteSet(set) // else one from before a restoration
+		}
 	}
 }
 
 // noteSet brings what is known of a set up to date, and checks what it newly records.
-func (s *simulation) noteSet(obj *corev1alpha1.ObjectSet, version int64) {
-	i := slices.IndexFunc(s.sets, func(o *set) bool { return o.uid == obj.UID })
-	if i < 0 {
-		i = len(s.sets)
-		s.sets = append(s.sets, &set{
-			name: obj.Name, uid: obj.UID, number: obj.Spec.Revision, first: len(obj.Spec.Previous) == 0, since: s.engine.known, made: version,
-			template: s.templateOf(&obj.Spec.ObjectSetTemplateSpec), release: obj.Labels[corev1alpha1.PackageInstanceLabel],
-		})
-	}
-	is := s.sets[i]
+func (s *simulation) noteSet(obj *corev1alpha1.ObjectSet) {
+	is := s.setOf(obj)
 	conds := obj.Status.Conditions
 	is.deleting = obj.DeletionTimestamp != nil
 	is.lifecycleArchived = obj.Spec.LifecycleState == corev1alpha1.ObjectSetLifecycleStateArchived
@@ -382,7 +385,9 @@ func (s *simulation) noteSet(obj *corev1alpha1.ObjectSet, version int64) {
 		}
 	}
 	if is.begun > is.opened {
-		s.checkGate(is, is.opened, is.begun-1, s.watchProof(is, is.begun-1))
+		if !s.late {
+			s.checkGate(is, is.opened, is.begun-1, s.watchProof(is, is.begun-1))
+		}
 		is.opened = is.begun
 		is.ready = is.begun - 1
 	}
@@ -390,9 +395,32 @@ func (s *simulation) noteSet(obj *corev1alpha1.ObjectSet, version int64) {
 		is.ready = len(is.template.phases)
 	}
 	if archived := meta.IsStatusConditionTrue(conds, corev1alpha1.ConditionArchived); archived && !is.archived {
-		s.checkArchived(is)
+		if !s.late {
+			s.checkArchived(is)
+		}
 		is.archived = true
 	}
+}
+
+// setOf returns what is known of a set. Those with equal numbers are in the order of their
+// names.
+func (s *simulation) setOf(obj *corev1alpha1.ObjectSet) *set {
+	for _, is := range s.sets {
+		if is.uid == obj.UID {
+			return is
+		}
+	}
+	is := s.ever[obj.UID]
+	if is == nil {
+		is = &set{
+			name: obj.Name, uid: obj.UID, number: obj.Spec.Revision, first: len(obj.Spec.Previous) == 0, since: s.engine.known, made: s.when(s.server.Version()),
+			template: s.templateOf(&obj.Spec.ObjectSetTemplateSpec), release: obj.Labels[corev1alpha1.PackageInstanceLabel],
+		}
+		s.ever[obj.UID] = is
+	}
+	s.sets = append(s.sets, is)
+	slices.SortStableFunc(s.sets, func(a, b *set) int { return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.name, b.name)) })
+	return is
 }
 
 func (s *simulation) get(key objects.Key) *object { return objectOf(s.server.Get(key)) }
@@ -421,9 +449,10 @@ func (s *simulation) keys() []objects.Key {
 	return slices.DeleteFunc(s.server.Keys(), func(k objects.Key) bool { return k.Group != group })
 }
 
-// controlled returns the keys of all objects that the deployment controls.
+// controlled returns the keys of all objects that the deployment controls, or did before a
+// restoration.
 func (s *simulation) controlled() []objects.Key {
-	return slices.DeleteFunc(s.keys(), func(k objects.Key) bool { return s.get(k).controller() != s.owner })
+	return slices.DeleteFunc(s.keys(), func(k objects.Key) bool { return !s.ours(s.get(k)) })
 }
 
 // newest returns the newest set that is not removed, or nil.

@@ -35,11 +35,17 @@ func TestSlicesStayWhileTheyAreNamed(t *testing.T) {
 			Labels: map[string]string{corev1alpha1.SliceOwnerLabel: "shop"}, Finalizers: []string{corev1alpha1.CachedFinalizer},
 		}}
 	}
+	// Package Operator writes no finalizer, and every set that uses a slice as an owner.
+	former := slice("of-package-operator", time.Hour, "deployment")
+	former.SetFinalizers(nil)
+	former.SetOwnerReferences(append(former.GetOwnerReferences(), metav1.OwnerReference{
+		APIVersion: corev1alpha1.GroupVersion.String(), Kind: "ObjectSet", Name: "shop-0", UID: "of a set that is gone",
+	}))
 	old := &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "shop-1", UID: "set", OwnerReferences: controlledBy("deployment")}}
 	old.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{{Name: "one", Slices: []string{"of-a-set"}}}
 	server := fake.NewClientBuilder().WithScheme(newScheme(t)).
 		WithIndex(old, ownerIndex, func(client.Object) []string { return []string{"ObjectDeployment shop/shop"} }).
-		WithObjects(old,
+		WithObjects(old, former,
 			slice("of-a-set", time.Hour, "deployment"), slice("of-the-template", time.Hour, "deployment"), slice("young", time.Second, "deployment"),
 			slice("of-another-deployment", time.Hour, "other"), slice("unused", time.Hour, "deployment")).
 		Build()

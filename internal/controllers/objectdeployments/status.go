@@ -93,7 +93,7 @@ func (s *reconciliation) due(obj corev1alpha1.Conditioned) bool {
 
 // urgentSet reports whether a transition is to be seen at once.
 func urgentSet(old, now *corev1alpha1.ObjectSetStatus) bool {
-	if transition(old.Conditions, now.Conditions) || len(old.Phases) != len(now.Phases) {
+	if transition(old.Conditions, now.Conditions) || len(old.Phases) != len(now.Phases) || !slices.Equal(old.RemotePhases, now.RemotePhases) {
 		return true
 	}
 	for i := range now.Phases {
@@ -113,10 +113,13 @@ func (s *reconciliation) writeSetStatus(ctx context.Context, set corev1alpha1.Ge
 
 func (s *reconciliation) patchStatus(ctx context.Context, obj corev1alpha1.Conditioned, change func()) error {
 	change()
-	if err := statuswriter.Write(ctx, s.Client, obj); err != nil {
+	if phase, is := obj.(*phaseSet); is {
+		phase.flush()
+	}
+	if err := statuswriter.Write(ctx, s.Client, apiObject(obj)); err != nil {
 		return fmt.Errorf("cannot write the status of %s: %w", obj.GetName(), err)
 	}
-	s.fresh.Put(obj)
+	s.fresh.Put(apiObject(obj))
 	s.reported[obj.GetUID()] = s.Now()
 	return nil
 }
@@ -136,10 +139,12 @@ func (s *reconciliation) setStatus(set corev1alpha1.GenericObjectSet, rev *rollo
 		blocking = rev.Refusals
 	}
 	status.Blocking = blockingObjects(blocking)
+	agents := s.agents(rev)
+	status.RemotePhases = s.remotePhases(agents, status.RemotePhases)
 	if listed(status, report, rev) {
-		status.ControllerOf = controllerOf(report)
+		status.ControllerOf = controllerOf(report, agents)
 	}
-	setConditions(&status.Conditions, set, rev, report, blocking)
+	setConditions(&status.Conditions, set, rev, report, blocking, agents)
 	if s.deployment == nil {
 		s.setTarget(&status.Conditions, set.GetGeneration())
 	}
@@ -227,15 +232,16 @@ func listed(status *corev1alpha1.ObjectSetStatus, report *phases.Report, rev *ro
 
 // controllerOf names the first objects, within limits.ControllerOfBytes. Their number is
 // in status.phases.
-func controllerOf(report *phases.Report) []corev1alpha1.ControlledObjectReference {
+func controllerOf(report *phases.Report, agents []rollout.Agent) []corev1alpha1.ControlledObjectReference {
 	var refs []corev1alpha1.ControlledObjectReference
 	size := 0
 	for _, k := range report.Controlled {
-		ref := corev1alpha1.ControlledObjectReference{Kind: k.Kind, Group: k.Group, Name: k.Name, Namespace: k.Namespace}
-		if size += sizeOf(&ref); size > limits.ControllerOfBytes {
-			break
+		for _, ref := range controlledBy(k, agents) {
+			if size += sizeOf(&ref); size > limits.ControllerOfBytes {
+				return refs
+			}
+			refs = append(refs, ref)
 		}
-		refs = append(refs, ref)
 	}
 	return refs
 }
@@ -247,7 +253,9 @@ func sizeOf(ref *corev1alpha1.ControlledObjectReference) int {
 }
 
 // setConditions reports a set.
-func setConditions(conds *[]metav1.Condition, set corev1alpha1.GenericObjectSet, rev *rollout.Revision, report *phases.Report, blocking []phases.Blocker) {
+func setConditions(
+	conds *[]metav1.Condition, set corev1alpha1.GenericObjectSet, rev *rollout.Revision, report *phases.Report, blocking []phases.Blocker, agents []rollout.Agent,
+) {
 	gen := set.GetGeneration()
 	put := func(typ string, status bool, reason, message string) {
 		conditions.Set(conds, gen, typ, status, reason, message)
@@ -267,7 +275,7 @@ func setConditions(conds *[]metav1.Condition, set corev1alpha1.GenericObjectSet,
 		message = strings.TrimRight(message, ".") + ". " + completed
 	}
 	put(corev1alpha1.ConditionAvailable, complete, reason, message)
-	if report.InTransition() || !complete && rev.Started() < len(rev.Phases) {
+	if report.InTransition() || !complete && rev.Started() < len(rev.Phases) || inTransition(agents) {
 		put(corev1alpha1.ConditionInTransition, true, corev1alpha1.ReasonInTransition, "Not all objects are controlled by this revision.")
 	} else {
 		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionInTransition)
@@ -275,11 +283,7 @@ func setConditions(conds *[]metav1.Condition, set corev1alpha1.GenericObjectSet,
 	if rev.Succeeded() {
 		put(corev1alpha1.ConditionSucceeded, true, corev1alpha1.ReasonRolloutSuccess, "The revision was available.")
 	}
-	if rev.Paused {
-		put(corev1alpha1.ConditionPaused, true, corev1alpha1.ReasonPaused, "Reconciliation is paused: nothing is written.")
-	} else {
-		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionPaused)
-	}
+	setPaused(conds, gen, rev.Paused, agents)
 	if len(report.Drifted) > 0 {
 		put(corev1alpha1.ConditionDrifted, true, corev1alpha1.ReasonDriftReported, phases.DescribeDrift(report.Drifted))
 	} else {
@@ -366,7 +370,7 @@ func archivedStatus(set corev1alpha1.GenericObjectSet) *corev1alpha1.ObjectSetSt
 	status := set.ObjectSetStatus().DeepCopy()
 	gen := set.GetGeneration()
 	status.ObservedGeneration, status.Revision = gen, set.ObjectSetSpec().Revision
-	status.ControllerOf, status.Blocking, status.Phases = nil, nil, nil
+	status.ControllerOf, status.Blocking, status.Phases, status.RemotePhases = nil, nil, nil, nil
 	conds := &status.Conditions
 	for _, typ := range []string{
 		corev1alpha1.ConditionAvailable, corev1alpha1.ConditionInTransition, corev1alpha1.ConditionPaused, corev1alpha1.ConditionClaimed, corev1alpha1.ConditionDrifted,

@@ -174,13 +174,20 @@ func (s *reconciliation) wait(ctx context.Context) error {
 	if deleting && (s.recordedCluster() == "" || s.top().GetAnnotations()[corev1alpha1.AbandonTargetAnnotation] == "true") {
 		return s.finalize(ctx)
 	}
+	if s.away.Connecting() {
+		return nil // after a restart nothing has changed
+	}
 	top, generation := s.top(), s.top().GetGeneration()
 	conds := slices.Clone(*top.StatusConditions())
 	conditions.Set(&conds, generation, corev1alpha1.ConditionTargetConnected, false, s.away.Reason, s.away.Message)
 	message := s.away.Message
 	if deleting {
-		message = fmt.Sprintf("The objects in the target are removed when it is connected. %s To leave them there, annotate the package with %s=true.",
-			message, corev1alpha1.AbandonTargetAnnotation)
+		what := "package"
+		if ofPhase(s.key) {
+			what = s.key.Kind
+		}
+		message = fmt.Sprintf("The objects in the target are removed when it is connected. %s To leave them there, annotate the %s with %s=true.",
+			message, what, corev1alpha1.AbandonTargetAnnotation)
 	}
 	conditions.SetUnknown(&conds, generation, corev1alpha1.ConditionAvailable, s.away.Reason, message)
 	conditions.Kstatus(&conds, generation, conditions.State{Stalled: stallsTarget(s.away.Reason), Reason: s.away.Reason, Message: message})

@@ -2,6 +2,7 @@ package objectdeployments
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -44,7 +45,7 @@ func (s *reconciliation) teardown(ctx context.Context) error {
 		}
 		if len(s.plan.Steps) == 0 {
 			s.requeueAt(s.plan.Retry)
-			return s.reportTeardown(ctx)
+			return errors.Join(s.letGo(ctx), s.reportTeardown(ctx))
 		}
 		urgent := first(s.plan.Steps, false, urgentSteps)
 		if err := s.Target.Perform(ctx, s.rollout, urgent, false); err != nil {
@@ -66,13 +67,6 @@ func (s *reconciliation) orphanedByCollector(set corev1alpha1.GenericObjectSet) 
 // finalize removes the sets and slices of a deployment and takes the finalizers
 // off: nothing is left that needs them.
 func (s *reconciliation) finalize(ctx context.Context) error {
-	for _, set := range slices.Backward(s.sets) {
-		if gone, err := s.deleteClassPhases(ctx, set); err != nil {
-			return err
-		} else if !gone {
-			return s.reportTeardown(ctx)
-		}
-	}
 	if s.deployment != nil {
 		for _, set := range s.sets {
 			if err := s.dropSet(ctx, set); err != nil {
@@ -105,16 +99,11 @@ func (s *reconciliation) archiveAlone(ctx context.Context) error {
 		}
 		s.replan()
 		if s.plan.TornDown {
-			if gone, err := s.deleteClassPhases(ctx, set); err != nil {
-				return err
-			} else if !gone {
-				return s.reportTeardown(ctx)
-			}
 			return s.markArchived(ctx, set)
 		}
 		if len(s.plan.Steps) == 0 {
 			s.requeueAt(s.plan.Retry)
-			return s.reportTeardown(ctx)
+			return errors.Join(s.letGo(ctx), s.reportTeardown(ctx))
 		}
 		if err := s.Target.Perform(ctx, s.rollout, s.plan.Steps, false); err != nil {
 			return err

@@ -17,9 +17,9 @@ import (
 // patch changes an object of ours by a merge patch that fails where the object
 // is not the one that was read.
 func (s *reconciliation) patch(ctx context.Context, obj corev1alpha1.Conditioned, change func()) error {
-	before := obj.DeepCopyObject().(client.Object)
+	before := apiObject(obj.DeepCopyObject().(corev1alpha1.Conditioned))
 	change()
-	if err := s.fresh.Patch(ctx, s.Client, before, obj); err != nil {
+	if err := s.fresh.Patch(ctx, s.Client, before, apiObject(obj)); err != nil {
 		return fmt.Errorf("cannot change %s: %w", obj.GetName(), err)
 	}
 	return nil

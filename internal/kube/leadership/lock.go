@@ -11,18 +11,18 @@ import (
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// NewLock returns the lock on the Lease in the given namespace that keeps the
+// NewLock returns the lock on the Lease of that namespace and name that keeps the
 // guard informed. It is meant for controller-runtime's
 // LeaderElectionResourceLockInterface, with the times of package limits and
 // LeaderElectionReleaseOnCancel. The configuration must not be wrapped by the
 // guard. restored is called with ErrRestored, at most once, where the Lease
 // shows that the cluster went back to an earlier state: the process has to end.
-func NewLock(config *rest.Config, namespace string, guard *Guard, restored func(error)) (resourcelock.Interface, error) {
+func NewLock(config *rest.Config, namespace, name string, guard *Guard, restored func(error)) (resourcelock.Interface, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("read the host name for the identity of the leader: %w", err)
@@ -37,7 +37,7 @@ func NewLock(config *rest.Config, namespace string, guard *Guard, restored func(
 		return nil, fmt.Errorf("make a client for the leader lease: %w", err)
 	}
 	return watchLock(&resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: corev1alpha1.LeaderElectionLease},
+		LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Client:     client,
 		LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
 	}, guard, restored), nil
@@ -71,6 +71,7 @@ func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 	if record.HolderIdentity != l.Identity() {
 		l.guard.drop()
 	}
+	l.announce(ctx, record.HolderIdentity)
 	if l.known != nil && wentBack(l.known, record) {
 		l.lost = true
 		l.guard.drop()
@@ -79,6 +80,13 @@ func (l *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []b
 	}
 	l.known = record
 	return record, raw, nil
+}
+
+// announce logs once for each other holder that this process waits.
+func (l *lock) announce(ctx context.Context, holder string) {
+	if holder != "" && holder != l.Identity() && (l.known == nil || l.known.HolderIdentity != holder) {
+		log.FromContext(ctx).Info("another manager leads; waiting for the Lease", "holder", holder, "lease", l.Describe())
+	}
 }
 
 // wentBack reports whether a Lease holds what it held before the known state. A

@@ -59,6 +59,21 @@ func (l Levels) Do(ctx context.Context, at int, work func(context.Context) error
 	if err := l[at].capacity.Acquire(ctx, 1); err != nil {
 		return err
 	}
+	return l.run(ctx, at, work)
+}
+
+// DoLarge performs work that needs much memory, one at a time at the last level. Where that
+// has no capacity, it returns a *DeferredError at once: waiting work would hold memory.
+func (l Levels) DoLarge(ctx context.Context, work func(context.Context) error) error {
+	last := len(l) - 1
+	if !l[last].capacity.TryAcquire(1) {
+		return &DeferredError{Level: last}
+	}
+	return l.run(ctx, last, work)
+}
+
+// run performs work with the capacity of a level, which it returns.
+func (l Levels) run(ctx context.Context, at int, work func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	s := &slot{levels: l, at: at, cancel: cancel}

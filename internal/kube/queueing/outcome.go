@@ -27,6 +27,16 @@ func (o *Outcome) Requeue(d time.Duration) {
 	}
 }
 
+// Run takes a reconcile through its steps, up to the first that fails.
+func (o *Outcome) Run(ctx context.Context, steps ...func(context.Context) error) (reconcile.Result, error) {
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			return o.Result(ctx, err)
+		}
+	}
+	return o.Result(ctx, nil)
+}
+
 // Result returns the result of a reconcile that ended with err. A write that raced is no error: the reconcile is repeated.
 func (o *Outcome) Result(ctx context.Context, err error) (reconcile.Result, error) {
 	switch {

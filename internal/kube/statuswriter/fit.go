@@ -14,9 +14,10 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Fit truncates a status that is larger than limits.StatusBytes: messages first, then
-// status.controllerOf, mapped conditions, messages again, and blocking objects. Phases,
-// Jobs and dependencies are kept: they are records, and have limits of their own.
+// Fit truncates a status that is larger than limits.StatusBytes: images of a package
+// first, which it counts in the status itself, then messages, status.controllerOf, mapped
+// conditions, messages again, and blocking objects. Phases, Jobs and dependencies are
+// kept: they are records, and have limits of their own.
 //
 // The condition Truncated names what is left out, including more, which the caller left
 // out already. Where nothing is, it is copied from below, the conditions that the status
@@ -27,7 +28,7 @@ func Fit(status any, generation int64, below []metav1.Condition, more ...string)
 		return
 	}
 	for _, cut := range []func() string{
-		func() string { return s.shorten(1024) }, s.forgetControlled, s.forgetMapped, func() string { return s.shorten(128) }, s.forgetBlocking,
+		s.forgetImages, func() string { return s.shorten(1024) }, s.forgetControlled, s.forgetMapped, func() string { return s.shorten(128) }, s.forgetBlocking,
 	} {
 		if s.fits() {
 			break
@@ -62,6 +63,7 @@ type parts struct {
 	// dependencies and provides are records of a package, with limits of their own.
 	dependencies []corev1alpha1.DependencyStatus
 	provides     []corev1alpha1.ProvidedAPI
+	resolved     *corev1alpha1.ResolvedPackage
 }
 
 func partsOf(status any) *parts {
@@ -74,7 +76,7 @@ func partsOf(status any) *parts {
 		p := &parts{status: s, phases: s.Phases, conditions: &s.Conditions, blocking: &s.Blocking, controlled: new([]corev1alpha1.ControlledObjectReference)}
 		p.dependencies = s.Dependencies
 		if s.Resolved != nil {
-			p.provides = s.Resolved.Provides
+			p.provides, p.resolved = s.Resolved.Provides, s.Resolved
 		}
 		return p
 	}
@@ -94,6 +96,9 @@ func (s *parts) small() bool {
 	}
 	for _, b := range *s.blocking {
 		size += escaped * (len(b.Message) + len(b.Phase))
+	}
+	if s.resolved != nil && len(s.resolved.Images) > 0 {
+		size += sizeOf(s.resolved.Images)
 	}
 	if len(s.dependencies)+len(s.provides) > 0 {
 		size += sizeOf(s.dependencies) + sizeOf(s.provides)
@@ -138,6 +143,16 @@ func (s *parts) shorten(most int) string {
 		}
 	}
 	return fmt.Sprintf("of messages what is behind %d bytes", most)
+}
+
+// forgetImages comes first: its result stays, so that the next status fits without another cut.
+func (s *parts) forgetImages() string {
+	for s.resolved != nil && len(s.resolved.Images) > 0 && !s.fits() {
+		last := len(s.resolved.Images) - 1
+		s.resolved.Images = s.resolved.Images[:last:last]
+		s.resolved.OmittedImages++
+	}
+	return ""
 }
 
 func (s *parts) forgetControlled() string {

@@ -147,3 +147,31 @@ func TestFitDependencies(t *testing.T) {
 		t.Errorf("%d bytes, %d dependencies, %v: %+v", len(text), len(status.Dependencies), err, status.Conditions)
 	}
 }
+
+// TestFitImages: of a status that is too large images are left out and counted, once.
+func TestFitImages(t *testing.T) {
+	t.Parallel()
+	status := &corev1alpha1.PackageStatus{Resolved: &corev1alpha1.ResolvedPackage{}}
+	for i := range limits.StatusImages {
+		status.Resolved.Images = append(status.Resolved.Images, corev1alpha1.PackageImage{Image: fmt.Sprint("example.com/", i), Digest: "sha256:" + strings.Repeat("a", 64)})
+	}
+	statuswriter.Fit(status, 1, nil)
+	if len(status.Resolved.Images) != limits.StatusImages || len(status.Conditions) > 0 {
+		t.Errorf("a small status has %d images: %+v", len(status.Resolved.Images), status.Conditions)
+	}
+	for i := range limits.PackagePhases {
+		status.Phases = append(status.Phases, corev1alpha1.PhaseStatus{Name: fmt.Sprintf("%s-%d", strings.Repeat("p", 140), i), State: "Pending"})
+	}
+	all := status.Resolved.DeepCopy().Images
+	statuswriter.Fit(status, 1, nil)
+	text, err := json.Marshal(status)
+	left := len(status.Resolved.Images)
+	if err != nil || len(text) > limits.StatusBytes || left == 0 || left == len(all) || left+int(status.Resolved.OmittedImages) != len(all) || !cmp.Equal(all[:left], status.Resolved.Images) {
+		t.Errorf("%d bytes, %d of %d images, %d omitted, %v", len(text), left, len(all), status.Resolved.OmittedImages, err)
+	}
+	once := status.DeepCopy()
+	statuswriter.Fit(status, 1, nil)
+	if diff := cmp.Diff(once, status); diff != "" {
+		t.Errorf("made again it differs:\n%s", diff)
+	}
+}

@@ -29,21 +29,18 @@ type Slice struct {
 func Split(
 	deployment, strategy string, phases []corev1alpha1.ObjectSetTemplatePhase, sealing *Sealing,
 ) ([]corev1alpha1.ObjectSetTemplatePhase, []Slice, error) {
-	none := strategy == corev1alpha1.ChunkingStrategyNoOp
-	if none && sealing == nil {
-		return phases, nil, nil
-	}
 	plain, sealed := make([][]item, len(phases)), make([][]item, len(phases))
-	total := 0
+	total, count := 0, 0
 	for i := range phases {
 		items, err := measure(phases[i].Objects)
 		if err != nil {
 			return nil, nil, fmt.Errorf("phase %q: %w", phases[i].Name, err)
 		}
 		plain[i], sealed[i] = sealing.part(i, items)
-		total += size(plain[i])
+		total, count = total+size(plain[i]), count+len(items)
 	}
-	each := strategy == corev1alpha1.ChunkingStrategyEachObject
+	strategy = bounded(strategy, total, count)
+	none, each := strategy == corev1alpha1.ChunkingStrategyNoOp, strategy == corev1alpha1.ChunkingStrategyEachObject
 	inline := none || total <= limits.SliceThreshold && !each
 	split, cut, made := make([]corev1alpha1.ObjectSetTemplatePhase, len(phases)), cutterOf(strategy), made{}
 	for i := range phases {
@@ -67,6 +64,18 @@ func Split(
 		}
 	}
 	return split, made.slices, nil
+}
+
+// bounded returns the strategy for objects of that many bytes and that number: none where the
+// one of the annotation would make a revision too large for API servers.
+func bounded(strategy string, total, count int) string {
+	switch {
+	case strategy == corev1alpha1.ChunkingStrategyNoOp && total > limits.SlicelessBytes:
+		return ""
+	case strategy == corev1alpha1.ChunkingStrategyEachObject && count > limits.SlicesOfOneObject:
+		return ""
+	}
+	return strategy
 }
 
 // made are the slices so far.

@@ -54,6 +54,14 @@ func TestSplit(t *testing.T) {
 			reason: "the user's choice", strategy: corev1alpha1.ChunkingStrategyNoOp,
 			phases: phases(phase("a", 200, 1000)), want: "200+0",
 		},
+		"NoOp of much": {
+			reason: "a revision stays within what an API server accepts", strategy: corev1alpha1.ChunkingStrategyNoOp,
+			phases: phases(phase("a", 500, 1000)), want: "0+~",
+		},
+		"EachObject of many": {
+			reason: "the names of the slices are in every revision", strategy: corev1alpha1.ChunkingStrategyEachObject,
+			phases: phases(phase("a", 3000, 10), phase("b", 1001, 10)), want: "0+~ 0+~",
+		},
 		"EachObject": {
 			reason: "also below the threshold", strategy: corev1alpha1.ChunkingStrategyEachObject,
 			phases: phases(phase("a", 3, 10), phase("b", 2, 10)), want: "0+3 0+2",

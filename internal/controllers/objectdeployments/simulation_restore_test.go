@@ -1,0 +1,270 @@
+package objectdeployments
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/memory"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+// write is one of a crashed engine; own means that it is about our own kinds.
+type write struct {
+	do  func() error
+	own bool
+}
+
+// restoration is what backups and their restoration leave behind.
+type restoration struct {
+	backups []backup
+	// owners are the UIDs that the deployment had.
+	owners map[types.UID]bool
+	// ever are all sets that were seen.
+	ever map[types.UID]*set
+	// rewound is by how much resource versions of the objects went back.
+	rewound int64
+	// returned are objects that were restored while watches went on: what is decided may
+	// be older.
+	returned map[types.UID]bool
+	// forgotten are objects that no revision of the restored owner need contain.
+	forgotten map[types.UID]bool
+	// inUse are the kinds in use when the deployment was deleted.
+	inUse map[schema.GroupKind]bool
+}
+
+func newRestoration() restoration {
+	return restoration{owners: map[types.UID]bool{}, ever: map[types.UID]*set{}, returned: map[types.UID]bool{}, forgotten: map[types.UID]bool{}}
+}
+
+// backup is one of home and of the target, at one moment.
+type backup struct{ own, server *memory.Backup }
+
+// save makes a backup, while the deployment is in use: before its finalizer and the name of
+// its target are recorded, nothing of it is rolled out.
+func (s *simulation) save() {
+	d := s.deployment()
+	if d == nil || d.DeletionTimestamp != nil || len(d.Finalizers) == 0 || s.remote && d.Annotations[corev1alpha1.TargetClusterAnnotation] == "" {
+		return
+	}
+	s.logf("backup %d", len(s.backups))
+	s.backups = append(s.backups, backup{s.own.Backup(), s.server.Backup()})
+}
+
+// restoreHome takes our own kinds back to a backup: with the same UIDs, as a snapshot of etcd
+// does, which has the objects too where these are in the same cluster, or with new UIDs and
+// without statuses. The process is restarted.
+func (s *simulation) restoreHome() {
+	if len(s.backups) == 0 {
+		return
+	}
+	b := sample(s, "backup", s.backups)
+	s.crash()
+	s.engine.crash()
+	s.late = true
+	for _, key := range s.controlled() {
+		s.forgotten[s.get(key).uid] = true
+	}
+	if snapshot := rapid.Bool().Draw(s.t, "snapshot"); !snapshot {
+		s.logf("restore home with new UIDs")
+		s.recreate(b.own)
+	} else if s.remote {
+		s.logf("restore home")
+		s.own.Restore(b.own)
+	} else {
+		s.logf("restore the cluster")
+		s.rewind(b.server)
+	}
+	s.flying = slices.DeleteFunc(s.flying, func(w write) bool { return w.own })
+	s.owner = s.deployment().UID
+	s.owners[s.owner] = true
+	s.deleting, s.orphaned = false, nil
+	s.setDeleted = true // what lost revisions wrote is not known
+	s.readSets()
+	s.late = false
+	s.engine = newProcess(s)
+}
+
+// recreate replaces our own kinds by those of a backup.
+func (s *simulation) recreate(b *memory.Backup) {
+	other := func(key objects.Key) bool { return key.Group != corev1alpha1.GroupVersion.Group }
+	for _, key := range slices.DeleteFunc(s.own.Keys(), other) {
+		_, _ = s.own.Edit(key, "", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
+		if s.own.Get(key) != nil {
+			s.end(key)
+		}
+	}
+	for _, key := range slices.DeleteFunc(b.Keys(), other) {
+		u := b.Get(key).DeepCopy()
+		delete(u.Object, "status")
+		u.SetDeletionTimestamp(nil)
+		if _, err := s.own.Create(key, u, ""); err != nil {
+			s.failf("restore %s: %v", key, err)
+		}
+	}
+}
+
+// readSets replaces what is known of sets by what they record.
+func (s *simulation) readSets() {
+	s.sets = nil
+	for _, key := range s.own.Keys() {
+		if key.Kind != "ObjectSet" {
+			continue
+		}
+		set := decode(s.own.Get(key), &corev1alpha1.ObjectSet{})
+		if rollout.DeploymentOf(set) != s.owner {
+			continue
+		}
+		if is := s.ever[set.UID]; is != nil {
+			is.claimed, is.opened, is.begun, is.ready, is.archived = false, 0, 0, 0, false
+		}
+		s.noteSet(set)
+	}
+}
+
+// rewind takes objects back to a backup, with their resource versions.
+func (s *simulation) rewind(b *memory.Backup) {
+	s.serve()
+	s.flying = slices.DeleteFunc(s.flying, func(w write) bool { return !w.own })
+	before := s.server.Version()
+	s.server.Restore(b)
+	s.rewound += before + 1 - s.server.Version()
+	for _, key := range universe {
+		s.past[key] = append(s.past[key], moment{s.when(s.server.Version()), s.get(key)})
+		s.note(key)
+	}
+}
+
+// restoreTarget takes objects back to a backup: by a snapshot of etcd, after which another
+// session begins, or one by one, where those that are gone are made anew.
+func (s *simulation) restoreTarget() {
+	if len(s.backups) == 0 || s.deleting {
+		return
+	}
+	b := sample(s, "backup", s.backups)
+	if s.remote && rapid.Bool().Draw(s.t, "snapshot") {
+		s.away = true
+		for s.engine.resume != nil {
+			s.engine.step()
+		}
+		s.logf("restore the target")
+		s.rewind(b.server)
+		s.pending, s.away = nil, false
+		s.engine.connect()
+		return
+	}
+	s.logf("restore objects")
+	for _, key := range universe {
+		if s.server.Serves(key.GroupKind()) && rapid.Bool().Draw(s.t, "restored") {
+			s.restore(key, b.server.Get(key))
+		}
+	}
+}
+
+// restore takes an object back to what was saved of it.
+func (s *simulation) restore(key objects.Key, saved *unstructured.Unstructured) {
+	live := s.server.Get(key)
+	var err error
+	switch {
+	case saved == nil && live != nil:
+		s.end(key)
+	case saved == nil, live != nil && objectOf(live).fixed != objectOf(saved).fixed: // which is refused
+	case live == nil:
+		u := saved.DeepCopy()
+		delete(u.Object, "status")
+		u.SetDeletionTimestamp(nil)
+		manager := sample(s, "manager", []string{"", "backup"})
+		if manager != "" {
+			u.SetManagedFields(nil)
+		}
+		u, err = s.server.Create(key, u, manager)
+		if err == nil && manager == "" {
+			s.engineMade[u.GetUID()] = s.engineMade[saved.GetUID()] // by its managedFields
+		}
+	default:
+		_, err = s.server.Edit(key, "backup", func(u *unstructured.Unstructured) {
+			u.Object["spec"] = saved.DeepCopy().Object["spec"]
+			u.SetLabels(saved.GetLabels())
+			u.SetAnnotations(saved.GetAnnotations())
+			u.SetOwnerReferences(saved.GetOwnerReferences())
+		})
+	}
+	if err != nil {
+		s.failf("restore %s: %v", key, err)
+	}
+	if o := s.note(key); o != nil {
+		s.returned[o.uid] = true
+	}
+}
+
+// note notes what follows from the restoration of an object.
+func (s *simulation) note(key objects.Key) *object {
+	o := s.get(key)
+	if o == nil {
+		return nil
+	}
+	s.loose[o.uid], s.forgotten[o.uid] = true, true
+	if !s.ours(o) {
+		s.stripped[o.uid] = true
+		delete(s.orphaned, o.uid)
+	}
+	return o
+}
+
+// when returns the place of a resource version of an object among those of all times.
+func (s *simulation) when(version int64) int64 { return version + s.rewound }
+
+// ours reports whether the deployment controls an object, or did before a restoration.
+func (s *simulation) ours(o *object) bool { return s.owners[o.controller()] }
+
+func (s *simulation) serverOf(key objects.Key) *memory.Server {
+	if key.Group == corev1alpha1.GroupVersion.Group {
+		return s.own
+	}
+	return s.server
+}
+
+// hidden reports whether a forgotten object is one that the watches of kinds in use do not
+// show.
+func (s *simulation) hidden(key objects.Key, o *object, inUse map[schema.GroupKind]bool) bool {
+	return s.forgotten[o.uid] && (!o.labelled || !inUse[key.GroupKind()])
+}
+
+// kindsInUse are those of the objects of revisions that are not archived.
+func (s *simulation) kindsInUse() map[schema.GroupKind]bool {
+	kinds := map[schema.GroupKind]bool{}
+	for _, set := range s.sets {
+		for _, ph := range set.template.phases {
+			for _, w := range ph {
+				kinds[w.key.GroupKind()] = kinds[w.key.GroupKind()] || !set.archived
+			}
+		}
+	}
+	return kinds
+}
+
+// collectDangling is the garbage collector where the owner is in the cluster of its objects:
+// it deletes those that belonged to the owner before a restoration. It reports whether there
+// was such an object.
+func (s *simulation) collectDangling() bool {
+	done := false
+	for _, key := range s.controlled() {
+		o := s.get(key)
+		if s.remote || o.controller() == s.owner || o.terminating {
+			continue
+		}
+		others := func(ref metav1.OwnerReference) bool { return ref.UID == s.owner || !s.owners[ref.UID] }
+		if !slices.ContainsFunc(s.server.Get(key).GetOwnerReferences(), others) {
+			s.logf("the garbage collector deletes %s", key)
+			s.end(key)
+			done = true
+		}
+	}
+	return done
+}
