@@ -37,7 +37,7 @@ func (c *check) phase(annotations map[string]any) {
 		}
 		c.fail(violation.ReasonUnknownPhase, field, violation.Suggest(phase, c.r.phases, listed), "phase %q", phase)
 	}
-	c.out.phase = phase
+	c.out.phase, c.out.class = phase, c.r.classes[phase]
 }
 
 var collisionModes = []string{

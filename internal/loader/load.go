@@ -53,6 +53,7 @@ type load struct {
 
 	problems, warnings violation.Violations
 	secrets            *sensitive.Values
+	locked             lockedImages
 	configFailed       bool
 }
 
@@ -99,6 +100,7 @@ func (l *load) run() *Package {
 	}
 	objects := l.objects(context, patches)
 	out.Provides = l.provided(objects)
+	out.Images, out.OmittedImages = l.usedImages(objects)
 	out.Phases, out.Sources, out.Sensitive = collect(objects, spec.Phases)
 	if l.secrets.Empty() {
 		out.Sensitive = nil
@@ -178,6 +180,7 @@ func (l *load) config() (values map[string]any, ok bool) {
 func (l *load) context(values map[string]any) (map[string]any, bool) {
 	images, dependencies, problems := l.images()
 	l.add(problems...)
+	l.locked = l.lockedImages(images)
 	out, err := render.Context(l.opts.Package, l.opts.environment(), values, images, dependencies)
 	if err != nil {
 		l.add(violation.Violation{Reason: violation.ReasonConfigInvalid, Details: err.Error()})
@@ -231,6 +234,7 @@ func (l *load) objects(context map[string]any, patches *patch.Set) []*object {
 	l.warnings = append(l.warnings, out.Warnings...)
 	reader := l.reader(func(text string) (bool, error) { return evaluator.Bool(l.ctx, text) })
 	reader.rendered, reader.patches, reader.secrets = out.Rendered, patches, l.secrets
+	reader.locked = l.locked
 	read := reader.read(l.ctx, out.Files)
 	l.add(read.problems...)
 	l.warnings = append(l.warnings, read.warnings...)
@@ -242,6 +246,7 @@ func (l *load) objects(context map[string]any, patches *patch.Set) []*object {
 	}
 	l.defaultNamespaces(read.objects)
 	l.add(duplicates(read.objects, l.opts.scope(), l.opts.Package.Metadata.Namespace)...)
+	l.add(exposedToAgents(read.objects)...)
 	l.add(scopesOfDefinitions(read.objects, l.opts.scope())...)
 	l.warnings = append(l.warnings, tooEarly(read.objects, r.Manifest.Spec.Phases)...)
 	return read.objects
@@ -271,6 +276,7 @@ func (l *load) reader(condition func(string) (bool, error)) *reader {
 		for _, p := range result.Manifest.Spec.Phases {
 			if unnamed = unnamed || p.Name == ""; p.Name != "" {
 				r.phases = append(r.phases, p.Name)
+				r.setClass(p.Name, p.Class)
 			}
 		}
 		spec := &result.Manifest.Spec

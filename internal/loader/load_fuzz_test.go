@@ -5,6 +5,7 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,7 +20,7 @@ import (
 // object of it is complete, in a phase of the manifest, in the Package's own
 // namespace and with the engine's labels; twice the same.
 //
-// Code: load.go, objects.go, object.go, metadata.go, phases.go, assignment.go, scope.go, component.go
+// Code: load.go, objects.go, object.go, metadata.go, phases.go, assignment.go, scope.go, component.go, images.go
 func FuzzLoad(f *testing.F) {
 	fuzzing.SetCanary(f)
 	fixed := configMap("a", "first", "data: {a: b}")
@@ -69,6 +70,9 @@ func checkLoaded(t *testing.T, p *Package) {
 	for _, phase := range p.Manifest.Spec.Phases {
 		names = append(names, phase.Name)
 	}
+	if len(p.Images) > limits.StatusImages {
+		t.Fatalf("%d images", len(p.Images))
+	}
 	for _, phase := range p.Phases {
 		if !slices.Contains(names, phase.Name) || len(phase.Objects) == 0 {
 			t.Fatalf("the phase %q with %d objects", phase.Name, len(phase.Objects))
@@ -100,4 +104,25 @@ func checkLoadedObject(t *testing.T, o corev1alpha1.ObjectSetObject) {
 	case obj.Labels[corev1alpha1.PackageLabel] != "my-shop" || obj.Labels[corev1alpha1.PackageInstanceLabel] != "my-shop":
 		t.Fatalf("%s has no labels of the package", o.Object.Raw)
 	}
+}
+
+// A reference of the lock is found in an object as JSON wherever it stands apart, and nothing else is.
+//
+// Code: images.go
+func FuzzLockedImages(f *testing.F) {
+	for _, seed := range []string{"", "--image=", "a\n", "docker://", "<", "c:\\", "\\n", "\u2028", "x@sha256:", "é", "://"} {
+		f.Add(seed, seed)
+	}
+	const ref = "quay.io/team/app@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	l := lockedImages{ref: {Name: "app"}}
+	f.Fuzz(func(t *testing.T, before, after string) {
+		raw, err := json.Marshal(map[string]string{"v": before + ref + after})
+		if err != nil {
+			t.Fatal(err)
+		}
+		apart := before == "" || !isOfReference(before[len(before)-1]) || strings.HasSuffix(before, "://")
+		if found := l.in(raw); apart != slices.Equal(found, []string{ref}) && (apart || len(found) != 0) {
+			t.Fatalf("%s: %q", raw, found)
+		}
+	})
 }

@@ -29,11 +29,14 @@ type object struct {
 	namespace string
 	name      string
 	phase     string
+	class     string // of the phase
 	stored    corev1alpha1.ObjectSetObject
 	sensitive bool
 	defines   *definition
 	// aggregates is the API of an APIService with a server of its own.
 	aggregates schema.GroupVersion
+	// images of its containers, and references of the lock that stand in it.
+	images []string
 }
 
 // definition is what a CustomResourceDefinition defines.
@@ -48,11 +51,13 @@ type reader struct {
 	strict    bool
 	opts      *Options
 	phases    []string
+	classes   map[string]string // by phase
 	labels    map[string]string
 	rendered  map[string]bool
 	condition func(string) (bool, error)
 	patches   *patch.Set
 	secrets   *sensitive.Values
+	locked    lockedImages
 
 	mu           sync.Mutex
 	bytes, count atomic.Int64

@@ -24,6 +24,9 @@ type Package struct {
 	// Provides are the APIs of the CustomResourceDefinitions in it, in all served versions, and those of the manifest,
 	// sorted; at most limits.ProvidedAPIs.
 	Provides []corev1alpha1.ProvidedAPI
+	// Images that the objects name, sorted, as many as the status of a Package has, and OmittedImages more.
+	Images        []corev1alpha1.PackageImage
+	OmittedImages int
 	// UniqueInScope is the scope in which the package may be installed once; empty for any number.
 	UniqueInScope corev1alpha1.UniqueScope
 

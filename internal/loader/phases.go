@@ -13,10 +13,16 @@ import (
 
 func duplicates(all []*object, scope corev1alpha1.Scope, namespace string) violation.Violations {
 	var problems violation.Violations
-	first := make(map[keys.Key]*object, len(all))
+	type id struct {
+		keys.Key
+		class string
+	}
+	first := make(map[id]*object, len(all))
 	for _, o := range all {
-		key := keys.Key{Group: o.gvk.Group, Kind: o.gvk.Kind, Namespace: o.namespace, Name: o.name}
-		if scope == corev1alpha1.ScopeNamespaced && key.Namespace == "" {
+		key := id{Key: keys.Key{Group: o.gvk.Group, Kind: o.gvk.Kind, Namespace: o.namespace, Name: o.name}}
+		if elsewhere(o.class) {
+			key.class = o.class
+		} else if scope == corev1alpha1.ScopeNamespaced && key.Namespace == "" {
 			key.Namespace = namespace
 		}
 		if other, twice := first[key]; twice {
@@ -47,7 +53,7 @@ func scopesOfDefinitions(all []*object, scope corev1alpha1.Scope) violation.Viol
 	var problems violation.Violations
 	for _, o := range all {
 		d := defined[o.gvk.GroupKind()]
-		if d == nil || scope != corev1alpha1.ScopeCluster || !d.namespaced || o.namespace != "" {
+		if d == nil || elsewhere(o.class) || scope != corev1alpha1.ScopeCluster || !d.namespaced || o.namespace != "" {
 			continue
 		}
 		problems = append(problems, o.violation(violation.ReasonObjectScope, "metadata.namespace").Because(namespaceRemedy, namespaceMissing, o.gvk.Kind))

@@ -23,6 +23,10 @@ const (
 
 // scope checks the scope without a cluster. The engine repeats that by RESTMapping.
 func (c *check) scope() {
+	annotations, _ := c.meta["annotations"].(map[string]any)
+	if phase, _ := annotations[corev1alpha1.PhaseAnnotation].(string); elsewhere(c.r.classes[phase]) {
+		return
+	}
 	kind := c.out.gvk.GroupKind()
 	namespaced, known := BuiltInScope(kind)
 	if c.r.opts.scope() == corev1alpha1.ScopeCluster {
@@ -151,7 +155,7 @@ func (l *load) defaultNamespaces(all []*object) {
 	defined := definitionsOf(all)
 	for _, o := range all {
 		kind := o.gvk.GroupKind()
-		if _, known := BuiltInScope(kind); known || o.namespace != "" {
+		if _, known := BuiltInScope(kind); known || o.namespace != "" || elsewhere(o.class) {
 			continue
 		}
 		namespaced, known := l.scopeOf(kind, defined)

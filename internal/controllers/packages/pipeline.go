@@ -12,6 +12,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/sources"
 	"lockstep.run/lockstep/internal/kube/queueing"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/archive"
 	"lockstep.run/lockstep/internal/loader/registry"
@@ -82,7 +83,7 @@ func (p *Pipeline) pullAndRender(ctx context.Context, in input) (*content, error
 		return nil, err
 	}
 	var pkg *loader.Package
-	err = p.rendering.Do(ctx, in.level, func(ctx context.Context) (err error) {
+	err = p.render(ctx, in.level, image.Files, func(ctx context.Context) (err error) {
 		files := image.Files
 		if in.origin.version != "" && !loader.HasManifest(files) {
 			if files, err = loader.Plain(in.origin.packageName, files, in.origin.declared); err != nil {
@@ -93,12 +94,24 @@ func (p *Pipeline) pullAndRender(ctx context.Context, in input) (*content, error
 		return err
 	})
 	if err == nil {
-		err = refuseDependencies(in.pkg, pkg.Dependencies)
+		err = loader.CheckTarget(in.pkg.PackageSpec().TargetRef, pkg.Dependencies)
 	}
 	if err != nil {
 		return nil, err
 	}
 	return p.contentOf(in, image, pkg), nil
+}
+
+// render performs work on files when there is capacity. Large packages are rendered one at a time.
+func (p *Pipeline) render(ctx context.Context, level int, files loader.Files, work func(context.Context) error) error {
+	size := 0
+	for _, text := range files {
+		size += len(text)
+	}
+	if level == 0 && size > limits.LargePackageBytes {
+		return p.rendering.DoLarge(ctx, work)
+	}
+	return p.rendering.Do(ctx, level, work)
 }
 
 // pull returns the package in an image, or plain manifests: of an image that a repository offers, or its own.
@@ -176,6 +189,7 @@ func (p *Pipeline) contentOf(in input, image *registry.Image, pkg *loader.Packag
 			Image: in.origin.image, Digest: image.Digest, Repository: in.origin.repository,
 			CatalogName:   cmp.Or(in.origin.packageName, pkg.CatalogName),
 			UniqueInScope: pkg.UniqueInScope, Provides: pkg.Announced(),
+			Images: pkg.Images, OmittedImages: int32(pkg.OmittedImages),
 		},
 		sourceImage: p.Prefixes.Apply(in.origin.image),
 		labels:      pkg.Labels, template: pkg.Template(), dependencies: pkg.Dependencies,

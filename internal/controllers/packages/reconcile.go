@@ -49,16 +49,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil || s == nil {
 		return reconcile.Result{}, err
 	}
-	steps := []func(context.Context) error{s.gatherInputs, s.choose, s.resolve, s.decide, s.startLoad, s.depend, s.deploy, s.report}
 	if s.pkg.GetDeletionTimestamp() != nil {
-		steps = []func(context.Context) error{s.tearDown}
+		return s.Run(ctx, s.tearDown)
 	}
-	for _, step := range steps {
-		if err = step(ctx); err != nil {
-			break
-		}
-	}
-	return s.Result(ctx, err)
+	return s.Run(ctx, s.gatherInputs, s.choose, s.resolve, s.decide, s.startLoad, s.depend, s.deploy, s.report)
 }
 
 // patch sends what differs from before in one merge patch with an optimistic lock.

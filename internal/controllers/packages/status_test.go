@@ -140,7 +140,7 @@ Reconciling=True/ImagePullBackOff@2
 Unpacked=False/ImagePullBackOff@2`,
 		},
 		"wrong package": {
-			reason: "one condition tells the truth (defect 2), by the first stage that failed",
+			reason: "one condition tells the truth, by the first stage that failed",
 			pkg:    newPackage(), attempt: failed(wrong), outcome: outcome{step: stepRefuse},
 			want: `Invalid=True/ConfigInvalid@2
 Ready=False/ConfigInvalid@2

@@ -2,7 +2,6 @@ package packages
 
 import (
 	"cmp"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -11,7 +10,6 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/targets"
 	"lockstep.run/lockstep/internal/kube/conditions"
-	"lockstep.run/lockstep/internal/loader/violation"
 	"lockstep.run/lockstep/internal/resolver"
 )
 
@@ -48,7 +46,7 @@ func (s *reconciliation) connect() {
 	if ref == nil || s.Targets == nil {
 		return
 	}
-	at := targets.Ref{Namespace: s.namespaceOf(s.pkg), Name: ref.KubeconfigSecretRef.Name, Key: ref.KubeconfigSecretRef.KeyOrDefault()}
+	at := targets.RefOf(s.namespaceOf(s.pkg), ref)
 	key, enqueue := keyOf(s.pkg), s.enqueue
 	s.Targets.Use(userOf(key), at, func() { enqueue(key) })
 	session, state := s.Targets.Find(at)
@@ -63,8 +61,12 @@ func (s *reconciliation) gatherEnvironment() {
 	environment, namespace := s.Environment, s.pkg.GetNamespace()
 	if ref := s.pkg.PackageSpec().TargetRef; ref != nil {
 		if s.connect(); s.target == nil {
-			s.inputError = "Waiting for the target: other clusters are not served here."
-			if s.targetState != nil {
+			switch {
+			case s.targetState == nil:
+				s.inputError = "Waiting for the target: other clusters are not served here."
+			case s.targetState.Connecting():
+				s.waiting = true
+			default:
 				s.inputError = "Waiting for the target. " + s.targetState.Message
 			}
 			return
@@ -110,26 +112,7 @@ func sameTarget(a, b corev1alpha1.GenericPackage) bool {
 }
 
 func kubeconfigOf(pkg corev1alpha1.GenericPackage) targets.Ref {
-	ref := pkg.PackageSpec().TargetRef
-	if ref == nil {
-		return targets.Ref{}
-	}
-	return targets.Ref{Namespace: pkg.GetNamespace(), Name: ref.KubeconfigSecretRef.Name, Key: ref.KubeconfigSecretRef.KeyOrDefault()}
-}
-
-// refuseDependencies refuses a package with a targetRef that depends on packages: these
-// would be installed beside the Package, and not in its target.
-func refuseDependencies(pkg corev1alpha1.GenericPackage, all []corev1alpha1.Dependency) error {
-	if !remote(pkg) {
-		return nil
-	}
-	at := slices.IndexFunc(all, func(d corev1alpha1.Dependency) bool { return d.Package != nil })
-	if at < 0 {
-		return nil
-	}
-	v := violation.Violation{Reason: violation.ReasonUnsupported, Field: "spec.targetRef"}
-	return violation.Violations{v.Because("Install what it depends on in the target first, and a variant of this package without the dependency.",
-		"the package depends on the package %q, which is not installed in other clusters", all[at].Name)}
+	return targets.RefOf(pkg.GetNamespace(), pkg.PackageSpec().TargetRef)
 }
 
 // nothing is the catalogue of packages in other clusters: no package is installed for them.

@@ -50,10 +50,14 @@ func (a Accounts) copySettings(dep corev1alpha1.GenericObjectDeployment, pkg cor
 		setGeneration(dep, pkg) // another client changed it: the Package was read again
 	}
 	copyRetry(dep, pkg)
+	controller := controllerReference("Package", pkg)
+	if metav1.IsControlledBy(dep, pkg) {
+		controller = *metav1.GetControllerOf(dep) // as an earlier engine wrote it
+	}
 	refs := slices.DeleteFunc(slices.Clone(dep.GetOwnerReferences()), func(ref metav1.OwnerReference) bool {
 		return ref.UID == pkg.GetUID() || sameName(&ref, pkg)
 	})
-	dep.SetOwnerReferences(append([]metav1.OwnerReference{controllerReference("Package", pkg)}, refs...))
+	dep.SetOwnerReferences(append([]metav1.OwnerReference{controller}, refs...))
 	from, spec := pkg.PackageSpec(), dep.ObjectDeploymentSpec()
 	if account, allowed := a.of(pkg); allowed {
 		spec.Template.Spec.ServiceAccountName = account
@@ -120,6 +124,7 @@ func fill(
 		return err
 	}
 	first, same := len(spec.Phases) == 0, last == digest
+	stored := slices.Concat(spec.Phases, template.Phases) // slices of an earlier engine have no annotation yet
 	if !same {
 		*spec = template
 	}
@@ -137,7 +142,7 @@ func fill(
 	if first || !same || imageChanged || configChanged {
 		annotations[corev1alpha1.ChangeCauseAnnotation] = changeCause(loaded, first, imageChanged, configChanged)
 	}
-	for _, phase := range template.Phases {
+	for _, phase := range stored {
 		if len(phase.Slices) > 0 {
 			annotations[corev1alpha1.SlicedAnnotation] = "true"
 		}

@@ -137,6 +137,12 @@ func TestShapeOfAChange(t *testing.T) {
 			check:   func(d *corev1alpha1.ObjectDeployment) any { return d.Labels },
 			want:    map[string]string{corev1alpha1.PackageLabel: "shop", corev1alpha1.PackageInstanceLabel: "shop", "foreign": "kept"},
 		},
+		"former slices": {
+			reason: "those that another engine wrote are collected, also where the new content needs none",
+			stored: func(d *corev1alpha1.ObjectDeployment) { d.Spec.Template.Spec.Phases[0].Slices = []string{"shop-1"} },
+			check:  func(d *corev1alpha1.ObjectDeployment) any { return d.Annotations[corev1alpha1.SlicedAnnotation] },
+			want:   "true",
+		},
 		"selector": {
 			reason: "an existing deployment keeps its selector and template labels",
 			stored: func(d *corev1alpha1.ObjectDeployment) {

@@ -122,10 +122,20 @@ func (c *checker) phases(spec *manifestsv1alpha1.PackageManifestSpec) {
 		} else if c.required(field+".name", p.Name) {
 			c.unique(seen, field+".name", p.Name)
 		}
-		if p.Class != "" {
-			c.add(violation.ReasonUnsupported, field+".class", "Remove the class; the phase is then rolled out directly.",
-				"phases with a class are not supported yet")
-		}
+		c.class(field, p)
+	}
+}
+
+// class checks a phase with a class, which becomes a label and a part of the name of an ObjectSetPhase.
+func (c *checker) class(field string, p manifestsv1alpha1.PackageManifestPhase) {
+	if p.Class == "" {
+		return
+	}
+	if errs := validation.IsValidLabelValue(p.Class); len(errs) > 0 {
+		c.invalid(field+".class", "", "%.100q is no value of a label: %s", p.Class, errs[0])
+	}
+	if errs := validation.IsDNS1123Label(p.Name); p.Name != "" && len(errs) > 0 {
+		c.invalid(field+".name", "", "the name of a phase with a class is a part of the name of an object: %s", errs[0])
 	}
 }
 

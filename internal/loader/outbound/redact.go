@@ -11,7 +11,7 @@ import (
 
 var (
 	urlQuery    = regexp.MustCompile(`((?:https?|ssh)://[^\s"?]*)\?[^\s"]*`)
-	urlUserinfo = regexp.MustCompile(`((?:https?|ssh)://)[^\s"/@]*@`)
+	urlUserinfo = regexp.MustCompile(`((?:https?|ssh|socks5h?)://)[^\s"/@]*@`)
 	// localAddress has another port with every connection.
 	localAddress = regexp.MustCompile(`[0-9A-Za-z.:%\[\]]+:\d+->`)
 	credentials  = regexp.MustCompile(`(?i)\b(bearer|basic) [A-Za-z0-9._~+/=-]+`)

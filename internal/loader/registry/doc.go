@@ -5,7 +5,8 @@
 //
 // A registry is not trusted. Every wait and every length is bounded, plain HTTP and unverified certificates are accepted
 // from hosts named as insecure only, credentials go to the registry's own host, a public registry cannot send a request
-// to a private address, and no error contains credentials or signed URLs.
+// to a private address, and no error contains credentials or signed URLs. Certificate authorities and proxies of single
+// registries hold for all that their pulls reach, except hosts with their own.
 //
 // Protocol: https://github.com/opencontainers/distribution-spec/blob/main/spec.md.
 package registry

@@ -97,7 +97,7 @@ func (p *Puller) classify(ctx context.Context, ref string, err error, secrets *s
 	switch {
 	case errors.As(err, &badCert), errors.As(err, &badAlert):
 		e.Reason, e.Details = ReasonUnreachable, err.Error()
-		e.Remedy = "Give the registry's certificate authority in the CA bundle."
+		e.Remedy = p.opts.certificateAdvice(p.registryOf(ref), err)
 	case errors.As(err, &own):
 		e.Reason, e.Details, e.Remedy, e.Temporary = own.reason, own.details, own.remedy, own.temporary
 		if own.reason == ReasonLimit && own.remedy == "" {
@@ -124,6 +124,9 @@ func (p *Puller) classify(ctx context.Context, ref string, err error, secrets *s
 		e.Reason, e.Details, e.Temporary = ReasonLocal, err.Error(), true
 	default:
 		e.Reason, e.Details, e.Temporary = ReasonUnreachable, err.Error(), true
+	}
+	if isOfProxy(err) {
+		e.Remedy = p.opts.proxyAdvice(p.registryOf(ref))
 	}
 	e.Details, e.Remedy = secrets.redact(e.Details)+p.redirected(ref), cmp.Or(e.Remedy, p.remedy(e.Reason))
 	return e

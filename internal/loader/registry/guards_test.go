@@ -167,7 +167,7 @@ func TestGuardsAreKeptForAWhile(t *testing.T) {
 		if of("a.example") != first {
 			t.Error("the guard is not that of the next pull")
 		}
-		if first.verified.IdleConnTimeout != limits.RegistryIdle || first.unverified.IdleConnTimeout != limits.RegistryIdle {
+		if first.verified.transports[""].IdleConnTimeout != limits.RegistryIdle || first.unverified.IdleConnTimeout != limits.RegistryIdle {
 			t.Error("connections wait too long")
 		}
 		time.Sleep(limits.RegistryConnectionAge + 1)
@@ -189,7 +189,7 @@ func TestGuardsFollowTheRegistry(t *testing.T) {
 	t.Parallel()
 	const registry, elsewhere, private, public = "registry.example:443", "cdn.example:443", "10.0.0.1:443", "93.184.216.34:443"
 	p := newPuller(t, Options{})
-	g := p.newGuard(registry, nil)
+	g := p.newGuard(registry, p.opts.bundles())
 	closed := 0
 	g.dialer.renew = func() { closed++ }
 	check := func(reason string, wanted bool, address, resolved string) {

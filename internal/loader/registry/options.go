@@ -2,12 +2,9 @@ package registry
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"crypto/x509"
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -24,6 +21,8 @@ type Options struct {
 	Keychain authn.Keychain
 	// CABundle is a PEM file with further certificate authorities, read for every pull.
 	CABundle string
+	// Authorities are further ones of single registries, read for every pull.
+	Authorities Authorities
 	// InsecureRegistries are hosts, with their port, with plain HTTP or unverified certificates, also loopback.
 	InsecureRegistries []string
 	// ImagePrefixes change references before they are parsed, RegistryHosts the registry after that.
@@ -32,7 +31,9 @@ type Options struct {
 	CacheDir string
 	// CacheBytes bounds CacheDir, least recently used first. 0 means limits.ImageCacheBytes.
 	CacheBytes int64
-	Proxy      func(*http.Request) (*url.URL, error)
+	// Proxy is http.ProxyFromEnvironment by default; Proxies of single registries come first.
+	Proxy   func(*http.Request) (*url.URL, error)
+	Proxies Proxies
 	// Once is set if the caller does not retry, as a command.
 	Once      bool
 	UserAgent string
@@ -79,25 +80,10 @@ func (o *Options) insecureHosts() (map[string]bool, error) {
 		if err != nil || host == "" {
 			return nil, fmt.Errorf("insecure registry %q: want a host, with its port where it has one, such as localhost:5000", host)
 		}
+		if o.Authorities.Has(reg.RegistryStr()) {
+			return nil, fmt.Errorf("--registry-ca %s: the registry is named by --insecure-registry, too; remove one of them", settingKey(reg.RegistryStr()))
+		}
 		hosts[reg.RegistryStr()] = true
 	}
 	return hosts, nil
-}
-
-// roots returns the certificate authorities, nil for those of the system, and the digest of CABundle.
-func (o *Options) roots() (pool *x509.CertPool, digest [sha256.Size]byte, err error) {
-	if o.CABundle == "" {
-		return nil, digest, nil
-	}
-	pem, err := os.ReadFile(o.CABundle)
-	if err != nil {
-		return nil, digest, fmt.Errorf("read the CA bundle: %w", err)
-	}
-	if pool, err = x509.SystemCertPool(); err != nil {
-		pool = x509.NewCertPool()
-	}
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, digest, fmt.Errorf("the CA bundle %s has no certificate in PEM form", o.CABundle)
-	}
-	return pool, sha256.Sum256(pem), nil
 }

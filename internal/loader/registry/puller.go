@@ -58,7 +58,7 @@ func NewPuller(opts Options) (*Puller, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, _, err := opts.roots(); err != nil {
+	if err := opts.bundles().err(); err != nil {
 		return nil, err
 	}
 	store, err := newStore(opts.CacheDir, opts.CacheBytes, opts.OnCacheError)

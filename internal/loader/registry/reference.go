@@ -58,6 +58,15 @@ func (p *Puller) redirected(written string) string {
 	return fmt.Sprintf(" (pulled as %q, by an override of the manager)", safeRef(parsed.Name()))
 }
 
+// registryOf returns the registry that a reference leads to.
+func (p *Puller) registryOf(written string) string {
+	parsed, err := p.parse(written)
+	if err != nil {
+		return ""
+	}
+	return parsed.Context().RegistryStr()
+}
+
 // checkRepository rejects what the parser accepts and a request or a reader would misinterpret.
 func checkRepository(repo name.Repository) (problem, remedy string) {
 	host, port, hasPort := strings.Cut(repo.RegistryStr()[strings.LastIndexByte(repo.RegistryStr(), ']')+1:], ":")

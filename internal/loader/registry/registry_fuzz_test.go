@@ -53,6 +53,37 @@ func FuzzReference(f *testing.F) {
 	})
 }
 
+// A setting of a proxy is refused without the credentials in it, or it is of one host and of a proxy that can be used.
+//
+// Code: hosts.go
+func FuzzProxies(f *testing.F) {
+	for _, seed := range []string{
+		"quay.io=http://proxy.example:3128", "a:5000=direct", "a=socks5://user:geheim@[::1]:1080", "http://user:geheim@a=b", "a=://@", "a=http://user:%zz@b", "[::1]:5000=https://@b/", "=", "a=\x00@",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		proxies, err := ParseProxies([]string{text})
+		if err != nil {
+			if _, value, _ := strings.Cut(text, "="); strings.Contains(value, "@") && strings.Contains(err.Error(), value) {
+				t.Fatalf("%q: %v", text, err)
+			}
+			return
+		}
+		for host, proxy := range proxies {
+			if host == "" || strings.ContainsAny(host, "@/ \\") || proxy != nil && (proxy.Hostname() == "" || !slices.Contains(proxySchemes, proxy.Scheme)) {
+				t.Fatalf("%q: %q, %v", text, host, proxy)
+			}
+			if again, err := ParseProxies([]string{host + "=direct"}); err != nil || len(again) != 1 {
+				t.Fatalf("%q: %q, %v", text, host, err)
+			}
+		}
+		if _, err := ParseAuthorities([]string{text}); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 // isNear reports whether the library takes a host for one on this machine or network.
 func isNear(host string) bool {
 	r, err := name.NewRegistry(host)

@@ -51,8 +51,9 @@ func (s *session) begin(ctx context.Context) error {
 	}
 	s.release = sync.OnceFunc(func() { s.p.pulls.Release(1) })
 	if s.guard, err = s.p.guardOf(s.repo.RegistryStr()); err != nil {
-		return failf(ReasonLocal, "", "%v", err)
+		return failf(ReasonLocal, bundleRemedy, "%v", err)
 	}
+	s.secrets.values = append(s.secrets.values, s.p.opts.proxySecrets(s.repo.RegistryStr())...)
 	auth, err := s.credentials(ctx)
 	if err != nil {
 		return failf(ReasonUnauthorized, "Check the Docker config or the pull secret.", "the credentials for %s cannot be read", s.repo.RegistryStr())

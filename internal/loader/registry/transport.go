@@ -4,13 +4,14 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"sync/atomic"
 
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/outbound"
 )
 
 // guard is the innermost round tripper, which also sees redirects and requests to token services.
@@ -18,39 +19,46 @@ type guard struct {
 	p          *Puller
 	key        guardKey
 	dialer     *dialer
-	verified   *http.Transport
+	verified   *verified
 	unverified *http.Transport
 	plain      atomic.Pointer[tls.RecordHeaderError]
 }
 
 // guardOf returns the guard of a registry. Pulls share its connections, since a TLS handshake is costly.
 func (p *Puller) guardOf(registryHost string) (*guard, error) {
-	roots, bundle, err := p.opts.roots()
-	if err != nil {
+	bundles := p.opts.bundles()
+	if err := bundles.errorOf(registryHost); err != nil {
 		return nil, err
 	}
-	key := guardKey{host: registryHost, bundle: bundle}
+	key := guardKey{host: registryHost, bundle: bundles.digest}
 	if g, found := p.guards.Get(key); found {
 		return g.(*guard), nil
 	}
-	g := p.newGuard(registryHost, roots)
+	g := p.newGuard(registryHost, bundles)
 	g.key = key
 	p.guards.Add(key, g, limits.RegistryConnectionAge)
 	return g, nil
 }
 
-func (p *Puller) newGuard(registryHost string, roots *x509.CertPool) *guard {
+func (p *Puller) newGuard(registryHost string, bundles *bundles) *guard {
 	d := &dialer{registry: hostname(registryHost), timeout: p.opts.Timeouts.Connect}
+	proxyOf := p.opts.proxyOf(registryHost)
 	base := &http.Transport{
 		Proxy: func(r *http.Request) (*url.URL, error) {
-			proxy, err := p.opts.Proxy(r)
+			proxy, err := proxyOf(r)
 			if err == nil && proxy != nil {
 				d.allowProxy(proxy)
 			}
 			return proxy, err
 		},
+		OnProxyConnectResponse: func(_ context.Context, proxy *url.URL, connect *http.Request, resp *http.Response) error {
+			if failed := p.opts.checkAnswer(registryHost, proxy.Host, connect.Host, resp.StatusCode); failed != nil {
+				return failed
+			}
+			return nil
+		},
 		DialContext:            d.dial,
-		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
+		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:    p.opts.Timeouts.Connect,
 		ResponseHeaderTimeout:  p.opts.Timeouts.Header,
 		MaxResponseHeaderBytes: limits.ResponseHeaderBytes,
@@ -60,7 +68,7 @@ func (p *Puller) newGuard(registryHost string, roots *x509.CertPool) *guard {
 		// Digests are those of the body as it is sent.
 		DisableCompression: true,
 	}
-	g := &guard{p: p, dialer: d, verified: base, unverified: base.Clone()}
+	g := &guard{p: p, dialer: d, verified: newVerified(registryHost, bundles, base), unverified: base}
 	g.unverified.TLSClientConfig.InsecureSkipVerify = true //nolint:gosec // Only for hosts that the administrator named.
 	d.renew = func() {
 		g.verified.CloseIdleConnections()
@@ -79,7 +87,10 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, failf(ReasonInsecure, "Serve it by HTTPS, or name this host as an insecure registry.",
 			"%s would be reached by plain HTTP", r.URL.Host)
 	}
-	transport := g.verified
+	if ip, err := netip.ParseAddr(r.URL.Hostname()); err == nil && !outbound.Of(ip).IsServer() {
+		return nil, failf(ReasonForbiddenAddress, "", "%s is at %s, which no registry is", r.URL.Hostname(), ip) // a proxy would connect
+	}
+	transport := http.RoundTripper(g.verified)
 	if insecure {
 		transport = g.unverified
 	}

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"lockstep.run/lockstep/internal/limits"
 )
 
 func TestTransportSecurity(t *testing.T) {
@@ -41,7 +43,7 @@ func TestTransportSecurity(t *testing.T) {
 		{"plain HTTP has to be named, also on loopback", Options{}, plainRef, ReasonInsecure, "name this host as an insecure registry"},
 		{"another port is another host", Options{InsecureRegistries: []string{"127.0.0.1"}}, plainRef, ReasonInsecure, ""},
 		{"plain HTTP, named", Options{InsecureRegistries: []string{plain.host}}, plainRef, "", ""},
-		{"unknown authority", Options{}, encryptedRef, ReasonUnreachable, "CA bundle"},
+		{"unknown authority", Options{}, encryptedRef, ReasonUnreachable, "Give its certificate authority: --registry-ca " + encrypted.host + "=FILE."},
 		{"known authority", Options{CABundle: bundle}, encryptedRef, "", ""},
 		{"unknown authority, named", Options{InsecureRegistries: []string{encrypted.host}}, encryptedRef, "", ""},
 	} {
@@ -87,6 +89,16 @@ func TestProxy(t *testing.T) {
 	}
 }
 
+// large writes a file of more bytes than certificate authorities have.
+func large(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "large")
+	if err := os.WriteFile(file, make([]byte, limits.CertificateBytes+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
 func TestNewPullerRefusesBadOptions(t *testing.T) {
 	t.Parallel()
 	notPEM := filepath.Join(t.TempDir(), "x")
@@ -95,6 +107,8 @@ func TestNewPullerRefusesBadOptions(t *testing.T) {
 	}
 	for _, opts := range []Options{
 		{CABundle: "/nowhere"}, {CABundle: notPEM}, {InsecureRegistries: []string{"http://x"}}, {InsecureRegistries: []string{""}}, {CacheDir: notPEM},
+		{Authorities: Authorities{"a.example": "/nowhere"}}, {Authorities: Authorities{"a.example": notPEM}}, {Authorities: Authorities{"a.example": filepath.Dir(notPEM)}},
+		{Authorities: Authorities{"a.example": large(t)}}, {Authorities: Authorities{"a.example": "x"}, InsecureRegistries: []string{"a.example:443"}},
 	} {
 		if _, err := NewPuller(opts); err == nil {
 			t.Errorf("%+v", opts)

@@ -1,0 +1,165 @@
+package loader
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// lockedImages are the images of a lock by the references that templates see.
+type lockedImages map[string]corev1alpha1.PackageImage
+
+// lockedImages returns the images of the lock. refs are their references by name.
+func (l *load) lockedImages(refs map[string]string) lockedImages {
+	lock := l.unit.result.Lock
+	if lock == nil || l.opts.StaticImages {
+		return nil
+	}
+	out := lockedImages{}
+	for _, img := range lock.Spec.Images {
+		image := img.Image
+		if l.opts.ImageOverride != nil {
+			image = l.opts.ImageOverride(image)
+		}
+		image, _, _ = strings.Cut(image, "@")
+		_, digest, _ := strings.Cut(refs[img.Name], "@")
+		if first, twice := out[refs[img.Name]]; digest != "" && (!twice || img.Name < first.Name) {
+			out[refs[img.Name]] = corev1alpha1.PackageImage{Name: img.Name, Image: image, Digest: digest}
+		}
+	}
+	return out
+}
+
+const digestMark = "@sha256:"
+
+// in returns the references of the lock that stand anywhere in an object as JSON.
+func (l lockedImages) in(raw []byte) []string {
+	var found []string
+	for at := 0; len(l) > 0; {
+		i := bytes.Index(raw[at:], []byte(digestMark))
+		end := at + i + len(digestMark) + 64
+		if i < 0 || end > len(raw) {
+			break
+		}
+		ref := string(raw[referenceStart(raw[:at+i]):end])
+		if _, ok := l[ref]; ok && !slices.Contains(found, ref) {
+			found = append(found, ref)
+		}
+		at += i + len(digestMark)
+	}
+	return found
+}
+
+// referenceStart returns where the repository begins that JSON ends with: behind the escape and the scheme before it.
+func referenceStart(raw []byte) int {
+	start := len(raw)
+	for start > 0 && len(raw)-start < limits.ReferenceBytes && isOfReference(raw[start-1]) {
+		start--
+	}
+	text := bytes.TrimRight(raw[:start], `\`)
+	if escaped := (start-len(text))%2 == 1; escaped && start < len(raw) {
+		start = min(start+map[bool]int{true: len("u0000"), false: 1}[raw[start] == 'u'], len(raw))
+	}
+	if i := bytes.LastIndex(raw[start:], []byte("://")); i >= 0 {
+		start += i + len("://")
+	}
+	return start
+}
+
+func isOfReference(b byte) bool {
+	return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || strings.IndexByte("._-/:", b) >= 0
+}
+
+// containerImages returns the images of the containers and image volumes of a Pod, or of an object with a template of Pods.
+func containerImages(body map[string]any) []string {
+	path := []string{"spec", "template", "spec"}
+	switch body["kind"] {
+	case "Pod":
+		path = []string{"spec"}
+	case "CronJob":
+		path = []string{"spec", "jobTemplate", "spec", "template", "spec"}
+	case secretKind.Kind:
+		return nil
+	}
+	pod := body
+	for _, key := range path {
+		pod, _ = pod[key].(map[string]any)
+	}
+	var out []string
+	add := func(v any) {
+		if text, _ := v.(string); text != "" {
+			// A copy, cut where it is too long to be shown: the text of the document is not kept.
+			out = append(out, strings.Clone(text[:min(len(text), limits.ReferenceBytes+1)]))
+		}
+	}
+	for _, list := range []string{"initContainers", "containers"} {
+		for _, container := range mappings(pod[list]) {
+			add(container["image"])
+		}
+	}
+	for _, volume := range mappings(pod["volumes"]) {
+		image, _ := volume["image"].(map[string]any)
+		add(image["reference"])
+	}
+	return out
+}
+
+func mappings(v any) []map[string]any {
+	items, _ := v.([]any)
+	var out []map[string]any
+	for _, item := range items {
+		if m, ok := item.(map[string]any); ok {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// usedImages returns the images that objects name, sorted, as many as a status has room for, and how many there are more.
+// Text that is too long for a reference or holds a sensitive value is counted alone.
+func (l *load) usedImages(objects []*object) (images []corev1alpha1.PackageImage, omitted int) {
+	refs := map[string]bool{}
+	for _, o := range objects {
+		for _, ref := range o.images {
+			refs[ref] = true
+		}
+	}
+	var all []corev1alpha1.PackageImage
+	for _, ref := range slices.Sorted(maps.Keys(refs)) {
+		if locked, ok := l.locked[ref]; ok {
+			all = append(all, locked)
+		} else if len(ref) > limits.ReferenceBytes || l.secrets.Is(ref) {
+			omitted++
+		} else {
+			all = append(all, packageImage(ref))
+		}
+	}
+	slices.SortStableFunc(all, func(a, b corev1alpha1.PackageImage) int {
+		return cmp.Or(cmp.Compare(a.Image, b.Image), cmp.Compare(a.Digest, b.Digest))
+	})
+	size := 0
+	for i, image := range all {
+		text, _ := json.Marshal(image) // of text alone
+		if size += len(text) + 1; i == limits.StatusImages || size > limits.StatusImagesBytes {
+			return all[:i:i], omitted + len(all) - i
+		}
+	}
+	return all, omitted
+}
+
+// packageImage splits a reference at its digest.
+func packageImage(ref string) corev1alpha1.PackageImage {
+	image, digest, _ := strings.Cut(ref, "@")
+	if _, err := v1.NewHash(digest); err != nil {
+		return corev1alpha1.PackageImage{Image: ref}
+	}
+	return corev1alpha1.PackageImage{Image: image, Digest: digest}
+}

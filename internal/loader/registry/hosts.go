@@ -1,0 +1,189 @@
+package registry
+
+import (
+	"cmp"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+
+	"lockstep.run/lockstep/internal/loader/outbound"
+)
+
+// Authorities are PEM files with further certificate authorities, by registry. Like Proxies, they are for all that a pull
+// from the registry reaches, such as its token service and its storage, except hosts that are named themselves.
+type Authorities map[string]string
+
+// Proxies are the proxies of registries; nil for a direct connection. Other registries have that of the environment.
+type Proxies map[string]*url.URL
+
+// ParseAuthorities reads HOST[:PORT]=FILE.
+func ParseAuthorities(pairs []string) (Authorities, error) {
+	var a Authorities
+	for _, pair := range pairs {
+		host, file, err := splitSetting(pair, "HOST[:PORT]=FILE")
+		if err != nil {
+			return nil, err
+		}
+		if _, twice := a[host]; twice {
+			return nil, fmt.Errorf("%s is there twice; put all certificates into one file", host)
+		}
+		if a == nil {
+			a = Authorities{}
+		}
+		a[host] = file
+	}
+	return a, nil
+}
+
+// directly is the proxy of registries without one.
+const directly = "direct"
+
+// ParseProxies reads HOST[:PORT]=URL, or HOST[:PORT]=direct for none. Its errors contain no URL.
+func ParseProxies(pairs []string) (Proxies, error) {
+	var p Proxies
+	for _, pair := range pairs {
+		host, text, err := splitSetting(pair, "HOST[:PORT]=URL, or HOST[:PORT]="+directly)
+		if err != nil {
+			return nil, err
+		}
+		if _, twice := p[host]; twice {
+			return nil, fmt.Errorf("%s is there twice", host)
+		}
+		if p == nil {
+			p = Proxies{}
+		}
+		if p[host], err = parseProxy(text); err != nil {
+			return nil, fmt.Errorf("%s: %w", host, err)
+		}
+	}
+	return p, nil
+}
+
+var proxySchemes = []string{"http", "https", "socks5", "socks5h"}
+
+func parseProxy(text string) (*url.URL, error) {
+	if text == directly {
+		return nil, nil
+	}
+	u, err := url.Parse(text)
+	if err != nil || !slices.Contains(proxySchemes, u.Scheme) || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
+		return nil, fmt.Errorf("want a proxy such as http://proxy.example:3128, by %s, or %s", strings.Join(proxySchemes, ", "), directly)
+	}
+	return u, nil
+}
+
+// splitSetting splits a setting of one registry. What may be a URL is not part of its errors.
+func splitSetting(pair, want string) (host, value string, err error) {
+	host, value, _ = strings.Cut(strings.TrimSpace(pair), "=")
+	reg, err := name.NewRegistry(host)
+	switch {
+	case err != nil || host == "":
+		return "", "", errors.New("want " + want)
+	case value == "":
+		return "", "", fmt.Errorf("%s: want %s", host, want)
+	}
+	return settingKey(reg.RegistryStr()), value, nil
+}
+
+// settingKey is a host with its port, unless that is the one of HTTPS.
+func settingKey(host string) string {
+	return strings.TrimSuffix(strings.ToLower(host), ":443")
+}
+
+// hostOfSetting returns the host with the setting for a request of a pull from a registry.
+func hostOfSetting[V any](settings map[string]V, registry, host string) (string, bool) {
+	for _, key := range []string{settingKey(host), settingKey(registry)} {
+		if _, ok := settings[key]; ok {
+			return key, true
+		}
+	}
+	return "", false
+}
+
+// Has reports whether a registry has certificate authorities of its own.
+func (a Authorities) Has(registry string) bool {
+	_, ok := a[settingKey(registry)]
+	return ok
+}
+
+// proxyOf returns the proxies of requests of pulls from a registry.
+func (o *Options) proxyOf(registry string) func(*http.Request) (*url.URL, error) {
+	return func(r *http.Request) (*url.URL, error) {
+		if key, ok := hostOfSetting(o.Proxies, registry, r.URL.Host); ok {
+			return o.Proxies[key], nil
+		}
+		return o.Proxy(r)
+	}
+}
+
+// checkAnswer returns why a proxy does not connect to a host, without the text of its answer.
+func (o *Options) checkAnswer(registry, proxy, host string, status int) *failure {
+	if status == http.StatusOK {
+		return nil
+	}
+	failed := failf(ReasonUnreachable, o.proxyAdvice(registry), "the proxy %s answers %d %s for %s", proxy, status, http.StatusText(status), host)
+	failed.temporary = true
+	return failed
+}
+
+// isOfProxy reports whether a connection to a proxy failed.
+func isOfProxy(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && (op.Op == "proxyconnect" || strings.HasPrefix(op.Op, "socks "))
+}
+
+// certificateAdvice says where the certificate authority of the host belongs whose certificate does not verify.
+func (o *Options) certificateAdvice(registry string, err error) string {
+	host := registry
+	var request *url.Error
+	if errors.As(err, &request) {
+		if u, err := url.Parse(request.URL); err == nil {
+			host = u.Host
+		}
+	}
+	if key, ok := hostOfSetting(o.Authorities, registry, host); ok {
+		return fmt.Sprintf("Put its certificate authority into the file that --registry-ca names for %s.", key)
+	}
+	return "Give its certificate authority: --registry-ca " + outbound.Redact(settingKey(host)) + "=FILE."
+}
+
+// proxyAdvice says where the proxy of a registry is configured.
+func (o *Options) proxyAdvice(registry string) string {
+	if key, ok := hostOfSetting(o.Proxies, registry, registry); ok {
+		return fmt.Sprintf("Check the proxy that --registry-proxy names for %s.", key)
+	}
+	return "Check the proxy of the environment (HTTPS_PROXY), or name another one: --registry-proxy " + settingKey(registry) + "=URL."
+}
+
+// proxySecrets returns what no message about a registry may contain.
+func (o *Options) proxySecrets(registry string) []string {
+	var found []string
+	add := func(proxy *url.URL) {
+		if proxy == nil || proxy.User == nil {
+			return
+		}
+		password, _ := proxy.User.Password()
+		escaped := url.UserPassword("", password).String()
+		basic := base64.StdEncoding.EncodeToString([]byte(proxy.User.Username() + ":" + password))
+		for _, text := range []string{password, strings.TrimPrefix(escaped, ":"), cmp.Or(password, proxy.User.Username()), basic} {
+			if len(text) >= 4 && !slices.Contains(found, text) {
+				found = append(found, text)
+			}
+		}
+	}
+	for _, proxy := range o.Proxies {
+		add(proxy)
+	}
+	if proxy, err := o.Proxy(&http.Request{URL: &url.URL{Scheme: "https", Host: registry}}); err == nil {
+		add(proxy)
+	}
+	slices.SortFunc(found, func(a, b string) int { return cmp.Or(len(b)-len(a), cmp.Compare(a, b)) })
+	return found
+}
