@@ -84,6 +84,31 @@ func TestLeaderElectionRole(t *testing.T) {
 	}
 }
 
+func TestAgentRoles(t *testing.T) {
+	t.Parallel()
+	objects := render(t, "agent")
+	cluster, own := find[*rbacv1.ClusterRole](t, objects, "lockstep-agent"), find[*rbacv1.Role](t, objects, "lockstep-agent")
+	for _, tc := range []struct {
+		rules []rbacv1.PolicyRule
+		request
+		want bool
+	}{
+		{cluster.Rules, request{verb: "watch", group: corev1alpha1.GroupName, resource: "clusterobjectsetphases"}, true},
+		{cluster.Rules, request{verb: "patch", group: corev1alpha1.GroupName, resource: "objectsetphases"}, true},
+		{cluster.Rules, request{verb: "update", group: corev1alpha1.GroupName, resource: "objectsetphases/status"}, true},
+		{cluster.Rules, request{verb: "get", resource: "namespaces", name: "kube-system"}, true},
+		{cluster.Rules, request{verb: "delete", group: corev1alpha1.GroupName, resource: "objectsetphases"}, false},
+		{cluster.Rules, request{verb: "get", group: corev1alpha1.GroupName, resource: "objectsets"}, false},
+		{cluster.Rules, request{verb: "get", resource: "secrets"}, false},
+		{own.Rules, request{verb: "update", group: "coordination.k8s.io", resource: "leases", name: corev1alpha1.AgentLeaderElectionLease}, true},
+		{own.Rules, request{verb: "update", group: "coordination.k8s.io", resource: "leases", name: corev1alpha1.LeaderElectionLease}, false},
+	} {
+		if got := allows(tc.rules, tc.request); got != tc.want {
+			t.Errorf("%+v is allowed: %t", tc.request, got)
+		}
+	}
+}
+
 func TestBindingsBindTheManagerOnly(t *testing.T) {
 	t.Parallel()
 	objects := render(t, ".")

@@ -17,9 +17,10 @@ import (
 const resync = 24 * time.Hour
 
 // cacheOptions returns the options of the caches of this API group.
-func cacheOptions() cache.Options {
+func cacheOptions(c *Config) cache.Options {
 	var newest livestate.Newest
 	return cache.Options{
+		ByObject: phasesOf(c.Class), DefaultNamespaces: onlyIn(c.WatchNamespace),
 		SyncPeriod:       ptr.To(resync),
 		DefaultTransform: compact,
 		NewInformer: func(lw toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {

@@ -53,10 +53,18 @@ type Config struct {
 	InsecureRegistries []string
 	// RegistryCAFile has certificate authorities to trust beside the system's.
 	RegistryCAFile string
+	// RegistryCAs and RegistryProxies are those of single registries.
+	RegistryCAs     registry.Authorities
+	RegistryProxies registry.Proxies
 	// AllowLocalSources permits repositories on loopback and link-local addresses.
 	AllowLocalSources bool
 	// AllowLocalTargets permits targets on loopback and link-local addresses.
 	AllowLocalTargets bool
+	// Class and TargetKubeconfig make this process the agent of a class: it rolls the
+	// ObjectSetPhases of the class out to the cluster of the kubeconfig, which is a file,
+	// and does nothing else. WatchNamespace is the namespace of the ObjectSetPhases; empty
+	// for all, ClusterObjectSetPhases among them.
+	Class, TargetKubeconfig, WatchNamespace string
 	// Pace of the controllers of packages and repositories.
 	Pace limits.Pace
 	// Version asks for the version instead of a run.
@@ -95,10 +103,16 @@ func Parse(args []string) (*Config, error) {
 		"HOST[:PORT] that may be reached by plain HTTP or with a certificate that does not verify; repeatable [LOCKSTEP_INSECURE_REGISTRIES, separated by commas]")
 	flags.StringVar(&c.RegistryCAFile, "registry-ca-file", os.Getenv("LOCKSTEP_REGISTRY_CA_FILE"),
 		"PEM file with certificate authorities of registries to trust beside those of the system [LOCKSTEP_REGISTRY_CA_FILE]")
+	var authorities, proxies []string // not defaults from the environment: --help shows those
+	flags.StringArrayVar(&authorities, "registry-ca", nil,
+		"HOST[:PORT]=FILE: PEM file with certificate authorities of one registry to trust beside those of all; repeatable [LOCKSTEP_REGISTRY_CAS, separated by commas]")
+	flags.StringArrayVar(&proxies, "registry-proxy", nil,
+		"HOST[:PORT]=URL: proxy of one registry, or direct for none, instead of that of the environment; repeatable [LOCKSTEP_REGISTRY_PROXIES, separated by commas]")
 	flags.BoolVar(&c.AllowLocalSources, "allow-local-sources", os.Getenv("LOCKSTEP_ALLOW_LOCAL_SOURCES") == "true",
 		"fetch repositories from loopback and link-local addresses too, and send credentials over plain HTTP [LOCKSTEP_ALLOW_LOCAL_SOURCES=true]")
 	flags.BoolVar(&c.AllowLocalTargets, "allow-local-targets", os.Getenv("LOCKSTEP_ALLOW_LOCAL_TARGETS") == "true",
 		"install packages in clusters at loopback and link-local addresses too [LOCKSTEP_ALLOW_LOCAL_TARGETS=true]")
+	c.agentFlags(flags)
 	var prefixes, hosts string
 	flags.StringVar(&prefixes, "image-prefix-overrides", cmp.Or(os.Getenv("LOCKSTEP_IMAGE_PREFIX_OVERRIDES"), os.Getenv("PKO_IMAGE_PREFIX_OVERRIDES")),
 		"FROM=TO,…: what image references of packages, and those in their locks, begin with instead; the longest match counts [LOCKSTEP_IMAGE_PREFIX_OVERRIDES, PKO_IMAGE_PREFIX_OVERRIDES]")
@@ -122,6 +136,12 @@ func Parse(args []string) (*Config, error) {
 	}
 	if c.RegistryHosts, err = registry.ParseHostOverrides(hosts); err != nil {
 		return nil, fmt.Errorf("--registry-host-overrides: %w", err)
+	}
+	if c.RegistryCAs, err = registry.ParseAuthorities(orVariable(authorities, "LOCKSTEP_REGISTRY_CAS")); err != nil {
+		return nil, fmt.Errorf("--registry-ca: %w", err)
+	}
+	if c.RegistryProxies, err = registry.ParseProxies(orVariable(proxies, "LOCKSTEP_REGISTRY_PROXIES")); err != nil {
+		return nil, fmt.Errorf("--registry-proxy: %w", err)
 	}
 	if c.PackageHashModifier, err = number(modifier); err != nil {
 		return nil, fmt.Errorf("--package-hash-modifier: %w", err)
@@ -156,6 +176,9 @@ func (c *Config) validate() error {
 	if !(c.Pace > 0 && c.Pace <= 1) {
 		return fmt.Errorf("--pace %v: want more than 0 and at most 1", c.Pace)
 	}
+	if err := c.validateAgent(); err != nil {
+		return err
+	}
 	if c.CacheDir != "" {
 		if _, err := filepath.Abs(c.CacheDir); err != nil {
 			return fmt.Errorf("--cache-dir %q: %w", c.CacheDir, err)
@@ -172,6 +195,14 @@ func defaultNamespace() string {
 		return strings.TrimSpace(string(ns))
 	}
 	return corev1alpha1.DefaultNamespace
+}
+
+// orVariable returns the values of a flag, or else those of a variable.
+func orVariable(values []string, variable string) []string {
+	if len(values) > 0 {
+		return values
+	}
+	return fields(os.Getenv(variable))
 }
 
 func fields(list string) []string {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/config"
 	"lockstep.run/lockstep/internal/loader/registry"
 )
@@ -26,12 +27,12 @@ func TestParse(t *testing.T) {
 		"all flags": {
 			args: []string{
 				"--kubeconfig=k", "--namespace", "n", "--service-account-name=sa", "--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=:1", "--pprof-bind-address=:2",
-				"--log-level=debug", "--cache-dir=/c", "--insecure-registry", "a:1", "--insecure-registry", "b", "--registry-ca-file=ca", "--allow-local-sources", "--pace=0.1", "--version",
+				"--log-level=debug", "--cache-dir=/c", "--insecure-registry", "a:1", "--insecure-registry", "b", "--registry-ca-file=ca", "--registry-ca=a:443=b.pem", "--registry-ca", "c=d.pem", "--registry-proxy=a=direct", "--registry-proxy=c=http://proxy:3128", "--allow-local-sources", "--pace=0.1", "--version",
 			},
 			want: func(c *Config) {
 				*c = Config{
 					Kubeconfig: "k", Namespace: "n", ServiceAccount: "sa", MetricsAddress: "0", ProbeAddress: ":1", PprofAddress: ":2", LogLevel: "debug", CacheDir: "/c",
-					InsecureRegistries: []string{"a:1", "b"}, RegistryCAFile: "ca", AllowLocalSources: true, Pace: 0.1, Version: true,
+					InsecureRegistries: []string{"a:1", "b"}, RegistryCAFile: "ca", RegistryCAs: registry.Authorities{"a": "b.pem", "c": "d.pem"}, RegistryProxies: registry.Proxies{"a": nil, "c": {Scheme: "http", Host: "proxy:3128"}}, AllowLocalSources: true, Pace: 0.1, Version: true,
 				}
 			},
 		},
@@ -44,6 +45,14 @@ func TestParse(t *testing.T) {
 				c.MetricsAddress, c.PprofAddress, c.LeaderElect, c.Namespace, c.LogLevel = "0", ":2", false, "n", "1"
 			},
 		},
+		"an agent": {
+			args: []string{"--class=edge", "--target-kubeconfig=/etc/target", "--watch-namespace=edge"},
+			want: func(c *Config) { c.Class, c.TargetKubeconfig, c.WatchNamespace = "edge", "/etc/target", "edge" },
+		},
+		"Package Operator's agent": {
+			args: []string{"-target-cluster-kubeconfig-file=/etc/target", "-enable-leader-election"},
+			want: func(c *Config) { c.Class, c.TargetKubeconfig = corev1alpha1.PhaseClassHostedCluster, "/etc/target" },
+		},
 		"overrides of images": {
 			args: []string{"--registry-host-overrides=quay.io=mirror:5000"},
 			env:  map[string]string{"PKO_IMAGE_PREFIX_OVERRIDES": "a/=x/,a/b/=y/", "PKO_PACKAGE_HASH_MODIFIER": "7"},
@@ -55,23 +64,26 @@ func TestParse(t *testing.T) {
 		},
 		"environment": {
 			env: map[string]string{
-				"PKO_NAMESPACE": "pko", "PKO_SERVICE_ACCOUNT_NAME": "pko-sa", "LOG_LEVEL": "-1", "LOCKSTEP_CACHE_DIR": "/c", "LOCKSTEP_INSECURE_REGISTRIES": "a:1, b", "LOCKSTEP_REGISTRY_CA_FILE": "ca",
+				"PKO_NAMESPACE": "pko", "PKO_SERVICE_ACCOUNT_NAME": "pko-sa", "LOG_LEVEL": "-1", "LOCKSTEP_CACHE_DIR": "/c", "LOCKSTEP_INSECURE_REGISTRIES": "a:1, b", "LOCKSTEP_REGISTRY_CA_FILE": "ca", "LOCKSTEP_REGISTRY_CAS": "docker.io=hub.pem, a:1=b.pem", "LOCKSTEP_REGISTRY_PROXIES": "a:1=socks5://proxy",
 			},
 			want: func(c *Config) {
 				c.Namespace, c.LogLevel, c.CacheDir, c.RegistryCAFile = "pko", "-1", "/c", "ca"
+				c.RegistryCAs = registry.Authorities{"index.docker.io": "hub.pem", "a:1": "b.pem"}
+				c.RegistryProxies = registry.Proxies{"a:1": {Scheme: "socks5", Host: "proxy"}}
 				c.InsecureRegistries, c.ServiceAccount = []string{"a:1", "b"}, "pko-sa"
 			},
 		},
 		"flags win": {
-			args: []string{"--namespace=flag", "--insecure-registry=c", "--log-level=error"},
-			env:  map[string]string{"LOCKSTEP_NAMESPACE": "env", "PKO_NAMESPACE": "pko", "LOCKSTEP_INSECURE_REGISTRIES": "a", "LOCKSTEP_LOG_LEVEL": "debug"},
+			args: []string{"--namespace=flag", "--insecure-registry=c", "--log-level=error", "--registry-ca=c=d"},
+			env:  map[string]string{"LOCKSTEP_NAMESPACE": "env", "PKO_NAMESPACE": "pko", "LOCKSTEP_INSECURE_REGISTRIES": "a", "LOCKSTEP_REGISTRY_CAS": "a=b", "LOCKSTEP_LOG_LEVEL": "debug"},
 			want: func(c *Config) {
 				c.Namespace, c.LogLevel, c.InsecureRegistries = "flag", "error", []string{"c"}
+				c.RegistryCAs = registry.Authorities{"c": "d"}
 			},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, variable := range []string{"LOCKSTEP_NAMESPACE", "PKO_NAMESPACE", "LOCKSTEP_SERVICE_ACCOUNT_NAME", "PKO_SERVICE_ACCOUNT_NAME", "LOG_LEVEL", "LOCKSTEP_LOG_LEVEL", "LOCKSTEP_CACHE_DIR", "LOCKSTEP_INSECURE_REGISTRIES", "LOCKSTEP_REGISTRY_CA_FILE", "LOCKSTEP_ALLOW_LOCAL_SOURCES", "LOCKSTEP_IMAGE_PREFIX_OVERRIDES", "PKO_IMAGE_PREFIX_OVERRIDES", "LOCKSTEP_REGISTRY_HOST_OVERRIDES", "PKO_REGISTRY_HOST_OVERRIDES", "PKO_PACKAGE_HASH_MODIFIER"} {
+			for _, variable := range []string{"LOCKSTEP_NAMESPACE", "PKO_NAMESPACE", "LOCKSTEP_SERVICE_ACCOUNT_NAME", "PKO_SERVICE_ACCOUNT_NAME", "LOG_LEVEL", "LOCKSTEP_LOG_LEVEL", "LOCKSTEP_CACHE_DIR", "LOCKSTEP_INSECURE_REGISTRIES", "LOCKSTEP_REGISTRY_CA_FILE", "LOCKSTEP_REGISTRY_CAS", "LOCKSTEP_REGISTRY_PROXIES", "LOCKSTEP_ALLOW_LOCAL_SOURCES", "LOCKSTEP_IMAGE_PREFIX_OVERRIDES", "PKO_IMAGE_PREFIX_OVERRIDES", "LOCKSTEP_REGISTRY_HOST_OVERRIDES", "PKO_REGISTRY_HOST_OVERRIDES", "PKO_PACKAGE_HASH_MODIFIER"} {
 				t.Setenv(variable, tc.env[variable])
 			}
 			want := &Config{
@@ -100,12 +112,20 @@ func TestParseRefuses(t *testing.T) {
 		"--unknown":                      "unknown flag",
 		"--image-prefix-overrides=a":     "--image-prefix-overrides",
 		"--registry-host-overrides=a=b/": "want a host",
+		"--registry-ca=ca.pem":           "--registry-ca: ca.pem: want HOST[:PORT]=FILE",
+		"--registry-proxy=a=proxy:3128":  "--registry-proxy: a: want a proxy such as http://proxy.example:3128",
 		"--pace=2":                       "at most 1",
 		"--package-hash-modifier=x":      "no number of 32 bits",
 		"--self-bootstrap=image":         "-k config",
 		"-service-account-namespace=o":   "--namespace",
+		"--class=edge":                   "--target-kubeconfig",
+		"--watch-namespace=edge":         "is for an agent",
+
+		"--target-kubeconfig=k --class=default":       "the manager of the cluster runs",
+		"--target-kubeconfig=k --class=a/b":           "--class",
+		"--target-kubeconfig=k --watch-namespace=a.b": "--watch-namespace",
 	} {
-		if _, err := Parse([]string{args}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Parse(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", args, err, want)
 		}
 	}
@@ -114,10 +134,10 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// The Deployment of config is started with flags that exist.
+// The Deployments of config are started with flags that exist.
 func TestFlagsOfConfig(t *testing.T) {
 	t.Parallel()
-	objects, err := config.Objects(config.FolderManager)
+	objects, err := config.Objects(config.FolderManager, config.FolderAgent)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,9 +158,12 @@ func TestFlagsOfConfig(t *testing.T) {
 		if !parsed.LeaderElect || parsed.Namespace != "n" {
 			t.Errorf("%v are read as %+v", args, parsed)
 		}
+		if object.GetName() == "lockstep-agent" && (!parsed.agent() || parsed.lease() != corev1alpha1.AgentLeaderElectionLease) {
+			t.Errorf("%v are read as %+v", args, parsed)
+		}
 		found++
 	}
-	if found != 1 {
+	if found != 2 {
 		t.Errorf("config has %d Deployments", found)
 	}
 }

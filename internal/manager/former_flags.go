@@ -13,6 +13,8 @@ var renamed = map[string]string{
 	"metrics-addr":           "metrics-bind-address",
 	"pprof-addr":             "pprof-bind-address",
 	"enable-leader-election": "leader-elect",
+
+	"target-cluster-kubeconfig-file": "target-kubeconfig", // of its agent
 }
 
 // formerOptions are flags of Package Operator that are only checked.

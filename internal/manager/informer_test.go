@@ -122,7 +122,7 @@ func (f *flaky) WatchWithContext(ctx context.Context, options metav1.ListOptions
 // newTestInformer starts an informer of a source; stop waits for its end.
 func newTestInformer(ctx context.Context, lw *cache.ListWatch) (informer cache.SharedIndexInformer, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	informer = cacheOptions().NewInformer(lw, &corev1alpha1.Package{}, 0, cache.Indexers{})
+	informer = cacheOptions(&Config{}).NewInformer(lw, &corev1alpha1.Package{}, 0, cache.Indexers{})
 	ended := make(chan struct{})
 	go func() { informer.RunWithContext(ctx); close(ended) }()
 	return informer, func() { cancel(); <-ended }

@@ -52,7 +52,12 @@ func Run(ctx context.Context, c *Config) error {
 	if err != nil {
 		return err
 	}
-	if err := connect(mgr, guarded, c, kubernetes); err != nil {
+	if c.agent() {
+		err = connectAgent(mgr, guarded, c)
+	} else {
+		err = connect(mgr, guarded, c, kubernetes)
+	}
+	if err != nil {
 		return err
 	}
 	err = mgr.Start(ctx)
@@ -122,7 +127,7 @@ func newManager(c *Config, config *rest.Config, logger logr.Logger, restored fun
 	}
 	if c.LeaderElect {
 		guard = leadership.NewGuard(clock.RealClock{})
-		lock, err := leadership.NewLock(rest.CopyConfig(config), c.Namespace, guard, restored)
+		lock, err := leadership.NewLock(rest.CopyConfig(config), c.Namespace, c.lease(), guard, restored)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -135,7 +140,7 @@ func newManager(c *Config, config *rest.Config, logger logr.Logger, restored fun
 	guarded.Wrap(guard.WrapTransport)
 	// Warnings are an author's business, and a webhook's may quote a Secret.
 	guarded.WarningHandler = rest.NoWarnings{}
-	options.Cache, options.NewCache = cacheOptions(), newCache(guarded)
+	options.Cache, options.NewCache = cacheOptions(c), newCache(guarded)
 	// Its warnings would have no audience.
 	options.Client.FieldValidation = metav1.FieldValidationIgnore
 	mgr, err := ctrl.NewManager(http1Config(guarded), options)

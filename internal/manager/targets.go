@@ -35,13 +35,10 @@ import (
 type otherClusters struct {
 	*targets.Targets[*session]
 	log         logr.Logger
-	reader      client.Reader
 	guard       transport.WrapperFunc
 	deployments *objectdeployments.Reconciler
 	packages    *packages.Reconciler
-
-	mu   sync.Mutex
-	home types.UID
+	home        *homeCluster
 }
 
 // session is the connection to one target.
@@ -53,32 +50,39 @@ type session struct {
 // newOtherClusters returns the targets of both controllers. guard refuses writes without
 // the Lease.
 func newOtherClusters(mgr ctrl.Manager, listen sources.Listen, c *Config, guard transport.WrapperFunc) *otherClusters {
-	o := &otherClusters{log: mgr.GetLogger().WithName("target"), reader: mgr.GetAPIReader(), guard: guard}
+	o := &otherClusters{log: mgr.GetLogger().WithName("target"), guard: guard, home: &homeCluster{reader: mgr.GetAPIReader()}}
 	o.Targets = targets.New(targets.Options[*session]{
-		Get: sources.Getter(mgr.GetAPIReader()), Listen: listen, Home: o.homeCluster, Open: o.open, AllowLocal: c.AllowLocalTargets,
+		Get: sources.Getter(mgr.GetAPIReader()), Listen: listen, Home: o.home.get, Open: o.open, AllowLocal: c.AllowLocalTargets,
 	})
 	return o
 }
 
-// homeCluster returns the UID of the namespace kube-system of the manager's own cluster.
-func (o *otherClusters) homeCluster(ctx context.Context) (types.UID, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.home != "" {
-		return o.home, nil
+// homeCluster is the manager's own cluster, known by the UID of its namespace kube-system.
+type homeCluster struct {
+	reader client.Reader
+
+	mu  sync.Mutex
+	uid types.UID
+}
+
+func (h *homeCluster) get(ctx context.Context) (types.UID, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.uid != "" {
+		return h.uid, nil
 	}
 	m := &metav1.PartialObjectMetadata{}
 	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	if err := o.reader.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, m); err != nil {
+	if err := h.reader.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, m); err != nil {
 		return "", fmt.Errorf("read the namespace %s: %w", metav1.NamespaceSystem, err)
 	}
-	o.home = m.UID
-	return o.home, nil
+	h.uid = m.UID
+	return h.uid, nil
 }
 
 // open connects to a target until the context ends.
 func (o *otherClusters) open(ctx context.Context, ref targets.Ref, config *rest.Config, id types.UID) (*session, error) {
-	home, err := o.homeCluster(ctx)
+	home, err := o.home.get(ctx)
 	if err != nil {
 		return nil, err
 	}

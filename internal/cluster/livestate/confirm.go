@@ -51,11 +51,15 @@ func (c *Cache) Confirm(ctx context.Context, seen map[objects.Key]string, labelS
 
 // confirmKind returns nil where all objects of one kind are as wanted.
 func (c *Cache) confirmKind(ctx context.Context, gk schema.GroupKind, want map[name]string, selector string) error {
+	all := objects.WatchSelector(gk, c.options.Selector)
+	if all == "" {
+		selector = all
+	}
 	if err := c.listAsWanted(ctx, gk, want, selector); err != nil || len(want) == 0 {
 		return err
 	}
-	if selector != c.options.Selector {
-		if err := c.listAsWanted(ctx, gk, want, c.options.Selector); err != nil {
+	if selector != all {
+		if err := c.listAsWanted(ctx, gk, want, all); err != nil {
 			return err
 		}
 	}

@@ -59,7 +59,7 @@ func (r *run) watch(ctx context.Context, before *run) {
 		return
 	}
 	source := &reflector.Source{
-		Client: client, Resource: r.resource, LabelSelector: r.cache.options.Selector,
+		Client: client, Resource: r.resource, LabelSelector: objects.WatchSelector(r.kind.gk, r.cache.options.Selector),
 		NewList: func() runtime.Object { return &unstructured.UnstructuredList{} },
 	}
 	reflecting := reflector.Reflector{Name: "livestate", Type: r.resource.Resource, Source: pages{source, r}, Store: r, Report: r.requested}

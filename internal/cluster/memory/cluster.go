@@ -239,7 +239,7 @@ func (c *Cluster) confirm(ctx context.Context, gk schema.GroupKind, seen map[obj
 			left[key] = version
 		}
 	}
-	for _, selector := range []string{selector, corev1alpha1.CacheLabel + "=" + corev1alpha1.CacheLabelValue} {
+	for _, selector := range []string{selector, objects.WatchSelector(gk, corev1alpha1.CacheLabel+"="+corev1alpha1.CacheLabelValue)} {
 		if len(left) == 0 {
 			break
 		}

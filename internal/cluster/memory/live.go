@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/objects"
 )
@@ -147,5 +146,5 @@ func (c *Cluster) observe(key objects.Key, live *unstructured.Unstructured) *obj
 
 // managed reports whether an object has the label of the watch.
 func managed(live *unstructured.Unstructured) bool {
-	return live != nil && live.GetLabels()[corev1alpha1.CacheLabel] == corev1alpha1.CacheLabelValue
+	return live != nil && objects.Shown(live.GroupVersionKind().GroupKind(), live.GetLabels())
 }

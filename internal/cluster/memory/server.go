@@ -72,6 +72,29 @@ func NewServer(now func() time.Time, kinds ...Kind) *Server {
 	return s
 }
 
+// Backup is what a Server stored at one moment.
+type Backup struct {
+	objects map[objects.Key]*unstructured.Unstructured
+	version int64
+}
+
+// Backup returns what is stored.
+func (s *Server) Backup() *Backup { return &Backup{objects: maps.Clone(s.objects), version: s.version} }
+
+// Get returns the state of an object, which must not be changed, or nil.
+func (b *Backup) Get(key objects.Key) *unstructured.Unstructured { return b.objects[key] }
+
+// Keys returns the keys of all objects in order.
+func (b *Backup) Keys() []objects.Key {
+	return slices.SortedFunc(maps.Keys(b.objects), objects.Key.Compare)
+}
+
+// Restore makes everything what it was, resource versions included, as a snapshot of etcd
+// does. Connections from before must not be used any more.
+func (s *Server) Restore(b *Backup) {
+	s.objects, s.version, s.events = maps.Clone(b.objects), b.version, nil
+}
+
 // Version is the last resource version.
 func (s *Server) Version() int64 { return s.version }
 

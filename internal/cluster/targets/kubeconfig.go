@@ -35,7 +35,10 @@ func refuse(field, problem, remedy string) error { return &RefusedError{field, p
 
 // Parse reads the current context of a kubeconfig. The result has server, certificates
 // and token. The error is a *RefusedError and quotes nothing of it.
-func Parse(data []byte) (*rest.Config, error) {
+func Parse(data []byte) (*rest.Config, error) { return parse(data, false) }
+
+// parse is Parse; tokenFile permits the name of a file with the token.
+func parse(data []byte, tokenFile bool) (*rest.Config, error) {
 	all, err := decode(data)
 	if err != nil {
 		return nil, err
@@ -47,15 +50,19 @@ func Parse(data []byte) (*rest.Config, error) {
 	if err := checkCluster(cluster); err != nil {
 		return nil, err
 	}
-	if err := checkUser(user); err != nil {
-		return nil, err
-	}
 	config := &rest.Config{
 		Host: cluster.Server, BearerToken: user.Token,
 		TLSClientConfig: rest.TLSClientConfig{
 			ServerName: cluster.TLSServerName, CAData: cluster.CertificateAuthorityData,
 			CertData: user.ClientCertificateData, KeyData: user.ClientKeyData,
 		},
+	}
+	if tokenFile {
+		config.BearerTokenFile = user.TokenFile
+		user.TokenFile = ""
+	}
+	if err := checkUser(user, config.BearerTokenFile != ""); err != nil {
+		return nil, err
 	}
 	return config, checkCertificates(config)
 }
@@ -160,7 +167,7 @@ func checkCluster(c *clientcmdv1.Cluster) error {
 	return nil
 }
 
-func checkUser(u *clientcmdv1.AuthInfo) error {
+func checkUser(u *clientcmdv1.AuthInfo, authorized bool) error {
 	err := first([]refusal{
 		{"user.exec", u.Exec != nil, runs, ownAccount},
 		{"user.auth-provider", u.AuthProvider != nil, runs, ownAccount},
@@ -170,7 +177,7 @@ func checkUser(u *clientcmdv1.AuthInfo) error {
 		{"user.as", u.Impersonate != "" || u.ImpersonateUID != "" || len(u.ImpersonateGroups) > 0 || len(u.ImpersonateUserExtra) > 0, "would impersonate others", ownAccount},
 		{"user.username", u.Username != "" || u.Password != "", "is not supported by Kubernetes any more", ownAccount},
 	})
-	if err == nil && u.Token == "" && len(u.ClientCertificateData) == 0 {
+	if err == nil && !authorized && u.Token == "" && len(u.ClientCertificateData) == 0 {
 		return refuse("user", "has no credentials", ownAccount)
 	}
 	return err

@@ -14,6 +14,9 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(kubeconfig("https://api.example.com", ", certificate-authority-data: YQ==", "exec: {command: sh}")))
 	f.Add([]byte("{}"))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		if config, err := parse(data, true); err == nil && (config.CAFile != "" || config.CertFile != "" || config.KeyFile != "" || config.ExecProvider != nil) {
+			t.Errorf("accepted of a file: %+v", config)
+		}
 		config, err := Parse(data)
 		var refused *RefusedError
 		switch {

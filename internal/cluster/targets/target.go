@@ -135,6 +135,12 @@ func (t *target[S]) load(ctx context.Context, version string) error {
 		return t.invalid
 	}
 	object, err := t.all.options.Get(ctx, t.secret())
+	var refused *RefusedError
+	if errors.As(err, &refused) {
+		t.end()
+		t.version, t.data, t.config, t.invalid = version, nil, nil, err
+		return err
+	}
 	if err != nil {
 		return &awayError{corev1alpha1.ReasonKubeconfigMissing, fmt.Sprintf("%s cannot be read", t.ref)}
 	}
@@ -150,7 +156,7 @@ func (t *target[S]) load(ctx context.Context, version string) error {
 	if t.config == nil || !bytes.Equal(data, t.data) {
 		t.end()
 		t.data, t.failures = data, 0
-		t.config, t.invalid = Parse(data)
+		t.config, t.invalid = t.all.options.Parse(data)
 	}
 	if t.version = version; t.config != nil {
 		t.invalid = nil
@@ -170,10 +176,10 @@ func (t *target[S]) connect(ctx context.Context) error {
 	}
 	home, err := t.all.options.Home(ctx)
 	if err != nil {
-		return t.away(way, &awayError{corev1alpha1.ReasonTargetConnecting, "the manager's own cluster does not say which one it is"})
+		return t.away(way, &awayError{corev1alpha1.ReasonTargetConnecting, "the manager's own cluster does not say which one it is: it has to get the namespace kube-system there"})
 	}
 	if cluster == home {
-		return t.away(way, &RefusedError{Problem: "leads to the manager's own cluster", Remedy: "leave targetRef out"})
+		return t.away(way, &RefusedError{Problem: "leads to the manager's own cluster", Remedy: t.all.options.Own})
 	}
 	if t.session != nil && t.session.cluster != cluster {
 		t.end()
@@ -192,13 +198,9 @@ func (t *target[S]) link() (*link, error) {
 	if t.session != nil {
 		return t.session.link, nil
 	}
-	transport, err := newTransport(t.config, t.all.options.AllowLocal)
+	transport, authorized, err := authorize(t.config, t.all.options.AllowLocal)
 	if err != nil {
 		return nil, err
-	}
-	authorized, err := rest.HTTPWrappersForConfig(t.config, transport)
-	if err != nil {
-		return nil, refuse("user", "has credentials that cannot be used", ownAccount)
 	}
 	return &link{transport: transport, authorized: authorized, gate: newGate(authorized, t.wakeUp)}, nil
 }
@@ -266,9 +268,13 @@ func (t *target[S]) failed(err error) (State, time.Duration) {
 	var away *awayError
 	switch {
 	case errors.As(err, &refused):
-		return State{Reason: corev1alpha1.ReasonKubeconfigRefused, Message: fmt.Sprintf("%s, key %s: %s. It is tried again when the Secret changes.", t.ref, t.ref.Key, refused)}, 0
+		where := t.ref.String()
+		if t.ref.Namespace != "" {
+			where += ", key " + t.ref.Key
+		}
+		return State{Reason: corev1alpha1.ReasonKubeconfigRefused, Message: fmt.Sprintf("%s: %s. It is tried again when the %s changes.", where, refused, t.ref.kind())}, 0
 	case errors.As(err, &away) && away.reason == corev1alpha1.ReasonKubeconfigMissing:
-		return State{Reason: away.reason, Message: away.message + ". It is tried again when the Secret changes."}, 0
+		return State{Reason: away.reason, Message: fmt.Sprintf("%s. It is tried again when the %s changes.", away.message, t.ref.kind())}, 0
 	case !errors.As(err, &away):
 		away = &awayError{corev1alpha1.ReasonKubeconfigMissing, fmt.Sprintf("%s cannot be watched", t.ref)}
 	}

@@ -1,10 +1,12 @@
 package targets
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -16,11 +18,22 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Ref names a kubeconfig: a key of a Secret.
+// Ref names a kubeconfig: a key of a Secret, or without a namespace a file.
 type Ref struct{ Namespace, Name, Key string }
 
 // String returns the name for messages.
-func (r Ref) String() string { return fmt.Sprintf("Secret %s/%s", r.Namespace, r.Name) }
+func (r Ref) String() string {
+	if r.Namespace == "" {
+		return "file " + r.Name
+	}
+	return fmt.Sprintf("Secret %s/%s", r.Namespace, r.Name)
+}
+
+// kind returns what the kubeconfig is in, for messages.
+func (r Ref) kind() string {
+	kind, _, _ := strings.Cut(r.String(), " ")
+	return kind
+}
 
 // user names the target among the users of watches.
 func (r Ref) user() types.NamespacedName {
@@ -38,6 +51,10 @@ type State struct {
 	Cluster types.UID
 }
 
+// Connecting reports whether no attempt to connect has ended yet: the state is known in a
+// moment.
+func (s State) Connecting() bool { return s == connecting }
+
 // Options are what Targets work with.
 type Options[S any] struct {
 	// Get reads Secrets, and Listen watches them.
@@ -50,6 +67,10 @@ type Options[S any] struct {
 	Open func(ctx context.Context, ref Ref, config *rest.Config, cluster types.UID) (S, error)
 	// AllowLocal permits loopback and link-local addresses.
 	AllowLocal bool
+	// Parse reads a kubeconfig; Parse of this package where it is nil.
+	Parse func([]byte) (*rest.Config, error)
+	// Own is the remedy where a kubeconfig leads to the manager's own cluster.
+	Own string
 }
 
 // Targets are the connections to other clusters. It is safe for concurrent use.
@@ -65,6 +86,10 @@ type Targets[S any] struct {
 
 // New returns Targets that connect from Start on.
 func New[S any](options Options[S]) *Targets[S] {
+	options.Own = cmp.Or(options.Own, "leave targetRef out")
+	if options.Parse == nil {
+		options.Parse = Parse
+	}
 	t := &Targets[S]{options: options, watches: sources.NewWatches(options.Listen), targets: map[Ref]*target[S]{}, users: map[string]Ref{}}
 	t.watches.Enqueue = t.secretChanged
 	return t

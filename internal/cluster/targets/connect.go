@@ -1,0 +1,72 @@
+package targets
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// RefOf returns the Ref of a targetRef whose Secret is in a namespace; empty for nil.
+func RefOf(namespace string, ref *corev1alpha1.TargetReference) Ref {
+	if ref == nil {
+		return Ref{}
+	}
+	return Ref{Namespace: namespace, Name: ref.KubeconfigSecretRef.Name, Key: ref.KubeconfigSecretRef.KeyOrDefault()}
+}
+
+// Connect returns a configuration for requests to the server of a kubeconfig, and the UID of the
+// namespace kube-system there. It is for users on their own machines, where loopback addresses are
+// allowed; else the rules are those of Targets. Errors quote nothing of the kubeconfig but the
+// address of the server.
+func Connect(ctx context.Context, kubeconfig []byte) (*rest.Config, types.UID, error) {
+	config, err := Parse(kubeconfig)
+	if err != nil {
+		return nil, "", err
+	}
+	transport, authorized, err := authorize(config, true)
+	if err != nil {
+		return nil, "", err
+	}
+	id, err := probe(ctx, authorized, config.Host, config.BearerToken)
+	if err != nil {
+		transport.CloseIdleConnections()
+		return nil, "", err
+	}
+	return &rest.Config{Host: config.Host, Transport: &explained{newGate(authorized, func() {}), config}, QPS: -1}, id, nil
+}
+
+// IsAway reports whether a request failed because the target was not reached.
+func IsAway(err error) bool { return errors.As(err, new(*awayError)) }
+
+// authorize returns the transport of a kubeconfig, and what adds the credentials to it.
+func authorize(config *rest.Config, allowLocal bool) (*http.Transport, http.RoundTripper, error) {
+	transport, err := newTransport(config, allowLocal)
+	if err != nil {
+		return nil, nil, err
+	}
+	authorized, err := rest.HTTPWrappersForConfig(config, transport)
+	if err != nil {
+		return nil, nil, refuse("user", "has credentials that cannot be used", ownAccount)
+	}
+	return transport, authorized, nil
+}
+
+// explained names the target in the errors of requests that got no answer.
+type explained struct {
+	next   http.RoundTripper
+	config *rest.Config
+}
+
+// RoundTrip implements http.RoundTripper.
+func (e *explained) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := e.next.RoundTrip(r)
+	if err != nil && r.Context().Err() == nil {
+		return nil, unreachableBy(e.config, err)
+	}
+	return resp, err
+}

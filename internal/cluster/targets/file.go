@@ -1,0 +1,161 @@
+package targets
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	clientcmdv1 "k8s.io/client-go/tools/clientcmd/api/v1"
+
+	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/cluster/sources"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// File is a kubeconfig in a file, which is the administrator's own: it may name further
+// files, of certificates, a key and a token. All of them are followed.
+type File struct {
+	Path string
+	// Every is the interval at which the files are read; limits.KubeconfigPoll where it is 0.
+	Every time.Duration
+}
+
+// fileKey is the key of the content.
+const fileKey = "value"
+
+// Ref names the target.
+func (f *File) Ref() Ref { return Ref{Name: f.Path, Key: fileKey} }
+
+// Get is sources.Get for the file, with the files that it names in it, except for that of a
+// token: client-go follows it.
+func (f *File) Get(context.Context, sources.Ref) (*sources.Object, error) {
+	data, err := f.read()
+	if err != nil || data == nil {
+		return nil, err
+	}
+	return &sources.Object{Data: map[string][]byte{fileKey: data}}, nil
+}
+
+// Listen is sources.Listen for the file.
+func (f *File) Listen(ctx context.Context, _ livestate.Selection, l livestate.Listener) {
+	ticker := time.NewTicker(cmp.Or(f.Every, limits.KubeconfigPoll))
+	defer ticker.Stop()
+	last := ""
+	for {
+		if version := f.version(); version != last {
+			last = version
+			l.Listed(objectsOf(version))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// absent is the version of a file that does not exist.
+const absent = "absent"
+
+func objectsOf(version string) []metav1.Object {
+	if version == absent {
+		return nil
+	}
+	return []metav1.Object{&metav1.ObjectMeta{ResourceVersion: version}}
+}
+
+func (f *File) version() string {
+	data, err := f.read()
+	switch {
+	case err != nil:
+		data = []byte(err.Error())
+	case data == nil:
+		return absent
+	}
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// read returns nil where there is no file. The error is a *RefusedError where another file
+// is named that cannot be read.
+func (f *File) read() ([]byte, error) {
+	data, err := readBounded(f.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	all, err := decode(data)
+	if err != nil {
+		return data, nil // Parse says what is wrong
+	}
+	cluster, user, err := current(all)
+	if err != nil {
+		return data, nil
+	}
+	for _, named := range []struct {
+		field string
+		path  *string
+		data  *[]byte
+	}{
+		{"cluster.certificate-authority", &cluster.CertificateAuthority, &cluster.CertificateAuthorityData},
+		{"user.client-certificate", &user.ClientCertificate, &user.ClientCertificateData},
+		{"user.client-key", &user.ClientKey, &user.ClientKeyData},
+	} {
+		if *named.path == "" {
+			continue
+		}
+		if *named.data, err = readBounded(f.resolve(*named.path)); err != nil {
+			return nil, refuse(named.field, "names a file that cannot be read", "mount it, and let the agent read it")
+		}
+		if len(*named.data) > limits.KubeconfigBytes {
+			return nil, refuse(named.field, fmt.Sprintf("names a file of more than %d bytes", limits.KubeconfigBytes), "leave in it what this cluster needs")
+		}
+		*named.path = ""
+	}
+	if user.TokenFile != "" {
+		user.TokenFile = f.resolve(user.TokenFile)
+	}
+	return json.Marshal(clientcmdv1.Config{
+		CurrentContext: "a",
+		Contexts:       []clientcmdv1.NamedContext{{Name: "a", Context: clientcmdv1.Context{Cluster: "a", AuthInfo: "a"}}},
+		Clusters:       []clientcmdv1.NamedCluster{{Name: "a", Cluster: *cluster}},
+		AuthInfos:      []clientcmdv1.NamedAuthInfo{{Name: "a", AuthInfo: *user}},
+	})
+}
+
+// resolve returns the path of a file that the kubeconfig names, as kubectl does.
+func (f *File) resolve(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(filepath.Dir(f.Path), path)
+}
+
+// Parse reads what Get returns.
+func (f *File) Parse(data []byte) (*rest.Config, error) { return parse(data, true) }
+
+// readBounded reads a file. One byte more than the limit is read, so that it is noticed.
+func readBounded(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	var content bytes.Buffer
+	_, err = io.Copy(&content, io.LimitReader(file, limits.KubeconfigBytes+1))
+	return content.Bytes(), err
+}

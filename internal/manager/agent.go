@@ -1,0 +1,158 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/targets"
+	"lockstep.run/lockstep/internal/controllers/objectdeployments"
+	"lockstep.run/lockstep/internal/kube/mutationcache"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/rollout"
+	buildversion "lockstep.run/lockstep/internal/version"
+)
+
+// agentFlags adds the flags of an agent.
+func (c *Config) agentFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&c.Class, "class", "", "run as the agent of this class of phases: roll out its ObjectSetPhases, and nothing else (default with --target-kubeconfig: "+
+		corev1alpha1.PhaseClassHostedCluster+")")
+	flags.StringVar(&c.TargetKubeconfig, "target-kubeconfig", "", "of an agent: file that says how to reach the cluster that the objects are rolled out to")
+	flags.StringVar(&c.WatchNamespace, "watch-namespace", "", "of an agent: roll out the ObjectSetPhases of this namespace, and no ClusterObjectSetPhases (default: all)")
+}
+
+// agent reports whether the process is the agent of a class.
+func (c *Config) agent() bool { return c.TargetKubeconfig != "" }
+
+// lease returns the name of the Lease.
+func (c *Config) lease() string {
+	if c.agent() {
+		return corev1alpha1.AgentLeaderElectionLease
+	}
+	return corev1alpha1.LeaderElectionLease
+}
+
+func (c *Config) validateAgent() error {
+	if !c.agent() {
+		switch {
+		case c.Class != "":
+			return fmt.Errorf("--class %q: name the cluster that the objects are rolled out to by --target-kubeconfig", c.Class)
+		case c.WatchNamespace != "":
+			return errors.New("--watch-namespace is for an agent: name its class by --class, and its target by --target-kubeconfig")
+		}
+		return nil
+	}
+	if c.Class == "" {
+		c.Class = corev1alpha1.PhaseClassHostedCluster
+	}
+	if errs := validation.IsValidLabelValue(c.Class); len(errs) > 0 {
+		return fmt.Errorf("--class %q: %s", c.Class, errs[0])
+	}
+	if c.Class == corev1alpha1.PhaseClassDefault {
+		return fmt.Errorf("--class %s: the manager of the cluster runs the phases of that class: choose another one", c.Class)
+	}
+	if errs := validation.IsDNS1123Label(c.WatchNamespace); c.WatchNamespace != "" && len(errs) > 0 {
+		return fmt.Errorf("--watch-namespace %q: %s", c.WatchNamespace, errs[0])
+	}
+	return nil
+}
+
+// phasesOf limits the caches of an agent to its class.
+func phasesOf(class string) map[client.Object]cache.ByObject {
+	if class == "" {
+		return nil
+	}
+	of := cache.ByObject{Label: labels.SelectorFromSet(labels.Set{corev1alpha1.PhaseClassLabel: class})}
+	return map[client.Object]cache.ByObject{&corev1alpha1.ObjectSetPhase{}: of, &corev1alpha1.ClusterObjectSetPhase{}: of}
+}
+
+// onlyIn limits caches to a namespace; an empty one does not.
+func onlyIn(namespace string) map[string]cache.Config {
+	if namespace == "" {
+		return nil
+	}
+	return map[string]cache.Config{namespace: {}}
+}
+
+// agent connects to the target of all ObjectSetPhases.
+type agent struct {
+	*targets.Targets[*objectdeployments.Target]
+	ref    targets.Ref
+	log    logr.Logger
+	home   *homeCluster
+	guard  transport.WrapperFunc
+	phases *objectdeployments.Reconciler
+}
+
+// connectAgent adds the controller of the ObjectSetPhases of a class to mgr. config is
+// guarded.
+func connectAgent(mgr ctrl.Manager, config *rest.Config, c *Config) error {
+	file := &targets.File{Path: c.TargetKubeconfig}
+	a := &agent{
+		ref: file.Ref(), log: mgr.GetLogger().WithName("target"), home: &homeCluster{reader: mgr.GetAPIReader()}, guard: config.WrapTransport,
+	}
+	a.Targets = targets.New(targets.Options[*objectdeployments.Target]{
+		Get: file.Get, Listen: file.Listen, Parse: file.Parse, Home: a.home.get, Open: a.open, AllowLocal: true,
+		Own: "name another cluster; phases whose objects are in the cluster of the agent have the class " + corev1alpha1.PhaseClassDefault,
+	})
+	var err error
+	a.phases, err = objectdeployments.SetupAgent(mgr, objectdeployments.AgentOptions{
+		Class: c.Class, NamespacedOnly: c.WatchNamespace != "", Targets: a, Fresh: mutationcache.NewStore(),
+	})
+	if err != nil {
+		return fmt.Errorf("set up the controller of phases: %w", err)
+	}
+	for _, runnable := range []ctrlmanager.Runnable{
+		a.Targets, ctrlmanager.RunnableFunc(limitMemory),
+		ctrlmanager.RunnableFunc(func(ctx context.Context) error {
+			return returnMemory(ctx, func() { utilnet.CloseIdleConnectionsFor(mgr.GetHTTPClient().Transport) })
+		}),
+	} {
+		if err := mgr.Add(runnable); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// open connects to the target until the context ends.
+func (a *agent) open(ctx context.Context, _ targets.Ref, config *rest.Config, id types.UID) (*objectdeployments.Target, error) {
+	home, err := a.home.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	config.UserAgent, config.WarningHandler = "lockstep-manager/"+buildversion.Get(), rest.NoWarnings{}
+	config.Wrap(a.guard)
+	there, err := newConnection(config, a.log, func(schema.GroupKind) {}, func(version.Info) {})
+	if err != nil {
+		return nil, err
+	}
+	session := a.phases.NewTarget(&rollout.Executor{Cluster: there, Tracker: there.tracker, Pool: rollout.NewPool(limits.WritesInFlight)}, id, home)
+	go func() { _ = there.Start(ctx) }()
+	return session, there.discovered(ctx)
+}
+
+// Use keeps the target connected for an ObjectSetPhase.
+func (a *agent) Use(user string, _ targets.Ref, wake func()) { a.Targets.Use(user, a.ref, wake) }
+
+// Find returns the session of the target.
+func (a *agent) Find(targets.Ref) (*objectdeployments.Target, targets.State) {
+	session, _, state := a.Targets.Find(a.ref)
+	return session, state
+}
