@@ -5,28 +5,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/dryrun"
 	"lockstep.run/lockstep/internal/cli/progress"
-	"lockstep.run/lockstep/internal/cluster/environment"
-	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/cluster/sources"
+	"lockstep.run/lockstep/internal/cluster/targets"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/manifest"
@@ -45,8 +39,10 @@ type planned struct {
 	ref      string
 	loaded   *loader.Package
 	warnings []string
-	// client reads kinds of all sorts.
-	client client.Client
+	// client reads kinds of all sorts where the package is, there where its objects are, which is
+	// remote where that is another cluster.
+	client, there client.Client
+	remote        *cluster.Remote
 }
 
 func (p *planned) request() dryrun.Request {
@@ -54,6 +50,7 @@ func (p *planned) request() dryrun.Request {
 		Scope: p.target.Scope, Namespace: p.target.Namespace, Name: p.target.Name,
 		Template: p.loaded.Template(), Labels: p.loaded.Labels, ManagerNamespace: corev1alpha1.DefaultNamespace,
 	}
+	r.Template.TargetRef = p.pkg.PackageSpec().TargetRef
 	r.Template.ServiceAccountName = p.pkg.PackageSpec().ServiceAccountName
 	r.KeepAccount = r.Template.ServiceAccountName == "" && p.before != nil && p.before.PackageSpec().ServiceAccountName == ""
 	r.ReportDrift = p.pkg.PackageSpec().DriftPolicy == corev1alpha1.DriftPolicyReport
@@ -112,11 +109,7 @@ func (c *planCommand) load(ctx context.Context, cl *cluster.Cluster, want planne
 	if err := c.change(want, p); err != nil {
 		return p, err
 	}
-	if p.pkg.PackageSpec().TargetRef != nil {
-		return p, fmt.Errorf("%s is installed in another cluster by its spec.targetRef, where nothing is planned: "+
-			"plan it there, with a kubeconfig of that cluster, or render it: kubectl package render", p.target)
-	}
-	if p.client, err = cl.AnyKind(); err != nil {
+	if err := p.connect(ctx, cl, p.target.Namespace, p.pkg.PackageSpec().TargetRef); err != nil {
 		return p, err
 	}
 	if !want.folder {
@@ -130,15 +123,17 @@ func (c *planCommand) load(ctx context.Context, cl *cluster.Cluster, want planne
 	if err := checkScope(cmp.Or(p.folder, p.pkg.PackageSpec().Image), files, p.pkg.PackageSpec().Component, p.target.Scope); err != nil && p.before == nil {
 		return p, err
 	}
-	opts, err := loaderOptions(ctx, cl, p.client, p.pkg)
+	opts, err := p.loaderOptions(ctx, cl)
 	if err != nil {
 		return p, err
 	}
 	if p.chosen != nil {
 		opts.Package.Image = p.chosen.Image
 	}
-	p.loaded, err = loader.Load(ctx, files, opts)
-	return p, err
+	if p.loaded, err = loader.Load(ctx, files, opts); err != nil {
+		return p, err
+	}
+	return p, loader.CheckTarget(p.pkg.PackageSpec().TargetRef, p.loaded.Dependencies)
 }
 
 func nameOf(want plannedPackage, files loader.Files) (string, error) {
@@ -223,7 +218,7 @@ func chooseVersion(ctx context.Context, cl *cluster.Cluster, p *planned) error {
 	if ref == nil {
 		return nil
 	}
-	found, err := chooserFor(cl, p.target.Namespace).mustChoose(ctx, ref.Name, requestFor(p.before, &wantedPackage{ref: ref}))
+	found, err := p.chooser(ctx, cl).mustChoose(ctx, ref.Name, requestFor(p.before, &wantedPackage{ref: ref}))
 	if err != nil {
 		return err
 	}
@@ -309,66 +304,28 @@ func sameConfig(a, b *runtime.RawExtension) bool {
 }
 
 // loaderOptions are those of the manager for a package.
-func loaderOptions(ctx context.Context, cl *cluster.Cluster, reader client.Client, pkg corev1alpha1.GenericPackage) (loader.Options, error) {
-	spec := pkg.PackageSpec()
-	env, err := environmentOf(ctx, cl, reader.RESTMapper(), pkg.GetNamespace())
+func (p *planned) loaderOptions(ctx context.Context, cl *cluster.Cluster) (loader.Options, error) {
+	pkg, spec := p.pkg, p.pkg.PackageSpec()
+	env, err := p.environment(ctx, cl)
 	if err != nil {
 		return loader.Options{}, err
 	}
-	values, err := sources.Read(ctx, sources.Getter(reader), spec, cmp.Or(pkg.GetNamespace(), corev1alpha1.DefaultNamespace))
+	values, err := sources.Read(ctx, sources.Getter(p.client), spec, p.home())
 	if err != nil {
 		return loader.Options{}, err
 	}
 	opts := sources.Options(pkg, values)
 	opts.Environment, opts.Package.Image, opts.ResolvesDependencies = env, cmp.Or(spec.Image, loader.StaticImage), true
 	opts.Namespaced = func(gk schema.GroupKind) (namespaced, known bool) {
-		m, err := reader.RESTMapper().RESTMapping(gk)
+		m, err := p.there.RESTMapper().RESTMapping(gk)
 		return err == nil && m.Scope.Name() == meta.RESTScopeNameNamespace, err == nil
 	}
 	opts.Others, err = others(ctx, cl, pkg)
 	return opts, err
 }
 
-func environmentOf(ctx context.Context, cl *cluster.Cluster, mapper meta.RESTMapper, namespace string) (*manifestsv1alpha1.PackageEnvironment, error) {
-	versions, err := discovery.NewDiscoveryClientForConfig(cl.Config)
-	if err != nil {
-		return nil, fmt.Errorf("make a client for discovery: %w", err)
-	}
-	info, err := versions.ServerVersion()
-	if err != nil {
-		return nil, cl.Explain("cannot ask for the cluster's version", err)
-	}
-	reader, err := dynamic.NewForConfig(cl.Config)
-	if err != nil {
-		return nil, fmt.Errorf("make a client for the environment: %w", err)
-	}
-	seen, err := environment.Look(ctx, info.GitVersion,
-		func(gk schema.GroupKind, version string) (*meta.RESTMapping, error) {
-			return mapper.RESTMapping(gk, slices.DeleteFunc([]string{version}, func(v string) bool { return v == "" })...)
-		},
-		func(ctx context.Context, s livestate.Selection) ([]metav1.Object, error) {
-			opts := metav1.ListOptions{}
-			if s.Name != "" {
-				opts = metav1.SingleObject(metav1.ObjectMeta{Name: s.Name})
-			}
-			list, err := reader.Resource(s.Resource).Namespace(s.Namespace).List(ctx, opts)
-			if err != nil {
-				return nil, err
-			}
-			all := make([]metav1.Object, len(list.Items))
-			for i := range list.Items {
-				all[i] = &list.Items[i]
-			}
-			return all, nil
-		})
-	if err != nil {
-		return nil, cl.Explain("cannot look at the cluster", err)
-	}
-	env, _, err := seen.For(namespace)
-	return &env, err
-}
-
-// others finds installed packages by name; nil if the caller may not list them.
+// others finds packages that are installed in the same cluster by name; nil if the caller may not
+// list them.
 func others(ctx context.Context, cl *cluster.Cluster, own corev1alpha1.GenericPackage) (func(string) []loader.Other, error) {
 	var all []corev1alpha1.GenericPackage
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
@@ -387,7 +344,8 @@ func others(ctx context.Context, cl *cluster.Cluster, own corev1alpha1.GenericPa
 		for _, pkg := range all {
 			resolved := pkg.PackageStatus().Resolved
 			self := pkg.GetNamespace() == own.GetNamespace() && pkg.GetName() == own.GetName()
-			if !self && resolved != nil && resolved.PackageName == name {
+			there := targets.RefOf(pkg.GetNamespace(), pkg.PackageSpec().TargetRef) == targets.RefOf(own.GetNamespace(), own.PackageSpec().TargetRef)
+			if !self && there && resolved != nil && resolved.PackageName == name {
 				found = append(found, loader.Other{Namespace: pkg.GetNamespace(), Name: pkg.GetName()})
 			}
 		}

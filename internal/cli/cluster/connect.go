@@ -25,6 +25,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/cluster/targets"
 	"lockstep.run/lockstep/internal/version"
 )
 
@@ -140,6 +141,8 @@ func (c *Cluster) Explain(doing string, err error) error {
 		return fmt.Errorf("%s: %w. Ask an administrator for a binding to the cluster role lockstep-admin; for cluster packages, for the rights of an administrator", doing, err)
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("%s: the cluster at %s refuses these credentials: %w. Log in again, or choose another --context", doing, c.Host, err)
+	case targets.IsAway(err):
+		return fmt.Errorf("%s: %w", doing, err)
 	case missingNamespace(err) != "":
 		return fmt.Errorf("%s: %w. Create it: kubectl create namespace %s, or choose another with -n", doing, err, missingNamespace(err))
 	}

@@ -42,3 +42,17 @@ func (c *Cluster) packages(ctx context.Context, scope corev1alpha1.Scope, namesp
 		}
 	}
 }
+
+// Deployments reads the ObjectDeployments of all namespaces, or the ClusterObjectDeployments.
+func (c *Cluster) Deployments(ctx context.Context, scope corev1alpha1.Scope) (found []corev1alpha1.GenericObjectDeployment, err error) {
+	for next := ""; ; {
+		list := scope.NewObjectDeploymentList()
+		if err := c.List(ctx, list, client.Limit(limits.PackagePage), client.Continue(next)); err != nil {
+			return nil, c.Explain("cannot read the deployments of packages", err)
+		}
+		found = append(found, list.GenericObjectDeployments()...)
+		if next = list.GetContinue(); next == "" {
+			return found, nil
+		}
+	}
+}

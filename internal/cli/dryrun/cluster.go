@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -30,8 +31,14 @@ import (
 
 // Cluster is the cluster to plan for. Nothing is written to it.
 type Cluster struct {
-	// Reader reads the kinds of this project, and Secrets.
+	// Reader reads the kinds of this project, and Secrets. The rest is about the cluster that
+	// the objects are in.
 	Reader client.Reader
+	// Quotas reads ResourceQuotas.
+	Quotas client.Reader
+	// ID and Home are the UIDs of the namespaces kube-system of the cluster that the objects are
+	// in and of that of Reader, where these are different ones; else they are empty.
+	ID, Home types.UID
 	// Writer sends reads and dry runs of any kind.
 	Writer *apply.Writer
 	// Metadata lists objects of any kind by their metadata.
@@ -48,7 +55,7 @@ func Connect(ctx context.Context, config *rest.Config, reader client.Reader) (*C
 	config.QPS, config.RateLimiter = -1, nil
 	// Warnings of webhooks may repeat a Secret.
 	config.WarningHandler = rest.NoWarnings{}
-	c := &Cluster{Reader: reader}
+	c := &Cluster{Reader: reader, Quotas: reader}
 	var err error
 	if c.Writer, err = apply.NewWriter(config); err != nil {
 		return nil, err
@@ -68,6 +75,20 @@ func Connect(ctx context.Context, config *rest.Config, reader client.Reader) (*C
 	c.Schemas = schemas.New(disco.RESTClient())
 	return c, nil
 }
+
+// ConnectTarget is Connect for objects in another cluster, that of config; reader reads that of
+// their package, quotas the former. id and home are the UIDs of their namespaces kube-system.
+func ConnectTarget(ctx context.Context, config *rest.Config, reader, quotas client.Reader, id, home types.UID) (*Cluster, error) {
+	c, err := Connect(ctx, config, reader)
+	if err != nil {
+		return nil, err
+	}
+	c.Quotas, c.ID, c.Home = quotas, id, home
+	return c, nil
+}
+
+// remote reports whether the objects are in another cluster.
+func (c *Cluster) remote() bool { return c.ID != "" }
 
 func (c *Cluster) namespaced(gk schema.GroupKind, version string) (namespaced, known bool) {
 	m, err := c.Mapper.RESTMapping(gk, version)

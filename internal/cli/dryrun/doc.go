@@ -11,6 +11,9 @@
 // dry runs, and whose reads return their responses. All probes succeed. The [Plan] compares
 // the objects before and after.
 //
+// Where the objects are in another cluster, what reads and dry runs them there is connected
+// by the kubeconfig of the package; the deployment, its sets and the claims are at home.
+//
 // Where the engine would stop, the reason is a [Refusal]; the simulation continues without
 // it, and each phase has whether it would be reached.
 //

@@ -39,6 +39,9 @@ func (c *Cluster) gather(ctx context.Context, r Request) (*input, error) {
 	case !apply.IsAbsent(err):
 		return nil, fmt.Errorf("read %s: %w", in.key, err)
 	}
+	if err := in.checkTarget(); err != nil {
+		return nil, err
+	}
 	if err := in.readSets(ctx); err != nil {
 		return nil, err
 	}
@@ -258,21 +261,21 @@ func (in *input) others(ctx context.Context) ([]client.Object, error) {
 	deployments := map[objects.OwnerKey]bool{}
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
 		var namespace string
-		if scope == corev1alpha1.ScopeNamespaced {
+		if scope == corev1alpha1.ScopeNamespaced && !in.remote() {
 			namespace = in.Namespace // others cannot bring objects of this namespace
 		}
 		err := in.eachSet(ctx, scope, namespace, func(set corev1alpha1.GenericObjectSet) error {
 			key := rollout.OwnerOf(set)
-			if key == in.key || !rollout.Owns(set) {
+			if key == in.key || !rollout.Owns(set) || (set.ObjectSetSpec().TargetRef != nil) != in.remote() {
 				return nil
 			}
 			if strings.HasSuffix(key.Kind, "ObjectDeployment") && !deployments[key] {
 				deployments[key] = true
-				dep := scope.NewObjectDeployment()
-				dep.SetNamespace(key.Namespace)
-				dep.SetName(key.Name)
-				dep.SetUID(rollout.DeploymentOf(set))
-				all = append(all, dep.(client.Object))
+				dep, err := in.otherDeployment(ctx, scope, key, rollout.DeploymentOf(set))
+				if err != nil {
+					return err
+				}
+				all = append(all, dep)
 			}
 			all = append(all, set.(client.Object))
 			return in.inline(ctx, scope, set)

@@ -116,10 +116,11 @@ type input struct {
 }
 
 func (in *input) simulation(ctx context.Context) (*simulation, error) {
-	owner := objects.Owner{OwnerKey: objects.OwnerKey{Kind: in.key.Kind, Namespace: in.Namespace, Name: in.Name}, UID: in.uid}
+	owner := objects.Owner{OwnerKey: objects.OwnerKey{Kind: in.key.Kind, Namespace: in.Namespace, Name: in.Name}, UID: in.uid, Cluster: in.Home}
+	own, delegated := rollout.Controllers(in.sets...)
 	c := &simulatedCluster{
 		Cluster: in.Cluster, tracker: rollout.NewTracker(), definitions: newDefinitions(), owner: owner,
-		controllers: rollout.Controllers(in.sets...), now: in.now, reached: true, objects: map[objects.Key]*object{}, pretended: map[schema.GroupKind]*objects.Desired{},
+		controllers: own.Union(delegated), now: in.now, reached: true, objects: map[objects.Key]*object{}, pretended: map[schema.GroupKind]*objects.Desired{},
 		asUser: map[objects.Account]bool{},
 	}
 	c.controllers.Insert(in.uid, newUID)
@@ -151,9 +152,13 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 	if err != nil {
 		return nil, err
 	}
+	executor := &rollout.Executor{Cluster: c, Tracker: c.tracker, Pool: c}
 	s.reconciler = objectdeployments.New(objectdeployments.Home{
 		Client: h, Reader: h, Events: &events.FakeRecorder{}, Now: c.Now, Namespace: in.ManagerNamespace,
-	}, &rollout.Executor{Cluster: c, Tracker: c.tracker, Pool: c}, func(objects.OwnerKey) {})
+	}, executor, func(objects.OwnerKey) {})
+	if in.remote() {
+		s.reconciler.Targets = connected{s.reconciler.NewTarget(executor, in.ID, in.Home)}
+	}
 	s.reconciler.Here.Exists = in.accountExists
 	s.reconciler.Hooks = objectdeployments.Hooks{Loaded: s.loaded, Planned: func(r *rollout.Rollout, p *phases.Plan) { s.rollout, s.plan = r, p }}
 	return s, nil

@@ -104,6 +104,8 @@ type Change struct {
 	Name      string `json:"name"`
 	// From is the former controller of an adopted object.
 	From string `json:"from,omitempty"`
+	// Class of the agent that writes the objects in an ObjectSetPhase, which is not foreseen.
+	Class string `json:"class,omitempty"`
 	// Reached means that the engine would write it.
 	Reached bool `json:"reached"`
 	// Fields that differ, sorted by path; none for objects that are created or deleted.

@@ -69,10 +69,10 @@ func templateOf(body []byte) (map[string]any, error) {
 }
 
 // forbidden reports whether the engine is refused as the dry run is, because both are made
-// as the account of the revision.
+// as the account of the revision, or as the user of the kubeconfig.
 func (c simulatedWrites) forbidden(err error) bool {
 	_, denied := apply.AsUnauthorized(err)
-	return denied && c.impersonated(c.account)
+	return denied && (c.remote() || c.impersonated(c.account))
 }
 
 // blind returns why no dry run is possible; empty if one is. It requires mu.
@@ -260,8 +260,13 @@ func invalid(message string) error {
 }
 
 func (c *simulatedCluster) controls(live *unstructured.Unstructured) bool {
-	ref := metav1.GetControllerOf(live)
-	return ref != nil && c.controllers.Has(ref.UID)
+	ref := controllerOf(live)
+	return ref != nil && ref.Remote == c.owner.Remote() && c.controllers.Has(ref.UID)
+}
+
+// controllerOf returns the controller of an object, which may be in another cluster; nil for none.
+func controllerOf(live *unstructured.Unstructured) *objects.Reference {
+	return (&objects.Observed{Owners: objects.References(live.GetOwnerReferences(), live.GetAnnotations())}).Controller()
 }
 
 // noController stands for the former owner of an object without a controller.
@@ -272,11 +277,11 @@ func (c *simulatedCluster) formerOwner(o *object) string {
 	if o.live == nil || o.now == nil || !c.controls(o.now) || c.controls(o.live) {
 		return ""
 	}
-	ref := metav1.GetControllerOf(o.live)
+	ref := controllerOf(o.live)
 	switch {
 	case ref == nil:
 		return noController
-	case c.owner.SameName(&objects.Reference{OwnerReference: *ref}):
+	case c.owner.SameName(ref):
 		return ""
 	}
 	return ref.Kind + " " + ref.Name

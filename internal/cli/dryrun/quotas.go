@@ -25,7 +25,7 @@ func (s *simulation) quotas(ctx context.Context, in *input) error {
 	needs := s.needs()
 	for _, namespace := range slices.Sorted(maps.Keys(needs)) {
 		list := &corev1.ResourceQuotaList{}
-		err := s.Reader.List(ctx, list, client.InNamespace(namespace))
+		err := s.Quotas.List(ctx, list, client.InNamespace(namespace))
 		if apierrors.IsForbidden(err) {
 			in.warnings = append(in.warnings, fmt.Sprintf("you may not read the quotas of namespace %s: whether the new objects fit in together is not known", namespace))
 			continue

@@ -16,12 +16,13 @@ func (in *input) report(s *simulation, plan *Plan) {
 	sensitive := in.sensitive()
 	for i := range s.next.Phases {
 		phase := Phase{Name: s.next.Phases[i].Name, Reached: s.reached || s.reaches(i)}
-		for _, d := range s.next.Phases[i].Objects {
+		for _, d := range s.objectsOf(i) {
 			seen[d.Key] = true
 			if s.ranBefore(d) {
 				phase.Completed = append(phase.Completed, d.Key.String())
 			}
 			c, changed := s.change(d.Key)
+			c.Class = d.Class()
 			if c.Action == ActionChange && s.had(d) {
 				c.Action = ActionCorrect
 			}
@@ -37,6 +38,15 @@ func (in *input) report(s *simulation, plan *Plan) {
 		plan.Phases = append(plan.Phases, phase)
 	}
 	plan.Cleanup = s.cleanup(seen)
+}
+
+// objectsOf returns the objects of a phase of the new revision. The name of an ObjectSetPhase is that of
+// the set that the controller has made.
+func (s *simulation) objectsOf(phase int) []*objects.Desired {
+	if now := s.current(); now != nil && s.next.Phases[phase].Delegates() {
+		return now.Phases[phase].Objects
+	}
+	return s.next.Phases[phase].Objects
 }
 
 // ranBefore reports whether an object is an absent Job that has succeeded.

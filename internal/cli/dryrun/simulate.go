@@ -137,11 +137,11 @@ func (s *simulation) claim(rev *rollout.Revision) error {
 	blocked := rev.Refusals
 	var conflicts []phases.Blocker
 	for i := range rev.Phases {
-		for _, d := range rev.Phases[i].Objects {
-			if holder, held := s.reconciler.ClaimsOf("").Holder(d.Key); held && holder.UID != s.in.uid {
+		for _, d := range slices.Concat(rev.Phases[i].Objects, rev.Phases[i].Delegated) {
+			if holder, held := s.reconciler.ClaimsOf(s.in.ID).Holder(d.Key); held && holder.UID != s.in.uid {
 				conflict := claims.Conflict{Key: d.Key, Holder: holder}
 				conflicts = append(conflicts, phases.Blocker{Key: d.Key, Message: conflict.Reason()})
-				defer s.reconciler.ClaimsOf("").Release(holder)
+				defer s.reconciler.ClaimsOf(s.in.ID).Release(holder)
 			}
 		}
 	}
@@ -192,7 +192,10 @@ func (s *simulation) pretend(rev *rollout.Revision, d *objects.Desired) error {
 	if o.now != nil {
 		after.SetUID(o.now.GetUID())
 	}
-	after.Object["metadata"].(map[string]any)["ownerReferences"] = template["metadata"].(map[string]any)["ownerReferences"]
+	owned, of := after.Object["metadata"].(map[string]any), template["metadata"].(map[string]any)
+	if owned["ownerReferences"] = of["ownerReferences"]; of["ownerReferences"] == nil {
+		delete(owned, "ownerReferences")
+	}
 	after.SetDeletionTimestamp(nil)
 	after.SetManagedFields(nil)
 	id := rollout.TemplateID(d, rev.Labels, s.owner)
