@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/cli/cluster"
@@ -88,7 +89,11 @@ func (c *chooser) look(ctx context.Context) *versions.Platform {
 	if err != nil || env == nil {
 		return found
 	}
-	found.Kubernetes = env.Kubernetes.Version
+	return platformOf(env)
+}
+
+func platformOf(env *manifestsv1alpha1.PackageEnvironment) *versions.Platform {
+	found := &versions.Platform{Kubernetes: env.Kubernetes.Version}
 	if env.OpenShift != nil {
 		found.OpenShift = env.OpenShift.Version
 	}

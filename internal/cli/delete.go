@@ -126,7 +126,7 @@ func (c *deleteCommand) preview(ctx context.Context, cl *cluster.Cluster, target
 	request := dryrun.Request{
 		Scope: target.Scope, Namespace: target.Namespace, Name: target.Name, ManagerNamespace: corev1alpha1.DefaultNamespace,
 	}
-	at, err := connectPreview(ctx, cl)
+	at, err := connectPreview(ctx, cl, target.Namespace, pkg.PackageSpec().TargetRef)
 	if c.dryRun {
 		var plan *dryrun.Plan
 		if err == nil {
@@ -155,12 +155,13 @@ func (c *deleteCommand) preview(ctx context.Context, cl *cluster.Cluster, target
 	return false, confirm(c.streams, "Delete "+target.String()+" all the same?")
 }
 
-func connectPreview(ctx context.Context, cl *cluster.Cluster) (*dryrun.Cluster, error) {
-	reader, err := cl.AnyKind()
-	if err != nil {
+// connectPreview connects for dry runs of a package in a namespace, which is empty for a ClusterPackage.
+func connectPreview(ctx context.Context, cl *cluster.Cluster, namespace string, ref *corev1alpha1.TargetReference) (*dryrun.Cluster, error) {
+	p := &planned{}
+	if err := p.connect(ctx, cl, namespace, ref); err != nil {
 		return nil, err
 	}
-	return dryrun.Connect(ctx, cl.Config, reader)
+	return p.preview(ctx, cl)
 }
 
 // remains adds what blocking objects of a teardown wait for, since the engine watches its own

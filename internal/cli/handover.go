@@ -79,12 +79,12 @@ func (c *handoverCommand) make(
 	if err != nil {
 		return reported(c.streams, err, loaded.target.String()+" would not be rolled out: %s")
 	}
-	loaded.client, h.planned = h.client, loaded
+	h.planned = loaded
 	if err := c.possible(h); err != nil {
 		return err
 	}
 	doing := "cannot plan " + h.target.String()
-	at, err := dryrun.Connect(ctx, h.cluster.Config, h.client)
+	at, err := h.preview(ctx, h.cluster)
 	if err != nil {
 		return h.cluster.Explain(doing, err)
 	}
@@ -109,6 +109,8 @@ func (c *handoverCommand) make(
 // possible returns an error for a package of which nothing is rolled out.
 func (c *handoverCommand) possible(h *handoverPlan) error {
 	switch {
+	case h.remote != nil:
+		return fmt.Errorf("%s is installed in another cluster by its spec.targetRef, where no single object is adopted or released", h.target)
 	case h.before.GetDeletionTimestamp() != nil:
 		return fmt.Errorf("%s is being deleted", h.target)
 	case h.before.PackageSpec().Paused && !c.dryRun:

@@ -240,6 +240,8 @@ func TestBuildErrors(t *testing.T) {
 		"invalid label":     {[]string{good, "-l", "key"}, `arguments invalid: invalid label "key"`},
 		"invalid format":    {[]string{good, "--output-format", "xml"}, `arguments invalid: unknown --output-format "xml"`},
 		"invalid registry":  {[]string{good, "--insecure-registry", "a/b"}, "arguments invalid: invalid --insecure-registry"},
+		"invalid CA":        {[]string{good, "--registry-ca", "ca.pem"}, "arguments invalid: invalid --registry-ca: ca.pem: want HOST[:PORT]=FILE"},
+		"invalid proxy":     {[]string{good, "--registry-proxy", "quay.io=ftp://user:geheim@proxy"}, "arguments invalid: invalid --registry-proxy: quay.io: want a proxy such as http://proxy.example:3128, by http, https, socks5, socks5h, or direct."},
 		"unknown flag":      {[]string{good, "--bogus"}, "arguments invalid: unknown flag: --bogus"},
 		"too many":          {[]string{good, "more"}, `arguments invalid: unexpected argument "more"`},
 		"a package problem": {[]string{bad}, "2 problems in " + bad + ": nothing was built"},
@@ -281,6 +283,11 @@ func TestPushAndPull(t *testing.T) {
 		"unknown CA, here":      {secureHost + "/web:v2", nil, ""},
 		"unknown CA, named":     {secureHost + "/web:v2", []string{"--insecure-registry", secureHost}, ""},
 		"CA by file":            {secureHost + "/web:v3", []string{"--registry-ca-file", ca}, ""},
+		"CA of the registry":    {secureHost + "/web:v5", []string{"--registry-ca", secureHost + "=" + ca, "--registry-proxy", secureHost + "=direct"}, ""},
+		"CA of another":         {secureHost + "/web:v6", []string{"--registry-ca", plainHost + "=" + ca, "--registry-ca-file", authority(t)}, "push " + secureHost + "/web:v6: "},
+		"unknown CA of it":      {secureHost + "/web:v7", []string{"--registry-ca", secureHost + "=" + authority(t), "--insecure"}, "certificate signed by unknown authority. Give its certificate authority: --registry-ca " + secureHost + "=FILE"},
+		"no CA of the registry": {secureHost + "/web:v8", []string{"--registry-ca", secureHost + "=" + dir + "/manifest.yaml"}, "--registry-ca " + secureHost + ": " + dir + "/manifest.yaml has no certificate in PEM form"},
+		"no proxy":              {secureHost + "/web:v9", []string{"--registry-proxy", secureHost + "=http://user:geheim99@127.0.0.1:1"}, "push " + secureHost + "/web:v9: Get \"https://" + secureHost + "/v2/\": proxyconnect tcp"},
 		"a file without any CA": {secureHost + "/web:v4", []string{"--registry-ca-file", dir + "/manifest.yaml"}, "has no certificate in PEM form"},
 	} {
 		t.Run(name, func(t *testing.T) {

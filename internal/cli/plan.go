@@ -112,7 +112,7 @@ func (c *planCommand) run(ctx context.Context, want plannedPackage) error {
 		return reported(c.streams, err, planned.target.String()+" would not be rolled out: %s")
 	}
 	doing := "cannot plan " + planned.target.String()
-	at, err := dryrun.Connect(ctx, cl.Config, planned.client)
+	at, err := planned.preview(ctx, cl)
 	if err != nil {
 		return cl.Explain(doing, err)
 	}

@@ -40,10 +40,14 @@ func (p *planned) depend(ctx context.Context, cl *cluster.Cluster, plan *dryrun.
 		root.Package = spec.PackageRef.Name
 	}
 	offered := &offeredCatalogue{ctx: ctx, cluster: cl, of: map[string]*chooser{}}
-	solution := resolver.Solve(resolver.Input{
+	input := resolver.Input{
 		Roots: []resolver.Root{root}, Installed: installedOf(all), Catalogue: offered, Served: p.served,
-		Platform: *chooserFor(cl, p.target.Namespace).look(ctx),
-	})
+		Platform: *p.platform(ctx, cl),
+	}
+	if p.remote != nil {
+		input.Installed = nil // no package is depended on there
+	}
+	solution := resolver.Solve(input)
 	if offered.err != nil {
 		return offered.err
 	}
@@ -65,7 +69,7 @@ func (p *planned) served(api *corev1alpha1.DependencyAPI) (served bool, missing 
 	if err != nil {
 		return false, nil
 	}
-	_, err = p.client.RESTMapper().RESTMapping(schema.GroupKind{Group: gv.Group, Kind: api.Kind}, gv.Version)
+	_, err = p.there.RESTMapper().RESTMapping(schema.GroupKind{Group: gv.Group, Kind: api.Kind}, gv.Version)
 	return err == nil, nil
 }
 

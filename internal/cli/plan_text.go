@@ -163,6 +163,9 @@ func (t *planPrinter) change(c *dryrun.Change, inPhase bool) {
 	for _, text := range t.fields(c.Fields) {
 		t.line("        " + text)
 	}
+	if c.Class != "" {
+		t.line("        " + t.styles.Faint("what the agent of class "+terminal.Line(c.Class)+" does with the objects in it is not foreseen"))
+	}
 	if c.Unverified != "" {
 		t.line("        " + t.styles.Faint("no dry run: "+terminal.Line(c.Unverified)))
 	}

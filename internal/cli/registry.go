@@ -3,13 +3,11 @@ package cli
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -28,30 +26,52 @@ type registryFlags struct {
 	insecure []string
 	all      bool
 	caFile   string
+	cas      []string
+	proxies  []string
 }
 
 func (r *registryFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&r.insecure, "insecure-registry", nil, "`HOST[:PORT]` that may be reached by plain HTTP or with a certificate that does not verify; repeatable")
 	cmd.Flags().BoolVar(&r.all, "insecure", false, "all registries may be reached so; better name them by --insecure-registry")
 	cmd.Flags().StringVar(&r.caFile, "registry-ca-file", "", "PEM `file` with certificate authorities of registries to trust beside the system's")
+	cmd.Flags().StringArrayVar(&r.cas, "registry-ca", nil, "`HOST[:PORT]=FILE`: PEM file with certificate authorities of one registry to trust beside those of all; repeatable")
+	cmd.Flags().StringArrayVar(&r.proxies, "registry-proxy", nil, "`HOST[:PORT]=URL`: proxy of one registry, or direct for none, instead of that of the environment; repeatable")
+}
+
+// options are those of all registries.
+func (r *registryFlags) options() (o registry.Options, err error) {
+	o.CABundle = r.caFile
+	if o.Authorities, err = registry.ParseAuthorities(r.cas); err != nil {
+		return o, fmt.Errorf("invalid --registry-ca: %w", err)
+	}
+	if o.Proxies, err = registry.ParseProxies(r.proxies); err != nil {
+		return o, fmt.Errorf("invalid --registry-proxy: %w", err)
+	}
+	return o, nil
 }
 
 // puller reads a folder of images; the default is that of packages.
 func (r *registryFlags) puller(folder string, refs ...string) (*registry.Puller, error) {
-	insecure := slices.Clone(r.insecure)
+	opts, err := r.options()
+	if err != nil {
+		return nil, err
+	}
+	opts.Folder, opts.Once, opts.UserAgent = folder, true, "kubectl-package/"+version.Get()
+	opts.InsecureRegistries = slices.Clone(r.insecure)
 	for _, text := range refs {
 		if ref, err := name.ParseReference(text); err == nil && r.trusts(ref.Context().RegistryStr()) {
-			insecure = append(insecure, ref.Context().RegistryStr())
+			opts.InsecureRegistries = append(opts.InsecureRegistries, ref.Context().RegistryStr())
 		}
 	}
-	return registry.NewPuller(registry.Options{
-		Folder: folder, InsecureRegistries: insecure, CABundle: r.caFile, Once: true, UserAgent: "kubectl-package/" + version.Get(),
-	})
+	return registry.NewPuller(opts)
 }
 
 // trusts reports whether a registry may be reached by plain HTTP without being named.
-func (r *registryFlags) trusts(registry string) bool {
-	host := (&url.URL{Host: registry}).Hostname()
+func (r *registryFlags) trusts(reg string) bool {
+	if own, err := registry.ParseAuthorities(r.cas); err != nil || own.Has(reg) {
+		return false
+	}
+	host := (&url.URL{Host: reg}).Hostname()
 	return r.all || r.caFile == "" && (host == "localhost" || net.ParseIP(host).IsLoopback())
 }
 
@@ -110,6 +130,9 @@ func (r *registryFlags) hosts() (map[string]bool, error) {
 
 func (r *registryFlags) tags(refs []string) ([]name.Tag, error) {
 	insecure, err := r.hosts()
+	if err == nil {
+		_, err = r.options()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -143,12 +166,17 @@ func (r *registryFlags) push(ctx context.Context, image v1.Image, tags []name.Ta
 }
 
 func pushError(tag name.Tag, err error) error {
-	var answer *transport.Error
+	var (
+		answer  *transport.Error
+		badCert *tls.CertificateVerificationError
+	)
 	switch {
 	case errors.Is(err, context.Canceled):
 		return fmt.Errorf("push %s: interrupted", tag)
 	case errors.As(err, &answer) && (answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden):
 		return fmt.Errorf("push %s: the registry refuses these credentials: %w. Log in with docker login or an equal tool", tag, err)
+	case errors.As(err, &badCert):
+		return fmt.Errorf("push %s: %w. Give its certificate authority: --registry-ca %s=FILE", tag, badCert, tag.RegistryStr())
 	case errors.Is(err, errPlainHTTP):
 		return fmt.Errorf("push %s: the registry does not speak TLS. If it is yours to trust, add --insecure-registry %s", tag, tag.RegistryStr())
 	}
@@ -161,33 +189,19 @@ func (r *registryFlags) transport(reg name.Registry) (http.RoundTripper, error) 
 	if err != nil {
 		return nil, err
 	}
+	opts, err := r.options()
+	if err != nil {
+		return nil, err
+	}
 	carrier := http.DefaultTransport.(*http.Transport).Clone()
 	carrier.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
-	if r.trusts(reg.RegistryStr()) || hosts[reg.RegistryStr()] {
-		carrier.TLSClientConfig.InsecureSkipVerify = true //nolint:gosec // asked for by --insecure-registry
-		return carrier, nil
+	insecure := r.trusts(reg.RegistryStr()) || hosts[reg.RegistryStr()]
+	carrier.TLSClientConfig.InsecureSkipVerify = insecure //nolint:gosec // asked for by --insecure-registry
+	own, err := opts.Transport(reg.RegistryStr(), carrier)
+	if err != nil || insecure {
+		return own, err
 	}
-	if r.caFile != "" {
-		if carrier.TLSClientConfig.RootCAs, err = authorities(r.caFile); err != nil {
-			return nil, err
-		}
-	}
-	return tlsOnly{carrier}, nil
-}
-
-func authorities(file string) (*x509.CertPool, error) {
-	pem, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("read --registry-ca-file: %w", err)
-	}
-	pool, err := x509.SystemCertPool()
-	if err != nil {
-		pool = x509.NewCertPool()
-	}
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("--registry-ca-file %s has no certificate in PEM form", file)
-	}
-	return pool, nil
+	return tlsOnly{own}, nil
 }
 
 var errPlainHTTP = errors.New("plain HTTP")

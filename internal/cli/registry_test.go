@@ -25,6 +25,9 @@ func TestTrusts(t *testing.T) {
 		if (&registryFlags{caFile: "ca.pem"}).trusts(host) {
 			t.Errorf("%q: certificates were given, and it is not checked by them", host)
 		}
+		if got := (&registryFlags{cas: []string{"localhost:5000=ca.pem"}, all: true}).trusts(host); got == (host == "localhost:5000") {
+			t.Errorf("%q, with certificates for localhost:5000: %t", host, got)
+		}
 		if !(&registryFlags{all: true}).trusts(host) {
 			t.Errorf("%q: all are trusted", host)
 		}

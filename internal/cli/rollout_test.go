@@ -368,6 +368,24 @@ func TestPause(t *testing.T) {
 	}
 }
 
+func TestPauseAClusterPackage(t *testing.T) {
+	t.Parallel()
+	c := fakeCluster(t, &corev1alpha1.ClusterPackage{ObjectMeta: metav1.ObjectMeta{Name: "store", Generation: 1}, Spec: corev1alpha1.PackageSpec{Image: "example.com/web:v1"}})
+	target := c.Target(corev1alpha1.ScopeCluster, "store")
+	manager(t, c, target, pausing)
+	for _, step := range []struct {
+		command, says string
+		paused        bool
+	}{{"pause", "clusterpackage store is paused\n", true}, {"unpause", "clusterpackage store is going on\n", false}} {
+		if got := invokeOn(t, dialTo(c), "", step.command, "clusterpackage/store"); got != (result{0, step.says, ""}) {
+			t.Errorf("%s: %+v", step.command, got)
+		}
+		if pkg, err := c.Read(t.Context(), target); err != nil || pkg.PackageSpec().Paused != step.paused {
+			t.Errorf("%s: %+v, %v", step.command, pkg, err)
+		}
+	}
+}
+
 func TestPauseErrors(t *testing.T) {
 	t.Parallel()
 	c := fakeCluster(t, revised(nil)...)

@@ -271,7 +271,7 @@ func (f *undoPreview) run(ctx context.Context) (done bool, err error) {
 }
 
 func (f *undoPreview) plan(ctx context.Context) (*dryrun.Plan, error) {
-	at, err := connectPreview(ctx, f.cluster)
+	at, err := connectPreview(ctx, f.cluster, f.rollout.Target.Namespace, f.set.ObjectSetSpec().TargetRef)
 	if err != nil {
 		return nil, err
 	}

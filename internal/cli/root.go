@@ -84,6 +84,7 @@ phase begins when everything in the phases before it works.`,
 		newPlan(on), newInstall(on), newStatus(on), newExplain(on), newRetry(on), newRerun(on), newDelete(on),
 		newRollout(on), newPause(on), newUnpause(on), newTree(on), newClusterTree(on), newWhy(on), newLock(on),
 		newSource(on), newAvailable(on), newUpgrade(on), newOutdated(on), newValues(on), newImport(on), newAdopt(on), newRelease(on),
+		newAdoptEngine(on), newReleaseEngine(on),
 	)
 	return root
 }

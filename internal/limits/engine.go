@@ -20,6 +20,8 @@ const (
 	ControllerOfLast   = 100               // the same once the last phase is open
 	SliceThreshold     = 8 << 10           // of all objects as JSON without slices: they cost 0.3 ms each in every write of a set
 	SliceBytes         = 64 << 10          // of one slice; a larger object has a slice of its own
+	SlicelessBytes     = 384 << 10         // of all objects as JSON that stay without slices on demand: a quarter of what etcd accepts
+	SlicesOfOneObject  = 4000              // of a package where each object has a slice on demand, whose names have 83 bytes each in every revision
 	SecretSliceBytes   = 1<<20 - 1<<10     // of a Secret of a revision: API servers accept 1 MiB with keys
 	SlicesAsked        = 8                 // slices that a starting manager reads one by one; more are listed
 	SlicePage          = 50                // slices in a page, 3 MiB
@@ -28,6 +30,8 @@ const (
 	SlicesMissing      = 8                 // missing slices of a revision that one reconcile looks up
 	Ancestors          = 64                // of a deployment that are followed, for packages that contain packages
 	MessageBytes       = 4 << 10           // of a condition message; API servers accept 32 KiB
+	AgentPatience      = time.Minute       // for which an agent is awaited in a namespace that goes, and maybe the agent with it
+	ClassPhaseBytes    = 1 << 20           // of an ObjectSetPhase as JSON, which has all objects of its phase: API servers accept little more
 	HeldBytes          = 400               // of the reason why a deletion hangs
 	HeldMessageBytes   = 160               // of each condition in it
 	LineRunes          = 280               // of a line of a condition or terminal; the full text is in status.blocking

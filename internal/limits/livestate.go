@@ -29,6 +29,7 @@ const (
 // Limits of other clusters as targets.
 const (
 	KubeconfigBytes      = 64 << 10         // of a kubeconfig: one context, with certificates
+	KubeconfigPoll       = 5 * time.Second  // between looks at the kubeconfig file of an agent: volumes of Secrets change within a minute
 	TargetProbeTimeout   = 10 * time.Second // for a cluster to answer who it is
 	TargetBackoffMin     = time.Second      // after the first attempt to reach a target failed
 	TargetBackoffMax     = 5 * time.Minute  // between attempts to reach a target; a changed Secret is tried at once

@@ -9,7 +9,7 @@ const (
 	ImageBytes      = 512 << 20 // of all layers, compressed
 	UnpackedBytes   = 1 << 30   // of all layers, decompressed: a second or two
 	ArchiveEntries  = 100_000   // of all layers; a base system has some ten thousand
-	PackageFiles    = 20_000    // of a package
+	PackageFiles    = 25_000    // of a package: one each for 20,000 objects, and others
 	PackageBytes    = 64 << 20  // of all files of a package, which are in memory together
 	FileBytes       = 16 << 20  // of one file of a package
 	PathBytes       = 512       // of a path below /package, which goes into messages
@@ -29,6 +29,7 @@ const (
 	LoadsShort            = 2                      // concurrent loads of up to LoadShort; besides one of up to LoadMedium and one of up to LoadTime
 	LoadShort             = 250 * time.Millisecond // as for a thousand objects
 	LoadMedium            = 4 * time.Second
+	LargePackageBytes     = 8 << 20          // of the files of a package, beyond which one is rendered at a time: that takes four times as much memory
 	UnpacksInFlight       = 2                // concurrent unpacking, which needs memory and cannot hang
 	ConnectTimeout        = 10 * time.Second // of TCP and, apart from it, the TLS handshake
 	RegistryIdle          = 15 * time.Second // of idle connections, less than firewalls and load balancers keep them
@@ -39,6 +40,7 @@ const (
 	StallBytes            = 64 << 10
 	PullTimeout           = 5 * time.Minute // of one whole pull
 	ImageCacheBytes       = 1 << 30         // default of the image cache on disk
+	CertificateBytes      = 4 << 20         // of a file with certificate authorities; those of systems have 200 to 800 KiB
 	RegistryErrorBytes    = 512             // of a registry's own error text
 )
 
@@ -67,6 +69,8 @@ const (
 	PrereleaseNames   = 32          // identifiers of prereleases of a dependency, as of a Package
 	ProvidedAPIs      = 2000        // of a package; the largest of cloud providers bring 1,000
 	AnnouncedBytes    = 8 << 10     // of these, as JSON, that the status of a Package has: a quarter of it
+	StatusImages      = 50          // images that the status of a Package has
+	StatusImagesBytes = 8 << 10     // of these, as JSON: a quarter of it
 	ConfigBytes       = 200 << 10   // of a config as JSON, which is kept in an annotation
 	ConfigValues      = 10_000      // of a config with defaults, where the validator compares each error with every other: some seconds
 	ConfigMatchWork   = 100_000_000 // text of a config times size of the patterns that match one: some seconds

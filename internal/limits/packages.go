@@ -16,7 +16,7 @@ const (
 	AdmissionWait         = 2 * time.Second       // of a load for that: rollouts that hang delay no other package
 	AdmissionPoll         = 5 * time.Millisecond  // between checks of that
 	TagIntervalMin        = time.Minute           // between resolutions of a tag; registries limit requests
-	SlicesInFlight        = 8                     // slices of one package that are written at a time
+	SlicesInFlight        = 8                     // slices of one package that are written or deleted at a time
 	RepairInterval        = 10 * time.Second      // between repairs of a deployment: it takes a moment to observe one
 	PackageStatusInterval = time.Second           // between status writes of a Package, apart from terminal transitions
 	PackageStatusShare    = 50 * time.Millisecond // the same for what has merely begun, times the packages that are rolled out

@@ -73,6 +73,11 @@ func unpacked() part {
 		s.Package.PackageStatus().Resolved = &corev1alpha1.ResolvedPackage{
 			PackageName: "cert-operator", Version: "1.2.0", Image: s.Package.PackageSpec().Image,
 			Digest: "sha256:" + strings.Repeat("5f", 32),
+			Images: []corev1alpha1.PackageImage{
+				{Name: "manager", Image: "registry.example.com/cert/manager:v1.2.0", Digest: "sha256:" + strings.Repeat("7a", 32)},
+				{Image: "registry.example.com/proxy:v0.18\u001b[2J"},
+			},
+			OmittedImages: 3,
 		}
 	}
 }

@@ -68,6 +68,9 @@ type Report struct {
 	Revision int64                         `json:"revision,omitempty"`
 	Phases   []corev1alpha1.PhaseStatus    `json:"phases,omitempty"`
 	Blocking []corev1alpha1.BlockingObject `json:"blocking,omitempty"`
+	// Images that the objects of the package name, and how many more there are.
+	Images        []corev1alpha1.PackageImage `json:"images,omitempty"`
+	OmittedImages int32                       `json:"omittedImages,omitempty"`
 	// Ignored are the parts of the package that have no effect.
 	Ignored    []string           `json:"ignored,omitempty"`
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
@@ -95,6 +98,7 @@ func ReportOf(snap Snapshot) Report {
 	if status.Resolved != nil {
 		r.Repository = status.Resolved.Repository
 		r.Package, r.Version, r.Digest = status.Resolved.PackageName, status.Resolved.Version, status.Resolved.Digest
+		r.Images, r.OmittedImages = status.Resolved.Images, status.Resolved.OmittedImages
 	}
 	r.Summary = s.Summary()
 	switch r.Summary {

@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,6 +30,7 @@ func Screen(r Report, o ScreenOptions) string {
 	s.phases()
 	s.loose()
 	s.ignored()
+	s.images()
 	s.conditions()
 	return strings.Join(s.lines, "\n") + "\n"
 }
@@ -186,6 +188,21 @@ func (s *screen) ignored() {
 	s.title("Ignored parts of the package")
 	for _, line := range s.Ignored {
 		s.wrapped(line, 2, plain)
+	}
+}
+
+func (s *screen) images() {
+	if len(s.Images) == 0 && s.OmittedImages == 0 {
+		return
+	}
+	s.title("Images")
+	var rows [][]string
+	for _, image := range s.Images {
+		rows = append(rows, []string{"  " + terminal.Line(image.Image), terminal.Line(cmp.Or(image.Digest, "no digest")), terminal.Line(image.Name)})
+	}
+	s.lines = append(s.lines, terminal.Table(rows)...)
+	if s.OmittedImages > 0 {
+		s.lines = append(s.lines, s.Styles.Faint(fmt.Sprintf("  and %d more", s.OmittedImages)))
 	}
 }
 

@@ -46,10 +46,5 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if s.unknown == nil {
 		s.decision = decide(s.snapshot)
 	}
-	for _, step := range []func(context.Context) error{s.report, s.act} {
-		if err = step(ctx); err != nil {
-			break
-		}
-	}
-	return s.Result(ctx, err)
+	return s.Run(ctx, s.report, s.act)
 }

@@ -42,16 +42,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithValues("owner", s.rollout.Owner.String()))
-	steps := []func(context.Context) error{s.ensureFinalizer, s.gatherInputs, s.render, s.act, s.report}
 	if s.tmpl.GetDeletionTimestamp() != nil {
-		steps = []func(context.Context) error{s.tearDown}
+		return s.Run(ctx, s.tearDown)
 	}
-	for _, step := range steps {
-		if err = step(ctx); err != nil {
-			break
-		}
-	}
-	return s.Result(ctx, err)
+	return s.Run(ctx, s.ensureFinalizer, s.gatherInputs, s.render, s.act, s.report)
 }
 
 // patch sends what differs from before in one merge patch with an optimistic lock.

@@ -1,0 +1,70 @@
+package engines
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// clockSkew is by how much the clocks of two machines may differ.
+const clockSkew = 5 * time.Minute
+
+// Holder returns who leads by a Lease that is unchanged since it was seen first; empty where
+// nobody does. It is over where it was not renewed for its duration by the local clock alone,
+// or for so long by the time in it that no difference of clocks explains that.
+func Holder(lease *coordinationv1.Lease, seen, now time.Time) string {
+	if lease.Spec.RenewTime == nil || lease.Spec.LeaseDurationSeconds == nil {
+		return ""
+	}
+	last := lease.Spec.RenewTime.Add(clockSkew)
+	if seen.Before(last) {
+		last = seen
+	}
+	if now.After(last.Add(time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second)) {
+		return ""
+	}
+	return ptr.Deref(lease.Spec.HolderIdentity, "")
+}
+
+// Elsewhere returns which engines of those with the names of one run in other namespaces than
+// the default one, where each leads by a Lease of its own, and which Jobs install one.
+func Elsewhere(leases []coordinationv1.Lease, managers []appsv1.Deployment, bootstraps []unstructured.Unstructured, now time.Time) (why []string) {
+	const here = corev1alpha1.DefaultNamespace
+	for i := range leases {
+		l := &leases[i]
+		if holder := Holder(l, now, now); l.Namespace != here && holder != "" {
+			why = append(why, fmt.Sprintf("%s leads by the Lease %s/%s, beside that of %s: stop it, and pause ClusterPackage %s before where that starts it again",
+				holder, l.Namespace, l.Name, here, corev1alpha1.EnginePackage))
+		}
+	}
+	for i := range managers {
+		d := &managers[i]
+		if d.Namespace != here && ptr.Deref(d.Spec.Replicas, 1) > 0 {
+			why = append(why, fmt.Sprintf("Deployment %s runs in the namespace %s, where it leads beside that of %s: kubectl -n %s scale deployment %s --replicas=0",
+				d.Name, d.Namespace, here, d.Namespace, d.Name))
+		}
+	}
+	for i := range bootstraps {
+		if !ended(&bootstraps[i]) {
+			why = append(why, fmt.Sprintf("Job %s/%s installs Package Operator: wait for it, or delete it", bootstraps[i].GetNamespace(), bootstraps[i].GetName()))
+		}
+	}
+	return why
+}
+
+// ended reports whether a Job has completed or failed.
+func ended(job *unstructured.Unstructured) bool {
+	conditions, _, _ := unstructured.NestedSlice(job.Object, "status", "conditions")
+	return slices.ContainsFunc(conditions, func(c any) bool {
+		condition, _ := c.(map[string]any)
+		return (condition["type"] == "Complete" || condition["type"] == "Failed") && condition["status"] == string(metav1.ConditionTrue)
+	})
+}

@@ -1,0 +1,70 @@
+package engines
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Patch is a JSON patch of one object's metadata.
+type Patch struct {
+	// Of is the object as it was read.
+	Of   metav1.Object
+	JSON []byte
+}
+
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+// metadata is what a patch may change; nil maps and lists are empty.
+type metadata struct {
+	owners              []metav1.OwnerReference
+	labels, annotations map[string]string
+	finalizers          []string
+}
+
+func metadataOf(obj metav1.Object) metadata {
+	return metadata{
+		owners: slices.Clone(obj.GetOwnerReferences()), finalizers: slices.Clone(obj.GetFinalizers()),
+		labels: cloned(obj.GetLabels()), annotations: cloned(obj.GetAnnotations()),
+	}
+}
+
+func cloned(values map[string]string) map[string]string {
+	if values == nil {
+		return map[string]string{}
+	}
+	return maps.Clone(values)
+}
+
+// patch returns what changes the object's metadata, or nil where nothing is to change.
+func patch(obj metav1.Object, to metadata) (*Patch, error) {
+	from := metadataOf(obj)
+	ops := []operation{
+		{"test", "/metadata/uid", obj.GetUID()},
+		{"test", "/metadata/resourceVersion", obj.GetResourceVersion()},
+	}
+	tests := len(ops)
+	for _, field := range []struct {
+		name     string
+		from, to any
+	}{
+		{"ownerReferences", from.owners, to.owners}, {"labels", from.labels, to.labels},
+		{"annotations", from.annotations, to.annotations}, {"finalizers", from.finalizers, to.finalizers},
+	} {
+		if !equality.Semantic.DeepEqual(field.from, field.to) {
+			ops = append(ops, operation{"add", "/metadata/" + field.name, field.to})
+		}
+	}
+	if len(ops) == tests {
+		return nil, nil
+	}
+	text, err := json.Marshal(ops)
+	return &Patch{Of: obj, JSON: text}, err
+}

@@ -1,0 +1,171 @@
+package engines
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// Rollout is a deployment with all that is of it.
+type Rollout struct {
+	Deployment corev1alpha1.GenericObjectDeployment
+	// Sets are its revisions in ascending order, Slices those that it controls.
+	Sets   []corev1alpha1.GenericObjectSet
+	Slices []corev1alpha1.GenericObjectSlice
+	// Objects are those of the revisions that own objects, without those of phases with a class.
+	Objects map[types.UID][]objects.Key
+	// Live are the objects as they are; absent ones are left out.
+	Live map[objects.Key]*unstructured.Unstructured
+}
+
+// Owns reports whether a revision may own objects.
+func Owns(set corev1alpha1.GenericObjectSet) bool {
+	if set.GetDeletionTimestamp() != nil || set.ObjectSetSpec().LifecycleState == corev1alpha1.ObjectSetLifecycleStateArchived {
+		return false
+	}
+	return !slices.ContainsFunc(*set.StatusConditions(), func(c metav1.Condition) bool {
+		return c.Type == corev1alpha1.ConditionArchived && c.Status == metav1.ConditionTrue
+	})
+}
+
+// Refusals returns why Package Operator cannot have the deployment.
+func (r *Rollout) Refusals() (why []string) {
+	if r.Deployment.GetDeletionTimestamp() != nil {
+		why = append(why, "it is being deleted: wait for that")
+	}
+	template := &r.Deployment.ObjectDeploymentSpec().Template.Spec
+	if template.TargetRef != nil {
+		why = append(why, "its objects are in another cluster (spec.targetRef): Package Operator would make them anew in this one")
+	}
+	if slices.ContainsFunc(template.Phases, func(p corev1alpha1.ObjectSetTemplatePhase) bool { return len(p.SecretSlices) > 0 }) {
+		why = append(why, "it has objects with sensitive values, which Package Operator cannot read: give it values by spec.config")
+	}
+	for _, set := range r.Sets {
+		if set.GetDeletionTimestamp() != nil {
+			why = append(why, "revision "+set.GetName()+" is being deleted: wait for that")
+		}
+	}
+	selector, err := metav1.LabelSelectorAsSelector(&r.Deployment.ObjectDeploymentSpec().Selector)
+	if err == nil && len(r.Sets) > 0 {
+		newest := r.Sets[len(r.Sets)-1]
+		if !selector.Matches(labels.Set(r.setMetadata(newest).labels)) {
+			err = fmt.Errorf("it does not select revision %s", newest.GetName())
+		}
+	}
+	if err != nil {
+		why = append(why, "its selector cannot be used, by which Package Operator finds revisions: "+err.Error())
+	}
+	return why
+}
+
+// Release returns the patches after which Package Operator takes the deployment back: first
+// the objects, in last place the deployment.
+func (r *Rollout) Release() (all []Patch, err error) {
+	add := func(obj metav1.Object, to metadata) {
+		p, failed := patch(obj, to)
+		if failed != nil {
+			err = failed
+		}
+		if p != nil {
+			all = append(all, *p)
+		}
+	}
+	for _, key := range slices.SortedFunc(maps.Keys(r.Live), objects.Key.Compare) {
+		if live := r.Live[key]; r.owned(live) {
+			add(live, r.objectMetadata(live, r.controllerOf(key)))
+		}
+	}
+	for _, set := range r.Sets {
+		add(set, r.setMetadata(set))
+	}
+	for _, slice := range r.Slices {
+		add(slice, withoutFinalizer(slice))
+	}
+	to := withoutFinalizer(r.Deployment)
+	maps.Copy(to.labels, r.wellKnown())
+	for _, key := range []string{
+		corev1alpha1.UnpackedHashAnnotation, corev1alpha1.TemplateDigestAnnotation, corev1alpha1.PackageGenerationAnnotation, corev1alpha1.PackageDigestAnnotation,
+	} {
+		delete(to.annotations, key)
+	}
+	add(r.Deployment, to)
+	return all, err
+}
+
+// owners are the UIDs of the deployment and its revisions.
+func (r *Rollout) owners() sets.Set[types.UID] {
+	uids := sets.New(r.Deployment.GetUID())
+	for _, set := range r.Sets {
+		uids.Insert(set.GetUID())
+	}
+	return uids
+}
+
+// owned reports whether the deployment or one of its revisions controls the object.
+func (r *Rollout) owned(live metav1.Object) bool {
+	ref := metav1.GetControllerOf(live)
+	return ref != nil && r.owners().Has(ref.UID)
+}
+
+// controllerOf returns the newest revision that contains the object.
+func (r *Rollout) controllerOf(key objects.Key) corev1alpha1.GenericObjectSet {
+	for _, set := range slices.Backward(r.Sets) {
+		if slices.Contains(r.Objects[set.GetUID()], key) {
+			return set
+		}
+	}
+	return nil
+}
+
+func (r *Rollout) objectMetadata(live metav1.Object, set corev1alpha1.GenericObjectSet) metadata {
+	to := metadataOf(live)
+	if set == nil {
+		return to
+	}
+	if metav1.GetControllerOf(live).UID != set.GetUID() {
+		ours := r.owners()
+		to.owners = slices.DeleteFunc(to.owners, func(ref metav1.OwnerReference) bool { return ours.Has(ref.UID) })
+		to.owners = append([]metav1.OwnerReference{{
+			APIVersion: corev1alpha1.GroupVersion.String(), Kind: corev1alpha1.ScopeOf(set.GetNamespace()).Kind("ObjectSet"),
+			Name: set.GetName(), UID: set.GetUID(), Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true),
+		}}, to.owners...)
+	}
+	maps.Copy(to.labels, r.wellKnown())
+	to.labels[corev1alpha1.CacheLabel] = corev1alpha1.CacheLabelValue
+	to.annotations[corev1alpha1.RevisionAnnotation] = strconv.FormatInt(set.ObjectSetSpec().Revision, 10)
+	return to
+}
+
+// wellKnown are the labels of the package that the deployment selects. Package Operator puts the name in the manifest
+// there, and this engine, later, the name of the Package.
+func (r *Rollout) wellKnown() map[string]string {
+	return objects.WellKnown(r.Deployment.ObjectDeploymentSpec().Selector.MatchLabels)
+}
+
+// setMetadata has the labels by which the deployment selects its revisions. Without the annotation it counts, if it
+// comes back, as what it is from now on: a set that may control objects.
+func (r *Rollout) setMetadata(set corev1alpha1.GenericObjectSet) metadata {
+	to := metadataOf(set)
+	maps.Copy(to.labels, r.Deployment.ObjectDeploymentSpec().Selector.MatchLabels)
+	to.labels[corev1alpha1.ObjectDeploymentLabel] = r.Deployment.GetName()
+	delete(to.annotations, corev1alpha1.ObjectDeploymentUIDAnnotation)
+	return to
+}
+
+// withoutFinalizer is without that of kinds whose finalizers only this engine removes.
+func withoutFinalizer(obj metav1.Object) metadata {
+	to := metadataOf(obj)
+	to.finalizers = slices.DeleteFunc(to.finalizers, func(f string) bool { return f == corev1alpha1.CachedFinalizer })
+	return to
+}

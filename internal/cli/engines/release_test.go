@@ -1,0 +1,219 @@
+package engines_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/engines"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+var key = objects.Key{Kind: "ConfigMap", Namespace: "n", Name: "x"}
+
+// rollout is a deployment of this engine with two revisions that own objects, of which both contain one.
+func rollout(change func(*engines.Rollout)) *engines.Rollout {
+	selects := map[string]string{corev1alpha1.PackageLabel: "manifest", corev1alpha1.PackageInstanceLabel: "app"}
+	dep := &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "n", Name: "app", UID: "deployment", Finalizers: []string{corev1alpha1.CachedFinalizer, "other"},
+		Labels:      map[string]string{corev1alpha1.PackageLabel: "app"},
+		Annotations: map[string]string{corev1alpha1.UnpackedHashAnnotation: "v1-x", "note": "kept"},
+	}}
+	dep.Spec.Selector.MatchLabels, dep.Spec.Template.Metadata.Labels = selects, selects
+	r := &engines.Rollout{
+		Deployment: dep, Live: map[objects.Key]*unstructured.Unstructured{key: live("ObjectDeployment", "deployment", 1)},
+		Objects: map[types.UID][]objects.Key{},
+		Slices:  []corev1alpha1.GenericObjectSlice{&corev1alpha1.ObjectSlice{ObjectMeta: metav1.ObjectMeta{Name: "slice", Finalizers: []string{corev1alpha1.CachedFinalizer}}}},
+	}
+	for n := range int64(2) {
+		set := &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "n", Name: fmt.Sprintf("app-%d", n+1), UID: types.UID(fmt.Sprintf("set-%d", n+1)), Labels: map[string]string{corev1alpha1.PackageLabel: "app"},
+			Annotations: map[string]string{corev1alpha1.ObjectDeploymentUIDAnnotation: "deployment", "note": "kept"},
+			Finalizers:  []string{corev1alpha1.CachedFinalizer},
+		}}
+		set.Spec.Revision = n + 1
+		r.Sets, r.Objects[set.UID] = append(r.Sets, set), []objects.Key{key}
+	}
+	if change != nil {
+		change(r)
+	}
+	return r
+}
+
+func live(kind string, uid types.UID, revision int) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap"}}
+	u.SetNamespace("n")
+	u.SetName("x")
+	u.SetUID("object")
+	u.SetResourceVersion("7")
+	u.SetLabels(map[string]string{corev1alpha1.CacheLabel: "True", corev1alpha1.PackageLabel: "app", "mine": "kept"})
+	u.SetAnnotations(map[string]string{corev1alpha1.RevisionAnnotation: fmt.Sprint(revision)})
+	u.SetOwnerReferences([]metav1.OwnerReference{
+		{APIVersion: "package-operator.run/v1alpha1", Kind: kind, Name: "app", UID: uid, Controller: ptr.To(true)},
+		{APIVersion: "package-operator.run/v1alpha1", Kind: "ObjectSet", Name: "app-1", UID: "set-1", Controller: ptr.To(false)},
+		{APIVersion: "v1", Kind: "ConfigMap", Name: "other", UID: "other"},
+	})
+	return u
+}
+
+// patches are the changes by object, without the guards.
+func patches(t *testing.T, all []engines.Patch) map[string]map[string]any {
+	t.Helper()
+	found := map[string]map[string]any{}
+	for _, p := range all {
+		var ops []struct {
+			Op, Path string
+			Value    any
+		}
+		if err := json.Unmarshal(p.JSON, &ops); err != nil {
+			t.Fatal(err)
+		}
+		if ops[0].Path != "/metadata/uid" || ops[1].Path != "/metadata/resourceVersion" || ops[0].Op != "test" || ops[1].Op != "test" {
+			t.Errorf("%s has no guards: %s", p.Of.GetName(), p.JSON)
+		}
+		found[p.Of.GetName()] = map[string]any{}
+		for _, op := range ops[2:] {
+			found[p.Of.GetName()][strings.TrimPrefix(op.Path, "/metadata/")] = op.Value
+		}
+	}
+	return found
+}
+
+// An object gets the newest revision that contains it as its controller, and the revision's number; those of others stay.
+func TestRelease(t *testing.T) {
+	t.Parallel()
+	all, err := rollout(nil).Release()
+	if err != nil {
+		t.Fatal(err)
+	}
+	selects := map[string]any{"package-operator.run/package": "manifest", "package-operator.run/instance": "app"}
+	ofSets := map[string]any{"package-operator.run/package": "manifest", "package-operator.run/instance": "app", "package-operator.run/object-deployment": "app"}
+	want := map[string]map[string]any{
+		"x": {
+			"ownerReferences": []any{
+				map[string]any{"apiVersion": "package-operator.run/v1alpha1", "kind": "ObjectSet", "name": "app-2", "uid": "set-2", "controller": true, "blockOwnerDeletion": true},
+				map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": "other"},
+			},
+			"labels": map[string]any{
+				"package-operator.run/package": "manifest", "package-operator.run/instance": "app", "package-operator.run/cache": "True", "mine": "kept",
+			},
+			"annotations": map[string]any{"package-operator.run/revision": "2"},
+		},
+		"app-1": {"labels": ofSets, "annotations": map[string]any{"note": "kept"}},
+		"app-2": {"labels": ofSets, "annotations": map[string]any{"note": "kept"}},
+		"slice": {"finalizers": []any{}},
+		"app":   {"labels": selects, "annotations": map[string]any{"note": "kept"}, "finalizers": []any{"other"}},
+	}
+	if diff := cmp.Diff(want, patches(t, all)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if last := all[len(all)-1].Of.GetName(); last != "app" {
+		t.Errorf("the deployment, which says that all is done, comes before %s", last)
+	}
+}
+
+// What Package Operator has left, and what is no one's or another's, is not touched.
+func TestReleaseLeavesAlone(t *testing.T) {
+	t.Parallel()
+	for reason, tc := range map[string]struct {
+		change  func(*engines.Rollout)
+		patched bool
+	}{
+		"the present revision controls it": {func(r *engines.Rollout) {
+			u := live("ObjectSet", "set-2", 2)
+			u.SetLabels(map[string]string{corev1alpha1.CacheLabel: "True", corev1alpha1.PackageLabel: "manifest", corev1alpha1.PackageInstanceLabel: "app"})
+			r.Live[key] = u
+		}, false},
+		"an earlier revision does":     {func(r *engines.Rollout) { r.Live[key] = live("ObjectSet", "set-1", 1) }, true},
+		"another deployment does":      {func(r *engines.Rollout) { r.Live[key] = live("ObjectDeployment", "elsewhere", 1) }, false},
+		"nothing does":                 {func(r *engines.Rollout) { r.Live[key].SetOwnerReferences(nil) }, false},
+		"no revision contains it":      {func(r *engines.Rollout) { r.Objects = nil }, false},
+		"the earlier one contains it":  {func(r *engines.Rollout) { delete(r.Objects, "set-2") }, true},
+		"it has no revision by itself": {func(r *engines.Rollout) { r.Live[key].SetAnnotations(nil) }, true},
+	} {
+		all, err := rollout(tc.change).Release()
+		if _, patched := patches(t, all)["x"]; err != nil || patched != tc.patched {
+			t.Errorf("%s: patched %t, %v", reason, patched, err)
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		change func(*corev1alpha1.ObjectDeployment, *engines.Rollout)
+		says   string
+	}{
+		"none": {func(*corev1alpha1.ObjectDeployment, *engines.Rollout) {}, ""},
+		"another cluster": {func(d *corev1alpha1.ObjectDeployment, _ *engines.Rollout) {
+			d.Spec.Template.Spec.TargetRef = &corev1alpha1.TargetReference{}
+		}, "in another cluster"},
+		"sensitive": {func(d *corev1alpha1.ObjectDeployment, _ *engines.Rollout) {
+			d.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{{SecretSlices: []string{"s"}}}
+		}, "sensitive values"},
+		"deleting": {func(d *corev1alpha1.ObjectDeployment, _ *engines.Rollout) { d.DeletionTimestamp = ptr.To(metav1.Now()) }, "being deleted"},
+		"a revision goes": {func(_ *corev1alpha1.ObjectDeployment, r *engines.Rollout) {
+			r.Sets[0].SetDeletionTimestamp(ptr.To(metav1.Now()))
+		}, "app-1 is being deleted"},
+		"the selector": {func(d *corev1alpha1.ObjectDeployment, _ *engines.Rollout) {
+			d.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpExists}}
+		}, "does not select revision app-2"},
+	} {
+		r := rollout(nil)
+		tc.change(r.Deployment.(*corev1alpha1.ObjectDeployment), r)
+		if got := strings.Join(r.Refusals(), "; "); tc.says == "" && got != "" || !strings.Contains(got, tc.says) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+func TestDisown(t *testing.T) {
+	t.Parallel()
+	owners := sets.New[types.UID]("deployment", "set-1")
+	p, err := engines.Disown(live("ObjectDeployment", "deployment", 1), owners)
+	if err != nil || p == nil {
+		t.Fatal(p, err)
+	}
+	want := map[string]any{
+		"ownerReferences": []any{map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": "other"}},
+		"labels":          map[string]any{"package-operator.run/package": "app", "mine": "kept"},
+	}
+	if diff := cmp.Diff(want, patches(t, []engines.Patch{*p})["x"]); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	if p, err := engines.Disown(live("ObjectDeployment", "deployment", 1), sets.New[types.UID]("elsewhere")); p != nil || err != nil {
+		t.Errorf("what has none of the owners: %v, %v", p, err)
+	}
+}
+
+func TestLosses(t *testing.T) {
+	t.Parallel()
+	pkg := &corev1alpha1.Package{Spec: corev1alpha1.PackageSpec{Image: "x", Paused: true}}
+	if lost, err := engines.Losses(pkg); len(lost) > 0 || err != nil {
+		t.Errorf("%v, %v", lost, err)
+	}
+	pkg.Spec = corev1alpha1.PackageSpec{PackageRef: &corev1alpha1.PackageReference{}, DefaultNamespace: "n"}
+	lost, err := engines.Losses(pkg)
+	if text := strings.Join(lost, "; "); err != nil || !strings.Contains(text, "spec.defaultNamespace, spec.packageRef is ignored") || !strings.Contains(text, "spec.image is missing") {
+		t.Errorf("%v, %v", lost, err)
+	}
+}
+
+func TestUsesJQ(t *testing.T) {
+	t.Parallel()
+	for key, want := range map[string]bool{".data.host": false, "jq:.data.host": true} {
+		spec := &corev1alpha1.ObjectTemplateSpec{Sources: []corev1alpha1.ObjectTemplateSource{{Items: []corev1alpha1.ObjectTemplateSourceItem{{Key: key}}}}}
+		if engines.UsesJQ(spec) != want {
+			t.Errorf("%s: %t", key, !want)
+		}
+	}
+}
