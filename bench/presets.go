@@ -51,6 +51,10 @@ var presets = []preset{
 		without(every, measure.UpgradeAll, measure.Raise, measure.RaiseAll), time.Minute, 6 * time.Minute, true,
 	},
 	{
+		"20000", "20,000 objects with 20 MiB of YAML in 10 phases", measure.Workload{Objects: 20000, Phases: 10, Packages: 1, Bytes: 800},
+		[]string{measure.Install, measure.Rest, measure.Drift, measure.Upgrade, measure.Restart, measure.Delete}, time.Minute, 5 * time.Minute, false,
+	},
+	{
 		"1000x10", "1,000 packages of 10 objects, together", measure.Workload{Objects: 10, Phases: 2, Packages: 1000},
 		[]string{measure.Install, measure.Rest, measure.History, measure.Restart, measure.Delete}, time.Minute, 8 * time.Minute, true,
 	},

@@ -54,6 +54,8 @@ type row struct {
 	Transitions *measure.TransitionTimes `json:"transitions,omitempty"`
 	Neighbours  []measure.NeighbourTimes `json:"neighbours,omitempty"`
 	Bytes       *measure.Bytes           `json:"bytes,omitempty"`
+	Slices      int                      `json:"slices,omitempty"`
+	Stored      *measure.Stored          `json:"stored,omitempty"`
 	Profile     []measure.ProfileShare   `json:"profile,omitempty"`
 	Budget      []judged                 `json:"budget,omitempty"`
 }
@@ -71,6 +73,7 @@ func newRow(scenario string, w measure.Workload, raw measure.RawTimes, m measure
 		Scenario: scenario, Count: m.Count, PerObject: float64(m.Count.Requests) / float64(w.Total()),
 		Seconds: m.Span.Seconds(), Served: m.Served, CPUSeconds: m.CPU.Seconds(), Memory: m.Memory,
 		Background: m.Background, Transitions: m.Transitions, Neighbours: m.Neighbours, Bytes: m.Bytes, Profile: m.Profile,
+		Slices: m.Slices, Stored: m.Stored,
 	}
 	switch scenario {
 	case measure.Install, measure.Replay:
@@ -129,6 +132,7 @@ func (r result) print(w io.Writer) {
 		x.printTransitions(w)
 		x.printNeighbours(w)
 		x.printBytes(w)
+		x.printStored(w)
 		x.printProfile(w)
 	}
 }
@@ -213,6 +217,13 @@ func (r row) printBytes(w io.Writer) {
 	}
 }
 
+func (r row) printStored(w io.Writer) {
+	if r.Stored != nil && r.Slices > 0 {
+		fmt.Fprintf(w, "\nafter %s: %d slices, %d of them written; the largest object is %s with %.1f KiB\n",
+			r.Scenario, r.Slices, r.Stored.SlicesWritten, r.Stored.Largest, float64(r.Stored.LargestBytes)/(1<<10))
+	}
+}
+
 func (r row) printProfile(w io.Writer) {
 	if len(r.Profile) == 0 {
 		return
@@ -264,13 +275,17 @@ var measureNames = map[string]string{
 	measure.MeasureRssAnon:  "RssAnon, MiB",
 	measure.MeasureP50:      "p50, ms",
 	measure.MeasureP99Ratio: "p99 by the watcher's",
+	measure.MeasureLargest:  "largest object, KiB",
+	measure.MeasureSlices:   "slices written",
 	measure.MeasureLater:    "seconds later than alone",
 }
 
 // inUnit prints a value as its measure is named.
 func inUnit(name string, value float64) string {
 	switch name {
-	case measure.MeasureRequests, measure.MeasureChanges:
+	case measure.MeasureLargest:
+		return fmt.Sprintf("%.1f", value/(1<<10))
+	case measure.MeasureRequests, measure.MeasureChanges, measure.MeasureSlices:
 		return fmt.Sprintf("%.0f", value)
 	case measure.MeasureRssAnon:
 		return inMebibytes(int64(value))

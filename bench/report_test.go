@@ -66,7 +66,7 @@ func TestPrintDelays(t *testing.T) {
 func TestEveryMeasureHasAName(t *testing.T) {
 	t.Parallel()
 	for _, s := range measure.Scenarios() {
-		for _, l := range measure.Budget(s.Name, measure.Workload{Objects: 1000, Phases: 10, Packages: 1}, measure.RawTimes{}, measure.Measurement{}) {
+		for _, l := range measure.Budget(s.Name, measure.Workload{Objects: 1000, Phases: 10, Packages: 1}, measure.RawTimes{}, measure.Measurement{Stored: &measure.Stored{}}) {
 			if measureNames[l.Measure] == "" {
 				t.Errorf("%s of %s has no name", l.Measure, s.Name)
 			}

@@ -1,5 +1,7 @@
 package measure
 
+import "math"
+
 // Measures that a limit may be set on.
 const (
 	// MeasureRequests counts all requests.
@@ -14,6 +16,10 @@ const (
 	MeasureP50 = "p50Milliseconds"
 	// MeasureP99Ratio is the 99th percentile of it by that of an independent watcher.
 	MeasureP99Ratio = "p99ByWatcher"
+	// MeasureLargest is the size of the largest object of our own kinds.
+	MeasureLargest = "largestBytes"
+	// MeasureSlices is how many slices were written.
+	MeasureSlices = "slicesWritten"
 	// MeasureLater is how much later than alone a neighbour was Available, in seconds.
 	MeasureLater = "laterSeconds"
 )
@@ -33,23 +39,26 @@ const (
 	// weigh more than those for its objects.
 	fewObjects = 10
 	thousand   = 1000
+	// largestObject is what an object of our own kinds may take: a third of what etcd accepts.
+	largestObject = 512 << 10
 	// offersMemory is what the manager may hold when a repository was published.
 	offersMemory = 128 * mebibyte
 )
 
 // Budget returns the limits of a scenario, those of docs/design/budget.md. Of what was
-// measured it asks only how many slices there were (Measurement.Slices).
+// measured it asks only what was stored: Measurement.Slices and Measurement.Stored.
 func Budget(scenario string, w Workload, raw RawTimes, m Measurement) []Limit {
 	n, packages := float64(w.Total()), float64(w.Packages)
 	switch scenario {
 	case Install:
-		return installBudget(w, raw)
+		return append(installBudget(w, raw, m.Slices), storedBudget(m, 0)...)
 	case Rest:
 		return []Limit{{MeasureRequests, 0}, {MeasureRssAnon, restMemory(w)}}
 	case Drift, Recreate:
-		return []Limit{{MeasureRequests, correctionRequests(w)}, {MeasureSeconds, 0.05}}
+		return []Limit{{MeasureRequests, correctionRequests(w)}, {MeasureSeconds, correctionSeconds(w)}}
 	case Upgrade:
-		return append([]Limit{{MeasureRequests, rollRequests(w, packages)}}, rollSeconds(w)...)
+		limits := append([]Limit{{MeasureRequests, rollRequests(w, packages)}}, rollSeconds(w)...)
+		return append(limits, storedBudget(m, 1)...)
 	case Raise:
 		return append([]Limit{{MeasureRequests, rollRequests(w, packages) + n - packages}}, rollSeconds(w)...)
 	case UpgradeAll: // the first change of what was created by a POST takes one more
@@ -76,7 +85,20 @@ func Budget(scenario string, w Workload, raw RawTimes, m Measurement) []Limit {
 	return nil
 }
 
-func installBudget(w Workload, raw RawTimes) []Limit {
+// storedBudget is what one package may take in objects of our own kinds, and how many slices
+// may be written; 0 is no limit.
+func storedBudget(m Measurement, written float64) []Limit {
+	if m.Stored == nil {
+		return nil
+	}
+	limits := []Limit{{MeasureLargest, largestObject}}
+	if written > 0 {
+		limits = append(limits, Limit{MeasureSlices, written})
+	}
+	return limits
+}
+
+func installBudget(w Workload, raw RawTimes, slices int) []Limit {
 	n := float64(w.Total())
 	timed := w.kind().probes == "" // else others decide when objects are ready
 	var limits []Limit
@@ -91,7 +113,7 @@ func installBudget(w Workload, raw RawTimes) []Limit {
 	case n <= smallPackage:
 		limits = []Limit{{MeasureRequests, 1.3*n + 12}, {MeasureSeconds, 0.3}}
 	default:
-		limits = []Limit{{MeasureRequests, 1.05*n + 40}, {MeasureSeconds, 2 * raw.CreateSeconds}}
+		limits = []Limit{{MeasureRequests, max(1.05*n, n+2*float64(slices)) + 40}, {MeasureSeconds, 2 * raw.CreateSeconds}}
 	}
 	if !timed {
 		return limits[:1]
@@ -108,6 +130,9 @@ func correctionRequests(w Workload) float64 {
 	}
 	return 3
 }
+
+// correctionSeconds is the time for it: what is to be done is decided over all objects.
+func correctionSeconds(w Workload) float64 { return 0.05 * (1 + math.Floor(float64(w.Objects)/5000)) }
 
 // rollRequests is the budget of a new revision of every package in which so many
 // objects change. Where phases wait for others, their transitions are not
@@ -136,11 +161,11 @@ func deleteBudget(w Workload, raw RawTimes, slices int) []Limit {
 	if w.Packages > 1 {
 		return []Limit{{MeasureRequests, n + 2*float64(slices) + 20*float64(w.Packages)}}
 	}
-	limits := []Limit{{MeasureRequests, 1.05*n + 40}}
+	limits := []Limit{{MeasureRequests, max(1.05*n+40, n+2*float64(slices)+20)}}
 	if n <= smallPackage {
 		limits[0].AtMost = n + 2*float64(slices) + 20
 	}
-	if w.kind().probes == "" {
+	if w.kind().probes == "" && w.Bytes == 0 { // slices of large objects take longer than these
 		limits = append(limits, Limit{MeasureSeconds, 1.5*raw.DeleteSeconds + 0.5})
 	}
 	return limits
@@ -175,6 +200,10 @@ func (m Measurement) Value(measure string) float64 {
 		return m.Transitions.Manager.P50
 	case MeasureP99Ratio:
 		return m.Transitions.Ratio()
+	case MeasureLargest:
+		return float64(m.stored().LargestBytes)
+	case MeasureSlices:
+		return float64(m.stored().SlicesWritten)
 	case MeasureLater:
 		var most float64
 		for _, n := range m.Neighbours {

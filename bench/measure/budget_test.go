@@ -10,6 +10,7 @@ func TestBudget(t *testing.T) {
 	t.Parallel()
 	small, large := Workload{Objects: 50, Phases: 5, Packages: 1}, Workload{Objects: 1000, Phases: 10, Packages: 1}
 	huge, many := Workload{Objects: 10000, Phases: 10, Packages: 1}, Workload{Objects: 10, Phases: 2, Packages: 100}
+	large20 := Workload{Objects: 20000, Phases: 10, Packages: 1, Bytes: 800}
 	tiny := Workload{Objects: 4, Phases: 2, Packages: 1000}
 	pods := Workload{Objects: 100, Phases: 5, Packages: 1, Kind: Deployments}
 	offers := Workload{Objects: 20, Phases: 1, Packages: 1000, Kind: Offers}
@@ -20,6 +21,8 @@ func TestBudget(t *testing.T) {
 		slices   int
 		want     []Limit
 	}{
+		"install of 20,000":      {Install, large20, 690, []Limit{{MeasureRequests, 21420}, {MeasureSeconds, 1}}},
+		"delete of 20,000":       {Delete, large20, 690, []Limit{{MeasureRequests, 21400}}},
 		"small install":          {Install, small, 0, []Limit{{MeasureRequests, 77}, {MeasureSeconds, 0.3}}},
 		"large install":          {Install, large, 0, []Limit{{MeasureRequests, 1090}, {MeasureSeconds, 1}}},
 		"many packages":          {Install, many, 0, []Limit{{MeasureRequests, 2500}, {MeasureSeconds, 3}}},
@@ -31,6 +34,7 @@ func TestBudget(t *testing.T) {
 		"refresh":                {Refresh, offers, 0, []Limit{{MeasureRequests, 0}}},
 		"new version":            {NewVersion, offers, 0, []Limit{{MeasureRequests, 3}, {MeasureRssAnon, 128 << 20}}},
 		"drift":                  {Drift, large, 0, []Limit{{MeasureRequests, 3}, {MeasureSeconds, 0.05}}},
+		"drift of 20,000":        {Drift, large20, 0, []Limit{{MeasureRequests, 3}, {MeasureSeconds, 0.25}}},
 		"drift with probes":      {Drift, pods, 0, []Limit{{MeasureRequests, 11}, {MeasureSeconds, 0.05}}},
 		"upgrade":                {Upgrade, large, 0, []Limit{{MeasureRequests, 27}, {MeasureSeconds, 0.5}}},
 		"upgrade of many":        {Upgrade, many, 0, []Limit{{MeasureRequests, 2700}}},
@@ -55,6 +59,11 @@ func TestBudget(t *testing.T) {
 				t.Errorf("limits (-want +got):\n%s", diff)
 			}
 		})
+	}
+	stored := Measurement{Slices: 690, Stored: &Stored{}}
+	want := []Limit{{MeasureRequests, 27}, {MeasureLargest, 512 << 10}, {MeasureSlices, 1}}
+	if diff := cmp.Diff(want, Budget(Upgrade, large20, raw, stored)); diff != "" {
+		t.Errorf("limits of what is stored (-want +got):\n%s", diff)
 	}
 	for _, s := range Scenarios() {
 		if s.Name == Replay {

@@ -74,8 +74,10 @@ type Measurement struct {
 	// CPU is the processor time of the manager until it was quiet again.
 	CPU    time.Duration
 	Memory Memory
-	// Slices is how many slices the revisions had that were deleted.
+	// Slices is how many slices there were: after an install, or before a delete.
 	Slices int
+	// Stored is what our own kinds took, of one package.
+	Stored *Stored
 	// Background is what the manager did after the effect, of the scenarios that
 	// leave work for later.
 	Background *Background

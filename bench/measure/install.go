@@ -22,7 +22,7 @@ func (c *Cluster) install() Measurement {
 			writeOf(packages, statusOf, knownBy(times))
 	})
 	m.Profile = profiled()
-	return m
+	return c.withStored(m)
 }
 
 // rest: nothing happens for a while.

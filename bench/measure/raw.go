@@ -50,21 +50,24 @@ func (c *Cluster) measureRaw(n int) RawTimes {
 	var creates, deletes []time.Duration
 	for range rawRounds(n) {
 		creates = append(creates, c.timeRaw("create", n, func(client, i int) error {
-			_, err := connections[client].Create(c.tb.Context(), rawConfigMap(i), metav1.CreateOptions{})
+			_, err := connections[client].Create(c.tb.Context(), c.rawConfigMap(i), metav1.CreateOptions{})
 			return err
 		}))
 		deletes = append(deletes, c.timeRaw("delete", n, func(client, i int) error {
-			return connections[client].Delete(c.tb.Context(), rawConfigMap(i).Name, metav1.DeleteOptions{})
+			return connections[client].Delete(c.tb.Context(), rawName(i), metav1.DeleteOptions{})
 		}))
 	}
 	return RawTimes{Clients: clients, Rounds: len(creates), CreateSeconds: median(creates).Seconds(), DeleteSeconds: median(deletes).Seconds()}
 }
 
-func rawConfigMap(i int) *corev1.ConfigMap {
-	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("raw-%05d", i)},
-		Data:       map[string]string{"value": "v1", "text": strings.Repeat("lockstep ", 12)},
+func rawName(i int) string { return fmt.Sprintf("raw-%05d", i) }
+
+func (w Workload) rawConfigMap(i int) *corev1.ConfigMap {
+	data := map[string]string{"value": "v1", "text": strings.Repeat("lockstep ", 12)}
+	if w.Bytes > 0 {
+		data["more"] = text(rawName(i), w.Bytes)
 	}
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: rawName(i)}, Data: data}
 }
 
 // timeRaw returns the time from the arrival of the first to the end of the last

@@ -69,7 +69,7 @@ func (c *Cluster) roll(scenario string, r release) Measurement {
 			writeOf(packages, statusOf, knownBy(times))
 	})
 	m.Profile = profiled()
-	return m
+	return c.withStored(m)
 }
 
 // waitLabels waits until every object carries the version. It looks when the

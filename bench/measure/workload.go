@@ -1,6 +1,8 @@
 package measure
 
 import (
+	"crypto/sha256"
+	"encoding/base64"
 	"fmt"
 	"strings"
 
@@ -31,6 +33,8 @@ type Workload struct {
 	Objects  int `json:"objects"`
 	Phases   int `json:"phases"`
 	Packages int `json:"packages"`
+	// Bytes of further data that each ConfigMap has.
+	Bytes int `json:"bytes,omitempty"`
 	// Kind of the objects; empty means ConfigMaps.
 	Kind string `json:"kind,omitempty"`
 }
@@ -40,7 +44,7 @@ func (w Workload) Total() int { return w.Objects * w.Packages }
 
 // slices is how many slices the objects take, at most: each phase has its own.
 func (w Workload) slices() int {
-	const objectBytes = 700 // of an object with its labels, as JSON, at most
+	objectBytes := 700 + w.Bytes // of an object with its labels, as JSON, at most
 	if w.Objects*objectBytes < limits.SliceThreshold {
 		return 0
 	}
@@ -60,6 +64,9 @@ func (w Workload) String() string {
 	phases := "1 phase"
 	if w.Phases != 1 {
 		phases = fmt.Sprintf("%d phases", w.Phases)
+	}
+	if w.Bytes > 0 {
+		kind += fmt.Sprintf(" with %d bytes more each", w.Bytes)
 	}
 	packages := "1 package"
 	if w.Packages != 1 {
@@ -161,7 +168,7 @@ func (w Workload) files(i int, r release) harness.Files {
 			if name == w.middle(i) {
 				value = r.middle
 			}
-			docs[n] = k.yaml(name, phase, value)
+			docs[n] = k.yaml(name, phase, value) + w.more(name)
 		}
 		if w.Kind == Gates {
 			docs[0] = gate(objectName(i, p, 0), phase)
@@ -170,6 +177,23 @@ func (w Workload) files(i int, r release) harness.Files {
 	}
 	files["manifest.yaml"] = harness.Manifest(packageName(i), names, k.probes+"  version: "+r.version+"\n")
 	return files
+}
+
+// more is the last line of the YAML of a ConfigMap that has further data, which hardly compresses.
+func (w Workload) more(name string) string {
+	if w.Bytes == 0 {
+		return ""
+	}
+	return fmt.Sprintf("  more: %q\n", text(name, w.Bytes))
+}
+
+// text is so many characters that depend on a seed.
+func text(seed string, length int) string {
+	var b strings.Builder
+	for sum := sha256.Sum256([]byte(seed)); b.Len() < length; sum = sha256.Sum256(sum[:]) {
+		b.WriteString(base64.RawStdEncoding.EncodeToString(sum[:]))
+	}
+	return b.String()[:length]
 }
 
 func packageName(i int) string { return fmt.Sprintf("shop-%03d", i) }
