@@ -193,6 +193,7 @@ func TestTarget(t *testing.T) {
 	}
 	f.drift(t)
 	f.rest(t, "first")
+	f.plan(t, image)
 
 	// A restart writes nothing.
 	audit, err := f.target.Audit()
@@ -210,8 +211,11 @@ func TestTarget(t *testing.T) {
 
 	f.rotate(t)
 	f.unreachable(t, image)
+	f.scopes(t)
 	f.remove(t, app)
 	f.letGo(t, image)
+	f.guide(t)
+	f.phases(t)
 }
 
 // rotate changes the Secret: from then on its user writes.

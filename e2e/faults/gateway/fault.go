@@ -43,6 +43,9 @@ const (
 	// passed on, or after it took effect and before the answer.
 	KillBefore Fault = "SIGKILL before"
 	KillAfter  Fault = "SIGKILL after effect"
+	// Away cuts the connection to the cluster of the request, and lets nothing through to
+	// it for a while.
+	Away Fault = "cluster away"
 	// Stop sends SIGSTOP before the request is passed on, and SIGCONT after a while.
 	Stop Fault = "SIGSTOP"
 )

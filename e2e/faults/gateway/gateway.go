@@ -5,11 +5,8 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
-	"io"
-	"log"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -20,27 +17,35 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
 )
 
-// Gateway is the way of a manager to the API server.
+// Gateway is the way of a manager to the API server, and to that of another cluster.
 type Gateway struct {
 	env    *harness.Env
 	direct string // kubeconfig of the manager without a gateway
-	target *url.URL
-	to     http.RoundTripper
+	upstream
+	// other leads to another cluster; nil for none.
+	other *lane
 
 	mu    sync.Mutex
 	lanes int
 }
 
-// New returns a gateway to the sandbox's API server.
-func New(tb testing.TB, env *harness.Env) *Gateway {
+// upstream is an API server behind the gateway; other tells that it is not the manager's own.
+type upstream struct {
+	target *url.URL
+	to     http.RoundTripper
+	other  bool
+}
+
+func newUpstream(tb testing.TB, sb *sandbox.Sandbox) upstream {
 	tb.Helper()
-	target, err := url.Parse(env.Server())
+	target, err := url.Parse(sb.Server())
 	check(tb, err)
-	authority := env.Config().CAData
+	authority := sb.Config().CAData
 	if len(authority) == 0 {
-		authority, err = os.ReadFile(env.Config().CAFile)
+		authority, err = os.ReadFile(sb.Config().CAFile)
 		check(tb, err)
 	}
 	roots := x509.NewCertPool()
@@ -49,7 +54,25 @@ func New(tb testing.TB, env *harness.Env) *Gateway {
 	}
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true}
 	tb.Cleanup(transport.CloseIdleConnections)
-	return &Gateway{env: env, direct: env.ManagerKubeconfig, target: target, to: transport}
+	return upstream{target: target, to: transport}
+}
+
+// New returns a gateway to the sandbox's API server.
+func New(tb testing.TB, env *harness.Env) *Gateway {
+	tb.Helper()
+	return &Gateway{env: env, direct: env.ManagerKubeconfig, upstream: newUpstream(tb, env.Sandbox)}
+}
+
+// Other opens a way to another cluster, at an address that stays when managers are started
+// anew, and returns that and its authority.
+func (g *Gateway) Other(tb testing.TB, sb *sandbox.Sandbox) (server string, authority []byte) {
+	tb.Helper()
+	up := newUpstream(tb, sb)
+	up.other = true
+	g.other = newLane(up)
+	g.other.dead = true
+	tb.Cleanup(g.other.server.Close)
+	return g.other.server.URL, certificate(g.other.server)
 }
 
 // Crew is a manager that is started again whenever it ends, until the test does.
@@ -123,13 +146,22 @@ func (c *Crew) supervise(tb testing.TB) {
 		}
 		select {
 		case <-l.manager.Done():
-			l.drain()
+			c.drain(l)
 		case <-c.stop:
 			c.ends(l.manager)
 			l.manager.Stop()
-			l.drain()
+			c.drain(l)
 			return
 		}
+	}
+}
+
+// drain ends the lanes of a manager that has ended.
+func (c *Crew) drain(l *lane) {
+	l.drain()
+	l.server.Close()
+	if other := c.Gateway.other; other != nil {
+		other.drain()
 	}
 }
 
@@ -171,21 +203,14 @@ func (c *Crew) Log(text string) []string {
 
 // launch starts a manager that reaches the API server through a lane of its own.
 func (c *Crew) launch(tb testing.TB) (*lane, error) {
-	l := &lane{Crew: c, started: make(chan struct{}), next: map[string]Decision{}}
-	l.proxy = &httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(c.target)
-			r.Out.Host = c.target.Host
-		},
-		Transport: c.to, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			http.Error(w, err.Error(), http.StatusBadGateway)
-		},
+	l := newLane(c.upstream)
+	lanes := []*lane{l}
+	if c.Gateway.other != nil {
+		lanes = append(lanes, c.Gateway.other)
 	}
-	l.server = httptest.NewUnstartedServer(l)
-	l.server.Config.ErrorLog = log.New(io.Discard, "", 0)
-	l.server.EnableHTTP2 = true
-	l.server.StartTLS() // client-go sends no token in the clear
+	for _, one := range lanes {
+		one.begin(c)
+	}
 	path, err := c.kubeconfig(l.server)
 	if err != nil {
 		return nil, err
@@ -195,7 +220,10 @@ func (c *Crew) launch(tb testing.TB) (*lane, error) {
 	c.mu.Lock()
 	c.processes = append(c.processes, l.manager)
 	c.mu.Unlock()
-	close(l.started)
+	for _, one := range lanes {
+		one.manager = l.manager
+		close(one.started)
+	}
 	return l, nil
 }
 
@@ -207,13 +235,17 @@ func (g *Gateway) kubeconfig(server *httptest.Server) (string, error) {
 	}
 	for _, cluster := range cfg.Clusters {
 		cluster.Server, cluster.CertificateAuthority = server.URL, ""
-		cluster.CertificateAuthorityData = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+		cluster.CertificateAuthorityData = certificate(server)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.lanes++
 	path := filepath.Join(g.env.DataDir(), fmt.Sprintf("lane-%d.kubeconfig", g.lanes))
 	return path, clientcmd.WriteToFile(*cfg, path)
+}
+
+func certificate(server *httptest.Server) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 }
 
 func check(tb testing.TB, err error) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -16,9 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
-// lane carries one manager process.
+// lane carries one manager process to one cluster. That to another cluster carries one
+// process after the other.
 type lane struct {
 	*Crew
+	upstream
 	server  *httptest.Server
 	proxy   *httputil.ReverseProxy
 	manager *process
@@ -26,9 +29,37 @@ type lane struct {
 
 	mu   sync.Mutex
 	dead bool
+	// away is until when nothing is let through.
+	away time.Time
 	// next is what happens to the next list or watch of a resource.
 	next    map[string]Decision
 	flights sync.WaitGroup
+}
+
+func newLane(up upstream) *lane {
+	l := &lane{upstream: up, next: map[string]Decision{}}
+	l.proxy = &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(up.target)
+			r.Out.Host = up.target.Host
+		},
+		Transport: up.to, FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0),
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+		},
+	}
+	l.server = httptest.NewUnstartedServer(l)
+	l.server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	l.server.EnableHTTP2 = true
+	l.server.StartTLS() // client-go sends no token in the clear
+	return l
+}
+
+// begin carries the next manager, which is to be started.
+func (l *lane) begin(c *Crew) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.Crew, l.started, l.dead, l.away, l.next = c, make(chan struct{}), false, time.Time{}, map[string]Decision{}
 }
 
 // drain waits until what a dead manager had sent is decided, and what arrives
@@ -39,7 +70,14 @@ func (l *lane) drain() {
 	l.mu.Unlock()
 	l.server.CloseClientConnections()
 	l.flights.Wait()
-	l.server.Close()
+}
+
+// leave lets nothing through for a while, and cuts what is on its way.
+func (l *lane) leave(d time.Duration) {
+	l.mu.Lock()
+	l.away = time.Now().Add(d)
+	l.mu.Unlock()
+	go l.server.CloseClientConnections()
 }
 
 // ServeHTTP does to a request what the director says.
@@ -53,6 +91,7 @@ func (l *lane) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler) // ended while it was sending: the request never was
 	}
 	q := parse(r, body)
+	q.Other = l.upstream.other
 	if q.Watch || q.List {
 		if l.refused(w, q) {
 			return
@@ -89,7 +128,7 @@ func (l *lane) refusedBy(w http.ResponseWriter, q *Request) bool {
 func (l *lane) takeOff() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.dead {
+	if l.dead || time.Now().Before(l.away) {
 		return false
 	}
 	l.flights.Add(1)
@@ -119,6 +158,9 @@ func (l *lane) carry(f *flight, d Decision) {
 		time.Sleep(d.For)
 	case Cut:
 		go l.server.CloseClientConnections()
+		f.abort()
+	case Away:
+		l.leave(d.For)
 		f.abort()
 	case KillBefore:
 		l.kill()

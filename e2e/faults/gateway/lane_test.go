@@ -73,13 +73,13 @@ func (s *server) seen() int {
 // manager.
 func behind(t *testing.T, to http.Handler, d Director) (*http.Client, string) {
 	t.Helper()
-	upstream := httptest.NewServer(to)
-	t.Cleanup(upstream.Close)
-	target, err := url.Parse(upstream.URL)
+	server := httptest.NewServer(to)
+	t.Cleanup(server.Close)
+	target, err := url.Parse(server.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &lane{Crew: &Crew{Gateway: &Gateway{target: target, to: upstream.Client().Transport}, director: d}, next: map[string]Decision{}}
+	l := &lane{Crew: &Crew{Gateway: &Gateway{}, director: d}, upstream: upstream{target: target, to: server.Client().Transport}, next: map[string]Decision{}}
 	l.proxy = &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, Transport: l.to}
 	l.server = httptest.NewUnstartedServer(l)
 	l.server.EnableHTTP2 = true

@@ -4,19 +4,20 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/objects"
 )
 
 // Ownership judges invariant 6 at the end of a step: nothing in the namespace is
 // controlled by an archived set or by something that is gone, what the engine
 // controls is what the step's To contains (by name), and archived sets claim
-// nothing. Beside ConfigMaps it looks at the kinds that are named.
-func Ownership(ctx context.Context, reader client.Reader, step Step, namespace string, others ...schema.GroupVersionKind) ([]Violation, error) {
+// nothing. Beside ConfigMaps it looks at the kinds that are named, in there, the cluster
+// of the objects: that of reader, or another one.
+func Ownership(ctx context.Context, reader, there client.Reader, step Step, namespace string, others ...schema.GroupVersionKind) ([]Violation, error) {
 	owners, found, err := ownersIn(ctx, reader, step, namespace)
 	if err != nil {
 		return nil, err
@@ -28,12 +29,12 @@ func Ownership(ctx context.Context, reader client.Reader, step Step, namespace s
 	for _, gvk := range append([]schema.GroupVersionKind{corev1.SchemeGroupVersion.WithKind("ConfigMap")}, others...) {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(gvk)
-		if err := reader.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		if err := there.List(ctx, list, client.InNamespace(namespace)); err != nil {
 			return nil, err
 		}
 		for i := range list.Items {
 			obj := &list.Items[i]
-			ref := metav1.GetControllerOf(obj)
+			ref := controllerOf(obj)
 			if ref == nil || schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group != corev1alpha1.GroupVersion.Group {
 				continue
 			}
@@ -48,6 +49,12 @@ func Ownership(ctx context.Context, reader client.Reader, step Step, namespace s
 		}
 	}
 	return found, nil
+}
+
+// controllerOf returns the controller of an object in the same or in another cluster, nil where
+// it has none.
+func controllerOf(obj *unstructured.Unstructured) *objects.Reference {
+	return (&objects.Observed{Owners: objects.References(obj.GetOwnerReferences(), obj.GetAnnotations())}).Controller()
 }
 
 const (

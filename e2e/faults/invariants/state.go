@@ -49,6 +49,19 @@ func Look(ctx context.Context, reader client.Reader, namespace string, others ..
 	return snapshotOf(all, namespace)
 }
 
+// LookThere is Look for a package whose objects are in another cluster.
+func LookThere(ctx context.Context, reader, there client.Reader, namespace string) (Snapshot, error) {
+	all, err := list(ctx, reader, namespace, kinds)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := list(ctx, there, namespace, kinds[:2])
+	if err != nil {
+		return nil, err
+	}
+	return snapshotOf(append(all, objects...), namespace)
+}
+
 // list returns all objects of some kinds in a namespace.
 func list(ctx context.Context, reader client.Reader, namespace string, kinds []schema.GroupVersionKind) ([]unstructured.Unstructured, error) {
 	var all []unstructured.Unstructured

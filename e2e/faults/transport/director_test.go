@@ -19,6 +19,8 @@ type director struct {
 	// present one.
 	starts [][]fault
 	armed  []fault
+	// calm tells that the next start meets no fault.
+	calm   bool
 	counts counter
 	seen   []position
 	hits   []fault
@@ -41,9 +43,18 @@ func (d *director) begin() {
 		d.starts = append(d.starts, d.armed)
 	}
 	d.armed, d.counts = nil, counter{}
-	if len(d.starts) > 0 {
+	calm := d.calm
+	d.calm = false
+	if len(d.starts) > 0 && !calm {
 		d.armed, d.starts = d.starts[0], d.starts[1:]
 	}
+}
+
+// spare has the next start meet no fault.
+func (d *director) spare() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.calm = true
 }
 
 // left returns the faults of starts that met nothing.
@@ -66,9 +77,11 @@ func (d *director) Request(q *gateway.Request) gateway.Decision {
 	name := q.Path
 	switch {
 	case q.Resource != "" && q.Name == "":
-		name = "all " + q.Resource
+		name = "all " + resourceOf(q)
 	case q.Resource != "":
-		name = q.Resource
+		name = resourceOf(q)
+	case q.Other:
+		name += thereSuffix
 	}
 	p := d.counts.next(startStage, readPrefix+name, "")
 	d.seen = append(d.seen, p)

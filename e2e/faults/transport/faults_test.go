@@ -19,7 +19,9 @@ import (
 
 // suite is what all runs share.
 type suite struct {
-	env      *harness.Env
+	env *harness.Env
+	// there is the cluster of the objects where it is another one, else nil.
+	there    *target
 	gateway  *gateway.Gateway
 	scenario *scenario
 	audit    *sandbox.Audit
@@ -45,7 +47,15 @@ type suite struct {
 	begun          time.Time
 }
 
-func TestFaults(t *testing.T) {
+func TestFaults(t *testing.T) { sweepAll(t, false) }
+
+// TestTargetFaults is TestFaults with the objects in another cluster, behind a gateway too:
+// what is injected there, and outages of either cluster.
+func TestTargetFaults(t *testing.T) { sweepAll(t, true) }
+
+func sweepAll(t *testing.T, remote bool) {
+	t.Helper()
+	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
 	if given := os.Getenv("LOCKSTEP_SEED"); given != "" {
 		var err error
@@ -54,13 +64,19 @@ func TestFaults(t *testing.T) {
 	}
 	t.Logf("LOCKSTEP_SEED=%d", seed)
 	env := harness.New(t, sandbox.WithComponents(sandbox.Etcd, sandbox.Registry, sandbox.APIServer, sandbox.ControllerManager))
-	operate(t, env)
 	audit, err := env.Audit()
 	check(t, err)
 	s := &suite{
 		env: env, gateway: gateway.New(t, env), scenario: newScenario(t, env), audit: audit,
 		seed: seed, random: rand.New(rand.NewPCG(seed, 0)), reference: map[string]invariants.Snapshot{},
 		begun: time.Now(),
+	}
+	if remote {
+		s.there = newTarget(t, s.gateway)
+		s.scenario.there = s.there
+		operate(t, s.there.Sandbox)
+	} else {
+		operate(t, env.Sandbox)
 	}
 	if !t.Run("reference", s.refer) {
 		return

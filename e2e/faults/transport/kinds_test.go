@@ -29,7 +29,7 @@ func (l *ledger) kind(q *gateway.Request) string {
 		return ""
 	case q.Resource == "events":
 		return "event"
-	case q.Resource == "secrets" && !strings.HasPrefix(q.Name, secretPrefix):
+	case q.Resource == "secrets" && !q.Other && !strings.HasPrefix(q.Name, secretPrefix):
 		return storeKind(q)
 	case q.Group != corev1alpha1.GroupVersion.Group:
 		return l.objectKind(q)

@@ -31,7 +31,8 @@ type life struct {
 	mu      sync.Mutex
 	ledger  *ledger
 	counts  counter
-	version string // resource version as the stage began
+	version string // resource version as the stage began, and in the other cluster
+	there   string
 	armed   []fault
 	flights int
 	last    time.Time // end of the last request
@@ -64,8 +65,12 @@ func (l *life) enter(ctx context.Context, s *stage) error {
 	if err := l.scenario.env.Client.List(ctx, list, client.InNamespace(l.namespace)); err != nil {
 		return err
 	}
+	there, err := l.scenario.there.version(ctx, l.namespace)
+	if err != nil {
+		return err
+	}
 	l.mu.Lock()
-	l.ledger.stage, l.counts, l.version = s, counter{}, list.ResourceVersion
+	l.ledger.stage, l.counts, l.version, l.there = s, counter{}, list.ResourceVersion, there
 	l.armed = slices.Clone(l.plan[s.name])
 	l.begins = append(l.begins, time.Now())
 	l.last = time.Now()
@@ -113,7 +118,7 @@ func (l *life) calm(looked time.Time) bool {
 
 // ended reports whether the stage has come to its end.
 func (l *life) ended(ctx context.Context, s *stage) error {
-	state, err := invariants.Look(ctx, l.scenario.env.Client, l.namespace)
+	state, err := l.look(ctx)
 	if err != nil {
 		return err
 	}
@@ -127,6 +132,13 @@ func (l *life) ended(ctx context.Context, s *stage) error {
 		return errors.New(v.Message)
 	}
 	return nil
+}
+
+func (l *life) look(ctx context.Context) (invariants.Snapshot, error) {
+	if l.scenario.there != nil {
+		return invariants.LookThere(ctx, l.scenario.env.Client, l.scenario.there.Client, l.namespace)
+	}
+	return invariants.Look(ctx, l.scenario.env.Client, l.namespace)
 }
 
 // looksComplete is what a state has to be before it is taken as the reference.
@@ -165,7 +177,7 @@ func (l *life) request(q *gateway.Request) gateway.Decision {
 	if kind == "event" {
 		name = q.Patch.Reason
 	}
-	return l.decide(l.counts.next(l.ledger.stage.name, kind, name))
+	return l.decide(l.counts.next(l.ledger.stage.name, kind, name), l.version)
 }
 
 func (l *life) kind(q *gateway.Request) string {
@@ -173,13 +185,21 @@ func (l *life) kind(q *gateway.Request) string {
 	case q.Writes():
 		return l.ledger.kind(q)
 	case q.List:
-		return readPrefix + "all " + q.Resource
+		return readPrefix + "all " + resourceOf(q)
 	}
-	return readPrefix + q.Resource
+	return readPrefix + resourceOf(q)
+}
+
+// resourceOf names the resource of a request, and that it is in the other cluster.
+func resourceOf(q *gateway.Request) string {
+	if q.Other {
+		return q.Resource + thereSuffix
+	}
+	return q.Resource
 }
 
 // decide returns what is planned for a position.
-func (l *life) decide(p position) gateway.Decision {
+func (l *life) decide(p position, version string) gateway.Decision {
 	l.seen = append(l.seen, p)
 	i := slices.IndexFunc(l.armed, func(f fault) bool { return f.position == p })
 	if i < 0 {
@@ -188,7 +208,7 @@ func (l *life) decide(p position) gateway.Decision {
 	f := l.armed[i]
 	l.armed = slices.Delete(l.armed, i, i+1)
 	l.hits = append(l.hits, f)
-	return gateway.Decision{Fault: f.Fault, For: f.length, Version: l.version}
+	return gateway.Decision{Fault: f.Fault, For: f.length, Version: version}
 }
 
 func (l *life) answered(q *gateway.Request, code int) {
@@ -214,7 +234,11 @@ func (l *life) event(e *gateway.Event) gateway.Decision {
 		return gateway.Decision{}
 	}
 	l.last = time.Now()
-	return l.decide(l.counts.next(l.ledger.stage.name, watchPrefix+e.Watch.Resource, ""))
+	version := l.version
+	if e.Watch.Other {
+		version = l.there
+	}
+	return l.decide(l.counts.next(l.ledger.stage.name, watchPrefix+resourceOf(e.Watch), ""), version)
 }
 
 // missed returns the planned faults that met nothing.

@@ -12,16 +12,16 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 
-	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
 )
 
 const operatorUser = "operator"
 
 // operate runs the operator that makes gates ready: it copies their value, as a
 // controller reports the generation that it has seen.
-func operate(t *testing.T, env *harness.Env) {
+func operate(t *testing.T, in *sandbox.Sandbox) {
 	t.Helper()
-	config, err := env.User(operatorUser, "system:masters")
+	config, err := in.User(operatorUser, "system:masters")
 	check(t, err)
 	clients, err := kubernetes.NewForConfig(config)
 	check(t, err)

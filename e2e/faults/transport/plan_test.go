@@ -14,12 +14,16 @@ import (
 const (
 	// crowd is how many packages share a run in which each has faults of its own.
 	crowd = 22
+	// crowdThere is crowd where each package has a connection of its own to another cluster.
+	crowdThere = 12
 	// few is how many share one in which the faults of one meet all of them, and more
 	// where all positions are swept.
 	few, more = 6, 8
 	// density is how many faults a package meets in a stage, dense is that where all
 	// positions are swept.
 	density, dense = 3, 4
+	// outage is how long a cluster is away.
+	outage = 4 * time.Second
 	// handful is up to how many faults a choice counts as one to be looked into.
 	handful = 20
 	// wantAll and wantWrites are how many faults are injected at least where not all are.
@@ -71,11 +75,25 @@ func comparePositions(a, b position) int {
 func (s *suite) sweeps(choice string) []sweep {
 	writes, reads, watches, starts := s.split()
 	alone := slices.Concat(s.cross(writes, gateway.OnWrites()), s.cross(reads, gateway.OnReads()))
-	shared, streams := s.cross(writes, gateway.OnProcesses()), s.cross(watches, gateway.OnWatches())
+	shared, streams := s.cross(writes, s.onProcesses()), s.cross(watches, gateway.OnWatches())
 	s.starts = s.cross(starts, gateway.OnStarts())
+	if s.there != nil {
+		for _, all := range []*[]fault{&alone, &shared, &streams, &s.starts} {
+			*all = slices.DeleteFunc(*all, func(f fault) bool { return !f.there() && f.Fault != gateway.Away })
+		}
+	}
+	if choice == "" && s.there != nil {
+		return s.sample(alone, shared)
+	}
 	switch choice {
 	case "all":
 		streams = thin(streams, inStage(func(f fault) string { return f.kind + string(f.Fault) }), stageOf)
+		shared = thin(shared, func(f fault) string {
+			if f.Fault == gateway.Away { // all wait for it
+				return inStage(kindOf)(f)
+			}
+			return f.String()
+		}, stageOf)
 	case "":
 		alone = thin(alone, inStage(kindOf), faultOf)
 		shared, streams, s.starts = thin(shared, inStage(faultOf), kindOf), thin(streams, faultOf, stageOf), thin(s.starts, kindOf, faultOf)
@@ -91,6 +109,9 @@ func (s *suite) sweeps(choice string) []sweep {
 	}
 	// A process that is killed too often does not get anywhere.
 	shares := density
+	if s.there != nil {
+		shares-- // each start connects to the target of every package
+	}
 	if chosen := len(alone) + len(shared) + len(streams); choice != "" && chosen <= handful {
 		alone, shared, streams = thrice(alone), thrice(shared), thrice(streams)
 		each, shares = 1, 1 // so that it is known which fault it was
@@ -98,12 +119,34 @@ func (s *suite) sweeps(choice string) []sweep {
 	shared = append(shared, streams...)
 	s.shuffle(shared)
 	part := len(shared) / 4
+	all := crowd
+	if s.there != nil {
+		all = crowdThere
+	}
 	exact := choice != ""
 	return []sweep{
-		{name: "one-package", faults: alone, lives: crowd, perStage: each, exact: exact},
+		{name: "one-package", faults: alone, lives: all, perStage: each, exact: exact},
 		{name: "all-packages-with-lease", faults: shared[:part], lives: lives, perStage: shares, exact: exact, leader: true},
 		{name: "all-packages", faults: shared[part:], lives: lives, perStage: shares, exact: exact, last: true},
 	}
+}
+
+// sample is one sweep with a fault for each kind of write and read in the target, and each
+// fault of the process, with outages of both clusters.
+func (s *suite) sample(alone, shared []fault) []sweep {
+	s.starts = nil
+	here := slices.DeleteFunc(slices.Clone(shared), func(f fault) bool { return f.there() })
+	there := slices.DeleteFunc(shared, func(f fault) bool { return !f.there() })
+	faults := slices.Concat(thin(alone, kindOf, faultOf), thin(there, faultOf, stageOf), thin(here, faultOf, stageOf))
+	return []sweep{{name: "sample", faults: faults, lives: few, perStage: density, last: true}}
+}
+
+// onProcesses are the faults of a write that meet everything the manager does.
+func (s *suite) onProcesses() []gateway.Fault {
+	if s.there == nil {
+		return gateway.OnProcesses()
+	}
+	return append(gateway.OnProcesses(), gateway.Away)
 }
 
 func thrice(faults []fault) []fault { return slices.Concat(faults, faults, faults) }
@@ -153,8 +196,11 @@ func (s *suite) shuffle(faults []fault) {
 
 // length is how long a fault lasts. Everything waits for a manager that is stopped.
 func (s *suite) length(f fault) time.Duration {
-	if f.Fault == gateway.Stop {
+	switch f.Fault {
+	case gateway.Stop:
 		return time.Second
+	case gateway.Away:
+		return outage
 	}
 	return time.Second + time.Duration(s.chance(f)%1500)*time.Millisecond
 }

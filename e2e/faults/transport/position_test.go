@@ -46,11 +46,19 @@ const (
 	restStage   = "rest"
 	readPrefix  = "read of "
 	watchPrefix = "watch of "
+	// thereSuffix marks reads and watches in the cluster of the objects.
+	thereSuffix = " in the target"
 )
 
 func (p position) reads() bool   { return strings.HasPrefix(p.kind, readPrefix) }
 func (p position) watches() bool { return strings.HasPrefix(p.kind, watchPrefix) }
-func (p position) writes() bool  { return !p.reads() && !p.watches() }
+
+// there reports whether the position is in the cluster of the objects, where that is another one.
+func (p position) there() bool {
+	return strings.HasPrefix(p.kind, "object ") || strings.HasSuffix(p.kind, thereSuffix)
+}
+
+func (p position) writes() bool { return !p.reads() && !p.watches() }
 
 // counter gives places their positions.
 type counter map[string]int

@@ -34,6 +34,7 @@ type run struct {
 	// mark is where the run begins in the audit log, started where the present
 	// manager does.
 	mark, started sandbox.Position
+	thereMark     sandbox.Position // where the run begins in that of the target
 
 	mu   sync.Mutex // of started too
 	dead map[*life]bool
@@ -46,10 +47,12 @@ func (s *suite) newRun(t *testing.T, lives []*life, leader bool, starts [][]faul
 	r := &run{suite: s, lives: lives, director: newDirector(lives, starts), dead: map[*life]bool{}}
 	for _, l := range lives {
 		s.env.Namespace(t, l.namespace)
+		s.there.namespace(t, l.namespace)
 	}
 	var err error
 	r.mark, err = s.audit.Mark(t.Context())
 	check(t, err)
+	r.thereMark = s.there.mark(t)
 	before := func() {
 		if leader {
 			s.clearLease(t)
@@ -64,7 +67,7 @@ func (s *suite) newRun(t *testing.T, lives []*life, leader bool, starts [][]faul
 		defer r.mu.Unlock()
 		r.started = started
 	}
-	r.crew = s.gateway.Start(t, r.director, before, fmt.Sprintf("--leader-elect=%t", leader))
+	r.crew = s.gateway.Start(t, r.director, before, fmt.Sprintf("--leader-elect=%t", leader), "--allow-local-targets")
 	return r
 }
 
@@ -121,7 +124,7 @@ func (r *run) stage(ctx context.Context, l *life, s *stage) error {
 		return err
 	}
 	step := invariants.Step{Name: l.namespace + " " + s.name, To: s.to.content(l.namespace)}
-	broken, err := invariants.Ownership(ctx, r.env.Client, step, l.namespace)
+	broken, err := invariants.Ownership(ctx, r.env.Client, r.scenario.objects(), step, l.namespace)
 	if err != nil {
 		return err
 	}
@@ -170,6 +173,7 @@ func (r *run) rest(t *testing.T) {
 	r.calm(t, collects)
 	mark, err := r.audit.Mark(ctx)
 	check(t, err)
+	there := r.there.mark(t)
 	_, err = r.audit.Settled(ctx, mark, restFor, func(sandbox.Entry) bool { return false })
 	check(t, err)
 	entries, err := r.audit.Since(ctx, mark, sandbox.ByUser(harness.ManagerUser()))
@@ -180,11 +184,18 @@ func (r *run) rest(t *testing.T) {
 		r.retrace(t)
 	}
 	r.complain(t, restStage, nil, broken)
+	r.complain(t, restStage, nil, invariants.Rest("at rest, in the target", r.user(), r.there.since(t, there)))
 	mark, err = r.audit.Mark(ctx)
 	check(t, err)
+	there = r.there.mark(t)
+	if r.there != nil {
+		r.director.spare() // a target that does not answer is reported
+	}
 	r.crew.Restart()
 	r.watches(t, mark)
+	r.there.watches(t, there, len(r.lives))
 	entries = r.settled(t, r.present())
+	r.complain(t, restStage, nil, invariants.Restart("restart, in the target", r.user(), r.there.since(t, there)))
 	entries = slices.DeleteFunc(entries, collects)
 	r.complain(t, restStage, nil, invariants.Restart("restart", harness.ManagerUser(), entries))
 }
@@ -263,7 +274,7 @@ func (r *run) judge(t *testing.T) {
 	entries, err := r.audit.Since(t.Context(), r.mark, sandbox.Writes())
 	check(t, err)
 	of := map[string][]sandbox.Entry{}
-	for _, e := range entries {
+	for _, e := range append(entries, r.there.since(t, r.thereMark, sandbox.Writes())...) {
 		of[e.Object.Namespace] = append(of[e.Object.Namespace], e)
 	}
 	for _, l := range r.lives {
@@ -285,7 +296,7 @@ func (r *run) judge(t *testing.T) {
 
 func (r *run) judgeStage(t *testing.T, l *life, s *stage, entries []sandbox.Entry) {
 	step := invariants.Step{
-		Name: l.namespace + " " + s.name, Manager: harness.ManagerUser(), From: s.from.content(l.namespace), To: s.to.content(l.namespace), Writes: entries,
+		Name: l.namespace + " " + s.name, Manager: r.user(), From: s.from.content(l.namespace), To: s.to.content(l.namespace), Writes: entries,
 		Gated:     func(o invariants.Object) bool { return strings.HasPrefix(o.Name, "gate-") },
 		Operators: []string{operatorUser}, Unfinished: r.fell(l), Revision: r.director.revision,
 	}

@@ -51,7 +51,9 @@ func (s *stage) changes(name string) bool {
 // third one raises the version and needs none, while history still has some, and
 // drops an object that is to be kept.
 type scenario struct {
-	env    *harness.Env
+	env *harness.Env
+	// there is the cluster of the objects where it is another one, else nil.
+	there  *target
 	images [4]string
 	stages []*stage
 }
@@ -202,7 +204,18 @@ func install(ctx context.Context, s *scenario, ns string) error {
 	if err := s.env.Client.Create(ctx, input); err != nil {
 		return err
 	}
+	if err := s.there.use(ctx, s.env.Client, pkg); err != nil {
+		return err
+	}
 	return s.env.Client.Create(ctx, pkg)
+}
+
+// objects is the client for objects of packages.
+func (s *scenario) objects() client.Client {
+	if s.there != nil {
+		return s.there.Client
+	}
+	return s.env.Client
 }
 
 func upgrade(version int) func(context.Context, *scenario, string) error {
@@ -240,16 +253,16 @@ func drift(ctx context.Context, s *scenario, ns string) error {
 		{"shop-01-001", `{"data":{"text":null}}`},
 		{"shop-02-001", fmt.Sprintf(`{"metadata":{"labels":{%q:null}}}`, corev1alpha1.CacheLabel)},
 		{"shop-03-001", `{"metadata":{"labels":{"package-operator.run/package":"another"}}}`},
-		{"shop-01-002", `{"metadata":{"ownerReferences":null}}`},
+		{"shop-01-002", fmt.Sprintf(`{"metadata":{"ownerReferences":null,"annotations":{%q:null}}}`, corev1alpha1.OwnersAnnotation)},
 		{"big-02", `{"data":{"big":"small"}}`},
 	} {
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: change.name}}
-		if err := s.env.Client.Patch(ctx, cm, client.RawPatch(types.MergePatchType, []byte(change.patch)), client.FieldOwner("someone")); err != nil {
+		if err := s.objects().Patch(ctx, cm, client.RawPatch(types.MergePatchType, []byte(change.patch)), client.FieldOwner("someone")); err != nil {
 			return err
 		}
 	}
 	for _, name := range []string{"shop-00-002", "shop-02-002", "gate-01"} {
-		if err := s.env.Client.Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}); err != nil {
+		if err := s.objects().Delete(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}); err != nil {
 			return err
 		}
 	}

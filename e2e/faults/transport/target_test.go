@@ -1,0 +1,132 @@
+package transport_test
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/faults/gateway"
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+// target is another cluster, which has the objects of packages, behind the gateway. A nil
+// target is none.
+type target struct {
+	*sandbox.Sandbox
+	client.Client
+	audit      *sandbox.Audit
+	kubeconfig string
+}
+
+const (
+	// targetName is that of the account in the target, and of the Secrets with its kubeconfig.
+	targetName = "target"
+	targetUser = "system:serviceaccount:default:" + targetName
+)
+
+func newTarget(t *testing.T, g *gateway.Gateway) *target {
+	t.Helper()
+	sb := sandbox.Start(t, sandbox.WithComponents(sandbox.Etcd, sandbox.APIServer))
+	c, err := client.New(sb.Config(), client.Options{Scheme: clientgoscheme.Scheme})
+	check(t, err)
+	audit, err := sb.Audit()
+	check(t, err)
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: targetName}}
+	check(t, c.Create(t.Context(), account))
+	check(t, c.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: targetName}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: targetName}},
+	}))
+	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(86400))}}
+	check(t, c.SubResource("token").Create(t.Context(), account, token))
+	server, authority := g.Other(t, sb)
+	return &target{Sandbox: sb, Client: c, audit: audit, kubeconfig: fmt.Sprintf(`{current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
+clusters: [{name: a, cluster: {server: %q, certificate-authority-data: %s}}], users: [{name: a, user: {token: %s}}]}`,
+		server, base64.StdEncoding.EncodeToString(authority), token.Status.Token)}
+}
+
+// namespace makes one for the objects of a package.
+func (c *target) namespace(t *testing.T, name string) {
+	t.Helper()
+	if c != nil {
+		check(t, c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	}
+}
+
+// use has a package installed there.
+func (c *target) use(ctx context.Context, home client.Client, pkg *corev1alpha1.Package) error {
+	if c == nil {
+		return nil
+	}
+	pkg.Spec.TargetRef = &corev1alpha1.TargetReference{KubeconfigSecretRef: corev1alpha1.KubeconfigSecretReference{Name: targetName}}
+	return home.Create(ctx, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pkg.Namespace, Name: targetName}, Data: map[string][]byte{"value": []byte(c.kubeconfig)},
+	})
+}
+
+// version returns the present resource version.
+func (c *target) version(ctx context.Context, namespace string) (string, error) {
+	if c == nil {
+		return "", nil
+	}
+	list := &corev1.ConfigMapList{}
+	err := c.List(ctx, list, client.InNamespace(namespace))
+	return list.ResourceVersion, err
+}
+
+// mark returns the end of the audit log.
+func (c *target) mark(t *testing.T) (end sandbox.Position) {
+	t.Helper()
+	if c == nil {
+		return end
+	}
+	end, err := c.audit.Mark(t.Context())
+	check(t, err)
+	return end
+}
+
+// since returns the requests from a place in the audit log on.
+func (c *target) since(t *testing.T, from sandbox.Position, of ...sandbox.Filter) []sandbox.Entry {
+	t.Helper()
+	if c == nil {
+		return nil
+	}
+	entries, err := c.audit.Since(t.Context(), from, of...)
+	check(t, err)
+	return entries
+}
+
+// watches waits until a manager watches the objects of so many packages.
+func (c *target) watches(t *testing.T, from sandbox.Position, packages int) {
+	t.Helper()
+	if c == nil {
+		return
+	}
+	harness.Eventually(t, time.Minute, "the manager to come back to the target", func(context.Context) error {
+		if len(c.since(t, from, sandbox.ByUser(targetUser), sandbox.ByVerb("watch"), sandbox.ByResource("configmaps"))) < packages {
+			return errors.New("it watches too little")
+		}
+		return nil
+	})
+}
+
+// user is whom the writes of objects are made as.
+func (s *suite) user() string {
+	if s.there != nil {
+		return targetUser
+	}
+	return harness.ManagerUser()
+}

@@ -1,0 +1,77 @@
+package targets_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"lockstep.run/lockstep/e2e/harness"
+)
+
+// fence is a block of code of a page.
+var fence = regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$")
+
+// guide does what docs/targets.md shows: its objects are valid, and its commands install the package.
+func (f *fixture) guide(t *testing.T) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/targets.md")
+	must(t, err)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "edge"}}
+	must(t, f.Client.Delete(t.Context(), secret))
+	image := f.Push(t, "app:v1", harness.Phased("guide", 1, 1))
+	dir, installed := t.TempDir(), false
+	for _, block := range fence.FindAllStringSubmatch(string(page), -1) {
+		switch text := strings.ReplaceAll(block[2], "registry.example.com/app:v1", image); {
+		case block[1] == "yaml":
+			f.kubectl(t, dir, f.Kubeconfig(), "kubectl apply --dry-run=server --validate=strict -f - <<'END'\n"+text+"\nEND")
+		case strings.Contains(text, "kubectl package install"):
+			installed = true
+			f.commands(t, dir, text)
+		}
+	}
+	if !installed {
+		t.Error("docs/targets.md has no commands that install a package")
+	}
+	f.shows(t, "guide-00-000")
+	pkg := harness.Package(home, "app", "")
+	must(t, f.Client.Delete(t.Context(), pkg))
+	f.WaitGone(t, long, pkg)
+	must(t, client.IgnoreNotFound(f.Client.Delete(t.Context(), secret)))
+}
+
+// commands runs lines of the page: those that make the kubeconfig where the target is the current
+// context, the others at home.
+func (f *fixture) commands(t *testing.T, dir, text string) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		args, plugin := strings.CutPrefix(strings.TrimSpace(line), "kubectl package ")
+		switch {
+		case plugin:
+			if code, out, errOut := f.command(t, append(strings.Fields(args), "--insecure-registry", f.Registry())...); code != 0 {
+				t.Fatalf("%s ends with %d:\n%s%s", line, code, out, errOut)
+			}
+		case strings.HasPrefix(line, "kubectl config"):
+			f.kubectl(t, dir, f.target.Kubeconfig(), line)
+		default:
+			f.kubectl(t, dir, f.Kubeconfig(), line)
+		}
+	}
+}
+
+func (f *fixture) kubectl(t *testing.T, dir, kubeconfig, script string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", script)
+	cmd.Dir = dir
+	bin := filepath.Dir(os.Getenv("LOCKSTEP_SANDBOX"))
+	cmd.Env = append(os.Environ(), "PATH="+bin+":"+os.Getenv("PATH"), "KUBECONFIG="+kubeconfig)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", script, err, out)
+	}
+}
