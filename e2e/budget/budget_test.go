@@ -3,6 +3,7 @@ package budget_test
 import (
 	"cmp"
 	"maps"
+	"net/http"
 	"slices"
 	"testing"
 	"time"
@@ -45,7 +46,7 @@ func expectations(w measure.Workload, slices int) []expectation {
 		{
 			scenario: measure.Install, applies: n,
 			all:    n + 2*slices + packages*11 + schemas, // a slice is created, and then owned by its set
-			writes: n + 2*slices + packages*4,            // finalizer, deployment, set, and one to spare
+			writes: n + 2*slices + packages*5,            // finalizer, deployment, its template, set, and one to spare
 			reads:  schemas + slices + packages,          // one look at what is there before
 		},
 		{scenario: measure.Rest},
@@ -91,7 +92,7 @@ func TestRequests(t *testing.T) {
 // judge compares what a scenario cost with what it may.
 func judge(t *testing.T, c *measure.Cluster, want expectation, m measure.Measurement) {
 	t.Helper()
-	t.Logf("%-8s %+v", want.scenario, m.Count)
+	t.Logf("%-8s %+v in %v", want.scenario, m.Count, m.Span.Round(time.Millisecond))
 	failed := false
 	fail := func(format string, args ...any) {
 		t.Helper()
@@ -99,8 +100,8 @@ func judge(t *testing.T, c *measure.Cluster, want expectation, m measure.Measure
 		t.Errorf(want.scenario+": "+format, args...)
 	}
 	for _, l := range measure.Budget(want.scenario, c.Workload, measure.RawTimes{}, m) {
-		counted := l.Measure == measure.MeasureRequests || l.Measure == measure.MeasureChanges
-		if counted && m.Value(l.Measure) > l.AtMost {
+		timed := l.Measure == measure.MeasureSeconds || l.Measure == measure.MeasureRssAnon
+		if !timed && m.Value(l.Measure) > l.AtMost {
 			fail("%.0f %s, at most %.0f", m.Value(l.Measure), l.Measure, l.AtMost)
 		}
 	}
@@ -108,13 +109,14 @@ func judge(t *testing.T, c *measure.Cluster, want expectation, m measure.Measure
 	if want.all > 0 {
 		limit = want.all + c.Workload.Packages*int(m.Span.Seconds()) // a status reports progress once a second
 	}
+	again := overloaded(m) // each is asked for once more
 	for what, x := range map[string]struct{ got, most int }{
 		"requests":         {m.Count.Requests, limit},
 		"writes":           {m.Count.Writes, cmp.Or(want.writes, m.Count.Writes)},
 		"reads and lists":  {m.Count.Reads + m.Count.Lists, want.reads},
 		"refused requests": {m.Count.Refused, want.refused},
 	} {
-		if x.got > x.most {
+		if x.got > x.most+again {
 			fail("%d %s, at most %d", x.got, what, x.most)
 		}
 	}
@@ -127,6 +129,7 @@ func judge(t *testing.T, c *measure.Cluster, want expectation, m measure.Measure
 		if what == "applies" {
 			times = max(1, want.times)
 		}
+		times += min(1, again)
 		if len(x.got) != x.want || most > times {
 			fail("%s of %d objects, up to %d of one; want %d of each of %d at most", what, len(x.got), most, times, x.want)
 		}
@@ -141,12 +144,25 @@ func judge(t *testing.T, c *measure.Cluster, want expectation, m measure.Measure
 
 func dry(e sandbox.Entry) bool { return e.DryRun }
 
-// show lists what the manager asked for, objects of the workload apart.
+// overloaded counts the requests that the API server put off because it, or etcd, was too busy.
+func overloaded(m measure.Measurement) int {
+	n := 0
+	for _, e := range m.Entries {
+		late := slices.Contains([]int{http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusGatewayTimeout}, e.Code)
+		if late && e.User == harness.ManagerUser() {
+			n++
+		}
+	}
+	return n
+}
+
+// show lists what the manager asked for, but for objects of the workload that it wrote.
 func show(t *testing.T, m measure.Measurement) {
 	t.Helper()
 	lines := 0
 	for _, e := range m.Entries {
-		if e.User == harness.ManagerUser() && e.Object.Resource != "leases" && lines < 200 {
+		expected := e.Object.Resource == "leases" || e.Object.Resource == "configmaps" && e.Code < 300
+		if e.User == harness.ManagerUser() && !expected && lines < 200 {
 			t.Logf("%s %s %s -> %d", e.Received.Format("05.000"), e.Verb, e.RequestURI, e.Code)
 			lines++
 		}
