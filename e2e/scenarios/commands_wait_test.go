@@ -18,7 +18,7 @@ import (
 
 // patience is how long a condition is waited for at most, unless a command says
 // otherwise: more than a change takes on a slow machine.
-const patience = 60 * time.Second
+var patience = harness.Patience
 
 // waitCommands wait for a state, for a minute at most or as long as
 // --within=DURATION says. (The word wait is testscript's own.)

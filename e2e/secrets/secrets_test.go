@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -20,7 +19,7 @@ import (
 )
 
 // patience is how long a test waits for what has to happen.
-const patience = 60 * time.Second
+var patience = harness.Patience
 
 // TestRefusedOutsideSecrets: a value in anything but a Secret is refused, with file
 // and field and without the value, before anything is written; an object that says

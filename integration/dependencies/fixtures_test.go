@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,7 +20,7 @@ import (
 )
 
 // patience is how long a test waits for what has to happen.
-const patience = 60 * time.Second
+var patience = harness.Patience
 
 // release is one version of a package: one ConfigMap of the name of its Package, which says which version it is.
 type release struct {

@@ -17,12 +17,15 @@ import (
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
-// foreign is an object that exists before the package, controlled or not.
+// foreign is an object that exists before the package, controlled or not. What its label and annotation say of the package
+// of the engine and of a later revision decides nothing.
 func foreign(t *testing.T, ns, name string, controlled bool) *corev1.ConfigMap {
 	t.Helper()
 	owner := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name + "-owner"}}
 	env.Create(t, owner)
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}, Data: map[string]string{"value": "theirs", "extra": "theirs"}}
+	cm.Labels = map[string]string{corev1alpha1.PackageLabel: corev1alpha1.EnginePackage}
+	cm.Annotations = map[string]string{corev1alpha1.RevisionAnnotation: "99"}
 	if controlled {
 		cm.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: owner.Name, UID: owner.UID, Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true)}}
 	}

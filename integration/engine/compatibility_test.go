@@ -3,7 +3,6 @@ package engine_test
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -11,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -145,124 +143,4 @@ func TestMessagesOfProbes(t *testing.T) {
 			})
 		})
 	}
-}
-
-// classed gives the phases of a template the classes of Package Operator.
-func classed(phases []corev1alpha1.ObjectSetTemplatePhase) {
-	phases[0].Class, phases[1].Class = corev1alpha1.PhaseClassDefault, corev1alpha1.PhaseClassHostedCluster
-}
-
-// classPhases creates the ObjectSetPhases that Package Operator creates for a set.
-func classPhases(t *testing.T, owner *corev1alpha1.ObjectSet) (local, remote *corev1alpha1.ObjectSetPhase) {
-	t.Helper()
-	var made []*corev1alpha1.ObjectSetPhase
-	for _, p := range owner.Spec.Phases {
-		made = append(made, &corev1alpha1.ObjectSetPhase{
-			ObjectMeta: metav1.ObjectMeta{
-				Namespace: owner.Namespace, Name: owner.Name + "-" + p.Name, Finalizers: []string{corev1alpha1.CachedFinalizer},
-				Labels: map[string]string{corev1alpha1.PhaseClassLabel: p.Class},
-				OwnerReferences: []metav1.OwnerReference{{
-					APIVersion: corev1alpha1.GroupVersion.String(), Kind: "ObjectSet", Name: owner.Name, UID: owner.UID, Controller: ptr.To(true),
-				}},
-			},
-			Spec: corev1alpha1.ObjectSetPhaseSpec{Revision: 1, Objects: p.Objects},
-		})
-		env.Create(t, made[len(made)-1])
-	}
-	return made[0], made[1]
-}
-
-// archived checks that a set is archived.
-func archived(s *corev1alpha1.ObjectSet) error {
-	return harness.HasCondition(s, corev1alpha1.ConditionArchived, metav1.ConditionTrue, corev1alpha1.ReasonArchived)
-}
-
-// release waits until the ObjectSetPhase of an agent is being deleted, and removes its
-// finalizer as the agent does. Its set waits for that.
-func release(t *testing.T, remote *corev1alpha1.ObjectSetPhase, owner *corev1alpha1.ObjectSet) {
-	t.Helper()
-	await(t, remote, "to be deleted", func(p *corev1alpha1.ObjectSetPhase) error {
-		if p.DeletionTimestamp == nil || len(p.Finalizers) != 1 {
-			return fmt.Errorf("the agent finds %+v", p.ObjectMeta)
-		}
-		return nil
-	})
-	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(owner), owner))
-	if owner.DeletionTimestamp == nil && archived(owner) == nil {
-		t.Errorf("%s was archived before the agent was done", owner.Name)
-	}
-	before := remote.DeepCopy()
-	remote.Finalizers = nil
-	patch(t, before, remote)
-}
-
-// Teardown of a revision of Package Operator releases the ObjectSetPhases of class default
-// and waits for the agents of the others.
-func TestTeardownOfClassPhases(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	owner := set(ns, "shop-1", 1, phase("local", configMap("here", "v1")), phase("remote", configMap("there", "v1")))
-	classed(owner.Spec.Phases)
-	owner.Finalizers = []string{corev1alpha1.CachedFinalizer}
-	env.Create(t, owner)
-	local, remote := classPhases(t, owner)
-	must(t, env.Client.Delete(t.Context(), owner))
-	await(t, owner, "to wait for the agent", func(s *corev1alpha1.ObjectSet) error {
-		if b := s.Status.Blocking; len(b) != 1 || b[0].Name != "shop-1-remote" || !strings.Contains(b[0].Message, `the agent of the class "hosted-cluster"`) {
-			return fmt.Errorf("it waits for %+v", b)
-		}
-		return nil
-	})
-	release(t, remote, owner)
-	env.WaitGone(t, patience, local)
-	env.WaitGone(t, patience, owner)
-}
-
-// Archival of a lone set and of a revision waits for the ObjectSetPhases, as does the
-// deletion of a revision.
-func TestArchivalOfClassPhases(t *testing.T) {
-	t.Parallel()
-	ns := env.TestNamespace(t)
-	alone := set(ns, "alone", 1, phase("local", configMap("here", "v1")), phase("remote", configMap("there", "v1")))
-	classed(alone.Spec.Phases)
-	env.Create(t, alone)
-	local, remote := classPhases(t, alone)
-	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(alone), alone))
-	before := alone.DeepCopy()
-	alone.Spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStateArchived
-	patch(t, before, alone)
-	release(t, remote, alone)
-	env.WaitGone(t, patience, local)
-	await(t, alone, "to be archived", archived)
-
-	dep := deployment(ns, phase("local", configMap("first", "v1")), phase("remote", configMap("second", "v1")))
-	classed(dep.Spec.Template.Spec.Phases)
-	env.Create(t, dep)
-	// current returns the set of the newest revision, with its ObjectSetPhases.
-	current := func(number int64) (set *corev1alpha1.ObjectSet, local, remote *corev1alpha1.ObjectSetPhase) {
-		await(t, dep, "to have another revision", func(d *corev1alpha1.ObjectDeployment) error {
-			if d.Status.Revision != number {
-				return fmt.Errorf("it has revision %d", d.Status.Revision)
-			}
-			return nil
-		})
-		refs := dep.Status.ControllerOf
-		set = &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: refs[len(refs)-1].Name}}
-		must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(set), set))
-		local, remote = classPhases(t, set)
-		return set, local, remote
-	}
-	deleted, local, remote := current(1)
-	must(t, env.Client.Delete(t.Context(), deleted))
-	release(t, remote, deleted)
-	env.WaitGone(t, patience, local)
-	env.WaitGone(t, patience, deleted)
-
-	older, local, remote := current(2)
-	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
-		d.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{phase("local", configMap("first", "v1"))}
-	})
-	release(t, remote, older)
-	env.WaitGone(t, patience, local)
-	await(t, older, "to be archived", archived)
 }

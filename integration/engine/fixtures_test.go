@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,7 +18,7 @@ import (
 )
 
 // patience is how long a test waits for what has to happen.
-const patience = 60 * time.Second
+var patience = harness.Patience
 
 // raw returns an object of a template from JSON.
 func raw(text string) corev1alpha1.ObjectSetObject {

@@ -40,7 +40,13 @@ func TestDriftWhileTheManagerWasAway(t *testing.T) {
 	await(t, paused, "to be paused", func(d *corev1alpha1.ObjectDeployment) error {
 		return harness.HasCondition(d, corev1alpha1.ConditionPaused, metav1.ConditionTrue, corev1alpha1.ReasonPaused)
 	})
-	quiet := []string{"nothing", "paused"}
+	env.Namespace(t, "phase")
+	alone := phaseObject("phase", "alone", 1, configMap("object", "v1"))
+	env.Create(t, alone)
+	await(t, alone, "to be available", phaseAvailable)
+	env.Namespace(t, "classes")
+	install(t, deployment("classes", phase("first", configMap("first", "v1")), here("local", configMap("local", "v1")), phase("last", configMap("last", "v1"))))
+	quiet := []string{"nothing", "paused", "phase", "classes"}
 	for _, ns := range quiet {
 		env.Settle(t, ns)
 	}

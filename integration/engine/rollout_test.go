@@ -62,6 +62,9 @@ func TestAvailabilityDuringAnUpgrade(t *testing.T) {
 		d.Spec.Template.Spec.Phases[0].Objects[0] = configMap("object", "v2")
 	})
 	await(t, dep, "to be upgraded and available", func(d *corev1alpha1.ObjectDeployment) error {
+		if d.Status.Revision != 2 {
+			return fmt.Errorf("it reports revision %d", d.Status.Revision)
+		}
 		return errors.Join(
 			harness.HasCondition(d, corev1alpha1.ConditionProgressing, metav1.ConditionTrue, corev1alpha1.ReasonLatestRevisionPendingSuccess, "object"),
 			harness.HasCondition(d, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, ""))

@@ -21,7 +21,7 @@ import (
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
-const patience = 30 * time.Second
+var patience = harness.Patience
 
 // shown is a package whose ConfigMap shows what it is rendered for.
 func shown(constraints string) harness.Files {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,7 +23,7 @@ import (
 )
 
 // patience is how long a test waits for what has to happen.
-const patience = 30 * time.Second
+var patience = harness.Patience
 
 func definition(t *testing.T) *unstructured.Unstructured {
 	t.Helper()

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,7 +17,7 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 )
 
-const patience = 60 * time.Second
+var patience = harness.Patience
 
 const invalid = corev1alpha1.ConditionObjectTemplateInvalid
 

@@ -14,7 +14,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-containerregistry/pkg/registry"
 	eventsv1 "k8s.io/api/events/v1"
@@ -28,7 +27,7 @@ import (
 )
 
 // patience is how long a test waits for what has to happen.
-const patience = 60 * time.Second
+var patience = harness.Patience
 
 // hanging is the address of a registry that takes connections and says nothing.
 var hanging = sync.OnceValue(func() string {

@@ -59,6 +59,11 @@ func TestInstall(t *testing.T) {
 	ns := env.TestNamespace(t)
 	files := harness.Phased("shop", 2, 2)
 	files["manifest.yaml"] = strings.Replace(files["manifest.yaml"], "spec:\n", "spec:\n  version: 1.2.3+build\n  provider: acme\n", 1)
+	digest := "sha256:" + strings.Repeat("5f", 32)
+	files["manifest.yaml"] += "  images: [{name: agent, image: registry.example/agent:v2}]\n"
+	files["manifest.lock.yaml"] = "apiVersion: manifests.package-operator.run/v1alpha1\nkind: PackageManifestLock\nspec: {images: [{name: agent, image: registry.example/agent:v2, digest: " + digest + "}]}\n"
+	files["deployment.yaml.gotmpl"] = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, annotations: {package-operator.run/phase: phase-01}}, spec: {replicas: 0, selector: {matchLabels: {a: b}},
+  template: {metadata: {labels: {a: b}}, spec: {containers: [{name: web, image: "registry.example/web:v1", env: [{name: RELATED_IMAGE_AGENT, value: "{{.images.agent}}"}]}]}}}}` + "\n"
 	image := env.Push(t, "install:v1", files)
 	pkg := harness.Package(ns, "shop", image)
 	pkg.Spec.ProgressDeadlineSeconds, pkg.Spec.RevisionHistoryLimit = ptr.To[int32](77), ptr.To[int32](3)
@@ -97,10 +102,14 @@ func TestInstall(t *testing.T) {
 	if r == nil || r.PackageName != "shop" || r.Version != "1.2.3+build" || r.Image != image || !strings.HasPrefix(r.Digest, "sha256:") {
 		t.Errorf("resolved: %+v", r)
 	}
+	images := []corev1alpha1.PackageImage{{Name: "agent", Image: "registry.example/agent:v2", Digest: digest}, {Image: "registry.example/web:v1"}}
+	if diff := cmp.Diff(images, r.Images); diff != "" || r.OmittedImages != 0 {
+		t.Errorf("%d left out: %s", r.OmittedImages, diff)
+	}
 	if pkg.Status.Revision != 1 || pkg.Status.UnpackedHash == "" || len(pkg.Status.Blocking) > 0 {
 		t.Errorf("status: %+v", pkg.Status)
 	}
-	phases := []corev1alpha1.PhaseStatus{{Name: "phase-00", State: "Ready", Ready: 2, Total: 2}, {Name: "phase-01", State: "Ready", Ready: 2, Total: 2}}
+	phases := []corev1alpha1.PhaseStatus{{Name: "phase-00", State: "Ready", Ready: 2, Total: 2}, {Name: "phase-01", State: "Ready", Ready: 3, Total: 3}}
 	if diff := cmp.Diff(phases, pkg.Status.Phases); diff != "" {
 		t.Error(diff)
 	}
@@ -121,8 +130,8 @@ func TestClusterPackage(t *testing.T) {
 	env.WaitGone(t, patience, &corev1alpha1.ClusterObjectDeployment{ObjectMeta: metav1.ObjectMeta{Name: pkg.Name}})
 }
 
-// A package beyond the threshold is kept in slices; an upgrade writes those that
-// changed.
+// A package beyond the threshold is kept in slices; an upgrade writes those that changed. What is in slices goes when its
+// revision is archived, and when the package is deleted.
 func TestSlices(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -151,18 +160,23 @@ func TestSlices(t *testing.T) {
 	}
 
 	from = env.Journal(t)
-	files["phase-00.yaml"] = strings.Replace(files["phase-00.yaml"], `value: "v1"`, `value: "v2"`, 1)
+	files["phase-00.yaml"] = strings.Replace(files["phase-00.yaml"], "shop-00-000", "shop-00-new", 1)
 	env.SetImage(t, ns, "shop", env.Push(t, "slices:v2", files))
 	env.WaitAvailable(t, ns, "shop")
+	configMap(t, ns, "shop-00-new")
 	if counts := harness.Tally(from.Rest(t, ns)); counts["create objectslices"] != 1 || counts["get objectslices"] > len(list.Items)+1 {
 		t.Errorf("a change of one object: %v", counts)
 	}
+	env.WaitGone(t, patience, newConfigMap(ns, "shop-00-000", nil))
 	env.SetImage(t, ns, "shop", v1)
 	env.WaitAvailable(t, ns, "shop")
+	env.WaitGone(t, patience, newConfigMap(ns, "shop-00-new", nil))
 
 	pkg := named(ns)
 	must(t, env.Client.Delete(t.Context(), pkg))
 	env.WaitGone(t, patience, pkg)
+	absent(t, ns, "shop-00-000")
+	absent(t, ns, "shop-01-199")
 	harness.Eventually(t, patience, "slices to be gone", func(ctx context.Context) error {
 		if err := env.Client.List(ctx, list, client.InNamespace(ns)); err != nil {
 			return err

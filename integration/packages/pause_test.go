@@ -17,7 +17,7 @@ func pause(paused bool) func(*corev1alpha1.Package) {
 	return func(p *corev1alpha1.Package) { p.Spec.Paused = paused }
 }
 
-// A Package that is created paused waits in silence (defect 4).
+// A Package that is created paused waits in silence.
 func TestCreatedPaused(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

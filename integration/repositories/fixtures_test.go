@@ -27,7 +27,7 @@ import (
 )
 
 // patience is how long a test waits for what has to happen.
-const patience = 60 * time.Second
+var patience = harness.Patience
 
 // pace of the manager: what waits for an interval, a pause or a repair waits for a tenth of it.
 const pace limits.Pace = 0.1
