@@ -12,9 +12,13 @@ import (
 
 // Every block of every page does what the page says.
 func TestPages(t *testing.T) {
-	env := harness.Shared(t)
+	shared := harness.Shared(t)
 	for _, page := range pages(t) {
 		t.Run(strings.TrimSuffix(filepath.Base(page), ".md"), func(t *testing.T) {
+			env := shared
+			if filepath.Base(page) == moveIn {
+				env = harness.Lend(t)
+			}
 			r := &runner{shell: newShell(t, env), page: page}
 			for _, b := range blocks(t, page) {
 				r.block(t, b)

@@ -12,6 +12,9 @@ import (
 
 const folder = "../../docs/packages"
 
+// moveIn is the page for which no manager runs.
+const moveIn = "migrate-from-package-operator.md"
+
 // block is one block of code.
 type block struct {
 	page     string
@@ -35,7 +38,7 @@ func pages(t *testing.T) []string {
 	if err != nil || len(all) == 0 {
 		t.Fatal("no pages", err)
 	}
-	return append(all, folder+"/../migrate-from-helm.md")
+	return append(all, folder+"/../migrate-from-helm.md", folder+"/../"+moveIn)
 }
 
 // blocks returns the blocks of a page that are code.
