@@ -193,14 +193,18 @@ func (e *Env) WaitCondition(tb testing.TB, namespace, name, typ, status string) 
 	return found
 }
 
-// WaitGone waits until an object does not exist any more.
+// WaitGone waits until an object does not exist any more; another one of its name may be there where it has a UID.
 func (e *Env) WaitGone(tb testing.TB, timeout time.Duration, obj client.Object) {
 	tb.Helper()
+	uid := obj.GetUID()
 	Eventually(tb, timeout, fmt.Sprintf("%T %s to be gone", obj, obj.GetName()), func(ctx context.Context) error {
 		err := e.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj)
-		if err == nil {
-			return fmt.Errorf("it is there, finalizers %v", obj.GetFinalizers())
+		if err != nil {
+			return client.IgnoreNotFound(err)
 		}
-		return client.IgnoreNotFound(err)
+		if uid != "" && obj.GetUID() != uid {
+			return nil
+		}
+		return fmt.Errorf("it is there, finalizers %v", obj.GetFinalizers())
 	})
 }
