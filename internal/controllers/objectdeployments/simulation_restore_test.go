@@ -250,8 +250,8 @@ func (s *simulation) kindsInUse() map[schema.GroupKind]bool {
 }
 
 // collectDangling is the garbage collector where the owner is in the cluster of its objects:
-// it deletes those that belonged to the owner before a restoration. It reports whether there
-// was such an object.
+// it deletes those that belonged to the owner before a restoration, and takes its reference off
+// those that have another owner, too. It reports whether there was such an object.
 func (s *simulation) collectDangling() bool {
 	done := false
 	for _, key := range s.controlled() {
@@ -260,10 +260,16 @@ func (s *simulation) collectDangling() bool {
 			continue
 		}
 		others := func(ref metav1.OwnerReference) bool { return ref.UID == s.owner || !s.owners[ref.UID] }
-		if !slices.ContainsFunc(s.server.Get(key).GetOwnerReferences(), others) {
+		done = true
+		left := slices.DeleteFunc(slices.Clone(s.server.Get(key).GetOwnerReferences()), func(ref metav1.OwnerReference) bool { return !others(ref) })
+		if len(left) == 0 {
 			s.logf("the garbage collector deletes %s", key)
 			s.end(key)
-			done = true
+			continue
+		}
+		s.logf("the garbage collector takes the reference off %s", key)
+		if _, err := s.server.Edit(key, "other", func(u *unstructured.Unstructured) { u.SetOwnerReferences(left) }); err != nil {
+			s.failf("take the reference off %s: %v", key, err)
 		}
 	}
 	return done
