@@ -59,7 +59,7 @@ func (p *planner) strays() {
 		if p.wanted(key) || p.awaitsSuccess(key) {
 			continue
 		}
-		if l := p.removal(key, removalOptions{}); l.decision.Action != None {
+		if l := p.removal(key, removalOptions{keep: p.Orphan, reserved: p.Orphan}); l.decision.Action != None {
 			p.plan.TornDown = false
 			p.take(l, p.Account, &Report{Phases: make([]PhaseReport, 1)})
 		}
@@ -159,7 +159,7 @@ func (p *planner) leftovers(goes func(*Revision, objects.Key) bool) []removal {
 				seen[d.Key] = true
 				// Also what the revision never reached may be there: a set that is gone
 				// by now, of an earlier or a later revision, may have written it.
-				l := p.removal(d.Key, removalOptions{confirm: true, keep: p.keeps(d), reserved: d.Reserved, class: d.Class()})
+				l := p.removal(d.Key, removalOptions{confirm: true, keep: p.keeps(d), reserved: d.Reserved || p.Orphan, class: d.Class()})
 				if l.decision.Action == None {
 					report.Phases[ph].Gone++
 					continue
