@@ -35,7 +35,7 @@ func packages() int {
 // A cluster moves in from Package Operator, lives, and moves back: the packages are taken
 // over without a write to any of their objects, and by one patch of each deployment. Then
 // drift is repaired, an upgrade removes fields and restarts nothing, and Package Operator
-// takes back what is left to it. A deletion leaves nothing.
+// takes back what is left to it. A deletion leaves nothing, or the objects alone.
 func TestMoveIn(t *testing.T) {
 	all := installMany(t, packages())
 	own := installOwn(t)
@@ -83,8 +83,12 @@ func TestMoveIn(t *testing.T) {
 	if diff := cmp.Diff(objects, resourceVersions(t, all)); diff != "" {
 		t.Errorf("objects were written:\n%s", diff)
 	}
-	for _, i := range all {
-		i.deletes(t)
+	for k, i := range all {
+		if k == 1 {
+			i.orphans(t)
+		} else {
+			i.deletes(t)
+		}
 	}
 }
 
@@ -246,5 +250,29 @@ func (i *installation) deletes(t *testing.T) {
 		&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: i.at, Name: "web"}}, i.deployment, i.sets[len(i.sets)-1],
 	} {
 		env.WaitGone(t, patience, obj)
+	}
+}
+
+// orphans checks a deletion that leaves the objects, controlled by nobody, and no ObjectSet that goes on with them.
+func (i *installation) orphans(t *testing.T) {
+	t.Helper()
+	before := i.live(t)
+	pkg := env.Package(t, i.namespace, i.name)
+	old := pkg.DeepCopyObject().(client.Object)
+	pkg.PackageSpec().DeletionPolicy = corev1alpha1.DeletionPolicyOrphan
+	must(t, env.Client.Patch(t.Context(), pkg, client.MergeFrom(old)))
+	must(t, env.Client.Delete(t.Context(), pkg))
+	for _, obj := range []client.Object{pkg, i.deployment, i.sets[len(i.sets)-1]} {
+		env.WaitGone(t, patience, obj)
+	}
+	for name, live := range i.live(t) {
+		if live.GetUID() != before[name].GetUID() || live.GetDeletionTimestamp() != nil || len(live.GetOwnerReferences()) > 0 {
+			t.Errorf("%s: %s is another one, is being deleted, or is owned by %v", i.at, name, live.GetOwnerReferences())
+		}
+	}
+	list := i.scope.NewObjectSetList()
+	must(t, env.Client.List(t.Context(), list, client.InNamespace(i.namespace), client.MatchingLabels{corev1alpha1.ObjectDeploymentLabel: i.name}))
+	if sets := list.GenericObjectSets(); len(sets) > 0 {
+		t.Errorf("%s: %d ObjectSets are left", i.at, len(sets))
 	}
 }

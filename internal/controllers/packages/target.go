@@ -1,8 +1,6 @@
 package packages
 
 import (
-	"cmp"
-
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -72,9 +70,7 @@ func (s *reconciliation) gatherEnvironment() {
 			return
 		}
 		environment = s.target.Environment
-		if namespace != "" {
-			namespace = cmp.Or(ref.Namespace, namespace)
-		}
+		namespace = ref.NamespaceOf(namespace)
 	}
 	var err error
 	s.environment, s.waiting, err = environment.For(namespace)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,6 +41,9 @@ func (s *reconciliation) tearDown(ctx context.Context) error {
 	}
 	if s.controls() {
 		s.state.terminating = s.now
+		if err := s.nameMaker(ctx); err != nil {
+			return err
+		}
 	}
 	// After a conflict it may have lost its controller: without a leader the garbage collector orphans it.
 	if err := s.retryOnConflict(ctx, s.readDeployment, func() error { return s.deleteDeployment(ctx) }); err != nil {
@@ -94,6 +98,32 @@ func copyAbandon(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.Gene
 	}
 	annotate(dep, map[string]string{key: "true"})
 	return true
+}
+
+// nameMaker puts the UID of a deployment that is deleted with its objects kept on the ObjectSets that lack it: the garbage
+// collector takes their reference off, and those of Package Operator would go on by themselves. One without its slices does: its
+// objects are not known, and the collector would delete them with it.
+func (s *reconciliation) nameMaker(ctx context.Context) error {
+	if s.pkg.PackageSpec().DeletionPolicy != corev1alpha1.DeletionPolicyOrphan || s.dep.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	list := corev1alpha1.ScopeOf(s.dep.GetNamespace()).NewObjectSetList()
+	if err := s.Client.List(ctx, list, client.InNamespace(s.dep.GetNamespace())); err != nil {
+		return fmt.Errorf("list the revisions of %s: %w", s.depName(), err)
+	}
+	const key = corev1alpha1.ObjectDeploymentUIDAnnotation
+	for _, set := range list.GenericObjectSets() {
+		available := meta.FindStatusCondition(*set.StatusConditions(), corev1alpha1.ConditionAvailable)
+		if !metav1.IsControlledBy(set, s.dep) || set.GetAnnotations()[key] != "" || available != nil && available.Reason == corev1alpha1.ReasonSlicesMissing {
+			continue
+		}
+		before := copyOf(set)
+		annotate(set, map[string]string{key: string(s.dep.GetUID())})
+		if err := s.Client.Patch(ctx, set, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil && !apply.IsAbsent(err) {
+			return fmt.Errorf("change %s: %w", set.GetName(), err)
+		}
+	}
+	return nil
 }
 
 func (s *reconciliation) controls() bool { return s.dep != nil && metav1.IsControlledBy(s.dep, s.pkg) }
