@@ -188,6 +188,7 @@ func (f *fixture) scopes(t *testing.T) {
 		t.Errorf("the plan of a second installation ends with %d:\n%s", code, errOut)
 	}
 	f.clusterPackage(t)
+	f.byVersion(t)
 	for _, name := range []string{"once-here", "once-there", "once-again"} {
 		pkg := harness.Package(home, name, "")
 		must(t, f.Client.Delete(t.Context(), pkg))
@@ -214,6 +215,31 @@ func (f *fixture) clusterPackage(t *testing.T) {
 	if plan, actions := f.planOf(t, "clusterpackage/seen", pkg.Spec.Image); plan.Outcome != dryrun.OutcomeNothing {
 		t.Errorf("nothing differs, and planned is %s: %v", plan.Outcome, actions)
 	}
+	must(t, f.Client.Delete(t.Context(), pkg))
+	f.WaitGone(t, long, pkg)
+}
+
+// byVersion installs a version that the target can run, and the cluster of the package cannot.
+func (f *fixture) byVersion(t *testing.T) {
+	t.Helper()
+	repo := &corev1alpha1.PackageRepository{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "stable"}}
+	repo.Spec.Paused, repo.Spec.Source.Inline = true, &corev1alpha1.RepositoryInlineSource{}
+	f.Create(t, repo)
+	f.Create(t, &corev1alpha1.AvailablePackage{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "seen"}, Spec: corev1alpha1.AvailablePackageSpec{
+		PackageName: "seen",
+		Versions: []corev1alpha1.AvailableVersion{{
+			Version: "1.0.0", Repository: "stable", Image: f.Push(t, "targets/shifted:v1", harness.Phased("shifted", 1, 1)),
+			Constraints: []corev1alpha1.AvailableConstraint{{Platforms: []string{"OpenShift"}}},
+		}},
+	}})
+	if code, _, errOut := f.command(t, "install", "seen", "shifted"); code == 0 || !strings.Contains(errOut, "is for OpenShift only") {
+		t.Errorf("installing here ends with %d:\n%s", code, errOut)
+	}
+	code, out, errOut := f.command(t, "install", "seen", "shifted", "--target-kubeconfig-secret", "edge", "--target-namespace", there)
+	if code != 0 {
+		t.Errorf("installing there ends with %d:\n%s%s", code, out, errOut)
+	}
+	pkg := harness.Package(home, "shifted", "")
 	must(t, f.Client.Delete(t.Context(), pkg))
 	f.WaitGone(t, long, pkg)
 }

@@ -194,6 +194,7 @@ func TestTarget(t *testing.T) {
 	f.drift(t)
 	f.rest(t, "first")
 	f.plan(t, image)
+	f.inspect(t)
 
 	// A restart writes nothing.
 	audit, err := f.target.Audit()

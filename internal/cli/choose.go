@@ -22,12 +22,27 @@ type chooser struct {
 	*cluster.Catalogue
 	cluster   *cluster.Cluster
 	namespace string
-	platform  *versions.Platform
+	// target is the cluster that the objects are in, nil for this one; there is the connection to it, where there is one.
+	target *corev1alpha1.TargetReference
+	there  *cluster.Cluster
+	// platform is nil before it was looked up, and where the user may not read it.
+	platform *versions.Platform
+	looked   bool
 }
 
 // chooserFor is for the packages of a namespace; for ClusterPackages where it is empty.
 func chooserFor(cl *cluster.Cluster, namespace string) *chooser {
 	return &chooser{Catalogue: cl.Catalogue(namespace), cluster: cl, namespace: namespace}
+}
+
+// at returns a chooser for a package whose objects are in another cluster, itself where ref is nil.
+func (c *chooser) at(ref *corev1alpha1.TargetReference) *chooser {
+	if ref == nil {
+		return c
+	}
+	remote := *c
+	remote.target, remote.platform, remote.looked = ref, nil, false
+	return &remote
 }
 
 // chosen is a version, or why there is none, of those that are offered.
@@ -64,8 +79,11 @@ func (c *chooser) choose(ctx context.Context, name string, request versions.Requ
 	candidates := make([]versions.Candidate, len(offered))
 	for i, o := range offered {
 		candidates[i] = o.Candidate()
-		if len(o.Version.Constraints) > 0 && c.platform == nil {
-			c.platform = c.look(ctx)
+		if len(o.Version.Constraints) > 0 && !c.looked {
+			c.platform, c.looked = c.look(ctx), true
+		}
+		if c.platform == nil {
+			candidates[i].Constraints = nil // the manager knows
 		}
 	}
 	if c.platform != nil {
@@ -75,19 +93,25 @@ func (c *chooser) choose(ctx context.Context, name string, request versions.Requ
 	return found, nil
 }
 
-// look reads the versions of the cluster, as far as the user may.
+// look reads the versions of the cluster that the objects are in; nil where the user may not.
 func (c *chooser) look(ctx context.Context) *versions.Platform {
-	found := &versions.Platform{}
 	if c.cluster.Config == nil {
-		return found
+		return nil
 	}
-	reader, err := c.cluster.AnyKind()
+	at := c.there
+	if at == nil {
+		var err error
+		if at, err = c.cluster.At(ctx, c.namespace, c.target); err != nil {
+			return nil
+		}
+	}
+	reader, err := at.AnyKind()
 	if err != nil {
-		return found
+		return nil
 	}
-	env, err := environmentOf(ctx, c.cluster, reader.RESTMapper(), c.namespace)
+	env, err := environmentOf(ctx, at, reader.RESTMapper(), c.target.NamespaceOf(c.namespace))
 	if err != nil || env == nil {
-		return found
+		return nil
 	}
 	return platformOf(env)
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -84,7 +83,11 @@ func (c *clusterTreeCommand) run(ctx context.Context, n cluster.Name) error {
 	if err != nil {
 		return err
 	}
-	live, unreadable, err := cl.Live(ctx, wanted)
+	at, err := cl.At(ctx, r.Target.Namespace, set.ObjectSetSpec().TargetRef)
+	if err != nil {
+		return err
+	}
+	live, unreadable, err := at.Live(ctx, wanted)
 	if err != nil {
 		return err
 	}
@@ -122,6 +125,9 @@ func treeOf(
 			gv, _ := schema.ParseGroupVersion(fmt.Sprint(o.Value["apiVersion"]))
 			leaf := treeObject{Group: gv.Group, Version: gv.Version, Kind: o.Key.Kind, Namespace: o.Key.Namespace, Name: o.Key.Name}
 			leaf.Health, leaf.Message = health(live[o.Key], unreadable[o.Key.GroupKind()], owners)
+			if ph.Class != "" && ph.Class != corev1alpha1.PhaseClassDefault {
+				leaf.Health, leaf.Message = string(status.UnknownStatus), fmt.Sprintf("the agent of class %q writes it, where that is", ph.Class)
+			}
 			if leaf.Health == string(status.NotFoundStatus) && ranBefore(recorded[o.Key], o) {
 				leaf.Health, leaf.Message = string(status.CurrentStatus), "completed earlier, and does not run again"
 			}
@@ -148,7 +154,7 @@ func health(u *unstructured.Unstructured, unreadable string, owners map[types.UI
 	case u == nil:
 		return string(status.NotFoundStatus), ""
 	}
-	if owner := metav1.GetControllerOf(u); owner == nil || !owners[owner.UID] {
+	if owner := objects.ControllerOf(u); owner == nil || !owners[owner.UID] {
 		by := "nobody"
 		if owner != nil {
 			by = owner.Kind + " " + owner.Name

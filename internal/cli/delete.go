@@ -96,7 +96,7 @@ func (c *deleteCommand) run(ctx context.Context, n cluster.Name) error {
 	}
 	w := waiter{
 		streams: c.streams, cluster: cl, target: target, uid: pkg.GetUID(), title: "Deleting", failing: "is not gone",
-		before: progress.State{Target: target}, assess: progress.Delete{}.Assess, timeout: c.timeout, refine: (&remains{cluster: cl}).refine,
+		before: progress.State{Target: target}, assess: progress.Delete{}.Assess, timeout: c.timeout, refine: (&remains{cluster: cl, namespace: target.Namespace, target: pkg.PackageSpec().TargetRef}).refine,
 	}
 	_, elapsed, err := w.run(ctx)
 	if err != nil {
@@ -167,9 +167,12 @@ func connectPreview(ctx context.Context, cl *cluster.Cluster, namespace string, 
 // remains adds what blocking objects of a teardown wait for, since the engine watches its own
 // objects only.
 type remains struct {
-	cluster  *cluster.Cluster
-	client   client.Client
-	blocking []corev1alpha1.BlockingObject
+	cluster *cluster.Cluster
+	// namespace is that of the package, target its targetRef.
+	namespace string
+	target    *corev1alpha1.TargetReference
+	client    client.Client
+	blocking  []corev1alpha1.BlockingObject
 	// since is when blocking was first seen, queried when messages were last read.
 	since, queried time.Time
 	// messages by the index in blocking.
@@ -186,8 +189,8 @@ func (r *remains) refine(ctx context.Context, snap progress.Snapshot) progress.S
 		return snap // most objects are gone soon
 	}
 	if now.Sub(r.queried) >= refineInterval {
-		r.queried = now
 		r.query(ctx)
+		r.queried = time.Now()
 	}
 	if len(r.messages) != len(blocking) {
 		return snap
@@ -205,14 +208,17 @@ func (r *remains) refine(ctx context.Context, snap progress.Snapshot) progress.S
 }
 
 func (r *remains) query(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, refineInterval)
+	defer cancel()
 	if r.client == nil {
-		var err error
-		if r.client, err = r.cluster.AnyKind(); err != nil {
+		at, err := r.cluster.At(ctx, r.namespace, r.target)
+		if err != nil {
+			return
+		}
+		if r.client, err = at.AnyKind(); err != nil {
 			return
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, refineInterval)
-	defer cancel()
 	if messages, err := diagnose.Remains(ctx, r.client, r.blocking); err == nil {
 		r.messages = messages
 	}

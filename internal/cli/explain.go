@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
@@ -115,7 +116,13 @@ func (c *explainCommand) diagnose(ctx context.Context, n cluster.Name) error {
 	if err != nil {
 		return err
 	}
-	d, err := diagnose.Explain(ctx, all, snap, deployment, readerOf(cl))
+	d, err := diagnose.Explain(ctx, all, snap, deployment, readerOf(cl), func(pkg corev1alpha1.GenericPackage) (client.Client, error) {
+		at, err := cl.At(ctx, pkg.GetNamespace(), pkg.PackageSpec().TargetRef)
+		if err != nil {
+			return nil, err
+		}
+		return at.AnyKind()
+	})
 	if err != nil {
 		return cl.Explain("cannot explain "+target.String(), err)
 	}

@@ -95,7 +95,11 @@ func (c *installCommand) prepare(
 	if old != nil && !c.choice.given() && old.PackageSpec().PackageRef != nil && old.PackageSpec().PackageRef.Name == want.ref.Name {
 		want.ref = old.PackageSpec().PackageRef // as with an image, what no flag names stays
 	}
-	found, err := chooserFor(cl, t.Namespace).mustChoose(ctx, want.ref.Name, requestFor(old, want))
+	target := want.target
+	if old != nil {
+		target = old.PackageSpec().TargetRef
+	}
+	found, err := chooserFor(cl, t.Namespace).at(target).mustChoose(ctx, want.ref.Name, requestFor(old, want))
 	if err != nil {
 		return "", err
 	}

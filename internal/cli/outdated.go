@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -92,7 +93,11 @@ func (c *outdatedCommand) run(ctx context.Context) error {
 
 func (c *outdatedCommand) gather(ctx context.Context, cl *cluster.Cluster) (rows []outdatedPackage, byImage int, err error) {
 	rows = []outdatedPackage{}
-	choosers := map[string]*chooser{}
+	type at struct {
+		namespace string
+		target    corev1alpha1.TargetReference
+	}
+	choosers := map[at]*chooser{}
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
 		list := scope.NewPackageList()
 		err := cl.List(ctx, list, client.InNamespace(map[bool]string{true: listNamespace(cl, c.everywhere)}[scope == corev1alpha1.ScopeNamespaced]))
@@ -107,10 +112,12 @@ func (c *outdatedCommand) gather(ctx context.Context, cl *cluster.Cluster) (rows
 				byImage++
 				continue
 			}
-			if choosers[pkg.GetNamespace()] == nil {
-				choosers[pkg.GetNamespace()] = chooserFor(cl, pkg.GetNamespace())
+			target := pkg.PackageSpec().TargetRef
+			key := at{pkg.GetNamespace(), ptr.Deref(target, corev1alpha1.TargetReference{})}
+			if choosers[key] == nil {
+				choosers[key] = chooserFor(cl, pkg.GetNamespace()).at(target)
 			}
-			row, err := outdated(ctx, choosers[pkg.GetNamespace()], pkg)
+			row, err := outdated(ctx, choosers[key], pkg)
 			if err != nil {
 				return nil, 0, err
 			}

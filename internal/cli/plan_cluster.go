@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -14,7 +13,6 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
-	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/dryrun"
 	"lockstep.run/lockstep/internal/cluster/environment"
@@ -42,37 +40,21 @@ func (p *planned) preview(ctx context.Context, cl *cluster.Cluster) (*dryrun.Clu
 	return dryrun.ConnectTarget(ctx, p.remote.Config, p.client, p.there, p.remote.ID, p.remote.Home)
 }
 
-// chooser chooses versions for the cluster that the objects are in, as far as the user may read it.
-func (p *planned) chooser(ctx context.Context, cl *cluster.Cluster) *chooser {
-	c := chooserFor(cl, p.target.Namespace)
-	if p.remote == nil {
-		return c
-	}
-	c.platform = &versions.Platform{}
-	if env, err := p.environment(ctx, cl); err == nil {
-		c.platform = platformOf(env)
+// chooser chooses versions for the cluster that the objects are in.
+func (p *planned) chooser(cl *cluster.Cluster) *chooser {
+	c := chooserFor(cl, p.target.Namespace).at(p.pkg.PackageSpec().TargetRef)
+	if p.remote != nil {
+		c.there = p.remote.Cluster
 	}
 	return c
 }
 
 // environment is what the package sees of the cluster that its objects are in.
 func (p *planned) environment(ctx context.Context, cl *cluster.Cluster) (*manifestsv1alpha1.PackageEnvironment, error) {
-	namespace := p.pkg.GetNamespace()
-	if p.remote == nil {
-		return environmentOf(ctx, cl, p.there.RESTMapper(), namespace)
+	if p.remote != nil {
+		cl = p.remote.Cluster
 	}
-	if namespace != "" {
-		namespace = cmp.Or(p.pkg.PackageSpec().TargetRef.Namespace, namespace)
-	}
-	return environmentOf(ctx, p.remote.Cluster, p.there.RESTMapper(), namespace)
-}
-
-// platform returns the versions of the cluster that the objects are in.
-func (p *planned) platform(ctx context.Context, cl *cluster.Cluster) *versions.Platform {
-	if c := p.chooser(ctx, cl); c.platform != nil {
-		return c.platform
-	}
-	return chooserFor(cl, p.target.Namespace).look(ctx)
+	return environmentOf(ctx, cl, p.there.RESTMapper(), p.pkg.PackageSpec().TargetRef.NamespaceOf(p.pkg.GetNamespace()))
 }
 
 func environmentOf(ctx context.Context, cl *cluster.Cluster, mapper meta.RESTMapper, namespace string) (*manifestsv1alpha1.PackageEnvironment, error) {

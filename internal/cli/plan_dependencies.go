@@ -7,8 +7,10 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/dryrun"
 	"lockstep.run/lockstep/internal/cli/terminal"
@@ -42,7 +44,7 @@ func (p *planned) depend(ctx context.Context, cl *cluster.Cluster, plan *dryrun.
 	offered := &offeredCatalogue{ctx: ctx, cluster: cl, of: map[string]*chooser{}}
 	input := resolver.Input{
 		Roots: []resolver.Root{root}, Installed: installedOf(all), Catalogue: offered, Served: p.served,
-		Platform: *p.platform(ctx, cl),
+		Platform: ptr.Deref(p.chooser(cl).look(ctx), versions.Platform{}),
 	}
 	if p.remote != nil {
 		input.Installed = nil // no package is depended on there

@@ -218,7 +218,7 @@ func chooseVersion(ctx context.Context, cl *cluster.Cluster, p *planned) error {
 	if ref == nil {
 		return nil
 	}
-	found, err := p.chooser(ctx, cl).mustChoose(ctx, ref.Name, requestFor(p.before, &wantedPackage{ref: ref}))
+	found, err := p.chooser(cl).mustChoose(ctx, ref.Name, requestFor(p.before, &wantedPackage{ref: ref}))
 	if err != nil {
 		return err
 	}

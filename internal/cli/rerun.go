@@ -83,6 +83,11 @@ func (c *rerunCommand) run(ctx context.Context, n cluster.Name) error {
 	if err != nil {
 		return err
 	}
+	if ref := dep.ObjectDeploymentSpec().Template.Spec.TargetRef; ref != nil {
+		if job, err = r.there(ctx, dep, ref); err != nil {
+			return err
+		}
+	}
 	if dep.ObjectDeploymentSpec().Paused {
 		return fmt.Errorf("%s: its package %s is paused, so nothing of it is created. Let it go on: kubectl package unpause", r, dep.GetName())
 	}
@@ -118,8 +123,37 @@ func (r *rerun) read(ctx context.Context) (*unstructured.Unstructured, error) {
 	return job, r.Explain("cannot read "+r.String(), err)
 }
 
+// namespaceIn returns the namespace of the Job of a deployment.
+func (r *rerun) namespaceIn(dep corev1alpha1.GenericObjectDeployment) string {
+	if dep.GetNamespace() == "" {
+		return r.key.Namespace
+	}
+	return dep.ObjectDeploymentSpec().Template.Spec.TargetRef.NamespaceOf(r.key.Namespace)
+}
+
+// there returns the Job of a deployment whose objects are in another cluster.
+func (r *rerun) there(ctx context.Context, dep corev1alpha1.GenericObjectDeployment, ref *corev1alpha1.TargetReference) (*unstructured.Unstructured, error) {
+	at, err := r.At(ctx, dep.GetNamespace(), ref)
+	if err != nil {
+		return nil, err
+	}
+	if r.kinds, err = at.AnyKind(); err != nil {
+		return nil, err
+	}
+	r.key.Namespace = r.namespaceIn(dep)
+	job, err := r.read(ctx)
+	if err != nil || job == nil {
+		return nil, err
+	}
+	if owner := objects.ControllerOf(job); owner == nil || owner.UID != dep.GetUID() {
+		return nil, fmt.Errorf("%s in the cluster of Secret %s belongs to another owner than %s", r, ref.KubeconfigSecretRef.Name, dep.GetName())
+	}
+	return job, nil
+}
+
 // deployment finds the deployment that controls the Job or has a record of it.
 func (r *rerun) deployment(ctx context.Context, job *unstructured.Unstructured) (corev1alpha1.GenericObjectDeployment, error) {
+	var found corev1alpha1.GenericObjectDeployment
 	var owner types.UID
 	if job != nil {
 		if ref := metav1.GetControllerOf(job); ref != nil {
@@ -141,23 +175,35 @@ func (r *rerun) deployment(ctx context.Context, job *unstructured.Unstructured) 
 		}
 		for _, dep := range list.GenericObjectDeployments() {
 			at := r.recorded(dep)
-			if at >= 0 && job == nil {
-				r.before = dep.ObjectDeploymentStatus().Jobs[at].UID
+			elsewhere := at >= 0 && (job == nil || inTarget(dep))
+			switch {
+			case dep.GetUID() != owner && !elsewhere, found != nil && inTarget(found) == inTarget(dep):
+				continue
+			case found != nil:
+				return nil, fmt.Errorf("%s is of %s and of %s, in different clusters: delete the one that is meant, then its package makes it again", r, found.GetName(), dep.GetName())
 			}
-			if dep.GetUID() == owner || at >= 0 && job == nil {
-				return dep, nil
+			if found = dep; elsewhere {
+				r.before = dep.ObjectDeploymentStatus().Jobs[at].UID
 			}
 		}
 	}
-	if job != nil {
+	switch {
+	case found != nil:
+		return found, nil
+	case job != nil:
 		return nil, fmt.Errorf("%s belongs to no package", r)
 	}
 	return nil, fmt.Errorf("there is no %s, and no package has a record of it", r)
 }
 
+func inTarget(dep corev1alpha1.GenericObjectDeployment) bool {
+	return dep.ObjectDeploymentSpec().Template.Spec.TargetRef != nil
+}
+
 func (r *rerun) recorded(dep corev1alpha1.GenericObjectDeployment) int {
+	namespace := r.namespaceIn(dep)
 	return slices.IndexFunc(dep.ObjectDeploymentStatus().Jobs, func(j corev1alpha1.JobRecord) bool {
-		return j.Namespace == r.key.Namespace && j.Name == r.key.Name
+		return j.Namespace == namespace && j.Name == r.key.Name
 	})
 }
 

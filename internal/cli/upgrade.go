@@ -82,7 +82,7 @@ func (c *upgradeCommand) run(ctx context.Context, n cluster.Name) error {
 func (c *upgradeCommand) check(
 	ctx context.Context, cl *cluster.Cluster, t progress.Target, old corev1alpha1.GenericPackage, want *wantedPackage, values *packageValues,
 ) (*chosen, error) {
-	found, err := chooserFor(cl, t.Namespace).mustChoose(ctx, want.ref.Name, requestFor(old, want))
+	found, err := chooserFor(cl, t.Namespace).at(old.PackageSpec().TargetRef).mustChoose(ctx, want.ref.Name, requestFor(old, want))
 	if err != nil {
 		return nil, err
 	}

@@ -57,6 +57,12 @@ func References(refs []metav1.OwnerReference, annotations map[string]string) []R
 	return all
 }
 
+// ControllerOf returns the owner that controls a live object, as Observed.Controller does; nil if there is none.
+func ControllerOf(live metav1.Object) *Reference {
+	o := Observed{Owners: References(live.GetOwnerReferences(), live.GetAnnotations())}
+	return o.Controller()
+}
+
 // OwnersValue returns the value of OwnersAnnotation that names the remote ones of the
 // references; empty where there are none.
 func OwnersValue(refs []Reference) string {

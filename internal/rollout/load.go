@@ -166,9 +166,8 @@ func (l *loader) target(spec *corev1alpha1.ObjectSetSpec, owner objects.Owner) {
 	}
 	if l.namespace == "" {
 		l.defaultNamespace = ref.Namespace
-	} else {
-		l.namespace = cmp.Or(ref.Namespace, l.namespace)
 	}
+	l.namespace = ref.NamespaceOf(l.namespace)
 	if spec.ServiceAccountName != "" {
 		l.problem("spec.serviceAccountName cannot be set together with targetRef: objects there are written by the user of the kubeconfig, remove it")
 	}

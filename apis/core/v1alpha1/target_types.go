@@ -19,6 +19,15 @@ type TargetReference struct {
 	Namespace string `json:"namespace,omitempty"`
 }
 
+// NamespaceOf returns the namespace of the objects of a package in a namespace: that of the
+// target where it names one. A ClusterPackage, whose namespace is empty, has none.
+func (r *TargetReference) NamespaceOf(namespace string) string {
+	if r == nil || namespace == "" {
+		return namespace
+	}
+	return cmp.Or(r.Namespace, namespace)
+}
+
 // KubeconfigSecretReference names a key of a Secret: in the namespace of the object,
 // or in the manager's namespace for cluster-scoped kinds.
 type KubeconfigSecretReference struct {

@@ -57,6 +57,15 @@ func (c *Cluster) Remote(ctx context.Context, namespace string, ref *corev1alpha
 	return &Remote{Cluster: &Cluster{Host: config.Host, Config: config}, ID: id, Home: home.UID}, nil
 }
 
+// At returns the cluster that the objects of a package are in: that of its targetRef, or c where it has none.
+func (c *Cluster) At(ctx context.Context, namespace string, ref *corev1alpha1.TargetReference) (*Cluster, error) {
+	remote, err := c.Remote(ctx, namespace, ref)
+	if err != nil || remote == nil {
+		return c, err
+	}
+	return remote.Cluster, nil
+}
+
 // kubeconfig reads the Secret of a targetRef.
 func (c *Cluster) kubeconfig(ctx context.Context, at targets.Ref) ([]byte, error) {
 	secret := &corev1.Secret{}

@@ -131,7 +131,7 @@ func ReadObjects(ctx context.Context, reader client.Reader, set corev1alpha1.Gen
 			if err := json.Unmarshal(o.Object.Raw, &object.Value); err != nil {
 				return nil, fmt.Errorf("an object in phase %s cannot be read", phase.Name)
 			}
-			object.Key = objectdiff.KeyOf(object.Value, set.GetNamespace())
+			object.Key = objectdiff.KeyOf(object.Value, set.ObjectSetSpec().TargetRef.NamespaceOf(set.GetNamespace()))
 			all = append(all, object)
 		}
 	}

@@ -25,8 +25,9 @@ type Reader func(context.Context, progress.Target) (progress.Snapshot, corev1alp
 
 // dependencies follows packages to those that they wait for.
 type dependencies struct {
-	client client.Client
-	read   Reader
+	client  client.Client
+	read    Reader
+	connect func(corev1alpha1.GenericPackage) (client.Client, error)
 	// seen are the packages that were explained, or are on the way to the present one; depth counts these.
 	seen  map[progress.Target]bool
 	depth int

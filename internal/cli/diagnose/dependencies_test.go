@@ -109,7 +109,7 @@ func explainAll(t *testing.T, packages []*corev1alpha1.Package) *Diagnosis {
 		return progress.Snapshot{Target: target}, nil, nil
 	}
 	target := progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "shop", Name: packages[0].Name}
-	d, err := Explain(t.Context(), nil, progress.Snapshot{Target: target, Package: packages[0]}, nil, read)
+	d, err := Explain(t.Context(), nil, progress.Snapshot{Target: target, Package: packages[0]}, nil, read, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

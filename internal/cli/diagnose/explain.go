@@ -21,11 +21,13 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 )
 
-// Explain follows a package to what it waits for. The client reads any kind, read the packages that it depends on.
+// Explain follows a package to what it waits for. The client reads any kind, read the packages that it depends on, and connect
+// connects to the cluster of the objects of a package with a targetRef.
 func Explain(
 	ctx context.Context, c client.Client, snap progress.Snapshot, deployment corev1alpha1.GenericObjectDeployment, read Reader,
+	connect func(corev1alpha1.GenericPackage) (client.Client, error),
 ) (*Diagnosis, error) {
-	return (&dependencies{client: c, read: read, seen: map[progress.Target]bool{}}).explain(ctx, snap, deployment)
+	return (&dependencies{client: c, read: read, connect: connect, seen: map[progress.Target]bool{}}).explain(ctx, snap, deployment)
 }
 
 // explain is about one package.
@@ -52,12 +54,25 @@ func (f *dependencies) explain(ctx context.Context, snap progress.Snapshot, depl
 		d.Chain = top.flatten(0, nil)
 		return d, nil
 	}
-	e := explainer{client: f.client, set: snap.Set, deployment: deployment}
-	phase, err := e.phase(ctx, report)
+	e := explainer{client: f.client, home: f.client, set: snap.Set, deployment: deployment}
+	remote := snap.Package != nil && snap.Package.PackageSpec().TargetRef != nil
+	var err error
+	if remote {
+		e.client, err = f.connect(snap.Package)
+	}
+	var phase finding
+	if err == nil {
+		phase, err = e.phase(ctx, report)
+	}
+	if err != nil && remote { // what is said stands on the status alone
+		top.below = append(top.below, finding{link: Link{Object: "the cluster of its targetRef", State: "not read", Message: err.Error()}})
+		e.client = nil
+		phase, err = e.phase(ctx, report)
+	}
 	if err != nil {
 		return nil, err
 	}
-	top.below = []finding{chain(snap, deployment, phase)}
+	top.below = append(top.below, chain(snap, deployment, phase))
 	found := top.best()
 	d.Phase, d.Object, d.Reason, d.Cause, d.Remedy = firstPhase(report), found.object, found.reason, found.text, found.remedy
 	d.Chain = top.flatten(0, nil)
@@ -187,7 +202,8 @@ func reasonOf(obj corev1alpha1.Conditioned, typ string) string {
 }
 
 type explainer struct {
-	client client.Client
+	// client is of the cluster that the objects are in, nil where that cannot be read; home of that of the package.
+	client, home client.Client
 	// set is the newest revision of deployment; nil if there is none.
 	set        corev1alpha1.GenericObjectSet
 	deployment corev1alpha1.GenericObjectDeployment
@@ -256,7 +272,7 @@ func names(keys map[string]objects.Key, remark objects.GroupedMessage) string {
 func (e *explainer) object(ctx context.Context, key objects.Key, names, message string) (finding, error) {
 	f := finding{link: Link{Object: names, Message: message}}
 	if c, is := refused(key, names, message); is {
-		if c.reason == ReasonUnserved {
+		if c.reason == ReasonUnserved && e.client != nil {
 			if err := e.served(ctx, key, &c); err != nil {
 				return f, err
 			}
@@ -326,6 +342,9 @@ func (e *explainer) served(ctx context.Context, key objects.Key, c *cause) error
 
 // read reads a live object; nil if it is absent or may not be read.
 func (e *explainer) read(ctx context.Context, key objects.Key) (*unstructured.Unstructured, error) {
+	if e.client == nil {
+		return nil, nil
+	}
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(schema.GroupVersionKind{Group: key.Group, Version: e.version(key), Kind: key.Kind})
 	err := e.client.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, u)

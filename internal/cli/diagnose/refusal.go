@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -52,7 +51,7 @@ func refused(key objects.Key, object, message string) (cause, bool) {
 		return of(ReasonForbidden, object+" cannot be written: "+what, upper(remedy))
 	case says("is forbidden") && (says("cannot ") || says("attempting to grant")):
 		return of(ReasonForbidden, "the engine may not write "+object+": "+reason,
-			"Give the manager's service account the missing rights. It cannot grant rights that it does not have.")
+			"Give the user of the request the missing rights, in the cluster of the object: the manager's service account, or with a targetRef that of the kubeconfig. It cannot grant rights that it does not have.")
 	}
 	return unfit(key, object, message)
 }
@@ -170,7 +169,7 @@ const webhooksExamined = 500
 // removes or changes.
 func (e *explainer) obstacle(ctx context.Context, message string) (objects.Key, bool, error) {
 	denial, denied := apply.DeniedBy(message)
-	if !denied || e.deployment == nil {
+	if !denied || e.deployment == nil || e.client == nil {
 		return objects.Key{}, false, nil
 	}
 	for _, kind := range denial.Kinds() {
@@ -185,7 +184,7 @@ func (e *explainer) obstacle(ctx context.Context, message string) (objects.Key, 
 		for i := range list.Items {
 			live := &list.Items[i]
 			key.Name = live.GetName()
-			ref := metav1.GetControllerOf(live)
+			ref := objects.ControllerOf(live)
 			if ref == nil || ref.UID != e.deployment.GetUID() || !denial.Is(key, live) {
 				continue
 			}
@@ -201,7 +200,7 @@ func (e *explainer) desires(ctx context.Context, key objects.Key, live *unstruct
 	if e.set == nil {
 		return true, nil
 	}
-	all, err := cluster.ReadObjects(ctx, e.client, e.set)
+	all, err := cluster.ReadObjects(ctx, e.home, e.set)
 	if err != nil {
 		return true, readable("the newest revision", err)
 	}

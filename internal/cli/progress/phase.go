@@ -128,6 +128,7 @@ func (s *State) fillObjects(set corev1alpha1.GenericObjectSet, slices map[string
 	for _, c := range set.ObjectSetStatus().ControllerOf {
 		written[objects.Key{Group: c.Group, Kind: c.Kind, Namespace: c.Namespace, Name: c.Name}] = true
 	}
+	namespace := set.ObjectSetSpec().TargetRef.NamespaceOf(s.Target.Namespace)
 	for i, ph := range set.ObjectSetSpec().Phases {
 		if i >= len(s.Phases) || s.Phases[i].Name != terminal.Line(ph.Name) {
 			return
@@ -141,7 +142,7 @@ func (s *State) fillObjects(set corev1alpha1.GenericObjectSet, slices map[string
 			if json.Unmarshal(raw.Object.Raw, &value) != nil {
 				continue
 			}
-			key := objectdiff.KeyOf(value, s.Target.Namespace)
+			key := objectdiff.KeyOf(value, namespace)
 			obj := Object{Name: s.name(key), Group: terminal.Line(key.Group), Phase: s.Phases[i].Name}
 			message, isBlocked := blocked[key]
 			switch {

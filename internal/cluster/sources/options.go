@@ -22,10 +22,9 @@ func Options(pkg corev1alpha1.GenericPackage, values *Values) loader.Options {
 		Component: spec.Component, Config: values.Config, Sensitive: values.Sensitive, FromSecrets: values.FromSecrets,
 		DefaultNamespace: spec.DefaultNamespace, CollisionProtection: spec.CollisionProtection,
 	}
-	if ref := spec.TargetRef; ref != nil && pkg.GetNamespace() != "" {
-		o.Package.Metadata.Namespace = cmp.Or(ref.Namespace, pkg.GetNamespace())
-	} else if ref != nil {
-		o.DefaultNamespace = cmp.Or(ref.Namespace, spec.DefaultNamespace)
+	o.Package.Metadata.Namespace = spec.TargetRef.NamespaceOf(pkg.GetNamespace())
+	if pkg.GetNamespace() == "" && spec.TargetRef != nil {
+		o.DefaultNamespace = cmp.Or(spec.TargetRef.Namespace, spec.DefaultNamespace)
 	}
 	if spec.CommonMetadata != nil {
 		o.CommonMetadata = loader.CommonMetadata{Labels: spec.CommonMetadata.Labels, Annotations: spec.CommonMetadata.Annotations}
