@@ -96,7 +96,10 @@ func (p *jqProgram) read(o *object) (any, bool, error) {
 
 // single returns the only value; nil for none.
 func single(results gojq.Iter) (any, error) {
-	value, _ := results.Next()
+	value, found := results.Next()
+	if !found {
+		return nil, nil // gojq panics if it is asked again
+	}
 	if err, failed := value.(error); failed {
 		return nil, err
 	}

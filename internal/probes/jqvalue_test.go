@@ -19,6 +19,7 @@ func TestJQValue(t *testing.T) {
 		{text: ".list | map(. + \"!\")", want: []any{"x!", "y!"}, found: true},
 		{text: ".missing"},
 		{text: "empty"},
+		{text: "[][]"},
 		{text: ".list[]", err: "more than one value"},
 		{text: ".a | keys", err: "jq: "},
 		{text: "def f: f; f", err: "not available here"},
