@@ -3,12 +3,15 @@ package repositories
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -40,7 +43,9 @@ func (r *Reconciler) gather(ctx context.Context, namespace string) (*reconciliat
 		}
 	}
 	slices.SortFunc(s.views, func(a, b *view) int { return cmp.Compare(a.repository.GetName(), b.repository.GetName()) })
-	s.withdraw()
+	if err := s.withdraw(ctx); err != nil {
+		return nil, err
+	}
 	s.compare()
 	return s, nil
 }
@@ -113,13 +118,12 @@ func (s *reconciliation) restore(repository corev1alpha1.GenericPackageRepositor
 }
 
 // withdraw has the packages of repositories that are gone merged without them, and forgets the repositories.
-func (s *reconciliation) withdraw() {
-	present := map[string]bool{}
-	for _, v := range s.views {
-		present[v.repository.GetName()] = true
-	}
+func (s *reconciliation) withdraw(ctx context.Context) error {
+	gone := map[string]bool{}
 	for name, st := range s.states {
-		if present[name] {
+		gone[name] = true
+		if slices.ContainsFunc(s.views, func(v *view) bool { return v.repository.GetName() == name }) {
+			gone[name] = false
 			continue
 		}
 		s.mergeAll(name, st.content)
@@ -127,12 +131,34 @@ func (s *reconciliation) withdraw() {
 	}
 	for _, part := range s.available {
 		for i := range part.spec.Versions {
-			if !present[part.spec.Versions[i].Repository] {
+			name := part.spec.Versions[i].Repository
+			if _, known := gone[name]; !known {
+				var err error
+				if gone[name], err = s.isGone(ctx, name); err != nil {
+					return err
+				}
+			}
+			if gone[name] {
 				s.pending[part.spec.PackageName] = struct{}{}
 				break
 			}
 		}
 	}
+	return nil
+}
+
+// isGone reports whether a repository that the cache does not have is gone: the caches of repositories and of what they publish
+// are filled independently of each other.
+func (s *reconciliation) isGone(ctx context.Context, name string) (bool, error) {
+	if len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return true, nil
+	}
+	repository := corev1alpha1.ScopeOf(s.namespace).NewPackageRepository()
+	err := s.Reader.Get(ctx, types.NamespacedName{Namespace: s.namespace, Name: name}, repository)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return false, fmt.Errorf("read repository %s: %w", name, err)
+	}
+	return err != nil || repository.GetDeletionTimestamp() != nil, nil
 }
 
 // forget drops what is remembered of a repository that is gone.

@@ -428,3 +428,36 @@ func TestContentIsFetchedInWhole(t *testing.T) {
 		check(t, w, "first a")
 	})
 }
+
+// behind is a cache that has no repositories yet.
+type behind struct{ caching }
+
+func (c behind) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if _, repositories := list.(*corev1alpha1.PackageRepositoryList); repositories {
+		return nil
+	}
+	return c.caching.List(ctx, list, opts...)
+}
+
+// What is published stays while the cache does not have its repository yet, and goes with the repository.
+func TestRepositoriesOfALateCache(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.restart(t.Context())
+	stable := w.addHTTP(t, "stable", contentOf("a", "1.0.0"))
+	w.settle(t)
+	before := w.offered()
+	w.restart(t.Context())
+	w.Client = behind{caching{w.server}}
+	w.settle(t)
+	if diff := cmp.Diff(before, w.offered()); diff != "" || len(before) == 0 {
+		t.Errorf("the cache has no repository: %s", diff)
+	}
+	if err := w.server.Delete(t.Context(), stable); err != nil {
+		t.Fatal(err)
+	}
+	w.settle(t)
+	if offered := w.offered(); len(offered) > 0 {
+		t.Errorf("the repository is gone: %v", offered)
+	}
+}
