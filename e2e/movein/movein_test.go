@@ -253,7 +253,7 @@ func (i *installation) deletes(t *testing.T) {
 	}
 }
 
-// orphans checks a deletion that leaves the objects, controlled by nobody, and no ObjectSet that goes on with them.
+// orphans checks that a Package deleted with deletionPolicy Orphan leaves its objects without an owner, and no ObjectSet.
 func (i *installation) orphans(t *testing.T) {
 	t.Helper()
 	before := i.live(t)

@@ -289,6 +289,7 @@ func TestInstallArguments(t *testing.T) {
 		"bad kind":         {[]string{"a/b:v1", "pod/b"}, "", `arguments invalid: "pod" is not a kind of package`},
 		"contradiction":    {[]string{"a/b:v1", "package/b", "--cluster"}, "", "arguments invalid: package/b and --cluster contradict each other"},
 		"bad timeout":      {[]string{"a/b:v1", "--timeout", "-1s"}, "", "arguments invalid: --timeout must be positive"},
+		"config: inline":   {[]string{"a/b:v1", "--config", `{"a": 1}`}, "", "--config takes a file, or - for standard input"},
 		"config: no file":  {[]string{"a/b:v1", "--config", "/nope"}, "", "read the configuration: open /nope"},
 		"config: a list":   {[]string{"a/b:v1", "--config", "-"}, "- a", "the configuration in standard input is not a mapping"},
 		"config: two":      {[]string{"a/b:v1", "--config", "-"}, "a: 1\n---\nb: 1", "has 2 documents"},

@@ -211,11 +211,8 @@ func (r *remains) query(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, refineInterval)
 	defer cancel()
 	if r.client == nil {
-		at, err := r.cluster.At(ctx, r.namespace, r.target)
-		if err != nil {
-			return
-		}
-		if r.client, err = at.AnyKind(); err != nil {
+		var err error
+		if r.client, err = r.cluster.AnyKindAt(ctx, r.namespace, r.target); err != nil {
 			return
 		}
 	}

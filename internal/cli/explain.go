@@ -117,11 +117,7 @@ func (c *explainCommand) diagnose(ctx context.Context, n cluster.Name) error {
 		return err
 	}
 	d, err := diagnose.Explain(ctx, all, snap, deployment, readerOf(cl), func(pkg corev1alpha1.GenericPackage) (client.Client, error) {
-		at, err := cl.At(ctx, pkg.GetNamespace(), pkg.PackageSpec().TargetRef)
-		if err != nil {
-			return nil, err
-		}
-		return at.AnyKind()
+		return cl.AnyKindAt(ctx, pkg.GetNamespace(), pkg.PackageSpec().TargetRef)
 	})
 	if err != nil {
 		return cl.Explain("cannot explain "+target.String(), err)

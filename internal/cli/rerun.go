@@ -133,11 +133,8 @@ func (r *rerun) namespaceIn(dep corev1alpha1.GenericObjectDeployment) string {
 
 // there returns the Job of a deployment whose objects are in another cluster.
 func (r *rerun) there(ctx context.Context, dep corev1alpha1.GenericObjectDeployment, ref *corev1alpha1.TargetReference) (*unstructured.Unstructured, error) {
-	at, err := r.At(ctx, dep.GetNamespace(), ref)
-	if err != nil {
-		return nil, err
-	}
-	if r.kinds, err = at.AnyKind(); err != nil {
+	var err error
+	if r.kinds, err = r.AnyKindAt(ctx, dep.GetNamespace(), ref); err != nil {
 		return nil, err
 	}
 	r.key.Namespace = r.namespaceIn(dep)

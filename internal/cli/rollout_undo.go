@@ -340,24 +340,14 @@ func (f *undoPreview) refine() func(context.Context, progress.Snapshot) progress
 	}
 }
 
-// deleteThere deletes an object in the cluster of the package's objects.
-func (f *undoPreview) deleteThere(ctx context.Context, u *unstructured.Unstructured) error {
-	at, err := f.cluster.At(ctx, f.rollout.Target.Namespace, f.set.ObjectSetSpec().TargetRef)
-	if err != nil {
-		return err
-	}
-	all, err := at.AnyKind()
-	if err != nil {
-		return err
-	}
-	return all.Delete(ctx, u)
-}
-
 func (f *undoPreview) remove(ctx context.Context, key objects.Key) {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(schema.GroupVersionKind{Group: key.Group, Version: "v1", Kind: key.Kind})
 	u.SetName(key.Name)
-	err := f.deleteThere(ctx, u)
+	all, err := f.cluster.AnyKindAt(ctx, f.rollout.Target.Namespace, f.set.ObjectSetSpec().TargetRef)
+	if err == nil {
+		err = all.Delete(ctx, u)
+	}
 	switch {
 	case err == nil:
 		fmt.Fprintln(f.streams.ErrOut, terminal.Line(key.Kind+" "+key.Name+" deleted"))

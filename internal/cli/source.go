@@ -3,8 +3,10 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -76,6 +78,9 @@ func readConfig(path string, stdin io.Reader) ([]byte, error) {
 		return nil, nil
 	}
 	name, data, err := readInput(path, stdin)
+	if errors.Is(err, fs.ErrNotExist) && strings.ContainsAny(path, "{:\n") { // it may be sensitive: not quoted
+		return nil, errors.New("read the configuration: --config takes a file, or - for standard input, and not the configuration itself")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the configuration: %w", err)
 	}

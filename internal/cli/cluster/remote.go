@@ -66,6 +66,15 @@ func (c *Cluster) At(ctx context.Context, namespace string, ref *corev1alpha1.Ta
 	return remote.Cluster, nil
 }
 
+// AnyKindAt returns a client for all kinds of the cluster that At returns.
+func (c *Cluster) AnyKindAt(ctx context.Context, namespace string, ref *corev1alpha1.TargetReference) (client.Client, error) {
+	at, err := c.At(ctx, namespace, ref)
+	if err != nil {
+		return nil, err
+	}
+	return at.AnyKind()
+}
+
 // kubeconfig reads the Secret of a targetRef.
 func (c *Cluster) kubeconfig(ctx context.Context, at targets.Ref) ([]byte, error) {
 	secret := &corev1.Secret{}

@@ -41,7 +41,7 @@ func (s *reconciliation) tearDown(ctx context.Context) error {
 	}
 	if s.controls() {
 		s.state.terminating = s.now
-		if err := s.nameMaker(ctx); err != nil {
+		if err := s.annotateSets(ctx); err != nil {
 			return err
 		}
 	}
@@ -100,10 +100,10 @@ func copyAbandon(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.Gene
 	return true
 }
 
-// nameMaker puts the UID of a deployment that is deleted with its objects kept on the ObjectSets that lack it: the garbage
-// collector takes their reference off, and those of Package Operator would go on by themselves. One without its slices does: its
-// objects are not known, and the collector would delete them with it.
-func (s *reconciliation) nameMaker(ctx context.Context) error {
+// annotateSets records the UID of a deployment that is to be orphaned on the ObjectSets that lack it: the garbage collector
+// removes their owner reference, and those of Package Operator would be reconciled as standalone ObjectSets. One with missing
+// slices is left so: its objects are not known, and the collector would delete them with it.
+func (s *reconciliation) annotateSets(ctx context.Context) error {
 	if s.pkg.PackageSpec().DeletionPolicy != corev1alpha1.DeletionPolicyOrphan || s.dep.GetDeletionTimestamp() != nil {
 		return nil
 	}
