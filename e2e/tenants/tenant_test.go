@@ -1,0 +1,86 @@
+package tenants_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+// tenant is a user with rights in one namespace alone.
+type tenant struct {
+	client.Client
+	env       *harness.Env
+	namespace string
+}
+
+// newTenant returns a user of a new namespace, which is named after the test and suffix, with the ClusterRoles
+// lockstep-admin and edit there and no other right.
+func newTenant(t *testing.T, e *harness.Env, suffix string) *tenant {
+	t.Helper()
+	ns := namespaceOf(t, suffix)
+	e.Namespace(t, ns)
+	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "tenant"}}
+	e.Create(t, sa)
+	for _, role := range []string{"lockstep-admin", "edit"} {
+		e.Create(t, &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: role},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: sa.Name}},
+		})
+	}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(3600))}}
+	must(t, e.Client.SubResource("token").Create(t.Context(), sa, request))
+	config := rest.AnonymousClientConfig(e.Config())
+	config.BearerToken = request.Status.Token
+	c, err := client.New(config, client.Options{Scheme: e.Client.Scheme()})
+	must(t, err)
+	return &tenant{Client: c, env: e, namespace: ns}
+}
+
+// create creates objects as the tenant, once the API server knows the rights.
+func (u *tenant) create(t *testing.T, objs ...client.Object) {
+	t.Helper()
+	for _, obj := range objs {
+		harness.Eventually(t, 10*time.Second, "the tenant's rights", func(ctx context.Context) error { return u.Create(ctx, obj) })
+	}
+}
+
+// changesOutside returns the manager's requests since the beginning of the journal that changed, or tried to change, anything
+// outside of the tenant's namespace, but for what other tests of this package do in namespaces and cluster-scoped objects
+// of their own: those have the name of their test.
+func (u *tenant) changesOutside(t *testing.T, j *harness.Journal) []sandbox.Entry {
+	t.Helper()
+	entries, err := j.Since(t.Context(), j.From, sandbox.ByUser(harness.ManagerUser()), func(e sandbox.Entry) bool {
+		return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, e.Verb) && e.Object.Resource != "leases" &&
+			e.Object.Namespace != u.namespace && (e.Object.Namespace == "" || e.Object.Namespace == "kube-system")
+	})
+	must(t, err)
+	return entries
+}
+
+func namespaceOf(t *testing.T, suffix string) string {
+	t.Helper()
+	return strings.ToLower(strings.NewReplacer("Test", "", "/", "-", "_", "-").Replace(t.Name())) + suffix
+}
+
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
