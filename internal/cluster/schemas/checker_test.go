@@ -327,6 +327,47 @@ func TestCheckAfterChange(t *testing.T) {
 	}
 }
 
+// A caller waits for the document that another one reads no longer than its own context, and takes it when it is there.
+func TestWaitForADocument(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	c := s.checker(t)
+	index, _, err := c.currentIndex(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	gv := schema.GroupVersion{Group: "apps", Version: "v1"}
+	s.mu.Lock() // the server does not answer
+	first := make(chan error, 1)
+	go func() {
+		_, err := c.load(t.Context(), index, gv)
+		first <- err
+	}()
+	loading := func() bool {
+		d := c.document(index.of(gv).ServerRelativeURL())
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return d.loading != nil
+	}
+	for !loading() {
+		time.Sleep(time.Millisecond)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	var unavailable *UnavailableError
+	if _, err := c.load(ctx, index, gv); !errors.As(err, &unavailable) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("waited for another caller: %v", err)
+	}
+	s.mu.Unlock()
+	if err := <-first; err != nil {
+		t.Error(err)
+	}
+	s.asked()
+	if d, err := c.load(t.Context(), index, gv); err != nil || d.content == nil || len(s.asked()) > 0 {
+		t.Errorf("read again: %v, %v", d, err)
+	}
+}
+
 func TestCheckUnavailable(t *testing.T) {
 	t.Parallel()
 	server := newServer(t)

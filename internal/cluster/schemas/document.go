@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/openapi"
 	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"lockstep.run/lockstep/internal/limits"
 )
 
 // document holds the definitions of one group version.
@@ -20,45 +22,83 @@ type document struct {
 	used time.Time
 
 	mu sync.Mutex
-	// definitions by name, as JSON; nil until the document is loaded.
-	definitions map[string]json.RawMessage
-	// names of the definitions of kinds.
-	names map[schema.GroupVersionKind]string
+	// loading is closed when the caller that reads the document has ended; nil while none does.
+	loading chan struct{}
+	// content is nil until the document is loaded, and never changes after that.
+	content *content
 	// converters by kind; nil for one that cannot be made.
 	converters map[schema.GroupVersionKind]managedfields.TypeConverter
 }
 
-// load reads the document unless it is there. Concurrent callers wait for the first; where
-// that fails, the next one tries.
+// content is what a document says.
+type content struct {
+	// definitions by name, as JSON.
+	definitions map[string]json.RawMessage
+	// names of the definitions of kinds.
+	names map[schema.GroupVersionKind]string
+}
+
+// load reads the document unless it is there. Concurrent callers wait for the first, each no longer than its own
+// context; where the first fails, the next one tries.
 func (d *document) load(ctx context.Context, from openapi.GroupVersionWithContext) error {
+	for {
+		d.mu.Lock()
+		loaded, others := d.content != nil, d.loading
+		mine := !loaded && others == nil
+		if mine {
+			d.loading = make(chan struct{})
+		}
+		d.mu.Unlock()
+		switch {
+		case loaded:
+			return nil
+		case mine:
+			return d.read(ctx, from)
+		}
+		select {
+		case <-others:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for %s: %w", pathOf(from), context.Cause(ctx))
+		}
+	}
+}
+
+// read reads the document for all who wait for it.
+func (d *document) read(ctx context.Context, from openapi.GroupVersionWithContext) error {
+	var definitions map[string]json.RawMessage
+	text, err := fetch(ctx, from)
+	if err == nil {
+		definitions, err = definitionsOf(text)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.definitions != nil {
-		return nil
+	close(d.loading)
+	if d.loading = nil; err != nil {
+		return fmt.Errorf("read %s: %w", pathOf(from), err)
 	}
-	text, err := fetch(ctx, from)
-	if err != nil {
-		return err
+	d.fill(definitions)
+	return nil
+}
+
+func definitionsOf(text []byte) (map[string]json.RawMessage, error) {
+	if n := bytes.Count(text, []byte("{")); n > limits.SchemaDocumentObjects {
+		return nil, fmt.Errorf("it has %d JSON objects; the limit is %d", n, limits.SchemaDocumentObjects)
 	}
-	var content struct {
+	var document struct {
 		Components struct {
 			Schemas map[string]json.RawMessage `json:"schemas"`
 		} `json:"components"`
 	}
-	if err := json.Unmarshal(text, &content); err != nil {
-		return fmt.Errorf("decode %s: %w", from.ServerRelativeURL(), err)
+	if err := json.Unmarshal(text, &document); err != nil {
+		return nil, fmt.Errorf("decode it: %w", err)
 	}
-	d.fill(content.Components.Schemas)
-	return nil
+	return document.Components.Schemas, nil
 }
 
+// fill sets the content.
 func (d *document) fill(definitions map[string]json.RawMessage) {
-	d.names = kindsOf(definitions)
+	d.content = &content{definitions: definitions, names: kindsOf(definitions)}
 	d.converters = map[schema.GroupVersionKind]managedfields.TypeConverter{}
-	d.definitions = definitions
-	if d.definitions == nil {
-		d.definitions = map[string]json.RawMessage{}
-	}
 }
 
 const kindExtension = "x-kubernetes-group-version-kind"
@@ -94,12 +134,12 @@ func (d *document) converter(gvk schema.GroupVersionKind) managedfields.TypeConv
 	if converter, made := d.converters[gvk]; made {
 		return converter
 	}
-	name, described := d.names[gvk]
+	name, described := d.content.names[gvk]
 	if !described {
 		return nil
 	}
 	// Where it fails, the API server checks alone.
-	converter, _ := makeConverter(closure(d.definitions, name))
+	converter, _ := makeConverter(closure(d.content.definitions, name))
 	d.converters[gvk] = converter
 	return converter
 }
@@ -129,6 +169,15 @@ func closure(definitions map[string]json.RawMessage, name string) map[string]jso
 }
 
 func makeConverter(definitions map[string]json.RawMessage) (managedfields.TypeConverter, error) {
+	objects := 0
+	for name, definition := range definitions {
+		if objects += bytes.Count(definition, []byte("{")); objects > limits.SchemaObjects {
+			return nil, fmt.Errorf("more than the limit of %d JSON objects", limits.SchemaObjects)
+		}
+		if isDeep(definition) { // each level is read again for each around it
+			return nil, fmt.Errorf("%s is nested deeper than the limit of %d", name, limits.SchemaNesting)
+		}
+	}
 	schemas := make(map[string]*spec.Schema, len(definitions))
 	for name, definition := range definitions {
 		decoded := new(spec.Schema)
@@ -138,4 +187,25 @@ func makeConverter(definitions map[string]json.RawMessage) (managedfields.TypeCo
 		schemas[name] = decoded
 	}
 	return managedfields.NewTypeConverter(schemas, false)
+}
+
+// isDeep reports whether JSON is nested deeper than limits.SchemaNesting.
+func isDeep(raw json.RawMessage) bool {
+	depth, quoted := 0, false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{', c == '[':
+			if depth++; depth > limits.SchemaNesting {
+				return true
+			}
+		case c == '}', c == ']':
+			depth--
+		}
+	}
+	return false
 }

@@ -110,11 +110,12 @@ func newInvalidError(fields []FieldError, document *document, gvk schema.GroupVe
 		invalid.More = len(invalid.Fields) - limits.SchemaErrors
 		invalid.Fields = invalid.Fields[:limits.SchemaErrors]
 	}
+	r := document.content.resolver()
 	for i := range invalid.Fields {
 		field := &invalid.Fields[i]
-		field.declared = document.declared(gvk, field.Path)
+		field.declared = r.declared(gvk, field.Path)
 		if field.Problem == Undeclared {
-			field.Suggestion = document.suggest(gvk, field.Path)
+			field.Suggestion = r.suggest(gvk, field.Path)
 		}
 	}
 	return invalid

@@ -39,13 +39,15 @@ func readIndex(ctx context.Context, client rest.Interface) (*index, error) {
 
 // fetch reads a document.
 func fetch(ctx context.Context, from openapi.GroupVersionWithContext) ([]byte, error) {
-	path, _, _ := strings.Cut(from.ServerRelativeURL(), "?")
 	text, err := from.SchemaWithContext(ctx, runtime.ContentTypeJSON)
 	if err == nil && len(text) > limits.SchemaDocumentBytes {
 		err = fmt.Errorf("larger than the limit of %d bytes", limits.SchemaDocumentBytes)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", path, err)
-	}
-	return text, nil
+	return text, err
+}
+
+// pathOf names a document in messages.
+func pathOf(from openapi.GroupVersionWithContext) string {
+	path, _, _ := strings.Cut(from.ServerRelativeURL(), "?")
+	return path
 }

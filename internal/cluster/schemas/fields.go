@@ -3,9 +3,12 @@ package schemas
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"lockstep.run/lockstep/internal/limits"
 )
 
 // MissingFields returns which paths, such as spec.privateKey, are not in the schema of a kind; a path goes through lists
@@ -33,10 +36,12 @@ func (c *Checker) missingFields(ctx context.Context, gvk schema.GroupVersionKind
 	if err != nil {
 		return nil, fresh, err
 	}
-	for _, path := range paths {
-		if document == nil || !document.hasField(gvk, strings.Split(path, ".")) {
-			missing = append(missing, path)
-		}
+	if document == nil {
+		return paths, fresh, nil
+	}
+	missing, err = document.content.missing(ctx, gvk, paths)
+	if err != nil {
+		return nil, fresh, &UnavailableError{GroupVersion: gvk.GroupVersion(), Err: fmt.Errorf("look for fields of %s: %w", gvk.Kind, err)}
 	}
 	return missing, fresh, nil
 }
@@ -51,38 +56,84 @@ type fields struct {
 	Preserve   bool                       `json:"x-kubernetes-preserve-unknown-fields"`
 }
 
-func (d *document) hasField(gvk schema.GroupVersionKind, path []string) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	name, described := d.names[gvk]
-	return described && d.has(d.definitions[name], path, schemaDepth)
+// missing returns which paths a kind lacks.
+func (c *content) missing(ctx context.Context, gvk schema.GroupVersionKind, paths []string) (missing []string, err error) {
+	name, described := c.names[gvk]
+	s := &search{content: c, ctx: ctx, left: limits.SchemaSearchBytes}
+	for _, path := range paths {
+		s.asked = map[asked]bool{}
+		has := described && s.has(c.definitions[name], strings.Split(path, "."), schemaDepth)
+		if s.err != nil {
+			return nil, s.err
+		}
+		if !has {
+			missing = append(missing, path)
+		}
+	}
+	return missing, nil
 }
 
 // schemaDepth bounds references and lists around one field.
 const schemaDepth = 100
 
-// has reports whether a schema has a path. d.mu is held.
-func (d *document) has(raw json.RawMessage, path []string, depth int) bool {
+// search looks for paths. Definitions refer to each other and to themselves in any number, so each is asked once for
+// each rest of a path, and what is decoded is bounded.
+type search struct {
+	*content
+	ctx   context.Context
+	left  int
+	asked map[asked]bool
+	// err is why the search has ended early.
+	err error
+}
+
+// asked is a definition, and the number of parts of the path that it was asked for.
+type asked struct {
+	name string
+	rest int
+}
+
+// has reports whether a schema has a path.
+func (s *search) has(raw json.RawMessage, path []string, depth int) bool {
 	if len(path) == 0 {
 		return true
 	}
-	var s fields
-	if depth == 0 || len(raw) == 0 || json.Unmarshal(raw, &s) != nil {
+	if depth == 0 || len(raw) == 0 || s.ended(len(raw)) {
+		return false
+	}
+	var f fields
+	if json.Unmarshal(raw, &f) != nil {
 		return false // additionalProperties may be a bool
 	}
-	if next, found := s.Properties[path[0]]; found {
-		return d.has(next, path[1:], depth-1)
+	if next, found := f.Properties[path[0]]; found {
+		return s.has(next, path[1:], depth-1)
 	}
-	if s.Preserve {
+	if f.Preserve {
 		return true
 	}
-	for _, part := range s.AllOf {
-		if d.has(part, path, depth-1) {
+	for _, part := range f.AllOf {
+		if s.has(part, path, depth-1) {
 			return true
 		}
 	}
-	if name, ok := strings.CutPrefix(s.Ref, "#/components/schemas/"); ok && d.has(d.definitions[name], path, depth-1) {
-		return true
+	name, isReference := strings.CutPrefix(f.Ref, "#/components/schemas/")
+	if once := (asked{name, len(path)}); isReference && !s.asked[once] {
+		s.asked[once] = true
+		if s.has(s.definitions[name], path, depth-1) {
+			return true
+		}
 	}
-	return d.has(s.Items, path, depth-1) || d.has(s.Additional, path, depth-1)
+	return s.has(f.Items, path, depth-1) || s.has(f.Additional, path, depth-1)
+}
+
+// ended reports whether the search is over before this many bytes are decoded.
+func (s *search) ended(bytes int) bool {
+	switch s.left -= bytes; {
+	case s.err != nil:
+	case s.ctx.Err() != nil:
+		s.err = context.Cause(s.ctx)
+	case s.left < 0:
+		s.err = fmt.Errorf("its schema refers to more than the limit of %d bytes", limits.SchemaSearchBytes)
+	}
+	return s.err != nil
 }

@@ -34,7 +34,7 @@ func (s *Static) Check(obj *unstructured.Unstructured) (described bool, err erro
 // Served returns the versions of a kind that there are definitions of.
 func (s *Static) Served(kind schema.GroupKind) []string {
 	var versions []string
-	for gvk := range s.document.names {
+	for gvk := range s.document.content.names {
 		if gvk.GroupKind() == kind {
 			versions = append(versions, gvk.Version)
 		}
@@ -46,7 +46,7 @@ func (s *Static) Served(kind schema.GroupKind) []string {
 // Kinds returns the kinds of a group that there are definitions of.
 func (s *Static) Kinds(group string) []string {
 	kinds := map[string]bool{}
-	for gvk := range s.document.names {
+	for gvk := range s.document.content.names {
 		if gvk.Group == group {
 			kinds[gvk.Kind] = true
 		}
@@ -57,13 +57,11 @@ func (s *Static) Kinds(group string) []string {
 // HasField reports whether a path such as .status.readyReplicas is declared for
 // the objects of a kind. Below what is free, every field is.
 func (s *Static) HasField(gvk schema.GroupVersionKind, path []string) bool {
-	s.document.mu.Lock()
-	defer s.document.mu.Unlock()
-	name, described := s.document.names[gvk]
-	if !described {
+	r := s.document.content.resolver()
+	if _, described := r.names[gvk]; !described {
 		return true
 	}
-	at := s.document.resolve(definition{Ref: reference[1:] + name})
+	at := r.kind(gvk)
 	for _, field := range path {
 		switch {
 		case at.Properties == nil && at.Items == nil && len(at.AdditionalProperties) == 0:
@@ -73,9 +71,9 @@ func (s *Static) HasField(gvk schema.GroupVersionKind, path []string) bool {
 			if !declared {
 				return false
 			}
-			at = s.document.resolve(next)
+			at = r.resolve(next)
 		default:
-			at = s.document.resolve(at.child(step{field: field}))
+			at = r.resolve(at.child(step{field: field}))
 		}
 	}
 	return true
@@ -84,39 +82,19 @@ func (s *Static) HasField(gvk schema.GroupVersionKind, path []string) bool {
 // Incomplete returns fields that are missing although the schema requires them, and values
 // that are none of an enum. Admission may still change both.
 func (s *Static) Incomplete(obj *unstructured.Unstructured) []FieldError {
-	s.document.mu.Lock()
-	defer s.document.mu.Unlock()
-	name, described := s.document.names[obj.GroupVersionKind()]
-	if !described {
+	w := walker{resolver: s.document.content.resolver()}
+	if _, described := w.names[obj.GroupVersionKind()]; !described {
 		return nil
 	}
-	w := walker{document: &s.document, resolved: map[string]definition{}}
-	w.walk(w.resolve(definition{Ref: reference[1:] + name}), obj.Object, "")
+	w.walk(w.kind(obj.GroupVersionKind()), obj.Object, "")
 	slices.SortFunc(w.found, func(a, b FieldError) int { return strings.Compare(a.Path, b.Path) })
 	return w.found
 }
 
 // walker walks an object beside its definition.
 type walker struct {
-	document *document
-	resolved map[string]definition
-	found    []FieldError
-}
-
-// resolve caches document.resolve.
-func (w *walker) resolve(of definition) definition {
-	if of.Ref == "" && len(of.AllOf) == 1 && of.AllOf[0].Ref != "" {
-		of = of.AllOf[0]
-	}
-	if of.Ref == "" {
-		return of
-	}
-	known, done := w.resolved[of.Ref]
-	if !done {
-		known = w.document.resolve(of)
-		w.resolved[of.Ref] = known
-	}
-	return known
+	*resolver
+	found []FieldError
 }
 
 func (w *walker) walk(at definition, value any, path string) {

@@ -20,28 +20,37 @@ type definition struct {
 	Enum                 []any                 `json:"enum"`
 }
 
+// resolver follows paths through the definitions of a document, each of which it decodes once.
+type resolver struct {
+	*content
+	resolved map[string]definition
+}
+
+func (c *content) resolver() *resolver { return &resolver{c, map[string]definition{}} }
+
+// kind returns the definition of a kind; the zero value where there is none.
+func (r *resolver) kind(gvk schema.GroupVersionKind) definition {
+	return r.resolve(definition{Ref: reference[1:] + r.names[gvk]})
+}
+
 // suggest returns the declared field next to path whose name is most similar, or "".
-func (d *document) suggest(gvk schema.GroupVersionKind, path string) string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (r *resolver) suggest(gvk schema.GroupVersionKind, path string) string {
 	steps := splitPath(path)
 	if len(steps) == 0 {
 		return ""
 	}
-	at := d.resolve(definition{Ref: "#/components/schemas/" + d.names[gvk]})
+	at := r.kind(gvk)
 	for _, step := range steps[:len(steps)-1] {
-		at = d.resolve(at.child(step))
+		at = r.resolve(at.child(step))
 	}
 	return mostSimilar(steps[len(steps)-1].field, slices.Sorted(maps.Keys(at.Properties)))
 }
 
 // declared returns a path with marks for keys of maps, undeclared fields, and keys of
 // list elements.
-func (d *document) declared(gvk schema.GroupVersionKind, path string) string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (r *resolver) declared(gvk schema.GroupVersionKind, path string) string {
 	var b strings.Builder
-	at := d.resolve(definition{Ref: "#/components/schemas/" + d.names[gvk]})
+	at := r.kind(gvk)
 	for _, step := range splitPath(path) {
 		_, named := at.Properties[step.field]
 		switch {
@@ -52,13 +61,13 @@ func (d *document) declared(gvk schema.GroupVersionKind, path string) string {
 		default:
 			b.WriteString("." + unnamed)
 		}
-		at = d.resolve(at.child(step))
+		at = r.resolve(at.child(step))
 	}
 	return b.String()
 }
 
 // resolve follows references.
-func (d *document) resolve(of definition) definition {
+func (r *resolver) resolve(of definition) definition {
 	for range 10 {
 		if of.Ref == "" && len(of.AllOf) == 1 {
 			of = of.AllOf[0]
@@ -67,10 +76,14 @@ func (d *document) resolve(of definition) definition {
 			break
 		}
 		name := of.Ref[strings.LastIndex(of.Ref, "/")+1:]
-		of = definition{}
-		if json.Unmarshal(d.definitions[name], &of) != nil {
-			return definition{}
+		known, done := r.resolved[name]
+		if !done {
+			if json.Unmarshal(r.definitions[name], &known) != nil {
+				known = definition{}
+			}
+			r.resolved[name] = known
 		}
+		of = known
 	}
 	return of
 }
