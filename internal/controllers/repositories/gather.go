@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -36,18 +35,51 @@ func (r *Reconciler) gather(ctx context.Context, namespace string) (*reconciliat
 			s.published[name] = published{part.spec.PackageName, part.object.GetAnnotations()[writtenAnnotation]}
 		}
 	}
-	for _, cached := range list.GenericRepositories() {
-		repository, ok := r.Fresh.Latest(cached).(corev1alpha1.GenericPackageRepository)
-		if ok && repository.GetDeletionTimestamp() == nil {
-			s.views = append(s.views, s.gatherRepository(repository))
-		}
-	}
-	slices.SortFunc(s.views, func(a, b *view) int { return cmp.Compare(a.repository.GetName(), b.repository.GetName()) })
-	if err := s.withdraw(ctx); err != nil {
+	repositories, err := s.present(ctx, list.GenericRepositories())
+	if err != nil {
 		return nil, err
 	}
+	for _, repository := range repositories {
+		s.views = append(s.views, s.gatherRepository(repository))
+	}
+	slices.SortFunc(s.views, func(a, b *view) int { return cmp.Compare(a.repository.GetName(), b.repository.GetName()) })
+	s.withdraw()
 	s.compare()
 	return s, nil
+}
+
+// present returns the repositories in their latest known states, without those that are being deleted. One of which
+// something is published and that the cache does not have is read from the API server: the caches of repositories and of
+// what they publish are filled independently of each other.
+func (s *reconciliation) present(
+	ctx context.Context, cached []corev1alpha1.GenericPackageRepository,
+) ([]corev1alpha1.GenericPackageRepository, error) {
+	var present []corev1alpha1.GenericPackageRepository
+	known := map[string]bool{}
+	for _, c := range cached {
+		known[c.GetName()] = true
+		if repository, ok := s.Fresh.Latest(c).(corev1alpha1.GenericPackageRepository); ok && repository.GetDeletionTimestamp() == nil {
+			present = append(present, repository)
+		}
+	}
+	for _, part := range s.available {
+		for i := range part.spec.Versions {
+			name := part.spec.Versions[i].Repository
+			if known[name] || len(validation.IsDNS1123Subdomain(name)) > 0 {
+				continue
+			}
+			known[name] = true
+			repository := corev1alpha1.ScopeOf(s.namespace).NewPackageRepository()
+			err := s.Reader.Get(ctx, types.NamespacedName{Namespace: s.namespace, Name: name}, repository)
+			if client.IgnoreNotFound(err) != nil {
+				return nil, fmt.Errorf("read repository %s: %w", name, err)
+			}
+			if err == nil && repository.GetDeletionTimestamp() == nil {
+				present = append(present, repository)
+			}
+		}
+	}
+	return present, nil
 }
 
 func (s *reconciliation) gatherRepository(repository corev1alpha1.GenericPackageRepository) *view {
@@ -118,12 +150,13 @@ func (s *reconciliation) restore(repository corev1alpha1.GenericPackageRepositor
 }
 
 // withdraw has the packages of repositories that are gone merged without them, and forgets the repositories.
-func (s *reconciliation) withdraw(ctx context.Context) error {
-	gone := map[string]bool{}
+func (s *reconciliation) withdraw() {
+	present := map[string]bool{}
+	for _, v := range s.views {
+		present[v.repository.GetName()] = true
+	}
 	for name, st := range s.states {
-		gone[name] = true
-		if slices.ContainsFunc(s.views, func(v *view) bool { return v.repository.GetName() == name }) {
-			gone[name] = false
+		if present[name] {
 			continue
 		}
 		s.mergeAll(name, st.content)
@@ -131,34 +164,12 @@ func (s *reconciliation) withdraw(ctx context.Context) error {
 	}
 	for _, part := range s.available {
 		for i := range part.spec.Versions {
-			name := part.spec.Versions[i].Repository
-			if _, known := gone[name]; !known {
-				var err error
-				if gone[name], err = s.isGone(ctx, name); err != nil {
-					return err
-				}
-			}
-			if gone[name] {
+			if !present[part.spec.Versions[i].Repository] {
 				s.pending[part.spec.PackageName] = struct{}{}
 				break
 			}
 		}
 	}
-	return nil
-}
-
-// isGone reports whether a repository that the cache does not have is gone: the caches of repositories and of what they publish
-// are filled independently of each other.
-func (s *reconciliation) isGone(ctx context.Context, name string) (bool, error) {
-	if len(validation.IsDNS1123Subdomain(name)) > 0 {
-		return true, nil
-	}
-	repository := corev1alpha1.ScopeOf(s.namespace).NewPackageRepository()
-	err := s.Reader.Get(ctx, types.NamespacedName{Namespace: s.namespace, Name: name}, repository)
-	if err != nil && !apierrors.IsNotFound(err) {
-		return false, fmt.Errorf("read repository %s: %w", name, err)
-	}
-	return err != nil || repository.GetDeletionTimestamp() != nil, nil
 }
 
 // forget drops what is remembered of a repository that is gone.

@@ -447,6 +447,15 @@ func TestRepositoriesOfALateCache(t *testing.T) {
 	stable := w.addHTTP(t, "stable", contentOf("a", "1.0.0"))
 	w.settle(t)
 	before := w.offered()
+	// Somebody wrote one of the parts, so that it is compared with what the repositories offer.
+	part := &corev1alpha1.AvailablePackage{}
+	if err := w.server.Get(t.Context(), types.NamespacedName{Namespace: "team", Name: "shop"}, part); err != nil {
+		t.Fatal(err)
+	}
+	delete(part.Annotations, writtenAnnotation)
+	if err := w.server.Update(t.Context(), part); err != nil {
+		t.Fatal(err)
+	}
 	w.restart(t.Context())
 	w.Client = behind{caching{w.server}}
 	w.settle(t)
