@@ -14,6 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/utils/ptr"
 
@@ -89,7 +90,7 @@ func TestForegroundDeletionPolicy(t *testing.T) {
 
 func TestForegroundDeletionPolicyCoversTheOwnersOfObjects(t *testing.T) {
 	t.Parallel()
-	policy := loadPolicy(t)
+	policy := loadPolicy(t, config.ForegroundDeletionPolicy)
 	if len(policy.Spec.MatchConstraints.ResourceRules) != 1 {
 		t.Fatal("want one resource rule")
 	}
@@ -119,10 +120,25 @@ func legacy(orphan bool) *metav1.DeleteOptions {
 	return &metav1.DeleteOptions{OrphanDependents: &orphan} //nolint:staticcheck // API servers still accept it
 }
 
-// evaluate asks the policy as the API server does.
+// evaluate asks the policy on deletion in the foreground.
 func evaluate(t *testing.T, options *metav1.DeleteOptions, finalizers []string) validating.ValidateResult {
 	t.Helper()
-	policy := loadPolicy(t)
+	set := &unstructured.Unstructured{}
+	set.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind("ObjectSet"))
+	set.SetName("shop-1")
+	set.SetFinalizers(finalizers)
+	var operationOptions runtime.Object
+	if options != nil {
+		operationOptions = options
+	}
+	return ask(t, config.ForegroundDeletionPolicy, admission.NewAttributesRecord(nil, set, set.GroupVersionKind(), "team-a", "shop-1",
+		corev1alpha1.GroupVersion.WithResource("objectsets"), "", admission.Delete, operationOptions, false, &user.DefaultInfo{Name: "someone"}), nil)
+}
+
+// ask asks a policy as the API server does.
+func ask(t *testing.T, name string, attributes admission.Attributes, authz authorizer.Authorizer) validating.ValidateResult {
+	t.Helper()
+	policy := loadPolicy(t, name)
 	compiler, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 	if err != nil {
 		t.Fatal(err)
@@ -143,34 +159,21 @@ func evaluate(t *testing.T, options *metav1.DeleteOptions, finalizers []string) 
 		t.Fatal(err)
 	}
 	validator := validating.NewValidator(evaluator, nil, none, none, policy.Spec.FailurePolicy, nil)
-
-	set := &unstructured.Unstructured{}
-	set.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind("ObjectSet"))
-	set.SetName("shop-1")
-	set.SetFinalizers(finalizers)
-	resource := corev1alpha1.GroupVersion.WithResource("objectsets")
-	var operationOptions runtime.Object
-	if options != nil {
-		operationOptions = options
-	}
-	attributes := admission.NewAttributesRecord(nil, set, set.GroupVersionKind(), "team-a", "shop-1", resource, "",
-		admission.Delete, operationOptions, false, &user.DefaultInfo{Name: "someone"})
-	versioned, err := admission.NewVersionedAttributes(attributes, set.GroupVersionKind(), admission.NewObjectInterfacesFromScheme(runtime.NewScheme()))
+	versioned, err := admission.NewVersionedAttributes(attributes, attributes.GetKind(), admission.NewObjectInterfacesFromScheme(runtime.NewScheme()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return validator.Validate(context.Background(), resource, versioned, nil, nil,
-		celconfig.RuntimeCELCostBudget, nil)
+	return validator.Validate(context.Background(), attributes.GetResource(), versioned, nil, nil, celconfig.RuntimeCELCostBudget, authz)
 }
 
-func loadPolicy(t *testing.T) *admissionregistrationv1.ValidatingAdmissionPolicy {
+func loadPolicy(t *testing.T, name string) *admissionregistrationv1.ValidatingAdmissionPolicy {
 	t.Helper()
 	objects, err := config.Objects(config.FolderAdmission)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, object := range objects {
-		if object.GetKind() != "ValidatingAdmissionPolicy" || object.GetName() != config.ForegroundDeletionPolicy {
+		if object.GetKind() != "ValidatingAdmissionPolicy" || object.GetName() != name {
 			continue
 		}
 		policy := &admissionregistrationv1.ValidatingAdmissionPolicy{}
@@ -179,6 +182,6 @@ func loadPolicy(t *testing.T) *admissionregistrationv1.ValidatingAdmissionPolicy
 		}
 		return policy
 	}
-	t.Fatalf("no policy called %s", config.ForegroundDeletionPolicy)
+	t.Fatalf("no policy called %s", name)
 	return nil
 }

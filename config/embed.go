@@ -21,6 +21,10 @@ const (
 	// ForegroundDeletionPolicy is the name of the ValidatingAdmissionPolicy that
 	// refuses deletion in the foreground, and of its binding.
 	ForegroundDeletionPolicy = "lockstep-foreground-deletion"
+
+	// GeneratedPackagesPolicy is the name of the ValidatingAdmissionPolicy that guards
+	// packages that the manager installed for others, and of its binding.
+	GeneratedPackagesPolicy = "lockstep-generated-packages"
 )
 
 // Folders of the manifests.
@@ -34,7 +38,7 @@ const (
 	// FolderRBAC has the service account, its roles and the roles for people.
 	FolderRBAC = "rbac"
 
-	// FolderAdmission has the admission policy.
+	// FolderAdmission has the admission policies.
 	FolderAdmission = "admission"
 
 	// FolderFlowControl has the flow schemas and their priority level.

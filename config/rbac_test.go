@@ -39,6 +39,7 @@ func TestManagerRole(t *testing.T) {
 			{verb: "bind", group: rbacv1.GroupName, resource: "clusterroles"},
 			{verb: "escalate", group: rbacv1.GroupName, resource: "roles"},
 			{verb: "impersonate", group: "", resource: "serviceaccounts"},
+			{verb: "generate", group: corev1alpha1.GroupName, resource: "packages"},
 		},
 		false: {
 			{verb: "impersonate", group: "", resource: "users"},
@@ -159,6 +160,7 @@ func TestRolesForPeople(t *testing.T) {
 		{"delete", "objectdeployments", false, false, true},
 		{"patch", "packages/status", false, false, false},
 		{"create", "clusterpackages", false, false, false},
+		{"generate", "packages", false, false, false},
 		{"patch", "clusterobjectsets", false, false, false},
 	} {
 		r := request{verb: tc.verb, group: corev1alpha1.GroupName, resource: tc.resource}

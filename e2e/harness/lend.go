@@ -78,7 +78,8 @@ func (e *Env) removeAll(ctx context.Context) error {
 		}
 		err := meta.EachListItem(list, func(item runtime.Object) error {
 			obj := item.(client.Object)
-			patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+			// The policy guards generated packages unless they are adopted.
+			patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null,"annotations":{"package-operator.run/adopt":"true"}}}`))
 			return errors.Join(client.IgnoreNotFound(e.Client.Patch(ctx, obj, patch)), client.IgnoreNotFound(e.Client.Delete(ctx, obj)))
 		})
 		if err != nil {

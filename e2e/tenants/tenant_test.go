@@ -27,14 +27,14 @@ type tenant struct {
 }
 
 // newTenant returns a user of a new namespace, which is named after the test and suffix, with the ClusterRoles
-// lockstep-admin and edit there and no other right.
-func newTenant(t *testing.T, e *harness.Env, suffix string) *tenant {
+// lockstep-admin and edit there, with more ClusterRoles where an attack needs them, and no other right.
+func newTenant(t *testing.T, e *harness.Env, suffix string, more ...string) *tenant {
 	t.Helper()
 	ns := namespaceOf(t, suffix)
 	e.Namespace(t, ns)
 	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "tenant"}}
 	e.Create(t, sa)
-	for _, role := range []string{"lockstep-admin", "edit"} {
+	for _, role := range append([]string{"lockstep-admin", "edit"}, more...) {
 		e.Create(t, &rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: role},
 			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},

@@ -24,7 +24,7 @@ var loaderAnnotations = []string{
 var (
 	reservedLabels = []string{
 		corev1alpha1.CacheLabel, corev1alpha1.PackageLabel, corev1alpha1.PackageInstanceLabel,
-		corev1alpha1.PackageVersionLabel, corev1alpha1.PackageProviderLabel,
+		corev1alpha1.PackageVersionLabel, corev1alpha1.PackageProviderLabel, corev1alpha1.GeneratedLabel,
 	}
 	reservedAnnotations = []string{corev1alpha1.RevisionAnnotation, corev1alpha1.OwnersAnnotation}
 )

@@ -172,6 +172,7 @@ func TestObjectProblems(t *testing.T) {
 		{"condition", annotated("package-operator.run/condition", "config.x"), namespaced(), "The CEL expression in package-operator.run/condition annotation is invalid. in a.yaml idx 0 line 7: v1 ConfigMap a"},
 		{"deletion policy", annotated("package-operator.run/deletion-policy", "keep"), namespaced(), `"keep" is no value of it. Set it to Keep, or remove it.`},
 		{"reserved annotation", annotated("package-operator.run/owners", "x"), namespaced(), "a package must not set it. Remove it; the engine sets it."},
+		{"reserved label", meta("labels: {package-operator.run/generated: 'true'}"), namespaced(), "a package must not set it. Remove it; the engine sets it."},
 		{"annotation that is no text", annotated("a", "1"), namespaced(), "Annotation invalid in a.yaml idx 0 line 7: v1 ConfigMap a: metadata.annotations.a: the value is no text. Put it in quotes."},
 		{"large annotation", annotated("a", strings.Repeat("x", limits.AnnotationBytes)), namespaced(), fmt.Sprintf("the API server's limit is %d", limits.AnnotationBytes)},
 		{"label value", meta("labels: {a: 'b c'}"), namespaced(), `Labels invalid in a.yaml idx 0 line 7: v1 ConfigMap a: metadata.labels.a: "b c" is no label value`},

@@ -237,6 +237,9 @@ func (l *loader) object(phase string, o *corev1alpha1.ObjectSetObject) *objects.
 	if len(u.GetOwnerReferences()) > 0 {
 		l.problem("%s: metadata.ownerReferences must be empty: the engine sets them", where)
 	}
+	if MarkedGenerated(u) {
+		l.problem("%s: metadata.labels[%s] must not be set: the engine marks what it installs for others by it", where, corev1alpha1.GeneratedLabel)
+	}
 	if !l.place(where, d, gvk) {
 		return nil
 	}

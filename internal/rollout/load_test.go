@@ -77,6 +77,31 @@ func TestLoadLeavesOutWhatHasNoPath(t *testing.T) {
 	}
 }
 
+// TestLoadRefusesGeneratedPackages: the mark of packages that the engine installs for others blocks a revision.
+func TestLoadRefusesGeneratedPackages(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		namespace, kind, value string
+		refused                bool
+	}{
+		{"shop", "Package", "true", true},
+		{"", "ClusterPackage", "true", true},
+		{"shop", "Package", "false", false},
+		{"shop", "ConfigMap", "true", false},
+	} {
+		apiVersion := corev1alpha1.GroupVersion.String()
+		if tc.kind == "ConfigMap" {
+			apiVersion = "v1"
+		}
+		rev := loaded(t, tc.namespace, apiVersion, tc.kind, map[string]any{
+			"name": "a", "namespace": tc.namespace, "labels": map[string]any{corev1alpha1.GeneratedLabel: tc.value},
+		})
+		if got := strings.Contains(rev.Blocked, "metadata.labels["+corev1alpha1.GeneratedLabel+"] must not be set"); got != tc.refused || !got && rev.Blocked != "" {
+			t.Errorf("%s %s: it says %q", tc.kind, tc.value, rev.Blocked)
+		}
+	}
+}
+
 // TestOfEngine: every object that config installs is reserved for the engine's own
 // package, and others are not.
 func TestOfEngine(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
 )
@@ -46,6 +48,14 @@ func OfEngine(owner objects.Owner, namespace string) func(objects.Key) string {
 		}
 		return "is a part of the engine itself: remove it; only the ClusterPackage " + corev1alpha1.EnginePackage + " may have it"
 	}
+}
+
+// MarkedGenerated reports whether an object is a package that has the mark of those that
+// the engine installs for others. The engine writes with the rights by which it may put that
+// on, so it refuses to do so for whoever wrote the object.
+func MarkedGenerated(u *unstructured.Unstructured) bool {
+	return u.GroupVersionKind().Group == corev1alpha1.GroupName && strings.HasSuffix(u.GetKind(), "Package") &&
+		u.GetLabels()[corev1alpha1.GeneratedLabel] == "true"
 }
 
 func ofEngine(key objects.Key, namespace string) bool {

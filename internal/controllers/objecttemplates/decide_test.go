@@ -177,6 +177,10 @@ func TestPlaced(t *testing.T) {
 		{"a cluster-scoped kind from the cluster", cluster, object("Node", "other"), scopeCluster, "Node x", ""},
 		{"a kind that is not served", owner, object("Gauge", ""), scopeUnknown, "", "does not serve Gauge"},
 		{"owners", owner, owned, scopeNamespaced, "", "ownerReferences"},
+		{"a generated package", owner, map[string]any{
+			"apiVersion": "package-operator.run/v1alpha1", "kind": "Package",
+			"metadata": map[string]any{"name": "x", "labels": map[string]any{corev1alpha1.GeneratedLabel: "true"}},
+		}, scopeNamespaced, "", "remove it"},
 		{"the template itself", owner, map[string]any{
 			"apiVersion": "package-operator.run/v1alpha1", "kind": "ObjectTemplate", "metadata": map[string]any{"name": "t"},
 		}, scopeNamespaced, "", "is the template itself"},

@@ -81,6 +81,8 @@ func placed(content map[string]any, owner objects.Owner, in scope) (objects.Key,
 		}
 	case len(u.GetOwnerReferences()) > 0:
 		return wrong("has metadata.ownerReferences, which are the engine's to set: remove them")
+	case rollout.MarkedGenerated(&u):
+		return wrong("has the label %s, by which the engine marks what it installs for others: remove it", corev1alpha1.GeneratedLabel)
 	case owner.Namespace != "" && in == scopeCluster:
 		return wrong("is cluster-scoped, and an ObjectTemplate renders objects of its own namespace only: use a ClusterObjectTemplate")
 	case owner.Namespace != "" && key.Namespace != "" && key.Namespace != owner.Namespace:
