@@ -31,6 +31,7 @@ const (
 	KubeconfigBytes      = 64 << 10         // of a kubeconfig: one context, with certificates
 	KubeconfigPoll       = 5 * time.Second  // between looks at the kubeconfig file of an agent: volumes of Secrets change within a minute
 	TargetProbeTimeout   = 10 * time.Second // for a cluster to answer who it is
+	ClusterUIDBytes      = 64               // of what a target calls itself, and an owner records; API servers make 36
 	TargetBackoffMin     = time.Second      // after the first attempt to reach a target failed
 	TargetBackoffMax     = 5 * time.Minute  // between attempts to reach a target; a changed Secret is tried at once
 	TargetWorkers        = 4                // owners of one target that are reconciled at a time: they wait for it

@@ -120,7 +120,7 @@ func connectTemplates(
 	watches := sources.NewWatches(here.Listen)
 	watches.Mapping, watches.Whole = here.Mapping, true
 	err := follow.templates.Setup(mgr, objecttemplates.Options{
-		Target: deployments.Here.Executor, Claims: deployments.ClaimsOf(""), RestoreClaims: deployments.RestoreClaims,
+		Target: deployments.Here.Executor, Claims: deployments.ClaimsOf("", ""), RestoreClaims: deployments.RestoreClaims,
 		Environment: follow.detector, Sources: watches, Fresh: mutationcache.NewStore(),
 		Account: c.DefaultServiceAccount, AccountRequired: c.RequireServiceAccount, Namespace: c.Namespace,
 	})

@@ -246,11 +246,11 @@ func decideOwner(c DecisionInput, live *objects.Observed) (Decision, bool) {
 	case c.Desired.Owner(c.Owner).Is(controller), c.bySet(controller):
 		return Decision{}, true
 	case controller != nil && c.Controllers.Successors.Has(controller.UID):
-		return unwatched(c, Decision{Action: Wait, Message: "handed over to " + ownerName(controller)}, foreignPause), false
+		return unwatched(c, Decision{Action: Wait, Message: "handed over to " + ownerName(controller, c.Owner)}, foreignPause), false
 	case c.owns(controller), c.handsOver(controller):
 		return Decision{Action: Adopt}, false
 	case c.Desired.Collision == corev1alpha1.CollisionProtectionNone && c.Applied.again(c.Desired) && c.Applied.UID == live.UID:
-		v := correction(c, Adopt, taker(controller)+" takes it over again and again; taken back after a pause: let only one of both have it")
+		v := correction(c, Adopt, c.taker(controller)+" takes it over again and again; taken back after a pause: let only one of both have it")
 		v.Foreign = true
 		return v, false
 	case c.Desired.Collision == corev1alpha1.CollisionProtectionNone,
@@ -276,38 +276,43 @@ func (c *DecisionInput) handsOver(controller *objects.Reference) bool {
 func (c *DecisionInput) refusal(controller *objects.Reference) string {
 	switch {
 	case !c.Desired.NeverAdopted:
-		return Collision(controller)
+		return Collision(controller, c.Owner)
 	case controller == nil:
 		return "exists already and nothing controls it: delete it, rename it, or render another name"
 	}
-	return "is controlled by " + ownerName(controller) + ": render another name, or delete it there"
+	return "is controlled by " + ownerName(controller, c.Owner) + ": render another name, or delete it there"
 }
 
-// Collision names the controller of an object that cannot be adopted, and a remedy, which
+// Collision names the controller of an object that an owner cannot adopt, and a remedy, which
 // is never to delete it: it may hold data.
-func Collision(controller *objects.Reference) string {
+func Collision(controller *objects.Reference, owner objects.Owner) string {
 	if controller == nil {
 		return "exists already and nothing controls it: take it over by kubectl package adopt, or install with --adopt " +
 			"(spec.collisionProtection: IfNoController), or annotate it " + corev1alpha1.CollisionProtectionAnnotation + " in the package"
 	}
-	return "is controlled by " + ownerName(controller) + ": leave it out here, or rename it; " +
+	return "is controlled by " + ownerName(controller, owner) + ": leave it out here, or rename it; " +
 		"spec.collisionProtection: None takes it over, as does the annotation " + corev1alpha1.CollisionProtectionAnnotation
 }
 
-// ownerName names a controller. One in another cluster is named with its namespace.
-func ownerName(ref *objects.Reference) string {
+// ownerName names the controller of an object that an owner wants. Where that is in another
+// cluster, it has a namespace, and may be of another management cluster.
+func ownerName(ref *objects.Reference, owner objects.Owner) string {
 	if !ref.Remote {
 		return ref.Kind + " " + ref.Name
 	}
-	return objects.Key{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}.String() + " of another cluster"
+	name := objects.Key{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}.String()
+	if owner.Remote() && ref.Cluster == owner.Cluster {
+		return name
+	}
+	return name + " of another cluster"
 }
 
 // taker names who took an object over.
-func taker(controller *objects.Reference) string {
+func (c *DecisionInput) taker(controller *objects.Reference) string {
 	if controller == nil {
 		return "someone"
 	}
-	return ownerName(controller)
+	return ownerName(controller, c.Owner)
 }
 
 // otherManager names who changed the object last, where that is known.

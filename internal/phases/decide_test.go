@@ -540,3 +540,28 @@ func TestDecide(t *testing.T) {
 		})
 	}
 }
+
+func TestCollisionNamesTheController(t *testing.T) {
+	t.Parallel()
+	local := objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "app"}, UID: "app"}
+	remote := local
+	remote.Cluster = "home"
+	other := func(remote bool, cluster types.UID) *objects.Reference {
+		ref := metav1.OwnerReference{Kind: "ObjectDeployment", Name: "x", UID: "x"}
+		return &objects.Reference{OwnerReference: ref, Remote: remote, Namespace: "evil", Cluster: cluster}
+	}
+	for name, tc := range map[string]struct {
+		controller *objects.Reference
+		owner      objects.Owner
+		want       string
+	}{
+		"here":                       {other(false, ""), local, "is controlled by ObjectDeployment x: "},
+		"of the same home":           {other(true, "home"), remote, "is controlled by ObjectDeployment evil/x: "},
+		"of another home":            {other(true, "elsewhere"), remote, "is controlled by ObjectDeployment evil/x of another cluster: "},
+		"of another home, seen here": {other(true, ""), local, "is controlled by ObjectDeployment evil/x of another cluster: "},
+	} {
+		if got := phases.Collision(tc.controller, tc.owner); !strings.HasPrefix(got, tc.want) {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}

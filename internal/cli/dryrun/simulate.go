@@ -138,10 +138,10 @@ func (s *simulation) claim(rev *rollout.Revision) error {
 	var conflicts []phases.Blocker
 	for i := range rev.Phases {
 		for _, d := range slices.Concat(rev.Phases[i].Objects, rev.Phases[i].Delegated) {
-			if holder, held := s.reconciler.ClaimsOf(s.in.ID).Holder(d.Key); held && holder.UID != s.in.uid {
+			if holder, held := s.reconciler.ClaimsOf(s.in.ID, s.in.key.Namespace).Holder(d.Key); held && holder.UID != s.in.uid {
 				conflict := claims.Conflict{Key: d.Key, Holder: holder}
 				conflicts = append(conflicts, phases.Blocker{Key: d.Key, Message: conflict.Reason()})
-				defer s.reconciler.ClaimsOf(s.in.ID).Release(holder)
+				defer s.reconciler.ClaimsOf(s.in.ID, s.in.key.Namespace).Release(holder)
 			}
 		}
 	}

@@ -53,7 +53,7 @@ func probe(ctx context.Context, transport http.RoundTripper, server, token strin
 		return "", unreachable(r.URL, err, token)
 	}
 	if json.Unmarshal(text, &namespace) != nil || namespace.Kind != "Namespace" || namespace.Metadata.Name != "kube-system" ||
-		namespace.Metadata.UID == "" || len(namespace.Metadata.UID) > 64 {
+		namespace.Metadata.UID == "" || len(namespace.Metadata.UID) > limits.ClusterUIDBytes {
 		return "", answered(0)
 	}
 	return namespace.Metadata.UID, nil

@@ -75,34 +75,54 @@ func (s *reconciliation) adoptClaimed(set corev1alpha1.GenericObjectSet, rev *ro
 // refusals returns what stands in the way of the revision as a whole: another
 // package that claimed an object, or an object from outside the engine.
 func (s *reconciliation) refusals(ctx context.Context, rev *rollout.Revision) ([]phases.Blocker, error) {
-	err := s.delegatedToOthers(rev) // before the claim, of which nothing may stay where it is refused
+	err := s.delegatedToOthers(rev)
 	if err == nil {
-		err = s.Claims.Claim(s.rollout.Owner, rev.Keys(), s.predecessors()...)
+		err = s.Claims.Check(s.rollout.Owner, rev.Keys(), s.predecessors()...)
 	}
-	var conflict *claims.Conflict
-	if errors.As(err, &conflict) {
-		// The winner's release wakes this owner again, if it had to claim the object.
-		if rev.UID != "" && rev.Delegates() != nil {
-			s.prechecked[rev.UID] = s.Now().Add(precheckRetry)
-			s.requeue(precheckRetry)
-		}
-		return []phases.Blocker{{
-			Key: conflict.Key, Phase: rev.PhaseOf(conflict.Key), Kind: phases.BlockCollision, Message: conflict.Reason(),
-		}}, nil
+	if err != nil {
+		return s.claimedByOther(rev, err)
 	}
+	// Nothing is claimed before it is known that it may be looked at and taken: who may do
+	// neither keeps nobody away.
+	refusals, err := s.Target.Precheck(ctx, s.rollout, rev)
 	if err != nil {
 		return nil, err
 	}
-	refusals, err := s.Target.Precheck(ctx, s.rollout, rev)
-	if err != nil || len(refusals) == 0 {
-		return nil, err
+	settle := s.Claims.Claim
+	if len(refusals) > 0 {
+		settle = s.Claims.Check // what stands in the way may be of an owner that has claimed it meanwhile
 	}
-	s.Claims.Retain(s.rollout.Owner, s.rollout.Claimed())
-	if rev.UID != "" { // else a pass over the set that is made now comes at once
-		s.prechecked[rev.UID] = s.Now().Add(precheckRetry)
-		s.requeue(precheckRetry)
+	if err := settle(s.rollout.Owner, rev.Keys(), s.predecessors()...); err != nil {
+		return s.claimedByOther(rev, err)
+	}
+	if len(refusals) > 0 {
+		s.recheckLater(rev)
 	}
 	return refusals, nil
+}
+
+// claimedByOther returns what a claim was refused for.
+func (s *reconciliation) claimedByOther(rev *rollout.Revision, err error) ([]phases.Blocker, error) {
+	var conflict *claims.Conflict
+	if !errors.As(err, &conflict) {
+		return nil, err
+	}
+	if rev.Delegates() != nil { // else the winner's release wakes this owner again
+		s.recheckLater(rev)
+	}
+	return []phases.Blocker{{
+		Key: conflict.Key, Phase: rev.PhaseOf(conflict.Key), Kind: phases.BlockCollision, Message: conflict.Reason(),
+	}}, nil
+}
+
+// recheckLater has a revision checked again after precheckRetry. One that has no set yet is
+// checked as soon as it has.
+func (s *reconciliation) recheckLater(rev *rollout.Revision) {
+	if rev.UID == "" {
+		return
+	}
+	s.prechecked[rev.UID] = s.Now().Add(precheckRetry)
+	s.requeue(precheckRetry)
 }
 
 // delegatedToOthers returns a conflict where another owner has claimed an object that an agent

@@ -101,8 +101,8 @@ func (r *Reconciler) read(ctx context.Context, key objects.OwnerKey) (*reconcili
 
 // recall completes what was read with the memory of the owner.
 func (s *reconciliation) recall(ctx context.Context) error {
-	target, table := s.connect()
-	s.owner = s.remember(s.key, s.top().GetUID(), target, table)
+	target, in := s.connect()
+	s.owner = s.remember(s.key, s.top().GetUID(), target, in)
 	s.rollout.Account = s.account()
 	s.retry()
 	return s.relate(ctx)
@@ -202,9 +202,13 @@ func names(set, other corev1alpha1.GenericObjectSet) bool {
 // remember returns the memory of an owner, made where there is none, where the
 // name belongs to another object now, or where the target has another session: that is
 // like a restart for the owner, which keeps its claims.
-func (r *Reconciler) remember(key objects.OwnerKey, uid types.UID, target *Target, table *claims.Table) *owner {
+func (r *Reconciler) remember(key objects.OwnerKey, uid types.UID, target *Target, in *claimants) *owner {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	var table *claims.Table
+	if in != nil {
+		table = r.claimsOf(*in)
+	}
 	o := r.owners[key]
 	if o != nil && o.rollout.Owner.UID == uid && o.Target == target && o.Claims == table {
 		return o
@@ -214,6 +218,7 @@ func (r *Reconciler) remember(key objects.OwnerKey, uid types.UID, target *Targe
 		if o.rollout.Owner.UID != uid || o.Claims != table {
 			o.release()
 		}
+		defer r.dropClaims(o.Claims)
 	}
 	var home types.UID
 	if target != nil {
@@ -269,6 +274,9 @@ func (r *Reconciler) forgetOwner(key objects.OwnerKey) {
 	if o != nil {
 		o.unwatch()
 		o.release()
+		r.mu.Lock()
+		r.dropClaims(o.Claims)
+		r.mu.Unlock()
 	}
 	if r.Targets != nil {
 		r.Targets.Release(key.String())

@@ -79,7 +79,7 @@ type Reconciler struct {
 
 	mu     sync.Mutex
 	owners map[objects.OwnerKey]*owner
-	claims map[types.UID]*claims.Table
+	claims map[claimants]*claims.Table
 }
 
 // Hooks show what a simulation cannot see from outside; nil functions are not called.
@@ -95,7 +95,7 @@ type Hooks struct {
 func New(home Home, here *rollout.Executor, enqueue func(objects.OwnerKey)) *Reconciler {
 	r := &Reconciler{
 		Home: home, enqueue: enqueue, fresh: mutationcache.NewStore(), written: mutationcache.NewStore(),
-		queue: &queueing.Queue[objects.OwnerKey]{}, owners: map[objects.OwnerKey]*owner{}, claims: map[types.UID]*claims.Table{},
+		queue: &queueing.Queue[objects.OwnerKey]{}, owners: map[objects.OwnerKey]*owner{}, claims: map[claimants]*claims.Table{},
 	}
 	r.Here = r.NewTarget(here, "", "")
 	return r

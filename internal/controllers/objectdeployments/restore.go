@@ -68,13 +68,9 @@ func (r *Reconciler) restoreClaims(ctx context.Context) error {
 		claimed.of.restoreClaim(claimed.rev)
 	}
 	for _, s := range reconciliations {
-		if s.ref != nil {
-			r.mu.Lock()
-			delete(r.owners, s.key) // its claims are held until its target is connected
-			r.mu.Unlock()
-			continue
+		if s.ref == nil {
+			s.rollout.Track(s.Target.Tracker, nil, s.Claims)
 		}
-		s.rollout.Track(s.Target.Tracker, nil, s.Claims)
 	}
 	r.restored = true
 	return nil

@@ -74,12 +74,12 @@ func TestOneOwnerDoesNotBlockOthers(t *testing.T) {
 			if err := r.restoreClaims(t.Context()); err != nil {
 				t.Fatalf("all wait for one owner: %v", err)
 			}
-			if holder, _ := r.ClaimsOf("").Holder(objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: "mine"}); holder.Name != "fine" {
+			if holder, _ := r.ClaimsOf("", "").Holder(objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: "mine"}); holder.Name != "fine" {
 				t.Errorf("the claim of the other is not restored: %v", holder)
 			}
 			other := objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectSet", Namespace: "shop", Name: "other"}, UID: "other"}
 			if tc.taken {
-				if err := r.ClaimsOf("").Claim(other, []objects.Key{object}); err != nil {
+				if err := r.ClaimsOf("", "").Claim(other, []objects.Key{object}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -91,7 +91,7 @@ func TestOneOwnerDoesNotBlockOthers(t *testing.T) {
 			if err := s.loadSets(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			holder, _ := r.ClaimsOf("").Holder(object)
+			holder, _ := r.ClaimsOf("", "").Holder(object)
 			if rev := s.rollout.Loaded("broken"); rev.Claimed() == tc.taken || (holder == other) != tc.taken {
 				t.Errorf("claimed: %t, and %v holds the object", rev.Claimed(), holder)
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -11,10 +12,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/targets"
 	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases/claims"
 	"lockstep.run/lockstep/internal/rollout"
@@ -66,17 +69,51 @@ func (t *Target) namespaced(gk schema.GroupKind, version string) (namespaced, kn
 	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, true
 }
 
-// ClaimsOf returns the claims to objects of a cluster, by its UID; that of the cluster of
-// our own kinds is empty.
-func (r *Reconciler) ClaimsOf(cluster types.UID) *claims.Table {
+// claimants are the owners that share a table of claims. In the cluster of our own kinds,
+// whose UID is empty, that is all of them. In another one it is those of one namespace, or
+// the cluster-scoped ones: which cluster it is, and what may be written there, says nobody
+// but who answers there.
+type claimants struct {
+	cluster   types.UID
+	namespace string
+}
+
+func claimantsOf(cluster types.UID, namespace string) claimants {
+	if cluster == "" {
+		namespace = ""
+	}
+	return claimants{cluster, namespace}
+}
+
+// ClaimsOf returns the claims to objects of a cluster, by its UID, that owners of a namespace
+// share; the UID of the cluster of our own kinds is empty.
+func (r *Reconciler) ClaimsOf(cluster types.UID, namespace string) *claims.Table {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	table := r.claims[cluster]
+	return r.claimsOf(claimantsOf(cluster, namespace))
+}
+
+// claimsOf returns a table, made where there is none. r.mu is held.
+func (r *Reconciler) claimsOf(in claimants) *claims.Table {
+	table := r.claims[in]
 	if table == nil {
 		table = claims.NewTable(func(waiter objects.Owner) { r.enqueue(waiter.OwnerKey) })
-		r.claims[cluster] = table
+		r.claims[in] = table
 	}
 	return table
+}
+
+// dropClaims forgets a table of another cluster when no owner uses it any more. r.mu is held.
+func (r *Reconciler) dropClaims(table *claims.Table) {
+	if table == nil || table == r.claims[claimants{}] {
+		return
+	}
+	for _, o := range r.owners {
+		if o.Claims == table {
+			return
+		}
+	}
+	maps.DeleteFunc(r.claims, func(_ claimants, t *claims.Table) bool { return t == table })
 }
 
 // targetRef returns where the objects of the owner are; nil for the cluster of our own
@@ -93,24 +130,24 @@ func (s *reconciliation) targetRef() *corev1alpha1.TargetReference {
 	return s.sets[0].ObjectSetSpec().TargetRef
 }
 
-// connect returns the target of the owner, nil where there is no session, and the claims
-// to objects there, nil where it is not known which cluster it is. s.away is set where
-// nothing can be done there.
-func (s *reconciliation) connect() (*Target, *claims.Table) {
+// connect returns the target of the owner, nil where there is no session, and with whom it
+// shares the claims there, nil where it is not known which cluster it is. s.away is set
+// where nothing can be done there.
+func (s *reconciliation) connect() (*Target, *claimants) {
 	if s.ref == nil {
-		return s.Here, s.ClaimsOf("")
+		return s.Here, &claimants{}
 	}
-	var table *claims.Table
+	var in *claimants
 	recorded := s.recordedCluster()
-	if recorded != "" {
-		table = s.ClaimsOf(recorded)
+	if recorded != "" && len(recorded) <= limits.ClusterUIDBytes {
+		in = ptr.To(claimantsOf(recorded, s.key.Namespace))
 	}
 	if !s.restored {
-		return &Target{Executor: &rollout.Executor{Tracker: rollout.NewTracker()}}, table
+		return &Target{Executor: &rollout.Executor{Tracker: rollout.NewTracker()}}, in
 	}
 	if s.Targets == nil {
 		s.away = &targets.State{Reason: corev1alpha1.ReasonUnsupported, Message: "Other clusters are not served here."}
-		return nil, table
+		return nil, in
 	}
 	ref := targets.Ref{Namespace: s.secretNamespace(), Name: s.ref.KubeconfigSecretRef.Name, Key: s.ref.KubeconfigSecretRef.KeyOrDefault()}
 	key, enqueue := s.key, s.enqueue
@@ -122,12 +159,12 @@ func (s *reconciliation) connect() (*Target, *claims.Table) {
 		s.away = &state
 	case recorded != "" && recorded != session.ID:
 		s.away = otherCluster(s.key.Kind)
-		return nil, table
+		return nil, in
 	}
-	if session != nil && table == nil {
-		table = s.ClaimsOf(session.ID)
+	if session != nil && in == nil {
+		in = ptr.To(claimantsOf(session.ID, s.key.Namespace))
 	}
-	return session, table
+	return session, in
 }
 
 func otherCluster(kind string) *targets.State {

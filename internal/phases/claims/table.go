@@ -68,6 +68,28 @@ func NewTable(released func(waiter objects.Owner)) *Table {
 func (t *Table) Claim(h objects.Owner, keys []objects.Key, from ...types.UID) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	wanted, conflict := t.conflict(h, keys, from)
+	if conflict != nil {
+		t.waiters[h.UID] = h
+		return conflict
+	}
+	t.take(h, wanted)
+	return nil
+}
+
+// Check returns the error that Claim would return, and takes nothing.
+func (t *Table) Check(h objects.Owner, keys []objects.Key, from ...types.UID) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, conflict := t.conflict(h, keys, from); conflict != nil {
+		t.waiters[h.UID] = h
+		return conflict
+	}
+	delete(t.waiters, h.UID)
+	return nil
+}
+
+func (t *Table) conflict(h objects.Owner, keys []objects.Key, from []types.UID) ([]claim, *Conflict) {
 	var conflict *Conflict
 	wanted := make([]claim, len(keys))
 	for i, k := range keys {
@@ -86,12 +108,7 @@ func (t *Table) Claim(h objects.Owner, keys []objects.Key, from ...types.UID) er
 			conflict.More++
 		}
 	}
-	if conflict != nil {
-		t.waiters[h.UID] = h
-		return conflict
-	}
-	t.take(h, wanted)
-	return nil
+	return wanted, conflict
 }
 
 func (t *Table) take(h objects.Owner, wanted []claim) {

@@ -1,0 +1,137 @@
+package objectdeployments
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases/claims"
+)
+
+// looks is a cluster that answers reads of single objects.
+type looks struct {
+	*cluster.Connection
+	look func() (*metav1.PartialObjectMetadata, error)
+}
+
+func (l looks) GetMetadata(context.Context, *meta.RESTMapping, string, string) (*metav1.PartialObjectMetadata, error) {
+	return l.look()
+}
+
+// TestRefusedLookClaimsNothing: a revision whose objects may not be looked at, or not be
+// taken, holds no claim. An owner that claims one of them meanwhile is named.
+func TestRefusedLookClaimsNothing(t *testing.T) {
+	t.Parallel()
+	object := objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: "c"}
+	other := objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "other"}, UID: "other"}
+	foreign := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		UID: "foreign", OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "n", UID: "n", Controller: ptr.To(true)}},
+	}}
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "c", errors.New("no right"))
+	answers := maps.Clone(servesThings)
+	answers["/api/v1"] = `{"kind": "APIResourceList", "groupVersion": "v1", "resources": [
+		{"name": "configmaps", "kind": "ConfigMap", "namespaced": true, "verbs": ["list", "watch"]}]}`
+	for name, tc := range map[string]struct {
+		live *metav1.PartialObjectMetadata
+		err  error
+		// meanwhile means that the other owner claims the object during the look.
+		meanwhile bool
+		holder    types.UID
+		refusal   string
+	}{
+		"free":                         {err: apierrors.NewNotFound(schema.GroupResource{}, "c"), holder: "deployment"},
+		"forbidden":                    {err: forbidden},
+		"controlled by something":      {live: foreign, refusal: "is controlled by Node n"},
+		"claimed meanwhile":            {err: apierrors.NewNotFound(schema.GroupResource{}, "c"), meanwhile: true, holder: "other", refusal: "belongs to ObjectDeployment shop/other"},
+		"claimed and made meanwhile":   {live: foreign, meanwhile: true, holder: "other", refusal: "belongs to ObjectDeployment shop/other"},
+		"claimed, and forbidden to us": {err: forbidden, meanwhile: true, holder: "other"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := fake.NewClientBuilder().WithScheme(newScheme(t)).Build()
+			s := reconciliationOf(server, server)
+			s.Target.Cluster = looks{liveOf(t, answers), func() (*metav1.PartialObjectMetadata, error) {
+				if tc.meanwhile {
+					if err := s.Claims.Claim(other, []objects.Key{object}); err != nil {
+						t.Error(err)
+					}
+				}
+				return tc.live, tc.err
+			}}
+			set := &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "shop-1", UID: "set"}}
+			set.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{{
+				Name: "one", Objects: stored(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}`),
+			}}
+			rev, err := s.loadSet(t.Context(), set)
+			if err != nil {
+				t.Fatal(err)
+			}
+			refusals, err := s.refusals(t.Context(), rev)
+			if apierrors.IsForbidden(tc.err) != (err != nil) {
+				t.Errorf("error %v", err)
+			}
+			if (len(refusals) > 0) != (tc.refusal != "") || tc.refusal != "" && !strings.Contains(refusals[0].Message, tc.refusal) {
+				t.Errorf("refused for %v, want %q", refusals, tc.refusal)
+			}
+			if holder, _ := s.Claims.Holder(object); holder.UID != tc.holder {
+				t.Errorf("the object is held by %q, want %q", holder.UID, tc.holder)
+			}
+		})
+	}
+}
+
+// TestClaimsOfTargets: owners of different namespaces hold nothing against each other in
+// another cluster, whatever that says it is; those of one namespace do. A table goes with
+// its last owner.
+func TestClaimsOfTargets(t *testing.T) {
+	t.Parallel()
+	r := reconciliationOf(nil, nil).Reconciler
+	wants := []objects.Key{{Kind: "ConfigMap", Namespace: "there", Name: "c"}}
+	use := func(namespace, name string, in claimants) *owner {
+		key := objects.OwnerKey{Kind: "ObjectDeployment", Namespace: namespace, Name: name}
+		return r.remember(key, types.UID(namespace+name), nil, &in)
+	}
+	claim := func(o *owner) error { return o.Claims.Claim(o.rollout.Owner, wants) }
+	evil := use("evil", "x", claimantsOf("edge", "evil"))
+	shop := use("shop", "app", claimantsOf("edge", "shop"))
+	beside := use("shop", "beside", claimantsOf("edge", "shop"))
+	ofCluster := use("", "app", claimantsOf("edge", ""))
+	for _, o := range []*owner{evil, shop, ofCluster} {
+		if err := claim(o); err != nil {
+			t.Errorf("%s: %v", o.rollout.Owner, err)
+		}
+	}
+	var conflict *claims.Conflict
+	if err := claim(beside); !errors.As(err, &conflict) || conflict.Holder != shop.rollout.Owner {
+		t.Errorf("an owner of the same namespace: %v", err)
+	}
+
+	r.forgetOwner(shop.rollout.Owner.OwnerKey)
+	if len(r.claims) != 4 {
+		t.Errorf("%d tables are left, want those of here and of three namespaces", len(r.claims))
+	}
+	if err := claim(beside); err != nil {
+		t.Errorf("the holder is gone: %v", err)
+	}
+	r.forgetOwner(beside.rollout.Owner.OwnerKey)
+	use("evil", "x", claimantsOf("elsewhere", "evil"))
+	if _, left := r.claims[claimants{"edge", "evil"}]; left || len(r.claims) != 3 {
+		t.Errorf("the tables %v are left", r.claims)
+	}
+	if here := claimantsOf("", "shop"); here != (claimants{}) {
+		t.Errorf("in the cluster of our own kinds, owners of a namespace are apart: %v", here)
+	}
+}
