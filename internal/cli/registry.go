@@ -56,6 +56,7 @@ func (r *registryFlags) puller(folder string, refs ...string) (*registry.Puller,
 	if err != nil {
 		return nil, err
 	}
+	opts.Policy.Local = true // of the user's own machine
 	opts.Folder, opts.Once, opts.UserAgent = folder, true, "kubectl-package/"+version.Get()
 	opts.InsecureRegistries = slices.Clone(r.insecure)
 	for _, text := range refs {

@@ -32,6 +32,7 @@ const (
 	LargePackageBytes     = 8 << 20          // of the files of a package, beyond which one is rendered at a time: that takes four times as much memory
 	UnpacksInFlight       = 2                // concurrent unpacking, which needs memory and cannot hang
 	ConnectTimeout        = 10 * time.Second // of TCP and, apart from it, the TLS handshake
+	ProxyLookupTimeout    = 2 * time.Second  // of a name before a proxy is asked: the DNS of a network with a proxy may answer no others than its own
 	RegistryIdle          = 15 * time.Second // of idle connections, less than firewalls and load balancers keep them
 	RegistryConnectionAge = 5 * time.Minute  // for which connections are used
 	RegistryConnections   = 32               // registries whose connections are kept

@@ -25,6 +25,7 @@ import (
 	"lockstep.run/lockstep/internal/controllers/objectdeployments"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/outbound"
 	"lockstep.run/lockstep/internal/rollout"
 	buildversion "lockstep.run/lockstep/internal/version"
 )
@@ -108,7 +109,7 @@ func connectAgent(mgr ctrl.Manager, config *rest.Config, c *Config) error {
 		ref: file.Ref(), log: mgr.GetLogger().WithName("target"), home: &homeCluster{reader: mgr.GetAPIReader()}, guard: config.WrapTransport,
 	}
 	a.Targets = targets.New(targets.Options[*objectdeployments.Target]{
-		Get: file.Get, Listen: file.Listen, Parse: file.Parse, Home: a.home.get, Open: a.open, AllowLocal: true,
+		Get: file.Get, Listen: file.Listen, Parse: file.Parse, Home: a.home.get, Open: a.open, Policy: outbound.Policy{Local: true},
 		Own: "name another cluster; phases whose objects are in the cluster of the agent have the class " + corev1alpha1.PhaseClassDefault,
 	})
 	var err error

@@ -12,6 +12,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/outbound"
 	"lockstep.run/lockstep/internal/loader/registry"
 )
 
@@ -56,8 +57,10 @@ type Config struct {
 	// RegistryCAs and RegistryProxies are those of single registries.
 	RegistryCAs     registry.Authorities
 	RegistryProxies registry.Proxies
-	// AllowLocalSources permits repositories on loopback and link-local addresses.
+	// AllowLocalSources permits repositories on loopback and link-local addresses, and registries on loopback ones.
 	AllowLocalSources bool
+	// AllowPrivateSources are the private networks with images, repositories and targets of what is in a namespace.
+	AllowPrivateSources outbound.Networks
 	// AllowLocalTargets permits targets on loopback and link-local addresses.
 	AllowLocalTargets bool
 	// Class and TargetKubeconfig make this process the agent of a class: it rolls the
@@ -109,9 +112,12 @@ func Parse(args []string) (*Config, error) {
 	flags.StringArrayVar(&proxies, "registry-proxy", nil,
 		"HOST[:PORT]=URL: proxy of one registry, or direct for none, instead of that of the environment; repeatable [LOCKSTEP_REGISTRY_PROXIES, separated by commas]")
 	flags.BoolVar(&c.AllowLocalSources, "allow-local-sources", os.Getenv("LOCKSTEP_ALLOW_LOCAL_SOURCES") == "true",
-		"fetch repositories from loopback and link-local addresses too, and send credentials over plain HTTP [LOCKSTEP_ALLOW_LOCAL_SOURCES=true]")
+		"fetch repositories from loopback and link-local addresses and images from loopback addresses too, and send credentials over plain HTTP [LOCKSTEP_ALLOW_LOCAL_SOURCES=true]")
 	flags.BoolVar(&c.AllowLocalTargets, "allow-local-targets", os.Getenv("LOCKSTEP_ALLOW_LOCAL_TARGETS") == "true",
 		"install packages in clusters at loopback and link-local addresses too [LOCKSTEP_ALLOW_LOCAL_TARGETS=true]")
+	private := os.Getenv("LOCKSTEP_ALLOW_PRIVATE_SOURCES")
+	flags.StringVar(&private, "allow-private-sources", private,
+		"CIDR,…|all: private networks that images, repositories and targets of objects in a namespace may be in (default: none) [LOCKSTEP_ALLOW_PRIVATE_SOURCES]")
 	c.agentFlags(flags)
 	var prefixes, hosts string
 	flags.StringVar(&prefixes, "image-prefix-overrides", cmp.Or(os.Getenv("LOCKSTEP_IMAGE_PREFIX_OVERRIDES"), os.Getenv("PKO_IMAGE_PREFIX_OVERRIDES")),
@@ -137,6 +143,9 @@ func Parse(args []string) (*Config, error) {
 	if c.RegistryHosts, err = registry.ParseHostOverrides(hosts); err != nil {
 		return nil, fmt.Errorf("--registry-host-overrides: %w", err)
 	}
+	if c.AllowPrivateSources, err = outbound.ParseNetworks(private); err != nil {
+		return nil, fmt.Errorf("--allow-private-sources: %w", err)
+	}
 	if c.RegistryCAs, err = registry.ParseAuthorities(orVariable(authorities, "LOCKSTEP_REGISTRY_CAS")); err != nil {
 		return nil, fmt.Errorf("--registry-ca: %w", err)
 	}
@@ -158,6 +167,11 @@ func (c *Config) overrides() string {
 		return ""
 	}
 	return fmt.Sprintf("%s;%d", c.ImagePrefixes, c.PackageHashModifier)
+}
+
+// policy says which addresses sources, or targets, may be at.
+func (c *Config) policy(local bool) outbound.Policy {
+	return outbound.Policy{Local: local, Private: c.AllowPrivateSources}
 }
 
 func (c *Config) validate() error {

@@ -135,7 +135,7 @@ func connectRepositories(
 	mgr ctrl.Manager, here *connection, puller *registry.Puller, get sources.Get, account sources.Ref, c *Config,
 ) (*sources.Watches, error) {
 	watches := sources.NewWatches(here.Listen)
-	fetcher := fetch.New(fetch.Options{Puller: puller, AllowLocal: c.AllowLocalSources, UserAgent: "lockstep-manager/" + buildversion.Get()})
+	fetcher := fetch.New(fetch.Options{Puller: puller, Policy: c.policy(c.AllowLocalSources), UserAgent: "lockstep-manager/" + buildversion.Get()})
 	err := repositories.Setup(mgr, repositories.Options{
 		Pipeline: &repositories.Pipeline{Fetcher: fetcher, Get: get, Credentials: sources.NewCredentials(get, watches, account)},
 		Sources:  watches, Fresh: mutationcache.NewStore(), Namespace: c.Namespace, Pace: c.Pace,

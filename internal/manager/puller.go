@@ -12,7 +12,7 @@ import (
 func newPuller(c *Config, log logr.Logger) (*registry.Puller, error) {
 	puller, err := registry.NewPuller(registry.Options{
 		CABundle: c.RegistryCAFile, Authorities: c.RegistryCAs, Proxies: c.RegistryProxies, InsecureRegistries: c.InsecureRegistries, CacheDir: c.CacheDir,
-		ImagePrefixes: c.ImagePrefixes, RegistryHosts: c.RegistryHosts,
+		Policy: c.policy(c.AllowLocalSources), ImagePrefixes: c.ImagePrefixes, RegistryHosts: c.RegistryHosts,
 		UserAgent:    "lockstep-manager/" + version.Get(),
 		OnCacheError: func(err error) { log.Error(err, "the image cache cannot be used; pulls go on without it") },
 	})

@@ -52,7 +52,8 @@ type session struct {
 func newOtherClusters(mgr ctrl.Manager, listen sources.Listen, c *Config, guard transport.WrapperFunc) *otherClusters {
 	o := &otherClusters{log: mgr.GetLogger().WithName("target"), guard: guard, home: &homeCluster{reader: mgr.GetAPIReader()}}
 	o.Targets = targets.New(targets.Options[*session]{
-		Get: sources.Getter(mgr.GetAPIReader()), Listen: listen, Home: o.home.get, Open: o.open, AllowLocal: c.AllowLocalTargets,
+		Get: sources.Getter(mgr.GetAPIReader()), Listen: listen, Home: o.home.get, Open: o.open,
+		Policy: c.policy(c.AllowLocalTargets), Namespace: c.Namespace,
 	})
 	return o
 }

@@ -1,7 +1,6 @@
 package fetch
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -9,11 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
-	"sync"
-	"syscall"
-	"time"
 
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/outbound"
@@ -29,13 +24,10 @@ type client struct {
 	// authorization is the header for the server, and for no other.
 	authorization string
 	transport     *http.Transport
-
-	mu sync.Mutex
-	// proxies by host:port, which the administrator configured.
-	proxies map[string]bool
 }
 
-func (f *Fetcher) client(field string, server *url.URL, c credentials) (*client, error) {
+// client returns one for a source of an object that is in a namespace, or not.
+func (f *Fetcher) client(field string, server *url.URL, c credentials, namespaced bool) (*client, error) {
 	roots, err := c.roots()
 	if err != nil {
 		return nil, err
@@ -44,13 +36,14 @@ func (f *Fetcher) client(field string, server *url.URL, c credentials) (*client,
 	if err != nil {
 		return nil, err
 	}
-	if authorization != "" && server.Scheme != "https" && !f.opts.AllowLocal {
+	if authorization != "" && server.Scheme != "https" && !f.opts.Policy.Local {
 		return nil, permanent("Use https.", "%s: the credentials of the Secret %q would be sent by plain HTTP", field, c.name)
 	}
-	own := &client{opts: f.opts, field: field, server: server, authorization: authorization, proxies: map[string]bool{}}
+	own := &client{opts: f.opts, field: field, server: server, authorization: authorization}
+	dialer := f.dialer(namespaced)
 	own.transport = &http.Transport{
-		Proxy:                  own.proxy,
-		DialContext:            own.dial,
+		Proxy:                  dialer.Proxy,
+		DialContext:            dialer.Dial,
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
 		TLSHandshakeTimeout:    limits.ConnectTimeout,
 		ResponseHeaderTimeout:  limits.ResponseHeaderTimeout,
@@ -92,16 +85,13 @@ func (c *client) roundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// checkURL refuses what must not be requested, also where a proxy would dial.
+// checkURL refuses what must not be requested.
 func (c *client) checkURL(u *url.URL) error {
 	switch {
 	case u.Scheme != "https" && u.Scheme != "http":
 		return permanent("", "%s redirects to the scheme %.20q, which is not https", c.server.Host, u.Scheme)
-	case u.Scheme == "http" && c.server.Scheme == "https" && !c.opts.AllowLocal:
+	case u.Scheme == "http" && c.server.Scheme == "https" && !c.opts.Policy.Local:
 		return permanent("Let it redirect to https.", "%s redirects to plain HTTP at %s", c.server.Host, u.Host)
-	}
-	if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
-		return checkAddress(c.opts, u.Hostname(), outbound.Of(ip))
 	}
 	return nil
 }
@@ -113,55 +103,32 @@ func (c *client) checkRedirect(_ *http.Request, via []*http.Request) error {
 	return nil
 }
 
-func (c *client) proxy(r *http.Request) (*url.URL, error) {
-	proxy, err := c.opts.Proxy(r)
-	if err == nil && proxy != nil {
-		ports := map[string]string{"https": "443", "socks5": "1080", "socks5h": "1080"}
-		c.mu.Lock()
-		c.proxies[net.JoinHostPort(proxy.Hostname(), cmp.Or(proxy.Port(), ports[proxy.Scheme], "80"))] = true
-		c.mu.Unlock()
-	}
-	return proxy, err
-}
-
-func (c *client) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	c.mu.Lock()
-	trusted := c.proxies[address]
-	c.mu.Unlock()
-	return dial(ctx, c.opts, network, address, trusted)
-}
-
-// dial connects, unless the address is one that no source may lead to. The check is made on the address that was resolved,
-// so that another answer of the DNS changes nothing.
-func dial(ctx context.Context, o Options, network, address string, trusted bool) (net.Conn, error) {
-	d := net.Dialer{Timeout: limits.ConnectTimeout, KeepAlive: 30 * time.Second}
-	if !trusted {
-		d.Control = func(_, resolved string, _ syscall.RawConn) error {
-			ip, err := outbound.ParseAddrPort(resolved)
-			if err != nil {
-				return err
-			}
-			host, _, err := net.SplitHostPort(address)
-			if err != nil {
-				return err
-			}
-			return checkAddress(o, host, ip)
+// dialer connects for a source of an object that is in a namespace, or not.
+func (f *Fetcher) dialer(namespaced bool) *outbound.Dialer {
+	return &outbound.Dialer{ProxyOf: f.opts.Proxy, Check: func(hostport string, ip outbound.Address, _ bool) error {
+		host, _, err := net.SplitHostPort(hostport)
+		if err != nil {
+			return err
 		}
-	}
-	return d.DialContext(ctx, network, address)
+		return checkAddress(f.opts.Policy, host, ip, namespaced)
+	}}
 }
 
-// checkAddress refuses addresses of the manager's own pod and node, and of the services of clouds. Private ones are
-// allowed, since servers within the cluster have them: what answers there is read as a repository or not at all.
-func checkAddress(o Options, host string, ip outbound.Address) error {
-	if o.AllowLocal || ip.IsServer() && !ip.IsLoopback() {
+// checkAddress refuses addresses of the manager's own pod and node, of the services of clouds and, to what is in a
+// namespace, private ones.
+func checkAddress(policy outbound.Policy, host string, ip outbound.Address, namespaced bool) error {
+	refused := policy.Refuses(ip, namespaced)
+	if refused == "" {
 		return nil
 	}
-	at := "is a loopback or link-local address"
+	at, remedy := fmt.Sprintf("is a %s address", refused), "If that is intended, start the manager with --allow-local-sources."
 	if host != ip.String() {
-		at = fmt.Sprintf("is at the loopback or link-local address %s", ip)
+		at = fmt.Sprintf("is at the %s address %s", refused, ip)
 	}
-	return permanent("If that is intended, start the manager with --allow-local-sources.", "%s %s, which sources may not be fetched from", host, at)
+	if refused == outbound.RefusedPrivate {
+		remedy = outbound.PrivateRemedy
+	}
+	return permanent(remedy, "%s %s, which sources may not be fetched from", host, at)
 }
 
 type bodyLimitKey struct{}

@@ -7,7 +7,7 @@
 //
 // No source is trusted. Bytes, files, time and redirects are bounded (package limits), archives are unpacked without
 // links and without paths out of them, and every connection is checked by the address that is dialled: loopback,
-// link-local, unspecified and multicast addresses are refused unless Options.AllowLocal is set. Private addresses are
-// allowed, since that is where servers within the cluster are. Credentials go to the host of the source alone, by https
-// or ssh, and into no error.
+// link-local, unspecified and multicast addresses, and private ones for sources of a namespace, are refused unless
+// Options.Policy permits them. Credentials go to the host of the source alone, by https or ssh, and into no error. No
+// message has a digest of what a server answered, by which its content could be guessed.
 package fetch

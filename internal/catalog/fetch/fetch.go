@@ -25,6 +25,8 @@ import (
 // Source is what to fetch, with what it names.
 type Source struct {
 	Spec corev1alpha1.RepositorySource
+	// Namespace of the object that the source is of; empty for cluster-scoped ones.
+	Namespace string
 	// Secrets by name, and the data of each: those that secretRef and filesFrom name.
 	Secrets map[string]map[string][]byte
 	// ConfigMaps by name, and the data of each: those that filesFrom names.
@@ -53,8 +55,8 @@ type Result struct {
 type Options struct {
 	// Puller pulls images; nil refuses them.
 	Puller *registry.Puller
-	// AllowLocal permits connections to loopback and link-local addresses, and credentials over plain HTTP.
-	AllowLocal bool
+	// Policy says which addresses are fetched from. Where it permits local ones, credentials are sent over plain HTTP, too.
+	Policy outbound.Policy
 	// Proxy is http.ProxyFromEnvironment by default.
 	Proxy func(*http.Request) (*url.URL, error)
 	// UserAgent is "lockstep" by default.

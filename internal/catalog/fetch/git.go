@@ -30,15 +30,16 @@ func (f *Fetcher) git(ctx context.Context, s Source, known string) (*Result, err
 	if err != nil {
 		return nil, err
 	}
-	r, err := f.gitFrom(ctx, u, spec, secret, folder, known)
+	r, err := f.gitFrom(ctx, u, s, secret, folder, known)
 	if err != nil {
 		return nil, classify(ctx, "git: "+outbound.ShowURL(u), secret, err)
 	}
 	return r, nil
 }
 
-func (f *Fetcher) gitFrom(ctx context.Context, u *url.URL, spec *corev1alpha1.RepositoryGitSource, secret credentials, folder, known string) (*Result, error) {
-	server, err := f.gitServer(ctx, u, secret)
+func (f *Fetcher) gitFrom(ctx context.Context, u *url.URL, s Source, secret credentials, folder, known string) (*Result, error) {
+	spec := s.Spec.Git
+	server, err := f.gitServer(ctx, u, secret, s.Namespace != "")
 	if err != nil {
 		return nil, err
 	}
@@ -92,11 +93,11 @@ type gitServer interface {
 	close()
 }
 
-func (f *Fetcher) gitServer(ctx context.Context, u *url.URL, secret credentials) (gitServer, error) {
+func (f *Fetcher) gitServer(ctx context.Context, u *url.URL, secret credentials, namespaced bool) (gitServer, error) {
 	if u.Scheme == "ssh" {
-		return f.dialSSH(ctx, u, secret)
+		return f.dialSSH(ctx, u, secret, namespaced)
 	}
-	c, err := f.client("git", u, secret)
+	c, err := f.client("git", u, secret, namespaced)
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ type gitSSH struct {
 	release func() bool
 }
 
-func (f *Fetcher) dialSSH(ctx context.Context, u *url.URL, secret credentials) (gitServer, error) {
+func (f *Fetcher) dialSSH(ctx context.Context, u *url.URL, secret credentials, namespaced bool) (gitServer, error) {
 	address := u.Host
 	if u.Port() == "" {
 		address = net.JoinHostPort(u.Hostname(), "22")
@@ -40,7 +40,7 @@ func (f *Fetcher) dialSSH(ctx context.Context, u *url.URL, secret credentials) (
 	if err != nil {
 		return nil, err
 	}
-	conn, err := dial(ctx, f.opts, "tcp", address, false)
+	conn, err := f.dialer(namespaced).Dial(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}

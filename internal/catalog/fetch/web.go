@@ -41,7 +41,7 @@ func (f *Fetcher) http(ctx context.Context, s Source, known string) (*Result, er
 	if err != nil {
 		return nil, err
 	}
-	c, err := f.client("http", u, secret)
+	c, err := f.client("http", u, secret, s.Namespace != "")
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (d *download) save(resp *http.Response) error {
 	}
 	d.got.SHA256 = hex.EncodeToString(hasher.Sum(nil))
 	if d.sha256 != "" && d.sha256 != d.got.SHA256 {
-		return permanent("Correct it, or ask whoever runs the server.", "the file has the SHA-256 %s, not that of http.sha256", d.got.SHA256)
+		return permanent("Correct it, or ask whoever runs the server.", "the file has another SHA-256 than http.sha256 says")
 	}
 	if d.got.SHA256 == d.known.SHA256 {
 		d.close()

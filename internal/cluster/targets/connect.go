@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/loader/outbound"
 )
 
 // RefOf returns the Ref of a targetRef whose Secret is in a namespace; empty for nil.
@@ -28,7 +29,7 @@ func Connect(ctx context.Context, kubeconfig []byte) (*rest.Config, types.UID, e
 	if err != nil {
 		return nil, "", err
 	}
-	transport, authorized, err := authorize(config, true)
+	transport, authorized, err := authorize(config, outbound.Policy{Local: true}, false)
 	if err != nil {
 		return nil, "", err
 	}
@@ -44,8 +45,8 @@ func Connect(ctx context.Context, kubeconfig []byte) (*rest.Config, types.UID, e
 func IsAway(err error) bool { return errors.As(err, new(*awayError)) }
 
 // authorize returns the transport of a kubeconfig, and what adds the credentials to it.
-func authorize(config *rest.Config, allowLocal bool) (*http.Transport, http.RoundTripper, error) {
-	transport, err := newTransport(config, allowLocal)
+func authorize(config *rest.Config, policy outbound.Policy, namespaced bool) (*http.Transport, http.RoundTripper, error) {
+	transport, err := newTransport(config, policy, namespaced)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -15,6 +15,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/outbound"
 )
 
 // write replaces a file as a whole.
@@ -36,7 +37,7 @@ func TestFile(t *testing.T) {
 	file := &File{Path: filepath.Join(dir, "kubeconfig"), Every: time.Millisecond}
 	f := &fixture{ref: file.Ref(), woken: make(chan struct{}, 100)}
 	f.Targets = New(Options[*connection]{
-		Get: file.Get, Listen: file.Listen, Parse: file.Parse, AllowLocal: true, Own: "name another one",
+		Get: file.Get, Listen: file.Listen, Parse: file.Parse, Policy: outbound.Policy{Local: true}, Own: "name another one",
 		Home: func(context.Context) (types.UID, error) { return "home", nil },
 		Open: func(ctx context.Context, _ Ref, config *rest.Config, cluster types.UID) (*connection, error) {
 			client, err := rest.HTTPClientFor(config)

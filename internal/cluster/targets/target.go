@@ -198,7 +198,7 @@ func (t *target[S]) link() (*link, error) {
 	if t.session != nil {
 		return t.session.link, nil
 	}
-	transport, authorized, err := authorize(t.config, t.all.options.AllowLocal)
+	transport, authorized, err := authorize(t.config, t.all.options.Policy, t.ref.Namespace != "" && t.ref.Namespace != t.all.options.Namespace)
 	if err != nil {
 		return nil, err
 	}

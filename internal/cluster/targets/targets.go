@@ -16,6 +16,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/sources"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/outbound"
 )
 
 // Ref names a kubeconfig: a key of a Secret, or without a namespace a file.
@@ -65,8 +66,10 @@ type Options[S any] struct {
 	// Open makes a session, which ends with its context. config has a transport that has
 	// the credentials, and the limits of the target.
 	Open func(ctx context.Context, ref Ref, config *rest.Config, cluster types.UID) (S, error)
-	// AllowLocal permits loopback and link-local addresses.
-	AllowLocal bool
+	// Policy says which addresses targets may have. Namespace is the manager's, which has the kubeconfigs of cluster-scoped
+	// packages.
+	Policy    outbound.Policy
+	Namespace string
 	// Parse reads a kubeconfig; Parse of this package where it is nil.
 	Parse func([]byte) (*rest.Config, error)
 	// Own is the remedy where a kubeconfig leads to the manager's own cluster.

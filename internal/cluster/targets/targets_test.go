@@ -21,6 +21,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/cluster/sources"
+	"lockstep.run/lockstep/internal/loader/outbound"
 )
 
 // server answers as the API server of a cluster.
@@ -137,7 +138,7 @@ func newFixture(t *testing.T, data []byte, allowLocal bool) *fixture {
 			client, err := rest.HTTPClientFor(config)
 			return &connection{cluster: cluster, ctx: ctx, client: client, host: config.Host}, err
 		},
-		AllowLocal: allowLocal,
+		Policy: outbound.Policy{Local: allowLocal},
 	})
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)

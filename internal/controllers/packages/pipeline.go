@@ -149,13 +149,13 @@ func (p *Pipeline) resolve(ctx context.Context, in input) (digest string, err er
 func (p *Pipeline) access(ctx context.Context, in input, files *archive.Selection, pull func(*registry.Puller) error) error {
 	spec := in.pkg.PackageSpec()
 	if spec.ImagePullPolicy == corev1alpha1.ImagePullPolicyNever {
-		return pull(p.Puller.With(registry.Access{Offline: true, Selection: files}))
+		return pull(p.Puller.With(registry.Access{Namespace: in.pkg.GetNamespace(), Offline: true, Selection: files}))
 	}
 	keys, unusable, err := p.Credentials.Keychain(ctx, sources.PullSecrets(spec, in.namespace))
 	if err != nil {
 		return err
 	}
-	err = pull(p.Puller.With(registry.Access{Keychain: keys, Selection: files}))
+	err = pull(p.Puller.With(registry.Access{Namespace: in.pkg.GetNamespace(), Keychain: keys, Selection: files}))
 	var failed *registry.PullError
 	if len(unusable) == 0 || !errors.As(err, &failed) {
 		return err

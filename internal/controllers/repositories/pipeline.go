@@ -95,7 +95,10 @@ func (p *Pipeline) fetchAndRead(ctx context.Context, source fetch.Source, known 
 // sourceOf reads what a source names. problems are pull secrets that cannot be used.
 func (p *Pipeline) sourceOf(ctx context.Context, j job) (source fetch.Source, problems []string, err error) {
 	spec := &j.repository.RepositorySpec().Source
-	source = fetch.Source{Spec: *spec, Secrets: map[string]map[string][]byte{}, ConfigMaps: map[string]map[string]string{}}
+	source = fetch.Source{
+		Spec: *spec, Namespace: j.repository.GetNamespace(),
+		Secrets: map[string]map[string][]byte{}, ConfigMaps: map[string]map[string]string{},
+	}
 	if spec.Image != nil {
 		p.account.Do(p.Credentials.Follow)
 		source.Keychain, problems, err = p.Credentials.Keychain(ctx, pullSecrets(spec, j.namespace))

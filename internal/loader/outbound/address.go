@@ -17,19 +17,42 @@ func ParseAddrPort(hostport string) (Address, error) {
 	return Of(at.Addr()), nil
 }
 
-// Of returns the address that packets to ip reach.
+// Of returns the address that packets to ip reach, where one form of ip means one address.
 func Of(ip netip.Addr) Address {
-	return Address{translated(ip.WithZone("").Unmap())}
+	ip = ip.WithZone("").Unmap()
+	switch {
+	case nat64.Contains(ip):
+		return Address{embedded(ip, 12, 13, 14, 15)}
+	case sixToFour.Contains(ip):
+		return Address{embedded(ip, 2, 3, 4, 5)}
+	}
+	return Address{ip}
 }
 
 var (
-	// shared is the address space of providers (RFC 6598).
-	shared = netip.MustParsePrefix("100.64.0.0/10")
-	// nat64 translates IPv4 addresses (RFC 6052).
-	nat64 = netip.MustParsePrefix("64:ff9b::/96")
+	// nat64 translates IPv4 addresses (RFC 6052), and localNAT64 those of a site, with prefixes of any length (RFC 8215).
+	nat64      = netip.MustParsePrefix("64:ff9b::/96")
+	localNAT64 = netip.MustParsePrefix("64:ff9b:1::/48")
+	// sixToFour tunnels to IPv4 addresses (RFC 3056).
+	sixToFour = netip.MustParsePrefix("2002::/16")
+	// globalUnicast are the only addresses of IPv6 that are given out.
+	globalUnicast = netip.MustParsePrefix("2000::/3")
 	// thisNetwork is the host itself on Linux (RFC 1122).
 	thisNetwork = netip.MustParsePrefix("0.0.0.0/8")
 	broadcast   = netip.MustParseAddr("255.255.255.255")
+	// private are networks beside those of RFC 1918 that are not routed on the internet, and that clouds use for pods.
+	private = []netip.Prefix{
+		netip.MustParsePrefix("100.64.0.0/10"),   // of providers (RFC 6598)
+		netip.MustParsePrefix("192.0.0.0/24"),    // of protocols (RFC 6890)
+		netip.MustParsePrefix("192.0.2.0/24"),    // of documentation (RFC 5737)
+		netip.MustParsePrefix("192.88.99.0/24"),  // of 6to4 relays (RFC 7526)
+		netip.MustParsePrefix("198.18.0.0/15"),   // of benchmarks (RFC 2544)
+		netip.MustParsePrefix("198.51.100.0/24"), // of documentation
+		netip.MustParsePrefix("203.0.113.0/24"),  // of documentation
+		netip.MustParsePrefix("240.0.0.0/4"),     // reserved (RFC 1112)
+		netip.MustParsePrefix("2001::/23"),       // of protocols, Teredo among them (RFC 2928)
+		netip.MustParsePrefix("2001:db8::/32"),   // of documentation (RFC 3849)
+	}
 	// metadata are services of clouds that hand out credentials and are not at link-local addresses.
 	metadata = []netip.Addr{
 		netip.MustParseAddr("fd00:ec2::254"),   // Amazon
@@ -41,23 +64,48 @@ var (
 	}
 )
 
-// translated returns the IPv4 address behind NAT64, or the address itself.
-func translated(ip netip.Addr) netip.Addr {
-	if !nat64.Contains(ip) {
-		return ip
+// embedded returns the IPv4 address in four bytes of an IPv6 address.
+func embedded(ip netip.Addr, at ...int) netip.Addr {
+	b, found := ip.As16(), [4]byte{}
+	for i, n := range at {
+		found[i] = b[n]
 	}
-	b := ip.As16()
-	return netip.AddrFrom4([4]byte(b[12:]))
+	return netip.AddrFrom4(found)
+}
+
+// meanings returns what the address may lead to. Of a prefix of local NAT64 the length is not known: each that makes
+// sense counts.
+func (a Address) meanings() []netip.Addr {
+	if !localNAT64.Contains(a.Addr) {
+		return []netip.Addr{a.Addr}
+	}
+	var found []netip.Addr
+	for _, at := range [][]int{{6, 7, 9, 10}, {7, 9, 10, 11}, {9, 10, 11, 12}, {12, 13, 14, 15}} {
+		if v4 := embedded(a.Addr, at...); !thisNetwork.Contains(v4) {
+			found = append(found, v4)
+		}
+	}
+	if found == nil {
+		found = []netip.Addr{netip.IPv4Unspecified()}
+	}
+	return found
 }
 
 // IsServer reports whether a server elsewhere may be at the address, or on loopback: it is not link-local, unspecified,
 // multicast or that of a metadata service.
 func (a Address) IsServer() bool {
-	return !a.IsLinkLocalUnicast() && !a.IsMulticast() && !a.IsUnspecified() && !thisNetwork.Contains(a.Addr) &&
-		a.Addr != broadcast && !slices.Contains(metadata, a.Addr)
+	return !slices.ContainsFunc(a.meanings(), func(ip netip.Addr) bool {
+		return ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() || thisNetwork.Contains(ip) || ip == broadcast || slices.Contains(metadata, ip)
+	})
 }
 
-// IsInternal reports whether the address is on loopback or within a private network.
+// IsLoopback reports whether the address is one of the host itself.
+func (a Address) IsLoopback() bool { return slices.ContainsFunc(a.meanings(), netip.Addr.IsLoopback) }
+
+// IsInternal reports whether the address is on loopback or within a private network: not one of the internet.
 func (a Address) IsInternal() bool {
-	return a.IsPrivate() || a.IsLoopback() || shared.Contains(a.Addr)
+	return slices.ContainsFunc(a.meanings(), func(ip netip.Addr) bool {
+		return ip.IsPrivate() || ip.IsLoopback() || ip.Is6() && !globalUnicast.Contains(ip) ||
+			slices.ContainsFunc(private, func(p netip.Prefix) bool { return p.Contains(ip) })
+	})
 }

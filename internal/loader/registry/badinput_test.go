@@ -57,7 +57,7 @@ func TestBadInput(t *testing.T) {
 			w.Header().Set("Docker-Content-Digest", "sha256:"+strings.Repeat("0", 64))
 			_, _ = io.WriteString(w, `{"schemaVersion":2,"layers":[]}`)
 			return true
-		}, ReasonDigestMismatch, "the content has the digest sha256:"},
+		}, ReasonDigestMismatch, "the content has another digest than sha256:"},
 		{"B3 token realm at the metadata service", challenge("https://169.254.169.254/token"), "", "169.254.169.254"},
 		{"B3 token realm at a link-local address", challenge("https://[fe80::1]/token"), "", "fe80::1"},
 		{"B3 token realm on loopback", challenge("https://127.0.0.2:1/token"), "", "127.0.0.2"},

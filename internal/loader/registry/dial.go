@@ -1,13 +1,11 @@
 package registry
 
 import (
-	"cmp"
-	"context"
 	"net"
-	"net/url"
+	"strings"
 	"sync"
-	"syscall"
-	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
 
 	"lockstep.run/lockstep/internal/loader/outbound"
 )
@@ -15,50 +13,44 @@ import (
 // dialer connects for pulls from one registry. One at a public address must not lead requests to private ones; none
 // may reach link-local addresses, where clouds have their metadata. The check is made on the resolved address.
 type dialer struct {
-	registry string
-	timeout  time.Duration
+	outbound.Dialer
+	registry   string
+	policy     outbound.Policy
+	namespaced bool
+	// named are the registries, with their ports, that the administrator named: at whatever address they are.
+	named map[string]bool
 
 	mu sync.Mutex
-	// proxies by host:port, which the administrator configured.
-	proxies map[string]bool
 	// private is set while the registry itself is at a private address.
 	private bool
 	renew   func()
 }
 
-var proxyPorts = map[string]string{"https": "443", "socks5": "1080", "socks5h": "1080"}
-
-func (d *dialer) allowProxy(proxy *url.URL) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.proxies == nil {
-		d.proxies = map[string]bool{}
-	}
-	d.proxies[net.JoinHostPort(proxy.Hostname(), cmp.Or(proxy.Port(), proxyPorts[proxy.Scheme], "80"))] = true
+func (p *Puller) newDialer(key guardKey) *dialer {
+	d := &dialer{registry: hostname(key.host), policy: p.opts.Policy, namespaced: key.namespaced, named: p.named}
+	d.Timeout, d.ProxyOf, d.Check = p.opts.Timeouts.Connect, p.opts.proxyOf(key.host), d.check
+	return d
 }
 
-func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	nd := net.Dialer{
-		Timeout: d.timeout, KeepAlive: 30 * time.Second,
-		Control: func(_, resolved string, _ syscall.RawConn) error { return d.check(address, resolved) },
+func (d *dialer) check(address string, ip outbound.Address, proxied bool) error {
+	host, private := hostname(address), ip.IsInternal()
+	if !ip.IsServer() {
+		return failf(ReasonForbiddenAddress, "", "%s is at %s, which no registry is", host, ip)
 	}
-	return nd.DialContext(ctx, network, address)
-}
-
-func (d *dialer) check(address, resolved string) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.proxies[address] {
+	switch refused := d.policy.Refuses(ip, d.namespaced); {
+	case refused == "" || d.named[address]:
+	case refused == outbound.RefusedPrivate:
+		return failf(ReasonForbiddenAddress, outbound.PrivateRemedy, "%s is at the private address %s, which no image of a namespace is pulled from", host, ip)
+	default:
+		return failf(ReasonForbiddenAddress, "If that is intended, start the manager with --allow-local-sources.",
+			"%s is at the %s address %s, which no image is pulled from", host, refused, ip)
+	}
+	if proxied {
 		return nil
 	}
-	ip, err := outbound.ParseAddrPort(resolved)
-	if err != nil {
-		return err
-	}
-	host, private := hostname(address), ip.IsInternal()
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	switch {
-	case !ip.IsServer():
-		return failf(ReasonForbiddenAddress, "", "%s is at %s, which no registry is", host, ip)
 	case host == d.registry:
 		if d.private && !private {
 			d.renew() // what was reached behind the former address
@@ -68,6 +60,37 @@ func (d *dialer) check(address, resolved string) error {
 		return failf(ReasonForbiddenAddress, "", "the registry %s is public and sends the request to %s, which is at the private address %s", d.registry, host, ip)
 	}
 	return nil
+}
+
+// named returns the registries that the administrator names, each with the ports that it is reached by.
+func (o *Options) named() map[string]bool {
+	found := map[string]bool{}
+	add := func(host string) {
+		reg, err := name.NewRegistry(host)
+		if err != nil {
+			return // of an override, which pulls report
+		}
+		if _, _, err := net.SplitHostPort(reg.RegistryStr()); err == nil {
+			found[reg.RegistryStr()] = true
+			return
+		}
+		plain := strings.Trim(reg.RegistryStr(), "[]")
+		found[net.JoinHostPort(plain, "443")], found[net.JoinHostPort(plain, "80")] = true, true
+	}
+	for _, host := range o.InsecureRegistries {
+		add(host)
+	}
+	for host := range o.Authorities {
+		add(host)
+	}
+	for _, override := range o.RegistryHosts {
+		add(override.To)
+	}
+	for _, override := range o.ImagePrefixes {
+		host, _, _ := strings.Cut(override.To, "/")
+		add(host)
+	}
+	return found
 }
 
 func hostname(hostport string) string {

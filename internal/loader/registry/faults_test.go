@@ -92,7 +92,7 @@ func TestFaultyRegistries(t *testing.T) {
 			w.Header().Set("Location", "file:///etc/passwd")
 			w.WriteHeader(http.StatusFound)
 		}), ReasonForbiddenAddress, false, `the scheme "file" is not HTTPS`},
-		{"sends another manifest", on("manifests", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"schemaVersion":2}`) }), ReasonDigestMismatch, false, "the content has the digest sha256:"},
+		{"sends another manifest", on("manifests", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"schemaVersion":2}`) }), ReasonDigestMismatch, false, "the content has another digest than sha256:"},
 		{"sends another layer of the same size", func(w http.ResponseWriter, r *http.Request) bool {
 			if r.Method != http.MethodGet || kindOf(r.URL.Path) != "blobs" {
 				return false
@@ -100,7 +100,7 @@ func TestFaultyRegistries(t *testing.T) {
 			size, _ := layerOf(t, testFiles).Size()
 			_, _ = w.Write(make([]byte, size))
 			return true
-		}, ReasonDigestMismatch, false, "not sha256:"},
+		}, ReasonDigestMismatch, false, "the content has another digest than sha256:"},
 		{"sends a shorter layer", on("blobs", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "x") }), ReasonInvalidImage, false, "its manifest says"},
 		{"lacks the image", func(w http.ResponseWriter, r *http.Request) bool {
 			http.NotFound(w, r)

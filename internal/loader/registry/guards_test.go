@@ -2,12 +2,14 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -17,6 +19,7 @@ import (
 
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/archive"
+	"lockstep.run/lockstep/internal/loader/outbound"
 )
 
 // dialled is a TLS registry with one image in each of some repositories, and the
@@ -189,12 +192,12 @@ func TestGuardsFollowTheRegistry(t *testing.T) {
 	t.Parallel()
 	const registry, elsewhere, private, public = "registry.example:443", "cdn.example:443", "10.0.0.1:443", "93.184.216.34:443"
 	p := newPuller(t, Options{})
-	g := p.newGuard(registry, p.opts.bundles())
+	g := p.newGuard(guardKey{host: registry}, p.opts.bundles())
 	closed := 0
 	g.dialer.renew = func() { closed++ }
 	check := func(reason string, wanted bool, address, resolved string) {
 		t.Helper()
-		if err := g.dialer.check(address, resolved); (err == nil) != wanted {
+		if err := g.dialer.check(address, addressOf(t, resolved), false); (err == nil) != wanted {
 			t.Errorf("%s: %v", reason, err)
 		}
 	}
@@ -212,4 +215,80 @@ func TestGuardsFollowTheRegistry(t *testing.T) {
 	}
 	check("the registry, at its other address", true, registry, private)
 	check("behind a private one", true, elsewhere, private)
+}
+
+func addressOf(t *testing.T, hostport string) outbound.Address {
+	t.Helper()
+	a, err := outbound.ParseAddrPort(hostport)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// What is in a namespace is pulled from a private address where a flag names the network or the registry, and from a
+// loopback address where a flag names the registry.
+func TestAddressesOfRegistries(t *testing.T) {
+	t.Parallel()
+	policy := outbound.Policy{Private: outbound.Networks{netip.MustParsePrefix("10.1.0.0/16")}}
+	p, err := NewPuller(Options{
+		Policy: policy, InsecureRegistries: []string{"insecure.example:5000", "plain.example"},
+		RegistryHosts: Overrides{{From: "quay.io", To: "mirror.example"}}, ImagePrefixes: Overrides{{From: "quay.io/a", To: "prefix.example:1/a"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		host, address       string
+		cluster, namespaced bool
+	}{
+		{"a.example:443", "93.184.216.34:443", true, true},
+		{"a.example:443", "10.0.0.1:443", true, false},
+		{"a.example:443", "10.1.0.1:443", true, true},
+		{"a.example:443", "127.0.0.1:443", false, false},
+		{"a.example:443", "169.254.169.254:443", false, false},
+		{"insecure.example:5000", "10.0.0.1:5000", true, true},
+		{"insecure.example:5000", "127.0.0.1:5000", true, true},
+		{"insecure.example:5000", "169.254.169.254:5000", false, false},
+		{"insecure.example:443", "10.0.0.1:443", true, false},
+		{"plain.example:80", "10.0.0.1:80", true, true},
+		{"mirror.example:443", "10.0.0.1:443", true, true},
+		{"prefix.example:1", "10.0.0.1:1", true, true},
+	} {
+		for _, namespaced := range []bool{false, true} {
+			want := test.cluster
+			if namespaced {
+				want = test.namespaced
+			}
+			g := p.newGuard(guardKey{host: test.host, namespaced: namespaced}, p.opts.bundles())
+			err := g.dialer.check(test.host, addressOf(t, test.address), false)
+			if (err == nil) != want {
+				t.Errorf("%s at %s, namespaced %v: %v", test.host, test.address, namespaced, err)
+			}
+			var refused *failure
+			if namespaced && test.cluster && !test.namespaced && (!errors.As(err, &refused) || !strings.Contains(refused.remedy, "--allow-private-sources")) {
+				t.Errorf("%s at %s: the flag is not named: %v", test.host, test.address, err)
+			}
+		}
+	}
+}
+
+// Neither connections nor downloads of a cluster-scoped object are used for one in a namespace.
+func TestNamespacesHaveConnectionsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	p := newPuller(t, Options{})
+	cluster, err := p.guardOf("a.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := func(namespace string) *guard {
+		g, err := p.With(Access{Namespace: namespace}).guardOf("a.example")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return g
+	}
+	if in("team") == cluster || in("team") != in("other") {
+		t.Error("guards are shared by other rules")
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/outbound"
 )
 
 // Options configure a Puller. The zero value pulls public images with the user's Docker config, without a cache.
@@ -25,6 +26,9 @@ type Options struct {
 	Authorities Authorities
 	// InsecureRegistries are hosts, with their port, with plain HTTP or unverified certificates, also loopback.
 	InsecureRegistries []string
+	// Policy says which addresses images are pulled from, beside those of registries that other options name. Link-local and
+	// metadata addresses are none in any case.
+	Policy outbound.Policy
 	// ImagePrefixes change references before they are parsed, RegistryHosts the registry after that.
 	ImagePrefixes, RegistryHosts Overrides
 	// CacheDir keeps downloads; empty for none.

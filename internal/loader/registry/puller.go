@@ -32,6 +32,8 @@ type Image struct {
 
 // Access is how one image is pulled.
 type Access struct {
+	// Namespace of the object that names the image; empty for cluster-scoped ones.
+	Namespace string
 	// Keychain has precedence over that of the Puller; may be nil.
 	Keychain authn.Keychain
 	Offline  bool
@@ -43,12 +45,14 @@ type Access struct {
 type Puller struct {
 	opts     Options
 	insecure map[string]bool
-	store    *store
-	flights  *flights
-	guards   *cache.LRUExpireCache
-	pulls    *semaphore.Weighted
-	unpacks  *semaphore.Weighted
-	access   Access
+	// named are registries that may be at private addresses for all.
+	named   map[string]bool
+	store   *store
+	flights *flights
+	guards  *cache.LRUExpireCache
+	pulls   *semaphore.Weighted
+	unpacks *semaphore.Weighted
+	access  Access
 }
 
 // NewPuller returns a Puller, or an error for an invalid option.
@@ -66,7 +70,7 @@ func NewPuller(opts Options) (*Puller, error) {
 		return nil, err
 	}
 	return &Puller{
-		opts: opts, insecure: insecure, store: store, guards: cache.NewLRUExpireCache(limits.RegistryConnections),
+		opts: opts, insecure: insecure, named: opts.named(), store: store, guards: cache.NewLRUExpireCache(limits.RegistryConnections),
 		flights: &flights{flights: map[string]*flight{}},
 		pulls:   semaphore.NewWeighted(limits.PullsInFlight),
 		unpacks: semaphore.NewWeighted(limits.UnpacksInFlight),
@@ -115,7 +119,7 @@ func (p *Puller) Pull(ctx context.Context, ref string) (*Image, error) {
 	if err != nil {
 		return nil, p.classify(ctx, ref, err, nil)
 	}
-	key += fmt.Sprintf(" %p", p.access.Selection)
+	key += fmt.Sprintf(" %t %p", p.access.Namespace != "", p.access.Selection)
 	files, err := p.flights.do(ctx, repo.Name()+"@"+digest.String()+key, func(ctx context.Context) (files archive.Files, err error) {
 		err = p.withSession(ctx, ref, repo, func(ctx context.Context, s *session) error {
 			files, err = s.fetch(ctx, digest)

@@ -155,8 +155,10 @@ func (s *server) push(t *testing.T, img interface {
 	return ref, h.String()
 }
 
+// newPuller returns one that pulls from loopback addresses, where the registries of tests are.
 func newPuller(t *testing.T, opts Options) *Puller {
 	t.Helper()
+	opts.Policy.Local = true
 	opts.OnCacheError = func(err error) { t.Logf("cache: %v", err) }
 	p, err := NewPuller(opts)
 	if err != nil {

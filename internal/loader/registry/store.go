@@ -175,9 +175,9 @@ func verify(r io.Reader, want v1.Hash) error {
 }
 
 func compare(want v1.Hash, got []byte) error {
-	if g := hex.EncodeToString(got); g != want.Hex {
+	if hex.EncodeToString(got) != want.Hex {
 		return failf(ReasonDigestMismatch, "The registry or something between serves other content than it promises; do not use it.",
-			"the content has the digest %s:%s, not %s", want.Algorithm, g, want)
+			"the content has another digest than %s", want)
 	}
 	return nil
 }

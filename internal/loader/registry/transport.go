@@ -6,12 +6,10 @@ import (
 	"crypto/tls"
 	"errors"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"sync/atomic"
 
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/loader/outbound"
 )
 
 // guard is the innermost round tripper, which also sees redirects and requests to token services.
@@ -24,40 +22,33 @@ type guard struct {
 	plain      atomic.Pointer[tls.RecordHeaderError]
 }
 
-// guardOf returns the guard of a registry. Pulls share its connections, since a TLS handshake is costly.
+// guardOf returns the guard of a registry. Pulls share its connections, since a TLS handshake is costly; those for what is
+// in a namespace use none that was made for what is not.
 func (p *Puller) guardOf(registryHost string) (*guard, error) {
 	bundles := p.opts.bundles()
 	if err := bundles.errorOf(registryHost); err != nil {
 		return nil, err
 	}
-	key := guardKey{host: registryHost, bundle: bundles.digest}
+	key := guardKey{host: registryHost, bundle: bundles.digest, namespaced: p.access.Namespace != ""}
 	if g, found := p.guards.Get(key); found {
 		return g.(*guard), nil
 	}
-	g := p.newGuard(registryHost, bundles)
-	g.key = key
+	g := p.newGuard(key, bundles)
 	p.guards.Add(key, g, limits.RegistryConnectionAge)
 	return g, nil
 }
 
-func (p *Puller) newGuard(registryHost string, bundles *bundles) *guard {
-	d := &dialer{registry: hostname(registryHost), timeout: p.opts.Timeouts.Connect}
-	proxyOf := p.opts.proxyOf(registryHost)
+func (p *Puller) newGuard(key guardKey, bundles *bundles) *guard {
+	d := p.newDialer(key)
 	base := &http.Transport{
-		Proxy: func(r *http.Request) (*url.URL, error) {
-			proxy, err := proxyOf(r)
-			if err == nil && proxy != nil {
-				d.allowProxy(proxy)
-			}
-			return proxy, err
-		},
+		Proxy: d.Proxy,
 		OnProxyConnectResponse: func(_ context.Context, proxy *url.URL, connect *http.Request, resp *http.Response) error {
-			if failed := p.opts.checkAnswer(registryHost, proxy.Host, connect.Host, resp.StatusCode); failed != nil {
+			if failed := p.opts.checkAnswer(key.host, proxy.Host, connect.Host, resp.StatusCode); failed != nil {
 				return failed
 			}
 			return nil
 		},
-		DialContext:            d.dial,
+		DialContext:            d.Dial,
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12},
 		TLSHandshakeTimeout:    p.opts.Timeouts.Connect,
 		ResponseHeaderTimeout:  p.opts.Timeouts.Header,
@@ -68,7 +59,7 @@ func (p *Puller) newGuard(registryHost string, bundles *bundles) *guard {
 		// Digests are those of the body as it is sent.
 		DisableCompression: true,
 	}
-	g := &guard{p: p, dialer: d, verified: newVerified(registryHost, bundles, base), unverified: base}
+	g := &guard{p: p, key: key, dialer: d, verified: newVerified(key.host, bundles, base), unverified: base}
 	g.unverified.TLSClientConfig.InsecureSkipVerify = true //nolint:gosec // Only for hosts that the administrator named.
 	d.renew = func() {
 		g.verified.CloseIdleConnections()
@@ -86,9 +77,6 @@ func (g *guard) RoundTrip(r *http.Request) (*http.Response, error) {
 	case r.URL.Scheme == "http" && !insecure:
 		return nil, failf(ReasonInsecure, "Serve it by HTTPS, or name this host as an insecure registry.",
 			"%s would be reached by plain HTTP", r.URL.Host)
-	}
-	if ip, err := netip.ParseAddr(r.URL.Hostname()); err == nil && !outbound.Of(ip).IsServer() {
-		return nil, failf(ReasonForbiddenAddress, "", "%s is at %s, which no registry is", r.URL.Hostname(), ip) // a proxy would connect
 	}
 	transport := http.RoundTripper(g.verified)
 	if insecure {
@@ -123,5 +111,6 @@ func checkRedirect(_ *http.Request, via []*http.Request) error {
 type guardKey struct {
 	host string
 	// bundle is the digest of the certificate authorities on disk.
-	bundle [sha256.Size]byte
+	bundle     [sha256.Size]byte
+	namespaced bool
 }
