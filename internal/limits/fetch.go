@@ -12,6 +12,7 @@ const (
 	GitBytes          = 128 << 20       // of all objects of a commit, which are in memory together, and of the pack that they come in
 	GitObjects        = 300_000         // of a commit: files and folders
 	GitRefs           = 100_000         // of a git repository
+	SSHKeyRounds      = 256             // of bcrypt, by which a key is encrypted: two seconds of a processor, which no context ends; ssh-keygen has 16 to 24
 	GitRefsBytes      = 16 << 20        // of the list of them
 	FetchProblems     = 10              // that are reported for one source
 	FetchTime         = 5 * time.Minute // of one fetch

@@ -68,6 +68,8 @@ type Fetcher struct {
 	opts Options
 	// unpacks and gitReads bound the content in memory; neither waits for a server.
 	unpacks, gitReads *semaphore.Weighted
+	// sshKeys bounds the keys that are derived from passphrases, which no context ends.
+	sshKeys *semaphore.Weighted
 	// onDisk counts the bytes of all downloads.
 	onDisk atomic.Int64
 }
@@ -80,7 +82,7 @@ func New(o Options) *Fetcher {
 	if o.UserAgent == "" {
 		o.UserAgent = "lockstep"
 	}
-	return &Fetcher{opts: o, unpacks: semaphore.NewWeighted(limits.UnpacksInFlight), gitReads: semaphore.NewWeighted(1)}
+	return &Fetcher{opts: o, unpacks: semaphore.NewWeighted(limits.UnpacksInFlight), gitReads: semaphore.NewWeighted(1), sshKeys: semaphore.NewWeighted(1)}
 }
 
 // Fetch returns the content of a source. known is the Validator of the last Result, empty for none. Errors are *Error, or

@@ -3,6 +3,7 @@ package fetch
 import (
 	"bytes"
 	"context"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -36,7 +37,7 @@ func (f *Fetcher) dialSSH(ctx context.Context, u *url.URL, secret credentials, n
 	if u.Port() == "" {
 		address = net.JoinHostPort(u.Hostname(), "22")
 	}
-	config, err := sshConfig(u, address, secret)
+	config, err := f.sshConfig(ctx, u, address, secret)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +150,7 @@ func (h *head) text() string {
 }
 
 // sshConfig has the user of the URL, the key and the known hosts of the Secret.
-func sshConfig(u *url.URL, address string, secret credentials) (*ssh.ClientConfig, error) {
+func (f *Fetcher) sshConfig(ctx context.Context, u *url.URL, address string, secret credentials) (*ssh.ClientConfig, error) {
 	key, known := secret.data["ssh-privatekey"], secret.data["known_hosts"]
 	switch {
 	case len(key) == 0:
@@ -158,7 +159,15 @@ func sshConfig(u *url.URL, address string, secret credentials) (*ssh.ClientConfi
 		return nil, permanent("Add what \"ssh-keyscan "+u.Hostname()+"\" prints, after comparing it with what the server's owner publishes.",
 			"git.secretRef: the Secret %q has no known_hosts, so that %s cannot be verified", secret.name, u.Hostname())
 	}
+	if keyRounds(key) > limits.SSHKeyRounds {
+		return nil, permanent("Encrypt it again, by ssh-keygen -p -a 16.",
+			"git.secretRef: the ssh-privatekey of the Secret %q is encrypted with more than %d rounds, the limit", secret.name, limits.SSHKeyRounds)
+	}
+	if err := f.sshKeys.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
 	signer, err := privateKey(key, secret.text("password"))
+	f.sshKeys.Release(1)
 	if err != nil {
 		return nil, permanent("Use a key as ssh-keygen writes it; the passphrase, if it has one, goes into the key password.",
 			"git.secretRef: the ssh-privatekey of the Secret %q cannot be read", secret.name)
@@ -178,11 +187,34 @@ func sshConfig(u *url.URL, address string, secret credentials) (*ssh.ClientConfi
 	}, nil
 }
 
-func privateKey(pem []byte, passphrase string) (ssh.Signer, error) {
-	signer, err := ssh.ParsePrivateKey(pem)
+// keyRounds returns the rounds of bcrypt by which an OpenSSH key is encrypted; 0 for other keys, and for one that is not encrypted
+// (https://github.com/openssh/openssh-portable/blob/master/PROTOCOL.key).
+func keyRounds(text []byte) uint32 {
+	const magic = "openssh-key-v1\x00"
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return 0
+	}
+	data, ok := bytes.CutPrefix(block.Bytes, []byte(magic))
+	var head struct {
+		Cipher, KDF, Options string
+		Rest                 []byte `ssh:"rest"`
+	}
+	var options struct {
+		Salt   string
+		Rounds uint32
+	}
+	if !ok || ssh.Unmarshal(data, &head) != nil || head.KDF != "bcrypt" || ssh.Unmarshal([]byte(head.Options), &options) != nil {
+		return 0
+	}
+	return options.Rounds
+}
+
+func privateKey(text []byte, passphrase string) (ssh.Signer, error) {
+	signer, err := ssh.ParsePrivateKey(text)
 	var missing *ssh.PassphraseMissingError
 	if errors.As(err, &missing) && passphrase != "" {
-		return ssh.ParsePrivateKeyWithPassphrase(pem, []byte(passphrase))
+		return ssh.ParsePrivateKeyWithPassphrase(text, []byte(passphrase))
 	}
 	return signer, err
 }

@@ -1,19 +1,25 @@
 package fetch
 
 import (
+	"bytes"
+	"context"
 	"crypto/ed25519"
 	"crypto/rand"
+	"encoding/binary"
 	"encoding/pem"
+	"errors"
 	"io"
 	"net"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
 
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/testing/gittest"
 )
 
@@ -139,6 +145,62 @@ func TestGitSSH(t *testing.T) {
 		if again := fetched(t, local(), source, r.Validator); !again.NotModified {
 			t.Errorf("%+v", again)
 		}
+	}
+}
+
+// encrypted returns a key with the passphrase geheim12, as one that says to have a number of rounds.
+func encrypted(t *testing.T) func(rounds uint32) string {
+	t.Helper()
+	_, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, err := ssh.MarshalPrivateKeyWithPassphrase(key, "", []byte("geheim12"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := bytes.Index(block.Bytes, []byte("bcrypt")) + len("bcrypt") + 4 // their length
+	return func(rounds uint32) string {
+		binary.BigEndian.PutUint32(block.Bytes[options+4+16:], rounds) // behind the salt with its length
+		return string(pem.EncodeToMemory(block))
+	}
+}
+
+// A key that takes long to derive is refused before that, and one is derived at a time.
+func TestSSHKeyRounds(t *testing.T) {
+	t.Parallel()
+	_, plain := newKey(t)
+	encrypted := encrypted(t)
+	for text, want := range map[string]uint32{
+		encrypted(16): 16, encrypted(257): 257, encrypted(1 << 31): 1 << 31, string(plain): 0, "": 0, "geheim": 0,
+		"-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAA\n-----END OPENSSH PRIVATE KEY-----\n": 0,
+	} {
+		if got := keyRounds([]byte(text)); got != want {
+			t.Errorf("%d rounds, want %d", got, want)
+		}
+	}
+	if _, err := privateKey([]byte(encrypted(16)), "geheim12"); err != nil {
+		t.Error(err)
+	}
+	g := newGit(t)
+	s := serveSSH(t, true)
+	source := s.source(g, g.Dir)
+	source.Secrets["login"]["password"] = []byte("geheim12")
+	source.Secrets["login"]["ssh-privatekey"] = []byte(encrypted(limits.SSHKeyRounds + 1))
+	start := time.Now()
+	_, err := local().Fetch(t.Context(), source, "")
+	checkError(t, err, true, `the ssh-privatekey of the Secret "login" is encrypted with more than 256 rounds, the limit. Encrypt it again, by ssh-keygen -p -a 16.`)
+	if took := time.Since(start); took > time.Second {
+		t.Errorf("it took %v", took)
+	}
+	f := local()
+	if err := f.sshKeys.Acquire(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := f.Fetch(ctx, s.source(g, g.Dir), ""); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("it does not wait for another key: %v", err)
 	}
 }
 
