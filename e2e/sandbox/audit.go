@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -122,8 +123,9 @@ func (a *Audit) find(position Position, marker string) (bool, Position, error) {
 }
 
 // Since returns the requests that were logged since position, in the order of
-// their ends, and that all filters accept. It waits for those that have ended by
-// now. A watch appears once, when it starts; the reader's own requests do not.
+// their arrival, and that all filters accept: a request that another one gave rise
+// to arrived later, and may have been logged earlier. It waits for those that have
+// ended by now. A watch appears once, when it starts; the reader's own requests do not.
 func (a *Audit) Since(ctx context.Context, position Position, filters ...Filter) ([]Entry, error) {
 	if _, err := a.Mark(ctx); err != nil {
 		return nil, err
@@ -150,7 +152,13 @@ func (a *Audit) Settled(ctx context.Context, position Position, quiet time.Durat
 		}
 	}
 	rest, err := a.Since(ctx, position, filters...)
-	return append(all, rest...), err
+	all = append(all, rest...)
+	sortByArrival(all)
+	return all, err
+}
+
+func sortByArrival(entries []Entry) {
+	slices.SortStableFunc(entries, func(a, b Entry) int { return a.Received.Compare(b.Received) })
 }
 
 // read returns the entries from position on and the position behind them.
@@ -166,6 +174,7 @@ func (a *Audit) read(position Position, filters []Filter) ([]Entry, Position, er
 		}
 		return true, nil
 	})
+	sortByArrival(entries)
 	return entries, next, err
 }
 

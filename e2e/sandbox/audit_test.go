@@ -15,7 +15,7 @@ const auditLines = `{"auditID":"1","stage":"ResponseStarted","requestURI":"/api/
 {"auditID":"1","stage":"ResponseComplete","requestURI":"/api/v1/pods?watch=true","verb":"watch","user":{"username":"manager"},"objectRef":{"resource":"pods","apiVersion":"v1"},"responseStatus":{"code":200}}
 {"auditID":"3","stage":"ResponseComplete","requestURI":"/version?lockstep-audit-marker=X","verb":"get","user":{"username":"sandbox-admin"},"responseStatus":{"code":200}}
 {"auditID":"4","stage":"RequestReceived","requestURI":"/api/v1/nodes","verb":"create","user":{"username":"kwok"}}
-{"auditID":"4","stage":"ResponseComplete","requestURI":"/api/v1/nodes","verb":"create","user":{"username":"kwok"},"objectRef":{"resource":"nodes","apiVersion":"v1"},"responseStatus":{"code":201}}
+{"auditID":"4","stage":"ResponseComplete","requestURI":"/api/v1/nodes","verb":"create","user":{"username":"kwok"},"objectRef":{"resource":"nodes","apiVersion":"v1"},"responseStatus":{"code":201},"requestReceivedTimestamp":"2026-01-02T03:04:05.000002Z"}
 {"auditID":"5","stage":"ResponseComplete","requestURI":"/api/v1/no`
 
 func auditFile(t *testing.T, content string) *Audit {
@@ -74,6 +74,17 @@ func TestAuditCountsEachRequestOnce(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", test.reason, diff)
 			}
 		})
+	}
+}
+
+// A request is logged when it ends, which may be after those that it gave rise to.
+func TestAuditIsInTheOrderOfArrival(t *testing.T) {
+	t.Parallel()
+	entries, _, err := auditFile(t, `{"auditID":"effect","stage":"ResponseComplete","verb":"delete","requestReceivedTimestamp":"2026-01-02T03:04:05.000002Z"}
+{"auditID":"cause","stage":"ResponseComplete","verb":"delete","requestReceivedTimestamp":"2026-01-02T03:04:05.000001Z"}
+`).read(0, nil)
+	if err != nil || len(entries) != 2 || entries[0].ID != "cause" {
+		t.Errorf("got %+v, %v", entries, err)
 	}
 }
 
