@@ -36,6 +36,13 @@ const (
 // ScopeCheck bounds reading the image for its scopes in kubectl package install.
 const ScopeCheck = 5 * time.Second
 
+// Limits of asking an API server again for a kind that its discovery names and that it does not serve: the two are
+// updated one after the other, on a busy machine within some seconds.
+const (
+	DiscoveryPause = 100 * time.Millisecond // before the second try, doubled with each further one
+	DiscoveryTries = 8                      // 13 s in sum
+)
+
 // Limits of what kubectl package shows and writes of a catalogue.
 const (
 	AvailablePage         = 50        // AvailablePackages in one response, each of up to 512 KiB

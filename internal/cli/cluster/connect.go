@@ -137,6 +137,8 @@ func (c *Cluster) Explain(doing string, err error) error {
 	case Unserved(err):
 		return fmt.Errorf("%s: the cluster at %s does not serve %s. Install the engine: kubectl apply --server-side -k config",
 			doing, c.Host, corev1alpha1.GroupVersion)
+	case unserved(err) != nil:
+		return fmt.Errorf("%s: %w. The cluster at %s does not serve this kind any more, or not yet. Try again in a moment", doing, err, c.Host)
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("%s: %w. Ask an administrator for a binding to the cluster role lockstep-admin; for cluster packages, for the rights of an administrator", doing, err)
 	case apierrors.IsUnauthorized(err):
@@ -181,12 +183,21 @@ func brief(err error) string {
 	return err.Error()
 }
 
-// Unserved reports whether a 404 is about the kind, not the object.
+// Unserved reports whether a 404 is about the kinds of this project, not the object.
 func Unserved(err error) bool {
+	details := unserved(err)
+	return details != nil && details.Group == corev1alpha1.GroupName
+}
+
+// unserved returns the details of a 404 that is about a kind, not the object.
+func unserved(err error) *metav1.StatusDetails {
 	details := notFound(err)
-	return details != nil && slices.ContainsFunc(details.Causes, func(c metav1.StatusCause) bool {
+	if details == nil || !slices.ContainsFunc(details.Causes, func(c metav1.StatusCause) bool {
 		return c.Type == metav1.CauseTypeUnexpectedServerResponse
-	})
+	}) {
+		return nil
+	}
+	return details
 }
 
 // missingNamespace is the namespace that a creation lacks.

@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"syscall"
@@ -27,6 +28,10 @@ func TestExplain(t *testing.T) {
 		"kinds that are not served": {
 			err:  apierrors.NewGenericServerResponse(404, "GET", packages, "a", "404 page not found", 0, true),
 			want: "cannot do it: the cluster at https://cluster does not serve package-operator.run/v1alpha1. Install the engine: kubectl apply --server-side -k config",
+		},
+		"another kind that is not served": {
+			err:  fmt.Errorf("get dials.example.com shop/a: %w", apierrors.NewGenericServerResponse(404, "GET", schema.GroupResource{}, "", "404 page not found", 0, true)),
+			want: "cannot do it: get dials.example.com shop/a: the server could not find the requested resource. The cluster at https://cluster does not serve this kind any more, or not yet. Try again in a moment",
 		},
 		"forbidden": {
 			err:  apierrors.NewForbidden(packages, "a", errors.New("no")),

@@ -10,13 +10,16 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
@@ -47,6 +50,10 @@ type Cluster struct {
 	Mapper meta.RESTMapper
 	// Schemas validates objects that a phase creates.
 	Schemas *schemas.Checker
+
+	mu sync.Mutex
+	// discovered is when Mapper was last reset.
+	discovered time.Time
 }
 
 // Connect makes the clients, and discovers what the API server serves.
@@ -67,11 +74,10 @@ func Connect(ctx context.Context, config *rest.Config, reader client.Reader) (*C
 	if err != nil {
 		return nil, fmt.Errorf("make a client for discovery: %w", err)
 	}
-	groups, err := restmapper.GetAPIGroupResources(disco)
-	if err != nil {
+	c.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(disco))
+	if _, err := c.Mapper.RESTMapping(schema.GroupKind{Kind: "Namespace"}); err != nil {
 		return nil, fmt.Errorf("ask the API server what it serves: %w", err)
 	}
-	c.Mapper = restmapper.NewDiscoveryRESTMapper(groups)
 	c.Schemas = schemas.New(disco.RESTClient())
 	return c, nil
 }
@@ -117,26 +123,50 @@ func (c *Cluster) read(ctx context.Context, versions map[objects.Key]string) (ma
 	return found, err
 }
 
-func (c *Cluster) readOne(ctx context.Context, key objects.Key, version string) (liveObject, error) {
-	var s liveObject
-	m, err := c.Mapper.RESTMapping(key.GroupKind(), version)
-	if err == nil {
-		s.mapping = m
-	} else if meta.IsNoMatchError(err) {
-		m, err = c.Mapper.RESTMapping(key.GroupKind())
-	}
-	if meta.IsNoMatchError(err) {
+func (c *Cluster) readOne(ctx context.Context, key objects.Key, version string) (s liveObject, err error) {
+	err = c.whileServed(ctx, func() error {
+		s = liveObject{}
+		m, err := c.Mapper.RESTMapping(key.GroupKind(), version)
+		if err == nil {
+			s.mapping = m
+		} else if meta.IsNoMatchError(err) {
+			m, err = c.Mapper.RESTMapping(key.GroupKind())
+		}
+		if err != nil {
+			return err
+		}
+		s.live, err = c.Writer.Get(ctx, m, key.Namespace, key.Name)
+		return err
+	})
+	if meta.IsNoMatchError(err) || apply.IsAbsent(err) {
 		return s, nil
 	}
-	if err != nil {
-		return s, err
-	}
-	live, err := c.Writer.Get(ctx, m, key.Namespace, key.Name)
-	if apply.IsAbsent(err) {
-		return s, nil
-	}
-	s.live = live
 	return s, err
+}
+
+// whileServed repeats a request for a kind that the API server does not serve until discovery, which may be behind, says so too.
+func (c *Cluster) whileServed(ctx context.Context, request func() error) (err error) {
+	_, outdated := c.Mapper.(meta.ResettableRESTMapper)
+	pauses := wait.Backoff{Duration: limits.DiscoveryPause, Factor: 2, Steps: limits.DiscoveryTries}
+	_ = wait.ExponentialBackoffWithContext(ctx, pauses, func(context.Context) (bool, error) {
+		begun := time.Now()
+		if err = request(); apply.Classify(err) != apply.NotServed || !outdated {
+			return true, nil
+		}
+		c.rediscover(begun)
+		return false, nil
+	})
+	return cmp.Or(err, ctx.Err())
+}
+
+// rediscover has the API server asked anew what it serves, unless that was done since a request began.
+func (c *Cluster) rediscover(begun time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.discovered.Before(begun) {
+		meta.MaybeResetRESTMapper(c.Mapper)
+		c.discovered = time.Now()
+	}
 }
 
 // parallel calls do for 0 to n-1, with the concurrency of the engine. The error is that of

@@ -108,12 +108,17 @@ func (s *simulation) resourcesGo(ctx context.Context, crd *definition) string {
 // resources lists the metadata of the custom resources of a definition, which may not be
 // served.
 func (s *simulation) resources(ctx context.Context, crd *definition, limit int64) (list *metav1.PartialObjectMetadataList, served bool, err error) {
-	mapping, err := s.Mapper.RESTMapping(kindOf(crd))
-	if err != nil {
-		return nil, false, nil //nolint:nilerr // of such a kind nothing is known
-	}
-	list, err = s.Metadata.Resource(mapping.Resource).List(ctx, metav1.ListOptions{Limit: limit})
-	return list, true, err
+	err = s.whileServed(ctx, func() error {
+		mapping, err := s.Mapper.RESTMapping(kindOf(crd))
+		if err != nil {
+			served = false
+			return nil //nolint:nilerr // of such a kind nothing is known
+		}
+		served = true
+		list, err = s.Metadata.Resource(mapping.Resource).List(ctx, metav1.ListOptions{Limit: limit})
+		return err
+	})
+	return list, served, err
 }
 
 func definitionLosses(before, after *definition) []string {
