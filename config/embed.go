@@ -49,12 +49,15 @@ const (
 
 	// FolderAgent has the agent of a class of phases, which is installed on its own.
 	FolderAgent = "agent"
+
+	// FolderAgentAllNamespaces has what an agent of all namespaces needs beyond that.
+	FolderAgentAllNamespaces = "agent-all-namespaces"
 )
 
 // Files are the manifests, in the folders named above. Files that are called
 // kustomization.yaml are no manifests.
 //
-//go:embed admission/*.yaml agent/*.yaml crds/*.yaml flowcontrol/*.yaml manager/*.yaml namespace/*.yaml rbac/*.yaml
+//go:embed admission/*.yaml agent/*.yaml agent-all-namespaces/*.yaml crds/*.yaml flowcontrol/*.yaml manager/*.yaml namespace/*.yaml rbac/*.yaml
 var Files embed.FS
 
 // Prerequisites returns what a manager needs that runs outside of the cluster,

@@ -4,7 +4,9 @@ import (
 	"slices"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/config"
@@ -85,27 +87,40 @@ func TestLeaderElectionRole(t *testing.T) {
 	}
 }
 
+// An agent serves its own namespace; all of them only by a manifest of its own.
 func TestAgentRoles(t *testing.T) {
 	t.Parallel()
-	objects := render(t, "agent")
+	objects, all := render(t, "agent"), render(t, "agent-all-namespaces")
 	cluster, own := find[*rbacv1.ClusterRole](t, objects, "lockstep-agent"), find[*rbacv1.Role](t, objects, "lockstep-agent")
+	everywhere := find[*rbacv1.ClusterRole](t, all, "lockstep-agent-all-namespaces")
 	for _, tc := range []struct {
 		rules []rbacv1.PolicyRule
 		request
 		want bool
 	}{
-		{cluster.Rules, request{verb: "watch", group: corev1alpha1.GroupName, resource: "clusterobjectsetphases"}, true},
-		{cluster.Rules, request{verb: "patch", group: corev1alpha1.GroupName, resource: "objectsetphases"}, true},
-		{cluster.Rules, request{verb: "update", group: corev1alpha1.GroupName, resource: "objectsetphases/status"}, true},
-		{cluster.Rules, request{verb: "get", resource: "namespaces", name: "kube-system"}, true},
-		{cluster.Rules, request{verb: "delete", group: corev1alpha1.GroupName, resource: "objectsetphases"}, false},
-		{cluster.Rules, request{verb: "get", group: corev1alpha1.GroupName, resource: "objectsets"}, false},
-		{cluster.Rules, request{verb: "get", resource: "secrets"}, false},
+		{own.Rules, request{verb: "patch", group: corev1alpha1.GroupName, resource: "objectsetphases"}, true},
+		{own.Rules, request{verb: "update", group: corev1alpha1.GroupName, resource: "objectsetphases/status"}, true},
+		{own.Rules, request{verb: "create", group: "events.k8s.io", resource: "events"}, true},
 		{own.Rules, request{verb: "update", group: "coordination.k8s.io", resource: "leases", name: corev1alpha1.AgentLeaderElectionLease}, true},
 		{own.Rules, request{verb: "update", group: "coordination.k8s.io", resource: "leases", name: corev1alpha1.LeaderElectionLease}, false},
+		{own.Rules, request{verb: "delete", group: corev1alpha1.GroupName, resource: "objectsetphases"}, false},
+		{own.Rules, request{verb: "get", group: corev1alpha1.GroupName, resource: "objectsets"}, false},
+		{own.Rules, request{verb: "get", resource: "secrets"}, false},
+		{cluster.Rules, request{verb: "get", resource: "namespaces", name: "kube-system"}, true},
+		{cluster.Rules, request{verb: "get", resource: "namespaces", name: "shop"}, false},
+		{cluster.Rules, request{verb: "list", group: corev1alpha1.GroupName, resource: "objectsetphases"}, false},
+		{everywhere.Rules, request{verb: "watch", group: corev1alpha1.GroupName, resource: "clusterobjectsetphases"}, true},
+		{everywhere.Rules, request{verb: "patch", group: corev1alpha1.GroupName, resource: "objectsetphases"}, true},
+		{everywhere.Rules, request{verb: "get", resource: "secrets"}, false},
 	} {
 		if got := allows(tc.rules, tc.request); got != tc.want {
 			t.Errorf("%+v is allowed: %t", tc.request, got)
+		}
+	}
+	for want, rendered := range map[bool][]runtime.Object{false: objects, true: all} {
+		args := find[*appsv1.Deployment](t, rendered, "lockstep-agent").Spec.Template.Spec.Containers[0].Args
+		if slices.Contains(args, "--watch-all-namespaces") != want || !slices.Contains(args, "--namespace=$(NAMESPACE)") {
+			t.Errorf("the arguments are %v", args)
 		}
 	}
 }

@@ -33,7 +33,7 @@ var agentUser = "system:serviceaccount:" + corev1alpha1.DefaultNamespace + ":loc
 // target names files.
 func (f *fixture) agent(t *testing.T) []string {
 	t.Helper()
-	objects, err := config.Objects(config.FolderAgent)
+	objects, err := config.Objects(config.FolderAgent, config.FolderAgentAllNamespaces)
 	must(t, err)
 	for _, object := range objects {
 		if object.GetKind() != "Deployment" {
@@ -143,7 +143,7 @@ func (f *fixture) settle(t *testing.T) {
 func (f *fixture) phases(t *testing.T) {
 	t.Helper()
 	flags := f.agent(t)
-	agent := f.StartManager(t, flags...)
+	agent := f.StartManager(t, append(flags, "--watch-all-namespaces")...)
 	first := phase("agent.first", 1, "a-1", "a-2")
 	f.Create(t, first)
 	f.available(t, first)

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,9 @@ func (c *Config) agentFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Class, "class", "", "run as the agent of this class of phases: roll out its ObjectSetPhases, and nothing else (default with --target-kubeconfig: "+
 		corev1alpha1.PhaseClassHostedCluster+")")
 	flags.StringVar(&c.TargetKubeconfig, "target-kubeconfig", "", "of an agent: file that says how to reach the cluster that the objects are rolled out to")
-	flags.StringVar(&c.WatchNamespace, "watch-namespace", "", "of an agent: roll out the ObjectSetPhases of this namespace, and no ClusterObjectSetPhases (default: all)")
+	flags.StringVar(&c.WatchNamespace, "watch-namespace", "", "of an agent: roll out the ObjectSetPhases of this namespace, and no ClusterObjectSetPhases (default: --namespace)")
+	flags.BoolVar(&c.WatchAllNamespaces, "watch-all-namespaces", false,
+		"of an agent: roll out the ObjectSetPhases of all namespaces, and ClusterObjectSetPhases: who may write any of them has the rights of the kubeconfig of the target")
 }
 
 // agent reports whether the process is the agent of a class.
@@ -56,6 +59,8 @@ func (c *Config) validateAgent() error {
 			return fmt.Errorf("--class %q: name the cluster that the objects are rolled out to by --target-kubeconfig", c.Class)
 		case c.WatchNamespace != "":
 			return errors.New("--watch-namespace is for an agent: name its class by --class, and its target by --target-kubeconfig")
+		case c.WatchAllNamespaces:
+			return errors.New("--watch-all-namespaces is for an agent: name its class by --class, and its target by --target-kubeconfig")
 		}
 		return nil
 	}
@@ -70,6 +75,12 @@ func (c *Config) validateAgent() error {
 	}
 	if errs := validation.IsDNS1123Label(c.WatchNamespace); c.WatchNamespace != "" && len(errs) > 0 {
 		return fmt.Errorf("--watch-namespace %q: %s", c.WatchNamespace, errs[0])
+	}
+	switch {
+	case !c.WatchAllNamespaces:
+		c.WatchNamespace = cmp.Or(c.WatchNamespace, c.Namespace)
+	case c.WatchNamespace != "":
+		return fmt.Errorf("--watch-namespace %q and --watch-all-namespaces: choose one of both", c.WatchNamespace)
 	}
 	return nil
 }

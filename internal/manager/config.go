@@ -65,9 +65,10 @@ type Config struct {
 	AllowLocalTargets bool
 	// Class and TargetKubeconfig make this process the agent of a class: it rolls the
 	// ObjectSetPhases of the class out to the cluster of the kubeconfig, which is a file,
-	// and does nothing else. WatchNamespace is the namespace of the ObjectSetPhases; empty
-	// for all, ClusterObjectSetPhases among them.
+	// and does nothing else. WatchNamespace is the namespace of the ObjectSetPhases, its own
+	// unless stated; empty with WatchAllNamespaces, which has it roll out ClusterObjectSetPhases too.
 	Class, TargetKubeconfig, WatchNamespace string
+	WatchAllNamespaces                      bool
 	// Pace of the controllers of packages and repositories.
 	Pace limits.Pace
 	// Version asks for the version instead of a run.

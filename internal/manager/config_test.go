@@ -54,7 +54,21 @@ func TestParse(t *testing.T) {
 		},
 		"Package Operator's agent": {
 			args: []string{"-target-cluster-kubeconfig-file=/etc/target", "-enable-leader-election"},
-			want: func(c *Config) { c.Class, c.TargetKubeconfig = corev1alpha1.PhaseClassHostedCluster, "/etc/target" },
+			want: func(c *Config) {
+				c.Class, c.TargetKubeconfig, c.WatchNamespace = corev1alpha1.PhaseClassHostedCluster, "/etc/target", corev1alpha1.DefaultNamespace
+			},
+		},
+		"an agent of its own namespace": {
+			args: []string{"--target-kubeconfig=/etc/target", "--namespace=hcp-a"},
+			want: func(c *Config) {
+				c.Class, c.TargetKubeconfig, c.Namespace, c.WatchNamespace = corev1alpha1.PhaseClassHostedCluster, "/etc/target", "hcp-a", "hcp-a"
+			},
+		},
+		"an agent of all namespaces": {
+			args: []string{"--target-kubeconfig=/etc/target", "--watch-all-namespaces"},
+			want: func(c *Config) {
+				c.Class, c.TargetKubeconfig, c.WatchAllNamespaces = corev1alpha1.PhaseClassHostedCluster, "/etc/target", true
+			},
 		},
 		"overrides of images": {
 			args: []string{"--registry-host-overrides=quay.io=mirror:5000"},
@@ -124,10 +138,13 @@ func TestParseRefuses(t *testing.T) {
 		"-service-account-namespace=o":   "--namespace",
 		"--class=edge":                   "--target-kubeconfig",
 		"--watch-namespace=edge":         "is for an agent",
+		"--watch-all-namespaces":         "is for an agent",
 
 		"--target-kubeconfig=k --class=default":       "the manager of the cluster runs",
 		"--target-kubeconfig=k --class=a/b":           "--class",
 		"--target-kubeconfig=k --watch-namespace=a.b": "--watch-namespace",
+
+		"--target-kubeconfig=k --watch-namespace=a --watch-all-namespaces": "choose one of both",
 	} {
 		if _, err := Parse(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", args, err, want)
@@ -162,7 +179,7 @@ func TestFlagsOfConfig(t *testing.T) {
 		if !parsed.LeaderElect || parsed.Namespace != "n" {
 			t.Errorf("%v are read as %+v", args, parsed)
 		}
-		if object.GetName() == "lockstep-agent" && (!parsed.agent() || parsed.lease() != corev1alpha1.AgentLeaderElectionLease) {
+		if object.GetName() == "lockstep-agent" && (!parsed.agent() || parsed.WatchNamespace != "n" || parsed.lease() != corev1alpha1.AgentLeaderElectionLease) {
 			t.Errorf("%v are read as %+v", args, parsed)
 		}
 		found++

@@ -108,11 +108,16 @@ func TestOfEngine(t *testing.T) {
 	t.Parallel()
 	const ns = corev1alpha1.DefaultNamespace
 	shop, own := objects.Owner{OwnerKey: objects.OwnerKey{Namespace: "shop", Name: corev1alpha1.EnginePackage}}, objects.Owner{OwnerKey: objects.OwnerKey{Name: corev1alpha1.EnginePackage}}
-	installed, err := config.Objects(config.FolderNamespace, config.FolderCRDs, config.FolderRBAC, config.FolderAdmission, config.FolderFlowControl, config.FolderManager)
+	installed, err := config.Objects(config.FolderNamespace, config.FolderCRDs, config.FolderRBAC, config.FolderAdmission, config.FolderFlowControl, config.FolderManager,
+		config.FolderAgent, config.FolderAgentAllNamespaces)
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys := []objects.Key{{Group: "coordination.k8s.io", Kind: "Lease", Namespace: ns, Name: corev1alpha1.LeaderElectionLease}}
+	keys := []objects.Key{
+		{Group: "coordination.k8s.io", Kind: "Lease", Namespace: ns, Name: corev1alpha1.LeaderElectionLease},
+		{Group: "coordination.k8s.io", Kind: "Lease", Namespace: ns, Name: corev1alpha1.AgentLeaderElectionLease},
+		{Kind: "Secret", Namespace: ns, Name: "lockstep-agent-target"},
+	}
 	for _, o := range installed {
 		keys = append(keys, objects.Key{Group: o.GroupVersionKind().Group, Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName()})
 	}
@@ -128,6 +133,7 @@ func TestOfEngine(t *testing.T) {
 		{Kind: "Namespace", Name: "shop"},
 		{Kind: "ConfigMap", Namespace: ns, Name: "settings"},
 		{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "lockstep-manager"},
+		{Group: "apps", Kind: "Deployment", Namespace: "hcp-a", Name: "lockstep-agent"},
 		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "things.example.com"},
 		{Group: corev1alpha1.GroupVersion.Group, Kind: "Package", Namespace: ns, Name: "shop"},
 	} {

@@ -37,6 +37,7 @@ var engineNames = []string{
 	"lockstep-manager", "lockstep-leader-election", "lockstep-foreground-deletion",
 	"lockstep-generated-packages",
 	"lockstep-view", "lockstep-edit", "lockstep-admin",
+	"lockstep-agent", "lockstep-agent-all-namespaces", "lockstep-agent-target",
 }
 
 // OfEngine returns why an object is reserved, or nothing: it is part of the engine in its
@@ -67,5 +68,5 @@ func ofEngine(key objects.Key, namespace string) bool {
 	case key.Namespace != "" && key.Namespace != namespace:
 		return false
 	}
-	return key.Name == corev1alpha1.LeaderElectionLease || slices.Contains(engineNames, key.Name)
+	return key.Name == corev1alpha1.LeaderElectionLease || key.Name == corev1alpha1.AgentLeaderElectionLease || slices.Contains(engineNames, key.Name)
 }

@@ -1,0 +1,146 @@
+package tenants_test
+
+import (
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/config"
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+// agentTarget is a cluster that an agent writes to.
+type agentTarget struct {
+	*sandbox.Sandbox
+	client.Client
+}
+
+func newAgentTarget(t *testing.T) *agentTarget {
+	t.Helper()
+	sb := sandbox.Start(t, sandbox.WithComponents(sandbox.Etcd, sandbox.APIServer))
+	c, err := client.New(sb.Config(), client.Options{Scheme: clientgoscheme.Scheme})
+	must(t, err)
+	return &agentTarget{sb, c}
+}
+
+// startAgent starts an agent with the roles of config/agent in a namespace, and a kubeconfig of an administrator of a target.
+func startAgent(t *testing.T, ns string, target *agentTarget) {
+	t.Helper()
+	objects, err := config.Objects(config.FolderAgent)
+	must(t, err)
+	for _, object := range objects {
+		if object.GetKind() == "Deployment" {
+			continue
+		}
+		if object.GetNamespace() != "" {
+			object.SetNamespace(ns)
+		}
+		if object.GetKind() == "ClusterRole" || object.GetKind() == "ClusterRoleBinding" {
+			object.SetName(object.GetName() + "-" + ns)
+		}
+		if subjects, found, _ := unstructured.NestedSlice(object.Object, "subjects"); found {
+			subjects[0].(map[string]any)["namespace"] = ns
+			must(t, unstructured.SetNestedSlice(object.Object, subjects, "subjects"))
+			if object.GetKind() == "ClusterRoleBinding" {
+				must(t, unstructured.SetNestedField(object.Object, object.GetName(), "roleRef", "name"))
+			}
+		}
+		env.Create(t, object)
+	}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "lockstep-agent"}}
+	home := tokenOf(t, env.Client, account)
+	must(t, target.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
+	admin := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "admin"}}
+	must(t, target.Create(t.Context(), admin), target.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "admin-" + ns}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: ns, Name: "admin"}},
+	}))
+	dir := t.TempDir()
+	write := func(name string, sb *sandbox.Sandbox, token string) string {
+		path := filepath.Join(dir, name)
+		text := fmt.Sprintf(`{current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}], users: [{name: a, user: {token: %s}}],
+clusters: [{name: a, cluster: {server: %q, certificate-authority-data: %s}}]}`, token, sb.Server(), base64.StdEncoding.EncodeToString(sb.Config().CAData))
+		must(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	env.StartManager(t, "--namespace", ns, "--kubeconfig", write("home", env.Sandbox, home), "--target-kubeconfig", write("target", target.Sandbox, tokenOf(t, target.Client, admin)))
+}
+
+func tokenOf(t *testing.T, c client.Client, account *corev1.ServiceAccount) string {
+	t.Helper()
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(3600))}}
+	must(t, c.SubResource("token").Create(t.Context(), account, request))
+	return request.Status.Token
+}
+
+// handed returns an ObjectSetPhase of the default class of agents with a ClusterRoleBinding.
+func handed(ns, name string) *corev1alpha1.ObjectSetPhase {
+	p := &corev1alpha1.ObjectSetPhase{ObjectMeta: metav1.ObjectMeta{
+		Namespace: ns, Name: name, Labels: map[string]string{corev1alpha1.PhaseClassLabel: corev1alpha1.PhaseClassHostedCluster},
+	}}
+	p.Spec.Revision = 1
+	p.Spec.Objects = []corev1alpha1.ObjectSetObject{{Object: runtime.RawExtension{Raw: fmt.Appendf(nil,
+		`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRoleBinding","metadata":{"name":%q},`+
+			`"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"cluster-admin"},"subjects":[]}`, name)}}}
+	return p
+}
+
+// bindings returns those of the names that a target has.
+func (a *agentTarget) bindings(t *testing.T, names ...string) (found []string) {
+	t.Helper()
+	for _, name := range names {
+		err := a.Get(t.Context(), client.ObjectKey{Name: name}, &rbacv1.ClusterRoleBinding{})
+		must(t, client.IgnoreNotFound(err))
+		if err == nil {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+// An agent as config/agent has it serves the ObjectSetPhases of its own namespace: a tenant of another one reaches nothing of its
+// target, and of two agents of one class each writes into its own target, also while the other is away.
+func TestAgents(t *testing.T) {
+	t.Parallel()
+	a, b := newAgentTarget(t), newAgentTarget(t)
+	evil := newTenant(t, env, "-evil", "lockstep-author")
+	evil.create(t, handed(evil.namespace, "agents-evil"))
+	for _, ns := range []string{"agents-a", "agents-b"} {
+		env.Namespace(t, ns)
+		env.Create(t, handed(ns, ns))
+	}
+	available := func(ns string) {
+		t.Helper()
+		harness.Await(t, env, harness.Patience, handed(ns, ns), "to be available", func(p *corev1alpha1.ObjectSetPhase) error {
+			return harness.HasCondition(p, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, "")
+		})
+	}
+	startAgent(t, "agents-b", b) // alone for now
+	available("agents-b")
+	startAgent(t, "agents-a", a)
+	available("agents-a")
+	for name, target := range map[string]*agentTarget{"agents-a": a, "agents-b": b} {
+		if found := target.bindings(t, "agents-a", "agents-b", "agents-evil"); len(found) != 1 || found[0] != name {
+			t.Errorf("the target of %s has %v", name, found)
+		}
+	}
+	attack := handed(evil.namespace, "agents-evil")
+	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(attack), attack))
+	if len(attack.Finalizers) > 0 || len(attack.Status.Conditions) > 0 {
+		t.Errorf("an agent has taken it: %v, %+v", attack.Finalizers, attack.Status.Conditions)
+	}
+}
