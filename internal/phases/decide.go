@@ -159,6 +159,17 @@ func decideLive(c DecisionInput) Decision {
 	return decideContent(c, live)
 }
 
+// controller returns what controls a live object. OwnersAnnotation is for whoever may write the
+// object to write: where the engine has never written it, it controls nothing.
+func (c *DecisionInput) controller(live *objects.Observed) *objects.Reference {
+	controller := live.Controller()
+	written := live.Wrote || c.WrittenBefore || c.Applied.UID != "" && c.Applied.UID == live.UID
+	if controller != nil && controller.Remote && !written {
+		return nil
+	}
+	return controller
+}
+
 // owns reports whether a controller is the owner, one of its revisions, or the owner from before
 // a restore.
 func (c *DecisionInput) owns(controller *objects.Reference) bool {
@@ -234,7 +245,7 @@ func awaitDeletion(c DecisionInput, live *objects.Observed) Decision {
 // decideOwner reports whether the live object is owned, or else what follows from
 // the collision rules.
 func decideOwner(c DecisionInput, live *objects.Observed) (Decision, bool) {
-	controller := live.Controller()
+	controller := c.controller(live)
 	switch {
 	case controller == nil && (c.Applied.UID != "" && c.Applied.UID == live.UID || c.WrittenBefore && live.Wrote):
 		// Our reference was removed, maybe while no manager ran. It is put back
@@ -276,6 +287,10 @@ func (c *DecisionInput) handsOver(controller *objects.Reference) bool {
 func (c *DecisionInput) refusal(controller *objects.Reference) string {
 	switch {
 	case !c.Desired.NeverAdopted:
+		if claimed := c.Live.Object.Controller(); controller == nil && claimed != nil {
+			return "names " + ownerName(claimed, c.Owner) + " in its annotation " + corev1alpha1.OwnersAnnotation + ", which has never written it: " +
+				"remove the annotation and delete or rename the object; spec.collisionProtection: IfNoController takes it over"
+		}
 		return Collision(controller, c.Owner)
 	case controller == nil:
 		return "exists already and nothing controls it: delete it, rename it, or render another name"
@@ -390,7 +405,7 @@ func decideGone(c DecisionInput) Decision {
 	case live == nil:
 		return Decision{Action: Confirm}
 	}
-	if !c.owns(live.Controller()) {
+	if !c.owns(c.controller(live)) {
 		// Not owned any more. A reference that is merely missing may have been
 		// taken off by the garbage collector on an orphaning delete: never delete.
 		return Decision{Action: None}

@@ -565,3 +565,51 @@ func TestCollisionNamesTheController(t *testing.T) {
 		}
 	}
 }
+
+// TestAnnotationAlone: in another cluster, whoever may write an object may write the annotation that names
+// its owner. One that the engine has never written is foreign, whatever that says.
+func TestAnnotationAlone(t *testing.T) {
+	t.Parallel()
+	owner := objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "app"}, UID: "app", Cluster: "home"}
+	ref := objects.Reference{
+		OwnerReference: metav1.OwnerReference{APIVersion: group, Kind: owner.Kind, Name: owner.Name, UID: owner.UID, Controller: ptr.To(true)},
+		Remote:         true, Namespace: owner.Namespace, Cluster: owner.Cluster,
+	}
+	restored := ref
+	restored.UID = "before-the-restore"
+	for name, tc := range map[string]struct {
+		ref                  objects.Reference
+		wrote, before, known bool
+		collision            corev1alpha1.CollisionProtection
+		want, gone           phases.Action
+	}{
+		"forged":                           {ref: ref, want: phases.Refuse, gone: phases.None},
+		"forged by the name":               {ref: restored, want: phases.Refuse, gone: phases.None},
+		"forged, and to be taken over":     {ref: ref, collision: corev1alpha1.CollisionProtectionIfNoController, want: phases.Adopt, gone: phases.None},
+		"written":                          {ref: ref, wrote: true, want: phases.Verify, gone: phases.Delete},
+		"written before a restore":         {ref: restored, wrote: true, want: phases.Adopt, gone: phases.Delete},
+		"its fields wiped, since restart":  {ref: ref, known: true, want: phases.Verify, gone: phases.Delete},
+		"its fields wiped, before restart": {ref: ref, before: true, want: phases.Verify, gone: phases.Delete},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := phases.DecisionInput{
+				Desired: &objects.Desired{Key: objects.Key{Kind: "ConfigMap", Namespace: "n", Name: "c"}, Content: content, Collision: tc.collision},
+				Owner:   owner, Now: noon, WrittenBefore: tc.before,
+				Live: phases.LiveState{Synced: true, Object: &objects.Observed{UID: "object", Watched: true, Wrote: tc.wrote, Owners: []objects.Reference{tc.ref}}},
+			}
+			if tc.known {
+				c.Applied.UID = "object"
+			}
+			got := phases.Decide(c)
+			if got.Action != tc.want || tc.want == phases.Refuse && !strings.Contains(got.Message, "names ObjectDeployment shop/app in its annotation "+corev1alpha1.OwnersAnnotation) ||
+				tc.want == phases.Adopt && !tc.wrote && !got.Foreign {
+				t.Errorf("%+v, want %v", got, tc.want)
+			}
+			c.Desired = nil
+			if got := phases.Decide(c); got.Action != tc.gone {
+				t.Errorf("an object to go: %+v, want %v", got, tc.gone)
+			}
+		})
+	}
+}

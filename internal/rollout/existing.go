@@ -17,6 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/phases/drift"
 )
 
 // listPage is how many objects one page of a listing holds. A namespace is listed
@@ -167,5 +168,6 @@ func observeMetadata(m *metav1.PartialObjectMetadata) *objects.Observed {
 		UID: m.UID, ResourceVersion: m.ResourceVersion, Terminating: m.DeletionTimestamp != nil,
 		Held: objects.HeldBy(m.Finalizers, nil), Owners: objects.References(m.OwnerReferences, m.Annotations),
 		AdoptableBy: m.Annotations[corev1alpha1.AdoptableByAnnotation],
+		Wrote:       drift.HasUpdates(m.ManagedFields) || drift.HasApply(m.ManagedFields),
 	}
 }
