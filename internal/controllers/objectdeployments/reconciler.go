@@ -3,6 +3,7 @@ package objectdeployments
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -63,7 +64,7 @@ type Reconciler struct {
 	enqueue func(objects.OwnerKey)
 	// lanes reconcile the owners of other clusters; nil where that is not apart from others.
 	lanes *lanes
-	// busy are the owners that are reconciled.
+	// busy are the owners that are reconciled, with what cancels that.
 	busy  sync.Map
 	fresh *mutationcache.Store
 	// written are slices of deployments by the UID of their owner.
@@ -161,7 +162,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key objects.OwnerKey) (recon
 	if err != nil || s == nil {
 		return reconcile.Result{}, err
 	}
-	if s.ref != nil && r.lanes != nil {
+	if s.ref != nil && r.lanes != nil && !s.abandoned() {
 		r.lanes.add(ctx, s.secretNamespace()+"/"+s.ref.KubeconfigSecretRef.Name, key)
 		return reconcile.Result{}, nil
 	}
@@ -180,8 +181,13 @@ func (r *Reconciler) reconcileRemote(ctx context.Context, key objects.OwnerKey) 
 
 // reconcile reconciles what was read.
 func (r *Reconciler) reconcile(ctx context.Context, key objects.OwnerKey, s *reconciliation) (reconcile.Result, error) {
-	if _, busy := r.busy.LoadOrStore(key, true); busy {
-		return reconcile.Result{RequeueAfter: startRetry}, nil // an owner of this name in another cluster
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if running, busy := r.busy.LoadOrStore(key, cancel); busy { // it waits for a target, or is of this name in another cluster
+		if s.abandoned() {
+			running.(context.CancelFunc)()
+		}
+		return reconcile.Result{RequeueAfter: startRetry}, nil
 	}
 	defer r.busy.Delete(key)
 	if err := s.recall(ctx); err != nil {
@@ -226,7 +232,11 @@ func (s *reconciliation) giveUp(ctx context.Context, err error) (reconcile.Resul
 // reportError puts an error on the status of the owner; stalled means that a user has to
 // fix it.
 func (s *reconciliation) reportError(ctx context.Context, err error, stalled bool) error {
-	top, message := s.top(), conditions.Message(err.Error())
+	top, text := s.top(), err.Error()
+	if s.ref != nil && top.GetDeletionTimestamp() != nil {
+		text = fmt.Sprintf("the objects in the target cannot be removed (to leave them there, %s): %s", s.howToAbandon(), text)
+	}
+	message := conditions.Message(text)
 	typ := corev1alpha1.ConditionReconciling
 	if stalled {
 		typ = corev1alpha1.ConditionStalled
@@ -264,6 +274,8 @@ func (s *reconciliation) run(ctx context.Context) error {
 	case s.deployment == nil && len(s.sets) == 0:
 		s.forget()
 		return nil
+	case s.abandoned():
+		return s.finalize(ctx)
 	case s.away != nil:
 		return s.wait(ctx)
 	case s.top().GetDeletionTimestamp() != nil:

@@ -145,6 +145,9 @@ func (s *reconciliation) connect() (*Target, *claimants) {
 	if !s.restored {
 		return &Target{Executor: &rollout.Executor{Tracker: rollout.NewTracker()}}, in
 	}
+	if s.abandoned() {
+		return nil, in
+	}
 	if s.Targets == nil {
 		s.away = &targets.State{Reason: corev1alpha1.ReasonUnsupported, Message: "Other clusters are not served here."}
 		return nil, in
@@ -204,11 +207,17 @@ func (s *reconciliation) moved() bool {
 	return s.deployment != nil && !equality.Semantic.DeepEqual(s.deployment.ObjectDeploymentSpec().Template.Spec.TargetRef, s.ref)
 }
 
+// abandoned reports whether the owner is being deleted and leaves its objects in the target: what
+// answers there, and whether anything does, is not asked.
+func (s *reconciliation) abandoned() bool {
+	return s.ref != nil && s.top().GetDeletionTimestamp() != nil && s.top().GetAnnotations()[corev1alpha1.AbandonTargetAnnotation] == "true"
+}
+
 // wait reports that the target is not connected. An owner that is being deleted is let go
-// where nothing was written, or its user says so.
+// where nothing was written.
 func (s *reconciliation) wait(ctx context.Context) error {
 	deleting := s.top().GetDeletionTimestamp() != nil
-	if deleting && (s.recordedCluster() == "" || s.top().GetAnnotations()[corev1alpha1.AbandonTargetAnnotation] == "true") {
+	if deleting && s.recordedCluster() == "" {
 		return s.finalize(ctx)
 	}
 	if s.away.Connecting() {
@@ -219,12 +228,7 @@ func (s *reconciliation) wait(ctx context.Context) error {
 	conditions.Set(&conds, generation, corev1alpha1.ConditionTargetConnected, false, s.away.Reason, s.away.Message)
 	message := s.away.Message
 	if deleting {
-		what := "package"
-		if ofPhase(s.key) {
-			what = s.key.Kind
-		}
-		message = fmt.Sprintf("The objects in the target are removed when it is connected. %s To leave them there, annotate the %s with %s=true.",
-			message, what, corev1alpha1.AbandonTargetAnnotation)
+		message = fmt.Sprintf("The objects in the target are removed when it is connected. %s To leave them there, %s.", message, s.howToAbandon())
 	}
 	conditions.SetUnknown(&conds, generation, corev1alpha1.ConditionAvailable, s.away.Reason, message)
 	conditions.Kstatus(&conds, generation, conditions.State{Stalled: stallsTarget(s.away.Reason), Reason: s.away.Reason, Message: message})
@@ -237,6 +241,15 @@ func (s *reconciliation) wait(ctx context.Context) error {
 			s.deployment.ObjectDeploymentStatus().ObservedGeneration = generation
 		}
 	})
+}
+
+// howToAbandon says how a user has the objects left in the target.
+func (s *reconciliation) howToAbandon() string {
+	what := "package"
+	if ofPhase(s.key) {
+		what = s.key.Kind
+	}
+	return fmt.Sprintf("annotate the %s with %s=true", what, corev1alpha1.AbandonTargetAnnotation)
 }
 
 // stallsTarget reports whether a user has to act before the target is connected.
