@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -65,6 +66,7 @@ func (e *Env) launch(tb testing.TB, args ...string) *Manager {
 	log, err := os.Create(m.log)
 	must(tb, err)
 	m.cmd.Stdout, m.cmd.Stderr = log, log
+	m.cmd.Env = append(os.Environ(), "GOMEMLIMIT=400MiB") // as config/manager has it
 	if race() {
 		m.cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1")
 	}
@@ -135,6 +137,22 @@ func (m *Manager) Signal(s os.Signal) { _ = m.cmd.Process.Signal(s) }
 
 // PID of the manager's process.
 func (m *Manager) PID() int { return m.cmd.Process.Pid }
+
+// Peak returns the most memory that the process had, in bytes.
+func (m *Manager) Peak(tb testing.TB) int64 {
+	tb.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.PID()))
+	must(tb, err)
+	for line := range strings.Lines(string(status)) {
+		if kilobytes, found := strings.CutPrefix(line, "VmHWM:"); found {
+			n, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(kilobytes), " kB"), 10, 64)
+			must(tb, err)
+			return n << 10
+		}
+	}
+	tb.Fatal("the process has ended, or this is no Linux")
+	return 0
+}
 
 // Exited reports whether the process ended.
 func (m *Manager) Exited() bool {

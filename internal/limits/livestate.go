@@ -39,7 +39,14 @@ const (
 	TargetQPS            = 100              // requests to one target in a second, watches apart; API servers limit for themselves, too
 	TargetBurst          = 200              // requests to one target at once
 	TargetRequestTimeout = 30 * time.Second // of one request to a target: its webhooks have 10 s by default
-	TargetResponseBytes  = 64 << 20         // of one answer of a target, which is not trusted: a page of objects, or a document of schemas
+	TargetResponseBytes  = 8 << 20          // of one answer of a target, which is not trusted: a page of objects, or what it serves; a page that is larger is asked for in smaller ones
+	TargetResponseValues = 400_000          // JSON values of the same, of up to 100 bytes each when they are decoded, as are a hundred pages of text
+	TargetObjectBytes    = 4 << 20          // of one object or event of a target: 1.5 MiB as stored, and managedFields
+	TargetObjectValues   = 200_000          // JSON values of the same: one in 20 bytes, as in managedFields
+	TargetDocumentBytes  = 16 << 20         // of a document of schemas of a target, which is kept as text
+	TargetDocumentValues = 2_000_000        // JSON values of the same: one in 8 bytes
+	TargetPages          = 1000             // of one list of a target: half a million small objects, or five thousand of the largest
+	TargetVersionBytes   = 128              // of the version of a target, which templates see
 	TargetErrorBytes     = 512              // of the cause in a message
 	TargetSchemaTimeout  = time.Second      // for the schema of one kind of a target that a dependency needs fields of
 	TargetGrace          = 30 * time.Second // of a connection without users: a package that is installed again needs no second list

@@ -5,10 +5,11 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/singleflight"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -62,23 +63,33 @@ func newOtherClusters(mgr ctrl.Manager, listen sources.Listen, c *Config, guard 
 type homeCluster struct {
 	reader client.Reader
 
-	mu  sync.Mutex
-	uid types.UID
+	uid    atomic.Pointer[types.UID]
+	flight singleflight.Group
 }
 
+// get reads the UID once for all. Callers that come meanwhile wait for it, each no longer than its own context.
 func (h *homeCluster) get(ctx context.Context) (types.UID, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.uid != "" {
-		return h.uid, nil
+	if uid := h.uid.Load(); uid != nil {
+		return *uid, nil
 	}
-	m := &metav1.PartialObjectMetadata{}
-	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	if err := h.reader.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, m); err != nil {
-		return "", fmt.Errorf("read the namespace %s: %w", metav1.NamespaceSystem, err)
+	read := h.flight.DoChan("", func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), limits.TargetProbeTimeout)
+		defer cancel()
+		m := &metav1.PartialObjectMetadata{}
+		m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+		if err := h.reader.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, m); err != nil {
+			return nil, fmt.Errorf("read the namespace %s: %w", metav1.NamespaceSystem, err)
+		}
+		h.uid.Store(&m.UID)
+		return m.UID, nil
+	})
+	select {
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	case r := <-read:
+		uid, _ := r.Val.(types.UID)
+		return uid, r.Err
 	}
-	h.uid = m.UID
-	return h.uid, nil
 }
 
 // open connects to a target until the context ends.
@@ -99,8 +110,14 @@ func (o *otherClusters) open(ctx context.Context, ref targets.Ref, config *rest.
 		return nil, err
 	}
 	follow.detector = environment.New(environment.Options{
-		Version: func(ctx context.Context) (string, error) { return targetVersion(ctx, config) },
-		Listen:  there.Listen, Mapping: there.Mapping, Changed: func() { go o.Notify(ref) },
+		Version: func(ctx context.Context) (string, error) {
+			version, err := targetVersion(ctx, config)
+			if err != nil {
+				return "", targets.Unreachable(config, err)
+			}
+			return version, nil
+		},
+		Listen: there.Listen, Mapping: there.Mapping, Changed: func() { go o.Notify(ref) },
 	}, kubernetes)
 	executor := &rollout.Executor{Cluster: there, Tracker: there.tracker, Pool: rollout.NewPool(limits.TargetWritesInFlight)}
 	s := &session{
@@ -114,7 +131,7 @@ func (o *otherClusters) open(ctx context.Context, ref targets.Ref, config *rest.
 		},
 	}
 	go func() { _ = there.Start(ctx) }()
-	go func() { _ = follow.detector.Start(ctx) }()
+	go func() { _ = follow.detector.Start(ctx) }() // it ends with the context alone
 	return s, there.discovered(ctx)
 }
 
@@ -134,7 +151,11 @@ const discoveryPoll = 20 * time.Millisecond
 func targetVersion(ctx context.Context, config *rest.Config) (string, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = limits.TargetProbeTimeout
-	return versionOf(ctx, config)
+	version, err := versionOf(ctx, config)
+	if err == nil && len(version) > limits.TargetVersionBytes {
+		return "", fmt.Errorf("its version has %d bytes; the limit is %d", len(version), limits.TargetVersionBytes)
+	}
+	return version, err
 }
 
 // targetFollower has packages rendered again when their target changes.
@@ -154,7 +175,11 @@ func (f *targetFollower) kindChanged(gk schema.GroupKind) {
 	}
 }
 
-func (f *targetFollower) versionChanged(v version.Info) { f.detector.VersionChanged(v.GitVersion) }
+func (f *targetFollower) versionChanged(v version.Info) {
+	if len(v.GitVersion) <= limits.TargetVersionBytes {
+		f.detector.VersionChanged(v.GitVersion)
+	}
+}
 
 // servedAPI reports whether the target serves an API. Its schemas are not waited for long.
 func (f *targetFollower) servedAPI(there *connection) func(*corev1alpha1.DependencyAPI) (bool, []string) {

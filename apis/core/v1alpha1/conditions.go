@@ -158,6 +158,10 @@ const (
 	// the manager's own cluster.
 	ReasonKubeconfigRefused = "KubeconfigRefused"
 
+	// ReasonTargetLimitExceeded is that the target answers with more than is read of one,
+	// or that there are too many targets.
+	ReasonTargetLimitExceeded = "LimitExceeded"
+
 	// ReasonTargetUnreachable is that the target does not answer.
 	ReasonTargetUnreachable = "Unreachable"
 

@@ -17,6 +17,7 @@ import (
 
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/cluster/reflector"
 )
 
 // Options are what a Detector works with.
@@ -39,6 +40,8 @@ type Detector struct {
 	mu      sync.Mutex
 	ctx     context.Context
 	version string
+	// unread is why the version cannot be read at the start; nil where it was, or is for the first time.
+	unread error
 	// complete means that it is known of every topic whether it is served.
 	complete bool
 	// reported is the last result of unknown.
@@ -118,11 +121,19 @@ func (d *Detector) NeedLeaderElection() bool { return true }
 // Start watches until the context ends. It reads the version again: this process may have
 // waited for the Lease.
 func (d *Detector) Start(ctx context.Context) error {
-	version, err := d.options.Version(ctx)
-	if err != nil {
-		return fmt.Errorf("read the version of the API server: %w", err)
-	}
-	d.change(func() { d.ctx, d.version = ctx, version })
+	backoff := reflector.Backoff()
+	_ = backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		version, err := d.options.Version(ctx)
+		if err != nil {
+			err = fmt.Errorf("read the version of the API server: %w", err)
+		}
+		d.change(func() {
+			if d.unread = err; err == nil {
+				d.ctx, d.version = ctx, version
+			}
+		})
+		return err == nil, nil
+	})
 	_ = wait.PollUntilContextCancel(ctx, startRetry, true, func(context.Context) (bool, error) { return d.refresh(), nil })
 	<-ctx.Done()
 	return nil
@@ -270,6 +281,9 @@ var errUnknown = errors.New("the cluster is being looked at")
 
 // unknown returns why the environment is not known, nil where it is; d.mu is held.
 func (d *Detector) unknown() error {
+	if d.unread != nil {
+		return d.unread
+	}
 	if !d.complete {
 		return errUnknown
 	}

@@ -102,6 +102,30 @@ func start(t *testing.T, served ...schema.GroupKind) (*Detector, *cluster) {
 	return d, c
 }
 
+// A version that cannot be read at the start is read again, and said.
+func TestVersionIsReadAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d, c := detect(t, "", map[schema.GroupKind]error{})
+		failures := 5
+		d.options.Version = func(context.Context) (string, error) {
+			if failures--; failures >= 0 {
+				return "", errors.New("it answers with the status 503")
+			}
+			return "v1.36.3", nil
+		}
+		go func() { _ = d.Start(t.Context()) }()
+		<-c.changed
+		if _, waiting, err := d.For(""); waiting || err == nil || !strings.Contains(err.Error(), "read the version of the API server: it answers with the status 503") {
+			t.Errorf("while it fails: waiting %v, %v", waiting, err)
+		}
+		time.Sleep(time.Minute)
+		if env, waiting, err := d.For(""); waiting || err != nil || env.Kubernetes.Version != "v1.36.3" {
+			t.Errorf("afterwards: %+v, waiting %v, %v", env, waiting, err)
+		}
+	})
+}
+
 func obj(t *testing.T, text string) metav1.Object {
 	t.Helper()
 	u := &unstructured.Unstructured{}

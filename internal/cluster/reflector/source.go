@@ -3,6 +3,7 @@ package reflector
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,8 +25,24 @@ type Source struct {
 	NewList func() runtime.Object
 }
 
-// ListWithContext sends a LIST.
+// ErrTooLarge is in the errors of answers that are larger than what is read of one.
+var ErrTooLarge = errors.New("the answer is too large")
+
+// smallerPage is by what a page that is too large is divided.
+const smallerPage = 10
+
+// ListWithContext sends a LIST, and where the page is too large others for a smaller one.
 func (s *Source) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	for {
+		list, err := s.list(ctx, options)
+		if !errors.Is(err, ErrTooLarge) || options.Limit <= 1 {
+			return list, err
+		}
+		options.Limit = max(options.Limit/smallerPage, 1)
+	}
+}
+
+func (s *Source) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	list := s.NewList()
 	if !s.MetadataOnly {
 		return list, s.request(options, "").Do(ctx).Into(list)

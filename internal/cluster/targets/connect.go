@@ -67,7 +67,7 @@ type explained struct {
 func (e *explained) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := e.next.RoundTrip(r)
 	if err != nil && r.Context().Err() == nil {
-		return nil, unreachableBy(e.config, err)
+		return nil, Unreachable(e.config, err)
 	}
 	return resp, err
 }

@@ -6,10 +6,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
+	"strings"
+	"sync"
 	"sync/atomic"
 
 	"golang.org/x/time/rate"
 
+	"lockstep.run/lockstep/internal/cluster/reflector"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/outbound"
 )
@@ -17,7 +21,11 @@ import (
 // ErrAway is the error of requests to a target that is not connected.
 var ErrAway = errors.New("the target is not connected")
 
-// gate is the transport of one session. It is safe for concurrent use.
+// openAPI is where schemas are, below the path of the server.
+const openAPI = "/openapi/v3/"
+
+// gate is the transport of one session, which ends where the target answers with more than its limits. It is safe for
+// concurrent use.
 type gate struct {
 	// next adds the credentials.
 	next   http.RoundTripper
@@ -25,10 +33,53 @@ type gate struct {
 	closed atomic.Bool
 	// suspect is called when a request suggests that the target is away. It must not block.
 	suspect func()
+
+	mu sync.Mutex
+	// excess is the limit that the target exceeded; nil for none.
+	excess error
+	// stop ends what works with the session; nil before it is opened.
+	stop context.CancelFunc
+	// pages counts those of each list that is being read, by path.
+	pages map[string]int
 }
 
 func newGate(next http.RoundTripper, suspect func()) *gate {
-	return &gate{next: next, limit: rate.NewLimiter(limits.TargetQPS, limits.TargetBurst), suspect: suspect}
+	return &gate{next: next, limit: rate.NewLimiter(limits.TargetQPS, limits.TargetBurst), suspect: suspect, pages: map[string]int{}}
+}
+
+// exceeded ends the session, and returns the error.
+func (g *gate) exceeded(err error) error {
+	g.mu.Lock()
+	first, stop := g.excess == nil, g.stop
+	if first {
+		g.excess = err
+	}
+	g.mu.Unlock()
+	if !first {
+		return err
+	}
+	g.closed.Store(true)
+	if stop != nil {
+		stop()
+	}
+	g.suspect()
+	return err
+}
+
+// opened sets what ends the session.
+func (g *gate) opened(stop context.CancelFunc) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.stop = stop; g.excess != nil {
+		stop()
+	}
+}
+
+// over returns the limit that the target exceeded, nil where it did not.
+func (g *gate) over() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.excess
 }
 
 // RoundTrip sends a request while the gate is open.
@@ -37,22 +88,46 @@ func (g *gate) RoundTrip(r *http.Request) (*http.Response, error) {
 		closeBody(r)
 		return nil, ErrAway
 	}
-	watches := r.URL.Query().Get("watch") == "true" || r.URL.Query().Get("watch") == "1"
+	query := r.URL.Query()
+	watches := query.Get("watch") == "true" || query.Get("watch") == "1"
 	if !watches {
+		if err := g.page(r, query); err != nil {
+			closeBody(r)
+			return nil, err
+		}
 		if err := g.limit.Wait(r.Context()); err != nil {
 			closeBody(r)
 			return nil, err
 		}
 	}
-	resp, err := g.send(r, watches)
+	resp, err := g.send(r, watches, query.Get("limit"))
 	if err != nil && r.Context().Err() == nil || err == nil && resp.StatusCode == http.StatusUnauthorized {
 		g.suspect()
 	}
 	return resp, err
 }
 
+// page counts the pages of a list.
+func (g *gate) page(r *http.Request, query url.Values) error {
+	if r.Method != http.MethodGet || query.Get("limit") == "" {
+		return nil
+	}
+	g.mu.Lock()
+	if query.Get("continue") == "" {
+		delete(g.pages, r.URL.Path)
+	} else {
+		g.pages[r.URL.Path]++
+	}
+	pages := g.pages[r.URL.Path]
+	g.mu.Unlock()
+	if pages < limits.TargetPages {
+		return nil
+	}
+	return g.exceeded(fmt.Errorf("a list of the target has more than %d pages: delete what is not needed there", limits.TargetPages))
+}
+
 // send bounds a request in time and its answer in size. A watch ends with its context.
-func (g *gate) send(r *http.Request, watches bool) (*http.Response, error) {
+func (g *gate) send(r *http.Request, watches bool, page string) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	resp, err := g.next.RoundTrip(r.WithContext(ctx))
 	if err != nil {
@@ -64,12 +139,19 @@ func (g *gate) send(r *http.Request, watches bool) (*http.Response, error) {
 		cancel(nil)
 		return nil, fmt.Errorf("the server redirects, which API servers do not (status %d)", resp.StatusCode)
 	}
-	if watches {
-		resp.Body = &untilClosed{resp.Body, cancel}
+	bounded := &answer{ReadCloser: resp.Body, exceeded: g.exceeded, what: "an answer of the target", bytes: limits.TargetResponseBytes, values: limits.TargetResponseValues}
+	switch {
+	case watches, r.Method != http.MethodGet, page == "1":
+		bounded.what, bounded.bytes, bounded.values = "an object of the target", limits.TargetObjectBytes, limits.TargetObjectValues
+	case strings.Contains(r.URL.Path, openAPI):
+		bounded.what, bounded.bytes, bounded.values = "a document of schemas of the target", limits.TargetDocumentBytes, limits.TargetDocumentValues
+	}
+	if bounded.lines, bounded.asked = watches, page != "" && page != "1" && !watches; watches {
+		resp.Body = &untilClosed{bounded, cancel}
 		return resp, nil
 	}
-	resp.Body = outbound.NewBody(ctx, cancel, resp.Body, outbound.Bounds{
-		Bytes: limits.TargetResponseBytes, TooLong: fmt.Errorf("the answer is larger than the limit of %d bytes", limits.TargetResponseBytes),
+	resp.Body = outbound.NewBody(ctx, cancel, bounded, outbound.Bounds{
+		Bytes: limits.TargetDocumentBytes, TooLong: reflector.ErrTooLarge,
 		Stall: limits.TargetRequestTimeout, Stalled: fmt.Errorf("the answer stalls: fewer than %d bytes in %s", limits.StallBytes, limits.TargetRequestTimeout),
 	})
 	return resp, nil

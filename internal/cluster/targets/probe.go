@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
@@ -69,7 +70,11 @@ func unreachable(server *url.URL, err error, token string) error {
 		secrets = append(secrets, token)
 	}
 	cause := outbound.Redact(err.Error(), secrets...)
-	if errors.Is(err, context.DeadlineExceeded) {
+	var status apierrors.APIStatus
+	switch {
+	case errors.As(err, &status): // its message has what the server says
+		cause = fmt.Sprintf("it answers with the status %d", status.Status().Code)
+	case errors.Is(err, context.DeadlineExceeded):
 		cause = fmt.Sprintf("no answer within %s", limits.TargetProbeTimeout)
 	}
 	if len(cause) > limits.TargetErrorBytes {
@@ -97,8 +102,8 @@ func answered(status int) error {
 	return &awayError{corev1alpha1.ReasonTargetUnreachable, "what answers is not the API server of a Kubernetes cluster: check cluster.server of the kubeconfig"}
 }
 
-// unreachableBy returns the error of a request to the server of a kubeconfig.
-func unreachableBy(config *rest.Config, err error) error {
+// Unreachable returns the error of a request to the server of a kubeconfig. It quotes nothing that the server answered.
+func Unreachable(config *rest.Config, err error) error {
 	server, parseErr := url.Parse(config.Host)
 	if parseErr != nil {
 		return refuse("cluster.server", "is no URL", "give the https:// URL of the API server")

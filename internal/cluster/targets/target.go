@@ -37,6 +37,10 @@ type target[S any] struct {
 	config   *rest.Config
 	invalid  error
 	failures int
+	// excesses counts the sessions in a row that ended since the target exceeded a limit.
+	excesses int
+	// held means that nothing but another Secret shortens the pause.
+	held bool
 }
 
 // session is a connection by one kubeconfig to one cluster.
@@ -45,6 +49,7 @@ type session[S any] struct {
 	cluster types.UID
 	link    *link
 	stop    context.CancelFunc
+	began   time.Time
 }
 
 // link is the way to the server of a kubeconfig.
@@ -89,19 +94,26 @@ func (t *target[S]) await(ctx context.Context, pause time.Duration) {
 		due = timer.C
 	}
 	began := time.Now()
-	select {
-	case <-ctx.Done():
-		return
-	case <-due:
-		return
-	case <-t.changed:
+	for held := true; held; held = t.held && !t.secretChanged() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-due:
+			return
+		case <-t.changed:
+		}
 	}
-	if rest := limits.TargetBackoffMin - time.Since(began); rest > 0 && t.version == t.all.watches.State(t.secret()).Version {
+	if rest := limits.TargetBackoffMin - time.Since(began); rest > 0 && !t.secretChanged() {
 		select {
 		case <-ctx.Done():
 		case <-time.After(rest):
 		}
 	}
+}
+
+// secretChanged reports whether the Secret is another one than was read last.
+func (t *target[S]) secretChanged() bool {
+	return t.version != t.all.watches.State(t.secret()).Version
 }
 
 func (t *target[S]) secret() sources.Ref {
@@ -155,7 +167,7 @@ func (t *target[S]) load(ctx context.Context, version string) error {
 	}
 	if t.config == nil || !bytes.Equal(data, t.data) {
 		t.end()
-		t.data, t.failures = data, 0
+		t.data, t.failures, t.excesses = data, 0, 0
 		t.config, t.invalid = t.all.options.Parse(data)
 	}
 	if t.version = version; t.config != nil {
@@ -169,6 +181,9 @@ func (t *target[S]) connect(ctx context.Context) error {
 	way, err := t.link()
 	if err != nil {
 		return err
+	}
+	if excess := way.gate.over(); excess != nil {
+		return t.excessive(way, excess)
 	}
 	cluster, err := probe(ctx, way.authorized, t.config.Host, t.config.BearerToken)
 	if err != nil {
@@ -205,6 +220,24 @@ func (t *target[S]) link() (*link, error) {
 	return &link{transport: transport, authorized: authorized, gate: newGate(authorized, t.wakeUp)}, nil
 }
 
+// excessive ends the session of a target that exceeds a limit. One that lasted was well until then.
+func (t *target[S]) excessive(way *link, excess error) error {
+	if t.session != nil && time.Since(t.session.began) > limits.TargetBackoffMax {
+		t.excesses = 0
+	}
+	t.excesses++
+	return t.away(way, &excessError{excess, t.excesses})
+}
+
+// excessError is why the session of a target was ended, that often in a row.
+type excessError struct {
+	cause error
+	times int
+}
+
+// Error names the limit.
+func (e *excessError) Error() string { return e.cause.Error() }
+
 // away ends the session, whose watches would show what was, and drops a link without one.
 func (t *target[S]) away(way *link, err error) error {
 	t.end()
@@ -215,13 +248,17 @@ func (t *target[S]) away(way *link, err error) error {
 
 func (t *target[S]) open(ctx context.Context, way *link, cluster types.UID) error {
 	of, stop := context.WithCancel(ctx)
+	way.gate.opened(stop)
 	value, err := t.all.options.Open(of, t.ref, &rest.Config{Host: t.config.Host, Transport: way.gate, QPS: -1}, cluster)
 	if err != nil {
 		stop()
-		return t.away(way, unreachableBy(t.config, err))
+		if excess := way.gate.over(); excess != nil {
+			return t.excessive(way, excess)
+		}
+		return t.away(way, Unreachable(t.config, err))
 	}
 	t.all.mu.Lock()
-	t.session = &session[S]{value: value, cluster: cluster, link: way, stop: stop}
+	t.session = &session[S]{value: value, cluster: cluster, link: way, stop: stop, began: time.Now()}
 	t.all.mu.Unlock()
 	return nil
 }
@@ -245,7 +282,7 @@ func (t *target[S]) end() {
 // when the next attempt is due.
 func (t *target[S]) report(err error) time.Duration {
 	state, pause := State{Ready: true, Reason: corev1alpha1.ReasonTargetConnected, Message: "The target is connected."}, time.Duration(0)
-	if err == nil {
+	if t.held = errors.As(err, new(*excessError)); err == nil {
 		t.failures = 0
 	} else {
 		state, pause = t.failed(err)
@@ -266,7 +303,11 @@ func (t *target[S]) report(err error) time.Duration {
 func (t *target[S]) failed(err error) (State, time.Duration) {
 	var refused *RefusedError
 	var away *awayError
+	var excess *excessError
 	switch {
+	case errors.As(err, &excess):
+		pause := backoff(excess.times - 1)
+		return State{Reason: corev1alpha1.ReasonTargetLimitExceeded, Message: fmt.Sprintf("The connection was ended: %s. It is tried again after %s.", excess, pause)}, pause
 	case errors.As(err, &refused):
 		where := t.ref.String()
 		if t.ref.Namespace != "" {
@@ -278,7 +319,12 @@ func (t *target[S]) failed(err error) (State, time.Duration) {
 	case !errors.As(err, &away):
 		away = &awayError{corev1alpha1.ReasonKubeconfigMissing, fmt.Sprintf("%s cannot be watched", t.ref)}
 	}
-	pause := min(limits.TargetBackoffMin<<min(t.failures, 16), limits.TargetBackoffMax)
+	pause := backoff(t.failures)
 	t.failures++
 	return State{Reason: away.reason, Message: fmt.Sprintf("%s. It is tried again after %s.", away.message, pause)}, pause
+}
+
+// backoff returns the pause after so many failures before the last one.
+func backoff(before int) time.Duration {
+	return min(limits.TargetBackoffMin<<min(before, 16), limits.TargetBackoffMax)
 }

@@ -116,6 +116,17 @@ type fixture struct {
 
 func newFixture(t *testing.T, data []byte, allowLocal bool) *fixture {
 	t.Helper()
+	return newFixtureOf(t, data, allowLocal, func(context.Context, *rest.Config) error { return nil })
+}
+
+// newFixtureWith is newFixture with sessions that do something.
+func newFixtureWith(t *testing.T, data []byte, open func(context.Context, *rest.Config) error) *fixture {
+	t.Helper()
+	return newFixtureOf(t, data, true, open)
+}
+
+func newFixtureOf(t *testing.T, data []byte, allowLocal bool, open func(context.Context, *rest.Config) error) *fixture {
+	t.Helper()
 	f := &fixture{ref: Ref{"shop", "target", "value"}, woken: make(chan struct{}, 100), data: map[string][]byte{"value": data}, version: 1}
 	f.Targets = New(Options[*connection]{
 		Get: func(context.Context, sources.Ref) (*sources.Object, error) {
@@ -135,6 +146,9 @@ func newFixture(t *testing.T, data []byte, allowLocal bool) *fixture {
 		},
 		Home: func(context.Context) (types.UID, error) { return "home", nil },
 		Open: func(ctx context.Context, _ Ref, config *rest.Config, cluster types.UID) (*connection, error) {
+			if err := open(ctx, config); err != nil {
+				return nil, err
+			}
 			client, err := rest.HTTPClientFor(config)
 			return &connection{cluster: cluster, ctx: ctx, client: client, host: config.Host}, err
 		},

@@ -1,0 +1,76 @@
+package targets
+
+import (
+	"fmt"
+	"io"
+
+	"lockstep.run/lockstep/internal/cluster/reflector"
+)
+
+// answer bounds a body of JSON before it is decoded: its bytes, and its values, which take many times their text.
+type answer struct {
+	io.ReadCloser
+	// what names the answer, or the line, in messages.
+	what string
+	// lines means that the limits are those of each line: an event of a watch.
+	lines bool
+	// bytes and values are the limits.
+	bytes, values int
+	// asked means that a smaller page may be asked for.
+	asked    bool
+	exceeded func(error) error
+
+	seen    scan
+	failure error
+}
+
+// scan is how far a text of JSON was read.
+type scan struct {
+	bytes, values   int
+	quoted, escaped bool
+}
+
+// Read implements io.Reader.
+func (a *answer) Read(p []byte) (int, error) {
+	if a.failure != nil {
+		return 0, a.failure
+	}
+	n, err := a.ReadCloser.Read(p)
+	for _, c := range p[:n] {
+		a.seen.next(c, a.lines)
+		if a.seen.bytes > a.bytes || a.seen.values > a.values {
+			a.failure = a.tooLarge()
+			return 0, a.failure
+		}
+	}
+	return n, err
+}
+
+func (a *answer) tooLarge() error {
+	if a.asked {
+		return reflector.ErrTooLarge
+	}
+	limit, of := a.bytes, "bytes"
+	if a.seen.values > a.values {
+		limit, of = a.values, "values"
+	}
+	return a.exceeded(fmt.Errorf("%s has more than %d %s, which is more than any of an API server has: check where cluster.server of the kubeconfig leads to (%w)",
+		a.what, limit, of, reflector.ErrTooLarge))
+}
+
+// next reads a byte. Values are counted by what begins or separates them.
+func (s *scan) next(c byte, lines bool) {
+	s.bytes++
+	switch {
+	case s.escaped:
+		s.escaped = false
+	case s.quoted:
+		s.escaped, s.quoted = c == '\\', c != '"'
+	case c == '"':
+		s.quoted = true
+	case c == '{', c == '[', c == ',':
+		s.values++
+	case c == '\n' && lines:
+		*s = scan{}
+	}
+}
