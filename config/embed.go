@@ -47,6 +47,10 @@ const (
 	// FolderManager has the Deployment and what belongs to it.
 	FolderManager = "manager"
 
+	// FolderTenancy has what a cluster of several teams needs beside the folders above; as a
+	// component it also adds a flag of the manager.
+	FolderTenancy = "tenancy"
+
 	// FolderAgent has the agent of a class of phases, which is installed on its own.
 	FolderAgent = "agent"
 
@@ -57,7 +61,7 @@ const (
 // Files are the manifests, in the folders named above. Files that are called
 // kustomization.yaml are no manifests.
 //
-//go:embed admission/*.yaml agent/*.yaml agent-all-namespaces/*.yaml crds/*.yaml flowcontrol/*.yaml manager/*.yaml namespace/*.yaml rbac/*.yaml
+//go:embed admission/*.yaml agent/*.yaml agent-all-namespaces/*.yaml crds/*.yaml flowcontrol/*.yaml manager/*.yaml namespace/*.yaml rbac/*.yaml tenancy/*.yaml
 var Files embed.FS
 
 // Prerequisites returns what a manager needs that runs outside of the cluster,

@@ -149,39 +149,47 @@ func TestRolesForPeople(t *testing.T) {
 	view := find[*rbacv1.ClusterRole](t, objects, "lockstep-view")
 	edit := find[*rbacv1.ClusterRole](t, objects, "lockstep-edit")
 	admin := find[*rbacv1.ClusterRole](t, objects, "lockstep-admin")
-	for name, role := range map[string]*rbacv1.ClusterRole{"view": view, "edit": edit, "admin": admin} {
+	author := find[*rbacv1.ClusterRole](t, objects, "lockstep-author")
+	tenant := find[*rbacv1.ClusterRole](t, tenancy(t), "lockstep-tenant")
+	for name, role := range map[string]*rbacv1.ClusterRole{"view": view, "edit": edit, "admin": admin, "author": author, "tenant": tenant} {
 		label := "rbac.authorization.k8s.io/aggregate-to-" + name
-		if aggregated := role.Labels[label] == "true"; aggregated != (name != "admin") {
+		if aggregated := role.Labels[label] == "true"; aggregated != (name == "view" || name == "edit") {
 			t.Errorf("%s is aggregated: %t", role.Name, aggregated)
 		}
 	}
 	for _, tc := range []struct {
-		verb, resource    string
-		view, edit, admin bool
+		verb, resource                    string
+		view, edit, admin, author, tenant bool
 	}{
-		{"get", "packages", true, true, true},
-		{"watch", "clusterpackages", true, true, true},
-		{"get", "objectsets", false, true, true},
-		{"list", "objectslices", false, true, true},
-		{"get", "clusterobjectdeployments", false, true, true},
-		{"create", "packages", false, false, true},
-		{"list", "packagerepositories", true, true, true},
-		{"get", "clusterpackagerepositories", true, true, true},
-		{"watch", "availablepackages", true, true, true},
-		{"list", "clusteravailablepackages", true, true, true},
-		{"create", "packagerepositories", false, false, true},
-		{"create", "clusterpackagerepositories", false, false, false},
-		{"update", "availablepackages", false, false, false},
-		{"delete", "objectdeployments", false, false, true},
-		{"patch", "packages/status", false, false, false},
-		{"create", "clusterpackages", false, false, false},
-		{"generate", "packages", false, false, false},
-		{"patch", "clusterobjectsets", false, false, false},
+		{"get", "packages", true, true, true, true, true},
+		{"watch", "clusterpackages", true, true, true, true, true},
+		{"get", "objectsets", false, true, true, true, true},
+		{"list", "objectslices", false, true, true, true, true},
+		{"get", "clusterobjectdeployments", false, true, true, true, true},
+		{"create", "packages", false, false, true, false, true},
+		{"list", "packagerepositories", true, true, true, true, true},
+		{"get", "clusterpackagerepositories", true, true, true, true, true},
+		{"watch", "availablepackages", true, true, true, true, true},
+		{"list", "clusteravailablepackages", true, true, true, true, true},
+		{"create", "packagerepositories", false, false, true, false, false},
+		{"create", "clusterpackagerepositories", false, false, false, false, false},
+		{"update", "availablepackages", false, false, false, false, false},
+		{"delete", "objectdeployments", false, false, false, true, false},
+		{"create", "objectsets", false, false, false, true, false},
+		{"patch", "objectsetphases", false, false, false, true, false},
+		{"update", "objectslices", false, false, false, true, false},
+		{"create", "objecttemplates", false, false, false, true, false},
+		{"patch", "packages/status", false, false, false, false, false},
+		{"update", "objectsets/status", false, false, false, false, false},
+		{"create", "clusterpackages", false, false, false, false, false},
+		{"generate", "packages", false, false, false, false, false},
+		{"patch", "clusterobjectsets", false, false, false, false, false},
+		{"create", "clusterobjecttemplates", false, false, false, false, false},
 	} {
 		r := request{verb: tc.verb, group: corev1alpha1.GroupName, resource: tc.resource}
-		got := [3]bool{allows(view.Rules, r), allows(edit.Rules, r), allows(admin.Rules, r)}
-		if want := [3]bool{tc.view, tc.edit, tc.admin}; got != want {
-			t.Errorf("%s %s is allowed for view, edit, admin: %v, want %v", tc.verb, tc.resource, got, want)
+		got := [5]bool{allows(view.Rules, r), allows(edit.Rules, r), allows(admin.Rules, r), allows(author.Rules, r), allows(tenant.Rules, r)}
+		if want := [5]bool{tc.view, tc.edit, tc.admin, tc.author, tc.tenant}; got != want {
+			t.Errorf("%s %s is allowed for view, edit, admin, author, tenant: %v, want %v", tc.verb, tc.resource, got, want)
 		}
 	}
 }

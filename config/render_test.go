@@ -122,7 +122,12 @@ func TestArgoCDKnowsTheHealthOfEveryKind(t *testing.T) {
 // field that its kind does not have is an error.
 func render(t *testing.T, folder string) []runtime.Object {
 	t.Helper()
-	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
+	return renderFrom(t, filesys.MakeFsOnDisk(), folder)
+}
+
+func renderFrom(t *testing.T, fs filesys.FileSystem, folder string) []runtime.Object {
+	t.Helper()
+	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(fs, folder)
 	if err != nil {
 		t.Fatal(err)
 	}

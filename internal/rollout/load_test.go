@@ -109,7 +109,7 @@ func TestOfEngine(t *testing.T) {
 	const ns = corev1alpha1.DefaultNamespace
 	shop, own := objects.Owner{OwnerKey: objects.OwnerKey{Namespace: "shop", Name: corev1alpha1.EnginePackage}}, objects.Owner{OwnerKey: objects.OwnerKey{Name: corev1alpha1.EnginePackage}}
 	installed, err := config.Objects(config.FolderNamespace, config.FolderCRDs, config.FolderRBAC, config.FolderAdmission, config.FolderFlowControl, config.FolderManager,
-		config.FolderAgent, config.FolderAgentAllNamespaces)
+		config.FolderTenancy, config.FolderAgent, config.FolderAgentAllNamespaces)
 	if err != nil {
 		t.Fatal(err)
 	}
