@@ -23,7 +23,7 @@ func provider(version, group string, fields ...string) release {
 		"\n  annotations: {package-operator.run/phase: first}\nspec:\n  group: " + group +
 		"\n  scope: Namespaced\n  names: {kind: Gadget, listKind: GadgetList, plural: gadgets, singular: gadget}\n  versions:\n  - name: v1\n    served: true\n    storage: true\n" +
 		"    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {" + properties + "kept: {type: string}}}}}}\n"
-	return release{version: version, files: map[string]string{"crd.yaml": definition}, provides: []corev1alpha1.ProvidedAPI{{APIVersion: group + "/v1", Kind: "Gadget"}}}
+	return release{Version: version, Files: map[string]string{"crd.yaml": definition}, Provides: []corev1alpha1.ProvidedAPI{{APIVersion: group + "/v1", Kind: "Gadget"}}}
 }
 
 func dropDefinition(t *testing.T, group string) {

@@ -30,9 +30,9 @@ func created(entries []sandbox.Entry, resource string) []string {
 func TestChain(t *testing.T) {
 	ns := env.TestNamespace(t)
 	for i := 1; i < 5; i++ {
-		offer(t, ns, fmt.Sprintf("p%d", i), release{version: "1.0.0", gated: true, needs: []corev1alpha1.Dependency{on("next", fmt.Sprintf("p%d", i+1), "^1")}})
+		offer(t, ns, fmt.Sprintf("p%d", i), release{Version: "1.0.0", Gated: true, Needs: []corev1alpha1.Dependency{on("next", fmt.Sprintf("p%d", i+1), "^1")}})
 	}
-	offer(t, ns, "p5", release{version: "1.2.0", gated: true}, of("2.0.0"))
+	offer(t, ns, "p5", release{Version: "1.2.0", Gated: true}, of("2.0.0"))
 	from := env.Journal(t)
 	env.Create(t, wish(ns, "shop", "p1", "^1"))
 	names := []string{"shop.next.next.next.next", "shop.next.next.next", "shop.next.next", "shop.next", "shop"}

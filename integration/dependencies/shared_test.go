@@ -55,41 +55,29 @@ func TestDiamond(t *testing.T) {
 	env.Journal(t).Silent(t, ns)
 }
 
-// Two namespaces share a package that is unique in the cluster, and have one each of another.
-func TestSharedBetweenNamespaces(t *testing.T) {
+// Two namespaces have one each of what they need, also of a package that says that it is unique in the cluster.
+func TestNamespacesShareNothing(t *testing.T) {
 	t.Parallel()
 	one := env.TestNamespace(t)
 	two := one + "-2"
 	env.Namespace(t, two)
 	for _, ns := range []string{one, two} {
 		offer(t, ns, "shop", of("1.0.0", on("operator", "operator", ">=1"), on("db", "db", "")))
-		offer(t, ns, "operator", release{version: "1.0.0", unique: corev1alpha1.UniqueScopeCluster})
+		offer(t, ns, "operator", release{Version: "1.0.0", Unique: corev1alpha1.UniqueScopeCluster})
 		offer(t, ns, "db", of("1.0.0"))
 	}
 	env.Create(t, wish(one, "shop", "shop", ""))
 	awaitVersion(t, one, "shop", "1.0.0")
 	env.Create(t, wish(two, "shop", "shop", ""))
 	pkg := awaitVersion(t, two, "shop", "1.0.0")
-	if got := dependency(pkg, "operator"); got != "AlreadyInstalled 1.0.0 Package/shop.operator" || pkg.Status.Dependencies[0].PackageRef.Namespace != one {
+	if got := dependency(pkg, "operator"); got != "InstalledByThisPackage 1.0.0 Package/shop.operator" || pkg.Status.Dependencies[0].PackageRef.Namespace != two {
 		t.Error(got, pkg.Status.Dependencies)
 	}
-	if diff := cmp.Diff([]string{"shop.db=1.0.0", "shop=1.0.0"}, packages(t, two)); diff != "" {
-		t.Error(diff)
+	for _, ns := range []string{one, two} {
+		if diff := cmp.Diff([]string{"shop.db=1.0.0", "shop.operator=1.0.0", "shop=1.0.0"}, packages(t, ns)); diff != "" {
+			t.Errorf("%s: %s", ns, diff)
+		}
 	}
-	// Its first dependent goes, and the second keeps it.
-	must(t, env.Client.Delete(t.Context(), named(one, "shop")))
-	await(t, named(one, "shop.operator"), "is released by the first", func(p *corev1alpha1.Package) error {
-		count := 0
-		for label := range p.Labels {
-			if strings.HasPrefix(label, corev1alpha1.RequiredByLabelPrefix) {
-				count++
-			}
-		}
-		if count != 1 {
-			return fmt.Errorf("labels %v", p.Labels)
-		}
-		return nil
-	})
 }
 
 // A second parent whose range excludes what is installed fails, and the first is untouched. It is installed when the first
@@ -201,7 +189,7 @@ func TestPackagesAmongObjects(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
 	inner := "apiVersion: package-operator.run/v1alpha1\nkind: Package\nmetadata:\n  name: inner\n  annotations: {package-operator.run/phase: first}\nspec: {packageRef: {name: db}}\n"
-	offer(t, ns, "shop", release{version: "1.0.0", files: map[string]string{"inner.yaml": inner}})
+	offer(t, ns, "shop", release{Version: "1.0.0", Files: map[string]string{"inner.yaml": inner}})
 	offer(t, ns, "db", of("1.0.0"))
 	env.Create(t, wish(ns, "shop", "shop", "", deleting))
 	awaitVersion(t, ns, "shop", "1.0.0")

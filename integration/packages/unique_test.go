@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"golang.org/x/sync/errgroup"
@@ -15,8 +16,8 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 )
 
-// Of several Packages of one package that are created at the same time, by image and by packageRef, in two namespaces,
-// exactly one is installed; when it is gone, exactly one other.
+// Of several Packages of one package that are created at the same time, by image and by packageRef, exactly one is installed in
+// each namespace, also where the package says that it is unique in the cluster; when it is gone, exactly one other.
 func TestUniqueAtOnce(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -26,6 +27,7 @@ func TestUniqueAtOnce(t *testing.T) {
 	files["manifest.yaml"] += "  constraints:\n  - uniqueInScope: {scope: Cluster}\n"
 	image := env.Push(t, "unique-at-once:v1", files)
 	var all []*corev1alpha1.Package
+	byNamespace := map[string][]*corev1alpha1.Package{}
 	for _, in := range []string{ns, other} {
 		repository(t, in, "stable", nil).offers(t, "unique.example.com", version("1.0.0", image))
 		for i := range 2 {
@@ -33,6 +35,7 @@ func TestUniqueAtOnce(t *testing.T) {
 			byRef := harness.Package(in, fmt.Sprintf("ref-%d", i), "")
 			byRef.Spec.PackageRef = &corev1alpha1.PackageReference{Name: "unique.example.com"}
 			all = append(all, byImage, byRef)
+			byNamespace[in] = append(byNamespace[in], byImage, byRef)
 		}
 	}
 	var created errgroup.Group
@@ -40,16 +43,12 @@ func TestUniqueAtOnce(t *testing.T) {
 		created.Go(func() error { return env.Client.Create(t.Context(), pkg) })
 	}
 	must(t, created.Wait())
-	first := onlyInstalled(t, all)
-	must(t, env.Client.Delete(t.Context(), first))
-	env.WaitGone(t, patience, first)
-	var left []*corev1alpha1.Package
-	for _, pkg := range all {
-		if pkg != first {
-			left = append(left, pkg)
-		}
+	for _, in := range []string{ns, other} {
+		first := onlyInstalled(t, byNamespace[in])
+		must(t, env.Client.Delete(t.Context(), first))
+		env.WaitGone(t, patience, first)
+		onlyInstalled(t, slices.DeleteFunc(byNamespace[in], func(pkg *corev1alpha1.Package) bool { return pkg == first }))
 	}
-	onlyInstalled(t, left)
 }
 
 // onlyInstalled waits until one of the Packages is available and the others are refused for it, and returns it. There is
@@ -70,7 +69,7 @@ func onlyInstalled(t *testing.T, all []*corev1alpha1.Package) (installed *corev1
 				installed = pkg
 				waiting = append(waiting, harness.HasCondition(pkg, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, ""))
 			case apierrors.IsNotFound(err):
-				waiting = append(waiting, harness.HasCondition(pkg, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, corev1alpha1.ReasonConstraintsFailed, "may be installed once in its cluster"))
+				waiting = append(waiting, harness.HasCondition(pkg, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, corev1alpha1.ReasonConstraintsFailed, "may be installed once in its namespace"))
 			default:
 				return err
 			}

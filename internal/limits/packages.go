@@ -22,5 +22,7 @@ const (
 	PackageStatusShare    = 50 * time.Millisecond // the same for what has merely begun, times the packages that are rolled out
 	PackageStatusMax      = 30 * time.Second      // up to this, so that it takes a tenth of the API server
 	RetryValue            = 253                   // bytes of the annotation package-operator.run/retry, which is copied to the status
+	RequiredByShown       = 20                    // dependents that a generated package names in labels and an annotation, which have 256 KiB in all
+	RequiredRange         = 256                   // bytes of the range of one of these
 	EventNote             = 1024                  // bytes of an event's note that API servers accept
 )

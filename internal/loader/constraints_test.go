@@ -76,10 +76,13 @@ func TestUniqueInScope(t *testing.T) {
 		{"itself is no other", "", false, []Other{own}, ""},
 		{"another in the namespace", "", false, []Other{sameNamespace, own}, "the package may be installed once in its namespace, and Package team-a/second is installed. Delete one of the two; Package team-a/second stays as it is."},
 		{"another elsewhere", "", false, []Other{elsewhere, ofCluster}, ""},
-		{"another elsewhere in the cluster", "Cluster", false, []Other{elsewhere}, "once in its cluster, and Package team-b/my-shop is installed"},
-		{"the first by name is told", "Cluster", false, []Other{elsewhere, sameNamespace, ofCluster}, "and ClusterPackage shop is installed"},
-		{"a ClusterPackage is alone in the cluster", "", true, []Other{elsewhere}, "once in its cluster, and Package team-b/my-shop is installed"},
+		{"another elsewhere, whatever its image says", "Cluster", false, []Other{elsewhere, ofCluster}, ""},
+		{"in its namespace, whatever its image says", "Cluster", false, []Other{sameNamespace}, "once in its namespace, and Package team-a/second is installed"},
+		{"the first by name is told", "Cluster", false, []Other{{Namespace: "team-a", Name: "third"}, elsewhere, sameNamespace, ofCluster}, "and Package team-a/second is installed"},
+		{"no Package is in the way of a ClusterPackage", "", true, []Other{elsewhere, sameNamespace}, ""},
+		{"nor where its scope is said", "Cluster", true, []Other{elsewhere, sameNamespace}, ""},
 		{"among ClusterPackages only", "Namespace", true, []Other{elsewhere}, ""},
+		{"another ClusterPackage in the cluster", "Cluster", true, []Other{elsewhere, ofCluster}, "once in its cluster as a ClusterPackage, and ClusterPackage shop is installed"},
 		{"another ClusterPackage", "Namespace", true, []Other{ofCluster}, "once in its cluster as a ClusterPackage, and ClusterPackage shop is installed"},
 	} {
 		constraint := "{}"

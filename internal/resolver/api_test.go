@@ -37,6 +37,10 @@ func TestAPIs(t *testing.T) {
 		{"several do", nil, two, nil, nil, "AmbiguousProvider: The packages certs and pki provide certs.example.com/v1 Certificate. Name one in spec.dependencies.overrides", "create"},
 		{"several do, one of them is required anyway", []string{"pki"}, two, nil, nil, "create Package team/shop.api: pki 1.0.0", "certs 1.0.0"},
 		{"several do, one of them is installed", nil, two, []resolver.Installed{at("team", "pki", "pki", "1.0.0", provides)}, nil, "api true AlreadyInstalled: It is installed as Package team/pki.", "create"},
+		{"served by a package of the namespace", nil, two, []resolver.Installed{at("team", "pki", "pki", "1.0.0", provides)}, served(), "by Package team/pki", "create"},
+		{"served by a ClusterPackage, of which no owner is recorded", nil, two, []resolver.Installed{at("", "pki", "pki", "1.0.0", provides)}, served(), "api true ApiServed: The cluster serves it.", "ClusterPackage"},
+		{"unless that heeds all", nil, two, []resolver.Installed{at("", "pki", "pki", "1.0.0", provides, heedful)}, served(), "by ClusterPackage pki", "create"},
+		{"provided by a package of another namespace", nil, nil, []resolver.Installed{at("other", "pki", "pki", "1.0.0", provides, unique)}, nil, "UnknownPackage", "other"},
 		{"none does", nil, nil, nil, nil, "UnknownPackage: The cluster does not serve certs.example.com/v1 Certificate, and no package", "create"},
 	}
 	for _, c := range cases {
@@ -44,7 +48,11 @@ func TestAPIs(t *testing.T) {
 			t.Parallel()
 			root := shop(c.also...)
 			root.Dependencies = append(root.Dependencies, corev1alpha1.Dependency{Name: "api", API: &corev1alpha1.DependencyAPI{APIVersion: certificate.APIVersion, Kind: certificate.Kind}})
-			got := printed(resolver.Solve(resolver.Input{Roots: []resolver.Root{root}, Catalogue: c.catalogue, Installed: c.installed, Served: c.served}))
+			plan := resolver.Solve(resolver.Input{Roots: []resolver.Root{root}, Catalogue: c.catalogue, Installed: c.installed, Served: c.served})
+			got := printed(plan)
+			if by := plan.Results[0].Outcomes[len(c.also)].Satisfier; by != nil {
+				got += " by " + by.String()
+			}
 			if !strings.Contains(got, c.want) || c.not != "" && strings.Contains(got, c.not) {
 				t.Error(got)
 			}

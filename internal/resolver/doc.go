@@ -3,9 +3,12 @@
 //
 //	roots ─► requirements ─► slots (who may satisfy them) ─► search ─► steps, dependencies first, and outcomes
 //
-// A requirement of a Package in a namespace is satisfied by a Package there, by a ClusterPackage, or by a Package of another
-// namespace that is unique in the cluster, in this order. Only where none is installed a new one is created, in the scope of
-// the dependent. Several requirements of one dependent on one package have an instance each; all others share one.
+// A requirement of a Package in a namespace is satisfied by a Package there, or by a ClusterPackage, in this order; that of a
+// ClusterPackage by a ClusterPackage. Only where none is installed a new one is created, in the scope of the dependent. Several
+// requirements of one dependent on one package have an instance each; all others share one.
+//
+// What a package requires counts for those that heed it (Installed.Heeds): in its namespace, or among ClusterPackages. It neither
+// changes others nor limits which versions these may have. What is unique is so in the same scope.
 //
 // A solution satisfies all requirements of the roots and of what is created or changed for them, breaks no requirement of
 // what is installed and stays, respects uniqueInScope, and has no cycle. Of all solutions the first in this order is taken:

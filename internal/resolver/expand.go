@@ -297,7 +297,7 @@ func (s *search) explainNoFit(e *edge, usable []*Installed) {
 		e.problem = fmt.Sprintf("%s is installed for the whole cluster only. An administrator does so: kubectl package install %s --cluster", e.name, e.name)
 	case len(s.versions(at)) == 0:
 		e.reason = corev1alpha1.ReasonUnknownPackage
-		e.problem = fmt.Sprintf("%s is installed in a namespace only, and a ClusterPackage depends on it. Install it in one where it is unique in the cluster.", e.name)
+		e.problem = fmt.Sprintf("%s is installed in a namespace only, and a ClusterPackage, which no Package satisfies, depends on it. Ask its author to allow the scope Cluster.", e.name)
 	default:
 		e.reason = corev1alpha1.ReasonVersionMismatch
 		e.problem = fmt.Sprintf("%s %s may be installed once in its scope, and there is another one: %s.", e.name, choice.Message, few(instances(s.world.byPackage[e.name])))
@@ -308,12 +308,22 @@ func (s *search) explainMismatch(e *edge, usable []*Installed) string {
 	i, want := usable[0], rangeOf(e.dependency)
 	text := fmt.Sprintf("%s is installed as %s in %s, which is not within %q", e.name, i, i.Version, want.Version)
 	switch above := s.choice(place{i.Namespace, e.name}, want); {
+	case !s.heeds(i):
+		return text + ", and " + clusterOnly
 	case above.Index < 0:
 		return text + ". No version that is offered is: " + above.Message + "."
 	case i.Changeable:
 		return text + ". No higher version is, and it is not taken to a lower one. Change the range, or install that version by hand."
 	}
 	return text + ". Change its version, or set spec.upgradePolicy.allowDependents in it where it has a packageRef."
+}
+
+// clusterOnly says why the version of a ClusterPackage is not changed for Packages.
+const clusterOnly = "no Package of a namespace changes it. Change the range, or ask an administrator to change its version, or to set spec.upgradePolicy.dependents to All in it."
+
+// heeds reports whether an instance heeds all roots.
+func (s *search) heeds(i *Installed) bool {
+	return !slices.ContainsFunc(s.world.roots, func(r *Root) bool { return !i.Heeds(r.Instance) })
 }
 
 func spaceOf(namespace string) string {

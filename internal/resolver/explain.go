@@ -145,6 +145,8 @@ func (s *search) conflict(t int32, needs []int32) string {
 		}
 	case len(of.values) > 1:
 		text += fmt.Sprintf(" It is installed as %s in %s, and is not taken to a lower version.", i.Instance, i.Version)
+	case !s.heeds(i):
+		text += fmt.Sprintf(" It is installed as %s in %s, and %s", i.Instance, i.Version, clusterOnly)
 	case i.Changeable:
 		text += fmt.Sprintf(" It is installed as %s in %s, and no higher version is offered.", i.Instance, i.Version)
 	default:
@@ -262,7 +264,7 @@ func (s *search) installedPath(i *Installed) []string {
 	names := []string{i.Name}
 	seen := map[Instance]bool{i.Instance: true}
 	for {
-		all := s.world.recorded[i.Instance]
+		all := s.world.heeded(i)
 		if len(all) == 0 {
 			break
 		}

@@ -13,6 +13,11 @@ func Child(dependent Instance, dependency string) Instance {
 	return Instance{dependent.Namespace, shortened(dependent.Name + "." + dependency)}
 }
 
+// IsChild reports whether an instance of a package is the one that was installed for a dependency: its name says so.
+func IsChild(dependent Instance, dependency, of string, i Instance) bool {
+	return i == Child(dependent, dependency) || i == Child(dependent, dependency+hashed(of))
+}
+
 // shortened returns a name of at most 63 bytes, which is valid as the value or the name of a label: with a hash in place
 // of the rest of a longer one.
 func shortened(name string) string {

@@ -95,7 +95,12 @@ func inRange(text, version string) bool {
 
 // sees reports whether packages of a namespace may use an instance.
 func sees(namespace string, n *node) bool {
-	return n.namespace == namespace || n.namespace == "" || n.installed.Unique == corev1alpha1.UniqueScopeCluster
+	return n.namespace == namespace || n.namespace == ""
+}
+
+// heeds reports whether what a package of a namespace requires counts for an instance.
+func heeds(n *node, namespace string) bool {
+	return n.namespace == namespace || n.namespace == "" && n.installed.AllDependents
 }
 
 // lead marks what a dependency in a namespace may lead to.
@@ -130,7 +135,7 @@ func inScope(v resolver.Offer, namespace string) bool {
 
 // together reports whether a scope has room for two.
 func together(a, b string, unique corev1alpha1.UniqueScope) bool {
-	return unique == "" || unique == corev1alpha1.UniqueScopeNamespace && a != b
+	return unique == "" || a != b
 }
 
 // versions of an instance, the preferred one first.
@@ -159,7 +164,8 @@ func (o *oracle) list(n *node) (all []string) {
 		return all
 	}
 	all = slices.DeleteFunc(all, func(v string) bool {
-		return !n.installed.Changeable || n.installed.Deleting || !o.isLed(n) || !semver.MustParse(v).GreaterThan(semver.MustParse(n.installed.Version))
+		isForeign := slices.ContainsFunc(o.roots, func(r *node) bool { return !heeds(n, r.namespace) })
+		return !n.installed.Changeable || isForeign || n.installed.Deleting || !o.isLed(n) || !semver.MustParse(v).GreaterThan(semver.MustParse(n.installed.Version))
 	})
 	return append([]string{n.installed.Version}, all...)
 }
@@ -211,7 +217,7 @@ func (o *oracle) read(n *node) (all []demand) {
 	case o.stays(n):
 		for _, r := range n.installed.Requirements {
 			for _, e := range o.existing {
-				if r.Satisfier != nil && *r.Satisfier == e.installed.Instance && !r.Optional && inRange(r.Package.Version, e.installed.Version) {
+				if r.Satisfier != nil && *r.Satisfier == e.installed.Instance && heeds(e, n.namespace) && !r.Optional && inRange(r.Package.Version, e.installed.Version) {
 					all = append(all, demand{n, r.Name, r.Package.Name, r.Package.Version, false, []*node{e}})
 				}
 			}
@@ -242,10 +248,8 @@ func (o *oracle) targets(of *node, d corev1alpha1.Dependency) (all []*node) {
 		switch n.namespace {
 		case of.namespace:
 			return 1
-		case "":
-			return 2
 		}
-		return 3
+		return 2
 	}
 	for _, n := range o.existing {
 		switch {

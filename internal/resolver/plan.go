@@ -79,7 +79,7 @@ func (s *search) needs() map[int32][]int32 {
 		}
 	}
 	for _, i := range s.changeable {
-		for _, r := range s.world.recorded[s.slots[i].instance] {
+		for _, r := range s.world.heeded(s.slots[i].installed) {
 			if e, ok := s.keeps[r.requirement]; ok && e >= 0 && !slices.Contains(all[i], e) && s.chosen(s.edges[e].slot) == s.edges[e].value {
 				all[i] = append(all[i], e)
 			}
@@ -184,14 +184,17 @@ func (s *search) outcome(root *Root, e *edge) Outcome {
 	return o
 }
 
-// servedOutcome names what provides an API that is served, where one package that is installed does.
+// servedOutcome names what provides an API that is served, where one package that is installed does and heeds the root: a
+// dependency on what others share is satisfied without a record of its owner.
 func (s *search) servedOutcome(root *Root, o Outcome) Outcome {
 	o.Satisfied, o.Reason, o.Message = true, corev1alpha1.ReasonAPIServed, "The cluster serves it."
 	api := corev1alpha1.ProvidedAPI{APIVersion: o.Dependency.API.APIVersion, Kind: o.Dependency.API.Kind}
 	var found *Installed
 	for name := range s.world.byPackage {
 		usable, _ := s.world.candidates(root.Namespace, name, nil)
-		at := slices.IndexFunc(usable, func(i *Installed) bool { return i.Instance != root.Instance && slices.Contains(i.Provides, api) })
+		at := slices.IndexFunc(usable, func(i *Installed) bool {
+			return i.Instance != root.Instance && i.Heeds(root.Instance) && slices.Contains(i.Provides, api)
+		})
 		switch {
 		case at < 0:
 		case found != nil:

@@ -81,7 +81,7 @@ func (g *generator) installed(packages []string) (all []resolver.Installed) {
 			i := at(namespace, string(rune('a'+g.IntN(26)))+n, n, fmt.Sprintf("%d.0.0", 1+min(g.IntN(3), g.IntN(3))))
 			if i.Changeable = g.IntN(3) > 0; len(g.spaces) > 1 {
 				i.Unique = []corev1alpha1.UniqueScope{corev1alpha1.UniqueScopeCluster, corev1alpha1.UniqueScopeNamespace, ""}[min(g.IntN(g.rarity), 2)]
-				i.Deleting = g.IntN(20) == 0
+				i.Deleting, i.AllDependents = g.IntN(20) == 0, g.IntN(3) == 0
 			}
 			all = append(all, i)
 		}
@@ -96,7 +96,8 @@ func (g *generator) installed(packages []string) (all []resolver.Installed) {
 	return all
 }
 
-// recorded returns requirements with one of the instances that may satisfy each.
+// recorded returns requirements with one of the instances that may satisfy each, or that did for an earlier manager: another
+// namespace's package that is unique in the cluster.
 func (g *generator) recorded(installed []resolver.Installed, of *resolver.Installed, deps []corev1alpha1.Dependency) (all []resolver.Requirement) {
 	for _, d := range deps {
 		var to []*resolver.Instance
@@ -160,7 +161,7 @@ func described(in resolver.Input) string {
 		text += fmt.Sprintf("root %s%s\n", r.Instance, list(r.Dependencies))
 	}
 	for _, i := range in.Installed {
-		text += fmt.Sprintf("installed %s: %s %s changeable=%v unique=%q deleting=%v", i.Instance, i.Package, i.Version, i.Changeable, i.Unique, i.Deleting)
+		text += fmt.Sprintf("installed %s: %s %s changeable=%v all=%v unique=%q deleting=%v", i.Instance, i.Package, i.Version, i.Changeable, i.AllDependents, i.Unique, i.Deleting)
 		for _, r := range i.Requirements {
 			text += list([]corev1alpha1.Dependency{r.Dependency}) + " by " + r.Satisfier.String()
 		}

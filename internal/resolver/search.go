@@ -178,7 +178,7 @@ func (s *search) chosen(i int32) int32 {
 
 // findChangeable makes slots of what the roots may lead to and may be changed, and has what depends on it count.
 func (s *search) findChangeable() {
-	if !slices.ContainsFunc(s.input.Installed, func(i Installed) bool { return i.Changeable }) {
+	if !slices.ContainsFunc(s.input.Installed, func(i Installed) bool { return s.world.mayChange(&i) }) {
 		return
 	}
 	reached := map[place]bool{}
@@ -205,7 +205,7 @@ func (s *search) findChangeable() {
 			if !visible(p.namespace, i) {
 				continue
 			}
-			if spaces = append(spaces, i.Namespace); i.Changeable && !i.Deleting && !slices.Contains(found, i) {
+			if spaces = append(spaces, i.Namespace); s.world.mayChange(i) && !slices.Contains(found, i) {
 				found = append(found, i)
 			}
 			for k := range i.Requirements {
@@ -254,7 +254,7 @@ func (s *search) keep(i int32) {
 	if len(s.slots[i].values) < 2 {
 		return
 	}
-	all := slices.Clone(s.world.recorded[s.slots[i].instance])
+	all := s.world.heeded(s.slots[i].installed)
 	slices.SortFunc(all, func(a, b recorded) int {
 		return cmp.Or(a.dependent.Instance.Compare(b.dependent.Instance), cmp.Compare(a.requirement.Name, b.requirement.Name))
 	})
@@ -269,14 +269,14 @@ func (s *search) keep(i int32) {
 	}
 }
 
-// kept returns the edge of a recorded requirement, if it is satisfied and not optional.
+// kept returns the edge of a recorded requirement, if it is satisfied and heeded, and not optional.
 func (s *search) kept(of int32, r *Requirement) (int32, bool) {
 	if e, ok := s.keeps[r]; ok {
 		return e, e >= 0
 	}
 	s.keeps[r] = -1
 	i := s.world.at[*r.Satisfier]
-	if i == nil || r.Optional {
+	if i == nil || r.Optional || !i.Heeds(s.slots[of].instance) {
 		return -1, false
 	}
 	to := s.existing(i)

@@ -39,6 +39,18 @@ func shop(deps ...string) resolver.Root {
 	return resolver.Root{Instance: resolver.Instance{Namespace: "team", Name: "shop"}, Package: "shop", Version: "1.0.0", Dependencies: needs(deps...)}
 }
 
+// platform is a ClusterPackage.
+func platform(deps ...string) resolver.Root {
+	return resolver.Root{Instance: resolver.Instance{Name: "platform"}, Package: "platform", Version: "1.0.0", Dependencies: needs(deps...)}
+}
+
+// once is a version that is unique in the cluster.
+func once(version string) resolver.Offer {
+	o := offer(version)
+	o.Unique = corev1alpha1.UniqueScopeCluster
+	return o
+}
+
 func printed(plan resolver.Plan) string {
 	var b strings.Builder
 	for _, s := range plan.Steps {
@@ -67,6 +79,7 @@ func at(namespace, name, of, version string, change ...func(*resolver.Installed)
 
 func changeable(i *resolver.Installed) { i.Changeable, i.Generated = true, true }
 func unique(i *resolver.Installed)     { i.Unique = corev1alpha1.UniqueScopeCluster }
+func heedful(i *resolver.Installed)    { i.AllDependents = true }
 func deleting(i *resolver.Installed)   { i.Deleting = true }
 
 func requires(to resolver.Instance, texts ...string) func(*resolver.Installed) {
@@ -132,8 +145,36 @@ func TestSolve(t *testing.T) {
 			[]string{"It is installed as ClusterPackage db."}, "create"},
 		{"a package of another namespace does not", []resolver.Root{shop("db")}, offers("db", nil), []resolver.Installed{at("other", "db", "db", "1.0.0")},
 			[]string{"create Package team/shop.db: db 3.0.0"}, ""},
-		{"unless it is unique in the cluster", []resolver.Root{shop("db")}, offers("db", nil), []resolver.Installed{at("other", "db", "db", "1.0.0", unique)},
-			[]string{"It is installed as Package other/db."}, "create"},
+		{"whatever its image says of where it is unique", []resolver.Root{shop("db")}, offers("db", nil), []resolver.Installed{at("other", "db", "db", "1.0.0", unique)},
+			[]string{"create Package team/shop.db: db 3.0.0"}, "other"},
+		{"nor does it satisfy a ClusterPackage", []resolver.Root{platform("db <3")}, offers("db", nil), []resolver.Installed{at("other", "db", "db", "9.9.9", unique)},
+			[]string{"create ClusterPackage platform.db: db 2.0.0"}, "other"},
+		{"or take its place", []resolver.Root{platform("db")}, resolver.Offers{"db": {once("1.0.0")}}, []resolver.Installed{at("other", "db", "db", "1.0.0", unique)},
+			[]string{"create ClusterPackage platform.db: db 1.0.0"}, "other"},
+		{"a ClusterPackage is one of its kind", []resolver.Root{platform("old=db 1.0.0", "new=db 2.0.0")},
+			resolver.Offers{"db": {once("1.0.0"), once("2.0.0")}}, nil, []string{"db may be installed once in its scope."}, "create"},
+		{"a satisfier that an earlier manager recorded elsewhere is none", []resolver.Root{shop("db")}, offers("db", nil), []resolver.Installed{
+			at("other", "db", "db", "1.0.0", unique, changeable), at("team", "shop", "shop", "1.0.0", requires(resolver.Instance{Namespace: "other", Name: "db"}, "db")),
+		}, []string{"create Package team/shop.db: db 3.0.0"}, "other"},
+		{"a Package raises no ClusterPackage", []resolver.Root{shop("db >=3")}, offers("db", nil), []resolver.Installed{at("", "infra.db", "db", "1.0.0", changeable)},
+			[]string{`VersionMismatch: db is installed as ClusterPackage infra.db in 1.0.0, which is not within ">=3", and no Package of a namespace changes it`}, "change ClusterPackage"},
+		{"unless that heeds all", []resolver.Root{shop("db >=3")}, offers("db", nil), []resolver.Installed{at("", "infra.db", "db", "1.0.0", changeable, heedful)},
+			[]string{"change ClusterPackage infra.db: db 3.0.0"}, ""},
+		{"and consents to changes", []resolver.Root{shop("db >=3")}, offers("db", nil), []resolver.Installed{at("", "db", "db", "1.0.0", heedful)},
+			[]string{"VersionMismatch", "set spec.upgradePolicy.allowDependents"}, "change"},
+		{"nor one of another namespace", []resolver.Root{shop("db >=3")}, offers("db", nil), []resolver.Installed{at("other", "db", "db", "1.0.0", changeable, unique)},
+			[]string{"create Package team/shop.db: db 3.0.0"}, "change"},
+		{"a ClusterPackage raises one", []resolver.Root{platform("db >=3")}, offers("db", nil), []resolver.Installed{at("", "infra.db", "db", "1.0.0", changeable)},
+			[]string{"change ClusterPackage infra.db: db 3.0.0"}, ""},
+		{"whatever range a Package has", []resolver.Root{platform("db >=2")}, offers("db", nil), []resolver.Installed{
+			at("", "infra.db", "db", "1.0.0", changeable), at("evil", "x", "x", "1.0.0", requires(resolver.Instance{Name: "infra.db"}, "db <2")),
+		}, []string{`change ClusterPackage infra.db: db 2.0.0, after []: 2.0.0 is the lowest version above 1.0.0 that fits ">=2" (by ClusterPackage platform)`}, "evil"},
+		{"unless it heeds all", []resolver.Root{platform("db >=2")}, offers("db", nil), []resolver.Installed{
+			at("", "infra.db", "db", "1.0.0", changeable, heedful), at("team", "x", "x", "1.0.0", requires(resolver.Instance{Name: "infra.db"}, "db <2")),
+		}, []string{`No version of db fits all that require it: ">=2" (by ClusterPackage platform) and "<2" (by Package team/x)`}, "change"},
+		{"the range of a ClusterPackage counts", []resolver.Root{platform("db >=2")}, offers("db", nil), []resolver.Installed{
+			at("", "infra.db", "db", "1.0.0", changeable), at("", "infra", "infra", "1.0.0", requires(resolver.Instance{Name: "infra.db"}, "db <2")),
+		}, []string{`"<2" (by ClusterPackage infra) and ">=2" (by ClusterPackage platform)`}, "change"},
 		{"what is being deleted is waited for", []resolver.Root{shop("db")}, offers("db", nil), []resolver.Installed{at("team", "db", "db", "1.0.0", deleting)},
 			[]string{"NotAvailable: Package team/db is being deleted."}, "create"},
 		{"a name that is taken gets a hash", []resolver.Root{shop("db")}, offers("db", nil), []resolver.Installed{at("team", "shop.db", "other", "1.0.0")},

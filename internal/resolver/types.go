@@ -43,11 +43,22 @@ type Installed struct {
 	Requirements []Requirement
 	// Unloaded means that Requirements and Provides are not known yet; those of the offer of its version take their place.
 	Unloaded bool
-	// Generated means that it was created for others; Changeable that its version may be raised for them.
+	// Generated means that it was created for others; Changeable that its version may be raised for those that it heeds.
 	Generated, Changeable bool
+	// AllDependents means that a ClusterPackage heeds Packages of namespaces, too.
+	AllDependents bool
 	// Available means that it is rolled out in its Version.
 	Available, Deleting bool
 }
+
+// Heeds reports whether what a dependent requires counts for an instance: it limits which versions the instance may have, and
+// holds its deletion. A dependent counts in its own namespace alone, ClusterPackages count for ClusterPackages.
+func (i *Installed) Heeds(dependent Instance) bool {
+	return i.Namespace == dependent.Namespace || i.Namespace == "" && i.AllDependents
+}
+
+// MayChange reports whether the version of an instance may be raised for a dependent.
+func (i *Installed) MayChange(dependent Instance) bool { return i.Changeable && i.Heeds(dependent) }
 
 // Requirement is a recorded requirement.
 type Requirement struct {

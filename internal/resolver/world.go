@@ -41,7 +41,7 @@ func newWorld(in *Input, roots []*Root) *world {
 			all = append(all, o)
 		} else if j := slices.IndexFunc(all, func(a *Installed) bool { return a.Instance == o.Instance }); all[j].Package != "" {
 			all[j].Generated, all[j].Available, all[j].Deleting = o.Generated, o.Available, o.Deleting
-			all[j].Provides = o.Provides
+			all[j].Provides, all[j].AllDependents = o.Provides, o.AllDependents
 		} else {
 			known := *o
 			known.Requirements, known.Changeable, known.Unloaded = nil, false, false
@@ -80,6 +80,11 @@ func (w *world) relate(all []*Installed) {
 	}
 }
 
+// heeded returns the recorded requirements that limit which versions an instance may have.
+func (w *world) heeded(i *Installed) []recorded {
+	return slices.DeleteFunc(slices.Clone(w.recorded[i.Instance]), func(r recorded) bool { return !i.Heeds(r.dependent.Instance) })
+}
+
 // isPrivate reports whether another dependency of the list is on the same package.
 func isPrivate(deps []corev1alpha1.Dependency, i int) bool {
 	p := deps[i].Package
@@ -96,7 +101,7 @@ func isPrivate(deps []corev1alpha1.Dependency, i int) bool {
 
 // visible reports whether a package of a namespace may use an instance.
 func visible(namespace string, i *Installed) bool {
-	return i.Namespace == "" || i.Namespace == namespace || i.Unique == corev1alpha1.UniqueScopeCluster
+	return i.Namespace == "" || i.Namespace == namespace
 }
 
 // candidates returns what is installed of a package that a namespace may use, the preferred one first, and whether there is
@@ -118,15 +123,18 @@ func (w *world) candidates(namespace, name string, was *Instance) (usable []*Ins
 			return 0
 		case i.Namespace == namespace:
 			return 1
-		case i.Namespace == "":
-			return 2
 		}
-		return 3
+		return 2
 	}
 	slices.SortStableFunc(usable, func(a, b *Installed) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.Instance.Compare(b.Instance))
 	})
 	return usable, deleted
+}
+
+// mayChange reports whether the version of an instance may be raised for all roots.
+func (w *world) mayChange(i *Installed) bool {
+	return i.Changeable && !i.Deleting && !slices.ContainsFunc(w.roots, func(r *Root) bool { return !i.MayChange(r.Instance) })
 }
 
 // values returns the versions that an installed package may have: the present one, and higher ones where it may be changed.
@@ -136,7 +144,7 @@ func (m *market) values(w *world, i *Installed) []value {
 		present = nil
 	}
 	all := []value{{version: i.Version, parsed: present}}
-	if !i.Changeable || i.Deleting || present == nil {
+	if present == nil || !w.mayChange(i) {
 		return all
 	}
 	for _, v := range slices.Backward(m.versions(place{i.Namespace, i.Package})) {
@@ -154,7 +162,6 @@ func (w *world) admits(at Instance, name string, unique corev1alpha1.UniqueScope
 	})
 }
 
-// clash reports whether a scope has room for one of two instances of a package.
-func clash(a, b string, unique corev1alpha1.UniqueScope) bool {
-	return unique == corev1alpha1.UniqueScopeCluster || unique == corev1alpha1.UniqueScopeNamespace && a == b
-}
+// clash reports whether a scope has room for one of two instances of a package. What a Package is unique in is its namespace,
+// whatever its image says: it is in the way of nothing elsewhere.
+func clash(a, b string, unique corev1alpha1.UniqueScope) bool { return unique != "" && a == b }

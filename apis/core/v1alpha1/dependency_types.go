@@ -73,7 +73,26 @@ type UpgradePolicy struct {
 	// depend on this one need a higher version.
 	// +optional
 	AllowDependents bool `json:"allowDependents,omitempty"`
+
+	// Dependents of a ClusterPackage whose requirements count: they limit to which
+	// versions the manager changes it, hold its deletion, and, with allowDependents,
+	// have its version changed. For a Package, these are always those of its namespace.
+	// +optional
+	Dependents Dependents `json:"dependents,omitempty"`
 }
+
+// Dependents are which dependents of a ClusterPackage count.
+// +kubebuilder:validation:Enum=Cluster;All
+type Dependents string
+
+const (
+	// DependentsCluster means that ClusterPackages count, and Packages of namespaces do
+	// not. It is the default.
+	DependentsCluster Dependents = "Cluster"
+
+	// DependentsAll means that Packages of all namespaces count as well.
+	DependentsAll Dependents = "All"
+)
 
 // Dependency is what a version of a package depends on. Exactly one of package and
 // api is set.
@@ -159,8 +178,8 @@ type DependencyReference struct {
 type UniqueScope string
 
 const (
-	// UniqueScopeCluster allows one installation in the whole cluster, Packages
-	// and ClusterPackages together.
+	// UniqueScopeCluster allows one ClusterPackage in the cluster. Packages, which decide
+	// about their namespace alone, may be installed once in each.
 	UniqueScopeCluster UniqueScope = "Cluster"
 
 	// UniqueScopeNamespace allows one installation in each namespace.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -105,9 +106,9 @@ func (c *cluster) generate(name string, dependents ...string) {
 	pkg.Labels = map[string]string{corev1alpha1.GeneratedLabel: "true"}
 	pkg.Spec.PackageRef = &corev1alpha1.PackageReference{Name: name}
 	entry := corev1alpha1.DependencyStatus{PackageRef: resolver.Instance{Namespace: "team", Name: name}.Reference()}
-	entry.Name, entry.Package = name, &corev1alpha1.DependencyPackage{Name: name}
+	entry.Name, entry.Package = name[strings.LastIndex(name, ".")+1:], &corev1alpha1.DependencyPackage{Name: name}
 	for _, by := range dependents {
-		require(pkg, []resolver.Need{{Dependent: resolver.Instance{Namespace: "team", Name: by}, Dependency: entry.Dependency}})
+		require(pkg, []resolver.Need{{Dependent: resolver.Instance{Namespace: "team", Name: by}, Dependency: entry.Dependency}}, nil)
 		if parent := c.get(by); parent != nil {
 			parent.Status.Dependencies = append(parent.Status.Dependencies, entry)
 			c.must(c.server.Update(c.t.Context(), parent))
@@ -145,9 +146,8 @@ func requiredBy(pkg *corev1alpha1.Package) []string {
 	}
 	slices.Sort(names)
 	ranges := []string{}
-	for _, dependent := range slices.Sorted(maps.Keys(rangesOf(pkg))) {
-		ranges = append(ranges, dependent[len("Package team/"):])
-	}
+	ranges = slices.AppendSeq(ranges, maps.Keys(marksOf(pkg)))
+	slices.Sort(ranges)
 	if !slices.Equal(names, ranges) {
 		return []string{"labels", "and", "annotation", "differ"}
 	}

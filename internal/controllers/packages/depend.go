@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/ptr"
@@ -13,8 +15,10 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/kube/statuswriter"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/resolver"
 	"lockstep.run/lockstep/internal/resolver/snapshot"
 )
@@ -193,7 +197,11 @@ func provides(spec *corev1alpha1.AvailablePackageSpec, api corev1alpha1.Provided
 
 // perform takes the steps of a plan, and marks what the Package requires.
 func (s *reconciliation) perform(ctx context.Context, d *dependencyView, packages map[resolver.Instance]corev1alpha1.GenericPackage) error {
+	own, dependents := snapshot.InstanceOf(s.pkg), sync.OnceValue(func() graph { return dependentsBy(installedOf(packages)) })
 	for _, step := range d.steps {
+		if err := mayTake(own, step, packages[step.Instance]); err != nil {
+			return err
+		}
 		if step.Create {
 			if err := s.create(ctx, step); err != nil {
 				return err
@@ -203,17 +211,24 @@ func (s *reconciliation) perform(ctx context.Context, d *dependencyView, package
 		err := s.change(ctx, packages[step.Instance], func(pkg corev1alpha1.GenericPackage) {
 			pkg.PackageSpec().PackageRef.Version = step.Version
 			if generated(pkg) {
-				require(pkg, step.Needs)
+				require(pkg, step.Needs, dependents()[step.Instance])
 			}
 		})
 		if err != nil {
 			return err
 		}
 	}
-	own := snapshot.InstanceOf(s.pkg)
 	for _, o := range d.result.Outcomes {
-		if o.Satisfier == nil || packages[*o.Satisfier] == nil || !generated(packages[*o.Satisfier]) || planned(d.steps, *o.Satisfier) {
+		if o.Satisfier == nil || packages[*o.Satisfier] == nil || !marked(own, packages[*o.Satisfier]) || planned(d.steps, *o.Satisfier) {
 			continue
+		}
+		known := packages[*o.Satisfier]
+		if resolver.IsChild(own, o.Dependency.Name, known.PackageSpec().PackageRef.Name, *o.Satisfier) {
+			err := s.change(ctx, known, func(pkg corev1alpha1.GenericPackage) { inherit(pkg, s.pkg, o.Dependency.Name, true) })
+			if err != nil {
+				return err
+			}
+			known, _ = s.Fresh.Latest(known).(corev1alpha1.GenericPackage)
 		}
 		var needs []resolver.Need
 		for _, other := range d.result.Outcomes {
@@ -221,16 +236,45 @@ func (s *reconciliation) perform(ctx context.Context, d *dependencyView, package
 				needs = append(needs, resolver.Need{Dependent: own, Dependency: other.Dependency})
 			}
 		}
-		err := s.change(ctx, packages[*o.Satisfier], func(pkg corev1alpha1.GenericPackage) {
-			require(pkg, needs)
-			if resolver.Child(own, o.Dependency.Name) == *o.Satisfier {
-				inherit(pkg, s.pkg, o.Dependency.Name, true)
-			}
-		})
-		if err != nil {
-			return err
+		if known == nil {
+			continue
+		}
+		if err := s.mark(ctx, known, func(pkg corev1alpha1.GenericPackage) { require(pkg, needs, dependents()[*o.Satisfier]) }); err != nil {
+			s.Requeue(limits.ConflictRetry)
 		}
 	}
+	return nil
+}
+
+// mayTake checks a step once more before it is taken: a package installs in its own scope, and changes what heeds it alone.
+func mayTake(own resolver.Instance, step resolver.Step, known corev1alpha1.GenericPackage) error {
+	if step.Create && step.Namespace == own.Namespace {
+		return nil
+	}
+	if !step.Create && known != nil && known.GetDeletionTimestamp() == nil {
+		if i := snapshot.InstalledOf(known); i.MayChange(own) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s neither installs nor changes %s, which is not in its scope", own, step.Instance)
+}
+
+// marked reports whether a package leaves marks on another one, and takes them off: on what was generated in its own scope.
+func marked(own resolver.Instance, pkg corev1alpha1.GenericPackage) bool {
+	return pkg.GetNamespace() == own.Namespace && generated(pkg) && pkg.PackageSpec().PackageRef != nil
+}
+
+// mark changes the marks on a package. They are for people: that they cannot be written is an event, and fails nothing but
+// where the write raced.
+func (s *reconciliation) mark(ctx context.Context, known corev1alpha1.GenericPackage, change func(corev1alpha1.GenericPackage)) error {
+	err := s.change(ctx, known, change)
+	if err == nil || apply.IsAbsent(err) {
+		return nil
+	}
+	if queueing.Raced(err) {
+		return err
+	}
+	s.Events.Eventf(s.pkg, nil, corev1.EventTypeWarning, eventUnmarked, "Depend", "%s", conditions.Cut(conditions.Message(err.Error()), limits.EventNote))
 	return nil
 }
 
@@ -250,7 +294,7 @@ func (s *reconciliation) create(ctx context.Context, step resolver.Step) error {
 	first := step.Needs[0]
 	pkg.PackageSpec().PackageRef = &corev1alpha1.PackageReference{Name: step.Package, VersionSelection: corev1alpha1.VersionSelection{Version: step.Version}}
 	inherit(pkg, s.pkg, first.Dependency.Name, first.Dependent == snapshot.InstanceOf(s.pkg))
-	require(pkg, step.Needs)
+	require(pkg, step.Needs, nil)
 	if err := s.Client.Create(ctx, pkg); err != nil {
 		return fmt.Errorf("install %s %s: %w", step.Package, step.Version, err)
 	}
@@ -292,8 +336,8 @@ func refersTo(entries []corev1alpha1.DependencyStatus, ref *corev1alpha1.Depende
 	})
 }
 
-// release takes the mark of the Package off what it depended on, and deletes that where it was installed for this one alone and
-// the policy is to delete it.
+// release takes the marks of the Package off what it depended on, and deletes that where it was installed for this one, no other
+// depends on it, and the policy is to delete it. What is in another scope is left alone.
 func (s *reconciliation) release(
 	ctx context.Context, entry corev1alpha1.DependencyStatus, packages map[resolver.Instance]corev1alpha1.GenericPackage,
 ) error {
@@ -302,23 +346,41 @@ func (s *reconciliation) release(
 	}
 	own, at := snapshot.InstanceOf(s.pkg), resolver.Instance{Namespace: entry.PackageRef.Namespace, Name: entry.PackageRef.Name}
 	pkg := packages[at]
-	if pkg == nil || pkg.GetDeletionTimestamp() != nil || !generated(pkg) {
+	if pkg == nil || pkg.GetDeletionTimestamp() != nil || !marked(own, pkg) {
 		return nil
 	}
 	others := slices.DeleteFunc(dependentsBy(installedOf(packages))[at], func(i resolver.Instance) bool { return i == own })
-	spec := s.pkg.PackageSpec().Dependencies
-	if spec == nil || spec.DeletionPolicy != corev1alpha1.DeletionPolicyDelete || len(others) > 0 {
-		err := s.change(ctx, pkg, func(pkg corev1alpha1.GenericPackage) { releaseFrom(pkg, own) })
-		if apply.IsAbsent(err) {
-			return nil
+	if !deletes(s.pkg, entry.Name, pkg) || len(others) > 0 {
+		if names := elsewhere(own, others); len(names) > 0 && deletes(s.pkg, entry.Name, pkg) {
+			s.warn("Release", fmt.Sprintf("%s stays, since %s depend on it. Delete it where nobody needs it.", at, firstOf(names)))
 		}
-		return err
+		return s.mark(ctx, pkg, func(pkg corev1alpha1.GenericPackage) { releaseFrom(pkg, own, others) })
 	}
 	err := s.Client.Delete(ctx, pkg, client.Preconditions{UID: ptr.To(pkg.GetUID()), ResourceVersion: ptr.To(pkg.GetResourceVersion())})
 	if err != nil && !apply.IsAbsent(err) {
 		return fmt.Errorf("delete %s: %w", at, err)
 	}
 	return nil
+}
+
+// elsewhere returns the names of instances of other scopes.
+func elsewhere(own resolver.Instance, all []resolver.Instance) []string {
+	var names []string
+	for _, i := range all {
+		if i.Namespace != own.Namespace {
+			names = append(names, i.String())
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// deletes reports whether a Package deletes what satisfied a dependency once nothing depends on it: what was generated for
+// itself, where its policy says so.
+func deletes(of corev1alpha1.GenericPackage, dependency string, pkg corev1alpha1.GenericPackage) bool {
+	own, spec := snapshot.InstanceOf(of), of.PackageSpec().Dependencies
+	return spec != nil && spec.DeletionPolicy == corev1alpha1.DeletionPolicyDelete && marked(own, pkg) &&
+		resolver.IsChild(own, dependency, pkg.PackageSpec().PackageRef.Name, snapshot.InstanceOf(pkg))
 }
 
 // takeOver makes a generated package the user's own where the annotation says so.

@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/conditions"
@@ -55,8 +54,11 @@ func entriesOf(pkg corev1alpha1.GenericPackage, outcomes []resolver.Outcome) []c
 	for _, o := range outcomes {
 		entry := corev1alpha1.DependencyStatus{Dependency: *o.Dependency.DeepCopy(), Version: o.Version}
 		last := before[o.Dependency.Name]
-		if entry.PackageRef = last.PackageRef; o.Satisfier != nil {
+		switch entry.PackageRef = last.PackageRef; {
+		case o.Satisfier != nil:
 			entry.PackageRef = o.Satisfier.Reference()
+		case o.Satisfied && entry.PackageRef != nil && entry.PackageRef.Namespace != pkg.GetNamespace():
+			entry.PackageRef = nil // an API that is served is satisfied without its owner
 		}
 		entry.Conditions = slices.Clone(last.Conditions)
 		conditions.Set(&entry.Conditions, pkg.GetGeneration(), corev1alpha1.ConditionSatisfied, o.Satisfied, o.Reason, conditions.Message(o.Message))
@@ -126,62 +128,6 @@ func (d *dependencyView) stalled() bool {
 	return slices.ContainsFunc(d.result.Outcomes, func(o resolver.Outcome) bool { return o.Failed && !o.Dependency.Optional })
 }
 
-// requiredLabel is the label of a dependent on a package in namespace.
-func requiredLabel(dependent resolver.Instance, namespace string) string {
-	return corev1alpha1.RequiredByLabelPrefix + resolver.LabelOf(dependent, namespace)
-}
-
-// require puts the labels and ranges of dependents on a generated package.
-func require(pkg corev1alpha1.GenericPackage, needs []resolver.Need) {
-	labels := cloned(pkg.GetLabels())
-	lines := rangesOf(pkg)
-	for _, n := range needs {
-		label := requiredLabel(n.Dependent, pkg.GetNamespace())
-		labels[label] = n.Dependent.Namespace
-		delete(lines, n.Dependent.String())
-	}
-	for _, n := range needs {
-		text := "any"
-		if n.Dependency.Package != nil {
-			text = cmp.Or(n.Dependency.Package.Version, text)
-		}
-		if before := lines[n.Dependent.String()]; before != "" && before != text {
-			text = before + " and " + text
-		}
-		lines[n.Dependent.String()] = text
-	}
-	pkg.SetLabels(labels)
-	setRanges(pkg, lines)
-}
-
-// releaseFrom takes the label and range of a dependent off.
-func releaseFrom(pkg corev1alpha1.GenericPackage, dependent resolver.Instance) {
-	labels, lines := cloned(pkg.GetLabels()), rangesOf(pkg)
-	delete(labels, requiredLabel(dependent, pkg.GetNamespace()))
-	delete(lines, dependent.String())
-	pkg.SetLabels(labels)
-	setRanges(pkg, lines)
-}
-
-// rangesOf returns the ranges in the annotation by their dependents: one a line, as "Package team/shop: >=1".
-func rangesOf(pkg metav1.Object) map[string]string {
-	lines := map[string]string{}
-	for line := range strings.SplitSeq(pkg.GetAnnotations()[corev1alpha1.RequiredVersionsAnnotation], "\n") {
-		if dependent, text, ok := strings.Cut(line, ": "); ok {
-			lines[dependent] = text
-		}
-	}
-	return lines
-}
-
-func setRanges(pkg corev1alpha1.GenericPackage, ranges map[string]string) {
-	lines := []string{}
-	for _, dependent := range slices.Sorted(maps.Keys(ranges)) {
-		lines = append(lines, dependent+": "+ranges[dependent])
-	}
-	annotate(pkg, map[string]string{corev1alpha1.RequiredVersionsAnnotation: strings.Join(lines, "\n")})
-}
-
 // inherit gives a generated package the settings of the one that it is installed for.
 func inherit(pkg, parent corev1alpha1.GenericPackage, dependency string, direct bool) {
 	from, to := parent.PackageSpec().DeepCopy(), pkg.PackageSpec()
@@ -202,7 +148,7 @@ func inherit(pkg, parent corev1alpha1.GenericPackage, dependency string, direct 
 // holders returns the instances that a package waits for before it is torn down: those that depend on it. Of a cycle, the
 // one whose name is the first does not wait for the others.
 func holders(all []resolver.Installed, of resolver.Instance) []resolver.Instance {
-	dependents := dependentsBy(all)
+	dependents := heededBy(all)
 	mine := dependents.above(of)
 	first := true
 	for other := range mine {
@@ -220,12 +166,26 @@ func holders(all []resolver.Installed, of resolver.Instance) []resolver.Instance
 // graph has the dependents of each instance.
 type graph map[resolver.Instance][]resolver.Instance
 
+// dependentsBy returns what depends on each instance, as recorded.
 func dependentsBy(all []resolver.Installed) graph {
+	return graphOf(all, func(resolver.Instance, resolver.Instance) bool { return true })
+}
+
+// heededBy leaves out dependents that an instance does not heed.
+func heededBy(all []resolver.Installed) graph {
+	at := map[resolver.Instance]*resolver.Installed{}
+	for i := range all {
+		at[all[i].Instance] = &all[i]
+	}
+	return graphOf(all, func(dependent, of resolver.Instance) bool { return at[of] == nil || at[of].Heeds(dependent) })
+}
+
+func graphOf(all []resolver.Installed, counts func(dependent, of resolver.Instance) bool) graph {
 	g := graph{}
 	for _, in := range all {
 		for _, r := range in.Requirements {
-			if r.Satisfier != nil && *r.Satisfier != in.Instance && !slices.Contains(g[*r.Satisfier], in.Instance) {
-				g[*r.Satisfier] = append(g[*r.Satisfier], in.Instance)
+			if at := r.Satisfier; at != nil && *at != in.Instance && counts(in.Instance, *at) && !slices.Contains(g[*at], in.Instance) {
+				g[*at] = append(g[*at], in.Instance)
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/resolver"
 )
 
@@ -30,6 +32,13 @@ func requiring(texts ...string) (all []resolver.Installed) {
 		all = append(all, i)
 	}
 	return all
+}
+
+func needing(namespace, name, toNamespace, to string) resolver.Installed {
+	return resolver.Installed{
+		Instance:     resolver.Instance{Namespace: namespace, Name: name},
+		Requirements: []resolver.Requirement{{Satisfier: &resolver.Instance{Namespace: toNamespace, Name: to}}},
+	}
 }
 
 func TestHolders(t *testing.T) {
@@ -50,11 +59,18 @@ func TestHolders(t *testing.T) {
 		{"the first of a long cycle", requiring("a → b", "b → c", "c → a"), "a", ""},
 		{"the last of a long cycle", requiring("a → b", "b → c", "c → a"), "c", "b"},
 		{"the first of a cycle, needed from outside", requiring("a → b", "b → a", "x → a"), "a", "x"},
+		{"a Package holds no ClusterPackage", append(requiring("a → b"), needing("", "x", "", "db"), needing("team", "y", "", "db"), resolver.Installed{Instance: resolver.Instance{Name: "db"}}), "/db", "x"},
+		{"unless that heeds all", []resolver.Installed{needing("team", "y", "", "db"), {Instance: resolver.Instance{Name: "db"}, AllDependents: true}}, "/db", "y"},
+		{"nor a Package of another namespace", append(requiring("a → b", "b"), needing("other", "y", "team", "b")), "b", "a"},
 		{"below a cycle", requiring("a → b", "b → a c"), "c", "b"},
 		{"above a cycle", requiring("a → b c", "b → c", "c → b"), "a", ""},
 	} {
 		var names []string
-		for _, h := range holders(tc.installed, in(tc.of)) {
+		of := in(tc.of)
+		if name, cluster := strings.CutPrefix(tc.of, "/"); cluster {
+			of = resolver.Instance{Name: name}
+		}
+		for _, h := range holders(tc.installed, of) {
 			names = append(names, h.Name)
 		}
 		if got := strings.Join(names, " "); got != tc.want {
@@ -139,6 +155,16 @@ func outcomeOf(name, satisfier, reason string) resolver.Outcome {
 	return o
 }
 
+func servedOf(name string) resolver.Outcome {
+	return resolver.Outcome{Dependency: dependencyOn(name, ""), Satisfied: true, Reason: corev1alpha1.ReasonAPIServed}
+}
+
+func ownedBy(name string, at resolver.Instance) corev1alpha1.DependencyStatus {
+	d := entry(name, "x", corev1alpha1.ReasonAPIServed)
+	d.PackageRef = at.Reference()
+	return d
+}
+
 func TestEntries(t *testing.T) {
 	t.Parallel()
 	const installed, mismatch, former = corev1alpha1.ReasonAlreadyInstalled, corev1alpha1.ReasonVersionMismatch, corev1alpha1.ReasonNoLongerRequired
@@ -156,6 +182,8 @@ func TestEntries(t *testing.T) {
 			[]corev1alpha1.DependencyStatus{entry("queue", "q", installed), entry("cache", "c", installed), entry("db", "mine", installed)},
 			[]resolver.Outcome{outcomeOf("db", "mine", installed)}, "db by mine AlreadyInstalled/2, cache by c NoLongerRequired/2, queue by q NoLongerRequired/2"},
 		{"what held nothing goes", []corev1alpha1.DependencyStatus{entry("db", "", mismatch)}, nil, ""},
+		{"an API is served, by what was installed for it", []corev1alpha1.DependencyStatus{entry("db", "shop.db", installed)}, []resolver.Outcome{servedOf("db")}, "db by shop.db ApiServed/2"},
+		{"an API is served, and another scope's owner of it is forgotten", []corev1alpha1.DependencyStatus{ownedBy("db", resolver.Instance{Name: "platform.db"})}, []resolver.Outcome{servedOf("db")}, "db ApiServed/2"},
 		{"what is required again", []corev1alpha1.DependencyStatus{entry("db", "mine", former)}, []resolver.Outcome{outcomeOf("db", "mine", installed)}, "db by mine AlreadyInstalled/2"},
 	} {
 		pkg := newPackage(recording(tc.before...))
@@ -209,36 +237,80 @@ func TestLabelsOfDependents(t *testing.T) {
 		return resolver.Need{Dependent: dependent, Dependency: dependencyOn("db", version)}
 	}
 	cluster, elsewhere := resolver.Instance{Name: "base"}, resolver.Instance{Namespace: "other", Name: "blog"}
-	require(pkg, []resolver.Need{need(in("web"), ">=1"), need(cluster, ""), need(elsewhere, "<3"), need(in("web"), "<4")})
-	require(pkg, []resolver.Need{{Dependent: in("api"), Dependency: corev1alpha1.Dependency{API: &corev1alpha1.DependencyAPI{Kind: "X"}}}})
-	want := map[string]string{"ClusterPackage base": "any", "Package other/blog": "<3", "Package team/web": ">=1 and <4", "Package team/api": "any"}
-	if diff := cmp.Diff(want, rangesOf(pkg)); diff != "" {
-		t.Error(diff)
+	require(pkg, []resolver.Need{need(in("web"), ">=1"), need(cluster, ""), need(elsewhere, "<3"), need(in("web"), "<4")}, nil)
+	require(pkg, []resolver.Need{{Dependent: in("api"), Dependency: corev1alpha1.Dependency{API: &corev1alpha1.DependencyAPI{Kind: "X"}}}}, nil)
+	want := marks{"web": ">=1 and <4", "api": "any"}
+	if diff := cmp.Diff(want, marksOf(pkg)); diff != "" {
+		t.Errorf("those of its own scope: %s", diff)
 	}
-	if len(pkg.Labels) != 5 || pkg.Labels[corev1alpha1.RequiredByLabelPrefix+"web"] != "team" || pkg.Labels["own"] != "kept" {
+	if len(pkg.Labels) != 3 || pkg.Labels[corev1alpha1.RequiredByLabelPrefix+"web"] != "team" || pkg.Labels["own"] != "kept" {
 		t.Error(pkg.Labels)
 	}
 	before := pkg.DeepCopy()
-	require(pkg, []resolver.Need{need(in("web"), ">=1"), need(in("web"), "<4")})
+	require(pkg, []resolver.Need{need(in("web"), ">=1"), need(in("web"), "<4")}, []resolver.Instance{in("web"), in("api"), elsewhere})
 	if diff := cmp.Diff(before, pkg); diff != "" {
 		t.Errorf("the same again is no change: %s", diff)
 	}
-	require(pkg, []resolver.Need{need(in("web"), ">=2")})
-	if got := rangesOf(pkg)["Package team/web"]; got != ">=2" {
+	require(pkg, []resolver.Need{need(in("web"), ">=2 \n <3")}, nil)
+	if got := marksOf(pkg)["web"]; got != ">=2 <3" {
 		t.Errorf("a range that changed: %s", got)
 	}
 	for _, dependent := range []resolver.Instance{in("web"), in("api"), cluster, elsewhere, in("web")} {
-		releaseFrom(pkg, dependent)
+		releaseFrom(pkg, dependent, nil)
 	}
-	if len(pkg.Labels) != 1 || len(rangesOf(pkg)) != 0 {
+	if len(pkg.Labels) != 1 || len(marksOf(pkg)) != 0 {
 		t.Errorf("all are released: %v %v", pkg.Labels, pkg.Annotations)
 	}
 	if _, ok := pkg.Annotations[corev1alpha1.RequiredVersionsAnnotation]; ok {
 		t.Error("the annotation stays empty")
 	}
-	pkg.Annotations = map[string]string{corev1alpha1.RequiredVersionsAnnotation: "by hand\n\nPackage team/x: >=1: odd\n"}
-	if diff := cmp.Diff(map[string]string{"Package team/x": ">=1: odd"}, rangesOf(pkg)); diff != "" {
+	pkg.Annotations = map[string]string{corev1alpha1.RequiredVersionsAnnotation: "by hand\n\nPackage team/x: >=1: odd\nClusterPackage base: any\nand 7 more"}
+	if diff := cmp.Diff(marks{"x": ">=1: odd"}, marksOf(pkg)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// However many depend on a package, and however long their ranges are, what they leave on it is bounded.
+func TestMarksAreBounded(t *testing.T) {
+	t.Parallel()
+	for _, scope := range []string{"team", ""} {
+		pkg := newPackage(func(pkg *corev1alpha1.Package) { pkg.Namespace = scope })
+		var recorded []resolver.Instance
+		long := strings.Repeat(">=1, ", 800) + ">=1"
+		for k := range 700 {
+			i := resolver.Instance{Namespace: scope, Name: fmt.Sprintf("p%03d", k)}
+			recorded = append(recorded, i)
+			require(pkg, []resolver.Need{{Dependent: i, Dependency: dependencyOn("db", long)}, {Dependent: i, Dependency: dependencyOn("more", long+" ")}}, recorded)
+		}
+		text := pkg.Annotations[corev1alpha1.RequiredVersionsAnnotation]
+		lines := strings.Split(text, "\n")
+		if len(lines) != 21 || lines[20] != "and 680 more" || len(pkg.Labels) != 20 || len(text) > 20*(limits.RequiredRange+100) {
+			t.Errorf("%d lines, %d labels, %d bytes; the last line is %q", len(lines), len(pkg.Labels), len(text), lines[len(lines)-1])
+		}
+		before := pkg.DeepCopy()
+		require(pkg, []resolver.Need{{Dependent: recorded[650], Dependency: dependencyOn("db", "")}}, recorded)
+		if diff := cmp.Diff(before, pkg); diff != "" {
+			t.Errorf("one that is counted changes nothing: %s", diff)
+		}
+		releaseFrom(pkg, recorded[3], recorded)
+		if lines := strings.Split(pkg.Annotations[corev1alpha1.RequiredVersionsAnnotation], "\n"); len(lines) != 20 || lines[19] != "and 680 more" {
+			t.Errorf("one that is named goes: %d lines, %q", len(lines), lines[len(lines)-1])
+		}
+		require(pkg, []resolver.Need{{Dependent: recorded[650], Dependency: dependencyOn("db", "")}}, slices.Delete(recorded, 3, 4))
+		if lines := strings.Split(pkg.Annotations[corev1alpha1.RequiredVersionsAnnotation], "\n"); len(lines) != 21 || lines[20] != "and 679 more" || len(pkg.Labels) != 20 {
+			t.Errorf("another takes its place: %d lines, %q", len(lines), lines[len(lines)-1])
+		}
+	}
+	// What an earlier manager left is cut with the next change.
+	var lines []string
+	pkg := newPackage(func(pkg *corev1alpha1.Package) { pkg.Labels = map[string]string{} })
+	for k := range 3000 {
+		lines = append(lines, fmt.Sprintf("Package team/p%04d: >=1", k))
+		pkg.Labels[fmt.Sprintf("%sp%04d", corev1alpha1.RequiredByLabelPrefix, k)] = "team"
+	}
+	pkg.Annotations = map[string]string{corev1alpha1.RequiredVersionsAnnotation: strings.Join(lines, "\n")}
+	if require(pkg, nil, nil); len(marksOf(pkg)) != 20 || len(pkg.Labels) != 20 {
+		t.Errorf("%d lines, %d labels", len(marksOf(pkg)), len(pkg.Labels))
 	}
 }
 

@@ -6,12 +6,16 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/versions"
+	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/resolver"
 	"lockstep.run/lockstep/internal/resolver/snapshot"
 )
@@ -151,15 +155,71 @@ func sameFor(was, is *resolver.Installed) bool {
 
 // enqueueDependents enqueues the Packages with a dependency that an instance satisfies.
 func (r *Reconciler) enqueueDependents(ctx context.Context, i resolver.Instance) {
+	for _, pkg := range r.dependentsOf(ctx, i) {
+		r.enqueue(keyOf(pkg))
+	}
+}
+
+// dependentsOf returns the Packages that record an instance, from the cache, for reading only.
+func (r *Reconciler) dependentsOf(ctx context.Context, i resolver.Instance) []corev1alpha1.GenericPackage {
+	var all []corev1alpha1.GenericPackage
 	for _, scope := range scopes {
 		list := scope.NewPackageList()
 		if err := r.Client.List(ctx, list, client.MatchingFields{dependencyIndex: i.String()}, client.UnsafeDisableDeepCopy); err != nil {
 			continue // the cache has stopped, and with it this process
 		}
-		for _, pkg := range list.GenericPackages() {
-			r.enqueue(keyOf(pkg))
+		all = append(all, list.GenericPackages()...)
+	}
+	return all
+}
+
+// warnUpgraded names in an event those that depend on a package and do not accept the version that is rolled out.
+func (s *reconciliation) warnUpgraded(ctx context.Context, before, after *corev1alpha1.PackageStatus) {
+	if before.Resolved == nil || after.Resolved == nil || before.Resolved.Version == after.Resolved.Version {
+		return
+	}
+	own := snapshot.InstanceOf(s.pkg)
+	if names := refusing(s.dependentsOf(ctx, own), own, after.Resolved.Version); len(names) > 0 {
+		s.warn("Upgrade", after.Resolved.Version+" is rolled out, which is not within the ranges of "+firstOf(names)+". Change these.")
+	}
+}
+
+// warnDeleted names in an event those that depend on a package that goes, and do not hold it.
+func (s *reconciliation) warnDeleted(ctx context.Context) {
+	own := snapshot.InstanceOf(s.pkg)
+	if names := refusing(s.dependentsOf(ctx, own), own, ""); len(names) > 0 {
+		s.warn("Delete", "It is deleted, and these depend on it: "+firstOf(names)+".")
+	}
+}
+
+func (s *reconciliation) warn(action, note string) {
+	s.Events.Eventf(s.pkg, nil, corev1.EventTypeWarning, eventDependents, action, "%s", conditions.Cut(conditions.Message(note), limits.EventNote))
+}
+
+// refusing returns which dependents of an instance do not accept a version, with their ranges, sorted; all for no version.
+func refusing(dependents []corev1alpha1.GenericPackage, of resolver.Instance, version string) []string {
+	v, _ := versions.Parse(version)
+	var names []string
+	for _, pkg := range dependents {
+		for _, r := range snapshot.RequirementsOf(pkg.PackageStatus()) {
+			if r.Satisfier == nil || *r.Satisfier != of {
+				continue
+			}
+			text := snapshot.InstanceOf(pkg).String()
+			if version != "" {
+				if r.Package == nil || v == nil {
+					continue
+				}
+				if c, err := versions.ParseConstraint(r.Package.Version); err != nil || c.Admits(v, &corev1alpha1.Prereleases{}) {
+					continue
+				}
+				text += " (" + r.Package.Version + ")"
+			}
+			names = append(names, text)
 		}
 	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // addDependencyIndex indexes Packages by what satisfies their dependencies.

@@ -17,6 +17,8 @@ const (
 	eventUnpacked    = "Unpacked"
 	eventUnavailable = "Unavailable"
 	eventIgnored     = "FieldsIgnored"
+	eventUnmarked    = "DependentNotMarked"
+	eventDependents  = "DependentsAffected"
 )
 
 type transitionEvent struct {

@@ -36,15 +36,20 @@ func reportHold(status *corev1alpha1.PackageStatus, v view) {
 }
 
 func heldMessage(by []resolver.Instance) string {
-	names := []string{}
-	for _, i := range by[:min(len(by), limits.NearestVersions)] {
-		names = append(names, i.String())
+	names := make([]string, len(by))
+	for i := range by {
+		names[i] = by[i].String()
 	}
-	if more := len(by) - len(names); more > 0 {
-		names = append(names, fmt.Sprintf("%d more", more))
-	}
-	return "Waiting for what depends on it to be deleted: " + strings.Join(names, ", ") +
+	return "Waiting for what depends on it to be deleted: " + firstOf(names) +
 		". Delete these, or annotate this package with " + corev1alpha1.DeleteRequiredAnnotation + "=true."
+}
+
+// firstOf joins the first of some names, and counts the others.
+func firstOf(names []string) string {
+	if more := len(names) - limits.NearestVersions; more > 0 {
+		names = append(slices.Clone(names[:limits.NearestVersions]), fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
 }
 
 // releaseAll releases what a deleted Package depended on, after its own objects are gone.

@@ -33,7 +33,8 @@ func (r *Reconciler) noteInstallation(st *state, pkg corev1alpha1.GenericPackage
 	}
 }
 
-// claim claims the name of a package, and returns its other installations, sorted. The loader decides on conflicts.
+// claim claims the name of a package, and returns its other installations in the namespace, or those of a ClusterPackage in the
+// cluster, sorted. The loader decides on conflicts.
 func (r *Reconciler) claim(st *state, own types.NamespacedName, name string) []types.NamespacedName {
 	others, all := map[types.NamespacedName]struct{}{}, map[types.NamespacedName]corev1alpha1.GenericPackage{}
 	for _, pkg := range r.packages() {
@@ -50,7 +51,7 @@ func (r *Reconciler) claim(st *state, own types.NamespacedName, name string) []t
 		}
 	}
 	maps.DeleteFunc(others, func(key types.NamespacedName, _ struct{}) bool {
-		return key == own || all[own] != nil && all[key] != nil && !sameTarget(all[own], all[key])
+		return key == own || key.Namespace != own.Namespace || all[own] != nil && all[key] != nil && !sameTarget(all[own], all[key])
 	})
 	st.claimed, st.others = name, others
 	return slices.SortedFunc(maps.Keys(others), func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) })

@@ -38,6 +38,7 @@ func (s *reconciliation) report(ctx context.Context) error {
 		s.Fresh.Put(s.pkg)
 		s.state.reported = s.now
 		s.recordEvents(before, after)
+		s.warnUpgraded(ctx, before, after)
 	}
 	if s.step == stepDeploy && s.writeErr == nil {
 		s.finishLoad()

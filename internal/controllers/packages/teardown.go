@@ -26,6 +26,9 @@ func (s *reconciliation) tearDown(ctx context.Context) error {
 	if s.hold(); len(s.heldBy) > 0 {
 		return s.report(ctx)
 	}
+	if s.state.terminating.IsZero() {
+		s.warnDeleted(ctx)
+	}
 	held := len(foreignFinalizers(s.pkg)) < len(s.pkg.GetFinalizers())
 	if s.dep == nil && held && s.state.terminating.IsZero() {
 		// The cache may be behind: a deployment that outlives its Package is torn down without the deletion policy.

@@ -14,12 +14,13 @@ import (
 
 // together resolves the root of a failed resolution with others that failed, since two that share a package in one version
 // can only change it at the same time: with each of those that lead to a package on which the result depends, and then with
-// all of these. The plan is the failed one where that does not help either.
+// all of these. Those of other namespaces change nothing that this one may change. The plan is the failed one where that does
+// not help either.
 func together(in resolver.Input, alone resolver.Plan, packages map[resolver.Instance]corev1alpha1.GenericPackage) resolver.Plan {
 	own := in.Roots[0]
 	var others []resolver.Root
 	for _, at := range slices.SortedFunc(maps.Keys(packages), resolver.Instance.Compare) {
-		if at != own.Instance && unsatisfied(packages[at]) && leadsTo(packages, at, alone.Awaited) {
+		if at != own.Instance && at.Namespace == own.Namespace && unsatisfied(packages[at]) && leadsTo(packages, at, alone.Awaited) {
 			others = append(others, rootOf(packages[at], recorded(packages[at].PackageStatus())))
 		}
 	}

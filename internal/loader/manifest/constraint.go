@@ -139,7 +139,9 @@ func scopeOf(u *manifestsv1alpha1.PackageManifestUniqueInScopeConstraint, instal
 	return corev1alpha1.UniqueScopeNamespace
 }
 
-// NotUnique returns the constraints that other installations violate; own may be among them.
+// NotUnique returns the constraints that other installations violate; own may be among them. Those of a Package count in its
+// namespace, whatever scope they say, and those of a ClusterPackage among ClusterPackages: nobody who may install Packages in
+// one namespace is in the way of others.
 func (r *Result) NotUnique(own Other, others []Other) violation.Violations {
 	var unmet violation.Violations
 	others = slices.SortedFunc(slices.Values(others), func(a, b Other) int {
@@ -149,25 +151,19 @@ func (r *Result) NotUnique(own Other, others []Other) violation.Violations {
 		if constraint.UniqueInScope == nil {
 			continue
 		}
-		scope := scopeOf(constraint.UniqueInScope, corev1alpha1.ScopeOf(own.Namespace))
-		at := slices.IndexFunc(others, func(o Other) bool {
-			return o != own && (scope == corev1alpha1.UniqueScopeCluster || o.Namespace == own.Namespace)
-		})
+		at := slices.IndexFunc(others, func(o Other) bool { return o != own && o.Namespace == own.Namespace })
 		if at < 0 {
 			continue
 		}
 		unmet = append(unmet, r.At(violation.ReasonConstraintUnmet, fmt.Sprintf("spec.constraints[%d].uniqueInScope", i)).Because(
 			fmt.Sprintf("Delete one of the two; %s stays as it is.", others[at]),
-			"the package may be installed once in its %s, and %s is installed", within(scope, own), others[at]))
+			"the package may be installed once in its %s, and %s is installed", within(own), others[at]))
 	}
 	return unmet
 }
 
-func within(scope corev1alpha1.UniqueScope, own Other) string {
-	switch {
-	case scope == corev1alpha1.UniqueScopeCluster:
-		return "cluster"
-	case own.Namespace == "":
+func within(own Other) string {
+	if own.Namespace == "" {
 		return "cluster as a ClusterPackage"
 	}
 	return "namespace"

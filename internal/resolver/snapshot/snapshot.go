@@ -29,6 +29,7 @@ func InstalledOf(pkg corev1alpha1.GenericPackage) resolver.Installed {
 		in.Package = spec.PackageRef.Name
 		in.Changeable = in.Generated || spec.UpgradePolicy != nil && spec.UpgradePolicy.AllowDependents
 	}
+	in.AllDependents = spec.UpgradePolicy != nil && spec.UpgradePolicy.Dependents == corev1alpha1.DependentsAll
 	return in
 }
 

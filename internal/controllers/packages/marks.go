@@ -1,0 +1,103 @@
+package packages
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/resolver"
+)
+
+// marks are the ranges of the dependents on a generated package, by the names of those of its own scope. They are for people:
+// the label that each has, and one line of the annotation, as "Package team/shop: >=1". The first limits.RequiredByShown to come
+// are named, the others are counted.
+type marks map[string]string
+
+// require puts marks of dependents on a generated package. recorded are all its dependents that are on record.
+func require(pkg corev1alpha1.GenericPackage, needs []resolver.Need, recorded []resolver.Instance) {
+	m, mine := marksOf(pkg), marks{}
+	for _, n := range needs {
+		if n.Dependent.Namespace != pkg.GetNamespace() {
+			continue
+		}
+		text := "any"
+		if n.Dependency.Package != nil {
+			text = cmp.Or(strings.Join(strings.Fields(n.Dependency.Package.Version), " "), text)
+		}
+		if before := mine[n.Dependent.Name]; before != "" && before != text {
+			text = before + " and " + text
+		}
+		mine[n.Dependent.Name] = text
+	}
+	for _, name := range slices.Sorted(maps.Keys(mine)) {
+		if _, named := m[name]; named || len(m) < limits.RequiredByShown {
+			m[name] = conditions.Cut(mine[name], limits.RequiredRange)
+		}
+	}
+	m.write(pkg, recorded, mine)
+}
+
+// releaseFrom takes the marks of a dependent off.
+func releaseFrom(pkg corev1alpha1.GenericPackage, dependent resolver.Instance, recorded []resolver.Instance) {
+	m := marksOf(pkg)
+	delete(m, dependent.Name)
+	m.write(pkg, slices.DeleteFunc(slices.Clone(recorded), func(i resolver.Instance) bool { return i == dependent }), nil)
+}
+
+// marksOf reads the annotation. What it says of dependents of another scope, as earlier managers wrote, is left out.
+func marksOf(pkg metav1.Object) marks {
+	m, scope := marks{}, scopeOf(pkg)
+	for line := range strings.SplitSeq(pkg.GetAnnotations()[corev1alpha1.RequiredVersionsAnnotation], "\n") {
+		dependent, text, ok := strings.Cut(line, ": ")
+		if name, own := strings.CutPrefix(dependent, scope); ok && own {
+			m[name] = text
+		}
+	}
+	return m
+}
+
+// scopeOf is what names of dependents of the same scope begin with.
+func scopeOf(pkg metav1.Object) string {
+	return resolver.Instance{Namespace: pkg.GetNamespace()}.String()
+}
+
+func (m marks) write(pkg corev1alpha1.GenericPackage, recorded []resolver.Instance, more marks) {
+	labels := cloned(pkg.GetLabels())
+	maps.DeleteFunc(labels, func(label, _ string) bool { return isRequiredBy(label) })
+	names := slices.Sorted(maps.Keys(m))
+	names = names[:min(len(names), limits.RequiredByShown)]
+	lines := []string{}
+	for _, name := range names {
+		lines = append(lines, scopeOf(pkg)+name+": "+m[name])
+		labels[requiredLabel(resolver.Instance{Namespace: pkg.GetNamespace(), Name: name}, pkg.GetNamespace())] = pkg.GetNamespace()
+	}
+	rest := map[string]bool{}
+	for _, i := range recorded {
+		if i.Namespace == pkg.GetNamespace() {
+			rest[i.Name] = true
+		}
+	}
+	for name := range more {
+		rest[name] = true
+	}
+	for _, name := range names {
+		delete(rest, name)
+	}
+	if len(rest) > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more", len(rest)))
+	}
+	pkg.SetLabels(labels)
+	annotate(pkg, map[string]string{corev1alpha1.RequiredVersionsAnnotation: strings.Join(lines, "\n")})
+}
+
+// requiredLabel is the label of a dependent on a package in namespace.
+func requiredLabel(dependent resolver.Instance, namespace string) string {
+	return corev1alpha1.RequiredByLabelPrefix + resolver.LabelOf(dependent, namespace)
+}
