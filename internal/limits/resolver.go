@@ -2,10 +2,11 @@ package limits
 
 // Limits of the resolution of dependencies.
 const (
-	ResolutionSteps     = 10_000_000 // literals that a search looks at: 1,000 packages of 20 versions take 2 million, all of them some tenths of a second
-	ResolutionMessages  = 8          // requirements that the explanation of a conflict names
-	ResolutionPath      = 16         // packages of a path that a message names
-	ResolutionNearest   = 5          // versions that were refused, of one package in an explanation
-	UpgradesTogether    = 8          // other packages that each are tried as the one that has to be changed with a package
-	ResolutionMinimized = 64         // requirements of a conflict of which those that do not matter are left out, by a search for each
+	ResolutionSteps           = 10_000_000 // what a search looks at: 1,000 packages of 20 versions take 2 million, all of them some tenths of a second
+	ResolutionStepsNamespaced = 1_000_000  // the same for what is in a namespace: users of namespaces share the processors with others
+	ResolutionMessages        = 8          // requirements that the explanation of a conflict names
+	ResolutionPath            = 16         // packages of a path that a message names
+	ResolutionNearest         = 5          // versions that were refused, of one package in an explanation
+	UpgradesTogether          = 8          // other packages that each are tried as the one that has to be changed with a package
+	ResolutionMinimized       = 64         // requirements of a conflict of which those that do not matter are left out, by a search for each
 )

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/resolver"
 )
 
@@ -47,11 +48,47 @@ func distinct(texts []string) []string {
 func BenchmarkSolve(b *testing.B) {
 	for _, packages := range []int{10, 100, 1000} {
 		in := large(packages, 20, 4)
+		in.Steps = limits.ResolutionSteps
 		b.Run(fmt.Sprintf("packages=%d", packages), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if plan := resolver.Solve(in); len(plan.Steps) < packages {
 					b.Fatalf("%d steps: %+v", len(plan.Steps), plan.Results)
+				}
+			}
+		})
+	}
+}
+
+// wide is a package of many versions, each with dependencies, beside dependencies of the root that nothing satisfies, in a namespace
+// where something may be changed: what the root may lead to is looked for in all of them, for each explanation.
+func wide(versions, deps int) resolver.Input {
+	offers := resolver.Offers{}
+	var missing []string
+	for d := range deps {
+		missing = append(missing, fmt.Sprintf("d%d >=1", d))
+		offers[fmt.Sprintf("d%d", d)] = []resolver.Offer{offer("1.1.0")}
+	}
+	for v := range versions {
+		offers["wide"] = append(offers["wide"], offer(fmt.Sprintf("1.%d.0", v), missing...))
+	}
+	root := shop("wide")
+	for k := range 40 {
+		name := fmt.Sprintf("ghost%d", k)
+		offers[name] = []resolver.Offer{offer("1.0.0")}
+		root.Dependencies = append(root.Dependencies, needs(name+" >=2")...)
+	}
+	return resolver.Input{Catalogue: offers, Roots: []resolver.Root{root}, Installed: []resolver.Installed{at("team", "mine", "mine", "1.0.0", changeable)}}
+}
+
+// A repository of 260 KB has 10,000 versions with 20 dependencies each.
+func BenchmarkWide(b *testing.B) {
+	for _, versions := range []int{1_000, 10_000, 100_000} {
+		in := wide(versions, 20)
+		b.Run(fmt.Sprintf("versions=%d", versions), func(b *testing.B) {
+			for b.Loop() {
+				if plan := resolver.Solve(in); plan.Results[0].Ready {
+					b.Fatal(printed(plan))
 				}
 			}
 		})

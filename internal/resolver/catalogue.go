@@ -38,14 +38,33 @@ type value struct {
 // place is a package as a namespace sees it.
 type place struct{ namespace, name string }
 
-// market reads the catalogue once.
+// market reads the catalogue once. What it reads is counted as steps of the resolution.
 type market struct {
 	input       *Input
+	spent       *int              // steps
+	listed      map[place][]Offer // as the catalogue has them
 	offered     map[place][]value
+	leads       map[place][]want // what some version of a package needs
 	providers   map[provided][]string
 	constraints map[string]*versions.Constraint // nil for what is none
 	awaited     map[string]bool                 // packages and APIs that were looked up
 	within      map[within]bool
+}
+
+// want is what a dependency is on, whatever its range: a package, or else an API.
+type want struct {
+	name string
+	api  corev1alpha1.ProvidedAPI
+}
+
+func wantOf(d *corev1alpha1.Dependency) want {
+	switch {
+	case d.Package != nil && d.Package.Name != "":
+		return want{name: d.Package.Name}
+	case d.API != nil:
+		return want{api: corev1alpha1.ProvidedAPI{APIVersion: d.API.APIVersion, Kind: d.API.Kind}}
+	}
+	return want{}
 }
 
 type provided struct {
@@ -55,8 +74,39 @@ type provided struct {
 
 func newMarket(in *Input) *market {
 	return &market{
-		input: in, offered: map[place][]value{}, providers: map[provided][]string{}, constraints: map[string]*versions.Constraint{}, awaited: map[string]bool{}, within: map[within]bool{},
+		input: in, spent: new(int), listed: map[place][]Offer{}, offered: map[place][]value{}, leads: map[place][]want{}, providers: map[provided][]string{},
+		constraints: map[string]*versions.Constraint{}, awaited: map[string]bool{}, within: map[within]bool{},
 	}
+}
+
+// list reads what the catalogue offers.
+func (m *market) list(at place) []Offer {
+	all, ok := m.listed[at]
+	if !ok && m.input.Catalogue != nil {
+		all = m.input.Catalogue.Offers(at.namespace, at.name)
+		m.listed[at] = all
+		*m.spent += len(all)
+	}
+	return all
+}
+
+// wants returns what the versions of a package need that can be installed in a namespace, each once.
+func (m *market) wants(at place) []want {
+	if all, ok := m.leads[at]; ok {
+		return all
+	}
+	seen, all := map[want]bool{}, []want{}
+	for _, v := range m.versions(at) {
+		*m.spent += len(v.offer.Dependencies)
+		for k := range v.offer.Dependencies {
+			if w := wantOf(&v.offer.Dependencies[k]); !seen[w] {
+				seen[w] = true
+				all = append(all, w)
+			}
+		}
+	}
+	m.leads[at] = all
+	return all
 }
 
 // versions returns the versions that can be installed in a namespace, the highest first. Retracted ones are among them.
@@ -64,10 +114,7 @@ func (m *market) versions(at place) []value {
 	if all, ok := m.offered[at]; ok {
 		return all
 	}
-	var offers []Offer
-	if m.input.Catalogue != nil {
-		offers = m.input.Catalogue.Offers(at.namespace, at.name)
-	}
+	offers := m.list(at)
 	candidates := make([]versions.Candidate, len(offers))
 	for i := range offers {
 		candidates[i] = offers[i].Candidate
@@ -148,11 +195,11 @@ func (m *market) checks(of corev1alpha1.VersionSelection, v *value) bool {
 
 // choice explains why a selection takes none of the versions that are offered.
 func (m *market) choice(at place, of corev1alpha1.VersionSelection) versions.Choice {
-	var candidates []versions.Candidate
-	if m.input.Catalogue != nil {
-		for _, o := range m.input.Catalogue.Offers(at.namespace, at.name) {
-			candidates = append(candidates, o.Candidate)
-		}
+	offers := m.list(at)
+	*m.spent += len(offers)
+	candidates := make([]versions.Candidate, len(offers))
+	for i := range offers {
+		candidates[i] = offers[i].Candidate
 	}
 	return versions.Select(candidates, versions.Request{Selection: of, Platform: m.input.Platform})
 }

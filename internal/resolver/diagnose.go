@@ -9,12 +9,12 @@ import (
 )
 
 // diagnose says why a root has no solution with those that were accepted, as the search for one ended: its requirements are
-// taken away one by one, until the others have one.
-func (r *resolution) diagnose(accepted []*Root, root *Root, s *search, state outcome, core []int32) Result {
+// taken away one by one, until the others have one. It may go on until the resolution has taken so many steps.
+func (r *resolution) diagnose(accepted []*Root, root *Root, s *search, state outcome, core []int32, until int) Result {
 	left := root
 	failures := map[string]Outcome{}
 	for ; state == unsolvable; state, core = s.run() {
-		name, o := r.blame(s, root, core)
+		name, o := r.blame(s, root, core, until)
 		fewer := *left
 		fewer.Dependencies = slices.DeleteFunc(slices.Clone(left.Dependencies), func(d corev1alpha1.Dependency) bool { return d.Name == name })
 		if failures[name] = o; len(left.Dependencies) == len(fewer.Dependencies) {
@@ -22,7 +22,7 @@ func (r *resolution) diagnose(accepted []*Root, root *Root, s *search, state out
 		}
 		left = &fewer
 		with := slices.SortedFunc(slices.Values(append(slices.Clone(accepted), left)), func(a, b *Root) int { return a.Instance.Compare(b.Instance) })
-		s = newSearch(r.market, with, nil, r.limit)
+		s = newSearch(r.market, with, nil, until)
 	}
 	if state == exhausted {
 		return r.exceeded(root)
@@ -56,8 +56,8 @@ func (r *resolution) partial(root, left *Root, s *search, failures map[string]Ou
 }
 
 // blame returns the last requirement of the root in a conflict, and what explains it.
-func (r *resolution) blame(s *search, root *Root, core []int32) (string, Outcome) {
-	s, core = r.minimized(s, core)
+func (r *resolution) blame(s *search, root *Root, core []int32, until int) (string, Outcome) {
+	s, core = r.minimized(s, core, until)
 	name := ""
 	var direct *edge
 	for _, id := range core {
@@ -80,7 +80,7 @@ func (r *resolution) blame(s *search, root *Root, core []int32) (string, Outcome
 }
 
 // minimized leaves requirements out of a conflict as long as it stays one.
-func (r *resolution) minimized(s *search, core []int32) (*search, []int32) {
+func (r *resolution) minimized(s *search, core []int32, until int) (*search, []int32) {
 	var keys []edgeKey
 	for _, id := range core {
 		for _, k := range append(slices.Clone(s.edges[id].cycle), id) {
@@ -97,7 +97,7 @@ func (r *resolution) minimized(s *search, core []int32) (*search, []int32) {
 		for _, k := range keys {
 			only[k] = true
 		}
-		t := newSearch(r.market, s.world.roots, only, r.limit/limits.ResolutionMinimized)
+		t := searchIn(r.market, s.world, only, min(*r.spent+r.limit/limits.ResolutionMinimized, until))
 		if state, core := t.run(); state == unsolvable {
 			return t, core
 		}
@@ -107,7 +107,7 @@ func (r *resolution) minimized(s *search, core []int32) (*search, []int32) {
 	if best == nil {
 		return s, core
 	}
-	for i := 0; i < len(keys); {
+	for i := 0; i < len(keys) && *r.spent <= until; {
 		fewer := slices.Delete(slices.Clone(keys), i, i+1)
 		if t, c := try(fewer); t != nil {
 			keys, best, bestCore = fewer, t, c

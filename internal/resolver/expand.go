@@ -17,7 +17,7 @@ func (s *search) expand(i, v int32) []int32 {
 	}
 	edges := []int32{}
 	of := &s.slots[i]
-	s.steps++
+	*s.steps++
 	if recorded := of.installed; recorded != nil && v == 0 && of.root == nil && !recorded.Unloaded {
 		names := func(k int) string { return recorded.Requirements[k].Name }
 		for _, k := range byName(len(recorded.Requirements), names) {
@@ -120,17 +120,17 @@ func (s *search) providerOf(e *edge, deps []corev1alpha1.Dependency) string {
 	d, namespace := e.dependency, s.slots[e.slot].namespace
 	api := corev1alpha1.ProvidedAPI{APIVersion: d.API.APIVersion, Kind: d.API.Kind}
 	var names []string
-	for name, all := range s.world.byPackage {
-		if slices.ContainsFunc(all, func(i *Installed) bool {
-			return visible(namespace, i) && !i.Deleting && slices.Contains(i.Provides, api)
-		}) {
-			names = append(names, name)
+	for _, i := range s.world.byAPI[api] {
+		*s.steps++
+		if visible(namespace, i) && !i.Deleting {
+			names = append(names, i.Package)
 		}
 	}
 	if len(names) == 0 {
-		names = s.providersOf(namespace, api)
+		names = slices.Clone(s.providersOf(namespace, api))
 	}
 	slices.Sort(names)
+	names = slices.Compact(names)
 	if len(names) > 1 {
 		var wanted []string
 		for i := range deps {
@@ -228,20 +228,11 @@ func (s *search) recordedFor(e *edge) *Instance {
 	}
 	was := of.installed.Requirements
 	if of.root != nil {
-		was = s.recordedOf(of.root.Instance)
+		was = s.world.was[of.root.Instance]
 	}
 	for i := range was {
 		if was[i].Name == e.dependency.Name {
 			return was[i].Satisfier
-		}
-	}
-	return nil
-}
-
-func (s *search) recordedOf(i Instance) []Requirement {
-	for k := range s.input.Installed {
-		if s.input.Installed[k].Instance == i {
-			return s.input.Installed[k].Requirements
 		}
 	}
 	return nil

@@ -158,6 +158,7 @@ func (s *search) conflict(t int32, needs []int32) string {
 // together returns which values of a slot fit all needs.
 func (s *search) together(t int32, needs []int32) []bool {
 	fits := make([]bool, len(s.slots[t].values))
+	*s.steps += len(fits) * len(needs)
 	for v := range fits {
 		fits[v] = s.refuses(t, needs, v) < 0
 	}
@@ -179,13 +180,19 @@ func (s *search) refuses(t int32, needs []int32, v int) int32 {
 // refused lists the preferred values of a slot that do not fit.
 func (s *search) refused(t int32, needs []int32) string {
 	var texts []string
+	more := 0
+	*s.steps += len(s.slots[t].values) * len(needs)
 	for v := range s.slots[t].values {
-		if id := s.refuses(t, needs, v); id >= 0 {
+		switch id := s.refuses(t, needs, v); {
+		case id < 0:
+		case len(texts) < limits.ResolutionNearest:
 			texts = append(texts, fmt.Sprintf("%s is not within %s", s.slots[t].values[v].version, strconv.Quote(rangeOf(s.edges[id].dependency).Version)))
+		default:
+			more++
 		}
 	}
-	if n := len(texts) - limits.ResolutionNearest; n > 0 {
-		texts = append(texts[:limits.ResolutionNearest], fmt.Sprintf("%d others are not either", n))
+	if more > 0 {
+		texts = append(texts, fmt.Sprintf("%d others are not either", more))
 	}
 	return strings.Join(texts, ", ")
 }

@@ -190,17 +190,13 @@ func (s *search) servedOutcome(root *Root, o Outcome) Outcome {
 	o.Satisfied, o.Reason, o.Message = true, corev1alpha1.ReasonAPIServed, "The cluster serves it."
 	api := corev1alpha1.ProvidedAPI{APIVersion: o.Dependency.API.APIVersion, Kind: o.Dependency.API.Kind}
 	var found *Installed
-	for name := range s.world.byPackage {
-		usable, _ := s.world.candidates(root.Namespace, name, nil)
-		at := slices.IndexFunc(usable, func(i *Installed) bool {
-			return i.Instance != root.Instance && i.Heeds(root.Instance) && slices.Contains(i.Provides, api)
-		})
+	for _, i := range s.world.byAPI[api] {
 		switch {
-		case at < 0:
-		case found != nil:
+		case i.Instance == root.Instance || i.Deleting || s.world.private[i.Instance] || !visible(root.Namespace, i) || !i.Heeds(root.Instance):
+		case found == nil || found.Package == i.Package && found.Namespace == "" && i.Namespace != "":
+			found = i
+		case found.Package != i.Package:
 			return o
-		default:
-			found = usable[at]
 		}
 	}
 	if found == nil {

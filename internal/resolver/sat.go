@@ -42,7 +42,7 @@ type sat struct {
 	trail   []literal
 	starts  []int // of each level but 0 in the trail
 	head    int
-	steps   int
+	steps   *int    // shared with everything else that the resolution does
 	pending []int32 // clauses that were false when they were added
 	marked  []bool
 	// arena has room for literals of clauses.
@@ -192,7 +192,7 @@ func (s *sat) exclude(l literal) *conflict {
 		return nil
 	}
 	for _, other := range s.members[s.group[v]] {
-		s.steps++
+		*s.steps++
 		switch {
 		case other == v || s.assigned[other] < 0:
 		case s.assigned[other] > 0:
@@ -209,7 +209,7 @@ func (s *sat) visit(l literal) *conflict {
 	list := s.watches[l]
 	kept := list[:0]
 	for n, id := range list {
-		s.steps++
+		*s.steps++
 		c := s.clauses[id].literals
 		if c[0] == l {
 			c[0], c[1] = c[1], c[0]
@@ -233,7 +233,7 @@ func (s *sat) visit(l literal) *conflict {
 // rewatch watches another literal in place of the second, if there is one that is not false.
 func (s *sat) rewatch(c []literal, id int32) bool {
 	for k := 2; k < len(c); k++ {
-		s.steps++
+		*s.steps++
 		if s.value(c[k]) >= 0 {
 			c[1], c[k] = c[k], c[1]
 			s.watch(c[1], id)
@@ -284,7 +284,7 @@ func (s *sat) analyze(c *conflict, top int32) (learned []literal, from []int32) 
 		}
 		for _, l := range literals {
 			v := l.variable()
-			s.steps++
+			*s.steps++
 			if s.marked[v] || s.value(l) > 0 {
 				continue
 			}

@@ -80,7 +80,7 @@ type search struct {
 	*market
 	world  *world
 	only   map[edgeKey]bool // the requirements that count; nil for all
-	limit  int
+	until  int              // the steps of the resolution up to which it may go on
 	slots  []slot
 	slotOf map[key]int32
 	named  map[string][]int32 // slots by package
@@ -103,9 +103,16 @@ type walk struct {
 	checked              [3]int // what was without cycles
 }
 
-func newSearch(m *market, roots []*Root, only map[edgeKey]bool, limit int) *search {
+// newSearch returns a search for roots, which may go on until the resolution has taken so many steps.
+func newSearch(m *market, roots []*Root, only map[edgeKey]bool, until int) *search {
+	w := newWorld(m.input, roots)
+	*m.spent += w.size
+	return searchIn(m, w, only, until)
+}
+
+func searchIn(m *market, w *world, only map[edgeKey]bool, until int) *search {
 	s := &search{
-		market: m, world: newWorld(m.input, roots), only: only, limit: limit,
+		sat: sat{steps: m.spent}, market: m, world: w, only: only, until: until,
 		slotOf: map[key]int32{}, named: map[string][]int32{}, keeps: map[*Requirement]int32{}, fits: map[fitKey][]bool{}, paths: map[int32][]string{},
 	}
 	for _, r := range s.world.roots {
@@ -178,51 +185,22 @@ func (s *search) chosen(i int32) int32 {
 
 // findChangeable makes slots of what the roots may lead to and may be changed, and has what depends on it count.
 func (s *search) findChangeable() {
-	if !slices.ContainsFunc(s.input.Installed, func(i Installed) bool { return s.world.mayChange(&i) }) {
-		return
-	}
-	reached := map[place]bool{}
-	var queue []place
-	reach := func(namespace string, d *corev1alpha1.Dependency) {
-		for _, name := range s.possible(namespace, d) {
-			if p := (place{namespace, name}); !reached[p] {
-				reached[p] = true
-				queue = append(queue, p)
+	if s.world.isChangeable && s.world.changeable == nil {
+		f := &closure{search: s, wanted: map[wantIn]bool{}, reached: map[place]bool{}, found: []*Installed{}}
+		for _, r := range s.world.roots {
+			for i := range r.Dependencies {
+				f.reach(r.Namespace, wantOf(&r.Dependencies[i]))
 			}
 		}
-	}
-	for _, r := range s.world.roots {
-		for i := range r.Dependencies {
-			reach(r.Namespace, &r.Dependencies[i])
+		for len(f.queue) > 0 && !s.isSpent() {
+			p := f.queue[0]
+			f.queue = f.queue[1:]
+			f.follow(p)
 		}
+		slices.SortFunc(f.found, func(a, b *Installed) int { return a.Instance.Compare(b.Instance) })
+		s.world.changeable = slices.Compact(f.found)
 	}
-	var found []*Installed
-	for len(queue) > 0 {
-		p := queue[0]
-		queue = queue[1:]
-		spaces := []string{p.namespace}
-		for _, i := range s.world.byPackage[p.name] {
-			if !visible(p.namespace, i) {
-				continue
-			}
-			if spaces = append(spaces, i.Namespace); s.world.mayChange(i) && !slices.Contains(found, i) {
-				found = append(found, i)
-			}
-			for k := range i.Requirements {
-				reach(i.Namespace, &i.Requirements[k].Dependency)
-			}
-		}
-		slices.Sort(spaces)
-		for _, namespace := range slices.Compact(spaces) {
-			for _, v := range s.versions(place{namespace, p.name}) {
-				for k := range v.offer.Dependencies {
-					reach(namespace, &v.offer.Dependencies[k])
-				}
-			}
-		}
-	}
-	slices.SortFunc(found, func(a, b *Installed) int { return a.Instance.Compare(b.Instance) })
-	for _, i := range found {
+	for _, i := range s.world.changeable {
 		s.changeable = append(s.changeable, s.existing(i))
 	}
 	for _, i := range s.changeable {
@@ -230,24 +208,79 @@ func (s *search) findChangeable() {
 	}
 }
 
+// closure is a walk over all that the roots may lead to.
+type closure struct {
+	*search
+	wanted  map[wantIn]bool
+	reached map[place]bool
+	queue   []place
+	found   []*Installed
+}
+
+type wantIn struct {
+	namespace string
+	want      want
+}
+
+func (f *closure) reach(namespace string, w want) {
+	*f.steps++
+	if f.wanted[wantIn{namespace, w}] {
+		return
+	}
+	f.wanted[wantIn{namespace, w}] = true
+	for _, name := range f.possible(namespace, w) {
+		*f.steps++
+		if p := (place{namespace, name}); !f.reached[p] {
+			f.reached[p] = true
+			f.queue = append(f.queue, p)
+		}
+	}
+}
+
+// follow reaches what a package may need, in the versions that are installed and that are offered.
+func (f *closure) follow(p place) {
+	spaces := []string{p.namespace}
+	for _, i := range f.world.byPackage[p.name] {
+		*f.steps++
+		if !visible(p.namespace, i) {
+			continue
+		}
+		if spaces = append(spaces, i.Namespace); f.world.mayChange(i) {
+			f.found = append(f.found, i)
+		}
+		for k := range i.Requirements {
+			f.reach(i.Namespace, wantOf(&i.Requirements[k].Dependency))
+		}
+	}
+	slices.Sort(spaces)
+	for _, namespace := range slices.Compact(spaces) {
+		for _, w := range f.wants(place{namespace, p.name}) {
+			f.reach(namespace, w)
+		}
+	}
+}
+
 // possible returns the packages that a dependency may be on.
-func (s *search) possible(namespace string, d *corev1alpha1.Dependency) []string {
+func (s *search) possible(namespace string, w want) []string {
 	switch {
-	case d.Package != nil && d.Package.Name != "":
-		return []string{d.Package.Name}
-	case d.API == nil:
+	case w.name != "":
+		return []string{w.name}
+	case w == want{}:
 		return nil
 	}
-	api := corev1alpha1.ProvidedAPI{APIVersion: d.API.APIVersion, Kind: d.API.Kind}
-	names := slices.Clone(s.providersOf(namespace, api))
-	for name, all := range s.world.byPackage {
-		if slices.ContainsFunc(all, func(i *Installed) bool { return visible(namespace, i) && slices.Contains(i.Provides, api) }) {
-			names = append(names, name)
+	names := slices.Clone(s.providersOf(namespace, w.api))
+	for _, i := range s.world.byAPI[w.api] {
+		*s.steps++
+		if visible(namespace, i) {
+			names = append(names, i.Package)
 		}
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
 }
+
+// isSpent reports whether the search has taken all of its steps.
+func (s *search) isSpent() bool { return *s.steps > s.until }
 
 // keep has what is installed and depends on a slot accept its values, where it accepts the present one.
 func (s *search) keep(i int32) {
@@ -289,7 +322,7 @@ func (s *search) kept(of int32, r *Requirement) (int32, bool) {
 }
 
 func (s *search) target(to int32, d *corev1alpha1.Dependency) target {
-	s.steps += len(s.slots[to].values)
+	*s.steps += len(s.slots[to].values)
 	k := fitKey{to, rangeOf(d).Version}
 	plain := d.API == nil && d.Package != nil && d.Package.Prereleases == nil
 	if plain && s.fits[k] != nil {

@@ -11,11 +11,33 @@ import (
 )
 
 // Solve resolves the requirements of the roots.
-func Solve(in Input) Plan {
-	r := &resolution{market: newMarket(&in), limit: cmp.Or(in.Steps, limits.ResolutionSteps)}
+func Solve(in Input) Plan { return New(in).Solve(in.Roots) }
+
+// Resolver resolves roots of one input, which it reads once. All of its work is counted as steps, over all that it is asked.
+type Resolver struct {
+	market *market
+	limit  int
+	// end is how many steps it takes in all: for roots of its own, and as many for what they are tried with.
+	end int
+}
+
+// New returns a Resolver. Its limit is in.Steps, or else that of the roots: lower where one of them is in a namespace.
+func New(in Input) *Resolver {
+	limit := cmp.Or(in.Steps, limits.ResolutionSteps)
+	if isNamespaced := func(r Root) bool { return r.Namespace != "" }; in.Steps == 0 && slices.ContainsFunc(in.Roots, isNamespaced) {
+		limit = limits.ResolutionStepsNamespaced
+	}
+	return &Resolver{newMarket(&in), limit, 4 * limit}
+}
+
+// Solve resolves the requirements of some roots. A search takes as many steps as the limit, and the explanation of what has no
+// solution as many again.
+func (x *Resolver) Solve(roots []Root) Plan {
+	spent := *x.market.spent
+	r := &resolution{market: x.market, limit: x.limit, search: min(spent+x.limit, x.end), end: min(spent+2*x.limit, x.end)}
 	var users []*Root
-	for i := range in.Roots {
-		if root := &in.Roots[i]; root.UserManaged {
+	for i := range roots {
+		if root := &roots[i]; root.UserManaged {
 			users = append(users, root)
 		} else {
 			r.roots = append(r.roots, root)
@@ -44,35 +66,38 @@ func Solve(in Input) Plan {
 // resolution is one call of Solve.
 type resolution struct {
 	*market
-	roots  []*Root
-	limit  int
-	failed []Result
+	roots []*Root
+	limit int
+	// The numbers of steps up to which a search for all roots, and all of it, may go on.
+	search, end int
+	failed      []Result
 }
 
 // solve returns a search with a solution for the roots that have one together.
 func (r *resolution) solve() *search {
-	s := newSearch(r.market, r.roots, nil, r.limit)
+	s := newSearch(r.market, r.roots, nil, r.search)
 	state, core := s.run()
 	if state == solved {
 		return s
 	}
 	if len(r.roots) == 1 {
-		r.failed = append(r.failed, r.diagnose(nil, r.roots[0], s, state, core))
+		r.failed = append(r.failed, r.diagnose(nil, r.roots[0], s, state, core, r.end))
 		return nil
 	}
 	order := slices.Clone(r.roots)
 	slices.SortStableFunc(order, func(a, b *Root) int { return compareBool(r.isEstablished(b), r.isEstablished(a)) })
 	var accepted []*Root
 	var last *search
-	for _, root := range order {
+	for k, root := range order {
+		until := *r.spent + (r.end-*r.spent)/(len(order)-k) // each has a share of what is left
 		with := slices.SortedFunc(slices.Values(append(slices.Clone(accepted), root)), func(a, b *Root) int { return a.Instance.Compare(b.Instance) })
-		s := newSearch(r.market, with, nil, r.limit)
+		s := newSearch(r.market, with, nil, until)
 		state, core := s.run()
 		if state == solved {
 			accepted, last = with, s
 			continue
 		}
-		r.failed = append(r.failed, r.diagnose(accepted, root, s, state, core))
+		r.failed = append(r.failed, r.diagnose(accepted, root, s, state, core, until))
 	}
 	return last
 }
@@ -109,7 +134,7 @@ func (r *resolution) judge(root *Root) Result {
 	m.input = &frozen
 	managed := *root
 	managed.UserManaged = false
-	s := newSearch(&m, []*Root{&managed}, map[edgeKey]bool{}, r.limit) // no requirement counts: each is judged alone
+	s := newSearch(&m, []*Root{&managed}, map[edgeKey]bool{}, *r.spent+r.limit) // no requirement counts: each is judged alone
 	s.run()
 	result := Result{Instance: root.Instance}
 	for _, id := range s.edgesOf(&managed) {

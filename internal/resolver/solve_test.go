@@ -323,9 +323,54 @@ func TestPigeonhole(t *testing.T) {
 		t.Error(got)
 	}
 	got := resolver.Solve(pigeons(20)).Results[0]
-	if got.Reason != corev1alpha1.ReasonResolutionLimit || !strings.Contains(got.Message, "ended after 10000000 steps, which is the limit. Narrow ranges") {
+	if got.Reason != corev1alpha1.ReasonResolutionLimit || !strings.Contains(got.Message, "ended after 1000000 steps, which is the limit. Narrow ranges") {
 		t.Errorf("%+v", got)
 	}
+}
+
+// All work is counted: reading what is offered and installed, the search for what may be changed, and explanations. What one
+// resolver is asked shares its steps, and a root of a namespace has fewer.
+func TestAllWorkIsCounted(t *testing.T) {
+	t.Parallel()
+	limited := func(plan resolver.Plan) bool { return plan.Results[0].Reason == corev1alpha1.ReasonResolutionLimit }
+	in := wide(2_000, 20)
+	in.Roots[0].Dependencies = needs("wide")
+	if plan := resolver.Solve(in); !limited(withSteps(in, 40_000)) || limited(withSteps(in, 80_000)) || limited(plan) {
+		t.Errorf("2,000 versions of 20 dependencies: %s", printed(plan))
+	}
+	in.Installed[0].Changeable = false
+	if limited(withSteps(in, 40_000)) {
+		t.Error("where nothing may be changed, nothing is looked for")
+	}
+	many := resolver.Input{Roots: []resolver.Root{shop("db")}, Catalogue: offers("db", nil)}
+	for k := range 2_000 {
+		many.Installed = append(many.Installed, at("team", fmt.Sprintf("p%d", k), "p", "1.0.0"))
+	}
+	if !limited(withSteps(many, 1_000)) || limited(withSteps(many, 10_000)) {
+		t.Error("what is installed is counted")
+	}
+	hard := pigeons(20)
+	r := resolver.New(hard)
+	for range 4 {
+		r.Solve(hard.Roots)
+	}
+	if plan := r.Solve([]resolver.Root{shop("hole0")}); !limited(plan) {
+		t.Errorf("no steps are left: %s", printed(plan))
+	}
+	in = wide(60_000, 20)
+	in.Roots[0].Dependencies = needs("wide")
+	if !limited(resolver.Solve(in)) {
+		t.Error("a Package takes more than its share")
+	}
+	in.Roots[0].Namespace, in.Installed[0].Namespace = "", ""
+	if plan := resolver.Solve(in); limited(plan) {
+		t.Errorf("a ClusterPackage has more: %s", printed(plan))
+	}
+}
+
+func withSteps(in resolver.Input, steps int) resolver.Plan {
+	in.Steps = steps
+	return resolver.Solve(in)
 }
 
 // Names are stable, valid as labels, and never those of others.

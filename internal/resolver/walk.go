@@ -17,15 +17,15 @@ func (s *search) run() (outcome, []int32) {
 		s.expand(i, 0)
 	}
 	for {
+		if s.isSpent() {
+			return exhausted, nil
+		}
 		if c := s.propagate(); c != nil {
 			if !s.learn(c) {
 				return unsolvable, s.core(c)
 			}
 			s.restore()
 			continue
-		}
-		if s.steps > s.limit {
-			return exhausted, nil
 		}
 		l, state := s.next()
 		s.restore()
@@ -243,6 +243,7 @@ func (s *search) findCycle() bool {
 		return false
 	}
 	s.walk.checked = stamp
+	*s.steps += len(s.walk.queue)
 	color := make([]int8, len(s.slots)) // 1 on the way, 2 done
 	var way []int32                     // edges
 	isKept := false                     // there is a cycle of kept edges

@@ -14,6 +14,15 @@ type world struct {
 	rootOf    map[Instance]*Root
 	at        map[Instance]*Installed
 	byPackage map[string][]*Installed
+	byAPI     map[corev1alpha1.ProvidedAPI][]*Installed
+	// isChangeable means that the version of some instance may be raised for the roots.
+	isChangeable bool
+	// changeable are those to which the roots may lead, by namespace and name; nil until a search has found them.
+	changeable []*Installed
+	// was are the requirements that were recorded of the roots.
+	was map[Instance][]Requirement
+	// size counts instances and their requirements.
+	size int
 	// private instances serve one requirement alone.
 	private map[Instance]bool
 	// recorded are the requirements that an instance satisfies, by instance of the dependents and name.
@@ -28,8 +37,8 @@ type recorded struct {
 // newWorld takes the roots in place of what is installed of them.
 func newWorld(in *Input, roots []*Root) *world {
 	w := &world{
-		roots: roots, rootOf: map[Instance]*Root{}, at: map[Instance]*Installed{}, byPackage: map[string][]*Installed{},
-		private: map[Instance]bool{}, recorded: map[Instance][]recorded{},
+		roots: roots, rootOf: map[Instance]*Root{}, at: map[Instance]*Installed{}, byPackage: map[string][]*Installed{}, byAPI: map[corev1alpha1.ProvidedAPI][]*Installed{},
+		private: map[Instance]bool{}, recorded: map[Instance][]recorded{}, was: map[Instance][]Requirement{},
 	}
 	all := make([]*Installed, 0, len(in.Installed)+len(roots))
 	for _, r := range roots {
@@ -37,7 +46,11 @@ func newWorld(in *Input, roots []*Root) *world {
 		all = append(all, &Installed{Instance: r.Instance, Package: r.Package, Version: r.Version, Unique: r.Unique})
 	}
 	for i := range in.Installed {
-		if o := &in.Installed[i]; w.rootOf[o.Instance] == nil {
+		o := &in.Installed[i]
+		if w.rootOf[o.Instance] != nil {
+			w.was[o.Instance] = o.Requirements
+		}
+		if w.size += 1 + len(o.Requirements); w.rootOf[o.Instance] == nil {
 			all = append(all, o)
 		} else if j := slices.IndexFunc(all, func(a *Installed) bool { return a.Instance == o.Instance }); all[j].Package != "" {
 			all[j].Generated, all[j].Available, all[j].Deleting = o.Generated, o.Available, o.Deleting
@@ -53,7 +66,11 @@ func newWorld(in *Input, roots []*Root) *world {
 		w.at[i.Instance] = i
 		if i.Package != "" {
 			w.byPackage[i.Package] = append(w.byPackage[i.Package], i)
+			for _, api := range i.Provides {
+				w.byAPI[api] = append(w.byAPI[api], i)
+			}
 		}
+		w.isChangeable = w.isChangeable || w.mayChange(i)
 	}
 	w.relate(all)
 	return w

@@ -86,8 +86,12 @@ func TestInstalledOf(t *testing.T) {
 		{"a rollout goes on", pkg(byName("1.0.0"), resolved("a", "1.0.0"), available, condition("Progressing", metav1.ConditionTrue, 3)), facts{Package: "shop.example.com", Version: "1.0.0"}},
 		{"generated", pkg(byName("1.0.0"), generated), facts{Package: "shop.example.com", Version: "1.0.0", Generated: true, Changeable: true, Unloaded: true}},
 		{"with consent", pkg(byName("1.0.0"), consents), facts{Package: "shop.example.com", Version: "1.0.0", Changeable: true, Unloaded: true}},
-		{"heeds all", pkg(func(p *corev1alpha1.Package) { p.Spec.UpgradePolicy = &corev1alpha1.UpgradePolicy{Dependents: corev1alpha1.DependentsAll} }), facts{AllDependents: true}},
-		{"heeds ClusterPackages", pkg(func(p *corev1alpha1.Package) { p.Spec.UpgradePolicy = &corev1alpha1.UpgradePolicy{Dependents: corev1alpha1.DependentsCluster} }), facts{}},
+		{"heeds all", pkg(func(p *corev1alpha1.Package) {
+			p.Spec.UpgradePolicy = &corev1alpha1.UpgradePolicy{Dependents: corev1alpha1.DependentsAll}
+		}), facts{AllDependents: true}},
+		{"heeds ClusterPackages", pkg(func(p *corev1alpha1.Package) {
+			p.Spec.UpgradePolicy = &corev1alpha1.UpgradePolicy{Dependents: corev1alpha1.DependentsCluster}
+		}), facts{}},
 		{"without consent", pkg(byName("1.0.0"), func(p *corev1alpha1.Package) { p.Spec.UpgradePolicy = &corev1alpha1.UpgradePolicy{} }), facts{Package: "shop.example.com", Version: "1.0.0", Unloaded: true}},
 		{"being deleted", pkg(func(p *corev1alpha1.Package) { p.DeletionTimestamp = &now }), facts{Deleting: true}},
 		{"its requirements are recorded", pkg(byName("1.0.0"), func(p *corev1alpha1.Package) { p.Status.Dependencies = []corev1alpha1.DependencyStatus{{}} }), facts{Package: "shop.example.com", Version: "1.0.0"}},
