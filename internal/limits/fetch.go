@@ -9,7 +9,7 @@ const (
 	RepositoryEntries = 300_000         // of an archive or a tree: as many files that are not read
 	DownloadBytes     = 256 << 20       // of one file on a web server, or one answer of a git server, compressed
 	DownloadsBytes    = 768 << 20       // of all downloads at a time, on the disk: three large ones, in a folder of 1 GiB
-	GitBytes          = 128 << 20       // of all objects of a commit, which are in memory together, and of the pack that they come in
+	GitBytes          = 64 << 20        // of all objects of a commit, which are in memory together, and of the pack that they come in
 	GitObjects        = 300_000         // of a commit: files and folders
 	GitRefs           = 100_000         // of a git repository
 	SSHKeyRounds      = 256             // of bcrypt, by which a key is encrypted: two seconds of a processor, which no context ends; ssh-keygen has 16 to 24

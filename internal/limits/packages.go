@@ -9,10 +9,12 @@ const (
 	PackageBackoffMax     = time.Minute
 	ConflictRetry         = 50 * time.Millisecond // after a conflict; usually the event of the newer object comes first
 	ConflictAttempts      = 3                     // to write the deployment in one reconcile
-	LoadsPerHost          = 4                     // packages of one registry that are loaded at a time, so that one that hangs delays only its own
+	LoadsPerHost          = 4                     // packages of one registry and namespace that are loaded at a time, so that one that hangs delays only its own
+	LoadsPerHostInAll     = 16                    // the same of all namespaces
 	LoadBackoffMin        = 10 * time.Second      // after a load that failed
 	LoadBackoffMax        = 300 * time.Second
 	PackagesUnderway      = 64                    // packages and deployments in reconciles or queues, beyond which no load starts
+	PackagesUnderwayOwn   = 8                     // of one namespace, up to which it does not wait for what others have underway
 	AdmissionWait         = 2 * time.Second       // of a load for that: rollouts that hang delay no other package
 	AdmissionPoll         = 5 * time.Millisecond  // between checks of that
 	TagIntervalMin        = time.Minute           // between resolutions of a tag; registries limit requests

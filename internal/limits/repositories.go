@@ -11,6 +11,7 @@ const (
 	RepositoryBackoffMin   = 10 * time.Second // after a fetch that failed; at most the interval
 	RepositoryWorkers      = 4                // catalogues that are reconciled at a time
 	FetchesShort           = 8                // fetches at a time, of which each has its files in memory
+	FetchesPerHost         = 4                // fetches of one host at a time, each of another namespace
 	FetchShort             = 5 * time.Second  // what takes longer leaves room for the others: one at a time up to FetchMedium, and one beyond it
 	FetchMedium            = 30 * time.Second
 	AvailableInFlight      = 8                // packages of a catalogue that are written at a time

@@ -209,7 +209,7 @@ func TestPacks(t *testing.T) {
 		"up":        `a folder of the commit has an entry with the name ".."`,
 		"slash":     `a folder of the commit has an entry with the name "../../etc/x.yaml"`,
 		"tree bomb": "the commit has more than 300000 files and folders. Keep packages in a repository of their own.",
-		"lying":     "the files of the commit have more than 134217728 bytes, the limit",
+		"lying":     "the files of the commit have more than 67108864 bytes, the limit",
 		"bomb":      "the answer of the server cannot be read: ",
 		"wide tree": "the commit has more than 300000 files and folders",
 		"missing":   "is missing",
@@ -227,6 +227,31 @@ func TestPacks(t *testing.T) {
 		if err != nil || len(files) == 0 {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// What has more bytes than any file may have is not kept in memory, and refused only where it is read.
+func TestLargeObjectsOfPacks(t *testing.T) {
+	t.Parallel()
+	blob := packed{kind: plumbing.BlobObject, data: []byte("kind: x\n")}
+	large := packed{kind: plumbing.BlobObject, data: make([]byte, limits.FileBytes+1)}
+	for name, wrong := range map[string]bool{"asset.bin": false, "b.yaml": true} {
+		tree := treeOf("100644", "a.yaml", hashOf(blob), "100644", name, hashOf(large))
+		objects, err := readPack(t.Context(), bytes.NewReader(packOf(blob, large, tree, commitOf(tree))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if object, ok := objects.objects[hashOf(large)]; !ok || object.data != nil {
+			t.Errorf("%s: %d bytes are kept of it, %t", name, len(object.data), ok)
+		}
+		files, _, err := objects.checkout(t.Context(), hashOf(commitOf(tree)), "")
+		if wrong != (err != nil) || !wrong && len(files) != 1 {
+			t.Errorf("%s: %d files, %v", name, len(files), err)
+		}
+	}
+	tree := packed{kind: plumbing.TreeObject, data: large.data}
+	if _, err := readPack(t.Context(), bytes.NewReader(packOf(tree))); err == nil || !strings.Contains(err.Error(), "that is no file has 16777217 bytes") {
+		t.Errorf("a large tree: %v", err)
 	}
 }
 

@@ -26,9 +26,11 @@ type gitObjects struct {
 	bytes   int64
 }
 
+// gitObject is an object, without data where it has more than a file may have.
 type gitObject struct {
-	kind plumbing.ObjectType
-	data []byte
+	kind  plumbing.ObjectType
+	data  []byte
+	large bool
 }
 
 // delta is an object as its difference to another one.
@@ -70,17 +72,20 @@ func (o *gitObjects) readObject(scanner *packfile.Scanner) error {
 	if err := o.count(h.Length); err != nil {
 		return err
 	}
-	var b bytes.Buffer
-	if _, _, err := scanner.NextObject(&b); err != nil {
+	if h.Length > limits.FileBytes {
+		return o.skipObject(scanner, h)
+	}
+	content := &exactBuffer{data: make([]byte, 0, h.Length)}
+	if _, _, err := scanner.NextObject(content); err != nil {
 		return gitDamaged("%v", err)
 	}
-	if int64(b.Len()) != h.Length {
-		return gitDamaged("an object has %d bytes, not %d", b.Len(), h.Length)
+	if int64(len(content.data)) != h.Length {
+		return gitDamaged("an object has %d bytes, not %d", len(content.data), h.Length)
 	}
-	d := delta{offset: h.Offset, data: b.Bytes()}
+	d := delta{offset: h.Offset, data: content.data}
 	switch h.Type {
 	case plumbing.CommitObject, plumbing.TreeObject, plumbing.BlobObject, plumbing.TagObject:
-		return o.add(h.Offset, gitObject{h.Type, d.data})
+		return o.add(h.Offset, gitObject{kind: h.Type, data: d.data})
 	case plumbing.OFSDeltaObject:
 		if base, ok := o.offsets[h.OffsetReference]; ok {
 			return o.patch(base, d)
@@ -96,6 +101,33 @@ func (o *gitObjects) readObject(scanner *packfile.Scanner) error {
 		return gitDamaged("an object is of the type %d", h.Type)
 	}
 	return nil
+}
+
+// skipObject reads over an object with more bytes than any file may have: it may be one that is not read, or it is refused when it is.
+func (o *gitObjects) skipObject(scanner *packfile.Scanner, h *packfile.ObjectHeader) error {
+	if h.Type != plumbing.BlobObject {
+		return permanent("Keep packages in a repository of their own, or serve an archive.", "an object of the commit that is no file has %d bytes; the limit is %d", h.Length, limits.FileBytes)
+	}
+	hasher := plumbing.NewHasher(h.Type, h.Length)
+	if n, _, err := scanner.NextObject(hasher); err != nil {
+		return gitDamaged("%v", err)
+	} else if n != h.Length {
+		return gitDamaged("an object has %d bytes, not %d", n, h.Length)
+	}
+	o.objects[hasher.Sum().String()] = gitObject{kind: h.Type, large: true}
+	return nil
+}
+
+// exactBuffer takes as many bytes as it was made for. It never grows, unlike a bytes.Buffer.
+type exactBuffer struct{ data []byte }
+
+// Write implements io.Writer.
+func (b *exactBuffer) Write(p []byte) (int, error) {
+	if len(p) > cap(b.data)-len(b.data) {
+		return 0, io.ErrShortBuffer
+	}
+	b.data = append(b.data, p...)
+	return len(p), nil
 }
 
 func (o *gitObjects) count(n int64) error {
@@ -157,12 +189,15 @@ func (o *gitObjects) apply(base gitObject, d delta) (gitObject, error) {
 	if err := o.count(int64(min(size, limits.GitBytes+1))); err != nil {
 		return gitObject{}, err
 	}
+	if size > limits.FileBytes {
+		return gitObject{}, permanent("Keep packages in a repository of their own, or serve an archive.", "an object of the commit that is a difference makes %d bytes; the limit is %d", size, limits.FileBytes)
+	}
 	data, err := packfile.PatchDelta(base.data, d.data)
 	if err != nil {
 		return gitObject{}, gitDamaged("%v", err)
 	}
 	o.bytes -= int64(len(d.data))
-	return gitObject{base.kind, data}, nil
+	return gitObject{kind: base.kind, data: data}, nil
 }
 
 // Modes of the entries of a tree.
@@ -285,7 +320,7 @@ func (c *checkout) file(e treeEntry, p string) error {
 		c.problem("%s is kept by Git LFS, which is not followed: commit the file itself", p)
 		return nil
 	}
-	if !ok || len(object.data) > limits.FileBytes {
+	if !ok || object.large || len(object.data) > limits.FileBytes {
 		return permanent("Split it.", "the file %.200q has more than %d bytes", p, limits.FileBytes)
 	}
 	if object.kind != plumbing.BlobObject {

@@ -56,7 +56,7 @@ func (l *lanes) add(ctx context.Context, lane string, key objects.OwnerKey) {
 	}
 	q.waits = true
 	if !q.runs {
-		l.run.Run(lane, func() { l.work(ctx, lane, key, q) })
+		l.run.Run(lane, key.Namespace, func() { l.work(ctx, lane, key, q) })
 	}
 }
 
@@ -76,7 +76,7 @@ func (l *lanes) work(ctx context.Context, lane string, key objects.OwnerKey, q *
 	case ctx.Err() != nil:
 		delete(l.queued, key)
 	case q.waits:
-		l.run.Run(lane, func() { l.work(ctx, lane, key, q) })
+		l.run.Run(lane, key.Namespace, func() { l.work(ctx, lane, key, q) })
 	case after > 0:
 		q.due = time.AfterFunc(after, func() { l.enqueue(key) })
 	default:

@@ -79,7 +79,7 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	if err := ctrlmetrics.Registry.Register(&r.metrics); err != nil {
 		return nil, fmt.Errorf("register the metrics of revisions: %w", err)
 	}
-	build := newBuilder(mgr, "objectdeployment").WatchesRawSource(source.TypedFunc[objects.OwnerKey](r.start))
+	build := newBuilder(mgr, "objectdeployment", queue).WatchesRawSource(source.TypedFunc[objects.OwnerKey](r.start))
 	if err := IndexSets(context.Background(), mgr.GetFieldIndexer()); err != nil {
 		return nil, err
 	}
@@ -92,11 +92,12 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	return r, build.Complete(r)
 }
 
-func newBuilder(mgr ctrl.Manager, name string) *builder.TypedBuilder[objects.OwnerKey] {
+func newBuilder(mgr ctrl.Manager, name string, queue *queueing.Queue[objects.OwnerKey]) *builder.TypedBuilder[objects.OwnerKey] {
 	return builder.TypedControllerManagedBy[objects.OwnerKey](mgr).Named(name).
 		WithOptions(controller.TypedOptions[objects.OwnerKey]{
 			MaxConcurrentReconciles: workers,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[objects.OwnerKey](firstRetry, lastRetry),
+			NewQueue:                queue.Fair(0, func(key objects.OwnerKey) string { return key.Namespace }),
 		})
 }
 
@@ -120,7 +121,7 @@ func SetupAgent(mgr ctrl.Manager, o AgentOptions) (*Reconciler, error) {
 	r := New(home, &rollout.Executor{Tracker: rollout.NewTracker()}, queue.Enqueue)
 	r.fresh, r.queue, r.Targets, r.Class, r.namespacedOnly = o.Fresh, queue, o.Targets, o.Class, o.NamespacedOnly
 	r.PhaseTarget = &corev1alpha1.TargetReference{}
-	build := newBuilder(mgr, "objectsetphase").WatchesRawSource(source.TypedFunc[objects.OwnerKey](queue.Start))
+	build := newBuilder(mgr, "objectsetphase", queue).WatchesRawSource(source.TypedFunc[objects.OwnerKey](queue.Start))
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
 		if o.NamespacedOnly && scope == corev1alpha1.ScopeCluster {
 			continue
@@ -130,8 +131,10 @@ func SetupAgent(mgr ctrl.Manager, o AgentOptions) (*Reconciler, error) {
 	return r, build.Complete(r)
 }
 
-// Underway returns how many owners are reconciled or wait for that.
-func (r *Reconciler) Underway() int { return r.queue.Depth() }
+// Underway returns how many owners are reconciled or wait for that, in all and of a namespace.
+func (r *Reconciler) Underway(namespace string) (all, own int) {
+	return r.queue.Depth(), r.queue.DepthOf(namespace)
+}
 
 // RestoreClaims restores the claims of an earlier process, once: before other owners claim objects. Its error is
 // livestate.ErrNotReady at the start.

@@ -132,7 +132,7 @@ func newReconciler(t *testing.T) (*Reconciler, chan types.NamespacedName) {
 	return &Reconciler{
 		Options: Options{
 			Fresh: mutationcache.NewStore(), Slices: mutationcache.NewStore(), Sources: sources.NewWatches(nil),
-			Underway: func() int { return 0 }, Namespace: "system",
+			Underway: func(string) (all, own int) { return 0, 0 }, Namespace: "system",
 		},
 		Now: func() time.Time { return start }, life: t.Context(), spread: spread, hosts: queueing.Keyed{Most: limits.LoadsPerHost},
 		enqueue: func(key types.NamespacedName) { enqueued <- key },

@@ -118,12 +118,12 @@ func (r *Reconciler) queueLoad(ctx context.Context, in input, st *state, a *atte
 	if in.level > 0 {
 		host = fmt.Sprintf("%s, level %d", host, in.level)
 	}
-	r.hosts.Run(host, func() { r.runLoad(ctx, in, st, a) })
+	r.hosts.Run(host, in.pkg.GetNamespace(), func() { r.runLoad(ctx, in, st, a) })
 }
 
 // runLoad loads, unless the attempt was cancelled while it waited.
 func (r *Reconciler) runLoad(ctx context.Context, in input, st *state, a *attempt) {
-	r.awaitAdmission(ctx)
+	r.awaitAdmission(ctx, in.pkg.GetNamespace())
 	if ctx.Err() != nil {
 		return
 	}
@@ -152,10 +152,17 @@ func (r *Reconciler) runLoad(ctx context.Context, in input, st *state, a *attemp
 }
 
 // awaitAdmission waits until fewer than limits.PackagesUnderway are reconciled, for limits.AdmissionWait at most.
-func (r *Reconciler) awaitAdmission(ctx context.Context) {
+func (r *Reconciler) awaitAdmission(ctx context.Context, namespace string) {
 	_ = wait.PollUntilContextTimeout(ctx, limits.AdmissionPoll, limits.AdmissionWait, true, func(context.Context) (bool, error) {
-		return r.queue.Depth()+r.Underway() < limits.PackagesUnderway, nil
+		all, own := r.Underway(namespace)
+		return admitted(all+r.queue.Depth(), own+r.queue.DepthOf(namespace)), nil
 	})
+}
+
+// admitted decides whether a load may begin beside what is underway, all of it and what of that is of its own namespace: where
+// others have more than is allowed, a namespace with little does not wait.
+func admitted(all, own int) bool {
+	return all < limits.PackagesUnderway || own < limits.PackagesUnderwayOwn && all-own >= limits.PackagesUnderway
 }
 
 // try returns a panic as an error of this one package.

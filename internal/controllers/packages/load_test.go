@@ -256,7 +256,7 @@ func TestLoadsAwaitAdmission(t *testing.T) {
 			loaded = append(loaded, in.pkg.GetName())
 			return newContent(), nil
 		}
-		r.Underway = func() int { return int(underway.Load()) }
+		r.Underway = func(string) (all, own int) { return int(underway.Load()), int(underway.Load()) }
 		begin := func(name string) { r.begin(t, named(name, image)) }
 		want := func(when string, names ...string) {
 			t.Helper()
@@ -283,6 +283,29 @@ func TestLoadsAwaitAdmission(t *testing.T) {
 		time.Sleep(limits.AdmissionWait)
 		want("rollouts hang", "first", "second", "third")
 	})
+}
+
+func TestAdmitted(t *testing.T) {
+	t.Parallel()
+	const most, few = limits.PackagesUnderway, limits.PackagesUnderwayOwn
+	for _, tc := range []struct {
+		reason   string
+		all, own int
+		want     bool
+	}{
+		{"nothing is underway", 0, 0, true},
+		{"there is room", most - 1, most - 1, true},
+		{"the namespace has all of it", 1000, 1000, false},
+		{"the namespace has most of it", 1000, 990, false},
+		{"another namespace has all of it", 1000, 0, true},
+		{"another namespace has most of it", 1000, few - 1, true},
+		{"both have much", 1000, few, false},
+		{"another namespace has some of it, which alone would leave room", most, 1, false},
+	} {
+		if got := admitted(tc.all, tc.own); got != tc.want {
+			t.Errorf("%s: %t", tc.reason, got)
+		}
+	}
 }
 
 // TestDeployedContentIsForgotten: the summary for the status is kept until that is

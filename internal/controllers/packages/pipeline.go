@@ -83,7 +83,7 @@ func (p *Pipeline) pullAndRender(ctx context.Context, in input) (*content, error
 		return nil, err
 	}
 	var pkg *loader.Package
-	err = p.render(ctx, in.level, image.Files, func(ctx context.Context) (err error) {
+	err = p.render(ctx, in.pkg.GetNamespace(), in.level, image.Files, func(ctx context.Context) (err error) {
 		files := image.Files
 		if in.origin.version != "" && !loader.HasManifest(files) {
 			if files, err = loader.Plain(in.origin.packageName, files, in.origin.declared); err != nil {
@@ -103,7 +103,7 @@ func (p *Pipeline) pullAndRender(ctx context.Context, in input) (*content, error
 }
 
 // render performs work on files when there is capacity. Large packages are rendered one at a time.
-func (p *Pipeline) render(ctx context.Context, level int, files loader.Files, work func(context.Context) error) error {
+func (p *Pipeline) render(ctx context.Context, namespace string, level int, files loader.Files, work func(context.Context) error) error {
 	size := 0
 	for _, text := range files {
 		size += len(text)
@@ -111,7 +111,7 @@ func (p *Pipeline) render(ctx context.Context, level int, files loader.Files, wo
 	if level == 0 && size > limits.LargePackageBytes {
 		return p.rendering.DoLarge(ctx, work)
 	}
-	return p.rendering.Do(ctx, level, work)
+	return p.rendering.Do(ctx, namespace, level, work)
 }
 
 // pull returns the package in an image, or plain manifests: of an image that a repository offers, or its own.

@@ -47,17 +47,17 @@ func TestLargePackagesAreRenderedOneAtATime(t *testing.T) {
 	half := make([]byte, limits.LargePackageBytes/2)
 	large, small := loader.Files{"a": half, "b": half, "c": {'c'}}, loader.Files{"a": half, "b": half}
 	done := func(context.Context) error { return nil }
-	err := p.render(t.Context(), 0, large, func(ctx context.Context) error {
-		level, deferred := queueing.Deferred(p.render(ctx, 0, large, done))
+	err := p.render(t.Context(), "team", 0, large, func(ctx context.Context) error {
+		level, deferred := queueing.Deferred(p.render(ctx, "team", 0, large, done))
 		if !deferred {
 			t.Error("another large package is rendered beside it")
 		}
 		ctx, cancel := context.WithCancel(ctx)
 		cancel()
-		if err := p.render(ctx, level, large, done); !errors.Is(err, context.Canceled) {
+		if err := p.render(ctx, "team", level, large, done); !errors.Is(err, context.Canceled) {
 			t.Errorf("repeated, it does not wait: %v", err)
 		}
-		return p.render(t.Context(), 0, small, done)
+		return p.render(t.Context(), "team", 0, small, done)
 	})
 	if err != nil {
 		t.Error(err)

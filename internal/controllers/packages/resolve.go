@@ -79,7 +79,7 @@ func (s *reconciliation) lookUpTag() tag {
 	if !s.now.Before(known.due) {
 		known.resolving, known.unpacked = true, unpacked
 		r, st, in := s.Reconciler, s.state, s.newInput(image)
-		r.hosts.Run(hostOf(image), func() { r.runResolution(st, in, known) })
+		r.hosts.Run(hostOf(image), in.pkg.GetNamespace(), func() { r.runResolution(st, in, known) })
 	}
 	return *known
 }

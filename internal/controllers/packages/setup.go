@@ -35,8 +35,8 @@ type Options struct {
 	Unserved func(schema.GroupKind) bool
 	// ServedAPI reports whether an API is served, and which of its field paths are missing.
 	ServedAPI resolver.Served
-	// Underway returns how many deployments are reconciled or wait for that.
-	Underway func() int
+	// Underway returns how many deployments are reconciled or wait for that, in all and of a namespace.
+	Underway func(namespace string) (all, own int)
 	// Fresh keeps the responses to writes of Packages and deployments.
 	Fresh *mutationcache.Store
 	// Slices keeps the slices that were written, for the controller of deployments.
@@ -60,7 +60,7 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	o.Pipeline.rendering = queueing.NewLevels(limits.LoadsShort, limits.LoadShort, limits.LoadMedium)
 	r := &Reconciler{
 		Options: o, Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now,
-		hosts: queueing.Keyed{Most: limits.LoadsPerHost},
+		hosts: queueing.Keyed{Most: limits.LoadsPerHostInAll, Share: limits.LoadsPerHost},
 		load:  o.Pipeline.load, resolveTag: o.Pipeline.resolve, spread: spread,
 	}
 	r.enqueue = func(key types.NamespacedName) { r.queue.Enqueue(reconcile.Request{NamespacedName: key}) }
@@ -85,6 +85,7 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 			MaxConcurrentReconciles: limits.PackageWorkers,
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
 				limits.PackageBackoffMin, limits.PackageBackoffMax),
+			NewQueue: r.queue.Fair(0, func(req reconcile.Request) string { return req.Namespace }),
 		}).
 		WatchesRawSource(source.Func(start))
 	for _, scope := range scopes {

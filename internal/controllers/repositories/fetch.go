@@ -52,7 +52,7 @@ func (r *Reconciler) queueFetch(ctx context.Context, j job, st *state, a *attemp
 	if j.level > 0 {
 		host = fmt.Sprintf("%s, level %d", host, j.level)
 	}
-	r.hosts.Run(host, func() { r.runFetch(ctx, j, st, a) })
+	r.hosts.Run(host, j.repository.GetNamespace(), func() { r.runFetch(ctx, j, st, a) })
 }
 
 // runFetch fetches, unless the attempt was cancelled while it waited.

@@ -57,7 +57,7 @@ func (p *Pipeline) fetch(ctx context.Context, j job) (fetched *result, err error
 	if err != nil {
 		return nil, err
 	}
-	err = p.levels.Do(ctx, j.level, func(ctx context.Context) (err error) {
+	err = p.levels.Do(ctx, j.repository.GetNamespace(), j.level, func(ctx context.Context) (err error) {
 		fetched, err = p.fetchAndRead(ctx, source, j.known)
 		if cause := context.Cause(ctx); err != nil && cause != nil {
 			if _, deferred := queueing.Deferred(cause); deferred {

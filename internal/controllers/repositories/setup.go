@@ -43,7 +43,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	o.Pipeline.levels = queueing.NewLevels(limits.FetchesShort, limits.FetchShort, limits.FetchMedium)
 	r := &Reconciler{
 		Options: o, Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now,
-		hosts: queueing.Keyed{Most: 1}, fetch: o.Pipeline.fetch, jitter: jitter,
+		hosts: queueing.Keyed{Most: limits.FetchesPerHost, Share: 1}, fetch: o.Pipeline.fetch, jitter: jitter,
 	}
 	r.enqueue = func(namespace string) { r.queue.Enqueue(requestFor(namespace)) }
 	r.Sources.Enqueue = func(user types.NamespacedName) { r.enqueue(user.Namespace) }

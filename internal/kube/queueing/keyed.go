@@ -2,11 +2,13 @@ package queueing
 
 import "sync"
 
-// Keyed runs functions, a number of them at a time for each key. What waits costs no goroutine. It is safe for
-// concurrent use.
+// Keyed runs functions, a number of them at a time for each key, of which each namespace has its share and its turn. What waits
+// costs no goroutine. It is safe for concurrent use.
 type Keyed struct {
 	// Most functions of one key run at a time; zero means one.
 	Most int
+	// Share is how many of these may be of one namespace; zero means all.
+	Share int
 
 	mu     sync.Mutex
 	queues map[string]*keyedQueue
@@ -14,11 +16,13 @@ type Keyed struct {
 
 type keyedQueue struct {
 	running int
-	waiting []func()
+	// of counts those of each namespace.
+	of      map[string]int
+	waiting turns[func()]
 }
 
-// Run calls f as soon as its key has capacity, in the order of the calls.
-func (k *Keyed) Run(key string, f func()) {
+// Run calls f as soon as its key has capacity: in the order of the calls within a namespace, and in turn with other namespaces.
+func (k *Keyed) Run(key, namespace string, f func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	q := k.queues[key]
@@ -26,33 +30,41 @@ func (k *Keyed) Run(key string, f func()) {
 		if k.queues == nil {
 			k.queues = map[string]*keyedQueue{}
 		}
-		q = &keyedQueue{}
+		q = &keyedQueue{of: map[string]int{}}
 		k.queues[key] = q
 	}
-	if q.running >= max(k.Most, 1) {
-		q.waiting = append(q.waiting, f)
-		return
-	}
-	q.running++
-	go func() {
-		for ; f != nil; f = k.next(key, q) {
-			f()
-		}
-	}()
+	q.waiting.push(namespace, f)
+	k.start(key, q)
 }
 
-func (k *Keyed) next(key string, q *keyedQueue) func() {
+// start starts what there is capacity for. mu is held.
+func (k *Keyed) start(key string, q *keyedQueue) {
+	for q.running < max(k.Most, 1) {
+		at := q.waiting.next(func(namespace string) bool { return k.Share == 0 || q.of[namespace] < k.Share })
+		if at < 0 {
+			break
+		}
+		f, namespace := q.waiting.take(at)
+		q.running++
+		q.of[namespace]++
+		go func() {
+			defer k.done(key, namespace, q)
+			f()
+		}()
+	}
+	if q.running == 0 {
+		delete(k.queues, key)
+	}
+}
+
+func (k *Keyed) done(key, namespace string, q *keyedQueue) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if len(q.waiting) == 0 {
-		if q.running--; q.running == 0 {
-			delete(k.queues, key)
-		}
-		return nil
+	q.running--
+	if q.of[namespace]--; q.of[namespace] == 0 {
+		delete(q.of, namespace)
 	}
-	f := q.waiting[0]
-	q.waiting[0], q.waiting = nil, q.waiting[1:]
-	return f
+	k.start(key, q)
 }
 
 // Depth returns how many functions of a key run, and how many wait.
@@ -60,7 +72,7 @@ func (k *Keyed) Depth(key string) (running, waiting int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if q := k.queues[key]; q != nil {
-		return q.running, len(q.waiting)
+		return q.running, q.waiting.count
 	}
 	return 0, 0
 }

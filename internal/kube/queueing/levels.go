@@ -6,18 +6,16 @@ import (
 	"fmt"
 	"sync"
 	"time"
-
-	"golang.org/x/sync/semaphore"
 )
 
 // Levels are a multilevel feedback queue for work of unknown duration: short work never
-// waits for long work. Work that exceeds the time of its level moves to the next one if
+// waits for long work, and namespaces have their turns at each level. Work that exceeds the time of its level moves to the next one if
 // that has capacity; else it is cancelled, to be repeated there, as waiting work would
 // hold memory.
 type Levels []*level
 
 type level struct {
-	capacity *semaphore.Weighted
+	capacity *Shares
 	// most is how long work may take at this level; zero means unlimited.
 	most time.Duration
 }
@@ -44,39 +42,41 @@ func Deferred(err error) (level int, ok bool) {
 func NewLevels(first int64, most ...time.Duration) Levels {
 	levels := make(Levels, len(most)+1)
 	for i := range levels {
-		levels[i] = &level{capacity: semaphore.NewWeighted(1)}
+		levels[i] = &level{capacity: NewShares(1)}
 		if i < len(most) {
 			levels[i].most = most[i]
 		}
 	}
-	levels[0].capacity = semaphore.NewWeighted(first)
+	levels[0].capacity = NewShares(first)
 	return levels
 }
 
 // Do performs work when its level has capacity. Work that exceeds its time is cancelled
 // with a *DeferredError as the cause, which it should return.
-func (l Levels) Do(ctx context.Context, at int, work func(context.Context) error) error {
-	if err := l[at].capacity.Acquire(ctx, 1); err != nil {
+func (l Levels) Do(ctx context.Context, namespace string, at int, work func(context.Context) error) error {
+	release, err := l[at].capacity.Acquire(ctx, namespace, 1)
+	if err != nil {
 		return err
 	}
-	return l.run(ctx, at, work)
+	return l.run(ctx, at, release, work)
 }
 
 // DoLarge performs work that needs much memory, one at a time at the last level. Where that
 // has no capacity, it returns a *DeferredError at once: waiting work would hold memory.
 func (l Levels) DoLarge(ctx context.Context, work func(context.Context) error) error {
 	last := len(l) - 1
-	if !l[last].capacity.TryAcquire(1) {
+	release, ok := l[last].capacity.TryAcquire(1)
+	if !ok {
 		return &DeferredError{Level: last}
 	}
-	return l.run(ctx, last, work)
+	return l.run(ctx, last, release, work)
 }
 
 // run performs work with the capacity of a level, which it returns.
-func (l Levels) run(ctx context.Context, at int, work func(context.Context) error) error {
+func (l Levels) run(ctx context.Context, at int, release func(), work func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	s := &slot{levels: l, at: at, cancel: cancel}
+	s := &slot{levels: l, at: at, release: release, cancel: cancel}
 	s.begin()
 	defer s.end()
 	return work(ctx)
@@ -87,10 +87,11 @@ type slot struct {
 	levels Levels
 	cancel context.CancelCauseFunc
 
-	mu    sync.Mutex
-	at    int
-	over  bool
-	timer *time.Timer
+	mu      sync.Mutex
+	at      int
+	release func()
+	over    bool
+	timer   *time.Timer
 }
 
 func (s *slot) begin() {
@@ -113,8 +114,10 @@ func (s *slot) leave() {
 	if s.over {
 		return
 	}
-	s.levels[s.at].capacity.Release(1)
-	if s.at++; s.levels[s.at].capacity.TryAcquire(1) {
+	s.release()
+	s.at++
+	var ok bool
+	if s.release, ok = s.levels[s.at].capacity.TryAcquire(1); ok {
 		s.arm()
 		return
 	}
@@ -133,5 +136,5 @@ func (s *slot) end() {
 	if s.timer != nil {
 		s.timer.Stop()
 	}
-	s.levels[s.at].capacity.Release(1)
+	s.release()
 }

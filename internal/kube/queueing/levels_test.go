@@ -11,7 +11,7 @@ import (
 // try performs work of the given duration, and returns the level at which it ended.
 func try(ctx context.Context, l Levels, takes time.Duration) (level int, err error) {
 	for {
-		err := l.Do(ctx, level, func(ctx context.Context) error {
+		err := l.Do(ctx, "team", level, func(ctx context.Context) error {
 			select {
 			case <-time.After(takes):
 				return nil
@@ -36,7 +36,7 @@ func TestLevelsOfLargeWork(t *testing.T) {
 		if level, deferred := Deferred(err); !deferred || level != 2 {
 			t.Errorf("got %v", err)
 		}
-		return l.Do(ctx, 0, func(context.Context) error { return nil })
+		return l.Do(ctx, "team", 0, func(context.Context) error { return nil })
 	})
 	if err != nil {
 		t.Error(err)
@@ -106,7 +106,7 @@ func TestLevelsDoNotWaitForWorkThatIgnoresItsContext(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		deaf := make(chan error)
 		go func() {
-			deaf <- l.Do(t.Context(), 0, func(context.Context) error { time.Sleep(time.Minute); return nil })
+			deaf <- l.Do(t.Context(), "team", 0, func(context.Context) error { time.Sleep(time.Minute); return nil })
 		}()
 		synctest.Wait()
 		began := time.Now()

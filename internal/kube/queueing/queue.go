@@ -11,6 +11,7 @@ import (
 // of the controller. The zero Queue is ready for use, and safe for concurrent use.
 type Queue[K comparable] struct {
 	queue  atomic.Pointer[workqueue.TypedRateLimitingInterface[K]]
+	order  atomic.Pointer[fairOrder[K]]
 	active atomic.Int64
 }
 
@@ -42,4 +43,12 @@ func (q *Queue[K]) Depth() int {
 		waiting = (*queue).Len()
 	}
 	return waiting + int(q.active.Load())
+}
+
+// DepthOf is Depth of one namespace, where the queue is fair; else it is zero.
+func (q *Queue[K]) DepthOf(namespace string) int {
+	if order := q.order.Load(); order != nil {
+		return order.depthOf(namespace)
+	}
+	return 0
 }

@@ -1,0 +1,95 @@
+package queueing
+
+import (
+	"sync"
+
+	"k8s.io/client-go/util/workqueue"
+)
+
+// Fair returns the constructor of a controller's queue (controller.Options.NewQueue) in which each namespace has its turn, so that
+// many requests of one delay another one by at most one of each. share is how many of one namespace are reconciled at a time; zero
+// means all.
+func (q *Queue[K]) Fair(share int, namespaceOf func(K) string) func(string, workqueue.TypedRateLimiter[K]) workqueue.TypedRateLimitingInterface[K] {
+	return func(name string, limiter workqueue.TypedRateLimiter[K]) workqueue.TypedRateLimitingInterface[K] {
+		order := &fairOrder[K]{share: share, namespaceOf: namespaceOf, active: map[string]int{}}
+		q.order.Store(order)
+		inner := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{Name: name, Queue: order})
+		return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[K]{
+			DelayingQueue: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{
+				Name: name, Queue: &fairQueue[K]{TypedInterface: inner, order: order},
+			}),
+		})
+	}
+}
+
+// fairQueue tells its order what is done. The worker that has ended a request asks for the next one itself, so that no other has
+// to be woken for what is allowed by that.
+type fairQueue[K comparable] struct {
+	workqueue.TypedInterface[K]
+	order *fairOrder[K]
+}
+
+// Done implements workqueue.TypedInterface.
+func (q *fairQueue[K]) Done(item K) {
+	q.order.done(item)
+	q.TypedInterface.Done(item)
+}
+
+// fairOrder implements workqueue.Queue.
+type fairOrder[K comparable] struct {
+	share       int
+	namespaceOf func(K) string
+
+	mu      sync.Mutex
+	waiting turns[K]
+	active  map[string]int
+}
+
+// Touch implements workqueue.Queue.
+func (o *fairOrder[K]) Touch(K) {}
+
+// Push implements workqueue.Queue.
+func (o *fairOrder[K]) Push(item K) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.waiting.push(o.namespaceOf(item), item)
+}
+
+// Len implements workqueue.Queue: workers wait while it is zero, also where all that waits is of namespaces with their whole share.
+func (o *fairOrder[K]) Len() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.waiting.next(o.may) < 0 {
+		return 0
+	}
+	return o.waiting.count
+}
+
+// Pop implements workqueue.Queue.
+func (o *fairOrder[K]) Pop() K {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	item, namespace := o.waiting.take(max(o.waiting.next(o.may), 0))
+	o.active[namespace]++
+	return item
+}
+
+func (o *fairOrder[K]) done(item K) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	namespace := o.namespaceOf(item)
+	if o.active[namespace]--; o.active[namespace] <= 0 {
+		delete(o.active, namespace)
+	}
+}
+
+// depthOf returns how many requests of a namespace are reconciled or wait.
+func (o *fairOrder[K]) depthOf(namespace string) int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.waiting.waiting[namespace]) + o.active[namespace]
+}
+
+func (o *fairOrder[K]) may(namespace string) bool {
+	return o.share == 0 || o.active[namespace] < o.share
+}
