@@ -5,6 +5,7 @@ import "time"
 // Limits of ObjectTemplates.
 const (
 	ObjectTemplateWorkers     = 8                     // that are reconciled at a time; each renders on its worker
+	ObjectTemplateShare       = 4                     // of these that are of one namespace
 	ObjectTemplateTime        = 2 * time.Second       // of one rendering, so that few templates cannot hold all workers for long
 	ObjectTemplateBytes       = 3 << 19               // of what a template renders: the largest object that API servers store
 	ObjectTemplateSources     = 100                   // of one template; each is a watch
@@ -20,4 +21,6 @@ const (
 	ObjectTemplateInterval    = 2 * time.Second       // between renderings after that
 	ObjectTemplateRetry       = 5 * time.Second       // before it is looked up again whether an unavailable API is served, without a request
 	ObjectTemplateStart       = 20 * time.Millisecond // the same at the start
+	SourcesStarting           = 4                     // sources with their content that are listed at a time: each is decoded in memory
+	SourcesStart              = 5 * time.Second       // for which one counts as such: an API that does not answer delays no other
 )

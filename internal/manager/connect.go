@@ -30,6 +30,7 @@ import (
 	"lockstep.run/lockstep/internal/controllers/packages"
 	"lockstep.run/lockstep/internal/controllers/repositories"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
+	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/registry"
 	"lockstep.run/lockstep/internal/rollout"
@@ -45,10 +46,11 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 		return err
 	}
 	follow.watch(here.Cache, version)
+	account := quota.FromEnvironment()
 	watches := sources.NewWatches(here.Listen)
 	get := sources.Getter(mgr.GetAPIReader())
-	account := sources.Ref{Kind: sources.KindServiceAccount, Namespace: c.Namespace, Name: c.ServiceAccount}
-	credentials := sources.NewCredentials(get, watches, account)
+	own := sources.Ref{Kind: sources.KindServiceAccount, Namespace: c.Namespace, Name: c.ServiceAccount}
+	credentials := sources.NewCredentials(get, watches, own)
 	credentials.Follow()
 	puller, err := newPuller(c, mgr.GetLogger().WithName("registry"))
 	if err != nil {
@@ -63,7 +65,7 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 		return fmt.Errorf("set up the controller of deployments: %w", err)
 	}
 	follow.templates = templates
-	rendered, err := connectTemplates(mgr, here, follow, deployments, c)
+	rendered, err := connectTemplates(mgr, here, follow, deployments, account, c)
 	if err != nil {
 		return err
 	}
@@ -95,7 +97,7 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 		return fmt.Errorf("set up the controller of hosted cluster packages: %w", err)
 	}
 	others.packages = follow.reconciler
-	named, err := connectRepositories(mgr, here, puller, get, account, c)
+	named, err := connectRepositories(mgr, here, puller, get, own, c)
 	if err != nil {
 		return err
 	}
@@ -115,13 +117,13 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 
 // connectTemplates adds the controller of ObjectTemplates, and returns the watches of their sources.
 func connectTemplates(
-	mgr ctrl.Manager, here *connection, follow *follower, deployments *objectdeployments.Reconciler, c *Config,
+	mgr ctrl.Manager, here *connection, follow *follower, deployments *objectdeployments.Reconciler, account *quota.Memory, c *Config,
 ) (*sources.Watches, error) {
 	watches := sources.NewWatches(here.Listen)
-	watches.Mapping, watches.Whole = here.Mapping, true
+	watches.Mapping, watches.Whole, watches.Memory = here.Mapping, true, account
 	err := follow.templates.Setup(mgr, objecttemplates.Options{
 		Target: deployments.Here.Executor, Claims: deployments.ClaimsOf("", ""), RestoreClaims: deployments.RestoreClaims,
-		Environment: follow.detector, Sources: watches, Fresh: mutationcache.NewStore(),
+		Environment: follow.detector, Sources: watches, Memory: account, Fresh: mutationcache.NewStore(),
 		Account: c.DefaultServiceAccount, AccountRequired: c.RequireServiceAccount, Namespace: c.Namespace,
 	})
 	if err != nil {

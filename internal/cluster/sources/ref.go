@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/quota"
 )
 
 // Kinds of sources.
@@ -30,6 +31,11 @@ func (r Ref) String() string {
 		return kind + " " + r.Name
 	}
 	return kind + " " + r.Namespace + "/" + r.Name
+}
+
+// memory returns the key of the content in the account.
+func (r Ref) memory() quota.Key {
+	return quota.Key{Namespace: r.Namespace, Name: "the source " + r.String()}
 }
 
 // GroupKind returns the kind of the source.

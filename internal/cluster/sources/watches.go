@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/kube/queueing"
+	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -36,6 +38,8 @@ type State struct {
 	Content string
 
 	kept *keptObject
+	// refused is how much memory the content would take, where there is too little; else zero.
+	refused int64
 }
 
 // Watches watches all sources that Packages or ObjectTemplates name. It is safe for concurrent use.
@@ -46,8 +50,12 @@ type Watches struct {
 	Mapping func(gk schema.GroupKind, version string) (*meta.RESTMapping, error)
 	// Whole has the content of sources watched, not only their versions.
 	Whole bool
+	// Memory is what content is counted in; a source for whose content there is none is not watched until there is.
+	Memory *quota.Memory
 
 	listen Listen
+	// starts bounds the lists of whole objects at a time, each of which is decoded in memory.
+	starts *queueing.Shares
 
 	mu      sync.Mutex
 	ctx     context.Context
@@ -75,7 +83,9 @@ type keptObject struct {
 
 // NewWatches returns watches that work from Start on, once Enqueue is set.
 func NewWatches(listen Listen) *Watches {
-	return &Watches{listen: listen, watched: map[Ref]*watched{}, users: map[types.NamespacedName][]Ref{}}
+	return &Watches{
+		listen: listen, starts: queueing.NewShares(limits.SourcesStarting), watched: map[Ref]*watched{}, users: map[types.NamespacedName][]Ref{},
+	}
 }
 
 // Start watches until the context ends.
@@ -107,7 +117,7 @@ func (w *Watches) Use(user types.NamespacedName, refs []Ref) {
 			o = &watched{users: map[types.NamespacedName]struct{}{}}
 			w.watched[ref] = o
 		}
-		if o.stop == nil {
+		if o.stop == nil && (o.state.refused == 0 || w.Memory.Fits(ref.memory(), o.state.refused)) {
 			w.sync(ref, o)
 		}
 		o.users[user] = struct{}{}
@@ -165,9 +175,23 @@ func (w *Watches) sync(ref Ref, o *watched) bool {
 		return !same(before, o.state)
 	}
 	ctx, stop := context.WithCancel(w.ctx)
-	o.stop, o.resource, o.listener, o.state = stop, resource, &listener{w: w, o: o, began: time.Now()}, State{}
-	go w.listen(ctx, livestate.Selection{Resource: resource, Namespace: ref.Namespace, Name: ref.Name, Whole: w.Whole}, o.listener)
+	o.stop, o.resource, o.listener, o.state = stop, resource, &listener{w: w, o: o, ref: ref, began: time.Now(), started: func() {}}, State{}
+	go w.run(ctx, livestate.Selection{Resource: resource, Namespace: ref.Namespace, Name: ref.Name, Whole: w.Whole}, o.listener)
 	return !same(before, o.state)
+}
+
+// run watches one object. Whole ones begin a few at a time, in turn by namespace: until they are listed, or for limits.SourcesStart.
+func (w *Watches) run(ctx context.Context, sel livestate.Selection, l *listener) {
+	if sel.Whole {
+		release, err := w.starts.Acquire(ctx, sel.Namespace, 1)
+		if err != nil {
+			return // it is not used any more
+		}
+		defer release()
+		defer time.AfterFunc(limits.SourcesStart, release).Stop()
+		l.started = release
+	}
+	w.listen(ctx, sel, l)
 }
 
 // release takes a user off; w.mu is held.
@@ -178,8 +202,10 @@ func (w *Watches) release(ref Ref, user types.NamespacedName) {
 		return
 	}
 	delete(w.watched, ref)
+	w.Memory.Count(ref.memory(), 0)
 	if o.stop != nil {
 		o.stop()
+		o.listener = nil
 	}
 }
 
@@ -211,6 +237,7 @@ func (w *Watches) set(l *listener, change func(*State)) {
 	}
 	before := o.state
 	change(&o.state)
+	w.account(l.ref, o)
 	var users []types.NamespacedName
 	if !same(before, o.state) {
 		for user := range o.users {
@@ -224,6 +251,22 @@ func (w *Watches) set(l *listener, change func(*State)) {
 		}
 	}
 }
+
+// account counts the content of a source. One for which there is no memory is not watched any more; w.mu is held.
+func (w *Watches) account(ref Ref, o *watched) {
+	n := sourceWeight * int64(len(o.state.Content))
+	err := w.Memory.Hold(ref.memory(), n)
+	if err == nil {
+		return
+	}
+	w.Memory.Count(ref.memory(), 0)
+	o.stop()
+	o.stop, o.listener = nil, nil
+	o.state = State{Err: err, refused: n}
+}
+
+// sourceWeight is how much memory a byte of content takes: it is kept, and once more in what the watch reads into.
+const sourceWeight = 2
 
 // same reports whether two states mean the same to users.
 func same(a, b State) bool {
@@ -240,11 +283,15 @@ func text(err error) string {
 type listener struct {
 	w     *Watches
 	o     *watched
+	ref   Ref
 	began time.Time
+	// started is called once the object is listed, or cannot be.
+	started func()
 }
 
 // Listed implements livestate.Listener.
 func (f *listener) Listed(all []metav1.Object) {
+	defer f.started()
 	next := State{Known: true}
 	for _, obj := range all {
 		next.Version, next.Content = versionOf(obj), f.w.contentOf(obj)
@@ -268,6 +315,7 @@ func (f *listener) Deleted(metav1.Object) {
 
 // Failed implements livestate.Listener.
 func (f *listener) Failed(err error) {
+	f.started()
 	if f.w.Mapping != nil && apierrors.IsNotFound(err) && time.Since(f.began) < limits.Establishing {
 		return
 	}

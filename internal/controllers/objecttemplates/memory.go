@@ -87,6 +87,7 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.memory.Unlock()
 	r.Sources.Use(key, nil)
 	if st != nil {
+		r.Memory.Count(st.held(), 0)
 		st.rollout.Forget(r.Target.Tracker, r.Target.Cluster)
 		r.Claims.Release(st.rollout.Owner)
 	}

@@ -9,6 +9,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/render"
 	"lockstep.run/lockstep/internal/objects"
@@ -85,10 +86,24 @@ func (s *reconciliation) renderNew(ctx context.Context, versions string) (*rende
 		next.problem = invalid(corev1alpha1.ReasonTemplateError, "spec.template: "+explain(err, next.secret))
 		return next, nil
 	}
+	if err := s.Memory.Hold(s.held(), renderedWeight*int64(len(text))); err != nil {
+		s.Requeue(limits.ObjectTemplateRetry)
+		s.problem = &problem{reason: corev1alpha1.ReasonTemplateError, message: err.Error(), passes: true}
+		return nil, nil
+	}
 	if next.content, next.problem = parse(text, next.secret); next.problem == nil && next.secret {
 		next.problem = discreet(next.content, s.tmpl.ObjectTemplateSpec().Template, values.secrets)
 	}
 	return next, nil
+}
+
+// renderedWeight is how much memory a byte of what is rendered takes: decoded, and as what is applied.
+const renderedWeight = 4
+
+// held returns the key of what is rendered in the account.
+func (s *state) held() quota.Key {
+	owner := s.rollout.Owner
+	return quota.Key{Namespace: owner.Namespace, Name: "what " + owner.String() + " renders"}
 }
 
 // expression is what the error of a template begins with.

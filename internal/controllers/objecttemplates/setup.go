@@ -20,6 +20,7 @@ import (
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/sources"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
+	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases/claims"
@@ -43,6 +44,8 @@ type Options struct {
 	Environment   Environment
 	// Sources watches what templates name, and nothing else.
 	Sources *sources.Watches
+	// Memory is what renderings are counted in.
+	Memory *quota.Memory
 	// Fresh keeps the responses to writes of templates.
 	Fresh *mutationcache.Store
 	// Account is the ServiceAccount of namespaced templates, in their namespace; empty for the manager's own identity.
@@ -76,6 +79,7 @@ func (r *Reconciler) Setup(mgr ctrl.Manager, o Options) error {
 			MaxConcurrentReconciles: limits.ObjectTemplateWorkers,
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
 				limits.PackageBackoffMin, limits.PackageBackoffMax),
+			NewQueue: r.queue.Fair(limits.ObjectTemplateShare, func(req reconcile.Request) string { return req.Namespace }),
 		}).
 		WatchesRawSource(source.Func(start))
 	for _, scope := range scopes {

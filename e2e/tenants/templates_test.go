@@ -1,0 +1,90 @@
+package tenants_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+)
+
+func configMap(namespace, name, value string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string]string{"value": value}}
+}
+
+// templateOf renders a ConfigMap of its name from ConfigMaps.
+func templateOf(namespace, name, text string, sources ...string) *corev1alpha1.ObjectTemplate {
+	tmpl := &corev1alpha1.ObjectTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	tmpl.Spec.Template = text + "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: of-" + name + "}\n"
+	for i, source := range sources {
+		tmpl.Spec.Sources = append(tmpl.Spec.Sources, corev1alpha1.ObjectTemplateSource{
+			APIVersion: "v1", Kind: "ConfigMap", Name: source,
+			Items: []corev1alpha1.ObjectTemplateSourceItem{{Key: ".metadata.name", Destination: fmt.Sprintf(".n%d", i)}},
+		})
+	}
+	return tmpl
+}
+
+func (u *tenant) awaitTemplate(t *testing.T, name string, within time.Duration, status metav1.ConditionStatus, reason string, texts ...string) {
+	t.Helper()
+	tmpl := &corev1alpha1.ObjectTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: name}}
+	harness.Eventually(t, within, "the template "+name, func(ctx context.Context) error {
+		if err := u.Get(ctx, client.ObjectKeyFromObject(tmpl), tmpl); err != nil {
+			return err
+		}
+		return harness.HasCondition(tmpl, corev1alpha1.ConditionReady, status, reason, texts...)
+	})
+}
+
+// Templates that take their whole time, over and over, leave workers for those of other namespaces.
+func TestTemplateWorkers(t *testing.T) {
+	t.Parallel()
+	u, other := newTenant(t, env, ""), newTenant(t, env, "-other")
+	u.create(t, configMap(u.namespace, "source", "0"))
+	const slow = "{{- $l := until 900 }}{{ range $l }}{{ range $l }}{{ end }}{{ end -}}\n"
+	for i := range 100 {
+		u.create(t, templateOf(u.namespace, fmt.Sprintf("slow-%d", i), slow, "source"))
+	}
+	edit, stop := context.WithCancel(t.Context())
+	edited := make(chan struct{})
+	go func() {
+		defer close(edited)
+		for i := 1; edit.Err() == nil; i++ {
+			_ = u.Update(edit, configMap(u.namespace, "source", fmt.Sprint(i)))
+			select {
+			case <-edit.Done():
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	}()
+	defer func() {
+		stop()
+		<-edited
+	}()
+	other.create(t, configMap(other.namespace, "source", "0"), templateOf(other.namespace, "quick", "", "source"))
+	other.awaitTemplate(t, "quick", 10*time.Second, metav1.ConditionTrue, corev1alpha1.ReasonRendered)
+	must(t, u.DeleteAllOf(t.Context(), &corev1alpha1.ObjectTemplate{}, client.InNamespace(u.namespace)))
+}
+
+// The content of sources of templates is bounded for a namespace: beyond that a template says so, and others go on.
+func TestTemplateMemory(t *testing.T) {
+	t.Parallel()
+	u, other := newTenant(t, env, ""), newTenant(t, env, "-other")
+	var names []string
+	for i := range 45 {
+		names = append(names, fmt.Sprintf("large-%d", i))
+		u.create(t, configMap(u.namespace, names[i], strings.Repeat("x", 1000<<10)))
+	}
+	u.create(t, templateOf(u.namespace, "greedy", "", names...))
+	u.awaitTemplate(t, "greedy", 30*time.Second, metav1.ConditionFalse, corev1alpha1.ReasonSourceError, "of the manager's memory, more than its share", "GOMEMLIMIT")
+	other.create(t, configMap(other.namespace, "source", "0"), templateOf(other.namespace, "modest", "", "source"))
+	other.awaitTemplate(t, "modest", 10*time.Second, metav1.ConditionTrue, corev1alpha1.ReasonRendered)
+	must(t, u.DeleteAllOf(t.Context(), &corev1alpha1.ObjectTemplate{}, client.InNamespace(u.namespace)))
+}

@@ -1,0 +1,144 @@
+package quota
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime/debug"
+	"sync"
+
+	"lockstep.run/lockstep/internal/kube/queueing"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// Memory shares the memory of the process. A nil Memory is one without limits. It is safe for concurrent use.
+type Memory struct {
+	// work is what large pieces of work acquire, in bytes.
+	work          *queueing.Shares
+	limit, budget int64
+
+	mu    sync.Mutex
+	held  map[Key]int64
+	of    map[string]int64
+	total int64
+	// tenants is the part of total that namespaces hold.
+	tenants int64
+}
+
+// Key is what holds memory. What is of the cluster has no namespace.
+type Key struct{ Namespace, Name string }
+
+// FromEnvironment returns the account of this process: of GOMEMLIMIT, or else of what config gives.
+func FromEnvironment() *Memory { return New(debug.SetMemoryLimit(-1)) }
+
+// New returns an account of a limit in bytes.
+func New(limit int64) *Memory {
+	if limit <= 0 || limit == math.MaxInt64 {
+		limit = limits.MemoryDefault
+	}
+	return &Memory{
+		work: queueing.NewShares(limit / limits.MemoryWorkShare), limit: limit, budget: limit / 8 * limits.MemoryHeldEighths,
+		held: map[Key]int64{}, of: map[string]int64{},
+	}
+}
+
+// PackageBytes is how many bytes the files of one package may have, and the JSON of its objects.
+func (a *Memory) PackageBytes() int64 {
+	if a == nil {
+		return limits.PackageBytes
+	}
+	return min(limits.PackageBytes, a.limit/limits.MemoryPackageShare)
+}
+
+// Acquire acquires memory for work, in turn by namespace: all that there is for work, at most. The result releases it.
+func (a *Memory) Acquire(ctx context.Context, namespace string, n int64) (release func(), err error) {
+	if a == nil {
+		return func() {}, nil
+	}
+	return a.work.Acquire(ctx, namespace, n)
+}
+
+// Exceeded is why a namespace may not hold more. Its text does not depend on what others hold at the moment.
+type Exceeded struct {
+	Key
+	Wants, Budget, Limit int64
+}
+
+// Error says what is too much, and what to do.
+func (e *Exceeded) Error() string {
+	whose := "the namespace " + e.Namespace + " has"
+	if e.Namespace == "" {
+		whose = "is left"
+	}
+	return fmt.Sprintf("%s would take %s of the manager's memory, more than its share: packages, repositories and sources of templates of all namespaces "+
+		"have %s together, and a namespace twice what is left of that at most. Remove what %s there, or raise GOMEMLIMIT (%s) and the memory limit of the manager",
+		e.Name, mebibytes(e.Wants), mebibytes(e.Budget), whose, mebibytes(e.Limit))
+}
+
+func mebibytes(n int64) string { return fmt.Sprintf("%d MiB", (n+1<<20-1)>>20) }
+
+// Hold makes n bytes what a key holds, in place of what it held before. Where that is more than before, and more than the namespace
+// may hold, nothing changes, and the error is *Exceeded. Zero bytes end it.
+func (a *Memory) Hold(key Key, n int64) error {
+	if a == nil {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.allowed(key, n) {
+		return &Exceeded{Key: key, Wants: n, Budget: a.budget, Limit: a.limit}
+	}
+	a.set(key, n)
+	return nil
+}
+
+// Count is Hold for what is there already, and cannot be refused.
+func (a *Memory) Count(key Key, n int64) {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.set(key, n)
+}
+
+// Fits reports whether Hold would be allowed.
+func (a *Memory) Fits(key Key, n int64) bool {
+	if a == nil {
+		return true
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.allowed(key, n)
+}
+
+// allowed decides whether a key may hold n. mu is held.
+func (a *Memory) allowed(key Key, n int64) bool {
+	more := n - a.held[key]
+	switch own := a.of[key.Namespace] + more; {
+	case more <= 0:
+		return true
+	case key.Namespace == "":
+		return a.total+more <= a.budget
+	case own <= a.limit/limits.MemoryAllowanceShare:
+		return true
+	default:
+		return own <= 2*(a.budget/4*3-a.tenants-more) && a.total+more <= a.budget
+	}
+}
+
+// set records what a key holds. mu is held.
+func (a *Memory) set(key Key, n int64) {
+	n = max(n, 0)
+	more := n - a.held[key]
+	if a.held[key] = n; n == 0 {
+		delete(a.held, key)
+	}
+	a.total += more
+	if key.Namespace != "" {
+		a.tenants += more
+	}
+	if a.of[key.Namespace] += more; a.of[key.Namespace] == 0 {
+		delete(a.of, key.Namespace)
+	}
+}

@@ -1,0 +1,11 @@
+package limits
+
+// Shares of the manager's memory. The sum of live memory is three quarters of GOMEMLIMIT: a quarter and three eighths by this account,
+// and an eighth for the engine itself and small work; garbage has the rest.
+const (
+	MemoryDefault        = 400 << 20 // where GOMEMLIMIT is not set: what config/manager gives
+	MemoryWorkShare      = 4         // of GOMEMLIMIT, one of so many is for large work at a time
+	MemoryHeldEighths    = 3         // of GOMEMLIMIT, for what stays
+	MemoryPackageShare   = 12        // of GOMEMLIMIT, for the files of one package: three times as much is live while it is loaded
+	MemoryAllowanceShare = 256       // of GOMEMLIMIT, that each namespace may hold whatever others hold: some hundred usual packages
+)
