@@ -36,7 +36,7 @@ type attack struct {
 
 var attacks = map[string]attack{
 	"watch-bomb":       {attack: hostile.WatchBomb(1 << 30), reason: corev1alpha1.ReasonTargetLimitExceeded, message: "an object of the target has more than"},
-	"list-bomb":        {attack: hostile.Pages(1, 60<<20), reason: corev1alpha1.ReasonTargetLimitExceeded, message: "an object of the target has more than"},
+	"list-bomb":        {attack: hostile.Pages(1, 10, 60<<20), reason: corev1alpha1.ReasonTargetLimitExceeded, message: "an object of the target has more than"},
 	"values":           {attack: hostile.Nodes(2 << 20), reason: corev1alpha1.ReasonTargetLimitExceeded, message: "values"},
 	"discovery":        {attack: hostile.Discovery(200_000), reason: corev1alpha1.ReasonTargetLimitExceeded, message: "an answer of the target has more than"},
 	"version-503-once": {attack: hostile.VersionOnce(2), reason: corev1alpha1.ReasonTargetConnected, writes: true},
@@ -48,8 +48,11 @@ var attacks = map[string]attack{
 		attack: hostile.SchemaBomb(), reason: corev1alpha1.ReasonTargetConnected, packages: 17,
 		manifest: "  dependencies:\n  - name: maps\n    api: {apiVersion: v1, kind: ConfigMap, fieldPaths: [x]}\n",
 	},
-	"pages":       {attack: hostile.Pages(1, 10), reason: corev1alpha1.ReasonTargetLimitExceeded, message: "pages", deep: true},
-	"large-pages": {attack: hostile.Pages(500, 15<<10), reason: corev1alpha1.ReasonTargetLimitExceeded, message: "", deep: true},
+	"watch-names": {attack: hostile.WatchNames(4000, 0), reason: corev1alpha1.ReasonTargetLimitExceeded, message: "needs more memory than the targets of the namespace"},
+	"list-names":  {attack: hostile.Pages(500, 4000, 0), reason: corev1alpha1.ReasonTargetLimitExceeded, message: "needs more memory than the targets of the namespace"},
+	"pages":       {attack: hostile.Pages(1, 10, 10), reason: corev1alpha1.ReasonTargetLimitExceeded, message: "pages", deep: true},
+	"large-pages": {attack: hostile.Pages(500, 200, 15<<10), reason: corev1alpha1.ReasonTargetLimitExceeded, message: "needs more memory than the targets of the namespace", deep: true},
+	"events":      {attack: hostile.WatchNames(200, 2<<10), reason: corev1alpha1.ReasonTargetLimitExceeded, message: "needs more memory than the targets of the namespace", deep: true},
 }
 
 // A tenant's own server is a target that attacks: the manager goes on within its memory, says what is wrong, and installs the

@@ -45,6 +45,11 @@ const (
 	TargetObjectValues   = 200_000          // JSON values of the same: one in 20 bytes, as in managedFields
 	TargetDocumentBytes  = 16 << 20         // of a document of schemas of a target, which is kept as text
 	TargetDocumentValues = 2_000_000        // JSON values of the same: one in 8 bytes
+	TargetFreeLine       = 64 << 10         // of a line of a watch that is not counted as memory: as large as many objects
+	TargetMemory         = 1 << 20          // of a target without objects: connections, and what it serves
+	TargetsShare         = 3                // of GOMEMLIMIT is for all targets together: a third
+	TargetsMemory        = 133 << 20        // the same without GOMEMLIMIT: that of config/manager
+	TargetNameBytes      = 253              // of names and versions that definitions of a target have
 	TargetPages          = 1000             // of one list of a target: half a million small objects, or five thousand of the largest
 	TargetVersionBytes   = 128              // of the version of a target, which templates see
 	TargetErrorBytes     = 512              // of the cause in a message

@@ -144,14 +144,14 @@ func connectAgent(mgr ctrl.Manager, config *rest.Config, c *Config) error {
 }
 
 // open connects to the target until the context ends.
-func (a *agent) open(ctx context.Context, _ targets.Ref, config *rest.Config, id types.UID) (*objectdeployments.Target, error) {
+func (a *agent) open(ctx context.Context, _ targets.Ref, config *rest.Config, id types.UID, held func(int64)) (*objectdeployments.Target, error) {
 	home, err := a.home.get(ctx)
 	if err != nil {
 		return nil, err
 	}
 	config.UserAgent, config.WarningHandler = "lockstep-manager/"+buildversion.Get(), rest.NoWarnings{}
 	config.Wrap(a.guard)
-	there, err := newConnection(config, a.log, func(schema.GroupKind) {}, func(version.Info) {})
+	there, err := newConnection(config, a.log, held, func(schema.GroupKind) {}, func(version.Info) {})
 	if err != nil {
 		return nil, err
 	}

@@ -41,7 +41,7 @@ import (
 // of the API server.
 func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) error {
 	follow := &follower{config: config, log: mgr.GetLogger()}
-	here, err := newConnection(config, mgr.GetLogger(), follow.kindChanged, follow.versionChanged)
+	here, err := newConnection(config, mgr.GetLogger(), nil, follow.kindChanged, follow.versionChanged)
 	if err != nil {
 		return err
 	}
@@ -240,8 +240,9 @@ type connection struct {
 	tracker *rollout.Tracker
 }
 
+// newConnection connects to a cluster. held counts the memory of what it says; it may be nil.
 func newConnection(
-	config *rest.Config, log logr.Logger, kindChanged func(schema.GroupKind), versionChanged func(version.Info),
+	config *rest.Config, log logr.Logger, held func(int64), kindChanged func(schema.GroupKind), versionChanged func(version.Info),
 ) (*connection, error) {
 	tracker := rollout.NewTracker()
 	// Without the wrapper of a cached discovery: the documents are large, and the
@@ -252,7 +253,7 @@ func newConnection(
 	}
 	checker := schemas.New(openapi.RESTClient())
 	live, err := livestate.New(livestate.Options{
-		Config: config, Observe: tracker.Observe, Changed: tracker.Changed,
+		Config: config, Observe: tracker.Observe, Changed: tracker.Changed, Held: held,
 		KindChanged: func(gk schema.GroupKind) {
 			if strings.Contains(gk.Group, ".") {
 				checker.Refresh() // the schema of a CRD came, changed or went

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -53,10 +55,19 @@ type session struct {
 func newOtherClusters(mgr ctrl.Manager, listen sources.Listen, c *Config, guard transport.WrapperFunc) *otherClusters {
 	o := &otherClusters{log: mgr.GetLogger().WithName("target"), guard: guard, home: &homeCluster{reader: mgr.GetAPIReader()}}
 	o.Targets = targets.New(targets.Options[*session]{
-		Get: sources.Getter(mgr.GetAPIReader()), Listen: listen, Home: o.home.get, Open: o.open,
+		Memory: memoryOfTargets(debug.SetMemoryLimit(-1)),
+		Get:    sources.Getter(mgr.GetAPIReader()), Listen: listen, Home: o.home.get, Open: o.open,
 		Policy: c.policy(c.AllowLocalTargets), Namespace: c.Namespace,
 	})
 	return o
+}
+
+// memoryOfTargets returns what all targets have together with a memory limit.
+func memoryOfTargets(limit int64) int64 {
+	if limit == math.MaxInt64 {
+		return limits.TargetsMemory
+	}
+	return limit / limits.TargetsShare
 }
 
 // homeCluster is the manager's own cluster, known by the UID of its namespace kube-system.
@@ -93,7 +104,7 @@ func (h *homeCluster) get(ctx context.Context) (types.UID, error) {
 }
 
 // open connects to a target until the context ends.
-func (o *otherClusters) open(ctx context.Context, ref targets.Ref, config *rest.Config, id types.UID) (*session, error) {
+func (o *otherClusters) open(ctx context.Context, ref targets.Ref, config *rest.Config, id types.UID, held func(int64)) (*session, error) {
 	home, err := o.home.get(ctx)
 	if err != nil {
 		return nil, err
@@ -105,7 +116,7 @@ func (o *otherClusters) open(ctx context.Context, ref targets.Ref, config *rest.
 		return nil, err
 	}
 	follow := &targetFollower{of: o, ref: ref, config: config}
-	there, err := newConnection(config, o.log.WithValues("secret", ref.String()), follow.kindChanged, follow.versionChanged)
+	there, err := newConnection(config, o.log.WithValues("secret", ref.String()), held, follow.kindChanged, follow.versionChanged)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	apiversion "k8s.io/apimachinery/pkg/version"
+
+	"lockstep.run/lockstep/internal/limits"
 )
 
 var (
@@ -49,6 +51,33 @@ type definition struct {
 		} `json:"acceptedNames"`
 		Conditions []metav1.Condition `json:"conditions"`
 	} `json:"status"`
+}
+
+// definitionBytes is the memory of a definition, about, without long texts.
+const definitionBytes = 1 << 10
+
+// reduce leaves what is read of a definition, and returns its memory. A name that no API server
+// accepts stands for nothing.
+func (d *definition) reduce() int64 {
+	d.ObjectMeta = metav1.ObjectMeta{Name: d.Name, UID: d.UID, ResourceVersion: d.ResourceVersion, Generation: d.Generation}
+	for i := range d.Status.Conditions {
+		d.Status.Conditions[i].Message = ""
+	}
+	texts := []string{
+		d.Name, string(d.UID), d.ResourceVersion, d.Spec.Group, d.Spec.Scope, d.Spec.Version, d.Status.AcceptedNames.Kind, d.Status.AcceptedNames.Plural,
+	}
+	for i := range d.Spec.Versions {
+		texts = append(texts, d.Spec.Versions[i].Name)
+	}
+	size := int64(definitionBytes)
+	for _, text := range texts {
+		if len(text) > limits.TargetNameBytes {
+			*d = definition{TypeMeta: d.TypeMeta, ObjectMeta: metav1.ObjectMeta{Name: "unnamed", ResourceVersion: d.ResourceVersion}}
+			return definitionBytes
+		}
+		size += int64(len(text))
+	}
+	return size + int64(len(d.Status.Conditions)+len(d.Spec.Versions))*100
 }
 
 type definitionVersion struct {

@@ -30,6 +30,9 @@ type Options struct {
 	Changed func(kinds []schema.GroupKind)
 	// VersionChanged is called when the version of the API server changed; it may be nil.
 	VersionChanged func(v version.Info)
+	// Held is told how many bytes are kept of what the API server says, and how many of these
+	// no more; it may be nil.
+	Held func(bytes int64)
 }
 
 // Discovery knows what the API server serves. It is safe for concurrent use.
@@ -52,6 +55,8 @@ type Discovery struct {
 	// available are the group versions that other API servers serve, by the name of the
 	// APIService.
 	available map[string]schema.GroupVersion
+	// held is the memory that was reported.
+	held int64
 }
 
 // New returns a Discovery that works from Run on, with clients that share pool.
@@ -106,11 +111,11 @@ func (d *Discovery) request(want *atomic.Bool) {
 // Run works until the context ends, and its watches have.
 func (d *Discovery) Run(ctx context.Context) {
 	defer d.watches.Wait()
-	c := &crds{Discovery: d, ListerWatcherWithContext: d.source(crdResource)}
+	c := &crds{Discovery: d, ListerWatcherWithContext: d.counted(crdResource)}
 	d.watch(ctx, crdResource.Resource, c, c)
 	retry(ctx, limits.WatchBackoffMin, d.start)
 	if k, _ := d.Find(schema.GroupKind{Group: apiServiceResource.Group, Kind: "APIService"}); k != nil {
-		d.watch(ctx, apiServiceResource.Resource, d.source(apiServiceResource), apiServices{d})
+		d.watch(ctx, apiServiceResource.Resource, d.counted(apiServiceResource), apiServices{d})
 	}
 	for {
 		select {
@@ -173,6 +178,7 @@ func (d *Discovery) readAll(ctx context.Context) error {
 	case <-d.crdsKnown:
 	}
 	d.index.discover(found, failed, nil)
+	d.count()
 	return nil
 }
 
@@ -202,6 +208,7 @@ func (d *Discovery) update(ctx context.Context) (complete bool, err error) {
 		return false, err
 	}
 	kinds, groups := d.index.discover(found, failed, offered)
+	d.count()
 	for _, gk := range d.options.Used() {
 		if k, _ := d.Find(gk); k == nil && groups[gk.Group] && !slices.Contains(kinds, gk) {
 			kinds = append(kinds, gk)

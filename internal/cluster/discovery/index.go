@@ -95,6 +95,13 @@ func (x *index) find(gk schema.GroupKind) (*Kind, error) {
 	}
 }
 
+// weight returns the memory of what is known, about.
+func (x *index) weight() int64 {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return int64(len(x.past)+len(x.discovered)+len(x.defined)) * definitionBytes
+}
+
 // failure returns why a group could not be read, nil where it could.
 func failure(failed map[schema.GroupVersion]error, group string) error {
 	for gv, err := range failed {

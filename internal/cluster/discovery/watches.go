@@ -24,6 +24,32 @@ func (d *Discovery) source(of schema.GroupVersionResource) *reflector.Source {
 	return &reflector.Source{Client: d.definitions, Resource: of, NewList: func() runtime.Object { return &definitionList{} }}
 }
 
+// counted is source, whose memory is counted where that is asked for.
+func (d *Discovery) counted(of schema.GroupVersionResource) cache.ListerWatcherWithContext {
+	if d.options.Held == nil {
+		return d.source(of)
+	}
+	return &reflector.Counted{ListerWatcherWithContext: d.source(of), Held: d.options.Held, Size: func(obj runtime.Object) int64 {
+		one, ok := obj.(*definition)
+		if !ok {
+			return 0
+		}
+		return one.reduce()
+	}}
+}
+
+// count reports how much memory is kept.
+func (d *Discovery) count() {
+	if d.options.Held == nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := d.index.weight() + int64(len(d.available))*definitionBytes
+	d.options.Held(now - d.held)
+	d.held = now
+}
+
 // watch watches definitions until the context ends.
 func (d *Discovery) watch(ctx context.Context, resource string, source cache.ListerWatcherWithContext, listener definitionListener) {
 	r := &reflector.Reflector{
@@ -70,13 +96,17 @@ func (c *crds) Failed(err error) {
 
 // Listed receives all CRDs.
 func (c *crds) Listed(all []*definition) {
-	c.options.Changed(c.index.putCRDs(all, true))
+	kinds := c.index.putCRDs(all, true)
+	c.count()
+	c.options.Changed(kinds)
 	c.known()
 }
 
 // Changed receives a CRD.
 func (c *crds) Changed(crd *definition) {
-	c.options.Changed(c.index.putCRDs([]*definition{crd}, false))
+	kinds := c.index.putCRDs([]*definition{crd}, false)
+	c.count()
+	c.options.Changed(kinds)
 }
 
 // Deleted drops a CRD.
@@ -121,6 +151,7 @@ func (s apiServices) Changed(a *definition) {
 	old := s.available[a.Name]
 	s.available[a.Name] = gv
 	s.mu.Unlock()
+	s.count()
 	if old != gv && !s.index.serves(gv) { // at the start discovery mostly has it
 		s.Reload()
 	}
@@ -134,6 +165,7 @@ func (s apiServices) drop(name string) {
 	_, had := s.available[name]
 	delete(s.available, name)
 	s.mu.Unlock()
+	s.count()
 	if had {
 		s.Reload()
 	}

@@ -52,6 +52,9 @@ type Options struct {
 	VersionChanged func(v version.Info)
 	// Log receives panics of Observe.
 	Log logr.Logger
+	// Held is told how many bytes are kept of what the API server says, and how many of these
+	// no more, as negative numbers; it may be nil.
+	Held func(bytes int64)
 	// Grace is how long an unused watch goes on; 0 means limits.WatchGrace.
 	Grace time.Duration
 }
@@ -93,7 +96,7 @@ func New(options Options) (*Cache, error) {
 		kinds: map[schema.GroupKind]*kind{}, users: map[string]sets.Set[schema.GroupKind]{},
 	}
 	c.discovery, err = discovery.New(clients.config, clients.pool, discovery.Options{
-		Used: c.used, Changed: c.servedChanged, VersionChanged: options.VersionChanged,
+		Used: c.used, Changed: c.servedChanged, VersionChanged: options.VersionChanged, Held: options.Held,
 	})
 	if err != nil {
 		return nil, err
@@ -181,7 +184,23 @@ func (c *Cache) retire(k *kind) {
 	if k.run != nil {
 		k.run.stop()
 	}
-	k.follow(nil, false)
+	c.follow(k, nil, false)
+}
+
+// held counts memory where that is asked for.
+func (c *Cache) held(bytes int64) {
+	if c.options.Held != nil {
+		c.options.Held(bytes)
+	}
+}
+
+// follow sets the run of a kind, and counts what that lets go.
+func (c *Cache) follow(k *kind, r *run, keep bool) (dropped []objects.Key) {
+	dropped = k.follow(r, keep)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	c.held(k.change())
+	return dropped
 }
 
 // sync starts, replaces or stops the watch of a kind as it is served, and returns the
@@ -196,7 +215,7 @@ func (c *Cache) sync(k *kind) []objects.Key {
 			k.run.stop()
 			k.run = nil
 		}
-		return k.follow(nil, false)
+		return c.follow(k, nil, false)
 	case k.run == nil:
 		return c.watch(k, served, true)
 	case k.run.crd != served.UID:
@@ -222,7 +241,7 @@ func (c *Cache) watch(k *kind, served *discovery.Kind, keep bool) []objects.Key 
 	}
 	before := k.last
 	k.run, k.last = r, r
-	dropped := k.follow(r, keep)
+	dropped := c.follow(k, r, keep)
 	c.watches.Go(func() { r.watch(ctx, before) })
 	return dropped
 }
@@ -341,6 +360,7 @@ func (c *Cache) Remember(key objects.Key, obs *objects.Observed) {
 		if k.current != nil {
 			k.current.observed.Store(true)
 		}
+		c.held(k.change())
 	}
 }
 
@@ -351,6 +371,7 @@ func (c *Cache) Gone(key objects.Key, uid types.UID) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		k.records.Gone(NameOf(key), uid)
+		c.held(k.change())
 	}
 }
 

@@ -53,10 +53,20 @@ type kind struct {
 	synced  bool
 	listing int64
 	err     error
+	// pending is the memory of the records of a list that is being read, and held what was reported.
+	pending, held int64
 }
 
 func newKind(gk schema.GroupKind) *kind {
 	return &kind{gk: gk, records: NewRecords()}
+}
+
+// change returns how the memory of the records changed since the last call. A list that is read counts where it is larger
+// than what it replaces. k.mu is held.
+func (k *kind) change() int64 {
+	before := k.held
+	k.held = max(k.records.weight, k.pending)
+	return k.held - before
 }
 
 func (k *kind) key(n name) objects.Key {
@@ -75,7 +85,7 @@ func (k *kind) follow(r *run, keep bool) (dropped []objects.Key) {
 	for n := range k.records.byName {
 		dropped = append(dropped, k.key(n))
 	}
-	k.records, k.synced = NewRecords(), false
+	k.records, k.synced, k.pending = NewRecords(), false, 0
 	return dropped
 }
 

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
 
 	"lockstep.run/lockstep/internal/cluster/reflector"
 )
@@ -47,8 +48,15 @@ func (c *Cache) Listen(ctx context.Context, sel Selection, l Listener) {
 	if sel.Name != "" {
 		source.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, sel.Name).String()
 	}
+	from, to := cache.ListerWatcherWithContext(source), reflector.Listener[metav1.Object](l)
+	if c.options.Held != nil {
+		pending := &reflector.Counted{ListerWatcherWithContext: source, Held: c.held, Size: func(obj runtime.Object) int64 { return sizeOf(contentOf(obj)) }}
+		kept := &countedListener{Listener: l, pending: pending, held: c.held, sizes: map[name]int64{}}
+		defer kept.end()
+		from, to = pending, kept
+	}
 	r := reflector.Reflector{
-		Name: "listener", Type: sel.Resource.Resource, Source: source, Store: reflector.NewStore(l),
+		Name: "listener", Type: sel.Resource.Resource, Source: from, Store: reflector.NewStore(to),
 		Report: func(err error) {
 			var status apierrors.APIStatus
 			if err == nil || errors.As(err, &status) && !isTransient(err) {
@@ -57,4 +65,79 @@ func (c *Cache) Listen(ctx context.Context, sel Selection, l Listener) {
 		},
 	}
 	r.Run(ctx)
+}
+
+// countedListener counts the memory of the objects that a listener was told of, as if it kept them.
+type countedListener struct {
+	Listener
+	pending *reflector.Counted
+	held    func(bytes int64)
+	sizes   map[name]int64
+}
+
+// Listed counts all objects.
+func (l *countedListener) Listed(all []metav1.Object) {
+	l.end()
+	for _, obj := range all {
+		l.set(obj, sizeOf(contentOf(obj)))
+	}
+	l.Listener.Listed(all)
+}
+
+// Changed counts an object.
+func (l *countedListener) Changed(obj metav1.Object) {
+	l.set(obj, sizeOf(contentOf(obj)))
+	l.Listener.Changed(obj)
+}
+
+// Deleted counts an object no more.
+func (l *countedListener) Deleted(obj metav1.Object) {
+	l.set(obj, 0)
+	l.Listener.Deleted(obj)
+}
+
+func (l *countedListener) set(obj metav1.Object, size int64) {
+	n := name{Namespace: obj.GetNamespace(), Name: obj.GetName()}
+	l.held(size - l.sizes[n])
+	if l.sizes[n] = size; size == 0 {
+		delete(l.sizes, n)
+	}
+}
+
+// end counts nothing of what was listed.
+func (l *countedListener) end() {
+	l.pending.Done()
+	for n, size := range l.sizes {
+		l.held(-size)
+		delete(l.sizes, n)
+	}
+}
+
+func contentOf(obj any) any {
+	switch obj := obj.(type) {
+	case *unstructured.Unstructured:
+		return obj.Object
+	case *metav1.PartialObjectMetadata:
+		return obj.Name + obj.Namespace
+	}
+	return nil
+}
+
+// sizeOf returns the memory of a value of JSON, about.
+func sizeOf(value any) int64 {
+	const each = 64
+	size := int64(each)
+	switch value := value.(type) {
+	case string:
+		size += int64(len(value))
+	case []any:
+		for _, inner := range value {
+			size += sizeOf(inner)
+		}
+	case map[string]any:
+		for key, inner := range value {
+			size += int64(len(key)) + sizeOf(inner)
+		}
+	}
+	return size
 }

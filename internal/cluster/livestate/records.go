@@ -37,6 +37,8 @@ type Records struct {
 	// owners interns owner references: those stored lately, by the hash of the first UID.
 	owners [128][]objects.Reference
 	seed   maphash.Seed
+	// weight is the memory of all records, about.
+	weight int64
 }
 
 // NewRecords returns empty records.
@@ -65,7 +67,7 @@ func (r *Records) Put(n name, obs *objects.Observed) bool {
 		return false
 	}
 	r.share(old, obs)
-	r.byName[n] = obs
+	r.set(n, obs)
 	return !same(old, obs)
 }
 
@@ -79,7 +81,7 @@ func (r *Records) confirm(n name, uid types.UID, resourceVersion string) (*objec
 	}
 	seen := *old
 	seen.Watched = true
-	r.byName[n] = &seen
+	r.set(n, &seen)
 	return &seen, true
 }
 
@@ -101,7 +103,7 @@ func (r *Records) Remove(n name, uid types.UID, resourceVersion string) bool {
 		// It had lost its label, and a write has put it back.
 		return false
 	}
-	delete(r.byName, n)
+	r.drop(n)
 	return true
 }
 
@@ -141,7 +143,10 @@ func (r *Records) Replace(list []Change, resourceVersion string) []Change {
 			changes = append(changes, Change{Name: n})
 		}
 	}
-	r.byName, r.gone = next, gone
+	r.byName, r.gone, r.weight = next, gone, 0
+	for n, obs := range next {
+		r.weight += weigh(n, obs)
+	}
 	return changes
 }
 
@@ -162,15 +167,42 @@ func (r *Records) Remember(n name, obs *objects.Observed) {
 	kept := *obs
 	kept.Watched = old != nil && old.UID == obs.UID && old.ResourceVersion == obs.ResourceVersion && old.Watched
 	r.share(old, &kept)
-	r.byName[n] = &kept
+	r.set(n, &kept)
 }
 
 // Gone drops an object whose deletion was confirmed, and ignores its late events.
 func (r *Records) Gone(n name, uid types.UID) {
 	if old := r.byName[n]; old != nil && old.UID == uid {
-		delete(r.byName, n)
+		r.drop(n)
 		r.gone[uid] = old.ResourceVersion
 	}
+}
+
+// set stores a record, and drop removes it.
+func (r *Records) set(n name, obs *objects.Observed) {
+	r.weight += weigh(n, obs) - weigh(n, r.byName[n])
+	r.byName[n] = obs
+}
+
+func (r *Records) drop(n name) {
+	r.weight -= weigh(n, r.byName[n])
+	delete(r.byName, n)
+}
+
+// recordBytes and ownerBytes are the memory of a record and an owner without their texts.
+const recordBytes, ownerBytes = 400, 120
+
+// weigh returns the memory of a record, about; 0 for none.
+func weigh(n name, obs *objects.Observed) int64 {
+	if obs == nil {
+		return 0
+	}
+	bytes := recordBytes + len(n.Name) + len(obs.UID) + len(obs.ResourceVersion) + len(obs.Held) + len(obs.Writer) + len(obs.AdoptableBy) + len(obs.Trimmed)
+	for i := range obs.Owners {
+		o := &obs.Owners[i]
+		bytes += ownerBytes + len(o.APIVersion) + len(o.Kind) + len(o.Namespace) + len(o.Name) + len(o.UID)
+	}
+	return int64(bytes)
 }
 
 // share interns the UID and the owner references of a record.

@@ -85,12 +85,18 @@ func (p pages) ListWithContext(ctx context.Context, options metav1.ListOptions) 
 		page.Items[i] = &listed{Change: p.run.observe(&full.Items[i])}
 		full.Items[i].Object = nil
 	}
+	p.run.read(options.Continue == "", page.Items)
 	return page, nil
 }
 
 // WatchWithContext opens a watch, or a list that is streamed by one.
 func (p pages) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	p.run.listing.Store(ptr.Deref(options.SendInitialEvents, false))
+	if streamed := ptr.Deref(options.SendInitialEvents, false); streamed {
+		p.run.listing.Store(true)
+		p.run.read(true, nil)
+	} else {
+		p.run.listing.Store(false)
+	}
 	return p.Source.WatchWithContext(ctx, options)
 }
 
@@ -142,11 +148,32 @@ type listed struct {
 // DeepCopyObject returns a shallow copy.
 func (l *listed) DeepCopyObject() runtime.Object { d := *l; return &d }
 
+// read counts the records of a list that is being read.
+func (r *run) read(first bool, items []runtime.Object) {
+	k := r.kind
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.current != r {
+		return
+	}
+	if first {
+		k.pending = 0
+	}
+	for _, item := range items {
+		if l, ok := item.(*listed); ok {
+			k.pending += weigh(l.Name, l.Observed)
+		}
+	}
+	r.cache.held(k.change())
+}
+
 // Transformer has a streamed list hold records in place of objects.
 func (r *run) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) {
 		if live, ok := obj.(*unstructured.Unstructured); ok {
-			return &listed{Change: r.observe(live)}, nil
+			l := &listed{Change: r.observe(live)}
+			r.read(false, []runtime.Object{l})
+			return l, nil
 		}
 		return obj, nil
 	}
@@ -191,6 +218,7 @@ func (r *run) apply(n name, do func(*Records) (obs *objects.Observed, changed bo
 	changed := k.current == r
 	if changed {
 		obs, changed = do(&k.records)
+		r.cache.held(k.change())
 	}
 	k.mu.Unlock()
 	if changed {
@@ -229,6 +257,8 @@ func (r *run) Replace(items []any, resourceVersion string) error {
 	}
 	r.listing.Store(false)
 	changes := k.records.Replace(list, resourceVersion)
+	k.pending = 0
+	r.cache.held(k.change())
 	first := !k.synced || k.listing != r.number
 	k.synced, k.listing, k.err = true, r.number, nil
 	if len(k.records.byName) > 0 {

@@ -3,8 +3,10 @@ package targets
 import (
 	"fmt"
 	"io"
+	"sync"
 
 	"lockstep.run/lockstep/internal/cluster/reflector"
+	"lockstep.run/lockstep/internal/limits"
 )
 
 // answer bounds a body of JSON before it is decoded: its bytes, and its values, which take many times their text.
@@ -17,7 +19,11 @@ type answer struct {
 	// bytes and values are the limits.
 	bytes, values int
 	// asked means that a smaller page may be asked for.
-	asked    bool
+	asked bool
+	// hold counts the memory of a line beyond held bytes, which a decoder keeps until the end of the watch; it may be nil.
+	mu       sync.Mutex // it may be closed while it is read
+	hold     func(bytes int64)
+	held     int
 	exceeded func(error) error
 
 	seen    scan
@@ -36,14 +42,31 @@ func (a *answer) Read(p []byte) (int, error) {
 		return 0, a.failure
 	}
 	n, err := a.ReadCloser.Read(p)
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	for _, c := range p[:n] {
 		a.seen.next(c, a.lines)
+		if a.hold != nil && a.seen.bytes > a.held {
+			a.hold(int64(a.held)) // it doubles its buffer
+			a.held *= 2
+		}
 		if a.seen.bytes > a.bytes || a.seen.values > a.values {
 			a.failure = a.tooLarge()
 			return 0, a.failure
 		}
 	}
 	return n, err
+}
+
+// Close implements io.Closer.
+func (a *answer) Close() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.hold != nil {
+		a.hold(int64(limits.TargetFreeLine - a.held))
+		a.hold = nil
+	}
+	return a.ReadCloser.Close()
 }
 
 func (a *answer) tooLarge() error {

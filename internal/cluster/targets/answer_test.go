@@ -103,11 +103,11 @@ func nodes(value any) int {
 }
 
 // watching opens sessions as the manager does, which watch ConfigMaps.
-func watching(ctx context.Context, config *rest.Config) error {
+func watching(ctx context.Context, config *rest.Config, held func(int64)) error {
 	live, err := livestate.New(livestate.Options{
 		Config:  config,
 		Observe: func(objects.Key, *unstructured.Unstructured) *objects.Observed { return &objects.Observed{} },
-		Changed: func(objects.Key, *objects.Observed) {}, KindChanged: func(schema.GroupKind) {},
+		Changed: func(objects.Key, *objects.Observed) {}, KindChanged: func(schema.GroupKind) {}, Held: held,
 	})
 	if err != nil {
 		return err
@@ -124,8 +124,10 @@ func TestHostileTargets(t *testing.T) {
 		want   string
 	}{
 		"an event without end": {hostile.WatchBomb(1 << 30), "an object of the target has more than 4194304 bytes"},
-		"pages of 60 MiB":      {hostile.Pages(1, 60<<20), "an object of the target has more than 4194304 bytes"},
+		"pages of 60 MiB":      {hostile.Pages(1, 10, 60<<20), "an object of the target has more than 4194304 bytes"},
 		"empty lists":          {hostile.Nodes(2 << 20), "an object of the target has more than 200000 values"},
+		"names without end":    {hostile.WatchNames(4000, 100), "needs more memory than the targets of the namespace shop may have"},
+		"large pages":          {hostile.Pages(400, 4000, 100), "needs more memory than the targets of the namespace shop may have"},
 		"groups without end":   {hostile.Discovery(200_000), "an answer of the target has more than"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -39,7 +39,7 @@ func TestFile(t *testing.T) {
 	f.Targets = New(Options[*connection]{
 		Get: file.Get, Listen: file.Listen, Parse: file.Parse, Policy: outbound.Policy{Local: true}, Own: "name another one",
 		Home: func(context.Context) (types.UID, error) { return "home", nil },
-		Open: func(ctx context.Context, _ Ref, config *rest.Config, cluster types.UID) (*connection, error) {
+		Open: func(ctx context.Context, _ Ref, config *rest.Config, cluster types.UID, _ func(int64)) (*connection, error) {
 			client, err := rest.HTTPClientFor(config)
 			return &connection{cluster: cluster, ctx: ctx, client: client, host: config.Host}, err
 		},

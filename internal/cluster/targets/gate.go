@@ -34,6 +34,9 @@ type gate struct {
 	// suspect is called when a request suggests that the target is away. It must not block.
 	suspect func()
 
+	// holds is what the session has of the memory of all targets.
+	holds holding
+
 	mu sync.Mutex
 	// excess is the limit that the target exceeded; nil for none.
 	excess error
@@ -65,6 +68,19 @@ func (g *gate) exceeded(err error) error {
 	g.suspect()
 	return err
 }
+
+// hold counts bytes that are kept of what the target says, or let go where they are negative.
+func (g *gate) hold(bytes int64) {
+	if !g.holds.change(bytes) {
+		_ = g.exceeded(fmt.Errorf("what it says needs more memory than %s may have beside the targets of others: %s", whose(g.holds.namespace), moreMemory))
+	}
+}
+
+// moreMemory is the remedy where targets have too little memory.
+const moreMemory = "keep less in the target, use fewer targets, or give the manager more memory, and GOMEMLIMIT with it"
+
+// whose names the targets of a namespace in messages.
+func whose(namespace string) string { return fmt.Sprintf("the targets of the namespace %s", namespace) }
 
 // opened sets what ends the session.
 func (g *gate) opened(stop context.CancelFunc) {
@@ -145,6 +161,9 @@ func (g *gate) send(r *http.Request, watches bool, page string) (*http.Response,
 		bounded.what, bounded.bytes, bounded.values = "an object of the target", limits.TargetObjectBytes, limits.TargetObjectValues
 	case strings.Contains(r.URL.Path, openAPI):
 		bounded.what, bounded.bytes, bounded.values = "a document of schemas of the target", limits.TargetDocumentBytes, limits.TargetDocumentValues
+	}
+	if watches {
+		bounded.held, bounded.hold = limits.TargetFreeLine, g.hold
 	}
 	if bounded.lines, bounded.asked = watches, page != "" && page != "1" && !watches; watches {
 		resp.Body = &untilClosed{bounded, cancel}

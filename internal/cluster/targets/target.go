@@ -29,6 +29,8 @@ type target[S any] struct {
 	stop    context.CancelFunc
 	state   State
 	session *session[S]
+	// admitted means that it has its part of the memory of all targets.
+	admitted bool
 
 	// version and data are those of the kubeconfig that was read last, and config and
 	// invalid what came of it.
@@ -217,7 +219,9 @@ func (t *target[S]) link() (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &link{transport: transport, authorized: authorized, gate: newGate(authorized, t.wakeUp)}, nil
+	way := &link{transport: transport, authorized: authorized, gate: newGate(authorized, t.wakeUp)}
+	way.gate.holds.account, way.gate.holds.namespace = t.all.account, t.ref.Namespace
+	return way, nil
 }
 
 // excessive ends the session of a target that exceeds a limit. One that lasted was well until then.
@@ -242,6 +246,7 @@ func (e *excessError) Error() string { return e.cause.Error() }
 func (t *target[S]) away(way *link, err error) error {
 	t.end()
 	way.gate.closed.Store(true)
+	way.gate.holds.end()
 	way.transport.CloseIdleConnections()
 	return err
 }
@@ -249,7 +254,7 @@ func (t *target[S]) away(way *link, err error) error {
 func (t *target[S]) open(ctx context.Context, way *link, cluster types.UID) error {
 	of, stop := context.WithCancel(ctx)
 	way.gate.opened(stop)
-	value, err := t.all.options.Open(of, t.ref, &rest.Config{Host: t.config.Host, Transport: way.gate, QPS: -1}, cluster)
+	value, err := t.all.options.Open(of, t.ref, &rest.Config{Host: t.config.Host, Transport: way.gate, QPS: -1}, cluster, way.gate.hold)
 	if err != nil {
 		stop()
 		if excess := way.gate.over(); excess != nil {
@@ -274,7 +279,9 @@ func (t *target[S]) end() {
 	if before != nil {
 		before.link.gate.closed.Store(true)
 		before.stop()
+		before.link.gate.holds.end()
 		before.link.transport.CloseIdleConnections()
+		t.all.admit()
 	}
 }
 

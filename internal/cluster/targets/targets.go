@@ -30,6 +30,11 @@ func (r Ref) String() string {
 	return fmt.Sprintf("Secret %s/%s", r.Namespace, r.Name)
 }
 
+// compare orders by namespace, name and key.
+func (r Ref) compare(o Ref) int {
+	return cmp.Or(cmp.Compare(r.Namespace, o.Namespace), cmp.Compare(r.Name, o.Name), cmp.Compare(r.Key, o.Key))
+}
+
 // kind returns what the kubeconfig is in, for messages.
 func (r Ref) kind() string {
 	kind, _, _ := strings.Cut(r.String(), " ")
@@ -64,8 +69,11 @@ type Options[S any] struct {
 	// Home returns the UID of the namespace kube-system of the manager's own cluster.
 	Home func(context.Context) (types.UID, error)
 	// Open makes a session, which ends with its context. config has a transport that has
-	// the credentials, and the limits of the target.
-	Open func(ctx context.Context, ref Ref, config *rest.Config, cluster types.UID) (S, error)
+	// the credentials, and the limits of the target. held is told how many bytes are kept of
+	// what the target says, and how many of these no more, as negative numbers.
+	Open func(ctx context.Context, ref Ref, config *rest.Config, cluster types.UID, held func(bytes int64)) (S, error)
+	// Memory is what all targets have together, in bytes; 0 is without a limit.
+	Memory int64
 	// Policy says which addresses targets may have. Namespace is the manager's, which has the kubeconfigs of cluster-scoped
 	// packages.
 	Policy    outbound.Policy
@@ -80,6 +88,7 @@ type Options[S any] struct {
 type Targets[S any] struct {
 	options Options[S]
 	watches *sources.Watches
+	account *account
 
 	mu      sync.Mutex
 	ctx     context.Context
@@ -93,7 +102,7 @@ func New[S any](options Options[S]) *Targets[S] {
 	if options.Parse == nil {
 		options.Parse = Parse
 	}
-	t := &Targets[S]{options: options, watches: sources.NewWatches(options.Listen), targets: map[Ref]*target[S]{}, users: map[string]Ref{}}
+	t := &Targets[S]{options: options, account: newAccount(options.Memory), watches: sources.NewWatches(options.Listen), targets: map[Ref]*target[S]{}, users: map[string]Ref{}}
 	t.watches.Enqueue = t.secretChanged
 	return t
 }
@@ -106,7 +115,9 @@ func (t *Targets[S]) Start(ctx context.Context) error {
 	t.mu.Lock()
 	t.ctx = ctx
 	for _, one := range t.targets {
-		one.begin(ctx)
+		if one.admitted {
+			one.begin(ctx)
+		}
 	}
 	t.mu.Unlock()
 	return t.watches.Start(ctx)
@@ -125,16 +136,45 @@ func (t *Targets[S]) Use(user string, ref Ref, wake func()) {
 	if one == nil {
 		one = newTarget(t, ref)
 		t.targets[ref] = one
-		t.watches.Use(ref.user(), []sources.Ref{{Kind: sources.KindSecret, Namespace: ref.Namespace, Name: ref.Name}})
-		if t.ctx != nil {
-			one.begin(t.ctx)
-		}
+		t.connect(one)
 	}
 	if one.idle != nil {
 		one.idle.Stop()
 		one.idle = nil
 	}
 	one.users[user] = wake
+}
+
+// connect begins to connect a target, if its namespace may have one more. t.mu is held.
+func (t *Targets[S]) connect(one *target[S]) {
+	if one.admitted = t.account.take(one.ref.Namespace, limits.TargetMemory); !one.admitted {
+		one.state = State{Reason: corev1alpha1.ReasonTargetLimitExceeded, Message: fmt.Sprintf(
+			"There are as many targets as have room in the memory of the manager: %s may have no more beside those of others: %s. It is connected when there is room.",
+			whose(one.ref.Namespace), moreMemory)}
+		return
+	}
+	one.state = connecting
+	t.watches.Use(one.ref.user(), []sources.Ref{{Kind: sources.KindSecret, Namespace: one.ref.Namespace, Name: one.ref.Name}})
+	if t.ctx != nil {
+		one.begin(t.ctx)
+	}
+}
+
+// admit connects targets for which there is room now.
+func (t *Targets[S]) admit() {
+	t.mu.Lock()
+	var admitted []Ref
+	for _, ref := range slices.SortedFunc(maps.Keys(t.targets), Ref.compare) {
+		if one := t.targets[ref]; !one.admitted {
+			if t.connect(one); one.admitted {
+				admitted = append(admitted, ref)
+			}
+		}
+	}
+	t.mu.Unlock()
+	for _, ref := range admitted {
+		t.Notify(ref)
+	}
 }
 
 // Release ends the use of a target.
@@ -164,10 +204,15 @@ func (t *Targets[S]) retire(one *target[S]) {
 		return
 	}
 	delete(t.targets, one.ref)
+	if !one.admitted {
+		return
+	}
+	t.account.give(one.ref.Namespace, limits.TargetMemory)
 	t.watches.Use(one.ref.user(), nil)
 	if one.stop != nil {
 		one.stop()
 	}
+	go t.admit()
 }
 
 // Notify wakes the users of a target: what they read of its session changed.

@@ -116,16 +116,16 @@ type fixture struct {
 
 func newFixture(t *testing.T, data []byte, allowLocal bool) *fixture {
 	t.Helper()
-	return newFixtureOf(t, data, allowLocal, func(context.Context, *rest.Config) error { return nil })
+	return newFixtureOf(t, data, allowLocal, func(context.Context, *rest.Config, func(int64)) error { return nil })
 }
 
 // newFixtureWith is newFixture with sessions that do something.
-func newFixtureWith(t *testing.T, data []byte, open func(context.Context, *rest.Config) error) *fixture {
+func newFixtureWith(t *testing.T, data []byte, open func(context.Context, *rest.Config, func(int64)) error) *fixture {
 	t.Helper()
 	return newFixtureOf(t, data, true, open)
 }
 
-func newFixtureOf(t *testing.T, data []byte, allowLocal bool, open func(context.Context, *rest.Config) error) *fixture {
+func newFixtureOf(t *testing.T, data []byte, allowLocal bool, open func(context.Context, *rest.Config, func(int64)) error) *fixture {
 	t.Helper()
 	f := &fixture{ref: Ref{"shop", "target", "value"}, woken: make(chan struct{}, 100), data: map[string][]byte{"value": data}, version: 1}
 	f.Targets = New(Options[*connection]{
@@ -145,14 +145,14 @@ func newFixtureOf(t *testing.T, data []byte, allowLocal bool, open func(context.
 			<-ctx.Done()
 		},
 		Home: func(context.Context) (types.UID, error) { return "home", nil },
-		Open: func(ctx context.Context, _ Ref, config *rest.Config, cluster types.UID) (*connection, error) {
-			if err := open(ctx, config); err != nil {
+		Open: func(ctx context.Context, _ Ref, config *rest.Config, cluster types.UID, held func(int64)) (*connection, error) {
+			if err := open(ctx, config, held); err != nil {
 				return nil, err
 			}
 			client, err := rest.HTTPClientFor(config)
 			return &connection{cluster: cluster, ctx: ctx, client: client, host: config.Host}, err
 		},
-		Policy: outbound.Policy{Local: allowLocal},
+		Policy: outbound.Policy{Local: allowLocal}, Memory: 32 << 20,
 	})
 	ctx, stop := context.WithCancel(t.Context())
 	t.Cleanup(stop)

@@ -54,14 +54,15 @@ func WatchBomb(bytes int) Attack {
 	}
 }
 
-// WatchNames sends events of ever new objects, each of so many bytes, with owner references that are kept.
-func WatchNames(bytes int) Attack {
+// WatchNames sends events of ever new objects, each with a name and data of so many bytes.
+func WatchNames(name, bytes int) Attack {
+	long := strings.Repeat("n", name)
 	return func(s *Server, w http.ResponseWriter, r *http.Request) bool {
 		if !of(r, true) || initial(s, w, r) {
 			return false
 		}
 		for i := 1000; ; i++ {
-			name := fmt.Sprintf("%08d-%s", i, strings.Repeat("n", 200))
+			name := fmt.Sprintf("%08d-%s", i, long)
 			if _, err := fmt.Fprintf(w, `{"type": "ADDED", `+object, name, name, i); err != nil || fill(w, bytes) != nil {
 				return true
 			}
@@ -72,8 +73,9 @@ func WatchNames(bytes int) Attack {
 	}
 }
 
-// Pages answers lists with ever another page of so many objects of so many bytes.
-func Pages(objects, bytes int) Attack {
+// Pages answers lists with ever another page of so many objects, each with a name and data of so many bytes.
+func Pages(objects, name, bytes int) Attack {
+	long := strings.Repeat("n", name)
 	var pages atomic.Int64
 	return func(_ *Server, w http.ResponseWriter, r *http.Request) bool {
 		if !of(r, false) {
@@ -82,7 +84,7 @@ func Pages(objects, bytes int) Attack {
 		page := pages.Add(1)
 		_, _ = fmt.Fprintf(w, `{"kind": "ConfigMapList", "apiVersion": "v1", "metadata": {"resourceVersion": "1000", "continue": "%d"}, "items": [`, page)
 		for i := range objects {
-			name := fmt.Sprintf("page-%d-%d", page, i)
+			name := fmt.Sprintf("page-%d-%d-%s", page, i, long)
 			separator := ", "
 			if i == 0 {
 				separator = ""

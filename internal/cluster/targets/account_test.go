@@ -1,0 +1,115 @@
+package targets
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/cluster/sources"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// Each namespace may have as much as it leaves free, and everything comes back.
+func TestAccount(t *testing.T) {
+	t.Parallel()
+	a := newAccount(120)
+	for _, tc := range []struct {
+		namespace string
+		most      int64
+	}{{"one", 60}, {"two", 30}, {"three", 15}, {"one", 0}, {"four", 7}} {
+		got := int64(0)
+		for a.take(tc.namespace, 1) {
+			got++
+		}
+		if got != tc.most {
+			t.Errorf("%s takes %d, want %d", tc.namespace, got, tc.most)
+		}
+	}
+	one := &holding{account: a, namespace: "five"}
+	if !one.change(3) || !one.change(-1) || one.change(100) || one.bytes != 2 {
+		t.Errorf("holds %d", one.bytes)
+	}
+	one.end()
+	one.end()
+	if !one.change(100) || one.bytes != 0 || a.used["five"] != 0 {
+		t.Errorf("holds %d after its end, %d of its namespace", one.bytes, a.used["five"])
+	}
+	for namespace, bytes := range map[string]int64{"one": 60, "two": 30, "three": 15, "four": 7} {
+		a.give(namespace, bytes)
+	}
+	if a.free != 120 || len(a.used) > 0 {
+		t.Errorf("%d bytes are free, used %v", a.free, a.used)
+	}
+	var unlimited *account
+	if unlimited.give("one", 1); !unlimited.take("one", 1<<60) {
+		t.Error("a limit of nobody")
+	}
+}
+
+// Of the targets of a namespace only so many are connected as have room beside those of others; the rest says so, and is
+// connected when there is room.
+func TestManyTargets(t *testing.T) {
+	t.Parallel()
+	const room = 8
+	all := New(Options[int]{
+		Get:    func(context.Context, sources.Ref) (*sources.Object, error) { return nil, nil },
+		Listen: func(ctx context.Context, _ livestate.Selection, _ livestate.Listener) { <-ctx.Done() },
+		Home:   func(context.Context) (types.UID, error) { return "home", nil },
+		Open: func(context.Context, Ref, *rest.Config, types.UID, func(int64)) (int, error) {
+			return 0, nil
+		},
+		Memory: room * limits.TargetMemory,
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go func() { _ = all.Start(ctx) }()
+	woken := make(chan struct{}, 100)
+	use := func(namespace string, i int) Ref {
+		ref := Ref{namespace, fmt.Sprintf("target-%d", i), "value"}
+		all.Use(ref.String(), ref, func() { woken <- struct{}{} })
+		return ref
+	}
+	refused := func(ref Ref) bool {
+		_, _, state := all.Find(ref)
+		if state.Reason == corev1alpha1.ReasonTargetLimitExceeded && !strings.Contains(state.Message, "the targets of the namespace "+ref.Namespace) {
+			t.Errorf("message %q", state.Message)
+		}
+		return state.Reason == corev1alpha1.ReasonTargetLimitExceeded
+	}
+	var connected, waiting []Ref
+	for i := range room {
+		if ref := use("many", i); refused(ref) {
+			waiting = append(waiting, ref)
+		} else {
+			connected = append(connected, ref)
+		}
+	}
+	other := use("other", 0)
+	if len(connected) != room/2 || refused(other) {
+		t.Fatalf("%d of %d targets of one namespace are connected", len(connected), room)
+	}
+	for _, ref := range []Ref{other, connected[0]} {
+		all.Release(ref.String())
+		all.mu.Lock()
+		one := all.targets[ref]
+		all.mu.Unlock()
+		all.retire(one)
+	}
+	for refused(waiting[0]) {
+		select {
+		case <-woken:
+		case <-time.After(time.Minute):
+			t.Fatal("a target waits although there is room")
+		}
+	}
+	if !refused(waiting[1]) {
+		t.Error("two are connected in place of one")
+	}
+}
