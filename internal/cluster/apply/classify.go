@@ -58,6 +58,12 @@ func (c Class) String() string { return classNames[c] }
 // not served for the moment is another 404, and says nothing of the object.
 func IsAbsent(err error) bool { return Classify(err) == Absent }
 
+// IsBlocked reports whether the same request fails until a user has changed something.
+func IsBlocked(err error) bool {
+	class := Classify(err)
+	return class == Blocked || class == NamespaceTerminating
+}
+
 // Classify returns the class of an error of a Writer, of a client-go client or
 // of a watch.
 func Classify(err error) Class {

@@ -46,5 +46,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if s.unknown == nil {
 		s.decision = decide(s.snapshot)
 	}
-	return s.Run(ctx, s.report, s.act)
+	// An update is on record before it is written, and what becomes of it is reported next time.
+	if err := s.report(ctx); err != nil {
+		return s.Result(ctx, err)
+	}
+	return s.Result(ctx, s.act(ctx))
 }

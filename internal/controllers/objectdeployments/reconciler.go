@@ -133,8 +133,7 @@ type owner struct {
 	// collectionDue means that a look for unused slices is due: what takes uses away was
 	// written or tried, or a look has failed.
 	collectionDue bool
-	// failing is since when every pass has failed; zero after a success.
-	failing time.Time
+	failures      queueing.Failures
 	// limitedReconciles counts reconciles in a row that ended at maxPasses.
 	limitedReconciles int
 	// namespaces are the UIDs of namespaces that Jobs ran in and that are not part of the
@@ -202,7 +201,7 @@ func (r *Reconciler) reconcile(ctx context.Context, key objects.OwnerKey, s *rec
 	if err != nil {
 		return s.giveUp(ctx, err)
 	}
-	s.failing = time.Time{}
+	s.failures.Note(s.Now(), nil, false)
 	return s.result(), nil
 }
 
@@ -217,16 +216,12 @@ func (s *reconciliation) giveUp(ctx context.Context, err error) (reconcile.Resul
 		// The cache is behind a write of another client; its event comes.
 		log.FromContext(ctx).V(1).Info("the cache is behind", "error", err.Error())
 		return reconcile.Result{RequeueAfter: conflictRetry}, nil
-	case apply.Blocked, apply.NamespaceTerminating:
-		return reconcile.Result{}, errors.Join(err, s.reportError(ctx, err, true))
 	}
-	if s.failing.IsZero() {
-		s.failing = s.Now()
+	blocked := apply.IsBlocked(err)
+	if s.failures.Note(s.Now(), err, blocked) {
+		err = errors.Join(err, s.reportError(ctx, err, blocked))
 	}
-	if s.Now().Sub(s.failing) < limits.ErrorsUnreported {
-		return reconcile.Result{}, err
-	}
-	return reconcile.Result{}, errors.Join(err, s.reportError(ctx, err, false))
+	return reconcile.Result{}, err
 }
 
 // reportError puts an error on the status of the owner; stalled means that a user has to

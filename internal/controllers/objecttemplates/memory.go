@@ -11,6 +11,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/sources"
+	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/rollout"
@@ -41,6 +42,7 @@ type state struct {
 	pace   *rate.Limiter
 	// reported is when the status was written.
 	reported time.Time
+	failures queueing.Failures
 
 	// ---- lock ----
 

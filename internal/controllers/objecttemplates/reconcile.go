@@ -43,9 +43,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	}
 	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithValues("owner", s.rollout.Owner.String()))
 	if s.tmpl.GetDeletionTimestamp() != nil {
-		return s.Run(ctx, s.tearDown)
+		return s.Run(ctx, s.reportFailure, s.tearDown)
 	}
-	return s.Run(ctx, s.ensureFinalizer, s.gatherInputs, s.render, s.act, s.report)
+	return s.Run(ctx, s.reportAll, s.ensureFinalizer, s.gatherInputs, s.render, s.act)
 }
 
 // patch sends what differs from before in one merge patch with an optimistic lock.

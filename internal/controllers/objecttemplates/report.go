@@ -17,6 +17,33 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
+// reportAll reports what the steps led to, or the error of the one that failed.
+func (s *reconciliation) reportAll(ctx context.Context, failed error) error {
+	if err := s.reportFailure(ctx, failed); failed != nil {
+		return err
+	}
+	return s.report(ctx)
+}
+
+// reportFailure puts the error of a step on the status.
+func (s *reconciliation) reportFailure(ctx context.Context, failed error) error {
+	blocked := apply.IsBlocked(failed)
+	if !s.failures.Note(s.Now(), failed, blocked) {
+		return nil
+	}
+	written, err := statuswriter.WriteError(ctx, s.Client, s.tmpl, &s.tmpl.ObjectTemplateStatus().ObservedGeneration, failed, blocked)
+	if apply.IsAbsent(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("write the status: %w", err)
+	}
+	if written {
+		s.Fresh.Put(s.tmpl)
+	}
+	return nil
+}
+
 // report writes a changed status: at once where a condition changed its value, else once in
 // limits.PackageStatusInterval.
 func (s *reconciliation) report(ctx context.Context) error {

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/queueing"
 )
 
 // memory is what this process remembers of Packages. A restart repeats a failed load, a resolution or a repair at most.
@@ -29,6 +30,7 @@ type state struct {
 	drifted  bool
 	hashKey  []byte
 	chosen   rememberedChoice
+	failures queueing.Failures
 
 	// ---- lock ----
 

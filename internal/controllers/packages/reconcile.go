@@ -50,9 +50,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 	if s.pkg.GetDeletionTimestamp() != nil {
-		return s.Run(ctx, s.tearDown)
+		return s.Run(ctx, s.reportFailure, s.tearDown)
 	}
-	return s.Run(ctx, s.gatherInputs, s.choose, s.resolve, s.decide, s.startLoad, s.depend, s.deploy, s.report)
+	return s.Run(ctx, s.reportAll, s.gatherInputs, s.choose, s.resolve, s.decide, s.startLoad, s.depend, s.deploy)
 }
 
 // patch sends what differs from before in one merge patch with an optimistic lock.

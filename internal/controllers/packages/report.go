@@ -11,10 +11,38 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/kube/statuswriter"
 	"lockstep.run/lockstep/internal/limits"
 )
+
+// reportAll reports what the steps led to, or the error of the one that failed.
+func (s *reconciliation) reportAll(ctx context.Context, failed error) error {
+	if err := s.reportFailure(ctx, failed); failed != nil {
+		return err
+	}
+	return s.report(ctx)
+}
+
+// reportFailure puts the error of a step on the status.
+func (s *reconciliation) reportFailure(ctx context.Context, failed error) error {
+	blocked := apply.IsBlocked(failed)
+	if !s.state.failures.Note(s.now, failed, blocked) {
+		return nil
+	}
+	written, err := statuswriter.WriteError(ctx, s.Client, s.pkg, &s.pkg.PackageStatus().ObservedGeneration, failed, blocked)
+	if apply.IsAbsent(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("write the status: %w", err)
+	}
+	if written {
+		s.Fresh.Put(s.pkg)
+	}
+	return nil
+}
 
 // report writes a changed status: at once where a condition changed its value, else once in
 // limits.PackageStatusInterval. It returns why the deployment could not be written, to requeue.

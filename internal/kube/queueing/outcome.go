@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"lockstep.run/lockstep/internal/kube/leadership"
+	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -27,14 +28,23 @@ func (o *Outcome) Requeue(d time.Duration) {
 	}
 }
 
-// Run takes a reconcile through its steps, up to the first that fails.
-func (o *Outcome) Run(ctx context.Context, steps ...func(context.Context) error) (reconcile.Result, error) {
-	for _, step := range steps {
-		if err := step(ctx); err != nil {
-			return o.Result(ctx, err)
+// Run takes a reconcile through its steps, up to the first that fails, and then through report with the error of that one.
+// A panic is an error. A write that raced is not reported: the reconcile is repeated.
+func (o *Outcome) Run(
+	ctx context.Context, report func(ctx context.Context, failed error) error, steps ...func(context.Context) error,
+) (reconcile.Result, error) {
+	failed := panics.Guard(ctx, "a reconcile", func() error {
+		for _, step := range steps {
+			if err := step(ctx); err != nil {
+				return err
+			}
 		}
+		return nil
+	})
+	if !Raced(failed) {
+		failed = errors.Join(failed, report(ctx, failed))
 	}
-	return o.Result(ctx, nil)
+	return o.Result(ctx, failed)
 }
 
 // Result returns the result of a reconcile that ended with err. A write that raced is no error: the reconcile is repeated.
@@ -55,4 +65,20 @@ func (o *Outcome) Result(ctx context.Context, err error) (reconcile.Result, erro
 // Raced reports whether a write failed by a conflict, or because this process does not lead: no status reports that.
 func Raced(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || errors.Is(err, leadership.ErrNotLeading)
+}
+
+// Failures is since when each reconcile of an object has failed. The zero Failures is of one that did not.
+type Failures struct{ since time.Time }
+
+// Note notes how a reconcile ended, and reports whether the status should have its error: at once where only a user can
+// mend it, else once it lasts for limits.ErrorsUnreported.
+func (f *Failures) Note(now time.Time, failed error, blocked bool) bool {
+	switch {
+	case failed == nil:
+		f.since = time.Time{}
+		return false
+	case f.since.IsZero():
+		f.since = now
+	}
+	return blocked || now.Sub(f.since) >= limits.ErrorsUnreported
 }

@@ -1,6 +1,7 @@
 package queueing
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -41,5 +42,55 @@ func TestOutcome(t *testing.T) {
 	}
 	if o.Requeue(-time.Second); o.After <= 0 {
 		t.Errorf("what is overdue is requeued after %v", o.After)
+	}
+}
+
+// The report has the error of the step that failed, also where that is a panic, unless a write raced.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	refused := errors.New("refused")
+	for name, tc := range map[string]struct {
+		step     func(context.Context) error
+		reported string
+		fails    bool
+	}{
+		"all succeed":    {func(context.Context) error { return nil }, "reported <nil>, last step true", false},
+		"one is refused": {func(context.Context) error { return refused }, "reported refused, last step false", true},
+		"one panics": {func(context.Context) error { panic("of a secret") },
+			"reported a reconcile failed by a defect of this engine, please report it: what it said is left out, it may hold a sensitive value, last step false", true},
+		"one raced": {func(context.Context) error { return apierrors.NewConflict(schema.GroupResource{}, "a", nil) }, "", false},
+	} {
+		got, last := "", false
+		var o Outcome
+		_, err := o.Run(t.Context(), func(_ context.Context, failed error) error {
+			got = fmt.Sprintf("reported %v, last step %t", failed, last)
+			return nil
+		}, tc.step, func(context.Context) error { last = true; return nil })
+		if got != tc.reported || (err != nil) != tc.fails {
+			t.Errorf("%s: %s, %v", name, got, err)
+		}
+	}
+}
+
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	var f Failures
+	failed, start := errors.New("no"), time.Unix(0, 0)
+	for i, tc := range []struct {
+		at      time.Duration
+		failed  error
+		blocked bool
+		want    bool
+	}{
+		{0, nil, false, false},
+		{0, failed, false, false},
+		{time.Second, failed, true, true},
+		{limits.ErrorsUnreported, failed, false, true},
+		{limits.ErrorsUnreported, nil, false, false},
+		{limits.ErrorsUnreported + time.Second, failed, false, false},
+	} {
+		if got := f.Note(start.Add(tc.at), tc.failed, tc.blocked); got != tc.want {
+			t.Errorf("%d: reported %t, want %t", i, got, tc.want)
+		}
 	}
 }

@@ -1,0 +1,89 @@
+package tenants_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+)
+
+// Where a policy refuses the manager's finalizer, on or off, the statuses say so, and without the policy all goes on.
+func TestFinalizerPolicy(t *testing.T) {
+	t.Parallel()
+	u := newTenant(t, env, "")
+	binding := u.refuseFinalizers(t)
+	pkg := harness.Package(u.namespace, "shop", u.env.Push(t, u.namespace+":v1", harness.Phased(u.namespace, 1, 1)))
+	tmpl := &corev1alpha1.ObjectTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: "made"}}
+	tmpl.Spec.Template, tmpl.Spec.Sources = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: made}\n", []corev1alpha1.ObjectTemplateSource{}
+	u.create(t, pkg, tmpl)
+	harness.Await(t, u.env, 15*time.Second, pkg, "to be refused", refusedTo[*corev1alpha1.Package]("put the finalizer on"))
+	harness.Await(t, u.env, 15*time.Second, tmpl, "to be refused", refusedTo[*corev1alpha1.ObjectTemplate]("put the finalizer on"))
+
+	must(t, u.env.Client.Delete(t.Context(), binding))
+	harness.Await(t, u.env, harness.Patience, pkg, "to be rolled out", ready[*corev1alpha1.Package])
+	harness.Await(t, u.env, harness.Patience, tmpl, "to be rendered", ready[*corev1alpha1.ObjectTemplate])
+
+	binding = u.refuseFinalizers(t)
+	must(t, u.Delete(t.Context(), pkg), u.Delete(t.Context(), tmpl))
+	harness.Await(t, u.env, 15*time.Second, pkg, "to be refused", refusedTo[*corev1alpha1.Package]("take the finalizer off"))
+	harness.Await(t, u.env, 15*time.Second, tmpl, "to be refused", refusedTo[*corev1alpha1.ObjectTemplate]("take the finalizer off"))
+	must(t, u.env.Client.Delete(t.Context(), binding))
+	u.env.WaitGone(t, harness.Patience, pkg)
+	u.env.WaitGone(t, harness.Patience, tmpl)
+}
+
+func refusedTo[T corev1alpha1.Conditioned](doing string) func(T) error {
+	return func(obj T) error {
+		return harness.HasCondition(obj, corev1alpha1.ConditionStalled, metav1.ConditionTrue, corev1alpha1.ReasonApplyError, doing, "no finalizers here")
+	}
+}
+
+func ready[T corev1alpha1.Conditioned](obj T) error {
+	return harness.HasCondition(obj, corev1alpha1.ConditionReady, metav1.ConditionTrue, "")
+}
+
+// refuseFinalizers has changes of the finalizers of packages and templates refused in the tenant's namespace.
+func (u *tenant) refuseFinalizers(t *testing.T) client.Object {
+	t.Helper()
+	meta := metav1.ObjectMeta{Name: u.namespace}
+	rule := admissionregistrationv1.NamedRuleWithOperations{}
+	rule.Operations = []admissionregistrationv1.OperationType{admissionregistrationv1.Update}
+	rule.APIGroups, rule.APIVersions = []string{corev1alpha1.GroupName}, []string{"*"}
+	rule.Resources = []string{"packages", "objecttemplates", "packagerepositories"}
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: meta}
+	policy.Spec.MatchConstraints = &admissionregistrationv1.MatchResources{
+		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: u.namespace}},
+		ResourceRules:     []admissionregistrationv1.NamedRuleWithOperations{rule},
+	}
+	policy.Spec.Validations = []admissionregistrationv1.Validation{{
+		Expression: "object.metadata.?finalizers.orValue([]) == oldObject.metadata.?finalizers.orValue([])", Message: "no finalizers here",
+	}}
+	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta}
+	binding.Spec.PolicyName = policy.Name
+	binding.Spec.ValidationActions = []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}
+	probe := &corev1alpha1.PackageRepository{ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: "probe"}}
+	probe.Spec.Paused, probe.Spec.Source.Inline = true, &corev1alpha1.RepositoryInlineSource{}
+	for _, obj := range []client.Object{policy, binding, probe} {
+		must(t, client.IgnoreAlreadyExists(u.env.Client.Create(t.Context(), obj)))
+	}
+	t.Cleanup(func() {
+		_ = u.env.Client.Delete(context.Background(), &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta})
+		_ = u.env.Client.Delete(context.Background(), &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: meta})
+	})
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":["example.com/probe"]}}`))
+	harness.Eventually(t, harness.Patience, "the policy", func(ctx context.Context) error {
+		if err := u.env.Client.Patch(ctx, probe.DeepCopy(), patch, client.DryRunAll); err == nil {
+			return errors.New("nothing is refused")
+		}
+		return nil
+	})
+	return binding
+}
