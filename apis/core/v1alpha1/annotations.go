@@ -146,8 +146,8 @@ const (
 	TargetClusterAnnotation = "package-operator.run/target-cluster"
 
 	// AbandonTargetAnnotation with the value "true" on a Package that is being deleted, or
-	// on an ObjectDeployment or ObjectSet without one, lets it go while its target is not
-	// connected. The objects there stay.
+	// on an ObjectDeployment or ObjectSet without one, lets it go at once, whatever its target
+	// does. The objects there stay.
 	AbandonTargetAnnotation = "package-operator.run/abandon-target"
 
 	// DeleteRequiredAnnotation with the value "true" lets a Package be deleted that

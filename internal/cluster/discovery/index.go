@@ -104,12 +104,16 @@ func (x *index) weight() int64 {
 
 // failure returns why a group could not be read, nil where it could.
 func failure(failed map[schema.GroupVersion]error, group string) error {
-	for gv, err := range failed {
-		if gv.Group == group {
-			return fmt.Errorf("the API %s is registered and not available: %w", gv, err)
+	var first *schema.GroupVersion
+	for gv := range failed {
+		if gv.Group == group && (first == nil || gv.Version < first.Version) {
+			first = &gv
 		}
 	}
-	return nil
+	if first == nil {
+		return nil
+	}
+	return fmt.Errorf("the API %s is registered and not available: %w", first, failed[*first])
 }
 
 func (x *index) lookup(gk schema.GroupKind) *Kind {

@@ -102,6 +102,7 @@ func (s *reconciliation) deploymentConditions(status *corev1alpha1.ObjectDeploym
 	available.Message = objects.Truncate(available.Message)
 	conditions.Set(conds, gen, corev1alpha1.ConditionAvailable, available.Status, available.Reason, available.Message)
 	progressing, reason, message := s.progressing(input)
+	message = s.withOwnerProblem(message)
 	conditions.Set(conds, gen, corev1alpha1.ConditionProgressing, progressing, reason, message)
 	if s.deployment.ObjectDeploymentSpec().Paused {
 		conditions.Set(conds, gen, corev1alpha1.ConditionPaused, true, corev1alpha1.ReasonPaused, "Reconciliation is paused: nothing is written.")

@@ -1,20 +1,26 @@
 package objectdeployments
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -22,130 +28,285 @@ import (
 // metadata. When such an owner is deleted in the foreground, the garbage
 // collector would delete the deployment in the foreground too, which the
 // admission policy refuses; the engine deletes it in the background instead.
+//
+// Whoever writes a deployment writes its owner references: of each,
+// limits.ForeignOwners are followed, and limits.OwnerWatches watches show single
+// owners of what is in one namespace. Further owners are shown by one watch of all
+// objects of their kind there.
 type OwnerWatch struct {
 	// Listen is that of livestate.Cache.
 	Listen func(context.Context, livestate.Selection, livestate.Listener)
-	Mapper meta.RESTMapper
-	// Wake is called with a key whose foreign owner is deleted in the foreground.
+	// Mapping is that of livestate.Cache: it sends no request.
+	Mapping func(gk schema.GroupKind, version string) (*meta.RESTMapping, error)
+	// Wake is called with a key of which a foreign owner is deleted in the foreground, or
+	// could not be watched before.
 	Wake func(objects.OwnerKey)
+	Now  func() time.Time
 
-	mu      sync.Mutex
-	watched map[types.UID]*watchedOwner
+	mu       sync.Mutex
+	followed map[objects.OwnerKey]sets.Set[foreignOwner]
+	watches  map[livestate.Selection]*ownerWatch
+	// single counts the watches of single owners by the namespace of what they own.
+	single map[string]int
 }
 
-// watchedOwner is one foreign owner.
-type watchedOwner struct {
-	stop        context.CancelFunc
-	terminating bool
-	// keys are the objects that it owns.
-	keys map[objects.OwnerKey]struct{}
-}
-
-// Terminating reports whether an owner is being deleted in the foreground. It watches
-// the owner from the first call on.
-func (w *OwnerWatch) Terminating(key objects.OwnerKey, namespace string, ref metav1.OwnerReference) (bool, error) {
-	if w == nil {
-		return false, nil
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if owner := w.watched[ref.UID]; owner != nil {
-		owner.keys[key] = struct{}{}
-		return owner.terminating, nil
-	}
-	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
-	mapping, err := w.Mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-	if meta.IsNoMatchError(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("cannot watch owner %s %s: %w", ref.Kind, ref.Name, err)
-	}
-	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
-		namespace = ""
-	}
-	// The watch ends when the owner is forgotten, or with the process.
-	ctx, stop := context.WithCancel(context.Background())
-	if w.watched == nil {
-		w.watched = map[types.UID]*watchedOwner{}
-	}
-	w.watched[ref.UID] = &watchedOwner{stop: stop, keys: map[objects.OwnerKey]struct{}{key: {}}}
-	go w.Listen(ctx, livestate.Selection{Resource: mapping.Resource, Namespace: namespace, Name: ref.Name}, ownerListener{w, ref.UID})
-	return false, nil
-}
-
-// ownerListener receives the states of one owner.
-type ownerListener struct {
-	*OwnerWatch
+// foreignOwner is an owner as a reference names it: the UID alone says nothing of where it is.
+type foreignOwner struct {
+	livestate.Selection
 	uid types.UID
 }
 
-// Listed receives the object of the owner's name, if there is one.
-func (l ownerListener) Listed(all []metav1.Object) {
-	for _, obj := range all {
-		l.Changed(obj)
-	}
+// kind is the selection of all objects of the owner's kind.
+func (o foreignOwner) kind() livestate.Selection {
+	return livestate.Selection{Resource: o.Resource, Namespace: o.Namespace}
 }
 
-// Changed enqueues what the owner owns if it is deleted in the foreground.
-func (l ownerListener) Changed(obj metav1.Object) {
-	if obj.GetUID() != l.uid || obj.GetDeletionTimestamp() == nil || !slices.Contains(obj.GetFinalizers(), metav1.FinalizerDeleteDependents) {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if owner := l.watched[l.uid]; owner != nil {
-		owner.terminating = true
-		for key := range owner.keys {
-			l.Wake(key)
-		}
-	}
+// ownerWatch is one watch. Its fields are OwnerWatch's to lock.
+type ownerWatch struct {
+	all       *OwnerWatch
+	stop      context.CancelFunc
+	namespace string // where it counts as a watch of a single owner
+	// owners are those that it shows, with what they own.
+	owners map[foreignOwner]sets.Set[objects.OwnerKey]
+	// terminating are the UIDs of objects that are deleted in the foreground.
+	terminating sets.Set[types.UID]
+	began       time.Time
+	listed      bool
+	err         error
 }
 
-// Deleted does nothing.
-func (ownerListener) Deleted(metav1.Object) {}
-
-// Failed does nothing: the watch is repeated.
-func (ownerListener) Failed(error) {}
-
-// Forget ends the watch of an owner when nothing is left that it owns.
-func (w *OwnerWatch) Forget(key objects.OwnerKey, uid types.UID) {
+// Follow replaces the owners that are watched for a key by those that references name. It
+// returns a reference to one that is being deleted in the foreground; else it says of one
+// why it cannot be watched, and after what time to ask again; zero for never.
+func (w *OwnerWatch) Follow(key objects.OwnerKey, refs []metav1.OwnerReference) (terminating *metav1.OwnerReference, problem string, again time.Duration) {
 	if w == nil {
-		return
+		return nil, "", 0
+	}
+	wanted := map[foreignOwner]metav1.OwnerReference{}
+	left := limits.ForeignOwners
+	for _, ref := range refs {
+		if ours(&ref) {
+			continue
+		}
+		if left--; left < 0 {
+			break
+		}
+		owner, err := w.find(key, &ref)
+		switch {
+		case meta.IsNoMatchError(err): // nor can it be deleted in the foreground
+		case err != nil:
+			problem = cmp.Or(problem, unwatched(&ref, err))
+			again = ownerRetry
+		default:
+			wanted[owner] = ref
+		}
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	owner := w.watched[uid]
-	if owner == nil {
+	for owner := range w.followed[key] {
+		if _, wants := wanted[owner]; !wants {
+			w.remove(key, owner)
+		}
+	}
+	now := w.Now()
+	for owner, ref := range wanted {
+		watch := w.add(key, owner)
+		if watch.terminating.Has(owner.uid) {
+			terminating = &ref
+		}
+		if err := watch.problem(now); err != nil {
+			if text := unwatched(&ref, err); problem == "" || text < problem {
+				problem = text
+			}
+		} else if !watch.listed && again == 0 {
+			again = limits.ErrorsUnreported
+		}
+	}
+	return terminating, problem, again
+}
+
+func unwatched(ref *metav1.OwnerReference, err error) string {
+	return conditions.Message(fmt.Sprintf("Its owner %s %s cannot be watched; a deletion of that in the foreground waits meanwhile: %v", ref.Kind, ref.Name, err))
+}
+
+// find returns where an owner is. A reference of an object in a namespace is to one there,
+// or to a cluster-scoped one.
+func (w *OwnerWatch) find(key objects.OwnerKey, ref *metav1.OwnerReference) (foreignOwner, error) {
+	gvk := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind)
+	mapping, err := w.Mapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return foreignOwner{}, err
+	}
+	owner := foreignOwner{Selection: livestate.Selection{Resource: mapping.Resource, Name: ref.Name}, uid: ref.UID}
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		if owner.Namespace = key.Namespace; key.Namespace == "" {
+			return owner, &meta.NoKindMatchError{GroupKind: gvk.GroupKind()}
+		}
+	}
+	return owner, nil
+}
+
+// add has a watch show an owner, and returns it.
+func (w *OwnerWatch) add(key objects.OwnerKey, owner foreignOwner) *ownerWatch {
+	watch := w.watchOf(key.Namespace, owner)
+	keys := watch.owners[owner]
+	if keys == nil {
+		keys = sets.Set[objects.OwnerKey]{}
+		watch.owners[owner] = keys
+	}
+	keys.Insert(key)
+	if w.followed == nil {
+		w.followed = map[objects.OwnerKey]sets.Set[foreignOwner]{}
+	}
+	if w.followed[key] == nil {
+		w.followed[key] = sets.Set[foreignOwner]{}
+	}
+	w.followed[key].Insert(owner)
+	return watch
+}
+
+// watchOf returns the watch that shows an owner of something in a namespace, begun where there is none.
+func (w *OwnerWatch) watchOf(namespace string, owner foreignOwner) *ownerWatch {
+	if watch := w.showing(owner); watch != nil {
+		return watch
+	}
+	sel := owner.Selection
+	if w.single[namespace] >= limits.OwnerWatches {
+		sel = owner.kind()
+	}
+	ctx, stop := context.WithCancel(context.Background()) // it ends with its last owner, or with the process
+	watch := &ownerWatch{
+		all: w, stop: stop, namespace: namespace, owners: map[foreignOwner]sets.Set[objects.OwnerKey]{}, terminating: sets.Set[types.UID]{}, began: w.Now(),
+	}
+	if w.watches == nil {
+		w.watches, w.single = map[livestate.Selection]*ownerWatch{}, map[string]int{}
+	}
+	w.watches[sel] = watch
+	if sel.Name != "" {
+		w.single[namespace]++
+	}
+	go w.Listen(ctx, sel, watch)
+	return watch
+}
+
+// showing returns the watch that shows an owner; nil for none. One that shows it already goes
+// before one that was begun for others of its kind.
+func (w *OwnerWatch) showing(owner foreignOwner) *ownerWatch {
+	single, kind := w.watches[owner.Selection], w.watches[owner.kind()]
+	if single == nil || kind != nil && kind.owners[owner] != nil {
+		return kind
+	}
+	return single
+}
+
+// remove ends the watch of an owner with the last key.
+func (w *OwnerWatch) remove(key objects.OwnerKey, owner foreignOwner) {
+	if w.followed[key].Delete(owner); len(w.followed[key]) == 0 {
+		delete(w.followed, key)
+	}
+	watch := w.showing(owner)
+	if watch.owners[owner].Delete(key); len(watch.owners[owner]) > 0 {
 		return
 	}
-	delete(owner.keys, key)
-	if len(owner.keys) == 0 {
-		owner.stop()
-		delete(w.watched, uid)
+	if delete(watch.owners, owner); len(watch.owners) > 0 {
+		return
+	}
+	watch.stop()
+	sel := owner.kind()
+	if w.watches[sel] != watch {
+		sel = owner.Selection
+		if w.single[watch.namespace]--; w.single[watch.namespace] == 0 {
+			delete(w.single, watch.namespace)
+		}
+	}
+	delete(w.watches, sel)
+}
+
+// problem returns why a watch shows nothing; nil where it does, or may in a moment.
+func (w *ownerWatch) problem(now time.Time) error {
+	if w.err == nil && !w.listed && now.Sub(w.began) >= limits.ErrorsUnreported {
+		return errNotListed
+	}
+	return w.err
+}
+
+var errNotListed = fmt.Errorf("its API server has not listed it within %s", limits.ErrorsUnreported)
+
+// Listed receives all objects of the selection.
+func (w *ownerWatch) Listed(all []metav1.Object) {
+	w.change(func() {
+		w.terminating, w.listed, w.err = sets.Set[types.UID]{}, true, nil
+		for _, obj := range all {
+			w.see(obj)
+		}
+	})
+}
+
+// Changed receives one object.
+func (w *ownerWatch) Changed(obj metav1.Object) { w.change(func() { w.see(obj) }) }
+
+// Deleted receives an object that is gone.
+func (w *ownerWatch) Deleted(obj metav1.Object) {
+	w.change(func() { w.terminating.Delete(obj.GetUID()) })
+}
+
+// Failed receives why the watch does not work; it is repeated.
+func (w *ownerWatch) Failed(err error) { w.change(func() { w.err = err }) }
+
+func (w *ownerWatch) see(obj metav1.Object) {
+	if obj.GetDeletionTimestamp() != nil && slices.Contains(obj.GetFinalizers(), metav1.FinalizerDeleteDependents) {
+		w.terminating.Insert(obj.GetUID())
+	}
+}
+
+// change wakes what is owned by an owner that is deleted in the foreground since, and all
+// that is owned where the watch works again, or not any more.
+func (w *ownerWatch) change(do func()) {
+	w.all.mu.Lock()
+	terminating, problem := w.terminating, w.problem(w.all.Now())
+	terminating = terminating.Clone()
+	do()
+	changed := (problem == nil) != (w.problem(w.all.Now()) == nil)
+	keys := sets.Set[objects.OwnerKey]{}
+	for owner, of := range w.owners {
+		if changed || w.terminating.Has(owner.uid) && !terminating.Has(owner.uid) {
+			keys = keys.Union(of)
+		}
+	}
+	w.all.mu.Unlock()
+	for key := range maps.Keys(keys) {
+		w.all.Wake(key)
 	}
 }
 
 // ownerTerminating deletes the owner object in the background where a foreign owner of
-// it is deleted in the foreground, and reports whether it did.
+// it is deleted in the foreground, and reports whether it did. A foreign owner that cannot
+// be watched is reported, and is in the way of nothing.
 func (s *reconciliation) ownerTerminating(ctx context.Context) (bool, error) {
-	for _, ref := range s.top().GetOwnerReferences() {
-		if ours(&ref) {
-			continue
-		}
-		terminating, err := s.Owners.Terminating(s.key, s.key.Namespace, ref)
-		if err != nil || !terminating {
-			if err != nil {
-				return false, err
-			}
-			continue
-		}
-		err = s.Client.Delete(ctx, apiObject(s.top()), client.Preconditions{UID: ptr.To(s.top().GetUID())},
-			client.PropagationPolicy(metav1.DeletePropagationBackground))
-		if err != nil && !apply.IsAbsent(err) {
-			return false, fmt.Errorf("cannot delete %s, whose owner %s %s is being deleted: %w", s.key, ref.Kind, ref.Name, err)
-		}
-		return true, nil
+	ref, problem, again := s.Owners.Follow(s.key, s.top().GetOwnerReferences())
+	s.ownerProblem = problem
+	if again > 0 {
+		s.requeue(again)
 	}
-	return false, nil
+	if ref == nil {
+		return false, nil
+	}
+	err := s.Client.Delete(ctx, apiObject(s.top()), client.Preconditions{UID: ptr.To(s.top().GetUID())},
+		client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if err != nil && !apply.IsAbsent(err) {
+		return false, fmt.Errorf("cannot delete %s, whose owner %s %s is being deleted: %w", s.key, ref.Kind, ref.Name, err)
+	}
+	return true, nil
+}
+
+// ownerRetry is after what time it is asked again what serves an owner's kind, of which
+// nothing tells.
+const ownerRetry = time.Minute
+
+// withOwnerProblem adds to a message why an owner cannot be watched.
+func (s *reconciliation) withOwnerProblem(message string) string {
+	if s.ownerProblem == "" {
+		return message
+	}
+	return message + " " + s.ownerProblem
 }

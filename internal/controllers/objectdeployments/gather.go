@@ -46,6 +46,8 @@ type reconciliation struct {
 	// current is the set that the template stands for; nil where there is none.
 	current corev1alpha1.GenericObjectSet
 	after   time.Duration
+	// ownerProblem is why a foreign owner cannot be watched.
+	ownerProblem string
 }
 
 // ours reports whether a reference is to a kind of this API group.
@@ -278,6 +280,7 @@ func (r *Reconciler) forgetOwner(key objects.OwnerKey) {
 		r.dropClaims(o.Claims)
 		r.mu.Unlock()
 	}
+	r.Owners.Follow(key, nil)
 	if r.Targets != nil {
 		r.Targets.Release(key.String())
 	}

@@ -66,7 +66,7 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	queue := &queueing.Queue[objects.OwnerKey]{}
 	r := New(Home{
 		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now, Namespace: o.Namespace,
-		Owners: &OwnerWatch{Listen: o.Listen, Mapper: mgr.GetRESTMapper(), Wake: queue.Enqueue},
+		Owners: &OwnerWatch{Listen: o.Listen, Mapping: o.Here.Cluster.Mapping, Wake: queue.Enqueue, Now: time.Now},
 	}, o.Here, func(owner objects.OwnerKey) {
 		if o.Others == nil || !o.Others(owner) {
 			queue.Enqueue(owner)

@@ -147,6 +147,9 @@ func (s *reconciliation) setStatus(set corev1alpha1.GenericObjectSet, rev *rollo
 	setConditions(&status.Conditions, set, rev, report, blocking, agents)
 	if s.deployment == nil {
 		s.setTarget(&status.Conditions, set.GetGeneration())
+		if ready := meta.FindStatusCondition(status.Conditions, corev1alpha1.ConditionReady); ready != nil {
+			ready.Message = s.withOwnerProblem(ready.Message)
+		}
 	}
 	mapped, left := rev.Mapped(s.Target.Cluster, report.Controlled)
 	setMapped(&status.Conditions, set.GetGeneration(), mapped)

@@ -80,9 +80,6 @@ func (s *reconciliation) finalize(ctx context.Context) error {
 	if err := s.removeFinalizers(ctx, s.top()); err != nil {
 		return err
 	}
-	for _, ref := range s.top().GetOwnerReferences() {
-		s.Owners.Forget(s.key, ref.UID)
-	}
 	s.forget()
 	return nil
 }
