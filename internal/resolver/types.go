@@ -109,7 +109,7 @@ type Input struct {
 	// Served is nil where no API is served.
 	Served   Served
 	Platform versions.Platform
-	// Steps bounds the search; 0 means limits.ResolutionSteps.
+	// Steps bounds the work; 0 means the limit of the roots, see New.
 	Steps int
 }
 

@@ -46,7 +46,7 @@ func deleted(t *testing.T, r conformance.Row) (string, conformance.NotApplicable
 	}
 	var d conformance.Differences
 	names := []string{}
-	for _, i := range holders(installedOf(c.instances()), resolver.Instance{Namespace: "team", Name: in.Package}) {
+	for _, i := range holders(c.survey(c.t.Context(), "team").installed, resolver.Instance{Namespace: "team", Name: in.Package}) {
 		names = append(names, i.Name)
 	}
 	d.Unless(slices.Equal(names, want.Held), "held by %v", names)
@@ -82,7 +82,8 @@ func newCluster(t *testing.T) *cluster {
 	if err := corev1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{t: t, server: fake.NewClientBuilder().WithScheme(scheme).Build()}
+	c := &cluster{t: t, server: fake.NewClientBuilder().WithScheme(scheme).
+		WithIndex(&corev1alpha1.Package{}, dependencyIndex, satisfiers).WithIndex(&corev1alpha1.ClusterPackage{}, dependencyIndex, satisfiers).Build()}
 	c.Reconciler, _ = newReconciler(t)
 	c.Client = c.server
 	return c
@@ -133,7 +134,8 @@ func (c *cluster) teardown(name string, policy corev1alpha1.DeletionPolicy) {
 	c.t.Helper()
 	pkg := c.get(name)
 	pkg.Spec.Dependencies = &corev1alpha1.PackageDependencies{DeletionPolicy: policy}
-	c.must(c.of(pkg).releaseAll(c.t.Context()))
+	_, err := c.of(pkg).releaseAll(c.t.Context())
+	c.must(err)
 }
 
 // requiredBy returns the names in the labels and in the annotation of a package, where both are the same.

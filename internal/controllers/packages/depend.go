@@ -2,6 +2,7 @@ package packages
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -27,8 +28,7 @@ import (
 const generatedOwner = "generated packages"
 
 // depend resolves what the package depends on, and installs or changes it. What is loaded is deployed only when all of it
-// is available, and recorded in the status. One resolution goes on at a time, up to its writes: two packages must not
-// install a third one each.
+// is available, and recorded in the status.
 func (s *reconciliation) depend(ctx context.Context) error {
 	required, known := s.requirements()
 	if !known || len(required) == 0 && len(s.pkg.PackageStatus().Dependencies) == 0 {
@@ -37,34 +37,30 @@ func (s *reconciliation) depend(ctx context.Context) error {
 		}
 		return nil
 	}
-	apis := &schemas{read: s.servedAPI()}
-	apis.know(required)
-	s.resolving.Lock()
-	defer s.resolving.Unlock()
-	packages := s.instances()
-	plan, err := s.plan(ctx, required, packages, apis.served)
-	for ; err == nil && len(apis.unread) > 0; plan, err = s.plan(ctx, required, packages, apis.served) {
-		s.resolving.Unlock()
-		apis.readAll()
-		s.resolving.Lock()
-		packages = s.instances()
+	undeployed := s.step == stepDeploy && s.attempt.deployed.IsZero()
+	end, admitted := s.begin(&s.resolving.resolutions)
+	if !admitted {
+		if undeployed {
+			s.step = stepGather
+		}
+		return nil
 	}
+	defer end()
+	now, done, err := s.resolveDependencies(ctx, required)
 	if err != nil {
 		return err
 	}
-	s.await(keyOf(s.pkg), plan.Awaited)
-	d := viewOf(s.pkg, plan)
-	s.required = d
-	if d.err = s.perform(ctx, d, packages); queueing.Raced(d.err) {
+	defer done()
+	d := s.required
+	if d.err = s.perform(ctx, d, now); queueing.Raced(d.err) {
 		return d.err
 	}
-	undeployed := s.step == stepDeploy && s.attempt.deployed.IsZero()
 	if undeployed && (d.err != nil || !d.result.Ready) {
 		s.step, s.writeErr = stepDepend, d.err
 		return nil
 	}
 	if s.step == stepSync && d.err == nil && observed(s.view) && deploymentState(s.dep).Ready {
-		return s.drop(ctx, packages)
+		return s.drop(ctx)
 	}
 	if !undeployed || sameRecords(s.pkg.PackageStatus().Dependencies, d.entries) {
 		return nil
@@ -76,6 +72,31 @@ func (s *reconciliation) depend(ctx context.Context) error {
 	}
 	s.Fresh.Put(s.pkg)
 	return nil
+}
+
+// resolveDependencies resolves what is required without a lock, and anew where what is known changed meanwhile. What it decided
+// counts for others until done is called.
+func (s *reconciliation) resolveDependencies(ctx context.Context, required []corev1alpha1.Dependency) (now known, done func(), err error) {
+	apis := &schemas{read: s.servedAPI()}
+	s.attend(keyOf(s.pkg))
+	was := s.survey(ctx, s.pkg.GetNamespace())
+	for attempt := 1; ; attempt++ {
+		plan, err := s.plan(ctx, required, was, apis.served)
+		if err != nil {
+			s.await(keyOf(s.pkg), nil)
+			return known{}, nil, err
+		}
+		s.await(keyOf(s.pkg), plan.Awaited)
+		d, committed := viewOf(s.pkg, plan), false
+		if was, done, committed = s.commit(ctx, d, plan.Awaited, was, attempt >= limits.ResolutionAttempts); committed {
+			s.required = d
+			return was, done, nil
+		}
+		if attempt >= limits.ResolutionAttempts {
+			return known{}, nil, apierrors.NewConflict(corev1alpha1.GroupVersion.WithResource("packages").GroupResource(), s.pkg.GetName(),
+				errors.New("what it depends on is being deleted"))
+		}
+	}
 }
 
 // viewOf returns what a plan for a Package alone says.
@@ -93,22 +114,6 @@ func viewOf(pkg corev1alpha1.GenericPackage, plan resolver.Plan) *dependencyView
 	return d
 }
 
-// instances returns all Packages of both scopes in their latest known states, for reading only.
-func (r *Reconciler) instances() map[resolver.Instance]corev1alpha1.GenericPackage {
-	all := map[resolver.Instance]corev1alpha1.GenericPackage{}
-	for _, obj := range r.Fresh.Created(generatedOwner) {
-		if pkg, ok := obj.(corev1alpha1.GenericPackage); ok {
-			all[snapshot.InstanceOf(pkg)] = pkg
-		}
-	}
-	for _, cached := range r.packages() {
-		if pkg, ok := r.Fresh.Latest(cached).(corev1alpha1.GenericPackage); ok {
-			all[snapshot.InstanceOf(pkg)] = pkg
-		}
-	}
-	return all
-}
-
 func installedOf(packages map[resolver.Instance]corev1alpha1.GenericPackage) []resolver.Installed {
 	all := make([]resolver.Installed, 0, len(packages))
 	for _, pkg := range packages {
@@ -122,7 +127,7 @@ func installedOf(packages map[resolver.Instance]corev1alpha1.GenericPackage) []r
 
 // plan resolves the requirements of the Package.
 func (s *reconciliation) plan(
-	ctx context.Context, required []corev1alpha1.Dependency, packages map[resolver.Instance]corev1alpha1.GenericPackage, served resolver.Served,
+	ctx context.Context, required []corev1alpha1.Dependency, k known, served resolver.Served,
 ) (resolver.Plan, error) {
 	catalogue := &catalogue{ctx: ctx, Reconciler: s.Reconciler}
 	root := rootOf(s.pkg, required)
@@ -131,15 +136,16 @@ func (s *reconciliation) plan(
 		root.Package, root.Version, root.Unique = loaded.CatalogName, loaded.Version, loaded.UniqueInScope
 	}
 	in := resolver.Input{
-		Roots: []resolver.Root{root}, Installed: installedOf(packages), Catalogue: catalogue,
+		Roots: []resolver.Root{root}, Installed: k.installed, Catalogue: catalogue,
 		Served: served, Platform: platformOf(s.environment, s.Version),
 	}
 	if remote(s.pkg) {
 		in.Installed, in.Catalogue = nil, nothing{}
 	}
-	plan := resolver.Solve(in)
+	r := resolver.New(in)
+	plan := r.Solve(in.Roots)
 	if failed(plan.Results[0]) && !remote(s.pkg) {
-		plan = together(in, plan, packages)
+		plan = together(r, root, plan, k.packages)
 	}
 	return plan, catalogue.err
 }
@@ -196,8 +202,8 @@ func provides(spec *corev1alpha1.AvailablePackageSpec, api corev1alpha1.Provided
 }
 
 // perform takes the steps of a plan, and marks what the Package requires.
-func (s *reconciliation) perform(ctx context.Context, d *dependencyView, packages map[resolver.Instance]corev1alpha1.GenericPackage) error {
-	own, dependents := snapshot.InstanceOf(s.pkg), sync.OnceValue(func() graph { return dependentsBy(installedOf(packages)) })
+func (s *reconciliation) perform(ctx context.Context, d *dependencyView, k known) error {
+	own, packages, dependents := snapshot.InstanceOf(s.pkg), k.packages, sync.OnceValue(func() graph { return dependentsBy(k.installed) })
 	for _, step := range d.steps {
 		if err := mayTake(own, step, packages[step.Instance]); err != nil {
 			return err
@@ -316,12 +322,12 @@ func (s *reconciliation) change(ctx context.Context, known corev1alpha1.GenericP
 }
 
 // drop releases what only an earlier revision required.
-func (s *reconciliation) drop(ctx context.Context, packages map[resolver.Instance]corev1alpha1.GenericPackage) error {
+func (s *reconciliation) drop(ctx context.Context) error {
 	d := s.required
 	kept := slices.DeleteFunc(slices.Clone(d.entries), dropped)
 	for _, entry := range d.entries {
 		if dropped(entry) && !refersTo(kept, entry.PackageRef) {
-			if err := s.release(ctx, entry, packages); err != nil {
+			if err := s.release(ctx, entry); err != nil {
 				return err
 			}
 		}
@@ -338,29 +344,48 @@ func refersTo(entries []corev1alpha1.DependencyStatus, ref *corev1alpha1.Depende
 
 // release takes the marks of the Package off what it depended on, and deletes that where it was installed for this one, no other
 // depends on it, and the policy is to delete it. What is in another scope is left alone.
-func (s *reconciliation) release(
-	ctx context.Context, entry corev1alpha1.DependencyStatus, packages map[resolver.Instance]corev1alpha1.GenericPackage,
-) error {
+func (s *reconciliation) release(ctx context.Context, entry corev1alpha1.DependencyStatus) error {
 	if entry.PackageRef == nil {
 		return nil
 	}
 	own, at := snapshot.InstanceOf(s.pkg), resolver.Instance{Namespace: entry.PackageRef.Namespace, Name: entry.PackageRef.Name}
-	pkg := packages[at]
-	if pkg == nil || pkg.GetDeletionTimestamp() != nil || !marked(own, pkg) {
+	pkg, others, done := s.decideRelease(ctx, entry.Name, at)
+	if pkg == nil {
 		return nil
 	}
-	others := slices.DeleteFunc(dependentsBy(installedOf(packages))[at], func(i resolver.Instance) bool { return i == own })
-	if !deletes(s.pkg, entry.Name, pkg) || len(others) > 0 {
+	if done == nil {
 		if names := elsewhere(own, others); len(names) > 0 && deletes(s.pkg, entry.Name, pkg) {
 			s.warn("Release", fmt.Sprintf("%s stays, since %s depend on it. Delete it where nobody needs it.", at, firstOf(names)))
 		}
 		return s.mark(ctx, pkg, func(pkg corev1alpha1.GenericPackage) { releaseFrom(pkg, own, others) })
 	}
+	defer done()
 	err := s.Client.Delete(ctx, pkg, client.Preconditions{UID: ptr.To(pkg.GetUID()), ResourceVersion: ptr.To(pkg.GetResourceVersion())})
 	if err != nil && !apply.IsAbsent(err) {
+		s.wake(func(name string) bool { return name == pkg.PackageSpec().PackageRef.Name })
 		return fmt.Errorf("delete %s: %w", at, err)
 	}
 	return nil
+}
+
+// decideRelease returns what is released, nil for nothing, and what else depends on it. Where it is to be deleted, that counts
+// for others until done is called.
+func (s *reconciliation) decideRelease(
+	ctx context.Context, dependency string, at resolver.Instance,
+) (pkg corev1alpha1.GenericPackage, others []resolver.Instance, done func()) {
+	own := snapshot.InstanceOf(s.pkg)
+	s.resolving.mu.Lock()
+	defer s.resolving.mu.Unlock()
+	k := s.surveyed(ctx, own.Namespace)
+	if pkg = k.packages[at]; pkg == nil || pkg.GetDeletionTimestamp() != nil || !marked(own, pkg) {
+		return nil, nil, nil
+	}
+	if others = s.others(ctx, k, own, at); len(others) == 0 && deletes(s.pkg, dependency, pkg) {
+		decided := s.resolving.decided[own]
+		decided.deletes = at
+		done = s.note(ctx, own, decided)
+	}
+	return pkg, others, done
 }
 
 // elsewhere returns the names of instances of other scopes.

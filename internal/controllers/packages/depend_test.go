@@ -69,8 +69,9 @@ func TestReleaseStaysAtHome(t *testing.T) {
 					own = pkg
 				}
 			}
-			c.must(c.of(own).releaseAll(t.Context()))
-			err := c.server.Get(t.Context(), client.ObjectKeyFromObject(shared), shared)
+			_, err := c.of(own).releaseAll(t.Context())
+			c.must(err)
+			err = c.server.Get(t.Context(), client.ObjectKeyFromObject(shared), shared)
 			if gone := apierrors.IsNotFound(err); gone != tc.goes {
 				t.Fatalf("deleted: %t", gone)
 			}
@@ -170,7 +171,7 @@ func TestMarksFailNothing(t *testing.T) {
 		})
 		s := c.of(blog)
 		d := &dependencyView{result: resolver.Result{Ready: true, Outcomes: []resolver.Outcome{{Dependency: dependencyOn("db", ">=9"), Satisfied: true, Satisfier: &at}}}}
-		if err := s.perform(t.Context(), d, c.instances()); err != nil {
+		if err := s.perform(t.Context(), d, c.survey(t.Context(), "team")); err != nil {
 			t.Errorf("%s: %v", tc.reason, err)
 		}
 		if (len(recorder.Events) == 1) != tc.event || (s.After > 0) != tc.raced {

@@ -44,15 +44,28 @@ func isRequiredBy(label string) bool {
 // await records what the dependencies of a Package were resolved by: names of packages, and APIs.
 func (r *Reconciler) await(key types.NamespacedName, awaited []string) {
 	r.memory.Lock()
-	defer r.memory.Unlock()
-	if len(awaited) == 0 {
-		delete(r.memory.awaited, key)
-		return
-	}
+	missed := r.memory.missed[key]
+	delete(r.memory.missed, key)
 	if r.memory.awaited == nil {
 		r.memory.awaited = map[types.NamespacedName][]string{}
 	}
-	r.memory.awaited[key] = awaited
+	if r.memory.awaited[key] = awaited; len(awaited) == 0 {
+		delete(r.memory.awaited, key)
+	}
+	r.memory.Unlock()
+	if slices.ContainsFunc(missed, func(arrived func(string) bool) bool { return slices.ContainsFunc(awaited, arrived) }) {
+		r.enqueue(key)
+	}
+}
+
+// attend has what arrives from now on remembered for a Package until it is known what that awaits.
+func (r *Reconciler) attend(key types.NamespacedName) {
+	r.memory.Lock()
+	defer r.memory.Unlock()
+	if r.memory.missed == nil {
+		r.memory.missed = map[types.NamespacedName][]func(string) bool{}
+	}
+	r.memory.missed[key] = nil
 }
 
 // wake enqueues the Packages whose dependencies were resolved by something that changed, and reports whether there are any.
@@ -63,6 +76,9 @@ func (r *Reconciler) wake(arrived func(string) bool) bool {
 		if slices.ContainsFunc(awaited, arrived) {
 			waiting = append(waiting, key)
 		}
+	}
+	for key, missed := range r.memory.missed {
+		r.memory.missed[key] = append(missed, arrived)
 	}
 	r.memory.Unlock()
 	for _, key := range waiting {

@@ -6,7 +6,7 @@
 //	resolve    whether the tag of a Package with an interval has moved
 //	decide     which of the other steps is due (pure)
 //	load       pull and render in the background (pipeline.go)
-//	depend     what it depends on is installed and awaited (depend.go; dependency.go, pure)
+//	depend     what it depends on is installed and awaited, in turn (depend.go, resolving.go; dependency.go, pure)
 //	deploy     slices (slices.go) and the deployment (template.go), or its settings alone
 //	report     the status (status.go, pure) and events
 //	teardown   instead of all, where the Package is being deleted; after those that depend on it (held.go)

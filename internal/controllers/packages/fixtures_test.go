@@ -129,14 +129,16 @@ func newContent() *content {
 func newReconciler(t *testing.T) (*Reconciler, chan types.NamespacedName) {
 	t.Helper()
 	enqueued := make(chan types.NamespacedName, 1000)
-	return &Reconciler{
+	r := &Reconciler{
 		Options: Options{
 			Fresh: mutationcache.NewStore(), Slices: mutationcache.NewStore(), Sources: sources.NewWatches(nil),
 			Underway: func(string) (all, own int) { return 0, 0 }, Namespace: "system",
 		},
 		Now: func() time.Time { return start }, life: t.Context(), spread: spread, hosts: queueing.Keyed{Most: limits.LoadsPerHost},
 		enqueue: func(key types.NamespacedName) { enqueued <- key },
-	}, enqueued
+	}
+	r.setupTurns()
+	return r, enqueued
 }
 
 // of returns a reconciliation of a Package as gather does, without a deployment.

@@ -16,14 +16,12 @@ import (
 )
 
 // hold determines which packages depend on one that is being deleted. It is torn down after them, unless an annotation says
-// otherwise, or its teardown has begun.
-func (s *reconciliation) hold() {
+// otherwise, or its teardown has begun. What others are about to record counts; it waits for none of their resolutions.
+func (s *reconciliation) hold(ctx context.Context) {
 	if s.pkg.GetAnnotations()[corev1alpha1.DeleteRequiredAnnotation] == "true" || s.controls() && s.dep.GetDeletionTimestamp() != nil {
 		return
 	}
-	s.resolving.Lock() // a package that is about to be deployed has its dependencies on record after that
-	defer s.resolving.Unlock()
-	s.heldBy = holders(installedOf(s.instances()), snapshot.InstanceOf(s.pkg))
+	s.heldBy = holders(s.survey(ctx, s.pkg.GetNamespace()).installed, snapshot.InstanceOf(s.pkg))
 }
 
 // reportHold sets the condition DeletionHeld.
@@ -52,24 +50,27 @@ func firstOf(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// releaseAll releases what a deleted Package depended on, after its own objects are gone.
-func (s *reconciliation) releaseAll(ctx context.Context) error {
+// releaseAll releases what a deleted Package depended on, after its own objects are gone. It reports false where it is not its
+// turn yet.
+func (s *reconciliation) releaseAll(ctx context.Context) (bool, error) {
 	recorded := s.pkg.PackageStatus().Dependencies
 	if len(recorded) == 0 || !slices.Contains(s.pkg.GetFinalizers(), corev1alpha1.MetricsFinalizer) {
-		return nil
+		return true, nil
 	}
-	s.resolving.Lock()
-	defer s.resolving.Unlock()
-	packages := s.instances()
+	end, admitted := s.begin(&s.resolving.releases)
+	if !admitted {
+		return false, nil
+	}
+	defer end()
 	released := map[corev1alpha1.DependencyReference]bool{}
 	for _, entry := range recorded {
 		if entry.PackageRef == nil || released[*entry.PackageRef] {
 			continue
 		}
 		released[*entry.PackageRef] = true
-		if err := s.release(ctx, entry, packages); err != nil {
-			return err
+		if err := s.release(ctx, entry); err != nil {
+			return false, err
 		}
 	}
-	return nil
+	return true, nil
 }

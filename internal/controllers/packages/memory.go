@@ -18,6 +18,8 @@ type memory struct {
 	loading int
 	// awaited is what the dependencies of Packages were resolved by.
 	awaited map[types.NamespacedName][]string
+	// missed is what arrived while the dependencies of a Package are being resolved.
+	missed map[types.NamespacedName][]func(string) bool
 }
 
 // state is what is remembered of one Package, above the lock line for its reconcile alone.
@@ -66,6 +68,7 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.memory.Lock()
 	st := r.memory.states[key]
 	delete(r.memory.awaited, key)
+	delete(r.memory.missed, key)
 	if st != nil {
 		r.memory.dropAttempt(st)
 		st.tag = nil

@@ -2,7 +2,6 @@ package packages
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -31,8 +30,7 @@ type Reconciler struct {
 	load       func(context.Context, input) (*content, error)
 	resolveTag func(context.Context, input) (digest string, err error)
 	spread     func(time.Duration) time.Duration
-	// resolving is held from the snapshot of all packages to the writes that follow from it.
-	resolving sync.Mutex
+	resolving  resolving
 }
 
 type reconciliation struct {
@@ -40,12 +38,15 @@ type reconciliation struct {
 	state *state
 	view
 	queueing.Outcome
+	// waits are the turns in one of which it is reconciled again; nil for none.
+	waits *turns
 }
 
 // Reconcile takes a Package, or a ClusterPackage without namespace, through the steps. It waits for no registry.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	defer r.queue.Begin()()
 	s, err := r.gather(ctx, req.NamespacedName)
+	defer func() { r.leave(req, s) }()
 	if err != nil || s == nil {
 		return reconcile.Result{}, err
 	}

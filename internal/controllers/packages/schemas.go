@@ -7,12 +7,11 @@ import (
 	"lockstep.run/lockstep/internal/resolver"
 )
 
-// schemas are answers of resolver.Served in one reconcile. Whether an API has fields is read from the API server, which must
-// not happen while others wait for the resolution: it is put off where it is not known yet.
+// schemas are answers of resolver.Served in one reconcile. Whether an API has fields is read from the API server, once; nobody waits
+// for that.
 type schemas struct {
-	read    resolver.Served
-	missing map[string]answer
-	unread  []*corev1alpha1.DependencyAPI
+	read  resolver.Served
+	known map[string]answer
 }
 
 type answer struct {
@@ -20,41 +19,18 @@ type answer struct {
 	fields []string
 }
 
-// served is a resolver.Served that reads nothing. What it has to put off is in unread, and the plan is void.
+// served is a resolver.Served.
 func (a *schemas) served(api *corev1alpha1.DependencyAPI) (bool, []string) {
 	if len(api.FieldPaths) == 0 {
 		return a.read(api)
 	}
-	known, ok := a.missing[fieldsOf(api)]
-	if !ok {
-		a.unread = append(a.unread, api)
-	}
-	return known.served, known.fields
-}
-
-// know reads what dependencies are on.
-func (a *schemas) know(required []corev1alpha1.Dependency) {
-	for i := range required {
-		if api := required[i].API; api != nil && len(api.FieldPaths) > 0 {
-			a.unread = append(a.unread, api)
+	key := resolver.KeyOf(api.APIVersion, api.Kind) + " " + strings.Join(api.FieldPaths, " ")
+	if _, known := a.known[key]; !known {
+		if a.known == nil {
+			a.known = map[string]answer{}
 		}
+		served, fields := a.read(api)
+		a.known[key] = answer{served, fields}
 	}
-	a.readAll()
-}
-
-func (a *schemas) readAll() {
-	if a.missing == nil {
-		a.missing = map[string]answer{}
-	}
-	for _, api := range a.unread {
-		if _, known := a.missing[fieldsOf(api)]; !known {
-			served, fields := a.read(api)
-			a.missing[fieldsOf(api)] = answer{served, fields}
-		}
-	}
-	a.unread = nil
-}
-
-func fieldsOf(api *corev1alpha1.DependencyAPI) string {
-	return resolver.KeyOf(api.APIVersion, api.Kind) + " " + strings.Join(api.FieldPaths, " ")
+	return a.known[key].served, a.known[key].fields
 }

@@ -65,6 +65,7 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	}
 	r.enqueue = func(key types.NamespacedName) { r.queue.Enqueue(reconcile.Request{NamespacedName: key}) }
 	r.Sources.Enqueue = r.enqueue
+	r.setupTurns()
 	metrics := &metrics{reader: r.Client, memory: &r.memory}
 	if err := ctrlmetrics.Registry.Register(metrics); err != nil {
 		return nil, fmt.Errorf("register the metrics of packages: %w", err)

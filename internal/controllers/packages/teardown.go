@@ -23,7 +23,7 @@ func (s *reconciliation) tearDown(ctx context.Context) error {
 	s.dropAttempt()
 	s.connect()
 	s.await(keyOf(s.pkg), nil)
-	if s.hold(); len(s.heldBy) > 0 {
+	if s.hold(ctx); len(s.heldBy) > 0 {
 		return s.report(ctx)
 	}
 	if s.state.terminating.IsZero() {
@@ -154,7 +154,7 @@ func propagation(spec *corev1alpha1.PackageSpec) metav1.DeletionPropagation {
 }
 
 func (s *reconciliation) finalize(ctx context.Context) error {
-	if err := s.releaseAll(ctx); err != nil {
+	if released, err := s.releaseAll(ctx); err != nil || !released {
 		return err
 	}
 	rest := foreignFinalizers(s.pkg)

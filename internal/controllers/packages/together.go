@@ -16,8 +16,7 @@ import (
 // can only change it at the same time: with each of those that lead to a package on which the result depends, and then with
 // all of these. Those of other namespaces change nothing that this one may change. The plan is the failed one where that does
 // not help either.
-func together(in resolver.Input, alone resolver.Plan, packages map[resolver.Instance]corev1alpha1.GenericPackage) resolver.Plan {
-	own := in.Roots[0]
+func together(r *resolver.Resolver, own resolver.Root, alone resolver.Plan, packages map[resolver.Instance]corev1alpha1.GenericPackage) resolver.Plan {
 	var others []resolver.Root
 	for _, at := range slices.SortedFunc(maps.Keys(packages), resolver.Instance.Compare) {
 		if at != own.Instance && at.Namespace == own.Namespace && unsatisfied(packages[at]) && leadsTo(packages, at, alone.Awaited) {
@@ -32,8 +31,7 @@ func together(in resolver.Input, alone resolver.Plan, packages map[resolver.Inst
 		sets = append(sets, others)
 	}
 	for _, set := range sets {
-		in.Roots = append([]resolver.Root{own}, set...)
-		plan := resolver.Solve(in)
+		plan := r.Solve(append([]resolver.Root{own}, set...))
 		for _, result := range plan.Results {
 			if result.Instance == own.Instance && !failed(result) {
 				return resolver.Plan{Steps: stepsOf(plan.Steps, own.Instance), Results: []resolver.Result{result}, Awaited: plan.Awaited}

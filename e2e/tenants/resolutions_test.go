@@ -1,0 +1,151 @@
+package tenants_test
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+)
+
+// slowWebhook answers requests about what is installed for Packages of a namespace when it is let go.
+type slowWebhook struct {
+	asked, let chan struct{}
+	once       sync.Once
+}
+
+func (w *slowWebhook) ServeHTTP(answer http.ResponseWriter, r *http.Request) {
+	review := &admissionv1.AdmissionReview{}
+	if err := json.NewDecoder(r.Body).Decode(review); err != nil {
+		http.Error(answer, "no review", http.StatusBadRequest)
+		return
+	}
+	w.once.Do(func() { close(w.asked) })
+	select {
+	case <-w.let:
+	case <-r.Context().Done():
+	}
+	review.Response, review.Request = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}, nil
+	_ = json.NewEncoder(answer).Encode(review)
+}
+
+// slowDown has the API server ask a webhook about generated Packages of a namespace, which takes longer than the test.
+func slowDown(t *testing.T, namespace string) *slowWebhook {
+	t.Helper()
+	w := &slowWebhook{asked: make(chan struct{}), let: make(chan struct{})}
+	server := httptest.NewTLSServer(w)
+	t.Cleanup(server.Close)
+	config := &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: namespace},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name: "slow.example.com",
+			ClientConfig: admissionregistrationv1.WebhookClientConfig{
+				URL: ptr.To(server.URL), CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+			},
+			AdmissionReviewVersions: []string{"v1"}, SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone),
+			FailurePolicy: ptr.To(admissionregistrationv1.Ignore), TimeoutSeconds: ptr.To(int32(30)),
+			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": namespace}},
+			ObjectSelector:    &metav1.LabelSelector{MatchLabels: map[string]string{corev1alpha1.GeneratedLabel: "true"}},
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
+				Rule:       admissionregistrationv1.Rule{APIGroups: []string{corev1alpha1.GroupName}, APIVersions: []string{"*"}, Resources: []string{"packages"}},
+			}},
+		}},
+	}
+	env.Create(t, config)
+	t.Cleanup(func() { _ = env.Client.Delete(context.Background(), config) })
+	return w
+}
+
+// others installs a ClusterPackage without dependencies and a Package of another namespace with some, deletes that one, and
+// returns what took longest.
+func others(t *testing.T, name string) time.Duration {
+	t.Helper()
+	ns := name + "-victim"
+	env.Namespace(t, ns)
+	env.Offer(t, "", name+"-free", harness.Release{Version: "1.0.0"})
+	env.Offer(t, ns, "db", harness.Release{Version: "1.0.0"})
+	env.Offer(t, ns, "app", harness.Release{Version: "1.0.0", Needs: []corev1alpha1.Dependency{harness.On("db", "db", "")}})
+	longest, from := time.Duration(0), time.Now()
+	lap := func() { longest, from = max(longest, time.Since(from)), time.Now() }
+	install(t, wish("", name+"-free", name+"-free", ""))
+	lap()
+	app := wish(ns, "app", "app", "", deleting)
+	install(t, app)
+	lap()
+	must(t, env.Client.Delete(t.Context(), app))
+	env.WaitGone(t, patience, app)
+	lap()
+	return longest
+}
+
+// While a webhook on what is installed for a tenant's packages takes its time, nobody else waits for it.
+func TestWebhookSlow(t *testing.T) {
+	t.Parallel()
+	u := newTenant(t, env, "")
+	quiet := others(t, u.namespace+"-quiet")
+	w := slowDown(t, u.namespace)
+	env.Offer(t, u.namespace, "db", harness.Release{Version: "1.0.0"})
+	env.Offer(t, u.namespace, "x", harness.Release{Version: "1.0.0", Needs: []corev1alpha1.Dependency{harness.On("one", "db", "1.0.0"), harness.On("two", "db", ">=1")}})
+	for k := range 24 {
+		u.create(t, wish(u.namespace, fmt.Sprintf("x-%02d", k), "x", ""))
+	}
+	select {
+	case <-w.asked:
+	case <-time.After(patience):
+		t.Fatal("the webhook was not asked")
+	}
+	if took := others(t, u.namespace); took > 15*time.Second+3*quiet {
+		t.Errorf("others waited %s for the webhook, and %s without", took, quiet)
+	}
+	close(w.let)
+}
+
+// While a tenant's packages have dependencies that are hard to resolve, nobody else waits for that.
+func TestDepsGraph(t *testing.T) {
+	t.Parallel()
+	u := newTenant(t, env, "")
+	quiet := others(t, u.namespace+"-quiet")
+	const pigeons = 12 // in one hole less
+	release := func(version int, needs ...corev1alpha1.Dependency) harness.Release {
+		return harness.Release{Version: fmt.Sprintf("%d.0.0", version), Needs: needs}
+	}
+	var all []corev1alpha1.Dependency
+	holes := make([][]harness.Release, pigeons-1)
+	for p := range pigeons {
+		name := fmt.Sprintf("pigeon-%d", p)
+		var releases []harness.Release
+		for h := range holes {
+			holes[h] = append(holes[h], release(p))
+			releases = append(releases, release(h, harness.On("hole", fmt.Sprintf("hole-%d", h), fmt.Sprintf("%d.0.0", p))))
+		}
+		env.Offer(t, u.namespace, name, releases...)
+		all = append(all, harness.On(name, name, ""))
+	}
+	for h, releases := range holes {
+		env.Offer(t, u.namespace, fmt.Sprintf("hole-%d", h), releases...)
+	}
+	env.Offer(t, u.namespace, "x", release(1, all...))
+	for k := range 20 {
+		u.create(t, wish(u.namespace, fmt.Sprintf("x-%02d", k), "x", ""))
+	}
+	if took := others(t, u.namespace); took > 15*time.Second+3*quiet {
+		t.Errorf("others waited %s, and %s without", took, quiet)
+	}
+	pkg := harness.Package(u.namespace, "x-00", "")
+	harness.Await(t, env, patience, pkg, "is answered", func(p *corev1alpha1.Package) error {
+		return harness.HasCondition(p, corev1alpha1.ConditionDependenciesReady, metav1.ConditionFalse, corev1alpha1.ReasonResolutionLimit)
+	})
+}

@@ -1,0 +1,289 @@
+package packages
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/queueing"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/resolver"
+)
+
+// requiresShops is a Package that was loaded and requires an API, of which the schema is read.
+func requiresShops(c *cluster) *reconciliation {
+	entry := corev1alpha1.DependencyStatus{}
+	entry.Name, entry.API = "shops", &corev1alpha1.DependencyAPI{APIVersion: "example.com/v1", Kind: "Shop", FieldPaths: []string{"spec.a"}}
+	s := c.of(newPackage(recording(entry)))
+	s.step = stepSync
+	return s
+}
+
+// Nothing waits while the API server is read, not even what is deleted in the same namespace.
+func TestNothingWaitsForAResolution(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.generate("shop.db", "shop")
+	reads := 0
+	c.ServedAPI = resolver.Served(func(*corev1alpha1.DependencyAPI) (bool, []string) {
+		reads++
+		held := c.of(c.get("shop.db"))
+		if held.hold(t.Context()); len(held.heldBy) != 1 {
+			t.Errorf("held by %v", held.heldBy)
+		}
+		c.survey(t.Context(), "")
+		return true, nil
+	})
+	s := requiresShops(c)
+	c.must(s.depend(t.Context()))
+	if s.required == nil || !s.required.result.Ready || reads != 1 {
+		t.Errorf("%+v after %d reads", s.required, reads)
+	}
+}
+
+// A panic over what an API server answers leaves nothing locked, and nobody's turn taken.
+func TestPanicInAResolution(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.ServedAPI = resolver.Served(func(*corev1alpha1.DependencyAPI) (bool, []string) { panic("malformed") })
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("no panic")
+			}
+		}()
+		_ = requiresShops(c).depend(t.Context())
+	}()
+	c.ServedAPI = resolver.Served(func(*corev1alpha1.DependencyAPI) (bool, []string) { return true, nil })
+	s := requiresShops(c)
+	if c.must(s.depend(t.Context())); s.required == nil || !s.required.result.Ready {
+		t.Errorf("%+v", s.required)
+	}
+}
+
+// What others are about to record holds what they use, from the decision on; what is about to be deleted is used by nobody.
+func TestDecisionsCount(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.generate("shop.db", "shop")
+	db, blog := in("shop.db"), newPackage()
+	blog.Name, blog.UID, blog.ResourceVersion = "blog", "", ""
+	c.must(c.server.Create(t.Context(), blog))
+	held := func() []resolver.Instance {
+		s := c.of(c.get("shop.db"))
+		s.hold(t.Context())
+		return s.heldBy
+	}
+	s := c.of(blog)
+	d := &dependencyView{entries: []corev1alpha1.DependencyStatus{entry("db", "shop.db", corev1alpha1.ReasonAlreadyInstalled)}}
+	d.result.Outcomes = []resolver.Outcome{outcomeOf("db", "shop.db", corev1alpha1.ReasonAlreadyInstalled)}
+	was := c.survey(t.Context(), "team")
+	_, done, ok := s.commit(t.Context(), d, nil, was, false)
+	if !ok || fmt.Sprint(held()) != "[Package team/blog Package team/shop]" {
+		t.Errorf("committed %t, held by %v", ok, held())
+	}
+	if done(); fmt.Sprint(held()) != "[Package team/shop]" {
+		t.Errorf("held by %v", held())
+	}
+	// A deletion that is decided on is one for others.
+	shop := c.get("shop")
+	shop.Spec.Dependencies = &corev1alpha1.PackageDependencies{DeletionPolicy: corev1alpha1.DeletionPolicyDelete}
+	pkg, others, done := c.of(shop).decideRelease(t.Context(), "db", db)
+	if pkg == nil || len(others) > 0 || done == nil {
+		t.Fatalf("%v, others %v", pkg, others)
+	}
+	for _, last := range []bool{false, true} {
+		if _, _, ok := s.commit(t.Context(), d, nil, was, last); ok {
+			t.Errorf("what goes is used (last attempt: %t)", last)
+		}
+	}
+	done()
+	if _, done, ok = s.commit(t.Context(), d, nil, was, false); !ok {
+		t.Error("it stays, and is used")
+	}
+	// And the other way round: what is used stays.
+	if _, others, deletion := c.of(shop).decideRelease(t.Context(), "db", db); deletion != nil || fmt.Sprint(others) != "[Package team/blog]" {
+		t.Errorf("deleted beside %v", others)
+	}
+	done()
+}
+
+// What matters for a resolution is what is in its scope, and whether what it uses is available.
+func TestSameKnown(t *testing.T) {
+	t.Parallel()
+	list := func(change func([]resolver.Installed)) known {
+		all := []resolver.Installed{
+			{Instance: in("a"), Package: "a", Version: "1.0.0"}, {Instance: in("b"), Package: "b", Version: "1.0.0"},
+			{Instance: in("c"), Package: "c", Provides: []corev1alpha1.ProvidedAPI{{APIVersion: "v1", Kind: "X"}}}, {Instance: in("own"), Package: "own"},
+		}
+		change(all)
+		return known{installed: all}
+	}
+	was := list(func([]resolver.Installed) {})
+	for reason, tc := range map[string]struct {
+		change func([]resolver.Installed)
+		want   bool
+	}{
+		"nothing":                           {func([]resolver.Installed) {}, true},
+		"what it uses became available":     {func(all []resolver.Installed) { all[0].Available = true }, false},
+		"what it does not use did":          {func(all []resolver.Installed) { all[1].Available = true }, true},
+		"the owner of an API that it needs": {func(all []resolver.Installed) { all[2].Available = true }, false},
+		"another version":                   {func(all []resolver.Installed) { all[1].Version = "2.0.0" }, false},
+		"a deletion":                        {func(all []resolver.Installed) { all[1].Deleting = true }, false},
+		"a record":                          {func(all []resolver.Installed) { all[1].Requirements = make([]resolver.Requirement, 1) }, false},
+		"itself":                            {func(all []resolver.Installed) { all[3].Available = true }, true},
+	} {
+		if got := sameKnown(was, list(tc.change), in("own"), []string{"a", "v1 X"}); got != tc.want {
+			t.Errorf("%s: the same: %t", reason, got)
+		}
+	}
+	if now := list(func([]resolver.Installed) {}); sameKnown(was, known{installed: now.installed[:3]}, in("own"), nil) {
+		t.Error("another number")
+	}
+}
+
+// A resolution that is overtaken is made anew, and in the end only where something that it uses goes it is given up.
+func TestOvertakenResolution(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	other := newPackage()
+	other.Name, other.UID, other.ResourceVersion = "other", "", ""
+	c.must(c.server.Create(t.Context(), other))
+	reads := 0
+	c.ServedAPI = resolver.Served(func(*corev1alpha1.DependencyAPI) (bool, []string) {
+		reads++
+		other.Spec.Image = fmt.Sprintf("image:%d", reads)
+		other.Status.Resolved = &corev1alpha1.ResolvedPackage{PackageName: "other", Version: fmt.Sprintf("%d.0.0", reads)}
+		c.must(c.server.Update(t.Context(), other))
+		return true, nil
+	})
+	entry := corev1alpha1.DependencyStatus{}
+	entry.Name, entry.API = "shops", &corev1alpha1.DependencyAPI{APIVersion: "example.com/v1", Kind: "Shop"}
+	s := c.of(newPackage(recording(entry)))
+	s.step = stepSync
+	if c.must(s.depend(t.Context())); s.required == nil || !s.required.result.Ready || reads < limits.ResolutionAttempts {
+		t.Errorf("%+v after %d reads", s.required, reads)
+	}
+}
+
+// Of a namespace one package is resolved at a time, and of all of them some; ClusterPackages wait for none of them. Who waits
+// occupies no worker.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	enqueued := make(chan types.NamespacedName, 100)
+	c.enqueue = func(key types.NamespacedName) { enqueued <- key }
+	c.setupTurns()
+	of := func(namespace, name string) *reconciliation {
+		pkg := corev1alpha1.ScopeOf(namespace).NewPackage()
+		pkg.SetNamespace(namespace)
+		pkg.SetName(name)
+		pkg.PackageStatus().Dependencies = []corev1alpha1.DependencyStatus{{Dependency: dependencyOn("db", "")}}
+		s := c.of(pkg)
+		s.step, s.attempt = stepDeploy, &attempt{content: &content{dependencies: []corev1alpha1.Dependency{dependencyOn("db", "")}}}
+		return s
+	}
+	var ends []func()
+	for k := range limits.ResolutionsAtOnce {
+		end, admitted := of(fmt.Sprintf("ns-%d", k), "x").begin(&c.resolving.resolutions)
+		if !admitted {
+			t.Fatalf("namespace %d waits", k)
+		}
+		ends = append(ends, end)
+	}
+	for _, s := range []*reconciliation{of("ns-0", "second"), of("ns-new", "x")} {
+		if err := s.depend(t.Context()); err != nil || s.step != stepGather || s.required != nil || s.waits != &c.resolving.resolutions {
+			t.Errorf("%s goes on: step %d, %v", s.pkg.GetName(), s.step, err)
+		}
+	}
+	if end, admitted := of("", "platform").begin(&c.resolving.resolutions); !admitted {
+		t.Error("a ClusterPackage waits for namespaces")
+	} else {
+		end()
+	}
+	ends[0]()
+	if next := <-enqueued; next.Name != "second" {
+		t.Errorf("%s is next", next)
+	}
+	// One that needs its turn no more lets the next one in.
+	c.leave(requestFor(of("ns-0", "second").pkg), nil)
+	if next := <-enqueued; next.Namespace != "ns-new" {
+		t.Errorf("%s is next", next)
+	}
+}
+
+// While a webhook holds up what a Package of one namespace writes, those of other namespaces and ClusterPackages are resolved, and
+// all are torn down.
+func TestSlowWritesDelayNoOthers(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t)
+	c.generate("shop.db", "shop", "blog")
+	entered, leaves := make(chan struct{}), make(chan struct{})
+	c.Client = interceptor.NewClient(c.server.(client.WithWatch), interceptor.Funcs{
+		Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+			close(entered)
+			<-leaves
+			return apierrors.NewConflict(corev1alpha1.GroupVersion.WithResource("packages").GroupResource(), "shop.db", nil)
+		},
+	})
+	c.ServedAPI = resolver.Served(func(*corev1alpha1.DependencyAPI) (bool, []string) { return true, nil })
+	slow := make(chan error)
+	go func() {
+		at := in("shop.db")
+		s := c.of(c.get("blog"))
+		end, _ := s.begin(&s.resolving.resolutions)
+		defer end()
+		d := &dependencyView{result: resolver.Result{Ready: true, Outcomes: []resolver.Outcome{{Dependency: dependencyOn("db", ">=9"), Satisfied: true, Satisfier: &at}}}}
+		now, done, _ := s.commit(t.Context(), d, nil, c.survey(t.Context(), "team"), true)
+		defer done()
+		slow <- s.perform(t.Context(), d, now)
+	}()
+	<-entered
+	other := requiresShops(c)
+	other.pkg.SetNamespace("other")
+	if c.must(other.depend(t.Context())); other.required == nil {
+		t.Error("another namespace waits")
+	}
+	pkg := c.get("shop")
+	pkg.DeletionTimestamp = &metav1.Time{Time: start}
+	s := c.of(pkg)
+	if s.hold(t.Context()); len(s.heldBy) > 0 {
+		t.Errorf("held by %v", s.heldBy)
+	}
+	close(leaves)
+	if err := <-slow; err != nil && !queueing.Raced(err) {
+		t.Error(err)
+	}
+}
+
+// What arrives while a Package is being resolved has it resolved again, if it awaits that.
+func TestArrivalsDuringAResolution(t *testing.T) {
+	t.Parallel()
+	r, enqueued := newReconciler(t)
+	own := types.NamespacedName{Namespace: "team", Name: "shop"}
+	arrive := func(name string) { r.wake(func(awaited string) bool { return awaited == name }) }
+	for _, tc := range []struct {
+		arrives string
+		want    int
+	}{{"db", 1}, {"other", 0}} {
+		r.attend(own)
+		arrive(tc.arrives)
+		r.await(own, []string{"api", "db"})
+		if len(enqueued) != tc.want {
+			t.Errorf("%s arrives: %d are enqueued", tc.arrives, len(enqueued))
+		}
+		for len(enqueued) > 0 {
+			<-enqueued
+		}
+	}
+	if arrive("db"); len(enqueued) != 1 || len(r.memory.missed) > 0 {
+		t.Errorf("afterwards: %d are enqueued, %v", len(enqueued), r.memory.missed)
+	}
+}

@@ -1,0 +1,115 @@
+package queueing
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	var woken []string
+	s := &Requests[string]{Most: 2, Enqueue: func(r string) { woken = append(woken, r) }}
+	begin := func(key, request string) func() {
+		end, _ := s.Begin(key, request)
+		return end
+	}
+	expect := func(reason string, want ...string) {
+		t.Helper()
+		if !slices.Equal(woken, want) {
+			t.Errorf("%s: woken %v, want %v", reason, woken, want)
+		}
+		woken = nil
+	}
+	first := begin("a", "a1")
+	if first == nil || begin("a", "a2") != nil || begin("a", "a3") != nil {
+		t.Fatal("one at a time for each key")
+	}
+	second := begin("b", "b1")
+	if second == nil || begin("c", "c1") != nil {
+		t.Fatal("as many as there are in all")
+	}
+	expect("nothing has ended")
+	first()
+	expect("the first of the key whose turn it is", "a2")
+	if begin("a", "a3") != nil || begin("c", "c1") != nil {
+		t.Error("nobody goes before their turn")
+	}
+	third := begin("a", "a2")
+	if third == nil {
+		t.Fatal("it is the turn of a2")
+	}
+	third()
+	expect("then of another key", "c1")
+	s.Leave("c", "c1")
+	expect("one that needs it no more", "a3")
+	s.Leave("c", "c1")
+	expect("it did not wait")
+	second()
+	expect("it is still the turn of the same", "a3")
+	if begin("a", "a3") == nil || begin("d", "d1") == nil || s.waiting.count+len(s.waiting.order) > 0 {
+		t.Errorf("all is free: %+v", s.waiting)
+	}
+}
+
+// Whatever comes and goes, the limits hold, all that wait are admitted in the end, and nothing is left behind.
+func TestRequestsProperties(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		queue := []string{}
+		s := &Requests[string]{Most: rapid.IntRange(1, 3).Draw(t, "most"), Enqueue: func(r string) { queue = append(queue, r) }}
+		running, wanted := map[string]func(){}, map[string]bool{}
+		visit := func(request string) {
+			key := request[:1]
+			if !wanted[request] {
+				s.Leave(key, request)
+				return
+			}
+			if end, ok := s.Begin(key, request); ok {
+				delete(wanted, request)
+				if running[key] != nil || len(running) == s.Most {
+					t.Fatalf("%s begins beside %d others", request, len(running))
+				}
+				running[key] = end
+			}
+		}
+		drain := func() {
+			for len(queue) > 0 {
+				next := queue[0]
+				queue = queue[1:]
+				visit(next)
+			}
+		}
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			request := fmt.Sprintf("%c%d", rapid.ByteRange('a', 'd').Draw(t, "key"), rapid.IntRange(0, 3).Draw(t, "n"))
+			switch rapid.IntRange(0, 3).Draw(t, "what") {
+			case 0, 1:
+				wanted[request] = true
+				visit(request)
+			case 2:
+				delete(wanted, request)
+				visit(request)
+			case 3:
+				if end := running[request[:1]]; end != nil {
+					delete(running, request[:1])
+					end()
+				}
+			}
+			if rapid.Bool().Draw(t, "drain") {
+				drain()
+			}
+		}
+		for drain(); len(running) > 0; drain() {
+			for key, end := range running {
+				delete(running, key)
+				end()
+				break
+			}
+		}
+		if len(wanted) > 0 || s.waiting.count+len(s.waiting.order)+len(s.running) > 0 {
+			t.Fatalf("left: %v %+v %v", wanted, s.waiting, s.running)
+		}
+	})
+}
