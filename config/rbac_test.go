@@ -42,6 +42,8 @@ func TestManagerRole(t *testing.T) {
 			{verb: "escalate", group: rbacv1.GroupName, resource: "roles"},
 			{verb: "impersonate", group: "", resource: "serviceaccounts"},
 			{verb: "generate", group: corev1alpha1.GroupName, resource: "packages"},
+			{verb: "create", group: "authentication.k8s.io", resource: "tokenreviews"},
+			{verb: "create", group: "authorization.k8s.io", resource: "subjectaccessreviews"},
 		},
 		false: {
 			{verb: "impersonate", group: "", resource: "users"},

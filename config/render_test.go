@@ -67,6 +67,7 @@ func TestManagerIsRestricted(t *testing.T) {
 		"leader election":             slices.Contains(container.Args, "--leader-elect"),
 		"the image is set":            container.Image == "lockstep.run/lockstep-manager:dev",
 		"in the namespace of Leases":  deployment.Namespace == corev1alpha1.DefaultNamespace,
+		"metrics take a token":        !slices.Contains(container.Args, "--metrics-secure=false"),
 		"the cache can be written to": container.VolumeMounts[0].MountPath == "/var/cache/lockstep",
 	} {
 		if !ok {
@@ -80,11 +81,16 @@ func TestSelectorsFindTheManager(t *testing.T) {
 	objects := render(t, ".")
 	deployment := find[*appsv1.Deployment](t, objects, config.ServiceAccount)
 	budget := find[*policyv1.PodDisruptionBudget](t, objects, config.ServiceAccount)
+	metrics := find[*corev1.Service](t, objects, "lockstep-manager-metrics").Spec
+	if len(metrics.Ports) != 1 || metrics.Ports[0].TargetPort.StrVal != "metrics" {
+		t.Errorf("the service of the metrics has %+v", metrics.Ports)
+	}
 	for name, selector := range map[string]*metav1.LabelSelector{
-		"deployment":        deployment.Spec.Selector,
-		"disruption budget": budget.Spec.Selector,
-		"first spread":      deployment.Spec.Template.Spec.TopologySpreadConstraints[0].LabelSelector,
-		"second spread":     deployment.Spec.Template.Spec.TopologySpreadConstraints[1].LabelSelector,
+		"service of metrics": {MatchLabels: metrics.Selector},
+		"deployment":         deployment.Spec.Selector,
+		"disruption budget":  budget.Spec.Selector,
+		"first spread":       deployment.Spec.Template.Spec.TopologySpreadConstraints[0].LabelSelector,
+		"second spread":      deployment.Spec.Template.Spec.TopologySpreadConstraints[1].LabelSelector,
 	} {
 		parsed, err := metav1.LabelSelectorAsSelector(selector)
 		if err != nil {

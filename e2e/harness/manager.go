@@ -59,7 +59,7 @@ func (e *Env) launch(tb testing.TB, args ...string) *Manager {
 	must(tb, err)
 	all := append([]string{
 		"--kubeconfig", e.ManagerKubeconfig, "--namespace", "package-operator-system",
-		"--leader-elect=true", "--metrics-bind-address", "0", "--health-probe-bind-address", "127.0.0.1:0",
+		"--leader-elect=true", "--metrics-bind-address", "0", "--metrics-secure=false", "--health-probe-bind-address", "127.0.0.1:0",
 		"--insecure-registry", e.Registry(), "--cache-dir", filepath.Join(dir, "cache"), "--log-level", "debug",
 	}, args...)
 	m := &Manager{cmd: exec.Command(Binary(tb, "lockstep-manager"), all...), log: filepath.Join(dir, "manager.log"), done: make(chan struct{})}

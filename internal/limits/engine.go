@@ -38,6 +38,7 @@ const (
 	HeldMessageBytes   = 160               // of each condition in it
 	LineRunes          = 280               // of a line of a condition or terminal; the full text is in status.blocking
 	ReadinessGrace     = 20 * time.Second  // grace period of readiness at another generation; the Lease of a dead controller is taken over after 17 s
+	MetricsReviews     = 10                // a second, of tokens that ask for metrics: a stranger's load on the API server
 	ProgressDeadline   = 600 * time.Second // default of progressDeadlineSeconds
 	RevisionHistory    = 10                // default of revisionHistoryLimit
 )

@@ -37,6 +37,8 @@ type Config struct {
 	// MetricsAddress and ProbeAddress are what to listen on; "0" means nothing.
 	MetricsAddress string
 	ProbeAddress   string
+	// MetricsSecure serves metrics over TLS to those who may get them.
+	MetricsSecure bool
 	// PprofAddress serves profiles of this process, to anyone who can reach it;
 	// "0" or empty means nothing.
 	PprofAddress string
@@ -97,7 +99,9 @@ func Parse(args []string) (*Config, error) {
 	flags.BoolVar(&c.RequireServiceAccount, "require-service-account", os.Getenv("LOCKSTEP_REQUIRE_SERVICE_ACCOUNT") == "true",
 		"install no Package that neither names a service account nor gets the default; ClusterPackages need none [LOCKSTEP_REQUIRE_SERVICE_ACCOUNT]")
 	flags.BoolVar(&c.LeaderElect, "leader-elect", true, "work only while holding the Lease; without it, never run a second manager")
-	flags.StringVar(&c.MetricsAddress, "metrics-bind-address", ":8080", "address of /metrics, 0 for none")
+	flags.StringVar(&c.MetricsAddress, "metrics-bind-address", ":8443", "address of /metrics, 0 for none")
+	flags.BoolVar(&c.MetricsSecure, "metrics-secure", true,
+		"serve /metrics over TLS, with a certificate of its own, and to tokens alone whose user may get /metrics; otherwise over plain HTTP to everybody")
 	flags.StringVar(&c.ProbeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz, 0 for none")
 	flags.StringVar(&c.PprofAddress, "pprof-bind-address", "0", "address of /debug/pprof, 0 for none; it asks for no credentials, so keep it to loopback")
 	flags.StringVar(&c.LogLevel, "log-level", cmp.Or(os.Getenv("LOCKSTEP_LOG_LEVEL"), os.Getenv("LOG_LEVEL"), "info"),

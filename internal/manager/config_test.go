@@ -28,7 +28,7 @@ func TestParse(t *testing.T) {
 		"defaults": {want: func(*Config) {}},
 		"all flags": {
 			args: []string{
-				"--kubeconfig=k", "--namespace", "n", "--service-account-name=sa", "--leader-elect=false", "--metrics-bind-address=0", "--health-probe-bind-address=:1", "--pprof-bind-address=:2",
+				"--kubeconfig=k", "--namespace", "n", "--service-account-name=sa", "--leader-elect=false", "--metrics-bind-address=0", "--metrics-secure=false", "--health-probe-bind-address=:1", "--pprof-bind-address=:2",
 				"--log-level=debug", "--cache-dir=/c", "--insecure-registry", "a:1", "--insecure-registry", "b", "--registry-ca-file=ca", "--registry-ca=a:443=b.pem", "--registry-ca", "c=d.pem", "--registry-proxy=a=direct", "--registry-proxy=c=http://proxy:3128", "--allow-local-sources", "--allow-private-sources=10.0.0.0/8,fd00::1", "--pace=0.1", "--version",
 			},
 			want: func(c *Config) {
@@ -104,7 +104,7 @@ func TestParse(t *testing.T) {
 				t.Setenv(variable, tc.env[variable])
 			}
 			want := &Config{
-				Namespace: "package-operator-system", ServiceAccount: config.ServiceAccount, LeaderElect: true, MetricsAddress: ":8080", ProbeAddress: ":8081", PprofAddress: "0", LogLevel: "info",
+				Namespace: "package-operator-system", ServiceAccount: config.ServiceAccount, LeaderElect: true, MetricsAddress: ":8443", MetricsSecure: true, ProbeAddress: ":8081", PprofAddress: "0", LogLevel: "info",
 				InsecureRegistries: []string{}, Pace: 1,
 			}
 			tc.want(want)

@@ -18,7 +18,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/leadership"
@@ -120,7 +119,7 @@ func newManager(c *Config, config *rest.Config, logger logr.Logger, restored fun
 	guard := leadership.Always()
 	options := ctrlmanager.Options{
 		Scheme: scheme, Logger: logger,
-		Metrics:                 metricsserver.Options{BindAddress: c.MetricsAddress},
+		Metrics:                 metricsOptions(c, config),
 		HealthProbeBindAddress:  c.ProbeAddress,
 		PprofBindAddress:        c.PprofAddress,
 		GracefulShutdownTimeout: ptr.To(stopTimeout),
