@@ -52,6 +52,7 @@ func TestConvergence(t *testing.T) {
 	t.Logf("LOCKSTEP_SEED=%d", seed)
 	images, version := push(t), serverVersion(t)
 	check(t, env.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusters}}))
+	check(t, env.Client.Create(t.Context(), hyperShiftKind("HostedControlPlane", "hostedcontrolplanes")))
 	for i := 0; (i < rounds || time.Now().Before(end)) && !t.Failed(); i++ {
 		t.Run(fmt.Sprintf("seed-%d", seed+uint64(i)), func(t *testing.T) {
 			w := newWorld(t, seed+uint64(i), images, version, os.Getenv("LOCKSTEP_CONVERGENCE") != "")

@@ -64,6 +64,10 @@ func newWorld(t *testing.T, seed uint64, images []image, version string, orphani
 	for _, ns := range []string{w.namespace, elsewhere} {
 		env.Namespace(t, ns)
 	}
+	plane := w.hostedCluster() // which has its namespace whenever it is there
+	plane.SetKind("HostedControlPlane")
+	plane.SetNamespace(w.namespace)
+	harness.Eventually(t, patience, "control planes to be served", func(ctx context.Context) error { return env.Client.Create(ctx, plane) })
 	for _, name := range []string{"one", "two", "three"} {
 		w.subjects = append(w.subjects, newSubject(corev1alpha1.ScopeNamespaced, w.namespace, name, w.namespace, images))
 	}
@@ -160,13 +164,17 @@ func (w *world) hostedCluster() *unstructured.Unstructured {
 }
 
 func hostedKind() *apiextensionsv1.CustomResourceDefinition {
+	return hyperShiftKind("HostedCluster", "hostedclusters")
+}
+
+func hyperShiftKind(kind, plural string) *apiextensionsv1.CustomResourceDefinition {
 	return &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: "hostedclusters.hypershift.openshift.io", Annotations: map[string]string{"api-approved.kubernetes.io": "unapproved"},
+			Name: plural + ".hypershift.openshift.io", Annotations: map[string]string{"api-approved.kubernetes.io": "unapproved"},
 		},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: "hypershift.openshift.io", Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: "HostedCluster", Plural: "hostedclusters"},
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, Plural: plural},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
 				Name: "v1beta1", Served: true, Storage: true,
 				Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{

@@ -175,6 +175,7 @@ func TestHostedCluster(t *testing.T) {
 	}
 	image := env.Push(t, "hosted:v1", shown(""))
 	definition := create(t, harness.Definition("hypershift.openshift.io", "HostedCluster", "hostedclusters", "v1beta1", "Namespaced"))
+	planes := create(t, harness.Definition("hypershift.openshift.io", "HostedControlPlane", "hostedcontrolplanes", "v1beta1", "Namespaced"))
 	env.Create(t, harness.Package("clusters-my-cluster", "shown", image))
 	env.Create(t, harness.Package("elsewhere", "shown", image))
 	shows(t, "elsewhere", `"hyperShift":{}`)
@@ -183,11 +184,15 @@ apiVersion: hypershift.openshift.io/v1beta1
 kind: HostedCluster
 metadata: {name: my.cluster, namespace: clusters, labels: {team: blue}}
 spec: {nodeSelector: {role: infra}}`)
+	create(t, `
+apiVersion: hypershift.openshift.io/v1beta1
+kind: HostedControlPlane
+metadata: {name: my.cluster, namespace: clusters-my-cluster, annotations: {hypershift.openshift.io/cluster: clusters/my.cluster}}`)
 	shows(t, "clusters-my-cluster", `"hostedClusterNamespace":"clusters-my-cluster"`, `"name":"my.cluster"`, `"team":"blue"`, `"nodeSelector":{"role":"infra"}`)
 	shows(t, "elsewhere", `"hyperShift":{}`)
 	must(t, env.Client.Delete(t.Context(), hosted))
 	shows(t, "clusters-my-cluster", `"hyperShift":{}`)
-	must(t, env.Client.Delete(t.Context(), definition))
+	must(t, env.Client.Delete(t.Context(), definition), env.Client.Delete(t.Context(), planes))
 	shows(t, "elsewhere", "!hyperShift")
 }
 

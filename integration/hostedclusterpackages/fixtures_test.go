@@ -25,26 +25,35 @@ import (
 // patience is how long a test waits for what has to happen.
 var patience = harness.Patience
 
-func definition(t *testing.T) *unstructured.Unstructured {
+// definitions are those of HyperShift's kinds.
+func definitions(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
-	u := &unstructured.Unstructured{}
-	must(t, yaml.Unmarshal([]byte(harness.Definition("hypershift.openshift.io", "HostedCluster", "hostedclusters", "v1beta1", "Namespaced")), &u.Object))
-	return u
+	var all []*unstructured.Unstructured
+	for kind, plural := range map[string]string{"HostedCluster": "hostedclusters", "HostedControlPlane": "hostedcontrolplanes"} {
+		u := &unstructured.Unstructured{}
+		must(t, yaml.Unmarshal([]byte(harness.Definition("hypershift.openshift.io", kind, plural, "v1beta1", "Namespaced")), &u.Object))
+		all = append(all, u)
+	}
+	return all
 }
 
-// serve has the API server serve HostedClusters.
+// serve has the API server serve HostedClusters and their control planes.
 func serve(t *testing.T) {
 	t.Helper()
-	if err := env.Client.Create(t.Context(), definition(t)); !apierrors.IsAlreadyExists(err) {
-		must(t, err)
+	for _, definition := range definitions(t) {
+		if err := env.Client.Create(t.Context(), definition); !apierrors.IsAlreadyExists(err) {
+			must(t, err)
+		}
 	}
 }
 
 // unserve has it serve them no more, and removes those that there are.
 func unserve(t *testing.T) {
 	t.Helper()
-	must(t, client.IgnoreNotFound(env.Client.Delete(t.Context(), definition(t))))
-	env.WaitGone(t, patience, definition(t))
+	for _, definition := range definitions(t) {
+		must(t, client.IgnoreNotFound(env.Client.Delete(t.Context(), definition)))
+		env.WaitGone(t, patience, definition)
+	}
 }
 
 // image returns the image of a version: one ConfigMap, which is available when its annotation ready is the version.
@@ -81,10 +90,11 @@ func newFleet(t *testing.T, clusters ...string) *fleet {
 	return f
 }
 
-// cluster makes an available hosted cluster and the namespace of its control plane.
+// cluster makes an available hosted cluster and the namespace of its control plane, with that.
 func (f *fleet) cluster(t *testing.T, cluster string) *unstructured.Unstructured {
 	t.Helper()
 	u := f.unavailableCluster(t, cluster)
+	f.controlPlane(t, u.GetName())
 	f.setAvailable(t, u, "True")
 	return u
 }
@@ -100,6 +110,16 @@ func (f *fleet) unavailableCluster(t *testing.T, cluster string) *unstructured.U
 	}
 	harness.Eventually(t, patience, "the API of HostedClusters", func(ctx context.Context) error { return env.Client.Create(ctx, u) })
 	return u
+}
+
+// controlPlane makes what HyperShift makes in the namespace of a control plane.
+func (f *fleet) controlPlane(t *testing.T, cluster string) {
+	t.Helper()
+	u := f.clusterNamed(cluster)
+	u.SetKind("HostedControlPlane")
+	u.SetNamespace(f.namespace(cluster))
+	u.SetAnnotations(map[string]string{"hypershift.openshift.io/cluster": f.name + "/" + cluster})
+	harness.Eventually(t, patience, "the API of HostedControlPlanes", func(ctx context.Context) error { return env.Client.Create(ctx, u) })
 }
 
 func (f *fleet) clusterNamed(name string) *unstructured.Unstructured {

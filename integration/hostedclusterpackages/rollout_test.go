@@ -30,10 +30,13 @@ func TestKindAppearsLate(t *testing.T) {
 	env.Namespace(t, f.name)
 	f.attend(t)
 	starting := f.unavailableCluster(t, "my.cluster")
+	f.controlPlane(t, "my.cluster")
+	// Whoever creates a HostedCluster chooses what the namespace of its control plane is called.
+	f.setAvailable(t, f.unavailableCluster(t, "pretended"), "True")
 	f.cluster(t, "other")
 	f.says(t, "Ready=True/AllPackagesProgressed", "Available=True/EnoughPackagesAvailable: 1/1")
 	if diff := cmp.Diff([]string{"other=v1"}, f.versions(t)); diff != "" {
-		t.Error("a Package of a hosted cluster that is not available yet:", diff)
+		t.Error("a Package of a hosted cluster that is not available yet, or without a control plane:", diff)
 	}
 	f.setAvailable(t, starting, "True")
 	f.says(t, "Ready=True/AllPackagesProgressed", "Available=True/EnoughPackagesAvailable: 2/2 packages available.",

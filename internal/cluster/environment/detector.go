@@ -18,6 +18,7 @@ import (
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/cluster/reflector"
+	"lockstep.run/lockstep/internal/objects"
 )
 
 // Options are what a Detector works with.
@@ -57,6 +58,7 @@ const (
 	managedData
 	clusterProxy
 	hostedClusters
+	hostedControlPlanes
 	topics
 )
 
@@ -87,6 +89,10 @@ var table = [topics]struct {
 	hostedClusters: {
 		schema.GroupKind{Group: "hypershift.openshift.io", Kind: "HostedCluster"},
 		livestate.Selection{}, func(o metav1.Object) any { return hostedOf(o) },
+	},
+	hostedControlPlanes: {
+		schema.GroupKind{Group: "hypershift.openshift.io", Kind: "HostedControlPlane"},
+		livestate.Selection{}, func(o metav1.Object) any { return o.GetAnnotations()[objects.HostedClusterAnnotation] },
 	},
 }
 
@@ -310,16 +316,29 @@ func (d *Detector) state() map[string]manifestsv1alpha1.PackageEnvironment {
 	return all
 }
 
-// hosted returns the hosted clusters in the order of their names: two may have the same
-// namespace, such as "b" in "a-c" and "c-b" in "a", and the last one counts. d.mu is held.
+// hosted returns the hosted clusters whose control plane is in their namespace, in the order of their
+// names. Who may create HostedClusters chooses names of namespaces: "b" in "a-c" and "c-b" in "a"
+// have the same, and "system" in "kube" has that of the cluster's own. d.mu is held.
 func (d *Detector) hosted() []*manifestsv1alpha1.PackageEnvironmentHyperShiftHostedCluster {
 	var all []*manifestsv1alpha1.PackageEnvironmentHyperShiftHostedCluster
 	if w := d.watches[hostedClusters]; w != nil {
 		for _, name := range slices.Sorted(maps.Keys(w.found)) {
-			all = append(all, w.found[name].(*manifestsv1alpha1.PackageEnvironmentHyperShiftHostedCluster))
+			if hosted := w.found[name].(*manifestsv1alpha1.PackageEnvironmentHyperShiftHostedCluster); d.runs(hosted) {
+				all = append(all, hosted)
+			}
 		}
 	}
 	return all
+}
+
+// runs reports whether the control plane of a hosted cluster is in its namespace; d.mu is held.
+func (d *Detector) runs(hosted *manifestsv1alpha1.PackageEnvironmentHyperShiftHostedCluster) bool {
+	w := d.watches[hostedControlPlanes]
+	if w == nil {
+		return false
+	}
+	of, found := w.found[hosted.HostedClusterNamespace+"/"+hosted.Metadata.Name].(string)
+	return found && objects.IsControlPlaneOf(of, hosted.Metadata.Namespace, hosted.Metadata.Name)
 }
 
 // cluster returns the environment without what depends on a namespace; d.mu is held.

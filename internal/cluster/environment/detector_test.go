@@ -3,6 +3,7 @@ package environment
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -282,6 +283,10 @@ func TestHyperShift(t *testing.T) {
 	c.serve(table[hostedClusters].kind, nil)
 	d.KindChanged(table[hostedClusters].kind)
 	<-c.begun
+	c.serve(table[hostedControlPlanes].kind, nil)
+	d.KindChanged(table[hostedControlPlanes].kind)
+	<-c.begun
+	c.of("hostedcontrolplanes/").Listed(nil)
 	c.of("hostedclusters/").Listed([]metav1.Object{obj(t, `
 metadata: {name: my.cluster, namespace: clusters, labels: {a: b}, annotations: {kubectl.kubernetes.io/last-applied-configuration: "{}", c: d}}
 spec: {nodeSelector: {role: infra}}`)})
@@ -289,6 +294,10 @@ spec: {nodeSelector: {role: infra}}`)})
 	plain.HyperShift = &manifestsv1alpha1.PackageEnvironmentHyperShift{}
 	expect(t, d, "", plain)
 	expect(t, d, "clusters", plain)
+	expect(t, d, "clusters-my-cluster", plain) // whoever made the HostedCluster chose that name
+	c.of("hostedcontrolplanes/").Changed(obj(t, `{metadata: {name: my.cluster, namespace: clusters-my-cluster, annotations: {hypershift.openshift.io/cluster: clusters-my/cluster}}}`))
+	expect(t, d, "clusters-my-cluster", plain)
+	c.of("hostedcontrolplanes/").Changed(obj(t, `{metadata: {name: my.cluster, namespace: clusters-my-cluster, annotations: {hypershift.openshift.io/cluster: clusters/my.cluster}}}`))
 	hosted := kubernetes("v1.36.3")
 	hosted.HyperShift = &manifestsv1alpha1.PackageEnvironmentHyperShift{HostedCluster: &manifestsv1alpha1.PackageEnvironmentHyperShiftHostedCluster{
 		Metadata: manifestsv1alpha1.TemplateContextObjectMeta{
@@ -363,27 +372,23 @@ func TestServerThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// Of two hosted clusters with one namespace it is always the same one that counts.
+// Of two hosted clusters with one namespace that one counts whose control plane is there.
 func TestTwinsOfHostedClusters(t *testing.T) {
 	t.Parallel()
-	d, c := start(t, table[hostedClusters].kind)
+	d, c := start(t, table[hostedClusters].kind, table[hostedControlPlanes].kind)
+	<-c.begun
 	<-c.begun
 	all := []metav1.Object{obj(t, `{metadata: {name: b, namespace: a-c}}`), obj(t, `{metadata: {name: c-b, namespace: a}}`)}
 	c.of("hostedclusters/").Listed(all)
-	first, _, err := d.For("a-c-b")
-	if err != nil || first.HyperShift.HostedCluster == nil {
-		t.Fatal(first, err)
-	}
-	for len(c.changed) > 0 {
-		<-c.changed
-	}
-	for range 50 {
+	for _, plane := range []string{
+		`{metadata: {name: b, namespace: a-c-b, annotations: {hypershift.openshift.io/cluster: a-c/b}}}`, `{metadata: {name: c-b, namespace: a-c-b}}`,
+	} {
+		c.of("hostedcontrolplanes/").Listed([]metav1.Object{obj(t, plane)})
+		want := obj(t, plane).GetName()
+		slices.Reverse(all)
 		c.of("hostedclusters/").Listed(all)
-		if again, _, err := d.For("a-c-b"); err != nil || again.HyperShift.HostedCluster.Metadata.Name != first.HyperShift.HostedCluster.Metadata.Name {
-			t.Fatal(again, err)
+		if got, _, err := d.For("a-c-b"); err != nil || got.HyperShift.HostedCluster == nil || got.HyperShift.HostedCluster.Metadata.Name != want {
+			t.Errorf("%s: %+v, %v", plane, got.HyperShift, err)
 		}
-	}
-	if len(c.changed) > 0 {
-		t.Error("the environment counts as changed")
 	}
 }

@@ -2,12 +2,12 @@ package environment
 
 import (
 	"maps"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/objects"
 )
 
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
@@ -67,7 +67,7 @@ func hostedOf(cluster metav1.Object) *manifestsv1alpha1.PackageEnvironmentHyperS
 		Metadata: manifestsv1alpha1.TemplateContextObjectMeta{
 			Name: cluster.GetName(), Namespace: cluster.GetNamespace(), Labels: cluster.GetLabels(), Annotations: annotations,
 		},
-		HostedClusterNamespace: cluster.GetNamespace() + "-" + strings.ReplaceAll(cluster.GetName(), ".", "-"),
+		HostedClusterNamespace: objects.HostedNamespace(cluster.GetNamespace(), cluster.GetName()),
 		NodeSelector:           selector,
 	}
 }

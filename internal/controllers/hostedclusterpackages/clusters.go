@@ -18,15 +18,20 @@ import (
 
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objects"
 )
 
 // hostedClusterKind is HyperShift's. Of its objects only metadata and the condition Available are read, which are the
 // same in all versions.
 var hostedClusterKind = schema.GroupKind{Group: "hypershift.openshift.io", Kind: "HostedCluster"}
 
+// controlPlaneKind is HyperShift's, too: an object in the namespace of each control plane, of which metadata are read.
+var controlPlaneKind = schema.GroupKind{Group: "hypershift.openshift.io", Kind: "HostedControlPlane"}
+
 var (
 	errUnknown   = errors.New("the hosted clusters are being listed")
 	errNotServed = errors.New("the cluster serves no HostedClusters (hypershift.openshift.io)")
+	errNoPlanes  = errors.New("the cluster serves no HostedControlPlanes (hypershift.openshift.io)")
 )
 
 // hostedCluster is what is kept of a HostedCluster.
@@ -36,13 +41,48 @@ type hostedCluster struct {
 	namespace           string
 	labels              map[string]string
 	available, deleting bool
+	// of is the hosted cluster that a control plane names.
+	of string
+}
+
+// inTheirNamespaces returns the hosted clusters as their control planes show them. Who may create HostedClusters chooses the
+// names of namespaces: one without its control plane in the namespace is not available, so that nothing is installed there, and
+// one whose namespace has the control plane of another is left out.
+func inTheirNamespaces(all, planes []hostedCluster) []hostedCluster {
+	in := map[string][]hostedCluster{}
+	for _, p := range planes {
+		in[p.key.Namespace] = append(in[p.key.Namespace], p)
+	}
+	var counted []hostedCluster
+	for _, c := range all {
+		own := slices.ContainsFunc(in[c.namespace], func(p hostedCluster) bool {
+			return p.key.Name == c.key.Name && objects.IsControlPlaneOf(p.of, c.key.Namespace, c.key.Name)
+		})
+		if c.available = c.available && own; own || len(in[c.namespace]) == 0 {
+			counted = append(counted, c)
+		}
+	}
+	return counted
+}
+
+// hostedClusters returns those by namespace and name, or why they are not known.
+func (r *Reconciler) hostedClusters() ([]hostedCluster, error) {
+	all, err := r.clusters.all()
+	if err != nil {
+		return nil, err
+	}
+	planes, err := r.planes.all()
+	if err != nil {
+		return nil, err
+	}
+	return inTheirNamespaces(all, planes), nil
 }
 
 func hostedClusterOf(obj metav1.Object) hostedCluster {
 	c := hostedCluster{
 		key:       types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()},
-		namespace: obj.GetNamespace() + "-" + strings.ReplaceAll(obj.GetName(), ".", "-"),
-		labels:    maps.Clone(obj.GetLabels()), deleting: obj.GetDeletionTimestamp() != nil,
+		namespace: objects.HostedNamespace(obj.GetNamespace(), obj.GetName()), of: obj.GetAnnotations()[objects.HostedClusterAnnotation],
+		labels: maps.Clone(obj.GetLabels()), deleting: obj.GetDeletionTimestamp() != nil,
 	}
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
@@ -59,11 +99,14 @@ func hostedClusterOf(obj metav1.Object) hostedCluster {
 }
 
 func (c hostedCluster) equal(o hostedCluster) bool {
-	return c.key == o.key && c.available == o.available && c.deleting == o.deleting && maps.Equal(c.labels, o.labels)
+	return c.key == o.key && c.of == o.of && c.available == o.available && c.deleting == o.deleting && maps.Equal(c.labels, o.labels)
 }
 
 // clusters keeps the hosted clusters up to date, from Start on. It is safe for concurrent use.
 type clusters struct {
+	// kind is that of hosted clusters or their control planes, and absent is the error where it is not served.
+	kind   schema.GroupKind
+	absent error
 	// listen watches a selection until the context ends.
 	listen func(context.Context, livestate.Selection, livestate.Listener)
 	// mapping returns the mapping of a served kind, as [livestate.Cache.Mapping].
@@ -111,7 +154,7 @@ func (c *clusters) Start(ctx context.Context) error {
 
 // kindChanged is called with a kind that is served in another way than before. It does not block.
 func (c *clusters) kindChanged(gk schema.GroupKind) {
-	if gk != hostedClusterKind {
+	if gk != c.kind {
 		return
 	}
 	select {
@@ -122,7 +165,7 @@ func (c *clusters) kindChanged(gk schema.GroupKind) {
 
 // refresh starts or ends the watch as the kind is served, and reports whether that is known.
 func (c *clusters) refresh(ctx context.Context) (known bool) {
-	mapping, err := c.mapping(hostedClusterKind, "")
+	mapping, err := c.mapping(c.kind, "")
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -133,8 +176,8 @@ func (c *clusters) refresh(ctx context.Context) (known bool) {
 		c.current = &clusterWatch{clusters: c, resource: mapping.Resource, stop: stop, found: map[types.NamespacedName]hostedCluster{}}
 		go c.listen(watching, livestate.Selection{Resource: mapping.Resource, Whole: true}, c.current)
 	case meta.IsNoMatchError(err):
-		if !errors.Is(c.err, errNotServed) {
-			c.end(errNotServed)
+		if !errors.Is(c.err, c.absent) {
+			c.end(c.absent)
 			c.changed()
 		}
 	case c.current == nil:

@@ -3,6 +3,7 @@ package hostedclusterpackages
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -52,6 +53,47 @@ func TestHostedClusterOf(t *testing.T) {
 	}
 }
 
+// A hosted cluster has the namespace that its control plane is in, whatever its name stands for.
+func TestInTheirNamespaces(t *testing.T) {
+	t.Parallel()
+	cluster := func(namespace, name string) hostedCluster {
+		u := parseObject(t, "{status: {conditions: [{type: Available, status: 'True'}]}}")
+		u.SetNamespace(namespace)
+		u.SetName(name)
+		return hostedClusterOf(u)
+	}
+	plane := func(namespace, name, of string) hostedCluster {
+		u := parseObject(t, "{}")
+		u.SetNamespace(namespace)
+		u.SetName(name)
+		if of != "" {
+			u.SetAnnotations(map[string]string{"hypershift.openshift.io/cluster": of})
+		}
+		return hostedClusterOf(u)
+	}
+	all := []hostedCluster{cluster("a", "b-c"), cluster("a-b", "c"), cluster("clusters", "my.own"), cluster("kube", "system")}
+	for name, tc := range map[string]struct {
+		planes []hostedCluster
+		want   string
+	}{
+		"no control plane":          {nil, "a/b-c no, a-b/c no, clusters/my.own no, kube/system no"},
+		"each has its own":          {[]hostedCluster{plane("a-b-c", "c", "a-b/c"), plane("clusters-my-own", "my.own", "clusters/my.own")}, "a-b/c yes, clusters/my.own yes, kube/system no"},
+		"the other twin":            {[]hostedCluster{plane("a-b-c", "b-c", "a/b-c")}, "a/b-c yes, clusters/my.own no, kube/system no"},
+		"without the annotation":    {[]hostedCluster{plane("a-b-c", "b-c", "")}, "a/b-c yes, clusters/my.own no, kube/system no"},
+		"of another of this name":   {[]hostedCluster{plane("a-b-c", "c", "x/c")}, "clusters/my.own no, kube/system no"},
+		"in another namespace":      {[]hostedCluster{plane("a", "b-c", "a/b-c"), plane("kube", "system", "kube/system")}, "a/b-c no, a-b/c no, clusters/my.own no, kube/system no"},
+		"of another name elsewhere": {[]hostedCluster{plane("kube-system", "other", "")}, "a/b-c no, a-b/c no, clusters/my.own no"},
+	} {
+		var got []string
+		for _, c := range inTheirNamespaces(all, tc.planes) {
+			got = append(got, c.key.String()+map[bool]string{true: " yes", false: " no"}[c.available])
+		}
+		if diff := cmp.Diff(tc.want, strings.Join(got, ", ")); diff != "" {
+			t.Errorf("%s: %s", name, diff)
+		}
+	}
+}
+
 // api is an API server that serves HostedClusters or not.
 type api struct {
 	mu        sync.Mutex
@@ -87,7 +129,7 @@ func TestClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		server, changes := &api{err: livestate.ErrNotReady}, 0
-		c := newClusters(Options{Listen: server.listen, Mapping: server.mapping}, func() { changes++ })
+		c := newClusters(Options{Listen: server.listen, Mapping: server.mapping}, hostedClusterKind, errNotServed, func() { changes++ })
 		go func() { _ = c.Start(ctx) }()
 		expect := func(what string, names []string, err error, changed int) {
 			t.Helper()

@@ -60,7 +60,7 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*rec
 	if s.template, err = templateOf(owner); err != nil {
 		return nil, err
 	}
-	known, err := r.clusters.all()
+	known, err := r.hostedClusters()
 	if err == nil {
 		selected, err = selectClusters(owner, known)
 	}

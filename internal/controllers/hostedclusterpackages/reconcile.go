@@ -22,7 +22,9 @@ type Reconciler struct {
 
 	queue    queueing.Queue[reconcile.Request]
 	clusters *clusters
-	memory   memory
+	// planes are the control planes of hosted clusters.
+	planes *clusters
+	memory memory
 }
 
 type reconciliation struct {

@@ -150,18 +150,22 @@ func newRig(t *testing.T, names ...string) *rig {
 
 // restart forgets what the manager remembers.
 func (r *rig) restart(names ...string) {
-	known := &clusters{changed: func() {}}
-	known.current = &clusterWatch{clusters: known, listed: true, found: map[types.NamespacedName]hostedCluster{}}
+	known, planes := &clusters{changed: func() {}}, &clusters{changed: func() {}}
+	for _, c := range []*clusters{known, planes} {
+		c.current = &clusterWatch{clusters: c, listed: true, found: map[types.NamespacedName]hostedCluster{}}
+	}
 	for _, name := range names {
 		key := types.NamespacedName{Namespace: "ns", Name: name}
 		known.current.found[key] = hostedCluster{key: key, namespace: "ns-" + name, available: true}
+		plane := types.NamespacedName{Namespace: "ns-" + name, Name: name}
+		planes.current.found[plane] = hostedCluster{key: plane, of: key.String()}
 	}
 	if r.Reconciler != nil {
-		known = r.clusters
+		known, planes = r.clusters, r.planes
 	}
 	r.Reconciler = &Reconciler{
 		Options: Options{Fresh: mutationcache.NewStore()}, Client: r.server, Events: events.NewFakeRecorder(100),
-		Now: func() time.Time { return r.now }, clusters: known,
+		Now: func() time.Time { return r.now }, clusters: known, planes: planes,
 	}
 }
 

@@ -42,9 +42,12 @@ const ownerIndex = "hostedClusterPackage"
 // Setup adds the controller of HostedClusterPackages to mgr.
 func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	r := &Reconciler{Options: o, Client: mgr.GetClient(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now}
-	r.clusters = newClusters(o, func() { go r.enqueueAll() })
-	if err := mgr.Add(r.clusters); err != nil {
-		return nil, err
+	changed := func() { go r.enqueueAll() }
+	r.clusters, r.planes = newClusters(o, hostedClusterKind, errNotServed, changed), newClusters(o, controlPlaneKind, errNoPlanes, changed)
+	for _, watched := range []*clusters{r.clusters, r.planes} {
+		if err := mgr.Add(watched); err != nil {
+			return nil, err
+		}
 	}
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &corev1alpha1.Package{}, ownerIndex, ownerOf); err != nil {
 		return nil, fmt.Errorf("index packages by owner: %w", err)
@@ -62,8 +65,8 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 		Complete(r)
 }
 
-func newClusters(o Options, changed func()) *clusters {
-	return &clusters{listen: o.Listen, mapping: o.Mapping, changed: changed, wake: make(chan struct{}, 1)}
+func newClusters(o Options, kind schema.GroupKind, absent error, changed func()) *clusters {
+	return &clusters{kind: kind, absent: absent, listen: o.Listen, mapping: o.Mapping, changed: changed, wake: make(chan struct{}, 1)}
 }
 
 // requestFor returns the request of a HostedClusterPackage, whose Packages have its name.
@@ -88,7 +91,10 @@ func (r *Reconciler) concerns(pkg client.Object) bool {
 }
 
 // KindChanged is called with a kind that is served in another way than before. It does not block.
-func (r *Reconciler) KindChanged(gk schema.GroupKind) { r.clusters.kindChanged(gk) }
+func (r *Reconciler) KindChanged(gk schema.GroupKind) {
+	r.clusters.kindChanged(gk)
+	r.planes.kindChanged(gk)
+}
 
 // enqueueAll enqueues all HostedClusterPackages.
 func (r *Reconciler) enqueueAll() {
