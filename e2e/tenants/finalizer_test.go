@@ -18,7 +18,7 @@ import (
 // Where a policy refuses the manager's finalizer, on or off, the statuses say so, and without the policy all goes on.
 func TestFinalizerPolicy(t *testing.T) {
 	t.Parallel()
-	u := newTenant(t, env, "")
+	u := newTenant(t, env, "", "lockstep-author")
 	binding := u.refuseFinalizers(t)
 	pkg := harness.Package(u.namespace, "shop", u.env.Push(t, u.namespace+":v1", harness.Phased(u.namespace, 1, 1)))
 	tmpl := &corev1alpha1.ObjectTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: "made"}}

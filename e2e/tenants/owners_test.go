@@ -66,7 +66,7 @@ func watches(ctx context.Context, resource string) (int, error) {
 func TestOwnerBomb(t *testing.T) {
 	t.Parallel()
 	const kind, resource = "PodTemplate", "podtemplates" // which nothing else watches by name
-	u := newTenant(t, env, "")
+	u := newTenant(t, env, "", "lockstep-author")
 	existing := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: "owner"}}
 	u.create(t, existing)
 	refs := func(round int) []metav1.OwnerReference {
@@ -109,7 +109,7 @@ func TestAggregated503(t *testing.T) {
 	t.Parallel()
 	e := harness.Lend(t)
 	e.StartManager(t, "--pace=0.1")
-	u := newTenant(t, e, "")
+	u := newTenant(t, e, "", "lockstep-author")
 	const group = "away.example.com"
 	service := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": map[string]any{"name": "v1." + group},

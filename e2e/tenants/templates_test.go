@@ -46,7 +46,7 @@ func (u *tenant) awaitTemplate(t *testing.T, name string, within time.Duration, 
 // Templates that take their whole time, over and over, leave workers for those of other namespaces.
 func TestTemplateWorkers(t *testing.T) {
 	t.Parallel()
-	u, other := newTenant(t, env, ""), newTenant(t, env, "-other")
+	u, other := newTenant(t, env, "", "lockstep-author"), newTenant(t, env, "-other", "lockstep-author")
 	u.create(t, configMap(u.namespace, "source", "0"))
 	const slow = "{{- $l := until 900 }}{{ range $l }}{{ range $l }}{{ end }}{{ end -}}\n"
 	for i := range 100 {
@@ -76,7 +76,7 @@ func TestTemplateWorkers(t *testing.T) {
 // The content of sources of templates is bounded for a namespace: beyond that a template says so, and others go on.
 func TestTemplateMemory(t *testing.T) {
 	t.Parallel()
-	u, other := newTenant(t, env, ""), newTenant(t, env, "-other")
+	u, other := newTenant(t, env, "", "lockstep-author"), newTenant(t, env, "-other", "lockstep-author")
 	var names []string
 	for i := range 45 {
 		names = append(names, fmt.Sprintf("large-%d", i))
