@@ -113,6 +113,14 @@ func untouched(t *testing.T, j *harness.Journal, namespace, name string) {
 	}
 }
 
+// released returns an error unless a generated package has no label but that.
+func released[T client.Object](pkg T) error {
+	if len(pkg.GetLabels()) != 1 {
+		return fmt.Errorf("labels %v", pkg.GetLabels())
+	}
+	return nil
+}
+
 // What a Package depended on goes with it only where it was installed for it, in its namespace.
 func TestDepDelete(t *testing.T) {
 	t.Parallel()
@@ -124,12 +132,7 @@ func TestDepDelete(t *testing.T) {
 		t.Cleanup(func() { discard(name + ".db") })
 		harness.Edit(t, env, harness.ClusterPackage(name, ""), func(p *corev1alpha1.ClusterPackage) { p.Spec.PackageRef.Version = "2.0.0" })
 		awaitReady(t, "", name, "2.0.0")
-		harness.Await(t, env, patience, harness.ClusterPackage(name+".db", ""), "is released", func(p *corev1alpha1.ClusterPackage) error {
-			if len(p.Labels) != 1 {
-				return fmt.Errorf("labels %v", p.Labels)
-			}
-			return nil
-		})
+		harness.Await(t, env, patience, harness.ClusterPackage(name+".db", ""), "is released", released[*corev1alpha1.ClusterPackage])
 		return name + ".db"
 	}
 	gone := func(t *testing.T, u *tenant, name string) {
@@ -196,7 +199,7 @@ func TestDepDelete(t *testing.T) {
 		install(t, wish(victim, "app", "app", "1.0.0"))
 		harness.Edit(t, env, harness.Package(victim, "app", ""), func(p *corev1alpha1.Package) { p.Spec.PackageRef.Version = "2.0.0" })
 		awaitReady(t, victim, "app", "2.0.0")
-		env.Settle(t, victim)
+		harness.Await(t, env, patience, harness.Package(victim, "app.db", ""), "is released", released[*corev1alpha1.Package])
 		journal := env.Journal(t)
 		u.create(t, wish(u.namespace, "x", "app", "1.0.0", deleting))
 		awaitReady(t, u.namespace, "x", "1.0.0")
