@@ -52,8 +52,8 @@ func TestAbandonTarget(t *testing.T) {
 			})
 			annotation := fmt.Sprintf(`{"metadata": {"annotations": {%q: "true"}}}`, corev1alpha1.AbandonTargetAnnotation)
 			must(t, u.Patch(t.Context(), pkg, client.RawPatch("application/merge-patch+json", []byte(annotation))))
-			env.WaitGone(t, 5*time.Second, pkg) // requests to a target end after 30 s
-			env.WaitGone(t, 5*time.Second, dep)
+			env.WaitGone(t, 20*time.Second, pkg) // requests to a target end after 30 s
+			env.WaitGone(t, 20*time.Second, dep)
 		})
 	}
 }

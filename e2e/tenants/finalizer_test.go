@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -24,8 +23,8 @@ func TestFinalizerPolicy(t *testing.T) {
 	tmpl := &corev1alpha1.ObjectTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: "made"}}
 	tmpl.Spec.Template, tmpl.Spec.Sources = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: made}\n", []corev1alpha1.ObjectTemplateSource{}
 	u.create(t, pkg, tmpl)
-	harness.Await(t, u.env, 15*time.Second, pkg, "to be refused", refusedTo[*corev1alpha1.Package]("put the finalizer on"))
-	harness.Await(t, u.env, 15*time.Second, tmpl, "to be refused", refusedTo[*corev1alpha1.ObjectTemplate]("put the finalizer on"))
+	harness.Await(t, u.env, patience, pkg, "to be refused", refusedTo[*corev1alpha1.Package]("put the finalizer on"))
+	harness.Await(t, u.env, patience, tmpl, "to be refused", refusedTo[*corev1alpha1.ObjectTemplate]("put the finalizer on"))
 
 	must(t, u.env.Client.Delete(t.Context(), binding))
 	harness.Await(t, u.env, harness.Patience, pkg, "to be rolled out", ready[*corev1alpha1.Package])
@@ -33,8 +32,8 @@ func TestFinalizerPolicy(t *testing.T) {
 
 	binding = u.refuseFinalizers(t)
 	must(t, u.Delete(t.Context(), pkg), u.Delete(t.Context(), tmpl))
-	harness.Await(t, u.env, 15*time.Second, pkg, "to be refused", refusedTo[*corev1alpha1.Package]("take the finalizer off"))
-	harness.Await(t, u.env, 15*time.Second, tmpl, "to be refused", refusedTo[*corev1alpha1.ObjectTemplate]("take the finalizer off"))
+	harness.Await(t, u.env, patience, pkg, "to be refused", refusedTo[*corev1alpha1.Package]("take the finalizer off"))
+	harness.Await(t, u.env, patience, tmpl, "to be refused", refusedTo[*corev1alpha1.ObjectTemplate]("take the finalizer off"))
 	must(t, u.env.Client.Delete(t.Context(), binding))
 	u.env.WaitGone(t, harness.Patience, pkg)
 	u.env.WaitGone(t, harness.Patience, tmpl)
