@@ -46,6 +46,9 @@ const (
 	TargetDocumentBytes  = 16 << 20         // of a document of schemas of a target, which is kept as text
 	TargetDocumentValues = 2_000_000        // JSON values of the same: one in 8 bytes
 	TargetFreeLine       = 64 << 10         // of a line of a watch that is not counted as memory: as large as many objects
+	TargetsAtATime       = 2                // large answers of all targets that are read and decoded at a time, of up to 50 MiB each then; one of a namespace
+	TargetTurn           = 10 * time.Second // of one of them: the others wait
+	TargetDecodeRate     = 16 << 20         // bytes of JSON that are decoded in a second, at least
 	TargetMemory         = 1 << 20          // of a target without objects: connections, and what it serves
 	TargetsShare         = 3                // of GOMEMLIMIT is for all targets together: a third
 	TargetsMemory        = 133 << 20        // the same without GOMEMLIMIT: that of config/manager

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"lockstep.run/lockstep/internal/cluster/reflector"
 	"lockstep.run/lockstep/internal/limits"
@@ -26,9 +27,15 @@ type answer struct {
 	held     int
 	exceeded func(error) error
 
+	// turn is taken for what is large.
+	turn *turn
+
 	seen    scan
 	failure error
 }
+
+// errSlow is why a large answer is not read to its end.
+var errSlow = fmt.Errorf("a large answer of the target takes longer than %s", limits.TargetTurn)
 
 // scan is how far a text of JSON was read.
 type scan struct {
@@ -41,18 +48,26 @@ func (a *answer) Read(p []byte) (int, error) {
 	if a.failure != nil {
 		return 0, a.failure
 	}
+	if a.lines && a.seen.bytes <= limits.TargetFreeLine {
+		a.turn.finish() // the lines so far were decoded
+	}
 	n, err := a.ReadCloser.Read(p)
+	if a.seen.bytes+n > limits.TargetFreeLine {
+		if err := a.turn.begin(); err != nil {
+			return 0, err
+		}
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, c := range p[:n] {
 		a.seen.next(c, a.lines)
-		if a.hold != nil && a.seen.bytes > a.held {
-			a.hold(int64(a.held)) // it doubles its buffer
-			a.held *= 2
-		}
 		if a.seen.bytes > a.bytes || a.seen.values > a.values {
 			a.failure = a.tooLarge()
 			return 0, a.failure
+		}
+		if a.hold != nil && a.seen.bytes > a.held {
+			a.hold(int64(a.held)) // it doubles its buffer
+			a.held *= 2
 		}
 	}
 	return n, err
@@ -62,6 +77,7 @@ func (a *answer) Read(p []byte) (int, error) {
 func (a *answer) Close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.turn.close(time.Duration(a.seen.bytes) * time.Second / limits.TargetDecodeRate)
 	if a.hold != nil {
 		a.hold(int64(limits.TargetFreeLine - a.held))
 		a.hold = nil

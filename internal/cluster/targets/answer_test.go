@@ -44,7 +44,7 @@ func TestAnswer(t *testing.T) {
 	} {
 		var exceeded error
 		a := &answer{
-			ReadCloser: io.NopCloser(strings.NewReader(tc.text)), what: "it", lines: tc.lines, bytes: 100, values: 10,
+			ReadCloser: io.NopCloser(strings.NewReader(tc.text)), what: "it", turn: &turn{}, lines: tc.lines, bytes: 100, values: 10,
 			exceeded: func(err error) error { exceeded = err; return err },
 		}
 		_, err := io.ReadAll(a)
@@ -52,7 +52,7 @@ func TestAnswer(t *testing.T) {
 			t.Errorf("%s: %v, want %q", name, err, tc.want)
 		}
 	}
-	page := &answer{ReadCloser: io.NopCloser(strings.NewReader("[[[")), bytes: 100, values: 1, asked: true}
+	page := &answer{ReadCloser: io.NopCloser(strings.NewReader("[[[")), bytes: 100, values: 1, asked: true, turn: &turn{}}
 	if _, err := io.ReadAll(page); !errors.Is(err, reflector.ErrTooLarge) {
 		t.Errorf("a page that may be asked for in parts: %v", err)
 	}
@@ -88,14 +88,14 @@ func nodes(value any) int {
 			n += nodes(inner)
 		}
 		if len(value) > 0 {
-			n -= 1 // the first has no comma
+			n-- // the first has no comma
 		}
 	case map[string]any:
 		for _, inner := range value {
 			n += nodes(inner)
 		}
 		if len(value) > 0 {
-			n -= 1
+			n--
 		}
 	default:
 	}

@@ -34,6 +34,8 @@ type gate struct {
 	// suspect is called when a request suggests that the target is away. It must not block.
 	suspect func()
 
+	// turns are those of all targets; nil lets everything be read at once.
+	turns *turns
 	// holds is what the session has of the memory of all targets.
 	holds holding
 
@@ -162,6 +164,7 @@ func (g *gate) send(r *http.Request, watches bool, page string) (*http.Response,
 	case strings.Contains(r.URL.Path, openAPI):
 		bounded.what, bounded.bytes, bounded.values = "a document of schemas of the target", limits.TargetDocumentBytes, limits.TargetDocumentValues
 	}
+	bounded.turn = &turn{of: g.turns, namespace: g.holds.namespace, ctx: ctx, cancel: cancel}
 	if watches {
 		bounded.held, bounded.hold = limits.TargetFreeLine, g.hold
 	}

@@ -220,6 +220,7 @@ func (t *target[S]) link() (*link, error) {
 		return nil, err
 	}
 	way := &link{transport: transport, authorized: authorized, gate: newGate(authorized, t.wakeUp)}
+	way.gate.turns = t.all.turns
 	way.gate.holds.account, way.gate.holds.namespace = t.all.account, t.ref.Namespace
 	return way, nil
 }

@@ -89,6 +89,7 @@ type Targets[S any] struct {
 	options Options[S]
 	watches *sources.Watches
 	account *account
+	turns   *turns
 
 	mu      sync.Mutex
 	ctx     context.Context
@@ -102,7 +103,7 @@ func New[S any](options Options[S]) *Targets[S] {
 	if options.Parse == nil {
 		options.Parse = Parse
 	}
-	t := &Targets[S]{options: options, account: newAccount(options.Memory), watches: sources.NewWatches(options.Listen), targets: map[Ref]*target[S]{}, users: map[string]Ref{}}
+	t := &Targets[S]{options: options, account: newAccount(options.Memory), turns: newTurns(), watches: sources.NewWatches(options.Listen), targets: map[Ref]*target[S]{}, users: map[string]Ref{}}
 	t.watches.Enqueue = t.secretChanged
 	return t
 }

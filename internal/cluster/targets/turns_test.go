@@ -1,0 +1,66 @@
+package targets
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// Of large answers few are read at a time, and one of each namespace; small ones wait for nobody.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		all := newTurns()
+		large := func(namespace string) *answer {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			return &answer{
+				ReadCloser: io.NopCloser(strings.NewReader(strings.Repeat("a", 2*limits.TargetFreeLine))), bytes: limits.TargetResponseBytes, values: 10,
+				turn: &turn{of: all, namespace: namespace, ctx: ctx, cancel: cancel},
+			}
+		}
+		read := func(a *answer) chan error {
+			done := make(chan error, 1)
+			go func() {
+				_, err := io.ReadAll(a)
+				done <- err
+			}()
+			synctest.Wait()
+			return done
+		}
+		one, same, two, three := large("one"), large("one"), large("two"), large("three")
+		reads := []chan error{read(one), read(same), read(two), read(three)}
+		for i, want := range []int{1, 0, 1, 0} {
+			if len(reads[i]) != want {
+				t.Errorf("answer %d: %d are read, want %d", i, len(reads[i]), want)
+			}
+		}
+		small := large("one")
+		small.ReadCloser = io.NopCloser(strings.NewReader("small"))
+		if err := <-read(small); err != nil {
+			t.Errorf("a small one waits: %v", err)
+		}
+		if err := one.Close(); err != nil {
+			t.Error(err)
+		}
+		if synctest.Wait(); len(reads[1])+len(reads[3]) != 0 {
+			t.Error("the next one is read while this one is decoded")
+		}
+		time.Sleep(time.Second)
+		if synctest.Wait(); len(reads[1])+len(reads[3]) != 1 {
+			t.Error("the next one is not read afterwards")
+		}
+		time.Sleep(3 * limits.TargetTurn) // the others are not closed
+		if synctest.Wait(); len(reads[1])+len(reads[3]) != 2 || !errors.Is(context.Cause(two.turn.ctx), errSlow) {
+			t.Errorf("one that does not end keeps its turn: %v", context.Cause(two.turn.ctx))
+		}
+		for _, a := range []*answer{same, two, three} {
+			_ = a.Close()
+		}
+	})
+}
