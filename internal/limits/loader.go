@@ -29,7 +29,9 @@ const (
 	LoadsShort            = 2                      // concurrent loads of up to LoadShort; besides one of up to LoadMedium and one of up to LoadTime
 	LoadShort             = 250 * time.Millisecond // as for a thousand objects
 	LoadMedium            = 4 * time.Second
-	LargePackageBytes     = 8 << 20          // of the files of a package, beyond which one is rendered at a time: that takes four times as much memory
+	SmallPackageBytes     = 1 << 20          // of the files of a package, up to which it takes no share of the memory for large work
+	LargePackageBytes     = 8 << 20          // of the files of a package, beyond which one is loaded at a time
+	LoadWeight            = 3                // bytes of live memory that a load takes for each byte of the files: these, the objects, and what is read
 	UnpacksInFlight       = 2                // concurrent unpacking, which needs memory and cannot hang
 	ConnectTimeout        = 10 * time.Second // of TCP and, apart from it, the TLS handshake
 	ProxyLookupTimeout    = 2 * time.Second  // of a name before a proxy is asked: the DNS of a network with a proxy may answer no others than its own
@@ -50,6 +52,7 @@ const (
 	ManifestBytes      = 1 << 20 // of a manifest or lock file
 	DocumentBytes      = 4 << 20 // of one YAML document: ObjectBytes and indentation
 	DocumentMarks      = 300_000 // brackets, commas, line ends, - ? :, each of which may become a node of 200 bytes
+	DocumentMarksLarge = 30_000  // of these, beyond which a document is read one at a time in a process: that takes 60 MiB at most
 	DocumentNodes      = 300_000 // values of a document with aliases expanded
 	DocumentTextBytes  = 8 << 20 // of all scalars with aliases expanded
 	DocumentDepth      = 100     // levels; schemas of CRDs reach 50

@@ -113,14 +113,18 @@ func (r *reader) read(ctx context.Context, files Files) found {
 		all.objects = nil
 		all.problems = append(all.problems, violation.Violation{Reason: violation.ReasonLimit}.Because("Split the package.", "the package has more than %d objects", limits.PackageObjects))
 	}
-	if r.bytes.Load() > limits.PackageBytes {
-		all.problems = append(all.problems, violation.Violation{Reason: violation.ReasonLimit}.Because("Split the package.", "the objects have more than %d bytes of JSON", limits.PackageBytes))
+	if most := r.opts.bytes(); r.bytes.Load() > most {
+		remedy := "Split the package."
+		if most < limits.PackageBytes {
+			remedy = "Split the package, or raise GOMEMLIMIT and the memory limit of the manager."
+		}
+		all.problems = append(all.problems, violation.Violation{Reason: violation.ReasonLimit}.Because(remedy, "the objects have more than %d bytes of JSON", most))
 	}
 	return all
 }
 
 func (r *reader) full() bool {
-	return r.bytes.Load() > limits.PackageBytes || r.count.Load() > limits.PackageObjects
+	return r.bytes.Load() > r.opts.bytes() || r.count.Load() > limits.PackageObjects
 }
 
 func (r *reader) readFile(ctx context.Context, p string, data []byte, into *found) {

@@ -1,10 +1,13 @@
 package loader
 
 import (
+	"cmp"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/patch"
 )
 
@@ -54,6 +57,9 @@ type Options struct {
 	// CollisionProtection is the default for objects without annotation; empty: Prevent.
 	CollisionProtection corev1alpha1.CollisionProtection
 
+	// Bytes is how many bytes of JSON the objects may have. 0 means limits.PackageBytes.
+	Bytes int64
+
 	// anyNamespace is set where the namespace is only an example.
 	anyNamespace bool
 	// keep, where it is not nil, is filled with what templates render to.
@@ -65,6 +71,9 @@ type Options struct {
 func (o *Options) scope() corev1alpha1.Scope {
 	return corev1alpha1.ScopeOf(o.Package.Metadata.Namespace)
 }
+
+// bytes is the limit of the objects as JSON.
+func (o *Options) bytes() int64 { return cmp.Or(o.Bytes, limits.PackageBytes) }
 
 func (o *Options) environment() manifestsv1alpha1.PackageEnvironment {
 	switch {

@@ -52,14 +52,14 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 	own := sources.Ref{Kind: sources.KindServiceAccount, Namespace: c.Namespace, Name: c.ServiceAccount}
 	credentials := sources.NewCredentials(get, watches, own)
 	credentials.Follow()
-	puller, err := newPuller(c, mgr.GetLogger().WithName("registry"))
+	puller, err := newPuller(c, account, mgr.GetLogger().WithName("registry"))
 	if err != nil {
 		return err
 	}
 	slices, templates := mutationcache.NewStore(), &objecttemplates.Reconciler{}
 	deployments, err := objectdeployments.Setup(mgr, objectdeployments.Options{
 		Here:   &rollout.Executor{Cluster: here, Tracker: here.tracker, Pool: rollout.NewPool(limits.WritesInFlight)},
-		Listen: here.Listen, Fresh: mutationcache.NewStore(), Slices: slices, Namespace: c.Namespace, Others: templates.Enqueue,
+		Listen: here.Listen, Fresh: mutationcache.NewStore(), Slices: slices, Memory: account, Namespace: c.Namespace, Others: templates.Enqueue,
 	})
 	if err != nil {
 		return fmt.Errorf("set up the controller of deployments: %w", err)
@@ -74,7 +74,7 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 	follow.reconciler, err = packages.Setup(mgr, packages.Options{
 		Targets: ofPackages{others},
 		Pipeline: &packages.Pipeline{
-			Puller: puller, Prefixes: c.ImagePrefixes, Get: get, Credentials: credentials,
+			Puller: puller, Memory: account, Prefixes: c.ImagePrefixes, Get: get, Credentials: credentials,
 			Namespaced: func(gk schema.GroupKind) (namespaced, known bool) {
 				state := here.State(gk)
 				return state.Namespaced, state.Served
@@ -97,7 +97,7 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 		return fmt.Errorf("set up the controller of hosted cluster packages: %w", err)
 	}
 	others.packages = follow.reconciler
-	named, err := connectRepositories(mgr, here, puller, get, own, c)
+	named, err := connectRepositories(mgr, here, puller, get, own, account, c)
 	if err != nil {
 		return err
 	}
@@ -134,12 +134,12 @@ func connectTemplates(
 
 // connectRepositories adds the controller of repositories, and returns the watches of what they name.
 func connectRepositories(
-	mgr ctrl.Manager, here *connection, puller *registry.Puller, get sources.Get, account sources.Ref, c *Config,
+	mgr ctrl.Manager, here *connection, puller *registry.Puller, get sources.Get, own sources.Ref, account *quota.Memory, c *Config,
 ) (*sources.Watches, error) {
 	watches := sources.NewWatches(here.Listen)
 	fetcher := fetch.New(fetch.Options{Puller: puller, Policy: c.policy(c.AllowLocalSources), UserAgent: "lockstep-manager/" + buildversion.Get()})
 	err := repositories.Setup(mgr, repositories.Options{
-		Pipeline: &repositories.Pipeline{Fetcher: fetcher, Get: get, Credentials: sources.NewCredentials(get, watches, account)},
+		Pipeline: &repositories.Pipeline{Fetcher: fetcher, Get: get, Memory: account, Credentials: sources.NewCredentials(get, watches, own)},
 		Sources:  watches, Fresh: mutationcache.NewStore(), Namespace: c.Namespace, Pace: c.Pace,
 	})
 	if err != nil {

@@ -5,14 +5,16 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/loader/registry"
 	"lockstep.run/lockstep/internal/version"
 )
 
-func newPuller(c *Config, log logr.Logger) (*registry.Puller, error) {
+func newPuller(c *Config, account *quota.Memory, log logr.Logger) (*registry.Puller, error) {
 	puller, err := registry.NewPuller(registry.Options{
 		CABundle: c.RegistryCAFile, Authorities: c.RegistryCAs, Proxies: c.RegistryProxies, InsecureRegistries: c.InsecureRegistries, CacheDir: c.CacheDir,
-		Policy: c.policy(c.AllowLocalSources), ImagePrefixes: c.ImagePrefixes, RegistryHosts: c.RegistryHosts,
+		PackageBytes: account.PackageBytes(),
+		Policy:       c.policy(c.AllowLocalSources), ImagePrefixes: c.ImagePrefixes, RegistryHosts: c.RegistryHosts,
 		UserAgent:    "lockstep-manager/" + version.Get(),
 		OnCacheError: func(err error) { log.Error(err, "the image cache cannot be used; pulls go on without it") },
 	})

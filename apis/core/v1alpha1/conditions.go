@@ -106,6 +106,10 @@ const (
 	// ReasonImagePullBackOff is that the image could not be pulled.
 	ReasonImagePullBackOff = "ImagePullBackOff"
 
+	// ReasonMemoryExceeded is that the namespace would have the manager hold more than
+	// its share of memory.
+	ReasonMemoryExceeded = "MemoryExceeded"
+
 	// ReasonLoadError is that the structure of the package is wrong.
 	ReasonLoadError = "LoadError"
 

@@ -273,6 +273,7 @@ func (r *Reconciler) forgetOwner(key objects.OwnerKey) {
 	o := r.owners[key]
 	delete(r.owners, key)
 	r.mu.Unlock()
+	r.memory.Count(memoryKey(key), 0)
 	if o != nil {
 		o.unwatch()
 		o.release()

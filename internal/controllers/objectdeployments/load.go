@@ -1,13 +1,17 @@
 package objectdeployments
 
 import (
+	"bytes"
 	"context"
 	"maps"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/quota"
+	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/rollout"
 )
@@ -53,6 +57,7 @@ func (s *reconciliation) loadSets(ctx context.Context) error {
 			present[set.GetUID()] = true
 		}
 	}
+	defer s.countMemory()
 	for _, rev := range s.rollout.Revisions() {
 		if !present[rev.UID] {
 			s.rollout.Drop(rev.UID, s.Target.Tracker)
@@ -87,6 +92,32 @@ func (s *reconciliation) loadSets(ctx context.Context) error {
 		s.refresh(rev, set, false)
 	}
 	return nil
+}
+
+// countMemory counts what the loaded revisions take.
+func (s *reconciliation) countMemory() {
+	var loaded []types.UID
+	for _, rev := range s.rollout.Revisions() {
+		loaded = append(loaded, rev.UID)
+	}
+	if slices.Equal(loaded, s.counted) {
+		return
+	}
+	s.counted = loaded
+	var size, number, fields int64
+	for _, rev := range s.rollout.Revisions() {
+		for _, phase := range rev.Phases {
+			for i := range phase.Objects {
+				raw := phase.Objects[i].Raw
+				size, number, fields = size+int64(len(raw)), number+1, fields+int64(bytes.Count(raw, []byte(",")))
+			}
+		}
+	}
+	s.memory.Count(memoryKey(s.key), quota.AtRest(size, number, fields))
+}
+
+func memoryKey(key objects.OwnerKey) quota.Key {
+	return quota.Key{Namespace: key.Namespace, Name: "the revisions of " + key.String()}
 }
 
 // learned reports whether a kind that was unknown when the revision was loaded is

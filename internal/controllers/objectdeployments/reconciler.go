@@ -22,6 +22,7 @@ import (
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/kube/queueing"
+	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
@@ -67,6 +68,8 @@ type Reconciler struct {
 	// busy are the owners that are reconciled, with what cancels that.
 	busy  sync.Map
 	fresh *mutationcache.Store
+	// memory counts what revisions take; it may be nil.
+	memory *quota.Memory
 	// written are slices of deployments by the UID of their owner.
 	written      *mutationcache.Store
 	restored     bool
@@ -113,6 +116,8 @@ type owner struct {
 	// deployment, by UID; the latter with its generation.
 	digests    map[types.UID]objects.Digest
 	generation int64
+	// counted are the revisions whose memory is counted.
+	counted []types.UID
 	// reported is when the last status that was not urgent was written, by UID.
 	reported map[types.UID]time.Time
 	// prechecked is when a refused revision is checked again.

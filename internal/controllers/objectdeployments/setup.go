@@ -28,6 +28,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/kube/queueing"
+	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/rollout"
 )
@@ -52,6 +53,8 @@ type Options struct {
 	Fresh *mutationcache.Store
 	// Slices has those that this process has written, so that they need not be read.
 	Slices *mutationcache.Store
+	// Memory is what revisions are counted in.
+	Memory *quota.Memory
 	// Namespace is the manager's.
 	Namespace string
 	// Others enqueues an owner of another kind, and reports whether it is one: its objects are tracked with those of
@@ -72,7 +75,7 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 			queue.Enqueue(owner)
 		}
 	})
-	r.fresh, r.written, r.queue = o.Fresh, o.Slices, queue
+	r.fresh, r.written, r.queue, r.memory = o.Fresh, o.Slices, queue, o.Memory
 	r.Class = corev1alpha1.PhaseClassDefault
 	r.lanes = newLanes(r.reconcileRemote, queue.Enqueue)
 	r.metrics.reader = r.Client

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -17,7 +18,9 @@ import (
 	"lockstep.run/lockstep/internal/cluster/sources"
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/kube/queueing"
+	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/archive"
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
@@ -35,6 +38,8 @@ type input struct {
 	// namespaced is that of another cluster, or nil.
 	namespaced func(schema.GroupKind) (namespaced, known bool)
 	level      int
+	// size is how often it was found to be larger than there was room for.
+	size int
 }
 
 type attempt struct {
@@ -49,7 +54,9 @@ type attempt struct {
 	started      time.Time
 	cancel       context.CancelFunc
 	// done means that it has ended, with content or with err.
-	done    bool
+	done bool
+	// memory is what the content is counted by until it is deployed.
+	memory  quota.Key
 	content *content
 	err     error
 	// failures counts attempts in sequence, and retry is when the next one is due; zero for never.
@@ -67,6 +74,9 @@ func (a *attempt) inFlight() int {
 	}
 	return 1
 }
+
+// keeps reports whether an attempt has content in memory that is not deployed yet.
+func (a *attempt) keeps() bool { return a != nil && a.content != nil && a.deployed.IsZero() }
 
 // startLoad starts a load where that was decided, and cancels any other. Its end enqueues the Package.
 func (s *reconciliation) startLoad(ctx context.Context) error {
@@ -96,6 +106,7 @@ func (s *reconciliation) startLoad(ctx context.Context) error {
 	r.memory.dropAttempt(st)
 	r.memory.setAttempt(st, a)
 	st.loads++
+	a.memory = quota.Key{Namespace: in.pkg.GetNamespace(), Name: "the package " + in.pkg.GetName(), ID: strconv.Itoa(st.loads)}
 	r.memory.Unlock()
 	s.attempt = a
 	r.queueLoad(ctx, in, st, a)
@@ -115,8 +126,8 @@ func (s *reconciliation) newInput(image string) input {
 // queueLoad runs an attempt when the queue of its registry and level has capacity.
 func (r *Reconciler) queueLoad(ctx context.Context, in input, st *state, a *attempt) {
 	host := hostOf(in.image)
-	if in.level > 0 {
-		host = fmt.Sprintf("%s, level %d", host, in.level)
+	if in.level+in.size > 0 {
+		host = fmt.Sprintf("%s, level %d, size %d", host, in.level, in.size)
 	}
 	r.hosts.Run(host, in.pkg.GetNamespace(), func() { r.runLoad(ctx, in, st, a) })
 }
@@ -132,13 +143,18 @@ func (r *Reconciler) runLoad(ctx context.Context, in input, st *state, a *attemp
 	if err != nil {
 		r.releaseClaim(st, keyOf(in.pkg))
 	}
-	if level, deferred := queueing.Deferred(err); deferred && ctx.Err() == nil {
-		in.level = level
-		r.queueLoad(ctx, in, st, a)
+	if again, ok := repeated(in, err); ok && ctx.Err() == nil {
+		r.queueLoad(ctx, again, st, a)
 		return
 	}
+	if err == nil {
+		err = r.memory.account.Hold(a.memory, loaded.atRest())
+	}
 	_, current := r.memory.updateAttempt(st, a, func(a *attempt) {
-		a.done, a.content, a.err, a.took = true, loaded, err, r.Now().Sub(begin)
+		a.done, a.err, a.took = true, err, r.Now().Sub(begin)
+		if err == nil {
+			a.content = loaded
+		}
 		var wrong violation.Violations // what is wrong with the package itself stays so
 		if err != nil && !errors.As(err, &wrong) {
 			a.retry = r.Now().Add(backoff(a.failures))
@@ -148,7 +164,22 @@ func (r *Reconciler) runLoad(ctx context.Context, in input, st *state, a *attemp
 	a.cancel()
 	if current {
 		r.enqueue(keyOf(in.pkg))
+	} else {
+		r.memory.account.Count(a.memory, 0)
 	}
+}
+
+// repeated returns the load that has to follow one that ended with err: at another level, or with more room.
+func repeated(in input, err error) (again input, ok bool) {
+	level, deferred := queueing.Deferred(err)
+	if deferred {
+		in.level = level
+	}
+	larger := errors.Is(err, archive.ErrRoom)
+	if larger {
+		in.size++
+	}
+	return in, deferred || larger
 }
 
 // awaitAdmission waits until fewer than limits.PackagesUnderway are reconciled, for limits.AdmissionWait at most.

@@ -8,12 +8,15 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/queueing"
+	"lockstep.run/lockstep/internal/kube/quota"
 )
 
 // memory is what this process remembers of Packages. A restart repeats a failed load, a resolution or a repair at most.
 type memory struct {
 	sync.Mutex
-	states map[types.NamespacedName]*state
+	// account counts what is loaded and not deployed yet; it may be nil.
+	account *quota.Memory
+	states  map[types.NamespacedName]*state
 	// loading counts Packages that are being loaded, or whose content no status records yet.
 	loading int
 	// awaited is what the dependencies of Packages were resolved by.
@@ -108,6 +111,9 @@ func (m *memory) dropAttempt(st *state) {
 }
 
 func (m *memory) setAttempt(st *state, a *attempt) {
+	if last := st.attempt; last.keeps() && !a.keeps() || last.keeps() && a.memory != last.memory {
+		m.account.Count(last.memory, 0)
+	}
 	m.loading += a.inFlight() - st.attempt.inFlight()
 	st.attempt = a
 }

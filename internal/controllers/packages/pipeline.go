@@ -1,6 +1,7 @@
 package packages
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -12,7 +13,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/sources"
 	"lockstep.run/lockstep/internal/kube/queueing"
-	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/archive"
 	"lockstep.run/lockstep/internal/loader/registry"
@@ -29,7 +30,10 @@ type Pipeline struct {
 	// Namespaced reports whether a kind is namespaced, as far as the cluster is known.
 	Namespaced func(schema.GroupKind) (namespaced, known bool)
 
-	// rendering bounds the memory and processor time of rendering.
+	// Memory is what large packages acquire while they are loaded, and what bounds each.
+	Memory *quota.Memory
+
+	// rendering bounds the processor time of rendering, and the memory of small packages.
 	rendering queueing.Levels
 }
 
@@ -53,6 +57,21 @@ func (c *content) summary() *content {
 	return &content{resolved: c.resolved, warnings: c.warnings, dependencies: c.dependencies}
 }
 
+// atRest returns how much memory the objects take once they are rolled out.
+func (c *content) atRest() int64 {
+	if c == nil {
+		return 0
+	}
+	var size, number, fields int64
+	for _, phase := range c.template.Phases {
+		for i := range phase.Objects {
+			raw := phase.Objects[i].Object.Raw
+			size, number, fields = size+int64(len(raw)), number+1, fields+int64(bytes.Count(raw, []byte(",")))
+		}
+	}
+	return quota.AtRest(size, number, fields)
+}
+
 // load pulls and renders. Its error is a *registry.PullError, violation.Violations, or of the API server.
 func (p *Pipeline) load(ctx context.Context, in input) (*content, error) {
 	loaded, err := p.pullAndRender(ctx, in)
@@ -73,7 +92,9 @@ func forKindOf(pkg corev1alpha1.GenericPackage, err error) error {
 }
 
 func (p *Pipeline) pullAndRender(ctx context.Context, in input) (*content, error) {
-	image, err := p.pull(ctx, in)
+	place := &admission{pipeline: p, in: in, load: ctx}
+	defer place.leave()
+	image, err := p.pull(ctx, in, place.enter)
 	if err != nil {
 		return nil, err
 	}
@@ -82,17 +103,16 @@ func (p *Pipeline) pullAndRender(ctx context.Context, in input) (*content, error
 	if err != nil {
 		return nil, err
 	}
-	var pkg *loader.Package
-	err = p.render(ctx, in.pkg.GetNamespace(), in.level, image.Files, func(ctx context.Context) (err error) {
-		files := image.Files
-		if in.origin.version != "" && !loader.HasManifest(files) {
-			if files, err = loader.Plain(in.origin.packageName, files, in.origin.declared); err != nil {
-				return err
-			}
+	if err := place.enter(); err != nil { // another load has unpacked it, or it is no image
+		return nil, err
+	}
+	files := image.Files
+	if in.origin.version != "" && !loader.HasManifest(files) {
+		if files, err = loader.Plain(in.origin.packageName, files, in.origin.declared); err != nil {
+			return nil, err
 		}
-		pkg, err = loader.Load(ctx, files, p.optionsFor(in, values))
-		return err
-	})
+	}
+	pkg, err := loader.Load(place.ctx, files, p.optionsFor(in, values))
 	if err == nil {
 		err = loader.CheckTarget(in.pkg.PackageSpec().TargetRef, pkg.Dependencies)
 	}
@@ -102,20 +122,8 @@ func (p *Pipeline) pullAndRender(ctx context.Context, in input) (*content, error
 	return p.contentOf(in, image, pkg), nil
 }
 
-// render performs work on files when there is capacity. Large packages are rendered one at a time.
-func (p *Pipeline) render(ctx context.Context, namespace string, level int, files loader.Files, work func(context.Context) error) error {
-	size := 0
-	for _, text := range files {
-		size += len(text)
-	}
-	if level == 0 && size > limits.LargePackageBytes {
-		return p.rendering.DoLarge(ctx, work)
-	}
-	return p.rendering.Do(ctx, namespace, level, work)
-}
-
 // pull returns the package in an image, or plain manifests: of an image that a repository offers, or its own.
-func (p *Pipeline) pull(ctx context.Context, in input) (image *registry.Image, err error) {
+func (p *Pipeline) pull(ctx context.Context, in input, admit func() error) (image *registry.Image, err error) {
 	if in.origin.image == "" {
 		files := loader.Files{}
 		for path, text := range in.origin.files {
@@ -124,7 +132,8 @@ func (p *Pipeline) pull(ctx context.Context, in input) (image *registry.Image, e
 		return &registry.Image{Digest: in.origin.digest, Files: files}, nil
 	}
 	pull := func(selection *archive.Selection, ref string) error {
-		return p.access(ctx, in, selection, func(puller *registry.Puller) (err error) {
+		access := registry.Access{Selection: selection, Room: p.roomOf(in.size), Admit: admit}
+		return p.access(ctx, in, access, func(puller *registry.Puller) (err error) {
 			image, err = puller.Pull(ctx, ref)
 			return err
 		})
@@ -138,7 +147,7 @@ func (p *Pipeline) pull(ctx context.Context, in input) (image *registry.Image, e
 }
 
 func (p *Pipeline) resolve(ctx context.Context, in input) (digest string, err error) {
-	err = p.access(ctx, in, nil, func(puller *registry.Puller) (err error) {
+	err = p.access(ctx, in, registry.Access{}, func(puller *registry.Puller) (err error) {
 		digest, err = puller.Resolve(ctx, in.image)
 		return err
 	})
@@ -146,16 +155,19 @@ func (p *Pipeline) resolve(ctx context.Context, in input) (digest string, err er
 }
 
 // access pulls with the credentials of the Package and the manager. An error names pull secrets that cannot be used.
-func (p *Pipeline) access(ctx context.Context, in input, files *archive.Selection, pull func(*registry.Puller) error) error {
+func (p *Pipeline) access(ctx context.Context, in input, access registry.Access, pull func(*registry.Puller) error) error {
 	spec := in.pkg.PackageSpec()
+	access.Namespace = in.pkg.GetNamespace()
 	if spec.ImagePullPolicy == corev1alpha1.ImagePullPolicyNever {
-		return pull(p.Puller.With(registry.Access{Namespace: in.pkg.GetNamespace(), Offline: true, Selection: files}))
+		access.Offline = true
+		return pull(p.Puller.With(access))
 	}
 	keys, unusable, err := p.Credentials.Keychain(ctx, sources.PullSecrets(spec, in.namespace))
 	if err != nil {
 		return err
 	}
-	err = pull(p.Puller.With(registry.Access{Namespace: in.pkg.GetNamespace(), Keychain: keys, Selection: files}))
+	access.Keychain = keys
+	err = pull(p.Puller.With(access))
 	var failed *registry.PullError
 	if len(unusable) == 0 || !errors.As(err, &failed) {
 		return err
@@ -171,7 +183,7 @@ func (p *Pipeline) optionsFor(in input, values *sources.Values) loader.Options {
 	if in.namespaced != nil {
 		o.Namespaced = in.namespaced
 	}
-	o.Package.Image, o.ResolvesDependencies = in.origin.image, true
+	o.Package.Image, o.ResolvesDependencies, o.Bytes = in.origin.image, true, p.Memory.PackageBytes()
 	o.Others = func(name string) []loader.Other {
 		others := []loader.Other{}
 		for _, key := range in.installations(name) {

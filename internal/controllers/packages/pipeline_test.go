@@ -4,13 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/queueing"
+	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/internal/loader/archive"
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
@@ -40,26 +43,93 @@ func TestRemediesNameTheKind(t *testing.T) {
 	}
 }
 
-// A large package waits for another one without its files in memory, and holds up no other.
-func TestLargePackagesAreRenderedOneAtATime(t *testing.T) {
+// A large package waits for another one, before anything of it is in memory, in turn by namespace, and holds up no small one.
+func TestLargePackagesAreLoadedOneAtATime(t *testing.T) {
 	t.Parallel()
-	p := &Pipeline{rendering: queueing.NewLevels(limits.LoadsShort, limits.LoadShort, limits.LoadMedium)}
-	half := make([]byte, limits.LargePackageBytes/2)
-	large, small := loader.Files{"a": half, "b": half, "c": {'c'}}, loader.Files{"a": half, "b": half}
-	done := func(context.Context) error { return nil }
-	err := p.render(t.Context(), "team", 0, large, func(ctx context.Context) error {
-		level, deferred := queueing.Deferred(p.render(ctx, "team", 0, large, done))
-		if !deferred {
-			t.Error("another large package is rendered beside it")
+	synctest.Test(t, func(t *testing.T) {
+		p := &Pipeline{Memory: quota.New(0), rendering: queueing.NewLevels(limits.LoadsShort, limits.LoadShort, limits.LoadMedium)}
+		enter := func(ctx context.Context, namespace string, size int) (*admission, chan error) {
+			pkg := newPackage()
+			pkg.Namespace = namespace
+			a, entered := &admission{pipeline: p, in: input{pkg: pkg, size: size}, load: ctx}, make(chan error, 1)
+			go func() { entered <- a.enter() }()
+			synctest.Wait()
+			return a, entered
 		}
-		ctx, cancel := context.WithCancel(ctx)
+		first, entered := enter(t.Context(), "many", 2)
+		if err := <-entered; err != nil || first.ctx == nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		second, second2 := enter(ctx, "many", 2)
+		third, third3 := enter(t.Context(), "few", 2)
+		for size, name := range []string{"small"} {
+			a, entered := enter(t.Context(), "few", size)
+			if err := <-entered; err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			a.leave()
+		}
+		if len(second2)+len(third3) > 0 {
+			t.Error("another large package is loaded beside it")
+		}
 		cancel()
-		if err := p.render(ctx, "team", level, large, done); !errors.Is(err, context.Canceled) {
-			t.Errorf("repeated, it does not wait: %v", err)
+		if err := <-second2; !errors.Is(err, context.Canceled) {
+			t.Errorf("given up: %v", err)
 		}
-		return p.render(t.Context(), "team", 0, small, done)
+		second.leave()
+		first.leave()
+		if err := <-third3; err != nil {
+			t.Error(err)
+		}
+		if err := third.enter(); err != nil {
+			t.Errorf("again: %v", err)
+		}
+		third.leave()
+		if err := third.enter(); !errors.Is(err, errLoadEnded) {
+			t.Errorf("after its end: %v", err)
+		}
+		if release, err := p.Memory.Acquire(t.Context(), "", math.MaxInt64); err != nil {
+			t.Error(err)
+		} else {
+			release()
+		}
 	})
-	if err != nil {
-		t.Error(err)
+}
+
+func TestRooms(t *testing.T) {
+	t.Parallel()
+	const mebibyte = 1 << 20
+	for _, tc := range []struct {
+		reason string
+		limit  int64
+		rooms  []int64
+		weight int64
+	}{
+		{"as config gives", 400 * mebibyte, []int64{mebibyte, 8 * mebibyte, 0}, 99 * mebibyte},
+		{"much memory", 4096 * mebibyte, []int64{mebibyte, 8 * mebibyte, 0}, 192 * mebibyte},
+		{"little memory", 60 * mebibyte, []int64{mebibyte, 0, 0}, 15 * mebibyte},
+	} {
+		p := &Pipeline{Memory: quota.New(tc.limit)}
+		for size, want := range tc.rooms {
+			if got := p.roomOf(size); got != want {
+				t.Errorf("%s: size %d has room for %d, want %d", tc.reason, size, got, want)
+			}
+		}
+		if got := p.weightOf(2) / mebibyte * mebibyte; got != tc.weight {
+			t.Errorf("%s: %d MiB", tc.reason, got/mebibyte)
+		}
+	}
+	for _, tc := range []struct {
+		err         error
+		level, size int
+		ok          bool
+	}{
+		{nil, 0, 0, false}, {errors.New("no"), 0, 0, false}, {&queueing.DeferredError{Level: 2}, 2, 0, true},
+		{fmt.Errorf("pull: %w", archive.ErrRoom), 0, 1, true},
+	} {
+		if again, ok := repeated(input{}, tc.err); ok != tc.ok || again.level != tc.level || again.size != tc.size {
+			t.Errorf("%v: %t, level %d, size %d", tc.err, ok, again.level, again.size)
+		}
 	}
 }

@@ -63,6 +63,7 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 		hosts: queueing.Keyed{Most: limits.LoadsPerHostInAll, Share: limits.LoadsPerHost},
 		load:  o.Pipeline.load, resolveTag: o.Pipeline.resolve, spread: spread,
 	}
+	r.memory.account = o.Pipeline.Memory
 	r.enqueue = func(key types.NamespacedName) { r.queue.Enqueue(reconcile.Request{NamespacedName: key}) }
 	r.Sources.Enqueue = r.enqueue
 	r.setupTurns()

@@ -12,6 +12,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/kube/statuswriter"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/registry"
@@ -116,8 +117,12 @@ func reportImage(status *corev1alpha1.PackageStatus, v view) {
 	}
 }
 
-// backOffReason returns why a repeated attempt failed: by the API server, or else by a registry.
+// backOffReason returns why a repeated attempt failed: by the memory of the manager, the API server, or else by a registry.
 func backOffReason(err error) string {
+	var exceeded *quota.Exceeded
+	if errors.As(err, &exceeded) {
+		return corev1alpha1.ReasonMemoryExceeded
+	}
 	var refused apierrors.APIStatus
 	if errors.As(err, &refused) {
 		return corev1alpha1.ReasonLoadError

@@ -139,9 +139,16 @@ func (s *reconciliation) restore(repository corev1alpha1.GenericPackageRepositor
 		return nil
 	}
 	var published offersDigest
+	var cached int64
 	for _, p := range s.available {
 		published.addPart(p, repository.GetName())
+		for i := range p.spec.Versions {
+			if p.spec.Versions[i].Repository == repository.GetName() {
+				cached += cachedBytes(p.spec.Versions[i])
+			}
+		}
 	}
+	s.memory.account.Count(memoryKey(repository.GetNamespace(), repository.GetName()), cached)
 	return &success{
 		input:    input{source: sourceHash(repository.RepositorySpec().Source)},
 		restored: true, validator: status.Artifact.Validator, retryValue: status.LastHandledRetry,
@@ -181,6 +188,7 @@ func (s *reconciliation) forget(name string, st *state) {
 	}
 	key := types.NamespacedName{Namespace: s.namespace, Name: name}
 	s.Sources.Use(key, nil)
+	s.memory.account.Count(memoryKey(key.Namespace, key.Name), 0)
 	s.memory.Lock()
 	delete(s.memory.fetches, key)
 	s.memory.Unlock()

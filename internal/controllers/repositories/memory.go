@@ -6,11 +6,15 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"lockstep.run/lockstep/internal/kube/quota"
 )
 
 // memory is what this process remembers. A restart repeats a conditional fetch of each repository at most.
 type memory struct {
 	sync.Mutex
+	// account counts what repositories offer; it may be nil.
+	account    *quota.Memory
 	catalogues map[string]*catalogue
 	fetches    map[types.NamespacedName]*fetches
 }

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/repository"
+	"lockstep.run/lockstep/internal/limits"
 )
 
 // packed is the content of a repository by package, compressed: all of it is kept, also what others offer in its place.
@@ -18,6 +20,8 @@ type packed struct {
 	problems []string
 	// offers is the digest of all versions.
 	offers offersDigest
+	// bytes is how much memory it takes, with what the caches have of it once it is published.
+	bytes int64
 }
 
 type packedPackage struct {
@@ -48,11 +52,20 @@ func pack(content *repository.Content) (*packed, error) {
 		}
 		p.packages[pkg.Name] = packedPackage{digest: sha256.Sum256(encoded), data: bytes.Clone(data.Bytes())}
 		p.versions += len(pkg.Versions)
+		p.bytes += int64(data.Len())
 		for i := range pkg.Versions {
 			p.offers.add(pkg.Name, pkg.Versions[i])
+			p.bytes += cachedBytes(pkg.Versions[i])
 		}
 	}
 	return p, nil
+}
+
+// cachedBytes is about how much memory a published version takes in the caches, which have no texts and schemas.
+func cachedBytes(v corev1alpha1.AvailableVersion) int64 {
+	v.ConfigSchema, v.Release = nil, nil
+	encoded, _ := json.Marshal(v) // cannot fail: all of it is data
+	return limits.MemoryPerVersion + 2*int64(len(encoded))
 }
 
 // unpack returns a package; nil where the repository does not offer it.

@@ -10,6 +10,7 @@ import (
 	"lockstep.run/lockstep/internal/catalog/repository"
 	"lockstep.run/lockstep/internal/cluster/sources"
 	"lockstep.run/lockstep/internal/kube/queueing"
+	"lockstep.run/lockstep/internal/kube/quota"
 )
 
 // Pipeline turns a source into the content of a repository.
@@ -17,6 +18,8 @@ type Pipeline struct {
 	Fetcher     *fetch.Fetcher
 	Get         sources.Get
 	Credentials *sources.Credentials
+	// Memory is what the content of repositories is counted in.
+	Memory *quota.Memory
 
 	levels queueing.Levels
 	// account has the manager's service account watched once its pull secrets are needed.
@@ -58,7 +61,7 @@ func (p *Pipeline) fetch(ctx context.Context, j job) (fetched *result, err error
 		return nil, err
 	}
 	err = p.levels.Do(ctx, j.repository.GetNamespace(), j.level, func(ctx context.Context) (err error) {
-		fetched, err = p.fetchAndRead(ctx, source, j.known)
+		fetched, err = p.fetchAndRead(ctx, source, j)
 		if cause := context.Cause(ctx); err != nil && cause != nil {
 			if _, deferred := queueing.Deferred(cause); deferred {
 				return cause
@@ -72,8 +75,8 @@ func (p *Pipeline) fetch(ctx context.Context, j job) (fetched *result, err error
 	return fetched, err
 }
 
-func (p *Pipeline) fetchAndRead(ctx context.Context, source fetch.Source, known string) (*result, error) {
-	fetched, err := p.Fetcher.Fetch(ctx, source, known)
+func (p *Pipeline) fetchAndRead(ctx context.Context, source fetch.Source, j job) (*result, error) {
+	fetched, err := p.Fetcher.Fetch(ctx, source, j.known)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +92,14 @@ func (p *Pipeline) fetchAndRead(ctx context.Context, source fetch.Source, known 
 	if err != nil {
 		return nil, err
 	}
+	if err := p.Memory.Hold(memoryKey(j.repository.GetNamespace(), j.repository.GetName()), packed.bytes); err != nil {
+		return nil, err
+	}
 	return &result{digest: fetched.Digest, revision: fetched.Revision, validator: fetched.Validator, content: packed}, nil
+}
+
+func memoryKey(namespace, name string) quota.Key {
+	return quota.Key{Namespace: namespace, Name: "the repository " + name}
 }
 
 // sourceOf reads what a source names. problems are pull secrets that cannot be used.

@@ -45,6 +45,7 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Options: o, Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now,
 		hosts: queueing.Keyed{Most: limits.FetchesPerHost, Share: 1}, fetch: o.Pipeline.fetch, jitter: jitter,
 	}
+	r.memory.account = o.Pipeline.Memory
 	r.enqueue = func(namespace string) { r.queue.Enqueue(requestFor(namespace)) }
 	r.Sources.Enqueue = func(user types.NamespacedName) { r.enqueue(user.Namespace) }
 	metrics := &metrics{reader: r.Client, memory: &r.memory}

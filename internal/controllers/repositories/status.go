@@ -12,6 +12,7 @@ import (
 	"lockstep.run/lockstep/internal/catalog/fetch"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/kube/queueing"
+	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -117,6 +118,10 @@ func failure(v view, status *corev1alpha1.PackageRepositoryStatus) conditions.St
 	var invalid *contentError
 	if errors.As(err, &invalid) {
 		return conditions.State{Stalled: true, Reason: corev1alpha1.ReasonContentInvalid, Message: withOffered(v, err.Error(), status)}
+	}
+	var exceeded *quota.Exceeded
+	if errors.As(err, &exceeded) {
+		return conditions.State{Reason: corev1alpha1.ReasonMemoryExceeded, Message: withOffered(v, err.Error()+".", status)}
 	}
 	var failed *fetch.Error
 	permanent := errors.As(err, &failed) && failed.Permanent

@@ -54,32 +54,31 @@ func NewLevels(first int64, most ...time.Duration) Levels {
 // Do performs work when its level has capacity. Work that exceeds its time is cancelled
 // with a *DeferredError as the cause, which it should return.
 func (l Levels) Do(ctx context.Context, namespace string, at int, work func(context.Context) error) error {
-	release, err := l[at].capacity.Acquire(ctx, namespace, 1)
+	ctx, leave, err := l.Enter(ctx, namespace, at)
 	if err != nil {
 		return err
 	}
-	return l.run(ctx, at, release, work)
+	defer leave()
+	return work(ctx)
 }
 
-// DoLarge performs work that needs much memory, one at a time at the last level. Where that
-// has no capacity, it returns a *DeferredError at once: waiting work would hold memory.
-func (l Levels) DoLarge(ctx context.Context, work func(context.Context) error) error {
-	last := len(l) - 1
-	release, ok := l[last].capacity.TryAcquire(1)
-	if !ok {
-		return &DeferredError{Level: last}
+// Last returns the level without a time limit.
+func (l Levels) Last() int { return len(l) - 1 }
+
+// Enter waits until a level has capacity for work, which holds it until leave is called, as
+// in Do. The work is to be done with the context returned.
+func (l Levels) Enter(ctx context.Context, namespace string, at int) (within context.Context, leave func(), err error) {
+	release, err := l[at].capacity.Acquire(ctx, namespace, 1)
+	if err != nil {
+		return nil, nil, err
 	}
-	return l.run(ctx, last, release, work)
-}
-
-// run performs work with the capacity of a level, which it returns.
-func (l Levels) run(ctx context.Context, at int, release func(), work func(context.Context) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	s := &slot{levels: l, at: at, release: release, cancel: cancel}
 	s.begin()
-	defer s.end()
-	return work(ctx)
+	return ctx, func() {
+		s.end()
+		cancel(nil)
+	}, nil
 }
 
 // slot is the capacity that one piece of work holds.

@@ -27,25 +27,6 @@ func try(ctx context.Context, l Levels, takes time.Duration) (level int, err err
 	}
 }
 
-// TestLevelsOfLargeWork: large work never runs beside other large work, and does not wait.
-func TestLevelsOfLargeWork(t *testing.T) {
-	t.Parallel()
-	l := NewLevels(1, time.Hour, time.Hour)
-	err := l.DoLarge(t.Context(), func(ctx context.Context) error {
-		err := l.DoLarge(ctx, func(context.Context) error { return errors.New("both run") })
-		if level, deferred := Deferred(err); !deferred || level != 2 {
-			t.Errorf("got %v", err)
-		}
-		return l.Do(ctx, "team", 0, func(context.Context) error { return nil })
-	})
-	if err != nil {
-		t.Error(err)
-	}
-	if err := l.DoLarge(t.Context(), func(context.Context) error { return nil }); err != nil {
-		t.Errorf("afterwards: %v", err)
-	}
-}
-
 // TestLevels: short work never waits for long work, and all of it ends.
 func TestLevels(t *testing.T) {
 	t.Parallel()

@@ -25,8 +25,8 @@ type Memory struct {
 	tenants int64
 }
 
-// Key is what holds memory. What is of the cluster has no namespace.
-type Key struct{ Namespace, Name string }
+// Key is what holds memory. What is of the cluster has no namespace. ID tells those of one name apart.
+type Key struct{ Namespace, Name, ID string }
 
 // FromEnvironment returns the account of this process: of GOMEMLIMIT, or else of what config gives.
 func FromEnvironment() *Memory { return New(debug.SetMemoryLimit(-1)) }
@@ -56,6 +56,12 @@ func (a *Memory) Acquire(ctx context.Context, namespace string, n int64) (releas
 		return func() {}, nil
 	}
 	return a.work.Acquire(ctx, namespace, n)
+}
+
+// AtRest returns how much memory objects take that are rolled out, by their JSON: they are kept, with a record of each and what was
+// learned of its fields.
+func AtRest(bytes, objects, fields int64) int64 {
+	return bytes + limits.MemoryPerObject*objects + limits.MemoryPerField*fields
 }
 
 // Exceeded is why a namespace may not hold more. Its text does not depend on what others hold at the moment.

@@ -15,7 +15,7 @@ const mebibyte = 1 << 20
 // fill has a namespace hold as much as it may, in pieces of a size.
 func fill(a *Memory, namespace string, size int64) (held int64) {
 	for i := 0; ; i++ {
-		if a.Hold(Key{namespace, fmt.Sprintf("piece %d", i)}, size) != nil {
+		if a.Hold(Key{Namespace: namespace, Name: fmt.Sprintf("piece %d", i)}, size) != nil {
 			return held
 		}
 		held += size
@@ -40,7 +40,7 @@ func TestHoldLeavesRoom(t *testing.T) {
 	if held := fill(a, "", mebibyte); held < a.budget/4-8*mebibyte {
 		t.Errorf("%d MiB are left for the cluster", held/mebibyte)
 	}
-	if err := a.Hold(Key{"modest", "package"}, mebibyte); err != nil {
+	if err := a.Hold(Key{Namespace: "modest", Name: "package"}, mebibyte); err != nil {
 		t.Errorf("a modest namespace: %v", err)
 	}
 }
@@ -50,23 +50,23 @@ func TestHoldOfOneNamespace(t *testing.T) {
 	t.Parallel()
 	a := New(math.MaxInt64)
 	for _, revision := range []string{"first", "second"} {
-		if err := a.Hold(Key{"team", revision}, 31*mebibyte); err != nil {
+		if err := a.Hold(Key{Namespace: "team", Name: revision}, 31*mebibyte); err != nil {
 			t.Errorf("%s: %v", revision, err)
 		}
 	}
-	err := a.Hold(Key{"team", "third"}, 31*mebibyte)
+	err := a.Hold(Key{Namespace: "team", Name: "third"}, 31*mebibyte)
 	var exceeded *Exceeded
 	if !errors.As(err, &exceeded) || !strings.Contains(err.Error(), "GOMEMLIMIT (400 MiB)") || !strings.Contains(err.Error(), "third would take 31 MiB") {
 		t.Fatalf("got %v", err)
 	}
-	a.Count(Key{"other", "found at the start"}, 100*mebibyte)
-	if again := a.Hold(Key{"team", "third"}, 31*mebibyte); again.Error() != err.Error() {
+	a.Count(Key{Namespace: "other", Name: "found at the start"}, 100*mebibyte)
+	if again := a.Hold(Key{Namespace: "team", Name: "third"}, 31*mebibyte); again.Error() != err.Error() {
 		t.Errorf("the text depends on what others hold: %v", again)
 	}
-	if err := a.Hold(Key{"team", "second"}, 20*mebibyte); err != nil {
+	if err := a.Hold(Key{Namespace: "team", Name: "second"}, 20*mebibyte); err != nil {
 		t.Errorf("less than before: %v", err)
 	}
-	for _, key := range []Key{{"team", "first"}, {"team", "second"}, {"other", "found at the start"}, {"never", "held"}} {
+	for _, key := range []Key{{"team", "first", ""}, {"team", "second", ""}, {"other", "found at the start", ""}, {"never", "held", ""}} {
 		if err := a.Hold(key, 0); err != nil {
 			t.Error(err)
 		}

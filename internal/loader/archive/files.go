@@ -60,11 +60,14 @@ func (c *collector) add(files Files, path string, layer int, entry string, conte
 	if len(data) > limits.FileBytes {
 		return limitError(layer, entry, "Leave it out or split it.", "the file has more than %d bytes", limits.FileBytes)
 	}
-	if c.bytes += int64(len(data)); c.bytes > c.selection.Bytes {
+	if c.bytes += int64(len(data)); c.selection.Room > 0 && c.bytes > c.selection.Room {
+		return ErrRoom
+	}
+	if c.bytes > c.selection.Bytes {
 		if c.selection.Keep != nil {
 			return limitError(layer, entry, "Split the repository.", "the YAML and JSON files have more than %d bytes", c.selection.Bytes)
 		}
-		return limitError(layer, entry, "Leave out what the package does not need.", "the files below /package have more than %d bytes", c.selection.Bytes)
+		return limitError(layer, entry, c.selection.packageRemedy(), "the files below /package have more than %d bytes", c.selection.Bytes)
 	}
 	files[path] = data
 	return c.checkCount(layer, entry, files)

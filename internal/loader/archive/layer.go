@@ -83,7 +83,7 @@ func (u *Unpacker) Layer(ctx context.Context, r io.Reader) error {
 
 func (u *Unpacker) corrupt(err error) error {
 	var own *Error
-	if errors.As(err, &own) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if errors.As(err, &own) || errors.Is(err, ErrRoom) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	if u.selection.Plain {

@@ -2,6 +2,7 @@ package archive
 
 import (
 	"cmp"
+	"errors"
 	"strings"
 
 	"lockstep.run/lockstep/internal/limits"
@@ -18,7 +19,12 @@ type Selection struct {
 	// Entries, Files and Bytes are limits. 0 means those of a package.
 	Entries, Files int
 	Bytes          int64
+	// Room, if set, ends the reading of a package with ErrRoom where its files have more bytes: it is read again with more room.
+	Room int64
 }
+
+// ErrRoom is that a package has more bytes than there is room for at the moment.
+var ErrRoom = errors.New("the package needs more room")
 
 func (s *Selection) setDefaults() {
 	if s.Keep == nil {
@@ -43,6 +49,14 @@ func (s *Selection) remedy() string {
 		return "Leave out what does not belong to the repository."
 	}
 	return "Build the package image FROM scratch."
+}
+
+// packageRemedy is that for a package with too many bytes, which in a manager is a matter of its memory too.
+func (s *Selection) packageRemedy() string {
+	if s.Bytes < limits.PackageBytes {
+		return "Leave out what the package does not need, or raise GOMEMLIMIT and the memory limit of the manager."
+	}
+	return "Leave out what the package does not need."
 }
 
 // onlyFiles is the remedy for links and devices.

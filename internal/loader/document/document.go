@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"regexp"
 	"strconv"
+	"sync"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
@@ -63,28 +64,48 @@ func each(path string, data []byte, doubtful bool, use func(*Document)) violatio
 	var problems violation.Violations
 	index := 0
 	for _, p := range parts {
-		d, problem := parse(path, p, index+1)
-		if d == nil && problem == nil {
-			continue
+		found, some := one(path, p, index+1, doubtful, use)
+		if some {
+			index++
 		}
-		index++
-		if problem != nil {
-			problems = append(problems, *problem)
-			continue
-		}
-		c := converter{doc: d, active: map[*yaml.Node]bool{}}
-		d.Value = c.value(d.root, 0)
-		if !doubtful {
-			c.problems = append(c.problems, c.doubts...)
-		}
-		if len(c.problems) > 0 {
-			problems = append(problems, c.problems...)
-			continue
-		}
-		d.Warnings, d.Doubts = c.warnings, c.doubts
-		use(d)
+		problems = append(problems, found...)
 	}
 	return problems
+}
+
+// large is held while a document with many nodes is read, each of which takes 200 bytes and more: one at a time in a process.
+var large sync.Mutex
+
+// isLarge reports whether a document may have many nodes: by its text, or by aliases, which are expanded.
+func isLarge(text []byte) bool {
+	return bytes.IndexByte(text, '&') >= 0 && bytes.IndexByte(text, '*') >= 0 ||
+		len(text) > limits.DocumentMarksLarge && marks(text) > limits.DocumentMarksLarge
+}
+
+// one reads one document; some is false where there is none.
+func one(path string, p part, index int, doubtful bool, use func(*Document)) (problems violation.Violations, some bool) {
+	if isLarge(p.text) {
+		large.Lock()
+		defer large.Unlock()
+	}
+	d, problem := parse(path, p, index)
+	switch {
+	case problem != nil:
+		return violation.Violations{*problem}, true
+	case d == nil:
+		return nil, false
+	}
+	c := converter{doc: d, active: map[*yaml.Node]bool{}}
+	d.Value = c.value(d.root, 0)
+	if !doubtful {
+		c.problems = append(c.problems, c.doubts...)
+	}
+	if len(c.problems) > 0 {
+		return c.problems, true
+	}
+	d.Warnings, d.Doubts = c.warnings, c.doubts
+	use(d)
+	return nil, true
 }
 
 func parse(path string, p part, index int) (doc *Document, problem *violation.Violation) {

@@ -83,7 +83,7 @@ func (p *Puller) classify(ctx context.Context, ref string, err error, secrets *s
 		return nil
 	}
 	var done *PullError
-	if errors.As(err, &done) {
+	if errors.As(err, &done) || errors.Is(err, archive.ErrRoom) || errors.Is(err, errNotAdmitted) {
 		return err
 	}
 	e := &PullError{Ref: safeRef(ref)}

@@ -18,6 +18,8 @@ import (
 type Options struct {
 	// Folder of the image that is read; "package" by default.
 	Folder string
+	// PackageBytes is how many bytes the files of a package may have. 0 means limits.PackageBytes.
+	PackageBytes int64
 	// Keychain is queried for every pull. Nil means the Docker config.
 	Keychain authn.Keychain
 	// CABundle is a PEM file with further certificate authorities, read for every pull.

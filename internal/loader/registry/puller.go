@@ -39,7 +39,15 @@ type Access struct {
 	Offline  bool
 	// Selection of files, if set, replaces Options.Folder.
 	Selection *archive.Selection
+	// Room is that of a package, as archive.Selection has it.
+	Room int64
+	// Admit, if set, is called once all is downloaded, before it is unpacked into memory; not where another caller unpacks the same. It
+	// may wait for longer than a pull may take. It fails where its caller has given up.
+	Admit func() error
 }
+
+// errNotAdmitted is that of a caller that has given up; others that wait for the same begin anew.
+var errNotAdmitted = errors.New("the pull was given up")
 
 // Puller pulls images. It is safe for concurrent use.
 type Puller struct {
@@ -119,7 +127,7 @@ func (p *Puller) Pull(ctx context.Context, ref string) (*Image, error) {
 	if err != nil {
 		return nil, p.classify(ctx, ref, err, nil)
 	}
-	key += fmt.Sprintf(" %t %p", p.access.Namespace != "", p.access.Selection)
+	key += fmt.Sprintf(" %t %p %d", p.access.Namespace != "", p.access.Selection, p.access.Room)
 	files, err := p.flights.do(ctx, repo.Name()+"@"+digest.String()+key, func(ctx context.Context) (files archive.Files, err error) {
 		err = p.withSession(ctx, ref, repo, func(ctx context.Context, s *session) error {
 			files, err = s.fetch(ctx, digest)
@@ -127,6 +135,9 @@ func (p *Puller) Pull(ctx context.Context, ref string) (*Image, error) {
 		})
 		return files, err
 	})
+	if errors.Is(err, errNotAdmitted) && ctx.Err() == nil {
+		return p.Pull(ctx, ref)
+	}
 	if err != nil {
 		return nil, p.classify(ctx, ref, err, nil)
 	}
@@ -221,6 +232,12 @@ func (s *session) fetch(ctx context.Context, digest v1.Hash) (archive.Files, err
 		layers = append(layers, f)
 	}
 	s.close()
+	if s.p.access.Admit != nil {
+		if err := s.p.access.Admit(); err != nil {
+			return nil, fmt.Errorf("%w: %w", errNotAdmitted, err)
+		}
+		ctx = context.WithoutCancel(ctx) // the time of the pull is over or not: what remains is bounded by its size
+	}
 	return s.p.unpack(ctx, manifest.Layers, layers)
 }
 
@@ -259,10 +276,15 @@ func (s *session) storedManifest(ctx context.Context, digest v1.Hash) (*content,
 }
 
 func (p *Puller) selection() archive.Selection {
+	selection := archive.Selection{Folder: p.opts.Folder}
 	if p.access.Selection != nil {
-		return *p.access.Selection
+		selection = *p.access.Selection
 	}
-	return archive.Selection{Folder: p.opts.Folder}
+	if selection.Bytes == 0 {
+		selection.Bytes = p.opts.PackageBytes
+	}
+	selection.Room = p.access.Room
+	return selection
 }
 
 // unpack verifies the layers while it reads them, so that the verified bytes are those that are used.

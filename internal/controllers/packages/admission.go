@@ -1,0 +1,102 @@
+package packages
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// rooms are how many bytes the files of a package may have in an attempt to load it. One that has more is loaded again with the next
+// room. Up to the first, a package takes little memory; the last one is what a package may have at most.
+var rooms = [...]int64{limits.SmallPackageBytes, limits.LargePackageBytes, limits.PackageBytes}
+
+// roomOf returns the room of an attempt; zero for the last one.
+func (p *Pipeline) roomOf(size int) int64 {
+	if size >= len(rooms)-1 || rooms[size] >= p.Memory.PackageBytes() {
+		return 0
+	}
+	return rooms[size]
+}
+
+// weightOf returns how much memory an attempt may take.
+func (p *Pipeline) weightOf(size int) int64 {
+	room := p.roomOf(size)
+	if room == 0 {
+		room = p.Memory.PackageBytes()
+	}
+	return limits.LoadWeight * room
+}
+
+// admission is the place of one load among all: a level, and memory where it is not small. It is entered after the download, when
+// nothing but other loads is waited for, and before anything is in memory. It is safe for concurrent use.
+type admission struct {
+	pipeline *Pipeline
+	in       input
+	// load is the context of the load, which waits for it.
+	load context.Context
+
+	mu   sync.Mutex
+	over bool
+	// ctx is that of the level, once the place was entered.
+	ctx context.Context
+	end []func()
+}
+
+var errLoadEnded = errors.New("the load has ended")
+
+// enter enters the place, once: memory first, since those that have a level wait for nothing.
+func (a *admission) enter() error {
+	a.mu.Lock()
+	entered, over := a.ctx != nil, a.over
+	a.mu.Unlock()
+	switch {
+	case over:
+		return errLoadEnded
+	case entered:
+		return nil
+	}
+	namespace, level := a.in.pkg.GetNamespace(), a.in.level
+	var end []func()
+	if a.in.size > 0 {
+		release, err := a.pipeline.Memory.Acquire(a.load, namespace, a.pipeline.weightOf(a.in.size))
+		if err != nil {
+			return err
+		}
+		end = append(end, release)
+	}
+	if a.pipeline.roomOf(a.in.size) == 0 {
+		level = a.pipeline.rendering.Last()
+	}
+	within, leave, err := a.pipeline.rendering.Enter(a.load, namespace, level)
+	if err != nil {
+		runAll(end)
+		return err
+	}
+	end = append(end, leave)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.over {
+		runAll(end)
+		return errLoadEnded
+	}
+	a.ctx, a.end = within, end
+	return nil
+}
+
+// leave ends the load: what goes on without it, for another one, enters nothing any more.
+func (a *admission) leave() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.over = true
+	runAll(a.end)
+	a.end = nil
+}
+
+func runAll(all []func()) {
+	for _, f := range slices.Backward(all) {
+		f()
+	}
+}

@@ -1,0 +1,51 @@
+package repositories
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/fetch"
+	"lockstep.run/lockstep/internal/kube/quota"
+)
+
+// What repositories offer is bounded by namespace: one that goes beyond is refused, and what it offered before stays counted.
+func TestContentIsCounted(t *testing.T) {
+	t.Parallel()
+	p := &Pipeline{Fetcher: fetch.New(fetch.Options{}), Memory: quota.New(4 << 20)}
+	read := func(namespace, name string, versions int) error {
+		var text strings.Builder
+		text.WriteString("apiVersion: manifests.package-operator.run/v1alpha1\nkind: Repository\nmetadata: {name: r}\n")
+		for i := range versions {
+			fmt.Fprintf(&text, "---\napiVersion: manifests.package-operator.run/v1alpha1\nkind: RepositoryEntry\nmetadata: {name: shop.%064d}\ndata: {image: registry.test/shop, digest: \"sha256:%064d\", versions: [v1.0.%d], name: shop}\n", i, i, i)
+		}
+		repository := &corev1alpha1.PackageRepository{}
+		repository.Namespace, repository.Name = namespace, name
+		source := fetch.Source{Spec: corev1alpha1.RepositorySource{Inline: &corev1alpha1.RepositoryInlineSource{Files: map[string]string{"r.yaml": text.String()}}}}
+		fetched, err := p.fetchAndRead(t.Context(), source, job{repository: repository})
+		if err == nil && fetched.content.versions != versions {
+			t.Fatalf("%d versions are read of %d: %v", fetched.content.versions, versions, fetched.content.problems)
+		}
+		return err
+	}
+	if err := read("team", "first", 900); err != nil {
+		t.Fatal(err)
+	}
+	err := read("team", "second", 900)
+	var exceeded *quota.Exceeded
+	if !errors.As(err, &exceeded) || !strings.Contains(err.Error(), "the repository second would take 1 MiB") {
+		t.Errorf("beyond the share: %v", err)
+	}
+	if err := read("other", "first", 20); err != nil {
+		t.Errorf("another namespace: %v", err)
+	}
+	if got := failure(view{attempt: &attempt{err: err}}, &corev1alpha1.PackageRepositoryStatus{}); got.Reason != corev1alpha1.ReasonMemoryExceeded || got.Stalled {
+		t.Errorf("it is reported as %+v", got)
+	}
+	p.Memory.Count(memoryKey("team", "first"), 0)
+	if err := read("team", "second", 900); err != nil {
+		t.Errorf("once the other one is gone: %v", err)
+	}
+}
