@@ -325,6 +325,19 @@ func (r *Revision) Keys() []objects.Key {
 	return keys
 }
 
+// TakesOver returns the keys of objects that the revision takes over from anybody.
+func (r *Revision) TakesOver() map[objects.Key]struct{} {
+	over := map[objects.Key]struct{}{}
+	for i := range r.Phases {
+		for _, d := range r.Phases[i].Objects {
+			if d.Collision == corev1alpha1.CollisionProtectionNone && !d.NeverAdopted {
+				over[d.Key] = struct{}{}
+			}
+		}
+	}
+	return over
+}
+
 // Needs returns what the revision's probes and condition mappings read, by kind;
 // kinds that none of them selects are absent.
 func (r *Revision) Needs() map[schema.GroupKind]probes.Needs {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/controllers/objectdeployments"
 	"lockstep.run/lockstep/internal/objects"
@@ -138,8 +139,9 @@ func (s *simulation) claim(rev *rollout.Revision) error {
 	var conflicts []phases.Blocker
 	for i := range rev.Phases {
 		for _, d := range slices.Concat(rev.Phases[i].Objects, rev.Phases[i].Delegated) {
-			if holder, held := s.reconciler.ClaimsOf(s.in.ID, s.in.key.Namespace).Holder(d.Key); held && holder.UID != s.in.uid {
-				conflict := claims.Conflict{Key: d.Key, Holder: holder}
+			if holder, held := s.reconciler.ClaimsOf(s.in.ID, s.in.key.Namespace).Holder(d.Key); held && holder.UID != s.in.uid &&
+				(d.Collision != corev1alpha1.CollisionProtectionNone || !claims.Overrules(s.rollout.Owner, holder)) {
+				conflict := claims.Conflict{Key: d.Key, Holder: holder, Claimant: s.rollout.Owner}
 				conflicts = append(conflicts, phases.Blocker{Key: d.Key, Message: conflict.Reason()})
 				defer s.reconciler.ClaimsOf(s.in.ID, s.in.key.Namespace).Release(holder)
 			}

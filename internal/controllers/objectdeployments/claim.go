@@ -77,7 +77,7 @@ func (s *reconciliation) adoptClaimed(set corev1alpha1.GenericObjectSet, rev *ro
 func (s *reconciliation) refusals(ctx context.Context, rev *rollout.Revision) ([]phases.Blocker, error) {
 	err := s.delegatedToOthers(rev)
 	if err == nil {
-		err = s.Claims.Check(s.rollout.Owner, rev.Keys(), s.predecessors()...)
+		err = s.Claims.Check(s.rollout.Owner, rev.Keys(), rev.TakesOver(), s.predecessors()...)
 	}
 	if err != nil {
 		return s.claimedByOther(rev, err)
@@ -88,11 +88,11 @@ func (s *reconciliation) refusals(ctx context.Context, rev *rollout.Revision) ([
 	if err != nil {
 		return nil, err
 	}
-	settle := s.Claims.Claim
+	settle := s.Claims.ClaimOver
 	if len(refusals) > 0 {
 		settle = s.Claims.Check // what stands in the way may be of an owner that has claimed it meanwhile
 	}
-	if err := settle(s.rollout.Owner, rev.Keys(), s.predecessors()...); err != nil {
+	if err := settle(s.rollout.Owner, rev.Keys(), rev.TakesOver(), s.predecessors()...); err != nil {
 		return s.claimedByOther(rev, err)
 	}
 	if len(refusals) > 0 {
@@ -131,9 +131,12 @@ func (s *reconciliation) delegatedToOthers(rev *rollout.Revision) error {
 	related := append(s.predecessors(), s.rollout.Owner.UID)
 	for i := range rev.Phases {
 		for _, d := range rev.Phases[i].Delegated {
-			if holder, held := s.Claims.Holder(d.Key); held && !slices.Contains(related, holder.UID) {
-				return &claims.Conflict{Key: d.Key, Holder: holder}
+			holder, held := s.Claims.Holder(d.Key)
+			if !held || slices.Contains(related, holder.UID) ||
+				d.Collision == corev1alpha1.CollisionProtectionNone && claims.Overrules(s.rollout.Owner, holder) {
+				continue
 			}
+			return &claims.Conflict{Key: d.Key, Holder: holder, Claimant: s.rollout.Owner}
 		}
 	}
 	return nil
@@ -151,10 +154,29 @@ func (s *reconciliation) restoreClaim(rev *rollout.Revision) {
 		holder, _ := s.Claims.Holder(key)
 		return s.rollout.Controllers.Successors.Has(holder.UID)
 	})
-	err := s.Claims.Claim(s.rollout.Owner, keys, s.predecessors()...)
+	err := s.Claims.ClaimOver(s.rollout.Owner, keys, rev.TakesOver(), s.predecessors()...)
 	if err != nil {
 		rev.LoseClaim()
 	}
+}
+
+// loseOverruled has revisions lose their claim of which a cluster-scoped owner has taken objects:
+// they write nothing more, as after a restoration that finds them claimed.
+func (s *reconciliation) loseOverruled() {
+	if !s.Claims.Overruled(s.rollout.Owner) {
+		return
+	}
+	for _, rev := range s.rollout.Revisions() {
+		if rev.Claimed() && slices.ContainsFunc(rev.Keys(), s.heldByOther) {
+			rev.LoseClaim()
+		}
+	}
+}
+
+// heldByOther reports whether another owner holds an object, which is no successor.
+func (s *reconciliation) heldByOther(key objects.Key) bool {
+	holder, held := s.Claims.Holder(key)
+	return held && holder.UID != s.rollout.Owner.UID && !s.rollout.Controllers.Successors.Has(holder.UID)
 }
 
 // writeClaim makes the claim durable, and with it that the first phase may be

@@ -17,8 +17,10 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster"
+	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases/claims"
+	"lockstep.run/lockstep/internal/rollout"
 )
 
 // looks is a cluster that answers reads of single objects.
@@ -133,5 +135,57 @@ func TestClaimsOfTargets(t *testing.T) {
 	}
 	if here := claimantsOf("", "shop"); here != (claimants{}) {
 		t.Errorf("in the cluster of our own kinds, owners of a namespace are apart: %v", here)
+	}
+}
+
+// TestOverruled: a revision of which a cluster-scoped owner takes an object writes nothing more, and
+// names the winner. It is claimed again when that lets go.
+func TestOverruled(t *testing.T) {
+	t.Parallel()
+	server := fake.NewClientBuilder().WithScheme(newScheme(t)).Build()
+	s := reconciliationOf(server, server)
+	s.Target.Cluster = looks{liveOf(t, servesThings), func() (*metav1.PartialObjectMetadata, error) {
+		return nil, apierrors.NewNotFound(schema.GroupResource{}, "c")
+	}}
+	set := &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "shop-1", UID: "set"}}
+	set.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{{Name: "one", Objects: append(
+		stored(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}`), stored(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "d"}}`)...)}}
+	conditions.Set(&set.Status.Conditions, 0, corev1alpha1.ConditionClaimed, true, corev1alpha1.ReasonClaimed, "")
+	s.sets, s.current = []corev1alpha1.GenericObjectSet{set}, set
+	load := func() *rollout.Revision {
+		t.Helper()
+		if err := s.load(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return s.revisionOf(set)
+	}
+	rev := load()
+	s.restoreClaim(rev)
+	if !rev.Claimed() {
+		t.Fatal("not claimed at the start")
+	}
+	platform := objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ClusterObjectDeployment", Name: "platform"}, UID: "platform"}
+	taken := []objects.Key{{Kind: "ConfigMap", Namespace: "shop", Name: "c"}}
+	if err := s.Claims.ClaimOver(platform, taken, nil); err == nil {
+		t.Error("taken without being taken over")
+	}
+	if rev := load(); !rev.Claimed() {
+		t.Error("the claim is lost to nobody")
+	}
+	if err := s.Claims.ClaimOver(platform, taken, map[objects.Key]struct{}{taken[0]: {}}); err != nil {
+		t.Fatal(err)
+	}
+	if rev := load(); !rev.ClaimLost() {
+		t.Fatal("the claim is kept")
+	}
+	if _, err := s.claim(t.Context()); err != nil || !rev.Refused() || !strings.Contains(rev.Blocked, "belongs to ClusterObjectDeployment platform") {
+		t.Errorf("refused: %q, error %v", rev.Blocked, err)
+	}
+	if holder, _ := s.Claims.Holder(objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: "d"}); holder != s.rollout.Owner {
+		t.Errorf("the other object is held by %v", holder)
+	}
+	s.Claims.Release(platform)
+	if refusals, err := s.refusals(t.Context(), load()); err != nil || len(refusals) > 0 {
+		t.Errorf("refused when it is free again: %v, %v", refusals, err)
 	}
 }

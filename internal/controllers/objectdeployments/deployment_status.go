@@ -150,7 +150,7 @@ func (s *reconciliation) availabilityInput() revisions.AvailabilityInput {
 	st.Current = s.reportOf(s.current.GetUID())
 	if rev := s.revisionOf(s.current); rev != nil {
 		st.Opened, st.Succeeded = rev.Started(), rev.Succeeded()
-		if rev.Blocked != "" && st.Current != nil && len(st.Current.Blocking) == 0 {
+		if st.Current != nil && (rev.Refused() || rev.Blocked != "" && len(st.Current.Blocking) == 0) {
 			st.Current.Blocking = rev.Refusals
 		}
 	}

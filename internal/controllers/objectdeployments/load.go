@@ -22,6 +22,7 @@ func (s *reconciliation) load(ctx context.Context) error {
 	if err := s.loadSets(ctx); err != nil {
 		return err
 	}
+	s.loseOverruled()
 	s.rollout.Track(s.Target.Tracker, s.Target.Cluster, s.Claims)
 	for _, set := range s.sets {
 		if s.deployment == nil || !rollout.Orphaning(set) {

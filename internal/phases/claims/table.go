@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -17,6 +18,8 @@ import (
 type Conflict struct {
 	Key    objects.Key
 	Holder objects.Owner
+	// Claimant is who asked.
+	Claimant objects.Owner
 	// More is the number of further objects that are claimed by others.
 	More int
 }
@@ -30,16 +33,32 @@ func (c *Conflict) Reason() string {
 	if c.More > 0 {
 		more = fmt.Sprintf(" (and %d more objects are claimed by others)", c.More)
 	}
-	return fmt.Sprintf("belongs to %s%s: leave it out here, or release it there (kubectl package release)", c.Holder, more)
+	command := fmt.Sprintf("kubectl package release %s/%s", strings.ToLower(c.Key.Kind), c.Key.Name)
+	if c.Holder.Namespace != "" {
+		command += " -n " + c.Holder.Namespace
+	}
+	over := ""
+	if Overrules(c.Claimant, c.Holder) {
+		over = "; spec.collisionProtection: None here takes it over"
+	}
+	return fmt.Sprintf("belongs to %s%s: leave it out here, or release it there (%s)%s", c.Holder, more, command, over)
+}
+
+// Overrules reports whether an owner goes before the holder of an object, where it takes that over from
+// anybody: what is of the cluster goes before what is of one namespace.
+func Overrules(claimant, holder objects.Owner) bool {
+	return claimant.Kind != "" && claimant.Namespace == "" && holder.Namespace != ""
 }
 
 // Table holds the claims of one target cluster. It is safe for concurrent use.
 type Table struct {
-	mu       sync.Mutex
-	holders  map[claim]*objects.Owner
-	held     map[types.UID][]claim
-	waiters  map[types.UID]objects.Owner // whose claim was refused
-	released func(waiter objects.Owner)
+	mu      sync.Mutex
+	holders map[claim]*objects.Owner
+	held    map[types.UID][]claim
+	waiters map[types.UID]objects.Owner // whose claim was refused
+	// overruled are owners from which claims were taken that they did not hand over.
+	overruled map[types.UID]struct{}
+	wake      func(objects.Owner)
 }
 
 // claim stands for an object's key, in a quarter of its memory.
@@ -54,11 +73,12 @@ func claimOf(key objects.Key) claim {
 	return claim(sum[:])
 }
 
-// NewTable returns an empty table. When claims are released, released is called outside
-// of any lock for each owner whose claim was refused.
-func NewTable(released func(waiter objects.Owner)) *Table {
+// NewTable returns an empty table. It calls wake outside of any lock: when claims are
+// released, for each owner whose claim was refused, and for an owner that is overruled.
+func NewTable(wake func(objects.Owner)) *Table {
 	return &Table{
-		holders: map[claim]*objects.Owner{}, held: map[types.UID][]claim{}, waiters: map[types.UID]objects.Owner{}, released: released,
+		holders: map[claim]*objects.Owner{}, held: map[types.UID][]claim{}, waiters: map[types.UID]objects.Owner{},
+		overruled: map[types.UID]struct{}{}, wake: wake,
 	}
 }
 
@@ -66,22 +86,31 @@ func NewTable(released func(waiter objects.Owner)) *Table {
 // first one in key order that another owner holds. Claims of the owners in from are
 // taken over, which is how spec.previous hands objects over.
 func (t *Table) Claim(h objects.Owner, keys []objects.Key, from ...types.UID) error {
+	return t.ClaimOver(h, keys, nil, from...)
+}
+
+// ClaimOver is Claim, and takes the keys in over from owners that h overrules as well.
+func (t *Table) ClaimOver(h objects.Owner, keys []objects.Key, over map[objects.Key]struct{}, from ...types.UID) error {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	wanted, conflict := t.conflict(h, keys, from)
+	wanted, conflict := t.conflict(h, keys, over, from)
 	if conflict != nil {
 		t.waiters[h.UID] = h
+		t.mu.Unlock()
 		return conflict
 	}
-	t.take(h, wanted)
+	overruled := t.take(h, wanted, from)
+	t.mu.Unlock()
+	for _, other := range overruled {
+		t.wake(other)
+	}
 	return nil
 }
 
-// Check returns the error that Claim would return, and takes nothing.
-func (t *Table) Check(h objects.Owner, keys []objects.Key, from ...types.UID) error {
+// Check returns the error that ClaimOver would return, and takes nothing.
+func (t *Table) Check(h objects.Owner, keys []objects.Key, over map[objects.Key]struct{}, from ...types.UID) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if _, conflict := t.conflict(h, keys, from); conflict != nil {
+	if _, conflict := t.conflict(h, keys, over, from); conflict != nil {
 		t.waiters[h.UID] = h
 		return conflict
 	}
@@ -89,7 +118,7 @@ func (t *Table) Check(h objects.Owner, keys []objects.Key, from ...types.UID) er
 	return nil
 }
 
-func (t *Table) conflict(h objects.Owner, keys []objects.Key, from []types.UID) ([]claim, *Conflict) {
+func (t *Table) conflict(h objects.Owner, keys []objects.Key, over map[objects.Key]struct{}, from []types.UID) ([]claim, *Conflict) {
 	var conflict *Conflict
 	wanted := make([]claim, len(keys))
 	for i, k := range keys {
@@ -98,9 +127,12 @@ func (t *Table) conflict(h objects.Owner, keys []objects.Key, from []types.UID) 
 		if other == nil || other.UID == h.UID || slices.Contains(from, other.UID) {
 			continue
 		}
+		if _, takes := over[k]; takes && Overrules(h, *other) {
+			continue
+		}
 		switch {
 		case conflict == nil:
-			conflict = &Conflict{Key: k, Holder: *other}
+			conflict = &Conflict{Key: k, Holder: *other, Claimant: h}
 		case k.Compare(conflict.Key) < 0:
 			conflict.Key, conflict.Holder = k, *other
 			conflict.More++
@@ -111,23 +143,39 @@ func (t *Table) conflict(h objects.Owner, keys []objects.Key, from []types.UID) 
 	return wanted, conflict
 }
 
-func (t *Table) take(h objects.Owner, wanted []claim) {
+// take returns the owners that were overruled.
+func (t *Table) take(h objects.Owner, wanted []claim, from []types.UID) []objects.Owner {
 	delete(t.waiters, h.UID)
-	own, former := t.held[h.UID], map[types.UID]bool{}
+	own, former := t.held[h.UID], map[types.UID]objects.Owner{}
 	for _, c := range wanted {
 		other := t.holders[c]
 		if other == nil || other.UID != h.UID {
 			own = append(own, c)
 		}
 		if other != nil && other.UID != h.UID {
-			former[other.UID] = true
+			former[other.UID] = *other
 		}
 		t.holders[c] = &h
 	}
 	t.held[h.UID] = own
-	for uid := range former {
+	var overruled []objects.Owner
+	for uid, other := range former {
 		t.keep(uid, func(c claim) bool { return t.holders[c].UID == uid })
+		if !slices.Contains(from, uid) {
+			t.overruled[uid] = struct{}{}
+			overruled = append(overruled, other)
+		}
 	}
+	return overruled
+}
+
+// Overruled reports, once, whether claims were taken from an owner that it did not hand over.
+func (t *Table) Overruled(h objects.Owner) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, was := t.overruled[h.UID]
+	delete(t.overruled, h.UID)
+	return was
 }
 
 // Retain releases every claim of h that is not among keys.
@@ -152,7 +200,7 @@ func (t *Table) Retain(h objects.Owner, keys map[objects.Key]struct{}) {
 	}
 	t.mu.Unlock()
 	for _, w := range waiters {
-		t.released(w)
+		t.wake(w)
 	}
 }
 
@@ -173,6 +221,7 @@ func (t *Table) keep(uid types.UID, is func(claim) bool) {
 func (t *Table) Release(h objects.Owner) {
 	t.mu.Lock()
 	delete(t.waiters, h.UID)
+	delete(t.overruled, h.UID)
 	t.mu.Unlock()
 	t.Retain(h, nil)
 }

@@ -35,6 +35,9 @@ func set(names ...string) map[objects.Key]struct{} {
 }
 
 func holder(name string) objects.Owner {
+	if name == "cluster" {
+		return objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ClusterObjectDeployment", Name: name}, UID: "uid-cluster"}
+	}
 	return objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: name}, UID: types.UID("uid-" + name)}
 }
 
@@ -98,6 +101,23 @@ func TestConflictNamesClusterScopedHolders(t *testing.T) {
 	err := table.Claim(holder("two"), keys("a"))
 	if err == nil || !strings.Contains(err.Error(), "belongs to ClusterObjectDeployment one:") || strings.Contains(err.Error(), "more objects") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestConflictNamesTheRemedy(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ holder, claimant, want string }{
+		{"one", "two", "or release it there (kubectl package release config/a -n n)"},
+		{"cluster", "one", "or release it there (kubectl package release config/a)"},
+		{"one", "cluster", "or release it there (kubectl package release config/a -n n); spec.collisionProtection: None here takes it over"},
+	} {
+		table := claims.NewTable(func(objects.Owner) {})
+		if err := table.Claim(holder(tc.holder), keys("a")); err != nil {
+			t.Fatal(err)
+		}
+		if err := table.Claim(holder(tc.claimant), keys("a")); err == nil || !strings.HasSuffix(err.Error(), tc.want) {
+			t.Errorf("%s claims from %s: %v, want %q", tc.claimant, tc.holder, err, tc.want)
+		}
 	}
 }
 
@@ -189,11 +209,12 @@ func TestFreedRunsOutsideOfTheLock(t *testing.T) {
 
 // TestClaims is invariant 10: whatever the order in which owners ask, give up
 // and go, each object has one holder, who asked for it together with all of its
-// others, and who lost is woken when something becomes free.
+// others, and who lost is woken when something becomes free. A cluster-scoped owner takes what
+// it takes over from anybody from namespaced ones, and these are told.
 func TestClaims(t *testing.T) {
 	t.Parallel()
 	names := []string{"a", "b", "c", "d", "e"}
-	owners := []string{"one", "two", "three"}
+	owners := []string{"one", "two", "three", "cluster"}
 	rapid.Check(t, func(t *rapid.T) {
 		var w woken
 		table := claims.NewTable(w.wake)
@@ -206,26 +227,44 @@ func TestClaims(t *testing.T) {
 			"claim": func(t *rapid.T) {
 				owner := rapid.SampledFrom(owners).Draw(t, "owner")
 				wants := rapid.SliceOfDistinct(rapid.SampledFrom(names), rapid.ID[string]).Draw(t, "keys")
-				taken := slices.ContainsFunc(wants, func(name string) bool {
+				over := set(rapid.SliceOfDistinct(rapid.SampledFrom(names), rapid.ID[string]).Draw(t, "over")...)
+				taken, overruled := false, map[string]bool{}
+				for _, name := range wants {
 					for o, held := range holds {
-						if _, has := held[key(name)]; has && o != owner {
-							return true
+						if _, has := held[key(name)]; !has || o == owner {
+							continue
 						}
+						if _, takes := over[key(name)]; takes && owner == "cluster" {
+							overruled[o] = true
+							continue
+						}
+						taken = true
 					}
-					return false
-				})
-				does := table.Claim
-				check := rapid.Bool().Draw(t, "check")
+				}
+				does, check := table.ClaimOver, rapid.Bool().Draw(t, "check")
 				if check {
 					does = table.Check
 				}
-				err := does(holder(owner), keys(wants...))
+				err := does(holder(owner), keys(wants...), over)
 				if taken != (err != nil) {
 					t.Fatalf("%s claims %v: %v", owner, wants, err)
 				}
 				waits[owner] = taken
-				if !taken && !check {
+				if taken || check {
+					overruled = nil
+				} else {
+					for _, held := range holds {
+						maps.DeleteFunc(held, func(k objects.Key, _ struct{}) bool { return slices.Contains(keys(wants...), k) })
+					}
 					maps.Copy(holds[owner], set(wants...))
+				}
+				if got, want := w.take(), slices.Sorted(maps.Keys(overruled)); !slices.Equal(got, want) {
+					t.Fatalf("woke %v, want those that are overruled, %v", got, want)
+				}
+				for _, o := range owners {
+					if table.Overruled(holder(o)) != overruled[o] || table.Overruled(holder(o)) {
+						t.Fatalf("%s: not overruled once: %t", o, overruled[o])
+					}
 				}
 			},
 			"retain": func(t *rapid.T) {
