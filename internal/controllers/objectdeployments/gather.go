@@ -175,7 +175,7 @@ func (s *reconciliation) relate(ctx context.Context) error {
 		return s.relatePhase(ctx, s.sets[0].(*phaseSet))
 	}
 	all := s.scope.NewObjectSetList()
-	if err := s.Client.List(ctx, all.(client.ObjectList), client.InNamespace(s.key.Namespace)); err != nil {
+	if err := s.Client.List(ctx, all.(client.ObjectList), client.InNamespace(s.key.Namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return err
 	}
 	me := s.sets[0]
