@@ -3,6 +3,7 @@ package deletion_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +30,7 @@ const (
 	// refused: the API server refuses the request with a remedy; all stays.
 	refused
 	// orphaned: the object and what is between it and the objects is gone, the
-	// objects stay and nothing controls them.
+	// objects stay, nothing controls them, and they have no label of the engine.
 	orphaned
 	// keptRunning: a deleted Package leaves its deployment running.
 	keptRunning
@@ -271,21 +272,37 @@ func (c *deletion) judgeRefused(t *testing.T) {
 
 func (c *deletion) judgeUncontrolled(t *testing.T) {
 	t.Helper()
-	harness.Eventually(t, 30*time.Second, "objects without a controller", func(ctx context.Context) error {
-		objs, err := c.objects(ctx)
-		if err != nil {
+	harness.Eventually(t, 30*time.Second, "objects of nobody", func(ctx context.Context) error {
+		list := &corev1.ConfigMapList{}
+		if err := c.env.Client.List(ctx, list, client.InNamespace(c.namespace)); err != nil {
 			return err
 		}
-		if len(objs) != 9 {
-			return fmt.Errorf("%d of 9 objects are left", len(objs))
+		left := slices.DeleteFunc(list.Items, func(cm corev1.ConfigMap) bool { return cm.Name == "kube-root-ca.crt" })
+		if len(left) != 9 {
+			return fmt.Errorf("%d of 9 objects are left", len(left))
 		}
-		for _, cm := range objs {
-			if controlled(&cm) {
-				return fmt.Errorf("%s is controlled", cm.Name)
+		for _, cm := range left {
+			if why := marks(&cm); why != "" {
+				return fmt.Errorf("%s has %s", cm.Name, why)
 			}
 		}
 		return nil
 	})
+}
+
+// marks returns what of the engine is left on an object.
+func marks(obj client.Object) string {
+	if len(obj.GetOwnerReferences()) > 0 {
+		return "an owner"
+	}
+	for _, keys := range []map[string]string{obj.GetLabels(), obj.GetAnnotations()} {
+		for key := range keys {
+			if strings.Contains(key, corev1alpha1.GroupName) {
+				return key
+			}
+		}
+	}
+	return ""
 }
 
 // judgeKept checks that the deployment runs on, and that a new Package of the

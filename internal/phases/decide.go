@@ -408,6 +408,10 @@ func decideGone(c DecisionInput) Decision {
 	if !c.owns(c.controller(live)) {
 		// Not owned any more. A reference that is merely missing may have been
 		// taken off by the garbage collector on an orphaning delete: never delete.
+		// It knows nothing of our labels.
+		if c.abandoned(live) {
+			return Decision{Action: Release}
+		}
 		return Decision{Action: None}
 	}
 	if live.Terminating && c.Reserved {
@@ -420,6 +424,13 @@ func decideGone(c DecisionInput) Decision {
 		return Decision{Action: Release}
 	}
 	return Decision{Action: Delete}
+}
+
+// abandoned reports whether the object is ours still, by what the watch shows, but for the
+// reference.
+func (c *DecisionInput) abandoned(live *objects.Observed) bool {
+	ours := c.Applied.UID != "" && c.Applied.UID == live.UID || live.Wrote
+	return ours && live.Watched && !live.Terminating && live.Controller() == nil
 }
 
 // removalFailed reports whether the removal of this very object failed and the next try is

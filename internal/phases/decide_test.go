@@ -475,8 +475,24 @@ func TestDecide(t *testing.T) {
 			name: "to go, of a stranger", given: []func(*phases.DecisionInput){leaves, by("Helm", "release", "rival")}, want: phases.None, reason: "taken",
 		},
 		{
-			name: "to go, nobody's", given: []func(*phases.DecisionInput){leaves, free}, want: phases.None,
-			reason: "the garbage collector takes references off when an owner is deleted with its objects kept",
+			name: "to go, nobody's", given: []func(*phases.DecisionInput){leaves, free}, want: phases.Release,
+			reason: "the garbage collector takes references off when an owner is deleted with its objects kept, and leaves our labels",
+		},
+		{
+			name: "to go, nobody's, after a restart", given: []func(*phases.DecisionInput){leaves, free, another, live(func(o *objects.Observed) { o.Wrote = true })},
+			want: phases.Release, reason: "managedFields say that it is ours",
+		},
+		{
+			name: "to go, nobody's, of others", given: []func(*phases.DecisionInput){leaves, free, another}, want: phases.None,
+			reason: "it was never ours",
+		},
+		{
+			name: "to go, nobody's, not watched", given: []func(*phases.DecisionInput){leaves, free, live(func(o *objects.Observed) { o.Watched = false })},
+			want: phases.None, reason: "it has no label of ours",
+		},
+		{
+			name: "to go, nobody's, terminating", given: []func(*phases.DecisionInput){leaves, free, terminating}, want: phases.None,
+			reason: "others delete it",
 		},
 		{
 			name: "to go, terminating", given: []func(*phases.DecisionInput){leaves, terminating}, want: phases.Wait, says: "a/b", reason: "deleted once",

@@ -21,9 +21,6 @@ type Executor struct {
 	Cluster cluster.Cluster
 	Tracker *Tracker
 	Pool    Runner
-	// Alive reads from the API server whether an owner still exists and is not being
-	// deleted: before a reference that was removed is put back.
-	Alive func(ctx context.Context, owner objects.Owner) (bool, error)
 	// Exists reads from the API server whether a ServiceAccount exists: rights may be bound
 	// to one that does not. Without the function all do.
 	Exists func(ctx context.Context, account objects.Account) (bool, error)
@@ -100,7 +97,7 @@ func (s *step) do(ctx context.Context) error {
 	case phases.Change, phases.Relabel:
 		return s.write(ctx, false)
 	case phases.Correct:
-		return s.correct(ctx)
+		return s.write(ctx, true)
 	case phases.Verify:
 		return s.verify(ctx)
 	case phases.Delete, phases.Recreate:
@@ -320,4 +317,15 @@ func (s *step) keep(live *unstructured.Unstructured) *objects.Observed {
 	rec := s.run.rollout.Applied.At(s.Key)
 	rec.Gone, rec.ReadAt = false, s.run.Cluster.Now()
 	return obs
+}
+
+// Takes reports whether a step puts the owner on an object that is there and that it does
+// not control: an orphaning deletion of the owner may have passed that object by. In another
+// cluster there is no garbage collector that knows the owner.
+func (r *Rollout) Takes(s *phases.Step) bool {
+	switch s.Action {
+	case phases.Adopt, phases.Change, phases.Correct, phases.Relabel:
+		return s.Live != nil && !r.Owner.Remote() && !s.Desired.Owner(r.Owner).Is(s.Live.Controller())
+	}
+	return false
 }

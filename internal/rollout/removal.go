@@ -3,6 +3,7 @@ package rollout
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -43,7 +44,7 @@ func (s *step) gone() {
 	delete(s.run.rollout.unwatchedRecords, s.Key)
 }
 
-// release takes our reference and label off and leaves the object. That is done as the
+// release takes our reference and labels off and leaves the object. That is done as the
 // manager, which put them on: it needs no right of the account, which may be gone.
 func (s *step) release(ctx context.Context) error {
 	live, err := s.run.Cluster.Get(ctx, s.mapping, s.Key.Namespace, s.Key.Name)
@@ -67,8 +68,8 @@ func (s *step) release(ctx context.Context) error {
 	return nil
 }
 
-// releasePatch returns the JSON patch that takes us off the owners, and the
-// label of our watch off the object, if it is still the one that was read; nil where it has neither.
+// releasePatch returns the JSON patch that takes us off the owners, and our labels and
+// annotations off the object, if it is still the one that was read; nil where it has none.
 func releasePatch(live *unstructured.Unstructured, r *Rollout) ([]byte, error) {
 	ops := []map[string]any{
 		{"op": "test", "path": "/metadata/uid", "value": string(live.GetUID())},
@@ -86,9 +87,18 @@ func releasePatch(live *unstructured.Unstructured, r *Rollout) ([]byte, error) {
 			ops = append(ops, map[string]any{"op": "replace", "path": "/metadata/ownerReferences", "value": keep})
 		}
 	}
-	if _, ok := live.GetLabels()[corev1alpha1.CacheLabel]; ok {
-		path := "/metadata/labels/" + strings.ReplaceAll(corev1alpha1.CacheLabel, "/", "~1")
-		ops = append(ops, map[string]any{"op": "remove", "path": path})
+	remove := func(path, key string) {
+		ops = append(ops, map[string]any{"op": "remove", "path": path + strings.ReplaceAll(key, "/", "~1")})
+	}
+	labels := objects.WellKnown(live.GetLabels())
+	if value, ok := live.GetLabels()[corev1alpha1.CacheLabel]; ok {
+		labels[corev1alpha1.CacheLabel] = value
+	}
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		remove("/metadata/labels/", key)
+	}
+	if _, ok := live.GetAnnotations()[corev1alpha1.RevisionAnnotation]; ok {
+		remove("/metadata/annotations/", corev1alpha1.RevisionAnnotation)
 	}
 	if len(ops) == tests {
 		return nil, nil

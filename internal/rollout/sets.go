@@ -136,7 +136,8 @@ func Orphaning(obj metav1.Object) bool {
 
 // Orphaned reports whether an object is deleted with its dependents orphaned.
 func Orphaned(obj metav1.Object) bool {
-	return Orphaning(obj) || obj.GetAnnotations()[corev1alpha1.OrphanedAnnotation] == "true"
+	value := obj.GetAnnotations()[corev1alpha1.OrphanedAnnotation]
+	return Orphaning(obj) || value == "true" || value == corev1alpha1.OrphanedTakingBack
 }
 
 // legacy reports whether an earlier engine rolled the set out, which knows neither

@@ -2,33 +2,13 @@ package rollout
 
 import (
 	"context"
-	"errors"
 
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases/drift"
 )
 
-// errOwnerGoes stops a correction of an object whose owner is terminating.
-var errOwnerGoes = errors.New("its owner is being deleted")
-
 // differs is the content of an object that is known to differ from its template.
 var differs = objects.Digest{0xff}
-
-// correct puts drifted values back.
-func (s *step) correct(ctx context.Context) error {
-	if s.Live != nil && s.Live.Controller() == nil {
-		// The garbage collector takes references off when an owner is deleted with
-		// its objects kept. Putting one back then would delete the object.
-		alive, err := s.run.Alive(ctx, s.run.rollout.Owner)
-		if err != nil {
-			return err
-		}
-		if !alive {
-			return errOwnerGoes
-		}
-	}
-	return s.write(ctx, true)
-}
 
 // verify finds out whether the object shows the template, where this process
 // has not written it: by its values, or else by one dry run.

@@ -72,9 +72,13 @@ const (
 	// objects were claimed: what the condition Claimed says, before there is a status.
 	ClaimedAnnotation = "package-operator.run/claimed"
 
-	// OrphanedAnnotation is "true" on an ObjectDeployment or ObjectSet that is
-	// deleted with its objects kept.
+	// OrphanedAnnotation is on an owner that leaves its dependents when it is deleted: "true"
+	// where it is deleted so, OrphanedTakingBack while an owner reference to it is being put
+	// on a dependent, which an orphaning deletion might not see.
 	OrphanedAnnotation = "package-operator.run/orphaned"
+
+	// OrphanedTakingBack is the value of OrphanedAnnotation that the engine takes off again.
+	OrphanedTakingBack = "taking-back"
 
 	// ServiceAccountAnnotation on an ObjectSetPhase of the class default is the
 	// serviceAccountName of its ObjectSet, which holds also when that is gone.

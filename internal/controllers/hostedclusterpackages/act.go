@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -73,10 +75,15 @@ func (s *reconciliation) wrote(pkg *corev1alpha1.Package) {
 // apply writes what the template says of a Package.
 func (s *reconciliation) apply(ctx context.Context, namespace string) (*corev1alpha1.Package, error) {
 	known, verb := s.packages[namespace], "create"
-	body := s.template.body(namespace, "")
 	if known != nil {
-		body, verb = s.template.body(namespace, known.UID), "update"
+		verb = "update"
 	}
+	if known != nil && !metav1.IsControlledBy(known, s.owner) {
+		if err := s.stays(ctx); err != nil {
+			return nil, err
+		}
+	}
+	body := s.template.body(namespace, known)
 	err := s.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(body), client.FieldOwner(corev1alpha1.FieldManager))
 	if err != nil {
 		return nil, fmt.Errorf("%s Package %s/%s: %w", verb, namespace, s.owner.Name, err)
@@ -86,6 +93,20 @@ func (s *reconciliation) apply(ctx context.Context, namespace string) (*corev1al
 		return nil, fmt.Errorf("read the response to the %s of Package %s/%s: %w", verb, namespace, s.owner.Name, err)
 	}
 	return pkg, nil
+}
+
+// stays asks the API server whether the owner is being deleted, after the Package was read that it does not control: if the
+// garbage collector took the reference off, the owner was being deleted before. Then a conflict is returned.
+func (s *reconciliation) stays(ctx context.Context) error {
+	live := &corev1alpha1.HostedClusterPackage{}
+	err := s.Reader.Get(ctx, client.ObjectKeyFromObject(s.owner), live)
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("read HostedClusterPackage %s: %w", s.owner.Name, err)
+	}
+	if err == nil && live.UID == s.owner.UID && live.DeletionTimestamp == nil {
+		return nil
+	}
+	return apierrors.NewConflict(corev1alpha1.Resource("hostedclusterpackages"), s.owner.Name, errors.New("it is being deleted"))
 }
 
 // delete deletes a Package in the state that was observed. Its objects go as its deletionPolicy says.

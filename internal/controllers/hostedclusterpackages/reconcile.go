@@ -15,8 +15,9 @@ import (
 // Reconciler reconciles HostedClusterPackages.
 type Reconciler struct {
 	Options
-	// Client reads from the caches and writes.
+	// Client reads from the caches and writes; Reader reads from the API server.
 	Client client.Client
+	Reader client.Reader
 	Events events.EventRecorder
 	Now    func() time.Time
 

@@ -164,7 +164,7 @@ func (r *rig) restart(names ...string) {
 		known, planes = r.clusters, r.planes
 	}
 	r.Reconciler = &Reconciler{
-		Options: Options{Fresh: mutationcache.NewStore()}, Client: r.server, Events: events.NewFakeRecorder(100),
+		Options: Options{Fresh: mutationcache.NewStore()}, Client: r.server, Reader: r.server, Events: events.NewFakeRecorder(100),
 		Now: func() time.Time { return r.now }, clusters: known, planes: planes,
 	}
 }
@@ -340,4 +340,58 @@ func TestNormalizedValues(t *testing.T) {
 	expect("normalized", 2, "docker.io/shop:v1", true)
 	expect("changed", 3, "other", false)
 	expect("changed back", 4, "docker.io/shop:v1", true)
+}
+
+// live is what the API server has of the owner; the cache may be behind.
+type live struct {
+	client.Reader
+	owner *corev1alpha1.HostedClusterPackage
+}
+
+func (l live) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
+	if l.owner == nil {
+		return apierrors.NewNotFound(corev1alpha1.Resource("hostedclusterpackages"), key.Name)
+	}
+	l.owner.DeepCopyInto(obj.(*corev1alpha1.HostedClusterPackage))
+	return nil
+}
+
+// A Package without owner may have been left by the deletion of this very owner, which the cache does not show: with an owner
+// reference again, the garbage collector would delete it.
+func TestOrphanedPackagesAreNotTakenBack(t *testing.T) {
+	t.Parallel()
+	deleted := func(h *corev1alpha1.HostedClusterPackage) *corev1alpha1.HostedClusterPackage {
+		h = h.DeepCopy()
+		h.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
+		return h
+	}
+	another := func(h *corev1alpha1.HostedClusterPackage) *corev1alpha1.HostedClusterPackage {
+		h = h.DeepCopy()
+		h.UID = "another"
+		return h
+	}
+	for name, tc := range map[string]struct {
+		live  func(*corev1alpha1.HostedClusterPackage) *corev1alpha1.HostedClusterPackage
+		takes bool
+	}{
+		"its owner stays":          {live: (*corev1alpha1.HostedClusterPackage).DeepCopy, takes: true},
+		"its owner is deleted":     {live: deleted},
+		"its owner is gone":        {live: func(*corev1alpha1.HostedClusterPackage) *corev1alpha1.HostedClusterPackage { return nil }},
+		"its owner is another one": {live: another},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, "a")
+			_, _ = r.reconcile()
+			r.rollOut()
+			r.packages["ns-a"].OwnerReferences = nil
+			r.upgrade("shop:v2")
+			r.restart("a")
+			r.Reader = live{owner: tc.live(r.owner)}
+			writes, _ := r.reconcile()
+			if takes := strings.Contains(writes, "apply ns-a"); takes != tc.takes {
+				t.Error("the Package is taken back:", takes, writes)
+			}
+		})
+	}
 }

@@ -41,7 +41,7 @@ const ownerIndex = "hostedClusterPackage"
 
 // Setup adds the controller of HostedClusterPackages to mgr.
 func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
-	r := &Reconciler{Options: o, Client: mgr.GetClient(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now}
+	r := &Reconciler{Options: o, Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now}
 	changed := func() { go r.enqueueAll() }
 	r.clusters, r.planes = newClusters(o, hostedClusterKind, errNotServed, changed), newClusters(o, controlPlaneKind, errNoPlanes, changed)
 	for _, watched := range []*clusters{r.clusters, r.planes} {

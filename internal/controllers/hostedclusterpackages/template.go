@@ -6,7 +6,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -73,8 +72,9 @@ func (t *template) matches(pkg *corev1alpha1.Package) (bool, error) {
 	return drift.Matches(t.content, live, nil), nil
 }
 
-// body returns what to apply. Its guards are the UID of the Package, or that there is none.
-func (t *template) body(namespace string, uid types.UID) *unstructured.Unstructured {
+// body returns what to apply. Its guards are the UID and the resourceVersion of the Package as it is known, or that there is
+// none: with the owner reference, which it contains, a Package that was orphaned since would be deleted.
+func (t *template) body(namespace string, known *corev1alpha1.Package) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	for key, value := range t.content {
 		u.Object[key] = value
@@ -90,10 +90,11 @@ func (t *template) body(namespace string, uid types.UID) *unstructured.Unstructu
 	annotations[corev1alpha1.HashAnnotation] = t.hash
 	u.SetAnnotations(annotations)
 	u.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(t.owner, ownerKind)})
-	if uid == "" {
+	if known == nil {
 		u.SetResourceVersion(apply.AbsentVersion)
 	} else {
-		u.SetUID(uid)
+		u.SetUID(known.UID)
+		u.SetResourceVersion(known.ResourceVersion)
 	}
 	return u
 }

@@ -30,7 +30,7 @@ func must[T any](t *testing.T, value T, err error) T {
 func made(t *testing.T, tmpl *template) *corev1alpha1.Package {
 	t.Helper()
 	pkg := &corev1alpha1.Package{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(tmpl.body("ns", "").Object, pkg); err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(tmpl.body("ns", nil).Object, pkg); err != nil {
 		t.Fatal(err)
 	}
 	pkg.UID, pkg.ResourceVersion = "uid", "7"
@@ -44,11 +44,12 @@ func TestBody(t *testing.T) {
 	want := `{"apiVersion":"package-operator.run/v1alpha1","kind":"Package","metadata":{"annotations":{"c":"d","package-operator.run/hash":"` + tmpl.hash +
 		`"},"labels":{"a":"b"},"name":"shop","namespace":"ns","ownerReferences":[{"apiVersion":"package-operator.run/v1alpha1","blockOwnerDeletion":true,` +
 		`"controller":true,"kind":"HostedClusterPackage","name":"shop","uid":"owner"}],"resourceVersion":"1"},"spec":{"config":{"deep":{"list":[1,2]}},"image":"shop:v1"}}`
-	got, err := json.Marshal(tmpl.body("ns", "").Object)
+	got, err := json.Marshal(tmpl.body("ns", nil).Object)
 	if diff := cmp.Diff(want, string(must(t, got, err))); diff != "" {
 		t.Error("only what the template states is applied:", diff)
 	}
-	if u := tmpl.body("ns", "uid"); u.GetUID() != "uid" || u.GetResourceVersion() != "" {
+	known := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{UID: "uid", ResourceVersion: "7"}}
+	if u := tmpl.body("ns", known); u.GetUID() != "uid" || u.GetResourceVersion() != "7" {
 		t.Error("an update is guarded by the UID:", u.Object)
 	}
 }

@@ -36,7 +36,7 @@ func (s *reconciliation) advance(ctx context.Context) (bool, error) {
 		return done, err
 	}
 	if urgent := first(s.plan.Steps, false, urgentSteps); len(urgent) > 0 {
-		err := s.Target.Perform(ctx, s.rollout, urgent, false)
+		err := s.perform(ctx, urgent, false)
 		s.forgetStrays()
 		if err == nil {
 			// What is missing may have gone with its namespace. A look before the creation
@@ -72,7 +72,7 @@ func (s *reconciliation) runBackground(ctx context.Context) error {
 		return nil
 	}
 	s.requeue(0)
-	return s.Target.Perform(ctx, s.rollout, steps, true)
+	return s.perform(ctx, steps, true)
 }
 
 func (s *reconciliation) replan() {
@@ -125,7 +125,7 @@ func (s *reconciliation) enter(ctx context.Context, entry *phases.Entry) error {
 	if len(steps) > urgentSteps {
 		steps = steps[:urgentSteps]
 	}
-	return s.Target.Perform(ctx, s.rollout, steps, false)
+	return s.perform(ctx, steps, false)
 }
 
 // open records durably that phases may be written, and with it that the probes of all

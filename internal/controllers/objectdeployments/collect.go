@@ -10,11 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/rollout"
 )
@@ -122,26 +120,10 @@ func (s *reconciliation) dropStored(
 	for i := range list.Items {
 		if slice := &list.Items[i]; goes(slice) {
 			slice.SetGroupVersionKind(kind) // items of a list may come without
-			group.Go(func() error { return s.dropSlice(ctx, slice) })
+			group.Go(func() error { return s.drop(ctx, slice) })
 		}
 	}
 	return group.Wait()
-}
-
-func (s *reconciliation) dropSlice(ctx context.Context, slice *metav1.PartialObjectMetadata) error {
-	if slice.DeletionTimestamp == nil {
-		err := s.Client.Delete(ctx, slice, client.Preconditions{UID: ptr.To(slice.UID)})
-		if apply.IsAbsent(err) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("cannot delete slice %s: %w", slice.Name, err)
-		}
-	}
-	if finalized(slice) {
-		return nil
-	}
-	return s.stripFinalizers(ctx, slice)
 }
 
 // mine reports whether a slice belongs to this very deployment.

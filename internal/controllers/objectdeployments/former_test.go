@@ -68,7 +68,7 @@ func TestLetGoOfWhatIsGone(t *testing.T) {
 			return s.removeFinalizers(ctx, set)
 		},
 		"finalizers of what was deleted": func(ctx context.Context, s *reconciliation, set *corev1alpha1.ObjectSet) error {
-			return s.stripFinalizers(ctx, set)
+			return s.stripFinalizers(ctx, s.metadataOf(set))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -25,7 +25,7 @@ func (s *reconciliation) load(ctx context.Context) error {
 	s.loseOverruled()
 	s.rollout.Track(s.Target.Tracker, s.Target.Cluster, s.Claims)
 	for _, set := range s.sets {
-		if s.deployment == nil || !rollout.Orphaning(set) {
+		if s.deployment == nil || !rollout.Orphaning(set) && !s.fresh.Orphaned(set.GetUID()) {
 			continue
 		}
 		if err := s.markOrphaned(ctx, set); err != nil {
@@ -41,12 +41,17 @@ func (s *reconciliation) markOrphaned(ctx context.Context, obj corev1alpha1.Cond
 	if obj.GetAnnotations()[corev1alpha1.OrphanedAnnotation] == "true" {
 		return nil
 	}
+	return s.setOrphaned(ctx, obj, "true")
+}
+
+func (s *reconciliation) setOrphaned(ctx context.Context, obj corev1alpha1.Conditioned, value string) error {
 	return s.patch(ctx, obj, func() {
 		annotations := maps.Clone(obj.GetAnnotations())
 		if annotations == nil {
 			annotations = map[string]string{}
 		}
-		annotations[corev1alpha1.OrphanedAnnotation] = "true"
+		annotations[corev1alpha1.OrphanedAnnotation] = value
+		maps.DeleteFunc(annotations, func(key, value string) bool { return key == corev1alpha1.OrphanedAnnotation && value == "" })
 		obj.SetAnnotations(annotations)
 	})
 }

@@ -149,6 +149,8 @@ type owner struct {
 	// unseen is since when objects wait for their watches to show what was written;
 	// zero where none does.
 	unseen time.Time
+	// background means that a deployment that is being deleted was not orphaned.
+	background bool
 	// progressed is when a set opened its last phase in this process.
 	progressed map[types.UID]time.Time
 }
@@ -212,6 +214,9 @@ func (r *Reconciler) reconcile(ctx context.Context, key objects.OwnerKey, s *rec
 
 // giveUp returns when to retry after an error that no status explains.
 func (s *reconciliation) giveUp(ctx context.Context, err error) (reconcile.Result, error) {
+	if errors.Is(err, errPackageGoes) {
+		return reconcile.Result{RequeueAfter: packageRetry}, nil
+	}
 	switch apply.Classify(err) {
 	case apply.NotLeading:
 		// The new leader does it; where there is none, this one goes on as soon as it
@@ -257,6 +262,9 @@ const startRetry = 5 * time.Millisecond
 // conflictRetry is the delay of a reconcile after a conflict.
 const conflictRetry = 50 * time.Millisecond
 
+// packageRetry is the delay of a reconcile that would adopt objects for a Package that goes.
+const packageRetry = time.Second
+
 // retry clears failures and backoff where the retry annotation has changed.
 func (s *reconciliation) retry() {
 	value := s.top().GetAnnotations()[corev1alpha1.RetryAnnotation]
@@ -296,6 +304,9 @@ func (s *reconciliation) run(ctx context.Context) error {
 		return err
 	}
 	if err := s.recordCluster(ctx); err != nil {
+		return err
+	}
+	if err := s.endTakeBacks(ctx); err != nil {
 		return err
 	}
 	return s.roll(ctx)

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/revisions"
 	"lockstep.run/lockstep/internal/rollout"
@@ -277,7 +276,7 @@ func (s *reconciliation) newSet(number int64) (corev1alpha1.GenericObjectSet, er
 	delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")
 	for _, key := range []string{ // of the deployment, whose template may come back; a claim is each set's own
 		corev1alpha1.UnpackedHashAnnotation, corev1alpha1.TemplateDigestAnnotation, corev1alpha1.PackageGenerationAnnotation, corev1alpha1.ClaimedAnnotation,
-		corev1alpha1.RetryAnnotation,
+		corev1alpha1.RetryAnnotation, corev1alpha1.OrphanedAnnotation,
 	} {
 		delete(annotations, key)
 	}
@@ -340,16 +339,5 @@ func (s *reconciliation) markArchived(ctx context.Context, set corev1alpha1.Gene
 
 // dropSet deletes a set that owns nothing.
 func (s *reconciliation) dropSet(ctx context.Context, set corev1alpha1.GenericObjectSet) error {
-	if set.GetDeletionTimestamp() == nil {
-		err := s.Client.Delete(ctx, set.(client.Object), client.Preconditions{UID: ptr.To(set.GetUID())},
-			client.PropagationPolicy(metav1.DeletePropagationBackground))
-		if apply.IsAbsent(err) {
-			s.fresh.Deleted(set.GetUID())
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("cannot delete %s: %w", set.GetName(), err)
-		}
-	}
-	return s.stripFinalizers(ctx, set)
+	return s.drop(ctx, s.metadataOf(set))
 }

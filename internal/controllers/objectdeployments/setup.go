@@ -170,17 +170,6 @@ func (r *Reconciler) setKeys(_ context.Context, obj client.Object) []objects.Own
 	return keys
 }
 
-// alive reads from the API server whether an owner exists and is not being deleted.
-func (r *Reconciler) alive(ctx context.Context, owner objects.Owner) (bool, error) {
-	m := &metav1.PartialObjectMetadata{}
-	m.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(owner.Kind))
-	err := r.Reader.Get(ctx, types.NamespacedName{Namespace: owner.Namespace, Name: owner.Name}, m)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	return err == nil && m.UID == owner.UID && m.DeletionTimestamp == nil, err
-}
-
 // accountExists reads from the API server whether a ServiceAccount exists.
 func (r *Reconciler) accountExists(ctx context.Context, account objects.Account) (bool, error) {
 	m := &metav1.PartialObjectMetadata{}

@@ -383,6 +383,11 @@ func (s *simulation) checkSettled() {
 				s.failf("%s is left of the deployment: %s", key, s.get(key))
 			}
 		}
+		for _, key := range s.keys() {
+			if o := s.get(key); s.orphaned[o.uid] && o.labelled && o.controller() != rivalUID && !s.lateMade[o.uid] && !s.hidden(key, o, s.inUse) {
+				s.failf("%s keeps our label: %s", key, o)
+			}
+		}
 		return
 	}
 	s.checkHeld()

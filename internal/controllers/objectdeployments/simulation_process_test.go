@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -315,15 +316,21 @@ func (p *process) checked() {
 func (p *process) deliver(gk schema.GroupKind) bool { return p.cluster.Deliver(gk) }
 func (p *process) sync(gk schema.GroupKind) bool    { return p.cluster.Sync(gk) }
 
-// see brings the caches of deployments and sets up to date, and wakes the process as the
-// predicates of the controller do.
-func (p *process) see() {
+// see brings the caches of deployments and sets up to date, or only one of them, and wakes the
+// process as the predicates of the controller do.
+func (p *process) see(only ...string) {
 	if p.ownAway {
 		return
 	}
+	shown := func(key objects.Key) bool { return len(only) == 0 || slices.Contains(only, key.Kind) }
 	now := map[objects.Key]*unstructured.Unstructured{}
+	for key, u := range p.view {
+		if !shown(key) {
+			now[key] = u
+		}
+	}
 	for _, key := range p.own.Keys() {
-		if key.Group == corev1alpha1.GroupVersion.Group {
+		if key.Group == corev1alpha1.GroupVersion.Group && shown(key) {
 			now[key] = p.own.Get(key)
 		}
 	}
@@ -475,7 +482,7 @@ func (h *home) Patch(_ context.Context, obj client.Object, patch client.Patch, _
 func (h *home) Delete(_ context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	o := (&client.DeleteOptions{}).ApplyOptions(opts)
 	return h.write("delete", obj, func(key objects.Key) (*unstructured.Unstructured, error) {
-		_, err := h.own.Delete(key, *o.Preconditions.UID, "")
+		_, err := h.own.Delete(key, *o.Preconditions.UID, ptr.Deref(o.Preconditions.ResourceVersion, ""))
 		return nil, err
 	})
 }

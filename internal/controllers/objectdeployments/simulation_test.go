@@ -88,14 +88,7 @@ func (s *simulation) logf(format string, args ...any) {
 func TestEngine(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		s := &simulation{
-			t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), chaos: true, moved: uniform(4).Draw(t, "moved") == 3, stuck: uniform(4).Draw(t, "stuck") == 3,
-			remote: uniform(4).Draw(t, "remote") == 3,
-			past:   map[objects.Key][]moment{}, denied: map[objects.Key]bool{}, absent: map[string]bool{}, lost: map[right]bool{},
-			restoration: newRestoration(), lateMade: map[types.UID]bool{}, stripped: map[types.UID]bool{}, engineMade: map[types.UID]bool{}, loose: map[types.UID]bool{},
-		}
-		s.newServer()
-		s.engine = newProcess(s)
+		s := newSimulation(t, uniform(4).Draw(t, "remote") == 3)
 		defer func() { s.engine.crash() }()
 		actions := s.weights()
 		for range 20 * uniform(16).Draw(t, "actions") {
@@ -105,6 +98,54 @@ func TestEngine(t *testing.T) {
 		s.checkSettled()
 		s.checkIdle()
 	})
+}
+
+// TestOrphaningDeletion deletes a deployment with its objects kept, and stops or kills the
+// engine between any two steps of the garbage collector, with watches and caches that are
+// behind, each by its own: nothing is deleted, and no label of ours is left.
+func TestOrphaningDeletion(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s := newSimulation(t, false)
+		defer func() { s.engine.crash() }()
+		s.settle()
+		// Without faults of requests: these have the engine look again.
+		s.chaos = rapid.Bool().Draw(t, "chaos")
+		if rapid.Bool().Draw(t, "stripped") {
+			s.act("strip reference")
+		}
+		s.deleteDeployment(true)
+		seen := sample(s, "seen", [][]string{nil, {"ObjectDeployment"}, {"ObjectDeployment"}, {"ObjectSet"}})
+		steps := map[string]func(){
+			"collect": func() { s.collect() },
+			"engine":  func() { s.engine.step() },
+			"deliver": func() { s.engine.deliver(sample(s, "kind", kinds)) },
+			"view":    func() { s.engine.see(seen...) },
+			"crash":   s.crash,
+			"late":    s.arrive,
+		}
+		actions := []string{"collect", "collect", "collect", "engine", "engine", "engine", "deliver", "deliver", "view", "crash", "late"}
+		for range uniform(32).Draw(t, "actions") {
+			action, times := steps[sample(s, "action", actions)], 1+uniform(8).Draw(t, "times")
+			for range times {
+				action()
+			}
+		}
+		s.settle()
+		s.checkSettled()
+	})
+}
+
+func newSimulation(t *rapid.T, remote bool) *simulation {
+	s := &simulation{
+		t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), chaos: true, moved: uniform(4).Draw(t, "moved") == 3, stuck: uniform(4).Draw(t, "stuck") == 3,
+		remote: remote,
+		past:   map[objects.Key][]moment{}, denied: map[objects.Key]bool{}, absent: map[string]bool{}, lost: map[right]bool{},
+		restoration: newRestoration(), lateMade: map[types.UID]bool{}, stripped: map[types.UID]bool{}, engineMade: map[types.UID]bool{}, loose: map[types.UID]bool{},
+	}
+	s.newServer()
+	s.engine = newProcess(s)
+	return s
 }
 
 // uniform draws numbers below n, all of them equally often: rapid prefers small
@@ -165,7 +206,7 @@ func (s *simulation) act(name string) {
 	case "sync":
 		s.engine.sync(sample(s, "kind", kinds))
 	case "view":
-		s.engine.see()
+		s.engine.see(sample(s, "kinds", [][]string{nil, {"ObjectDeployment"}, {"ObjectSet"}})...)
 	case "wait":
 		d := sample(s, "wait", []time.Duration{50 * time.Millisecond, 2 * time.Second, 31 * time.Second, 6 * time.Minute})
 		if d >= limits.FreshRemembered/2 {
@@ -465,22 +506,25 @@ func (s *simulation) use(name string) {
 		if uniform(5).Draw(s.t, "really") < 4 {
 			return
 		}
-		s.deleting, s.inUse = true, s.kindsInUse()
-		if uniform(4).Draw(s.t, "orphan") == 3 {
-			s.editDeployment(func(d *corev1alpha1.ObjectDeployment) {
-				d.Finalizers = append(d.Finalizers, metav1.FinalizerOrphanDependents)
-			})
-			s.orphaned = map[types.UID]bool{}
-			for _, key := range s.controlled() {
-				if o := s.get(key); o.controller() == s.owner { // else nobody records it
-					s.orphaned[o.uid] = true
-				}
-			}
-		}
-		name += fmt.Sprintf(", orphan: %t", s.orphaned != nil)
-		s.end(deploymentKeyOf)
+		s.deleteDeployment(uniform(4).Draw(s.t, "orphan") == 3)
+		return
 	}
 	s.logf("user: %s", name)
+}
+
+func (s *simulation) deleteDeployment(orphan bool) {
+	s.logf("user: delete deployment, orphan: %t", orphan)
+	s.deleting, s.inUse = true, s.kindsInUse()
+	if orphan {
+		s.editDeployment(func(d *corev1alpha1.ObjectDeployment) {
+			d.Finalizers = append(d.Finalizers, metav1.FinalizerOrphanDependents)
+		})
+		s.orphaned = map[types.UID]bool{}
+		for _, key := range s.keys() {
+			s.orphaned[s.get(key).uid] = true
+		}
+	}
+	s.end(deploymentKeyOf)
 }
 
 func setKey(one *set) objects.Key {

@@ -52,7 +52,7 @@ func (r *Reconciler) NewTarget(e *rollout.Executor, id, home types.UID) *Target 
 		_, err = e.Cluster.Mapping(gk, gv.Version)
 		return !meta.IsNoMatchError(err)
 	}
-	e.Alive, e.Exists = r.alive, r.accountExists
+	e.Exists = r.accountExists
 	return &Target{Executor: e, ID: id, Home: home}
 }
 

@@ -3,7 +3,6 @@ package objectdeployments
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -23,10 +22,8 @@ func (s *reconciliation) teardown(ctx context.Context) error {
 		// owner's finalizers, comes back here.
 		return s.markOrphaned(ctx, s.top())
 	}
-	if slices.ContainsFunc(s.sets, s.orphanedByCollector) {
-		if err := s.markOrphaned(ctx, s.top()); err != nil {
-			return err
-		}
+	if err := s.findOrphaned(ctx); err != nil {
+		return err
 	}
 	for range maxPasses {
 		if err := s.load(ctx); err != nil {

@@ -14,17 +14,34 @@ import (
 )
 
 // TestOrphanedBehindTheCache: a deployment whose sets the garbage collector has orphaned
-// was deleted with its objects kept, also where no cache ever showed the finalizer of that.
+// was deleted with its objects kept, also where no cache ever showed the finalizer of that,
+// and where that of sets is behind.
 func TestOrphanedBehindTheCache(t *testing.T) {
 	t.Parallel()
-	for name, orphaned := range map[string]bool{"with references": false, "without references": true} {
+	for name, tc := range map[string]struct{ cached, live, reads bool }{
+		"with references":                   {reads: true},
+		"without references":                {cached: true, live: true},
+		"without references, not shown yet": {live: true, reads: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			orphaned := tc.live
 			set := setOf("shop-1", true)
 			set.Annotations = map[string]string{corev1alpha1.ObjectDeploymentUIDAnnotation: "deployment"}
-			if orphaned {
+			live := set.DeepCopy()
+			if tc.cached {
 				set.OwnerReferences = nil
 			}
+			if tc.live {
+				live.OwnerReferences = nil
+			}
+			read := false
+			reader := interceptor.NewClient(serverWith(t, live), interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+					read = true
+					return c.Get(ctx, key, obj, opts...)
+				},
+			})
 			var first string
 			stop := errors.New("stop")
 			s := reconciliationOf(interceptor.NewClient(fake.NewClientBuilder().WithScheme(newScheme(t)).Build(), interceptor.Funcs{
@@ -34,7 +51,7 @@ func TestOrphanedBehindTheCache(t *testing.T) {
 					return errors.Join(stop, err)
 				},
 				Delete: func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return stop },
-			}), nil)
+			}), reader)
 			s.deployment.SetResourceVersion("1")
 			s.sets = []corev1alpha1.GenericObjectSet{set}
 			if err := s.teardown(t.Context()); !errors.Is(err, stop) {
@@ -42,6 +59,9 @@ func TestOrphanedBehindTheCache(t *testing.T) {
 			}
 			if strings.Contains(first, corev1alpha1.OrphanedAnnotation) != orphaned {
 				t.Errorf("the first patch is %s", first)
+			}
+			if read != tc.reads {
+				t.Errorf("the API server was asked: %t", read)
 			}
 		})
 	}

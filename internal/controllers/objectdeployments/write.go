@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/limits"
 )
 
 // patch changes an object of ours by a merge patch that fails where the object
@@ -52,20 +55,79 @@ func (s *reconciliation) removeFinalizers(ctx context.Context, obj corev1alpha1.
 	return err
 }
 
-// stripFinalizers takes our finalizers off an object whose present state is not
-// known, because its deletion was just asked for.
-func (s *reconciliation) stripFinalizers(ctx context.Context, obj metav1.Object) error {
-	rest := foreignFinalizers(obj)
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": obj.GetUID(), "finalizers": rest}})
-	if err != nil {
+// drop lets an object of ours go that nothing needs any more, in the state in which that was
+// found, or as it is after a write of others: first its finalizers, whose answer has the
+// resourceVersion that it is deleted in.
+func (s *reconciliation) drop(ctx context.Context, obj *metav1.PartialObjectMetadata) error {
+	err := s.stripFinalizers(ctx, obj)
+	if err != nil || obj.DeletionTimestamp != nil {
 		return err
 	}
-	err = s.Client.Patch(ctx, obj.(client.Object), client.RawPatch(types.MergePatchType, patch))
-	if err != nil && !apply.IsAbsent(err) {
-		return fmt.Errorf("cannot take the finalizers off %s: %w", obj.GetName(), err)
+	err = s.retryOnConflict(ctx, obj, func() error {
+		return s.Client.Delete(ctx, obj, client.Preconditions{UID: ptr.To(obj.UID), ResourceVersion: ptr.To(obj.ResourceVersion)},
+			client.PropagationPolicy(metav1.DeletePropagationBackground))
+	})
+	if err != nil {
+		return fmt.Errorf("cannot delete %s: %w", obj.Name, err)
 	}
-	s.fresh.Deleted(obj.GetUID())
+	s.fresh.Deleted(obj.UID)
 	return nil
+}
+
+// stripFinalizers takes our finalizers off an object.
+func (s *reconciliation) stripFinalizers(ctx context.Context, obj *metav1.PartialObjectMetadata) error {
+	err := s.retryOnConflict(ctx, obj, func() error {
+		if finalized(obj) {
+			return nil
+		}
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+			"uid": obj.UID, "resourceVersion": obj.ResourceVersion, "finalizers": foreignFinalizers(obj),
+		}})
+		if err != nil {
+			return err
+		}
+		return s.Client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch))
+	})
+	if err != nil {
+		return fmt.Errorf("cannot take the finalizers off %s: %w", obj.Name, err)
+	}
+	if obj.DeletionTimestamp != nil {
+		s.fresh.Deleted(obj.UID)
+	}
+	return nil
+}
+
+// retryOnConflict repeats a write after reading the object. One that is gone needs none.
+func (s *reconciliation) retryOnConflict(ctx context.Context, obj *metav1.PartialObjectMetadata, write func() error) error {
+	for attempt := 1; ; attempt++ {
+		err := write()
+		if apply.IsAbsent(err) {
+			return nil
+		}
+		if !apierrors.IsConflict(err) || attempt == limits.ConflictAttempts {
+			return err
+		}
+		live := &metav1.PartialObjectMetadata{TypeMeta: obj.TypeMeta}
+		err = s.Reader.Get(ctx, client.ObjectKeyFromObject(obj), live)
+		if apply.IsAbsent(err) || err == nil && live.UID != obj.UID {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		live.TypeMeta = obj.TypeMeta
+		*obj = *live
+	}
+}
+
+// metadataOf returns what of a set identifies a state of it.
+func (s *reconciliation) metadataOf(set corev1alpha1.GenericObjectSet) *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: set.GetNamespace(), Name: set.GetName(), UID: set.GetUID(), ResourceVersion: set.GetResourceVersion(),
+		Finalizers: set.GetFinalizers(), DeletionTimestamp: set.GetDeletionTimestamp(),
+	}}
+	m.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(s.scope.Kind("ObjectSet")))
+	return m
 }
 
 func foreignFinalizers(obj metav1.Object) []string {

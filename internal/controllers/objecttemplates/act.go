@@ -118,7 +118,7 @@ func (s *reconciliation) settle(ctx context.Context) (*phases.Report, error) {
 		if len(steps) == 0 {
 			break
 		}
-		if err := s.Target.Perform(ctx, s.rollout, steps, false); err != nil {
+		if err := s.perform(ctx, steps); err != nil {
 			return nil, err
 		}
 	}
@@ -127,6 +127,43 @@ func (s *reconciliation) settle(ctx context.Context) (*phases.Report, error) {
 		s.Requeue(plan.Retry.Sub(s.Now()))
 	}
 	return report, nil
+}
+
+// perform performs steps. The template is marked under its resourceVersion while a reference to it is put on an object that
+// lacks it, which is refused once it is being deleted. Deleted with the mark, it releases the object; without, an orphaning
+// deletion has found the reference.
+func (s *reconciliation) perform(ctx context.Context, steps []phases.Step) error {
+	if !slices.ContainsFunc(steps, func(step phases.Step) bool { return s.rollout.Takes(&step) }) {
+		return s.Target.Perform(ctx, s.rollout, steps, false)
+	}
+	if err := s.mark(ctx, corev1alpha1.OrphanedTakingBack); err != nil {
+		return err
+	}
+	return errors.Join(s.Target.Perform(ctx, s.rollout, steps, false), s.endTakeBack(ctx))
+}
+
+// endTakeBack takes the mark off, also that of an earlier process.
+func (s *reconciliation) endTakeBack(ctx context.Context) error {
+	if s.tmpl.GetAnnotations()[corev1alpha1.OrphanedAnnotation] != corev1alpha1.OrphanedTakingBack {
+		return nil
+	}
+	return s.mark(ctx, "")
+}
+
+func (s *reconciliation) mark(ctx context.Context, value string) error {
+	before := deepCopy(s.tmpl)
+	annotations := maps.Clone(s.tmpl.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	if annotations[corev1alpha1.OrphanedAnnotation] = value; value == "" {
+		delete(annotations, corev1alpha1.OrphanedAnnotation)
+	}
+	s.tmpl.SetAnnotations(annotations)
+	if err := s.patch(ctx, before, s.tmpl); err != nil {
+		return fmt.Errorf("take the object back: %w", err)
+	}
+	return nil
 }
 
 func collides(blocking []phases.Blocker) bool {

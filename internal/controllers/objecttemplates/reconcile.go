@@ -45,7 +45,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if s.tmpl.GetDeletionTimestamp() != nil {
 		return s.Run(ctx, s.reportFailure, s.tearDown)
 	}
-	return s.Run(ctx, s.reportAll, s.ensureFinalizer, s.gatherInputs, s.render, s.act)
+	return s.Run(ctx, s.reportAll, s.ensureFinalizer, s.endTakeBack, s.gatherInputs, s.render, s.act)
 }
 
 // patch sends what differs from before in one merge patch with an optimistic lock.

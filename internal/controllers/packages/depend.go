@@ -343,7 +343,8 @@ func refersTo(entries []corev1alpha1.DependencyStatus, ref *corev1alpha1.Depende
 }
 
 // release takes the marks of the Package off what it depended on, and deletes that where it was installed for this one, no other
-// depends on it, and the policy is to delete it. What is in another scope is left alone.
+// depends on it, and the policy is to delete it, unless what was installed of the Package goes on without it. What is in another
+// scope is left alone.
 func (s *reconciliation) release(ctx context.Context, entry corev1alpha1.DependencyStatus) error {
 	if entry.PackageRef == nil {
 		return nil
@@ -380,7 +381,7 @@ func (s *reconciliation) decideRelease(
 	if pkg = k.packages[at]; pkg == nil || pkg.GetDeletionTimestamp() != nil || !marked(own, pkg) {
 		return nil, nil, nil
 	}
-	if others = s.others(ctx, k, own, at); len(others) == 0 && deletes(s.pkg, dependency, pkg) {
+	if others = s.others(ctx, k, own, at); len(others) == 0 && deletes(s.pkg, dependency, pkg) && !s.leaves() {
 		decided := s.resolving.decided[own]
 		decided.deletes = at
 		done = s.note(ctx, own, decided)

@@ -3,10 +3,12 @@ package packages
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,6 +37,9 @@ func (s *reconciliation) deploy(ctx context.Context) error {
 		err = s.syncSettings(ctx)
 	default:
 		err = s.deployContent(ctx)
+	}
+	if err == nil {
+		err = s.endTakeBack(ctx)
 	}
 	if queueing.Raced(err) {
 		return err
@@ -187,6 +192,11 @@ func (s *reconciliation) syncSettings(ctx context.Context) error {
 }
 
 func (s *reconciliation) patchDeployment(ctx context.Context, before client.Object) error {
+	if !metav1.IsControlledBy(before, s.pkg) {
+		if err := s.beginTakeBack(ctx); err != nil {
+			return err
+		}
+	}
 	setGeneration(s.dep, s.pkg)
 	if err := s.patch(ctx, before, s.dep); err != nil {
 		return fmt.Errorf("change %s: %w", s.depName(), err)
@@ -198,7 +208,7 @@ func (s *reconciliation) patchDeployment(ctx context.Context, before client.Obje
 func (s *reconciliation) retryOnConflict(ctx context.Context, read func(context.Context) error, write func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := write()
-		if !apierrors.IsConflict(err) || attempt == limits.ConflictAttempts {
+		if !apierrors.IsConflict(err) || errors.Is(err, errPackageChanged) || attempt == limits.ConflictAttempts {
 			return err
 		}
 		if err := read(ctx); err != nil {

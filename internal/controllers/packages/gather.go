@@ -43,7 +43,7 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*rec
 	if s.drifted, err = s.state.templateDrift(s.dep); err != nil {
 		return nil, err
 	}
-	if outdated(pkg, s.dep) {
+	if outdated(pkg, s.dep) || takingBack(pkg) && pkg.GetDeletionTimestamp() == nil {
 		if pkg, err = r.readPackage(ctx, pkg); err != nil || pkg == nil {
 			return nil, err
 		}

@@ -30,13 +30,13 @@ func (s *reconciliation) tearDown(ctx context.Context) error {
 		s.warnDeleted(ctx)
 	}
 	held := len(foreignFinalizers(s.pkg)) < len(s.pkg.GetFinalizers())
-	if s.dep == nil && held && s.state.terminating.IsZero() {
-		// The cache may be behind: a deployment that outlives its Package is torn down without the deletion policy.
+	if !s.controls() && held && s.state.terminating.IsZero() {
+		// The cache may be behind: a deployment that outlives the Package that controls it is torn down without the deletion policy.
 		if err := s.readDeployment(ctx); err != nil {
 			return err
 		}
 	}
-	if slices.Contains(s.pkg.GetFinalizers(), metav1.FinalizerOrphanDependents) {
+	if s.orphaned() {
 		if err := s.orphan(ctx); err != nil {
 			return err
 		}
@@ -65,7 +65,8 @@ func (s *reconciliation) tearDown(ctx context.Context) error {
 	return s.report(ctx)
 }
 
-// orphan removes the owner reference. The garbage collector does that too, unless it does not know the kind yet.
+// orphan removes the owner reference. The garbage collector does that too, unless it does not know the kind yet, or the
+// reference was put back behind it.
 func (s *reconciliation) orphan(ctx context.Context) error {
 	return s.retryOnConflict(ctx, s.readDeployment, func() error {
 		if !s.controls() {
@@ -136,11 +137,33 @@ func (s *reconciliation) deleteDeployment(ctx context.Context) error {
 	if !s.controls() || s.dep.GetDeletionTimestamp() != nil {
 		return nil
 	}
+	if err := s.markDeployment(ctx); err != nil {
+		return err
+	}
 	err := s.Client.Delete(ctx, s.dep,
 		client.Preconditions{UID: ptr.To(s.dep.GetUID()), ResourceVersion: ptr.To(s.dep.GetResourceVersion())},
 		client.PropagationPolicy(propagation(s.pkg.PackageSpec())))
 	if err != nil && !apply.IsAbsent(err) {
 		return fmt.Errorf("delete %s: %w", s.depName(), err)
+	}
+	return nil
+}
+
+// markDeployment records on a deployment whether it is deleted with its objects kept: the garbage collector may be done with
+// that before the controller of deployments looks.
+func (s *reconciliation) markDeployment(ctx context.Context) error {
+	const key = corev1alpha1.OrphanedAnnotation
+	value := ""
+	if s.pkg.PackageSpec().DeletionPolicy == corev1alpha1.DeletionPolicyOrphan {
+		value = "true"
+	}
+	if s.dep.GetAnnotations()[key] == value {
+		return nil
+	}
+	before := copyOf(s.dep)
+	annotate(s.dep, map[string]string{key: value})
+	if err := s.patch(ctx, before, s.dep); err != nil && !apply.IsAbsent(err) {
+		return fmt.Errorf("change %s: %w", s.depName(), err)
 	}
 	return nil
 }

@@ -6,8 +6,10 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,6 +30,8 @@ type Store struct {
 	mu      sync.Mutex
 	entries map[types.UID]*entry
 	swept   time.Time
+	// orphaned are the objects of which a state was observed that is Orphaned.
+	orphaned sets.Set[types.UID]
 }
 
 type entry struct {
@@ -79,6 +83,7 @@ func (s *Store) Deleted(uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sweep()
+	s.orphaned.Delete(uid)
 	s.set(uid, &entry{})
 }
 
@@ -163,7 +168,12 @@ func (s *Store) Forget(owner string) {
 // Handler returns a handler of informers that drops entries which the cache has.
 func (s *Store) Handler() cache.ResourceEventHandler {
 	observed := func(object any) {
-		if cached, ok := object.(client.Object); ok && s.has(cached.GetUID()) {
+		cached, ok := object.(client.Object)
+		if !ok {
+			return
+		}
+		s.noteOrphaned(cached)
+		if s.has(cached.GetUID()) {
 			s.Observed(cached)
 		}
 	}
@@ -203,6 +213,7 @@ func (s *Store) has(uid types.UID) bool {
 // Observed drops what the cache has, after limits.FreshShown: a reconcile may have read
 // the cache just before.
 func (s *Store) Observed(object client.Object) {
+	s.noteOrphaned(object)
 	time.AfterFunc(limits.FreshShown, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -221,7 +232,29 @@ func (s *Store) drop(object any) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.entries, cached.GetUID())
+		s.orphaned.Delete(cached.GetUID())
 	}
+}
+
+// Orphaned reports whether an object was observed that was being deleted with its dependents
+// orphaned: a cache may show only the state after the garbage collector was done with that,
+// and it may have missed a dependent.
+func (s *Store) Orphaned(uid types.UID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.orphaned.Has(uid)
+}
+
+func (s *Store) noteOrphaned(object client.Object) {
+	if object.GetDeletionTimestamp() == nil || !slices.Contains(object.GetFinalizers(), metav1.FinalizerOrphanDependents) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.orphaned == nil {
+		s.orphaned = sets.New[types.UID]()
+	}
+	s.orphaned.Insert(object.GetUID())
 }
 
 // sweep drops expired entries, at intervals.

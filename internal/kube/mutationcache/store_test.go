@@ -239,3 +239,40 @@ func TestObserved(t *testing.T) {
 		}
 	})
 }
+
+// TestOrphaned: what was observed of an orphaning deletion is known after the garbage
+// collector is done with it, and until the object is gone.
+func TestOrphaned(t *testing.T) {
+	t.Parallel()
+	set := func(deleted bool, finalizers ...string) client.Object {
+		set := object("a", "1")
+		if deleted {
+			set.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(1, 0)})
+		}
+		set.SetFinalizers(finalizers)
+		return set
+	}
+	for name, tc := range map[string]struct {
+		states []client.Object
+		want   bool
+	}{
+		"in the background": {states: []client.Object{set(false), set(true, "ours")}},
+		"not deleted":       {states: []client.Object{set(false, metav1.FinalizerOrphanDependents)}},
+		"orphaned":          {states: []client.Object{set(false), set(true, "ours", metav1.FinalizerOrphanDependents), set(true, "ours")}, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := mutationcache.NewStore()
+			for _, state := range tc.states {
+				store.Handler().OnUpdate(nil, state)
+			}
+			if got := store.Orphaned("a"); got != tc.want {
+				t.Errorf("orphaned: %t, want %t", got, tc.want)
+			}
+			store.Handler().OnDelete(tc.states[0])
+			if store.Orphaned("a") {
+				t.Error("an object that is gone is remembered")
+			}
+		})
+	}
+}

@@ -1,0 +1,196 @@
+package objectdeployments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+// An orphaning deletion leaves nothing on the owner once the garbage collector is done: its finalizer is gone, and the owner
+// references of all dependents that had one. An object that lost its reference is not ours to delete, unless this process has
+// put the reference back, from a cache that is behind, or by a request that took its time. So the API server is asked:
+//
+//   - A deployment that is not known to be orphaned deletes nothing before one of its sets was read: nobody puts the references
+//     of sets back, and the garbage collector takes all of them off before it lets the deployment go.
+//   - An owner without sets is marked while a reference to it is put on an object. The mark is written and taken off under the
+//     resourceVersion of the owner: either is refused once that is being deleted. Deleted with the mark, it releases its objects;
+//     without it, nothing is put on them any more, and an orphaning deletion has found all references.
+
+// errPackageGoes means that objects are not adopted for a Package that is being deleted.
+var errPackageGoes = errors.New("its Package is being deleted")
+
+// perform performs steps. Where these put an owner reference on objects without it, the Package stays, and owners that have no
+// sets of their own to be asked for are marked meanwhile.
+func (s *reconciliation) perform(ctx context.Context, steps []phases.Step, background bool) error {
+	takers := s.takers(steps)
+	if len(takers) == 0 {
+		return s.Target.Perform(ctx, s.rollout, steps, background)
+	}
+	if err := s.packageStays(ctx); err != nil {
+		return err
+	}
+	for _, owner := range takers {
+		if owner == s.deployment || rollout.Orphaned(owner) {
+			continue
+		}
+		if err := s.setOrphaned(ctx, owner, corev1alpha1.OrphanedTakingBack); err != nil {
+			return err
+		}
+	}
+	err := s.Target.Perform(ctx, s.rollout, steps, background)
+	for _, owner := range takers {
+		err = errors.Join(err, s.endTakeBack(ctx, owner))
+	}
+	return err
+}
+
+// takers returns the owners that steps put on objects which they do not control.
+func (s *reconciliation) takers(steps []phases.Step) []corev1alpha1.Conditioned {
+	var owners []corev1alpha1.Conditioned
+	for i := range steps {
+		if !s.rollout.Takes(&steps[i]) {
+			continue
+		}
+		taker := s.top()
+		if set := s.setOfUID(steps[i].Desired.Owner(s.rollout.Owner).UID); set != nil {
+			taker = set
+		}
+		if !slices.Contains(owners, taker) {
+			owners = append(owners, taker)
+		}
+	}
+	return owners
+}
+
+func (s *reconciliation) setOfUID(uid types.UID) corev1alpha1.GenericObjectSet {
+	i := slices.IndexFunc(s.sets, func(set corev1alpha1.GenericObjectSet) bool { return set.GetUID() == uid })
+	if i < 0 {
+		return nil
+	}
+	return s.sets[i]
+}
+
+// packageStays asks the API server for the Package that controls the deployment. One that was orphaned before its deployment
+// was made deletes that in the background.
+func (s *reconciliation) packageStays(ctx context.Context) error {
+	ref := s.packageOf()
+	if ref == nil {
+		return nil
+	}
+	m, err := s.readMetadata(ctx, s.scope.Kind("Package"), ref.Name)
+	if err == nil && (m == nil || m.UID != ref.UID || m.DeletionTimestamp != nil) {
+		err = errPackageGoes
+	}
+	return err
+}
+
+// packageOf returns the reference to the Package that controls the deployment, nil where none does.
+func (s *reconciliation) packageOf() *metav1.OwnerReference {
+	if s.deployment == nil {
+		return nil
+	}
+	ref := metav1.GetControllerOf(s.deployment)
+	if ref == nil || !ours(ref) || ref.Kind != s.scope.Kind("Package") {
+		return nil
+	}
+	return ref
+}
+
+// readMetadata reads an object of our own kinds from the API server; nil where there is none.
+func (s *reconciliation) readMetadata(ctx context.Context, kind, name string) (*metav1.PartialObjectMetadata, error) {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(schema.GroupVersionKind{Group: corev1alpha1.GroupName, Version: corev1alpha1.GroupVersion.Version, Kind: kind})
+	err := s.Reader.Get(ctx, types.NamespacedName{Namespace: s.key.Namespace, Name: name}, m)
+	if apply.IsAbsent(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot look for %s %s: %w", kind, name, err)
+	}
+	return m, nil
+}
+
+// endTakeBack takes the mark off.
+func (s *reconciliation) endTakeBack(ctx context.Context, owner corev1alpha1.Conditioned) error {
+	if owner.GetAnnotations()[corev1alpha1.OrphanedAnnotation] != corev1alpha1.OrphanedTakingBack {
+		return nil
+	}
+	return s.setOrphaned(ctx, owner, "")
+}
+
+// endTakeBacks takes the marks off that an earlier pass has left.
+func (s *reconciliation) endTakeBacks(ctx context.Context) error {
+	if err := s.endTakeBack(ctx, s.top()); err != nil {
+		return err
+	}
+	for _, set := range s.sets {
+		if set.GetDeletionTimestamp() != nil {
+			continue
+		}
+		if err := s.endTakeBack(ctx, set); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// findOrphaned finds out, once, whether an owner that is being deleted was orphaned by the garbage collector before it was
+// reconciled: it was observed so, or the sets of the deployment have lost their references, in the cache or in truth.
+func (s *reconciliation) findOrphaned(ctx context.Context) error {
+	if rollout.Orphaned(s.top()) {
+		return nil
+	}
+	if s.fresh.Orphaned(s.top().GetUID()) {
+		return s.markOrphaned(ctx, s.top())
+	}
+	if s.deployment == nil || s.background {
+		return nil
+	}
+	if slices.ContainsFunc(s.sets, s.orphanedByCollector) {
+		return s.markOrphaned(ctx, s.deployment)
+	}
+	if !s.deletedByPackage(ctx) {
+		for _, set := range slices.Backward(s.sets) {
+			m, err := s.readMetadata(ctx, s.scope.Kind("ObjectSet"), set.GetName())
+			if err != nil {
+				return err
+			}
+			if m == nil || m.UID != set.GetUID() {
+				continue
+			}
+			if metav1.GetControllerOf(m) == nil {
+				return s.markOrphaned(ctx, s.deployment)
+			}
+			break
+		}
+	}
+	s.background = true
+	return nil
+}
+
+// deletedByPackage reports whether a Package that is being deleted in the background, and its objects with it, still controls
+// the deployment: it deleted that in the state in which it did.
+func (s *reconciliation) deletedByPackage(ctx context.Context) bool {
+	ref := s.packageOf()
+	if ref == nil {
+		return false
+	}
+	pkg := s.scope.NewPackage()
+	if err := s.Client.Get(ctx, types.NamespacedName{Namespace: s.key.Namespace, Name: ref.Name}, pkg, client.UnsafeDisableDeepCopy); err != nil {
+		return false
+	}
+	since := pkg.GetDeletionTimestamp()
+	return pkg.GetUID() == ref.UID && since != nil && !s.deployment.GetDeletionTimestamp().Before(since) &&
+		!rollout.Orphaned(pkg) && pkg.PackageSpec().DeletionPolicy != corev1alpha1.DeletionPolicyOrphan
+}

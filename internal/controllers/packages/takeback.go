@@ -1,0 +1,64 @@
+package packages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+// A deployment without a controller is taken back under a mark on the Package, which is written under its resourceVersion
+// before the owner reference and removed after it. Either write is refused once the Package is being deleted. So a Package
+// that is deleted without the mark was deleted before any of it, when the reference is not put back, or after all of it: then
+// an orphaning deletion finds the reference, and the garbage collector takes it off before its finalizer, which changes the
+// resourceVersion that the deployment is deleted under. With the mark, the reference may have been put back behind the
+// garbage collector, and the deployment is left.
+
+// orphaned reports whether the Package is, or may be, deleted with its dependents orphaned.
+func (s *reconciliation) orphaned() bool {
+	return rollout.Orphaned(s.pkg) || s.Fresh.Orphaned(s.pkg.GetUID())
+}
+
+func takingBack(pkg corev1alpha1.GenericPackage) bool {
+	return pkg.GetAnnotations()[corev1alpha1.OrphanedAnnotation] == corev1alpha1.OrphanedTakingBack
+}
+
+// leaves reports whether a Package that is being deleted leaves its deployment.
+func (s *reconciliation) leaves() bool {
+	if s.pkg.GetDeletionTimestamp() == nil || s.dep == nil {
+		return false
+	}
+	ownership, _ := ownershipOf(s.pkg, s.dep)
+	return s.orphaned() || ownership == left
+}
+
+// errPackageChanged means that the Package is not in the state that is known: another read of the deployment does not help.
+var errPackageChanged = errors.New("the Package was changed")
+
+// beginTakeBack marks the Package, in the state in which it is known not to be deleted.
+func (s *reconciliation) beginTakeBack(ctx context.Context) error {
+	if takingBack(s.pkg) {
+		return nil // earlier, and it was read from the API server that it is still there
+	}
+	return s.markPackage(ctx, corev1alpha1.OrphanedTakingBack)
+}
+
+// endTakeBack takes the mark off after the deployment has its controller.
+func (s *reconciliation) endTakeBack(ctx context.Context) error {
+	if !takingBack(s.pkg) || s.dep != nil && !s.controls() {
+		return nil
+	}
+	return s.markPackage(ctx, "")
+}
+
+func (s *reconciliation) markPackage(ctx context.Context, value string) error {
+	before := copyOf(s.pkg)
+	annotate(s.pkg, map[string]string{corev1alpha1.OrphanedAnnotation: value})
+	if err := s.patch(ctx, before, s.pkg); err != nil {
+		s.pkg = before // it is not known to have the mark
+		return fmt.Errorf("take %s back: %w: %w", s.depName(), errPackageChanged, err)
+	}
+	return nil
+}
