@@ -3,15 +3,20 @@ package tenants_test
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"testing"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	ctrlclient "sigs.k8s.io/controller-runtime/pkg/client"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 )
 
@@ -24,6 +29,17 @@ func TestMetricsTakeAToken(t *testing.T) {
 	must(t, err)
 	address := listener.Addr().String()
 	must(t, listener.Close())
+	// This one waits for the Lease: it must not be the one that leads, whose end would disturb other tests.
+	harness.Eventually(t, harness.Patience, "the manager of all tests to lead", func(ctx context.Context) error {
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: corev1alpha1.LeaderElectionLease}}
+		if err := env.Client.Get(ctx, ctrlclient.ObjectKeyFromObject(lease), lease); err != nil {
+			return err
+		}
+		if ptr.Deref(lease.Spec.HolderIdentity, "") == "" {
+			return errors.New("nobody holds the Lease")
+		}
+		return nil
+	})
 	env.StartManager(t, "--metrics-secure", "--metrics-bind-address", address)
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // its own certificate
 	status := func(ctx context.Context, scheme, token string) int {
