@@ -41,7 +41,9 @@ type Result struct {
 	Files map[string][]byte
 	// Problems are what was left out, and why, such as links.
 	Problems []string
-	// Digest over paths and contents, such as sha256:….
+	// FromSecrets has the paths of files that come from Secrets, of which no message has a word.
+	FromSecrets map[string]bool
+	// Digest over paths and contents, such as sha256:…; empty where files come from Secrets, whose content could be guessed by it.
 	Digest string
 	// Revision is what the source calls the content: a digest, a tag, a commit, an ETag.
 	Revision string
@@ -105,7 +107,9 @@ func (f *Fetcher) Fetch(ctx context.Context, s Source, known string) (*Result, e
 	if r.NotModified {
 		return &Result{NotModified: true, Validator: fingerprint + cmp.Or(r.Validator, known)}, nil
 	}
-	r.Digest = digestOf(r.Files)
+	if len(r.FromSecrets) == 0 {
+		r.Digest = digestOf(r.Files)
+	}
 	r.Validator = fingerprint + r.Validator
 	return r, nil
 }

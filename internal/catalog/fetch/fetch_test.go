@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 
@@ -45,6 +46,15 @@ func TestInline(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{"a/b.yaml": "ab", "s.yaml": "s", "c.yml": "c"}, text(first.Files)); diff != "" {
 		t.Error(diff)
 	}
+	// A hash of a Secret would be in a status.
+	again := fetched(t, f, s, first.Validator)
+	for _, r := range []*Result{first, again} {
+		if r.NotModified || r.Digest+r.Revision != "" || strings.TrimPrefix(r.Validator, fingerprintOf(s.Spec)) != "" || !maps.Equal(r.FromSecrets, map[string]bool{"s.yaml": true}) {
+			t.Errorf("%+v", r)
+		}
+	}
+	s.Spec.Inline.FilesFrom = s.Spec.Inline.FilesFrom[1:]
+	first = fetched(t, f, s, "")
 	if r := fetched(t, f, s, first.Validator); !r.NotModified {
 		t.Errorf("%+v", r)
 	}

@@ -11,7 +11,7 @@ import (
 
 // inline collects the files of the source itself, and of the Secrets and ConfigMaps that it names.
 func inline(s Source, known string) (*Result, error) {
-	c := collection{files: map[string][]byte{}}
+	c := collection{files: map[string][]byte{}, fromSecrets: map[string]bool{}}
 	spec := s.Spec.Inline
 	for _, p := range slices.Sorted(maps.Keys(spec.Files)) {
 		if err := c.add(p, []byte(spec.Files[p]), "inline.files"); err != nil {
@@ -23,6 +23,9 @@ func inline(s Source, known string) (*Result, error) {
 			return nil, err
 		}
 	}
+	if len(c.fromSecrets) > 0 {
+		return &Result{Files: c.files, FromSecrets: c.fromSecrets}, nil
+	}
 	digest := digestOf(c.files)
 	if digest == known {
 		return &Result{NotModified: true}, nil
@@ -33,7 +36,9 @@ func inline(s Source, known string) (*Result, error) {
 // collection is what is read so far.
 type collection struct {
 	files map[string][]byte
-	bytes int
+	// fromSecrets are the paths of those that come from Secrets.
+	fromSecrets map[string]bool
+	bytes       int
 }
 
 // addFrom adds the keys of a Secret or ConfigMap as files.
@@ -61,6 +66,9 @@ func (c *collection) addFrom(s Source, from corev1alpha1.RepositoryFilesSource, 
 		}
 		if err := c.add(key, data[key], field); err != nil {
 			return err
+		}
+		if from.SecretRef != nil {
+			c.fromSecrets[key] = true
 		}
 	}
 	return nil

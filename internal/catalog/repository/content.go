@@ -35,11 +35,14 @@ type Package struct {
 // Read reads the documents of a repository out of files by path: *.yaml, *.yml and *.json, in any folder whose name
 // begins with no dot. A document that cannot be used becomes a problem. The error is about the whole: it is too large,
 // offers too much, or nothing in it can be used.
-func Read(files map[string][]byte) (*Content, error) {
+func Read(files map[string][]byte) (*Content, error) { return ReadWithheld(files, nil) }
+
+// ReadWithheld is Read where some of the files come from Secrets: problems of those quote nothing of them.
+func ReadWithheld(files map[string][]byte, withheld map[string]bool) (*Content, error) {
 	if err := tooLarge(files); err != nil {
 		return nil, err
 	}
-	r := &reader{packages: map[string]*offered{}, ignored: map[string]int{}, schemas: schemas{read: map[digest]checkedSchema{}, compiled: map[digest]string{}}}
+	r := &reader{withheld: withheld, packages: map[string]*offered{}, ignored: map[string]int{}, schemas: schemas{read: map[digest]checkedSchema{}, compiled: map[digest]string{}}}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if !isRead(name) {
 			continue
@@ -77,6 +80,8 @@ func isRead(name string) bool {
 // reader collects what the documents of a repository offer.
 type reader struct {
 	reporter
+	// withheld are the files that come from Secrets.
+	withheld map[string]bool
 	packages map[string]*offered
 	// known counts the documents of known kinds, versions and bytes what they offer.
 	known, versions, bytes int
@@ -100,7 +105,20 @@ func (r *reader) file(name string, data []byte) {
 	problems := document.Each(printable(name), data, r.document)
 	problems = append(problems, r.problems...)
 	slices.SortStableFunc(problems, func(a, b violation.Violation) int { return cmp.Compare(a.Document, b.Document) })
+	if r.withheld[name] {
+		for i := range problems {
+			problems[i] = positionOf(problems[i])
+		}
+	}
 	r.keep(problems...)
+}
+
+// positionOf returns where a problem is, without a word of the file: fields and objects may have them, too.
+func positionOf(v violation.Violation) violation.Violation {
+	return violation.Violation{
+		Reason: v.Reason, Path: v.Path, Document: v.Document, Line: v.Line,
+		Details: "the file comes from a Secret, of which no message has a word", Remedy: "kubectl package repository build says what is wrong in a file.",
+	}
 }
 
 func (r *reader) keep(problems ...violation.Violation) {

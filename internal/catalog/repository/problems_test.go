@@ -2,6 +2,7 @@ package repository_test
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -37,6 +38,10 @@ func webEntry(replace ...string) string {
 	return isEntry + strings.NewReplacer(replace...).Replace(
 		"metadata: {name: web."+one[7:]+"}\ndata: {name: web, image: example.com/web, digest: "+one+", versions: [v1.0.0]}\n")
 }
+
+// positionAlone is a problem of a file of a Secret.
+var positionAlone = regexp.MustCompile(`^(Repository invalid|Invalid YAML|unknown GVK|Limit exceeded) in bad\.yaml( idx [0-9]+)?( line [0-9]+)?: ` +
+	`the file comes from a Secret, of which no message has a word\. kubectl package repository build says what is wrong in a file\.$`)
 
 // A document that cannot be used is named with its file, document and field, and what to do; others are offered.
 func TestReadProblems(t *testing.T) {
@@ -102,10 +107,15 @@ func TestReadProblems(t *testing.T) {
 		{"what a Package provides", carvel(good, good+"  provides: [{apiVersion: a/b/c, kind: X}]\n"), `spec.provides[0].apiVersion: "a/b/c" is no apiVersion`},
 		{"an entry of a reserved name", strings.ReplaceAll(webEntry(), "web", "web.part-1"), "data.name: "},
 	} {
-		content, err := repository.Read(map[string][]byte{"bad.yaml": []byte(test.text), "good.yaml": []byte(webEntry(one[7:], two[7:], "v1.0.0", "v0.1.0", "name: web", "name: good"))})
+		files := map[string][]byte{"bad.yaml": []byte(test.text), "good.yaml": []byte(webEntry(one[7:], two[7:], "v1.0.0", "v0.1.0", "name: web", "name: good"))}
+		content, err := repository.Read(files)
 		if err != nil {
 			t.Errorf("%s: %v", test.reason, err)
 			continue
+		}
+		withheld, err := repository.ReadWithheld(files, map[string]bool{"bad.yaml": true})
+		if err != nil || len(withheld.Problems) != len(content.Problems) || !positionAlone.MatchString(withheld.Problems[0]) {
+			t.Errorf("%s, in a Secret: %v, %q", test.reason, err, withheld.Problems)
 		}
 		if len(content.Problems) == 0 || !strings.Contains(content.Problems[0], test.want) {
 			t.Errorf("%s: got %.400q, want %q", test.reason, content.Problems, test.want)

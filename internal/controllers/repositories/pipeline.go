@@ -83,7 +83,7 @@ func (p *Pipeline) fetchAndRead(ctx context.Context, source fetch.Source, j job)
 	if fetched.NotModified {
 		return &result{notModified: true}, nil
 	}
-	content, err := repository.Read(fetched.Files)
+	content, err := repository.ReadWithheld(fetched.Files, fetched.FromSecrets)
 	if err != nil {
 		return nil, &contentError{err: err, validator: fetched.Validator}
 	}
@@ -95,7 +95,11 @@ func (p *Pipeline) fetchAndRead(ctx context.Context, source fetch.Source, j job)
 	if err := p.Memory.Hold(memoryKey(j.repository.GetNamespace(), j.repository.GetName()), packed.bytes); err != nil {
 		return nil, err
 	}
-	return &result{digest: fetched.Digest, revision: fetched.Revision, validator: fetched.Validator, content: packed}, nil
+	r := &result{digest: fetched.Digest, revision: fetched.Revision, validator: fetched.Validator, content: packed}
+	if len(fetched.FromSecrets) > 0 {
+		r.digest, r.revision = packed.offers.String(), packed.offers.String() // of what is published
+	}
+	return r, nil
 }
 
 func memoryKey(namespace, name string) quota.Key {
