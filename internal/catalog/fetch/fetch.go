@@ -31,8 +31,9 @@ type Source struct {
 	Secrets map[string]map[string][]byte
 	// ConfigMaps by name, and the data of each: those that filesFrom names.
 	ConfigMaps map[string]map[string]string
-	// Keychain has the credentials of imagePullSecrets; may be nil.
+	// Keychain has the credentials of imagePullSecrets; may be nil. OwnOnly means that no others count, as registry.Access has it.
 	Keychain authn.Keychain
+	OwnOnly  bool
 }
 
 // Result is the content of a source.

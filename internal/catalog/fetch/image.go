@@ -21,7 +21,7 @@ func (f *Fetcher) image(ctx context.Context, s Source, known string) (*Result, e
 	if err != nil {
 		return nil, err
 	}
-	puller := f.opts.Puller.With(registry.Access{Namespace: s.Namespace, Keychain: s.Keychain, Selection: imageFiles(folder)})
+	puller := f.opts.Puller.With(registry.Access{Namespace: s.Namespace, Keychain: s.Keychain, Own: s.OwnOnly, Selection: imageFiles(folder)})
 	ref, tag := spec.Ref, ""
 	if spec.TagSelection != nil {
 		tags, err := puller.Tags(ctx, ref)

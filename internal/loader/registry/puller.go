@@ -36,7 +36,10 @@ type Access struct {
 	Namespace string
 	// Keychain has precedence over that of the Puller; may be nil.
 	Keychain authn.Keychain
-	Offline  bool
+	// Own means that the keychain of the Puller does not count, and that the cache answers with what came from the same
+	// repository, once the registry has said that these credentials may read it.
+	Own     bool
+	Offline bool
 	// Selection of files, if set, replaces Options.Folder.
 	Selection *archive.Selection
 	// Room is that of a package, as archive.Selection has it.
@@ -93,7 +96,12 @@ func (p *Puller) With(access Access) *Puller {
 }
 
 func (p *Puller) keychain() authn.Keychain {
-	if p.access.Keychain == nil {
+	switch {
+	case p.access.Own && p.access.Keychain == nil:
+		return authn.NewMultiKeychain() // anonymous
+	case p.access.Own:
+		return p.access.Keychain
+	case p.access.Keychain == nil:
 		return p.opts.Keychain
 	}
 	return authn.NewMultiKeychain(p.access.Keychain, p.opts.Keychain)
@@ -127,9 +135,14 @@ func (p *Puller) Pull(ctx context.Context, ref string) (*Image, error) {
 	if err != nil {
 		return nil, p.classify(ctx, ref, err, nil)
 	}
-	key += fmt.Sprintf(" %t %p %d", p.access.Namespace != "", p.access.Selection, p.access.Room)
+	key += fmt.Sprintf(" %t %t %p %d", p.access.Namespace != "", p.access.Own, p.access.Selection, p.access.Room)
 	files, err := p.flights.do(ctx, repo.Name()+"@"+digest.String()+key, func(ctx context.Context) (files archive.Files, err error) {
 		err = p.withSession(ctx, ref, repo, func(ctx context.Context, s *session) error {
+			if _, asked := parsed.(name.Tag); p.access.Own && !asked {
+				if err := s.confirm(ctx, digest); err != nil {
+					return err
+				}
+			}
 			files, err = s.fetch(ctx, digest)
 			return err
 		})
@@ -181,7 +194,10 @@ func (p *Puller) resolve(ctx context.Context, ref string, parsed name.Reference)
 func (p *Puller) withSession(ctx context.Context, ref string, repo name.Repository, use func(context.Context, *session) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, p.opts.Timeouts.Pull, errPullTimeout)
 	defer cancel()
-	s := &session{p: p, repo: repo, secrets: &secrets{}}
+	s := &session{p: p, repo: repo, store: p.store.shared(), secrets: &secrets{}}
+	if p.access.Own {
+		s.store = p.store.of(repo.Name())
+	}
 	defer s.close()
 	err := use(ctx, s)
 	if err != nil && s.guard != nil {
@@ -210,6 +226,20 @@ func (s *session) resolve(ctx context.Context, tag string) (v1.Hash, error) {
 	return h, err
 }
 
+// confirm asks the registry whether the credentials may read an image that is in the cache. It proves nothing about what came from
+// another repository, whose registry may say anything: the cache of Own is one for each.
+func (s *session) confirm(ctx context.Context, digest v1.Hash) error {
+	if !s.store.has(digest) {
+		return nil // it is downloaded with them
+	}
+	if s.p.access.Offline {
+		return failf(ReasonNotCached, "Choose another imagePullPolicy.",
+			"no registry is asked with imagePullPolicy Never, and the manager has images of namespaces confirmed by theirs (--shared-pull-secrets=cluster)")
+	}
+	_, err := s.resolve(ctx, digest.String())
+	return err
+}
+
 func (s *session) fetch(ctx context.Context, digest v1.Hash) (archive.Files, error) {
 	manifest, err := s.imageManifest(ctx, digest)
 	if err != nil {
@@ -225,7 +255,7 @@ func (s *session) fetch(ctx context.Context, digest v1.Hash) (archive.Files, err
 		}
 	}()
 	for _, d := range manifest.Layers {
-		f, err := s.p.store.get(d.Digest, func(w io.Writer) error { return s.blob(ctx, d, w) })
+		f, err := s.store.get(d.Digest, func(w io.Writer) error { return s.blob(ctx, d, w) })
 		if err != nil {
 			return nil, err
 		}
@@ -255,7 +285,7 @@ func (s *session) imageManifest(ctx context.Context, digest v1.Hash) (*content, 
 }
 
 func (s *session) storedManifest(ctx context.Context, digest v1.Hash) (*content, error) {
-	f, err := s.p.store.get(digest, func(w io.Writer) error {
+	f, err := s.store.get(digest, func(w io.Writer) error {
 		data, err := s.manifest(ctx, digest.String())
 		if err == nil {
 			err = verify(bytes.NewReader(data), digest)

@@ -23,6 +23,7 @@ import (
 type session struct {
 	p       *Puller
 	repo    name.Repository
+	store   view
 	secrets *secrets
 
 	client  *http.Client

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -51,9 +52,33 @@ func newStore(dir string, limit int64, onError func(error)) (*store, error) {
 	return s, nil
 }
 
-func (s *store) path(h v1.Hash) string { return filepath.Join(s.dir, h.Algorithm+"-"+h.Hex) }
+// view is the part of a store with what came from one repository, or what all share.
+type view struct {
+	*store
+	suffix string
+}
 
-func (s *store) get(h v1.Hash, download func(io.Writer) error) (*os.File, error) {
+// shared is the view of what is shared.
+func (s *store) shared() view { return view{store: s} }
+
+// of returns the view of a repository.
+func (s *store) of(repository string) view {
+	sum := sha256.Sum256([]byte(repository))
+	return view{s, "-" + hex.EncodeToString(sum[:16])}
+}
+
+func (s view) path(h v1.Hash) string { return filepath.Join(s.dir, h.Algorithm+"-"+h.Hex+s.suffix) }
+
+// has reports whether a blob is stored, whole or not.
+func (s view) has(h v1.Hash) bool {
+	if s.dir == "" {
+		return false
+	}
+	_, err := os.Stat(s.path(h))
+	return err == nil
+}
+
+func (s view) get(h v1.Hash, download func(io.Writer) error) (*os.File, error) {
 	if f := s.open(h); f != nil {
 		return f, nil
 	}
@@ -61,7 +86,7 @@ func (s *store) get(h v1.Hash, download func(io.Writer) error) (*os.File, error)
 }
 
 // open returns a stored blob that matches its digest, else nil. A damaged one is removed.
-func (s *store) open(h v1.Hash) *os.File {
+func (s view) open(h v1.Hash) *os.File {
 	if s.dir == "" {
 		return nil
 	}
@@ -85,7 +110,7 @@ func (s *store) open(h v1.Hash) *os.File {
 }
 
 // put stores what download writes and has verified, and returns it for reading.
-func (s *store) put(h v1.Hash, download func(io.Writer) error) (*os.File, error) {
+func (s view) put(h v1.Hash, download func(io.Writer) error) (*os.File, error) {
 	f, err := os.CreateTemp(s.dir, tempPattern)
 	if err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-func blobOf(t *testing.T, s *store, content string) v1.Hash {
+func blobOf(t *testing.T, s view, content string) v1.Hash {
 	t.Helper()
 	h, _, err := v1.SHA256(bytes.NewReader([]byte(content)))
 	if err != nil {
@@ -36,10 +36,11 @@ func blobOf(t *testing.T, s *store, content string) v1.Hash {
 func TestStoreEvictsWhatWasUsedLeastRecently(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	s, err := newStore(dir, 10, func(err error) { t.Error(err) })
+	all, err := newStore(dir, 10, func(err error) { t.Error(err) })
 	if err != nil {
 		t.Fatal(err)
 	}
+	s := all.shared()
 	a, b := blobOf(t, s, "aaaa"), blobOf(t, s, "bbbb")
 	old := time.Now().Add(-time.Minute)
 	for _, h := range []v1.Hash{a, b} {
@@ -82,10 +83,11 @@ func TestStoreEvictsWhatWasUsedLeastRecently(t *testing.T) {
 // done at every blob; what another process stored is noticed later.
 func TestStoreLooksAtTheFolderNowAndThen(t *testing.T) {
 	t.Parallel()
-	s, err := newStore(t.TempDir(), 100, func(err error) { t.Error(err) })
+	all, err := newStore(t.TempDir(), 100, func(err error) { t.Error(err) })
 	if err != nil {
 		t.Fatal(err)
 	}
+	s := all.shared()
 	blobOf(t, s, "first")
 	others := filepath.Join(s.dir, "sha256-others")
 	if err := os.WriteFile(others, bytes.Repeat([]byte("x"), 200), 0o600); err != nil {
