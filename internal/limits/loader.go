@@ -124,6 +124,13 @@ const (
 	LoadTime             = time.Minute      // of a package; all other limits end it long before
 )
 
+// Limits of what is known of the rights of ServiceAccounts to read Secrets.
+const (
+	SecretAnswers     = 4096            // that are kept, of an account and a Secret each
+	SecretAnswerKept  = time.Minute     // that it may be read: a right that is taken away holds for as long
+	SecretRefusalKept = 5 * time.Second // that it may not: less than the first pause after a failed load
+)
+
 // Limits of values that came from Secrets.
 const (
 	SensitiveLength = 8       // of the shortest values that are searched for

@@ -32,6 +32,8 @@ type Config struct {
 	// Neither holds for ClusterPackages.
 	DefaultServiceAccount string
 	RequireServiceAccount bool
+	// SharedPullSecrets says whom the manager's own pull secrets, and its cache, are for: sharedByAll or sharedByCluster.
+	SharedPullSecrets string
 	// LeaderElect lets only the holder of the Lease work.
 	LeaderElect bool
 	// MetricsAddress and ProbeAddress are what to listen on; "0" means nothing.
@@ -77,6 +79,12 @@ type Config struct {
 	Version bool
 }
 
+// Values of --shared-pull-secrets.
+const (
+	sharedByAll     = "all"
+	sharedByCluster = "cluster"
+)
+
 // defaultServiceAccount is the name in config; a test compares them.
 const defaultServiceAccount = "lockstep-manager"
 
@@ -98,6 +106,8 @@ func Parse(args []string) (*Config, error) {
 		"service account, in the namespace of the Package, of Packages that name none (default: none, the manager itself) [LOCKSTEP_DEFAULT_SERVICE_ACCOUNT]")
 	flags.BoolVar(&c.RequireServiceAccount, "require-service-account", os.Getenv("LOCKSTEP_REQUIRE_SERVICE_ACCOUNT") == "true",
 		"install no Package that neither names a service account nor gets the default; ClusterPackages need none [LOCKSTEP_REQUIRE_SERVICE_ACCOUNT]")
+	flags.StringVar(&c.SharedPullSecrets, "shared-pull-secrets", cmp.Or(os.Getenv("LOCKSTEP_SHARED_PULL_SECRETS"), sharedByAll),
+		"all, or cluster: whether pull secrets of the manager, and images in its cache, are for all packages or for ClusterPackages and ClusterPackageRepositories alone [LOCKSTEP_SHARED_PULL_SECRETS]")
 	flags.BoolVar(&c.LeaderElect, "leader-elect", true, "work only while holding the Lease; without it, never run a second manager")
 	flags.StringVar(&c.MetricsAddress, "metrics-bind-address", ":8443", "address of /metrics, 0 for none")
 	flags.BoolVar(&c.MetricsSecure, "metrics-secure", true,
@@ -188,6 +198,9 @@ func (c *Config) validate() error {
 	}
 	if errs := validation.IsDNS1123Subdomain(c.DefaultServiceAccount); c.DefaultServiceAccount != "" && len(errs) > 0 {
 		return fmt.Errorf("--default-service-account %q: %s", c.DefaultServiceAccount, strings.Join(errs, "; "))
+	}
+	if c.SharedPullSecrets != sharedByAll && c.SharedPullSecrets != sharedByCluster {
+		return fmt.Errorf("--shared-pull-secrets %q: want %s or %s", c.SharedPullSecrets, sharedByAll, sharedByCluster)
 	}
 	if _, err := level(c.LogLevel); err != nil {
 		return fmt.Errorf("--log-level: %w", err)

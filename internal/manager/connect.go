@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
@@ -50,7 +51,10 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 	watches := sources.NewWatches(here.Listen)
 	get := sources.Getter(mgr.GetAPIReader())
 	own := sources.Ref{Kind: sources.KindServiceAccount, Namespace: c.Namespace, Name: c.ServiceAccount}
-	credentials := sources.NewCredentials(get, watches, own)
+	guard := sources.NewGuard(func(ctx context.Context, review *authorizationv1.SubjectAccessReview) error {
+		return mgr.GetClient().Create(ctx, review)
+	})
+	credentials := sources.NewCredentials(get, watches, own, guard)
 	credentials.Follow()
 	puller, err := newPuller(c, account, mgr.GetLogger().WithName("registry"))
 	if err != nil {
@@ -75,6 +79,7 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 		Targets: ofPackages{others},
 		Pipeline: &packages.Pipeline{
 			Puller: puller, Memory: account, Prefixes: c.ImagePrefixes, Get: get, Credentials: credentials,
+			Guard: guard, ClusterPullSecrets: c.SharedPullSecrets == sharedByCluster,
 			Namespaced: func(gk schema.GroupKind) (namespaced, known bool) {
 				state := here.State(gk)
 				return state.Namespaced, state.Served
@@ -97,7 +102,7 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 		return fmt.Errorf("set up the controller of hosted cluster packages: %w", err)
 	}
 	others.packages = follow.reconciler
-	named, err := connectRepositories(mgr, here, puller, get, own, account, c)
+	named, err := connectRepositories(mgr, here, puller, get, own, guard, account, c)
 	if err != nil {
 		return err
 	}
@@ -134,13 +139,17 @@ func connectTemplates(
 
 // connectRepositories adds the controller of repositories, and returns the watches of what they name.
 func connectRepositories(
-	mgr ctrl.Manager, here *connection, puller *registry.Puller, get sources.Get, own sources.Ref, account *quota.Memory, c *Config,
+	mgr ctrl.Manager, here *connection, puller *registry.Puller, get sources.Get, own sources.Ref, guard *sources.Guard, account *quota.Memory, c *Config,
 ) (*sources.Watches, error) {
 	watches := sources.NewWatches(here.Listen)
 	fetcher := fetch.New(fetch.Options{Puller: puller, Policy: c.policy(c.AllowLocalSources), UserAgent: "lockstep-manager/" + buildversion.Get()})
 	err := repositories.Setup(mgr, repositories.Options{
-		Pipeline: &repositories.Pipeline{Fetcher: fetcher, Get: get, Memory: account, Credentials: sources.NewCredentials(get, watches, own)},
-		Sources:  watches, Fresh: mutationcache.NewStore(), Namespace: c.Namespace, Pace: c.Pace,
+		Pipeline: &repositories.Pipeline{
+			Fetcher: fetcher, Get: get, Memory: account, Credentials: sources.NewCredentials(get, watches, own, guard),
+			Guard: guard, Account: c.DefaultServiceAccount, AccountRequired: c.RequireServiceAccount,
+			ClusterPullSecrets: c.SharedPullSecrets == sharedByCluster,
+		},
+		Sources: watches, Fresh: mutationcache.NewStore(), Namespace: c.Namespace, Pace: c.Pace,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up the controller of repositories: %w", err)

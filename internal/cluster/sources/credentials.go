@@ -2,6 +2,7 @@ package sources
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"lockstep.run/lockstep/internal/loader/registry"
+	"lockstep.run/lockstep/internal/objects"
 )
 
 // Types of Secrets with credentials of registries, and their keys.
@@ -23,27 +25,42 @@ type Credentials struct {
 	get     Get
 	watches *Watches
 	account Ref
+	guard   *Guard
 }
 
-// NewCredentials returns the credentials that get reads. account is the manager's service account.
-func NewCredentials(get Get, watches *Watches, account Ref) *Credentials {
-	return &Credentials{get: get, watches: watches, account: account}
+// NewCredentials returns the credentials that get reads, as far as guard allows. account is the manager's service account.
+func NewCredentials(get Get, watches *Watches, account Ref, guard *Guard) *Credentials {
+	return &Credentials{get: get, watches: watches, account: account, guard: guard}
 }
 
-// Keychain returns the credentials in the pull secrets refs, then those of the manager's service account. missing names
-// what cannot be used, and why: a registry may need no credentials.
-func (c *Credentials) Keychain(ctx context.Context, refs []Ref) (keys authn.Keychain, missing []string, err error) {
-	account, problem, err := c.allowed(ctx, c.account)
-	if err != nil {
-		return nil, nil, err
+// Keychain returns the credentials in the pull secrets refs that an account may read, then those of the manager's service
+// account, unless ownOnly. missing names what cannot be used, and why: a registry may need no credentials.
+func (c *Credentials) Keychain(ctx context.Context, reader objects.Account, refs []Ref, ownOnly bool) (keys authn.Keychain, missing []string, err error) {
+	var shared []Ref
+	if !ownOnly {
+		account, problem, err := c.allowed(ctx, c.account)
+		if err != nil {
+			return nil, nil, err
+		}
+		if problem != "" {
+			missing = append(missing, problem)
+		}
+		if account != nil {
+			shared = account.PullSecrets
+		}
 	}
-	if problem != "" {
-		missing = append(missing, problem)
-	}
-	if account != nil {
-		refs = slices.Concat(refs, account.PullSecrets)
-	}
-	keys, more, err := keychain(ctx, refs, c.allowed)
+	keys, more, err := keychain(ctx, slices.Concat(refs, shared), func(ctx context.Context, ref Ref) (*Object, string, error) {
+		if slices.Contains(shared, ref) {
+			return c.allowed(ctx, ref)
+		}
+		var forbidden *ForbiddenError
+		if err := c.guard.Check(ctx, reader, ref); errors.As(err, &forbidden) {
+			return nil, forbidden.Error(), nil
+		} else if err != nil {
+			return nil, "", err
+		}
+		return c.allowed(ctx, ref)
+	})
 	return keys, append(missing, more...), err
 }
 

@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"lockstep.run/lockstep/internal/objects"
 )
 
 func TestCredentials(t *testing.T) {
@@ -39,14 +41,15 @@ func TestCredentials(t *testing.T) {
 	c := NewCredentials(func(_ context.Context, ref Ref) (*Object, error) {
 		reads[ref]++
 		return found[ref], nil
-	}, w, account)
+	}, w, account, NewGuard(reviewer("system:serviceaccount:ns:app may get ns/team").review))
 	c.Follow()
 	<-s.begun
 	s.of("serviceaccounts ns/manager").Listed([]metav1.Object{object("1")})
 
+	reader, ownOnly := objects.Account{}, false
 	user := func(refs ...Ref) (string, []string) {
 		t.Helper()
-		keys, missing, err := c.Keychain(context.Background(), refs)
+		keys, missing, err := c.Keychain(context.Background(), reader, refs, ownOnly)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,6 +84,24 @@ func TestCredentials(t *testing.T) {
 		!strings.Contains(told, "ns/empty has no key") || !strings.Contains(told, "ns/broken cannot be read") {
 		t.Errorf("pulled as %q, missing: %s", got, told)
 	}
+	// An account has to have the right to read what the package names, and not what the manager has.
+	reader = objects.Account{Namespace: "ns", Name: "app"}
+	if got, missing := user(secret("team")); got != "team" || len(missing) > 0 {
+		t.Errorf("pulled as %q, missing %v", got, missing)
+	}
+	if got, missing := user(secret("old")); got != "manager" || len(missing) != 1 || !strings.Contains(missing[0], "ServiceAccount ns/app may not get Secret ns/old") {
+		t.Errorf("pulled as %q, missing %v", got, missing)
+	}
+	reader = objects.Account{}
+	// Those of the manager are for others where they are not shared.
+	ownOnly = true
+	if got, missing := user(); got != "" || len(missing) > 0 {
+		t.Errorf("pulled as %q, missing %v", got, missing)
+	}
+	if got, _ := user(secret("team")); got != "team" {
+		t.Errorf("pulled as %q", got)
+	}
+	ownOnly = false
 	// What is watched and did not change is not read again, and what a pull needed is
 	// not kept.
 	before := map[Ref]int{account: reads[account], secret("own"): reads[secret("own")], secret("team"): reads[secret("team")]}
@@ -104,8 +125,8 @@ func TestCredentialsThatMayNotBeRead(t *testing.T) {
 	refuse := func(_ context.Context, ref Ref) (*Object, error) {
 		return nil, fmt.Errorf("read %s: %w", ref, apierrors.NewForbidden(schema.GroupResource{Resource: "any"}, ref.Name, errors.New("no right")))
 	}
-	c := NewCredentials(refuse, NewWatches(newStage().listen), account)
-	keys, missing, err := c.Keychain(t.Context(), []Ref{{Kind: KindSecret, Namespace: "ns", Name: "team"}})
+	c := NewCredentials(refuse, NewWatches(newStage().listen), account, nil)
+	keys, missing, err := c.Keychain(t.Context(), objects.Account{}, []Ref{{Kind: KindSecret, Namespace: "ns", Name: "team"}}, false)
 	if err != nil || keys == nil {
 		t.Fatalf("Keychain = %v, %v", keys, err)
 	}

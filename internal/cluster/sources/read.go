@@ -25,6 +25,8 @@ type Object struct {
 	// Data by key, of a Secret or a ConfigMap.
 	Data        map[string][]byte
 	PullSecrets []Ref
+	// Refused is why a Secret is not read, and has no data here; empty for others.
+	Refused string
 }
 
 // Get reads an object; nil where there is none.
@@ -55,6 +57,9 @@ func objectOf(ref Ref, content map[string]any) *Object {
 	o.Type, _, _ = unstructured.NestedString(content, "type")
 	plain, encoded := "data", "binaryData"
 	if ref.Kind == KindSecret {
+		if o.Refused = refused(o.Type); o.Refused != "" {
+			return o
+		}
 		plain, encoded = "", "data"
 	}
 	texts, _, _ := unstructured.NestedStringMap(content, plain)
@@ -124,6 +129,9 @@ func (r *reader) text(ctx context.Context, field string, source *corev1alpha1.Va
 	switch {
 	case object == nil:
 		missing = "it does not exist"
+	case object.Refused != "":
+		r.invalid(field, source, object.Refused)
+		return nil, false, nil
 	case object.Data[name] == nil:
 		missing = fmt.Sprintf("it has no key %q", name)
 	case !utf8.Valid(object.Data[name]):

@@ -162,6 +162,12 @@ func (t *target[S]) load(ctx context.Context, version string) error {
 		t.version = ""
 		return &awayError{corev1alpha1.ReasonKubeconfigMissing, fmt.Sprintf("%s does not exist: create it", t.ref)}
 	}
+	if object.Refused != "" {
+		t.end()
+		t.version, t.data, t.config = version, nil, nil
+		t.invalid = &RefusedError{Problem: "is not read: " + object.Refused, Remedy: "name one that has a kubeconfig"}
+		return t.invalid
+	}
 	data, has := object.Data[t.ref.Key]
 	if !has {
 		t.version, t.invalid = version, &awayError{corev1alpha1.ReasonKubeconfigMissing, fmt.Sprintf("%s has no key %q: add it", t.ref, t.ref.Key)}

@@ -37,6 +37,42 @@ func TestAccounts(t *testing.T) {
 	}
 }
 
+// The account whose right to read Secrets counts: only where one is required, and with a targetRef the default one.
+func TestReaders(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		reason          string
+		accounts        Accounts
+		cluster, remote bool
+		names           string
+		want, refusal   string
+	}{
+		{reason: "none is required", accounts: Accounts{Default: "common"}, names: "own"},
+		{reason: "that of the Package", accounts: Accounts{Default: "common", Required: true}, names: "own", want: "own"},
+		{reason: "the default", accounts: Accounts{Default: "common", Required: true}, want: "common"},
+		{reason: "a ClusterPackage", accounts: Accounts{Default: "common", Required: true}, cluster: true},
+		{reason: "a targetRef", accounts: Accounts{Default: "common", Required: true}, remote: true, want: "common"},
+		{reason: "a targetRef without a default", accounts: Accounts{Required: true}, remote: true, refusal: targetAccountRequired},
+		{reason: "a targetRef of a ClusterPackage", accounts: Accounts{Required: true}, remote: true, cluster: true},
+		{reason: "no account", accounts: Accounts{Required: true}, refusal: accountRequired},
+	} {
+		pkg := corev1alpha1.GenericPackage(newPackage())
+		if tc.cluster {
+			pkg = &corev1alpha1.ClusterPackage{}
+		}
+		pkg.PackageSpec().ServiceAccountName = tc.names
+		if tc.remote {
+			pkg.PackageSpec().TargetRef = &corev1alpha1.TargetReference{}
+		}
+		if got := tc.accounts.refusal(pkg); got != tc.refusal {
+			t.Errorf("%s: %q", tc.reason, got)
+		}
+		if got := tc.accounts.reader(pkg); tc.refusal == "" && got.Name != tc.want || got.Name != "" && got.Namespace != pkg.GetNamespace() {
+			t.Errorf("%s: %s", tc.reason, got)
+		}
+	}
+}
+
 // A Package that lacks a required account is refused, and what is installed keeps its account.
 func TestRequiredAccount(t *testing.T) {
 	t.Parallel()

@@ -64,9 +64,7 @@ const (
 )
 
 func (s *reconciliation) decide(context.Context) error {
-	if _, allowed := s.Accounts.of(s.pkg); !allowed {
-		s.forbidden = accountRequired
-	}
+	s.forbidden = s.Accounts.refusal(s.pkg)
 	s.step, s.why = decide(s.view)
 	return nil
 }

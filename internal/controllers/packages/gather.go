@@ -116,7 +116,7 @@ func (s *reconciliation) gatherInputs(ctx context.Context) error {
 	if err := s.takeOver(ctx); err != nil {
 		return err
 	}
-	s.gatherEnvironment()
+	s.gatherEnvironment(ctx)
 	spec, namespace := s.pkg.PackageSpec(), s.namespaceOf(s.pkg)
 	refs, pulls := sources.Of(spec, namespace), sources.PullSecrets(spec, namespace)
 	failed := s.attempt != nil && s.attempt.err != nil

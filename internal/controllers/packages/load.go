@@ -22,6 +22,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/archive"
 	"lockstep.run/lockstep/internal/loader/violation"
+	"lockstep.run/lockstep/internal/objects"
 )
 
 type input struct {
@@ -40,6 +41,8 @@ type input struct {
 	level      int
 	// size is how often it was found to be larger than there was room for.
 	size int
+	// reader has to have the right to get the Secrets that the Package names.
+	reader objects.Account
 }
 
 type attempt struct {
@@ -116,7 +119,7 @@ func (s *reconciliation) startLoad(ctx context.Context) error {
 func (s *reconciliation) newInput(image string) input {
 	pkg := copyOf(s.pkg)
 	*pkg.PackageStatus() = corev1alpha1.PackageStatus{}
-	in := input{pkg: pkg, image: image, origin: s.choice.origin, namespace: s.namespaceOf(pkg), environment: s.environment}
+	in := input{pkg: pkg, image: image, origin: s.choice.origin, namespace: s.namespaceOf(pkg), environment: s.environment, reader: s.Accounts.reader(pkg)}
 	if s.target != nil {
 		in.namespaced = s.target.Namespaced
 	}

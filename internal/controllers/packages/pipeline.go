@@ -27,6 +27,10 @@ type Pipeline struct {
 	Prefixes    registry.Overrides
 	Get         sources.Get
 	Credentials *sources.Credentials
+	// Guard says which Secrets are read for which accounts.
+	Guard *sources.Guard
+	// ClusterPullSecrets means that the manager's credentials and cache are for ClusterPackages alone.
+	ClusterPullSecrets bool
 	// Namespaced reports whether a kind is namespaced, as far as the cluster is known.
 	Namespaced func(schema.GroupKind) (namespaced, known bool)
 
@@ -99,7 +103,7 @@ func (p *Pipeline) pullAndRender(ctx context.Context, in input) (*content, error
 		return nil, err
 	}
 	// The values are kept for this one rendering only.
-	values, err := sources.Read(ctx, p.Get, in.pkg.PackageSpec(), in.namespace)
+	values, err := sources.Read(ctx, p.Guard.For(in.reader, p.Get), in.pkg.PackageSpec(), in.namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -158,11 +162,12 @@ func (p *Pipeline) resolve(ctx context.Context, in input) (digest string, err er
 func (p *Pipeline) access(ctx context.Context, in input, access registry.Access, pull func(*registry.Puller) error) error {
 	spec := in.pkg.PackageSpec()
 	access.Namespace = in.pkg.GetNamespace()
+	access.Own = p.ClusterPullSecrets && access.Namespace != ""
 	if spec.ImagePullPolicy == corev1alpha1.ImagePullPolicyNever {
 		access.Offline = true
 		return pull(p.Puller.With(access))
 	}
-	keys, unusable, err := p.Credentials.Keychain(ctx, sources.PullSecrets(spec, in.namespace))
+	keys, unusable, err := p.Credentials.Keychain(ctx, in.reader, sources.PullSecrets(spec, in.namespace), access.Own)
 	if err != nil {
 		return err
 	}

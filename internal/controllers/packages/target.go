@@ -1,13 +1,17 @@
 package packages
 
 import (
+	"context"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/sources"
 	"lockstep.run/lockstep/internal/cluster/targets"
 	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/resolver"
 )
 
@@ -55,9 +59,13 @@ func (s *reconciliation) connect() {
 }
 
 // gatherEnvironment reads what packages see of the cluster that the objects are in.
-func (s *reconciliation) gatherEnvironment() {
+func (s *reconciliation) gatherEnvironment(ctx context.Context) {
 	environment, namespace := s.Environment, s.pkg.GetNamespace()
 	if ref := s.pkg.PackageSpec().TargetRef; ref != nil {
+		if problem := s.checkTarget(ctx); problem != "" {
+			s.inputError = problem
+			return
+		}
 		if s.connect(); s.target == nil {
 			switch {
 			case s.targetState == nil:
@@ -77,6 +85,21 @@ func (s *reconciliation) gatherEnvironment() {
 	if err != nil && !s.waiting {
 		s.inputError = "Waiting for what the cluster is: " + err.Error()
 	}
+}
+
+// checkTarget returns why the kubeconfig is not read for the Package, which is asked again later; empty where it is. One that
+// is being deleted, whose objects are there already, is not asked.
+func (s *reconciliation) checkTarget(ctx context.Context) string {
+	if problem := s.Accounts.refusal(s.pkg); problem != "" {
+		return problem
+	}
+	ref := s.pkg.PackageSpec().TargetRef.KubeconfigSecretRef
+	secret := sources.Ref{Kind: sources.KindSecret, Namespace: s.namespaceOf(s.pkg), Name: ref.Name}
+	if err := s.Pipeline.Guard.Check(ctx, s.Accounts.reader(s.pkg), secret); err != nil {
+		s.Requeue(limits.LoadBackoffMin)
+		return "Waiting for the target. " + err.Error()
+	}
+	return ""
 }
 
 // servedAPI is that of the cluster that the objects are in.

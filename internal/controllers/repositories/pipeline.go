@@ -3,6 +3,7 @@ package repositories
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -11,6 +12,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster/sources"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/kube/quota"
+	"lockstep.run/lockstep/internal/objects"
 )
 
 // Pipeline turns a source into the content of a repository.
@@ -20,6 +22,13 @@ type Pipeline struct {
 	Credentials *sources.Credentials
 	// Memory is what the content of repositories is counted in.
 	Memory *quota.Memory
+	// Guard says which Secrets are read for which accounts: for a PackageRepository Account, in its namespace, where that is
+	// required, and else the manager's own.
+	Guard           *sources.Guard
+	Account         string
+	AccountRequired bool
+	// ClusterPullSecrets means that the manager's credentials and cache are for ClusterPackageRepositories alone.
+	ClusterPullSecrets bool
 
 	levels queueing.Levels
 	// account has the manager's service account watched once its pull secrets are needed.
@@ -113,18 +122,28 @@ func (p *Pipeline) sourceOf(ctx context.Context, j job) (source fetch.Source, pr
 		Spec: *spec, Namespace: j.repository.GetNamespace(),
 		Secrets: map[string]map[string][]byte{}, ConfigMaps: map[string]map[string]string{},
 	}
+	refs := refsOf(spec, j.namespace)
+	reader, err := p.reader(j, refs)
+	if err != nil {
+		return source, nil, err
+	}
 	if spec.Image != nil {
 		p.account.Do(p.Credentials.Follow)
-		source.Keychain, problems, err = p.Credentials.Keychain(ctx, pullSecrets(spec, j.namespace))
+		source.OwnOnly = p.ClusterPullSecrets && source.Namespace != ""
+		source.Keychain, problems, err = p.Credentials.Keychain(ctx, reader, refs, source.OwnOnly)
 		return source, problems, err
 	}
-	for _, ref := range refsOf(spec, j.namespace) {
-		object, err := p.Get(ctx, ref)
+	get := p.Guard.For(reader, p.Get)
+	for _, ref := range refs {
+		object, err := get(ctx, ref)
 		if err != nil {
 			return source, nil, err
 		}
 		if object == nil {
 			continue
+		}
+		if object.Refused != "" {
+			return source, nil, &fetch.Error{Details: fmt.Sprintf("%s is not read: %s", ref, object.Refused), Permanent: true}
 		}
 		if ref.Kind == sources.KindSecret {
 			source.Secrets[ref.Name] = object.Data
@@ -137,6 +156,23 @@ func (p *Pipeline) sourceOf(ctx context.Context, j job) (source fetch.Source, pr
 		source.ConfigMaps[ref.Name] = texts
 	}
 	return source, nil, nil
+}
+
+// reader returns the ServiceAccount that has to have the right to get the Secrets that a repository names.
+func (p *Pipeline) reader(j job, refs []sources.Ref) (objects.Account, error) {
+	secret := func(ref sources.Ref) bool { return ref.Kind == sources.KindSecret }
+	switch namespace := j.repository.GetNamespace(); {
+	case !p.AccountRequired || namespace == "" || !slices.ContainsFunc(refs, secret):
+		return objects.Account{}, nil
+	case p.Account == "":
+		return objects.Account{}, &fetch.Error{
+			Details:   "this manager reads the Secrets that a PackageRepository names only as the default ServiceAccount of its namespace, which it lacks",
+			Remedy:    "Start it with --default-service-account, and let that account get the Secret; or use a ClusterPackageRepository.",
+			Permanent: true,
+		}
+	default:
+		return objects.Account{Namespace: namespace, Name: p.Account}, nil
+	}
 }
 
 // withProblems adds the pull secrets that cannot be used to an error.
