@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -87,8 +86,7 @@ func (r *reader) read(ctx context.Context, files Files) found {
 		}
 	}
 	perFile := make([]found, len(paths))
-	var group errgroup.Group
-	group.SetLimit(runtime.GOMAXPROCS(0))
+	group, _ := panics.NewGroup(ctx, runtime.GOMAXPROCS(0), "reading files")
 	for i, p := range paths {
 		group.Go(func() error {
 			// Limits within a file do not depend on the others, so that the result is deterministic.

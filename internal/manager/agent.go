@@ -25,6 +25,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster/targets"
 	"lockstep.run/lockstep/internal/controllers/objectdeployments"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
+	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/outbound"
 	"lockstep.run/lockstep/internal/rollout"
@@ -156,7 +157,7 @@ func (a *agent) open(ctx context.Context, _ targets.Ref, config *rest.Config, id
 		return nil, err
 	}
 	session := a.phases.NewTarget(&rollout.Executor{Cluster: there, Tracker: there.tracker, Pool: rollout.NewPool(limits.WritesInFlight)}, id, home)
-	go func() { _ = there.Start(ctx) }()
+	panics.Go(ctx, "watching a target", func() { _ = there.Start(ctx) })
 	return session, there.discovered(ctx)
 }
 

@@ -22,7 +22,7 @@ func cacheOptions(c *Config) cache.Options {
 	return cache.Options{
 		ByObject: phasesOf(c.Class), DefaultNamespaces: onlyIn(c.WatchNamespace),
 		SyncPeriod:       ptr.To(resync),
-		DefaultTransform: compact,
+		DefaultTransform: compactSafely,
 		NewInformer: func(lw toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 			s := newSource(lw, &newest)
 			lw = &toolscache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}

@@ -1,13 +1,26 @@
 package manager
 
 import (
+	"context"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/controllers/repositories"
+	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/rollout"
 )
+
+// compactSafely is compact, but that an object over which it panics stays as it is.
+func compactSafely(obj any) (compacted any, _ error) {
+	compacted = obj
+	_ = panics.Guard(context.Background(), "reading an object into the caches", func() (err error) {
+		compacted, err = compact(obj)
+		return err
+	})
+	return compacted, nil
+}
 
 // compact is the transform of the caches: it drops what no decision reads. Writes
 // are patches of what changed, so nothing is lost on the server.

@@ -31,6 +31,7 @@ import (
 	"lockstep.run/lockstep/internal/controllers/packages"
 	"lockstep.run/lockstep/internal/controllers/repositories"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
+	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/registry"
@@ -189,10 +190,10 @@ func (f *follower) watch(live *livestate.Cache, version string) {
 
 // changed must not wait; the list of packages may, for the cache.
 func (f *follower) changed() {
-	go func() {
+	panics.Go(context.Background(), "enqueueing all packages", func() {
 		f.reconciler.EnvironmentChanged()
 		f.templates.EnvironmentChanged()
-	}()
+	})
 }
 
 // kindChanged and versionChanged are called by livestate, which must not wait.

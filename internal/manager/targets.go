@@ -29,6 +29,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster/targets"
 	"lockstep.run/lockstep/internal/controllers/objectdeployments"
 	"lockstep.run/lockstep/internal/controllers/packages"
+	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/rollout"
 	buildversion "lockstep.run/lockstep/internal/version"
@@ -128,7 +129,7 @@ func (o *otherClusters) open(ctx context.Context, ref targets.Ref, config *rest.
 			}
 			return version, nil
 		},
-		Listen: there.Listen, Mapping: there.Mapping, Changed: func() { go o.Notify(ref) },
+		Listen: there.Listen, Mapping: there.Mapping, Changed: func() { panics.Go(ctx, "notifying users of a target", func() { o.Notify(ref) }) },
 	}, kubernetes)
 	executor := &rollout.Executor{Cluster: there, Tracker: there.tracker, Pool: rollout.NewPool(limits.TargetWritesInFlight)}
 	s := &session{
@@ -141,8 +142,8 @@ func (o *otherClusters) open(ctx context.Context, ref targets.Ref, config *rest.
 			},
 		},
 	}
-	go func() { _ = there.Start(ctx) }()
-	go func() { _ = follow.detector.Start(ctx) }() // it ends with the context alone
+	panics.Go(ctx, "watching a target", func() { _ = there.Start(ctx) })
+	panics.Go(ctx, "looking at a target", func() { _ = follow.detector.Start(ctx) }) // it ends with the context alone
 	return s, there.discovered(ctx)
 }
 

@@ -3,6 +3,8 @@ package rollout
 import (
 	"context"
 	"sync"
+
+	"lockstep.run/lockstep/internal/kube/panics"
 )
 
 // Runner performs do(0) to do(n-1) for an owner, in any order or in parallel, and returns
@@ -33,8 +35,8 @@ func (p *Pool) Run(ctx context.Context, owner string, background bool, n int, do
 	for i := range n {
 		p.submit(owner, background, func() {
 			defer pending.Done()
-			if ctx.Err() == nil {
-				do(i)
+			if ctx.Err() == nil { // a panic is what the caller makes of it, and ends nobody else's work
+				_ = panics.Guard(ctx, "work for "+owner, func() error { do(i); return nil })
 			}
 		})
 	}
@@ -46,7 +48,7 @@ func (p *Pool) submit(owner string, background bool, task func()) {
 	defer p.mu.Unlock()
 	if p.free > 0 {
 		p.free--
-		go p.work(task)
+		panics.Go(context.Background(), "work of a pool", func() { p.work(task) })
 		return
 	}
 	q := &p.urgent

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"lockstep.run/lockstep/internal/cluster/reflector"
+	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -151,7 +152,10 @@ func (d *Discovery) updateAll(ctx context.Context) {
 func retry(ctx context.Context, first time.Duration, do func(context.Context) bool) {
 	backoff := reflector.Backoff()
 	backoff.Duration = first
-	_ = backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) { return do(ctx), nil })
+	_ = backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (done bool, _ error) {
+		_ = panics.Guard(context.Background(), "discovery", func() error { done = do(ctx); return nil })
+		return done, nil
+	})
 }
 
 // start reads everything for the first time.

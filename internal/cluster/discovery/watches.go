@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"lockstep.run/lockstep/internal/cluster/reflector"
+	"lockstep.run/lockstep/internal/kube/panics"
 )
 
 // definitionListener receives definitions, and the outcome of each request.
@@ -55,7 +56,9 @@ func (d *Discovery) watch(ctx context.Context, resource string, source cache.Lis
 	r := &reflector.Reflector{
 		Name: "discovery", Type: resource, Source: source, Store: reflector.NewStore(listener), Report: listener.Failed,
 	}
-	d.watches.Go(func() { r.Run(ctx) })
+	d.watches.Go(func() {
+		_ = panics.Guard(context.Background(), "watching "+resource, func() error { r.Run(ctx); return nil })
+	})
 }
 
 // crds has the index follow the watch of CRDs.

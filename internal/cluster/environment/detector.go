@@ -18,6 +18,7 @@ import (
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/cluster/reflector"
+	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -200,12 +201,12 @@ func (d *Detector) refresh() (complete bool) {
 // topic's. d.mu is held.
 func (d *Detector) unavailable(err error) *watch {
 	ctx, stop := context.WithCancel(d.ctx)
-	go func() {
+	panics.Go(ctx, "looking at the cluster", func() {
 		_ = wait.PollUntilContextCancel(ctx, unavailableRetry, false, func(context.Context) (bool, error) {
-			d.refresh()
+			_ = panics.Guard(ctx, "looking at the cluster", func() error { d.refresh(); return nil }) // and again
 			return false, nil
 		})
-	}()
+	})
 	return &watch{err: err, stop: stop}
 }
 
@@ -218,7 +219,7 @@ func (d *Detector) begin(t topic, resource schema.GroupVersionResource) {
 	ctx, stop := context.WithCancel(d.ctx)
 	w := &watch{resource: resource, stop: stop, found: map[string]any{}}
 	d.watches[t] = w
-	go d.options.Listen(ctx, t.selection(resource), &listener{d: d, topic: t, watch: w})
+	panics.Go(ctx, "watching "+resource.Resource, func() { d.options.Listen(ctx, t.selection(resource), &listener{d: d, topic: t, watch: w}) })
 }
 
 // end stops the watch of a topic; d.mu is held.
@@ -232,15 +233,18 @@ func (d *Detector) end(t topic) {
 // change changes what is known, and calls Changed where packages see another environment,
 // or another reason why it is not known.
 func (d *Detector) change(do func()) {
+	if d.changes(do) {
+		d.options.Changed()
+	}
+}
+
+func (d *Detector) changes(do func()) bool {
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	before, reported := d.state(), d.reported
 	do()
 	d.reported = d.unknown()
-	changed := text(reported) != text(d.reported) || d.reported == nil && !reflect.DeepEqual(before, d.state())
-	d.mu.Unlock()
-	if changed {
-		d.options.Changed()
-	}
+	return text(reported) != text(d.reported) || d.reported == nil && !reflect.DeepEqual(before, d.state())
 }
 
 // listener receives the objects of one topic.

@@ -21,6 +21,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/discovery"
+	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 )
@@ -113,7 +114,9 @@ func (c *Cache) Start(ctx context.Context) error {
 	c.mu.Lock()
 	c.ctx = ctx
 	c.mu.Unlock()
-	c.watches.Go(func() { c.discovery.Run(ctx) })
+	c.watches.Go(func() {
+		_ = panics.Guard(context.Background(), "discovery", func() error { c.discovery.Run(ctx); return nil })
+	})
 	<-ctx.Done()
 
 	c.mu.Lock()
@@ -125,7 +128,7 @@ func (c *Cache) Start(ctx context.Context) error {
 	}
 	c.mu.Unlock()
 	ended := make(chan struct{})
-	go func() { c.watches.Wait(); close(ended) }()
+	panics.Go(ctx, "waiting for watches", func() { c.watches.Wait(); close(ended) })
 	select {
 	case <-ended:
 	case <-time.After(limits.StopWait):
@@ -242,7 +245,9 @@ func (c *Cache) watch(k *kind, served *discovery.Kind, keep bool) []objects.Key 
 	before := k.last
 	k.run, k.last = r, r
 	dropped := c.follow(k, r, keep)
-	c.watches.Go(func() { r.watch(ctx, before) })
+	c.watches.Go(func() {
+		_ = panics.Guard(context.Background(), "watching "+r.resource.String(), func() error { r.watch(ctx, before); return nil })
+	})
 	return dropped
 }
 

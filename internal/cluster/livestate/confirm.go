@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/pager"
 
 	"lockstep.run/lockstep/internal/cluster/reflector"
+	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 )
@@ -37,8 +37,7 @@ func (c *Cache) Confirm(ctx context.Context, seen map[objects.Key]string, labelS
 		}
 		byKind[gk][name{Namespace: key.Namespace, Name: key.Name}] = resourceVersion
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(limits.ConfirmParallel)
+	group, ctx := panics.NewGroup(ctx, limits.ConfirmParallel, "listing what is to be confirmed")
 	for gk, versions := range byKind {
 		group.Go(func() error { return c.confirmKind(ctx, gk, versions, labelSelector) })
 	}

@@ -1,6 +1,7 @@
 package reflector
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -9,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"lockstep.run/lockstep/internal/kube/panics"
 )
 
 // Events decodes the stream of a watch. Most events are of writes of this manager, whose
@@ -68,6 +71,10 @@ func (d frameDecoder) Decode(data []byte, gvk *schema.GroupVersionKind, into run
 	case typ == watch.Error || typ == watch.Bookmark:
 		return d.Decoder.Decode([]byte(text), gvk, into)
 	}
-	obj, err := d.object(typ, text)
+	var obj runtime.Object
+	err := panics.Guard(context.Background(), "decoding an event of a watch", func() (err error) {
+		obj, err = d.object(typ, text)
+		return err
+	})
 	return obj, nil, err
 }

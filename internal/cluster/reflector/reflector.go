@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
+	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -59,7 +60,11 @@ func (r *Reflector) list(ctx context.Context, options metav1.ListOptions) (runti
 	if r.ListVersion != nil && options.Continue == "" {
 		options.ResourceVersion = r.ListVersion(options.ResourceVersion)
 	}
-	list, err := r.Source.ListWithContext(ctx, options)
+	var list runtime.Object
+	err := panics.Guard(context.Background(), "reading a list of "+r.Type, func() (err error) {
+		list, err = r.Source.ListWithContext(ctx, options)
+		return err
+	})
 	r.report(ctx, err)
 	return list, err
 }

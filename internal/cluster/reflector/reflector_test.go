@@ -147,3 +147,27 @@ func TestReflectorClosesWatches(t *testing.T) {
 		t.Error("the former watch is to be closed, and it alone")
 	}
 }
+
+// clumsy is a listener that panics over each object.
+type clumsy struct{}
+
+func (clumsy) Listed([]metav1.Object) { panic("hunter2") }
+func (clumsy) Changed(metav1.Object)  { panic("hunter2") }
+func (clumsy) Deleted(metav1.Object)  { panic("hunter2") }
+
+// TestPanics: client-go ends the process where a store panics.
+func TestPanics(t *testing.T) {
+	t.Parallel()
+	store, object := NewStore[metav1.Object](clumsy{}), &corev1.ConfigMap{}
+	for name, err := range map[string]error{
+		"add": store.Add(object), "update": store.Update(object), "delete": store.Delete(object), "replace": store.Replace([]any{object}, "1"),
+	} {
+		if err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	events := frameDecoder{object: func(watch.EventType, string) (runtime.Object, error) { panic("hunter2") }}
+	if _, _, err := events.Decode([]byte(`{"type":"ADDED","object":{}}`), nil, nil); err == nil {
+		t.Error("an event: no error")
+	}
+}

@@ -1,9 +1,12 @@
 package reflector
 
 import (
+	"context"
 	"fmt"
 
 	"k8s.io/client-go/tools/cache"
+
+	"lockstep.run/lockstep/internal/kube/panics"
 )
 
 // Listener receives the objects of a Reflector, on one goroutine.
@@ -38,8 +41,12 @@ func (s listenerStore[T]) Replace(items []any, _ string) error {
 			return err
 		}
 	}
-	s.listener.Listed(all)
-	return nil
+	return receive(func() { s.listener.Listed(all) })
+}
+
+// receive returns a panic of a listener as an error: client-go logs it and raises it again.
+func receive(listen func()) error {
+	return panics.Guard(context.Background(), "receiving what a watch shows", func() error { listen(); return nil })
 }
 
 // Resync does nothing.
@@ -50,6 +57,5 @@ func pass[T any](obj any, to func(T)) error {
 	if !ok {
 		return fmt.Errorf("a watch delivered an unexpected %T", obj)
 	}
-	to(typed)
-	return nil
+	return receive(func() { to(typed) })
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/limits"
@@ -176,7 +177,10 @@ func (w *Watches) sync(ref Ref, o *watched) bool {
 	}
 	ctx, stop := context.WithCancel(w.ctx)
 	o.stop, o.resource, o.listener, o.state = stop, resource, &listener{w: w, o: o, ref: ref, began: time.Now(), started: func() {}}, State{}
-	go w.run(ctx, livestate.Selection{Resource: resource, Namespace: ref.Namespace, Name: ref.Name, Whole: w.Whole}, o.listener)
+	watched := o.listener
+	panics.Go(ctx, "watching "+ref.String(), func() {
+		w.run(ctx, livestate.Selection{Resource: resource, Namespace: ref.Namespace, Name: ref.Name, Whole: w.Whole}, watched)
+	})
 	return !same(before, o.state)
 }
 

@@ -13,6 +13,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/sources"
+	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -68,7 +69,7 @@ func newTarget[S any](all *Targets[S], ref Ref) *target[S] {
 // begin starts the goroutine. Targets.mu is held.
 func (t *target[S]) begin(ctx context.Context) {
 	ctx, t.stop = context.WithCancel(ctx)
-	go t.run(ctx)
+	panics.Go(ctx, "keeping "+t.ref.String()+" connected", func() { t.run(ctx) })
 }
 
 func (t *target[S]) wakeUp() {
@@ -81,9 +82,17 @@ func (t *target[S]) wakeUp() {
 func (t *target[S]) run(ctx context.Context) {
 	defer t.end()
 	for ctx.Err() == nil {
-		pause := t.attempt(ctx)
-		t.await(ctx, pause)
+		t.await(ctx, t.guarded(ctx))
 	}
+}
+
+// guarded is attempt, of which a panic is a failure like others.
+func (t *target[S]) guarded(ctx context.Context) (pause time.Duration) {
+	err := panics.Guard(ctx, "connecting the target", func() error { pause = t.attempt(ctx); return nil })
+	if err != nil {
+		pause = t.report(&awayError{corev1alpha1.ReasonKubeconfigRefused, fmt.Sprintf("%s: %s", t.ref, err)})
+	}
+	return pause
 }
 
 // await waits for a change, or for a pause that is not zero. What suspects the target

@@ -15,6 +15,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/sources"
+	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/outbound"
 )
@@ -213,7 +214,7 @@ func (t *Targets[S]) retire(one *target[S]) {
 	if one.stop != nil {
 		one.stop()
 	}
-	go t.admit()
+	panics.Go(context.Background(), "admitting targets", t.admit)
 }
 
 // Notify wakes the users of a target: what they read of its session changed.

@@ -203,6 +203,24 @@ func (f *fixture) await(t *testing.T, reason string) (*connection, string) {
 	}
 }
 
+// A panic over what a user wrote is a failure of this target, which is tried again, and of no other.
+func TestPanics(t *testing.T) {
+	t.Parallel()
+	srv := newServer(t, "there")
+	broken := true
+	f := newFixtureWith(t, srv.kubeconfig(), func(context.Context, *rest.Config, func(int64)) error {
+		if broken {
+			broken = false
+			panic("geheim")
+		}
+		return nil
+	})
+	if _, message := f.await(t, corev1alpha1.ReasonKubeconfigRefused); !strings.Contains(message, "failed by a defect of this engine") {
+		t.Errorf("it says %q", message)
+	}
+	f.await(t, corev1alpha1.ReasonTargetConnected)
+}
+
 // TestTarget is the life of a target: connected, away, back, with another Secret, in
 // another cluster, without a Secret, and not used any more.
 func TestTarget(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,6 +14,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
 )
@@ -34,11 +34,13 @@ func (s *reconciliation) act(ctx context.Context) error {
 	for _, i := range s.remove {
 		writes = append(writes, &write{namespace: s.surplus[i].namespace, send: s.delete})
 	}
-	var group errgroup.Group
-	group.SetLimit(limits.HostedWrites)
+	group, _ := panics.NewGroup(ctx, limits.HostedWrites, "writing Packages")
 	for _, w := range writes {
 		group.Go(func() error {
-			w.pkg, w.err = w.send(ctx, w.namespace)
+			w.err = panics.Guard(ctx, "writing Package "+w.namespace+"/"+s.owner.Name, func() (err error) {
+				w.pkg, err = w.send(ctx, w.namespace)
+				return err
+			})
 			return nil
 		})
 	}

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 )
@@ -174,7 +175,10 @@ func (c *clusters) refresh(ctx context.Context) (known bool) {
 		c.end(errUnknown)
 		watching, stop := context.WithCancel(ctx)
 		c.current = &clusterWatch{clusters: c, resource: mapping.Resource, stop: stop, found: map[types.NamespacedName]hostedCluster{}}
-		go c.listen(watching, livestate.Selection{Resource: mapping.Resource, Whole: true}, c.current)
+		current := c.current
+		panics.Go(ctx, "watching hosted clusters", func() {
+			c.listen(watching, livestate.Selection{Resource: mapping.Resource, Whole: true}, current)
+		})
 	case meta.IsNoMatchError(err):
 		if !errors.Is(c.err, c.absent) {
 			c.end(c.absent)
@@ -216,12 +220,15 @@ func (c *clusters) all() ([]hostedCluster, error) {
 
 // change changes what is known by the watch, and reports that where it does.
 func (w *clusterWatch) change(do func() (changed bool)) {
-	w.clusters.mu.Lock()
-	changed := w.clusters.current == w && do()
-	w.clusters.mu.Unlock()
-	if changed {
+	if w.changes(do) {
 		w.clusters.changed()
 	}
+}
+
+func (w *clusterWatch) changes(do func() (changed bool)) bool {
+	w.clusters.mu.Lock()
+	defer w.clusters.mu.Unlock()
+	return w.clusters.current == w && do()
 }
 
 // Listed receives all hosted clusters.

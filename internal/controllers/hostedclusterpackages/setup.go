@@ -21,6 +21,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
+	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -42,7 +43,7 @@ const ownerIndex = "hostedClusterPackage"
 // Setup adds the controller of HostedClusterPackages to mgr.
 func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	r := &Reconciler{Options: o, Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now}
-	changed := func() { go r.enqueueAll() }
+	changed := func() { panics.Go(context.Background(), "enqueueing HostedClusterPackages", r.enqueueAll) }
 	r.clusters, r.planes = newClusters(o, hostedClusterKind, errNotServed, changed), newClusters(o, controlPlaneKind, errNoPlanes, changed)
 	for _, watched := range []*clusters{r.clusters, r.planes} {
 		if err := mgr.Add(watched); err != nil {

@@ -6,13 +6,13 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/rollout"
 )
@@ -115,8 +115,7 @@ func (s *reconciliation) dropStored(
 	if err := s.Reader.List(ctx, list, client.InNamespace(namespace), labels); err != nil {
 		return fmt.Errorf("cannot list slices: %w", err)
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(limits.SlicesInFlight)
+	group, ctx := panics.NewGroup(ctx, limits.SlicesInFlight, "collecting slices")
 	for i := range list.Items {
 		if slice := &list.Items[i]; goes(slice) {
 			slice.SetGroupVersionKind(kind) // items of a list may come without

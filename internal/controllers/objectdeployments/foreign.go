@@ -20,6 +20,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 )
@@ -185,7 +186,7 @@ func (w *OwnerWatch) watchOf(namespace string, owner foreignOwner) *ownerWatch {
 	if sel.Name != "" {
 		w.single[namespace]++
 	}
-	go w.Listen(ctx, sel, watch)
+	panics.Go(ctx, "watching owners", func() { w.Listen(ctx, sel, watch) })
 	return watch
 }
 

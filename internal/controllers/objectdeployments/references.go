@@ -7,12 +7,12 @@ import (
 	"strings"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/rollout"
 )
@@ -46,8 +46,7 @@ func (s *reconciliation) referenceSlices(ctx context.Context) error {
 	if len(due) > 0 {
 		s.requeue(0)
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(limits.SlicesInFlight)
+	group, ctx := panics.NewGroup(ctx, limits.SlicesInFlight, "referring to slices")
 	var mu sync.Mutex
 	for _, r := range due {
 		group.Go(func() error {

@@ -16,6 +16,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/offers"
+	"lockstep.run/lockstep/internal/kube/panics"
 )
 
 // Indexes of the caches by the name of a package.
@@ -61,8 +62,12 @@ func (r *Reconciler) watchOffers(build *builder.Builder) *builder.Builder {
 	return build.WatchesMetadata(namespaceMetadata(), changes(r.namespaceChanged))
 }
 
-// changes calls changed with the states before and after; nil for one that does not exist.
-func changes(changed func(ctx context.Context, before, after client.Object)) handler.EventHandler {
+// changes calls handle with the states before and after; nil for one that does not exist.
+func changes(handle func(ctx context.Context, before, after client.Object)) handler.EventHandler {
+	// client-go ends the process where a handler panics, and would do so again after a restart.
+	changed := func(ctx context.Context, before, after client.Object) {
+		_ = panics.Guard(ctx, "handling an event", func() error { handle(ctx, before, after); return nil })
+	}
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, _ queue) { changed(ctx, nil, e.Object) },

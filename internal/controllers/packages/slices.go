@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,14 +13,14 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects/objectslices"
 )
 
 // createSlices creates the slices that do not exist, owned by the deployment, whose controller deletes them.
 func (s *reconciliation) createSlices(ctx context.Context, made []objectslices.Slice, exist sets.Set[string]) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(limits.SlicesInFlight)
+	group, ctx := panics.NewGroup(ctx, limits.SlicesInFlight, "creating slices")
 	for _, slice := range made {
 		if exist.Has(slice.Name) {
 			continue

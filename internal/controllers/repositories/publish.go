@@ -12,11 +12,11 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"golang.org/x/sync/errgroup"
-
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/repository"
 	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/kube/panics"
+	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -89,25 +89,32 @@ func (s *reconciliation) merge(ctx context.Context) error {
 	}
 	parts := s.available.partsOf()
 	var mu sync.Mutex // of what the catalogue remembers
-	var errs []error
-	group := errgroup.Group{}
-	group.SetLimit(limits.AvailableInFlight)
-	for _, name := range slices.Sorted(maps.Keys(s.pending)) {
+	names := slices.Sorted(maps.Keys(s.pending))
+	errs := make([]error, len(names))
+	group, _ := panics.NewGroup(ctx, limits.AvailableInFlight, "publishing")
+	for i, name := range names {
 		group.Go(func() error {
-			err := s.mergePackage(ctx, &mu, name, parts[name])
-			mu.Lock()
-			defer mu.Unlock()
-			if err == nil {
-				delete(s.pending, name)
-			} else if len(errs) < limits.RepositoryStatusNumber {
-				errs = append(errs, err)
-			}
+			errs[i] = panics.Guard(ctx, "publishing package "+name, func() error { return s.mergePackage(ctx, &mu, name, parts[name]) })
 			return nil
 		})
 	}
 	_ = group.Wait()
-	slices.SortFunc(errs, func(a, b error) int { return len(a.Error()) - len(b.Error()) })
-	return errors.Join(errs...)
+	for i, name := range names {
+		if errs[i] == nil {
+			delete(s.pending, name)
+		}
+	}
+	return firstErrors(errs)
+}
+
+// firstErrors joins the first errors, in their order, so that a status has the same text at each try. Writes that raced are
+// repeated, and count only where there is nothing else.
+func firstErrors(errs []error) error {
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if slices.ContainsFunc(errs, func(err error) bool { return !queueing.Raced(err) }) {
+		errs = slices.DeleteFunc(errs, queueing.Raced)
+	}
+	return errors.Join(errs[:min(len(errs), limits.RepositoryStatusNumber)]...)
 }
 
 func (s *reconciliation) mergePackage(ctx context.Context, mu *sync.Mutex, name string, parts []part) error {

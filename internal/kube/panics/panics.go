@@ -1,7 +1,6 @@
 package panics
 
 import (
-	"context"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -38,14 +37,4 @@ func Recovered(log logr.Logger, cause any, doing string) *Error {
 	e := Of(cause, doing)
 	log.Error(e, "Caught a panic", "stack", string(e.stack))
 	return e
-}
-
-// Guard calls f, and returns a panic of it as an error, which is logged.
-func Guard(ctx context.Context, doing string, f func() error) (err error) {
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = Recovered(logr.FromContextOrDiscard(ctx), cause, doing)
-		}
-	}()
-	return f()
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 
 	"lockstep.run/lockstep/internal/kube/panics"
@@ -58,3 +59,20 @@ func TestRecovered(t *testing.T) {
 
 //go:noinline
 func breakHere(text string) { panic(text) }
+
+// A panic on another goroutine is an error of the one that waits for it, and ends nothing.
+func TestGroup(t *testing.T) {
+	t.Parallel()
+	var logged strings.Builder
+	log := funcr.New(func(_, args string) { logged.WriteString(args) }, funcr.Options{})
+	group, ctx := panics.NewGroup(logr.NewContext(t.Context(), log), 1, "writing slices")
+	group.Go(func() error { return nil })
+	group.Go(func() error { panic("hunter2") })
+	err := group.Wait()
+	if err == nil || !strings.HasPrefix(err.Error(), "writing slices failed by a defect") || strings.Contains(logged.String(), "hunter2") || ctx.Err() == nil {
+		t.Errorf("got %v, context %v, log %s", err, ctx.Err(), logged.String())
+	}
+	ended := make(chan struct{})
+	panics.Go(logr.NewContext(t.Context(), log), "listening", func() { defer close(ended); panic("hunter2") })
+	<-ended
+}

@@ -1,6 +1,11 @@
 package queueing
 
-import "sync"
+import (
+	"context"
+	"sync"
+
+	"lockstep.run/lockstep/internal/kube/panics"
+)
 
 // Keyed runs functions, a number of them at a time for each key, of which each namespace has its share and its turn. What waits
 // costs no goroutine. It is safe for concurrent use.
@@ -47,10 +52,10 @@ func (k *Keyed) start(key string, q *keyedQueue) {
 		f, namespace := q.waiting.take(at)
 		q.running++
 		q.of[namespace]++
-		go func() {
+		panics.Go(context.Background(), "work for "+key, func() {
 			defer k.done(key, namespace, q)
 			f()
-		}()
+		})
 	}
 	if q.running == 0 {
 		delete(k.queues, key)

@@ -4,6 +4,9 @@ import (
 	"context"
 	"sync"
 
+	"github.com/go-logr/logr"
+
+	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/loader/archive"
 )
 
@@ -28,14 +31,14 @@ func (f *flights) do(ctx context.Context, key string, work func(context.Context)
 		own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		fl = &flight{done: make(chan struct{}), cancel: cancel}
 		f.flights[key] = fl
-		go func() {
+		panics.Go(own, "reading an image", func() {
 			defer cancel()
 			defer close(fl.done)
 			fl.files, fl.err = recovered(own, work)
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.remove(key, fl)
-		}()
+		})
 	}
 	fl.waiting++
 	f.mu.Unlock()
@@ -65,7 +68,7 @@ func (f *flights) remove(key string, fl *flight) {
 func recovered(ctx context.Context, work func(context.Context) (archive.Files, error)) (files archive.Files, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			files, err = nil, failf(ReasonInvalidImage, "", "the image cannot be read: %v", r)
+			files, err = nil, failf(ReasonInvalidImage, "", "the image cannot be read: %v", panics.Recovered(logr.FromContextOrDiscard(ctx), r, "reading the image"))
 		}
 	}()
 	return work(ctx)
