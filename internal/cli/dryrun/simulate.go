@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
@@ -199,7 +200,10 @@ func (s *simulation) pretend(rev *rollout.Revision, d *objects.Desired) error {
 		delete(owned, "ownerReferences")
 	}
 	after.SetDeletionTimestamp(nil)
-	after.SetManagedFields(nil)
+	after.SetManagedFields([]metav1.ManagedFieldsEntry{{ // else an owner in another cluster would be what anybody wrote
+		Manager: corev1alpha1.FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: after.GetAPIVersion(),
+		FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")},
+	}})
 	id := rollout.TemplateID(d, rev.Labels, s.owner)
 	s.tracker.Track(s.in.key, d, rev.Metadata, id)
 	obs := s.tracker.Observe(d.Key, after)
