@@ -313,5 +313,5 @@ func (l *load) notUnique() violation.Violations {
 			Because("", "uniqueInScope cannot be checked, because the other packages are not known here")}
 	}
 	meta := &l.opts.Package.Metadata
-	return r.NotUnique(Other{Namespace: meta.Namespace, Name: meta.Name}, l.opts.Others(l.unit.name))
+	return r.NotUnique(Other{Namespace: cmp.Or(l.opts.Namespace, meta.Namespace), Name: meta.Name}, l.opts.Others(l.unit.name))
 }

@@ -22,7 +22,7 @@ func Options(pkg corev1alpha1.GenericPackage, values *Values) loader.Options {
 		Component: spec.Component, Config: values.Config, Sensitive: values.Sensitive, FromSecrets: values.FromSecrets,
 		DefaultNamespace: spec.DefaultNamespace, CollisionProtection: spec.CollisionProtection,
 	}
-	o.Package.Metadata.Namespace = spec.TargetRef.NamespaceOf(pkg.GetNamespace())
+	o.Namespace, o.Package.Metadata.Namespace = pkg.GetNamespace(), spec.TargetRef.NamespaceOf(pkg.GetNamespace())
 	if pkg.GetNamespace() == "" && spec.TargetRef != nil {
 		o.DefaultNamespace = cmp.Or(spec.TargetRef.Namespace, spec.DefaultNamespace)
 	}
