@@ -45,8 +45,11 @@ func TestTenancy(t *testing.T) {
 	t.Parallel()
 	objects := tenancy(t)
 	deployment := find[*appsv1.Deployment](t, objects, config.ServiceAccount)
-	if args := deployment.Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, "--require-service-account") || !slices.Contains(args, "--leader-elect") {
-		t.Errorf("the arguments are %v", args)
+	args := deployment.Spec.Template.Spec.Containers[0].Args
+	for _, want := range []string{"--require-service-account", "--shared-pull-secrets=cluster", "--leader-elect"} {
+		if !slices.Contains(args, want) {
+			t.Errorf("the arguments lack %s: %v", want, args)
+		}
 	}
 	plain := find[*appsv1.Deployment](t, render(t, "."), config.ServiceAccount)
 	if slices.Contains(plain.Spec.Template.Spec.Containers[0].Args, "--require-service-account") {

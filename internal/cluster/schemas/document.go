@@ -65,17 +65,22 @@ func (d *document) load(ctx context.Context, from openapi.GroupVersionWithContex
 
 // read reads the document for all who wait for it.
 func (d *document) read(ctx context.Context, from openapi.GroupVersionWithContext) error {
-	var definitions map[string]json.RawMessage
+	defer func() { // also where it panics
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		close(d.loading)
+		d.loading = nil
+	}()
 	text, err := fetch(ctx, from)
-	if err == nil {
-		definitions, err = definitionsOf(text)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", pathOf(from), err)
+	}
+	definitions, err := definitionsOf(text)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", pathOf(from), err)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	close(d.loading)
-	if d.loading = nil; err != nil {
-		return fmt.Errorf("read %s: %w", pathOf(from), err)
-	}
 	d.fill(definitions)
 	return nil
 }
