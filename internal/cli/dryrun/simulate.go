@@ -202,7 +202,7 @@ func (s *simulation) pretend(rev *rollout.Revision, d *objects.Desired) error {
 	after.SetDeletionTimestamp(nil)
 	after.SetManagedFields([]metav1.ManagedFieldsEntry{{ // else an owner in another cluster would be what anybody wrote
 		Manager: corev1alpha1.FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: after.GetAPIVersion(),
-		FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte("{}")},
+		FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1("{}"),
 	}})
 	id := rollout.TemplateID(d, rev.Labels, s.owner)
 	s.tracker.Track(s.in.key, d, rev.Metadata, id)
