@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -364,13 +365,15 @@ func TestDelete(t *testing.T) {
 		t.Error(diff)
 	}
 	c.WithWatch.(*listing).onWatch = sync.OnceFunc(func() {
-		pkg, err := c.Read(t.Context(), target)
+		err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // the manager of before may still be writing
+			pkg, err := c.Read(t.Context(), target)
+			if err != nil {
+				return err
+			}
+			pkg.SetFinalizers(nil)
+			return c.Update(t.Context(), pkg.(client.Object))
+		})
 		if err != nil {
-			t.Error(err)
-			return
-		}
-		pkg.SetFinalizers(nil)
-		if err := c.Update(t.Context(), pkg.(client.Object)); err != nil {
 			t.Error(err)
 		}
 	})
