@@ -197,7 +197,7 @@ func layerRows() []row {
 	}
 	return []row{
 		layer("gzip bomb: 10 GB in 10 MB", gzipBomb, "limit exceeded", fmt.Sprint(limits.UnpackedBytes)),
-		layer("tar bomb: 700 files of 15 MB", tarBomb, "limit exceeded", fmt.Sprint(limits.PackageBytes)),
+		layer("tar bomb: 700 files of 15 MB", tarBomb, "limit exceeded", fmt.Sprint(limits.MemoryDefault/limits.MemoryPackageShare), "raise GOMEMLIMIT"),
 		layer("a million files", millionFiles, "limit exceeded", fmt.Sprint(limits.PackageFiles)),
 		layer("absolute path", one(tar.Header{Name: "/etc/cron.d/never", Typeflag: tar.TypeReg}), "/etc/cron.d/never", "absolute"),
 		layer("path with two dots", one(tar.Header{Name: "package/../../etc/never", Typeflag: tar.TypeReg}), "package/../../etc/never", "leads out"),
