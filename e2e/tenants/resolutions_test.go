@@ -115,6 +115,9 @@ func TestWebhookSlow(t *testing.T) {
 
 // While a tenant's packages have dependencies that are hard to resolve, nobody else waits for that.
 func TestDepsGraph(t *testing.T) {
+	if !harness.Deep() {
+		t.Skip("takes the processors of other tests for half a minute: a sweep of ./task test:deep")
+	}
 	t.Parallel()
 	u := newTenant(t, env, "")
 	quiet := others(t, u.namespace+"-quiet")

@@ -48,7 +48,7 @@ var attacks = map[string]attack{
 		attack: hostile.SchemaBomb(), reason: corev1alpha1.ReasonTargetConnected, packages: 17,
 		manifest: "  dependencies:\n  - name: maps\n    api: {apiVersion: v1, kind: ConfigMap, fieldPaths: [x]}\n",
 	},
-	"watch-names": {attack: hostile.WatchNames(4000, 0), reason: corev1alpha1.ReasonTargetLimitExceeded, message: "needs more memory than the targets of the namespace"},
+	"watch-names": {attack: hostile.WatchNames(4000, 0), reason: corev1alpha1.ReasonTargetLimitExceeded, message: "needs more memory than the targets of the namespace", deep: true},
 	"list-names":  {attack: hostile.Pages(500, 4000, 0), reason: corev1alpha1.ReasonTargetLimitExceeded, message: "needs more memory than the targets of the namespace"},
 	"pages":       {attack: hostile.Pages(1, 10, 10), reason: corev1alpha1.ReasonTargetLimitExceeded, message: "pages", deep: true},
 	"large-pages": {attack: hostile.Pages(500, 200, 15<<10), reason: corev1alpha1.ReasonTargetLimitExceeded, message: "needs more memory than the targets of the namespace", deep: true},
