@@ -46,8 +46,12 @@ func (s *reconciliation) awaitsTemplate() bool {
 	if len(s.sets) > 0 || len(s.deployment.ObjectDeploymentSpec().Template.Spec.Phases) > 0 {
 		return false
 	}
-	// Twice, since creationTimestamp knows seconds only.
-	rest := s.deployment.GetCreationTimestamp().Add(2 * limits.StatusInterval).Sub(s.Now())
+	// Twice, since creationTimestamp knows seconds only. Many slices, or a slow API server, take their time.
+	patience := 2 * limits.StatusInterval
+	if s.unfilled() && s.packageOf() != nil {
+		patience = 10 * limits.StatusInterval
+	}
+	rest := s.deployment.GetCreationTimestamp().Add(patience).Sub(s.Now())
 	if rest > 0 {
 		s.requeue(rest)
 	}
