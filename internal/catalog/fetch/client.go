@@ -121,14 +121,11 @@ func checkAddress(policy outbound.Policy, host string, ip outbound.Address, name
 	if refused == "" {
 		return nil
 	}
-	at, remedy := fmt.Sprintf("is a %s address", refused), "If that is intended, start the manager with --allow-local-sources."
-	if host != ip.String() {
-		at = fmt.Sprintf("is at the %s address %s", refused, ip)
-	}
+	remedy := "If that is intended, start the manager with --allow-local-sources."
 	if refused == outbound.RefusedPrivate {
 		remedy = outbound.PrivateRemedy
 	}
-	return permanent(remedy, "%s %s, which sources may not be fetched from", host, at)
+	return permanent(remedy, "%s, which sources may not be fetched from", refused.At(host, ip))
 }
 
 type bodyLimitKey struct{}

@@ -25,6 +25,14 @@ const (
 	RefusedPrivate Refusal = "private"
 )
 
+// At says for messages where a host is that resolves to an address, which may be written as the host.
+func (r Refusal) At(host string, a Address) string {
+	if host == a.String() {
+		return fmt.Sprintf("%s is a %s address", host, r)
+	}
+	return fmt.Sprintf("%s is at the %s address %s", host, r, a)
+}
+
 // PrivateRemedy is the remedy for RefusedPrivate.
 const PrivateRemedy = "If that is intended, start the manager with --allow-private-sources and its network; cluster-scoped kinds need no permission."
 

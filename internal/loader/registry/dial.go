@@ -40,10 +40,10 @@ func (d *dialer) check(address string, ip outbound.Address, proxied bool) error 
 	switch refused := d.policy.Refuses(ip, d.namespaced); {
 	case refused == "" || d.named[address]:
 	case refused == outbound.RefusedPrivate:
-		return failf(ReasonForbiddenAddress, outbound.PrivateRemedy, "%s is at the private address %s, which no image of a namespace is pulled from", host, ip)
+		return failf(ReasonForbiddenAddress, outbound.PrivateRemedy, "%s, which no image of a namespace is pulled from", refused.At(host, ip))
 	default:
 		return failf(ReasonForbiddenAddress, "If that is intended, start the manager with --allow-local-sources.",
-			"%s is at the %s address %s, which no image is pulled from", host, refused, ip)
+			"%s, which no image is pulled from", refused.At(host, ip))
 	}
 	if proxied {
 		return nil
