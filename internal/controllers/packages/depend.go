@@ -40,8 +40,8 @@ func (s *reconciliation) depend(ctx context.Context) error {
 	undeployed := s.step == stepDeploy && s.attempt.deployed.IsZero()
 	end, admitted := s.begin(&s.resolving.resolutions)
 	if !admitted {
-		if undeployed {
-			s.step = stepGather
+		if s.step == stepDeploy {
+			s.step = stepGather // also once it is deployed: the status must have what was loaded before that is forgotten
 		}
 		return nil
 	}

@@ -174,7 +174,7 @@ func TestOvertakenResolution(t *testing.T) {
 }
 
 // Of a namespace one package is resolved at a time, and of all of them some; ClusterPackages wait for none of them. Who waits
-// occupies no worker.
+// occupies no worker, and its load goes on being known, also once it is deployed: the status gets what it requires first.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -198,7 +198,9 @@ func TestTurns(t *testing.T) {
 		}
 		ends = append(ends, end)
 	}
-	for _, s := range []*reconciliation{of("ns-0", "second"), of("ns-new", "x")} {
+	deployed := of("ns-new", "x")
+	deployed.attempt.deployed = start
+	for _, s := range []*reconciliation{of("ns-0", "second"), deployed} {
 		if err := s.depend(t.Context()); err != nil || s.step != stepGather || s.required != nil || s.waits != &c.resolving.resolutions {
 			t.Errorf("%s goes on: step %d, %v", s.pkg.GetName(), s.step, err)
 		}
