@@ -33,7 +33,7 @@ func owned(namespace, name string, owners ...metav1.OwnerReference) *corev1alpha
 	return dep
 }
 
-// watches returns how many watches there are of single objects of a resource.
+// watches returns how many watches there are of single objects of a resource, or of one namespace.
 func watches(ctx context.Context, resource string) (int, error) {
 	c, err := rest.HTTPClientFor(env.Config())
 	if err != nil {
@@ -51,7 +51,7 @@ func watches(ctx context.Context, resource string) (int, error) {
 	total := 0
 	for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
 		line := lines.Text()
-		if strings.HasPrefix(line, "apiserver_longrunning_requests{") && strings.Contains(line, fmt.Sprintf("resource=%q", resource)) && strings.Contains(line, `scope="resource"`) {
+		if strings.HasPrefix(line, "apiserver_longrunning_requests{") && strings.Contains(line, fmt.Sprintf("resource=%q", resource)) && !strings.Contains(line, `scope="cluster"`) {
 			var n float64
 			if _, err := fmt.Sscan(line[strings.LastIndex(line, " ")+1:], &n); err != nil {
 				return 0, err

@@ -49,7 +49,7 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 	}
 	follow.watch(here.Cache, version)
 	account := quota.FromEnvironment()
-	watches := sources.NewWatches(here.Listen)
+	watches := sources.NewWatches(here.Listen, here.Read)
 	get := sources.Getter(mgr.GetAPIReader())
 	own := sources.Ref{Kind: sources.KindServiceAccount, Namespace: c.Namespace, Name: c.ServiceAccount}
 	guard := sources.NewGuard(func(ctx context.Context, review *authorizationv1.SubjectAccessReview) error {
@@ -74,7 +74,7 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 	if err != nil {
 		return err
 	}
-	others := newOtherClusters(mgr, here.Listen, c, config.WrapTransport)
+	others := newOtherClusters(mgr, here.Cache, c, config.WrapTransport)
 	others.deployments, deployments.Targets = deployments, ofDeployments{others}
 	follow.reconciler, err = packages.Setup(mgr, packages.Options{
 		Targets: ofPackages{others},
@@ -125,7 +125,7 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 func connectTemplates(
 	mgr ctrl.Manager, here *connection, follow *follower, deployments *objectdeployments.Reconciler, account *quota.Memory, c *Config,
 ) (*sources.Watches, error) {
-	watches := sources.NewWatches(here.Listen)
+	watches := sources.NewWatches(here.Listen, here.Read)
 	watches.Mapping, watches.Whole, watches.Memory = here.Mapping, true, account
 	err := follow.templates.Setup(mgr, objecttemplates.Options{
 		Target: deployments.Here.Executor, Claims: deployments.ClaimsOf("", ""), RestoreClaims: deployments.RestoreClaims,
@@ -142,7 +142,7 @@ func connectTemplates(
 func connectRepositories(
 	mgr ctrl.Manager, here *connection, puller *registry.Puller, get sources.Get, own sources.Ref, guard *sources.Guard, account *quota.Memory, c *Config,
 ) (*sources.Watches, error) {
-	watches := sources.NewWatches(here.Listen)
+	watches := sources.NewWatches(here.Listen, here.Read)
 	fetcher := fetch.New(fetch.Options{Puller: puller, Policy: c.policy(c.AllowLocalSources), UserAgent: "lockstep-manager/" + buildversion.Get()})
 	err := repositories.Setup(mgr, repositories.Options{
 		Pipeline: &repositories.Pipeline{

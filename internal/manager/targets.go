@@ -25,6 +25,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/environment"
+	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/cluster/sources"
 	"lockstep.run/lockstep/internal/cluster/targets"
 	"lockstep.run/lockstep/internal/controllers/objectdeployments"
@@ -53,11 +54,11 @@ type session struct {
 
 // newOtherClusters returns the targets of both controllers. guard refuses writes without
 // the Lease.
-func newOtherClusters(mgr ctrl.Manager, listen sources.Listen, c *Config, guard transport.WrapperFunc) *otherClusters {
+func newOtherClusters(mgr ctrl.Manager, live *livestate.Cache, c *Config, guard transport.WrapperFunc) *otherClusters {
 	o := &otherClusters{log: mgr.GetLogger().WithName("target"), guard: guard, home: &homeCluster{reader: mgr.GetAPIReader()}}
 	o.Targets = targets.New(targets.Options[*session]{
 		Memory: memoryOfTargets(debug.SetMemoryLimit(-1)),
-		Get:    sources.Getter(mgr.GetAPIReader()), Listen: listen, Home: o.home.get, Open: o.open,
+		Get:    sources.Getter(mgr.GetAPIReader()), Listen: live.Listen, Read: live.Read, Home: o.home.get, Open: o.open,
 		Policy: c.policy(c.AllowLocalTargets), Namespace: c.Namespace,
 	})
 	return o

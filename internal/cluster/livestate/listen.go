@@ -22,10 +22,16 @@ type Selection struct {
 	Namespace string
 	// Name of the one object; empty means all of them.
 	Name string
+	// Names selects some of the objects by their names as they are read, so that the others
+	// take no memory; nil selects all.
+	Names Names
 	// Whole requests whole objects, as *unstructured.Unstructured, in place of
 	// *metav1.PartialObjectMetadata.
 	Whole bool
 }
+
+// Names is a set of names, which may change while a watch runs.
+type Names interface{ Has(name string) bool }
 
 // Listener receives the objects of a Selection, on one goroutine. It must not block and
 // must not keep them.
@@ -35,22 +41,41 @@ type Listener interface {
 	Failed(err error)
 }
 
-// Listen watches a selection until the context ends.
-func (c *Cache) Listen(ctx context.Context, sel Selection, l Listener) {
-	source := &reflector.Source{
+func (c *Cache) source(sel Selection) *reflector.Source {
+	if sel.Whole {
+		return &reflector.Source{
+			Client: c.clients.objects, Resource: sel.Resource, Namespace: sel.Namespace,
+			NewList: func() runtime.Object { return &unstructured.UnstructuredList{} },
+		}
+	}
+	return &reflector.Source{
 		Client: c.clients.metadata, Resource: sel.Resource, Namespace: sel.Namespace, MetadataOnly: true,
 		NewList: func() runtime.Object { return &metav1.PartialObjectMetadataList{} },
 	}
+}
+
+// Read reads the one object of a selection from the API server.
+func (c *Cache) Read(ctx context.Context, sel Selection) (metav1.Object, error) {
 	if sel.Whole {
-		source.Client, source.MetadataOnly = c.clients.objects, false
-		source.NewList = func() runtime.Object { return &unstructured.UnstructuredList{} }
+		obj := &unstructured.Unstructured{}
+		return obj, c.source(sel).Get(ctx, sel.Name, obj)
 	}
+	obj := &metav1.PartialObjectMetadata{}
+	return obj, c.source(sel).Get(ctx, sel.Name, obj)
+}
+
+// Listen watches a selection until the context ends.
+func (c *Cache) Listen(ctx context.Context, sel Selection, l Listener) {
+	source := c.source(sel)
 	if sel.Name != "" {
 		source.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, sel.Name).String()
 	}
 	from, to := cache.ListerWatcherWithContext(source), reflector.Listener[metav1.Object](l)
+	if sel.Names != nil {
+		from = &reflector.Named{ListerWatcherWithContext: source, Has: sel.Names.Has}
+	}
 	if c.options.Held != nil {
-		pending := &reflector.Counted{ListerWatcherWithContext: source, Held: c.held, Size: func(obj runtime.Object) int64 { return sizeOf(contentOf(obj)) }}
+		pending := &reflector.Counted{ListerWatcherWithContext: from, Held: c.held, Size: func(obj runtime.Object) int64 { return sizeOf(contentOf(obj)) }}
 		kept := &countedListener{Listener: l, pending: pending, held: c.held, sizes: map[name]int64{}}
 		defer kept.end()
 		from, to = pending, kept
@@ -59,7 +84,7 @@ func (c *Cache) Listen(ctx context.Context, sel Selection, l Listener) {
 		Name: "listener", Type: sel.Resource.Resource, Source: from, Store: reflector.NewStore(to),
 		Report: func(err error) {
 			var status apierrors.APIStatus
-			if err == nil || errors.As(err, &status) && !isTransient(err) {
+			if err == nil || errors.As(err, &status) && !IsTransient(err) {
 				l.Failed(err)
 			}
 		},

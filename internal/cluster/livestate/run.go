@@ -111,14 +111,14 @@ func (r *run) requested(err error) {
 	case isNotServed(err) && time.Since(r.began) < limits.Establishing:
 		return
 	}
-	if isTransient(err) && time.Since(r.began) < limits.FirstListGrace && !r.kind.complete() {
+	if IsTransient(err) && time.Since(r.began) < limits.FirstListGrace && !r.kind.complete() {
 		return // else packages would become unavailable at every start
 	}
 	r.report(fmt.Errorf("watch %s: %w", r.resource.GroupResource(), err))
 }
 
-// isTransient reports whether a repeated request may succeed.
-func isTransient(err error) bool {
+// IsTransient reports whether a repeated request may succeed.
+func IsTransient(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return true

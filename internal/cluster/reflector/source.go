@@ -55,6 +55,19 @@ func (s *Source) list(ctx context.Context, options metav1.ListOptions) (runtime.
 	return list, json.Unmarshal(text, list)
 }
 
+// Get reads an object.
+func (s *Source) Get(ctx context.Context, name string, into runtime.Object) error {
+	request := s.Client.Get().AbsPath(append(Path(s.Resource, s.Namespace), name)...).MaxRetries(0)
+	if !s.MetadataOnly {
+		return request.Do(ctx).Into(into)
+	}
+	text, err := request.SetHeader("Accept", metadataAccept("PartialObjectMetadata")+",application/json").Do(ctx).Raw()
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, into)
+}
+
 // WatchWithContext opens a watch.
 func (s *Source) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	options.Watch = true

@@ -19,7 +19,7 @@ import (
 func TestCredentials(t *testing.T) {
 	t.Parallel()
 	s := newStage()
-	w := NewWatches(s.listen)
+	w := NewWatches(s.listen, nil)
 	go func() { _ = w.Start(t.Context()) }()
 	secret := func(name string) Ref { return Ref{Kind: KindSecret, Namespace: "ns", Name: name} }
 	login := func(user string) *Object {
@@ -125,7 +125,7 @@ func TestCredentialsThatMayNotBeRead(t *testing.T) {
 	refuse := func(_ context.Context, ref Ref) (*Object, error) {
 		return nil, fmt.Errorf("read %s: %w", ref, apierrors.NewForbidden(schema.GroupResource{Resource: "any"}, ref.Name, errors.New("no right")))
 	}
-	c := NewCredentials(refuse, NewWatches(newStage().listen), account, nil)
+	c := NewCredentials(refuse, NewWatches(newStage().listen, nil), account, nil)
 	keys, missing, err := c.Keychain(t.Context(), objects.Account{}, []Ref{{Kind: KindSecret, Namespace: "ns", Name: "team"}}, false)
 	if err != nil || keys == nil {
 		t.Fatalf("Keychain = %v, %v", keys, err)

@@ -23,7 +23,7 @@ func TestKinds(t *testing.T) {
 	serve := func(name string, err error) { mu.Lock(); defer mu.Unlock(); resource, failure = name, err }
 	woken := make(chan types.NamespacedName, 10)
 	s := newStage()
-	w := NewWatches(s.listen)
+	w := NewWatches(s.listen, nil)
 	w.Whole, w.Enqueue = true, func(key types.NamespacedName) { woken <- key }
 	w.Mapping = func(schema.GroupKind, string) (*meta.RESTMapping, error) {
 		mu.Lock()

@@ -32,7 +32,7 @@ func TestContentIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const mebibyte = 1 << 20
 		s := newStage()
-		w := NewWatches(s.listen)
+		w := NewWatches(s.listen, nil)
 		w.Enqueue, w.Whole, w.Memory = func(types.NamespacedName) {}, true, quota.New(16*mebibyte)
 		w.Mapping = func(schema.GroupKind, string) (*meta.RESTMapping, error) {
 			return &meta.RESTMapping{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}}, nil
@@ -87,7 +87,7 @@ func TestWholeObjectsBeginInTurn(t *testing.T) {
 		w := NewWatches(func(ctx context.Context, sel livestate.Selection, l livestate.Listener) {
 			begun[sel.Namespace+"/"+sel.Name] = l
 			<-ctx.Done()
-		})
+		}, nil)
 		w.Enqueue, w.Whole = func(types.NamespacedName) {}, true
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()

@@ -25,6 +25,9 @@ import (
 // Listen watches a selection until the context ends, as livestate.Cache does.
 type Listen func(context.Context, livestate.Selection, livestate.Listener)
 
+// ReadObject reads one object, as livestate.Cache does.
+type ReadObject func(context.Context, livestate.Selection) (metav1.Object, error)
+
 // State is what is known of a source.
 type State struct {
 	// Known is set once the watch has listed the object.
@@ -43,7 +46,9 @@ type State struct {
 	refused int64
 }
 
-// Watches watches all sources that Packages or ObjectTemplates name. It is safe for concurrent use.
+// Watches watches all sources that Packages or ObjectTemplates name: limits.SourceWatches of a namespace one by one, and
+// others by one watch of the metadata of their kind there, which stays while one of them is in use. It is safe for
+// concurrent use.
 type Watches struct {
 	// Enqueue is called with the user of a source that changed; it must not block.
 	Enqueue func(types.NamespacedName)
@@ -55,13 +60,17 @@ type Watches struct {
 	Memory *quota.Memory
 
 	listen Listen
-	// starts bounds the lists of whole objects at a time, each of which is decoded in memory.
+	read   ReadObject
+	// starts bounds the lists of whole objects and the reads at a time, each of which is decoded in memory.
 	starts *queueing.Shares
 
 	mu      sync.Mutex
 	ctx     context.Context
 	watched map[Ref]*watched
 	users   map[types.NamespacedName][]Ref
+	// single counts the watches of one source by its namespace; groups are the others.
+	single map[string]int
+	groups map[groupKey]*group
 }
 
 // accountUser stands for the manager, whose service account is watched. No Package has such a name.
@@ -70,8 +79,8 @@ var accountUser = types.NamespacedName{Namespace: "/", Name: "/"}
 type watched struct {
 	state State
 	users map[types.NamespacedName]struct{}
-	// stop ends the watch; nil where there is none. resource and listener are of that watch.
-	stop     context.CancelFunc
+	// stop ends the watch, or leaves the group; nil where there is none. resource and listener are of that watch.
+	stop     func()
 	resource schema.GroupVersionResource
 	listener *listener
 }
@@ -83,9 +92,10 @@ type keptObject struct {
 }
 
 // NewWatches returns watches that work from Start on, once Enqueue is set.
-func NewWatches(listen Listen) *Watches {
+func NewWatches(listen Listen, read ReadObject) *Watches {
 	return &Watches{
-		listen: listen, starts: queueing.NewShares(limits.SourcesStarting), watched: map[Ref]*watched{}, users: map[types.NamespacedName][]Ref{},
+		listen: listen, read: read, starts: queueing.NewShares(limits.SourcesStarting), watched: map[Ref]*watched{},
+		users: map[types.NamespacedName][]Ref{}, single: map[string]int{}, groups: map[groupKey]*group{},
 	}
 }
 
@@ -175,13 +185,28 @@ func (w *Watches) sync(ref Ref, o *watched) bool {
 		o.state = State{Unserved: meta.IsNoMatchError(err), Err: err}
 		return !same(before, o.state)
 	}
-	ctx, stop := context.WithCancel(w.ctx)
-	o.stop, o.resource, o.listener, o.state = stop, resource, &listener{w: w, o: o, ref: ref, began: time.Now(), started: func() {}}, State{}
-	watched := o.listener
-	panics.Go(ctx, "watching "+ref.String(), func() {
-		w.run(ctx, livestate.Selection{Resource: resource, Namespace: ref.Namespace, Name: ref.Name, Whole: w.Whole}, watched)
-	})
+	o.resource, o.listener, o.state = resource, &listener{w: w, o: o, ref: ref, began: time.Now(), started: func() {}}, State{}
+	if w.single[ref.Namespace] < limits.SourceWatches {
+		o.stop = w.alone(ref, resource, o.listener)
+	} else {
+		o.stop = w.join(ref, resource, o.listener)
+	}
 	return !same(before, o.state)
+}
+
+// alone begins the watch of one source, and returns what ends it; w.mu is held.
+func (w *Watches) alone(ref Ref, resource schema.GroupVersionResource, l *listener) (end func()) {
+	ctx, stop := context.WithCancel(w.ctx)
+	w.single[ref.Namespace]++
+	panics.Go(ctx, "watching "+ref.String(), func() {
+		w.run(ctx, livestate.Selection{Resource: resource, Namespace: ref.Namespace, Name: ref.Name, Whole: w.Whole}, l)
+	})
+	return func() {
+		stop()
+		if w.single[ref.Namespace]--; w.single[ref.Namespace] == 0 {
+			delete(w.single, ref.Namespace)
+		}
+	}
 }
 
 // run watches one object. Whole ones begin a few at a time, in turn by namespace: until they are listed, or for limits.SourcesStart.

@@ -51,7 +51,7 @@ func TestWatches(t *testing.T) {
 	s := newStage()
 	var mu sync.Mutex
 	var woken []string
-	w := NewWatches(s.listen)
+	w := NewWatches(s.listen, nil)
 	w.Enqueue = func(key types.NamespacedName) {
 		mu.Lock()
 		defer mu.Unlock()

@@ -64,9 +64,10 @@ func (s State) Connecting() bool { return s == connecting }
 
 // Options are what Targets work with.
 type Options[S any] struct {
-	// Get reads Secrets, and Listen watches them.
+	// Get reads Secrets, Listen watches them, and Read reads their metadata.
 	Get    sources.Get
 	Listen sources.Listen
+	Read   sources.ReadObject
 	// Home returns the UID of the namespace kube-system of the manager's own cluster.
 	Home func(context.Context) (types.UID, error)
 	// Open makes a session, which ends with its context. config has a transport that has
@@ -104,7 +105,7 @@ func New[S any](options Options[S]) *Targets[S] {
 	if options.Parse == nil {
 		options.Parse = Parse
 	}
-	t := &Targets[S]{options: options, account: newAccount(options.Memory), turns: newTurns(), watches: sources.NewWatches(options.Listen), targets: map[Ref]*target[S]{}, users: map[string]Ref{}}
+	t := &Targets[S]{options: options, account: newAccount(options.Memory), turns: newTurns(), watches: sources.NewWatches(options.Listen, options.Read), targets: map[Ref]*target[S]{}, users: map[string]Ref{}}
 	t.watches.Enqueue = t.secretChanged
 	return t
 }

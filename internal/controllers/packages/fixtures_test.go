@@ -131,7 +131,7 @@ func newReconciler(t *testing.T) (*Reconciler, chan types.NamespacedName) {
 	enqueued := make(chan types.NamespacedName, 1000)
 	r := &Reconciler{
 		Options: Options{
-			Fresh: mutationcache.NewStore(), Slices: mutationcache.NewStore(), Sources: sources.NewWatches(nil),
+			Fresh: mutationcache.NewStore(), Slices: mutationcache.NewStore(), Sources: sources.NewWatches(nil, nil),
 			Underway: func(string) (all, own int) { return 0, 0 }, Namespace: "system",
 		},
 		Now: func() time.Time { return start }, life: t.Context(), spread: spread, hosts: queueing.Keyed{Most: limits.LoadsPerHost},

@@ -98,7 +98,7 @@ func newWorld() *world {
 func (w *world) restart(ctx context.Context) {
 	w.woken = make(chan string, 1000)
 	w.Reconciler = &Reconciler{
-		Options: Options{Sources: sources.NewWatches(nil), Fresh: mutationcache.NewStore(), Namespace: "system"},
+		Options: Options{Sources: sources.NewWatches(nil, nil), Fresh: mutationcache.NewStore(), Namespace: "system"},
 		Client:  caching{w.server}, Reader: w.server, Events: events.NewFakeRecorder(10_000), Now: func() time.Time { return w.now },
 		life: ctx, fetch: w.fetchOne, jitter: func() float64 { return 0 },
 	}

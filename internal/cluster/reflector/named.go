@@ -1,0 +1,67 @@
+package reflector
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// Named drops objects of other names, and what is long in the metadata of the others, as they are read: client-go's
+// Reflector keeps a list until it is complete.
+type Named struct {
+	cache.ListerWatcherWithContext
+	Has func(name string) bool
+}
+
+// ListWithContext returns a page, which is small: objects are as large as whoever writes them likes.
+func (n *Named) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	options.Limit = limits.NamedPage
+	list, err := n.ListerWatcherWithContext.ListWithContext(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	var kept []runtime.Object
+	err = meta.EachListItem(list, func(item runtime.Object) error {
+		if n.keep(item) {
+			kept = append(kept, item)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return list, meta.SetList(list, kept)
+}
+
+// WatchWithContext opens a watch.
+func (n *Named) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	w, err := n.ListerWatcherWithContext.WatchWithContext(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	return watch.Filter(w, func(e watch.Event) (watch.Event, bool) {
+		switch e.Type {
+		case watch.Added, watch.Modified, watch.Deleted:
+			return e, n.keep(e.Object)
+		case watch.Bookmark, watch.Error:
+		}
+		return e, true
+	}), nil
+}
+
+func (n *Named) keep(item runtime.Object) bool {
+	obj, err := meta.Accessor(item)
+	if err != nil || !n.Has(obj.GetName()) {
+		return false
+	}
+	obj.SetAnnotations(nil)
+	obj.SetLabels(nil)
+	obj.SetManagedFields(nil)
+	return true
+}

@@ -1,0 +1,187 @@
+package sources
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
+
+	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/kube/panics"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// group shows sources of one kind in one namespace by one watch of the metadata of all objects there. The watch only
+// says that a source has to be read: what is known of it is from a read after it became a member, so that neither
+// joining nor a list from before can hide a change. Its fields are Watches' to lock.
+type group struct {
+	w   *Watches
+	key groupKey
+	// members are the listeners of the sources by their refs. Other objects are dropped as they are read.
+	members map[Ref]*listener
+	// listed is set once the watch shows the objects, and err is why it does not work.
+	listed bool
+	err    error
+	// due are the members to read, each of which is in it once.
+	due  workqueue.TypedRateLimitingInterface[Ref]
+	stop context.CancelFunc
+}
+
+// groupKey is the resource and the ref, without a name, of the members of a group.
+type groupKey struct {
+	ref      Ref
+	resource schema.GroupVersionResource
+}
+
+// join adds a source to the group of its kind and namespace, which begins with the first one, and returns what takes it
+// off; w.mu is held.
+func (w *Watches) join(ref Ref, resource schema.GroupVersionResource, l *listener) (leave func()) {
+	key := groupKey{ref: ref, resource: resource}
+	key.ref.Name = ""
+	g := w.groups[key]
+	if g == nil {
+		ctx, stop := context.WithCancel(w.ctx)
+		g = &group{
+			w: w, key: key, members: map[Ref]*listener{}, stop: stop,
+			due: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[Ref](limits.WatchBackoffMin, limits.WatchBackoffMax)),
+		}
+		w.groups[key] = g
+		context.AfterFunc(ctx, g.due.ShutDown)
+		panics.Go(ctx, fmt.Sprintf("watching sources of the kind %s in %s", ref.Kind, ref.Namespace), func() {
+			w.listen(ctx, livestate.Selection{Resource: resource, Namespace: ref.Namespace, Names: g}, g)
+		})
+		panics.Go(ctx, fmt.Sprintf("reading sources of the kind %s in %s", ref.Kind, ref.Namespace), func() { g.readAll(ctx) })
+	}
+	g.members[ref] = l
+	g.enqueue(ref)
+	return func() {
+		if delete(g.members, ref); len(g.members) == 0 {
+			g.stop()
+			delete(w.groups, key)
+		}
+	}
+}
+
+// enqueue has a member read once the watch shows it; w.mu is held.
+func (g *group) enqueue(ref Ref) {
+	if g.members[ref] != nil && (g.listed || g.err != nil) {
+		g.due.Add(ref)
+	}
+}
+
+func (g *group) refOf(name string) Ref {
+	ref := g.key.ref
+	ref.Name = name
+	return ref
+}
+
+// Has implements livestate.Names.
+func (g *group) Has(name string) bool {
+	g.w.mu.Lock()
+	defer g.w.mu.Unlock()
+	return g.members[g.refOf(name)] != nil
+}
+
+// Listed implements livestate.Listener.
+func (g *group) Listed(all []metav1.Object) {
+	versions := map[Ref]string{}
+	for _, obj := range all {
+		versions[g.refOf(obj.GetName())] = versionOf(obj)
+	}
+	g.w.mu.Lock()
+	defer g.w.mu.Unlock()
+	g.listed = true
+	for ref := range g.members {
+		g.shown(ref, versions[ref])
+	}
+}
+
+// Changed implements livestate.Listener.
+func (g *group) Changed(obj metav1.Object) {
+	g.w.mu.Lock()
+	defer g.w.mu.Unlock()
+	g.shown(g.refOf(obj.GetName()), versionOf(obj))
+}
+
+// Deleted implements livestate.Listener.
+func (g *group) Deleted(obj metav1.Object) {
+	g.w.mu.Lock()
+	defer g.w.mu.Unlock()
+	g.shown(g.refOf(obj.GetName()), "")
+}
+
+// shown has a source read unless it is known in the version that the watch shows, which is empty for none; w.mu is held.
+func (g *group) shown(ref Ref, version string) {
+	o := g.w.watched[ref]
+	if o == nil || o.state.Known && o.state.Err == nil && o.state.Version == version {
+		return
+	}
+	g.enqueue(ref)
+}
+
+// Failed implements livestate.Listener.
+func (g *group) Failed(err error) {
+	g.w.mu.Lock()
+	defer g.w.mu.Unlock()
+	if err == nil && g.err == nil {
+		return
+	}
+	g.err = err
+	for ref := range g.members {
+		g.enqueue(ref)
+	}
+}
+
+// readAll reads members that are due, one after the other.
+func (g *group) readAll(ctx context.Context) {
+	for {
+		ref, ended := g.due.Get()
+		if ended {
+			return
+		}
+		err := panics.Guard(ctx, "reading "+ref.String(), func() error { return g.read(ctx, ref) })
+		if g.due.Done(ref); err != nil {
+			g.due.AddRateLimited(ref)
+		} else {
+			g.due.Forget(ref)
+		}
+	}
+}
+
+// read tells the listener of a member what there is. It returns an error where that has to be repeated.
+func (g *group) read(ctx context.Context, ref Ref) error {
+	g.w.mu.Lock()
+	l, failed := g.members[ref], g.err
+	g.w.mu.Unlock()
+	if l == nil {
+		return nil
+	}
+	if failed != nil {
+		l.Failed(failed) // the watch is repeated
+		return nil
+	}
+	release, err := g.w.starts.Acquire(ctx, ref.Namespace, 1)
+	if err != nil {
+		return nil // the group has ended
+	}
+	defer release()
+	limited, cancel := context.WithTimeout(ctx, limits.SourcesStart)
+	defer cancel()
+	obj, err := g.w.read(limited, livestate.Selection{Resource: g.key.resource, Namespace: ref.Namespace, Name: ref.Name, Whole: g.w.Whole})
+	switch {
+	case apierrors.IsNotFound(err):
+		l.Listed(nil)
+	case err == nil:
+		l.Listed([]metav1.Object{obj})
+	case ctx.Err() != nil:
+	default:
+		if !livestate.IsTransient(err) {
+			l.Failed(err)
+		}
+		return err
+	}
+	return nil
+}
