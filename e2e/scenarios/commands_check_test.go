@@ -202,7 +202,7 @@ func (s *scenario) judgeStep(i int) {
 	if at.restored {
 		before = at.version
 	}
-	entries, err := s.audit.Since(s.Context(), 0, sandbox.Writes(), func(e sandbox.Entry) bool {
+	entries, err := s.audit.Since(s.Context(), s.start, sandbox.Writes(), func(e sandbox.Entry) bool {
 		return e.Received.After(begin) && e.Received.Before(until)
 	})
 	s.check(err)
@@ -223,7 +223,7 @@ func (s *scenario) judgeStep(i int) {
 // made returns those of the objects that the manager wrote up to a moment: of a
 // version that did not come to its end, some may never have been.
 func (s *scenario) made(objects []object, until time.Time) []object {
-	entries, err := s.audit.Since(s.Context(), 0, byManager[0], sandbox.Writes(), func(e sandbox.Entry) bool {
+	entries, err := s.audit.Since(s.Context(), s.start, byManager[0], sandbox.Writes(), func(e sandbox.Entry) bool {
 		return e.Code < 300 && e.Received.Before(until)
 	})
 	s.check(err)
@@ -245,7 +245,7 @@ func (s *scenario) taken(at step) time.Time {
 	if at.version == "" {
 		verb, resource = "delete", "objectdeployments"
 	}
-	entries, err := s.audit.Since(s.Context(), 0, byManager[0], sandbox.ByVerb(verb), func(e sandbox.Entry) bool {
+	entries, err := s.audit.Since(s.Context(), s.start, byManager[0], sandbox.ByVerb(verb), func(e sandbox.Entry) bool {
 		return e.Received.After(at.at) && e.Code < 300 && e.Object.Namespace == s.namespace && e.Object.Resource == resource
 	})
 	s.check(err)

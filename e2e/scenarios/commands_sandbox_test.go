@@ -43,7 +43,8 @@ var sandboxCommands = commands{
 		s.namespace = s.ts.Name()
 		s.env.Namespace(s, s.namespace)
 		s.ts.Setenv("NS", s.namespace)
-		s.mark = s.position()
+		s.start = s.position()
+		s.mark = s.start
 	},
 }
 

@@ -24,9 +24,9 @@ type scenario struct {
 	audit *sandbox.Audit
 	// namespace of the script.
 	namespace string
-	// mark is the place in the audit log that the command mark set.
-	mark     sandbox.Position
-	managers map[string]*harness.Manager
+	// start is the place in the audit log where the script began, and mark the one that the command mark set.
+	start, mark sandbox.Position
+	managers    map[string]*harness.Manager
 	// releases are the packages' contents, by name and version.
 	releases map[string]*release
 	// steps are what the script asked for, in its order.
