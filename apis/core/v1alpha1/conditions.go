@@ -110,6 +110,10 @@ const (
 	// its share of memory.
 	ReasonMemoryExceeded = "MemoryExceeded"
 
+	// ReasonLoadBackOff is that the manager ended while it loaded the package, and waits
+	// before it does so again.
+	ReasonLoadBackOff = "LoadBackOff"
+
 	// ReasonLoadError is that the structure of the package is wrong.
 	ReasonLoadError = "LoadError"
 

@@ -402,6 +402,10 @@ type PackageStatus struct {
 	// +optional
 	LastAttempted *AttemptedVersion `json:"lastAttempted,omitempty"`
 
+	// Load is there while a large package is loaded, and after a manager that ended meanwhile.
+	// +optional
+	Load *LoadRecord `json:"load,omitempty"`
+
 	// Dependencies of the package that was loaded last.
 	// +listType=map
 	// +listMapKey=name
@@ -417,6 +421,27 @@ type PackageStatus struct {
 	// +kubebuilder:validation:MaxItems=10
 	// +optional
 	Blocking []BlockingObject `json:"blocking,omitempty"`
+}
+
+// LoadRecord is written before a large package is loaded, and removed when that has
+// ended. Where it stays, the manager ended before the load did, and waits for the next.
+type LoadRecord struct {
+	// SpecHash identifies the spec that is loaded.
+	// +kubebuilder:validation:MaxLength=64
+	SpecHash string `json:"specHash"`
+
+	// Holder identifies the process that loads the package; empty while none does.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Holder string `json:"holder,omitempty"`
+
+	// Interruptions counts the loads of this spec during which the manager ended.
+	// +optional
+	Interruptions int32 `json:"interruptions,omitempty"`
+
+	// NotBefore is when the next load may begin.
+	// +optional
+	NotBefore *metav1.Time `json:"notBefore,omitempty"`
 }
 
 // ResolvedPackage is what a Package's image turned out to hold.

@@ -23,6 +23,8 @@ type view struct {
 	inputs
 	// attempt is the last one of this process to load, of any fingerprint, or nil.
 	attempt *attempt
+	// process identifies this process in records of loads.
+	process string
 	// drifted reports whether the deployment has another template than the one made for the Package.
 	drifted  bool
 	repaired time.Time

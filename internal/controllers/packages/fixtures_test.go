@@ -132,7 +132,7 @@ func newReconciler(t *testing.T) (*Reconciler, chan types.NamespacedName) {
 	r := &Reconciler{
 		Options: Options{
 			Fresh: mutationcache.NewStore(), Slices: mutationcache.NewStore(), Sources: sources.NewWatches(nil, nil),
-			Underway: func(string) (all, own int) { return 0, 0 }, Namespace: "system",
+			Underway: func(string) (all, own int) { return 0, 0 }, Namespace: "system", Pipeline: &Pipeline{},
 		},
 		Now: func() time.Time { return start }, life: t.Context(), spread: spread, hosts: queueing.Keyed{Most: limits.LoadsPerHost},
 		enqueue: func(key types.NamespacedName) { enqueued <- key },

@@ -35,7 +35,7 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*rec
 	r.memory.Lock()
 	s.attempt, s.retryNumber = s.state.attempt, s.state.retryNumber
 	r.memory.Unlock()
-	s.repaired, s.now, s.pace = s.state.repaired, r.Now(), r.Pace
+	s.repaired, s.now, s.pace, s.process = s.state.repaired, r.Now(), r.Pace, r.identity
 	var err error
 	if s.dep, err = r.deployment(ctx, key, pkg.GetUID()); err != nil {
 		return nil, err

@@ -56,6 +56,9 @@ type attempt struct {
 	dependencies string
 	started      time.Time
 	cancel       context.CancelFunc
+	// large means that the status has a record of it until it has ended, and begin starts the load once that is written; nil after that.
+	large bool
+	begin func(*attempt)
 	// done means that it has ended, with content or with err.
 	done bool
 	// memory is what the content is counted by until it is deployed.
@@ -83,7 +86,7 @@ func (a *attempt) keeps() bool { return a != nil && a.content != nil && a.deploy
 
 // startLoad starts a load where that was decided, and cancels any other. Its end enqueues the Package.
 func (s *reconciliation) startLoad(ctx context.Context) error {
-	if s.step != stepLoad {
+	if s.step != stepLoad || s.backOff() {
 		return nil
 	}
 	in := s.newInput(reference(s.pkg, s.choice.origin.image, compare(s.pkg, s.fingerprint), s.newDigest))
@@ -147,7 +150,7 @@ func (r *Reconciler) runLoad(ctx context.Context, in input, st *state, a *attemp
 		r.releaseClaim(st, keyOf(in.pkg))
 	}
 	if again, ok := repeated(in, err); ok && ctx.Err() == nil {
-		r.queueLoad(ctx, again, st, a)
+		r.loadAgain(ctx, again, st, a)
 		return
 	}
 	if err == nil {

@@ -24,6 +24,8 @@ type Reconciler struct {
 	queue   queueing.Queue[reconcile.Request]
 	enqueue func(types.NamespacedName)
 	memory  memory
+	// identity is that of this process in records of loads.
+	identity string
 	// life ends with the leadership of this process, and background work with it.
 	life       context.Context
 	hosts      queueing.Keyed

@@ -68,6 +68,7 @@ func (s *reconciliation) report(ctx context.Context) error {
 		s.recordEvents(before, after)
 		s.warnUpgraded(ctx, before, after)
 	}
+	s.beginRecorded()
 	if s.step == stepDeploy && s.writeErr == nil {
 		s.finishLoad()
 	}
@@ -84,6 +85,9 @@ func (s *reconciliation) finishLoad() {
 
 // delay returns how long a changed status is not written yet. What begins is often over in a moment.
 func (s *reconciliation) delay(before, after *corev1alpha1.PackageStatus) time.Duration {
+	if s.attempt != nil && s.attempt.begin != nil {
+		return 0 // its load waits for that
+	}
 	ended := conditions.IsTrueFor(after.Conditions, corev1alpha1.ConditionReady, s.pkg.GetGeneration()) ||
 		conditions.IsTrueFor(after.Conditions, corev1alpha1.ConditionStalled, s.pkg.GetGeneration())
 	if delay := s.beginning(); !ended && delay > 0 {

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -61,7 +62,7 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	r := &Reconciler{
 		Options: o, Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now,
 		hosts: queueing.Keyed{Most: limits.LoadsPerHostInAll, Share: limits.LoadsPerHost},
-		load:  o.Pipeline.load, resolveTag: o.Pipeline.resolve, spread: spread,
+		load:  o.Pipeline.load, resolveTag: o.Pipeline.resolve, spread: spread, identity: string(uuid.NewUUID()),
 	}
 	r.memory.account = o.Pipeline.Memory
 	r.enqueue = func(key types.NamespacedName) { r.queue.Enqueue(reconcile.Request{NamespacedName: key}) }

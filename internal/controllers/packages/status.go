@@ -32,6 +32,7 @@ func statusOf(v view) *corev1alpha1.PackageStatus {
 
 func untruncatedStatus(v view) *corev1alpha1.PackageStatus {
 	status, generation, deleted := v.pkg.PackageStatus().DeepCopy(), v.pkg.GetGeneration(), v.pkg.GetDeletionTimestamp() != nil
+	status.Load = recordOf(v)
 	mirror(status, v)
 	if deleted || !v.loading() && v.step != stepGather {
 		status.LastHandledRetry = retryValue(v.pkg)
@@ -117,8 +118,12 @@ func reportImage(status *corev1alpha1.PackageStatus, v view) {
 	}
 }
 
-// backOffReason returns why a repeated attempt failed: by the memory of the manager, the API server, or else by a registry.
+// backOffReason returns why a repeated attempt failed: by the memory of the manager, its end, the API server, or else by a registry.
 func backOffReason(err error) string {
+	var ended *interrupted
+	if errors.As(err, &ended) {
+		return corev1alpha1.ReasonLoadBackOff
+	}
 	var exceeded *quota.Exceeded
 	if errors.As(err, &exceeded) {
 		return corev1alpha1.ReasonMemoryExceeded

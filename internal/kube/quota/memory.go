@@ -42,6 +42,14 @@ func New(limit int64) *Memory {
 	}
 }
 
+// Limit returns the limit in bytes; zero for none.
+func (a *Memory) Limit() int64 {
+	if a == nil {
+		return 0
+	}
+	return a.limit
+}
+
 // PackageBytes is how many bytes the files of one package may have, and the JSON of its objects.
 func (a *Memory) PackageBytes() int64 {
 	if a == nil {

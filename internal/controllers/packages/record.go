@@ -1,0 +1,136 @@
+package packages
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// A load that takes much memory or time may end the manager. The status has a record of it before it begins, and loses it by the
+// write that reports how it ended. What finds a record of another process waits, longer each time, while all others are reconciled.
+
+// isLarge decides whether a load is recorded: it acquires memory, or is in the last of the levels.
+func isLarge(in input, last int) bool { return in.size > 0 || last > 0 && in.level >= last }
+
+// loadAgain loads with more room or at another level: a large load once the status has a record of it.
+func (r *Reconciler) loadAgain(ctx context.Context, in input, st *state, a *attempt) {
+	if a.large || !isLarge(in, r.Pipeline.rendering.Last()) {
+		r.queueLoad(ctx, in, st, a)
+		return
+	}
+	_, current := r.memory.updateAttempt(st, a, func(a *attempt) {
+		a.large, a.begin = true, func(a *attempt) { r.queueLoad(ctx, in, st, a) }
+	})
+	if current {
+		r.enqueue(keyOf(in.pkg))
+	}
+}
+
+// beginRecorded begins a large load of which the status has a record.
+func (s *reconciliation) beginRecorded() {
+	a, record := s.attempt, s.pkg.PackageStatus().Load
+	if a == nil || a.begin == nil || record == nil || record.Holder != s.process || record.SpecHash != a.fingerprint.spec {
+		return
+	}
+	begun, current := s.memory.updateAttempt(s.state, a, func(a *attempt) { a.begin = nil })
+	if current {
+		s.attempt = begun
+		a.begin(begun)
+	}
+}
+
+// backOff has an attempt that failed in place of one that has to wait, and reports whether that is so.
+func (s *reconciliation) backOff() bool {
+	record := afterInterruption(s.pkg.PackageStatus().Load, s.view)
+	if record == nil {
+		return false
+	}
+	a := &attempt{
+		fingerprint: s.fingerprint, newDigest: s.newDigest, retryNumber: s.retryNumber, retryValue: retryValue(s.pkg), started: s.now,
+		cancel: func() {}, done: true, err: &interrupted{record: record, limit: s.memory.account.Limit()}, retry: record.NotBefore.Time,
+	}
+	s.memory.Lock()
+	s.memory.dropAttempt(s.state)
+	s.memory.setAttempt(s.state, a)
+	s.memory.Unlock()
+	s.attempt, s.step = a, stepWait
+	return true
+}
+
+// afterInterruption decides whether a load has to wait, by the record of the last one, and returns the record of that; nil for no.
+// Only the same spec waits. The record of a process that has ended counts one interruption more.
+func afterInterruption(last *corev1alpha1.LoadRecord, v view) *corev1alpha1.LoadRecord {
+	switch {
+	case last == nil || last.SpecHash != v.fingerprint.spec:
+		return nil
+	case last.Holder != "" && last.Holder != v.process:
+		count := min(max(last.Interruptions, 0), 1<<30) + 1
+		until := metav1.NewTime(v.now.Add(v.pace.Of(interruptedBackoff(count)))).Rfc3339Copy()
+		return &corev1alpha1.LoadRecord{SpecHash: last.SpecHash, Interruptions: count, NotBefore: &until}
+	case last.NotBefore != nil && v.now.Before(last.NotBefore.Time):
+		return last.DeepCopy()
+	}
+	return nil
+}
+
+func interruptedBackoff(count int32) time.Duration {
+	return min(limits.InterruptedLoadMin<<min(count-1, 20), limits.InterruptedLoadMax)
+}
+
+// recordOf returns the record of the load for the status.
+func recordOf(v view) *corev1alpha1.LoadRecord {
+	last, a := v.pkg.PackageStatus().Load, v.attempt
+	if last != nil && last.SpecHash != v.fingerprint.spec && v.loads() {
+		last = nil
+	}
+	var waits *interrupted
+	switch {
+	case a == nil:
+	case a.large && (!a.done || v.step == stepDeploy && v.writeErr != nil):
+		record := &corev1alpha1.LoadRecord{SpecHash: a.fingerprint.spec, Holder: v.process}
+		if last != nil && last.SpecHash == record.SpecHash {
+			record.Interruptions = last.Interruptions
+		}
+		return record
+	case v.step == stepWait && errors.As(a.err, &waits):
+		return waits.record
+	}
+	switch {
+	case v.step == stepSync, v.step == stepRefuse, v.step == stepDepend, v.step == stepDeploy && v.writeErr == nil:
+		return nil // it was loaded
+	case last == nil || last.Holder != v.process:
+		return last
+	case last.Interruptions == 0:
+		return nil
+	}
+	return &corev1alpha1.LoadRecord{SpecHash: last.SpecHash, Interruptions: last.Interruptions} // it failed for another reason
+}
+
+// loads reports whether the present spec is the one that is loaded.
+func (v view) loads() bool { return v.step == stepLoad || v.step == stepWait || v.step == stepDeploy }
+
+// interrupted is why a load waits.
+type interrupted struct {
+	record *corev1alpha1.LoadRecord
+	limit  int64
+}
+
+// Error says what happened, what to do, and when the next attempt is.
+func (e *interrupted) Error() string {
+	times := "once"
+	if e.record.Interruptions > 1 {
+		times = fmt.Sprintf("%d times", e.record.Interruptions)
+	}
+	raise := "raise the memory limit of the manager"
+	if e.limit > 0 {
+		raise = fmt.Sprintf("raise GOMEMLIMIT (%d MiB) and the memory limit of the manager", e.limit>>20)
+	}
+	return fmt.Sprintf("the manager ended %s while it loaded this package, for lack of memory unless it was stopped. The next attempt is at %s. "+
+		"Make the package smaller, or %s", times, e.record.NotBefore.UTC().Format(time.RFC3339), raise)
+}

@@ -1,0 +1,181 @@
+package packages
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/archive"
+)
+
+// recordFor returns a record of a load, which is due at start plus wait, where that is not zero.
+func recordFor(spec, holder string, interruptions int32, wait time.Duration) *corev1alpha1.LoadRecord {
+	record := &corev1alpha1.LoadRecord{SpecHash: spec, Holder: holder, Interruptions: interruptions}
+	if wait != 0 {
+		until := metav1.NewTime(start.Add(wait))
+		record.NotBefore = &until
+	}
+	return record
+}
+
+func TestAfterInterruption(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		reason     string
+		last, want *corev1alpha1.LoadRecord
+	}{
+		"none":               {reason: "nothing was begun"},
+		"own":                {reason: "this process lives", last: recordFor("s", "me", 3, 0)},
+		"ended meanwhile":    {reason: "the first time", last: recordFor("s", "other", 0, 0), want: recordFor("s", "", 1, limits.InterruptedLoadMin)},
+		"ended again":        {reason: "longer each time", last: recordFor("s", "other", 3, 0), want: recordFor("s", "", 4, 8*limits.InterruptedLoadMin)},
+		"ended always":       {reason: "but not for ever", last: recordFor("s", "other", 1000, 0), want: recordFor("s", "", 1001, limits.InterruptedLoadMax)},
+		"written by hand":    {reason: "no number makes it less than the least", last: recordFor("s", "other", -5, 0), want: recordFor("s", "", 1, limits.InterruptedLoadMin)},
+		"waits":              {reason: "the time goes on over other restarts", last: recordFor("s", "", 2, time.Second), want: recordFor("s", "", 2, time.Second)},
+		"has waited":         {reason: "the time is over", last: recordFor("s", "", 2, -time.Second)},
+		"failed in between":  {reason: "no manager ended", last: recordFor("s", "", 2, 0)},
+		"of another spec":    {reason: "it is another package", last: recordFor("x", "other", 5, 0)},
+		"another spec waits": {reason: "it is another package", last: recordFor("x", "", 5, time.Hour)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := afterInterruption(tc.last, view{fingerprint: fingerprint{spec: "s"}, process: "me", now: start})
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s: %s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestRecordOf(t *testing.T) {
+	t.Parallel()
+	current := fingerprint{spec: "s"}
+	large := &attempt{fingerprint: current, large: true}
+	ended := &attempt{fingerprint: current, large: true, done: true}
+	failed := &attempt{fingerprint: current, large: true, done: true, err: errors.New("x"), retry: start}
+	waits := &attempt{fingerprint: current, done: true, retry: start, err: &interrupted{record: recordFor("s", "", 2, time.Minute)}}
+	for name, tc := range map[string]struct {
+		reason     string
+		last, want *corev1alpha1.LoadRecord
+		step       step
+		attempt    *attempt
+		writeErr   error
+	}{
+		"small":               {reason: "costs no write", step: stepWait, attempt: &attempt{fingerprint: current}},
+		"large":               {reason: "before it begins", step: stepWait, attempt: large, want: recordFor("s", "me", 0, 0)},
+		"large again":         {reason: "what was counted stays", last: recordFor("s", "", 2, -time.Minute), step: stepWait, attempt: large, want: recordFor("s", "me", 2, 0)},
+		"large, another spec": {reason: "it is another package", last: recordFor("x", "", 2, 0), step: stepWait, attempt: large, want: recordFor("s", "me", 0, 0)},
+		"paused meanwhile":    {reason: "the load goes on", last: recordFor("s", "me", 1, 0), step: stepPaused, attempt: large, want: recordFor("s", "me", 1, 0)},
+		"not known to be large": {
+			reason: "the pull before it does not take what was counted", last: recordFor("s", "", 2, -time.Minute), step: stepWait,
+			attempt: &attempt{fingerprint: current}, want: recordFor("s", "", 2, -time.Minute),
+		},
+		"waits":                    {reason: "the interruption is counted", last: recordFor("s", "other", 1, 0), step: stepWait, attempt: waits, want: recordFor("s", "", 2, time.Minute)},
+		"deployed":                 {reason: "it was loaded", last: recordFor("s", "me", 2, 0), step: stepDeploy, attempt: ended},
+		"not deployed":             {reason: "slices are in memory", last: recordFor("s", "me", 2, 0), step: stepDeploy, attempt: ended, writeErr: errors.New("x"), want: recordFor("s", "me", 2, 0)},
+		"awaits dependencies":      {reason: "it was loaded", last: recordFor("s", "me", 2, 0), step: stepDepend, attempt: ended},
+		"refused":                  {reason: "it was loaded", last: recordFor("s", "me", 2, 0), step: stepRefuse, attempt: failed},
+		"unpacked before":          {reason: "nothing is loaded", last: recordFor("s", "other", 2, 0), step: stepSync},
+		"failed":                   {reason: "the manager lives", last: recordFor("s", "me", 0, 0), step: stepWait, attempt: failed},
+		"failed after others":      {reason: "a registry that fails takes nothing of what was counted", last: recordFor("s", "me", 2, 0), step: stepWait, attempt: failed, want: recordFor("s", "", 2, 0)},
+		"not known what to load":   {reason: "offers are read after a restart", last: recordFor("x", "other", 2, 0), step: stepHold, want: recordFor("x", "other", 2, 0)},
+		"paused after the restart": {reason: "it is counted before the next load", last: recordFor("s", "other", 2, 0), step: stepPaused, want: recordFor("s", "other", 2, 0)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pkg := newPackage()
+			pkg.Status.Load = tc.last
+			got := recordOf(view{pkg: pkg, fingerprint: current, process: "me", now: start, attempt: tc.attempt, outcome: outcome{step: tc.step, writeErr: tc.writeErr}})
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s: %s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestIsLarge(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		size, level int
+		want        bool
+	}{
+		"small": {0, 0, false}, "slow": {0, 1, false}, "slowest": {0, 2, true}, "more room": {1, 0, true}, "most room": {2, 0, true},
+	} {
+		if got := isLarge(input{size: tc.size, level: tc.level}, 2); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// A large load begins when the status has its record; a small one at once.
+func TestLargeLoadAwaitsRecord(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.identity = "me"
+	pkg := named("a", image)
+	b.begin(t, pkg)
+	b.gate(image) <- archive.ErrRoom
+	b.wait(t)
+	s := b.of(pkg)
+	if a := s.attempt; !a.large || a.begin == nil || a.done {
+		t.Fatalf("without a record: %+v", a)
+	}
+	s.step, s.fingerprint, s.process = stepWait, s.attempt.fingerprint, "me"
+	if s.delay(pkg.PackageStatus(), pkg.PackageStatus()) > 0 {
+		t.Error("the record is written later")
+	}
+	s.beginRecorded()
+	if s.attempt.begin == nil {
+		t.Fatal("it begins without a record")
+	}
+	pkg.Status.Load = recordOf(s.view)
+	s.pkg = pkg
+	s.beginRecorded()
+	b.gate(image) <- archive.ErrRoom // and with more room at once
+	b.gate(image) <- nil
+	b.wait(t)
+	if a := b.last("a"); !a.done || a.err != nil || !a.large {
+		t.Errorf("with a record: %+v", a)
+	}
+}
+
+// A process that finds the record of another one waits, and says why.
+func TestInterruptedLoadWaits(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	pkg := named("a", image)
+	pkg.Status.Load = recordFor(image, "other", 2, 0)
+	s := b.of(pkg)
+	s.step, s.fingerprint, s.now = stepLoad, fingerprint{spec: image}, start
+	if err := s.startLoad(t.Context()); err != nil || s.step != stepWait {
+		t.Fatalf("step %d, %v", s.step, err)
+	}
+	status := statusOf(s.view)
+	if got := summary(status.Conditions); got != "Ready=False/LoadBackOff@2\nReconciling=True/LoadBackOff@2\nUnpacked=False/LoadBackOff@2" {
+		t.Errorf("conditions:\n%s", got)
+	}
+	if diff := cmp.Diff(recordFor(image, "", 3, 4*limits.InterruptedLoadMin), status.Load); diff != "" {
+		t.Error(diff)
+	}
+	for _, part := range []string{"ended 3 times", "2026-01-01T00:00:40Z", "raise"} {
+		if message := s.attempt.err.Error(); !strings.Contains(message, part) {
+			t.Errorf("%q lacks %q", message, part)
+		}
+	}
+	if got := byAttempt(s.view); got != stepWait {
+		t.Errorf("the next reconcile takes step %d", got)
+	}
+	pkg.Status.Load = status.Load
+	s = b.of(pkg)
+	s.step, s.fingerprint, s.now = stepLoad, fingerprint{spec: image}, start.Add(4*limits.InterruptedLoadMin)
+	if err := s.startLoad(t.Context()); err != nil || s.step != stepLoad {
+		t.Errorf("once it is due: step %d, %v", s.step, err)
+	}
+	b.gate(image) <- nil
+	b.wait(t)
+}
