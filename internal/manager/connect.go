@@ -261,7 +261,7 @@ func newConnection(
 	if err != nil {
 		return nil, fmt.Errorf("make a client for schemas: %w", err)
 	}
-	checker := schemas.New(openapi.RESTClient())
+	checker := schemas.NewCounted(openapi.RESTClient(), held)
 	live, err := livestate.New(livestate.Options{
 		Config: config, Observe: tracker.Observe, Changed: tracker.Changed, Held: held,
 		KindChanged: func(gk schema.GroupKind) {

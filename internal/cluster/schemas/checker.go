@@ -16,6 +16,8 @@ import (
 // concurrent use.
 type Checker struct {
 	client rest.Interface
+	// held counts the bytes of the documents that are kept; it may be nil.
+	held func(bytes int64)
 
 	mu sync.Mutex
 	// index is the last one read; nil where none is, or where it was dropped.
@@ -28,8 +30,11 @@ type Checker struct {
 
 // New returns a Checker that reads through client, whatever its group and version. Its
 // identity needs GET on /openapi/v3 and /openapi/v3/*, as system:discovery grants.
-func New(client rest.Interface) *Checker {
-	return &Checker{client: client, documents: map[string]*document{}}
+func New(client rest.Interface) *Checker { return NewCounted(client, nil) }
+
+// NewCounted is New with a function that is told how many bytes of documents are kept, or let go where they are negative.
+func NewCounted(client rest.Interface, held func(bytes int64)) *Checker {
+	return &Checker{client: client, held: held, documents: map[string]*document{}}
 }
 
 // Check checks objects and returns one error per object, at its index in objs: an
@@ -77,7 +82,35 @@ func (c *Checker) load(ctx context.Context, index *index, gv schema.GroupVersion
 	if err := document.load(ctx, from); err != nil {
 		return nil, &UnavailableError{GroupVersion: gv, Err: err}
 	}
+	c.count(document)
 	return document, nil
+}
+
+// count counts what a document has by now, unless it was dropped meanwhile.
+func (c *Checker) count(d *document) {
+	if c.held == nil {
+		return
+	}
+	bytes := d.bytes()
+	c.mu.Lock()
+	more := bytes - d.counted
+	if d.dropped {
+		more = 0
+	}
+	d.counted += more
+	c.mu.Unlock()
+	if more != 0 {
+		c.held(more)
+	}
+}
+
+// drop forgets a document. mu is held.
+func (c *Checker) drop(url string) {
+	d := c.documents[url]
+	delete(c.documents, url)
+	if d.dropped = true; c.held != nil && d.counted != 0 {
+		c.held(-d.counted)
+	}
 }
 
 // Refresh makes the next Check read the index again. It is called after a
@@ -115,6 +148,7 @@ func (c *Checker) check(
 	if document == nil {
 		return err != nil, err
 	}
+	defer c.count(document) // with the converter of the kind
 	return document.check(obj)
 }
 
@@ -163,7 +197,7 @@ func (c *Checker) makeRoom() {
 			oldest = url
 		}
 	}
-	delete(c.documents, oldest)
+	c.drop(oldest)
 }
 
 // arm starts the timer that releases memory. It is called with mu held.
@@ -179,7 +213,7 @@ func (c *Checker) release() {
 	defer c.mu.Unlock()
 	for url, document := range c.documents {
 		if time.Since(document.used) >= limits.SchemaIdle {
-			delete(c.documents, url)
+			c.drop(url)
 		}
 	}
 	if c.index != nil && time.Since(c.index.read) >= limits.SchemaIdle {

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -501,4 +502,48 @@ func BenchmarkLoad(b *testing.B) {
 	for b.Loop() {
 		server.checker(b).Check(context.Background(), objs)
 	}
+}
+
+// Documents are counted while they are kept: their text, and what was decoded of it once more.
+func TestDocumentsAreCounted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		server := newServer(t)
+		checker := server.checker(t)
+		var held atomic.Int64
+		checker.held = func(bytes int64) { held.Add(bytes) }
+		var text int64
+		for _, gv := range []string{"apis/apps/v1", "apis/example.com/v1"} {
+			definitions, err := definitionsOf(server.documents[gv])
+			if err != nil {
+				t.Fatal(err)
+			}
+			text += sizeOf(definitions)
+			if err := checker.Prepare(t.Context(), schema.GroupVersion{Group: strings.Split(gv, "/")[1], Version: "v1"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := held.Load(); got != text {
+			t.Errorf("%d bytes are counted of documents of %d", got, text)
+		}
+		for range 2 {
+			checker.Check(t.Context(), []*unstructured.Unstructured{yamltest.Object(t, deployment), yamltest.Object(t, widget)})
+			if got := held.Load(); got <= text || got > 2*text {
+				t.Errorf("%d bytes are counted once kinds are decoded, of documents of %d", got, text)
+			}
+		}
+		time.Sleep(time.Second)
+		for i := range 2 * limits.SchemaDocuments {
+			checker.document(fmt.Sprint(i)) // which are never loaded
+		}
+		if got := held.Load(); got != 0 {
+			t.Errorf("%d bytes are counted of documents that others took the place of", got)
+		}
+		checker.Check(t.Context(), []*unstructured.Unstructured{yamltest.Object(t, deployment)})
+		time.Sleep(3 * limits.SchemaIdle)
+		synctest.Wait()
+		if got := held.Load(); got != 0 {
+			t.Errorf("%d bytes are counted at rest", got)
+		}
+	})
 }

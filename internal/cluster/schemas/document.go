@@ -18,8 +18,10 @@ import (
 
 // document holds the definitions of one group version.
 type document struct {
-	// used is when it was last asked for; guarded by the Checker.
-	used time.Time
+	// used is when it was last asked for, and counted is how many bytes of it were, until it is dropped; guarded by the Checker.
+	used    time.Time
+	counted int64
+	dropped bool
 
 	mu sync.Mutex
 	// loading is closed when the caller that reads the document has ended; nil while none does.
@@ -28,6 +30,8 @@ type document struct {
 	content *content
 	// converters by kind; nil for one that cannot be made.
 	converters map[schema.GroupVersionKind]managedfields.TypeConverter
+	// decoded is how many bytes of definitions the converters were made of.
+	decoded int64
 }
 
 // content is what a document says.
@@ -36,6 +40,8 @@ type content struct {
 	definitions map[string]json.RawMessage
 	// names of the definitions of kinds.
 	names map[schema.GroupVersionKind]string
+	// bytes of the definitions.
+	bytes int64
 }
 
 // load reads the document unless it is there. Concurrent callers wait for the first, each no longer than its own
@@ -102,7 +108,7 @@ func definitionsOf(text []byte) (map[string]json.RawMessage, error) {
 
 // fill sets the content.
 func (d *document) fill(definitions map[string]json.RawMessage) {
-	d.content = &content{definitions: definitions, names: kindsOf(definitions)}
+	d.content = &content{definitions: definitions, names: kindsOf(definitions), bytes: sizeOf(definitions)}
 	d.converters = map[schema.GroupVersionKind]managedfields.TypeConverter{}
 }
 
@@ -144,9 +150,29 @@ func (d *document) converter(gvk schema.GroupVersionKind) managedfields.TypeConv
 		return nil
 	}
 	// Where it fails, the API server checks alone.
-	converter, _ := makeConverter(closure(d.content.definitions, name))
-	d.converters[gvk] = converter
+	definitions := closure(d.content.definitions, name)
+	converter, _ := makeConverter(definitions)
+	if d.converters[gvk] = converter; converter != nil {
+		d.decoded += sizeOf(definitions)
+	}
 	return converter
+}
+
+// bytes is about how much memory it takes: the text of the definitions, and as much again for those that were decoded.
+func (d *document) bytes() int64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.content == nil {
+		return 0
+	}
+	return d.content.bytes + d.decoded
+}
+
+func sizeOf(definitions map[string]json.RawMessage) (bytes int64) {
+	for name, definition := range definitions {
+		bytes += int64(len(name) + len(definition))
+	}
+	return bytes
 }
 
 const reference = `"#/components/schemas/`
