@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -55,10 +54,18 @@ type Table struct {
 	mu      sync.Mutex
 	holders map[claim]*objects.Owner
 	held    map[types.UID][]claim
-	waiters map[types.UID]objects.Owner // whose claim was refused
+	waiters map[types.UID]waiter
+	// waiting are the waiters of each claim.
+	waiting map[claim]map[types.UID]struct{}
 	// overruled are owners from which claims were taken that they did not hand over.
 	overruled map[types.UID]struct{}
 	wake      func(objects.Owner)
+}
+
+// waiter is an owner whose claim was refused, and what others hold of it.
+type waiter struct {
+	objects.Owner
+	refused []claim
 }
 
 // claim stands for an object's key, in a quarter of its memory.
@@ -74,11 +81,11 @@ func claimOf(key objects.Key) claim {
 }
 
 // NewTable returns an empty table. It calls wake outside of any lock: when claims are
-// released, for each owner whose claim was refused, and for an owner that is overruled.
+// released, for each owner that was refused one of them, and for an owner that is overruled.
 func NewTable(wake func(objects.Owner)) *Table {
 	return &Table{
-		holders: map[claim]*objects.Owner{}, held: map[types.UID][]claim{}, waiters: map[types.UID]objects.Owner{},
-		overruled: map[types.UID]struct{}{}, wake: wake,
+		holders: map[claim]*objects.Owner{}, held: map[types.UID][]claim{}, waiters: map[types.UID]waiter{},
+		waiting: map[claim]map[types.UID]struct{}{}, overruled: map[types.UID]struct{}{}, wake: wake,
 	}
 }
 
@@ -94,7 +101,6 @@ func (t *Table) ClaimOver(h objects.Owner, keys []objects.Key, over map[objects.
 	t.mu.Lock()
 	wanted, conflict := t.conflict(h, keys, over, from)
 	if conflict != nil {
-		t.waiters[h.UID] = h
 		t.mu.Unlock()
 		return conflict
 	}
@@ -111,15 +117,15 @@ func (t *Table) Check(h objects.Owner, keys []objects.Key, over map[objects.Key]
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if _, conflict := t.conflict(h, keys, over, from); conflict != nil {
-		t.waiters[h.UID] = h
 		return conflict
 	}
-	delete(t.waiters, h.UID)
 	return nil
 }
 
+// conflict returns what keys are, and why h cannot have all of them: it waits for the others then, and else for nothing.
 func (t *Table) conflict(h objects.Owner, keys []objects.Key, over map[objects.Key]struct{}, from []types.UID) ([]claim, *Conflict) {
 	var conflict *Conflict
+	var refused []claim
 	wanted := make([]claim, len(keys))
 	for i, k := range keys {
 		wanted[i] = claimOf(k)
@@ -130,6 +136,7 @@ func (t *Table) conflict(h objects.Owner, keys []objects.Key, over map[objects.K
 		if _, takes := over[k]; takes && Overrules(h, *other) {
 			continue
 		}
+		refused = append(refused, wanted[i])
 		switch {
 		case conflict == nil:
 			conflict = &Conflict{Key: k, Holder: *other, Claimant: h}
@@ -140,12 +147,32 @@ func (t *Table) conflict(h objects.Owner, keys []objects.Key, over map[objects.K
 			conflict.More++
 		}
 	}
+	t.await(h, refused)
 	return wanted, conflict
+}
+
+// await has an owner woken by the release of these claims, and of no others.
+func (t *Table) await(h objects.Owner, refused []claim) {
+	for _, c := range t.waiters[h.UID].refused {
+		if delete(t.waiting[c], h.UID); len(t.waiting[c]) == 0 {
+			delete(t.waiting, c)
+		}
+	}
+	if len(refused) == 0 {
+		delete(t.waiters, h.UID)
+		return
+	}
+	t.waiters[h.UID] = waiter{Owner: h, refused: refused}
+	for _, c := range refused {
+		if t.waiting[c] == nil {
+			t.waiting[c] = map[types.UID]struct{}{}
+		}
+		t.waiting[c][h.UID] = struct{}{}
+	}
 }
 
 // take returns the owners that were overruled.
 func (t *Table) take(h objects.Owner, wanted []claim, from []types.UID) []objects.Owner {
-	delete(t.waiters, h.UID)
 	own, former := t.held[h.UID], map[types.UID]objects.Owner{}
 	for _, c := range wanted {
 		other := t.holders[c]
@@ -185,19 +212,17 @@ func (t *Table) Retain(h objects.Owner, keys map[objects.Key]struct{}) {
 		kept[claimOf(k)] = struct{}{}
 	}
 	t.mu.Lock()
-	releases := false
+	waiters := map[types.UID]objects.Owner{}
 	t.keep(h.UID, func(c claim) bool {
 		_, keep := kept[c]
 		if !keep {
 			delete(t.holders, c)
-			releases = true
+			for uid := range t.waiting[c] {
+				waiters[uid] = t.waiters[uid].Owner
+			}
 		}
 		return keep
 	})
-	var waiters []objects.Owner
-	if releases {
-		waiters = slices.Collect(maps.Values(t.waiters))
-	}
 	t.mu.Unlock()
 	for _, w := range waiters {
 		t.wake(w)
@@ -220,7 +245,7 @@ func (t *Table) keep(uid types.UID, is func(claim) bool) {
 // Release releases all claims of h, which does not wait for others any more either.
 func (t *Table) Release(h objects.Owner) {
 	t.mu.Lock()
-	delete(t.waiters, h.UID)
+	t.await(h, nil)
 	delete(t.overruled, h.UID)
 	t.mu.Unlock()
 	t.Retain(h, nil)

@@ -137,6 +137,22 @@ func TestLosersAreWoken(t *testing.T) {
 			name: "retain less", reason: "the winner gave something up", want: []string{"three", "two"},
 			do: func(t *claims.Table) { t.Retain(holder("one"), set("a")) },
 		},
+		{
+			name: "retain what one waits for", reason: "two does not want what is free", want: []string{"three"},
+			do: func(t *claims.Table) { t.Retain(holder("one"), set("a", "c")) },
+		},
+		{
+			name: "release of what nobody wants", reason: "none of the losers wants it",
+			do: func(t *claims.Table) { t.Retain(holder("one"), set("b", "c")) },
+		},
+		{
+			name: "release by another", reason: "nothing that the losers want is free",
+			do: func(t *claims.Table) { claimed(t, holder("four"), "y"); t.Release(holder("four")) },
+		},
+		{
+			name: "another wish", reason: "two asked for something else meanwhile", want: []string{"three"},
+			do: func(t *claims.Table) { claimed(t, holder("two"), "a", "d"); t.Retain(holder("one"), set("a")) },
+		},
 		{name: "retain all", reason: "nothing is free", do: func(t *claims.Table) { t.Retain(holder("one"), set("a", "b", "c")) }},
 		{name: "nobody", reason: "it held nothing", do: func(t *claims.Table) { t.Release(holder("nobody")) }},
 		{
@@ -148,7 +164,7 @@ func TestLosersAreWoken(t *testing.T) {
 			do: func(t *claims.Table) { claimed(t, holder("two"), "z"); t.Release(holder("one")) },
 		},
 		{
-			name: "twice", reason: "a loser that did not ask again still waits", want: []string{"three", "three", "two", "two"},
+			name: "twice", reason: "a loser that did not ask again still waits", want: []string{"three", "three", "two"},
 			do: func(t *claims.Table) { t.Retain(holder("one"), set("a", "b")); t.Retain(holder("one"), set("a")) },
 		},
 	} {
@@ -209,7 +225,7 @@ func TestFreedRunsOutsideOfTheLock(t *testing.T) {
 
 // TestClaims is invariant 10: whatever the order in which owners ask, give up
 // and go, each object has one holder, who asked for it together with all of its
-// others, and who lost is woken when something becomes free. A cluster-scoped owner takes what
+// others, and who lost is woken when something that it wants becomes free, and only then. A cluster-scoped owner takes what
 // it takes over from anybody from namespaced ones, and these are told.
 func TestClaims(t *testing.T) {
 	t.Parallel()
@@ -219,7 +235,7 @@ func TestClaims(t *testing.T) {
 		var w woken
 		table := claims.NewTable(w.wake)
 		holds := map[string]map[objects.Key]struct{}{}
-		waits := map[string]bool{}
+		waits := map[string]map[objects.Key]struct{}{} // for what is held
 		for _, o := range owners {
 			holds[o] = map[objects.Key]struct{}{}
 		}
@@ -228,7 +244,7 @@ func TestClaims(t *testing.T) {
 				owner := rapid.SampledFrom(owners).Draw(t, "owner")
 				wants := rapid.SliceOfDistinct(rapid.SampledFrom(names), rapid.ID[string]).Draw(t, "keys")
 				over := set(rapid.SliceOfDistinct(rapid.SampledFrom(names), rapid.ID[string]).Draw(t, "over")...)
-				taken, overruled := false, map[string]bool{}
+				taken, overruled := map[objects.Key]struct{}{}, map[string]bool{}
 				for _, name := range wants {
 					for o, held := range holds {
 						if _, has := held[key(name)]; !has || o == owner {
@@ -238,7 +254,7 @@ func TestClaims(t *testing.T) {
 							overruled[o] = true
 							continue
 						}
-						taken = true
+						taken[key(name)] = struct{}{}
 					}
 				}
 				does, check := table.ClaimOver, rapid.Bool().Draw(t, "check")
@@ -246,11 +262,11 @@ func TestClaims(t *testing.T) {
 					does = table.Check
 				}
 				err := does(holder(owner), keys(wants...), over)
-				if taken != (err != nil) {
+				if len(taken) > 0 != (err != nil) {
 					t.Fatalf("%s claims %v: %v", owner, wants, err)
 				}
 				waits[owner] = taken
-				if taken || check {
+				if err != nil || check {
 					overruled = nil
 				} else {
 					for _, held := range holds {
@@ -270,16 +286,17 @@ func TestClaims(t *testing.T) {
 			"retain": func(t *rapid.T) {
 				owner := rapid.SampledFrom(owners).Draw(t, "owner")
 				keeps := set(rapid.SliceOfDistinct(rapid.SampledFrom(names), rapid.ID[string]).Draw(t, "keys")...)
-				before := len(holds[owner])
+				freed := maps.Clone(holds[owner])
 				maps.DeleteFunc(holds[owner], func(k objects.Key, _ struct{}) bool { _, keep := keeps[k]; return !keep })
+				maps.DeleteFunc(freed, func(k objects.Key, _ struct{}) bool { _, keep := keeps[k]; return keep })
 				table.Retain(holder(owner), keeps)
-				expectWoken(t, &w, waits, len(holds[owner]) < before)
+				expectWoken(t, &w, waits, freed)
 			},
 			"release": func(t *rapid.T) {
 				owner := rapid.SampledFrom(owners).Draw(t, "owner")
-				freed := len(holds[owner]) > 0
+				freed := maps.Clone(holds[owner])
 				clear(holds[owner])
-				waits[owner] = false
+				delete(waits, owner)
 				table.Release(holder(owner))
 				expectWoken(t, &w, waits, freed)
 			},
@@ -301,11 +318,14 @@ func TestClaims(t *testing.T) {
 	})
 }
 
-func expectWoken(t *rapid.T, w *woken, waits map[string]bool, freed bool) {
+func expectWoken(t *rapid.T, w *woken, waits map[string]map[objects.Key]struct{}, freed map[objects.Key]struct{}) {
 	var want []string
 	for owner, waiting := range waits {
-		if waiting && freed {
-			want = append(want, owner)
+		for k := range waiting {
+			if _, is := freed[k]; is {
+				want = append(want, owner)
+				break
+			}
 		}
 	}
 	slices.Sort(want)
