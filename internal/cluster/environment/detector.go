@@ -46,6 +46,8 @@ type Detector struct {
 	unread error
 	// complete means that it is known of every topic whether it is served.
 	complete bool
+	// seen is the last result of state.
+	seen map[string]manifestsv1alpha1.PackageEnvironment
 	// reported is the last result of unknown.
 	reported error
 	watches  [topics]*watch
@@ -241,10 +243,10 @@ func (d *Detector) change(do func()) {
 func (d *Detector) changes(do func()) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	before, reported := d.state(), d.reported
+	before, reported := d.seen, d.reported
 	do()
-	d.reported = d.unknown()
-	return text(reported) != text(d.reported) || d.reported == nil && !reflect.DeepEqual(before, d.state())
+	d.seen, d.reported = d.state(), d.unknown()
+	return text(reported) != text(d.reported) || d.reported == nil && !reflect.DeepEqual(before, d.seen)
 }
 
 // listener receives the objects of one topic.
@@ -309,7 +311,8 @@ func (d *Detector) unknown() error {
 	return nil
 }
 
-// state returns all that packages may see; d.mu is held.
+// state returns all that packages may see, by the namespaces of hosted clusters, and by none for all others. It takes
+// long where there are many, so that it is made once for a change; d.mu is held.
 func (d *Detector) state() map[string]manifestsv1alpha1.PackageEnvironment {
 	all := map[string]manifestsv1alpha1.PackageEnvironment{"": d.cluster()}
 	for _, hosted := range d.hosted() {
@@ -377,9 +380,8 @@ func (d *Detector) For(namespace string) (env manifestsv1alpha1.PackageEnvironme
 	if err := d.unknown(); err != nil {
 		return env, errors.Is(err, errUnknown), err
 	}
-	all := d.state()
-	if env, found := all[namespace]; found {
+	if env, found := d.seen[namespace]; found {
 		return env, false, nil
 	}
-	return all[""], false, nil
+	return d.seen[""], false, nil
 }

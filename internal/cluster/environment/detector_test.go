@@ -3,6 +3,7 @@ package environment
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -390,5 +391,27 @@ func TestTwinsOfHostedClusters(t *testing.T) {
 		if got, _, err := d.For("a-c-b"); err != nil || got.HyperShift.HostedCluster == nil || got.HyperShift.HostedCluster.Metadata.Name != want {
 			t.Errorf("%s: %+v, %v", plane, got.HyperShift, err)
 		}
+	}
+}
+
+// What a package sees is looked up, however many hosted clusters there are.
+func TestManyHostedClusters(t *testing.T) {
+	t.Parallel()
+	var all, planes []metav1.Object
+	for i := range 200 {
+		all = append(all, obj(t, fmt.Sprintf(`{metadata: {name: c%d, namespace: clusters}}`, i)))
+		planes = append(planes, obj(t, fmt.Sprintf(`{metadata: {name: c%d, namespace: clusters-c%d, annotations: {hypershift.openshift.io/cluster: clusters/c%d}}}`, i, i, i)))
+	}
+	d, c := start(t, table[hostedClusters].kind, table[hostedControlPlanes].kind)
+	<-c.begun
+	<-c.begun
+	c.of("hostedclusters/").Listed(all)
+	c.of("hostedcontrolplanes/").Listed(planes)
+	if env, _, err := d.For("clusters-c7"); err != nil || env.HyperShift.HostedCluster == nil || env.HyperShift.HostedCluster.Metadata.Name != "c7" {
+		t.Fatalf("%+v, %v", env.HyperShift, err)
+	}
+	first, _, _ := d.For("clusters-c7")
+	if second, _, _ := d.For("clusters-c7"); first.HyperShift != second.HyperShift {
+		t.Error("it was made again, and all others with it")
 	}
 }

@@ -34,5 +34,6 @@ func Look(
 		d.watches[t].list(t, all)
 	}
 	d.complete = true
+	d.seen = d.state()
 	return d, nil
 }
