@@ -32,8 +32,12 @@ type jqProgram struct {
 	source string
 	reads  [][]string
 
-	// mu serialises evaluations: they share the account of work.
-	mu   sync.Mutex
+	// idle are evaluations (*jqEvaluation) that are not in use: a program is shared by all whose probes have its text.
+	idle sync.Pool
+}
+
+// jqEvaluation is compiled code with an account of its own, for one evaluation at a time.
+type jqEvaluation struct {
 	code *gojq.Code
 	// work is what an evaluation may still build, in bytes. Negative, it is final: `try` does not help.
 	work     int
@@ -59,14 +63,40 @@ func compileJQ(text string) (*jqProgram, error) {
 	if err := guardQuery(query); err != nil {
 		return nil, err
 	}
-	program.code, err = gojq.Compile(query,
-		gojq.WithFunction(guardCharge, 0, 0, program.charge),
+	first, err := newEvaluation(query)
+	if err != nil {
+		return nil, err
+	}
+	program.idle.Put(first)
+	return program, nil
+}
+
+func newEvaluation(query *gojq.Query) (*jqEvaluation, error) {
+	e := &jqEvaluation{}
+	var err error
+	e.code, err = gojq.Compile(query,
+		gojq.WithFunction(guardCharge, 0, 0, e.charge),
 		gojq.WithFunction(guardShort, 0, 0, short),
 		gojq.WithFunction(guardNumbers, 2, 2, numbers))
 	if err != nil {
 		return nil, &refusal{err.Error(), jqRemedy}
 	}
-	return program, nil
+	return e, nil
+}
+
+// evaluation returns one that is not in use. Queries are not shared: gojq may change one that it compiles.
+func (p *jqProgram) evaluation() (*jqEvaluation, error) {
+	if e, ok := p.idle.Get().(*jqEvaluation); ok {
+		return e, nil
+	}
+	query, err := gojq.Parse(p.source)
+	if err != nil {
+		return nil, err
+	}
+	if err := guardQuery(query); err != nil {
+		return nil, err
+	}
+	return newEvaluation(query)
 }
 
 func (p *jqProgram) text() string { return p.source }
@@ -74,22 +104,25 @@ func (p *jqProgram) text() string { return p.source }
 func (p *jqProgram) paths() [][]string { return p.reads }
 
 func (p *jqProgram) read(o *object) (any, bool, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.work, p.exceeded = limits.ProbeJQWork, nil
+	e, err := p.evaluation()
+	if err != nil {
+		return nil, false, err
+	}
+	defer p.idle.Put(e)
+	e.work, e.exceeded = limits.ProbeJQWork, nil
 	timeout, cancel := context.WithTimeout(context.Background(), limits.ProbeJQTime)
 	defer cancel()
 	steps := &stepContext{Context: timeout, left: limits.ProbeJQSteps}
-	value, err := single(p.code.RunWithContext(steps, o.jqRoot()))
+	value, err := single(e.code.RunWithContext(steps, o.jqRoot()))
 	o.cost += limits.ProbeJQSteps - steps.left
-	if p.exceeded != nil {
-		return nil, false, p.exceeded
+	if e.exceeded != nil {
+		return nil, false, e.exceeded
 	}
 	if err != nil || value == nil {
 		return nil, false, err
 	}
-	if !p.spend(value) {
-		return nil, false, p.exceeded
+	if !e.spend(value) {
+		return nil, false, e.exceeded
 	}
 	return fromJQ(value), true, nil
 }
@@ -140,45 +173,45 @@ func (c *stepContext) Err() error {
 	return nil
 }
 
-func (p *jqProgram) charge(value any, _ []any) any {
-	if !p.spend(value) {
-		return p.exceeded
+func (e *jqEvaluation) charge(value any, _ []any) any {
+	if !e.spend(value) {
+		return e.exceeded
 	}
 	return value
 }
 
 // spend accounts for the size of a value. Shared values count each time.
-func (p *jqProgram) spend(value any) bool {
-	if p.exceeded != nil {
+func (e *jqEvaluation) spend(value any) bool {
+	if e.exceeded != nil {
 		return false
 	}
-	p.work -= 16
+	e.work -= 16
 	switch value := value.(type) {
 	case string:
-		p.work -= len(value)
+		e.work -= len(value)
 	case *big.Int:
 		if value.BitLen() > limits.ProbeJQNumberBits {
-			p.exceeded = errJQBits
+			e.exceeded = errJQBits
 			return false
 		}
 	case []any:
 		for _, element := range value {
-			if !p.spend(element) {
+			if !e.spend(element) {
 				return false
 			}
 		}
 	case map[string]any:
 		for key, element := range value {
-			p.work -= 16 + len(key)
-			if !p.spend(element) {
+			e.work -= 16 + len(key)
+			if !e.spend(element) {
 				return false
 			}
 		}
 	}
-	if p.work < 0 {
-		p.exceeded = errJQWork
+	if e.work < 0 {
+		e.exceeded = errJQWork
 	}
-	return p.exceeded == nil
+	return e.exceeded == nil
 }
 
 // short rejects long strings before they are parsed as numbers.
