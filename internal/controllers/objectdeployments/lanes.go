@@ -42,6 +42,14 @@ func newLanes(do func(context.Context, objects.OwnerKey) (reconcile.Result, erro
 	}
 }
 
+// Start implements manager.Runnable: it ends with the context, and once no owner is reconciled any more. The Lease is
+// not released before.
+func (l *lanes) Start(ctx context.Context) error {
+	<-ctx.Done()
+	l.run.Wait()
+	return nil
+}
+
 // add has an owner reconciled in a lane, once however often it is added meanwhile.
 func (l *lanes) add(ctx context.Context, lane string, key objects.OwnerKey) {
 	l.mu.Lock()

@@ -3,8 +3,10 @@ package objectdeployments
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -81,6 +83,37 @@ func TestLanes(t *testing.T) {
 		defer l.mu.Unlock()
 		if len(l.queued) > 0 {
 			t.Errorf("%d owners are kept", len(l.queued))
+		}
+	})
+}
+
+// TestLanesStop: a stop waits for owners that are reconciled, and none begins any more.
+func TestLanesStop(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		answer := make(chan struct{})
+		var handled atomic.Int32
+		l := newLanes(func(context.Context, objects.OwnerKey) (reconcile.Result, error) {
+			<-answer
+			handled.Add(1)
+			return reconcile.Result{}, nil
+		}, func(objects.OwnerKey) {})
+		ctx, stop := context.WithCancel(t.Context())
+		stopped := make(chan error, 1)
+		go func() { stopped <- l.Start(ctx) }()
+		for i := range 2 * limits.TargetWorkers {
+			l.add(ctx, "lane", objects.OwnerKey{Kind: "ObjectDeployment", Name: fmt.Sprint(i)})
+		}
+		synctest.Wait()
+		stop()
+		synctest.Wait()
+		if len(stopped) > 0 {
+			t.Fatal("it ended while owners were reconciled")
+		}
+		close(answer)
+		synctest.Wait()
+		if len(stopped) == 0 || handled.Load() != limits.TargetWorkers {
+			t.Errorf("ended: %t, after %d owners", len(stopped) > 0, handled.Load())
 		}
 	})
 }

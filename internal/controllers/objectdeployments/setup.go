@@ -78,6 +78,9 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	r.fresh, r.written, r.queue, r.memory = o.Fresh, o.Slices, queue, o.Memory
 	r.Class = corev1alpha1.PhaseClassDefault
 	r.lanes = newLanes(r.reconcileRemote, queue.Enqueue)
+	if err := mgr.Add(r.lanes); err != nil {
+		return nil, fmt.Errorf("add the lanes of other clusters: %w", err)
+	}
 	r.metrics.reader = r.Client
 	if err := ctrlmetrics.Registry.Register(&r.metrics); err != nil {
 		return nil, fmt.Errorf("register the metrics of revisions: %w", err)

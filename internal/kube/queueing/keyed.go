@@ -17,6 +17,8 @@ type Keyed struct {
 
 	mu     sync.Mutex
 	queues map[string]*keyedQueue
+	// idle is signalled when nothing runs; nil where nobody waits for that.
+	idle *sync.Cond
 }
 
 type keyedQueue struct {
@@ -59,6 +61,21 @@ func (k *Keyed) start(key string, q *keyedQueue) {
 	}
 	if q.running == 0 {
 		delete(k.queues, key)
+	}
+	if len(k.queues) == 0 && k.idle != nil {
+		k.idle.Broadcast()
+	}
+}
+
+// Wait waits until no function runs, and none waits.
+func (k *Keyed) Wait() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.idle == nil {
+		k.idle = sync.NewCond(&k.mu)
+	}
+	for len(k.queues) > 0 {
+		k.idle.Wait()
 	}
 }
 
