@@ -22,7 +22,8 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 )
 
-// Nothing of a namespace leads the manager to private, loopback or metadata addresses, however they are written.
+// Images, repositories and kubeconfigs of a namespace do not have the manager connect to private, loopback or metadata
+// addresses, however these are written.
 func TestPrivateAddresses(t *testing.T) {
 	t.Parallel()
 	u := newTenant(t, env, "")
@@ -63,7 +64,7 @@ func TestPrivateAddresses(t *testing.T) {
 			refusedWith(t, env.WaitCondition(t, u.namespace, image, corev1alpha1.ConditionUnpacked, "False").Message, "forbidden address", "--allow-")
 		})
 		if host == "127.0.0.1" {
-			continue // where the targets of other tests are
+			continue // the targets of other tests have loopback addresses
 		}
 		target := fmt.Sprintf("target-%d", i)
 		secret := &corev1.Secret{
@@ -94,7 +95,7 @@ func refusedWith(t *testing.T, message string, parts ...string) {
 	}
 }
 
-// privateAddress returns one of this machine that is reached from it, or else one that is nobody's.
+// privateAddress returns a private address of this machine, or one without a host where it has none.
 func privateAddress(t *testing.T) string {
 	t.Helper()
 	addresses, err := net.InterfaceAddrs()

@@ -75,7 +75,7 @@ func TestAdmissionBypass(t *testing.T) {
 	must(t, u.Patch(t.Context(), db, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"packageRef":{"version":">=1"}}}`))))
 }
 
-// Nobody but the manager makes a package that says it was installed for others: not by hand, nor by the objects of a package,
+// No user but the manager makes a package that says it was installed for others: not by hand, nor by the objects of a package,
 // a deployment or a template, which the manager writes.
 func TestGeneratedForge(t *testing.T) {
 	t.Parallel()

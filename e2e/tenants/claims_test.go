@@ -38,7 +38,7 @@ func namesItself(w http.ResponseWriter, uid string) {
 	says(w, http.StatusOK, `{"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "kube-system", "uid": %q}}`, uid)
 }
 
-// newCluster returns a server that is the API server of the tests by another name: a cluster that a kubeconfig may lead to.
+// newCluster returns a server that forwards to the API server of the tests: a cluster that a kubeconfig may name.
 func newCluster(t *testing.T, uid string) *httptest.Server {
 	t.Helper()
 	config := rest.AnonymousClientConfig(env.Config())
@@ -57,7 +57,7 @@ func newCluster(t *testing.T, uid string) *httptest.Server {
 	})
 }
 
-// serve starts a server of a target. What hangs in it ends with the test.
+// serve starts a server of a target. Requests that hang end with the test.
 func serve(t *testing.T, handle http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	ctx, end := context.WithCancel(context.Background())
@@ -124,7 +124,7 @@ func deploymentSays(t *testing.T, namespace, name, text string) {
 	})
 }
 
-// Who may not even look at the objects of another namespace of a target that both use keeps nobody away from them.
+// An account that may not read the objects of a namespace of a target claims none of them: the tenant that may, installs them.
 func TestTargetClaimUnauthorized(t *testing.T) {
 	t.Parallel()
 	evil, victim := newTenant(t, env, "-evil"), newTenant(t, env, "-victim")
@@ -139,7 +139,7 @@ func TestTargetClaimUnauthorized(t *testing.T) {
 	env.WaitAvailableWithin(t, 30*time.Second, victim.namespace, "app")
 }
 
-// A server that calls itself as the target of another tenant does keeps nobody away from anything there.
+// A server that reports the UID of another tenant's target claims no objects of that target.
 func TestTargetUIDSpoof(t *testing.T) {
 	t.Parallel()
 	evil, victim := newTenant(t, env, "-evil"), newTenant(t, env, "-victim")
@@ -164,7 +164,7 @@ func TestTargetUIDSpoof(t *testing.T) {
 	env.WaitAvailableWithin(t, 30*time.Second, victim.namespace, "app")
 }
 
-// emptyCluster answers as an API server of ConfigMaps of which there are none and none may be written.
+// emptyCluster answers as an API server that has no ConfigMaps and refuses to create any.
 func emptyCluster(w http.ResponseWriter, r *http.Request, uid string) {
 	switch {
 	case r.URL.Path == whoAmI:

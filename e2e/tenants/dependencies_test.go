@@ -48,7 +48,7 @@ func install(t *testing.T, pkg corev1alpha1.GenericPackage) {
 	awaitReady(t, pkg.GetNamespace(), pkg.GetName(), "")
 }
 
-// discard deletes ClusterPackages, whoever depends on them.
+// discard deletes ClusterPackages, also those that others depend on.
 func discard(names ...string) {
 	for _, name := range names {
 		pkg := harness.ClusterPackage(name, "")
@@ -113,7 +113,7 @@ func untouched(t *testing.T, j *harness.Journal, namespace, name string) {
 	}
 }
 
-// released returns an error unless a generated package has no label but that.
+// released returns an error unless a generated package has no label of a dependent.
 func released[T client.Object](pkg T) error {
 	if len(pkg.GetLabels()) != 1 {
 		return fmt.Errorf("labels %v", pkg.GetLabels())
@@ -266,8 +266,7 @@ func TestDepRaise(t *testing.T) {
 	})
 }
 
-// A Package that calls itself like what a ClusterPackage needs takes nothing's place: it neither satisfies the ClusterPackage
-// nor is in its way.
+// A Package by the name of a dependency of a ClusterPackage neither satisfies that dependency nor prevents its installation.
 func TestDepSpoof(t *testing.T) {
 	t.Parallel()
 	for name, constraint := range map[string]string{"satisfy": "", "deny": "<3"} {

@@ -1,5 +1,5 @@
 // Package tenants_test attacks the engine as a user of one namespace does, with nothing but the roles that config/rbac ships for
-// them, and looks at what becomes of everybody else: objects of other namespaces and of the cluster, the time in which packages of
+// them, and looks at the effects on others: objects of other namespaces and of the cluster, the time in which packages of
 // others are installed, and the manager itself. Registries, sources and targets that an attack needs are servers of the test.
 //
 // A test is named after its attack. What takes much memory or time runs in ./task test:deep alone.

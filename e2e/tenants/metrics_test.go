@@ -20,7 +20,7 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 )
 
-// The metrics name everybody's packages: they take TLS, and a token of an account that may get them. A manager that waits for
+// The metrics name the packages of all namespaces: they take TLS, and a token of an account that may get them. A manager that waits for
 // the Lease serves them, too.
 func TestMetricsTakeAToken(t *testing.T) {
 	t.Parallel()
@@ -36,7 +36,7 @@ func TestMetricsTakeAToken(t *testing.T) {
 			return err
 		}
 		if ptr.Deref(lease.Spec.HolderIdentity, "") == "" {
-			return errors.New("nobody holds the Lease")
+			return errors.New("the Lease has no holder")
 		}
 		return nil
 	})
@@ -74,7 +74,7 @@ func TestMetricsTakeAToken(t *testing.T) {
 		scheme, token string
 		want          int
 	}{
-		"nobody":         {"https", "", http.StatusUnauthorized},
+		"no token":       {"https", "", http.StatusUnauthorized},
 		"a wrong token":  {"https", "x.y.z", http.StatusInternalServerError}, // as the API server answers the review with an error
 		"the tenant":     {"https", tenant, http.StatusForbidden},
 		"plain HTTP":     {"http", "", http.StatusBadRequest},

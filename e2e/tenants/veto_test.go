@@ -13,7 +13,7 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 )
 
-// Nobody keeps a ClusterPackage out of their namespace by objects of its names, where it takes those over. The tenant's
+// Objects of a tenant do not keep a ClusterPackage from installing objects of the same names, where it takes those over. The tenant's
 // Package is told, and writes nothing more.
 func TestClusterPackageVeto(t *testing.T) {
 	t.Parallel()
