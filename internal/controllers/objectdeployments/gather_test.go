@@ -1,0 +1,48 @@
+package objectdeployments
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// A set without a deployment looks for those that it follows among all sets of its namespace. It reads them where they are in the
+// cache: a copy of each, in each reconcile of each set, grows with the square of their number.
+func TestRelationsAreReadWithoutCopies(t *testing.T) {
+	t.Parallel()
+	me, before, other := setOf("shop-2", false), setOf("shop-1", false), setOf("store-1", false)
+	for _, set := range []*corev1alpha1.ObjectSet{me, before, other} {
+		set.OwnerReferences = nil
+	}
+	me.Spec.Previous = after("shop-1")
+	server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(me, before, other).Build()
+	listed := 0
+	c := interceptor.NewClient(server, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			listed++
+			if o := (&client.ListOptions{}).ApplyOptions(opts); !ptr.Deref(o.UnsafeDisableDeepCopy, false) || o.Namespace != "shop" {
+				t.Errorf("listed with %+v", o)
+			}
+			return c.List(ctx, list, opts...)
+		},
+	})
+	s := reconciliationOf(c, server)
+	s.deployment, s.key = nil, objects.OwnerKey{Kind: "ObjectSet", Namespace: "shop", Name: "shop-2"}
+	s.owner = s.remember(s.key, me.UID, s.Here, &claimants{})
+	s.sets = []corev1alpha1.GenericObjectSet{me}
+	if err := s.relate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if listed != 1 || !slices.Equal(s.previous, []types.UID{before.UID}) {
+		t.Errorf("listed %d times, follows %v", listed, s.previous)
+	}
+}

@@ -1,0 +1,106 @@
+package objecttemplates
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster"
+	"lockstep.run/lockstep/internal/kube/mutationcache"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+// recordingPool notes that steps are performed, and performs none.
+type recordingPool func()
+
+func (p recordingPool) Run(context.Context, string, bool, int, func(int)) { p() }
+
+// A template is marked while its reference is put on an object without it, and nothing is written where it is being deleted by
+// then: the garbage collector has passed the object by.
+func TestTakingBackIsMarked(t *testing.T) {
+	t.Parallel()
+	owned := func(uid types.UID) *objects.Observed {
+		return &objects.Observed{Owners: objects.References([]metav1.OwnerReference{{UID: uid, Controller: ptr.To(true)}}, nil)}
+	}
+	for name, tc := range map[string]struct {
+		action phases.Action
+		live   *objects.Observed
+		behind bool
+		want   []string
+	}{
+		"a reference that was lost":    {action: phases.Correct, live: &objects.Observed{}, want: []string{"mark", "perform", "unmark"}},
+		"an object of another owner":   {action: phases.Adopt, live: owned("other"), want: []string{"mark", "perform", "unmark"}},
+		"drift":                        {action: phases.Correct, live: owned("template"), want: []string{"perform"}},
+		"an object that is not there":  {action: phases.Create, want: []string{"perform"}},
+		"the cache is behind":          {action: phases.Correct, live: &objects.Observed{}, behind: true, want: []string{"mark"}},
+		"behind, and nothing is taken": {action: phases.Correct, live: owned("template"), behind: true, want: []string{"perform"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scheme := runtime.NewScheme()
+			if err := corev1alpha1.AddToScheme(scheme); err != nil {
+				t.Fatal(err)
+			}
+			tmpl := newTemplate()
+			tmpl.UID, tmpl.Finalizers = "template", []string{corev1alpha1.CachedFinalizer}
+			server := fake.NewClientBuilder().WithScheme(scheme).WithObjects(tmpl).Build()
+			var did []string
+			patched := interceptor.NewClient(server, interceptor.Funcs{
+				Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+					data, err := patch.Data(obj)
+					switch {
+					case err != nil:
+						return err
+					case strings.Contains(string(data), corev1alpha1.OrphanedTakingBack):
+						did = append(did, "mark")
+					default:
+						did = append(did, "unmark")
+					}
+					return c.Patch(ctx, obj, patch, opts...)
+				},
+			})
+			known := &corev1alpha1.ObjectTemplate{}
+			if err := server.Get(t.Context(), client.ObjectKeyFromObject(tmpl), known); err != nil {
+				t.Fatal(err)
+			}
+			if tc.behind {
+				live := known.DeepCopy()
+				live.Finalizers = append(live.Finalizers, metav1.FinalizerOrphanDependents)
+				if err := errors.Join(server.Update(t.Context(), live), server.Delete(t.Context(), live)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s := &reconciliation{
+				Reconciler: &Reconciler{Client: patched, Options: Options{
+					Fresh:  mutationcache.NewStore(),
+					Target: &rollout.Executor{Cluster: &cluster.Connection{}, Tracker: rollout.NewTracker(), Pool: recordingPool(func() { did = append(did, "perform") })},
+				}},
+				state: &state{rollout: rollout.New(objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectTemplate", Namespace: "team", Name: "t"}, UID: "template"})},
+				view:  view{tmpl: known},
+			}
+			step := phases.Step{Action: tc.action, Key: desired.Key, Live: tc.live, Desired: desired}
+			err := s.perform(t.Context(), []phases.Step{step})
+			if apierrors.IsConflict(err) != (tc.behind && slices.Contains(tc.want, "mark")) {
+				t.Error(err)
+			}
+			if diff := cmp.Diff(tc.want, did); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
