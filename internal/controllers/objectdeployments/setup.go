@@ -27,6 +27,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
+	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/objects"
@@ -91,9 +92,9 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	}
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
 		build = build.
-			Watches(scope.NewObjectDeployment().(client.Object), handler.TypedEnqueueRequestsFromMapFunc(r.deploymentKeys), r.news()).
-			Watches(scope.NewObjectSet().(client.Object), handler.TypedEnqueueRequestsFromMapFunc(r.setKeys), r.news()).
-			Watches(scope.NewObjectSetPhase().(client.Object), handler.TypedEnqueueRequestsFromMapFunc(r.phaseKeys), r.news())
+			Watches(scope.NewObjectDeployment().(client.Object), enqueues(r.deploymentKeys), r.news()).
+			Watches(scope.NewObjectSet().(client.Object), enqueues(r.setKeys), r.news()).
+			Watches(scope.NewObjectSetPhase().(client.Object), enqueues(r.phaseKeys), r.news())
 	}
 	return r, build.Complete(r)
 }
@@ -132,7 +133,7 @@ func SetupAgent(mgr ctrl.Manager, o AgentOptions) (*Reconciler, error) {
 		if o.NamespacedOnly && scope == corev1alpha1.ScopeCluster {
 			continue
 		}
-		build = build.Watches(scope.NewObjectSetPhase().(client.Object), handler.TypedEnqueueRequestsFromMapFunc(r.phaseKeys), r.news())
+		build = build.Watches(scope.NewObjectSetPhase().(client.Object), enqueues(r.phaseKeys), r.news())
 	}
 	return r, build.Complete(r)
 }
@@ -201,17 +202,37 @@ func relevant(old, now client.Object) bool {
 func (r *Reconciler) news() builder.Predicates {
 	return builder.WithPredicates(predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {
-			r.fresh.Observed(e.Object)
-			return true
+			return isNews(func() bool {
+				r.fresh.Observed(e.Object)
+				return true
+			})
 		},
 		UpdateFunc: func(e event.UpdateEvent) bool {
-			// The cache has it, and a copy in the store would stay for as long as nothing
-			// wakes the owner.
-			r.fresh.Observed(e.ObjectNew)
-			known := r.fresh.Contains(e.ObjectNew)
-			return relevant(e.ObjectOld, e.ObjectNew) && !(known && becameArchived(e.ObjectOld, e.ObjectNew)) ||
-				e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion() && !known
+			return isNews(func() bool {
+				// The cache has it, and a copy in the store would stay for as long as nothing
+				// wakes the owner.
+				r.fresh.Observed(e.ObjectNew)
+				known := r.fresh.Contains(e.ObjectNew)
+				return relevant(e.ObjectOld, e.ObjectNew) && !(known && becameArchived(e.ObjectOld, e.ObjectNew)) ||
+					e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion() && !known
+			})
 		},
+	})
+}
+
+// isNews is is; an event over which it panics is news. client-go ends the process where a handler panics, and would do so
+// again after a restart.
+func isNews(is func() bool) (news bool) {
+	news = true
+	_ = panics.Guard(context.Background(), "looking at an event", func() error { news = is(); return nil })
+	return news
+}
+
+// enqueues has the owners reconciled that keys returns for an object; none where it panics.
+func enqueues(keys func(context.Context, client.Object) []objects.OwnerKey) handler.TypedEventHandler[client.Object, objects.OwnerKey] {
+	return handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) (all []objects.OwnerKey) {
+		_ = panics.Guard(ctx, "handling an event", func() error { all = keys(ctx, obj); return nil })
+		return all
 	})
 }
 

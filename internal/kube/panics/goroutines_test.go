@@ -12,6 +12,7 @@ import (
 )
 
 // Every goroutine of the manager begins with a recover: it is started by this package, or its function calls Guard first.
+// So do functions that a controller calls on a goroutine of an informer.
 func TestGoroutinesAreGuarded(t *testing.T) {
 	t.Parallel()
 	checked := 0
@@ -52,6 +53,8 @@ func f() {
 	waits.Go(func() { _ = panics.Guard(ctx, "", g) })
 	panics.Go(ctx, "", g)
 	group.Go(g)
+	handler.EnqueueRequestsFromMapFunc(keys)
+	handler.EnqueueRequestsFromMapFunc(func() { _ = panics.Guard(ctx, "", keys) })
 }
 `
 	files := token.NewFileSet()
@@ -63,7 +66,7 @@ func f() {
 	for _, at := range unguarded(file) {
 		lines = append(lines, files.Position(at).Line)
 	}
-	if want := []int{3, 6, 7}; !slices.Equal(lines, want) {
+	if want := []int{3, 6, 7, 11}; !slices.Equal(lines, want) {
 		t.Errorf("found in lines %v, want %v", lines, want)
 	}
 }
@@ -81,6 +84,8 @@ func unguarded(file *ast.File) (found []token.Pos) {
 			found = append(found, node.Pos())
 		case *ast.CallExpr:
 			if called, ok := node.Fun.(*ast.SelectorExpr); ok && called.Sel.Name == "Go" && !named(called.X, "panics") && !named(called.X, "group") && !guards(node) {
+				found = append(found, node.Pos())
+			} else if ok && strings.HasSuffix(called.Sel.Name, "EnqueueRequestsFromMapFunc") && !guards(node) {
 				found = append(found, node.Pos())
 			}
 		}
