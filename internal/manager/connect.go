@@ -143,7 +143,7 @@ func connectRepositories(
 	mgr ctrl.Manager, here *connection, puller *registry.Puller, get sources.Get, own sources.Ref, guard *sources.Guard, account *quota.Memory, c *Config,
 ) (*sources.Watches, error) {
 	watches := sources.NewWatches(here.Listen, here.Read)
-	fetcher := fetch.New(fetch.Options{Puller: puller, Policy: c.policy(c.AllowLocalSources), UserAgent: "lockstep-manager/" + buildversion.Get()})
+	fetcher := fetch.New(fetch.Options{Puller: puller, Bytes: account.PackageBytes(), Policy: c.policy(c.AllowLocalSources), UserAgent: "lockstep-manager/" + buildversion.Get()})
 	err := repositories.Setup(mgr, repositories.Options{
 		Pipeline: &repositories.Pipeline{
 			Fetcher: fetcher, Get: get, Memory: account, Credentials: sources.NewCredentials(get, watches, own, guard),

@@ -18,6 +18,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/archive"
 	"lockstep.run/lockstep/internal/loader/outbound"
 	"lockstep.run/lockstep/internal/loader/registry"
 )
@@ -34,6 +35,22 @@ type Source struct {
 	// Keychain has the credentials of imagePullSecrets; may be nil. OwnOnly means that no others count, as registry.Access has it.
 	Keychain authn.Keychain
 	OwnOnly  bool
+	// Admit, if set, is called once all is downloaded, before more than limits.SmallPackageBytes of it are read into memory. It may wait.
+	Admit func() error
+}
+
+// inRoom reads content with little room, and again with all that there may be where that does not suffice, which is archive.ErrRoom.
+func (s *Source) inRoom(read func(room int64) error) error {
+	err := read(limits.SmallPackageBytes)
+	if !errors.Is(err, archive.ErrRoom) {
+		return err
+	}
+	if s.Admit != nil {
+		if err := s.Admit(); err != nil {
+			return err
+		}
+	}
+	return read(0)
 }
 
 // Result is the content of a source.
@@ -62,6 +79,8 @@ type Options struct {
 	Policy outbound.Policy
 	// Proxy is http.ProxyFromEnvironment by default.
 	Proxy func(*http.Request) (*url.URL, error)
+	// Bytes are how many the files of a repository, and the objects of a commit, may have: limits.RepositoryBytes by default, and at most.
+	Bytes int64
 	// UserAgent is "lockstep" by default.
 	UserAgent string
 }
@@ -81,6 +100,9 @@ type Fetcher struct {
 func New(o Options) *Fetcher {
 	if o.Proxy == nil {
 		o.Proxy = http.ProxyFromEnvironment
+	}
+	if o.Bytes == 0 || o.Bytes > limits.RepositoryBytes {
+		o.Bytes = limits.RepositoryBytes
 	}
 	if o.UserAgent == "" {
 		o.UserAgent = "lockstep"

@@ -69,10 +69,10 @@ func FuzzDownload(f *testing.F) {
 		if _, err := file.Write(data); err != nil {
 			t.Fatal(err)
 		}
-		files, err := New(Options{}).unpack(context.Background(), file, "x.yaml", folder)
+		files, err := New(Options{}).unpack(context.Background(), &Source{}, file, "x.yaml", folder)
 		err = fuzzed(err)
 		checkContent(t, files, err)
-		again, errAgain := New(Options{}).unpack(context.Background(), file, "x.yaml", folder)
+		again, errAgain := New(Options{}).unpack(context.Background(), &Source{}, file, "x.yaml", folder)
 		if (err == nil) != (errAgain == nil) || !maps.EqualFunc(files, again, bytes.Equal) || digestOf(files) != digestOf(again) {
 			t.Fatalf("%v, %v, then %v, %v", files, err, again, errAgain)
 		}
@@ -187,7 +187,7 @@ func packs() map[string][]byte {
 
 // checkoutAny reads the files of the first commit of a pack.
 func checkoutAny(data []byte) (map[string][]byte, error) {
-	objects, err := readPack(context.Background(), bytes.NewReader(data))
+	objects, err := readPack(context.Background(), bytes.NewReader(data), 0, limits.GitBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -238,7 +238,7 @@ func TestLargeObjectsOfPacks(t *testing.T) {
 	large := packed{kind: plumbing.BlobObject, data: make([]byte, limits.FileBytes+1)}
 	for name, wrong := range map[string]bool{"asset.bin": false, "b.yaml": true} {
 		tree := treeOf("100644", "a.yaml", hashOf(blob), "100644", name, hashOf(large))
-		objects, err := readPack(t.Context(), bytes.NewReader(packOf(blob, large, tree, commitOf(tree))))
+		objects, err := readPack(t.Context(), bytes.NewReader(packOf(blob, large, tree, commitOf(tree))), 0, limits.GitBytes)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -251,7 +251,7 @@ func TestLargeObjectsOfPacks(t *testing.T) {
 		}
 	}
 	tree := packed{kind: plumbing.TreeObject, data: large.data}
-	if _, err := readPack(t.Context(), bytes.NewReader(packOf(tree))); err == nil || !strings.Contains(err.Error(), "that is no file has 16777217 bytes") {
+	if _, err := readPack(t.Context(), bytes.NewReader(packOf(tree)), 0, limits.GitBytes); err == nil || !strings.Contains(err.Error(), "that is no file has 16777217 bytes") {
 		t.Errorf("a large tree: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"strings"
@@ -10,6 +11,8 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/outbound"
+	"lockstep.run/lockstep/internal/loader/registry"
 )
 
 // checkError fails unless err is of this package, of that class, and has the texts.
@@ -125,6 +128,50 @@ func TestStatic(t *testing.T) {
 	} {
 		if got := Static(test.source); got != test.want {
 			t.Errorf("%+v: %v", test.source, got)
+		}
+	}
+}
+
+// What has more than little content is read once the caller has room for it, and refused beyond the limit of the Fetcher.
+func TestLargeContentIsAdmitted(t *testing.T) {
+	t.Parallel()
+	small, large, tooLarge := "a: b\n", strings.Repeat("x", limits.SmallPackageBytes+1), strings.Repeat("x", 3<<20)
+	images, git := serveImages(t), newGit(t)
+	puller, err := registry.NewPuller(registry.Options{InsecureRegistries: []string{images.host}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := New(Options{Puller: puller, Policy: outbound.Policy{Local: true}, Bytes: 2 << 20})
+	for kind, source := range map[string]func(text string) Source{
+		"archive": func(text string) Source {
+			return webSource(serveBytes(t, gzipped(tarOf(t, map[string]string{"a.yaml": text}))))
+		},
+		"image": func(text string) Source {
+			images.push(t, "repo:v1", map[string]string{"a.yaml": text})
+			return imageSource(images.host + "/repo:v1")
+		},
+		"git": func(text string) Source {
+			git.Commit(map[string]string{"a.yaml": text})
+			return git.source("main")
+		},
+		"file": func(text string) Source { return webSource(serveBytes(t, gzipped([]byte(text)))) },
+	} {
+		for _, text := range []string{small, large, tooLarge} {
+			s, admitted := source(text), 0
+			s.Admit = func() error { admitted++; return nil }
+			_, err := f.Fetch(t.Context(), s, "")
+			want := 1
+			if text == small {
+				want = 0
+			}
+			if admitted != want || (err != nil) != (text == tooLarge) {
+				t.Errorf("%s of %d bytes: admitted %d times, %v", kind, len(text), admitted, err)
+			}
+		}
+		s := source(large + "\n")
+		s.Admit = func() error { return context.Canceled }
+		if _, err := f.Fetch(t.Context(), s, ""); err == nil {
+			t.Errorf("%s: it is read without room", kind)
 		}
 	}
 }

@@ -64,15 +64,19 @@ func (f *Fetcher) gitFrom(ctx context.Context, u *url.URL, s Source, secret cred
 		return nil, err
 	}
 	server.close()
-	if err := f.gitReads.Acquire(ctx, 1); err != nil {
-		return nil, err
-	}
-	defer f.gitReads.Release(1)
-	objects, err := readPack(ctx, io.NewSectionReader(pack, 0, limits.GitBytes))
-	if err != nil {
-		return nil, err
-	}
-	files, problems, err := objects.checkout(ctx, commit, folder)
+	var files map[string][]byte
+	var problems []string
+	err = s.inRoom(func(room int64) error {
+		if err := f.gitReads.Acquire(ctx, 1); err != nil {
+			return err
+		}
+		defer f.gitReads.Release(1)
+		objects, err := readPack(ctx, io.NewSectionReader(pack, 0, limits.GitBytes), room, f.opts.Bytes)
+		if err == nil {
+			files, problems, err = objects.checkout(ctx, commit, folder)
+		}
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -193,8 +197,8 @@ func shortRef(name string) string {
 	return name
 }
 
-func gitLimit() *Error {
-	return permanent("Keep packages in a repository of their own, or serve an archive.", "the files of the commit have more than %d bytes, the limit", limits.GitBytes)
+func gitLimit(limit int64) *Error {
+	return permanent("Keep packages in a repository of their own, or serve an archive.", "the files of the commit have more than %d bytes, the limit", limit)
 }
 
 func gitDamaged(format string, args ...any) *Error {

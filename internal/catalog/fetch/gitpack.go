@@ -14,6 +14,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/archive"
 )
 
 // gitObjects are the objects of a pack, by their hashes in hex.
@@ -24,6 +25,9 @@ type gitObjects struct {
 	// waiting are deltas whose base is not there yet, by its hash or offset.
 	waiting map[any][]delta
 	bytes   int64
+	// limit of them, and exceeded the error beyond it.
+	limit    int64
+	exceeded error
 }
 
 // gitObject is an object, without data where it has more than a file may have.
@@ -40,8 +44,12 @@ type delta struct {
 }
 
 // readPack reads a pack. Every object is hashed, so that what a commit leads to is what it names.
-func readPack(ctx context.Context, r io.ReadSeeker) (*gitObjects, error) {
-	o := &gitObjects{objects: map[string]gitObject{}, offsets: map[int64]gitObject{}, waiting: map[any][]delta{}}
+// It is read within room, or with up to limit bytes where that is zero.
+func readPack(ctx context.Context, r io.ReadSeeker, room, limit int64) (*gitObjects, error) {
+	o := &gitObjects{objects: map[string]gitObject{}, offsets: map[int64]gitObject{}, waiting: map[any][]delta{}, limit: limit, exceeded: gitLimit(limit)}
+	if room > 0 {
+		o.limit, o.exceeded = room, archive.ErrRoom
+	}
 	scanner := packfile.NewScanner(r)
 	_, n, err := scanner.Header()
 	if err != nil {
@@ -131,11 +139,8 @@ func (b *exactBuffer) Write(p []byte) (int, error) {
 }
 
 func (o *gitObjects) count(n int64) error {
-	if n < 0 || n > limits.GitBytes {
-		return gitLimit()
-	}
-	if o.bytes += n; o.bytes > limits.GitBytes {
-		return gitLimit()
+	if o.bytes += max(n, 0); n < 0 || o.bytes > o.limit {
+		return o.exceeded
 	}
 	return nil
 }

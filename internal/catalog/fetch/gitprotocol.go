@@ -292,7 +292,7 @@ func unexpected(err error) error {
 func copyPack(w io.Writer, r io.Reader) error {
 	n, err := io.Copy(w, io.LimitReader(r, limits.GitBytes+1))
 	if err == nil && n > limits.GitBytes {
-		return gitLimit()
+		return gitLimit(limits.GitBytes)
 	}
 	return err
 }

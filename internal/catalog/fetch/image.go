@@ -21,7 +21,8 @@ func (f *Fetcher) image(ctx context.Context, s Source, known string) (*Result, e
 	if err != nil {
 		return nil, err
 	}
-	puller := f.opts.Puller.With(registry.Access{Namespace: s.Namespace, Keychain: s.Keychain, Own: s.OwnOnly, Selection: imageFiles(folder)})
+	access := registry.Access{Namespace: s.Namespace, Keychain: s.Keychain, Own: s.OwnOnly, Selection: f.imageFiles(folder)}
+	puller := f.opts.Puller.With(access)
 	ref, tag := spec.Ref, ""
 	if spec.TagSelection != nil {
 		tags, err := puller.Tags(ctx, ref)
@@ -41,7 +42,12 @@ func (f *Fetcher) image(ctx context.Context, s Source, known string) (*Result, e
 		return &Result{NotModified: true}, nil
 	}
 	repository := repositoryOf(ref)
-	image, err := puller.Pull(ctx, repository+"@"+digest)
+	var image *registry.Image
+	err = s.inRoom(func(room int64) (err error) {
+		access.Room = room
+		image, err = f.opts.Puller.With(access).Pull(ctx, repository+"@"+digest)
+		return err
+	})
 	if err != nil {
 		return nil, pullError(err)
 	}
@@ -60,10 +66,10 @@ func (f *Fetcher) image(ctx context.Context, s Source, known string) (*Result, e
 	return &Result{Files: files, Revision: revision, Validator: digest}, nil
 }
 
-func imageFiles(folder string) *archive.Selection {
+func (f *Fetcher) imageFiles(folder string) *archive.Selection {
 	return &archive.Selection{
 		Keep:    func(p string) bool { return p == imagesLock || keeps(p, folder) },
-		Entries: limits.RepositoryEntries, Files: limits.RepositoryFiles, Bytes: limits.RepositoryBytes,
+		Entries: limits.RepositoryEntries, Files: limits.RepositoryFiles, Bytes: f.opts.Bytes,
 	}
 }
 

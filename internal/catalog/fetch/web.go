@@ -1,10 +1,12 @@
 package fetch
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -59,7 +61,7 @@ func (f *Fetcher) http(ctx context.Context, s Source, known string) (*Result, er
 	if d.file == nil {
 		return &Result{NotModified: true, Validator: string(validator)}, nil
 	}
-	files, err := f.unpack(ctx, d.file, path.Base(u.Path), folder)
+	files, err := f.unpack(ctx, &s, d.file, path.Base(u.Path), folder)
 	if err != nil {
 		return nil, classify(ctx, where, secret, err)
 	}
@@ -187,7 +189,15 @@ func statusError(resp *http.Response) *Error {
 }
 
 // unpack reads the content of a download: an archive, or one file of that name.
-func (f *Fetcher) unpack(ctx context.Context, file io.ReaderAt, name, folder string) (map[string][]byte, error) {
+func (f *Fetcher) unpack(ctx context.Context, s *Source, file io.ReaderAt, name, folder string) (files map[string][]byte, err error) {
+	err = s.inRoom(func(room int64) (err error) {
+		files, err = f.unpackWithin(ctx, file, name, folder, room)
+		return err
+	})
+	return files, err
+}
+
+func (f *Fetcher) unpackWithin(ctx context.Context, file io.ReaderAt, name, folder string, room int64) (map[string][]byte, error) {
 	if err := f.unpacks.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
@@ -198,25 +208,30 @@ func (f *Fetcher) unpack(ctx context.Context, file io.ReaderAt, name, folder str
 	}
 	r := io.NewSectionReader(file, 0, limits.DownloadBytes)
 	if !isTar {
-		return single(r, name, folder)
+		return single(r, name, folder, room, min(limits.FileBytes, f.opts.Bytes))
 	}
 	u := archive.NewUnpackerOf(archive.Selection{
 		Keep:  func(p string) bool { return keeps(p, folder) },
-		Plain: true, Entries: limits.RepositoryEntries, Files: limits.RepositoryFiles, Bytes: limits.RepositoryBytes,
+		Plain: true, Entries: limits.RepositoryEntries, Files: limits.RepositoryFiles, Bytes: f.opts.Bytes, Room: room,
 	})
-	if err := u.Layer(ctx, r); err != nil {
+	if err := u.Layer(ctx, r); errors.Is(err, archive.ErrRoom) {
+		return nil, err
+	} else if err != nil {
 		return nil, contentError(err)
 	}
 	return choose(u.Files(), "http.subPath", folder)
 }
 
 // single reads a file that is no archive.
-func single(r io.Reader, name, folder string) (map[string][]byte, error) {
+func single(r io.Reader, name, folder string, room, limit int64) (map[string][]byte, error) {
 	if folder != "" {
 		return nil, permanent("Leave it out, or serve a tar archive.", "http.subPath: the file is no tar archive")
 	}
-	data, err := archive.ReadPlain(r, limits.FileBytes)
-	if err != nil {
+	data, err := archive.ReadPlain(r, cmp.Or(room, limit))
+	switch {
+	case err != nil && room > 0:
+		return nil, archive.ErrRoom
+	case err != nil:
 		return nil, contentError(err)
 	}
 	if !utf8.Valid(data) || strings.ContainsRune(string(data), 0) {

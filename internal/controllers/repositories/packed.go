@@ -27,6 +27,8 @@ type packed struct {
 type packedPackage struct {
 	digest [sha256.Size]byte
 	data   []byte
+	// size is how many bytes data has once it is unpacked.
+	size int64
 }
 
 // pack compresses a content package by package.
@@ -50,7 +52,7 @@ func pack(content *repository.Content) (*packed, error) {
 		if err != nil {
 			return nil, fmt.Errorf("compress package %s: %w", pkg.Name, err)
 		}
-		p.packages[pkg.Name] = packedPackage{digest: sha256.Sum256(encoded), data: bytes.Clone(data.Bytes())}
+		p.packages[pkg.Name] = packedPackage{digest: sha256.Sum256(encoded), data: bytes.Clone(data.Bytes()), size: int64(len(encoded))}
 		p.versions += len(pkg.Versions)
 		p.bytes += int64(data.Len())
 		for i := range pkg.Versions {

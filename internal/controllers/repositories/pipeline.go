@@ -12,6 +12,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster/sources"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/kube/quota"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -85,6 +86,19 @@ func (p *Pipeline) fetch(ctx context.Context, j job) (fetched *result, err error
 }
 
 func (p *Pipeline) fetchAndRead(ctx context.Context, source fetch.Source, j job) (*result, error) {
+	var releases []func()
+	defer func() {
+		for _, release := range releases {
+			release()
+		}
+	}()
+	source.Admit = func() error { // until all of it is read and packed
+		release, err := p.Memory.Acquire(ctx, j.repository.GetNamespace(), limits.LoadWeight*p.Memory.PackageBytes())
+		if err == nil {
+			releases = append(releases, release)
+		}
+		return err
+	}
 	fetched, err := p.Fetcher.Fetch(ctx, source, j.known)
 	if err != nil {
 		return nil, err

@@ -118,6 +118,13 @@ func firstErrors(errs []error) error {
 }
 
 func (s *reconciliation) mergePackage(ctx context.Context, mu *sync.Mutex, name string, parts []part) error {
+	if size := s.unpackedSize(name); size > limits.SmallPackageBytes {
+		release, err := s.memory.account.Acquire(ctx, s.namespace, limits.LoadWeight*size)
+		if err != nil {
+			return err
+		}
+		defer release()
+	}
 	offers, existing, err := s.offersOf(ctx, name, parts)
 	if err != nil {
 		return err
@@ -145,6 +152,16 @@ func (s *reconciliation) mergePackage(ctx context.Context, mu *sync.Mutex, name 
 	s.noteConflicts(name, conflicts)
 	s.noteShadowed(parts, merged)
 	return nil
+}
+
+// unpackedSize returns how many bytes the contents of the repositories have of a package.
+func (s *reconciliation) unpackedSize(name string) (size int64) {
+	for _, v := range s.views {
+		if content := s.states[v.repository.GetName()].content; content != nil {
+			size += content.packages[name].size
+		}
+	}
+	return size
 }
 
 // offersOf returns what the repositories offer of a package: their contents, else what is published of them.

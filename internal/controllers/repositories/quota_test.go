@@ -1,14 +1,20 @@
 package repositories
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/fetch"
 	"lockstep.run/lockstep/internal/kube/quota"
+	"lockstep.run/lockstep/internal/loader/outbound"
 )
 
 // What repositories offer is bounded by namespace: one that goes beyond is refused, and what it offered before stays counted.
@@ -47,5 +53,43 @@ func TestContentIsCounted(t *testing.T) {
 	p.Memory.Count(memoryKey("team", "first"), 0)
 	if err := read("team", "second", 900); err != nil {
 		t.Errorf("once the other one is gone: %v", err)
+	}
+}
+
+// A small repository is read whatever else is going on, a large one in its turn with what else takes memory.
+func TestLargeRepositoriesAwaitMemory(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, "apiVersion: manifests.package-operator.run/v1alpha1\nkind: Repository\nmetadata: {name: r}\n")
+		if r.URL.Path == "/large.yaml" {
+			fmt.Fprint(w, "# "+strings.Repeat("x", 2<<20)+"\n")
+		}
+	}))
+	t.Cleanup(server.Close)
+	p := &Pipeline{Fetcher: fetch.New(fetch.Options{Policy: outbound.Policy{Local: true}}), Memory: quota.New(100 << 20)}
+	read := func(ctx context.Context, name string) error {
+		repository := &corev1alpha1.PackageRepository{}
+		repository.Namespace, repository.Name = "team", name
+		source := fetch.Source{Spec: corev1alpha1.RepositorySource{HTTP: &corev1alpha1.RepositoryHTTPSource{URL: server.URL + "/" + name + ".yaml"}}}
+		_, err := p.fetchAndRead(ctx, source, job{repository: repository})
+		return err
+	}
+	release, err := p.Memory.Acquire(t.Context(), "other", math.MaxInt64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := read(t.Context(), "small"); err != nil {
+		t.Errorf("a small one: %v", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := read(ctx, "large"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a large one without memory: %v", err)
+	}
+	release()
+	for range 2 { // the memory is released
+		if err := read(t.Context(), "large"); err != nil {
+			t.Errorf("a large one: %v", err)
+		}
 	}
 }
