@@ -107,9 +107,17 @@ func TestPlan(t *testing.T) {
 	var m memory
 	st := &state{}
 	m.states = map[types.NamespacedName]*state{{Name: "t"}: st}
-	m.awaitScopes(st, moves.kinds())
-	if got := m.awaiting(schema.GroupKind{Kind: "Gauge"}); len(got) != 1 {
-		t.Errorf("a template whose source does not fit its scope is not enqueued: %v", got)
+	for _, in := range []bool{false, true} {
+		st.plan = planOf(&corev1alpha1.ObjectTemplateSpec{Sources: []corev1alpha1.ObjectTemplateSource{source("v1", "Gauge", "", "x")}}, owner)
+		_, err := m.sourcesOf(st, owner, func(gk schema.GroupKind) (namespaced, known bool) {
+			if got := m.awaiting(gk); len(got) != 1 {
+				t.Errorf("a template whose source changes its scope while it is looked up is not enqueued: %v", got)
+			}
+			return in, true
+		})
+		if got := m.awaiting(schema.GroupKind{Kind: "Gauge"}); (err == nil) != in || len(got) != map[bool]int{false: 1}[in] {
+			t.Errorf("a template whose source fits its scope (%t), or does not: enqueued are %v, %v", in, got, err)
+		}
 	}
 	many := &corev1alpha1.ObjectTemplateSpec{}
 	for range limits.ObjectTemplateSources + 1 {

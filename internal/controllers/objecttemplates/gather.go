@@ -58,13 +58,8 @@ func (s *reconciliation) gatherInputs(context.Context) error {
 		s.rollout.Retry() // what was refused may be admitted now
 	}
 	s.forbidden = s.AccountRequired && s.Account == "" && s.tmpl.GetNamespace() != ""
-	refs, err := s.state.plan.scopes(s.rollout.Owner, s.namespaced)
+	refs, err := s.memory.sourcesOf(s.state, s.rollout.Owner, s.namespaced)
 	s.specErr = errors.Join(s.state.plan.err, err)
-	var misplaced []schema.GroupKind
-	if err != nil {
-		misplaced = s.state.plan.kinds()
-	}
-	s.memory.awaitScopes(s.state, misplaced)
 	if s.specErr != nil || s.forbidden {
 		refs = nil
 	} else {

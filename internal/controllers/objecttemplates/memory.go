@@ -109,6 +109,19 @@ func (m *memory) awaitScopes(st *state, kinds []schema.GroupKind) {
 	st.misplaced = kinds
 }
 
+// sourcesOf returns what the sources of a template are. Where the scope of one does not fit, the template waits for a change of
+// its kind: from before it is looked up, or a change in between would wake nothing.
+func (m *memory) sourcesOf(
+	st *state, self objects.Owner, namespaced func(schema.GroupKind) (namespaced, known bool),
+) ([]sources.Ref, error) {
+	m.awaitScopes(st, st.plan.kinds())
+	refs, err := st.plan.scopes(self, namespaced)
+	if err == nil {
+		m.awaitScopes(st, nil)
+	}
+	return refs, err
+}
+
 // awaiting returns the templates whose object is of a kind, or that have a source of it whose scope may not fit.
 func (m *memory) awaiting(gk schema.GroupKind) []types.NamespacedName {
 	m.Lock()

@@ -129,8 +129,8 @@ func explain(err error, secret bool) string {
 // place decides which object the content is, and whether this template may have it.
 func (s *reconciliation) place() (*objects.Desired, *problem) {
 	gvk := kindOf(s.last.content)
+	s.memory.await(s.state, gvk.GroupKind()) // before it is looked up, or a change in between would wake nothing
 	state := s.Target.Cluster.State(gvk.GroupKind())
-	s.memory.await(s.state, gvk.GroupKind())
 	scope := scopeUnknown
 	switch {
 	case state.Served && state.Namespaced:
