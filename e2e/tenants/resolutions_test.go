@@ -121,31 +121,7 @@ func TestDepsGraph(t *testing.T) {
 	t.Parallel()
 	u := newTenant(t, env, "")
 	quiet := others(t, u.namespace+"-quiet")
-	// Versions that need much, in a namespace where something may be changed, beside dependencies of which each has to be explained.
-	var needs, all []corev1alpha1.Dependency
-	for k := range 20 {
-		needs = append(needs, harness.On(fmt.Sprintf("d%d", k), fmt.Sprintf("leaf-%d", k), ""))
-	}
-	var versions []harness.Release
-	for v := range 300 {
-		versions = append(versions, harness.Release{Version: fmt.Sprintf("1.%d.0", v), Needs: needs})
-	}
-	for k := range 6 {
-		name := fmt.Sprintf("wide-%d", k)
-		env.Offer(t, u.namespace, name, versions...)
-		all = append(all, harness.On(name, name, ""))
-	}
-	for k := range 40 {
-		name := fmt.Sprintf("ghost-%d", k)
-		env.Offer(t, u.namespace, name, harness.Release{Version: "1.0.0"})
-		all = append(all, harness.On(name, name, ">=2"))
-	}
-	env.Offer(t, u.namespace, "mine", harness.Release{Version: "1.0.0"})
-	env.Offer(t, u.namespace, "x", harness.Release{Version: "1.0.0", Needs: all})
-	u.create(t, wish(u.namespace, "mine", "mine", "1.0.0", allowing))
-	for k := range 20 {
-		u.create(t, wish(u.namespace, fmt.Sprintf("x-%02d", k), "x", ""))
-	}
+	u.graphs(t, 20)
 	if took := others(t, u.namespace); took > 15*time.Second+3*quiet {
 		t.Errorf("others waited %s, and %s without", took, quiet)
 	}

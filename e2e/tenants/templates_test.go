@@ -43,12 +43,14 @@ func (u *tenant) awaitTemplate(t *testing.T, name string, within time.Duration, 
 	})
 }
 
+// slow is text of a template that takes long.
+const slow = "{{- $l := until 900 }}{{ range $l }}{{ range $l }}{{ end }}{{ end -}}\n"
+
 // Templates that take their whole time, over and over, leave workers for those of other namespaces.
 func TestTemplateWorkers(t *testing.T) {
 	t.Parallel()
 	u, other := newTenant(t, env, "", "lockstep-author"), newTenant(t, env, "-other", "lockstep-author")
 	u.create(t, configMap(u.namespace, "source", "0"))
-	const slow = "{{- $l := until 900 }}{{ range $l }}{{ range $l }}{{ end }}{{ end -}}\n"
 	for i := range 100 {
 		u.create(t, templateOf(u.namespace, fmt.Sprintf("slow-%d", i), slow, "source"))
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -55,7 +54,7 @@ func newTenant(t *testing.T, e *harness.Env, suffix string, more ...string) *ten
 func (u *tenant) create(t *testing.T, objs ...client.Object) {
 	t.Helper()
 	for _, obj := range objs {
-		harness.Eventually(t, 10*time.Second, "the tenant's rights", func(ctx context.Context) error { return u.Create(ctx, obj) })
+		harness.Eventually(t, harness.Patience, "the tenant's rights", func(ctx context.Context) error { return u.Create(ctx, obj) })
 	}
 }
 

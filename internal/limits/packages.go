@@ -28,5 +28,6 @@ const (
 	RetryValue            = 253                   // bytes of the annotation package-operator.run/retry, which is copied to the status
 	RequiredByShown       = 20                    // dependents that a generated package names in labels and an annotation, which have 256 KiB in all
 	RequiredRange         = 256                   // bytes of the range of one of these
+	ProcessorTime         = 5 * time.Millisecond  // for which a namespace computes before it is the turn of another
 	EventNote             = 1024                  // bytes of an event's note that API servers accept
 )

@@ -13,6 +13,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/panics"
+	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/document"
 	"lockstep.run/lockstep/internal/loader/manifest"
@@ -132,6 +133,7 @@ func (r *reader) readFile(ctx context.Context, p string, data []byte, into *foun
 		}
 	}()
 	problems := document.EachWithDoubts(p, data, func(d *document.Document) {
+		queueing.Yield(ctx)
 		if ctx.Err() != nil || r.full() || len(into.problems) > limits.Violations {
 			return
 		}

@@ -3,6 +3,7 @@ package manager
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strings"
 	"time"
 
@@ -32,6 +33,7 @@ import (
 	"lockstep.run/lockstep/internal/controllers/repositories"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/kube/panics"
+	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/registry"
@@ -70,7 +72,8 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 		return fmt.Errorf("set up the controller of deployments: %w", err)
 	}
 	follow.templates = templates
-	rendered, err := connectTemplates(mgr, here, follow, deployments, account, c)
+	processors := queueing.NewProcessors(runtime.GOMAXPROCS(0) - 1)
+	rendered, err := connectTemplates(mgr, here, follow, deployments, account, processors, c)
 	if err != nil {
 		return err
 	}
@@ -92,6 +95,7 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 		ServedAPI: follow.servedAPI(here),
 		Unserved:  func(gk schema.GroupKind) bool { return here.State(gk).Unserved() },
 		Fresh:     mutationcache.NewStore(), Slices: slices, Namespace: c.Namespace, Version: buildversion.Get(), Pace: c.Pace,
+		Processors: processors,
 	})
 	if err != nil {
 		return fmt.Errorf("set up the controller of packages: %w", err)
@@ -123,13 +127,14 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 
 // connectTemplates adds the controller of ObjectTemplates, and returns the watches of their sources.
 func connectTemplates(
-	mgr ctrl.Manager, here *connection, follow *follower, deployments *objectdeployments.Reconciler, account *quota.Memory, c *Config,
+	mgr ctrl.Manager, here *connection, follow *follower, deployments *objectdeployments.Reconciler, account *quota.Memory,
+	processors *queueing.Processors, c *Config,
 ) (*sources.Watches, error) {
 	watches := sources.NewWatches(here.Listen, here.Read)
 	watches.Mapping, watches.Whole, watches.Memory = here.Mapping, true, account
 	err := follow.templates.Setup(mgr, objecttemplates.Options{
 		Target: deployments.Here.Executor, Claims: deployments.ClaimsOf("", ""), RestoreClaims: deployments.RestoreClaims,
-		Environment: follow.detector, Sources: watches, Memory: account, Fresh: mutationcache.NewStore(),
+		Environment: follow.detector, Sources: watches, Memory: account, Processors: processors, Fresh: mutationcache.NewStore(),
 		Account: c.DefaultServiceAccount, AccountRequired: c.RequireServiceAccount, Namespace: c.Namespace,
 	})
 	if err != nil {

@@ -280,7 +280,12 @@ func (s *search) possible(namespace string, w want) []string {
 }
 
 // isSpent reports whether the search has taken all of its steps.
-func (s *search) isSpent() bool { return *s.steps > s.until }
+func (s *search) isSpent() bool {
+	if s.market.input.Yield != nil {
+		s.market.input.Yield()
+	}
+	return *s.steps > s.until
+}
 
 // keep has what is installed and depends on a slot accept its values, where it accepts the present one.
 func (s *search) keep(i int32) {

@@ -20,6 +20,7 @@ import (
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/sources"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
+	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
@@ -46,6 +47,8 @@ type Options struct {
 	Sources *sources.Watches
 	// Memory is what renderings are counted in.
 	Memory *quota.Memory
+	// Processors are what templates are rendered on.
+	Processors *queueing.Processors
 	// Fresh keeps the responses to writes of templates.
 	Fresh *mutationcache.Store
 	// Account is the ServiceAccount of namespaced templates, in their namespace; empty for the manager's own identity.

@@ -135,9 +135,18 @@ func (s *reconciliation) plan(
 		loaded := s.attempt.content.resolved
 		root.Package, root.Version, root.Unique = loaded.CatalogName, loaded.Version, loaded.UniqueInScope
 	}
+	ctx, leave, err := s.Processors.Enter(ctx, s.pkg.GetNamespace())
+	if err != nil {
+		return resolver.Plan{}, err
+	}
+	defer leave()
 	in := resolver.Input{
 		Roots: []resolver.Root{root}, Installed: k.installed, Catalogue: catalogue,
-		Served: served, Platform: platformOf(s.environment, s.Version),
+		Served: func(api *corev1alpha1.DependencyAPI) (is bool, missing []string) {
+			queueing.Idle(ctx, func() { is, missing = served(api) })
+			return is, missing
+		},
+		Platform: platformOf(s.environment, s.Version), Yield: func() { queueing.Yield(ctx) },
 	}
 	if remote(s.pkg) {
 		in.Installed, in.Catalogue = nil, nothing{}

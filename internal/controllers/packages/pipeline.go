@@ -39,6 +39,8 @@ type Pipeline struct {
 
 	// rendering bounds the processor time of rendering, and the memory of small packages.
 	rendering queueing.Levels
+	// processors are what it is rendered on.
+	processors *queueing.Processors
 }
 
 type content struct {
@@ -116,7 +118,12 @@ func (p *Pipeline) pullAndRender(ctx context.Context, in input) (*content, error
 			return nil, err
 		}
 	}
-	pkg, err := loader.Load(place.ctx, files, p.optionsFor(in, values))
+	within, leave, err := p.processors.Enter(place.ctx, in.namespace)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	pkg, err := loader.Load(within, files, p.optionsFor(in, values))
 	if err == nil {
 		err = loader.CheckTarget(in.pkg.PackageSpec().TargetRef, pkg.Dependencies)
 	}

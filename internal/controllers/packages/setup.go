@@ -50,6 +50,8 @@ type Options struct {
 	Accounts Accounts
 	// Namespace of the manager has what ClusterPackages name, and their Secrets.
 	Namespace string
+	// Processors are what is resolved and rendered on.
+	Processors *queueing.Processors
 	// Pace of resolutions and repairs.
 	Pace limits.Pace
 }
@@ -58,6 +60,7 @@ var scopes = []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.Sco
 
 // Setup adds the controller of Packages and ClusterPackages to mgr.
 func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
+	o.Pipeline.processors = o.Processors
 	o.Pipeline.rendering = queueing.NewLevels(limits.LoadsShort, limits.LoadShort, limits.LoadMedium)
 	r := &Reconciler{
 		Options: o, Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now,

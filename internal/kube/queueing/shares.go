@@ -66,6 +66,13 @@ func (s *Shares) TryAcquire(n int64) (release func(), ok bool) {
 	}), true
 }
 
+// Waited reports whether anybody waits.
+func (s *Shares) Waited() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.waiting.count > 0
+}
+
 // admit has those acquire whose turn it is. mu is held.
 func (s *Shares) admit() {
 	for s.waiting.count > 0 {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/queueing"
 )
 
 // TestObject executes templates without a package. The error texts are parts of the whole.
@@ -49,4 +50,31 @@ func TestObject(t *testing.T) {
 	if _, err := Object(stopped, "x", nil, env); !errors.Is(err, context.Canceled) {
 		t.Errorf("the error of one that is stopped is %v", err)
 	}
+}
+
+// A template that takes long lets those of other namespaces go on.
+func TestObjectYields(t *testing.T) {
+	t.Parallel()
+	processors := queueing.NewProcessors(1)
+	ctx, leave, err := processors.Enter(t.Context(), "slow")
+	if err != nil {
+		t.Fatal(err)
+	}
+	slow := make(chan error)
+	go func() {
+		defer leave()
+		_, err := Object(ctx, `{{ $l := until 1000 }}{{ range $l }}{{ range $l }}{{ end }}{{ end }}`, nil, manifestsv1alpha1.PackageEnvironment{})
+		slow <- err
+	}()
+	_, end, err := processors.Enter(t.Context(), "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-slow:
+		t.Error("another namespace waited for all of it")
+	default:
+	}
+	end()
+	<-slow
 }
