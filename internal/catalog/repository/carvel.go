@@ -65,7 +65,7 @@ func (r *reader) carvelPackage() {
 	if len(r.problems) > before || r.whole != nil {
 		return
 	}
-	if s.KappControllerVersionSelection != nil && !r.withheld[r.doc.Path] {
+	if s.KappControllerVersionSelection != nil && !r.opts.Withheld[r.doc.Path] {
 		r.ignored[s.RefName+": kappControllerVersionSelection is ignored, as it constrains another controller; versions that state it"]++
 	}
 	r.offer(s.RefName, v, order)

@@ -101,12 +101,19 @@ func (r *reader) offer(name string, v corev1alpha1.AvailableVersion, orders ...*
 // count ends the reading of a repository that offers too much.
 func (r *reader) count(size int) {
 	r.versions++
+	small := r.bytes <= limits.SmallPackageBytes
 	r.bytes += size
 	switch {
 	case r.versions > limits.RepositoryOffers:
 		r.whole = fmt.Errorf("the repository offers more than %d versions, which is the limit: withdraw old ones, or split it into several repositories", limits.RepositoryOffers)
-	case r.bytes > limits.RepositoryOfferBytes:
-		r.whole = fmt.Errorf("what the repository offers has more than %d bytes, which is the limit: withdraw old versions, or shorten their notes and schemas", limits.RepositoryOfferBytes)
+	case int64(r.bytes) > r.opts.Bytes:
+		remedy := "withdraw old versions, or shorten their notes and schemas"
+		if r.opts.Bytes < limits.RepositoryOfferBytes {
+			remedy += ", or raise GOMEMLIMIT and the memory limit of the manager"
+		}
+		r.whole = fmt.Errorf("what the repository offers has more than %d bytes, which is the limit: %s", r.opts.Bytes, remedy)
+	case small && r.bytes > limits.SmallPackageBytes && r.opts.Admit != nil:
+		r.whole = r.opts.Admit()
 	}
 }
 

@@ -35,14 +35,27 @@ type Package struct {
 // Read reads the documents of a repository out of files by path: *.yaml, *.yml and *.json, in any folder whose name
 // begins with no dot. A document that cannot be used becomes a problem. The error is about the whole: it is too large,
 // offers too much, or nothing in it can be used.
-func Read(files map[string][]byte) (*Content, error) { return ReadWithheld(files, nil) }
+func Read(files map[string][]byte) (*Content, error) { return ReadWith(files, Options{}) }
 
-// ReadWithheld is Read where some of the files come from Secrets: problems of those quote nothing of them.
-func ReadWithheld(files map[string][]byte, withheld map[string]bool) (*Content, error) {
+// Options of reading.
+type Options struct {
+	// Withheld are files that come from Secrets: problems of those quote nothing of them.
+	Withheld map[string]bool
+	// Bytes are how many everything that is offered may have as JSON: limits.RepositoryOfferBytes by default, and at most.
+	Bytes int64
+	// Admit, if set, is called before what is offered has more than limits.SmallPackageBytes. It may wait; its error ends the reading.
+	Admit func() error
+}
+
+// ReadWith is Read with options.
+func ReadWith(files map[string][]byte, o Options) (*Content, error) {
 	if err := tooLarge(files); err != nil {
 		return nil, err
 	}
-	r := &reader{withheld: withheld, packages: map[string]*offered{}, ignored: map[string]int{}, schemas: schemas{read: map[digest]checkedSchema{}, compiled: map[digest]string{}}}
+	if o.Bytes == 0 || o.Bytes > limits.RepositoryOfferBytes {
+		o.Bytes = limits.RepositoryOfferBytes
+	}
+	r := &reader{opts: o, packages: map[string]*offered{}, ignored: map[string]int{}, schemas: schemas{read: map[digest]checkedSchema{}, compiled: map[digest]string{}}}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if !isRead(name) {
 			continue
@@ -80,8 +93,7 @@ func isRead(name string) bool {
 // reader collects what the documents of a repository offer.
 type reader struct {
 	reporter
-	// withheld are the files that come from Secrets.
-	withheld map[string]bool
+	opts     Options
 	packages map[string]*offered
 	// known counts the documents of known kinds, versions and bytes what they offer.
 	known, versions, bytes int
@@ -105,7 +117,7 @@ func (r *reader) file(name string, data []byte) {
 	problems := document.Each(printable(name), data, r.document)
 	problems = append(problems, r.problems...)
 	slices.SortStableFunc(problems, func(a, b violation.Violation) int { return cmp.Compare(a.Document, b.Document) })
-	if r.withheld[name] {
+	if r.opts.Withheld[name] {
 		for i := range problems {
 			problems[i] = positionOf(problems[i])
 		}

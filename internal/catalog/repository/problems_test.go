@@ -113,7 +113,7 @@ func TestReadProblems(t *testing.T) {
 			t.Errorf("%s: %v", test.reason, err)
 			continue
 		}
-		withheld, err := repository.ReadWithheld(files, map[string]bool{"bad.yaml": true})
+		withheld, err := repository.ReadWith(files, repository.Options{Withheld: map[string]bool{"bad.yaml": true}})
 		if err != nil || len(withheld.Problems) != len(content.Problems) || !positionAlone.MatchString(withheld.Problems[0]) {
 			t.Errorf("%s, in a Secret: %v, %q", test.reason, err, withheld.Problems)
 		}

@@ -92,13 +92,13 @@ func (p *Pipeline) fetchAndRead(ctx context.Context, source fetch.Source, j job)
 			release()
 		}
 	}()
-	source.Admit = func() error { // until all of it is read and packed
+	source.Admit = sync.OnceValue(func() error { // until all of it is read and packed
 		release, err := p.Memory.Acquire(ctx, j.repository.GetNamespace(), limits.LoadWeight*p.Memory.PackageBytes())
 		if err == nil {
 			releases = append(releases, release)
 		}
 		return err
-	}
+	})
 	fetched, err := p.Fetcher.Fetch(ctx, source, j.known)
 	if err != nil {
 		return nil, err
@@ -106,7 +106,12 @@ func (p *Pipeline) fetchAndRead(ctx context.Context, source fetch.Source, j job)
 	if fetched.NotModified {
 		return &result{notModified: true}, nil
 	}
-	content, err := repository.ReadWithheld(fetched.Files, fetched.FromSecrets)
+	content, err := repository.ReadWith(fetched.Files, repository.Options{
+		Withheld: fetched.FromSecrets, Bytes: p.Memory.PackageBytes(), Admit: source.Admit,
+	})
+	if cause := context.Cause(ctx); cause != nil {
+		return nil, cause
+	}
 	if err != nil {
 		return nil, &contentError{err: err, validator: fetched.Validator}
 	}

@@ -64,6 +64,16 @@ func TestLargeRepositoriesAwaitMemory(t *testing.T) {
 		if r.URL.Path == "/large.yaml" {
 			fmt.Fprint(w, "# "+strings.Repeat("x", 2<<20)+"\n")
 		}
+		if r.URL.Path == "/expanded.yaml" { // which is large once each version has the notes
+			var versions []string
+			for i := range 100 {
+				versions = append(versions, fmt.Sprintf("v1.%d.0", i))
+			}
+			digest := "sha256:" + strings.Repeat("1", 64)
+			fmt.Fprintf(w, "---\napiVersion: manifests.package-operator.run/v1alpha1\nkind: RepositoryEntry\nmetadata: {name: web.%s}\n"+
+				"data: {name: web, image: example.com/web, digest: %q, versions: [%s], release: {notes: %s}}\n",
+				digest[7:], digest, strings.Join(versions, ", "), strings.Repeat("x", 30_000))
+		}
 	}))
 	t.Cleanup(server.Close)
 	p := &Pipeline{Fetcher: fetch.New(fetch.Options{Policy: outbound.Policy{Local: true}}), Memory: quota.New(100 << 20)}
@@ -81,15 +91,17 @@ func TestLargeRepositoriesAwaitMemory(t *testing.T) {
 	if err := read(t.Context(), "small"); err != nil {
 		t.Errorf("a small one: %v", err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
-	if err := read(ctx, "large"); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a large one without memory: %v", err)
+	for _, name := range []string{"large", "expanded"} {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		if err := read(ctx, name); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s without memory: %v", name, err)
+		}
+		cancel()
 	}
 	release()
-	for range 2 { // the memory is released
-		if err := read(t.Context(), "large"); err != nil {
-			t.Errorf("a large one: %v", err)
+	for _, name := range []string{"large", "expanded", "large"} { // the memory is released
+		if err := read(t.Context(), name); err != nil {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
