@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,7 +45,7 @@ func TestTemplateSources(t *testing.T) {
 	shows := func(n int, host string) {
 		t.Helper()
 		cm := configMap(u.namespace, fmt.Sprintf("of-t-%d", n), "")
-		harness.Await(t, env, 20*time.Second, cm, "the host "+host, func(cm *corev1.ConfigMap) error {
+		harness.Await(t, env, patience, cm, "the host "+host, func(cm *corev1.ConfigMap) error {
 			if _, err := count(t.Context()); err != nil {
 				return err
 			}
@@ -73,7 +72,7 @@ func TestTemplateSources(t *testing.T) {
 		t.Errorf("%d watches of sources at a time, want %d at most", most, limits.SourceWatches+1)
 	}
 	must(t, u.DeleteAllOf(t.Context(), &corev1alpha1.ObjectTemplate{}, client.InNamespace(u.namespace)))
-	harness.Eventually(t, 30*time.Second, "the watches to end", func(ctx context.Context) error {
+	harness.Eventually(t, patience, "the watches to end", func(ctx context.Context) error {
 		n, err := count(ctx)
 		if err == nil && n > 0 {
 			err = fmt.Errorf("%d are left", n)
