@@ -20,7 +20,7 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 )
 
-// slowWebhook answers requests about what is installed for Packages of a namespace when it is let go.
+// slowWebhook answers requests of the manager about Packages of a namespace at the end of its test.
 type slowWebhook struct {
 	asked, let chan struct{}
 	once       sync.Once
@@ -41,7 +41,7 @@ func (w *slowWebhook) ServeHTTP(answer http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(answer).Encode(review)
 }
 
-// slowDown has the API server ask a webhook about generated Packages of a namespace, which takes longer than the test.
+// slowDown has the API server ask a webhook about what the manager writes to Packages of a namespace, which takes longer than the test.
 func slowDown(t *testing.T, namespace string) *slowWebhook {
 	t.Helper()
 	w := &slowWebhook{asked: make(chan struct{}), let: make(chan struct{})}
@@ -57,7 +57,9 @@ func slowDown(t *testing.T, namespace string) *slowWebhook {
 			AdmissionReviewVersions: []string{"v1"}, SideEffects: ptr.To(admissionregistrationv1.SideEffectClassNone),
 			FailurePolicy: ptr.To(admissionregistrationv1.Ignore), TimeoutSeconds: ptr.To(int32(30)),
 			NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": namespace}},
-			ObjectSelector:    &metav1.LabelSelector{MatchLabels: map[string]string{corev1alpha1.GeneratedLabel: "true"}},
+			MatchConditions: []admissionregistrationv1.MatchCondition{{
+				Name: "manager", Expression: fmt.Sprintf("request.userInfo.username == %q", harness.ManagerUser()),
+			}},
 			Rules: []admissionregistrationv1.RuleWithOperations{{
 				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
 				Rule:       admissionregistrationv1.Rule{APIGroups: []string{corev1alpha1.GroupName}, APIVersions: []string{"*"}, Resources: []string{"packages"}},

@@ -5,6 +5,7 @@ import "time"
 // Limits of the controller of Packages.
 const (
 	PackageWorkers        = 16                     // Packages that are reconciled at a time; they wait for the API server only
+	PackageShare          = 12                     // of these that are of one namespace: a webhook that is slow there leaves workers for others
 	PackageBackoffMin     = 100 * time.Millisecond // after an error of the API server
 	PackageBackoffMax     = time.Minute
 	ConflictRetry         = 50 * time.Millisecond // after a conflict; usually the event of the newer object comes first

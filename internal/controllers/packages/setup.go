@@ -91,7 +91,7 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 			MaxConcurrentReconciles: limits.PackageWorkers,
 			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
 				limits.PackageBackoffMin, limits.PackageBackoffMax),
-			NewQueue: r.queue.Fair(0, func(req reconcile.Request) string { return req.Namespace }),
+			NewQueue: r.queue.Fair(limits.PackageShare, func(req reconcile.Request) string { return req.Namespace }),
 		}).
 		WatchesRawSource(source.Func(start))
 	for _, scope := range scopes {
