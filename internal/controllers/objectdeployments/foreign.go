@@ -94,7 +94,8 @@ func (w *OwnerWatch) Follow(key objects.OwnerKey, refs []metav1.OwnerReference) 
 		}
 		owner, err := w.find(key, &ref)
 		switch {
-		case meta.IsNoMatchError(err): // nor can it be deleted in the foreground
+		case meta.IsNoMatchError(err): // nor can it be deleted in the foreground, until it is served
+			again = ownerRetry
 		case err != nil:
 			problem = cmp.Or(problem, unwatched(&ref, err))
 			again = ownerRetry

@@ -153,8 +153,8 @@ func TestOwnersThatCannotBeWatched(t *testing.T) {
 		woken   bool
 	}{
 		"ours":            {ref: metav1.OwnerReference{APIVersion: corev1alpha1.GroupVersion.String(), Kind: "Package", Name: "p", UID: "p"}},
-		"no kind":         {ref: refTo("Unserved", "x", "x")},
-		"of no namespace": {key: ofCluster, ref: refTo("ConfigMap", "x", "x")},
+		"no kind":         {ref: refTo("Unserved", "x", "x"), again: ownerRetry},
+		"of no namespace": {key: ofCluster, ref: refTo("ConfigMap", "x", "x"), again: ownerRetry},
 		"its API is down": {ref: refTo("Away", "x", "x"), problem: "Its owner Away x cannot be watched; a deletion of that in the foreground waits meanwhile: 503", again: ownerRetry},
 		"not listed yet":  {ref: refTo("ConfigMap", "x", "x"), watches: 1, again: limits.ErrorsUnreported},
 		"another's UID": {ref: refTo("ConfigMap", "x", "x"), watches: 1, do: func(_ *ownerWatches, l livestate.Listener) {
