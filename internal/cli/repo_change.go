@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/util/retry"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -132,26 +133,46 @@ fetched any more, and what was fetched stays offered.`,
 }
 
 func (c *repoUpdateCommand) run(ctx context.Context, n cluster.RepositoryName) error {
-	cl, r, err := c.find(ctx, n)
-	if err != nil {
+	var (
+		cl   *cluster.Cluster
+		r    corev1alpha1.GenericPackageRepository
+		what string
+	)
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() (err error) { // the manager may be writing its status
+		if cl, r, err = c.find(ctx, n); err != nil {
+			return err
+		}
+		what, err = c.change(ctx, cl, r)
+		return err
+	})
+	switch {
+	case apierrors.IsConflict(err):
+		return cl.Explain("cannot change "+cluster.RepositoryText(r), err)
+	case err != nil:
 		return err
 	}
+	c.wait = c.wait && !r.RepositorySpec().Paused
+	return c.report(ctx, cl, r, what, "")
+}
+
+// change changes what the flags name, and returns what was done. A conflict is returned as it is.
+func (c *repoUpdateCommand) change(ctx context.Context, cl *cluster.Cluster, r corev1alpha1.GenericPackageRepository) (what string, err error) {
 	before := r.DeepCopyObject().(client.Object)
 	spec := r.RepositorySpec()
 	if err := c.spec.apply(ctx, spec); err != nil {
-		return err
+		return "", err
 	}
 	if c.spec.given("paused") {
 		spec.Paused = c.paused
 	}
-	what := "changed"
 	if equality.Semantic.DeepEqual(before.(corev1alpha1.GenericPackageRepository).RepositorySpec(), spec) {
-		what = "is as wanted already"
-	} else if err := cl.Patch(ctx, r.(client.Object), client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(fieldManager)); err != nil {
-		return cl.Explain("cannot change "+cluster.RepositoryText(r), err)
+		return "is as wanted already", nil
 	}
-	c.wait = c.wait && !spec.Paused
-	return c.report(ctx, cl, r, what, "")
+	err = cl.Patch(ctx, r.(client.Object), client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(fieldManager))
+	if err != nil && !apierrors.IsConflict(err) {
+		err = cl.Explain("cannot change "+cluster.RepositoryText(r), err)
+	}
+	return "changed", err
 }
 
 func newRepoKick(on command) *cobra.Command {
