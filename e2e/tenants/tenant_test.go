@@ -59,12 +59,12 @@ func (u *tenant) create(t *testing.T, objs ...client.Object) {
 }
 
 // changesOutside returns the manager's requests since the beginning of the journal that changed, or tried to change, cluster-scoped
-// objects or objects in kube-system. Cluster-scoped kinds of the engine are left out: packages of an administrator in other tests;
-// and so are reviews of tokens and rights, which are created and change nothing.
+// objects or objects in kube-system. Cluster-scoped kinds of the engine and definitions are left out, which are packages of an
+// administrator in other tests, and so are reviews of tokens and rights, which are created and change nothing.
 func (u *tenant) changesOutside(t *testing.T, j *harness.Journal) []sandbox.Entry {
 	t.Helper()
 	entries, err := j.Since(t.Context(), j.From, sandbox.ByUser(harness.ManagerUser()), func(e sandbox.Entry) bool {
-		return !slices.Contains([]string{"tokenreviews", "subjectaccessreviews"}, e.Object.Resource) &&
+		return !slices.Contains([]string{"customresourcedefinitions", "tokenreviews", "subjectaccessreviews"}, e.Object.Resource) &&
 			slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, e.Verb) &&
 			(e.Object.Namespace == metav1.NamespaceSystem || e.Object.Namespace == "" && e.Object.Group != corev1alpha1.GroupName)
 	})
