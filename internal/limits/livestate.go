@@ -16,7 +16,7 @@ const (
 	DiscoveryDebounce = 200 * time.Millisecond // in which changes of APIServices become one refresh of discovery
 	DiscoveryAttempts = 8                      // reads of discovery that lack the group of an available APIService
 	ConfirmParallel   = 4                      // kinds that are listed at a time to confirm records
-	NamedPage         = 50                     // objects in a page of metadata of which some are needed: up to 1.5 MiB each, by whoever writes them
+	NamedPage         = 50                     // objects in a page of metadata of which some are needed: up to 1.5 MiB each
 	StopWait          = 2 * time.Second        // for watches to end
 )
 

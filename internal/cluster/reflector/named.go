@@ -19,7 +19,7 @@ type Named struct {
 	Has func(name string) bool
 }
 
-// ListWithContext returns a page, which is small: objects are as large as whoever writes them likes.
+// ListWithContext returns a page, which is small, since objects may be large.
 func (n *Named) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	options.Limit = limits.NamedPage
 	list, err := n.ListerWatcherWithContext.ListWithContext(ctx, options)

@@ -17,7 +17,7 @@ type Keyed struct {
 
 	mu     sync.Mutex
 	queues map[string]*keyedQueue
-	// idle is signalled when nothing runs; nil where nobody waits for that.
+	// idle is signalled when nothing runs; nil without a waiter.
 	idle *sync.Cond
 }
 

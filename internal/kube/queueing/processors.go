@@ -9,7 +9,7 @@ import (
 )
 
 // Processors are shared by work that computes for long: namespaces have their turns, each for limits.ProcessorTime. What waits for
-// the network most of the time needs none, so that one processor is to be left for that. The nil Processors are as many as wanted.
+// the network most of the time needs none, so that one processor is to be left for that. The nil Processors are unlimited.
 type Processors struct{ shares *Shares }
 
 // NewProcessors returns a number of processors, at least one.

@@ -73,7 +73,7 @@ func TestIdleProcessors(t *testing.T) {
 	Idle(t.Context(), enter)
 	within, leave, err := (*Processors)(nil).Enter(t.Context(), "a")
 	if err != nil || within != t.Context() {
-		t.Error("no processors are not as many as wanted")
+		t.Error("the nil Processors are limited")
 	}
 	leave()
 }

@@ -66,7 +66,7 @@ func (s *Shares) TryAcquire(n int64) (release func(), ok bool) {
 	}), true
 }
 
-// Waited reports whether anybody waits.
+// Waited reports whether an acquisition waits.
 func (s *Shares) Waited() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
