@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
@@ -406,6 +407,38 @@ func TestSource(t *testing.T) {
 	}
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "git"}, &inlined); !apierrors.IsNotFound(err) {
 		t.Errorf("it is there: %v", err)
+	}
+}
+
+// An update is repeated on what the manager wrote meanwhile.
+func TestSourceUpdateRaces(t *testing.T) {
+	t.Parallel()
+	repository := &corev1alpha1.PackageRepository{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "stable"}}
+	repository.Spec.Source.Image = &corev1alpha1.RepositoryImageSource{Ref: "example.com/repo:v1"}
+	c := fakeCluster(t, repository)
+	server, patches := c.WithWatch, 0
+	c.WithWatch = interceptor.NewClient(server, interceptor.Funcs{
+		Patch: func(ctx context.Context, _ client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			if patches++; patches == 1 {
+				var written corev1alpha1.PackageRepository
+				if err := server.Get(ctx, client.ObjectKeyFromObject(obj), &written); err != nil {
+					return err
+				}
+				written.Status.Packages = 7
+				if err := server.Update(ctx, &written); err != nil {
+					return err
+				}
+			}
+			return server.Patch(ctx, obj, patch, opts...)
+		},
+	})
+	got := invokeOn(t, dialTo(c), "", "source", "update", "stable", "--url", "example.com/repo:v2", "--wait=false")
+	var stable corev1alpha1.PackageRepository
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(repository), &stable); err != nil {
+		t.Fatal(err)
+	}
+	if got.code != 0 || patches != 2 || stable.Spec.Source.Image.Ref != "example.com/repo:v2" || stable.Status.Packages != 7 {
+		t.Errorf("%+v after %d patches: %+v", got, patches, stable)
 	}
 }
 
