@@ -1,0 +1,164 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// PackageStatus is the observed state of a Package or ClusterPackage.
+type PackageStatus struct {
+	// Conditions of the package: Unpacked, TargetConnected, Resolved, DependenciesReady, Invalid,
+	// Available, Progressing, Paused, Drifted, DeletionHeld, TeardownForbidden, Ready, Reconciling, Stalled and mapped
+	// ones.
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// ObservedGeneration is the generation of the package that this status
+	// describes.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// UnpackedHash is a hash of the spec that was unpacked last.
+	// +optional
+	UnpackedHash string `json:"unpackedHash,omitempty"`
+
+	// Revision is the number of the current revision of the ObjectDeployment.
+	// +optional
+	Revision int64 `json:"revision,omitempty"`
+
+	// LastHandledRetry is the value of the annotation package-operator.run/retry
+	// that was acted upon last.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	LastHandledRetry string `json:"lastHandledRetry,omitempty"`
+
+	// Resolved says which package was unpacked last.
+	// +optional
+	Resolved *ResolvedPackage `json:"resolved,omitempty"`
+
+	// LastAttempted says which version of packageRef was chosen last, whether or not
+	// it could be installed. A lower one is a downgrade.
+	// +optional
+	LastAttempted *AttemptedVersion `json:"lastAttempted,omitempty"`
+
+	// Load is there while a large package is loaded, and after a manager that ended meanwhile.
+	// +optional
+	Load *LoadRecord `json:"load,omitempty"`
+
+	// Dependencies of the package that was loaded last.
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Dependencies []DependencyStatus `json:"dependencies,omitempty"`
+
+	// Phases of the current revision, in their order.
+	// +optional
+	Phases []PhaseStatus `json:"phases,omitempty"`
+
+	// Blocking names the first few objects that the rollout or the teardown is
+	// waiting for.
+	// +kubebuilder:validation:MaxItems=10
+	// +optional
+	Blocking []BlockingObject `json:"blocking,omitempty"`
+}
+
+// LoadRecord is written before a large package is loaded, and removed when that has
+// ended. Where it stays, the manager ended before the load did, and waits for the next.
+type LoadRecord struct {
+	// SpecHash identifies the spec that is loaded.
+	// +kubebuilder:validation:MaxLength=64
+	SpecHash string `json:"specHash"`
+
+	// Holder identifies the process that loads the package; empty while none does.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Holder string `json:"holder,omitempty"`
+
+	// Interruptions counts the loads of this spec during which the manager ended.
+	// +optional
+	Interruptions int32 `json:"interruptions,omitempty"`
+
+	// NotBefore is when the next load may begin.
+	// +optional
+	NotBefore *metav1.Time `json:"notBefore,omitempty"`
+}
+
+// ResolvedPackage is what a Package's image turned out to hold.
+type ResolvedPackage struct {
+	// PackageName is the name in the manifest's metadata.
+	// +optional
+	PackageName string `json:"packageName,omitempty"`
+
+	// Version is the version that was chosen by packageRef, or else the version that
+	// the manifest states; empty where it states none.
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// Image is the reference that was pulled; empty where a repository offers the
+	// manifests of the package themselves.
+	// +optional
+	Image string `json:"image,omitempty"`
+
+	// Digest is the digest of the image, or of the manifests, that were rendered, such
+	// as sha256:….
+	// +optional
+	Digest string `json:"digest,omitempty"`
+
+	// Repository is the name of the repository that offered it, such as
+	// PackageRepository/stable, where packageRef is set.
+	// +optional
+	Repository string `json:"repository,omitempty"`
+
+	// CatalogName is the name by which packages depend on it: that of packageRef, or
+	// else packageName of the manifest, or else the name in its metadata.
+	// +optional
+	CatalogName string `json:"catalogName,omitempty"`
+
+	// UniqueInScope is the scope in which the package may be installed once.
+	// +optional
+	UniqueInScope UniqueScope `json:"uniqueInScope,omitempty"`
+
+	// Provides are APIs that it brings.
+	// +listType=atomic
+	// +optional
+	Provides []ProvidedAPI `json:"provides,omitempty"`
+
+	// Images are those of the containers and image volumes of its objects, and those
+	// of its lock that the objects name elsewhere, sorted by image. At most 50 with
+	// 8 KiB, and fewer where the status has no room.
+	// +kubebuilder:validation:MaxItems=50
+	// +listType=atomic
+	// +optional
+	Images []PackageImage `json:"images,omitempty"`
+
+	// OmittedImages is how many more images the objects name.
+	// +optional
+	OmittedImages int32 `json:"omittedImages,omitempty"`
+}
+
+// PackageImage is an image that objects of a package name.
+type PackageImage struct {
+	// Name of the image in the manifest; empty for one that is not of the lock.
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// Image is the reference without its digest. Of an image of the lock it is the
+	// locked one, after overrides.
+	Image string `json:"image"`
+
+	// Digest such as sha256:…; empty where the objects name a tag alone. What runs
+	// is then what the tag stood for when a node pulled it.
+	// +optional
+	Digest string `json:"digest,omitempty"`
+}
+
+// AttemptedVersion is a version that was chosen.
+type AttemptedVersion struct {
+	// PackageName is the name of the package, as repositories offer it.
+	// +optional
+	PackageName string `json:"packageName,omitempty"`
+
+	// Version that was chosen, without a leading v.
+	Version string `json:"version"`
+
+	// Image of the version.
+	// +optional
+	Image string `json:"image,omitempty"`
+}
