@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -33,7 +34,9 @@ func TestTogether(t *testing.T) {
 	e := harness.Lend(t)
 	m := e.StartManager(t, "--allow-local-targets", "--allow-private-sources=127.0.0.0/8")
 	confine(t, m)
-	v := &victim{env: e, image: e.Push(t, "together-control:v1", renamable(5, ""))}
+	watcher, err := client.NewWithWatch(e.Config(), client.Options{Scheme: e.Client.Scheme()})
+	must(t, err)
+	v := &victim{env: e, watcher: watcher, image: e.Push(t, "together-control:v1", renamable(5, ""))}
 	v.installs(t, "warm-up", 5)
 	journal := e.Journal(t)
 	for _, a := range []struct {
@@ -67,8 +70,9 @@ func changing(e sandbox.Entry) bool {
 
 // victim is a namespace in which packages are installed while others attack.
 type victim struct {
-	env   *harness.Env
-	image string
+	env     *harness.Env
+	watcher client.WithWatch
+	image   string
 }
 
 // installs installs a package of 10 objects in 2 phases, one after the other, and returns the times from create to Available, beside
@@ -77,6 +81,9 @@ func (v *victim) installs(t *testing.T, name string, number int) (took, raw []ti
 	t.Helper()
 	namespace := "together-victim-" + name
 	v.env.Namespace(t, namespace)
+	packages, err := v.watcher.Watch(t.Context(), &corev1alpha1.PackageList{}, client.InNamespace(namespace))
+	must(t, err)
+	defer packages.Stop()
 	for i := range number {
 		began := time.Now()
 		for k := range 10 {
@@ -85,21 +92,32 @@ func (v *victim) installs(t *testing.T, name string, number int) (took, raw []ti
 		raw, began = append(raw, time.Since(began)), time.Now()
 		pkg := harness.Package(namespace, fmt.Sprintf("control-%d", i), v.image)
 		v.env.Create(t, pkg)
-		for {
-			must(t, v.env.Client.Get(t.Context(), client.ObjectKeyFromObject(pkg), pkg))
-			if harness.HasCondition(pkg, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, "") == nil {
-				break
-			}
-			if time.Since(began) > harness.Patience {
-				t.Fatalf("not available after %s: %+v", harness.Patience, pkg.Status.Conditions)
-			}
-			time.Sleep(5 * time.Millisecond)
-		}
+		awaitAvailable(t, packages, pkg.Name)
 		took = append(took, time.Since(began))
 	}
 	slices.Sort(took)
 	slices.Sort(raw)
 	return took, raw
+}
+
+// awaitAvailable waits for the event by which a package is available.
+func awaitAvailable(t *testing.T, packages watch.Interface, name string) {
+	t.Helper()
+	end := time.After(harness.Patience)
+	for {
+		select {
+		case event, open := <-packages.ResultChan():
+			if !open {
+				t.Fatal("the watch has ended")
+			}
+			pkg, ok := event.Object.(*corev1alpha1.Package)
+			if ok && pkg.Name == name && harness.HasCondition(pkg, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, "") == nil {
+				return
+			}
+		case <-end:
+			t.Fatalf("%s is not available after %s", name, harness.Patience)
+		}
+	}
 }
 
 // attacked compares a quiet time with one in which tenants attack.

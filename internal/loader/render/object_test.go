@@ -60,7 +60,7 @@ func TestObjectYields(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	slow := make(chan error)
+	slow := make(chan error, 1)
 	go func() {
 		defer leave()
 		_, err := Object(ctx, `{{ $l := until 1000 }}{{ range $l }}{{ range $l }}{{ end }}{{ end }}`, nil, manifestsv1alpha1.PackageEnvironment{})
