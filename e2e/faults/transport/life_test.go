@@ -211,6 +211,13 @@ func (l *life) decide(p position, version string) gateway.Decision {
 	return gateway.Decision{Fault: f.Fault, For: f.length, Version: version}
 }
 
+// disarm has the package meet no more faults in this stage.
+func (l *life) disarm() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.armed = nil
+}
+
 func (l *life) answered(q *gateway.Request, code int) {
 	if code < 300 && !q.DryRun && q.Writes() {
 		l.mu.Lock()

@@ -191,6 +191,9 @@ func (r *run) rest(t *testing.T) {
 	if r.there != nil {
 		r.director.spare() // a target that does not answer is reported
 	}
+	for _, l := range r.lives {
+		l.disarm() // the first events of watches count on, and a stale list shows what was deleted
+	}
 	r.crew.Restart()
 	r.watches(t, mark)
 	r.there.watches(t, there, len(r.lives))
