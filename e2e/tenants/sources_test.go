@@ -17,7 +17,7 @@ import (
 // However many sources the templates of a namespace name, so many watches and one more show them, and only while they are named.
 func TestTemplateSources(t *testing.T) {
 	t.Parallel()
-	const kind, resource, of = "Service", "services", 100 // of which nothing else watches single ones
+	const kind, resource, of = "Service", "services", 40 // of which nothing else watches single ones
 	u := newTenant(t, env, "", "lockstep-author")
 	service := func(i int, host string) *corev1.Service {
 		return &corev1.Service{
@@ -25,9 +25,9 @@ func TestTemplateSources(t *testing.T) {
 			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: host},
 		}
 	}
-	for n := range 4 {
+	for n := range 3 {
 		tmpl := templateOf(u.namespace, fmt.Sprintf("t-%d", n), "")
-		tmpl.Spec.Template += "data: {host: {{ dig \"n99\" \"none\" .config }}}\n"
+		tmpl.Spec.Template += "data: {host: {{ dig \"n39\" \"none\" .config }}}\n"
 		for i := range of {
 			tmpl.Spec.Sources = append(tmpl.Spec.Sources, corev1alpha1.ObjectTemplateSource{
 				APIVersion: "v1", Kind: kind, Name: fmt.Sprintf("s-%d", n*of+i), Optional: true,
@@ -55,10 +55,10 @@ func TestTemplateSources(t *testing.T) {
 			return nil
 		})
 	}
-	for n := range 4 {
+	for n := range 3 {
 		shows(n, "none")
 	}
-	for n := range 4 {
+	for n := range 3 {
 		last := service(n*of+of-1, "a.example.com")
 		u.create(t, last)
 		shows(n, "a.example.com")

@@ -22,6 +22,7 @@ const (
 	ObjectTemplateRetry       = 5 * time.Second       // before it is looked up again whether an unavailable API is served, without a request
 	ObjectTemplateStart       = 20 * time.Millisecond // the same at the start
 	SourceWatches             = 50                    // of single sources of one namespace, a stream each; over that, one of the metadata of all objects of their kind there
+	SourceReads               = 3                     // of the members of one such watch at a time
 	SourcesStarting           = 4                     // sources with their content that are listed at a time: each is decoded in memory
 	SourcesStart              = 5 * time.Second       // for which one counts as such: an API that does not answer delays no other
 )

@@ -53,7 +53,9 @@ func (w *Watches) join(ref Ref, resource schema.GroupVersionResource, l *listene
 		panics.Go(ctx, fmt.Sprintf("watching sources of the kind %s in %s", ref.Kind, ref.Namespace), func() {
 			w.listen(ctx, livestate.Selection{Resource: resource, Namespace: ref.Namespace, Names: g}, g)
 		})
-		panics.Go(ctx, fmt.Sprintf("reading sources of the kind %s in %s", ref.Kind, ref.Namespace), func() { g.readAll(ctx) })
+		for range limits.SourceReads {
+			panics.Go(ctx, fmt.Sprintf("reading sources of the kind %s in %s", ref.Kind, ref.Namespace), func() { g.readAll(ctx) })
+		}
 	}
 	g.members[ref] = l
 	g.enqueue(ref)
@@ -135,7 +137,7 @@ func (g *group) Failed(err error) {
 	}
 }
 
-// readAll reads members that are due, one after the other.
+// readAll reads members that are due, one after the other, until the group ends.
 func (g *group) readAll(ctx context.Context) {
 	for {
 		ref, ended := g.due.Get()
