@@ -64,7 +64,7 @@ func (t *trial) baseline(ctx context.Context, c check) outcome { return t.test(c
 func (t *trial) test(ctx context.Context, c check, flag string) outcome {
 	ctx, cancel := context.WithTimeout(ctx, patience+time.Minute)
 	defer cancel()
-	args := append([]string{"test", "-v", "-vet=off", "-count=1", "-timeout=" + patience.String()}, c.Args...)
+	args := append([]string{"test", "-v", "-vet=off", "-ldflags=-w", "-count=1", "-timeout=" + patience.String()}, c.Args...)
 	var output bytes.Buffer
 	begin := time.Now()
 	err := t.run(ctx, &output, append(slices.Clone(c.Env), "GOFLAGS="+goflags(flag)), args...)
