@@ -39,12 +39,12 @@ type installCommand struct {
 func newInstall(on command) *cobra.Command {
 	c := &installCommand{command: on}
 	cmd := &cobra.Command{
-		Use:   "install PACKAGE|IMAGE [NAME]",
+		Use:   "install PACKAGE[/VERSION]|IMAGE [NAME]",
 		Short: "Install or change a package, and watch its rollout",
 		Long: `Install a package, and watch it being rolled out phase by phase until it is available: PACKAGE,
 which a repository offers (kubectl package available list), in the highest version that
---version allows, now and whenever a higher one is offered; or an IMAGE, which has a /, a : or
-an @ in its name.
+--version allows, now and whenever a higher one is offered, or in the one VERSION after a /; or
+an IMAGE, which has a /, a : or an @ in its name. What may be either is refused.
 
 This creates a Package in the namespace, or with --cluster a ClusterPackage. NAME is that of the
 package, or the last part of the image's name, where it is not given. A package of that name
@@ -71,7 +71,7 @@ interrupt ends the watching, not the rollout.`,
 		ValidArgsFunction: c.completeAvailable,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			want, err := c.wanted(args)
-			if err = cmp.Or(err, c.check(args[0])); err != nil {
+			if err = cmp.Or(err, c.check()); err != nil {
 				return usageError(cmd, err)
 			}
 			return c.run(cmd.Context(), want)
@@ -91,14 +91,8 @@ interrupt ends the watching, not the rollout.`,
 	return cmd
 }
 
-// isImage reports whether an argument is an image, and not the name of a package in a catalogue.
-func isImage(arg string) bool { return strings.ContainsAny(arg, "/:@") }
-
-func (c *installCommand) check(arg string) error {
-	switch {
-	case isImage(arg) && c.choice.given():
-		return fmt.Errorf("--version and --prereleases choose from what repositories offer, and %s is an image", arg)
-	case c.values.file != "" && c.spec.config != "":
+func (c *installCommand) check() error {
+	if c.values.file != "" && c.spec.config != "" {
 		return errors.New("--values and --config contradict each other: --values are kept in an object of their own, --config in the package itself")
 	}
 	return cmp.Or(c.choice.check(), c.values.check(), c.needs.check())
@@ -138,17 +132,14 @@ func (c *installCommand) wanted(args []string) (wantedPackage, error) {
 	if w.target, err = c.target.reference(c.account); err != nil {
 		return w, err
 	}
-	if isImage(args[0]) {
-		ref, err := imageReference("IMAGE", args[0])
-		if err != nil {
-			return w, err
-		}
-		w.image, w.name = args[0], cluster.Name{Name: baseName(ref)}
-	} else {
-		w.ref, w.name = c.choice.reference(args[0]), cluster.Name{Name: args[0]}
-		if problems := validation.IsDNS1123Subdomain(args[0]); len(problems) > 0 {
-			return w, fmt.Errorf("PACKAGE %q is neither an image nor the name of a package: %s", args[0], problems[0])
-		}
+	pkg, image, err := c.choice.packageOrImage(args[0])
+	switch {
+	case err != nil:
+		return w, err
+	case image != nil:
+		w.image, w.name = args[0], cluster.Name{Name: baseName(image)}
+	default:
+		w.ref, w.name = c.choice.reference(pkg), cluster.Name{Name: pkg}
 	}
 	if c.name != "" {
 		if len(args) > 1 && args[1] != c.name {
@@ -190,6 +181,11 @@ func (c *installCommand) run(ctx context.Context, want wantedPackage) (err error
 		return err
 	}
 	target := cl.Target(want.name.Scope, want.name.Name)
+	if want.image != "" {
+		if err := chooserFor(cl, target.Namespace).misread(ctx, "install", want.image); err != nil {
+			return err
+		}
+	}
 	old, err := readOld(ctx, cl, target)
 	if err != nil {
 		return err

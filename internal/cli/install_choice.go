@@ -38,7 +38,9 @@ func (f *choiceFlags) add(cmd *cobra.Command) {
 	f.prereleases.add(cmd, "let versions with a prerelease take part")
 }
 
-func (f *choiceFlags) given() bool { return f.changed("version") || f.prereleases.given() }
+func (f *choiceFlags) given() bool {
+	return f.changed("version") || f.version != "" || f.prereleases.given()
+}
 
 func (f *choiceFlags) check() error {
 	if _, err := versions.ParseConstraint(f.version); err != nil {

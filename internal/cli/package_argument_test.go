@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+func TestInstallNamesPackageAndVersion(t *testing.T) {
+	t.Parallel()
+	stable := &corev1alpha1.PackageRepository{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "stable"}}
+	values := valuesFile(t, "title: Corner\n")
+	for arg, want := range map[string]string{
+		"shop.example.com/1.0.0":  "1.0.0",
+		"shop.example.com/v2.0.0": "2.0.0",
+		"shop.example.com":        "",
+	} {
+		c := fakeCluster(t, offeredAs("shop", "1.0.0", "2.0.0"), stable.DeepCopy())
+		if got := invokeOn(t, dialTo(c), "", "install", arg, "--wait=false", "--values", values); got.code != 0 {
+			t.Errorf("%s: %+v", arg, got)
+			continue
+		}
+		pkg, err := c.Read(t.Context(), c.Target(corev1alpha1.ScopeNamespaced, "shop.example.com"))
+		if err != nil {
+			t.Errorf("%s: %v", arg, err)
+			continue
+		}
+		if ref := pkg.PackageSpec().PackageRef; ref == nil || ref.Name != "shop.example.com" || ref.Version != want {
+			t.Errorf("%s: installs %+v", arg, ref)
+		}
+	}
+	for arg, want := range map[string]string{
+		"shop.example.com/9.0.0":        `no version of shop.example.com can be installed with "9.0.0"`,
+		"shpo.example.com/1.0.0":        `no repository offers shpo.example.com in namespace shop. Did you mean "shop.example.com"?`,
+		"shop.example.com/1.x":          "shop.example.com is a package that a repository offers: kubectl package install shop.example.com --version 1.x -n shop. An image is written in full: shop.example.com/1.x:latest\n",
+		"shop.example.com:1.0.0":        "kubectl package install shop.example.com --version 1.0.0 -n shop. An image is written in full: index.docker.io/library/shop.example.com:1.0.0\n",
+		"shop.example.com:latest":       "kubectl package install shop.example.com -n shop. An",
+		"shop.example.com@1.0.0":        "write it as shop.example.com --version 1.0.0",
+		"stable/shop.example.com":       "stable is a repository: a package is named without it, and comes from the repository of the highest spec.priority that offers it: kubectl package install shop.example.com -n shop. An image is written in full: index.docker.io/stable/shop.example.com:latest\n",
+		"stable/shop.example.com:1.0.0": "kubectl package install shop.example.com --version 1.0.0 -n shop. An",
+		"stable/shop.example.com/1.0.0": "kubectl package install shop.example.com --version 1.0.0 -n shop. An",
+		"stable/other":                  "stable is a repository",
+	} {
+		c := fakeCluster(t, offeredAs("shop", "1.0.0", "2.0.0"), stable.DeepCopy())
+		if got := invokeOn(t, dialTo(c), "", "install", arg, "--wait=false", "--values", values); got.code != 1 || !strings.Contains(got.err, want) {
+			t.Errorf("%s: %+v, want %s", arg, got, want)
+		}
+		unwritten(t, c)
+	}
+	for _, image := range []string{"other/shop:1.0.0", "127.0.0.1:1/stable/shop:1.0.0", "stable.example.com/shop:1.0.0", "shop:1.0.0"} {
+		c := fakeCluster(t, offeredAs("shop", "1.0.0", "2.0.0"), stable.DeepCopy())
+		if got := invokeOn(t, dialTo(c), "", "install", image, "web", "--wait=false", "--config", values); got.code != 0 || !strings.Contains(got.out, "web created") {
+			t.Errorf("the image %s: %+v", image, got)
+		}
+	}
+	c := fakeCluster(t, offeredAs("shop", "1.0.0", "2.0.0"))
+	if got := invokeOn(t, dialTo(c), "", "install", "shop.example.com/1.0.0", "--version", "2.0.0"); got.code != 1 || !strings.Contains(got.err, "contradict each other") {
+		t.Errorf("two versions: %+v", got)
+	}
+}
