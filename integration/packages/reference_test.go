@@ -195,6 +195,20 @@ func TestReferenceDowngrades(t *testing.T) {
 	})
 	awaitVersion(t, ns, "1.0.0")
 
+	// Once: with the next choice it is over.
+	harness.Edit(t, env, named(ns), func(pkg *corev1alpha1.Package) { pkg.Annotations, pkg.Spec.PackageRef.Version = nil, "" })
+	awaitVersion(t, ns, "2.0.0")
+	harness.Edit(t, env, named(ns), func(pkg *corev1alpha1.Package) {
+		pkg.Annotations, pkg.Spec.PackageRef.Version = map[string]string{corev1alpha1.DowngradeFromAnnotation: "2.0.0"}, "1.0.0"
+	})
+	awaitVersion(t, ns, "1.0.0")
+	await(t, named(ns), "may not go down any more", func(pkg *corev1alpha1.Package) error {
+		if _, found := pkg.Annotations[corev1alpha1.DowngradeFromAnnotation]; found {
+			return fmt.Errorf("annotations %v", pkg.Annotations)
+		}
+		return nil
+	})
+
 	// Withdrawn: it stays, others have no effect, and the rest of the spec is still followed.
 	harness.Edit(t, env, named(ns), func(pkg *corev1alpha1.Package) { pkg.Annotations, pkg.Spec.PackageRef.Version = nil, "<2" })
 	awaitVersion(t, ns, "1.0.0")

@@ -29,9 +29,10 @@ type wantedPackage struct {
 	ref *corev1alpha1.PackageReference
 	// values are added to configFrom in place of those of the same name; nil leaves them unchanged.
 	values *corev1alpha1.ValueSource
-	// account and downgrade are left unchanged where they are empty.
-	account   string
-	downgrade corev1alpha1.DowngradePolicy
+	// account is left unchanged where it is empty.
+	account string
+	// downgradeFrom is the version below which the package may go once; empty where it may not.
+	downgradeFrom string
 	// target is where a new package is installed; nil for the cluster itself.
 	target *corev1alpha1.TargetReference
 	// dependencies are changes of spec.dependencies, dependencyValues what they refer to.
@@ -94,7 +95,7 @@ func applyPackage(ctx context.Context, cl *cluster.Cluster, t progress.Target, w
 	pkg.SetName(t.Name)
 	spec := pkg.PackageSpec()
 	spec.Image, spec.Component = want.image, want.component
-	spec.PackageRef, spec.ServiceAccountName, spec.DowngradePolicy = want.ref, want.account, want.downgrade
+	spec.PackageRef, spec.ServiceAccountName = want.ref, want.account
 	spec.ConfigFrom, spec.Dependencies = withValues(nil, want.values), withDependencies(nil, want.dependencies)
 	spec.TargetRef = want.target
 	if want.adopts {
@@ -118,6 +119,10 @@ func changePackage(ctx context.Context, cl *cluster.Cluster, t progress.Target, 
 		return applied{}, err
 	}
 	patch, changes := difference(old.PackageSpec(), want)
+	if want.downgradeFrom != "" {
+		patch = append(patch, annotation(old, corev1alpha1.DowngradeFromAnnotation, want.downgradeFrom))
+		changes = append(changes, "once below "+want.downgradeFrom)
+	}
 	if len(changes) > 0 && want.beforeChange != nil {
 		if err := want.beforeChange(old.PackageSpec()); err != nil {
 			return applied{}, err
@@ -178,6 +183,14 @@ type operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
+// annotation returns the operation that sets an annotation.
+func annotation(old client.Object, name, value string) operation {
+	if len(old.GetAnnotations()) == 0 {
+		return operation{"add", "/metadata/annotations", map[string]string{name: value}}
+	}
+	return operation{"add", "/metadata/annotations/" + strings.ReplaceAll(name, "/", "~1"), value}
+}
+
 // difference also describes the changes.
 func difference(old *corev1alpha1.PackageSpec, want wantedPackage) (patch []operation, changes []string) {
 	patch, changes = differenceOfSource(old, want)
@@ -223,10 +236,6 @@ func differenceOfSource(old *corev1alpha1.PackageSpec, want wantedPackage) (patc
 	if want.account != "" && old.ServiceAccountName != want.account {
 		patch = append(patch, operation{"add", "/spec/serviceAccountName", want.account})
 		changes = append(changes, "service account "+want.account)
-	}
-	if want.downgrade != "" && old.DowngradePolicy != want.downgrade {
-		patch = append(patch, operation{"add", "/spec/downgradePolicy", want.downgrade})
-		changes = append(changes, "downgrade policy "+string(want.downgrade))
 	}
 	if from := withValues(old.ConfigFrom, want.values); !equality.Semantic.DeepEqual(old.ConfigFrom, from) {
 		patch = append(patch, operation{"add", "/spec/configFrom", from})

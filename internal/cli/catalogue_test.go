@@ -266,7 +266,8 @@ func TestUpgrade(t *testing.T) {
 		"at the newest":      {"", "2.0.0", nil, 0, "package shop/web is at 2.0.0 already, the highest that it allows\n", ""},
 		"held back":          {"<2", "1.2.0", nil, 0, "2.0.0 is offered, too: kubectl package upgrade package/web -n shop --version 2.0.0", "<2"},
 		"a downgrade":        {"", "2.0.0", []string{"--version", "<2"}, 1, "lower than 2.0.0", ""},
-		"an allowed one":     {"", "2.0.0", []string{"--version", "<2", "--allow-downgrade", "--wait=false"}, 0, "downgrade policy Allow", "<2"},
+		"an allowed one":     {"", "2.0.0", []string{"--version", "<2", "--allow-downgrade", "--wait=false"}, 0, "shop.example.com → shop.example.com <2, once below 2.0.0", "<2"},
+		"no need to go down": {"", "2.0.0", []string{"--version", ">=1", "--allow-downgrade", "--wait=false"}, 0, "shop.example.com → shop.example.com >=1\n", ">=1"},
 		"no version":         {"", "2.0.0", []string{"--version", "5.x"}, 1, "no version of shop.example.com can be installed", ""},
 		"wrong values":       {"", "2.0.0", []string{"--values", "testdata/none.yaml"}, 1, "read the values", ""},
 	} {
@@ -280,6 +281,10 @@ func TestUpgrade(t *testing.T) {
 			pkg, err := c.Read(t.Context(), c.Target(corev1alpha1.ScopeNamespaced, "web"))
 			if err != nil || pkg.PackageSpec().PackageRef.Version != test.spec {
 				t.Errorf("%v, spec %+v", err, pkg.PackageSpec().PackageRef)
+			}
+			once := pkg.GetAnnotations()[corev1alpha1.DowngradeFromAnnotation]
+			if want := map[bool]string{true: "2.0.0"}[name == "an allowed one"]; once != want || pkg.PackageSpec().DowngradePolicy != "" {
+				t.Errorf("downgrade from %q, policy %q", once, pkg.PackageSpec().DowngradePolicy)
 			}
 		})
 	}

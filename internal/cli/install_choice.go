@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -118,7 +117,7 @@ func requestFor(old corev1alpha1.GenericPackage, want *wantedPackage) versions.R
 		pkg = old.DeepCopyObject().(corev1alpha1.GenericPackage)
 	}
 	spec := pkg.PackageSpec()
-	spec.PackageRef, spec.DowngradePolicy = want.ref, cmp.Or(want.downgrade, spec.DowngradePolicy)
+	spec.PackageRef = want.ref
 	return offers.RequestOf(pkg, versions.Platform{})
 }
 

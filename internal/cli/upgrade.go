@@ -28,8 +28,8 @@ func newUpgrade(on command) *cobra.Command {
 version that it allows, if it is not there already. What it has is checked before anything is
 written: which version is chosen, and whether the values fit it.
 
-A lower version than the one that was chosen last is refused, unless --allow-downgrade is given,
-which the package keeps. NAME is the name of a Package in the namespace or of a ClusterPackage,
+A lower version than the one that was chosen last is refused, unless --allow-downgrade is given.
+That holds for this change alone: later the package goes no lower by itself. NAME is the name of a Package in the namespace or of a ClusterPackage,
 or package/NAME or clusterpackage/NAME. A package by image is changed by install.`,
 		Example: `  kubectl package upgrade shop --version '>=1.2, <2'`,
 		Args:    takes("NAME"),
@@ -37,7 +37,7 @@ or package/NAME or clusterpackage/NAME. A package by image is changed by install
 	c.choice.add(cmd)
 	c.values.add(cmd)
 	c.needs.add(cmd)
-	cmd.Flags().BoolVar(&c.downgrade, "allow-downgrade", false, "allow versions below the one that was chosen last (spec.downgradePolicy: Allow)")
+	cmd.Flags().BoolVar(&c.downgrade, "allow-downgrade", false, "go to a version below the one that was chosen last, this once")
 	c.addWait(cmd, waitTimeout, "watch the rollout until the package is available")
 	return cmd
 }
@@ -57,9 +57,6 @@ func (c *upgradeCommand) run(ctx context.Context, n cluster.Name) error {
 			target, old.PackageSpec().Image, target.Flags())
 	}
 	want := wantedPackage{name: cluster.Name{Scope: target.Scope, Name: target.Name}, ref: c.wantedRef(ref)}
-	if c.downgrade {
-		want.downgrade = corev1alpha1.DowngradePolicyAllow
-	}
 	if err := want.depends(target, &c.needs, c.values.dependencies); err != nil {
 		return err
 	}
@@ -70,7 +67,7 @@ func (c *upgradeCommand) run(ctx context.Context, n cluster.Name) error {
 	patch, _ := difference(old.PackageSpec(), want)
 	installed := old.PackageStatus().Resolved
 	moves := installed == nil || installed.Version != found.version().Version.Version
-	if len(patch) == 0 && values == nil && len(want.dependencyValues) == 0 {
+	if want.downgradeFrom == "" && len(patch) == 0 && values == nil && len(want.dependencyValues) == 0 {
 		if !moves && !fails(target, old) {
 			return c.nothing(ctx, cl, target, found)
 		}
@@ -82,9 +79,15 @@ func (c *upgradeCommand) run(ctx context.Context, n cluster.Name) error {
 func (c *upgradeCommand) check(
 	ctx context.Context, cl *cluster.Cluster, t progress.Target, old corev1alpha1.GenericPackage, want *wantedPackage, values *packageValues,
 ) (*chosen, error) {
-	found, err := chooserFor(cl, t.Namespace).at(old.PackageSpec().TargetRef).mustChoose(ctx, want.ref.Name, requestFor(old, want))
+	request := requestFor(old, want)
+	refuses := !request.AllowDowngrade
+	request.AllowDowngrade = c.downgrade || request.AllowDowngrade
+	found, err := chooserFor(cl, t.Namespace).at(old.PackageSpec().TargetRef).mustChoose(ctx, want.ref.Name, request)
 	if err != nil {
 		return nil, err
+	}
+	if last := request.LastAttempted; refuses && last != "" && compareVersions(found.version().Version.Version, last) < 0 {
+		want.downgradeFrom = last
 	}
 	if err := checkDependencies(&found.version().Version, want.dependencies); err != nil {
 		return nil, fmt.Errorf("%s: %w", want.ref.Name, err)

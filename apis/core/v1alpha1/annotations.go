@@ -144,6 +144,11 @@ const (
 	// spec may be changed.
 	AdoptAnnotation = "package-operator.run/adopt"
 
+	// DowngradeFromAnnotation on a Package with a packageRef lets the next choice go below
+	// the version that is its value, if that is the one that was chosen last. The manager
+	// takes it off when a version is chosen.
+	DowngradeFromAnnotation = "package-operator.run/downgrade-from"
+
 	// TargetClusterAnnotation on an ObjectDeployment or ObjectSet with a targetRef is the
 	// UID of the namespace kube-system of the cluster that its objects are in. A kubeconfig
 	// that leads to another one is not used; without the annotation it is.

@@ -25,6 +25,7 @@ func RequestOf(pkg corev1alpha1.GenericPackage, platform versions.Platform) vers
 	}
 	if last := LastAttempted(pkg); last != nil {
 		r.LastAttempted = last.Version
+		r.AllowDowngrade = r.AllowDowngrade || pkg.GetAnnotations()[corev1alpha1.DowngradeFromAnnotation] == last.Version
 		if resolved := status.Resolved; resolved != nil && resolved.Repository != "" {
 			r.Installed = resolved.Version
 		}

@@ -37,6 +37,13 @@ func allowsDowngrades(pkg *corev1alpha1.Package) {
 	pkg.Spec.DowngradePolicy = corev1alpha1.DowngradePolicyAllow
 }
 
+// downgradesFrom lets a Package go below a version once.
+func downgradesFrom(version string) func(*corev1alpha1.Package) {
+	return func(pkg *corev1alpha1.Package) {
+		pkg.Annotations = map[string]string{corev1alpha1.DowngradeFromAnnotation: version}
+	}
+}
+
 func offer(all ...string) []offers.Offered {
 	var found []offers.Offered
 	for _, v := range all {
@@ -65,6 +72,8 @@ func TestChoose(t *testing.T) {
 		"all versions were withdrawn":    {pkg: newPackage(follows(""), hasVersion("2.0.0")), version: "2.0.0", reason: corev1alpha1.ReasonUnknownPackage, fits: true},
 		"a downgrade that is allowed":    {pkg: newPackage(follows("^1"), hasVersion("2.0.0"), allowsDowngrades), offered: offer("1.0.0"), version: "1.0.0", reason: corev1alpha1.ReasonResolved},
 		"allowed by annotation":          {pkg: newPackage(follows("^1"), hasVersion("2.0.0"), func(p *corev1alpha1.Package) { p.Annotations = map[string]string{offers.DowngradableAnnotation: "no"} }), offered: offer("1.0.0"), version: "1.0.0", reason: corev1alpha1.ReasonResolved},
+		"allowed once":                   {pkg: newPackage(follows("^1"), hasVersion("2.0.0"), downgradesFrom("2.0.0")), offered: offer("1.0.0"), version: "1.0.0", reason: corev1alpha1.ReasonResolved},
+		"once, from another version":     {pkg: newPackage(follows(""), hasVersion("1.1.0"), downgradesFrom("2.0.0")), offered: offer("1.0.0"), version: "1.1.0", reason: corev1alpha1.ReasonDowngradeRefused, fits: true},
 		"versions of another package":    {pkg: newPackage(hasVersion("2.0.0"), follows("^1"), func(p *corev1alpha1.Package) { p.Status.LastAttempted.PackageName = "other" }), offered: offer("1.0.0"), version: "1.0.0", reason: corev1alpha1.ReasonResolved},
 		"an attempt counts as a version": {pkg: newPackage(follows(""), hasVersion("1.0.0"), func(p *corev1alpha1.Package) { p.Status.LastAttempted.Version = "2.0.0" }), offered: offer("1.5.0"), version: "1.0.0", reason: corev1alpha1.ReasonDowngradeRefused, fits: true},
 	} {

@@ -54,7 +54,23 @@ func (s *reconciliation) choose(ctx context.Context) error {
 		s.state.chosen = rememberedChoice{key: key, choice: choose(s.pkg, offered, listed.pending, request)}
 	}
 	s.choice = s.state.chosen.choice
-	return s.recordAttempt(ctx)
+	if err := s.recordAttempt(ctx); err != nil {
+		return err
+	}
+	return s.endDowngrade(ctx)
+}
+
+// endDowngrade takes off the annotation that allowed one downgrade, once a version is chosen and recorded.
+func (s *reconciliation) endDowngrade(ctx context.Context) error {
+	if _, found := s.pkg.GetAnnotations()[corev1alpha1.DowngradeFromAnnotation]; !found || !s.choice.chosen() {
+		return nil
+	}
+	before := copyOf(s.pkg)
+	annotate(s.pkg, map[string]string{corev1alpha1.DowngradeFromAnnotation: ""})
+	if err := s.patch(ctx, before, s.pkg); err != nil {
+		return fmt.Errorf("take off the annotation %s: %w", corev1alpha1.DowngradeFromAnnotation, err)
+	}
+	return nil
 }
 
 // recordAttempt writes status.lastAttempted, with the condition Resolved.
