@@ -156,7 +156,7 @@ func (p *plainSet) files(name string) (Files, error) {
 	spec := map[string]any{
 		"scopes": []any{manifestsv1alpha1.PackageManifestScopeCluster, manifestsv1alpha1.PackageManifestScopeNamespaced}, "phases": phases,
 	}
-	if probes, _ := presets.Probes(p.kinds, nil); len(probes) > 0 {
+	if probes, _ := presets.Probes(p.kinds); len(probes) > 0 {
 		spec["availabilityProbes"] = probes
 	}
 	p.declared.spec(spec)

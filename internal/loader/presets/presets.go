@@ -75,9 +75,18 @@ func PhaseOf(kind schema.GroupKind) string {
 	return PhaseOther
 }
 
-// Probes returns availability probes, as JSON values, for some kinds, and the kinds without a known probe. shown are
-// conditions by which kinds report that they are ready.
-func Probes(used map[schema.GroupKind]bool, shown map[schema.GroupKind][]string) (out []any, unknown []string) {
+// Probed reports whether a kind has a probe that is known to become true.
+func Probed(kind schema.GroupKind) bool {
+	for _, known := range kinds().Probes {
+		if known.Group == kind.Group && known.Kind == kind.Kind {
+			return true
+		}
+	}
+	return false
+}
+
+// Probes returns availability probes, as JSON values, for some kinds, and the kinds without a known probe.
+func Probes(used map[schema.GroupKind]bool) (out []any, unknown []string) {
 	used = maps.Clone(used)
 	add := func(kind schema.GroupKind, probes []any) {
 		out = append(out, map[string]any{
@@ -99,11 +108,7 @@ func Probes(used map[schema.GroupKind]bool, shown map[schema.GroupKind][]string)
 	}
 	byName := func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) }
 	for _, kind := range slices.SortedFunc(maps.Keys(used), byName) {
-		switch {
-		case listed(kinds().ReadyAtOnce, kind):
-		case len(shown[kind]) > 0:
-			add(kind, conditions(shown[kind]...))
-		default:
+		if !listed(kinds().ReadyAtOnce, kind) {
 			unknown = append(unknown, kind.String())
 		}
 	}

@@ -26,13 +26,13 @@ func TestPhases(t *testing.T) {
 	}
 }
 
-// Workloads have the recipes, custom resources the conditions that they show, and what is ready at once has none.
+// Workloads have the recipes, custom resources of unknown kinds none, and neither has what is ready at once.
 func TestProbes(t *testing.T) {
 	t.Parallel()
-	deployment, shop, other := schema.GroupKind{Group: "apps", Kind: "Deployment"}, schema.GroupKind{Group: "example.com", Kind: "Shop"}, schema.GroupKind{Group: "example.com", Kind: "Other"}
-	used := map[schema.GroupKind]bool{deployment: true, shop: true, other: true, {Kind: "ConfigMap"}: true}
-	got, unknown := Probes(used, map[schema.GroupKind][]string{shop: {"Ready"}})
-	if len(got) != 2 || len(unknown) != 1 || unknown[0] != other.String() || len(used) != 4 {
+	deployment, other := schema.GroupKind{Group: "apps", Kind: "Deployment"}, schema.GroupKind{Group: "example.com", Kind: "Other"}
+	used := map[schema.GroupKind]bool{deployment: true, other: true, {Kind: "ConfigMap"}: true}
+	got, unknown := Probes(used)
+	if len(got) != 1 || len(unknown) != 1 || unknown[0] != other.String() || len(used) != 3 || !Probed(deployment) || Probed(other) {
 		t.Errorf("%v, unknown %v", got, unknown)
 	}
 }

@@ -64,22 +64,30 @@ func (m *maker) manifest(phases []string, probes []any) ([]byte, error) {
 	return data, err
 }
 
-var chartVersion = regexp.MustCompile(`-(\d+\.\d+\.\d+.*)$`)
+var chartVersion = regexp.MustCompile(`-v?(\d+\.\d+\.\d+.*)$`)
 
-// version is that of the options, or of the chart if all objects name the same one.
+// version is that of the options, or of the charts if all objects name the same one.
 func (m *maker) version() string {
-	if m.opts.Version != "" || len(m.charts) != 1 {
+	if m.opts.Version != "" {
 		return m.opts.Version
 	}
-	match := chartVersion.FindStringSubmatch(slices.Collect(maps.Keys(m.charts))[0])
-	if match == nil {
+	found := map[string]bool{}
+	for chart := range m.charts {
+		match := chartVersion.FindStringSubmatch(chart)
+		if match == nil {
+			return ""
+		}
+		found[match[1]] = true
+	}
+	if len(found) != 1 {
 		return ""
 	}
+	version := slices.Collect(maps.Keys(found))[0]
 	// A label has no plus sign; charts write _ in its place.
-	if _, err := semver.StrictNewVersion(match[1]); err != nil {
+	if _, err := semver.StrictNewVersion(version); err != nil {
 		return ""
 	}
-	return match[1]
+	return version
 }
 
 // ProvisionalLock returns a lock of all images of a manifest with a zero digest; nil if

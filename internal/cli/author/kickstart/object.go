@@ -36,6 +36,12 @@ func (o *object) name() string { return fields.Text(o.value, "metadata", "name")
 
 func (o *object) namespace() string { return fields.Text(o.value, "metadata", "namespace") }
 
+// Content implements gates.Object.
+func (o *object) Content() map[string]any { return o.value }
+
+// Home implements gates.Object.
+func (o *object) Home() string { return o.namespace() }
+
 func (o *object) kind() schema.GroupKind { return o.gvk.GroupKind() }
 
 func identity(kind schema.GroupKind, namespace, name string) string {

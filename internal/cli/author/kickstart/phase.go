@@ -7,11 +7,13 @@ import (
 	"strings"
 
 	"lockstep.run/lockstep/internal/cli/author/fields"
+	"lockstep.run/lockstep/internal/cli/author/gates"
 	"lockstep.run/lockstep/internal/loader/presets"
 )
 
 // Phases with rules of their own, of those of package presets.
 const (
+	phaseConfiguration  = "configuration"
 	phasePreInstall     = "pre-install"
 	phaseDeploy         = "deploy"
 	phaseAdmission      = "admission"
@@ -39,6 +41,7 @@ func (m *maker) phases(all []*object) []string {
 	}
 	m.patchJobs(all)
 	m.dependents(all)
+	m.settle(all)
 	used := map[string]bool{}
 	for _, o := range all {
 		used[o.phase] = true
@@ -55,6 +58,45 @@ func comparePhases(a, b string) int {
 		return presets.PhaseIndex(phase[:strings.LastIndex(phase, "-")])
 	}
 	return cmp.Or(index(a)-index(b), len(a)-len(b), strings.Compare(a, b))
+}
+
+// settle moves objects until nothing that is probed is in an earlier phase than what it needs. What is written once, and
+// a webhook configuration or an APIService that its server may complete, moves to what needs it. What is
+// probed waits for what it needs: workloads and claims move to that. What needs one another ends in one phase.
+func (m *maker) settle(all []*object) {
+	needs := gates.Needs(all)
+	later := map[*object]bool{}
+	for changed := true; changed; {
+		changed = false
+		for _, n := range needs {
+			if !presets.Probed(n.Of.kind()) || comparePhases(n.On.phase, n.Of.phase) <= 0 {
+				continue
+			}
+			changed = true
+			moved, to := n.Of, n.On.phase
+			if earlier := !presets.Probed(n.On.kind()) || n.On.is("apiregistration.k8s.io", "APIService"); earlier && !later[n.On] {
+				moved, to = n.On, n.Of.phase
+			} else {
+				later[moved] = true
+			}
+			m.note("%s %s %s: %s is in phase %s, so that neither waits for a later phase", n.Of, n.Why, n.On, moved, to)
+			moved.phase = to
+		}
+	}
+	m.beforeWebhooks(all)
+}
+
+// beforeWebhooks moves what is written once out of the phase of workloads that it shares with a webhook configuration:
+// until its server is ready, the API server may refuse it, and the server may not start without it.
+func (m *maker) beforeWebhooks(all []*object) {
+	for _, config := range gates.Filter(all, func(o *object) bool { return o.gvk.Group == "admissionregistration.k8s.io" && o.phase == phaseDeploy }) {
+		for _, o := range all {
+			if o.phase == phaseDeploy && o != config && !presets.Probed(o.kind()) && presets.PhaseOf(o.kind()) == phaseDeploy && gates.Rejects(config, o) {
+				o.phase = phaseConfiguration
+				m.note("%s is matched by webhooks of %s, which fail until their server is ready: it is in phase %s, before it", o, config, o.phase)
+			}
+		}
+	}
 }
 
 // aggregatedGroups returns the API groups of the APIServices of the input.

@@ -1,26 +1,43 @@
 package kickstart
 
 import (
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/internal/cli/author/fields"
 	"lockstep.run/lockstep/internal/loader/presets"
+	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// probesOf returns the probes for the kinds in use, and the kinds without a known probe.
+// probesOf returns the probes for the kinds in use, and the kinds without a known probe. That a definition shows a
+// condition does not say that a controller sets it in every configuration, so a note has the probe for the author to
+// decide on.
 func (m *maker) probesOf(all []*object) (out []any, unknown []string) {
-	used, shown := map[schema.GroupKind]bool{}, map[schema.GroupKind][]string{}
+	used := map[schema.GroupKind]bool{}
+	named := map[schema.GroupKind][]string{}
 	for _, o := range all {
 		used[o.kind()] = true
+		if d := m.defined[o.kind()]; d != nil && len(d.conditions) > 0 && !presets.Probed(o.kind()) {
+			named[o.kind()] = append(named[o.kind()], o.String())
+		}
 	}
-	for kind, d := range m.defined {
-		shown[kind] = d.conditions
+	byName := func(a, b schema.GroupKind) int { return strings.Compare(a.String(), b.String()) }
+	for _, kind := range slices.SortedFunc(maps.Keys(named), byName) {
+		var conditions []string
+		for _, typ := range m.defined[kind].conditions {
+			conditions = append(conditions, fmt.Sprintf(`{condition: {type: %s, status: "True"}}`, typ))
+		}
+		m.note("nothing waits for %s, as it is not known that the condition %s becomes True; where it does, add to spec.availabilityProbes: {selector: {kind: {group: %s, kind: %s}}, probes: [%s]}",
+			violation.Listed(named[kind]), strings.Join(m.defined[kind].conditions, ", "), kind.Group, kind.Kind, strings.Join(conditions, ", "))
 	}
-	return presets.Probes(used, shown)
+	out, unknown = presets.Probes(used)
+	unknown = slices.DeleteFunc(unknown, func(kind string) bool { return len(named[schema.ParseGroupKind(kind)]) > 0 })
+	return out, unknown
 }
 
 // readyColumn is a printer column that shows a condition by which custom resources report

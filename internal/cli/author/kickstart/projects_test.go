@@ -47,9 +47,10 @@ func TestProjects(t *testing.T) {
 			files: []string{"loadbalancer"},
 			phases: map[string]string{
 				"CustomResourceDefinition ipaddresspools.metallb.example.com": "crds", "Deployment controller": "deploy", "DaemonSet speaker": "deploy",
-				"ValidatingWebhookConfiguration metallb-webhook-configuration": "admission",
+				"ValidatingWebhookConfiguration metallb-webhook-configuration": "deploy",
 			},
 			probed: []string{"CustomResourceDefinition.apiextensions.k8s.io", "DaemonSet.apps", "Deployment.apps", "Namespace"},
+			notes:  []string{together("Deployment metallb-system/controller", "ValidatingWebhookConfiguration metallb-webhook-configuration")},
 		},
 		"definitions": {
 			files: []string{"definitions"},
@@ -74,11 +75,70 @@ func TestProjects(t *testing.T) {
 				"Deployment prometheus-operator": "deploy", "Prometheus k8s": "resources", "PrometheusRule general": "resources",
 				"Deployment prometheus-adapter": "dependents", "APIService v1beta1.metrics.example.com": "publish",
 			},
-			probed: []string{"APIService.apiregistration.k8s.io", "CustomResourceDefinition.apiextensions.k8s.io", "Deployment.apps", "Namespace", "Prometheus.monitoring.example.com"},
+			probed: []string{"APIService.apiregistration.k8s.io", "CustomResourceDefinition.apiextensions.k8s.io", "Deployment.apps", "Namespace"},
 			notes: []string{
 				"the namespace kube-system has to exist; none was added, as it belongs to the cluster",
 				"Deployment monitoring/prometheus-adapter calls Service monitoring/prometheus-k8s, which gets its pods from resources of the package: it is in phase dependents, behind them",
 				"values of Secrets (1) became configuration below secrets. Everybody who can pull the image can read their defaults: let others come from spec.configFrom, or leave the Secrets out",
+				"nothing waits for Prometheus monitoring/k8s, as it is not known that the condition Available becomes True; where it does, add to spec.availabilityProbes: " +
+					"{selector: {kind: {group: monitoring.example.com, kind: Prometheus}}, probes: [{condition: {type: Available, status: \"True\"}}]}",
+			},
+		},
+		"secrets-operator": {
+			files: []string{"secrets-operator"},
+			phases: map[string]string{
+				"Deployment secrets-operator-cert-controller": "deploy", "Deployment secrets-operator-webhook": "deploy", "ValidatingWebhookConfiguration secretstore-validate": "deploy",
+			},
+			probed: []string{"CustomResourceDefinition.apiextensions.k8s.io", "Deployment.apps", "Namespace"},
+			notes:  []string{"a Namespace secrets-operator was added, because objects are in it", together("Deployment secrets-operator/secrets-operator-cert-controller", "ValidatingWebhookConfiguration secretstore-validate")},
+		},
+		"serving": {
+			files: []string{"serving"},
+			phases: map[string]string{
+				"ConfigMap config-network": "configuration", "Deployment webhook": "deploy", "ValidatingWebhookConfiguration config.webhook.serving.example.com": "deploy", "Certificate routing-serving-certs": "resources",
+			},
+			probed: []string{"CustomResourceDefinition.apiextensions.k8s.io", "Deployment.apps", "Namespace"},
+			notes: []string{
+				"a Namespace serving was added, because objects are in it",
+				together("Deployment serving/webhook", "ValidatingWebhookConfiguration config.webhook.serving.example.com"),
+				"ConfigMap serving/config-network is matched by webhooks of ValidatingWebhookConfiguration config.webhook.serving.example.com, which fail until their server is ready: it is in phase configuration, before it",
+				unwaited("Certificate serving/routing-serving-certs", "networking.serving.example.com"),
+			},
+		},
+		"mesh": {
+			files:  []string{"mesh"},
+			phases: map[string]string{"Deployment meshd": "deploy", "ValidatingWebhookConfiguration mesh-validator": "deploy"},
+			probed: []string{"Deployment.apps", "Namespace"},
+			notes:  []string{"a Namespace mesh was added, because objects are in it", together("Deployment mesh/meshd", "ValidatingWebhookConfiguration mesh-validator")},
+		},
+		"certificates": {
+			files: []string{"certificates"},
+			phases: map[string]string{
+				"Deployment certificates-cainjector": "deploy", "Deployment certificates-webhook": "deploy", "MutatingWebhookConfiguration certificates-webhook": "deploy", "Job certificates-startupapicheck": "post-install",
+			},
+			probed: []string{"CustomResourceDefinition.apiextensions.k8s.io", "Deployment.apps", "Job.batch", "Namespace"},
+			notes: []string{
+				"a Namespace certificates was added, because objects are in it",
+				"Job certificates/certificates-startupapicheck is a hook of Helm (post-install): it is an ordinary object in phase post-install, which runs at the installation, and again when it changes",
+				together("Deployment certificates/certificates-cainjector", "MutatingWebhookConfiguration certificates-webhook"),
+			},
+		},
+		"storage": {
+			files:  []string{"storage"},
+			phases: map[string]string{"Deployment storage-operator": "deploy", "StorageCluster main": "resources"},
+			probed: []string{"CustomResourceDefinition.apiextensions.k8s.io", "Deployment.apps", "Namespace"},
+			notes:  []string{"a Namespace storage was added, because objects are in it", unwaited("StorageCluster storage/main", "storage.example.com")},
+		},
+		"pipelines": {
+			files: []string{"pipelines"},
+			phases: map[string]string{
+				"ConfigMap feature-flags": "configuration", "Deployment pipelines-webhook": "deploy", "ValidatingWebhookConfiguration config.webhook.pipelines.example.com": "deploy",
+			},
+			probed: []string{"Deployment.apps", "Namespace"},
+			notes: []string{
+				"a Namespace pipelines was added, because objects are in it",
+				together("Deployment pipelines/pipelines-webhook", "ValidatingWebhookConfiguration config.webhook.pipelines.example.com"),
+				"ConfigMap pipelines/feature-flags is matched by webhooks of ValidatingWebhookConfiguration config.webhook.pipelines.example.com, which fail until their server is ready: it is in phase configuration, before it",
 			},
 		},
 	} {
@@ -120,6 +180,18 @@ func TestProjects(t *testing.T) {
 			checkLint(t, result)
 		})
 	}
+}
+
+// together is the note about a webhook configuration that moves to the workload that may complete it.
+func together(workload, config string) string {
+	return workload + " may write, as its rights say, " + config + ": " + config + " is in phase deploy, so that neither waits for a later phase"
+}
+
+// unwaited is the note about a custom resource that nothing waits for.
+func unwaited(object, group string) string {
+	kind, _, _ := strings.Cut(object, " ")
+	return "nothing waits for " + object + ", as it is not known that the condition Ready becomes True; where it does, add to spec.availabilityProbes: " +
+		"{selector: {kind: {group: " + group + ", kind: " + kind + `}}, probes: [{condition: {type: Ready, status: "True"}}]}`
 }
 
 func checkAnnotations(t *testing.T, called string, object map[string]any) {
@@ -259,6 +331,67 @@ func TestKustomization(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		case result.Objects != 1 || !slices.Equal(result.Notes, []string{"in/kustomization.yaml was left out: it names files of the input and changes nothing"}):
 			t.Errorf("%s: %d objects, %q", name, result.Objects, result.Notes)
+		}
+	}
+}
+
+// What needs one another ends in one phase, what is written once comes before what needs it, and what is probed follows
+// what it needs.
+func TestSettle(t *testing.T) {
+	t.Parallel()
+	const rights = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: api}
+rules: [{apiGroups: [apiregistration.k8s.io], resources: [apiservices], verbs: [update]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: api}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: api}
+subjects: [{kind: ServiceAccount, name: server, namespace: shop}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: server, namespace: shop}
+spec: {selector: {app: server}, ports: [{port: 443}]}
+---
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: {name: v1.metrics.example.com}
+spec: {group: metrics.example.com, version: v1, groupPriorityMinimum: 1, versionPriority: 1, service: {name: server, namespace: shop}}
+---
+`
+	workload := func(kind, name, annotations, spec string) string {
+		return "apiVersion: apps/v1\nkind: " + kind + "\nmetadata: {name: " + name + ", namespace: shop, annotations: {" + annotations + "}}\n" +
+			"spec: {selector: {matchLabels: {app: " + name + "}}, template: {metadata: {labels: {app: " + name + "}}, spec: {" + spec + ", containers: [{name: a, image: 'a:1'}]}}}\n---\n"
+	}
+	const hook = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: job, namespace: shop, annotations: {helm.sh/hook: pre-install}}\n" +
+		"spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: 'a:1', envFrom: [{configMapRef: {name: settings}}]}]}}}\n---\n" +
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings, namespace: shop}\n"
+	for name, tc := range map[string]struct {
+		text string
+		want []string
+	}{
+		"an API that its server completes": {rights + workload("Deployment", "server", "", "serviceAccountName: server"), []string{"deploy/APIService v1.metrics.example.com", "deploy/Deployment server"}},
+		"an API of another server":         {rights + workload("Deployment", "server", "", "serviceAccountName: other"), []string{"deploy/Deployment server", "publish/APIService v1.metrics.example.com"}},
+		"settings of a hook":               {hook, []string{"pre-install/ConfigMap settings", "pre-install/Job job"}},
+	} {
+		got := slices.Sorted(maps.Keys(objectsOf(t, load(t, made(t, kickstart.Options{}, tc.text)))))
+		for _, want := range tc.want {
+			if !slices.Contains(got, want) {
+				t.Errorf("%s: no %s in %q", name, want, got)
+			}
+		}
+	}
+}
+
+// The version is that of the charts, with and without a v.
+func TestChartVersion(t *testing.T) {
+	t.Parallel()
+	for file, want := range map[string]string{"secrets-operator": "2.8.0", "mesh": "1.29.6", "certificates": "1.20.3"} {
+		if pkg := load(t, made(t, kickstart.Options{}, project(t, file))); pkg.Manifest.Spec.Version != want {
+			t.Errorf("%s: version %q, want %s", file, pkg.Manifest.Spec.Version, want)
 		}
 	}
 }

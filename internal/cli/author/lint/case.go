@@ -10,6 +10,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/author/gates"
 	"lockstep.run/lockstep/internal/cli/author/schemacheck"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/objects"
@@ -22,7 +23,15 @@ type object struct {
 	phase     int
 	phaseName string
 	source    loader.Source
+	// home is the namespace where it lands.
+	home string
 }
+
+// Content implements gates.Object.
+func (o *object) Content() map[string]any { return o.Object }
+
+// Home implements gates.Object.
+func (o *object) Home() string { return o.home }
 
 // is reports whether the object is of one of some kinds.
 func (o *object) is(kinds ...schema.GroupKind) bool { return slices.Contains(kinds, o.kind) }
@@ -43,6 +52,8 @@ type oneCase struct {
 	siblings []*oneCase
 	// former is the same case of an older package; nil if there is none.
 	former map[objects.Key]*object
+	// gates are what needs returns.
+	gates []gates.Need[*object]
 }
 
 func newCase(session *schemacheck.Session, files loader.Files, of loader.Case) (*oneCase, error) {
@@ -57,9 +68,11 @@ func newCase(session *schemacheck.Session, files loader.Files, of loader.Case) (
 	var all []*unstructured.Unstructured
 	for i, phase := range phases {
 		for j, u := range phase {
-			c.objects = append(c.objects, &object{
+			o := &object{
 				Unstructured: u, kind: u.GroupVersionKind().GroupKind(), phase: i, phaseName: of.Package.Phases[i].Name, source: of.Package.Sources[i][j],
-			})
+			}
+			o.home = c.namespaceOf(o)
+			c.objects = append(c.objects, o)
 		}
 		all = append(all, phase...)
 	}

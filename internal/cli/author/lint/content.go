@@ -7,21 +7,40 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/author/fields"
+	"lockstep.run/lockstep/internal/cli/author/gates"
 	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/internal/loader/violation"
 )
 
+// keepData reports all objects that are lost with the package in one finding, at the first of them.
 func keepData(c *oneCase, r reporter) {
+	var kinds, claims []string
+	var first *object
 	for _, o := range c.of(crdKind, claimKind) {
 		if o.annotated(corev1alpha1.DeletionPolicyAnnotation, corev1alpha1.DeletionPolicyKeep) {
 			continue
 		}
-		lost := "the data in it"
-		if o.is(crdKind) {
-			lost = "every " + fields.Text(o.Object, "spec", "names", "kind") + " in the cluster"
+		if first == nil {
+			first = o
 		}
-		r.at(o, "metadata.annotations", "Annotate it with "+corev1alpha1.DeletionPolicyAnnotation+": "+corev1alpha1.DeletionPolicyKeep+", or disable the rule where that is meant.",
-			"deleting the package deletes %s", lost)
+		if o.is(crdKind) {
+			kinds = append(kinds, fields.Text(o.Object, "spec", "names", "kind"))
+		} else {
+			claims = append(claims, o.GetName())
+		}
 	}
+	if first == nil {
+		return
+	}
+	var lost []string
+	if len(kinds) > 0 {
+		lost = append(lost, "every "+violation.Listed(kinds)+" in the cluster")
+	}
+	if len(claims) > 0 {
+		lost = append(lost, "the data in "+violation.Listed(claims))
+	}
+	r.at(first, "metadata.annotations", "Annotate what is to stay with "+corev1alpha1.DeletionPolicyAnnotation+": "+corev1alpha1.DeletionPolicyKeep+", or disable the rule where that is meant.",
+		"deleting the package deletes %s", strings.Join(lost, ", and "))
 }
 
 // imageRule returns a rule about images without a digest: with the tag latest or none, or
@@ -69,11 +88,12 @@ func serviceWithoutBackend(c *oneCase, r reporter) {
 	}
 }
 
-// makesPods reports whether the package has custom resources, whose controllers may create
-// pods.
+// makesPods reports whether the package has custom resources, whose controllers may create pods, or workloads that may
+// write pods and their labels.
 func (c *oneCase) makesPods() bool {
 	return slices.ContainsFunc(c.objects, func(o *object) bool {
-		return strings.Contains(o.kind.Group, ".") && !strings.HasSuffix(o.kind.Group, ".k8s.io")
+		custom := strings.Contains(o.kind.Group, ".") && !strings.HasSuffix(o.kind.Group, ".k8s.io")
+		return custom || o.is(workloadKinds...) && gates.MayWritePods(c.objects, o)
 	})
 }
 

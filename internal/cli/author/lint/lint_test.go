@@ -49,8 +49,6 @@ spec:
     - {condition: {type: Available, status: "True"}}
     - fieldsEqual: {fieldA: .status.updatedReplicas, fieldB: .status.replicas}
     - fieldsEqual: {fieldA: ".status | keys | length", fieldB: .status.replicas}
-  - selector: {kind: {group: shop.example.com, kind: Item}}
-    probes: [{condition: {type: Ready, status: "True"}}]
   config:
     openAPIV3Schema:
       type: object
@@ -162,6 +160,21 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 `
 )
 
+// webhookOwner lets the Deployment write the webhook configuration.
+var webhookOwner = edit{"\n-- secret.yaml.gotmpl", `
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: hooks, annotations: {package-operator.run/phase: rbac}}
+rules: [{apiGroups: [admissionregistration.k8s.io], resources: [validatingwebhookconfigurations], verbs: [update]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: hooks, annotations: {package-operator.run/phase: rbac}}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: hooks}
+subjects: [{kind: ServiceAccount, name: default, namespace: shop}]
+-- secret.yaml.gotmpl`}
+
 func TestRules(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -194,17 +207,23 @@ func TestRules(t *testing.T) {
 		{"foreign-namespace", edit{"name: first, namespace: shop", "name: first, namespace: other"}, edit{"name: first, namespace: shop", "name: first, namespace: default"},
 			`the package does not bring the namespace "other"`, nil},
 		{"empty-phase", edit{"{name: last}", "{name: last}, {name: none}"}, nil, `spec.phases[5] no object is in the phase "none"`, nil},
-		{"missing-probe", edit{"{group: apps, kind: Deployment}", "{group: apps, kind: StatefulSet}"}, nil, "no probe judges it", nil},
-		{"missing-probe", edit{"{group: shop.example.com, kind: Item}", "{group: shop.example.com, kind: Other}"},
+		{"missing-probe", edit{"{group: apps, kind: Deployment}", "{group: apps, kind: StatefulSet}"},
 			edit{"{kind: {group: apps, kind: Deployment}}", "{kind: {group: apps, kind: Deployment}, selector: {matchLabels: {package-operator.run/package: shop}}}",
 				"  - name: two\n    context: {package: {metadata: {name: shop-two}}}\n", ""},
-			"item.yaml:3 no probe judges it", nil},
+			"no probe judges it", nil},
+		{"custom-resource-probe", edit{"  config:\n", "  - selector: {kind: {group: shop.example.com, kind: Item}}\n    probes: [{condition: {type: Ready, status: \"True\"}}]\n  config:\n"}, nil,
+			`spec.availabilityProbes[2] the phase "last" waits for Item first, whose kind the package defines`, nil},
+		{"phase-never-complete", webhookOwner, append(edit{webhookPhase, strings.Replace(webhookPhase, "webhooks", "deploy", 1)}, webhookOwner...),
+			`the phase "deploy" waits for it, and it may write, as its rights say, ValidatingWebhookConfiguration shop of the later phase "webhooks"`, nil},
+		{"webhook-before-backend", append(edit{webhookPhase, strings.Replace(webhookPhase, "webhooks", "deploy", 1), "resources: [items]", "resources: [items, services]", "apiGroups: [shop.example.com], apiVersions", "apiGroups: ['*'], apiVersions"}, webhookOwner...),
+			append(edit{webhookPhase, strings.Replace(webhookPhase, "webhooks", "deploy", 1)}, webhookOwner...), `in phase "deploy"`, nil},
+		{"keep-data", edit{", package-operator.run/deletion-policy: Keep", "", "\n-- item.yaml", claim + "\n-- item.yaml"}, nil, "deleting the package deletes every Item in the cluster, and the data in data", nil},
 		{"probe-unknown-field", edit{".status.updatedReplicas", ".status.updatedReplica"}, nil,
 			"spec.availabilityProbes[1].probes[1].fieldsEqual.fieldA Deployment has no field .status.updatedReplica, as far as its schema says", nil},
 		{"probe-without-objects", edit{"{group: apps, kind: Deployment}", "{group: apps, kind: Deploiment}"}, nil, "spec.availabilityProbes[1].selector no object", nil},
 		{"keep-data", edit{", package-operator.run/deletion-policy: Keep", ""}, nil, "deleting the package deletes every Item in the cluster", nil},
 		{"keep-data", edit{"\n-- item.yaml", claim + "\n-- item.yaml"}, edit{"\n-- item.yaml", strings.Replace(claim, "phase: rbac}", "phase: rbac, package-operator.run/deletion-policy: Keep}", 1) + "\n-- item.yaml"},
-			"deleting the package deletes the data in it", nil},
+			"deleting the package deletes the data in data", nil},
 		{"latest-image", edit{"{{ .images.shop }}", "localhost:5000/shop"}, edit{"{{ .images.shop }}", "localhost:5000/shop:v1"},
 			`spec.template.spec.containers[name="shop"].image localhost:5000/shop`, nil},
 		{"latest-image", edit{"{{ .images.shop }}", "shop:latest"}, edit{"{{ .images.shop }}", "shop:latest@sha256:0123456789012345678901234567890123456789012345678901234567890123"}, "shop:latest", nil},
@@ -213,6 +232,10 @@ func TestRules(t *testing.T) {
 		{"service-without-backend", edit{"spec: {selector: {app: shop}, ports", "spec: {selector: {app: other}, ports", "\n-- item.yaml", "\n-- item.txt"}, edit{"spec: {selector: {app: shop}, ports", "spec: {selector: {app: other}, ports"},
 			"no workload of the package has pods with these labels", nil},
 		{"secret-in-image", edit{"-- secret.yaml.gotmpl", "-- secret.yaml"}, nil, `it has a value for "password"`, nil},
+		{"service-without-backend", edit{"spec: {selector: {app: shop}, ports", "spec: {selector: {app: other}, ports", "\n-- item.yaml", "\n-- item.txt"},
+			append(edit{"spec: {selector: {app: shop}, ports", "spec: {selector: {app: other}, ports", "\n-- item.yaml", "\n-- item.txt"},
+				webhookOwner[0], strings.Replace(webhookOwner[1], "[admissionregistration.k8s.io], resources: [validatingwebhookconfigurations]", "[''], resources: [pods]", 1)),
+			"no workload of the package", nil},
 		{"all-powers", edit{"apiGroups: [\"\"]", "apiGroups: [\"*\"]"}, nil, "it allows every verb on every resource", nil},
 		{"all-powers", edit{"kind: ClusterRole\nmetadata: {name: shop, annotations: {package-operator.run/phase: rbac}}\nrules: [{apiGroups: [\"\"], resources: [\"*\"], verbs: [\"*\"]}]",
 			"kind: ClusterRoleBinding\nmetadata: {name: shop, annotations: {package-operator.run/phase: rbac}}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}"}, nil, "it binds cluster-admin", nil},

@@ -29,6 +29,9 @@ func webhookBeforeBackend(c *oneCase, r reporter) {
 				continue
 			}
 			for _, backend := range append(c.backends(service, workloadKinds...), service) {
+				if backend.phase == o.phase && c.completes(o) && c.refused(o) == nil {
+					continue
+				}
 				if backend.phase >= o.phase {
 					r.at(o, field, "Put the webhook into a later phase than its backend, and probe that.",
 						"it is in phase %q, and %s %s, which it needs, in phase %q", o.phaseName, backend.kind.Kind, backend.GetName(), backend.phaseName)

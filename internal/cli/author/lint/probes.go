@@ -30,11 +30,7 @@ var statusKinds = map[schema.GroupKind]string{
 
 func missingProbe(c *oneCase, r reporter) {
 	for _, o := range c.objects {
-		advice, known := statusKinds[o.kind]
-		if !known && c.definesConditions(o.kind) {
-			advice, known = "the condition that says that it works, such as Ready", true
-		}
-		if known && !c.probed(o) {
+		if advice, known := statusKinds[o.kind]; known && !c.probed(o) {
 			r.at(o, "", "Probe "+advice+".", "no probe judges it")
 		}
 	}
@@ -63,16 +59,6 @@ func probeMissesFailedRollout(c *oneCase, r reporter) {
 				"%s %s: true before pods of a new template are ready, with %s", probe.Selector.Kind.Kind, fields.Text(seen, "metadata", "name"), counters(fields.Map(seen, "status")))
 		}
 	}
-}
-
-// definesConditions reports whether the package defines a kind with conditions.
-func (c *oneCase) definesConditions(kind schema.GroupKind) bool {
-	return slices.ContainsFunc(c.of(crdKind), func(crd *object) bool {
-		defines := fields.Text(crd.Object, "spec", "group") == kind.Group && fields.Text(crd.Object, "spec", "names", "kind") == kind.Kind
-		return defines && slices.ContainsFunc(fields.Maps(crd.Object, "spec", "versions"), func(version map[string]any) bool {
-			return fields.Get(version, "schema", "openAPIV3Schema", "properties", "status", "properties", "conditions") != nil
-		})
-	})
 }
 
 // dotted is a path without the syntax of jq.

@@ -1,0 +1,174 @@
+package gates
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"lockstep.run/lockstep/internal/cli/author/fields"
+)
+
+// Object is an object of a package.
+type Object interface {
+	comparable
+	// Content is the object as JSON.
+	Content() map[string]any
+	// Home is the namespace where it lands.
+	Home() string
+}
+
+// Need says that the probe of an object may become true only when another object of the package is there.
+type Need[O Object] struct {
+	Of, On O
+	// Why completes "OF … ON", such as "mounts".
+	Why string
+}
+
+// workloads are kinds with pods, whose probes wait for these.
+var workloads = []schema.GroupKind{
+	{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "StatefulSet"}, {Group: "apps", Kind: "DaemonSet"}, {Group: "apps", Kind: "ReplicaSet"},
+	{Kind: "ReplicationController"}, {Kind: "Pod"}, {Group: "batch", Kind: "Job"},
+}
+
+// KindOf returns the kind of an object.
+func KindOf[O Object](o O) schema.GroupKind {
+	gv, _ := schema.ParseGroupVersion(fields.Text(o.Content(), "apiVersion"))
+	return gv.WithKind(fields.Text(o.Content(), "kind")).GroupKind()
+}
+
+func nameOf[O Object](o O) string { return fields.Text(o.Content(), "metadata", "name") }
+
+func is[O Object](o O, group, kind string) bool {
+	return KindOf(o) == schema.GroupKind{Group: group, Kind: kind}
+}
+
+func hasPods[O Object](o O) bool { return slices.Contains(workloads, KindOf(o)) }
+
+// Needs returns what the probes of the objects need, in the order of the objects.
+func Needs[O Object](all []O) []Need[O] {
+	var out []Need[O]
+	add := func(of O, why string, on ...O) {
+		for _, o := range on {
+			if o != of {
+				out = append(out, Need[O]{Of: of, On: o, Why: why})
+			}
+		}
+	}
+	defined := Defined(all)
+	for _, o := range all {
+		switch kind := KindOf(o); {
+		case hasPods(o):
+			if kind.Kind != "Job" { // what a Job patches is decided by its command line
+				add(o, "may write, as its rights say,", Written(all, o)...)
+			}
+			references(all, o, func(why string, on O) { add(o, why, on) })
+			for _, s := range called(all, o) {
+				add(o, "calls", Selected(all, s)...)
+			}
+		case kind == schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}:
+			add(o, "is served by", servers(all, fields.Map(o.Content(), "spec", "service"))...)
+		case kind == schema.GroupKind{Kind: "PersistentVolumeClaim"}:
+			if users := usersOf(all, o); len(users) == 1 {
+				add(o, "is bound only for", users...)
+			}
+		case defined[kind]:
+			add(o, "gets its status from", Controllers(all, o)...)
+		}
+	}
+	return out
+}
+
+// Defined returns the kinds that the objects define.
+func Defined[O Object](all []O) map[schema.GroupKind]bool {
+	out := map[schema.GroupKind]bool{}
+	for _, o := range all {
+		if is(o, "apiextensions.k8s.io", "CustomResourceDefinition") {
+			out[schema.GroupKind{Group: fields.Text(o.Content(), "spec", "group"), Kind: fields.Text(o.Content(), "spec", "names", "kind")}] = true
+		}
+	}
+	return out
+}
+
+// used visits what the pods of an object do not start without, by kind and name.
+func used(content map[string]any, visit func(kind schema.GroupKind, name, why string)) {
+	configMap, secret := schema.GroupKind{Kind: "ConfigMap"}, schema.GroupKind{Kind: "Secret"}
+	pod, _ := fields.PodSpec(content)
+	see := func(kind schema.GroupKind, from any, field, why string) {
+		if name := fields.Text(from, field); name != "" && !fields.Bool(from, "optional") {
+			visit(kind, name, why)
+		}
+	}
+	see(schema.GroupKind{Kind: "ServiceAccount"}, pod, "serviceAccountName", "runs as")
+	see(schema.GroupKind{Group: "scheduling.k8s.io", Kind: "PriorityClass"}, pod, "priorityClassName", "names")
+	see(schema.GroupKind{Group: "node.k8s.io", Kind: "RuntimeClass"}, pod, "runtimeClassName", "names")
+	for _, volume := range fields.Maps(pod, "volumes") {
+		see(configMap, volume["configMap"], "name", "mounts")
+		see(secret, volume["secret"], "secretName", "mounts")
+		see(schema.GroupKind{Kind: "PersistentVolumeClaim"}, volume["persistentVolumeClaim"], "claimName", "mounts")
+		for _, source := range fields.Maps(volume, "projected", "sources") {
+			see(configMap, source["configMap"], "name", "mounts")
+			see(secret, source["secret"], "name", "mounts")
+		}
+	}
+	fields.Containers(content, func(_, _ string, c map[string]any) {
+		for _, from := range fields.Maps(c, "envFrom") {
+			see(configMap, from["configMapRef"], "name", "reads")
+			see(secret, from["secretRef"], "name", "reads")
+		}
+		for _, e := range fields.Maps(c, "env") {
+			see(configMap, fields.Get(e, "valueFrom", "configMapKeyRef"), "name", "reads")
+			see(secret, fields.Get(e, "valueFrom", "secretKeyRef"), "name", "reads")
+		}
+	})
+}
+
+// references visits the objects that the pods of an object do not start without, and those that name a Secret that
+// others make for them, such as a Certificate.
+func references[O Object](all []O, o O, visit func(why string, on O)) {
+	used(o.Content(), func(kind schema.GroupKind, name, why string) {
+		found := false
+		for _, other := range all {
+			if KindOf(other) == kind && nameOf(other) == name && (other.Home() == o.Home() || other.Home() == "") {
+				found = true
+				visit(why, other)
+			}
+		}
+		if found || kind.Kind != "Secret" {
+			return
+		}
+		for _, other := range all {
+			if strings.Contains(KindOf(other).Group, ".") && other.Home() == o.Home() && makesSecret(other.Content(), name) {
+				visit(why+" a Secret of", other)
+			}
+		}
+	})
+}
+
+// makesSecret reports whether a custom resource names a Secret as the one that its controller makes.
+func makesSecret(content map[string]any, name string) bool {
+	made := cmp.Or(fields.Text(content, "spec", "secretName"), fields.Text(content, "spec", "target", "name"))
+	if kind := fields.Text(content, "kind"); made == "" && (kind == "SealedSecret" || kind == "ExternalSecret") {
+		made = fields.Text(content, "metadata", "name")
+	}
+	return made == name
+}
+
+// usersOf returns the objects whose pods use a claim.
+func usersOf[O Object](all []O, claim O) []O {
+	return Filter(all, func(o O) bool {
+		uses := false
+		if hasPods(o) && o.Home() == claim.Home() {
+			used(o.Content(), func(kind schema.GroupKind, name, _ string) {
+				uses = uses || kind == KindOf(claim) && name == nameOf(claim)
+			})
+		}
+		return uses
+	})
+}
+
+// Filter returns the objects to keep.
+func Filter[O Object](all []O, keep func(O) bool) []O {
+	return slices.DeleteFunc(slices.Clone(all), func(o O) bool { return !keep(o) })
+}

@@ -1,0 +1,104 @@
+package gates
+
+import (
+	"regexp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"lockstep.run/lockstep/internal/cli/author/fields"
+)
+
+// Selected returns the objects whose pods a Service selects.
+func Selected[O Object](all []O, service O) []O {
+	selector := fields.Map(service.Content(), "spec", "selector")
+	return Filter(all, func(o O) bool {
+		labels := fields.Map(o.Content(), "spec", "template", "metadata", "labels")
+		if is(o, "", "Pod") {
+			labels = fields.Map(o.Content(), "metadata", "labels")
+		}
+		for key, value := range selector {
+			if s, isText := value.(string); !isText || fields.Text(labels, key) != s {
+				return false
+			}
+		}
+		return len(selector) > 0 && hasPods(o) && o.Home() == service.Home()
+	})
+}
+
+// servers returns the objects whose pods answer at a reference to a Service.
+func servers[O Object](all []O, reference map[string]any) (out []O) {
+	for _, service := range all {
+		if is(service, "", "Service") && nameOf(service) == fields.Text(reference, "name") && service.Home() == fields.Text(reference, "namespace") {
+			out = append(out, Selected(all, service)...)
+		}
+	}
+	return out
+}
+
+// WebhookServers returns the objects whose pods answer the webhooks of a configuration.
+func WebhookServers[O Object](all []O, config O) (out []O) {
+	for _, w := range fields.List(config.Content(), "webhooks") {
+		out = append(out, servers(all, fields.Map(w, "clientConfig", "service"))...)
+	}
+	return out
+}
+
+// called returns the Services that an object calls.
+func called[O Object](all []O, o O) []O {
+	texts := CommandTexts(o)
+	if len(texts) == 0 {
+		return nil
+	}
+	return Filter(all, func(s O) bool { return is(s, "", "Service") && names(texts, o, s) })
+}
+
+// Calls reports whether a command line or environment variable of an object has the host name of a Service.
+func Calls[O Object](o, service O) bool { return names(CommandTexts(o), o, service) }
+
+func names[O Object](texts []string, o, service O) bool {
+	name := regexp.QuoteMeta(nameOf(service))
+	host := `(^|[^-a-z0-9])` + name + `\.` + regexp.QuoteMeta(service.Home()) + `([^-a-z0-9]|$)`
+	if o.Home() == service.Home() {
+		host += `|://` + name + `([:/]|$)`
+	}
+	return slices.ContainsFunc(texts, regexp.MustCompile(host).MatchString)
+}
+
+// CommandTexts returns the command lines and environment of the containers of an object.
+func CommandTexts[O Object](o O) []string {
+	var out []string
+	fields.Containers(o.Content(), func(_, _ string, c map[string]any) {
+		for _, item := range slices.Concat(fields.List(c, "command"), fields.List(c, "args")) {
+			out = append(out, fields.Text(item))
+		}
+		for _, e := range fields.List(c, "env") {
+			out = append(out, fields.Text(e, "value"))
+		}
+	})
+	return out
+}
+
+// Rejects reports whether a webhook configuration may have the API server refuse an object while nothing answers: one of
+// its webhooks fails closed and its rules match the kind. Selectors are not looked at.
+func Rejects[O Object](config, o O) bool {
+	kind := KindOf(o)
+	for _, w := range fields.Maps(config.Content(), "webhooks") {
+		if fields.Text(w, "failurePolicy") == "Ignore" {
+			continue
+		}
+		for _, rule := range fields.Maps(w, "rules") {
+			if grants(rule, "apiGroups", kind.Group, "*") && grants(rule, "resources", plural(kind.Kind), "*", "*/*") {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// plural guesses the resource of a kind.
+func plural(kind string) string {
+	resource, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: kind})
+	return resource.Resource
+}

@@ -1,0 +1,67 @@
+package lint
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"lockstep.run/lockstep/internal/cli/author/gates"
+	"lockstep.run/lockstep/internal/loader/presets"
+)
+
+// needs returns what the probes of the case's objects need.
+func (c *oneCase) needs() []gates.Need[*object] {
+	if c.gates == nil {
+		c.gates = gates.Needs(c.objects)
+	}
+	return c.gates
+}
+
+func phaseNeverComplete(c *oneCase, r reporter) {
+	for _, n := range c.needs() {
+		if n.On.phase > n.Of.phase && c.probed(n.Of) {
+			r.at(n.Of, "", "Put both into one phase, or this into a later one.",
+				"the phase %q waits for it, and it %s %s %s of the later phase %q", n.Of.phaseName, n.Why, n.On.kind.Kind, n.On.GetName(), n.On.phaseName)
+		}
+	}
+}
+
+func customResourceProbe(c *oneCase, r reporter) {
+	defined := gates.Defined(c.objects)
+	for i, probe := range c.manifest.Spec.AvailabilityProbes {
+		if probe.Selector.Kind == nil {
+			continue
+		}
+		kind := schema.GroupKind{Group: probe.Selector.Kind.Group, Kind: probe.Selector.Kind.Kind}
+		if !defined[kind] || presets.Probed(kind) {
+			continue
+		}
+		for _, o := range c.objects {
+			if selects(probe.Selector, o) {
+				r.manifest(fmt.Sprintf("spec.availabilityProbes[%d]", i), "Remove the probe where nothing sets the status, or disable the rule where something always does.",
+					"the phase %q waits for %s %s, whose kind the package defines", o.phaseName, o.kind.Kind, o.GetName())
+			}
+		}
+	}
+}
+
+// completes reports whether a workload in the phase of a webhook configuration may have to complete it, such as with its
+// certificate, to become ready: then no order of phases is better.
+func (c *oneCase) completes(config *object) bool {
+	for _, n := range c.needs() {
+		if n.On == config && n.Of.phase == config.phase {
+			return true
+		}
+	}
+	return false
+}
+
+// refused returns an object of the phase of a webhook configuration that its webhooks match.
+func (c *oneCase) refused(config *object) *object {
+	for _, o := range c.objects {
+		if o != config && o.phase == config.phase && gates.Rejects(config, o) {
+			return o
+		}
+	}
+	return nil
+}
