@@ -33,7 +33,9 @@ const age = "Age date .metadata.creationTimestamp"
 
 var packageColumns = []string{
 	condition("Available"), condition("Progressing"), condition("Unpacked"), condition("Invalid"),
-	"Revision string .status.revision", age,
+	"Revision string .status.revision",
+	"Package string .status.resolved.catalogName", "Version string .status.resolved.version", // these are our own
+	`State string .status.conditions[?(@.type=="Ready")].reason`, age,
 }
 
 var setColumns = []string{

@@ -34,7 +34,7 @@ func newDelete(on command) *cobra.Command {
 	c := &deleteCommand{command: on}
 	parse := func(args []string) (cluster.Name, error) { return cluster.ParseName(args[0]) }
 	cmd := c.about(&cobra.Command{
-		Use:   "delete NAME",
+		Use: "delete NAME", Aliases: []string{"uninstall"},
 		Short: "Delete a package, and watch its objects go in reverse order",
 		Long: `Delete a package, and watch its objects being removed, the last phase first, until all are gone.
 

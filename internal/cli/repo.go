@@ -21,7 +21,8 @@ func newSource(on command) *cobra.Command {
 		Short: "Add, show and change the repositories that packages of the cluster come from",
 		Long: `Keep the repositories of a cluster: PackageRepositories, which offer packages in their
 namespace, and with --cluster ClusterPackageRepositories, which offer them in all namespaces.
-What they offer is shown by kubectl package available list.`,
+What they offer is shown by kubectl package available list. Files and images of repositories are
+made by kubectl package repository.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

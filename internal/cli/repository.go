@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
@@ -34,7 +35,8 @@ func newRepository(streams genericiooptions.IOStreams) *cobra.Command {
 		Use: "repository", Aliases: []string{"repo"},
 		Short: "Keep lists of package images that dependencies are chosen from",
 		Long: `Keep repositories: lists of package images with their versions, in a file or in an image. The
-manifest of a package names repositories in spec.repositories; update chooses from them.`,
+manifest of a package names repositories in spec.repositories; update chooses from them. The
+repositories that packages of a cluster come from are kept by kubectl package source.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -94,6 +96,10 @@ func newRepositoryAdd(streams genericiooptions.IOStreams) *cobra.Command {
 and its constraints come from its manifest, and it is offered by its digest.`,
 		Example: `  kubectl package repository add shop.yaml registry.example.com/web:v1.2.0 v1.2.0`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) < 3 && !slices.Contains(args, "") {
+				missing := []string{"FILE", "IMAGE", "VERSION"}[len(args)]
+				return usageError(cmd, fmt.Errorf("%s is missing: this offers an image in a file; %s", missing, addsToCluster))
+			}
 			if err := takes("FILE", "IMAGE", "VERSION")(cmd, args[:min(len(args), 3)]); err != nil {
 				return err
 			}
@@ -111,6 +117,13 @@ and its constraints come from its manifest, and it is offered by its digest.`,
 			return c.add(cmd.Context(), args[0], args[1], offered)
 		},
 	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		text := err.Error()
+		if strings.HasPrefix(text, "unknown") {
+			return usageError(cmd, fmt.Errorf("there is no flag %s: this offers an image in a file; %s", text[strings.LastIndex(text, " ")+1:], addsToCluster))
+		}
+		return usageError(cmd, err)
+	})
 	c.registry.add(cmd)
 	return cmd
 }

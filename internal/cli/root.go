@@ -41,7 +41,11 @@ func run(ctx context.Context, args []string, streams genericiooptions.IOStreams,
 
 	root := newRoot(streams, dial)
 	root.SetArgs(overrideFlags(args))
-	if err := root.ExecuteContext(ctx); err != nil {
+	err := unknownCommand(root, args)
+	if err == nil {
+		err = root.ExecuteContext(ctx)
+	}
+	if err != nil {
 		if code := exitCode(0); errors.As(err, &code) {
 			return int(code)
 		}
@@ -81,7 +85,7 @@ phase begins when everything in the phases before it works.`,
 	root.AddCommand(
 		newValidate(streams), newRender(streams), newTest(streams), newLint(streams), newBuild(streams),
 		newInit(streams), newKickstart(streams), newUpdate(streams), newRepository(streams), newVersion(streams),
-		newPlan(on), newInstall(on), newStatus(on), newExplain(on), newRetry(on), newRerun(on), newDelete(on),
+		newPlan(on), newInstall(on), newList(on), newStatus(on), newExplain(on), newRetry(on), newRerun(on), newDelete(on),
 		newRollout(on), newPause(on), newUnpause(on), newTree(on), newClusterTree(on), newWhy(on), newLock(on),
 		newSource(on), newAvailable(on), newUpgrade(on), newOutdated(on), newValues(on), newImport(on), newAdopt(on), newRelease(on),
 		newAdoptEngine(on), newReleaseEngine(on),

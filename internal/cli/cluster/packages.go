@@ -13,23 +13,23 @@ import (
 // Packages reads the ClusterPackages and the Packages of all namespaces; those of the one namespace where others may not be
 // read, and no ClusterPackages where these may not be. hidden names what was left out.
 func (c *Cluster) Packages(ctx context.Context) (found []corev1alpha1.GenericPackage, hidden []string, err error) {
-	everyone, err := c.packages(ctx, corev1alpha1.ScopeNamespaced, "")
+	everyone, err := c.PackagesOf(ctx, corev1alpha1.ScopeNamespaced, "")
 	if apierrors.IsForbidden(err) && c.Namespace != "" {
 		hidden = append(hidden, "packages of other namespaces")
-		everyone, err = c.packages(ctx, corev1alpha1.ScopeNamespaced, c.Namespace)
+		everyone, err = c.PackagesOf(ctx, corev1alpha1.ScopeNamespaced, c.Namespace)
 	}
 	if err != nil {
 		return nil, nil, c.Explain("cannot read the packages", err)
 	}
-	ofCluster, err := c.packages(ctx, corev1alpha1.ScopeCluster, "")
+	ofCluster, err := c.PackagesOf(ctx, corev1alpha1.ScopeCluster, "")
 	if apierrors.IsForbidden(err) {
 		hidden, err = append(hidden, "clusterpackages"), nil
 	}
 	return append(everyone, ofCluster...), hidden, c.Explain("cannot read the clusterpackages", err)
 }
 
-// packages lists in pages.
-func (c *Cluster) packages(ctx context.Context, scope corev1alpha1.Scope, namespace string) ([]corev1alpha1.GenericPackage, error) {
+// PackagesOf reads the Packages of a namespace, of all where it is empty, or the ClusterPackages, in pages.
+func (c *Cluster) PackagesOf(ctx context.Context, scope corev1alpha1.Scope, namespace string) ([]corev1alpha1.GenericPackage, error) {
 	var found []corev1alpha1.GenericPackage
 	for next := ""; ; {
 		list := scope.NewPackageList()

@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestWordsOfOtherTools(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"search shop":                         "kubectl package available list",
+		"-n shop search shop":                 "kubectl package available list",
+		"--namespace shop search shop":        "kubectl package available list",
+		"-A search shop":                      "kubectl package available list",
+		"search repo shop --versions":         "kubectl package available list",
+		"search -n shop shop":                 "kubectl package available list",
+		"history shop -n shop":                "kubectl package rollout history NAME",
+		"rollback shop 1 -n shop":             "kubectl package rollout undo NAME --to-revision N",
+		"-n shop rollback shop 1":             "kubectl package rollout undo NAME --to-revision N",
+		"installed list -A":                   "kubectl package list",
+		"repo list":                           "kubectl package source list",
+		"repository list -n shop":             "kubectl package source list",
+		"repo -n shop list":                   "kubectl package source list",
+		"repository update stable":            "kubectl package source kick NAME",
+		"repo add stable https://example.com": "kubectl package source add NAME IMAGE, or --http URL",
+		"repo add stable":                     "kubectl package source add NAME IMAGE, or --http URL",
+		"repo add stable --url example.com/r": "kubectl package source add NAME IMAGE, or --http URL",
+		"repo add stable example.com/r -n a":  "kubectl package source add NAME IMAGE, or --http URL",
+		"source remove stable":                "kubectl package source delete NAME",
+		"instal shop":                         `unknown command "instal": Did you mean "install"?`,
+		"-n shop instal shop":                 `Did you mean "install"?`,
+		"rollout histroy shop":                `Did you mean "history"?`,
+		"bogus":                               `arguments invalid: unknown command "bogus". See: kubectl package --help`,
+		"available bogus -n shop":             `unknown command "bogus". See: kubectl package available --help`,
+	} {
+		got := invoke(t, "", strings.Fields(line)...)
+		if got.code != 1 || !strings.Contains(got.err, want) || strings.Contains(got.err, "unknown shorthand") || strings.Count(got.err, "\n") != 1 {
+			t.Errorf("%s: %+v, want %s", line, got, want)
+		}
+	}
+	for _, line := range []string{"help", "help install", "completion bash", "__complete install", "--help", "repository --help", "uninstall --help", "-h"} {
+		if got := invoke(t, "", strings.Fields(line)...); got.code != 0 {
+			t.Errorf("%s: %+v", line, got)
+		}
+	}
+}
+
+func TestUninstallDeletes(t *testing.T) {
+	t.Parallel()
+	c := fakeCluster(t, following(">=1", "1.2.0"))
+	if got := invokeOn(t, dialTo(c), "", "uninstall", "web", "--wait=false", "--yes", "-n", "shop"); got.code != 0 {
+		t.Errorf("%+v", got)
+	}
+}
