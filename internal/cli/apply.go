@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -33,6 +34,9 @@ type wantedPackage struct {
 	account string
 	// downgradeFrom is the version below which the package may go once; empty where it may not.
 	downgradeFrom string
+	// pullSecrets replace those of the package where changesPullSecrets is set.
+	pullSecrets        []corev1alpha1.LocalSecretReference
+	changesPullSecrets bool
 	// target is where a new package is installed; nil for the cluster itself.
 	target *corev1alpha1.TargetReference
 	// dependencies are changes of spec.dependencies, dependencyValues what they refer to.
@@ -97,7 +101,7 @@ func applyPackage(ctx context.Context, cl *cluster.Cluster, t progress.Target, w
 	spec.Image, spec.Component = want.image, want.component
 	spec.PackageRef, spec.ServiceAccountName = want.ref, want.account
 	spec.ConfigFrom, spec.Dependencies = withValues(nil, want.values), withDependencies(nil, want.dependencies)
-	spec.TargetRef = want.target
+	spec.TargetRef, spec.ImagePullSecrets = want.target, want.pullSecrets
 	if want.adopts {
 		adopt(spec)
 	}
@@ -201,6 +205,10 @@ func difference(old *corev1alpha1.PackageSpec, want wantedPackage) (patch []oper
 	if to := old.DeepCopy(); want.adopts && adopt(to) {
 		patch = append(patch, operation{"add", "/spec/collisionProtection", to.CollisionProtection})
 		changes = append(changes, "collision protection "+string(to.CollisionProtection))
+	}
+	if want.changesPullSecrets && !slices.Equal(old.ImagePullSecrets, want.pullSecrets) {
+		patch = append(patch, operation{"add", "/spec/imagePullSecrets", slices.Concat([]corev1alpha1.LocalSecretReference{}, want.pullSecrets)})
+		changes = append(changes, "pull secrets")
 	}
 	if want.config != nil && (old.Config == nil || !sameJSON(old.Config.Raw, want.config)) {
 		patch = append(patch, operation{"add", "/spec/config", json.RawMessage(want.config)})

@@ -31,6 +31,7 @@ type installCommand struct {
 	values   valuesFlags
 	needs    dependencyFlags
 	target   targetFlags
+	secrets  pullSecretFlags
 	name     string
 	account  string
 	yes      bool
@@ -85,6 +86,7 @@ interrupt ends the watching, not the rollout.`,
 	cmd.Flags().StringVar(&c.name, "name", "", "the same as NAME")
 	cmd.Flags().StringVar(&c.account, "service-account", "", "the `name` of the ServiceAccount that creates and changes the objects of the package")
 	c.target.add(cmd)
+	c.secrets.add(cmd)
 	c.addWait(cmd, waitTimeout, "watch the rollout until the package is available")
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
 	c.registry.add(cmd)
@@ -95,7 +97,7 @@ func (c *installCommand) check() error {
 	if c.values.file != "" && c.spec.config != "" {
 		return errors.New("--values and --config contradict each other: --values are kept in an object of their own, --config in the package itself")
 	}
-	return cmp.Or(c.choice.check(), c.values.check(), c.needs.check())
+	return cmp.Or(c.choice.check(), c.values.check(), c.needs.check(), c.secrets.check())
 }
 
 type specFlags struct {
@@ -128,6 +130,7 @@ func (f *specFlags) scoped(n cluster.Name, arg string) (cluster.Name, error) {
 
 func (c *installCommand) wanted(args []string) (wantedPackage, error) {
 	w := wantedPackage{component: c.spec.component, changesComponent: c.spec.given("component"), adopts: c.spec.adopt, account: c.account}
+	c.secrets.into(&w)
 	var err error
 	if w.target, err = c.target.reference(c.account); err != nil {
 		return w, err

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -59,5 +61,55 @@ func TestInstallNamesPackageAndVersion(t *testing.T) {
 	c := fakeCluster(t, offeredAs("shop", "1.0.0", "2.0.0"))
 	if got := invokeOn(t, dialTo(c), "", "install", "shop.example.com/1.0.0", "--version", "2.0.0"); got.code != 1 || !strings.Contains(got.err, "contradict each other") {
 		t.Errorf("two versions: %+v", got)
+	}
+}
+
+func TestSuggestionsAreOfVisibleRepositories(t *testing.T) {
+	t.Parallel()
+	hidden := &corev1alpha1.ClusterPackageRepository{ObjectMeta: metav1.ObjectMeta{Name: "stable"}}
+	hidden.Spec.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"shop": "yes"}}
+	own := offeredAs("shop", "1.0.0")
+	own.SetName("own.tools.example.org")
+	own.(*corev1alpha1.AvailablePackage).Spec.PackageName = "own.tools.example.org"
+	c := fakeCluster(t, offeredAs("", "1.0.0"), own, hidden, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}})
+	for arg, want := range map[string]string{
+		"shop.example.com":      "no repository offers shop.example.com in namespace shop. See: kubectl",
+		"shpo.example.com":      "no repository offers shpo.example.com in namespace shop. See: kubectl",
+		"onw.tools.example.org": `Did you mean "own.tools.example.org"?`,
+	} {
+		if got := invokeOn(t, dialTo(c), "", "install", arg); got.code != 1 || !strings.Contains(got.err, want) {
+			t.Errorf("%s: %+v, want %s", arg, got, want)
+		}
+	}
+	if got := invokeOn(t, dialTo(c), "", "__complete", "install", ""); !strings.HasPrefix(got.out, "own.tools.example.org\n:") {
+		t.Errorf("completion: %+v", got)
+	}
+}
+
+func TestPullSecrets(t *testing.T) {
+	t.Parallel()
+	c := fakeCluster(t, offeredAs("shop", "1.0.0", "2.0.0"))
+	values := valuesFile(t, "title: Corner\n")
+	for _, test := range []struct {
+		args []string
+		want []corev1alpha1.LocalSecretReference
+		says string
+	}{
+		{[]string{"install", "shop.example.com", "web", "--values", values, "--pull-secret", "a", "--pull-secret", "b"}, []corev1alpha1.LocalSecretReference{{Name: "a"}, {Name: "b"}}, "created"},
+		{[]string{"upgrade", "web", "--version", "1.0.0"}, []corev1alpha1.LocalSecretReference{{Name: "a"}, {Name: "b"}}, "changed"},
+		{[]string{"upgrade", "web", "--pull-secret", "c"}, []corev1alpha1.LocalSecretReference{{Name: "c"}}, "pull secrets"},
+		{[]string{"install", "shop.example.com", "web", "--pull-secret", ""}, nil, "pull secrets"},
+	} {
+		got := invokeOn(t, dialTo(c), "", append(test.args, "--wait=false")...)
+		if got.code != 0 || !strings.Contains(got.out, test.says) {
+			t.Fatalf("%v: %+v", test.args, got)
+		}
+		pkg, err := c.Read(t.Context(), c.Target(corev1alpha1.ScopeNamespaced, "web"))
+		if err != nil || !slices.Equal(pkg.PackageSpec().ImagePullSecrets, test.want) {
+			t.Errorf("%v: %v %v", test.args, pkg.PackageSpec().ImagePullSecrets, err)
+		}
+	}
+	if got := invokeOn(t, dialTo(c), "", "upgrade", "web", "--pull-secret", "A/b"); got.code != 1 || !strings.Contains(got.err, `--pull-secret "A/b" is no name of a Secret`) {
+		t.Errorf("%+v", got)
 	}
 }

@@ -33,10 +33,11 @@ That holds for this change alone: later the package goes no lower by itself. NAM
 or package/NAME or clusterpackage/NAME. A package by image is changed by install.`,
 		Example: `  kubectl package upgrade shop --version '>=1.2, <2'`,
 		Args:    takes("NAME"),
-	}, packageName, c.run, c.choice.check, c.values.check, c.needs.check)
+	}, packageName, c.run, c.choice.check, c.values.check, c.needs.check, c.secrets.check)
 	c.choice.add(cmd)
 	c.values.add(cmd)
 	c.needs.add(cmd)
+	c.secrets.add(cmd)
 	cmd.Flags().BoolVar(&c.downgrade, "allow-downgrade", false, "go to a version below the one that was chosen last, this once")
 	c.addWait(cmd, waitTimeout, "watch the rollout until the package is available")
 	return cmd
@@ -57,6 +58,7 @@ func (c *upgradeCommand) run(ctx context.Context, n cluster.Name) error {
 			target, old.PackageSpec().Image, target.Flags())
 	}
 	want := wantedPackage{name: cluster.Name{Scope: target.Scope, Name: target.Name}, ref: c.wantedRef(ref)}
+	c.secrets.into(&want)
 	if err := want.depends(target, &c.needs, c.values.dependencies); err != nil {
 		return err
 	}

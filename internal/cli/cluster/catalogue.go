@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 
@@ -78,8 +79,15 @@ func (c *Catalogue) Of(ctx context.Context, name string) ([]offers.Offered, *cor
 // furtherPart is the name of an object that is not the first of its package.
 var furtherPart = regexp.MustCompile(`\.part-[0-9]+$`)
 
-// Names returns the names of all packages that are offered, in order, without reading them.
+// Names returns the names of all packages that are offered, in order. These are read only where some repository is not for
+// the namespace, whose packages are left out.
 func (c *Catalogue) Names(ctx context.Context) ([]string, error) {
+	if err := c.readHidden(ctx); err != nil {
+		return nil, err
+	}
+	if slices.Contains(slices.Collect(maps.Values(c.hidden)), true) {
+		return c.visible(ctx)
+	}
 	var names []string
 	for _, scope := range c.scopes() {
 		if scope == corev1alpha1.ScopeNamespaced && c.namespace == "" {
@@ -98,6 +106,25 @@ func (c *Catalogue) Names(ctx context.Context) ([]string, error) {
 	}
 	slices.Sort(names)
 	return slices.Compact(names), nil
+}
+
+// visible returns the names of packages of which the namespace sees some version.
+func (c *Catalogue) visible(ctx context.Context) ([]string, error) {
+	all, err := c.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, name := range all {
+		offered, _, err := c.Of(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if len(offered) > 0 {
+			names = append(names, name)
+		}
+	}
+	return names, nil
 }
 
 func (c *Catalogue) scopes() [2]corev1alpha1.Scope {
