@@ -120,13 +120,17 @@ func TestCatalogue(t *testing.T) {
 	if err := os.WriteFile(values, []byte(strings.Replace(example, "title: x", "title: Corner", 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	has(t, c.run(t, 0, "install", "shop.example.com", "shop", "--version", "1.0.0", "--values", values), "package catalogue/shop created", "shop 1.0.0, revision 1")
+	has(t, c.run(t, 0, "plan", "shop.example.com/1.0.0", "shop", "--values", values), "shop 1.0.0", "+ ConfigMap catalogue/front", "Plan: 1 to create")
+	has(t, c.run(t, 1, "install", "stable/shop.example.com", "shop"), "stable is a repository", "kubectl package install shop.example.com -n catalogue")
+	has(t, c.run(t, 0, "install", "shop.example.com/1.0.0", "shop", "--values", values), "package catalogue/shop created", "shop 1.0.0, revision 1")
 	has(t, c.run(t, 0, "status", "shop"), "shop.example.com 1.0.0", "PackageRepository/stable", "available")
 	front := frontOf(t, env)
 	if front["title"] != "Corner" || front["color"] != "red" || front["version"] != "1.0.0" {
 		t.Errorf("front: %v", front)
 	}
 	has(t, c.run(t, 0, "outdated"), "shop.example.com", "1.0.0", "2.0.0")
+	has(t, c.run(t, 0, "list"), "shop  shop.example.com  1.0.0    available")
+	has(t, c.run(t, 0, "plan", "package/shop", "--version", "2.0.0"), "shop 1.0.0 → shop 2.0.0", `"1.0.0" → "2.0.0"`, "Plan: 1 to change")
 	has(t, c.run(t, 0, "upgrade", "shop", "--version", ">=1, <2"), "1.0.0 → shop.example.com >=1, <2", "shop 1.1.0, revision 2")
 	if v := frontOf(t, env)["version"]; v != "1.1.0" {
 		t.Errorf("after the upgrade: %s", v)

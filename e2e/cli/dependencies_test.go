@@ -69,6 +69,9 @@ func TestDependencies(t *testing.T) {
 	has(t, run(1, "install", "front.example.com", "front", "--override", "dbs={package: {version: <2}}"), "front.example.com: version 1.0.0 has no dependency dbs", "Did you mean")
 	has(t, run(0, "plan", images["front"], "front"), "+ Package dependencies/front.db.disk  disk.example.com 1.0.0", "+ Package dependencies/front.db  store.example.com 1.0.0",
 		"needed by Package dependencies/front → db (")
+	has(t, run(0, "plan", "front.example.com", "front", "--values", values), "+ Package dependencies/front.db.disk  disk.example.com 1.0.0", "+ Package dependencies/front.db  store.example.com 1.0.0",
+		"+ ConfigMap dependencies/front", "Plan: 1 to create")
+	has(t, run(1, "plan", "mail.example.com", "mail"), "✗ post", "would not be rolled out as planned: 1 refusal")
 	has(t, run(1, "plan", images["mail"], "mail"), "✗ post", "Refused", "would not be rolled out as planned: 1 refusal")
 	has(t, run(0, "install", "front.example.com", "front", "--values", values, "--override", "db={package: {version: <2}}"),
 		"package dependencies/front created", "dependencies are ready", "package dependencies/front is available")

@@ -54,6 +54,18 @@ func (f *choiceFlags) reference(name string) *corev1alpha1.PackageReference {
 	}
 }
 
+// over is a reference with what the flags change.
+func (f *choiceFlags) over(old *corev1alpha1.PackageReference) *corev1alpha1.PackageReference {
+	ref := old.DeepCopy()
+	if f.changed("version") {
+		ref.Version = f.version
+	}
+	if f.prereleases.given() {
+		ref.Prereleases = f.prereleases.value()
+	}
+	return ref
+}
+
 // valuesFlags are the values of a package.
 type valuesFlags struct {
 	file      string

@@ -38,8 +38,8 @@ func (p *planned) depend(ctx context.Context, cl *cluster.Cluster, plan *dryrun.
 		Dependencies: required, Unique: p.loaded.UniqueInScope,
 		UserManaged: spec.Dependencies != nil && spec.Dependencies.Management == corev1alpha1.DependencyManagementUser,
 	}
-	if spec.PackageRef != nil {
-		root.Package = spec.PackageRef.Name
+	if p.chosen != nil {
+		root.Package, root.Version = p.ref, p.chosen.Version
 	}
 	offered := &offeredCatalogue{ctx: ctx, cluster: cl, of: map[string]*chooser{}}
 	input := resolver.Input{

@@ -39,6 +39,8 @@ type planned struct {
 	ref      string
 	loaded   *loader.Package
 	warnings []string
+	// values stand in the place of the object in which install would keep them; nil for none.
+	values *packageValues
 	// client reads kinds of all sorts where the package is, there where its objects are, which is
 	// remote where that is another cluster.
 	client, there client.Client
@@ -120,7 +122,7 @@ func (c *planCommand) load(ctx context.Context, cl *cluster.Cluster, want planne
 			return p, err
 		}
 	}
-	if err := checkScope(cmp.Or(p.folder, p.pkg.PackageSpec().Image), files, p.pkg.PackageSpec().Component, p.target.Scope); err != nil && p.before == nil {
+	if err := checkScope(cmp.Or(p.folder, p.pkg.PackageSpec().Image, p.ref), files, p.pkg.PackageSpec().Component, p.target.Scope); err != nil && p.before == nil {
 		return p, err
 	}
 	opts, err := p.loaderOptions(ctx, cl)
@@ -137,6 +139,9 @@ func (c *planCommand) load(ctx context.Context, cl *cluster.Cluster, want planne
 }
 
 func nameOf(want plannedPackage, files loader.Files) (string, error) {
+	if want.ref != nil {
+		return want.ref.Name, nil
+	}
 	if !want.folder {
 		ref, err := name.ParseReference(want.source)
 		if err != nil {
@@ -152,7 +157,7 @@ func nameOf(want plannedPackage, files loader.Files) (string, error) {
 }
 
 func (c *planCommand) find(ctx context.Context, cl *cluster.Cluster, want plannedPackage, p *planned) error {
-	if want.source == "" {
+	if want.source == "" && want.ref == nil {
 		var err error
 		p.target, p.before, err = cl.Find(ctx, want.name)
 		return err
@@ -188,8 +193,17 @@ func (c *planCommand) change(want plannedPackage, p *planned) error {
 		p.pkg.SetName(p.target.Name)
 	}
 	spec := p.pkg.PackageSpec()
-	if want.source != "" && !want.folder {
+	switch {
+	case want.ref != nil:
+		if old := spec.PackageRef; old == nil || old.Name != want.ref.Name || c.choice.given() {
+			spec.Image, spec.PackageRef = "", want.ref // else what no flag names stays, as with install
+		}
+	case want.source != "" && !want.folder:
 		spec.Image, spec.PackageRef = want.source, nil
+	case want.moves && spec.PackageRef == nil:
+		return fmt.Errorf("%s is installed from the image %s, and follows no repository: --version and --prereleases choose nothing", p.target, spec.Image)
+	case want.moves:
+		spec.PackageRef = c.choice.over(spec.PackageRef)
 	}
 	if c.spec.given("component") {
 		spec.Component = c.spec.component
@@ -201,6 +215,13 @@ func (c *planCommand) change(want plannedPackage, p *planned) error {
 		if err := want.edit(p.target, spec); err != nil {
 			return err
 		}
+	}
+	values, err := c.values.read(c.streams.In)
+	if err != nil {
+		return err
+	}
+	if p.values = values; values != nil {
+		spec.ConfigFrom = withValues(spec.ConfigFrom, values.source(p.target))
 	}
 	raw, err := readConfig(c.spec.config, c.streams.In)
 	if err != nil {
@@ -310,7 +331,7 @@ func (p *planned) loaderOptions(ctx context.Context, cl *cluster.Cluster) (loade
 	if err != nil {
 		return loader.Options{}, err
 	}
-	values, err := sources.Read(ctx, sources.Getter(p.client), spec, p.home())
+	values, err := sources.Read(ctx, p.sources(), spec, p.home())
 	if err != nil {
 		return loader.Options{}, err
 	}
@@ -322,6 +343,22 @@ func (p *planned) loaderOptions(ctx context.Context, cl *cluster.Cluster) (loade
 	}
 	opts.Others, err = others(ctx, cl, pkg)
 	return opts, err
+}
+
+// sources reads what the spec names, and the values of the plan where install would write them.
+func (p *planned) sources() sources.Get {
+	get := sources.Getter(p.client)
+	if p.values == nil {
+		return get
+	}
+	source := p.values.source(p.target)
+	own := sources.Ref{Kind: sourceKind(*source), Namespace: valuesNamespace(p.target), Name: p.target.Name + valuesSuffix}
+	return func(ctx context.Context, ref sources.Ref) (*sources.Object, error) {
+		if ref != own {
+			return get(ctx, ref)
+		}
+		return &sources.Object{Data: map[string][]byte{valuesKey: p.values.text}}, nil
+	}
 }
 
 // others finds packages that are installed in the same cluster by name; nil if the caller may not

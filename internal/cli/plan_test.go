@@ -21,6 +21,10 @@ func TestPlanArguments(t *testing.T) {
 		{[]string{"example.com/a:v1", "pod/b"}, `"pod" is not a kind of package`},
 		{[]string{"example.com/a:v1", "package/b", "--cluster"}, "package/b and --cluster contradict each other"},
 		{[]string{"Not An Image"}, "is neither a folder nor an image reference"},
+		{[]string{"example.com/a:v1", "--version", "1"}, "--version and --prereleases choose from what repositories offer, and example.com/a:v1 is an image"},
+		{[]string{"a.example.com/1.0.0", "--version", "2.0.0"}, "a.example.com/1.0.0 and --version 2.0.0 contradict each other"},
+		{[]string{"a.example.com", "--values", "a.yaml", "--config", "b.yaml"}, "--values and --config contradict each other"},
+		{[]string{"./", "--version", "1"}, "is a folder"},
 		{[]string{"example.com/a:v1", "-o", "xml"}, `unknown output format "xml"`},
 		{[]string{"example.com/a:v1", "--query", ".["}, "--query is no jq expression"},
 	} {
@@ -28,6 +32,16 @@ func TestPlanArguments(t *testing.T) {
 		if got.code != 1 || !strings.HasPrefix(got.err, "Error: arguments invalid: ") || !strings.Contains(got.err, tc.want) || got.out != "" {
 			t.Errorf("%q: %d, %s%s", tc.args, got.code, got.out, got.err)
 		}
+	}
+}
+
+// What repositories offer is not taken for an image, as install does not.
+func TestPlanNamesTheRightForm(t *testing.T) {
+	t.Parallel()
+	c := fakeCluster(t, offeredAs("shop", "1.0.0"))
+	const want = "kubectl package plan shop.example.com --version 1.0.0 -n shop. An image is written in full: index.docker.io/library/shop.example.com:1.0.0"
+	if got := invokeOn(t, dialTo(c), "", "plan", "shop.example.com:1.0.0"); got.code != 1 || !strings.Contains(got.err, want) {
+		t.Errorf("%+v", got)
 	}
 }
 

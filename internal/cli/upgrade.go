@@ -57,7 +57,7 @@ func (c *upgradeCommand) run(ctx context.Context, n cluster.Name) error {
 		return fmt.Errorf("%s is installed from the image %s, and follows no repository. Change it: kubectl package install IMAGE %s",
 			target, old.PackageSpec().Image, target.Flags())
 	}
-	want := wantedPackage{name: cluster.Name{Scope: target.Scope, Name: target.Name}, ref: c.wantedRef(ref)}
+	want := wantedPackage{name: cluster.Name{Scope: target.Scope, Name: target.Name}, ref: c.choice.over(ref)}
 	c.secrets.into(&want)
 	if err := want.depends(target, &c.needs, c.values.dependencies); err != nil {
 		return err
@@ -95,18 +95,6 @@ func (c *upgradeCommand) check(
 		return nil, fmt.Errorf("%s: %w", want.ref.Name, err)
 	}
 	return found, checkValues(ctx, cl, t, found, old, want, values)
-}
-
-// wantedRef is a reference with what the flags change.
-func (c *upgradeCommand) wantedRef(old *corev1alpha1.PackageReference) *corev1alpha1.PackageReference {
-	ref := old.DeepCopy()
-	if c.choice.changed("version") {
-		ref.Version = c.choice.version
-	}
-	if c.choice.prereleases.given() {
-		ref.Prereleases = c.choice.prereleases.value()
-	}
-	return ref
 }
 
 // nothing says that a package is where it can be, and what keeps it from going further.
