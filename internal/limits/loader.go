@@ -70,6 +70,10 @@ const (
 	Dependencies      = 50          // of a package on packages and APIs; each has an entry in its status
 	DependenciesBytes = 12 << 10    // of all of them as JSON: a third of a status, which repeats them
 	FieldPaths        = 50          // of a dependency on an API
+	IgnoredFields     = 32          // of an object: each is looked up in every event of it
+	IgnoredEntries    = 100         // of a manifest or a Package, as of patches
+	FieldPointerBytes = 512         // of a JSON pointer, which goes into an annotation and into messages
+	FieldPointerDepth = 20          // parts of one; fields of pods are at 8
 	PrereleaseNames   = 32          // identifiers of prereleases of a dependency, as of a Package
 	ProvidedAPIs      = 2000        // of a package; the largest of cloud providers bring 1,000
 	AnnouncedBytes    = 8 << 10     // of these, as JSON, that the status of a Package has: a quarter of it

@@ -25,6 +25,7 @@ func (l *load) adjustments() *patch.Set {
 	}
 	l.add(checkCommonMetadata(&l.opts.CommonMetadata)...)
 	l.add(checkDefaultNamespace(l.opts)...)
+	l.checkIgnoredFields()
 	if mode := string(l.opts.CollisionProtection); mode != "" {
 		if remedy, ok := checkCollisionMode(mode); !ok {
 			l.add(violation.Violation{Reason: violation.ReasonConfigInvalid, Field: "spec.collisionProtection"}.Because(remedy, "%q is no mode", mode))

@@ -243,6 +243,7 @@ func (l *load) objects(context map[string]any, patches *patch.Set) []*object {
 	}
 	if len(read.problems) == 0 {
 		l.unusedPatches(patches)
+		l.unusedIgnoredFields(reader.ignored)
 	}
 	l.defaultNamespaces(read.objects)
 	l.add(duplicates(read.objects, l.opts.scope(), l.opts.Package.Metadata.Namespace)...)
@@ -266,7 +267,7 @@ func (l *load) conditions(e *expression.Evaluator) (*expression.Evaluator, bool)
 }
 
 func (l *load) reader(condition func(string) (bool, error)) *reader {
-	r := &reader{opts: l.opts, condition: condition}
+	r := &reader{opts: l.opts, condition: condition, ignored: l.ignoredEntries()}
 	name := l.opts.Package.Metadata.Name
 	r.labels = map[string]string{corev1alpha1.PackageLabel: name, corev1alpha1.PackageInstanceLabel: name}
 	if result := l.unit.result; result != nil {

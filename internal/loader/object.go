@@ -104,7 +104,7 @@ func (c *check) run() *object {
 	c.identity()
 	c.serverFields()
 	c.scope()
-	annotations := c.annotations()
+	annotations := c.ignoredFields(c.annotations())
 	c.labels()
 	c.assignment(annotations)
 	c.secrets(annotations)

@@ -56,6 +56,7 @@ type reader struct {
 	rendered  map[string]bool
 	condition func(string) (bool, error)
 	patches   *patch.Set
+	ignored   []*ignoredEntry
 	secrets   *sensitive.Values
 	locked    lockedImages
 

@@ -48,6 +48,8 @@ type Options struct {
 
 	Patches        []Patch
 	CommonMetadata CommonMetadata
+	// IgnoredFields are those of the Package, beside those of the manifest and of objects.
+	IgnoredFields []corev1alpha1.IgnoredFields
 	// DefaultNamespace of a ClusterPackage is for namespaced objects without namespace.
 	DefaultNamespace string
 	// Namespaced returns the scope of a kind in the cluster that neither Kubernetes nor the package defines; may be nil.

@@ -36,6 +36,8 @@ type Desired struct {
 	// Recreate means that the object is deleted and created again where an immutable
 	// field differs. Keep comes first.
 	Recreate bool
+	// Ignored are the fields that others own.
+	Ignored IgnoredFields
 	// Delegate is set for the ObjectSetPhase of a phase with a class.
 	Delegate *Delegate
 }

@@ -3,8 +3,11 @@ package rollout
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"maps"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -13,6 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/phases/drift"
 )
 
 // Executor performs the steps of plans against the cluster that objects are rolled out
@@ -153,14 +157,23 @@ func Guard(obj map[string]any, live *objects.Observed, owner objects.Owner) {
 }
 
 func (s *step) apply(ctx context.Context, dryRun bool) (*unstructured.Unstructured, error) {
-	body, err := s.body()
+	obj, err := s.Desired.Object(s.Metadata)
 	if err != nil {
 		return nil, err
 	}
-	return s.send(ctx, body, dryRun)
+	return s.send(ctx, obj, dryRun)
 }
 
-func (s *step) send(ctx context.Context, body []byte, dryRun bool) (*unstructured.Unstructured, error) {
+// send applies an object over the live one, whose ignored fields it leaves as they are.
+func (s *step) send(ctx context.Context, obj map[string]any, dryRun bool) (*unstructured.Unstructured, error) {
+	obj, err := s.keepIgnored(ctx, obj)
+	if err != nil {
+		return nil, err
+	}
+	body, err := s.guarded(obj)
+	if err != nil {
+		return nil, err
+	}
 	writes, err := s.writes(ctx)
 	if err != nil {
 		return nil, err
@@ -168,6 +181,31 @@ func (s *step) send(ctx context.Context, body []byte, dryRun bool) (*unstructure
 	return writes.Apply(ctx, apply.ApplyRequest{
 		Mapping: s.mapping, Namespace: s.Key.Namespace, Name: s.Key.Name, Body: body, Force: true, DryRun: dryRun,
 	})
+}
+
+// keepIgnored returns an object with the ignored fields as they are on the live one, which is read for it: the guard
+// of the apply is on the same version.
+func (s *step) keepIgnored(ctx context.Context, obj map[string]any) (map[string]any, error) {
+	if len(s.Desired.Ignored) == 0 || s.Live == nil {
+		return obj, nil
+	}
+	live, err := s.judged(ctx)
+	if err != nil {
+		return nil, err
+	}
+	others := drift.OwnedByOthers(obj, live)
+	kept := s.Desired.Ignored.Keep(obj, live.Object, others)
+	kept["metadata"] = maps.Clone(kept["metadata"].(map[string]any)) // the guard is put there
+	return kept, nil
+}
+
+// judged reads the live object as it was judged. A later version may have another controller.
+func (s *step) judged(ctx context.Context) (*unstructured.Unstructured, error) {
+	live, err := s.run.Cluster.Get(ctx, s.mapping, s.Key.Namespace, s.Key.Name)
+	if err == nil && live.GetResourceVersion() != s.Live.ResourceVersion {
+		err = apierrors.NewConflict(s.mapping.Resource.GroupResource(), s.Key.Name, errors.New("it has changed since it was judged"))
+	}
+	return live, err
 }
 
 // put creates the object, or applies it where it exists.

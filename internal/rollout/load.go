@@ -226,6 +226,11 @@ func (l *loader) object(phase string, o *corev1alpha1.ObjectSetObject) *objects.
 		Recreate:  u.GetAnnotations()[corev1alpha1.OnImmutableAnnotation] == corev1alpha1.OnImmutableRecreate,
 	}
 	where := fmt.Sprintf("Phase %q, %s", phase, d.Key)
+	ignored, err := objects.ParseIgnoredFields(u.GetAnnotations()[corev1alpha1.IgnoredFieldsAnnotation])
+	if err = cmp.Or(err, ignored.Check(content)); err != nil {
+		l.problem("%.300s: metadata.annotations[%s]: %v", where, corev1alpha1.IgnoredFieldsAnnotation, err)
+	}
+	d.Ignored = ignored
 	if gvk.Kind == "" || gvk.Version == "" || d.Key.Name == "" {
 		l.problem("%s: apiVersion, kind and metadata.name are required", where)
 		return nil

@@ -2,9 +2,7 @@ package rollout
 
 import (
 	"context"
-	"errors"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"lockstep.run/lockstep/internal/phases"
@@ -57,13 +55,9 @@ func (s *step) migration(ctx context.Context) ([]byte, error) {
 	if ok && prepared.resourceVersion == s.Live.ResourceVersion {
 		return prepared.patch, nil
 	}
-	live, err := s.run.Cluster.Get(ctx, s.mapping, s.Key.Namespace, s.Key.Name)
+	live, err := s.judged(ctx)
 	if err != nil {
 		return nil, err
-	}
-	if live.GetResourceVersion() != s.Live.ResourceVersion {
-		// It may have another controller by now.
-		return nil, apierrors.NewConflict(s.mapping.Resource.GroupResource(), s.Key.Name, errors.New("it has changed since it was judged"))
 	}
 	patch, _, err := s.patchFor(live)
 	return patch, err

@@ -30,9 +30,11 @@ func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *obj
 		}
 		if template, err := tr.desired.Object(metadata); err == nil {
 			shapes := t.shapes.Of(key.GroupKind())
-			obs.Projection = drift.Project(template, live.Object, shapes)
+			shown := tr.desired.Ignored.Without(template, live.Object)
+			compared := tr.desired.Ignored.Without(template, template)
+			obs.Projection = drift.Project(compared, shown, shapes)
 			obs.ProjectedBy = tr.template
-			obs.Matches = drift.Matches(template, live.Object, shapes)
+			obs.Matches = drift.Matches(compared, shown, shapes)
 			obs.Exceeds = tr.metadata.Unnumbered && drift.Exceeds(template, live.GetManagedFields())
 		}
 	}

@@ -1,6 +1,9 @@
 package rollout
 
 import (
+	"cmp"
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 
@@ -52,8 +55,13 @@ func NewDesired(key objects.Key, version string, content map[string]any) (*objec
 	}
 	metadata, _ := content["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
+	fields, _ := annotations[corev1alpha1.IgnoredFieldsAnnotation].(string)
+	ignored, err := objects.ParseIgnoredFields(fields)
+	if err = cmp.Or(err, ignored.Check(content)); err != nil {
+		return nil, fmt.Errorf("metadata.annotations[%s]: %w", corev1alpha1.IgnoredFieldsAnnotation, err)
+	}
 	return &objects.Desired{
-		Key: key, Version: version, Raw: raw, Content: drift.ContentDigest(content), NeverAdopted: true,
+		Key: key, Version: version, Raw: raw, Content: drift.ContentDigest(content), NeverAdopted: true, Ignored: ignored,
 		Keep:     annotations[corev1alpha1.DeletionPolicyAnnotation] == corev1alpha1.DeletionPolicyKeep,
 		Recreate: annotations[corev1alpha1.OnImmutableAnnotation] == corev1alpha1.OnImmutableRecreate,
 	}, nil

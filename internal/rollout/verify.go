@@ -72,11 +72,7 @@ func (s *step) record(ctx context.Context) error {
 	if err != nil || former == nil {
 		return err
 	}
-	body, err := s.guarded(former)
-	if err != nil {
-		return err
-	}
-	dry, err := s.send(ctx, body, true)
+	dry, err := s.send(ctx, former, true)
 	if err != nil {
 		return err
 	}

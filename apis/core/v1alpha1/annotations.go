@@ -50,6 +50,11 @@ const (
 	// allows them.
 	ExposeSecretValuesTrue = "true"
 
+	// IgnoredFieldsAnnotation names fields of an object that others own, as JSON
+	// pointers, one a line. They are written when the object is created, and then left
+	// as they are.
+	IgnoredFieldsAnnotation = "package-operator.run/ignored-fields"
+
 	// OnImmutableAnnotation, set to OnImmutableRecreate, replaces an object when
 	// a change of it is refused because a field is immutable.
 	OnImmutableAnnotation = "package-operator.run/on-immutable"

@@ -128,6 +128,13 @@ type PackageSpec struct {
 	// +optional
 	CollisionProtection CollisionProtection `json:"collisionProtection,omitempty"`
 
+	// IgnoredFields are fields of objects that others own, such as a controller that
+	// fills them in: they are written when the object is created, and then left as
+	// they are. They are added to those that the package itself names.
+	// +kubebuilder:validation:MaxItems=100
+	// +optional
+	IgnoredFields []IgnoredFields `json:"ignoredFields,omitempty"`
+
 	// DriftPolicy says what happens to objects that others have changed or
 	// deleted. Correct, which unset means, puts them right. Report names them in
 	// the condition Drifted and leaves them as they are, until the package itself
@@ -166,6 +173,38 @@ type PackageSpec struct {
 	// +kubebuilder:validation:Minimum=-1
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
+}
+
+// IgnoredFields names fields of the objects of a kind.
+type IgnoredFields struct {
+	// Group of the kind, in any version. Empty: that of Kubernetes' own first kinds.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Group string `json:"group,omitempty"`
+
+	// Kind of the objects.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+
+	// Namespace of the object. Empty: any.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// Name of the object. Empty: all of the kind.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// JSONPointers (RFC 6901) to the fields, such as /webhooks/0/failurePolicy. An
+	// element of a list is named by its position in the package; it is found by its
+	// name, where it has one. apiVersion, kind, status, labels and annotations of the
+	// engine, and the metadata but for single labels and annotations cannot be named.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=512
+	JSONPointers []string `json:"jsonPointers"`
 }
 
 // PackageReference chooses a version of a package from what repositories offer.

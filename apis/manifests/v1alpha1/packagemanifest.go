@@ -31,6 +31,12 @@ type PackageManifestSpec struct {
 	// AvailabilityProbes check the objects of the package.
 	AvailabilityProbes []corev1alpha1.ObjectSetProbe `json:"availabilityProbes,omitempty"`
 
+	// IgnoredFields are fields of objects that others own, such as a controller of the
+	// package: they are written when the object is created, and then left as they are.
+	// An object names its own in the annotation package-operator.run/ignored-fields, one
+	// JSON pointer a line. At most 100.
+	IgnoredFields []corev1alpha1.IgnoredFields `json:"ignoredFields,omitempty"`
+
 	// Version of the package, a strict semantic version such as 1.2.3 or 1.2.3-rc.1,
 	// without a leading v. It becomes the label package-operator.run/version, with _
 	// for +. Where it is stated, unknown fields of the manifest and unknown config

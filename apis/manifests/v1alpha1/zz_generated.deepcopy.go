@@ -692,6 +692,13 @@ func (in *PackageManifestSpec) DeepCopyInto(out *PackageManifestSpec) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.IgnoredFields != nil {
+		in, out := &in.IgnoredFields, &out.IgnoredFields
+		*out = make([]corev1alpha1.IgnoredFields, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
+		}
+	}
 	if in.Release != nil {
 		in, out := &in.Release, &out.Release
 		*out = new(PackageManifestRelease)

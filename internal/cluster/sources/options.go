@@ -20,7 +20,7 @@ func Options(pkg corev1alpha1.GenericPackage, values *Values) loader.Options {
 			Image: spec.Image,
 		},
 		Component: spec.Component, Config: values.Config, Sensitive: values.Sensitive, FromSecrets: values.FromSecrets,
-		DefaultNamespace: spec.DefaultNamespace, CollisionProtection: spec.CollisionProtection,
+		DefaultNamespace: spec.DefaultNamespace, CollisionProtection: spec.CollisionProtection, IgnoredFields: spec.IgnoredFields,
 	}
 	o.Namespace, o.Package.Metadata.Namespace = pkg.GetNamespace(), spec.TargetRef.NamespaceOf(pkg.GetNamespace())
 	if pkg.GetNamespace() == "" && spec.TargetRef != nil {

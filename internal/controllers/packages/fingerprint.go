@@ -60,6 +60,7 @@ func fingerprintOf(
 	add("version", from.version != "", from.version)
 	add("configFrom", len(spec.ConfigFrom) > 0, spec.ConfigFrom)
 	add("patches", len(spec.Patches) > 0, spec.Patches)
+	add("ignoredFields", len(spec.IgnoredFields) > 0, spec.IgnoredFields)
 	add("commonMetadata", spec.CommonMetadata != nil, spec.CommonMetadata)
 	add("targetRef", spec.TargetRef != nil, spec.TargetRef)
 	add("defaultNamespace", spec.DefaultNamespace != "", spec.DefaultNamespace)

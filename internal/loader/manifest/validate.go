@@ -76,6 +76,7 @@ func (r *Result) validate(files archive.Files) violation.Violations {
 	c.scopes(spec.Scopes)
 	c.phases(spec)
 	c.probes(spec.AvailabilityProbes)
+	CheckIgnoredFields(spec.IgnoredFields, c.invalid)
 	c.version(spec)
 	c.packageName("spec.packageName", spec.PackageName)
 	c.release(spec.Release)

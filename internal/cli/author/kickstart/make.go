@@ -64,6 +64,7 @@ func Make(inputs []Input, opts Options) (*Result, error) {
 	m.autoscaled(all)
 	m.annotations(all)
 	phases := m.phases(all)
+	m.ignoredFields(all)
 	m.secrets(all)
 	m.parametrize(all)
 	files := loader.Files{}

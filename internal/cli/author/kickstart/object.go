@@ -119,7 +119,7 @@ var controllerAnnotations = []string{
 var jobLabels = []string{"controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"}
 
 // authorAnnotations of this project are about the object, and not about its package.
-var authorAnnotations = []string{corev1alpha1.DeletionPolicyAnnotation, corev1alpha1.OnImmutableAnnotation, corev1alpha1.ExposeSecretValuesAnnotation}
+var authorAnnotations = []string{corev1alpha1.DeletionPolicyAnnotation, corev1alpha1.OnImmutableAnnotation, corev1alpha1.IgnoredFieldsAnnotation, corev1alpha1.ExposeSecretValuesAnnotation}
 
 // isManaged reports whether a label or an annotation is one of this project.
 func isManaged(key string) bool {

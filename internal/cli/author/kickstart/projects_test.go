@@ -109,7 +109,8 @@ func TestProjects(t *testing.T) {
 			files:  []string{"mesh"},
 			phases: map[string]string{"Deployment meshd": "deploy", "ValidatingWebhookConfiguration mesh-validator": "deploy"},
 			probed: []string{"Deployment.apps", "Namespace"},
-			notes:  []string{"a Namespace mesh was added, because objects are in it", together("Deployment mesh/meshd", "ValidatingWebhookConfiguration mesh-validator")},
+			notes: []string{"a Namespace mesh was added, because objects are in it", together("Deployment mesh/meshd", "ValidatingWebhookConfiguration mesh-validator"),
+				"Deployment mesh/meshd may fill in fields of ValidatingWebhookConfiguration mesh-validator: what it sets there is left (/webhooks/0/clientConfig/caBundle, /webhooks/0/failurePolicy)"},
 		},
 		"certificates": {
 			files: []string{"certificates"},
@@ -392,6 +393,37 @@ func TestChartVersion(t *testing.T) {
 	for file, want := range map[string]string{"secrets-operator": "2.8.0", "mesh": "1.29.6", "certificates": "1.20.3"} {
 		if pkg := load(t, made(t, kickstart.Options{}, project(t, file))); pkg.Manifest.Spec.Version != want {
 			t.Errorf("%s: version %q, want %s", file, pkg.Manifest.Spec.Version, want)
+		}
+	}
+}
+
+// What others fill in is left to them where the input has it: by rights, or where cert-manager is told to.
+func TestIgnoredFields(t *testing.T) {
+	t.Parallel()
+	hook := func(annotations, policy, ca string) string {
+		return "apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingWebhookConfiguration\nmetadata: {name: hook, annotations: {" + annotations + "}}\n" +
+			"webhooks: [{name: a.example.com, admissionReviewVersions: [v1], sideEffects: None, failurePolicy: " + policy + ", clientConfig: {" + ca + "service: {name: hook, namespace: certificates}}}]\n---\n"
+	}
+	const inject = "cert-manager.io/inject-ca-from: certificates/a"
+	for name, tc := range map[string]struct{ text, want string }{
+		"nobody":                  {hook("", "Ignore", "caBundle: Cg==, "), ""},
+		"cert-manager":            {hook(inject, "Ignore", "caBundle: Cg==, "), "/webhooks/0/clientConfig/caBundle"},
+		"cert-manager, absent":    {hook(inject, "Ignore", ""), ""},
+		"a workload":              {hook("", "Ignore", "") + project(t, "certificates"), "/webhooks/0/clientConfig/caBundle\n/webhooks/0/failurePolicy"},
+		"a workload, fails":       {hook("", "Fail", "caBundle: Cg==, ") + project(t, "certificates"), "/webhooks/0/clientConfig/caBundle"},
+		"the author has a choice": {hook("package-operator.run/ignored-fields: /webhooks/0/rules", "Ignore", "") + project(t, "certificates"), "/webhooks/0/rules"},
+	} {
+		objects := objectsOf(t, load(t, made(t, kickstart.Options{}, tc.text)))
+		found := false
+		for key, o := range objects {
+			if strings.HasSuffix(key, "/MutatingWebhookConfiguration hook") {
+				annotations, _ := dig(o, "metadata", "annotations").(map[string]any)
+				got, _ := annotations[corev1alpha1.IgnoredFieldsAnnotation].(string)
+				found = got == tc.want
+			}
+		}
+		if !found {
+			t.Errorf("%s: want %q in %v", name, tc.want, objects)
 		}
 	}
 }

@@ -1,0 +1,82 @@
+package kickstart
+
+import (
+	"fmt"
+	"strings"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/author/fields"
+	"lockstep.run/lockstep/internal/cli/author/gates"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// injectAnnotations have cert-manager fill in the certificate authority of an object.
+const injectAnnotations = "cert-manager.io/inject-"
+
+// ignoredFields has the engine leave to others what the input has and they fill in: certificate authorities of webhooks,
+// APIServices and definitions, and failurePolicy: Ignore of webhooks, which their server changes to Fail once it answers.
+// Who may write an object is known by rights, or by an annotation of cert-manager.
+func (m *maker) ignoredFields(all []*object) {
+	writers := map[*object]*object{}
+	for _, o := range all {
+		if pods, _ := fields.PodSpec(o.value); pods == nil {
+			continue
+		}
+		for _, target := range gates.Written(all, o) {
+			if writers[target] == nil {
+				writers[target] = o
+			}
+		}
+	}
+	for _, o := range all {
+		by := "cert-manager"
+		if w := writers[o]; w != nil {
+			by = w.String()
+		} else if !o.injected() {
+			continue
+		}
+		pointers := o.filledIn(writers[o] != nil)
+		if _, set := o.annotation(corev1alpha1.IgnoredFieldsAnnotation); set || len(pointers) == 0 {
+			continue
+		}
+		if len(pointers) > limits.IgnoredFields {
+			m.note("%s may fill in %d fields of %s, more than the %d that an object can leave to others: they are put back to what the package has", by, len(pointers), o, limits.IgnoredFields)
+			continue
+		}
+		o.annotate(corev1alpha1.IgnoredFieldsAnnotation, strings.Join(pointers, "\n"))
+		m.note("%s may fill in fields of %s: what it sets there is left (%s)", by, o, strings.Join(pointers, ", "))
+	}
+}
+
+// injected reports whether cert-manager is to fill in the certificate authority.
+func (o *object) injected() bool {
+	for key := range fields.Map(o.value, "metadata", "annotations") {
+		if strings.HasPrefix(key, injectAnnotations) {
+			return true
+		}
+	}
+	return false
+}
+
+// filledIn returns the JSON pointers of fields that others fill in and that the object has; a field that it does not have
+// is theirs in any case. written means that a workload of the package may write the object.
+func (o *object) filledIn(written bool) []string {
+	var pointers []string
+	has := func(path ...string) {
+		if fields.Get(o.value, path...) != nil {
+			pointers = append(pointers, "/"+strings.Join(path, "/"))
+		}
+	}
+	has("spec", "caBundle")
+	has("spec", "conversion", "webhook", "clientConfig", "caBundle")
+	for i, w := range fields.Maps(o.value, "webhooks") {
+		opens := written && fields.Text(w, "failurePolicy") == "Ignore"
+		if opens || fields.Get(w, "clientConfig", "caBundle") != nil {
+			pointers = append(pointers, fmt.Sprintf("/webhooks/%d/clientConfig/caBundle", i))
+		}
+		if opens {
+			pointers = append(pointers, fmt.Sprintf("/webhooks/%d/failurePolicy", i))
+		}
+	}
+	return pointers
+}

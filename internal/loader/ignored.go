@@ -1,0 +1,94 @@
+package loader
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/loader/manifest"
+	"lockstep.run/lockstep/internal/loader/violation"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// ignoredEntry has fields of the objects of a kind that others own, by the manifest or by the Package.
+type ignoredEntry struct {
+	*corev1alpha1.IgnoredFields
+	// source names the entry of a Package, which has to match an object: templates may render others.
+	source string
+	used   atomic.Bool
+}
+
+func (f *ignoredEntry) matches(o *object) bool {
+	return f.Group == o.gvk.Group && f.Kind == o.gvk.Kind && (f.Name == "" || f.Name == o.name) && (f.Namespace == "" || f.Namespace == o.namespace)
+}
+
+// ignoredEntries returns those of the manifest and of the Package; what is wrong with the latter is a problem.
+func (l *load) ignoredEntries() []*ignoredEntry {
+	var all []*ignoredEntry
+	if l.unit.result != nil {
+		for i := range l.unit.result.Manifest.Spec.IgnoredFields {
+			all = append(all, &ignoredEntry{IgnoredFields: &l.unit.result.Manifest.Spec.IgnoredFields[i]})
+		}
+	}
+	for i := range l.opts.IgnoredFields {
+		all = append(all, &ignoredEntry{IgnoredFields: &l.opts.IgnoredFields[i], source: fmt.Sprintf("spec.ignoredFields[%d]", i)})
+	}
+	return all
+}
+
+// checkIgnoredFields checks the entries of the Package.
+func (l *load) checkIgnoredFields() {
+	manifest.CheckIgnoredFields(l.opts.IgnoredFields, func(field, remedy, format string, args ...any) {
+		l.add(violation.Violation{Reason: violation.ReasonPatchInvalid, Field: field}.Because(cmp.Or(remedy, "Correct spec.ignoredFields of the Package."), format, args...))
+	})
+}
+
+// unusedIgnoredFields reports entries of the Package that match no object.
+func (l *load) unusedIgnoredFields(all []*ignoredEntry) {
+	for _, f := range all {
+		if f.source != "" && !f.used.Load() {
+			l.add(violation.Violation{Reason: violation.ReasonPatchInvalid, Field: f.source}.Because(
+				"Correct its kind and name, or remove it.", "it matches no object of the package"))
+		}
+	}
+}
+
+// ignoredFields puts all fields of the object that others own into its annotation, from which they are read at the
+// rollout. It returns the annotations.
+func (c *check) ignoredFields(annotations map[string]any) map[string]any {
+	const key = corev1alpha1.IgnoredFieldsAnnotation
+	text, _ := annotations[key].(string)
+	own, err := objects.ParseIgnoredFields(text)
+	if err != nil {
+		c.fail(violation.ReasonAnnotationInvalid, annotationField(key), "", "%v", err)
+		return annotations
+	}
+	var pointers []string
+	for _, path := range own {
+		pointers = append(pointers, objects.FieldPointer(path))
+	}
+	for _, f := range c.r.ignored {
+		if f.matches(&c.out) {
+			f.used.Store(true)
+			pointers = append(pointers, f.JSONPointers...)
+		}
+	}
+	if len(pointers) == 0 {
+		return annotations
+	}
+	slices.Sort(pointers)
+	text = strings.Join(slices.Compact(pointers), "\n")
+	all, err := objects.ParseIgnoredFields(text)
+	if err = cmp.Or(err, all.Check(c.body)); err != nil {
+		c.fail(violation.ReasonAnnotationInvalid, annotationField(key), "", "%v", err)
+	}
+	if annotations == nil {
+		annotations = map[string]any{}
+		c.meta["annotations"] = annotations
+	}
+	annotations[key] = text
+	return annotations
+}
