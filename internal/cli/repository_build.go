@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"path/filepath"
 	"slices"
@@ -17,15 +18,18 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/yaml"
 
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/repository"
+	"lockstep.run/lockstep/internal/cli/author/kickstart"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/document"
+	"lockstep.run/lockstep/internal/loader/registry"
 )
 
 type repositoryBuildCommand struct {
@@ -33,6 +37,7 @@ type repositoryBuildCommand struct {
 	output string
 	push   string
 	prefix string
+	strict bool
 }
 
 func newRepositoryBuild(streams genericiooptions.IOStreams) *cobra.Command {
@@ -43,9 +48,11 @@ func newRepositoryBuild(streams genericiooptions.IOStreams) *cobra.Command {
 		Long: `Make a repository that PackageRepositories of a cluster read, of files with RepositoryEntries (such
 as those of repository add), with Packages and PackageMetadata of kapp-controller, and of folders
 of packages. The image of a package in a folder is --images/NAME:vVERSION, with name and version of
-its manifest; it has to be pushed before, and what it holds is what is offered.
+its manifest. It is built and pushed where there is none; one that is there has to hold the same
+files, as versions do not change.
 
-The same input gives the same file and the same digest of the image.`,
+Documents that cannot be offered are named and left out, as the manager would leave them out; with
+--strict nothing is made then. The same input gives the same file and the same digest of the image.`,
 		Example: `  kubectl package repository build repo/ --push registry.example.com/repositories/shop:latest
   kubectl package repository build packages/ --images registry.example.com/packages -o repository.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -59,6 +66,7 @@ The same input gives the same file and the same digest of the image.`,
 	cmd.Flags().StringVarP(&c.output, "output", "o", "", "`file` to write to: .yaml, .tar, .tgz or .tar.gz")
 	cmd.Flags().StringVar(&c.push, "push", "", "`TAG` to push the repository to as an image")
 	cmd.Flags().StringVar(&c.prefix, "images", "", "host and `path` that the images of packages in folders are below")
+	cmd.Flags().BoolVar(&c.strict, "strict", false, "make nothing where not everything can be offered")
 	cmd.Flags().StringVar(&c.name, "name", "", "the `name` of the repository; that of the output where it is not given")
 	c.registry.add(cmd)
 	return cmd
@@ -112,6 +120,13 @@ func (c *repositoryBuildCommand) run(ctx context.Context, args []string, tags []
 			return err
 		}
 	}
+	left, err := found.reduce()
+	if err != nil {
+		return err
+	}
+	if c.strict && len(left) > 0 {
+		return fmt.Errorf("the repository would not offer all of it:\n  %s", strings.Join(left, "\n  "))
+	}
 	for _, folder := range found.packages {
 		entry, err := c.packageEntry(ctx, folder)
 		if err != nil {
@@ -127,8 +142,8 @@ func (c *repositoryBuildCommand) run(ctx context.Context, args []string, tags []
 	if err != nil {
 		return err
 	}
-	if len(content.Problems) > 0 {
-		return fmt.Errorf("the repository would not offer all of it:\n  %s", strings.Join(content.Problems, "\n  "))
+	for _, problem := range left {
+		fmt.Fprintln(c.streams.ErrOut, "warning: "+terminal.Line(problem))
 	}
 	return c.write(ctx, files, content, tags)
 }
@@ -193,7 +208,7 @@ func saveRepository(file string, image v1.Image, files loader.Files) error {
 	return nil
 }
 
-// packageEntry is the entry of the image of a package in a folder.
+// packageEntry is the entry of the image of a package in a folder, which is pushed where there is none yet.
 func (c *repositoryBuildCommand) packageEntry(ctx context.Context, folder string) (repository.Entry, error) {
 	files, err := readSource(folder)
 	if err != nil {
@@ -210,11 +225,45 @@ func (c *repositoryBuildCommand) packageEntry(ctx context.Context, folder string
 		return repository.Entry{}, fmt.Errorf("the manifest in %s states no spec.version: state one, such as 1.2.3, to offer the package in a repository", folder)
 	}
 	ref := strings.TrimSuffix(c.prefix, "/") + "/" + m.Name + ":v" + strings.ReplaceAll(m.Spec.Version, "+", "_")
-	entry, err := c.entryOf(ctx, ref)
-	if err != nil {
-		return entry, fmt.Errorf("%w\nThe image of %s has to be there first: kubectl package build %s --tag %s --push", err, folder, folder, ref)
+	if err := c.publish(ctx, folder, ref, files); err != nil {
+		return repository.Entry{}, err
 	}
-	return entry, nil
+	return c.entryOf(ctx, ref)
+}
+
+// publish builds the image of a package in a folder and pushes it. An image that is there stays, and has to hold the same files.
+func (c *repositoryBuildCommand) publish(ctx context.Context, folder, ref string, files loader.Files) error {
+	tags, err := c.registry.tags([]string{ref})
+	if err != nil {
+		return err
+	}
+	there, err := c.registry.pullFrom(ctx, "", ref, nil)
+	var failure *registry.PullError
+	switch {
+	case err == nil && maps.EqualFunc(there.Files, files, bytes.Equal):
+		return nil
+	case err == nil:
+		return fmt.Errorf("%s is there with other files than %s: raise spec.version in its manifest, or push it first: kubectl package build %s --tag %s --push", ref, folder, folder, ref)
+	case !errors.As(err, &failure) || failure.Reason != registry.ReasonNotFound:
+		return fmt.Errorf("%w. %s would be pushed there", err, folder)
+	}
+	found, err := (&checkFlags{}).validate(ctx, folder, files)
+	if err != nil {
+		return err
+	}
+	printFindings(c.streams.ErrOut, terminal.StylesFor(c.streams.ErrOut), found)
+	if !found.Valid {
+		return fmt.Errorf("%s in %s: nothing was built. To push it unchecked: kubectl package build %s --tag %s --push --ignore-schemas", problems(len(found.Problems)), folder, folder, ref)
+	}
+	image, err := loader.Build(files, loader.BuildOptions{})
+	if err != nil {
+		return err
+	}
+	if err := c.registry.push(ctx, image, tags); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.streams.ErrOut, "pushed %s\n", terminal.Line(ref))
+	return nil
 }
 
 // repositoryInput gathers what a repository is made of.
@@ -222,9 +271,14 @@ type repositoryInput struct {
 	entries []repository.Entry
 	// packages are folders with a manifest.
 	packages []string
-	// others are documents of kapp-controller, as YAML.
-	others []string
+	// others are documents of kapp-controller.
+	others []carvelText
+	// sources are the files that these are in.
+	sources []kickstart.Input
 }
+
+// carvelText is a document of kapp-controller as YAML, a Package of a version or a PackageMetadata without.
+type carvelText struct{ name, version, text string }
 
 func (r *repositoryInput) path(ctx context.Context, root string) error {
 	return filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
@@ -253,12 +307,45 @@ func (r *repositoryInput) file(ctx context.Context, p string) error {
 		return err
 	}
 	var failure error
+	before := len(r.others)
 	problems := document.Each(p, in.out[0].Data, func(d *document.Document) {
 		if err := r.document(d); err != nil && failure == nil {
 			failure = fmt.Errorf("%s (document %d): %w", p, d.Index, err)
 		}
 	})
+	if len(r.others) > before {
+		r.sources = append(r.sources, in.out[0])
+	}
 	return cmp.Or(problems.Err(), failure)
+}
+
+// reduce leaves out what cannot be offered of the documents of kapp-controller, and returns why, by their own files.
+func (r *repositoryInput) reduce() ([]string, error) {
+	if len(r.sources) == 0 {
+		return nil, nil
+	}
+	files, names := map[string][]byte{}, make([]string, 0, 2*len(r.sources))
+	for i, source := range r.sources {
+		key := fmt.Sprintf("input-%06d.yaml", i) // any name of a file may be given, but not every one is read of a repository
+		files[key] = source.Data
+		names = append(names, key, source.Name)
+	}
+	own := strings.NewReplacer(names...)
+	content, err := repository.Read(files)
+	if err != nil {
+		return nil, errors.New(own.Replace(err.Error()))
+	}
+	offered := map[[2]string]bool{}
+	for _, p := range content.Packages {
+		for _, v := range p.Versions {
+			offered[[2]string{p.Name, v.Version}] = true
+		}
+	}
+	r.others = slices.DeleteFunc(r.others, func(t carvelText) bool { return t.version != "" && !offered[[2]string{t.name, t.version}] })
+	for i, problem := range content.Problems {
+		content.Problems[i] = own.Replace(problem)
+	}
+	return content.Problems, nil
 }
 
 func (r *repositoryInput) document(d *document.Document) error {
@@ -281,7 +368,9 @@ func (r *repositoryInput) document(d *document.Document) error {
 	case strings.HasPrefix(apiVersion, "data.packaging.carvel.dev/") && (kind == "Package" || kind == "PackageMetadata"):
 		text, err := yaml.Marshal(m)
 		if err == nil {
-			r.others = append(r.others, string(text))
+			name, _, _ := unstructured.NestedString(m, "spec", "refName")
+			version, _, _ := unstructured.NestedString(m, "spec", "version")
+			r.others = append(r.others, carvelText{name: name, version: version, text: string(text)})
 		}
 		return err
 	}
@@ -308,8 +397,12 @@ func (r *repositoryInput) files(named string) (loader.Files, error) {
 	}
 	files := loader.Files{"repository.yaml": data}
 	if len(r.others) > 0 {
-		slices.Sort(r.others)
-		files["carvel.yaml"] = []byte(strings.Join(slices.Compact(r.others), "---\n"))
+		texts := make([]string, len(r.others))
+		for i, t := range r.others {
+			texts[i] = t.text
+		}
+		slices.Sort(texts)
+		files["carvel.yaml"] = []byte(strings.Join(slices.Compact(texts), "---\n"))
 	}
 	return files, nil
 }

@@ -95,6 +95,51 @@ func TestRepositoryBuild(t *testing.T) {
 	}
 }
 
+const unusable = `---
+apiVersion: data.packaging.carvel.dev/v1alpha1
+kind: Package
+metadata: {name: till.tools.example.com.2.0.0}
+spec:
+  refName: till.tools.example.com
+  version: 2.0.0
+  releasedAt: yesterday
+  template: {spec: {fetch: [{inline: {paths: {a.yaml: "{}"}}}], template: [], deploy: [{kapp: {}}]}}
+`
+
+// The packages of a folder are built and pushed with the repository; what cannot be offered is named by its file, and the
+// rest is offered.
+func TestRepositoryBuildPushesPackages(t *testing.T) {
+	t.Parallel()
+	host := serveRegistry(t)
+	root := folder(t, strings.ReplaceAll(goodPackage, "-- ", "-- web/"))
+	fixed(t, filepath.Join(root, "web"))
+	input := filepath.Join(root, "till.yaml")
+	if err := os.WriteFile(input, []byte(carvelDocuments+unusable), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "all.yaml")
+	args := []string{"repository", "build", root, "--images", host + "/pkg", "-o", out, "--push", host + "/repo:one"}
+	first := invoke(t, "", args...)
+	if first.code != 0 || !strings.Contains(first.out, "Repository repo: 2 packages, 2 versions\n") || !strings.Contains(first.err, "pushed "+host+"/pkg/web:v1.2.0\n") ||
+		!strings.Contains(first.err, "warning: Repository invalid in "+input+" idx 2 line ") || !strings.Contains(first.err, `"yesterday" is no date`) {
+		t.Fatalf("%+v", first)
+	}
+	if got := invoke(t, "", "validate", host+"/pkg/web:v1.2.0"); got.code != 0 {
+		t.Errorf("the package is not there: %+v", got)
+	}
+	data, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if content, err := repository.Read(map[string][]byte{"all.yaml": data}); err != nil || len(content.Problems) > 0 || len(content.Packages) != 2 {
+		t.Errorf("%v %+v", err, content)
+	}
+	second := invoke(t, "", args...)
+	if second.code != 0 || strings.Contains(second.err, "pushed ") || digestIn(second.out) != digestIn(first.out) {
+		t.Errorf("the second time: %+v", second)
+	}
+}
+
 func digestIn(text string) string {
 	_, rest, _ := strings.Cut(text, "digest  ")
 	digest, _, _ := strings.Cut(rest, "\n")
@@ -110,6 +155,12 @@ func TestRepositoryBuildRefuses(t *testing.T) {
 	if err := os.WriteFile(other, []byte("apiVersion: v1\nkind: ConfigMap\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	taken := folder(t, strings.ReplaceAll(goodPackage, "default: red", "default: green"))
+	if got := invoke(t, "", "build", fixed(t, taken), "--push", "-t", host+"/taken/web:v1.2.0"); got.code != 0 {
+		t.Fatalf("%+v", got)
+	}
+	broken := folder(t, badPackage)
+	strange, onlyStrange := valuesFile(t, carvelDocuments+unusable), valuesFile(t, strings.TrimPrefix(unusable, "---\n"))
 	for name, test := range map[string]struct {
 		args []string
 		want string
@@ -118,7 +169,10 @@ func TestRepositoryBuildRefuses(t *testing.T) {
 		"no input":            {[]string{"-o", out}, "FOLDER or FILE is missing"},
 		"another form":        {[]string{dir, "-o", "a.zip"}, "has another ending than .yaml"},
 		"no image is named":   {[]string{dir, "-o", out}, "add --images HOST/PATH, for HOST/PATH/web:v1.2.0"},
-		"no image was pushed": {[]string{dir, "-o", out, "--images", host}, "The image of " + dir + " has to be there first: kubectl package build " + dir + " --tag " + host + "/web:v1.2.0 --push"},
+		"other files":         {[]string{dir, "-o", out, "--images", host + "/taken"}, host + "/taken/web:v1.2.0 is there with other files than " + dir + ": raise spec.version"},
+		"not a package":       {[]string{broken, "-o", out, "--images", host}, "1 problem in " + broken},
+		"an unusable version": {[]string{strange, "-o", out, "--strict"}, "the repository would not offer all of it:\n  Repository invalid in " + strange + " idx 2 line "},
+		"no usable version":   {[]string{onlyStrange, "-o", out}, "nothing in the repository can be used; the first problem: Repository invalid in " + onlyStrange + " idx 0 line "},
 		"another object":      {[]string{other, "-o", out}, "v1 ConfigMap does not belong into a repository"},
 		"no file":             {[]string{"none.yaml", "-o", out}, "there is no file or folder none.yaml"},
 		"nothing in it":       {[]string{t.TempDir(), "-o", out}, "there is nothing to offer"},
