@@ -92,7 +92,7 @@ func TestSensitiveValues(t *testing.T) {
 	l.upgrade(t, "v3")
 	l.says(t, `\".data.password\" and \".data.url\" differ, password and url differ`)
 	l.upgrade(t, "v4")
-	l.says(t, "cannot be evaluated on this Secret")
+	l.says(t, "cannot be evaluated on this object")
 	before := l.hunt(t, slices.Concat(needles(first), needles(second))...)
 	l.upgrade(t, "v2")
 	l.available(t)

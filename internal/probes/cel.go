@@ -137,7 +137,7 @@ func celErrorText(err error, o *object) string {
 		return fmt.Sprintf("%s: the limit is %d", errCELCost, limits.ProbeCELCost)
 	case o.secret:
 		// Errors of conversions quote the value.
-		return "the rule cannot be evaluated on this Secret"
+		return "the rule cannot be evaluated on this object"
 	default:
 		for errors.Unwrap(err) != nil {
 			err = errors.Unwrap(err)

@@ -32,7 +32,7 @@ func TestCost(t *testing.T) {
 		{"more than a rule may", []corev1alpha1.Probe{rule(strings.Replace(loop.CEL.Rule, "c == b", "c + c + c + c == b", 1), "false")}, limits.ProbeCELCost, limits.ProbeCELCost + 100, Unknown},
 		{"all that an object may, and more", slices.Repeat([]corev1alpha1.Probe{loop}, 100), limits.ProbeObjectCost, limits.ProbeObjectCost + limits.ProbeCELCost, Unknown},
 	} {
-		result, cost := mustCompile(t, entryFor(test.probes...)).EvaluateTrimmed([]byte(one))
+		result, cost := mustCompile(t, entryFor(test.probes...)).EvaluateTrimmed([]byte(one), false)
 		if cost < test.least || cost > test.most || result.Status != test.status {
 			t.Errorf("%s: %+v costs %d, want %s and %d to %d", test.reason, result, cost, test.status, test.least, test.most)
 		}

@@ -43,7 +43,7 @@ func readField(f field, o *object) (any, *outcome) {
 	switch {
 	case err != nil && o.secret && !errors.Is(err, errBound):
 		// jq quotes values in its errors.
-		return nil, &outcome{message: fmt.Sprintf("jq failed: %q cannot be evaluated on this Secret", f.text())}
+		return nil, &outcome{message: fmt.Sprintf("jq failed: %q cannot be evaluated on this object", f.text())}
 	case err != nil:
 		return nil, &outcome{message: fmt.Sprintf("jq failed: %q: %s", f.text(), quoted(err.Error()))}
 	case !found:

@@ -190,7 +190,7 @@ func TestTrimSecret(t *testing.T) {
 		}
 		set := mustCompile(t, entry)
 		trimmed := Trim(secret, set.Needs(gk))
-		if got, _ := set.EvaluateTrimmed(trimmed); got.Status != test.want {
+		if got, _ := set.EvaluateTrimmed(trimmed, false); got.Status != test.want {
 			t.Errorf("%s = %v on %s, want %s", test.text, got, trimmed, test.want)
 		}
 		for _, value := range []string{"c2VjcmV0", "b3RoZXI="} {

@@ -83,7 +83,7 @@ func checkVerdict(t *testing.T, probe corev1alpha1.Probe, obj map[string]any) {
 	if after, _ := json.Marshal(obj); string(before) != string(after) {
 		t.Fatalf("%s became %s", before, after)
 	}
-	trimmed, _ := set.EvaluateTrimmed(Trim(obj, set.Needs(gk)))
+	trimmed, _ := set.EvaluateTrimmed(Trim(obj, set.Needs(gk)), false)
 	if trimmed.Status != verdict.Status && !isSecret(gk) {
 		t.Fatalf("%v is %v of %s and %v of %s", probe, verdict, before, trimmed, Trim(obj, set.Needs(gk)))
 	}

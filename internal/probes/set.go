@@ -129,16 +129,17 @@ func (s *Set) Selects(gk schema.GroupKind) bool {
 
 // Evaluate evaluates one live object, decoded with int64 and float64 numbers, whole or trimmed.
 func (s *Set) Evaluate(obj map[string]any) Result {
-	result, _ := s.evaluate(obj)
+	result, _ := s.evaluate(obj, false)
 	return result
 }
 
 // evaluate also returns the cost. Probes beyond limits.ProbeObjectCost are skipped.
-func (s *Set) evaluate(obj map[string]any) (result Result, cost int) {
+func (s *Set) evaluate(obj map[string]any, exposes bool) (result Result, cost int) {
 	if s == nil {
 		return Result{Status: True}, 0
 	}
 	o := newObject(obj)
+	o.secret = o.secret || exposes
 	var all conjunction
 	for _, entry := range s.entries[groupKind(obj)] {
 		if !entry.labels.Matches(o.labels()) {
@@ -160,12 +161,13 @@ func (s *Set) evaluate(obj map[string]any) (result Result, cost int) {
 }
 
 // EvaluateTrimmed evaluates an object as [Trim] returns it, and returns the cost. An object that cannot be read is Unknown.
-func (s *Set) EvaluateTrimmed(trimmed []byte) (result Result, cost int) {
+// Messages quote no value of a Secret, nor of an object that exposes values of Secrets.
+func (s *Set) EvaluateTrimmed(trimmed []byte, exposes bool) (result Result, cost int) {
 	obj := map[string]any{}
 	if err := json.Unmarshal(trimmed, &obj); err != nil {
 		return Result{Messages: []string{"malformed object"}}, limits.ProbeCost
 	}
-	return s.evaluate(obj)
+	return s.evaluate(obj, exposes)
 }
 
 // FieldError is a probe that cannot be used, and what to do about it.

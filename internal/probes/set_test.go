@@ -184,7 +184,7 @@ func TestEvaluate(t *testing.T) {
 				t.Errorf("Evaluate changed the object (-want +got):\n%s", diff)
 			}
 			trimmed := Trim(obj, set.Needs(deploymentKind))
-			judged, _ := set.EvaluateTrimmed(trimmed)
+			judged, _ := set.EvaluateTrimmed(trimmed, false)
 			if diff := cmp.Diff(test.want, judged); diff != "" {
 				t.Errorf("EvaluateTrimmed of the object %s (-want +got):\n%s", trimmed, diff)
 			}
@@ -236,7 +236,7 @@ func TestEvaluateWithoutSet(t *testing.T) {
 	if set.Selects(deploymentKind) {
 		t.Error("a nil Set selects Deployments")
 	}
-	if got, _ := mustCompile(t, entryFor()).EvaluateTrimmed([]byte("{")); got.Status != Unknown {
+	if got, _ := mustCompile(t, entryFor()).EvaluateTrimmed([]byte("{"), false); got.Status != Unknown {
 		t.Errorf("EvaluateTrimmed of a broken object = %v, want Unknown", got)
 	}
 }
@@ -308,24 +308,32 @@ func TestCompileLimits(t *testing.T) {
 
 func TestSecretsAreNeverQuoted(t *testing.T) {
 	t.Parallel()
-	secret := yamltest.Decode(t, `{apiVersion: v1, kind: Secret, data: {a: c2VjcmV0, b: b3RoZXI=}}`)
-	entry := corev1alpha1.ObjectSetProbe{
-		Probes: []corev1alpha1.Probe{
+	values := []string{"c2VjcmV0", "b3RoZXI="}
+	for kind, exposes := range map[string]bool{"Secret": false, "ConfigMap": true} {
+		obj := yamltest.Decode(t, `{apiVersion: v1, kind: `+kind+`, data: {a: c2VjcmV0, b: b3RoZXI=}}`)
+		for _, one := range []corev1alpha1.Probe{
 			fieldsEqual("data.a", "data.b"), fieldsEqual(".data.a | .[0]", "x"), rule("int(self.data.a) == 1", "no number"),
 			rule("self.data.c == self.data.a", ""), fieldsEqual(".data.a + .data.b", ".data.b + .data.a"),
-		},
-		Selector: corev1alpha1.ProbeSelector{Kind: &corev1alpha1.PackageProbeKindSpec{Kind: "Secret"}},
-	}
-	for _, one := range entry.Probes {
-		single := entry
-		single.Probes = []corev1alpha1.Probe{one}
-		got := mustCompile(t, single).Evaluate(secret)
-		if got.Status == True {
-			t.Errorf("probe %v is true", one)
-		}
-		for _, value := range []string{"c2VjcmV0", "b3RoZXI="} {
-			if strings.Contains(got.Message(), value) {
-				t.Errorf("the message quotes the Secret: %s", got.Message())
+		} {
+			set := mustCompile(t, corev1alpha1.ObjectSetProbe{
+				Probes:   []corev1alpha1.Probe{one},
+				Selector: corev1alpha1.ProbeSelector{Kind: &corev1alpha1.PackageProbeKindSpec{Kind: kind}},
+			})
+			trimmed := Trim(obj, set.Needs(groupKind(obj)))
+			results := []Result{set.Evaluate(obj)}
+			if exposes {
+				results = nil
+			}
+			trimmedResult, _ := set.EvaluateTrimmed(trimmed, exposes)
+			for _, got := range append(results, trimmedResult) {
+				if got.Status == True {
+					t.Errorf("probe %v is true", one)
+				}
+				for _, value := range values {
+					if strings.Contains(got.Message(), value) {
+						t.Errorf("the message quotes the %s: %s", kind, got.Message())
+					}
+				}
 			}
 		}
 	}

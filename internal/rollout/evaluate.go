@@ -106,7 +106,8 @@ func (r *Revision) probe(key objects.Key, obs *objects.Observed, in *probeBudget
 			return tooCostly
 		}
 		v.obs = obs
-		in.spend(func() { v.result, v.cost = r.Probes.EvaluateTrimmed(obs.Trimmed) })
+		exposes := r.exposes != nil && r.exposes(key)
+		in.spend(func() { v.result, v.cost = r.Probes.EvaluateTrimmed(obs.Trimmed, exposes) })
 		r.cost += v.cost
 	}
 	r.cachedResults[key] = v

@@ -7,10 +7,12 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/probes"
 )
 
@@ -105,5 +107,40 @@ func TestProbesCost(t *testing.T) {
 	}
 	if got := rev.probe(second, recordOf(true), &probeBudget{}); got.Status != probes.True || rev.cost != 2*ordinary {
 		t.Errorf("with room for it the other is %+v, and all cost %d, want %d", got, rev.cost, 2*ordinary)
+	}
+}
+
+// What a revision exposes of Secrets in an object, no message of any revision quotes.
+func TestExposedValuesAreNotQuoted(t *testing.T) {
+	t.Parallel()
+	const password = "correct-horse"
+	set, err := probes.Compile([]corev1alpha1.ObjectSetProbe{{
+		Selector: corev1alpha1.ProbeSelector{Kind: &corev1alpha1.PackageProbeKindSpec{Kind: "ConfigMap"}},
+		Probes:   []corev1alpha1.Probe{{FieldsEqual: &corev1alpha1.ProbeFieldsEqualSpec{FieldA: ".data.v", FieldB: ".kind"}}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := keyNamed("app")
+	revision := func(uid, annotations string) *Revision {
+		rev := newRevision()
+		rev.UID, rev.Probes = types.UID(uid), set
+		rev.Phases = []phases.Phase{{Objects: []*objects.Desired{{Key: key, Raw: []byte(`{"metadata":{"annotations":{` + annotations + `}}}`)}}}}
+		return rev
+	}
+	obs := &objects.Observed{Watched: true, Trimmed: []byte(`{"apiVersion":"v1","kind":"ConfigMap","data":{"v":"` + password + `"}}`)}
+	const exposed = `"` + corev1alpha1.ExposeSecretValuesAnnotation + `":"true"`
+	for name, test := range map[string]struct {
+		former, latest string
+		quotes         bool
+	}{"plain": {"", "", true}, "exposed": {"", exposed, false}, "exposed by the former revision": {exposed, "", false}} {
+		r := New(objects.Owner{UID: "uid"})
+		r.Put(revision("former", test.former))
+		latest := revision("latest", test.latest)
+		r.Put(latest)
+		result := latest.probe(key, obs, &probeBudget{})
+		if text := result.Message(); result.Status != probes.False || strings.Contains(text, password) != test.quotes {
+			t.Errorf("%s: the result is %v: %s", name, result.Status, text)
+		}
 	}
 }

@@ -53,6 +53,8 @@ type Revision struct {
 	ready []bool
 	// fieldGenerations are those from which on records have what the probes read, by kind.
 	fieldGenerations map[schema.GroupKind]uint32
+	// exposes reports whether a revision of the owner exposes values of Secrets in an object; nil for none.
+	exposes func(objects.Key) bool
 }
 
 // Scope answers whether a kind is namespaced; known is false where the kind is

@@ -67,7 +67,10 @@ func New(owner objects.Owner) *Rollout {
 func (r *Rollout) Loaded(uid types.UID) *Revision { return r.revisions[uid] }
 
 // Put adds a loaded revision.
-func (r *Rollout) Put(rev *Revision) { r.revisions[rev.UID], r.trackedMark = rev, "" }
+func (r *Rollout) Put(rev *Revision) {
+	r.revisions[rev.UID], r.trackedMark = rev, ""
+	rev.exposes = r.exposes
+}
 
 // Drop forgets the revision of a set, and the objects that only it has.
 func (r *Rollout) Drop(uid types.UID, tracker *Tracker) {

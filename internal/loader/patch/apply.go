@@ -16,7 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// operate applies a JSON patch. Errors of the library may contain values.
+// operate applies a JSON patch to an object and keeps its identity. Errors of the library may contain values.
 func (p *compiled) operate(object map[string]any) (map[string]any, *Problem) {
 	data, err := json.Marshal(object)
 	if err != nil {
@@ -32,6 +32,7 @@ func (p *compiled) operate(object map[string]any) (map[string]any, *Problem) {
 	if err := json.Unmarshal(outcome, &out); err != nil || out == nil {
 		return nil, &Problem{Part: "patch", Details: "the outcome is no object"}
 	}
+	keepIdentity(out, object)
 	return out, nil
 }
 
