@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/spf13/pflag"
+	_ "golang.org/x/crypto/x509roots/fallback" // where there are none on disk, as in the image
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"lockstep.run/lockstep/internal/manager"

@@ -14,7 +14,7 @@
 // paths are trimmed, no version control data is stamped, and all times are the
 // one of --created (SOURCE_DATE_EPOCH, or else the time of the commit).
 //
-// The image holds no CA certificates, which differ with the machine that
-// builds. The manager pulls packages over TLS, so either mount a bundle at
-// /etc/ssl/certs or put one into the image with --ca-bundle.
+// The image holds no files with CA certificates, which differ with the machine
+// that builds: the manager trusts Mozilla's, which are in its binary. A bundle
+// at /etc/ssl/certs, mounted or put there with --ca-bundle, replaces them.
 package main

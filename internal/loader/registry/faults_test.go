@@ -154,6 +154,38 @@ func TestFaultyRegistries(t *testing.T) {
 	}
 }
 
+// A registry that fails each request at first, as one that is restarted, costs these requests and no pull.
+func TestFailedRequestsAreRepeated(t *testing.T) {
+	t.Parallel()
+	s := serve(t, httptest.NewServer)
+	ref, _ := s.push(t, imageOf(t, testFiles))
+	var mu sync.Mutex
+	times := map[string]int{}
+	s.set(func(w http.ResponseWriter, r *http.Request) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		request := r.Method + " " + r.URL.Path
+		if times[request]++; times[request] > 1 {
+			return false
+		}
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return true
+	})
+	if _, err := newPuller(t, Options{InsecureRegistries: []string{s.host}}).Pull(context.Background(), ref); err != nil {
+		t.Error(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for request, n := range times {
+		if n > 3 {
+			t.Errorf("%s was sent %d times", request, n)
+		}
+	}
+	if len(times) < 4 {
+		t.Errorf("only %v were sent", times)
+	}
+}
+
 func TestPullTimeout(t *testing.T) {
 	t.Parallel()
 	s := serve(t, httptest.NewServer)

@@ -3,18 +3,22 @@ package registry
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
 
 	"lockstep.run/lockstep/internal/limits"
 )
@@ -60,12 +64,29 @@ func (s *session) begin(ctx context.Context) error {
 		return failf(ReasonUnauthorized, "Check the Docker config or the pull secret.", "the credentials for %s cannot be read", s.repo.RegistryStr())
 	}
 	agent := transport.NewUserAgent(s.guard, s.p.opts.UserAgent)
-	rt, err := transport.NewWithContext(ctx, s.repo.Registry, auth, agent, []string{s.repo.Scope(transport.PullScope)})
-	if err != nil {
+	return retry.OnError(failureBackoff, failed, func() error {
+		rt, err := transport.NewWithContext(ctx, s.repo.Registry, auth, agent, []string{s.repo.Scope(transport.PullScope)})
+		if err == nil {
+			s.client = &http.Client{Transport: rt, CheckRedirect: checkRedirect}
+		}
 		return err
+	})
+}
+
+// failureBackoff is for requests that a registry fails, so that one of them does not cost the whole pull.
+var failureBackoff = wait.Backoff{Steps: 3, Duration: 200 * time.Millisecond, Factor: 5}
+
+// failed reports whether a registry, or a proxy before it, failed to serve a request, as one does that is restarted.
+func failed(err error) bool {
+	var response *transport.Error
+	if !errors.As(err, &response) {
+		return false
 	}
-	s.client = &http.Client{Transport: rt, CheckRedirect: checkRedirect}
-	return nil
+	switch response.StatusCode {
+	case http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
 }
 
 // credentials returns the credentials, and records what no message may contain.
@@ -106,8 +127,16 @@ func (s *session) request(ctx context.Context, method, kind, id string) (*http.R
 	return s.do(ctx, method, u.String(), accept)
 }
 
-// do sends a request of a session that has begun.
-func (s *session) do(ctx context.Context, method, address, accept string) (*http.Response, error) {
+// do sends a request of a session that has begun, again where the registry fails.
+func (s *session) do(ctx context.Context, method, address, accept string) (resp *http.Response, err error) {
+	err = retry.OnError(failureBackoff, failed, func() error {
+		resp, err = s.send(ctx, method, address, accept) //nolint:bodyclose // The caller closes it.
+		return err
+	})
+	return resp, err
+}
+
+func (s *session) send(ctx context.Context, method, address, accept string) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, method, address, nil)
 	if err != nil {
 		return nil, err
