@@ -68,13 +68,17 @@ func TestImportCarvel(t *testing.T) {
 	env, ns := harness.Shared(t), "carvel"
 	env.Namespace(t, ns)
 	shopImage := env.Push(t, "carvel-shop:1.0.0", shop("1.0.0"))
-	plain := pushBundle(t, env, "carvel/plain", map[string]string{"config/a.yml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: plain}\ndata: {a: b}\n"})
+	locked := "registry.example.com/shop@sha256:" + strings.Repeat("1", 64)
+	plain := pushBundle(t, env, "carvel/plain", map[string]string{
+		"config/a.yml":       "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: plain}\ndata: {image: team/shop:1.0}\n",
+		".imgpkg/images.yml": "apiVersion: imgpkg.carvel.dev/v1alpha1\nkind: ImagesLock\nimages:\n- annotations: {kbld.carvel.dev/id: team/shop:1.0}\n  image: " + locked + "\n",
+	})
 	pushBundle(t, env, "carvel/repository:1.2.0", map[string]string{
 		"packages/shop.example.com/metadata.yml": "apiVersion: data.packaging.carvel.dev/v1alpha1\nkind: PackageMetadata\nmetadata: {name: shop.example.com}\n" +
 			"spec: {displayName: Corner shop, shortDescription: Sells., providerName: Example, maintainers: [{name: Ann}], categories: [trade]}\n",
 		"packages/shop.example.com/1.0.0.yml":  carvelPackage("shop.example.com", "1.0.0", shopImage+"}}]\n      template: []"),
 		"packages/shop.example.com/1.1.0.yml":  carvelPackage("shop.example.com", "1.1.0", shopImage+"}}]\n      template: [{ytt: {paths: [config/]}}, {kbld: {}}]"),
-		"packages/plain.example.com/0.1.0.yml": carvelPackage("plain.example.com", "0.1.0", plain+"}}]\n      template: []"),
+		"packages/plain.example.com/0.1.0.yml": strings.Replace(carvelPackage("plain.example.com", "0.1.0", plain+"}}]\n      template: [{kbld: {paths: ['-', .imgpkg/images.yml]}}]"), "{type: object,", "{type: object, nullable: true,", 1),
 	})
 	input := strings.ReplaceAll(strings.ReplaceAll(`apiVersion: v1
 kind: List
@@ -132,11 +136,15 @@ items:
 		t.Errorf("front: %v", front.Data)
 	}
 	must(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "plain"}, &front))
+	if front.Data["image"] != locked {
+		t.Errorf("the image of the lock of the bundle: %v", front.Data)
+	}
 	env.WaitCondition(t, ns, "overlaid", corev1alpha1.ConditionPaused, "True")
 
 	has(t, ok(t, env, "source", "list", "-n", ns).out, "stable", "ready")
 	has(t, ok(t, env, "available", "list", "-n", ns).out, "shop.example.com   Corner shop", "1.0.0", "plain.example.com")
-	has(t, ok(t, env, "available", "get", "shop.example.com", "-n", ns).out, "Sells.", "Ann", "1.1.0", "template.spec.template[0].ytt", "template.spec.template[1].kbld")
+	has(t, ok(t, env, "available", "get", "shop.example.com", "-n", ns).out, "Sells.", "Ann", "1.1.0", "cannot be installed: it asks for template.spec.template[0].ytt, which packages do not have here: render it into a package by kubectl package import carvel --render")
+	has(t, ok(t, env, "available", "get", "plain.example.com/0.1.0", "-n", ns).out, "Values       not checked: its schema is not one that Kubernetes has: ", "nullable")
 	has(t, ok(t, env, "outdated", "-n", ns).out, "shop.example.com")
 	has(t, ok(t, env, "plan", "package/plain", "-n", ns).out, "1 unchanged")
 }

@@ -270,7 +270,10 @@ func (t *availableWriter) version(v *availableVersionReport) {
 	t.field("Requires", release.Requirements)
 	t.field("Only", constraintsText(v.Constraints))
 	t.requirements(v)
-	if v.ConfigSchema != nil {
+	switch {
+	case v.ConfigUnchecked != "":
+		t.field("Values", "not checked: "+v.ConfigUnchecked)
+	case v.ConfigSchema != nil:
 		t.field("Values", "see --values-schema, or kubectl package values")
 	}
 	t.text("Release notes", release.Notes)

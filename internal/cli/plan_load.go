@@ -24,7 +24,6 @@ import (
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/manifest"
-	"lockstep.run/lockstep/internal/loader/registry"
 )
 
 type planned struct {
@@ -289,8 +288,7 @@ func (c *planCommand) pull(ctx context.Context, p *planned) (loader.Files, error
 	ref := sources.Reference(p.pkg, p.image(), p.changed())
 	image, err := c.source.registry.pullFrom(ctx, "", ref, keys)
 	if err == nil && p.chosen != nil && len(image.Files) == 0 {
-		plain := registry.Access{Keychain: keys, Selection: loader.PlainManifests}
-		image, err = c.source.registry.pullAs(ctx, "", sources.ByDigest(ref, image.Digest), plain)
+		image, err = c.source.registry.pullManifests(ctx, sources.ByDigest(ref, image.Digest), keys)
 	}
 	if err != nil && len(missing) > 0 {
 		err = fmt.Errorf("%w. Of spec.imagePullSecrets, %s", err, strings.Join(missing, "; "))

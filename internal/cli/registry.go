@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -17,6 +18,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 	"github.com/spf13/cobra"
 
+	"lockstep.run/lockstep/internal/catalog/fetch"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/registry"
 	"lockstep.run/lockstep/internal/version"
@@ -96,6 +98,22 @@ func (r *registryFlags) pullAs(ctx context.Context, folder, ref string, access r
 	}
 	image, err := puller.With(access).Pull(ctx, ref)
 	return image, advise(err)
+}
+
+// pullManifests reads plain manifests of an image by digest, with the images that the lock of a bundle has.
+func (r *registryFlags) pullManifests(ctx context.Context, ref string, keys authn.Keychain) (*registry.Image, error) {
+	puller, err := r.puller("", ref)
+	if err != nil {
+		return nil, err
+	}
+	puller = puller.With(registry.Access{Keychain: keys, Selection: loader.PlainManifests})
+	image, err := puller.Pull(ctx, ref)
+	if err != nil {
+		return nil, advise(err)
+	}
+	repository, _, _ := strings.Cut(ref, "@")
+	image.Files, err = fetch.Relocate(ctx, puller, repository, image.Digest, image.Files)
+	return image, err
 }
 
 func (r *registryFlags) resolve(ctx context.Context, ref string) (string, error) {

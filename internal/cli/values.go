@@ -100,7 +100,10 @@ func (c *valuesCommand) ofOffered(ctx context.Context, name, version string) (*a
 	if err != nil {
 		return nil, err
 	}
-	if v.ConfigSchema == nil {
+	switch {
+	case v.ConfigUnchecked != "":
+		fmt.Fprintln(c.streams.ErrOut, terminal.Line("note: the values of "+name+" "+v.Version+" are not checked: "+v.ConfigUnchecked))
+	case v.ConfigSchema == nil:
 		fmt.Fprintln(c.streams.ErrOut, terminal.Line("note: "+name+" "+v.Version+" states no schema of its values"))
 	}
 	schema, err := schemaOf(v.ConfigSchema)

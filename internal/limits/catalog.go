@@ -11,6 +11,7 @@ const (
 	AvailableDisplayBytes = 384 << 10 // of a package's description and icon, which are in part 0
 	AvailableNameBytes    = 240       // of a package's name, so that the names of all parts are valid
 	NotCarriedOver        = 50        // names that are kept of one version
+	ConfigUncheckedBytes  = 512       // of why a schema cannot be used, which quotes it
 	RevisionBytes         = 253       // of a revision; those in use have some ten
 )
 

@@ -48,8 +48,11 @@ func (d Declared) spec(spec map[string]any) {
 	}
 }
 
-// PlainManifests are the files that Plain reads of an image, such as a bundle of manifests.
-var PlainManifests = &archive.Selection{Keep: IsPlainManifest}
+// ImagesLock lists the images of a bundle (https://carvel.dev/imgpkg/docs/latest/resources/#imgpkg-images).
+const ImagesLock = ".imgpkg/images.yml"
+
+// PlainManifests are the files that Plain reads of an image, such as a bundle of manifests, and the lock of its images.
+var PlainManifests = &archive.Selection{Keep: func(p string) bool { return p == ImagesLock || IsPlainManifest(p) }}
 
 // Plain makes a package of the name of plain manifests, for both scopes: with a manifest, phases by kinds where objects
 // state none, and the probes of package presets. There may be no objects where there are dependencies. Errors are

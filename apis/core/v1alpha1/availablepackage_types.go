@@ -123,6 +123,11 @@ type AvailableVersion struct {
 	// +optional
 	ConfigSchema *runtime.RawExtension `json:"configSchema,omitempty"`
 
+	// ConfigUnchecked is why the schema that the version states cannot be used here, so
+	// that it has no configSchema and its config is not checked. Empty where it can.
+	// +optional
+	ConfigUnchecked string `json:"configUnchecked,omitempty"`
+
 	// NotCarriedOver names what a version in another format asks for and does not
 	// get here, such as template[0].ytt. Such a version is not installed.
 	// +optional

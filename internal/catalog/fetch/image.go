@@ -7,6 +7,7 @@ import (
 
 	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/archive"
 	"lockstep.run/lockstep/internal/loader/registry"
 )
@@ -51,7 +52,7 @@ func (f *Fetcher) image(ctx context.Context, s Source, known string) (*Result, e
 	if err != nil {
 		return nil, pullError(err)
 	}
-	relocated, err := relocate(ctx, puller, repository, digest, image.Files)
+	relocated, err := Relocate(ctx, puller, repository, digest, image.Files)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +69,7 @@ func (f *Fetcher) image(ctx context.Context, s Source, known string) (*Result, e
 
 func (f *Fetcher) imageFiles(folder string) *archive.Selection {
 	return &archive.Selection{
-		Keep:    func(p string) bool { return p == imagesLock || keeps(p, folder) },
+		Keep:    func(p string) bool { return p == loader.ImagesLock || keeps(p, folder) },
 		Entries: limits.RepositoryEntries, Files: limits.RepositoryFiles, Bytes: f.opts.Bytes,
 	}
 }

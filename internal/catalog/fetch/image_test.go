@@ -230,6 +230,29 @@ func TestRelocatedBundle(t *testing.T) {
 	}
 }
 
+// What manifests name by tag has the digest of the lock, as kbld gives it to them, and is in the bundle's own repository
+// once it was copied there.
+func TestBundleHasTheImagesOfItsLock(t *testing.T) {
+	t.Parallel()
+	s := serveImages(t)
+	f := s.fetcher(t)
+	locked := "sha256:" + strings.Repeat("1", 64)
+	files := map[string]string{
+		".imgpkg/images.yml": "apiVersion: imgpkg.carvel.dev/v1alpha1\nkind: ImagesLock\nimages:\n- annotations:\n    kbld.carvel.dev/id: team/shop:1.0\n  image: index.docker.io/team/shop@" + locked +
+			"\n- annotations: {kbld.carvel.dev/id: evil}\n  image: \"not a reference\"\n",
+		"a.yaml": "- image: team/shop:1.0\n  myimage: team/shop:1.0\n- {name: b, image: 'team/shop:1.0'}\n- image: team/shop:1.0.1\n- image: evil\n- \"image\": \"team/shop:1.0\" # team/shop:1.0\n",
+	}
+	const want = "- image: SHOP\n  myimage: team/shop:1.0\n- {name: b, image: 'SHOP'}\n- image: team/shop:1.0.1\n- image: evil\n- \"image\": \"SHOP\" # team/shop:1.0\n"
+	digest := s.push(t, "team/bundle:v1", files)
+	source := imageSource(s.host + "/team/bundle:v1")
+	for _, image := range []string{"index.docker.io/team/shop@" + locked, s.host + "/team/bundle@" + locked} {
+		if diff := cmp.Diff(strings.ReplaceAll(want, "SHOP", image), string(fetched(t, f, source, "").Files["a.yaml"])); diff != "" {
+			t.Error(diff)
+		}
+		s.push(t, "team/bundle:"+strings.Replace(digest, ":", "-", 1)+".image-locations.imgpkg", map[string]string{"x": ""})
+	}
+}
+
 // The tag with the highest version is taken; while it is the same image, nothing is downloaded.
 func TestImageTagSelection(t *testing.T) {
 	t.Parallel()

@@ -6,30 +6,36 @@ import (
 	"errors"
 	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
+	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/archive"
+	"lockstep.run/lockstep/internal/loader/document"
 	"lockstep.run/lockstep/internal/loader/registry"
 )
-
-// imagesLock lists the images of a bundle (https://carvel.dev/imgpkg/docs/latest/resources/#imgpkg-images).
-const imagesLock = ".imgpkg/images.yml"
 
 // locked matches image references by digest.
 var locked = regexp.MustCompile(`[0-9A-Za-z][0-9A-Za-z._:/-]*@(sha256:[0-9a-f]{64})`)
 
-// relocate returns the files of a bundle with the references to its images as they are after its relocation: all images of
-// a bundle that was copied are in its own repository.
-func relocate(ctx context.Context, puller *registry.Puller, repository, digest string, files archive.Files) (archive.Files, error) {
-	lock, ok := files[imagesLock]
+// Relocate returns the files of a bundle with its images as kbld and imgpkg have them: the digests that its lock has in
+// the place of what its manifests name, and, as all images of a bundle that was copied are in its own repository, the
+// references to these. Files without a lock stay as they are.
+func Relocate(ctx context.Context, puller *registry.Puller, repository, digest string, files archive.Files) (archive.Files, error) {
+	lock, ok := files[loader.ImagesLock]
 	if !ok {
 		return files, nil
 	}
 	files = maps.Clone(files)
-	delete(files, imagesLock)
+	delete(files, loader.ImagesLock)
 	digests := lockedDigests(lock)
 	if len(digests) == 0 {
 		return files, nil
+	}
+	if images := lockedImages(lock); len(images) > 0 {
+		for p, data := range files {
+			files[p] = withDigests(data, images)
+		}
 	}
 	copied, err := wasCopied(ctx, puller, repository, digest)
 	if err != nil || !copied {
@@ -55,6 +61,42 @@ func lockedDigests(lock []byte) map[string]bool {
 		digests[string(m[1])] = true
 	}
 	return digests
+}
+
+// lockID is the annotation of an image with what manifests name it by.
+const lockID = "kbld.carvel.dev/id"
+
+// lockedImages are the references of a list by what manifests name them by. A list that cannot be read has none.
+func lockedImages(lock []byte) map[string]string {
+	images := map[string]string{}
+	document.Each(loader.ImagesLock, lock, func(d *document.Document) {
+		m, _ := d.Value.(map[string]any)
+		list, _ := m["images"].([]any)
+		for _, item := range list {
+			image, _ := item.(map[string]any)
+			ref, _ := image["image"].(string)
+			annotations, _ := image["annotations"].(map[string]any)
+			if id, _ := annotations[lockID].(string); id != "" && locked.FindString(ref) == ref && ref != "" {
+				images[id] = ref
+			}
+		}
+	})
+	return images
+}
+
+// imageValue is a key image with its value, which kbld looks for.
+var imageValue = regexp.MustCompile(`(^|[\s{,])(["']?image["']?:[ \t]*["']?)([^\s"',}\]#]+)`)
+
+// withDigests returns a file with locked references in the place of images that the lock names.
+func withDigests(data []byte, images map[string]string) []byte {
+	return imageValue.ReplaceAllFunc(data, func(found []byte) []byte {
+		parts := imageValue.FindSubmatch(found)
+		ref, ok := images[string(parts[3])]
+		if !ok {
+			return found
+		}
+		return slices.Concat(parts[1], parts[2], []byte(ref))
+	})
 }
 
 // wasCopied reports whether the repository of a bundle holds the list of image locations that a copy leaves there.

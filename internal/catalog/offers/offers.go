@@ -99,13 +99,23 @@ func (o Offered) Candidate() versions.Candidate {
 func (o Offered) notInstallable() string {
 	switch {
 	case len(o.Version.NotCarriedOver) > 0:
-		return "it asks for " + strings.Join(o.Version.NotCarriedOver, ", ") + ", which packages do not have here"
+		return "it asks for " + asked(o.Version.NotCarriedOver) + ", which packages do not have here: render it into a package by kubectl package import carvel --render"
 	case len(o.Version.Image) > limits.ReferenceBytes:
 		return fmt.Sprintf("the reference of its image has %d bytes; the limit is %d", len(o.Version.Image), limits.ReferenceBytes)
 	case o.Version.Image == "" && len(o.Version.Files) == 0:
 		return "it has neither an image nor manifests"
 	}
 	return ""
+}
+
+// asked joins names, within what the reader of a repository keeps of them.
+func asked(names []string) string {
+	const most = 160 // bytes of one
+	kept := make([]string, min(len(names), limits.NotCarriedOver+1))
+	for i := range kept {
+		kept[i] = strings.ToValidUTF8(names[i][:min(len(names[i]), most)], "")
+	}
+	return strings.Join(kept, ", ")
 }
 
 // FilesDigest returns a digest of paths and contents in the form of those of images.

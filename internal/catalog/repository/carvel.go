@@ -11,6 +11,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/versions"
+	"lockstep.run/lockstep/internal/loader"
 )
 
 // carvelMetadata describes a package.
@@ -54,7 +55,7 @@ func (r *reader) carvelPackage() {
 	r.revision("metadata.annotations["+revisionAnnotation+"]", v.Revision)
 	r.kubernetesVersions(&v, s.KubernetesVersionSelection)
 	if s.ValuesSchema != nil {
-		v.ConfigSchema, _ = r.schema("spec.valuesSchema.openAPIv3", s.ValuesSchema.OpenAPIv3)
+		v.ConfigSchema, v.ConfigUnchecked = r.foreignSchema(s.ValuesSchema.OpenAPIv3)
 	}
 	r.requirements(&v, s)
 	if app := &s.Template.Spec; len(v.Dependencies) > 0 && len(app.Fetch)+len(app.Template)+len(app.Deploy) == 0 {
@@ -134,11 +135,30 @@ func included(software []includedSoftware) string {
 	return strings.Join(lines, "\n")
 }
 
+// resolves reports whether a step of kbld does no more than to put digests in the place of images, which the lock of a
+// bundle has: what is read is everything, or what the steps before it have made.
+func resolves(step any) bool {
+	kbld, ok := step.(map[string]any)
+	if !ok {
+		return false
+	}
+	paths, _ := kbld["paths"].([]any)
+	for _, p := range paths {
+		if p != "." && p != "-" && p != loader.ImagesLock {
+			return false
+		}
+	}
+	return len(without(kbld, "paths")) == 0
+}
+
 // template reads where the content of a version comes from, and names what is not carried over.
 func (r *reader) template(v *corev1alpha1.AvailableVersion, s *appSpec) {
 	r.fetch(v, s.Fetch)
 	lost := &v.NotCarriedOver
 	for i, step := range s.Template {
+		if resolves(step["kbld"]) {
+			delete(step, "kbld")
+		}
 		lose(lost, fmt.Sprintf("template.spec.template[%d]", i), step)
 	}
 	for i, step := range s.Deploy {

@@ -71,11 +71,6 @@ func TestReadProblems(t *testing.T) {
 		{"a constraint", carvel(good, good+"  kubernetesVersionSelection: {constraints: some}\n"), `"some" is no range of versions. Write it as ">=1.29".`},
 		{"a revision", carvel("metadata:\n", "metadata:\n  annotations: {packaging.carvel.dev/revision: 1.x}\n"), `metadata.annotations[packaging.carvel.dev/revision]: "1.x" is no revision`},
 		{"a long revision", carvel("metadata:\n", "metadata:\n  annotations: {packaging.carvel.dev/revision: '"+strings.Repeat("1.", 130)+"1'}\n"), "is no revision"},
-		{"a schema of another type", carvel(good, good+"  valuesSchema: {openAPIv3: {type: string}}\n"), "spec.valuesSchema.openAPIv3: the schema does not compile: type: Invalid value"},
-		{"a type that is none", carvel(good, good+"  valuesSchema: {openAPIv3: {properties: {a: {type: text}}}}\n"), "the schema does not compile: "},
-		{"a rule", carvel(good, good+"  valuesSchema: {openAPIv3: {type: object, x-kubernetes-validations: [{rule: 'self.none'}]}}\n"), "the schema does not compile: "},
-		{"a default of another type", carvel(good, good+"  valuesSchema: {openAPIv3: {properties: {a: {type: integer, default: x}}}}\n"), "the schema does not compile: "},
-		{"a schema that is a text", carvel(good, good+"  valuesSchema: {openAPIv3: some}\n"), "the schema does not compile: it is no object"},
 		{"no image", carvel("registry.example.com/shop:1.0.0", "''"), `spec.template.spec.fetch[0].imgpkgBundle.image: "" is no reference of an image`},
 		{"an image", carvel("registry.example.com/shop:1.0.0", "Registry/A:B:C"), "is no reference of an image"},
 		{"no files", carvel("imgpkgBundle: {image: registry.example.com/shop:1.0.0}", "inline: {paths: {}}"), "inline.paths: it holds no files"},
@@ -103,7 +98,7 @@ func TestReadProblems(t *testing.T) {
 		{"a dependency without a name", carvel(good, good+"  dependencies: [{packageRef: {refName: db.example.com}}]\n"), "spec.dependencies[0].name: Required value"},
 		{"a gvk without a kind", carvel(good, good+"  dependencies: [{name: a, gvk: {apiVersion: v1}}]\n"), "spec.dependencies[0].api.kind: Required value"},
 		{"a dependency's constraint", carvel(good, good+"  dependencies: [{name: a, packageRef: {refName: db.example.com, versionSelection: {constraints: some}}}]\n"), `spec.dependencies[0].package.version: "some" is no range`},
-		{"an installation type", carvel(good, good+"  installationType: OnePerCluster\n"), `spec.installationType: Unsupported value: "OnePerCluster". Supported: onePerCluster, onePerNamespace, noRestrictions.`},
+		{"an installation type", carvel(good, good+"  installationType: OnePerPlanet\n"), `spec.installationType: Unsupported value: "OnePerPlanet". Supported: onePerCluster, onePerNamespace, noRestrictions.`},
 		{"what a Package provides", carvel(good, good+"  provides: [{apiVersion: a/b/c, kind: X}]\n"), `spec.provides[0].apiVersion: "a/b/c" is no apiVersion`},
 		{"an entry of a reserved name", strings.ReplaceAll(webEntry(), "web", "web.part-1"), "data.name: "},
 	} {
@@ -234,5 +229,38 @@ func TestHostilePaths(t *testing.T) {
 	content, err := repository.Read(map[string][]byte{"\x1b[2J\n.yaml": []byte("a: ["), "good.yaml": []byte(webEntry())})
 	if err != nil || !strings.HasPrefix(content.Problems[0], `Invalid YAML in "\x1b[2J\n.yaml" idx 0`) {
 		t.Errorf("%v, %+v", err, content)
+	}
+}
+
+// What ytt writes as the schema of values need not be one that Kubernetes has. Such a version is offered all the same, and
+// says why its values are not checked.
+func TestForeignSchemasAreNotRequired(t *testing.T) {
+	t.Parallel()
+	const good, schema = "  version: 1.0.0\n", "  valuesSchema: {openAPIv3: %s}\n"
+	for reason, test := range map[string]struct{ schema, want string }{
+		"another type":            {"{type: string}", "type: Invalid value"},
+		"a type that is none":     {"{properties: {a: {type: text}}}", "its schema is not one that Kubernetes has: "},
+		"a rule":                  {"{type: object, x-kubernetes-validations: [{rule: 'self.none'}]}", "its schema is not one that Kubernetes has: "},
+		"a default of a type":     {"{properties: {a: {type: integer, default: x}}}", "its schema is not one that Kubernetes has: "},
+		"a default out of bounds": {"{type: object, properties: {a: {type: string, minLength: 1, default: ''}}}", "its schema is not one that Kubernetes has: "},
+		"a text":                  {"some", "it is no object"},
+		"a reference":             {"{type: object, properties: {a: {$ref: '#/b'}}}", "$ref"},
+		"nullable":                {"{type: object, nullable: true}", "nullable"},
+		"nullable in oneOf":       {"{type: object, properties: {a: {oneOf: [{nullable: true, type: string}, {type: integer}]}}}", "nullable"},
+		"a long one":              {"{type: " + strings.Repeat("x", 5000) + "}", "…"},
+	} {
+		content, err := repository.Read(map[string][]byte{"a.yaml": []byte(carvel(good, good+fmt.Sprintf(schema, test.schema)))})
+		if err != nil || len(content.Problems) > 0 || len(content.Packages) != 1 {
+			t.Errorf("%s: %v %+v", reason, err, content)
+			continue
+		}
+		v := content.Packages[0].Versions[0]
+		if v.ConfigSchema != nil || !strings.Contains(v.ConfigUnchecked, test.want) || len(v.ConfigUnchecked) > limits.ConfigUncheckedBytes+100 || v.Image == "" && len(v.Files) == 0 {
+			t.Errorf("%s: %+v, want %s", reason, v, test.want)
+		}
+	}
+	withheld, err := repository.ReadWith(map[string][]byte{"a.yaml": []byte(carvel(good, good+fmt.Sprintf(schema, "{properties: {a: {type: hunter2}}}")))}, repository.Options{Withheld: map[string]bool{"a.yaml": true}})
+	if err != nil || len(withheld.Packages) != 1 || withheld.Packages[0].Versions[0].ConfigUnchecked == "" || strings.Contains(withheld.Packages[0].Versions[0].ConfigUnchecked, "hunter2") {
+		t.Errorf("from a Secret: %v %+v", err, withheld)
 	}
 }

@@ -2,6 +2,7 @@ package repository
 
 import (
 	"fmt"
+	"strings"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
@@ -57,12 +58,12 @@ type carvelSelection struct {
 // requirements reads what a Package depends on, brings, and how often it may be installed.
 func (r *reader) requirements(v *corev1alpha1.AvailableVersion, s *carvelSpec) {
 	const onePerCluster, onePerNamespace, noRestrictions = "onePerCluster", "onePerNamespace", "noRestrictions"
-	switch s.InstallationType {
-	case onePerCluster:
+	switch is := func(name string) bool { return strings.EqualFold(s.InstallationType, name) }; { // the proposal writes them both ways
+	case is(onePerCluster):
 		v.UniqueInScope = corev1alpha1.UniqueScopeCluster
-	case onePerNamespace:
+	case is(onePerNamespace):
 		v.UniqueInScope = corev1alpha1.UniqueScopeNamespace
-	case "", noRestrictions:
+	case is(""), is(noRestrictions):
 	default:
 		r.fail("spec.installationType", fmt.Sprintf("Supported: %s, %s, %s.", onePerCluster, onePerNamespace, noRestrictions), "Unsupported value: %q", s.InstallationType)
 	}

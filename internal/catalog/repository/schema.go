@@ -35,8 +35,38 @@ type checkedSchema struct {
 
 // schema returns a config schema that compiles, or reports why it does not.
 func (r *reader) schema(at string, raw *runtime.RawExtension) (*runtime.RawExtension, bool) {
+	c := r.checked(raw)
+	if r.whole != nil {
+		return nil, false
+	}
+	if c.problem != "" {
+		r.fail(at, "Correct the schema; the version is not offered, because its configuration could not be checked.", "the schema does not compile: %s", c.problem)
+		return nil, false
+	}
+	return c.schema, true
+}
+
+// foreignSchema returns the schema of a format that does not ask for structural schemas, as those of Kubernetes are: one
+// that cannot be used is left out, and unchecked says why.
+func (r *reader) foreignSchema(raw *runtime.RawExtension) (schema *runtime.RawExtension, unchecked string) {
+	c := r.checked(raw)
+	switch {
+	case c.problem == "":
+		return c.schema, ""
+	case r.opts.Withheld[r.doc.Path]:
+		return nil, "its schema is not one that Kubernetes has"
+	}
+	problem := c.problem
+	if len(problem) > limits.ConfigUncheckedBytes {
+		problem = strings.ToValidUTF8(problem[:limits.ConfigUncheckedBytes], "") + "…"
+	}
+	return nil, "its schema is not one that Kubernetes has: " + printable(problem)
+}
+
+// checked sets whole where the schemas are too costly.
+func (r *reader) checked(raw *runtime.RawExtension) checkedSchema {
 	if raw == nil {
-		return nil, true
+		return checkedSchema{}
 	}
 	key := digest(sha256.Sum256(raw.Raw))
 	c, found := r.schemas.read[key]
@@ -47,13 +77,8 @@ func (r *reader) schema(at string, raw *runtime.RawExtension) (*runtime.RawExten
 	if r.schemas.cost > limits.RepositorySchemaCost {
 		r.whole = fmt.Errorf("the config schemas of the repository are too costly to check: %d, by their number, size, rules, patterns and defaults; the limit is %d: "+
 			"withdraw old versions, or split it into several repositories", r.schemas.cost, limits.RepositorySchemaCost)
-		return nil, false
 	}
-	if c.problem != "" {
-		r.fail(at, "Correct the schema; the version is not offered, because its configuration could not be checked.", "the schema does not compile: %s", c.problem)
-		return nil, false
-	}
-	return c.schema, true
+	return c
 }
 
 func (s *schemas) check(raw []byte) checkedSchema {

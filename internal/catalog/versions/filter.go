@@ -149,7 +149,7 @@ func (s *selection) whyConstraint() func(int) string {
 
 func (s *selection) whyNotInstallable(i int) string {
 	if why := s.candidates[i].NotInstallable; why != "" {
-		return "cannot be installed: " + shortened(why)
+		return "cannot be installed: " + why // bounded by who says it, and with what to do
 	}
 	return ""
 }

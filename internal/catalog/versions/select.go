@@ -16,7 +16,7 @@ type Candidate struct {
 	Retracted string
 	// Constraints on the platform, all of which have to be met.
 	Constraints []corev1alpha1.AvailableConstraint
-	// NotInstallable says why the version cannot be installed at all; empty where it can.
+	// NotInstallable says why the version cannot be installed at all, whole; empty where it can.
 	NotInstallable string
 }
 

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/fetch"
 	"lockstep.run/lockstep/internal/cluster/sources"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/kube/quota"
@@ -145,7 +146,9 @@ func (p *Pipeline) pull(ctx context.Context, in input, admit func() error) (imag
 	pull := func(selection *archive.Selection, ref string) error {
 		access := registry.Access{Selection: selection, Room: p.roomOf(in.size), Admit: admit}
 		return p.access(ctx, in, access, func(puller *registry.Puller) (err error) {
-			image, err = puller.Pull(ctx, ref)
+			if image, err = puller.Pull(ctx, ref); err == nil && selection != nil {
+				image, err = relocated(ctx, puller, ref, image)
+			}
 			return err
 		})
 	}
@@ -155,6 +158,18 @@ func (p *Pipeline) pull(ctx context.Context, in input, admit func() error) (imag
 		err = pull(loader.PlainManifests, sources.ByDigest(in.image, digest))
 	}
 	return image, err
+}
+
+// relocated is a bundle of manifests with the images of its lock. What was pulled may be shared, and stays as it is.
+func relocated(ctx context.Context, puller *registry.Puller, ref string, image *registry.Image) (*registry.Image, error) {
+	repository, _, _ := strings.Cut(ref, "@")
+	files, err := fetch.Relocate(ctx, puller, repository, image.Digest, image.Files)
+	if err != nil {
+		return nil, err
+	}
+	own := *image
+	own.Files = files
+	return &own, nil
 }
 
 func (p *Pipeline) resolve(ctx context.Context, in input) (digest string, err error) {
