@@ -47,10 +47,9 @@ type wantedPackage struct {
 	dropsConfig      bool
 	component        string
 	changesComponent bool
-	// beforeCreate and beforeChange may refuse a write. They may be nil.
-	beforeCreate func(context.Context) error
+	// beforeChange may refuse a change. It may be nil.
 	beforeChange func(old *corev1alpha1.PackageSpec) error
-	// beforeWrite is called after them, whether or not the package itself changes. It may be nil.
+	// beforeWrite is called after it, whether or not the package itself changes. It may be nil.
 	beforeWrite func(context.Context) error
 	// adopts existing objects without a controller.
 	adopts bool
@@ -83,11 +82,6 @@ func applyPackage(ctx context.Context, cl *cluster.Cluster, t progress.Target, w
 		return changePackage(ctx, cl, t, old, want)
 	case !apierrors.IsNotFound(err) || cluster.Unserved(err):
 		return applied{}, cl.Explain("cannot read "+t.String(), err)
-	}
-	if want.beforeCreate != nil {
-		if err := want.beforeCreate(ctx); err != nil {
-			return applied{}, err
-		}
 	}
 	if want.beforeWrite != nil {
 		if err := want.beforeWrite(ctx); err != nil {

@@ -122,6 +122,11 @@ func (c *explainCommand) diagnose(ctx context.Context, n cluster.Name) error {
 	if err != nil {
 		return cl.Explain("cannot explain "+target.String(), err)
 	}
+	if d.Reason == diagnose.ReasonPackage && progress.Unreported(progress.Of(snap)) {
+		if delay := cl.Delay(ctx); delay != "" {
+			d.Cause += "; " + delay
+		}
+	}
 	c.warnOfSilence(ctx, cl)
 	return c.output.Write(ctx, c.streams.Out, d, func(styles terminal.Styles) string { return diagnosisText(target.String(), d, styles) })
 }

@@ -55,7 +55,7 @@ image without a tag, is asked for, or wants --yes. What has failed of the packag
 at once.
 
 --values are kept in a ConfigMap NAME-values, with --sensitive in a Secret, which go with the
-package. They are checked before anything is written, as are the versions.
+package. They and --config are checked before anything is written, as are the versions.
 
 What the package depends on is installed first. --override changes a single dependency; a document
 of --values that begins with the comment # dep=NAME has the values of the package that is installed
@@ -200,7 +200,9 @@ func (c *installCommand) run(ctx context.Context, want wantedPackage) (err error
 	if err != nil {
 		return err
 	}
-	want.beforeCreate = func(ctx context.Context) error { return c.checkImage(ctx, prepared, want) }
+	if err := c.checkImage(ctx, cl, target, prepared, old, want, values); err != nil {
+		return err
+	}
 	want.beforeChange = func(old *corev1alpha1.PackageSpec) error { return c.confirmChange(target, old, want) }
 	return c.apply(ctx, cl, target, want, values)
 }
@@ -328,14 +330,20 @@ func unexpectedImage(t progress.Target, old, wanted string) string {
 	return ""
 }
 
-// checkScope returns an error that names the right flag if a package does not allow a scope.
-func checkScope(source string, files loader.Files, component string, scope corev1alpha1.Scope) error {
+// manifestOf returns the manifest of a component; nil where it cannot be read, as the manager says then.
+func manifestOf(files loader.Files, component string) *manifest.Result {
 	parts := loader.Parts(files)
 	i := slices.IndexFunc(parts, func(p loader.Part) bool { return p.Component == component })
 	if i < 0 {
 		return nil
 	}
 	result, _ := manifest.Read(parts[i].Files, component)
+	return result
+}
+
+// checkScope returns an error that names the right flag if a package does not allow a scope.
+func checkScope(source string, files loader.Files, component string, scope corev1alpha1.Scope) error {
+	result := manifestOf(files, component)
 	if result == nil {
 		return nil
 	}
@@ -350,17 +358,30 @@ func checkScope(source string, files loader.Files, component string, scope corev
 	return nil
 }
 
-// checkImage checks the scope before creation; the manager checks images that cannot be pulled
-// from here.
-func (c *installCommand) checkImage(ctx context.Context, image string, want wantedPackage) error {
-	ctx, cancel := context.WithTimeout(ctx, limits.ScopeCheck)
-	defer cancel()
-	if image == "" {
+// checkImage checks the scope, and the configuration of what is named by its image, before anything is written; the
+// manager checks images that cannot be pulled from here.
+func (c *installCommand) checkImage(
+	ctx context.Context, cl *cluster.Cluster, t progress.Target, image string, old corev1alpha1.GenericPackage, want wantedPackage, values *packageValues,
+) error {
+	configured := want.image != "" && (values != nil || want.config != nil)
+	if image == "" || old != nil && !configured {
 		return nil
 	}
-	files, err := c.registry.pull(ctx, image)
+	pulling, cancel := context.WithTimeout(ctx, limits.ScopeCheck)
+	defer cancel()
+	files, err := c.registry.pull(pulling, image)
 	if err != nil {
 		return nil
 	}
-	return checkScope(cmp.Or(want.image, want.name.Name), files, want.component, want.name.Scope)
+	if old == nil {
+		if err := checkScope(cmp.Or(want.image, want.name.Name), files, want.component, want.name.Scope); err != nil {
+			return err
+		}
+	}
+	result := manifestOf(files, want.component)
+	if !configured || result == nil {
+		return nil
+	}
+	check := valuesCheck{cluster: cl, target: t, what: image, see: "kubectl package explain " + image, schema: result.Manifest.Spec.Config.OpenAPIV3Schema}
+	return check.run(ctx, old, &want, values)
 }

@@ -137,9 +137,9 @@ func requestFor(old corev1alpha1.GenericPackage, want *wantedPackage) versions.R
 type valuesCheck struct {
 	cluster *cluster.Cluster
 	target  progress.Target
-	// what names the version in messages, name as an argument of values.
-	what, name string
-	schema     *apiextensionsv1.JSONSchemaProps
+	// what names the version in messages; see is the command that says what it takes.
+	what, see string
+	schema    *apiextensionsv1.JSONSchemaProps
 }
 
 // run checks what is known of the configuration. Other sources of it are not read: with them, nothing can be missing.
@@ -213,7 +213,7 @@ func (v *valuesCheck) check(ctx context.Context, raw []byte, whole, sensitive bo
 	if len(lines) == 0 {
 		return nil
 	}
-	return fmt.Errorf("the values do not fit %s:\n  %s\nSee what it takes: kubectl package values %s", v.what, strings.Join(lines, "\n  "), v.name)
+	return fmt.Errorf("the values do not fit %s:\n  %s\nSee what it takes: %s", v.what, strings.Join(lines, "\n  "), v.see)
 }
 
 // problemText is an error without the value where that may be a secret.

@@ -4,6 +4,8 @@ import (
 	"io"
 	"log"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -49,6 +51,52 @@ func TestWrongScope(t *testing.T) {
 		}
 		if _, err := c.Read(t.Context(), c.Target(tc.scope, "web")); err == nil {
 			t.Error("the package was made")
+		}
+	}
+}
+
+// A configuration that does not fit the schema of an image is refused before anything is written, also for a package that
+// exists.
+func TestConfigIsCheckedFirst(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(server.Close)
+	image := strings.TrimPrefix(server.URL, "http://") + "/configured:v1"
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	write("web/manifest.yaml", "apiVersion: manifests.package-operator.run/v1alpha1\nkind: PackageManifest\nmetadata: {name: web}\nspec:\n  version: 1.0.0\n  scopes: [Namespaced]\n  phases: [{name: one}]\n"+
+		"  config: {openAPIV3Schema: {type: object, required: [size], properties: {size: {type: integer}}}}\n")
+	write("web/cm.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, annotations: {package-operator.run/phase: one}}\n")
+	if got := invoke(t, "", "build", filepath.Join(dir, "web"), "--push", "-t", image); got.code != 0 {
+		t.Fatal(got)
+	}
+	c := fakeCluster(t)
+	good, bad := write("good.yaml", "size: 1\n"), write("bad.yaml", "size: large\ncolour: red\n")
+	install := func(config string) result {
+		return invokeOn(t, dialTo(c), "", "install", image, "web", "-n", "shop", "--wait=false", "--config", config)
+	}
+	for range 2 {
+		got := install(bad)
+		for _, want := range []string{"the values do not fit " + image, "colour: unknown key", "size: ", "See what it takes: kubectl package explain " + image} {
+			if got.code != 1 || !strings.Contains(got.err, want) {
+				t.Errorf("no %q in %+v", want, got)
+			}
+		}
+		pkg, err := c.Read(t.Context(), c.Target(corev1alpha1.ScopeNamespaced, "web"))
+		if err == nil && string(pkg.PackageSpec().Config.Raw) != `{"size":1}` {
+			t.Errorf("it has the configuration %s", pkg.PackageSpec().Config.Raw)
+		}
+		if got := install(good); got.code != 0 {
+			t.Fatalf("got %+v", got)
 		}
 	}
 }

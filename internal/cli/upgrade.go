@@ -121,6 +121,6 @@ func checkValues(
 	if err != nil {
 		return nil // the manager says what is wrong with it
 	}
-	check := valuesCheck{cluster: cl, target: t, what: found.name + " " + version.Version, name: found.name + "/" + version.Version + scopeFlag(t.Namespace), schema: schema}
+	check := valuesCheck{cluster: cl, target: t, what: found.name + " " + version.Version, see: "kubectl package values " + found.name + "/" + version.Version + scopeFlag(t.Namespace), schema: schema}
 	return check.run(ctx, old, want, values)
 }

@@ -97,16 +97,24 @@ func (w *waiter) run(ctx context.Context) (progress.State, time.Duration, error)
 	}
 	elapsed := time.Since(begin)
 	shown.close(state)
-	return state, elapsed, w.failure(state, outcome, elapsed, err)
+	delay := ""
+	if errors.Is(err, errTimeout) && progress.Unreported(state) {
+		delay = w.cluster.Delay(context.WithoutCancel(ctx))
+	}
+	return state, elapsed, w.failure(state, outcome, elapsed, delay, err)
 }
 
-// failure is the error of a wait; nil after a success.
-func (w *waiter) failure(s progress.State, v progress.Outcome, elapsed time.Duration, err error) error {
+// failure is the error of a wait; nil after a success. delay is why the manager may have reported nothing.
+func (w *waiter) failure(s progress.State, v progress.Outcome, elapsed time.Duration, delay string, err error) error {
 	failing := w.target.String() + " " + w.failing
 	see := "\nSee: kubectl package status " + w.target.Flags()
 	switch {
 	case errors.Is(err, errTimeout):
-		return fmt.Errorf("%s after %s: %s%s", failing, progress.Elapsed(elapsed), progress.Culprit(s), see)
+		culprit := progress.Culprit(s)
+		if delay != "" {
+			culprit += "; " + delay
+		}
+		return fmt.Errorf("%s after %s: %s%s", failing, progress.Elapsed(elapsed), culprit, see)
 	case errors.Is(err, errInterrupted):
 		return fmt.Errorf("%s: interrupted; the cluster goes on with it%s", failing, see)
 	case err != nil:

@@ -1,6 +1,7 @@
 package probes
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -52,12 +53,20 @@ type conjunction struct {
 func (c *conjunction) add(o outcome) {
 	switch o.status {
 	case Unknown:
-		c.unknown = append(c.unknown, o.message)
+		c.unknown = added(c.unknown, o.message)
 		c.outdated = c.outdated || o.outdated
 	case False:
-		c.failed = append(c.failed, o.message)
+		c.failed = added(c.failed, o.message)
 		c.conditionFalse = c.conditionFalse || o.condition
 	}
+}
+
+// added adds a message that is not there yet: several probes may miss the same field.
+func added(messages []string, message string) []string {
+	if slices.Contains(messages, message) {
+		return messages
+	}
+	return append(messages, message)
 }
 
 func (c *conjunction) result() Result {

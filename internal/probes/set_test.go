@@ -93,6 +93,8 @@ func TestEvaluate(t *testing.T) {
 			[]corev1alpha1.Probe{condition("Ready", "True")}, unknown("missing .status.conditions")},
 		{"conditions are null, as in a new definition", `{apiVersion: apps/v1, kind: Deployment, status: {conditions: null}}`,
 			[]corev1alpha1.Probe{condition("Ready", "True")}, unknown("missing .status.conditions")},
+		{"the same is missing for several probes", `{apiVersion: apps/v1, kind: Deployment}`,
+			[]corev1alpha1.Probe{condition("Ready", "True"), condition("Available", "True")}, unknown("missing .status.conditions")},
 		{"no status", `{apiVersion: apps/v1, kind: Deployment}`,
 			[]corev1alpha1.Probe{condition("Ready", "True")}, unknown("missing .status.conditions")},
 		{"conditions are a map", `{apiVersion: apps/v1, kind: Deployment, status: {conditions: {}}}`,

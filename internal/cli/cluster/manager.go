@@ -2,14 +2,43 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
 )
+
+// slowAnswer is from what time on an answer to a single read is a reason why a manager comes to nothing.
+const slowAnswer = 2 * time.Second
+
+// Delay says why a manager may have reported nothing, at the cost of one request: no Lease, one that is not renewed, or
+// an API server that refuses or is slow. It is empty where nothing is known.
+func (c *Cluster) Delay(ctx context.Context) string {
+	var lease coordinationv1.Lease
+	key := client.ObjectKey{Namespace: corev1alpha1.DefaultNamespace, Name: corev1alpha1.LeaderElectionLease}
+	begin := time.Now()
+	err := c.Get(ctx, key, &lease)
+	took := time.Since(begin)
+	switch {
+	case apierrors.IsNotFound(err):
+		return fmt.Sprintf("there is no Lease %s, so no manager has led in that namespace: is lockstep-manager running?", key)
+	case apierrors.IsForbidden(err):
+	case err != nil:
+		return "the API server answers: " + err.Error()
+	case lease.Spec.RenewTime != nil && begin.Sub(lease.Spec.RenewTime.Time) > 2*limits.LeaseDuration:
+		return fmt.Sprintf("no manager has renewed its Lease for %s: is lockstep-manager running?", duration.HumanDuration(begin.Sub(lease.Spec.RenewTime.Time)))
+	}
+	if took > slowAnswer {
+		return fmt.Sprintf("the API server took %s for one read: look at its load, by kubectl get --raw '/readyz?verbose'", duration.HumanDuration(took))
+	}
+	return ""
+}
 
 // ManagerSilence returns for how long no manager has renewed its Lease, or zero where one
 // runs or the Lease cannot be read: it may be in another namespace, or forbidden. Clocks may

@@ -76,6 +76,22 @@ func TestRefused(t *testing.T) {
 			`dry-run apply apps Deployment shop/web: Deployment.apps "web" is invalid: spec.selector: Invalid value: {}: field is immutable`,
 			ReasonImmutable, "has a field that cannot be changed", "Keep the field",
 		},
+		{
+			`create apps DaemonSet shop/web: DaemonSet.apps "web" is invalid: spec.template.spec.containers[0].securityContext.privileged: Forbidden: disallowed by cluster policy`,
+			ReasonForbidden, "the cluster forbids ConfigMap shop/web", "The object may be right: have the cluster allow it",
+		},
+		{
+			`create Pod shop/web: pods "web" is forbidden: violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false`,
+			ReasonForbidden, "the cluster forbids ConfigMap shop/web", "kubectl label namespace shop pod-security.kubernetes.io/enforce=LEVEL",
+		},
+		{
+			`create Pod shop/web: pods "web" is forbidden: node selectors conflict`, ReasonForbidden, "the cluster forbids ConfigMap shop/web", "An admission plugin",
+		},
+		{
+			`dry-run apply ConfigMap shop/web: the server was unable to return a response in the time allotted, but may still be processing the request`,
+			ReasonUnanswered, "the API server does not answer in time about ConfigMap shop/web", "It is tried again by itself",
+		},
+		{"the watch of its kind is starting", ReasonUnanswered, "ConfigMap shop/web waits for the first list of its kind", "kubectl get --raw"},
 		{"is being deleted; held by finalizer example.com/hold", ReasonDeleting, "held by finalizer example.com/hold", "finalizer"},
 	} {
 		c, is := refused(shopConfig, short(shopConfig), tc.message)

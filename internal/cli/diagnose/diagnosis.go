@@ -32,6 +32,8 @@ const (
 	ReasonCondition      Reason = "Condition"
 	ReasonProbe          Reason = "Probe"
 	ReasonDependency     Reason = "Dependency"
+	ReasonGate           Reason = "Gate"
+	ReasonUnanswered     Reason = "Unanswered"
 )
 
 // Diagnosis is why a package is not available. Its JSON fields are stable.

@@ -304,7 +304,11 @@ func (e *explainer) object(ctx context.Context, key objects.Key, names, message 
 	if err != nil || live == nil {
 		return f, err
 	}
-	f.below, err = e.below(ctx, key, live)
+	if f.below, err = e.below(ctx, key, live); err != nil {
+		return f, err
+	}
+	gate, err := e.gate(ctx, key)
+	f.below = append(f.below, gate...)
 	return f, err
 }
 

@@ -22,7 +22,7 @@ func pod(p *corev1.Pod, events []corev1.Event) finding {
 			remedy: "Make room on the nodes, or lower what the pod asks for: requests, selectors, affinities, tolerations.",
 		}
 		if c.Reason == corev1.PodReasonSchedulingGated {
-			f.cause.text, f.cause.remedy = object+" is held by "+gates(p), "Scheduling begins when whatever set it has removed it from spec.schedulingGates of the pod."
+			f.cause.text, f.cause.remedy = object+" is held by "+schedulingGates(p), "Scheduling begins when whatever set it has removed it from spec.schedulingGates of the pod."
 		}
 	}
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
@@ -40,7 +40,7 @@ func pod(p *corev1.Pod, events []corev1.Event) finding {
 	return f
 }
 
-func gates(p *corev1.Pod) string {
+func schedulingGates(p *corev1.Pod) string {
 	var names []string
 	for _, g := range p.Spec.SchedulingGates {
 		names = append(names, g.Name)

@@ -53,7 +53,37 @@ func refused(key objects.Key, object, message string) (cause, bool) {
 		return of(ReasonForbidden, "the engine may not write "+object+": "+reason,
 			"Give the user of the request the missing rights, in the cluster of the object: the manager's service account, or with a targetRef that of the kubeconfig. It cannot grant rights that it does not have.")
 	}
+	if c, is := refusedByCluster(key, object, message); is {
+		return c, true
+	}
 	return unfit(key, object, message)
+}
+
+// refusedByCluster is the part of refused about what the cluster forbids or does not answer, whatever the object.
+func refusedByCluster(key objects.Key, object, message string) (cause, bool) {
+	of := func(reason Reason, text, remedy string) (cause, bool) {
+		return cause{weight: weightCertain, reason: reason, object: short(key), text: text, remedy: remedy}, true
+	}
+	reason := trimRequest(message)
+	says := func(text string) bool { return strings.Contains(message, text) }
+	switch {
+	case says("disallowed by cluster policy"):
+		return of(ReasonForbidden, "the cluster forbids "+object+": "+reason,
+			"The object may be right: have the cluster allow it (privileged containers: kube-apiserver --allow-privileged), or leave it out of the package. The engine tries again by itself.")
+	case says("violates PodSecurity "):
+		return of(ReasonForbidden, "the cluster forbids "+object+": "+reason,
+			"The object may be right: kubectl label namespace NAMESPACE pod-security.kubernetes.io/enforce=LEVEL allows more there; or have the pods ask for less. It is tried again by itself.")
+	case says("is forbidden: "):
+		return of(ReasonForbidden, "the cluster forbids "+object+": "+reason,
+			"An admission plugin of the API server says so, and the object may be right: change what it says there, or the object. The engine tries again by itself.")
+	case reason != strings.TrimSpace(message) && unanswered(reason):
+		return of(ReasonUnanswered, "the API server does not answer in time about "+object+": "+reason,
+			"It is tried again by itself. Look at the API server, its load and its webhooks: kubectl get --raw '/readyz?verbose'")
+	case message == "the watch of its kind is starting":
+		return of(ReasonUnanswered, object+" waits for the first list of its kind, which the API server has not answered yet",
+			"It goes on by itself as soon as the API server has answered. Look at its load where that takes minutes: kubectl get --raw '/readyz?verbose'")
+	}
+	return cause{}, false
 }
 
 // unfit is the part of refused about the object or its kind.
@@ -83,6 +113,19 @@ func unfit(key objects.Key, object, message string) (cause, bool) {
 		return of(ReasonRefused, "the API server refuses "+object+": "+reason, "Correct the object in the package.")
 	}
 	return cause{}, false
+}
+
+// unanswered reports whether a message is of a request that timed out, or that the API server puts off.
+func unanswered(reason string) bool {
+	for _, part := range []string{
+		"request did not complete within", "unable to return a response in the time allotted", "etcdserver: ", "context deadline exceeded",
+		"Client.Timeout exceeded", "Too many requests", "too many requests", "connection refused", "EOF",
+	} {
+		if strings.Contains(reason, part) {
+			return true
+		}
+	}
+	return false
 }
 
 // unserved returns the kind that is not served, and a remedy, which may be empty.

@@ -44,7 +44,21 @@ func Culprit(s State) string {
 	if s.Unavailable != "" {
 		return listed("it is not available", []string{s.Unavailable})
 	}
-	return "the manager has not reported that the rollout is complete"
+	return s.unreported()
+}
+
+// Unreported reports whether nothing is known of why a rollout is not complete: the manager has not reported on it.
+func Unreported(s State) bool { return Culprit(s) == s.unreported() }
+
+// unreported says how far the manager has come, by what it has written.
+func (s State) unreported() string {
+	switch {
+	case s.Revision == 0:
+		return "the image is unpacked, and the manager has not reported on a revision yet"
+	case len(s.Phases) == 0:
+		return fmt.Sprintf("the manager has not reported on the phases of revision %d yet", s.Revision)
+	}
+	return fmt.Sprintf("all phases of revision %d are complete, and the manager has not reported that the rollout is", s.Revision)
 }
 
 func (s State) holding() string {
