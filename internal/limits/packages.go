@@ -12,6 +12,8 @@ const (
 	ConflictAttempts      = 3                     // to write the deployment in one reconcile
 	LoadsPerHost          = 4                     // packages of one registry and namespace that are loaded at a time, so that one that hangs delays only its own
 	LoadsPerHostInAll     = 16                    // the same of all namespaces
+	PackageLoadBurst      = 20                    // loads of a generation in a row; a package that writes a source of its own never comes to rest
+	PackageLoadInterval   = 2 * time.Second       // between loads after that
 	LoadBackoffMin        = 10 * time.Second      // after a load that failed
 	LoadBackoffMax        = 300 * time.Second
 	InterruptedLoadMin    = 10 * time.Second      // after a manager that ended during a large load: all others come first

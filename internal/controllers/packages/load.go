@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -89,6 +90,11 @@ func (s *reconciliation) startLoad(ctx context.Context) error {
 	if s.step != stepLoad || s.backOff() {
 		return nil
 	}
+	if delay := s.state.delayLoad(s.pkg.GetGeneration(), s.now); delay > 0 {
+		s.step = stepGather
+		s.Requeue(delay)
+		return nil
+	}
 	in := s.newInput(reference(s.pkg, s.choice.origin.image, compare(s.pkg, s.fingerprint), s.newDigest))
 	if sources.FromSecrets(s.pkg.PackageSpec()) {
 		key, err := s.hashKeyOf(ctx, s.pkg, s.state)
@@ -117,6 +123,20 @@ func (s *reconciliation) startLoad(ctx context.Context) error {
 	s.attempt = a
 	r.queueLoad(ctx, in, st, a)
 	return nil
+}
+
+// delayLoad returns how long a load waits, and counts it where it does not: a Package that writes a source of its own is
+// loaded again and again, while one whose spec is changed is loaded at once.
+func (st *state) delayLoad(generation int64, now time.Time) time.Duration {
+	if st.pace == nil || st.pacedFrom != generation {
+		st.pace, st.pacedFrom = rate.NewLimiter(rate.Every(limits.PackageLoadInterval), limits.PackageLoadBurst), generation
+	}
+	turn := st.pace.ReserveN(now, 1)
+	delay := turn.DelayFrom(now)
+	if delay > 0 {
+		turn.CancelAt(now)
+	}
+	return delay
 }
 
 func (s *reconciliation) newInput(image string) input {

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -36,6 +37,9 @@ type state struct {
 	hashKey  []byte
 	chosen   rememberedChoice
 	failures queueing.Failures
+	// pace is that of the loads of a generation of the Package.
+	pace      *rate.Limiter
+	pacedFrom int64
 
 	// ---- lock ----
 

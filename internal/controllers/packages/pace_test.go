@@ -1,0 +1,37 @@
+package packages
+
+import (
+	"fmt"
+	"testing"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// A package whose sources change all the time, as one that writes them, is loaded at a pace; another spec is loaded at once.
+func TestLoadsArePaced(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	pkg := named("a", image)
+	loads := 0
+	change := func() (started bool) {
+		s := b.of(pkg)
+		loads++
+		s.step, s.fingerprint, s.now = stepLoad, fingerprint{spec: fmt.Sprint(loads)}, start
+		if err := s.startLoad(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return s.step == stepLoad
+	}
+	for n := range limits.PackageLoadBurst {
+		if !change() {
+			t.Fatalf("load %d waits", n)
+		}
+	}
+	if change() {
+		t.Error("the sources may change without end")
+	}
+	pkg.Generation++
+	if !change() {
+		t.Error("another spec waits")
+	}
+}
