@@ -364,6 +364,11 @@ func TestOwnCause(t *testing.T) {
 			progress.State{Target: target}, "no manager has looked at it",
 			"Is lockstep-manager running? See: kubectl -n package-operator-system get deployment,pods", 0,
 		},
+		"a write that is tried again": {
+			progress.State{Target: target, Observed: true, Unpacked: true, Retrying: "create ObjectSet web: the server was unable to return a response in the time allotted"},
+			"the API server refuses or delays what the manager writes, which is tried again: create ObjectSet web: the server was unable to return a response in the time allotted",
+			"Look at the API server, its load and its webhooks: kubectl get --raw '/readyz?verbose'", 0,
+		},
 		"a pause": {
 			progress.State{Target: target, Paused: "until the migration is over"},
 			"it is paused, so nothing is written (until the migration is over)", "Let it go on: kubectl package unpause package/web -n shop", 0,

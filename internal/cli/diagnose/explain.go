@@ -111,6 +111,8 @@ func ownCause(s progress.State) (text, remedy string, below []finding) {
 		remedy += "Once that is mended it is tried again by itself; at once: kubectl package retry " + flags
 	case !s.Observed:
 		text, remedy = lastSentence(text)
+	case s.Retrying != "":
+		remedy = "Look at the API server, its load and its webhooks: kubectl get --raw '/readyz?verbose'"
 	}
 	return text, remedy, below
 }

@@ -37,6 +37,8 @@ func Culprit(s State) string {
 		return s.blocked("waits for")
 	case s.Stalled != "":
 		return listed("the rollout is stuck", []string{s.Stalled})
+	case s.Retrying != "":
+		return listed("the API server refuses or delays what the manager writes, which is tried again", []string{s.Retrying})
 	}
 	if ph, ok := s.unfinished(); ok {
 		return fmt.Sprintf("phase %s is %s, %s objects are ready", ph.Name, ph.word(), ph.count())

@@ -37,3 +37,24 @@ func TestScreenConditionsWithoutGroups(t *testing.T) {
 		t.Errorf("got\n%s", got)
 	}
 }
+
+// Where nothing is known of why a rollout is not complete, it is said how far the manager has come, and what the API server
+// answered to it.
+func TestCulpritOfSilence(t *testing.T) {
+	t.Parallel()
+	const timeout = "create ObjectSet cert: the server was unable to return a response in the time allotted"
+	for want, changes := range map[string][]part{
+		"the image is unpacked, and the manager has not reported on a revision yet":                   {unpacked()},
+		"all phases of revision 1 are complete, and the manager has not reported that the rollout is": {unpacked(), revision(1, phase("crds", ready, 1, 1))},
+		"the API server refuses or delays what the manager writes, which is tried again:\n  " + timeout: {
+			unpacked(), condition(corev1alpha1.ConditionReconciling, "True", corev1alpha1.ReasonApplyError, timeout)},
+	} {
+		s := progress.Of(snapshot(changes...))
+		if got := progress.Culprit(s); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if got := progress.Unreported(s); got != !strings.Contains(want, timeout) {
+			t.Errorf("%s: unreported is %t", want, got)
+		}
+	}
+}

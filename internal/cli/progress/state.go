@@ -45,6 +45,8 @@ type State struct {
 	// Messages of conditions that hold; PullError and Invalid exclude each other. Unresolved is why packageRef led to no
 	// version.
 	PullError, Invalid, Paused, Stalled, Unavailable, Unresolved string
+	// Retrying is what the API server answered to a write of the manager, which is tried again.
+	Retrying string
 	// Waiting is which dependencies are waited for, one a line; Unsatisfied that waiting alone does not help.
 	Waiting     string
 	Unsatisfied bool
@@ -183,6 +185,9 @@ func (s *State) fromConditions(pkg corev1alpha1.GenericPackage) {
 	s.Waiting = message(corev1alpha1.ConditionDependenciesReady, metav1.ConditionFalse)
 	s.Unsatisfied = s.Waiting != "" && current(corev1alpha1.ConditionDependenciesReady).Reason != corev1alpha1.ReasonWaitingForDependencies
 	s.Held = message(corev1alpha1.ConditionDeletionHeld, metav1.ConditionTrue)
+	if current(corev1alpha1.ConditionReconciling).Reason == corev1alpha1.ReasonApplyError {
+		s.Retrying = message(corev1alpha1.ConditionReconciling, metav1.ConditionTrue)
+	}
 	s.Unavailable = message(corev1alpha1.ConditionAvailable, metav1.ConditionFalse)
 	s.Available = is(corev1alpha1.ConditionAvailable, metav1.ConditionTrue)
 	s.RolledOut = is(corev1alpha1.ConditionProgressing, metav1.ConditionFalse) &&
