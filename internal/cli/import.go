@@ -74,7 +74,7 @@ func (c *importCommand) run(ctx context.Context, args []string) error {
 			return fmt.Errorf("the input cannot be read: %w", err)
 		}
 	}
-	result := carvel.Convert(documents, carvel.Options{Global: c.global, CheckConstraint: func(text string) error {
+	result := carvel.Convert(documents, carvel.Options{Global: c.global, CannotInstall: cannotInstall(documents), CheckConstraint: func(text string) error {
 		_, err := versions.ParseConstraint(text)
 		return err
 	}})

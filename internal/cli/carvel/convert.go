@@ -27,6 +27,9 @@ type Options struct {
 	Global string
 	// CheckConstraint returns why a constraint on versions cannot be read.
 	CheckConstraint func(string) error
+	// CannotInstall returns why no version can be installed of those that the input has of a package within a constraint;
+	// empty where one can, or where the input has none. It may be nil.
+	CannotInstall func(refName, constraint string) string
 }
 
 // Note says what became of a field.

@@ -67,6 +67,12 @@ func (i *item) reference(from *fields, spec map[string]any) {
 	i.kept("spec.packageRef.refName", "becomes spec.packageRef.name")
 	selection := from.child("versionSelection")
 	i.selection(selection, ref)
+	if i.CannotInstall != nil {
+		constraint, _ := ref["version"].(string)
+		if why := i.CannotInstall(from.text("refName"), constraint); why != "" {
+			i.missing("spec.packageRef", "%s", why)
+		}
+	}
 	from.rest(i)
 	spec["packageRef"] = ref
 }
