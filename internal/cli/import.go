@@ -27,7 +27,8 @@ func newImport(on command) *cobra.Command {
 
 type importCommand struct {
 	command
-	global string
+	global  string
+	renders renderFlags
 }
 
 func newImportCarvel(on command) *cobra.Command {
@@ -41,9 +42,17 @@ them. What becomes of each field is reported on standard error; nothing is chang
 
 The Secrets are read for the names of their keys only. They stay where they are, and the Packages
 refer to them. A Package that would be installed differently, because something could not be
-carried over, is paused.`,
+carried over, is paused.
+
+With --render FOLDER a package of this engine is made of a Package of kapp-controller instead: its
+template is rendered as kapp-controller does, with your own ytt and helm, which have to be on the
+PATH, and the images of a bundle's lock, in a folder of its own, and --values are given to the first
+of them. The values are then part of the package; what else may be configured is yours to add.`,
 		Example: `  kubectl get packagerepositories.packaging.carvel.dev,packageinstalls,secrets -n shop -o yaml |
-    kubectl package import carvel - > shop.yaml`,
+    kubectl package import carvel - > shop.yaml
+
+  # A package of what ytt makes of one version
+  kubectl package import carvel packages/shop.example.com/1.2.0.yml --render ./shop --values shop-values.yaml`,
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveDefault
 		},
@@ -51,10 +60,18 @@ carried over, is paused.`,
 			if len(args) == 0 {
 				return usageError(cmd, fmt.Errorf("FILE is missing"))
 			}
+			if err := c.renders.check(); err != nil {
+				return usageError(cmd, err)
+			}
 			return c.run(cmd.Context(), args)
 		},
 	}
 	cmd.Flags().StringVar(&c.global, "global-namespace", carvel.GlobalNamespace, "the `namespace` whose repositories are for all namespaces")
+	cmd.Flags().StringVar(&c.renders.folder, "render", "", "the new `folder` of a package that a Package of kapp-controller is rendered into")
+	cmd.Flags().StringVar(&c.renders.version, "package", "", "`NAME/VERSION` to render, where the input has several")
+	cmd.Flags().StringVar(&c.renders.namespace, "namespace", "", "the `namespace` of rendered objects without one, and of the release of a chart")
+	cmd.Flags().StringArrayVar(&c.renders.values, "values", nil, "YAML `file` with values to render with; repeatable")
+	c.renders.registry.add(cmd)
 	return cmd
 }
 
@@ -65,14 +82,14 @@ func (c *importCommand) run(ctx context.Context, args []string) error {
 	}
 	var documents []map[string]any
 	for _, input := range inputs {
-		problems := document.Each(input.Name, input.Data, func(d *document.Document) {
-			if m, ok := d.Value.(map[string]any); ok {
-				documents = append(documents, m)
-			}
-		})
-		if err := problems.Err(); err != nil {
-			return fmt.Errorf("the input cannot be read: %w", err)
+		found, err := documentsOf(input.Name, input.Data)
+		if err != nil {
+			return err
 		}
+		documents = append(documents, found...)
+	}
+	if c.renders.folder != "" {
+		return c.render(ctx, documents)
 	}
 	result := carvel.Convert(documents, carvel.Options{Global: c.global, CannotInstall: cannotInstall(documents), CheckConstraint: func(text string) error {
 		_, err := versions.ParseConstraint(text)
@@ -87,6 +104,18 @@ func (c *importCommand) run(ctx context.Context, args []string) error {
 		return fmt.Errorf("there is no PackageInstall or PackageRepository that can be carried over in %s", strings.Join(args, ", "))
 	}
 	return output.YAML().Print(ctx, c.streams.Out, list)
+}
+
+func documentsOf(name string, data []byte) (documents []map[string]any, err error) {
+	problems := document.Each(name, data, func(d *document.Document) {
+		if m, ok := d.Value.(map[string]any); ok {
+			documents = append(documents, m)
+		}
+	})
+	if err := problems.Err(); err != nil {
+		return nil, fmt.Errorf("the input cannot be read: %w", err)
+	}
+	return documents, nil
 }
 
 // report prints what became of each field, and at last how many could not be carried over.

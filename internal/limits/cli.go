@@ -12,9 +12,11 @@ const (
 
 // Limits of what a package is begun from.
 const (
-	KickstartBytes   = 32 << 20    // of all input; the definitions of large operators are a few MiB
-	KickstartFiles   = 10_000      // of folders and patterns
-	KickstartTimeout = time.Minute // of one URL as a whole
+	KickstartBytes   = 32 << 20        // of all input; the definitions of large operators are a few MiB
+	KickstartFiles   = 10_000          // of folders and patterns
+	KickstartTimeout = time.Minute     // of one URL as a whole
+	RenderTimeout    = 5 * time.Minute // of the user's own tools, which render a package that is imported
+	RenderErrorBytes = 4 << 10         // that are shown of what such a tool says
 )
 
 // Limits of --query, which is the user's own expression: wide, against what would never end.
