@@ -192,6 +192,6 @@ func evaluate(t *testing.T, set *probes.Set, obj map[string]any) probes.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, _ := set.EvaluateTrimmed(raw)
+	result, _ := set.EvaluateTrimmed(raw, false)
 	return result
 }

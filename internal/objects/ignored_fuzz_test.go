@@ -11,7 +11,7 @@ import (
 
 // FuzzIgnoredFields: names of fields are refused, or read as themselves, and objects of any shape keep what they should.
 //
-// For ignored.go.
+// Code: ignored.go
 func FuzzIgnoredFields(f *testing.F) {
 	f.Add("/spec/a\n/hooks/0/policy", "{spec: {a: 1}, hooks: [{name: x}]}", "{spec: {a: 2}, hooks: [{name: y}, {name: x, policy: Fail}]}")
 	f.Add("/metadata/labels/a~1b", "{metadata: {labels: {a/b: c}}}", "{metadata: []}")
