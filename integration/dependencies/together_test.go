@@ -1,12 +1,23 @@
 package dependencies_test
 
 import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
 	"testing"
+	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/jointneeds"
 )
 
 // Two packages whose dependencies need one package in one version cannot be upgraded one after the other: the first one
@@ -36,7 +47,147 @@ func TestUpgradeTogether(t *testing.T) {
 	harness.Edit(t, env, named(ns, "stats"), to)
 	awaitVersion(t, ns, "shop", "2.0.0")
 	awaitVersion(t, ns, "stats", "2.0.0")
-	if diff := cmp.Diff([]string{"hopeless-1=", "hopeless-2=", "shop.dep.db=2.0.0", "shop.dep=2.0.0", "shop=2.0.0", "stats.dep=2.0.0", "stats=2.0.0"}, packages(t, ns)); diff != "" {
+	if diff := gocmp.Diff([]string{"hopeless-1=", "hopeless-2=", "shop.dep.db=2.0.0", "shop.dep=2.0.0", "shop=2.0.0", "stats.dep=2.0.0", "stats=2.0.0"}, packages(t, ns)); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// What was generated and was never available is chosen anew, lower too, for a Package that comes later; then all get what they need.
+func TestChosenAnewBeforeItIsAvailable(t *testing.T) {
+	t.Parallel()
+	ns := env.TestNamespace(t)
+	gated := func(version string) release { return release{Version: version, Gated: true} }
+	offer(t, ns, "base", gated("1.0.0"), gated("1.5.0"), gated("2.0.0"))
+	for name, want := range map[string]string{"u2": ">=1", "u3": ">=1.5", "left": "<2"} {
+		offer(t, ns, name, of("1.0.0", on("b", "base", want)))
+	}
+	env.Create(t, wish(ns, "u2", "u2", ""))
+	env.Create(t, wish(ns, "u3", "u3", ""))
+	atBase := func(version string) {
+		t.Helper()
+		await(t, named(ns, "u2.b"), "has version "+version, func(pkg *corev1alpha1.Package) error {
+			if r := pkg.Status.Resolved; r == nil || r.Version != version {
+				return fmt.Errorf("resolved %+v", r)
+			}
+			return nil
+		})
+	}
+	atBase("2.0.0")
+	env.Create(t, wish(ns, "left", "left", ""))
+	atBase("1.5.0")
+	harness.Edit(t, env, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "u2.b"}}, func(m *corev1.ConfigMap) {
+		m.Annotations["ready"] = "true"
+	})
+	for _, name := range []string{"u2", "u3", "left"} {
+		awaitVersion(t, ns, name, "1.0.0")
+	}
+	if diff := gocmp.Diff([]string{"left=1.0.0", "u2.b=1.5.0", "u2=1.0.0", "u3=1.0.0"}, packages(t, ns)); diff != "" {
+		t.Error(diff)
+	}
+	// From now on it is not lowered any more.
+	offer(t, ns, "late", of("1.0.0", on("b", "base", "<1.5")))
+	env.Create(t, wish(ns, "late", "late", ""))
+	awaitRefusal(t, ns, "late", corev1alpha1.ReasonDependenciesUnsatisfied, "VersionMismatch")
+}
+
+// What was available is not lowered for a newcomer, and the message says how a user does that.
+func TestLoweredByHand(t *testing.T) {
+	t.Parallel()
+	ns := env.TestNamespace(t)
+	offer(t, ns, "base", of("1.0.0"), of("2.0.0"))
+	offer(t, ns, "shop", of("1.0.0", on("base", "base", ">=1")))
+	offer(t, ns, "late", of("1.0.0", on("base", "base", "<2")))
+	env.Create(t, wish(ns, "shop", "shop", ""))
+	awaitVersion(t, ns, "shop", "1.0.0")
+	env.Create(t, wish(ns, "late", "late", ""))
+	awaitRefusal(t, ns, "late", corev1alpha1.ReasonDependenciesUnsatisfied, "VersionMismatch",
+		"(kubectl annotate package shop.base -n "+ns+" package-operator.run/adopt=true)", "kubectl package upgrade shop.base -n "+ns+" --version 1.0.0 --allow-downgrade")
+	harness.Edit(t, env, named(ns, "shop.base"), func(p *corev1alpha1.Package) { p.Annotations[corev1alpha1.AdoptAnnotation] = "true" })
+	await(t, named(ns, "shop.base"), "is the user's own", func(p *corev1alpha1.Package) error {
+		if p.Labels[corev1alpha1.GeneratedLabel] != "" {
+			return errors.New("it is not")
+		}
+		return nil
+	})
+	harness.Edit(t, env, named(ns, "shop.base"), func(p *corev1alpha1.Package) { // as upgrade does
+		p.Annotations[corev1alpha1.DowngradeFromAnnotation], p.Spec.PackageRef.Version = "2.0.0", "1.0.0"
+	})
+	awaitVersion(t, ns, "late", "1.0.0")
+	awaitVersion(t, ns, "shop.base", "1.0.0")
+	awaitVersion(t, ns, "shop", "1.0.0")
+}
+
+// A version that comes before what it needs is not taken, and says what it waits for; what is installed stays available.
+func TestVersionBeforeItsNeeds(t *testing.T) {
+	t.Parallel()
+	ns := env.TestNamespace(t)
+	offer(t, ns, "srv", of("1.0.0"))
+	offer(t, ns, "ui", of("1.0.0", on("srv", "srv", "^1")), of("2.0.0", on("srv", "srv", "^2")))
+	env.Create(t, wish(ns, "ui", "ui", ">=1"))
+	pkg := awaitVersion(t, ns, "ui", "1.0.0")
+	if err := harness.HasCondition(pkg, corev1alpha1.ConditionResolved, metav1.ConditionTrue, "", "2.0.0 waits for its dependencies", "VersionMismatch", "^2"); err != nil {
+		t.Error(err)
+	}
+	offer(t, ns, "srv", of("1.0.0"), of("2.0.0"))
+	awaitVersion(t, ns, "ui", "2.0.0")
+}
+
+// Sets of packages with joint needs have the same versions each time, in whatever order and how fast they are applied.
+func TestJointNeeds(t *testing.T) {
+	t.Parallel()
+	if !harness.Deep() {
+		t.Skip("a sweep")
+	}
+	env := harness.Lend(t)
+	env.StartManager(t) // with the pauses of an installation
+	for at, set := range jointneeds.Sets {
+		for round := range 20 {
+			t.Run(fmt.Sprintf("%d-%d", at, round), func(t *testing.T) {
+				t.Parallel()
+				playSet(t, env, set, uint64(round))
+			})
+		}
+	}
+}
+
+func playSet(t *testing.T, env *harness.Env, set jointneeds.Set, seed uint64) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seed, 1))
+	ns := env.TestNamespace(t)
+	offered := map[string][]release{}
+	for _, v := range set.Releases() {
+		offered[v.Package] = append(offered[v.Package], release{Version: v.Version, Needs: v.Needs})
+	}
+	for name, all := range offered {
+		env.Offer(t, ns, name, all...)
+	}
+	var all []*corev1alpha1.Package
+	for name, ref := range set.References() {
+		all = append(all, wish(ns, name, ref.Name, ref.Version))
+	}
+	slices.SortFunc(all, func(a, b *corev1alpha1.Package) int { return cmp.Compare(a.Name, b.Name) })
+	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	for _, pkg := range all {
+		env.Create(t, pkg)
+		<-time.After(time.Duration(r.IntN(300)) * time.Millisecond)
+	}
+	harness.Eventually(t, patience, "all to have the versions of the set", func(context.Context) error {
+		list := &corev1alpha1.PackageList{}
+		must(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
+		got := map[string]string{}
+		for _, pkg := range list.Items {
+			name, version := pkg.Name, ""
+			if pkg.Labels[corev1alpha1.GeneratedLabel] != "" {
+				name = pkg.Spec.PackageRef.Name
+			}
+			if pkg.Status.Resolved != nil {
+				version = pkg.Status.Resolved.Version
+			}
+			got[name] = version
+		}
+		if diff := gocmp.Diff(set.Want, got); diff != "" {
+			return errors.New(diff)
+		}
+		return nil
+	})
 }

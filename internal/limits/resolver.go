@@ -1,5 +1,7 @@
 package limits
 
+import "time"
+
 // Limits of the resolution of dependencies.
 const (
 	ResolutionSteps           = 10_000_000 // what a search looks at: 1,000 packages of 20 versions take 2 million, all of them some tenths of a second
@@ -10,6 +12,13 @@ const (
 	ResolutionMessages        = 8          // requirements that the explanation of a conflict names
 	ResolutionPath            = 16         // packages of a path that a message names
 	ResolutionNearest         = 5          // versions that were refused, of one package in an explanation
-	UpgradesTogether          = 8          // other packages that each are tried as the one that has to be changed with a package
+	UpgradesTogether          = 8          // packages that may move to a higher version, with which one is resolved that cannot move alone
+	ResolutionVersions        = 16         // of a package whose own version is resolved with its dependencies, the highest ones
 	ResolutionMinimized       = 64         // requirements of a conflict of which those that do not matter are left out, by a search for each
+)
+
+// Pauses before the dependencies of a new Package are resolved, so that those that are applied together are resolved together.
+const (
+	ResolutionPause    = time.Second     // since the last new Package of the scope: kubectl apply creates many a second
+	ResolutionPauseMax = 5 * time.Second // in all, however many come, and however long their images take
 )

@@ -21,8 +21,7 @@ func (r *resolution) diagnose(accepted []*Root, root *Root, s *search, state out
 			return r.every(root, o)
 		}
 		left = &fewer
-		with := slices.SortedFunc(slices.Values(append(slices.Clone(accepted), left)), func(a, b *Root) int { return a.Instance.Compare(b.Instance) })
-		s = newSearch(r.market, with, nil, until)
+		s = newSearch(r.market, byInstance(append(slices.Clone(accepted), left)...), nil, until)
 	}
 	if state == exhausted {
 		return r.exceeded(root)

@@ -18,16 +18,25 @@ func (s *search) expand(i, v int32) []int32 {
 	edges := []int32{}
 	of := &s.slots[i]
 	*s.steps++
-	if recorded := of.installed; recorded != nil && v == 0 && of.root == nil && !recorded.Unloaded {
+	recorded := of.installed
+	if recorded != nil && of.root.staysAt(v) {
+		recorded = s.world.was[recorded.Instance] // nil for nothing
+	}
+	switch {
+	case recorded == nil && of.root != nil:
+	case recorded != nil && (v == 0 && of.root == nil && !recorded.Unloaded || of.root.staysAt(v)):
 		names := func(k int) string { return recorded.Requirements[k].Name }
 		for _, k := range byName(len(recorded.Requirements), names) {
 			if r := &recorded.Requirements[k]; r.Satisfier != nil {
 				if e, ok := s.kept(i, r); ok {
 					edges = append(edges, e)
+					if s.edges[e].value = v; of.root != nil {
+						s.enforce(e)
+					}
 				}
 			}
 		}
-	} else {
+	default:
 		deps := s.dependenciesOf(i, v)
 		for _, k := range byName(len(deps), func(k int) string { return deps[k].Name }) {
 			edges = append(edges, s.require(i, v, deps, k))
@@ -56,6 +65,8 @@ func (s *search) dependenciesOf(i, v int32) []corev1alpha1.Dependency {
 	switch {
 	case of.root != nil && of.root.UserManaged:
 		return nil
+	case of.root != nil && len(of.root.Versions) > 0:
+		return of.root.Versions[v].Dependencies
 	case of.root != nil:
 		return of.root.Dependencies
 	case of.values[v].offer != nil:
@@ -122,7 +133,7 @@ func (s *search) providerOf(e *edge, deps []corev1alpha1.Dependency) string {
 	var names []string
 	for _, i := range s.world.byAPI[api] {
 		*s.steps++
-		if visible(namespace, i) && !i.Deleting {
+		if visible(namespace, i) && !i.Deleting && !i.Tentative {
 			names = append(names, i.Package)
 		}
 	}
@@ -168,7 +179,7 @@ func (s *search) aim(e *edge, private bool) {
 		return
 	}
 	if private {
-		if i := s.world.at[s.childOf(e)]; of.installed != nil && i != nil && i.Package == e.name {
+		if i := s.world.at[s.childOf(e)]; of.installed != nil && i != nil && i.Package == e.name && !i.Tentative {
 			if usable = []*Installed{i}; i.Deleting {
 				usable, deleted = nil, i
 			}
@@ -228,7 +239,10 @@ func (s *search) recordedFor(e *edge) *Instance {
 	}
 	was := of.installed.Requirements
 	if of.root != nil {
-		was = s.world.was[of.root.Instance]
+		was = nil
+		if before := s.world.was[of.root.Instance]; before != nil {
+			was = before.Requirements
+		}
 	}
 	for i := range was {
 		if was[i].Name == e.dependency.Name {
@@ -304,9 +318,26 @@ func (s *search) explainMismatch(e *edge, usable []*Installed) string {
 	case above.Index < 0:
 		return text + ". No version that is offered is: " + above.Message + "."
 	case i.Changeable:
-		return text + ". No higher version is, and it is not taken to a lower one. Change the range, or install that version by hand."
+		return text + ". No higher version is, and it is not taken to a lower one. Change the range, or " + lowerByHand(i, s.listed[place{i.Namespace, e.name}][above.Index].Version) + "."
 	}
 	return text + ". Change its version, or set spec.upgradePolicy.allowDependents in it where it has a packageRef."
+}
+
+// lowerByHand says how a user takes an installed package to a lower version.
+func lowerByHand(i *Installed, version string) string {
+	kind, flags := "package", i.Name+" -n "+i.Namespace
+	if i.Namespace == "" {
+		kind, flags = "clusterpackage", "clusterpackage/"+i.Name
+	}
+	text := fmt.Sprintf("lower it by hand: kubectl package upgrade %s --version %s --allow-downgrade", flags, version)
+	if !i.Generated {
+		return text
+	}
+	own := "kubectl annotate " + kind + " " + i.Name
+	if i.Namespace != "" {
+		own += " -n " + i.Namespace
+	}
+	return fmt.Sprintf("make it your own (%s package-operator.run/adopt=true) and %s", own, text)
 }
 
 // clusterOnly says why the version of a ClusterPackage is not changed for Packages.

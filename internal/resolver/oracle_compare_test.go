@@ -2,6 +2,7 @@ package resolver_test
 
 import (
 	"cmp"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strconv"
@@ -99,5 +100,75 @@ func TestRandomRoots(t *testing.T) {
 	}
 	if failed == 0 || ready == 0 {
 		t.Errorf("%d roots fail, %d do not", failed, ready)
+	}
+}
+
+// TestRandomRootVersions resolves the versions of roots, too: each has the highest one with which there is a solution.
+func TestRandomRootVersions(t *testing.T) {
+	t.Parallel()
+	lower := 0
+	first, n := samples(t)
+	for seed := first; seed < first+n/4 && !t.Failed(); seed++ {
+		in := random(seed)
+		for k, name := range []string{"", "app", "web"}[:1+seed%3] {
+			if k > 0 {
+				in.Roots = append(in.Roots, random(seed + uint64(k+1)<<32).Roots[0])
+				in.Roots[k].Name, in.Roots[k].Package = name, name
+			}
+			root := &in.Roots[k]
+			for v := range 1 + seed%4 {
+				of := random(seed + uint64(k+1)<<32 + (v+1)<<40).Roots[0]
+				root.Versions = append(root.Versions, resolver.RootVersion{Version: strconv.Itoa(9-int(v)) + ".0.0", Dependencies: of.Dependencies})
+			}
+		}
+		for _, r := range compare(t, seed, in).Results {
+			if !fails(r) && r.Version != "9.0.0" {
+				lower++
+			}
+		}
+	}
+	if lower == 0 {
+		t.Error("no root has a lower version")
+	}
+}
+
+// TestRandomTentative has some of what would be created there already, in any version and with any requirements: the solution is the
+// same, and takes its place.
+func TestRandomTentative(t *testing.T) {
+	t.Parallel()
+	taken := 0
+	first, n := samples(t)
+	for seed := first; seed < first+n && !t.Failed(); seed++ {
+		in := random(seed)
+		want := resolver.Solve(in)
+		r := rand.New(rand.NewPCG(seed, 9))
+		var tentative []resolver.Installed
+		for _, step := range want.Steps {
+			if step.Create && r.IntN(2) == 0 {
+				i := at(step.Namespace, step.Name, step.Package, strconv.Itoa(1+r.IntN(5))+".0.0")
+				i.Generated, i.Changeable, i.Tentative = true, true, true
+				for _, d := range needs("a=a >=1.0.0", "b=b <2.0.0") {
+					to := want.Steps[r.IntN(len(want.Steps))].Instance
+					i.Requirements = append(i.Requirements, resolver.Requirement{Dependency: d, Satisfier: &to})
+				}
+				tentative = append(tentative, i)
+			}
+		}
+		with := in
+		with.Installed = slices.Concat(in.Installed, tentative)
+		plan := resolver.Solve(with)
+		if got, want := solutionOf(plan, tentative...), solutionOf(want); got != want {
+			t.Errorf("seed %d: got\n%s\nwant\n%s\n%s", seed, got, want, described(with))
+		}
+		for _, step := range plan.Steps {
+			if slices.ContainsFunc(tentative, func(i resolver.Installed) bool {
+				return i.Instance == step.Instance && i.Version == step.From && !step.Create
+			}) {
+				taken++
+			}
+		}
+	}
+	if taken == 0 {
+		t.Error("nothing tentative is taken")
 	}
 }

@@ -71,11 +71,22 @@ func newOracle(in resolver.Input) *oracle {
 	sort.Slice(o.roots, func(a, b int) bool { return o.roots[a].root.Compare(o.roots[b].root.Instance) < 0 })
 	sort.Slice(o.existing, func(a, b int) bool { return o.existing[a].installed.Compare(o.existing[b].installed.Instance) < 0 })
 	for _, r := range o.roots {
-		for _, d := range r.root.Dependencies {
-			o.lead(r.namespace, d.Package.Name)
+		o.choice[r] = versionsOf(r.root)[0].Version
+		for _, v := range versionsOf(r.root) {
+			for _, d := range v.Dependencies {
+				o.lead(r.namespace, d.Package.Name)
+			}
 		}
 	}
 	return o
+}
+
+// versionsOf returns the versions that a root may have, the preferred one first.
+func versionsOf(r *resolver.Root) []resolver.RootVersion {
+	if len(r.Versions) > 0 {
+		return r.Versions
+	}
+	return []resolver.RootVersion{{Version: r.Version, Dependencies: r.Dependencies}}
 }
 
 var ranges sync.Map
@@ -223,7 +234,11 @@ func (o *oracle) read(n *node) (all []demand) {
 			}
 		}
 	case n.root != nil:
-		list = n.root.Dependencies
+		for _, v := range versionsOf(n.root) {
+			if v.Version == o.choice[n] {
+				list = v.Dependencies
+			}
+		}
 	default:
 		list = o.offer(n).Dependencies
 	}
@@ -291,7 +306,21 @@ func (o *oracle) solve() bool {
 	for _, n := range o.existing {
 		o.choice[n] = n.installed.Version
 	}
-	return o.present(o.existing)
+	return o.rooted(o.roots)
+}
+
+// rooted chooses the versions of roots.
+func (o *oracle) rooted(rest []*node) bool {
+	if len(rest) == 0 {
+		return o.present(o.existing)
+	}
+	for _, v := range versionsOf(rest[0].root) {
+		o.choice[rest[0]] = v.Version
+		if o.rooted(rest[1:]) {
+			return true
+		}
+	}
+	return false
 }
 
 func (o *oracle) present(rest []*node) bool {
@@ -361,6 +390,7 @@ func (o *oracle) solution() string {
 	for _, n := range w.order {
 		switch {
 		case n.root != nil:
+			lines = append(lines, n.String()+" "+o.choice[n])
 			for _, d := range o.demands(n) {
 				if d.optional && !o.optional[d.key()] {
 					lines = append(lines, d.key()+": without")

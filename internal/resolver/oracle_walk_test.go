@@ -126,7 +126,7 @@ func (w *way) reaches(from, to *node, seen map[*node]bool) bool {
 }
 
 // best resolves several roots as doc.go says: all together, or else those that are satisfied first, and of the others each
-// with which there is a solution. It returns what solutionOf prints of the plan.
+// with which there is a solution with those before it, whatever becomes of those behind it. It returns what solutionOf prints of the plan.
 func best(in resolver.Input) string {
 	if o := newOracle(in); o.solve() {
 		return o.solution()
@@ -141,15 +141,31 @@ func best(in resolver.Input) string {
 		}
 		return 1
 	})
-	accepted, solution := []resolver.Root{}, ""
-	for _, n := range order {
-		with := in
-		with.Roots = append(slices.Clone(accepted), *n.root)
-		if o := newOracle(with); o.solve() {
-			accepted, solution = with.Roots, o.solution()
+	accepted := []resolver.Root{}
+	for k, n := range order {
+		if anyTogether(in, append(slices.Clone(accepted), *n.root), order[k+1:]) {
+			accepted = append(accepted, *n.root)
 		}
 	}
-	return solution
+	with := in
+	with.Roots = accepted
+	if o := newOracle(with); len(accepted) > 0 && o.solve() {
+		return o.solution()
+	}
+	return ""
+}
+
+// anyTogether reports whether there is a solution for some roots with any of the others, which stay as they are otherwise.
+func anyTogether(in resolver.Input, roots []resolver.Root, others []*node) bool {
+	with := in
+	with.Roots = roots
+	if newOracle(with).solve() {
+		return true
+	}
+	return slices.ContainsFunc(others, func(n *node) bool {
+		at := slices.Index(others, n)
+		return anyTogether(in, append(slices.Clone(roots), *n.root), others[at+1:])
+	})
 }
 
 // isSatisfied reports whether what is installed satisfies a root.
@@ -159,21 +175,21 @@ func isSatisfied(in resolver.Input, root *resolver.Root) bool {
 	for _, n := range o.existing {
 		o.choice[n] = n.installed.Version
 	}
-	for _, d := range o.demands(o.roots[0]) {
-		if !d.optional && o.satisfier(&d) == nil {
-			return false
-		}
-	}
-	return true
+	return slices.ContainsFunc(versionsOf(root), func(v resolver.RootVersion) bool {
+		o.choice[o.roots[0]] = v.Version
+		return !slices.ContainsFunc(o.demands(o.roots[0]), func(d demand) bool { return !d.optional && o.satisfier(&d) == nil })
+	})
 }
 
-// solutionOf prints a plan in the same way; "none" where all roots fail.
-func solutionOf(plan resolver.Plan) string {
+// solutionOf prints a plan in the same way, with what is tentative as if it was new.
+func solutionOf(plan resolver.Plan, tentative ...resolver.Installed) string {
 	var lines []string
-	created := map[resolver.Instance]string{}
+	created, isTentative := map[resolver.Instance]string{}, func(i resolver.Instance) bool {
+		return slices.ContainsFunc(tentative, func(t resolver.Installed) bool { return t.Instance == i })
+	}
 	for _, s := range plan.Steps {
 		at := s.String()
-		if s.Create {
+		if s.Create || isTentative(s.Instance) {
 			at = "new " + s.Namespace + " " + s.Package
 			created[s.Instance] = at
 		}
@@ -183,6 +199,7 @@ func solutionOf(plan resolver.Plan) string {
 		if fails(r) {
 			continue
 		}
+		lines = append(lines, r.String()+" "+r.Version)
 		for _, o := range r.Outcomes {
 			text := "without"
 			if o.Satisfier != nil && !o.Failed {

@@ -20,6 +20,11 @@ func (s *search) nameAll() {
 		}
 		e := &s.edges[of.via]
 		of.instance = s.childOf(e)
+		if t := s.world.tentativeOf(of, of.instance); t != nil && !used[t.Instance] {
+			of.instance, of.tentative = t.Instance, t
+			used[of.instance] = true
+			continue
+		}
 		if s.world.at[of.instance] != nil || used[of.instance] {
 			of.instance = Child(s.slots[e.slot].instance, e.dependency.Name+hashed(of.name))
 		}
@@ -43,7 +48,7 @@ func (s *search) plan() []Step {
 		for _, to := range after {
 			add(to)
 		}
-		if of, v := &s.slots[i], s.chosen(i); of.installed == nil || v > 0 {
+		if of, v := &s.slots[i], s.chosen(i); of.root == nil && (of.installed == nil || of.installed != nil && v > 0) {
 			steps = append(steps, s.step(i, after, needs[i]))
 		}
 	}
@@ -51,6 +56,11 @@ func (s *search) plan() []Step {
 		add(i)
 	}
 	return steps
+}
+
+// isThere reports whether what is to be created is there already, in that version.
+func (of *slot) isThere(v int32) bool {
+	return of.tentative != nil && of.tentative.Version == of.values[v].version
 }
 
 // dependenciesIn returns the slots that satisfy the requirements of one.
@@ -90,9 +100,12 @@ func (s *search) needs() map[int32][]int32 {
 
 func (s *search) step(i int32, after, needs []int32) Step {
 	of, v := &s.slots[i], s.chosen(i)
-	step := Step{Instance: of.instance, Create: of.installed == nil, Package: of.name, Version: of.values[v].version}
-	if of.installed != nil {
+	step := Step{Instance: of.instance, Create: of.installed == nil && of.tentative == nil, Package: of.name, Version: of.values[v].version}
+	switch {
+	case of.installed != nil:
 		step.From = of.installed.Version
+	case of.tentative != nil:
+		step.From = of.tentative.Version
 	}
 	for _, to := range after {
 		step.After = append(step.After, s.slots[to].instance)
@@ -101,8 +114,21 @@ func (s *search) step(i int32, after, needs []int32) Step {
 	for _, e := range needs {
 		step.Needs = append(step.Needs, Need{s.slots[s.edges[e].slot].instance, *s.edges[e].dependency})
 	}
+	step.For = s.rootAbove(i)
 	step.Message = s.explainStep(i, v, needs)
 	return step
+}
+
+// rootAbove returns the root by way of which a slot was reached first; none for what is changed without one.
+func (s *search) rootAbove(i int32) Instance {
+	for s.slots[i].root == nil {
+		via := s.slots[i].via
+		if via < 0 {
+			return Instance{}
+		}
+		i = s.edges[via].slot
+	}
+	return s.slots[i].instance
 }
 
 // explainStep says why a slot has its value: what requires it, and what keeps preferred ones from it.
@@ -133,7 +159,8 @@ func (s *search) explainStep(i, v int32, needs []int32) string {
 
 // result says what became of a root that has a solution.
 func (s *search) result(root *Root) Result {
-	r := Result{Instance: root.Instance}
+	at := s.existing(s.world.at[root.Instance])
+	r := Result{Instance: root.Instance, Version: root.at(int(max(s.chosen(at), 0))).Version}
 	for _, id := range s.edgesOf(root) {
 		e := &s.edges[id]
 		if e.selector >= 0 && s.assigned[e.selector] <= 0 && !e.served {
@@ -165,6 +192,10 @@ func (s *search) outcome(root *Root, e *edge) Outcome {
 	at := of.instance
 	o.Satisfier, o.Version, o.Reason = &at, of.values[v].version, corev1alpha1.ReasonNotAvailable
 	switch i := of.installed; {
+	case of.isThere(v):
+		o.Message = "Waiting for " + at.String() + " to be available."
+	case of.tentative != nil:
+		o.Message = fmt.Sprintf("%s is changed from %s to %s.", at, of.tentative.Version, o.Version)
 	case i == nil:
 		o.Message = fmt.Sprintf("%s %s is installed as %s.", of.name, o.Version, at)
 	case v > 0:

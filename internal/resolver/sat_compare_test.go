@@ -14,7 +14,7 @@ import (
 func satisfiable(in resolver.Input) bool {
 	p := &problem{oracle: newOracle(in), solver: gini.New(), literals: map[chosen]z.Lit{}}
 	for _, n := range p.roots {
-		p.take(n, "root")
+		p.take(n, p.valuesOf(n)...)
 	}
 	for _, n := range p.existing {
 		p.take(n, p.versions(n)...)
@@ -58,7 +58,12 @@ func (p *problem) clause(all ...z.Lit) {
 
 func (p *problem) valuesOf(n *node) []string {
 	if n.root != nil {
-		return []string{"root"}
+		all := versionsOf(n.root)
+		texts := make([]string, len(all))
+		for i := range all {
+			texts[i] = all[i].Version
+		}
+		return texts
 	}
 	return p.versions(n)
 }

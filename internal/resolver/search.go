@@ -21,8 +21,9 @@ type slot struct {
 	// position in the walk, and the requirement that led to it.
 	position int
 	via      int32
-	// instance of a new one is known once it is reached.
-	instance Instance
+	// instance of a new one is known once it is reached, and tentative is what is there of it; nil for nothing.
+	instance  Instance
+	tentative *Installed
 }
 
 // key identifies a slot: what is installed, what the packages of a namespace share, or what serves one requirement alone.
@@ -88,10 +89,11 @@ type search struct {
 	keeps  map[*Requirement]int32
 	fits   map[fitKey][]bool
 	paths  map[int32][]string // to slots
-	// changeable are the slots of what is installed and may be changed.
-	changeable []int32
-	walk       walk
-	marks      []walk // by level, before its decision
+	// changeable are the slots of what is installed and may be changed. With roots that may have several versions before them,
+	// they are what is chosen first.
+	changeable, chosenFirst []int32
+	walk                    walk
+	marks                   []walk // by level, before its decision
 }
 
 // walk is how far the walk came. The queue is cut, never changed below its length.
@@ -122,6 +124,12 @@ func searchIn(m *market, w *world, only map[edgeKey]bool, until int) *search {
 		s.slots[i].position, s.slots[i].via = at, -1
 	}
 	s.findChangeable()
+	for _, i := range s.walk.queue {
+		if len(s.slots[i].values) > 1 {
+			s.chosenFirst = append(s.chosenFirst, i)
+		}
+	}
+	s.chosenFirst = append(s.chosenFirst, s.changeable...)
 	return s
 }
 
@@ -188,15 +196,9 @@ func (s *search) findChangeable() {
 	if s.world.isChangeable && s.world.changeable == nil {
 		f := &closure{search: s, wanted: map[wantIn]bool{}, reached: map[place]bool{}, found: []*Installed{}}
 		for _, r := range s.world.roots {
-			for i := range r.Dependencies {
-				f.reach(r.Namespace, wantOf(&r.Dependencies[i]))
-			}
+			f.reachAll(r)
 		}
-		for len(f.queue) > 0 && !s.isSpent() {
-			p := f.queue[0]
-			f.queue = f.queue[1:]
-			f.follow(p)
-		}
+		f.followAll()
 		slices.SortFunc(f.found, func(a, b *Installed) int { return a.Instance.Compare(b.Instance) })
 		s.world.changeable = slices.Compact(f.found)
 	}
@@ -233,6 +235,24 @@ func (f *closure) reach(namespace string, w want) {
 		if p := (place{namespace, name}); !f.reached[p] {
 			f.reached[p] = true
 			f.queue = append(f.queue, p)
+		}
+	}
+}
+
+// followAll follows what was reached, and what that leads to.
+func (f *closure) followAll() {
+	for len(f.queue) > 0 && !f.isSpent() {
+		p := f.queue[0]
+		f.queue = f.queue[1:]
+		f.follow(p)
+	}
+}
+
+// reachAll reaches what a root may need in any of its versions.
+func (f *closure) reachAll(root *Root) {
+	for _, r := range root.all() {
+		for i := range r.Dependencies {
+			f.reach(r.Namespace, wantOf(&r.Dependencies[i]))
 		}
 	}
 }
@@ -314,7 +334,7 @@ func (s *search) kept(of int32, r *Requirement) (int32, bool) {
 	}
 	s.keeps[r] = -1
 	i := s.world.at[*r.Satisfier]
-	if i == nil || r.Optional || !i.Heeds(s.slots[of].instance) {
+	if i == nil || i.Tentative || r.Optional || !i.Heeds(s.slots[of].instance) {
 		return -1, false
 	}
 	to := s.existing(i)

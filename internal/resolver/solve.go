@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sort"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
@@ -37,14 +38,14 @@ func (x *Resolver) Solve(roots []Root) Plan {
 	r := &resolution{market: x.market, limit: x.limit, search: min(spent+x.limit, x.end), end: min(spent+2*x.limit, x.end)}
 	var users []*Root
 	for i := range roots {
-		if root := &roots[i]; root.UserManaged {
+		root := roots[i].at(0)
+		if root.Versions = roots[i].Versions; root.UserManaged {
 			users = append(users, root)
 		} else {
 			r.roots = append(r.roots, root)
 		}
 	}
-	byInstance := func(a, b *Root) int { return a.Instance.Compare(b.Instance) }
-	slices.SortStableFunc(r.roots, byInstance)
+	r.roots = byInstance(r.roots...)
 	r.roots = slices.CompactFunc(r.roots, func(a, b *Root) bool { return a.Instance == b.Instance })
 	var plan Plan
 	s := r.solve()
@@ -81,25 +82,78 @@ func (r *resolution) solve() *search {
 		return s
 	}
 	if len(r.roots) == 1 {
-		r.failed = append(r.failed, r.diagnose(nil, r.roots[0], s, state, core, r.end))
+		r.fail(nil, r.roots[0], s, state, core, r.end)
 		return nil
 	}
 	order := slices.Clone(r.roots)
 	slices.SortStableFunc(order, func(a, b *Root) int { return compareBool(r.isEstablished(b), r.isEstablished(a)) })
 	var accepted []*Root
-	var last *search
-	for k, root := range order {
-		until := *r.spent + (r.end-*r.spent)/(len(order)-k) // each has a share of what is left
-		with := slices.SortedFunc(slices.Values(append(slices.Clone(accepted), root)), func(a, b *Root) int { return a.Instance.Compare(b.Instance) })
-		s := newSearch(r.market, with, nil, until)
-		state, core := s.run()
-		if state == solved {
-			accepted, last = with, s
-			continue
+	for rest := order; len(rest) > 0; {
+		n := sort.Search(len(rest), func(n int) bool { return !r.goTogether(slices.Concat(accepted, rest[:n+1]), rest[n+1:]) })
+		accepted = append(accepted, rest[:n]...)
+		if n == len(rest) {
+			break
 		}
-		r.failed = append(r.failed, r.diagnose(accepted, root, s, state, core, until))
+		r.reject(accepted, rest[n])
+		rest = rest[n+1:]
 	}
-	return last
+	if len(accepted) == 0 {
+		return nil
+	}
+	s = newSearch(r.market, byInstance(accepted...), nil, r.end)
+	if state, _ := s.run(); state != solved {
+		for _, root := range accepted {
+			r.failed = append(r.failed, r.exceeded(root))
+		}
+		return nil
+	}
+	return s
+}
+
+// goTogether reports whether there is a solution for some roots, whether or not the others stay as they are installed.
+func (r *resolution) goTogether(roots, others []*Root) bool {
+	all := slices.Clone(roots)
+	for _, o := range others {
+		optional := *o
+		optional.optional = true
+		if len(o.Versions) == 0 {
+			optional.Versions = []RootVersion{{o.Version, o.Dependencies, o.Unique}}
+		}
+		all = append(all, &optional)
+	}
+	state, _ := newSearch(r.market, byInstance(all...), nil, r.share()).run()
+	return state == solved
+}
+
+// share returns the number of steps up to which one of several searches may go on.
+func (r *resolution) share() int { return *r.spent + (r.end-*r.spent)/8 }
+
+// reject records why a root has no solution with those that were accepted before it.
+func (r *resolution) reject(accepted []*Root, root *Root) {
+	until := r.share()
+	s := newSearch(r.market, byInstance(append(slices.Clone(accepted), root)...), nil, until)
+	state, core := s.run()
+	if state == solved { // the search with the others was ended by the limit
+		state = exhausted
+	}
+	r.fail(accepted, root, s, state, core, until)
+}
+
+// byInstance orders roots.
+func byInstance(all ...*Root) []*Root {
+	return slices.SortedFunc(slices.Values(all), func(a, b *Root) int { return a.Instance.Compare(b.Instance) })
+}
+
+// fail records why there is no solution for a root, in its preferred version.
+func (r *resolution) fail(accepted []*Root, root *Root, s *search, state outcome, core []int32, until int) {
+	if len(root.Versions) > 1 && state == unsolvable {
+		root = root.at(0)
+		s = newSearch(r.market, byInstance(append(slices.Clone(accepted), root)...), nil, until)
+		state, core = s.run()
+	}
+	result := r.diagnose(accepted, root, s, state, core, until)
+	result.Version = root.Version
+	r.failed = append(r.failed, result)
 }
 
 func compareBool(a, b bool) int {
@@ -112,14 +166,11 @@ func compareBool(a, b bool) int {
 	return -1
 }
 
-// isEstablished reports whether what is installed satisfies all requirements of a root.
+// isEstablished reports whether what is installed satisfies all requirements of a root, in one of its versions.
 func (r *resolution) isEstablished(root *Root) bool {
-	for _, o := range r.judge(root).Outcomes {
-		if !o.Dependency.Optional && o.Failed {
-			return false
-		}
-	}
-	return true
+	return slices.ContainsFunc(root.all(), func(root *Root) bool {
+		return !slices.ContainsFunc(r.judge(root).Outcomes, func(o Outcome) bool { return !o.Dependency.Optional && o.Failed })
+	})
 }
 
 // judge says how what is installed satisfies a root, without changes.
@@ -132,11 +183,11 @@ func (r *resolution) judge(root *Root) Result {
 	}
 	m := *r.market
 	m.input = &frozen
-	managed := *root
+	managed := *root.at(0)
 	managed.UserManaged = false
 	s := newSearch(&m, []*Root{&managed}, map[edgeKey]bool{}, *r.spent+r.limit) // no requirement counts: each is judged alone
 	s.run()
-	result := Result{Instance: root.Instance}
+	result := Result{Instance: root.Instance, Version: managed.Version}
 	for _, id := range s.edgesOf(&managed) {
 		e := &s.edges[id]
 		o := Outcome{Dependency: *e.dependency}
@@ -183,14 +234,65 @@ func (r *resolution) command(root *Root, e *edge) string {
 func (s *search) edgesOf(root *Root) []int32 {
 	i := s.existing(s.world.at[root.Instance])
 	of := map[*corev1alpha1.Dependency]int32{}
-	for _, e := range s.slots[i].expanded[0] {
+	v := max(s.chosen(i), 0)
+	for _, e := range s.slots[i].expanded[v] {
 		of[s.edges[e].dependency] = e
 	}
 	var all []int32
-	for k := range root.Dependencies {
-		if e, ok := of[&root.Dependencies[k]]; ok {
+	deps := root.at(int(v)).Dependencies
+	for k := range deps {
+		if e, ok := of[&deps[k]]; ok {
 			all = append(all, e)
 		}
 	}
 	return all
+}
+
+// Related returns the roots that lead to a package to which a root leads, or to which another of these does, by namespace and name.
+func (x *Resolver) Related(root Root, others []Root) []Root {
+	in, reached := make([]bool, len(others)), make([]map[place]bool, len(others))
+	for i := range others {
+		reached[i] = x.reachedBy(&others[i])
+	}
+	all := x.reachedBy(&root)
+	for grown := true; grown; {
+		grown = false
+		for i := range others {
+			if in[i] || !intersects(all, reached[i]) {
+				continue
+			}
+			in[i], grown = true, true
+			maps.Copy(all, reached[i])
+		}
+	}
+	var related []Root
+	for i := range others {
+		if in[i] {
+			related = append(related, others[i])
+		}
+	}
+	slices.SortFunc(related, func(a, b Root) int { return a.Instance.Compare(b.Instance) })
+	return related
+}
+
+// reachedBy returns a root's package, and what it may lead to in any of its versions.
+func (x *Resolver) reachedBy(root *Root) map[place]bool {
+	m := x.market
+	w := newWorld(m.input, nil)
+	f := &closure{
+		search: &search{sat: sat{steps: m.spent}, market: m, world: w, until: min(*m.spent+x.limit, x.end)},
+		wanted: map[wantIn]bool{}, reached: map[place]bool{{root.Namespace, root.Package}: true},
+	}
+	f.reachAll(root)
+	f.followAll()
+	return f.reached
+}
+
+func intersects(a, b map[place]bool) bool {
+	for p := range a {
+		if b[p] {
+			return true
+		}
+	}
+	return false
 }

@@ -404,3 +404,37 @@ func TestNames(t *testing.T) {
 		}
 	}
 }
+
+// Two that can only move together do so beside one that has no solution, whatever its name.
+func TestTogetherBesideHopeless(t *testing.T) {
+	t.Parallel()
+	recorded := func(i resolver.Installed, to string, texts ...string) resolver.Installed {
+		for _, d := range needs(texts...) {
+			i.Requirements = append(i.Requirements, resolver.Requirement{Dependency: d, Satisfier: &resolver.Instance{Namespace: "team", Name: to}})
+		}
+		return i
+	}
+	for _, hopeless := range []string{"a", "m", "z"} {
+		in := resolver.Input{
+			Catalogue: resolver.Offers{"db": {offer("1.0.0"), offer("2.0.0")}},
+			Installed: []resolver.Installed{
+				at("team", "shop.db", "db", "1.0.0", changeable),
+				recorded(at("team", "shop", "shop", "1.0.0"), "shop.db", "db =1.0.0"), recorded(at("team", "stats", "stats", "1.0.0"), "shop.db", "db =1.0.0"),
+			},
+		}
+		for name, want := range map[string]string{"shop": "db =2.0.0", "stats": "db =2.0.0", hopeless: "db =3.0.0"} {
+			root := shop(want)
+			root.Name, root.Package = name, name
+			in.Roots = append(in.Roots, root)
+		}
+		plan := resolver.Solve(in)
+		for _, r := range plan.Results {
+			if fails(r) != (r.Name == hopeless) {
+				t.Errorf("%s: %+v", hopeless, r)
+			}
+		}
+		if len(plan.Steps) != 1 || plan.Steps[0].Version != "2.0.0" {
+			t.Errorf("%s: %+v", hopeless, plan.Steps)
+		}
+	}
+}

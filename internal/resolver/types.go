@@ -49,6 +49,9 @@ type Installed struct {
 	AllDependents bool
 	// Available means that it is rolled out in its Version.
 	Available, Deleting bool
+	// Tentative means that it was created for others, and was never available: a solution does not depend on it. What is to be
+	// created of its package in its namespace takes its place, in whatever version.
+	Tentative bool
 }
 
 // Heeds reports whether what a dependent requires counts for an instance: it limits which versions the instance may have, and
@@ -98,6 +101,39 @@ type Root struct {
 	Unique       corev1alpha1.UniqueScope
 	// UserManaged means that nothing is installed or changed for it.
 	UserManaged bool
+	// Versions are those that it may have, the preferred one first, where that is to be resolved, too. They take the place of
+	// Version, Dependencies and Unique.
+	Versions []RootVersion
+	// optional means that it may also stay as it is installed. Versions are there then.
+	optional bool
+}
+
+// RootVersion is a version that a root may have.
+type RootVersion struct {
+	Version      string
+	Dependencies []corev1alpha1.Dependency
+	Unique       corev1alpha1.UniqueScope
+}
+
+// staysAt reports whether a value of a root is what is installed of it.
+func (r *Root) staysAt(v int32) bool { return r != nil && r.optional && int(v) == len(r.Versions) }
+
+// at returns the root in one of its versions alone.
+func (r *Root) at(v int) *Root {
+	only := *r
+	if len(r.Versions) > 0 {
+		only.Version, only.Dependencies, only.Unique, only.Versions = r.Versions[v].Version, r.Versions[v].Dependencies, r.Versions[v].Unique, nil
+	}
+	return &only
+}
+
+// all returns the root in each of the versions that it may have.
+func (r *Root) all() []*Root {
+	all := make([]*Root, max(len(r.Versions), 1))
+	for v := range all {
+		all[v] = r.at(v)
+	}
+	return all
 }
 
 // Input of a resolution.
@@ -115,7 +151,7 @@ type Input struct {
 	Yield func()
 }
 
-// Step is a creation or a change of an instance.
+// Step is a creation or a change of an instance. What is tentative and has its version already is a change from that to that.
 type Step struct {
 	Instance
 	// Create is false where the version of an existing instance is changed.
@@ -127,6 +163,8 @@ type Step struct {
 	Needs []Need
 	// Message says why it is this version.
 	Message string
+	// For is the root that leads to what is created, the first one in the walk.
+	For Instance
 	// After are the instances that it depends on, sorted.
 	After []Instance
 }
@@ -154,6 +192,8 @@ type Outcome struct {
 // Result is what became of a root.
 type Result struct {
 	Instance
+	// Version is the one of the root.
+	Version string
 	// Outcomes in the order of the dependencies of the root.
 	Outcomes []Outcome
 	// Ready, Reason and Message of the condition DependenciesReady.

@@ -14,7 +14,9 @@ const (
 // run searches. For a problem that has no solution it returns the requirements that exclude one.
 func (s *search) run() (outcome, []int32) {
 	for _, i := range s.walk.queue {
-		s.expand(i, 0)
+		if len(s.slots[i].values) == 1 {
+			s.expand(i, 0)
+		}
 	}
 	for {
 		if s.isSpent() {
@@ -57,7 +59,7 @@ const (
 
 // next goes on with the walk up to what has to be decided.
 func (s *search) next() (literal, step) {
-	for _, i := range s.changeable {
+	for _, i := range s.chosenFirst {
 		if s.chosen(i) >= 0 {
 			continue
 		}

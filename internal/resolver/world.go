@@ -19,10 +19,12 @@ type world struct {
 	isChangeable bool
 	// changeable are those to which the roots may lead, by namespace and name; nil until a search has found them.
 	changeable []*Installed
-	// was are the requirements that were recorded of the roots.
-	was map[Instance][]Requirement
+	// was are the roots as they are installed.
+	was map[Instance]*Installed
 	// size counts instances and their requirements.
 	size int
+	// tentative are those that solutions do not depend on, by namespace and name.
+	tentative []*Installed
 	// private instances serve one requirement alone.
 	private map[Instance]bool
 	// recorded are the requirements that an instance satisfies, by instance of the dependents and name.
@@ -38,7 +40,7 @@ type recorded struct {
 func newWorld(in *Input, roots []*Root) *world {
 	w := &world{
 		roots: roots, rootOf: map[Instance]*Root{}, at: map[Instance]*Installed{}, byPackage: map[string][]*Installed{}, byAPI: map[corev1alpha1.ProvidedAPI][]*Installed{},
-		private: map[Instance]bool{}, recorded: map[Instance][]recorded{}, was: map[Instance][]Requirement{},
+		private: map[Instance]bool{}, recorded: map[Instance][]recorded{}, was: map[Instance]*Installed{},
 	}
 	all := make([]*Installed, 0, len(in.Installed)+len(roots))
 	for _, r := range roots {
@@ -48,7 +50,7 @@ func newWorld(in *Input, roots []*Root) *world {
 	for i := range in.Installed {
 		o := &in.Installed[i]
 		if w.rootOf[o.Instance] != nil {
-			w.was[o.Instance] = o.Requirements
+			w.was[o.Instance] = o
 		}
 		if w.size += 1 + len(o.Requirements); w.rootOf[o.Instance] == nil {
 			all = append(all, o)
@@ -64,8 +66,13 @@ func newWorld(in *Input, roots []*Root) *world {
 	slices.SortStableFunc(all, func(a, b *Installed) int { return a.Instance.Compare(b.Instance) })
 	for _, i := range all {
 		w.at[i.Instance] = i
-		if i.Package != "" {
+		if i.Tentative {
+			w.tentative = append(w.tentative, i)
+		}
+		if i.Package != "" && !i.Tentative {
 			w.byPackage[i.Package] = append(w.byPackage[i.Package], i)
+		}
+		if i.Package != "" {
 			for _, api := range i.Provides {
 				w.byAPI[api] = append(w.byAPI[api], i)
 			}
@@ -82,19 +89,43 @@ func (w *world) relate(all []*Installed) {
 		for i := range d.Requirements {
 			r := &d.Requirements[i]
 			deps[i] = r.Dependency
-			if r.Satisfier != nil {
+			if r.Satisfier != nil && !d.Tentative {
 				w.recorded[*r.Satisfier] = append(w.recorded[*r.Satisfier], recorded{d, r})
 			}
 		}
+		lists := [][]corev1alpha1.Dependency{deps}
 		if r := w.rootOf[d.Instance]; r != nil {
-			deps = r.Dependencies
+			lists = nil
+			for _, at := range r.all() {
+				lists = append(lists, at.Dependencies)
+			}
 		}
-		for i := range deps {
-			if isPrivate(deps, i) {
-				w.private[Child(d.Instance, deps[i].Name)] = true
+		for _, deps := range lists {
+			for i := range deps {
+				if isPrivate(deps, i) {
+					w.private[Child(d.Instance, deps[i].Name)] = true
+				}
 			}
 		}
 	}
+}
+
+// tentativeOf returns what is there of what is to be created: for one requirement alone, as child, or else for all of a
+// namespace; nil for none.
+func (w *world) tentativeOf(of *slot, child Instance) *Installed {
+	at := slices.IndexFunc(w.tentative, func(i *Installed) bool {
+		if i.Package != of.name || i.Namespace != of.namespace || i.Deleting {
+			return false
+		}
+		if of.key.dependent > 0 {
+			return i.Instance == child
+		}
+		return !w.private[i.Instance]
+	})
+	if at < 0 {
+		return nil
+	}
+	return w.tentative[at]
 }
 
 // heeded returns the recorded requirements that limit which versions an instance may have.
@@ -151,11 +182,26 @@ func (w *world) candidates(namespace, name string, was *Instance) (usable []*Ins
 
 // mayChange reports whether the version of an instance may be raised for all roots.
 func (w *world) mayChange(i *Installed) bool {
-	return i.Changeable && !i.Deleting && !slices.ContainsFunc(w.roots, func(r *Root) bool { return !i.MayChange(r.Instance) })
+	return i.Changeable && !i.Deleting && !i.Tentative && !slices.ContainsFunc(w.roots, func(r *Root) bool { return !i.MayChange(r.Instance) })
 }
 
 // values returns the versions that an installed package may have: the present one, and higher ones where it may be changed.
 func (m *market) values(w *world, i *Installed) []value {
+	if r := w.rootOf[i.Instance]; r != nil && len(r.Versions) > 0 {
+		all := make([]value, len(r.Versions))
+		for v := range all {
+			parsed, _ := versions.Parse(r.Versions[v].Version)
+			all[v] = value{version: r.Versions[v].Version, parsed: parsed}
+		}
+		if r.optional {
+			all = append(all, value{})
+			if was := w.was[i.Instance]; was != nil {
+				all[len(r.Versions)].version = was.Version
+				all[len(r.Versions)].parsed, _ = versions.Parse(was.Version)
+			}
+		}
+		return all
+	}
 	present, err := versions.Parse(i.Version)
 	if err != nil {
 		present = nil

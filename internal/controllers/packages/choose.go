@@ -54,6 +54,9 @@ func (s *reconciliation) choose(ctx context.Context) error {
 		s.state.chosen = rememberedChoice{key: key, choice: choose(s.pkg, offered, listed.pending, request)}
 	}
 	s.choice = s.state.chosen.choice
+	if err := s.chooseByNeeds(ctx); err != nil {
+		return err
+	}
 	if err := s.recordAttempt(ctx); err != nil {
 		return err
 	}

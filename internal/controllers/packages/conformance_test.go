@@ -78,12 +78,20 @@ type cluster struct {
 
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
+	return newClusterWith(t, func(*fake.ClientBuilder) {})
+}
+
+func newClusterWith(t *testing.T, change func(*fake.ClientBuilder)) *cluster {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := corev1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{t: t, server: fake.NewClientBuilder().WithScheme(scheme).
-		WithIndex(&corev1alpha1.Package{}, dependencyIndex, satisfiers).WithIndex(&corev1alpha1.ClusterPackage{}, dependencyIndex, satisfiers).Build()}
+	builder := fake.NewClientBuilder().WithScheme(scheme).
+		WithIndex(&corev1alpha1.Package{}, dependencyIndex, satisfiers).WithIndex(&corev1alpha1.ClusterPackage{}, dependencyIndex, satisfiers).
+		WithIndex(&corev1alpha1.AvailablePackage{}, availableIndex, offered).WithIndex(&corev1alpha1.ClusterAvailablePackage{}, availableIndex, offered)
+	change(builder)
+	c := &cluster{t: t, server: builder.Build()}
 	c.Reconciler, _ = newReconciler(t)
 	c.Client = c.server
 	return c

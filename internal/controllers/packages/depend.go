@@ -33,11 +33,18 @@ func (s *reconciliation) depend(ctx context.Context) error {
 	required, known := s.requirements()
 	if !known || len(required) == 0 && len(s.pkg.PackageStatus().Dependencies) == 0 {
 		if known {
-			s.await(keyOf(s.pkg), nil)
+			s.await(keyOf(s.pkg), s.state.awaited)
 		}
 		return nil
 	}
 	undeployed := s.step == stepDeploy && s.attempt.deployed.IsZero()
+	if undeployed && len(required) > 0 {
+		if left := s.pause(ctx); left > 0 {
+			s.Requeue(left)
+			s.step = stepGather
+			return nil
+		}
+	}
 	end, admitted := s.begin(&s.resolving.resolutions)
 	if !admitted {
 		if s.step == stepDeploy {
@@ -83,10 +90,10 @@ func (s *reconciliation) resolveDependencies(ctx context.Context, required []cor
 	for attempt := 1; ; attempt++ {
 		plan, err := s.plan(ctx, required, was, apis.served)
 		if err != nil {
-			s.await(keyOf(s.pkg), nil)
+			s.await(keyOf(s.pkg), s.state.awaited)
 			return known{}, nil, err
 		}
-		s.await(keyOf(s.pkg), plan.Awaited)
+		s.await(keyOf(s.pkg), slices.Concat(plan.Awaited, s.state.awaited))
 		d, committed := viewOf(s.pkg, plan), false
 		if was, done, committed = s.commit(ctx, d, plan.Awaited, was, attempt >= limits.ResolutionAttempts); committed {
 			s.required = d
@@ -128,20 +135,50 @@ func installedOf(packages map[resolver.Instance]corev1alpha1.GenericPackage) []r
 // plan resolves the requirements of the Package.
 func (s *reconciliation) plan(
 	ctx context.Context, required []corev1alpha1.Dependency, k known, served resolver.Served,
-) (resolver.Plan, error) {
-	catalogue := &catalogue{ctx: ctx, Reconciler: s.Reconciler}
+) (plan resolver.Plan, err error) {
 	root := rootOf(s.pkg, required)
 	if s.step == stepDeploy {
 		loaded := s.attempt.content.resolved
 		root.Package, root.Version, root.Unique = loaded.CatalogName, loaded.Version, loaded.UniqueInScope
 	}
+	err = s.withResolver(ctx, root, k, served, func(r *resolver.Resolver) (err error) {
+		plan, err = s.solve(ctx, r, root, k)
+		return err
+	})
+	return plan, err
+}
+
+// planVersions resolves which version a Package has. Where it is not the preferred one, alone is what becomes of the Package in that,
+// without others.
+func (s *reconciliation) planVersions(
+	ctx context.Context, root resolver.Root, k known, served resolver.Served,
+) (own resolver.Plan, alone resolver.Result, err error) {
+	err = s.withResolver(ctx, root, k, served, func(r *resolver.Resolver) (err error) {
+		if own, err = s.solve(ctx, r, root, k); err != nil || own.Results[0].Version == root.Versions[0].Version {
+			return err
+		}
+		preferred := root
+		preferred.Versions = root.Versions[:1]
+		plan := r.Solve([]resolver.Root{preferred})
+		own.Awaited = slices.Concat(own.Awaited, plan.Awaited)
+		alone = plan.Results[0]
+		return nil
+	})
+	return own, alone, err
+}
+
+// withResolver calls solve with a resolver for a Package.
+func (s *reconciliation) withResolver(
+	ctx context.Context, root resolver.Root, k known, served resolver.Served, solve func(*resolver.Resolver) error,
+) error {
+	catalogue := &catalogue{ctx: ctx, Reconciler: s.Reconciler}
 	ctx, leave, err := s.Processors.Enter(ctx, s.pkg.GetNamespace())
 	if err != nil {
-		return resolver.Plan{}, err
+		return err
 	}
 	defer leave()
 	in := resolver.Input{
-		Roots: []resolver.Root{root}, Installed: k.installed, Catalogue: catalogue,
+		Roots: []resolver.Root{root}, Installed: s.installedFor(ctx, s.pkg, k), Catalogue: catalogue,
 		Served: func(api *corev1alpha1.DependencyAPI) (is bool, missing []string) {
 			queueing.Idle(ctx, func() { is, missing = served(api) })
 			return is, missing
@@ -151,12 +188,10 @@ func (s *reconciliation) plan(
 	if remote(s.pkg) {
 		in.Installed, in.Catalogue = nil, nothing{}
 	}
-	r := resolver.New(in)
-	plan := r.Solve(in.Roots)
-	if failed(plan.Results[0]) && !remote(s.pkg) {
-		plan = together(r, root, plan, k.packages)
+	if err := solve(resolver.New(in)); err != nil {
+		return err
 	}
-	return plan, catalogue.err
+	return catalogue.err
 }
 
 // catalogue reads what repositories offer.
@@ -218,7 +253,7 @@ func (s *reconciliation) perform(ctx context.Context, d *dependencyView, k known
 			return err
 		}
 		if step.Create {
-			if err := s.create(ctx, step); err != nil {
+			if err := s.create(ctx, step, packages[step.For]); err != nil {
 				return err
 			}
 			continue
@@ -299,8 +334,11 @@ func planned(steps []resolver.Step, i resolver.Instance) bool {
 
 func generated(pkg client.Object) bool { return pkg.GetLabels()[corev1alpha1.GeneratedLabel] == "true" }
 
-// create creates a package for others.
-func (s *reconciliation) create(ctx context.Context, step resolver.Step) error {
+// create creates a package for others, the first of which is the parent; nil for the Package itself.
+func (s *reconciliation) create(ctx context.Context, step resolver.Step, parent corev1alpha1.GenericPackage) error {
+	if parent == nil || snapshot.InstanceOf(parent) == snapshot.InstanceOf(s.pkg) {
+		parent = s.pkg
+	}
 	pkg := corev1alpha1.ScopeOf(step.Namespace).NewPackage()
 	pkg.SetNamespace(step.Namespace)
 	pkg.SetName(step.Name)
@@ -308,7 +346,7 @@ func (s *reconciliation) create(ctx context.Context, step resolver.Step) error {
 	pkg.SetFinalizers([]string{corev1alpha1.MetricsFinalizer})
 	first := step.Needs[0]
 	pkg.PackageSpec().PackageRef = &corev1alpha1.PackageReference{Name: step.Package, VersionSelection: corev1alpha1.VersionSelection{Version: step.Version}}
-	inherit(pkg, s.pkg, first.Dependency.Name, first.Dependent == snapshot.InstanceOf(s.pkg))
+	inherit(pkg, parent, first.Dependency.Name, first.Dependent == snapshot.InstanceOf(parent))
 	require(pkg, step.Needs, nil)
 	if err := s.Client.Create(ctx, pkg); err != nil {
 		return fmt.Errorf("install %s %s: %w", step.Package, step.Version, err)

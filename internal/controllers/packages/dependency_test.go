@@ -426,16 +426,19 @@ func TestReportHold(t *testing.T) {
 func TestStepsOf(t *testing.T) {
 	t.Parallel()
 	step := func(name string, create bool, dependents ...string) resolver.Step {
-		s := resolver.Step{Instance: in(name), Create: create}
+		s := resolver.Step{Instance: in(name), Create: create, Version: "2.0.0"}
 		for _, d := range dependents {
 			s.Needs = append(s.Needs, resolver.Need{Dependent: in(d)})
 		}
 		return s
 	}
 	all := []resolver.Step{
-		step("db", true, "orm"), step("shared", false, "log", "orm"), step("orm", true, "shop"), step("files", true, "log"), step("log", true, "stats"), step("both", true, "stats", "shop"),
+		step("db", true, "orm"), step("shared", false, "log", "orm"), step("orm", true, "shop"), step("files", true, "log"), step("log", true, "stats"), step("both", true, "stats", "shop"), step("raised", false, "else"),
 	}
-	for root, want := range map[string]string{"shop": "db shared orm both", "stats": "shared files log both", "other": "shared"} {
+	there := step("there", false, "other")
+	there.From = there.Version
+	all = append([]resolver.Step{step("below", true, "there")}, append(all, there)...)
+	for root, want := range map[string]string{"shop": "db shared orm both raised", "stats": "shared files log both raised", "other": "below", "nothing": ""} {
 		var names []string
 		for _, s := range stepsOf(all, in(root)) {
 			names = append(names, s.Name)

@@ -29,6 +29,8 @@ type memory struct {
 // state is what is remembered of one Package, above the lock line for its reconcile alone.
 type state struct {
 	uid types.UID
+	// seen is when this process saw the Package first.
+	seen time.Time
 	// When the status was written, the deployment repaired, and last observed to be deleted.
 	reported, repaired, terminating time.Time
 	// drifted reports whether the version of the template was edited.
@@ -36,6 +38,8 @@ type state struct {
 	drifted  bool
 	hashKey  []byte
 	chosen   rememberedChoice
+	// awaited is what the choice of a version was resolved by.
+	awaited  []string
 	failures queueing.Failures
 	// pace is that of the loads of a generation of the Package.
 	pace      *rate.Limiter
@@ -61,7 +65,7 @@ func (r *Reconciler) stateOf(pkg corev1alpha1.GenericPackage) *state {
 		return st
 	}
 	r.forget(key)
-	st = &state{uid: pkg.GetUID()}
+	st = &state{uid: pkg.GetUID(), seen: r.Now()}
 	m.Lock()
 	defer m.Unlock()
 	if m.states == nil {
