@@ -74,6 +74,26 @@ func Plain(name string, files Files, declared Declared) (Files, error) {
 	return p.files(name)
 }
 
+// PlainScopes returns the scopes in which plain manifests can be installed in this cluster, as far as their kinds say so: the cluster
+// alone, where one is known to be cluster-scoped; none for both. What cannot be read says nothing.
+func PlainScopes(files map[string]string) []corev1alpha1.Scope {
+	p := plainSet{defined: map[schema.GroupKind]bool{}, aggregated: map[string]bool{}, kinds: map[schema.GroupKind]bool{}}
+	if files[manifestFile] != "" || files["manifest.yml"] != "" {
+		return nil
+	}
+	for file, text := range files {
+		if IsPlainManifest(file) {
+			document.Each(file, []byte(text), p.document)
+		}
+	}
+	for kind := range p.kinds {
+		if namespaced, known := BuiltInScope(kind); known && !namespaced || presets.ClusterScoped(kind) {
+			return []corev1alpha1.Scope{corev1alpha1.ScopeCluster}
+		}
+	}
+	return nil
+}
+
 // plainSet collects the objects of plain manifests.
 type plainSet struct {
 	declared   Declared

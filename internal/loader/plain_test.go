@@ -62,6 +62,33 @@ func TestPlain(t *testing.T) {
 	}
 }
 
+// Of plain manifests it is known where they can be installed, as far as their kinds say so.
+func TestPlainScopes(t *testing.T) {
+	t.Parallel()
+	object := func(apiVersion, kind string) string {
+		return "apiVersion: " + apiVersion + "\nkind: " + kind + "\nmetadata: {name: a}\n"
+	}
+	cluster := []corev1alpha1.Scope{corev1alpha1.ScopeCluster}
+	for reason, tc := range map[string]struct {
+		files map[string]string
+		want  []corev1alpha1.Scope
+	}{
+		"nothing":                    {nil, nil},
+		"objects of a namespace":     {map[string]string{"a.yaml": object("v1", "ConfigMap") + "---\n" + object("apps/v1", "Deployment")}, nil},
+		"a CustomResourceDefinition": {map[string]string{"a.yaml": object("v1", "ConfigMap") + "---\n" + object("apiextensions.k8s.io/v1", "CustomResourceDefinition")}, cluster},
+		"in a list":                  {map[string]string{"a.json": `{"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole"}]}`}, cluster},
+		"of another project":         {map[string]string{"a.yaml": object("gateway.networking.k8s.io/v1", "GatewayClass")}, cluster},
+		"a kind that is not known":   {map[string]string{"a.yaml": object("example.com/v1", "ClusterShop")}, nil},
+		"what cannot be read":        {map[string]string{"a.yaml": "a: [", "b.yaml": object("v1", "Namespace")}, cluster},
+		"files that are not read":    {map[string]string{"a.txt": object("v1", "Namespace"), ".b/c.yaml": object("v1", "Namespace")}, nil},
+		"with a manifest":            {map[string]string{"manifest.yaml": "{}", "a.yaml": object("v1", "Namespace")}, nil},
+	} {
+		if diff := cmp.Diff(tc.want, loader.PlainScopes(tc.files)); diff != "" {
+			t.Errorf("%s: %s", reason, diff)
+		}
+	}
+}
+
 // What a repository says of plain manifests is what their package says.
 func TestPlainDeclarations(t *testing.T) {
 	t.Parallel()

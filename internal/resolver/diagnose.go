@@ -14,10 +14,13 @@ func (r *resolution) diagnose(accepted []*Root, root *Root, s *search, state out
 	left := root
 	failures := map[string]Outcome{}
 	for ; state == unsolvable; state, core = s.run() {
-		name, o := r.blame(s, root, core, until)
+		names, o := r.blame(s, root, core, until)
 		fewer := *left
-		fewer.Dependencies = slices.DeleteFunc(slices.Clone(left.Dependencies), func(d corev1alpha1.Dependency) bool { return d.Name == name })
-		if failures[name] = o; len(left.Dependencies) == len(fewer.Dependencies) {
+		fewer.Dependencies = slices.DeleteFunc(slices.Clone(left.Dependencies), func(d corev1alpha1.Dependency) bool { return slices.Contains(names, d.Name) })
+		for _, name := range names {
+			failures[name] = o
+		}
+		if len(left.Dependencies) == len(fewer.Dependencies) {
 			return r.every(root, o)
 		}
 		left = &fewer
@@ -54,16 +57,21 @@ func (r *resolution) partial(root, left *Root, s *search, failures map[string]Ou
 	return result
 }
 
-// blame returns the last requirement of the root in a conflict, and what explains it.
-func (r *resolution) blame(s *search, root *Root, core []int32, until int) (string, Outcome) {
-	s, core = r.minimized(s, core, until)
-	name := ""
+// blame returns the last requirement of the root in a conflict, and what explains it; all of those of the root where these exclude each
+// other, whatever other packages require.
+func (r *resolution) blame(s *search, root *Root, core []int32, until int) ([]string, Outcome) {
+	own, core := r.ownConflict(s, root, core, until)
+	isOwn := own != s
+	s, core = r.minimized(own, core, until)
+	var names []string
 	var direct *edge
 	for _, id := range core {
 		for _, k := range append(slices.Clone(s.edges[id].cycle), id) {
 			e := &s.edges[k]
-			if of := s.slots[e.slot].root; of != nil && of.Instance == root.Instance && e.dependency != nil && e.dependency.Name >= name {
-				name, direct = e.dependency.Name, e
+			if of := s.slots[e.slot].root; of != nil && of.Instance == root.Instance && e.dependency != nil {
+				if names = append(names, e.dependency.Name); slices.Max(names) == e.dependency.Name {
+					direct = e
+				}
 			}
 		}
 	}
@@ -75,7 +83,26 @@ func (r *resolution) blame(s *search, root *Root, core []int32, until int) (stri
 			o.Satisfier, o.Version = &at, i.Version
 		}
 	}
-	return name, o
+	if !isOwn && len(names) > 0 {
+		names = []string{slices.Max(names)}
+	}
+	return names, o
+}
+
+// ownConflict returns a conflict of what the root leads to alone, where there is one, in place of one with what other packages require.
+func (r *resolution) ownConflict(s *search, root *Root, core []int32, until int) (*search, []int32) {
+	if !slices.ContainsFunc(core, func(id int32) bool { return s.edges[id].kept }) {
+		return s, core
+	}
+	m, in := *r.market, *r.market.input
+	in.Installed = nil
+	m.input = &in
+	t := newSearch(&m, []*Root{s.world.rootOf[root.Instance]}, nil, min(*r.spent+r.limit/limits.ResolutionMinimized, until))
+	state, own := t.run()
+	if state != unsolvable || slices.ContainsFunc(own, func(id int32) bool { return t.edges[id].problem != "" }) {
+		return s, core
+	}
+	return t, own
 }
 
 // minimized leaves requirements out of a conflict as long as it stays one.

@@ -305,7 +305,7 @@ func (s *search) explainNoFit(e *edge, usable []*Installed) {
 		e.problem = fmt.Sprintf("%s is installed in a namespace only, and a ClusterPackage, which no Package satisfies, depends on it. Ask its author to allow the scope Cluster.", e.name)
 	default:
 		e.reason = corev1alpha1.ReasonVersionMismatch
-		e.problem = fmt.Sprintf("%s %s may be installed once in its scope, and there is another one: %s.", e.name, choice.Message, few(instances(s.world.byPackage[e.name])))
+		e.problem = fmt.Sprintf("%s may be installed once in its scope, and there is another one: %s.", e.name, few(instances(s.world.byPackage[e.name])))
 	}
 }
 

@@ -438,3 +438,32 @@ func TestTogetherBesideHopeless(t *testing.T) {
 		}
 	}
 }
+
+// What contradicts itself is told so, and not to change the range of a package that has nothing to do with it.
+func TestOwnConflict(t *testing.T) {
+	t.Parallel()
+	top := at("team", "top", "top", "1.0.0")
+	top.Requirements = []resolver.Requirement{{Dependency: needs("base <2")[0], Satisfier: &resolver.Instance{Namespace: "team", Name: "top.base"}}}
+	dis := shop("da", "db")
+	dis.Name, dis.Package = "dis", "dis"
+	plan := resolver.Solve(resolver.Input{
+		Roots: []resolver.Root{dis}, Installed: []resolver.Installed{top, at("team", "top.base", "base", "1.0.0", changeable)},
+		Catalogue: resolver.Offers{"base": {offer("1.0.0"), offer("2.0.0")}, "da": {offer("1.0.0", "base >=2")}, "db": {offer("1.0.0", "base <2")}},
+	})
+	message := plan.Results[0].Message
+	if strings.Contains(message, "top") || !strings.Contains(message, "path dis → da → base") || !strings.Contains(message, "path dis → db → base") {
+		t.Error(message)
+	}
+}
+
+// What has room for one says so in a whole sentence.
+func TestOnceInItsScope(t *testing.T) {
+	t.Parallel()
+	other := at("team", "mine", "db", "1.0.0", unique)
+	other.Requirements = nil
+	root := shop("a=db <2", "b=db <2") // each has an instance of its own
+	plan := resolver.Solve(resolver.Input{Roots: []resolver.Root{root}, Installed: []resolver.Installed{other}, Catalogue: resolver.Offers{"db": {once("1.0.0")}}})
+	if want := "db may be installed once in its scope, and there is another one: Package team/mine."; !strings.Contains(plan.Results[0].Message, want) {
+		t.Error(plan.Results[0].Message)
+	}
+}

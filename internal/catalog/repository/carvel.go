@@ -174,4 +174,5 @@ func (r *reader) template(v *corev1alpha1.AvailableVersion, s *appSpec) {
 		v.Image, v.Files = "", nil
 		*lost = bounded(*lost)
 	}
+	v.Scopes = loader.PlainScopes(v.Files)
 }

@@ -97,6 +97,19 @@ func TestRequirementsOfCarvel(t *testing.T) {
 	}
 }
 
+// Manifests with an object of the cluster are offered to the cluster alone.
+func TestScopesOfCarvel(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[string][]corev1alpha1.Scope{
+		"apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition": {corev1alpha1.ScopeCluster}, "apiVersion: v1, kind: ConfigMap": nil,
+	} {
+		text := carvel("imgpkgBundle: {image: registry.example.com/shop:1.0.0}", "inline: {paths: {a.yaml: '{"+kind+", metadata: {name: a}}'}}")
+		if diff := cmp.Diff(requirements{Scopes: want}, requirementsOf(t, text)); diff != "" {
+			t.Errorf("%s: %s", kind, diff)
+		}
+	}
+}
+
 // A Package without a template is nothing but what it depends on, and can be installed.
 func TestBundleOfCarvel(t *testing.T) {
 	t.Parallel()

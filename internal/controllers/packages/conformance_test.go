@@ -114,6 +114,7 @@ func (c *cluster) generate(name string, dependents ...string) {
 	pkg.Namespace, pkg.Name = "team", name
 	pkg.Labels = map[string]string{corev1alpha1.GeneratedLabel: "true"}
 	pkg.Spec.PackageRef = &corev1alpha1.PackageReference{Name: name}
+	pkg.Status.Resolved = &corev1alpha1.ResolvedPackage{PackageName: name}
 	entry := corev1alpha1.DependencyStatus{PackageRef: resolver.Instance{Namespace: "team", Name: name}.Reference()}
 	entry.Name, entry.Package = name[strings.LastIndex(name, ".")+1:], &corev1alpha1.DependencyPackage{Name: name}
 	for _, by := range dependents {

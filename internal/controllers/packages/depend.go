@@ -38,14 +38,7 @@ func (s *reconciliation) depend(ctx context.Context) error {
 		return nil
 	}
 	undeployed := s.step == stepDeploy && s.attempt.deployed.IsZero()
-	if undeployed && len(required) > 0 {
-		if left := s.pause(ctx); left > 0 {
-			s.Requeue(left)
-			s.step = stepGather
-			return nil
-		}
-	}
-	end, admitted := s.begin(&s.resolving.resolutions)
+	end, admitted := s.beginResolution(ctx, undeployed && len(required) > 0)
 	if !admitted {
 		if s.step == stepDeploy {
 			s.step = stepGather // also once it is deployed: the status must have what was loaded before that is forgotten
@@ -79,6 +72,17 @@ func (s *reconciliation) depend(ctx context.Context) error {
 	}
 	s.Fresh.Put(s.pkg)
 	return nil
+}
+
+// beginResolution reports whether it is the turn of the Package, as begin does; first it may pause where it is new.
+func (s *reconciliation) beginResolution(ctx context.Context, pauses bool) (end func(), admitted bool) {
+	if pauses {
+		if left := s.pause(ctx); left > 0 {
+			s.Requeue(left)
+			return nil, false
+		}
+	}
+	return s.begin(&s.resolving.resolutions)
 }
 
 // resolveDependencies resolves what is required without a lock, and anew where what is known changed meanwhile. What it decided

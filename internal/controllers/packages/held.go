@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/conditions"
@@ -21,7 +23,28 @@ func (s *reconciliation) hold(ctx context.Context) {
 	if s.pkg.GetAnnotations()[corev1alpha1.DeleteRequiredAnnotation] == "true" || s.controls() && s.dep.GetDeletionTimestamp() != nil {
 		return
 	}
+	if s.wroteNothing(ctx) {
+		return
+	}
 	s.heldBy = holders(s.survey(ctx, s.pkg.GetNamespace()).installed, snapshot.InstanceOf(s.pkg))
+}
+
+// wroteNothing reports whether no revision of the Package has claimed its objects, before which none is written: what waits for the
+// Package has nothing of it that could go.
+func (s *reconciliation) wroteNothing(ctx context.Context) bool {
+	if s.dep == nil {
+		return s.pkg.PackageStatus().Resolved == nil
+	}
+	list := corev1alpha1.ScopeOf(s.dep.GetNamespace()).NewObjectSetList()
+	if err := s.Client.List(ctx, list, client.InNamespace(s.dep.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+		return false
+	}
+	return !slices.ContainsFunc(list.GenericObjectSets(), func(set corev1alpha1.GenericObjectSet) bool {
+		c := meta.FindStatusCondition(*set.StatusConditions(), corev1alpha1.ConditionClaimed)
+		claimed := set.GetAnnotations()[corev1alpha1.ClaimedAnnotation] == "true" || c != nil && c.Status == metav1.ConditionTrue
+		status := set.ObjectSetStatus()
+		return metav1.IsControlledBy(set, s.dep) && (claimed || len(status.ControllerOf) > 0 || meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionSucceeded))
+	})
 }
 
 // reportHold sets the condition DeletionHeld.

@@ -289,3 +289,41 @@ func TestArrivalsDuringAResolution(t *testing.T) {
 		t.Errorf("afterwards: %d are enqueued, %v", len(enqueued), r.memory.missed)
 	}
 }
+
+// What wrote nothing is not held by what waits for it: it has nothing that could go.
+func TestNothingWrittenIsNotHeld(t *testing.T) {
+	t.Parallel()
+	for reason, tc := range map[string]struct {
+		change func(*corev1alpha1.Package, *corev1alpha1.ObjectSet) (deployed bool)
+		held   bool
+	}{
+		"nothing was deployed":       {func(p *corev1alpha1.Package, _ *corev1alpha1.ObjectSet) bool { p.Status.Resolved = nil; return false }, false},
+		"the deployment is gone":     {func(*corev1alpha1.Package, *corev1alpha1.ObjectSet) bool { return false }, true},
+		"a revision that is refused": {func(*corev1alpha1.Package, *corev1alpha1.ObjectSet) bool { return true }, false},
+		"one with its objects": {func(_ *corev1alpha1.Package, s *corev1alpha1.ObjectSet) bool {
+			s.Status.ControllerOf = make([]corev1alpha1.ControlledObjectReference, 1)
+			return true
+		}, true},
+		"one that claimed its own": {func(_ *corev1alpha1.Package, s *corev1alpha1.ObjectSet) bool {
+			s.Status.Conditions = []metav1.Condition{conditionOf(corev1alpha1.ConditionClaimed, "True", "Test")}
+			return true
+		}, true},
+		"one that was made with them": {func(_ *corev1alpha1.Package, s *corev1alpha1.ObjectSet) bool {
+			s.Annotations = map[string]string{corev1alpha1.ClaimedAnnotation: "true"}
+			return true
+		}, true},
+	} {
+		c := newCluster(t)
+		c.generate("shop.db", "shop")
+		pkg, set, dep := c.get("shop.db"), &corev1alpha1.ObjectSet{}, newOwned()
+		set.Namespace, set.Name, set.OwnerReferences = "team", "shop.db-1", []metav1.OwnerReference{*metav1.NewControllerRef(dep, corev1alpha1.GroupVersion.WithKind("ObjectDeployment"))}
+		s := c.of(pkg)
+		if tc.change(pkg, set) {
+			s.dep = dep
+			c.must(c.server.Create(t.Context(), set))
+		}
+		if s.hold(t.Context()); (len(s.heldBy) > 0) != tc.held {
+			t.Errorf("%s: held by %v", reason, s.heldBy)
+		}
+	}
+}
