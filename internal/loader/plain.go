@@ -83,7 +83,7 @@ func PlainScopes(files map[string]string) []corev1alpha1.Scope {
 	}
 	for file, text := range files {
 		if IsPlainManifest(file) {
-			document.Each(file, []byte(text), p.document)
+			_ = document.Each(file, []byte(text), p.document)
 		}
 	}
 	for kind := range p.kinds {

@@ -38,7 +38,7 @@ func (s *reconciliation) depend(ctx context.Context) error {
 		return nil
 	}
 	undeployed := s.step == stepDeploy && s.attempt.deployed.IsZero()
-	end, admitted := s.beginResolution(ctx, undeployed && len(required) > 0)
+	end, admitted := s.beginResolution(ctx, undeployed, required)
 	if !admitted {
 		if s.step == stepDeploy {
 			s.step = stepGather // also once it is deployed: the status must have what was loaded before that is forgotten
@@ -75,8 +75,8 @@ func (s *reconciliation) depend(ctx context.Context) error {
 }
 
 // beginResolution reports whether it is the turn of the Package, as begin does; first it may pause where it is new.
-func (s *reconciliation) beginResolution(ctx context.Context, pauses bool) (end func(), admitted bool) {
-	if pauses {
+func (s *reconciliation) beginResolution(ctx context.Context, undeployed bool, required []corev1alpha1.Dependency) (end func(), admitted bool) {
+	if undeployed && len(required) > 0 {
 		if left := s.pause(ctx); left > 0 {
 			s.Requeue(left)
 			return nil, false

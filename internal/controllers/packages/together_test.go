@@ -149,8 +149,8 @@ func (p *play) apply() {
 		pkg.Spec.PackageRef = references[name]
 		p.must(p.server.Create(p.t.Context(), pkg))
 		p.log = append(p.log, "apply "+name)
-		if p.gated {
-			p.now = p.now.Add(time.Duration(p.rand.IntN(6000)) * time.Millisecond)
+		if p.gated && p.rand.IntN(2) == 0 {
+			p.settle()
 		}
 		for range p.rand.IntN(6) {
 			all := p.packages()
@@ -158,15 +158,21 @@ func (p *play) apply() {
 		}
 		p.now = p.now.Add(time.Duration(p.rand.IntN(900)) * time.Millisecond)
 	}
-	if p.gated { // all of them were seen, at least once, before anything is available
-		for range 2 {
-			for _, pkg := range p.packages() {
-				p.now = p.now.Add(2 * time.Second)
-				p.reconcile(&pkg)
-			}
-		}
+	if p.gated { // all of them were seen before anything is available
+		p.settle()
 	}
 	p.applied = true
+}
+
+// settle has all Packages reconciled after their pauses.
+func (p *play) settle() {
+	p.t.Helper()
+	for range 3 {
+		for _, pkg := range p.packages() {
+			p.reconcile(&pkg)
+		}
+		p.now = p.now.Add(6 * time.Second)
+	}
 }
 
 // rest has all Packages reconciled in random orders until nothing changes.
