@@ -301,9 +301,13 @@ func TestOutdated(t *testing.T) {
 	moving.Name, moving.Spec.Paused = "moving", true
 	gone.Name, gone.Spec.PackageRef.Name = "gone", "gone.example.com"
 	byImage.Name = "image"
-	c := fakeCluster(t, offeredAs("shop", "1.0.0", "1.2.0", "2.0.0"), held, moving, gone, byImage)
+	unmet := following("", "1.0.0")
+	unmet.Name = "unmet"
+	unmet.Status.Conditions = []metav1.Condition{condition("DependenciesReady", "False", "DependenciesUnsatisfied", "db: no repository offers it\nmore: of this")}
+	c := fakeCluster(t, offeredAs("shop", "1.0.0", "1.2.0", "2.0.0"), held, moving, gone, byImage, unmet)
 	got := invokeOn(t, dialTo(c), "", "outdated")
 	want := []string{
+		"shop       unmet   shop.example.com  1.0.0      2.0.0   2.0.0   dependencies not satisfied: db: no repository offers it\n",
 		"shop       gone    gone.example.com  1.0.0      -       -       no repository offers it any more",
 		"shop       moving  shop.example.com  1.0.0      2.0.0   2.0.0   it is paused",
 		"shop       web     shop.example.com  1.2.0      1.2.0   2.0.0   2.0.0: ",

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -166,7 +167,12 @@ func whyNot(found *chosen, pkg corev1alpha1.GenericPackage, row outdatedPackage)
 		return "it is paused"
 	case row.Wanted != row.Installed:
 		t := progress.Target{Scope: corev1alpha1.ScopeOf(pkg.GetNamespace()), Namespace: pkg.GetNamespace(), Name: pkg.GetName()}
-		if s := progress.Of(progress.Snapshot{Target: t, Package: pkg}); s.Summary() != progress.SummaryAvailable {
+		switch s := progress.Of(progress.Snapshot{Target: t, Package: pkg}); s.Summary() {
+		case progress.SummaryAvailable:
+		case progress.SummaryUnsatisfied, progress.SummaryWaiting:
+			first, _, _ := strings.Cut(s.Waiting, "\n")
+			return s.Summary().Words() + ": " + first
+		default:
 			return s.Summary().Words()
 		}
 		return "it has not moved yet"

@@ -85,15 +85,29 @@ func (p *Pipeline) load(ctx context.Context, in input) (*content, error) {
 	return loaded, forKindOf(in.pkg, err)
 }
 
-// forKindOf has remedies name the ClusterPackage where the Package is one.
+// forKindOf has remedies name the ClusterPackage where the Package is one, and where its configuration comes from.
 func forKindOf(pkg corev1alpha1.GenericPackage, err error) error {
+	spec := pkg.PackageSpec()
+	var replace [][2]string
+	if pkg.GetNamespace() == "" {
+		replace = append(replace, [2]string{" of the Package.", " of the ClusterPackage."})
+	}
+	switch {
+	case len(spec.ConfigFrom) > 0 && spec.Config == nil:
+		replace = append(replace, [2]string{"Correct spec.config of", "Correct the values that spec.configFrom names of"})
+	case len(spec.ConfigFrom) > 0:
+		replace = append(replace, [2]string{"Correct spec.config of", "Correct spec.config, or the values that spec.configFrom names, of"})
+	}
 	var wrong violation.Violations
-	if pkg.GetNamespace() != "" || !errors.As(err, &wrong) {
+	if len(replace) == 0 || !errors.As(err, &wrong) {
 		return err
 	}
 	named := slices.Clone(wrong)
 	for i, v := range named {
-		named[i].Remedy = strings.ReplaceAll(v.Advice(), " of the Package.", " of the ClusterPackage.")
+		for _, pair := range replace {
+			v.Remedy = strings.ReplaceAll(v.Advice(), pair[0], pair[1])
+		}
+		named[i] = v
 	}
 	return named
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/kube/quota"
@@ -23,9 +25,14 @@ func TestRemediesNameTheKind(t *testing.T) {
 	wrong := fmt.Errorf("load: %w", violation.Violations{
 		{Reason: violation.ReasonConfigInvalid}, {Reason: violation.ReasonPatchInvalid}, {Reason: violation.ReasonTemplate, Remedy: "Drop it."},
 	})
+	from, both := &corev1alpha1.ClusterPackage{}, newPackage()
+	from.Spec.ConfigFrom = []corev1alpha1.ValueSource{{}}
+	both.Spec.ConfigFrom, both.Spec.Config = from.Spec.ConfigFrom, &runtime.RawExtension{}
 	for want, pkg := range map[string]corev1alpha1.GenericPackage{
-		"Correct spec.config of the Package.":        newPackage(),
-		"Correct spec.config of the ClusterPackage.": &corev1alpha1.ClusterPackage{},
+		"Correct the values that spec.configFrom names of the ClusterPackage.":           from,
+		"Correct spec.config, or the values that spec.configFrom names, of the Package.": both,
+		"Correct spec.config of the Package.":                                            newPackage(),
+		"Correct spec.config of the ClusterPackage.":                                     &corev1alpha1.ClusterPackage{},
 	} {
 		err := forKindOf(pkg, wrong)
 		var found violation.Violations
