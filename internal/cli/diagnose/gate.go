@@ -54,8 +54,12 @@ func gateFindings(key objects.Key, all []objectdiff.Object, phases []corev1alpha
 		i := slices.IndexFunc(phases, func(p corev1alpha1.ObjectSetTemplatePhase) bool { return p.Name == o.Phase })
 		known = append(known, &gated{Object: o, phase: i})
 	}
-	for _, n := range gates.Needs(known) {
-		if n.Of.Key == key && n.On.phase > n.Of.phase {
+	at := slices.IndexFunc(known, func(g *gated) bool { return g.Key == key })
+	if at < 0 {
+		return nil
+	}
+	for _, n := range gates.NeedsOf(known, known[at]) {
+		if n.On.phase > n.Of.phase {
 			return of(short(n.On.Key), fmt.Sprintf("%s is not ready, and it %s %s of the later phase %s, which is written only when the phase %s is complete",
 				short(key), n.Why, short(n.On.Key), n.On.Phase, n.Of.Phase), "Put both into one phase of the package; kubectl package lint names all of these.")
 		}

@@ -48,34 +48,42 @@ func hasPods[O Object](o O) bool { return slices.Contains(workloads, KindOf(o)) 
 
 // Needs returns what the probes of the objects need, in the order of the objects.
 func Needs[O Object](all []O) []Need[O] {
+	defined := Defined(all)
 	var out []Need[O]
-	add := func(of O, why string, on ...O) {
-		for _, o := range on {
-			if o != of {
-				out = append(out, Need[O]{Of: of, On: o, Why: why})
+	for _, o := range all {
+		out = append(out, needsOf(all, o, defined)...)
+	}
+	return out
+}
+
+// NeedsOf returns what the probe of one of the objects needs.
+func NeedsOf[O Object](all []O, o O) []Need[O] { return needsOf(all, o, Defined(all)) }
+
+func needsOf[O Object](all []O, o O, defined map[schema.GroupKind]bool) (out []Need[O]) {
+	add := func(why string, on ...O) {
+		for _, other := range on {
+			if other != o {
+				out = append(out, Need[O]{Of: o, On: other, Why: why})
 			}
 		}
 	}
-	defined := Defined(all)
-	for _, o := range all {
-		switch kind := KindOf(o); {
-		case hasPods(o):
-			if kind.Kind != "Job" { // what a Job patches is decided by its command line
-				add(o, "may write, as its rights say,", Written(all, o)...)
-			}
-			references(all, o, func(why string, on O) { add(o, why, on) })
-			for _, s := range called(all, o) {
-				add(o, "calls", Selected(all, s)...)
-			}
-		case kind == schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}:
-			add(o, "is served by", servers(all, fields.Map(o.Content(), "spec", "service"))...)
-		case kind == schema.GroupKind{Kind: "PersistentVolumeClaim"}:
-			if users := usersOf(all, o); len(users) == 1 {
-				add(o, "is bound only for", users...)
-			}
-		case defined[kind]:
-			add(o, "gets its status from", Controllers(all, o)...)
+	switch kind := KindOf(o); {
+	case hasPods(o):
+		if kind.Kind != "Job" { // what a Job patches is decided by its command line
+			add("may write, as its rights say,", Written(all, o)...)
 		}
+		references(all, o, func(why string, on O) { add(why, on) })
+		for _, s := range called(all, o) {
+			add("calls", Selected(all, s)...)
+		}
+	case kind == schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"}:
+		add("is served by", servers(all, fields.Map(o.Content(), "spec", "service"))...)
+	case kind == schema.GroupKind{Kind: "PersistentVolumeClaim"}:
+		if users := usersOf(all, o); len(users) == 1 {
+			add("is bound only for", users...)
+		}
+	case defined[kind]:
+		add("gets its status from", Controllers(all, o)...)
 	}
 	return out
 }

@@ -3,6 +3,7 @@ package gates
 import (
 	"regexp"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -58,6 +59,9 @@ func called[O Object](all []O, o O) []O {
 func Calls[O Object](o, service O) bool { return names(CommandTexts(o), o, service) }
 
 func names[O Object](texts []string, o, service O) bool {
+	if !slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, nameOf(service)) }) {
+		return false // most of them, without a regular expression
+	}
 	name := regexp.QuoteMeta(nameOf(service))
 	host := `(^|[^-a-z0-9])` + name + `\.` + regexp.QuoteMeta(service.Home()) + `([^-a-z0-9]|$)`
 	if o.Home() == service.Home() {
