@@ -69,7 +69,7 @@ const lockID = "kbld.carvel.dev/id"
 // lockedImages are the references of a list by what manifests name them by. A list that cannot be read has none.
 func lockedImages(lock []byte) map[string]string {
 	images := map[string]string{}
-	document.Each(loader.ImagesLock, lock, func(d *document.Document) {
+	_ = document.Each(loader.ImagesLock, lock, func(d *document.Document) {
 		m, _ := d.Value.(map[string]any)
 		list, _ := m["images"].([]any)
 		for _, item := range list {

@@ -144,12 +144,12 @@ func (p *planner) fetchChart(at string, from map[string]any) {
 func (p *planner) template(at string, step map[string]any) {
 	for _, tool := range sortedKeys(step) {
 		options, _ := step[tool].(map[string]any)
-		switch {
-		case tool == "ytt":
+		switch tool {
+		case "ytt":
 			p.ytt(at+".ytt", options)
-		case tool == "helmTemplate":
+		case "helmTemplate":
 			p.helm(at+".helmTemplate", options)
-		case tool == "kbld":
+		case "kbld":
 			if p.rest(at+".kbld", options, "paths") {
 				p.steps = append(p.steps, Step{})
 			}
