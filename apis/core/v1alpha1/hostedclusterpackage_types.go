@@ -38,6 +38,8 @@ type PackageTemplateSpec struct {
 }
 
 // HostedClusterPackageStrategy is how an update is rolled out. One field is set.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.instant) || !has(self.rollingUpgrade)",message="instant and rollingUpgrade exclude each other: remove one of them"
 type HostedClusterPackageStrategy struct {
 	// Instant updates all hosted clusters at once.
 	// +optional

@@ -30,8 +30,9 @@ type target struct {
 	updated bool
 	// available, progressed and paused are as the Package reports of its present generation.
 	available, progressed, paused bool
-	// settled reports whether the Package is rolled out, or paused while it is available.
-	settled bool
+	// rolledOut reports whether the Package is rolled out in its present generation, settled also whether it is paused while
+	// it is available, so that nothing of it changes.
+	rolledOut, settled bool
 	// failed reports whether the rollout of the Package cannot go on without help.
 	failed bool
 	// foreign reports whether the Package is not ours, deleting whether it is being deleted.

@@ -19,7 +19,7 @@ func parse(text string) []target {
 		has := func(word string) bool { return slices.Contains(words, word) }
 		t := target{
 			namespace: fmt.Sprint("ns", i), group: int(words[0][0] - '0'), uid: types.UID(fmt.Sprint(i)),
-			updated: !has("outdated"), available: !has("down"), settled: !has("down") && !has("rolling"), failed: has("failed"),
+			updated: !has("outdated"), available: !has("down"), settled: !has("down") && !has("rolling"), rolledOut: !has("down") && !has("rolling") && !has("paused"), failed: has("failed"),
 			queued: has("queued"), refused: has("refused"), retry: has("retry"), foreign: has("foreign"), deleting: has("deleting"),
 		}
 		if has("missing") {

@@ -217,6 +217,8 @@ func (s *reconciliation) targetOf(c hostedCluster, queued sets.Set[types.UID]) (
 	if t.updated, err = s.isUpdated(pkg); err != nil {
 		return t, err
 	}
+	// One that was orphaned is ours once it has its owner again.
+	t.updated = t.updated && (t.foreign || metav1.IsControlledBy(pkg, s.owner))
 	rolloutOf(&t, pkg)
 	s.recall(&t, pkg)
 	return t, nil
@@ -247,7 +249,8 @@ func rolloutOf(t *target, pkg *corev1alpha1.Package) {
 	// A paused Package does not report on a new spec, and nothing of it changes.
 	inert := pkg.Spec.Paused && meta.IsStatusConditionTrue(pkg.Status.Conditions, corev1alpha1.ConditionAvailable)
 	t.available = inert || is(corev1alpha1.ConditionAvailable, metav1.ConditionTrue)
-	t.settled = inert || t.available && is(corev1alpha1.ConditionReady, metav1.ConditionTrue)
+	t.rolledOut = is(corev1alpha1.ConditionAvailable, metav1.ConditionTrue) && is(corev1alpha1.ConditionReady, metav1.ConditionTrue)
+	t.settled = inert || t.rolledOut
 	t.failed = !t.settled && is(corev1alpha1.ConditionStalled, metav1.ConditionTrue)
 	t.progressed = is(corev1alpha1.ConditionProgressing, metav1.ConditionFalse) && conditions.IsTrueFor(pkg.Status.Conditions, corev1alpha1.ConditionUnpacked, pkg.Generation)
 	t.paused = meta.IsStatusConditionTrue(pkg.Status.Conditions, corev1alpha1.ConditionPaused)

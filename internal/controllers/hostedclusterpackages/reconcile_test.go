@@ -379,19 +379,23 @@ func TestOrphanedPackagesAreNotTakenBack(t *testing.T) {
 		"its owner is gone":        {live: func(*corev1alpha1.HostedClusterPackage) *corev1alpha1.HostedClusterPackage { return nil }},
 		"its owner is another one": {live: another},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := newRig(t, "a")
-			_, _ = r.reconcile()
-			r.rollOut()
-			r.packages["ns-a"].OwnerReferences = nil
-			r.upgrade("shop:v2")
-			r.restart("a")
-			r.Reader = live{owner: tc.live(r.owner)}
-			writes, _ := r.reconcile()
-			if takes := strings.Contains(writes, "apply ns-a"); takes != tc.takes {
-				t.Error("the Package is taken back:", takes, writes)
-			}
-		})
+		for _, image := range []string{"", "shop:v2"} { // empty for what it has already
+			t.Run(name+image, func(t *testing.T) {
+				t.Parallel()
+				r := newRig(t, "a")
+				_, _ = r.reconcile()
+				r.rollOut()
+				r.packages["ns-a"].OwnerReferences = nil
+				if image != "" {
+					r.upgrade(image)
+				}
+				r.restart("a")
+				r.Reader = live{owner: tc.live(r.owner)}
+				writes, _ := r.reconcile()
+				if takes := strings.Contains(writes, "apply ns-a"); takes != tc.takes {
+					t.Error("the Package is taken back:", takes, writes)
+				}
+			})
+		}
 	}
 }

@@ -132,6 +132,9 @@ func stateOf(v view, all counts) conditions.State {
 	if names := namesOf(v, func(t *target) bool { return !t.settled }); len(names) > 0 {
 		waits = append(waits, "not rolled out: "+strings.Join(first(names, "and %d more"), ", "))
 	}
+	if names := namesOf(v, func(t *target) bool { return t.settled && !t.rolledOut }); len(names) > 0 {
+		waits = append(waits, "paused before they were rolled out: "+strings.Join(first(names, "and %d more"), ", "))
+	}
 	if n := len(v.surplus); n > 0 {
 		waits = append(waits, fmt.Sprintf("packages of hosted clusters that are not selected are being removed: %d", n))
 	}

@@ -23,7 +23,7 @@ func viewOf(text string, changes ...func(*view)) view {
 		v.targets = parse(text)
 	}
 	for i := range v.targets {
-		v.targets[i].progressed = v.targets[i].settled
+		v.targets[i].progressed, v.targets[i].paused = v.targets[i].rolledOut, v.targets[i].settled && !v.targets[i].rolledOut
 	}
 	for _, change := range changes {
 		change(&v)
@@ -64,6 +64,12 @@ Progressing=True NotAllPackagesProgressed: 1/3 packages progressed.
 HasPausedPackage=True AtLeastOnePackagePaused: 1/3 packages paused.
 Ready=False NotAllPackagesProgressed: 1 of 3 packages are to be updated; not rolled out: ns1.
 Reconciling=True NotAllPackagesProgressed: 1 of 3 packages are to be updated; not rolled out: ns1.`},
+		"paused with what it had": {viewOf("0, 0 paused"), `
+Available=True EnoughPackagesAvailable: 2/2 packages available.
+Progressing=True NotAllPackagesProgressed: 1/2 packages progressed.
+HasPausedPackage=True AtLeastOnePackagePaused: 1/2 packages paused.
+Ready=False NotAllPackagesProgressed: paused before they were rolled out: ns1.
+Reconciling=True NotAllPackagesProgressed: paused before they were rolled out: ns1.`},
 		"failed": {viewOf("0 down failed queued, 1 outdated"), `
 Available=True EnoughPackagesAvailable: 1/2 packages available.
 Progressing=True NotAllPackagesProgressed: 0/2 packages progressed.
