@@ -290,7 +290,12 @@ func compareWithLint(t *testing.T, broken map[string][]map[string]any) {
 				continue
 			}
 			warned := slices.ContainsFunc(findings, func(f lint.Finding) bool { return f.Field == fmt.Sprintf("spec.availabilityProbes[%d]", j) })
-			if passed := everTrue(t, files, broken[w.kind+"/"+w.name]); passed != warned {
+			// A Deployment adds up what its ReplicaSets report; where one is behind, it has more replicas than it may have.
+			states := slices.DeleteFunc(slices.Clone(broken[w.kind+"/"+w.name]), func(obj map[string]any) bool {
+				replicas, _, _ := unstructured.NestedInt64(obj, "status", "replicas")
+				return replicas > w.stuck["replicas"]
+			})
+			if passed := everTrue(t, files, states); passed != warned {
 				t.Errorf("%s %s, probes [%s]: true in a rollout that fails: %v; lint warns: %v", w.kind, w.name, checks(w), passed, warned)
 			}
 		}
