@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,18 +29,13 @@ func TestFollowers(t *testing.T) {
 		followers, others = 500, 100
 	}
 	ns := env.TestNamespace(t)
-	one, two := push(t, 1, 1, "v1"), push(t, 1, 1, "v2")
+	one, two := pushNamed(t, "v1"), pushNamed(t, "v2")
 	repo := repository(t, ns, "stable", nil)
 	repo.offers(t, "shop", version("1.0.0", one))
 	repo.offers(t, "other", version("1.0.0", one))
 	create := func(called, of, constraint string) {
 		pkg := following(ns, of, constraint)
 		pkg.Name = called
-		// All have the same objects: each has a name of its own for them.
-		pkg.Spec.Patches = []corev1alpha1.PackagePatch{{
-			Target: &corev1alpha1.PatchTarget{Kind: "ConfigMap"},
-			Patch:  fmt.Sprintf(`[{"op": "replace", "path": "/metadata/name", "value": %q}]`, called),
-		}}
 		env.Create(t, pkg)
 	}
 	want := map[string]string{}
@@ -147,6 +143,19 @@ func TestReferenceToPlainManifests(t *testing.T) {
 	if r := awaitRefusal(t, ns, corev1alpha1.ReasonNoMatchingVersion, "1.1.0").Status.Resolved; r.Version != "1.1.0" {
 		t.Errorf("resolved %+v", r)
 	}
+}
+
+// pushNamed pushes a package whose one object has the name of the Package.
+func pushNamed(t *testing.T, v string) string {
+	t.Helper()
+	files := harness.Files{}
+	for path, content := range harness.Phased("shop", 1, 1) {
+		if named := strings.ReplaceAll(content, "shop-00-000", "{{.package.metadata.name}}"); named != content {
+			path, content = path+".gotmpl", strings.ReplaceAll(named, `value: "v1"`, fmt.Sprintf("value: %q", v))
+		}
+		files[path] = content
+	}
+	return env.Push(t, strings.ToLower(t.Name())+":"+v, files)
 }
 
 // pushPlain pushes files at the root of an image, as bundles of manifests have them.
