@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -207,8 +208,8 @@ func (v *valuesCheck) check(ctx context.Context, raw []byte, whole, sensitive bo
 		if !whole && (err.Type == field.ErrorTypeRequired || slices.Contains(broken, err)) {
 			continue
 		}
-		path := strings.TrimPrefix(err.Field, "values.")
-		lines = append(lines, path+": "+problemText(err, sensitive || mayHoldSecret(v.schema, path)))
+		path := strings.TrimPrefix(strings.TrimPrefix(err.Field, "values"), ".") // empty for a rule over all of them
+		lines = append(lines, cmp.Or(path, "all together")+": "+problemText(err, sensitive || mayHoldSecret(v.schema, path)))
 	}
 	if len(lines) == 0 {
 		return nil

@@ -74,7 +74,7 @@ func TestConfigIsCheckedFirst(t *testing.T) {
 		return file
 	}
 	write("web/manifest.yaml", "apiVersion: manifests.package-operator.run/v1alpha1\nkind: PackageManifest\nmetadata: {name: web}\nspec:\n  version: 1.0.0\n  scopes: [Namespaced]\n  phases: [{name: one}]\n"+
-		"  config: {openAPIV3Schema: {type: object, required: [size], properties: {size: {type: integer}}}}\n")
+		"  config: {openAPIV3Schema: {type: object, required: [size], properties: {size: {type: integer}}, x-kubernetes-validations: [{rule: self.size < 10, message: ten is for clusters}]}}\n")
 	write("web/cm.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, annotations: {package-operator.run/phase: one}}\n")
 	if got := invoke(t, "", "build", filepath.Join(dir, "web"), "--push", "-t", image); got.code != 0 {
 		t.Fatal(got)
@@ -83,6 +83,9 @@ func TestConfigIsCheckedFirst(t *testing.T) {
 	good, bad := write("good.yaml", "size: 1\n"), write("bad.yaml", "size: large\ncolour: red\n")
 	install := func(config string) result {
 		return invokeOn(t, dialTo(c), "", "install", image, "web", "-n", "shop", "--wait=false", "--config", config)
+	}
+	if got := install(write("rule.yaml", "size: 10\n")); got.code != 1 || !strings.Contains(got.err, "all together: ") || !strings.Contains(got.err, "ten is for clusters") {
+		t.Errorf("a rule over all values: %+v", got)
 	}
 	for range 2 {
 		got := install(bad)
