@@ -110,10 +110,13 @@ func TestConfigFrom(t *testing.T) {
 	shows(t, ns, map[string]string{"size": "4", "labels": `{"b":"login-value","c":"spec"}`})
 	env.Create(t, newConfigMap(ns, "none", map[string]string{"values.yaml": "size: 5"}))
 	shows(t, ns, map[string]string{"size": "5"})
+	await(t, named(ns), "to be at revision 3", func(p *corev1alpha1.Package) error {
+		if p.Status.Revision != 3 {
+			return fmt.Errorf("it is at %d", p.Status.Revision)
+		}
+		return nil
+	})
 	env.Settle(t, ns)
-	if revision := shop(t, ns).Status.Revision; revision != 3 {
-		t.Errorf("revision %d", revision)
-	}
 	if n := loadsOf(t, ns) - loads; n != 2 {
 		t.Errorf("two changes were loaded %d times", n)
 	}
