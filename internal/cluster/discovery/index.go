@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -69,12 +70,15 @@ type index struct {
 	past map[string]struct{}
 	// offered are the group versions of other API servers when discovery was read last.
 	offered map[schema.GroupVersion]bool
+	// away are the group versions of APIServices that are not available, by their names: discovery may have been read
+	// before it had them.
+	away map[string]schema.GroupVersion
 }
 
 func newIndex() *index {
 	return &index{
 		err: ErrNotReady, discovered: map[schema.GroupKind]*Kind{},
-		byCRD: map[string]schema.GroupKind{}, defined: map[schema.GroupKind]*Kind{}, past: map[string]struct{}{},
+		byCRD: map[string]schema.GroupKind{}, defined: map[schema.GroupKind]*Kind{}, past: map[string]struct{}{}, away: map[string]schema.GroupVersion{},
 	}
 }
 
@@ -87,7 +91,7 @@ func (x *index) find(gk schema.GroupKind) (*Kind, error) {
 	}
 	switch k := x.lookup(gk); {
 	case k == nil:
-		return nil, failure(x.failed, gk.Group)
+		return nil, cmp.Or(failure(x.failed, gk.Group), x.awayFor(gk.Group))
 	case len(k.Versions) == 0:
 		return nil, fmt.Errorf("the API server does not serve %s: %w", gk, errNoVersion)
 	default:
@@ -99,7 +103,7 @@ func (x *index) find(gk schema.GroupKind) (*Kind, error) {
 func (x *index) weight() int64 {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return int64(len(x.past)+len(x.discovered)+len(x.defined)) * definitionBytes
+	return int64(len(x.past)+len(x.discovered)+len(x.defined)+len(x.away)) * definitionBytes
 }
 
 // failure returns why a group could not be read, nil where it could.
@@ -114,6 +118,32 @@ func failure(failed map[schema.GroupVersion]error, group string) error {
 		return nil
 	}
 	return fmt.Errorf("the API %s is registered and not available: %w", first, failed[*first])
+}
+
+// awayFor returns that an API of a group is not available; nil where none is known to be. x.mu is held.
+func (x *index) awayFor(group string) error {
+	for _, name := range slices.Sorted(maps.Keys(x.away)) {
+		if gv := x.away[name]; gv.Group == group {
+			return fmt.Errorf("the API %s is registered and not available: see APIService %s", gv, name)
+		}
+	}
+	return nil
+}
+
+// setAway notes whether an APIService is not available.
+func (x *index) setAway(name string, gv schema.GroupVersion, away bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if delete(x.away, name); away {
+		x.away[name] = gv
+	}
+}
+
+// keepAway forgets APIServices that are gone.
+func (x *index) keepAway(listed map[string]bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	maps.DeleteFunc(x.away, func(name string, _ schema.GroupVersion) bool { return !listed[name] })
 }
 
 func (x *index) lookup(gk schema.GroupKind) *Kind {

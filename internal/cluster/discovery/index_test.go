@@ -297,6 +297,35 @@ func TestDiscoveryFailsInPart(t *testing.T) {
 	}
 }
 
+// An API that has not been available since discovery was read is known from its APIService.
+func TestAPIServiceAway(t *testing.T) {
+	t.Parallel()
+	d := &Discovery{index: newIndex(), available: map[string]schema.GroupVersion{}}
+	d.index.discover(map[schema.GroupKind]*Kind{}, nil, nil)
+	service := &definition{ObjectMeta: metav1.ObjectMeta{Name: "v1." + thingKind.Group}}
+	service.Spec.Group, service.Spec.Version, service.Spec.Service = thingKind.Group, "v1", &struct{}{}
+	noMatch := func() bool {
+		_, err := d.index.mapping(thingKind, "v1")
+		return meta.IsNoMatchError(err)
+	}
+	s := apiServices{d}
+	s.Changed(service)
+	if noMatch() {
+		t.Error("its kinds are taken for ones that are not served")
+	}
+	if _, err := d.index.mapping(schema.GroupKind{Group: "other.example.com", Kind: "Thing"}, "v1"); !meta.IsNoMatchError(err) {
+		t.Errorf("another group: %v", err)
+	}
+	s.Deleted(service)
+	if !noMatch() {
+		t.Error("it is deleted, and its kinds may be served")
+	}
+	s.Changed(service)
+	if s.Listed(nil); !noMatch() {
+		t.Error("it was deleted between watches, and its kinds may be served")
+	}
+}
+
 // TestDiscoveryEndsMeanwhile: a question that is asked while the first discovery ends
 // gets the answer from before it or the one from after it, and none that is of both:
 // a kind that is served was never said not to be.

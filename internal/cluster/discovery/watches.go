@@ -138,6 +138,7 @@ func (s apiServices) Listed(all []*definition) {
 		}
 	}
 	s.mu.Unlock()
+	s.index.keepAway(listed)
 	for _, name := range gone {
 		s.drop(name)
 	}
@@ -146,6 +147,7 @@ func (s apiServices) Listed(all []*definition) {
 // Changed receives an APIService.
 func (s apiServices) Changed(a *definition) {
 	gv, ok := a.offered()
+	s.index.setAway(a.Name, gv, !ok && a.Spec.Service != nil)
 	if !ok {
 		s.drop(a.Name)
 		return
@@ -161,7 +163,10 @@ func (s apiServices) Changed(a *definition) {
 }
 
 // Deleted drops an APIService.
-func (s apiServices) Deleted(a *definition) { s.drop(a.Name) }
+func (s apiServices) Deleted(a *definition) {
+	s.index.setAway(a.Name, schema.GroupVersion{}, false)
+	s.drop(a.Name)
+}
 
 func (s apiServices) drop(name string) {
 	s.mu.Lock()
