@@ -136,7 +136,7 @@ func TestVersionBeforeItsNeeds(t *testing.T) {
 func TestJointNeeds(t *testing.T) {
 	t.Parallel()
 	if !harness.Deep() {
-		t.Skip("a sweep")
+		t.Skip("set LOCKSTEP_DEEP=1 to run it")
 	}
 	env := harness.Lend(t)
 	env.StartManager(t) // with the pauses of an installation

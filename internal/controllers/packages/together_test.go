@@ -164,7 +164,7 @@ func (p *play) apply() {
 	p.applied = true
 }
 
-// settle has all Packages reconciled after their pauses.
+// settle reconciles all Packages a few times, with the clock past their pauses in between.
 func (p *play) settle() {
 	p.t.Helper()
 	for range 3 {

@@ -10,7 +10,7 @@ import (
 
 // OwnedByOthers returns a function that reports whether a field manager other than the engine owns a field of a live
 // object, or a part of it, so that it stays when the engine does not apply it. Paths are those of
-// objects.IgnoredFields. What is within a list that is owned as a whole, nobody owns by itself. An entry that cannot be
+// objects.IgnoredFields. A list that is owned as a whole has no part that is owned by itself. An entry that cannot be
 // read does not count.
 func OwnedByOthers(template map[string]any, live *unstructured.Unstructured) func(path []string) bool {
 	var sets []*fieldpath.Set

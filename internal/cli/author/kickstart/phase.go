@@ -60,7 +60,7 @@ func comparePhases(a, b string) int {
 	return cmp.Or(index(a)-index(b), len(a)-len(b), strings.Compare(a, b))
 }
 
-// settle moves objects until nothing that is probed is in an earlier phase than what it needs. What is written once, and
+// settle moves objects between phases until nothing that is probed is in an earlier phase than what it needs. What is written once, and
 // a webhook configuration or an APIService that its server may complete, moves to what needs it. What is
 // probed waits for what it needs: workloads and claims move to that. What needs one another ends in one phase.
 func (m *maker) settle(all []*object) {
