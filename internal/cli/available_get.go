@@ -18,6 +18,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/describe"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/resolver"
 )
 
 type availableGetCommand struct {
@@ -122,6 +123,9 @@ func (c *availableGetCommand) run(ctx context.Context, name, version string) err
 	if c.schema {
 		return c.printSchema(ctx, name, &report.Versions[0])
 	}
+	if err := choose.sayUnsatisfied(ctx, report); err != nil {
+		return cl.Explain("cannot resolve what "+name+" depends on", err)
+	}
 	return c.output.Write(ctx, c.streams.Out, report, func(styles terminal.Styles) string {
 		return availableText(report, version != "", styles, terminal.WidthOf(c.streams.Out))
 	})
@@ -138,6 +142,40 @@ func reportOf(found *chosen) *availableReport {
 		r.Versions = append(r.Versions, v)
 	}
 	return r
+}
+
+// sayUnsatisfied says of each version that fits which of its dependencies cannot be satisfied here as things are.
+func (c *chooser) sayUnsatisfied(ctx context.Context, r *availableReport) error {
+	depends := func(v availableVersionReport) bool { return v.NotHere == "" && len(v.Dependencies) > 0 }
+	if !slices.ContainsFunc(r.Versions, depends) {
+		return nil
+	}
+	resolution, err := c.resolution(ctx, c.cluster.RESTMapper())
+	if err != nil {
+		return err
+	}
+	root := resolver.Root{Instance: resolver.Instance{Namespace: c.namespace, Name: r.Name}, Package: r.Name}
+	for _, i := range resolution.input.Installed {
+		if i.Package == r.Name && i.Namespace == c.namespace {
+			root.Instance = i.Instance
+			break
+		}
+	}
+	for i := range r.Versions {
+		v := &r.Versions[i]
+		if !depends(*v) {
+			continue
+		}
+		root.Version, root.Dependencies = v.Version, v.Dependencies
+		solution, err := resolution.solve(root)
+		if err != nil {
+			return err
+		}
+		if own := solution.Results[0]; own.Failed() {
+			v.NotHere = "waits for its dependencies: " + own.Message
+		}
+	}
+	return nil
 }
 
 func versionOf(o *offers.Offered) string {

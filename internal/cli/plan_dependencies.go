@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/dryrun"
@@ -17,6 +19,86 @@ import (
 	"lockstep.run/lockstep/internal/resolver"
 	"lockstep.run/lockstep/internal/resolver/snapshot"
 )
+
+// resolution decides on dependencies as the manager would on what the cluster has now.
+type resolution struct {
+	input   resolver.Input
+	offered *offeredCatalogue
+	// hidden is what the user may not read.
+	hidden []string
+}
+
+// resolution reads what is installed. The mapper is that of the cluster that the objects are in.
+func (c *chooser) resolution(ctx context.Context, mapper meta.RESTMapper) (*resolution, error) {
+	all, hidden, err := c.cluster.Packages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := &resolution{offered: &offeredCatalogue{ctx: ctx, cluster: c.cluster, of: map[string]*chooser{}}, hidden: hidden}
+	r.input = resolver.Input{
+		Installed: installedOf(all), Catalogue: r.offered, Served: servedBy(mapper), Platform: ptr.Deref(c.look(ctx), versions.Platform{}),
+	}
+	if c.target != nil {
+		r.input.Installed = nil // no package is depended on there
+	}
+	return r, nil
+}
+
+// solve resolves one package.
+func (r *resolution) solve(root resolver.Root) (resolver.Plan, error) {
+	input := r.input
+	input.Roots = []resolver.Root{root}
+	solution := resolver.Solve(input)
+	return solution, r.offered.err
+}
+
+// chooseByNeeds takes the highest version that fits and whose dependencies can be satisfied, as the manager does, and says why where
+// that is not the highest that fits.
+func (r *resolution) chooseByNeeds(found *chosen, pkg corev1alpha1.GenericPackage, request versions.Request) (why string, err error) {
+	spec, installed := pkg.PackageSpec(), pkg.PackageStatus().Resolved
+	fitting := offers.Fitting(pkg, found.offered, found.Choice, request)
+	root := resolver.Root{Instance: snapshot.InstanceOf(pkg), Package: found.name, Versions: rootVersions(fitting, spec.Dependencies)}
+	solution, err := r.solve(root)
+	if err != nil {
+		return "", err
+	}
+	own := solution.Results[0]
+	at := slices.IndexFunc(fitting, func(o offers.Offered) bool {
+		return o.Version.Version == own.Version && !own.Failed() || own.Failed() && installed != nil && o.Version.Version == installed.Version
+	})
+	if at <= 0 {
+		return "", nil
+	}
+	root.Versions = root.Versions[:1]
+	preferred, err := r.solve(root)
+	if err != nil {
+		return "", err
+	}
+	version := fitting[at].Version.Version
+	found.Index = slices.IndexFunc(found.offered, func(o offers.Offered) bool { return o.Version.Version == version })
+	return resolver.PassedOver(found.name, version, fitting[0].Version.Version, preferred.Results[0]), nil
+}
+
+func rootVersions(all []offers.Offered, overrides *corev1alpha1.PackageDependencies) []resolver.RootVersion {
+	of := make([]resolver.RootVersion, len(all))
+	for i := range all {
+		v := &all[i].Version
+		of[i] = resolver.RootVersion{Version: v.Version, Unique: v.UniqueInScope, Dependencies: snapshot.Overridden(v.Dependencies, overrides)}
+	}
+	return of
+}
+
+// resolve reads what is installed, once.
+func (p *planned) resolve(ctx context.Context, cl *cluster.Cluster) (_ *resolution, err error) {
+	if p.resolution == nil {
+		p.resolution, err = p.chooser(cl).resolution(ctx, p.there.RESTMapper())
+	}
+	return p.resolution, err
+}
+
+func userManages(spec *corev1alpha1.PackageSpec) bool {
+	return spec.Dependencies != nil && spec.Dependencies.Management == corev1alpha1.DependencyManagementUser
+}
 
 // depend adds to a plan what would be installed or changed for what the package depends on, as the manager would decide on
 // what the cluster has now.
@@ -26,32 +108,23 @@ func (p *planned) depend(ctx context.Context, cl *cluster.Cluster, plan *dryrun.
 	if len(required) == 0 {
 		return nil
 	}
-	all, hidden, err := cl.Packages(ctx)
+	resolution, err := p.resolve(ctx, cl)
 	if err != nil {
 		return err
 	}
-	for _, what := range hidden {
+	for _, what := range resolution.hidden {
 		plan.Warnings = append(plan.Warnings, "you may not read "+what+", so what is planned for dependencies may be wrong")
 	}
 	root := resolver.Root{
 		Instance: snapshot.InstanceOf(p.pkg), Package: p.loaded.CatalogName, Version: p.loaded.Manifest.Spec.Version,
-		Dependencies: required, Unique: p.loaded.UniqueInScope,
-		UserManaged: spec.Dependencies != nil && spec.Dependencies.Management == corev1alpha1.DependencyManagementUser,
+		Dependencies: required, Unique: p.loaded.UniqueInScope, UserManaged: userManages(spec),
 	}
 	if p.chosen != nil {
 		root.Package, root.Version = p.ref, p.chosen.Version
 	}
-	offered := &offeredCatalogue{ctx: ctx, cluster: cl, of: map[string]*chooser{}}
-	input := resolver.Input{
-		Roots: []resolver.Root{root}, Installed: installedOf(all), Catalogue: offered, Served: p.served,
-		Platform: ptr.Deref(p.chooser(cl).look(ctx), versions.Platform{}),
-	}
-	if p.remote != nil {
-		input.Installed = nil // no package is depended on there
-	}
-	solution := resolver.Solve(input)
-	if offered.err != nil {
-		return offered.err
+	solution, err := resolution.solve(root)
+	if err != nil {
+		return err
 	}
 	plan.Depend(dependenciesOf(solution), installationsOf(solution))
 	return nil
@@ -65,14 +138,16 @@ func installedOf(all []corev1alpha1.GenericPackage) []resolver.Installed {
 	return installed
 }
 
-// served reports whether the cluster serves an API. Its fields are left to the manager.
-func (p *planned) served(api *corev1alpha1.DependencyAPI) (served bool, missing []string) {
-	gv, err := schema.ParseGroupVersion(api.APIVersion)
-	if err != nil {
-		return false, nil
+// servedBy asks whether a cluster serves an API. Its fields are left to the manager.
+func servedBy(mapper meta.RESTMapper) resolver.Served {
+	return func(api *corev1alpha1.DependencyAPI) (served bool, missing []string) {
+		gv, err := schema.ParseGroupVersion(api.APIVersion)
+		if err != nil {
+			return false, nil
+		}
+		_, err = mapper.RESTMapping(schema.GroupKind{Group: gv.Group, Kind: api.Kind}, gv.Version)
+		return err == nil, nil
 	}
-	_, err = p.there.RESTMapper().RESTMapping(schema.GroupKind{Group: gv.Group, Kind: api.Kind}, gv.Version)
-	return err == nil, nil
 }
 
 // offeredCatalogue reads what repositories offer, each namespace and package once.

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/cli/dryrun"
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
@@ -34,5 +36,47 @@ func TestPlanOfDependencies(t *testing.T) {
 	p.Depend([]dryrun.Dependency{{Name: "mail", Failed: true}}, nil)
 	if p.Outcome != dryrun.OutcomeRefused || p.Unsatisfied() != 1 {
 		t.Errorf("%+v", p)
+	}
+}
+
+// A plan is of the highest version whose dependencies can be satisfied, and of the one that is installed where there is none.
+func TestPlanChoosesByNeeds(t *testing.T) {
+	t.Parallel()
+	db := offeredAs("shop", "1.0.0", "1.1.0").(*corev1alpha1.AvailablePackage)
+	db.Name, db.Spec.PackageName = "db.example.com", "db.example.com"
+	shop := offeredAs("shop", "1.0.0", "2.0.0", "3.0.0").(*corev1alpha1.AvailablePackage)
+	for i, want := range []string{">=1", ">=1.1", ">=3"} {
+		shop.Spec.Versions[i].Dependencies = []corev1alpha1.Dependency{
+			{Name: "db", Package: &corev1alpha1.DependencyPackage{Name: "db.example.com", VersionSelection: corev1alpha1.VersionSelection{Version: want}}},
+		}
+	}
+	cl := fakeCluster(t, db, shop)
+	for _, test := range []struct{ constraint, installed, want, why string }{
+		{"", "", "2.0.0", "shop.example.com: 2.0.0 is the highest version that fits and whose dependencies can be satisfied; 3.0.0 waits for its dependencies: "},
+		{"<3", "", "2.0.0", ""},
+		{"<3", "1.0.0", "2.0.0", ""},
+		{">=3", "", "3.0.0", ""},
+		{"", "2.0.0", "2.0.0", "2.0.0 is the highest"},
+	} {
+		pkg := &corev1alpha1.Package{}
+		pkg.Namespace, pkg.Name = "shop", "shop"
+		pkg.Spec.PackageRef = &corev1alpha1.PackageReference{Name: "shop.example.com", VersionSelection: corev1alpha1.VersionSelection{Version: test.constraint}}
+		if test.installed != "" {
+			pkg.Status.Resolved = &corev1alpha1.ResolvedPackage{Version: test.installed, Repository: "PackageRepository/stable", PackageName: "shop.example.com"}
+		}
+		choose := chooserFor(cl, "shop")
+		request := versions.Request{Selection: pkg.Spec.PackageRef.VersionSelection, Installed: test.installed}
+		found, err := choose.mustChoose(t.Context(), "shop.example.com", request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resolution, err := choose.resolution(t.Context(), cl.RESTMapper())
+		if err != nil {
+			t.Fatal(err)
+		}
+		why, err := resolution.chooseByNeeds(found, pkg, request)
+		if err != nil || found.version().Version.Version != test.want || !strings.Contains(why, test.why) || (test.why == "") != (why == "") {
+			t.Errorf("%+v: %s, %q, %v", test, found.version().Version.Version, why, err)
+		}
 	}
 }

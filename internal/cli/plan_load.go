@@ -44,6 +44,8 @@ type planned struct {
 	// remote where that is another cluster.
 	client, there client.Client
 	remote        *cluster.Remote
+	// resolution is nil before what is installed was read.
+	resolution *resolution
 }
 
 func (p *planned) request() dryrun.Request {
@@ -238,9 +240,24 @@ func chooseVersion(ctx context.Context, cl *cluster.Cluster, p *planned) error {
 	if ref == nil {
 		return nil
 	}
-	found, err := p.chooser(cl).mustChoose(ctx, ref.Name, requestFor(p.before, &wantedPackage{ref: ref}))
+	request := requestFor(p.before, &wantedPackage{ref: ref})
+	found, err := p.chooser(cl).mustChoose(ctx, ref.Name, request)
 	if err != nil {
 		return err
+	}
+	if resolved := p.pkg.PackageStatus().Resolved; len(found.version().Version.Dependencies) > 0 && p.remote == nil && !userManages(p.pkg.PackageSpec()) &&
+		(resolved == nil || resolved.Version != found.version().Version.Version) {
+		resolution, err := p.resolve(ctx, cl)
+		if err != nil {
+			return err
+		}
+		why, err := resolution.chooseByNeeds(found, p.pkg, request)
+		if err != nil {
+			return err
+		}
+		if why != "" {
+			p.warnings = append(p.warnings, why)
+		}
 	}
 	p.chosen, p.ref = &found.version().Version, ref.Name
 	return nil

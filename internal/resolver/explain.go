@@ -296,6 +296,22 @@ func (s *search) installedPath(i *Installed) []string {
 	return names
 }
 
+// PassedOver says why a root has a version that is not the one that it prefers; alone is the result of that one by itself.
+func PassedOver(name, version, preferred string, alone Result) string {
+	why := "it does not go together with what other packages here depend on"
+	if alone.Failed() {
+		why = alone.Reason + ": " + alone.Message
+		for _, o := range alone.Outcomes {
+			if o.Failed && !o.Dependency.Optional {
+				why = o.Reason + ": " + alone.Message
+				break
+			}
+		}
+	}
+	return name + ": " + version + " is the highest version that fits and whose dependencies can be satisfied; " +
+		preferred + " waits for its dependencies: " + why
+}
+
 // few joins the first of some texts.
 func few(texts []string) string {
 	if n := len(texts) - limits.ResolutionMessages; n > 0 {

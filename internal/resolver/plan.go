@@ -197,7 +197,7 @@ func (s *search) outcome(root *Root, e *edge) Outcome {
 	case of.tentative != nil:
 		o.Message = fmt.Sprintf("%s is changed from %s to %s.", at, of.tentative.Version, o.Version)
 	case i == nil:
-		o.Message = fmt.Sprintf("%s %s is installed as %s.", of.name, o.Version, at)
+		o.Message = fmt.Sprintf("%s %s is to be installed as %s.", of.name, o.Version, at)
 	case v > 0:
 		o.Message = fmt.Sprintf("%s is changed from %s to %s.", at, i.Version, o.Version)
 	case i.Deleting:
@@ -239,6 +239,11 @@ func (s *search) servedOutcome(root *Root, o Outcome) Outcome {
 		o.Satisfied, o.Reason, o.Message = false, corev1alpha1.ReasonNotAvailable, "Waiting for "+at.String()+" to be available."
 	}
 	return o
+}
+
+// Failed reports whether waiting does not help the root.
+func (r *Result) Failed() bool {
+	return !r.Ready && r.Reason != corev1alpha1.ReasonWaitingForDependencies
 }
 
 // conclude derives the condition from the outcomes: of several that failed it has the first by name, cycles before others.

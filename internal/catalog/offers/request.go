@@ -1,8 +1,14 @@
 package offers
 
 import (
+	"cmp"
+	"slices"
+
+	"github.com/Masterminds/semver/v3"
+
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/versions"
+	"lockstep.run/lockstep/internal/limits"
 )
 
 const (
@@ -32,6 +38,35 @@ func RequestOf(pkg corev1alpha1.GenericPackage, platform versions.Platform) vers
 		}
 	}
 	return r
+}
+
+// Fitting returns the versions that a selection may take, the highest first: those that fit and are no downgrade, not all of them where
+// there are many. Of a Package of which nothing was deployed a lower one than the one that was chosen before is none.
+func Fitting(pkg corev1alpha1.GenericPackage, offered []Offered, selected versions.Choice, request versions.Request) []Offered {
+	installed := pkg.PackageStatus().Resolved
+	type candidate struct {
+		version *semver.Version
+		Offered
+	}
+	var all []candidate
+	last, err := versions.Parse(cmp.Or(request.LastAttempted, request.Installed))
+	free := err != nil || request.AllowDowngrade || installed == nil
+	for _, c := range selected.Considered {
+		v, err := versions.Parse(c.Version)
+		if c.Why == "" && err == nil && (free || versions.Compare(v, last) >= 0) {
+			all = append(all, candidate{v, offered[c.Index]})
+		}
+	}
+	slices.SortFunc(all, func(a, b candidate) int {
+		return cmp.Or(versions.Compare(b.version, a.version), cmp.Compare(b.Version.Version, a.Version.Version))
+	})
+	var found []Offered
+	for n, c := range all {
+		if n < limits.ResolutionVersions || installed != nil && c.Version.Version == installed.Version {
+			found = append(found, c.Offered)
+		}
+	}
+	return found
 }
 
 // LastAttempted returns the last attempted version of the package that packageRef names; nil where there is none.

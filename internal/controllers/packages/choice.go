@@ -1,7 +1,6 @@
 package packages
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -13,7 +12,6 @@ import (
 	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/kube/conditions"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader"
 )
 
@@ -86,7 +84,9 @@ func choose(pkg corev1alpha1.GenericPackage, offered []offers.Offered, pending [
 	c := choice{reason: selected.Reason, message: name + ": " + selected.Message}
 	if selected.Index >= 0 {
 		c.origin = originOf(name, offered[selected.Index])
-		c.candidates = candidatesOf(pkg, offered, selected, request)
+		for _, o := range offers.Fitting(pkg, offered, selected, request) {
+			c.candidates = append(c.candidates, originOf(name, o))
+		}
 		return c
 	}
 	c.origin = installed(pkg)
@@ -97,35 +97,6 @@ func choose(pkg corev1alpha1.GenericPackage, offered []offers.Offered, pending [
 		c.fits = constraint.Matches(request.Installed, request.Selection.Prereleases)
 	}
 	return c
-}
-
-// candidatesOf returns the versions that a selection may take, the highest first: those that fit and are no downgrade. Of a Package of
-// which nothing was deployed a lower one than the one that was chosen before is none.
-func candidatesOf(pkg corev1alpha1.GenericPackage, offered []offers.Offered, selected versions.Choice, request versions.Request) []origin {
-	name, installed := pkg.PackageSpec().PackageRef.Name, pkg.PackageStatus().Resolved
-	type candidate struct {
-		version *semver.Version
-		index   int
-	}
-	var all []candidate
-	last, err := versions.Parse(cmp.Or(request.LastAttempted, request.Installed))
-	free := err != nil || request.AllowDowngrade || installed == nil
-	for _, c := range selected.Considered {
-		v, err := versions.Parse(c.Version)
-		if c.Why == "" && err == nil && (free || versions.Compare(v, last) >= 0) {
-			all = append(all, candidate{v, c.Index})
-		}
-	}
-	slices.SortFunc(all, func(a, b candidate) int {
-		return cmp.Or(versions.Compare(b.version, a.version), cmp.Compare(offered[b.index].Version.Version, offered[a.index].Version.Version))
-	})
-	var found []origin
-	for n, c := range all {
-		if o := originOf(name, offered[c.index]); n < limits.ResolutionVersions || installed != nil && o.version == installed.Version {
-			found = append(found, o)
-		}
-	}
-	return found
 }
 
 func originOf(name string, o offers.Offered) origin {

@@ -30,16 +30,16 @@ func (s *reconciliation) solve(ctx context.Context, r *resolver.Resolver, root r
 	open = r.Related(root, open)
 	plan := r.Solve(append(open, root))
 	own := resultOf(plan, root.Instance)
-	if failed(own) || len(root.Versions) > 0 && own.Version != root.Versions[0].Version {
+	if own.Failed() || len(root.Versions) > 0 && own.Version != root.Versions[0].Version {
 		if movable = r.Related(root, movable); len(movable) > 0 {
 			with := r.Solve(slices.Concat(open, movable[:min(len(movable), limits.UpgradesTogether)], []resolver.Root{root}))
-			if moved := resultOf(with, root.Instance); !failed(moved) && (failed(own) || moved.Version != own.Version) {
+			if moved := resultOf(with, root.Instance); !moved.Failed() && (own.Failed() || moved.Version != own.Version) {
 				plan, own = with, moved
 			}
 		}
 	}
 	steps := stepsOf(plan.Steps, root.Instance)
-	if failed(own) {
+	if own.Failed() {
 		steps = nil
 	}
 	return resolver.Plan{Steps: steps, Results: []resolver.Result{own}, Awaited: plan.Awaited}, nil
@@ -183,11 +183,6 @@ func recorded(status *corev1alpha1.PackageStatus) []corev1alpha1.Dependency {
 	return required
 }
 
-// failed reports whether waiting does not help a root.
-func failed(result resolver.Result) bool {
-	return !result.Ready && result.Reason != corev1alpha1.ReasonWaitingForDependencies
-}
-
 // unsatisfied reports whether a Package was last found to have dependencies that cannot be satisfied.
 func unsatisfied(pkg corev1alpha1.GenericPackage) bool {
 	c := meta.FindStatusCondition(*pkg.StatusConditions(), corev1alpha1.ConditionDependenciesReady)
@@ -279,29 +274,13 @@ func (s *reconciliation) chooseByNeeds(ctx context.Context) error {
 	s.await(keyOf(s.pkg), plan.Awaited)
 	own := plan.Results[0]
 	at := slices.IndexFunc(all, func(o origin) bool { return o.version == own.Version })
-	if failed(own) {
+	if own.Failed() {
 		at = slices.IndexFunc(all, func(o origin) bool { return installed != nil && o.version == installed.Version })
 	}
 	if at <= 0 {
 		return nil
 	}
 	s.choice.origin = all[at]
-	s.choice.message = conditions.Cut(passedOver(s.pkg.PackageSpec().PackageRef.Name, all, at, alone), limits.MessageBytes)
+	s.choice.message = conditions.Cut(resolver.PassedOver(s.pkg.PackageSpec().PackageRef.Name, all[at].version, all[0].version, alone), limits.MessageBytes)
 	return nil
-}
-
-// passedOver says why a version was chosen that is not the highest one that fits.
-func passedOver(name string, all []origin, at int, alone resolver.Result) string {
-	why := "it does not go together with what other packages here depend on"
-	if failed(alone) {
-		why = alone.Reason + ": " + alone.Message
-		for _, o := range alone.Outcomes {
-			if o.Failed && !o.Dependency.Optional {
-				why = o.Reason + ": " + alone.Message
-				break
-			}
-		}
-	}
-	return name + ": " + all[at].version + " is the highest version that fits and whose dependencies can be satisfied; " +
-		all[0].version + " waits for its dependencies: " + why
 }
