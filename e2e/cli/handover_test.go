@@ -116,7 +116,7 @@ func TestAdoptAndRelease(t *testing.T) {
 	if r := ok(t, env, append(both, "--yes")...); !strings.Contains(r.out, "nothing to do") {
 		t.Errorf("the second time it says:\n%s", r.out)
 	}
-	fails(t, env, []string{"it belongs to ObjectDeployment handover/web"}, "adopt", "cm/page", "--into", second(t, env, ns), "-n", ns, "--yes")
+	fails(t, env, []string{"✗ ConfigMap handover/page\n      belongs to ObjectDeployment handover/web"}, "adopt", "cm/page", "--into", second(t, env, ns), "-n", ns, "--yes")
 	releases(t, env, ns, page)
 }
 
@@ -203,7 +203,11 @@ func TestAdoptIntoAClusterPackage(t *testing.T) {
 		"role.yaml": "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: " + ns + ", annotations: {package-operator.run/phase: all}}\nrules: []\n",
 	})
 	ok(t, env, "install", image, ns, "--cluster", "--wait=false")
-	ok(t, env, "adopt", "ClusterRole/"+ns, "configmaps/shared", "--into", "clusterpackage/"+ns, "-n", ns, "--yes")
+	elsewhere := legacy(t, env, "default", "shared", "helm")
+	fails(t, env, []string{"ClusterRole " + ns + " is in no namespace: write ClusterRole/" + ns}, "adopt", ns+"/ClusterRole/"+ns, "--into", "clusterpackage/"+ns)
+	fails(t, env, []string{"the cluster serves no kind " + ns + ": cm/" + ns + "/shared is read as NAMESPACE/KIND/NAME"}, "adopt", "cm/"+ns+"/shared", "--into", "clusterpackage/"+ns)
+	fails(t, env, []string{"1 refusal", "ConfigMap default/shared"}, "adopt", "ClusterRole/"+ns, ns+"/cm/shared", "--into", "clusterpackage/"+ns, "--yes")
+	ok(t, env, "adopt", "ClusterRole/"+ns, "configmaps/shared", "default/cm/shared", "--into", "clusterpackage/"+ns, "-n", ns, "--yes")
 	want := state{UID: shared, Controller: "ClusterObjectDeployment " + ns, Value: "new", Managed: true}
 	if diff := cmp.Diff(want, stateOf(t, env, ns, "shared")); diff != "" {
 		t.Errorf("the adopted object (-want +got):\n%s", diff)
@@ -215,7 +219,7 @@ func TestAdoptIntoAClusterPackage(t *testing.T) {
 	if diff := cmp.Diff(state{UID: shared, Value: "new"}, stateOf(t, env, ns, "shared")); diff != "" {
 		t.Errorf("the released object (-want +got):\n%s", diff)
 	}
-	if s := stateOf(t, env, "default", "shared"); !s.Managed {
+	if s := stateOf(t, env, "default", "shared"); !s.Managed || s.UID != elsewhere {
 		t.Errorf("the object of the other namespace is %+v", s)
 	}
 	ok(t, env, "delete", "clusterpackage/"+ns)

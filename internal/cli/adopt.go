@@ -40,7 +40,8 @@ It is asked for on a terminal; elsewhere it wants --yes. With --dry-run nothing 
 objects get the annotation ` + corev1alpha1.AdoptableByAnnotation + `, by which the engine adopts
 them, and which goes with that.
 
-KIND is a kind, a resource or a short name; KIND NAME... is possible as well. PACKAGE is the name of
+KIND is a kind, a resource or a short name; KIND NAME... is possible as well, and NAMESPACE/KIND/NAME
+for an object of another namespace. PACKAGE is the name of
 a Package in the namespace or of a ClusterPackage, or package/NAME or clusterpackage/NAME.`,
 		Example: `  # What would happen
   kubectl package adopt deployment/web service/web configmap/settings --into web -n shop --dry-run

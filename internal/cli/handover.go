@@ -143,18 +143,7 @@ func (c *handoverCommand) show(h *handoverPlan, title string, steps []handover.S
 	styles := terminal.StylesFor(out)
 	t := planPrinter{styles: styles}
 	t.line(styles.Strong(title))
-	var rows [][]string
-	for _, s := range steps {
-		switch {
-		case s.Refusal != "":
-			rows = append(rows, []string{"  " + styles.Bad("✗") + " " + terminal.Line(s.Key.String()), terminal.Line(s.Refusal)})
-		case s.Done:
-			rows = append(rows, []string{"  · " + terminal.Line(s.Key.String()), "nothing to do"})
-		default:
-			rows = append(rows, append([]string{"  " + styles.Busy("<") + " " + terminal.Line(s.Key.String())}, row(s)...))
-		}
-	}
-	for _, line := range terminal.Table(rows) {
+	for _, line := range stepLines(steps, styles, row) {
 		t.line(line)
 	}
 	t.line("")
@@ -174,6 +163,30 @@ func (c *handoverCommand) show(h *handoverPlan, title string, steps []handover.S
 		return fmt.Errorf("nothing was changed: %s would not be rolled out: %s", h.target, terminal.Count(n, "refusal"))
 	}
 	return nil
+}
+
+// stepLines has a line for each step. A refusal, which may be long, has lines of its own below it.
+func stepLines(steps []handover.Step, styles terminal.Styles, row func(handover.Step) []string) []string {
+	var rows [][]string
+	for _, s := range steps {
+		name := terminal.Line(s.Key.String())
+		switch {
+		case s.Refusal != "":
+			rows = append(rows, []string{"  " + styles.Bad("✗") + " " + name})
+		case s.Done:
+			rows = append(rows, []string{"  · " + name, "nothing to do"})
+		default:
+			rows = append(rows, append([]string{"  " + styles.Busy("<") + " " + name}, row(s)...))
+		}
+	}
+	var lines []string
+	for i, line := range terminal.Table(rows) {
+		lines = append(lines, line)
+		if refusal := steps[i].Refusal; refusal != "" {
+			lines = append(lines, "      "+terminal.Line(objects.Truncate(refusal)))
+		}
+	}
+	return lines
 }
 
 // confirmed confirms a plan with something to do.

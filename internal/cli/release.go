@@ -37,7 +37,8 @@ removed; adopt removes it as well. Until the release the objects carry the annot
 The plan comes first, and is asked for on a terminal; elsewhere it wants --yes. With --dry-run
 nothing is changed. All objects have to belong to one package.
 
-KIND is a kind, a resource or a short name; KIND NAME... is possible as well.`,
+KIND is a kind, a resource or a short name; KIND NAME... is possible as well, and NAMESPACE/KIND/NAME
+for an object of another namespace.`,
 		Example: `  kubectl package release configmap/settings -n shop`,
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -116,12 +117,15 @@ func renderedNamespace(t progress.Target, spec *corev1alpha1.PackageSpec, o hand
 // packageOf finds the one package that controls all objects.
 func packageOf(ctx context.Context, h *handoverPlan) (cluster.Name, error) {
 	var found cluster.Name
-	for _, o := range h.objects {
+	for i, o := range h.objects {
 		n, err := controllingPackage(ctx, h.cluster, o)
 		if err != nil {
 			return n, err
 		}
-		if found.Name != "" && n != found {
+		if i == 0 && n.Scope == corev1alpha1.ScopeNamespaced {
+			h.cluster.Namespace = o.Key.Namespace // that of the package
+		}
+		if i > 0 && (n != found || n.Scope == corev1alpha1.ScopeNamespaced && o.Key.Namespace != h.cluster.Namespace) {
 			return n, fmt.Errorf("%s belongs to %s %s, and %s to %s %s: release them one package after the other",
 				h.objects[0].Key, found.Scope.Kind("Package"), found.Name, o.Key, n.Scope.Kind("Package"), n.Name)
 		}

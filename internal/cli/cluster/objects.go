@@ -1,9 +1,11 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,11 +19,13 @@ import (
 
 // ObjectName is an object as an argument has it.
 type ObjectName struct {
+	// Namespace is empty for an object of the namespace of the command, or of the cluster.
+	Namespace string
 	// Kind is a kind or resource, or a short name of one, as kubectl takes it.
 	Kind, Name string
 }
 
-// ParseObjects parses KIND/NAME..., or KIND NAME..., without those that are there twice.
+// ParseObjects parses KIND/NAME and NAMESPACE/KIND/NAME, or KIND NAME..., without those that are there twice.
 func ParseObjects(args []string) ([]ObjectName, error) {
 	var all []ObjectName
 	seen := map[ObjectName]bool{}
@@ -41,43 +45,51 @@ func ParseObjects(args []string) ([]ObjectName, error) {
 			if name == "" || strings.Contains(name, "/") {
 				return nil, fmt.Errorf("%q is no name: write KIND/NAME everywhere, or one KIND and names", name)
 			}
-			add(ObjectName{args[0], name})
+			add(ObjectName{Kind: args[0], Name: name})
 		}
 		return all, nil
 	}
 	for _, arg := range args {
-		kind, name, _ := strings.Cut(arg, "/")
-		if kind == "" || name == "" || strings.Contains(name, "/") {
-			return nil, fmt.Errorf("%q is no object: write KIND/NAME", arg)
+		parts := strings.Split(arg, "/")
+		if len(parts) == 1 || len(parts) > 3 || slices.Contains(parts, "") {
+			return nil, fmt.Errorf("%q is no object: write KIND/NAME, or NAMESPACE/KIND/NAME", arg)
 		}
-		add(ObjectName{kind, name})
+		n := ObjectName{Kind: parts[len(parts)-2], Name: parts[len(parts)-1]}
+		if len(parts) == 3 {
+			n.Namespace = parts[0]
+		}
+		add(n)
 	}
 	return all, nil
 }
 
-// ReadNamed reads objects of the namespace or of the cluster. An object that two names select is
-// returned once. The client is one for all kinds.
+// ReadNamed reads objects of namespaces or of the cluster. An object that two names select is returned
+// once. The client is one for all kinds.
 func (c *Cluster) ReadNamed(ctx context.Context, all client.Client, names []ObjectName) ([]*unstructured.Unstructured, error) {
-	disco, err := discovery.NewDiscoveryClientForConfig(c.Config)
+	mapper, err := c.shortcuts(all)
 	if err != nil {
-		return nil, fmt.Errorf("make a client for discovery: %w", err)
+		return nil, err
 	}
-	mapper := restmapper.NewShortcutExpander(all.RESTMapper(), disco, nil)
 	var found []*unstructured.Unstructured
 	seen := map[string]bool{}
 	for _, n := range names {
 		mapping, err := mappingOf(mapper, n.Kind)
-		if meta.IsNoMatchError(err) {
+		switch {
+		case meta.IsNoMatchError(err) && n.Namespace != "":
+			return nil, fmt.Errorf("the cluster serves no kind %s: %s/%s/%s is read as NAMESPACE/KIND/NAME", n.Kind, n.Namespace, n.Kind, n.Name)
+		case meta.IsNoMatchError(err):
 			return nil, fmt.Errorf("the cluster serves no kind %s", n.Kind)
-		}
-		if err != nil {
+		case err != nil:
 			return nil, c.Explain("cannot find the kind "+n.Kind, err)
 		}
 		u := &unstructured.Unstructured{}
 		u.SetGroupVersionKind(mapping.GroupVersionKind)
-		key := client.ObjectKey{Namespace: c.Namespace, Name: n.Name}
-		where := " in namespace " + c.Namespace
+		key := client.ObjectKey{Namespace: cmp.Or(n.Namespace, c.Namespace), Name: n.Name}
+		where := " in namespace " + key.Namespace
 		if mapping.Scope.Name() == meta.RESTScopeNameRoot {
+			if n.Namespace != "" {
+				return nil, fmt.Errorf("%s %s is in no namespace: write %s/%s", mapping.GroupVersionKind.Kind, n.Name, n.Kind, n.Name)
+			}
 			key.Namespace, where = "", ""
 		}
 		err = all.Get(ctx, key, u)
@@ -87,11 +99,20 @@ func (c *Cluster) ReadNamed(ctx context.Context, all client.Client, names []Obje
 		case err != nil:
 			return nil, c.Explain("cannot read "+n.Kind+" "+n.Name, err)
 		}
-		if id := mapping.GroupVersionKind.GroupKind().String() + "/" + n.Name; !seen[id] {
+		if id := mapping.GroupVersionKind.GroupKind().String() + " " + key.String(); !seen[id] {
 			seen[id], found = true, append(found, u)
 		}
 	}
 	return found, nil
+}
+
+// shortcuts finds kinds by short names, too.
+func (c *Cluster) shortcuts(all client.Client) (meta.RESTMapper, error) {
+	disco, err := discovery.NewDiscoveryClientForConfig(c.Config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for discovery: %w", err)
+	}
+	return restmapper.NewShortcutExpander(all.RESTMapper(), disco, nil), nil
 }
 
 // mappingOf finds a kind by its name, that of its resource, or a short one; with its group and

@@ -47,7 +47,7 @@ func Adopt(all []Object, owner types.UID, phases map[objects.Key]string, plan *d
 		case o.Live.GetDeletionTimestamp() != nil:
 			s.Refusal = "it is being deleted"
 		case refusalOf(plan, o.Key) != "":
-			s.Refusal = "it " + refusalOf(plan, o.Key)
+			s.Refusal = refusalOf(plan, o.Key)
 		case change == nil || change.Action != dryrun.ActionTakeOver:
 			s.Done = true // it belongs to an earlier revision
 		}

@@ -73,7 +73,7 @@ func TestAdopt(t *testing.T) {
 		},
 		{
 			reason: "another actor controls it", given: installed(), phases: brought, plan: refused(web.Key, "is controlled by Release web: leave it out here"),
-			want: want{Phase: "deploy", Refusal: "it is controlled by Release web: leave it out here"},
+			want: want{Phase: "deploy", Refusal: "is controlled by Release web: leave it out here"},
 		},
 		{
 			reason: "another object is refused", given: installed(), phases: brought,
