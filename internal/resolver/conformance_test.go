@@ -1,347 +1,592 @@
 package resolver_test
 
 import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/versions"
+	"lockstep.run/lockstep/internal/cli/graph"
+	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/internal/loader/manifest"
 	"lockstep.run/lockstep/internal/resolver"
+	"lockstep.run/lockstep/internal/resolver/snapshot"
 	"lockstep.run/lockstep/internal/testing/conformance"
 )
 
-type (
-	row           = conformance.Row
-	notApplicable = conformance.NotApplicable
-	differences   = conformance.Differences
-)
+type expectation = conformance.Expectation
 
-const (
-	noDigests   notApplicable = "dependencies are on versions; digests pin images, in locks"
-	noDowngrade notApplicable = "what is installed is never taken to a lower version for others"
-	noParts     notApplicable = "of a set that cannot be resolved no part is installed"
-)
-
-// TestConformance runs the rows of testdata/conformance, or those of the folder CONFORMANCE_DIR.
 func TestConformance(t *testing.T) {
-	conformance.Suite{
-		Operations: map[string]func(t *testing.T, r row) (string, notApplicable){
-			"dag": graphed, "resolve": judged, "choose-update": updated, "prune": pruned, "scenario": played,
-			"install-decision": decided, "install-decision-list": decidedList, "install-scope": scoped, "wait": waited,
-			"choose-digest": digested, "reconcile-step": stepped, "install-plan": planned, "ownership": owned,
-			"ownership-conflict": contested, "validate-dependency": checked,
-		},
-		Elsewhere: map[string]notApplicable{"delete": "TestConformance of internal/controllers/packages runs these"},
-	}.Run(t)
+	conformance.Suite{Operations: map[string]conformance.Operation{
+		"dag": conformance.Of(graphed), "resolve": conformance.Of(judged), "choose-update": conformance.Of(updated), "prune": conformance.Of(pruned),
+		"install-decision": conformance.Of(decided), "install-decision-list": conformance.Of(decidedList), "install-scope": conformance.Of(scoped),
+		"wait": conformance.Of(waited), "choose-digest": conformance.Of(digested), "reconcile-step": conformance.Of(stepped),
+		"install-plan": conformance.Of(planned), "validate-dependency": conformance.Of(checked),
+	}}.Run(t)
 }
 
-func has(text *string) string {
-	if text == nil {
-		return ""
+// part is a package of a row, installed or not; it may be given by its name alone.
+type part struct {
+	Name, Source, Package, Version, Constraint, DesiredState string
+	Available                                                []string
+	Dependencies                                             []part
+}
+
+func (p *part) UnmarshalJSON(data []byte) error {
+	type plain part
+	if json.Unmarshal(data, &p.Package) == nil {
+		return nil
 	}
-	return *text
+	return conformance.Strict(data, (*plain)(p))
 }
 
-func instance(name string) resolver.Instance {
-	return resolver.Instance{Namespace: "team", Name: name}
-}
-
-func isDigest(texts ...string) bool {
-	return slices.ContainsFunc(texts, func(t string) bool { return strings.HasPrefix(t, "sha256:") })
+func (p *part) root() resolver.Root {
+	root := resolver.Root{Instance: team(p.Source), Package: p.Source, Version: p.Version}
+	for _, d := range p.Dependencies {
+		root.Dependencies = append(root.Dependencies, on(d.Package, d.Constraint))
+	}
+	return root
 }
 
 func on(name, want string) corev1alpha1.Dependency {
 	return corev1alpha1.Dependency{Name: name, Package: &corev1alpha1.DependencyPackage{Name: name, VersionSelection: corev1alpha1.VersionSelection{Version: want}}}
 }
 
-// graphed: nodes are what is installed; the one that is traced from is resolved, too.
-func graphed(t *testing.T, r row) (string, notApplicable) {
-	in, want := conformance.Decode[struct {
-		Nodes []struct {
-			ID        string
-			DependsOn []string
+// offersOf are the versions that are available; 1.0.0 of what is in no range.
+func offersOf(parts []part) resolver.Offers {
+	all := resolver.Offers{}
+	for _, p := range parts {
+		available := p.Available
+		if available == nil && p.Constraint == "" {
+			available = []string{"1.0.0"}
 		}
-		TraceFrom string
-	}, struct {
-		Implied                               []string
-		ImpliedCount, TransitiveCount         *int
-		SortError, InitError, InstallsNothing bool
-		OnlyOrder                             []string
-		Before                                [][]string
-	}](t, r)
-	if want.InitError {
-		return "", "names of installed packages are unique in a namespace"
-	}
-	var installed []resolver.Installed
-	known := map[string]bool{}
-	for _, n := range in.Nodes {
-		known[n.ID] = true
-	}
-	offers := resolver.Offers{}
-	for _, n := range in.Nodes {
-		i := resolver.Installed{Instance: instance(n.ID), Package: n.ID, Version: "1.0.0"}
-		var deps []corev1alpha1.Dependency
-		for _, to := range n.DependsOn {
-			deps = append(deps, on(to, ""))
-			requirement := resolver.Requirement{Dependency: on(to, "")}
-			if at := instance(to); known[to] {
-				requirement.Satisfier = &at
-			} else if offers[to] == nil {
-				offers[to] = []resolver.Offer{offer("1.0.0")}
-			}
-			i.Requirements = append(i.Requirements, requirement)
-		}
-		offers[n.ID] = []resolver.Offer{{Candidate: versions.Candidate{Version: "1.0.0"}, Dependencies: deps}}
-		installed = append(installed, i)
-	}
-	g := resolver.NewGraph(installed)
-	var d differences
-	d.Unless((g.Cycle() != nil) == want.SortError, "cycle %v", g.Cycle())
-	if want.Implied != nil {
-		slices.Sort(want.Implied)
-		d.Unless(slices.Equal(g.Missing, want.Implied), "missing %v", g.Missing)
-	}
-	d.Unless(want.ImpliedCount == nil || len(g.Missing) == *want.ImpliedCount, "%d missing", len(g.Missing))
-	if offered := offers[in.TraceFrom]; len(offered) > 0 {
-		plan := resolver.Solve(resolver.Input{Catalogue: offers, Roots: []resolver.Root{{Instance: instance(in.TraceFrom), Package: in.TraceFrom, Version: "1.0.0", Dependencies: offered[0].Dependencies}}})
-		d.Unless(want.TransitiveCount == nil || len(plan.Steps) == *want.TransitiveCount, "%d steps", len(plan.Steps))
-		d.Unless(!want.InstallsNothing || len(plan.Steps) == 0, "%d steps", len(plan.Steps))
-		d.Unless(!want.InstallsNothing || !want.SortError || plan.Results[0].Reason == corev1alpha1.ReasonDependencyCycle, "%s", printed(plan))
-	}
-	// Installations are in the reverse order of teardowns, and what is missing comes before all of them.
-	order := slices.Clone(g.Missing)
-	for _, i := range slices.Backward(g.Order()) {
-		order = append(order, i.Name)
-	}
-	d.Unless(want.OnlyOrder == nil || slices.Equal(order, want.OnlyOrder), "order %v", order)
-	for _, pair := range want.Before {
-		if len(pair) == 2 {
-			d.Unless(slices.Index(order, pair[0]) < slices.Index(order, pair[1]), "order %v", order)
+		for _, v := range available {
+			all[p.Package] = append(all[p.Package], offer(v))
 		}
 	}
-	return d.String(), ""
+	return all
 }
 
-type needed struct{ Package, Constraint string }
+func hasDigest(texts ...string) bool {
+	return slices.ContainsFunc(texts, func(t string) bool { return strings.HasPrefix(t, "sha256:") })
+}
 
-// judged: what is installed satisfies a package, or what is missing or does not fit, as its user would have to know.
-func judged(t *testing.T, r row) (string, notApplicable) {
-	type entry struct {
-		Name, Source, Version, DesiredState string
-		Dependencies                        []any
-	}
-	in, want := conformance.Decode[struct {
-		Self entry
-		Lock []entry
-	}, struct {
-		Error *struct {
-			Kind     string
-			Packages []struct{ Package string }
+func constraintsOf(parts ...part) (all []string) {
+	for _, p := range parts {
+		all = append(all, p.Version)
+		for _, d := range p.Dependencies {
+			all = append(all, d.Constraint)
 		}
-		Found, Installed, Invalid *int
-	}](t, r)
+	}
+	return all
+}
+
+func steps(plan resolver.Plan, create bool) (of []string) {
+	for _, s := range plan.Steps {
+		if s.Create == create {
+			of = append(of, s.Package)
+		}
+	}
+	return of
+}
+
+// graphed: what is missing is what is to be created for a package that depends on all nodes, where these are installed. Where
+// they are not, the plan has the order, and a cycle is found.
+func graphed(_ *testing.T, in struct {
+	Nodes []struct {
+		ID        string
+		DependsOn []string
+	}
+	TraceFrom string
+}, want *expectation,
+) {
+	nodes, installed := resolver.Offers{}, []resolver.Installed{}
+	all, needed := resolver.Root{Instance: team("everything"), Package: "everything", Version: "1.0.0"}, map[string]bool{}
+	for _, n := range in.Nodes {
+		if nodes[n.ID] != nil {
+			want.Otherwise(conformance.OneNamePerScope)
+		}
+		nodes[n.ID] = []resolver.Offer{offer("1.0.0", n.DependsOn...)}
+		all.Dependencies = append(all.Dependencies, on(n.ID, ""))
+		installed = append(installed, at("team", n.ID, n.ID, "1.0.0"))
+		for _, to := range n.DependsOn {
+			needed[to] = true
+		}
+	}
+	catalogue, missing := maps.Clone(nodes), shop()
+	for _, to := range slices.Sorted(maps.Keys(needed)) {
+		missing.Dependencies = append(missing.Dependencies, on(to, ""))
+		if nodes[to] == nil {
+			catalogue[to] = []resolver.Offer{offer("1.0.0")}
+		}
+	}
+	implied := steps(resolver.Solve(resolver.Input{Roots: []resolver.Root{missing}, Installed: installed, Catalogue: catalogue}), true)
+	want.Set("implied", implied)
+	want.Is("impliedCount", len(implied))
+
+	plan := resolver.Solve(resolver.Input{Roots: []resolver.Root{all}, Catalogue: catalogue})
+	cyclic := plan.Results[0].Reason == corev1alpha1.ReasonDependencyCycle
+	want.Fails("sortError", cyclic, printed(plan))
+	want.Fails("initError", false)
+	order := steps(plan, true)
+	want.Is("onlyOrder", order)
+	conformance.Holds(want, "before", func(pairs [][2]string) bool {
+		return !slices.ContainsFunc(pairs, func(p [2]string) bool { return slices.Index(order, p[0]) >= slices.Index(order, p[1]) })
+	}, order)
+
+	traced := resolver.Root{Instance: team(in.TraceFrom), Package: in.TraceFrom, Version: "1.0.0"}
+	for _, o := range catalogue[in.TraceFrom] {
+		traced.Dependencies = o.Dependencies
+	}
+	plan = resolver.Solve(resolver.Input{Roots: []resolver.Root{traced}, Catalogue: catalogue})
+	want.Is("transitiveCount", len(plan.Steps), printed(plan))
+	want.Is("installsNothing", len(plan.Steps) == 0, printed(plan))
+}
+
+// recordedBy is what users see of packages that depend on each other.
+func recordedBy(results []resolver.Result) *graph.Graph {
+	var all []corev1alpha1.GenericPackage
+	for _, result := range results {
+		pkg := &corev1alpha1.Package{}
+		pkg.Namespace, pkg.Name = result.Namespace, result.Name
+		for _, o := range result.Outcomes {
+			d := corev1alpha1.DependencyStatus{Dependency: o.Dependency, Version: o.Version}
+			if o.Satisfier != nil && !o.Failed {
+				d.PackageRef = o.Satisfier.Reference()
+			}
+			conditions.Set(&d.Conditions, 1, corev1alpha1.ConditionSatisfied, o.Satisfied, o.Reason, o.Message)
+			pkg.Status.Dependencies = append(pkg.Status.Dependencies, d)
+		}
+		all = append(all, pkg)
+	}
+	return graph.Of(all)
+}
+
+// judgedBy has each of some packages judged by what is installed.
+func judgedBy(packages []part) *graph.Graph {
+	input := resolver.Input{}
+	for _, p := range packages {
+		root := p.root()
+		root.UserManaged = true
+		input.Roots = append(input.Roots, root)
+		input.Installed = append(input.Installed, at("team", p.Source, p.Source, cmp.Or(p.Version, "1.0.0")))
+	}
+	return recordedBy(resolver.Solve(input).Results)
+}
+
+// judged: what a package leads to, of what its user installed.
+func judged(_ *testing.T, in struct {
+	Self part
+	Lock []part
+}, want *expectation,
+) {
+	packages := slices.DeleteFunc(slices.Clone(in.Lock), func(p part) bool { return p.Source == in.Self.Source })
+	packages = append(packages, in.Self)
+	if hasDigest(constraintsOf(packages...)...) {
+		want.Otherwise(conformance.DigestsOfDependencies)
+	}
 	if in.Self.DesiredState != "" && in.Self.DesiredState != "Active" {
-		return "", "an inactive package is archived, and resolves nothing"
+		want.Otherwise(conformance.NoInactiveRevision)
 	}
-	needs := func(of entry) (all []needed) {
-		for _, d := range of.Dependencies {
-			switch d := d.(type) {
-			case string:
-				all = append(all, needed{Package: d})
-			case map[string]any:
-				name, _ := d["package"].(string)
-				constraint, _ := d["constraint"].(string)
-				all = append(all, needed{name, constraint})
+	want.Otherwise(conformance.NoLock, "lockWritten", "lockSelfVersion")
+	g := judgedBy(packages)
+	self := graph.Key{Kind: "Package", Namespace: "team", Name: in.Self.Source}
+	found, missing, unfit := map[string]bool{}, map[string]string{}, 0
+	for _, n := range g.Nodes(func(n *graph.Node) bool { return n.Key == self }) {
+		for _, e := range n.Dependencies {
+			found[e.Package] = true
+			switch e.Reason {
+			case corev1alpha1.ReasonManagedByUser:
+				missing[e.Package] = e.Range
+			case corev1alpha1.ReasonVersionMismatch:
+				unfit++
 			}
 		}
-		return all
 	}
-	var installed []resolver.Installed
-	known, isRecorded := map[string]bool{}, false
-	for _, e := range in.Lock {
-		known[e.Source] = true
-	}
-	for _, e := range in.Lock {
-		i := resolver.Installed{Instance: instance(e.Source), Package: e.Source, Version: e.Version, Available: true}
-		isRecorded = isRecorded || e.Source == in.Self.Source
-		if isDigest(e.Version) {
-			return "", noDigests
+	want.Is("found", len(found))
+	want.Is("installed", len(found)-len(missing))
+	want.Is("invalid", unfit)
+	want.Is("lockWritten", false)
+	want.Is("lockSelfVersion", "")
+	conformance.Holds(want, "error", func(err *struct {
+		Kind     string
+		Packages []part
+	},
+	) bool {
+		if err == nil {
+			return len(missing)+unfit == 0
 		}
-		for _, n := range needs(e) {
-			requirement := resolver.Requirement{Dependency: on(n.Package, n.Constraint)}
-			if at := instance(n.Package); known[n.Package] {
-				requirement.Satisfier = &at
-			}
-			i.Requirements = append(i.Requirements, requirement)
+		if isMissing := strings.Contains(err.Kind, "missing"); isMissing != (len(missing) > 0) || len(missing)+unfit == 0 {
+			return false
 		}
-		installed = append(installed, i)
+		return len(missing) == 0 || len(err.Packages) == len(missing) && !slices.ContainsFunc(err.Packages, func(p part) bool {
+			wants, is := missing[p.Package]
+			return !is || p.Constraint != "" && p.Constraint != wants
+		})
+	}, missing, unfit)
+}
+
+// pruned: what is installed and satisfies no requirement on it is recorded by no dependent.
+func pruned(_ *testing.T, in struct{ Packages []part }, want *expectation) {
+	if hasDigest(constraintsOf(in.Packages...)...) {
+		want.Otherwise(conformance.DigestsOfDependencies)
 	}
-	root := resolver.Root{Instance: instance(in.Self.Source), Package: in.Self.Source, Version: in.Self.Version, UserManaged: true}
-	for _, n := range needs(in.Self) {
-		if isDigest(n.Constraint) {
-			return "", noDigests
-		}
-		root.Dependencies = append(root.Dependencies, on(n.Package, n.Constraint))
-	}
-	result := resolver.Solve(resolver.Input{Roots: []resolver.Root{root}, Installed: installed}).Results[0]
-	var missing, invalid []string
-	for _, o := range result.Outcomes {
-		switch {
-		case o.Reason == corev1alpha1.ReasonManagedByUser:
-			missing = append(missing, o.Dependency.Name)
-		case o.Failed:
-			invalid = append(invalid, o.Dependency.Name)
+	g, needed, kept := judgedBy(in.Packages), map[string]bool{}, []string{}
+	for _, p := range in.Packages {
+		for _, d := range p.Dependencies {
+			needed[d.Package] = true
 		}
 	}
-	found, present := len(result.Outcomes), len(result.Outcomes)-len(missing)
-	if isRecorded {
-		g := resolver.NewGraph(installed)
-		missing = g.Missing
-		present = len(g.Reached(root.Instance))
-		found = present + len(missing)
-	}
-	var d differences
-	failed := len(missing)+len(invalid) > 0
-	d.Unless((want.Error != nil) == failed, "missing %v, invalid %v", missing, invalid)
-	if want.Error != nil && want.Error.Kind == "missing" {
-		for _, p := range want.Error.Packages {
-			d.Unless(slices.Contains(missing, p.Package), "missing %v", missing)
+	for _, p := range in.Packages {
+		if n := g.Node(graph.Key{Kind: "Package", Namespace: "team", Name: p.Source}); !needed[p.Source] || len(n.Dependents) > 0 {
+			kept = append(kept, p.Name)
 		}
 	}
-	d.Unless(want.Found == nil || *want.Found == found, "found %d", found)
-	d.Unless(want.Installed == nil || *want.Installed == present, "installed %d", present)
-	d.Unless(want.Invalid == nil || len(missing) > 0 || *want.Invalid == len(invalid), "invalid %v", invalid)
-	return d.String(), ""
+	want.Set("kept", kept)
+}
+
+// parents are packages that require one other, each in a range.
+func parents(ranges []string, versions ...string) resolver.Input {
+	offers := resolver.Offers{}
+	for _, v := range versions {
+		offers["dep"] = append(offers["dep"], offer(v))
+	}
+	in := resolver.Input{Catalogue: offers}
+	for i, c := range ranges {
+		name := fmt.Sprintf("parent%02d", i)
+		in.Roots = append(in.Roots, resolver.Root{Instance: team(name), Package: name, Version: "1.0.0", Dependencies: []corev1alpha1.Dependency{on("dep", c)}})
+	}
+	return in
 }
 
 // updated: several packages require one that was generated.
-func updated(t *testing.T, r row) (string, notApplicable) {
-	in, want := conformance.Decode[struct {
-		Installed                    string
-		ParentConstraints, Available []string
-		DowngradesEnabled            bool
-	}, struct{ Version *string }](t, r)
-	if isDigest(append(in.ParentConstraints, in.Installed)...) {
-		return "", noDigests
-	}
-	present, err := versions.Parse(in.Installed)
-	if err != nil {
-		return "", "versions that are installed are semantic versions"
-	}
-	input := resolver.Input{Installed: []resolver.Installed{{Instance: instance("dep"), Package: "dep", Version: in.Installed, Changeable: true, Generated: true, Available: true}}}
-	offers := resolver.Offers{}
-	for _, v := range in.Available {
-		offers["dep"] = append(offers["dep"], offer(v))
-	}
-	input.Catalogue = offers
-	for i, c := range in.ParentConstraints {
-		name := "parent" + string(rune('a'+i))
-		input.Roots = append(input.Roots, resolver.Root{Instance: instance(name), Package: name, Version: "1.0.0", Dependencies: []corev1alpha1.Dependency{on("dep", c)}})
-	}
-	plan := resolver.Solve(input)
-	got := in.Installed
+func updated(_ *testing.T, in struct {
+	Installed                    string
+	ParentConstraints, Available []string
+	DowngradesEnabled            bool
+}, want *expectation,
+) {
+	input := parents(in.ParentConstraints, in.Available...)
+	input.Installed = []resolver.Installed{at("team", "dep", "dep", in.Installed, changeable)}
+	plan, got := resolver.Solve(input), in.Installed
 	for _, s := range plan.Steps {
 		got = s.Version
 	}
-	for _, result := range plan.Results {
-		if result.Outcomes[0].Failed {
-			got = ""
-		}
+	failed := slices.ContainsFunc(plan.Results, fails)
+	if failed {
+		got = ""
 	}
-	if lower, err := versions.Parse(has(want.Version)); err == nil && in.DowngradesEnabled && versions.Compare(lower, present) < 0 {
-		return "", noDowngrade
+	switch {
+	case hasDigest(append(in.ParentConstraints, in.Installed)...):
+		want.Otherwise(conformance.DigestsOfDependencies)
+	case in.DowngradesEnabled && failed:
+		want.Otherwise(conformance.NeverLowered)
 	}
-	var d differences
-	d.Unless(strings.TrimPrefix(got, "v") == strings.TrimPrefix(has(want.Version), "v"), "%q: %s", got, printed(plan))
-	return d.String(), ""
+	want.Is("version", got, printed(plan))
+	want.Fails("error", failed, printed(plan))
 }
 
-// pruned: what is installed and satisfies no requirement on it counts for none.
-func pruned(t *testing.T, r row) (string, notApplicable) {
-	in, want := conformance.Decode[struct {
-		Packages []struct {
-			Name, Source, Version string
-			Dependencies          []needed
-		}
-	}, struct{ Kept []string }](t, r)
-	var installed []resolver.Installed
-	at := map[string]resolver.Instance{}
-	for _, p := range in.Packages {
-		at[p.Source] = instance(p.Name)
+var version = regexp.MustCompile(`\d+\.\d+\.\d+`)
+
+// digested: a digest is no range; of what else is required every version is there.
+func digested(_ *testing.T, in struct{ ParentConstraints []string }, want *expectation) {
+	all := slices.Concat([]string{"1.0.0"}, version.FindAllString(strings.Join(in.ParentConstraints, " "), -1))
+	slices.Sort(all)
+	plan := resolver.Solve(parents(in.ParentConstraints, slices.Compact(all)...))
+	if digests := slices.Compact(slices.Clone(in.ParentConstraints)); len(digests) == 1 && hasDigest(digests...) {
+		want.Otherwise(conformance.DigestsOfDependencies)
 	}
-	for _, p := range in.Packages {
-		i := resolver.Installed{Instance: instance(p.Name), Package: p.Source, Version: p.Version}
-		for _, n := range p.Dependencies {
-			requirement := resolver.Requirement{Dependency: on(n.Package, n.Constraint)}
-			if to, ok := at[n.Package]; ok {
-				requirement.Satisfier = &to
+	want.Is("digest", "")
+	want.Fails("error", slices.ContainsFunc(plan.Results, fails), printed(plan))
+}
+
+// stepped: what is planned at once for what is missing or does not fit.
+func stepped(_ *testing.T, in struct {
+	Missing, Installed   []part
+	Upgrades, Downgrades *bool
+}, want *expectation,
+) {
+	all := slices.Concat(in.Missing, in.Installed)
+	root, input := shop(), resolver.Input{Catalogue: offersOf(all)}
+	for _, p := range all {
+		root.Dependencies = append(root.Dependencies, on(p.Package, p.Constraint))
+	}
+	for _, p := range in.Installed {
+		input.Installed = append(input.Installed, at("team", p.Package, p.Package, p.Version, changeable))
+	}
+	input.Roots = []resolver.Root{root}
+	plan := resolver.Solve(input)
+	changed := steps(plan, false)
+	switch {
+	case len(in.Missing) > 1:
+		want.Otherwise(conformance.InstalledTogether)
+	case in.Upgrades != nil && !*in.Upgrades && len(changed) > 0:
+		want.Otherwise(conformance.RaisedTogether)
+	}
+	want.Is("created", len(steps(plan, true)), printed(plan))
+	want.Is("updated", len(changed), printed(plan))
+	want.Is("resolved", !fails(plan.Results[0]), printed(plan))
+}
+
+// planned: the latest version in range of what a package needs and lacks.
+func planned(_ *testing.T, in struct{ Dependencies, Installed []part }, want *expectation) {
+	root := shop()
+	for _, p := range in.Dependencies {
+		root.Dependencies = append(root.Dependencies, on(p.Package, p.Constraint))
+	}
+	input := resolver.Input{Roots: []resolver.Root{root}, Catalogue: offersOf(in.Dependencies)}
+	for _, p := range in.Installed {
+		input.Installed = append(input.Installed, at("team", p.Package, p.Package, p.Version))
+	}
+	plan, got := resolver.Solve(input), map[string]string{}
+	for _, s := range plan.Steps {
+		got[s.Package] = s.Version
+	}
+	want.Is("installs", got, printed(plan))
+	want.Fails("error", fails(plan.Results[0]), printed(plan))
+}
+
+type declared struct {
+	Name, RefName, Constraints string
+	GVK                        *corev1alpha1.ProvidedAPI
+	Optional                   bool
+}
+
+func (d declared) dependency() corev1alpha1.Dependency {
+	out := corev1alpha1.Dependency{Name: d.Name, Optional: d.Optional}
+	if d.GVK != nil {
+		out.API = &corev1alpha1.DependencyAPI{APIVersion: d.GVK.APIVersion, Kind: d.GVK.Kind}
+	} else {
+		out.Package = &corev1alpha1.DependencyPackage{Name: d.RefName, VersionSelection: corev1alpha1.VersionSelection{Version: d.Constraints}}
+	}
+	return out
+}
+
+// override is what the user of a package changes of a dependency, by its constraint alone where there is one dependency.
+type override struct {
+	Name, RefName, Version, Constraints string
+	PackageRef                          *struct {
+		RefName          string
+		VersionSelection struct {
+			Constraints string
+			Prereleases *corev1alpha1.Prereleases
+		}
+	}
+}
+
+func (o *override) UnmarshalJSON(data []byte) error {
+	type plain override
+	if json.Unmarshal(data, &o.Constraints) == nil {
+		return nil
+	}
+	return conformance.Strict(data, (*plain)(o))
+}
+
+// overrides are several, or one.
+type overrides []override
+
+func (o *overrides) UnmarshalJSON(data []byte) error {
+	*o = make(overrides, 1)
+	if err := conformance.Strict(data, &(*o)[0]); err == nil {
+		return nil
+	}
+	return conformance.Strict(data, (*[]override)(o))
+}
+
+type situation struct {
+	Dependency       declared
+	Dependencies     []declared
+	ExistingInstalls []struct{ Name, Namespace, RefName, Version string }
+	Packages         []string
+	Catalogue        []struct {
+		RefName, Version string
+		Provides         []corev1alpha1.ProvidedAPI
+	}
+	ServedAPIs       []corev1alpha1.ProvidedAPI `json:"servedApis"`
+	ManagedBy        string
+	Override         overrides
+	ProviderSearch   *bool
+	InstallationType string
+}
+
+// spec is what the user says of dependencies.
+func (s situation) spec() *corev1alpha1.PackageDependencies {
+	spec := &corev1alpha1.PackageDependencies{Management: corev1alpha1.DependencyManagement(s.ManagedBy)}
+	for _, o := range s.Override {
+		by := corev1alpha1.DependencyPackageOverride{Name: o.RefName, VersionSelection: corev1alpha1.VersionSelection{Version: cmp.Or(o.Version, o.Constraints)}}
+		if ref := o.PackageRef; ref != nil {
+			by.Name, by.Version, by.Prereleases = ref.RefName, ref.VersionSelection.Constraints, ref.VersionSelection.Prereleases
+		}
+		spec.Overrides = append(spec.Overrides, corev1alpha1.DependencyOverride{Name: cmp.Or(o.Name, s.Dependency.Name), Package: &by})
+	}
+	return spec
+}
+
+func (s situation) solve() resolver.Plan {
+	root, offers := shop(), resolver.Offers{}
+	for _, d := range append(slices.Clone(s.Dependencies), s.Dependency) {
+		if d.Name == "" {
+			continue
+		}
+		root.Dependencies = append(root.Dependencies, d.dependency())
+		for _, v := range s.Packages {
+			if o := offer(v); d.RefName != "" && !slices.ContainsFunc(offers[d.RefName], func(p resolver.Offer) bool { return p.Version == v }) {
+				offers[d.RefName] = append(offers[d.RefName], o)
 			}
-			i.Requirements = append(i.Requirements, requirement)
-		}
-		installed = append(installed, i)
-	}
-	g := resolver.NewGraph(installed)
-	kept := []string{}
-	for _, i := range installed {
-		by := g.RequiredBy(i.Instance)
-		if len(by) == 0 || slices.ContainsFunc(by, func(l resolver.Link) bool { return l.Satisfied }) {
-			kept = append(kept, i.Name)
 		}
 	}
-	slices.Sort(kept)
-	slices.Sort(want.Kept)
-	var d differences
-	d.Unless(slices.Equal(kept, want.Kept), "kept %v", kept)
-	if d != nil {
-		for _, p := range in.Packages {
-			if isDigest(p.Version) {
-				return "", noDigests
-			}
-		}
+	spec := s.spec()
+	root.Dependencies = snapshot.Overridden(root.Dependencies, spec)
+	root.UserManaged = spec.Management == corev1alpha1.DependencyManagementUser
+	for _, c := range s.Catalogue {
+		offers[c.RefName] = append(offers[c.RefName], resolver.Offer{Candidate: versions.Candidate{Version: c.Version}, Provides: c.Provides})
 	}
-	return d.String(), ""
+	in := resolver.Input{Roots: []resolver.Root{root}, Catalogue: offers, Served: func(api *corev1alpha1.DependencyAPI) (bool, []string) {
+		return slices.Contains(s.ServedAPIs, corev1alpha1.ProvidedAPI{APIVersion: api.APIVersion, Kind: api.Kind}), nil
+	}}
+	for _, i := range s.ExistingInstalls {
+		in.Installed = append(in.Installed, at(root.Namespace, i.Name, i.RefName, i.Version))
+	}
+	return resolver.Solve(in)
+}
+
+// conditionsOf are the names of the proposal for what became of a requirement.
+func conditionsOf(plan resolver.Plan, o resolver.Outcome) []string {
+	creates := slices.ContainsFunc(plan.Steps, func(s resolver.Step) bool { return s.Create && o.Satisfier != nil && s.Instance == *o.Satisfier })
+	switch {
+	case creates:
+		return []string{"OwnedPackageInstall"}
+	case o.Reason == corev1alpha1.ReasonAPIServed:
+		return []string{"ExistingGVK"}
+	case o.Reason == corev1alpha1.ReasonVersionMismatch:
+		return []string{"FoundPackageInstall", "FoundPackageInstallRequiresDifferentVersion"}
+	case o.Satisfier != nil:
+		return []string{"FoundPackageInstall"}
+	case o.Reason == corev1alpha1.ReasonNoMatchingVersion:
+		return []string{"UnknownPackageVersion"}
+	case o.Reason == corev1alpha1.ReasonUnknownPackage:
+		return []string{"UnknownPackage"}
+	}
+	return []string{o.Reason}
+}
+
+func decided(_ *testing.T, in situation, want *expectation) {
+	plan := in.solve()
+	if in.ProviderSearch != nil && !*in.ProviderSearch && in.Dependency.GVK != nil {
+		want.Otherwise(conformance.ProvidersAreFound)
+	}
+	o := plan.Results[0].Outcomes[0]
+	of, version := "", ""
+	for _, s := range plan.Steps {
+		of, version = s.Package, s.Version
+	}
+	want.Is("create", len(steps(plan, true)) > 0, printed(plan))
+	want.Is("parentFails", fails(plan.Results[0]), printed(plan))
+	got := conditionsOf(plan, o)
+	conformance.Holds(want, "conditions", func(names []string) bool {
+		return slices.ContainsFunc(got, func(c string) bool { return slices.Contains(names, c) })
+	}, got)
+	want.Is("refName", of, printed(plan))
+	want.Is("version", version, printed(plan))
+}
+
+func decidedList(_ *testing.T, in situation, want *expectation) {
+	plan, got := in.solve(), []string{}
+	for _, s := range plan.Steps {
+		got = append(got, s.Version)
+	}
+	want.Is("createdCount", len(steps(plan, true)), printed(plan))
+	want.Set("versions", got, printed(plan))
+}
+
+// manifestWith is a manifest with one more field of its spec.
+func manifestWith(field string) loader.Files {
+	return loader.Files{"manifest.yaml": []byte("apiVersion: manifests.package-operator.run/v1alpha1\nkind: PackageManifest\n" +
+		"metadata: {name: shop}\nspec:\n  version: 1.0.0\n  scopes: [Namespaced]\n  " + field + "\n")}
 }
 
 // scoped: room for one more installation.
-func scoped(t *testing.T, r row) (string, notApplicable) {
-	in, want := conformance.Decode[struct {
-		Existing         []resolver.Instance
-		InstallationType string
-		New              resolver.Instance
-	}, struct{ Allowed bool }](t, r)
-	unique := map[string]corev1alpha1.UniqueScope{"onePerCluster": corev1alpha1.UniqueScopeCluster, "onePerNamespace": corev1alpha1.UniqueScopeNamespace}[in.InstallationType]
-	var installed []resolver.Installed
-	for _, i := range in.Existing {
-		installed = append(installed, resolver.Installed{Instance: i, Package: "x", Version: "1.0.0", Unique: unique})
+func scoped(t *testing.T, in struct {
+	Existing         []manifest.Other
+	InstallationType string
+	New              manifest.Other
+}, want *expectation,
+) {
+	constraint := map[string]string{
+		"onePerCluster":   "phases: [{name: deploy}]\n  constraints: [{uniqueInScope: {scope: Cluster}}]",
+		"noRestrictions":  "phases: [{name: deploy}]",
+		"onePerNamespace": "phases: [{name: deploy}]\n  constraints: [{uniqueInScope: {scope: Namespace}}]",
+	}[in.InstallationType]
+	if in.InstallationType == "onePerCluster" && in.New.Namespace != "" {
+		want.Otherwise(conformance.UniqueInItsScope)
 	}
-	occupied := resolver.NewGraph(installed).Occupied(in.New, "x", unique)
-	if !want.Allowed && len(occupied) == 0 && unique == corev1alpha1.UniqueScopeCluster && in.New.Namespace != "" {
-		return "", "a Package is unique in its namespace; what is unique in the cluster is a matter of ClusterPackages"
+	of, problems := manifest.Read(manifestWith(constraint), "")
+	if len(problems) > 0 {
+		t.Fatal(problems)
 	}
-	var d differences
-	d.Unless(want.Allowed == (len(occupied) == 0), "occupied by %v", occupied)
-	return d.String(), ""
+	unmet := of.NotUnique(in.New, in.Existing)
+	want.Is("allowed", len(unmet) == 0, unmet)
 }
 
 // waited: what a package waits for.
-func waited(t *testing.T, r row) (string, notApplicable) {
-	in, want := conformance.Decode[struct {
-		Dependencies []struct{ Name, State string }
-		Synchronous  bool
-	}, struct{ ParentState string }](t, r)
-	if !in.Synchronous {
-		return "", "a package always waits for what it depends on"
+func waited(_ *testing.T, in struct {
+	Dependencies []struct{ Name, State string }
+	Synchronous  *bool
+}, want *expectation,
+) {
+	if in.Synchronous != nil && !*in.Synchronous {
+		want.Otherwise(conformance.AlwaysWaits)
 	}
-	root := shop()
-	var installed []resolver.Installed
+	root, input := shop(), resolver.Input{}
 	for _, dep := range in.Dependencies {
 		root.Dependencies = append(root.Dependencies, on(dep.Name, ""))
-		ready := slices.Contains([]string{"ReconcileSucceeded", "Ready", "Available", "Succeeded", "Reconciled"}, dep.State)
-		installed = append(installed, resolver.Installed{Instance: instance(dep.Name), Package: dep.Name, Version: "1.0.0", Available: ready})
+		i := at("team", dep.Name, dep.Name, "1.0.0")
+		i.Available = slices.Contains([]string{"ReconcileSucceeded", "Ready", "Available", "Succeeded", "Reconciled"}, dep.State)
+		input.Installed = append(input.Installed, i)
 	}
-	result := resolver.Solve(resolver.Input{Roots: []resolver.Root{root}, Installed: installed}).Results[0]
-	var d differences
-	d.Unless((want.ParentState == corev1alpha1.ReasonWaitingForDependencies) == (result.Reason == corev1alpha1.ReasonWaitingForDependencies), "%s", result.Reason)
-	return d.String(), ""
+	input.Roots = []resolver.Root{root}
+	got := resolver.Solve(input).Results[0].Reason
+	conformance.Holds(want, "parentState", func(state string) bool {
+		return (state == corev1alpha1.ReasonWaitingForDependencies) == (got == corev1alpha1.ReasonWaitingForDependencies)
+	}, got)
+}
+
+// checked: what a manifest may say of a dependency. Provider, configuration and function are the kinds of packages that
+// Crossplane has.
+func checked(t *testing.T, in struct {
+	Package, Provider, Configuration, Function, CRD, Crossplane, Version string
+	API                                                                  *corev1alpha1.ProvidedAPI
+}, want *expectation,
+) {
+	entry := map[string]any{"name": "dep"}
+	for _, source := range []string{in.Package, in.Provider, in.Configuration, in.Function} {
+		if source != "" {
+			name := strings.NewReplacer("/", ".", "_", "-", ":", ".").Replace(strings.ToLower(source))
+			entry["package"] = map[string]any{"name": name, "version": in.Version}
+		}
+	}
+	if plural, group, _ := strings.Cut(in.CRD, "."); in.CRD != "" {
+		in.API = &corev1alpha1.ProvidedAPI{APIVersion: group + "/v1", Kind: strings.ToUpper(plural[:1]) + strings.TrimSuffix(plural[1:], "s")}
+	}
+	if in.API != nil {
+		entry["api"] = in.API
+	}
+	if in.Crossplane != "" {
+		want.Otherwise(conformance.EngineIsNoDependency)
+		entry["crossplane"] = in.Crossplane
+	}
+	text, err := json.Marshal(entry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = loader.Validate(t.Context(), manifestWith("dependencies: ["+string(text)+"]"))
+	want.Is("valid", err == nil, err)
+	want.Fails("error", err != nil, err)
 }

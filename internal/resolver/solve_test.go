@@ -3,11 +3,9 @@ package resolver_test
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -272,32 +270,6 @@ func TestScopes(t *testing.T) {
 	got = printed(resolver.Solve(resolver.Input{Roots: []resolver.Root{root}, Catalogue: resolver.Offers{"db": {cluster}}}))
 	if !strings.Contains(got, "create ClusterPackage shop.db: db 1.0.0") {
 		t.Error(got)
-	}
-}
-
-func TestGraph(t *testing.T) {
-	t.Parallel()
-	g := resolver.NewGraph([]resolver.Installed{
-		at("team", "db", "db", "1.0.0"), at("team", "a", "a", "1.0.0", requires(team("db"), "db >=1")), at("team", "b", "b", "1.0.0", requires(team("db"), "db >=2")),
-		at("team", "shop", "shop", "1.0.0", requires(team("a"), "a"), requires(team("b"), "b"), requires(team("gone"), "gone")),
-	})
-	var paths []string
-	for _, path := range g.Why(team("db"), 10) {
-		text := ""
-		for _, l := range path {
-			text += fmt.Sprintf("%s %s %v; ", l.Dependent.Name, l.Requirement.Name, l.Satisfied)
-		}
-		paths = append(paths, text)
-	}
-	want := []string{"shop a true; a db true; ", "shop b true; b db false; "}
-	if diff := cmp.Diff(want, paths); diff != "" {
-		t.Error(diff)
-	}
-	if diff := cmp.Diff([]resolver.Instance{team("shop"), team("a"), team("b"), team("db")}, g.Order()); diff != "" {
-		t.Error(diff)
-	}
-	if !slices.Equal(g.Roots(), []resolver.Instance{team("shop")}) || !slices.Equal(g.Missing, []string{"gone"}) || g.Cycle() != nil {
-		t.Errorf("%v %v %v", g.Roots(), g.Missing, g.Cycle())
 	}
 }
 

@@ -45,32 +45,25 @@ func read(t *testing.T, documents ...document) (*repository.Content, error) {
 }
 
 // validated: fields of the documents of a repository, in a document that is valid otherwise.
-func validated(t *testing.T, r row) (string, notApplicable) {
-	var in document
-	if err := json.Unmarshal(r.Input, &in); err != nil {
-		t.Fatal(err)
-	}
-	var want struct{ Valid bool }
-	if err := json.Unmarshal(r.Expected, &want); err != nil {
-		t.Fatal(err)
-	}
-	field, _ := in["field"].(string)
-	kind, path, _ := strings.Cut(field, ".")
+func validated(t *testing.T, in struct {
+	Field, RefName, Version string
+	Value                   any
+}, want *expectation,
+) {
+	kind, path, _ := strings.Cut(in.Field, ".")
 	var doc document
 	switch {
-	case strings.Contains(field, "kappController"):
-		return "", "the version of another controller is not constrained here"
 	case kind == "PackageMetadata":
 		doc = carvel(kind, "shop.example.com", document{"displayName": "Shop"})
-	case kind == "Package" && path == "metadata.name":
-		doc = named(in)
-	case kind == "Package":
-		doc = carvelPackage("shop.example.com", "1.0.0")
+	case in.Field == "Package.metadata.name":
+		name, _ := in.Value.(string)
+		doc = named(name, in.RefName, in.Version)
 	default:
-		return "", notApplicable("documents of the kind " + kind + " are not read from repositories")
+		doc = carvelPackage("shop.example.com", "1.0.0")
+		doc["kind"] = kind
 	}
-	if path != "metadata.name" || kind != "Package" {
-		set(doc, strings.Split(path, "."), in["value"])
+	if in.Field != "Package.metadata.name" {
+		set(doc, strings.Split(path, "."), in.Value)
 	}
 	if spec := doc["spec"].(document); kind == "Package" && path != "metadata.name" {
 		refName, _ := spec["refName"].(string)
@@ -79,16 +72,16 @@ func validated(t *testing.T, r row) (string, notApplicable) {
 	}
 	content, err := read(t, doc)
 	valid := err == nil && len(content.Problems) == 0
-	var d differences
-	d.Unless(valid == want.Valid, "%v %+v", err, content)
-	return d.String(), ""
+	if strings.Contains(path, "kappController") { // the version is offered, with a note
+		want.Otherwise(conformance.OtherController)
+		valid = err == nil && len(content.Packages) > 0
+	}
+	want.Is("valid", valid, err, content)
+	want.Fails("errorType", !valid, err, content)
 }
 
 // named is a Package whose name is judged alone: what else a row abbreviates is completed in the name, too.
-func named(in document) document {
-	name, _ := in["value"].(string)
-	refName, _ := in["refName"].(string)
-	version, _ := in["version"].(string)
+func named(name, refName, version string) document {
 	fullName, fullVersion := refName, version
 	for strings.Count(fullName, ".") < 2 {
 		fullName += ".example"
@@ -119,85 +112,84 @@ func set(in document, path []string, value any) {
 	in[path[len(path)-1]] = value
 }
 
-type revisedOffer struct{ Revision, Content, Owner *string }
+type revisedOffer struct{ Revision, Content, Owner string }
 
-// revised: two repositories that offer one version; the first is older and has it.
-func revised(t *testing.T, r row) (string, notApplicable) {
-	in, want := conformance.Decode[struct{ Existing, Incoming revisedOffer }, struct {
-		Outcome string
-		Error   json.RawMessage
-	}](t, r)
-	owners := [2]string{"a-existing", "b-incoming"}
-	if in.Incoming.Owner != nil && deref(in.Incoming.Owner) == deref(in.Existing.Owner) {
-		owners[1] = owners[0]
-	}
-	version := func(o revisedOffer, owner string) corev1alpha1.AvailableVersion {
-		return corev1alpha1.AvailableVersion{Version: "1.0.0", Image: "registry.example/" + strings.ToLower(deref(o.Content)), Revision: deref(o.Revision), Repository: owner}
-	}
-	offer := func(o revisedOffer, owner string, age time.Duration) repository.Offer {
-		return repository.Offer{Repository: owner, Created: time.Unix(0, 0).Add(-age), Content: &repository.Content{Packages: []repository.Package{
-			{Name: "shop.example.com", Versions: []corev1alpha1.AvailableVersion{version(o, "")}},
-		}}}
-	}
-	all := []repository.Offer{offer(in.Incoming, owners[1], 0)}
-	if owners[0] != owners[1] {
-		all = append(all, offer(in.Existing, owners[0], time.Hour))
-	}
-	existing := []corev1alpha1.AvailablePackageSpec{{PackageName: "shop.example.com", Versions: []corev1alpha1.AvailableVersion{version(in.Existing, owners[0])}}}
-	merged, conflicts := repository.Merge(all, existing)
-	outcome := "none"
-	if len(merged) == 1 && len(merged[0].Versions) == 1 {
-		switch is := merged[0].Versions[0]; {
-		case owners[0] == owners[1]:
-			outcome = "update"
-		case is.Repository == owners[1]:
-			outcome = "take-over"
-		case is.Repository == owners[0]:
-			outcome = "keep-existing"
-		}
-	}
-	var d differences
-	failed := string(want.Error) != "" && string(want.Error) != "false" && string(want.Error) != "null"
-	d.Unless(want.Outcome == "" || want.Outcome == outcome, "%s", outcome)
-	d.Unless(!r.States("error") || failed == (len(conflicts) > 0), "conflicts %v", conflicts)
-	return d.String(), ""
+// offer is what a repository of an age offers.
+func (o revisedOffer) offer(repositoryName string, age time.Duration) repository.Offer {
+	v := corev1alpha1.AvailableVersion{Version: "1.0.0", Image: "registry.example/" + strings.ToLower(o.Content), Revision: o.Revision}
+	return repository.Offer{Repository: repositoryName, Created: time.Unix(0, 0).Add(-age), Content: &repository.Content{Packages: []repository.Package{
+		{Name: "shop.example.com", Versions: []corev1alpha1.AvailableVersion{v}},
+	}}}
 }
 
-// listed: which versions a namespace chooses from. They are not copied, so that they are presented nowhere.
-func listed(t *testing.T, r row) (string, notApplicable) {
-	type published struct{ RefName, Version string }
-	in, want := conformance.Decode[struct {
-		ExcludeGlobal bool
-		Namespace     string
-		Global        []published
-		Local         map[string][]published
-	}, struct{ Visible []string }](t, r)
+// revised: two repositories that offer one version, or a repository that offers another content than before; the first one
+// is older and has it.
+func revised(_ *testing.T, in struct{ Existing, Incoming revisedOffer }, want *expectation) {
+	const first, second = "a-existing", "b-incoming"
+	before, _ := repository.Merge([]repository.Offer{in.Existing.offer(first, time.Hour)}, nil)
+	update := in.Incoming.Owner != "" && in.Incoming.Owner == in.Existing.Owner
+	offered := []repository.Offer{in.Incoming.offer(second, 0), in.Existing.offer(first, time.Hour)}
+	if update {
+		offered = []repository.Offer{in.Incoming.offer(first, time.Hour)}
+	}
+	merged, conflicts := repository.Merge(offered, before)
+	outcome := "none"
+	if len(merged) == 1 && len(merged[0].Versions) == 1 {
+		is, was := merged[0].Versions[0], before[0].Versions[0]
+		outcome = map[string]string{second: "take-over", first: "keep-existing"}[is.Repository]
+		if update && is.Image != was.Image {
+			outcome = "update"
+		}
+	}
+	want.Is("outcome", outcome)
+	want.Fails("error", len(conflicts) > 0, conflicts)
+}
+
+// published is a version, with a text by which rows tell two of one name apart.
+type published struct{ RefName, Version, Marker string }
+
+// listed: which versions a namespace chooses from. They are not copied: those of the cluster are in no namespace.
+func listed(_ *testing.T, in struct {
+	ExcludeGlobal bool
+	Namespace     string
+	Global        []published
+	Local         map[string][]published
+}, want *expectation,
+) {
 	specs := func(all []published) (out []corev1alpha1.AvailablePackageSpec) {
 		for _, p := range all {
-			out = append(out, corev1alpha1.AvailablePackageSpec{PackageName: p.RefName, Versions: []corev1alpha1.AvailableVersion{{Version: p.Version}}})
+			v := corev1alpha1.AvailableVersion{Version: p.Version, Image: p.Marker}
+			out = append(out, corev1alpha1.AvailablePackageSpec{PackageName: p.RefName, Versions: []corev1alpha1.AvailableVersion{v}})
 		}
 		return out
 	}
-	got := []string{}
-	for _, p := range slices.Concat(in.Global, in.Local[in.Namespace]) {
+	visible, markers, namespaces := []string{}, []string{}, []string{}
+	seen := map[string]bool{}
+	for _, p := range slices.Concat(in.Local[in.Namespace], in.Global) {
+		if seen[p.RefName] {
+			continue
+		}
+		seen[p.RefName] = true
 		for _, o := range offers.Candidates(p.RefName, specs(in.Local[in.Namespace]), specs(in.Global), func(string) bool { return !in.ExcludeGlobal }) {
-			got = append(got, p.RefName+"."+o.Version.Version)
+			visible, markers = append(visible, p.RefName+"."+o.Version.Version), append(markers, o.Version.Image)
+			namespaces = append(namespaces, map[corev1alpha1.Scope]string{corev1alpha1.ScopeNamespaced: in.Namespace}[o.Scope])
 		}
 	}
-	slices.Sort(got)
-	got = slices.Compact(got)
-	slices.Sort(want.Visible)
-	var d differences
-	d.Unless(slices.Equal(got, want.Visible), "%v", got)
-	return d.String(), ""
+	if len(in.Global) > 0 {
+		want.Otherwise(conformance.NotCopied, "presentedNamespace")
+	}
+	want.Set("visible", visible)
+	want.Set("visibleMarkers", markers)
+	conformance.Holds(want, "presentedNamespace", func(namespace string) bool {
+		return !slices.ContainsFunc(namespaces, func(other string) bool { return other != namespace })
+	}, namespaces)
 }
 
+// unknownField is a field that no document has.
+const unknownField = "unknownFieldOfARow"
+
 // repositoryFiltered: rows describe documents in words, of which the first is the kind.
-func repositoryFiltered(t *testing.T, r row) (string, notApplicable) {
-	in, want := conformance.Decode[struct{ Documents []string }, struct {
-		Error     bool
-		KeptKinds []string
-	}](t, r)
+func repositoryFiltered(t *testing.T, in struct{ Documents []string }, want *expectation) {
 	var documents []document
 	for _, words := range in.Documents {
 		var doc document
@@ -210,13 +202,14 @@ func repositoryFiltered(t *testing.T, r row) (string, notApplicable) {
 			doc = document{"apiVersion": "apps/v1", "kind": kind, "metadata": document{"name": "a"}}
 		}
 		if strings.Contains(words, "unknown") {
-			set(doc, []string{"unknown"}, true)
-			set(doc, []string{"spec", "unknown"}, true)
+			set(doc, []string{unknownField}, true)
+			set(doc, []string{"spec", unknownField}, true)
+			set(doc, []string{"spec", "template", unknownField}, true)
 		}
 		documents = append(documents, doc)
 	}
 	content, err := read(t, documents...)
-	kept := []string{}
+	kept, unknown := []string{}, false
 	if err == nil {
 		for _, p := range content.Packages {
 			if p.Display != nil {
@@ -226,9 +219,13 @@ func repositoryFiltered(t *testing.T, r row) (string, notApplicable) {
 				kept = append(kept, "Package")
 			}
 		}
+		packages, errMarshal := json.Marshal(content.Packages)
+		if errMarshal != nil {
+			t.Fatal(errMarshal)
+		}
+		unknown = strings.Contains(string(packages), unknownField+`":`)
 	}
-	var d differences
-	d.Unless((err != nil) == want.Error, "%v", err)
-	d.Unless(slices.Equal(kept, want.KeptKinds), "kept %v of %+v", kept, content)
-	return d.String(), ""
+	want.Fails("error", err != nil, err)
+	want.Is("keptKinds", kept, content)
+	want.Is("unknownFieldsKept", unknown, content)
 }

@@ -1,72 +1,296 @@
 package packages
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/offers"
+	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/resolver"
 	"lockstep.run/lockstep/internal/testing/conformance"
+	"lockstep.run/lockstep/internal/testing/jointneeds"
 )
 
-// TestConformance runs the rows of internal/resolver/testdata/conformance that delete packages.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	conformance.Suite{
-		Dir:        "../../resolver/testdata/conformance",
-		Operations: map[string]func(t *testing.T, r conformance.Row) (string, conformance.NotApplicable){"delete": deleted},
+		Operations: map[string]conformance.Operation{
+			"delete": conformance.Of(deleted), "ownership": conformance.Of(owned), "scenario": conformance.Of(scripted),
+			"watch-enqueue": conformance.Of(woken), "downgrade-gate": conformance.Of(gatedDowngrade),
+		},
+		Dialects: []string{"none", "masterminds", "crossplane"},
 	}.Run(t)
 }
 
 // deleted: a package is deleted, with others that need what it needs.
-func deleted(t *testing.T, r conformance.Row) (string, conformance.NotApplicable) {
-	var in struct {
-		Package string
-		// Dependencies that were generated, with those who need them.
-		Dependencies   map[string][]string
-		DeletionPolicy corev1alpha1.DeletionPolicy
-	}
-	var want struct {
-		Deleted, Held []string
-		RequiredBy    map[string][]string
-	}
-	if json.Unmarshal(r.Input, &in) != nil || json.Unmarshal(r.Expected, &want) != nil || in.Package == "" || len(in.Dependencies) == 0 {
-		return "", "the row has another shape than the README of internal/resolver/testdata/conformance describes"
-	}
+func deleted(t *testing.T, in struct {
+	Package string
+	// Dependencies that were generated, with those who need them.
+	Dependencies   map[string][]string
+	DeletionPolicy corev1alpha1.DeletionPolicy
+}, want *conformance.Expectation,
+) {
 	c := newCluster(t)
 	for name, dependents := range in.Dependencies {
 		c.generate(name, dependents...)
 	}
-	var d conformance.Differences
-	names := []string{}
+	held, gone, left, required := []string{}, []string{}, []string{}, map[string][]string{}
 	for _, i := range holders(c.survey(c.t.Context(), "team").installed, resolver.Instance{Namespace: "team", Name: in.Package}) {
-		names = append(names, i.Name)
+		held = append(held, i.Name)
 	}
-	d.Unless(slices.Equal(names, want.Held), "held by %v", names)
-	if len(names) == 0 {
+	if len(held) == 0 {
 		c.teardown(in.Package, in.DeletionPolicy)
 	}
-	gone := []string{}
 	for name := range in.Dependencies {
-		pkg := c.get(name)
-		if pkg == nil {
+		if pkg := c.get(name); pkg == nil {
 			gone = append(gone, name)
-			continue
-		}
-		if by, stated := want.RequiredBy[name]; stated {
-			d.Unless(slices.Equal(requiredBy(pkg), by), "%s is required by %v", name, requiredBy(pkg))
+		} else if required[name] = requiredBy(pkg); len(required[name]) == 0 {
+			left = append(left, name)
 		}
 	}
-	slices.Sort(gone)
-	d.Unless(want.Deleted == nil || slices.Equal(gone, want.Deleted), "deleted %v", gone)
-	return d.String(), ""
+	want.Is("held", held)
+	want.Set("deleted", gone)
+	want.Set("orphaned", left)
+	want.Has("requiredBy", required)
+}
+
+// owned: packages that need one that is missing are installed one after the other.
+func owned(t *testing.T, in struct {
+	Parents    []string
+	Dependency string
+}, want *conformance.Expectation,
+) {
+	p := newScript(t)
+	p.offered[in.Dependency] = map[string][]need{"1.0.0": nil}
+	for _, parent := range in.Parents {
+		p.offered[parent] = map[string][]need{"1.0.0": {{Package: in.Dependency}}}
+	}
+	for _, parent := range in.Parents {
+		p.install(parent + "@1.0.0")
+	}
+	created, by, required := 0, "", []string{}
+	for _, pkg := range p.packages() {
+		if generated(&pkg) {
+			created++
+			by, required = strings.TrimSuffix(pkg.Name, "."+in.Dependency), requiredBy(&pkg)
+		}
+	}
+	want.Is("createdBy", by)
+	want.Is("createdCount", created)
+	want.Set("requiredBy", required)
+}
+
+// need is a dependency of a version in a catalogue.
+type need struct{ Package, Constraint string }
+
+// script has packages of users installed and changed, one after the other.
+type script struct {
+	*play
+	offered map[string]map[string][]need
+}
+
+func newScript(t *testing.T) *script {
+	t.Helper()
+	return &script{newPlay(t, jointneeds.Set{}, 0), map[string]map[string][]need{}}
+}
+
+// install has "name@version" installed, or another version of what is installed.
+func (p *script) install(all ...string) {
+	p.t.Helper()
+	var releases []jointneeds.Release
+	for name, versions := range p.offered {
+		for version, needs := range versions {
+			r := jointneeds.Release{Package: name, Version: version}
+			for _, n := range needs {
+				on := corev1alpha1.DependencyPackage{Name: n.Package, VersionSelection: corev1alpha1.VersionSelection{Version: ranged(n.Constraint)}}
+				r.Needs = append(r.Needs, corev1alpha1.Dependency{Name: n.Package, Package: &on})
+			}
+			releases = append(releases, r)
+		}
+	}
+	p.release(releases)
+	for _, text := range all {
+		name, version, _ := strings.Cut(text, "@")
+		ref := &corev1alpha1.PackageReference{Name: name, VersionSelection: corev1alpha1.VersionSelection{Version: version}}
+		if pkg := p.get(name); pkg != nil {
+			pkg.Spec.PackageRef = ref
+			pkg.Generation++
+			p.must(p.server.Update(p.t.Context(), pkg))
+			continue
+		}
+		p.create(name, ref)
+	}
+	p.rest()
+}
+
+// ranged translates ranges that rows say in words.
+func ranged(text string) string {
+	if rest, ok := strings.CutPrefix(text, "other than "); ok {
+		return "!=" + rest
+	}
+	if rest, ok := strings.CutPrefix(text, "accepts "); ok {
+		low, high, _ := strings.Cut(rest, " and not ")
+		return ">=" + low + ", <" + high
+	}
+	return text
+}
+
+// names are one, or several.
+type names []string
+
+func (n *names) UnmarshalJSON(data []byte) error {
+	*n = make(names, 1)
+	if json.Unmarshal(data, &(*n)[0]) == nil {
+		return nil
+	}
+	return json.Unmarshal(data, (*[]string)(n))
+}
+
+var versionText = regexp.MustCompile(`v?\d+\.\d+\.\d+[-.\w]*`)
+
+// scripted: packages are installed and updated. Of what no catalogue has, the versions are offered that ranges name.
+func scripted(t *testing.T, in struct {
+	Catalogue map[string]map[string][]need
+	Steps     []struct{ Install, Update names }
+	Options   struct{ Upgrades, Downgrades *bool }
+}, want *conformance.Expectation,
+) {
+	p := newScript(t)
+	p.offered = maps.Clone(in.Catalogue)
+	for _, versions := range in.Catalogue {
+		for _, n := range slices.Concat(slices.Collect(maps.Values(versions))...) {
+			if in.Catalogue[n.Package] != nil {
+				continue
+			}
+			if p.offered[n.Package] == nil {
+				p.offered[n.Package] = map[string][]need{}
+			}
+			for _, version := range versionText.FindAllString(n.Constraint, -1) {
+				p.offered[n.Package][version] = nil
+			}
+			if strings.HasPrefix(n.Constraint, "sha256:") {
+				want.Otherwise(conformance.DigestsOfDependencies)
+			}
+		}
+	}
+	after, healthy, allHealthy, allResolved := []map[string]string{}, map[string]bool{}, true, true
+	for _, step := range in.Steps {
+		p.install(append(step.Install, step.Update...)...)
+		is := p.versions()
+		is["resolved"] = "True"
+		for _, pkg := range p.packages() {
+			if unsatisfied(&pkg) {
+				is["resolved"], allResolved = "False", false
+			}
+		}
+		after = append(after, is)
+	}
+	for _, pkg := range p.packages() {
+		name := pkg.Spec.PackageRef.Name
+		healthy[name] = conditions.IsTrueFor(pkg.Status.Conditions, corev1alpha1.ConditionAvailable, pkg.Generation)
+		allHealthy = allHealthy && healthy[name]
+	}
+	switch raised := in.Options.Upgrades; {
+	case raised != nil && !*raised:
+		want.Otherwise(conformance.RaisedTogether)
+	case !allResolved:
+		want.Otherwise(conformance.NoPartOfASet)
+	}
+	want.Has("afterEachStep", after, p.log)
+	want.Has("healthy", healthy)
+	want.Is("allHealthy", allHealthy)
+}
+
+// woken: a version is offered to packages that follow in lower ones.
+func woken(t *testing.T, in struct {
+	Event struct {
+		RefName, Version, Namespace string
+		Global                      bool
+	}
+	Installs []struct {
+		Name, RefName, Constraints, Namespace string
+		Prereleases                           *corev1alpha1.Prereleases
+	}
+}, want *conformance.Expectation,
+) {
+	c := newClusterWith(t, func(b *fake.ClientBuilder) {
+		b.WithIndex(&corev1alpha1.Package{}, followerIndex, followed).WithIndex(&corev1alpha1.ClusterPackage{}, followerIndex, followed)
+	})
+	enqueued := []string{}
+	c.enqueue = func(key types.NamespacedName) { enqueued = append(enqueued, key.Name) }
+	for _, i := range in.Installs {
+		pkg := &corev1alpha1.Package{}
+		pkg.Namespace, pkg.Name = cmp.Or(i.Namespace, "team"), i.Name
+		pkg.Spec.PackageRef = &corev1alpha1.PackageReference{Name: i.RefName, VersionSelection: corev1alpha1.VersionSelection{Version: i.Constraints, Prereleases: i.Prereleases}}
+		pkg.Status.LastAttempted = &corev1alpha1.AttemptedVersion{PackageName: i.RefName, Version: "0.0.0"}
+		conditions.Set(&pkg.Status.Conditions, pkg.Generation, corev1alpha1.ConditionResolved, true, corev1alpha1.ReasonResolved, "")
+		c.must(c.server.Create(t.Context(), pkg))
+	}
+	scope := corev1alpha1.ScopeNamespaced
+	if in.Event.Global {
+		scope = corev1alpha1.ScopeCluster
+	}
+	available := scope.NewAvailablePackage()
+	if scope == corev1alpha1.ScopeNamespaced {
+		available.SetNamespace(cmp.Or(in.Event.Namespace, "team"))
+	}
+	*available.AvailableSpec() = corev1alpha1.AvailablePackageSpec{PackageName: in.Event.RefName, Versions: []corev1alpha1.AvailableVersion{{Version: in.Event.Version}}}
+	c.offersChanged(t.Context(), nil, available)
+	want.Set("enqueued", enqueued)
+}
+
+// gatedDowngrade: what is chosen for a package that has a version already.
+func gatedDowngrade(t *testing.T, in struct {
+	Available                         []string
+	Constraints, LastAttemptedVersion string
+	Downgradable                      bool
+	Prereleases                       *corev1alpha1.Prereleases
+}, want *conformance.Expectation,
+) {
+	p := newScript(t)
+	p.offered["shop"] = map[string][]need{}
+	for _, version := range in.Available {
+		p.offered["shop"][version] = nil
+	}
+	p.install() // what is offered
+	pkg := newPackage()
+	pkg.Spec.Image, pkg.ResourceVersion = "", ""
+	pkg.Spec.PackageRef = &corev1alpha1.PackageReference{Name: "shop", VersionSelection: corev1alpha1.VersionSelection{Version: in.Constraints, Prereleases: in.Prereleases}}
+	if in.Downgradable {
+		pkg.Annotations = map[string]string{offers.DowngradableAnnotation: ""}
+	}
+	if in.LastAttemptedVersion != "" {
+		pkg.Status.LastAttempted = &corev1alpha1.AttemptedVersion{PackageName: "shop", Version: in.LastAttemptedVersion}
+	}
+	status := pkg.Status
+	p.must(p.server.Create(t.Context(), pkg))
+	pkg.Status = status
+	s := p.of(pkg)
+	s.environment = env
+	p.must(s.choose(t.Context()))
+	chosen, attempted, message := s.choice.chosen(), "", s.choice.message
+	named := strings.TrimPrefix(versionText.FindString(message), "v")
+	if !chosen && s.choice.reason != corev1alpha1.ReasonDowngradeRefused {
+		named = ""
+	}
+	if last := pkg.Status.LastAttempted; last != nil {
+		attempted = last.Version
+	}
+	want.Is("allowed", chosen, message)
+	want.Is("statusVersion", named, message)
+	want.Is("lastAttemptedVersion", attempted, message)
+	want.Is("workloadTouched", chosen, message)
 }
 
 // cluster is an API server with Packages in the namespace team, and a controller whose cache has all of them.

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -115,8 +116,13 @@ func (p *play) offer(set jointneeds.Set) {
 	repo := &corev1alpha1.PackageRepository{}
 	repo.Namespace, repo.Name, repo.Spec.Paused = "team", "stable", true
 	p.must(client.IgnoreAlreadyExists(p.server.Create(p.t.Context(), repo)))
+	p.release(set.Releases())
+}
+
+func (p *play) release(all []jointneeds.Release) {
+	p.t.Helper()
 	specs := map[string]*corev1alpha1.AvailablePackageSpec{}
-	for _, r := range set.Releases() {
+	for _, r := range all {
 		if specs[r.Package] == nil {
 			specs[r.Package] = &corev1alpha1.AvailablePackageSpec{PackageName: r.Package}
 		}
@@ -126,7 +132,7 @@ func (p *play) offer(set jointneeds.Set) {
 	}
 	for name, spec := range specs {
 		available := &corev1alpha1.AvailablePackage{}
-		available.Namespace, available.Name, available.UID, available.Spec = "team", name, types.UID(set.Offered), *spec
+		available.Namespace, available.Name, available.UID, available.Spec = "team", name, uuid.NewUUID(), *spec
 		p.must(client.IgnoreNotFound(p.server.Delete(p.t.Context(), available.DeepCopy())))
 		p.must(p.server.Create(p.t.Context(), available))
 	}
@@ -143,12 +149,7 @@ func (p *play) apply() {
 	slices.Sort(names)
 	p.rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	for _, name := range names {
-		pkg := &corev1alpha1.Package{}
-		pkg.Namespace, pkg.Name, pkg.UID, pkg.Generation = "team", name, types.UID(name), 1
-		pkg.Finalizers = []string{corev1alpha1.MetricsFinalizer}
-		pkg.Spec.PackageRef = references[name]
-		p.must(p.server.Create(p.t.Context(), pkg))
-		p.log = append(p.log, "apply "+name)
+		p.create(name, references[name])
 		if p.gated && p.rand.IntN(2) == 0 {
 			p.settle()
 		}
@@ -162,6 +163,16 @@ func (p *play) apply() {
 		p.settle()
 	}
 	p.applied = true
+}
+
+func (p *play) create(name string, ref *corev1alpha1.PackageReference) {
+	p.t.Helper()
+	pkg := &corev1alpha1.Package{}
+	pkg.Namespace, pkg.Name, pkg.UID, pkg.Generation = "team", name, types.UID(name), 1
+	pkg.Finalizers = []string{corev1alpha1.MetricsFinalizer}
+	pkg.Spec.PackageRef = ref
+	p.must(p.server.Create(p.t.Context(), pkg))
+	p.log = append(p.log, "apply "+name)
 }
 
 // settle reconciles all Packages a few times, with the clock past their pauses in between.

@@ -1,18 +1,54 @@
-// Package conformance runs cases that are data: rows of an operation, its input and what is expected. A row with the tag
-// core has to come out as expected, as has one of the dialects that a suite speaks; another that comes out differently does
-// not apply. Rows with the tag future describe what is not decided yet.
+// Package conformance runs cases that are data: rows of an operation, its input and what is expected. An operation reads the
+// input alone, has production code decide, and compares what the row expects with that. An input that an operation does not
+// know, an expectation that it does not compare and an operation that no test runs fail.
+//
+// A row with the tag core has to come out as expected, as has one of the dialects that a suite speaks; one of another dialect
+// that comes out differently does not apply, nor does one with the tag future, which describes what is not decided yet. What
+// Lockstep decides otherwise on purpose is listed in differences.go.
 package conformance
 
 import (
+	"bytes"
 	"cmp"
+	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+)
+
+//go:embed testdata/*.json
+var testdata embed.FS
+
+// runners are the folders whose TestConformance runs an operation.
+var runners = map[string]string{
+	"select": versions, "match": versions, "parse-constraint": versions, "wildcard-expansion": versions, "prerelease-filter": versions, "order": versions,
+	"compare": versions, "parse-version": versions, "package-install-select": versions, "dependency-install-select": versions, "reference-resolve": versions,
+	"validate": versions, "repository-revision": versions, "global-list": versions, "repository-filter": versions,
+	"dag": resolver, "resolve": resolver, "choose-update": resolver, "choose-digest": resolver, "prune": resolver, "reconcile-step": resolver,
+	"install-plan": resolver, "install-decision": resolver, "install-decision-list": resolver, "wait": resolver, "install-scope": resolver,
+	"validate-dependency": resolver,
+	"ownership":           packages, "delete": packages, "scenario": packages, "watch-enqueue": packages, "downgrade-gate": packages,
+	"sync-timer": repositories, "sync-due": repositories,
+	"values-merge": carvel, "extension-order": carvel,
+	"ownership-conflict": phases, "establish": phases, "release": phases, "package-health": phases,
+	"revision-manage": revisions,
+}
+
+const (
+	versions     = "internal/catalog/versions"
+	resolver     = "internal/resolver"
+	packages     = "internal/controllers/packages"
+	repositories = "internal/controllers/repositories"
+	carvel       = "internal/cli/carvel"
+	phases       = "internal/phases"
+	revisions    = "internal/revisions"
 )
 
 // Row is one case.
@@ -27,73 +63,85 @@ type Row struct {
 	Expected    json.RawMessage
 }
 
-// NotApplicable is the reason why a row says nothing about what is tested.
-type NotApplicable string
+// Operation runs a row.
+type Operation func(t *testing.T, r Row) *Expectation
+
+// Of makes an Operation of a function of the input.
+func Of[I any](run func(t *testing.T, in I, want *Expectation)) Operation {
+	return func(t *testing.T, r Row) *Expectation {
+		t.Helper()
+		var in I
+		want := &Expectation{compared: map[string]bool{}, otherwise: map[string]Difference{}}
+		if want.err = errors.Join(Strict(r.Input, &in), Strict(r.Expected, &want.stated)); want.err == nil {
+			run(t, in, want)
+		}
+		return want
+	}
+}
+
+// Strict decodes JSON, and returns an error where it has a field that is not known.
+func Strict(data []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	return d.Decode(into)
+}
 
 // Suite is what runs rows.
 type Suite struct {
-	// Dir has the rows; by default testdata/conformance.
-	Dir string
-	// Operations return what differs from the expectation, or why the row does not apply.
-	Operations map[string]func(t *testing.T, r Row) (difference string, because NotApplicable)
-	// Elsewhere are operations of other parts, with the reason. Those that are in neither are counted only.
-	Elsewhere map[string]NotApplicable
-	// Dialects and models that bind, beside rows without any.
+	Operations map[string]Operation
+	// Dialects that bind, beside rows without any.
 	Dialects []string
 }
 
-// Run runs the rows of Dir, or those of the folder CONFORMANCE_DIR.
+// Run runs the rows of testdata, or those of the folder CONFORMANCE_DIR.
 func (s Suite) Run(t *testing.T) {
-	dir := cmp.Or(os.Getenv("CONFORMANCE_DIR"), s.Dir, filepath.Join("testdata", "conformance"))
-	byOp := rowsByOp(t, dir)
-	if len(byOp) == 0 {
-		t.Fatalf("there are no rows in %s", dir)
-	}
-	total := tally{}
-	others := 0
-	for _, op := range slices.Sorted(maps.Keys(byOp)) {
-		if s.Operations[op] == nil && s.Elsewhere[op] == "" {
-			others += len(byOp[op])
-			continue
+	byOp, here, count := rowsByOp(t), here(t), map[string]int{}
+	for op := range byOp {
+		if runners[op] == "" {
+			t.Errorf("no test runs the operation %s", op)
 		}
+	}
+	for op, runner := range runners {
+		if s.Operations[op] != nil != (runner == here) {
+			t.Errorf("%s is run by %s", op, runner)
+		}
+	}
+	for _, op := range slices.Sorted(maps.Keys(s.Operations)) {
 		t.Run(op, func(t *testing.T) {
-			sum := tally{reasons: map[NotApplicable]int{}}
 			for _, r := range byOp[op] {
-				var passed bool
-				var because NotApplicable
-				t.Run(r.Name, func(t *testing.T) { passed, because = s.judge(t, r) })
-				sum.add(passed, because)
+				t.Run(r.Name, func(t *testing.T) {
+					because := s.run(t, r)
+					if t.Failed() {
+						because = "failed"
+					}
+					count[cmp.Or(because, "as expected")]++
+				})
 			}
-			t.Log(sum)
-			total.run, total.passed, total.skipped = total.run+sum.run, total.passed+sum.passed, total.skipped+sum.skipped
 		})
 	}
-	t.Logf("all: %s; of other operations %d", total, others)
-}
-
-type tally struct {
-	run, passed, skipped int
-	reasons              map[NotApplicable]int
-}
-
-func (s *tally) add(passed bool, because NotApplicable) {
-	switch {
-	case because != "":
-		s.skipped++
-		s.reasons[because]++
-	case passed:
-		s.run, s.passed = s.run+1, s.passed+1
-	default:
-		s.run++
+	for _, outcome := range slices.Sorted(maps.Keys(count)) {
+		t.Logf("%d %s", count[outcome], outcome)
 	}
 }
 
-func (s tally) String() string {
-	text := fmt.Sprintf("run %d, passed %d, not applicable %d", s.run, s.passed, s.skipped)
-	for _, reason := range slices.Sorted(maps.Keys(s.reasons)) {
-		text += fmt.Sprintf("\n  %d: %s", s.reasons[reason], reason)
+// here returns the folder of the test.
+func here(t *testing.T) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return text
+	_, folder, _ := strings.Cut(filepath.ToSlash(dir), "/internal/")
+	return "internal/" + folder
+}
+
+// run runs one row, and returns why it is no failure that it came out differently.
+func (s Suite) run(t *testing.T, r Row) (because string) {
+	because, problem := s.judge(r, s.Operations[r.Op](t, r), os.Getenv("CONFORMANCE_DIR") == "")
+	if problem != "" {
+		t.Errorf("%s: %s\ninput %s\nexpected %s", r.Description, problem, r.Input, r.Expected)
+	}
+	return because
 }
 
 // binding reports whether a row holds for this project, whatever dialect it was observed in.
@@ -104,43 +152,53 @@ func (s Suite) binding(r Row) bool {
 	case slices.Contains(r.Tags, "core"):
 		return true
 	}
-	return slices.Contains(s.Dialects, r.Dialect)
+	return r.Dialect == "" || slices.Contains(s.Dialects, r.Dialect)
 }
 
-// judge runs one row. A row of another dialect that comes out differently here does not apply.
-func (s Suite) judge(t *testing.T, r Row) (passed bool, because NotApplicable) {
-	operation, ok := s.Operations[r.Op]
-	if !ok {
-		return false, s.Elsewhere[r.Op]
-	}
-	difference, because := operation(t, r)
+// judge says whether a row passed, or why one that came out differently is no failure, or what is wrong. In testdata each one
+// that differs on purpose is listed.
+func (s Suite) judge(r Row, want *Expectation, own bool) (because, problem string) {
+	missed, known := want.missed(), listedAs(r.Name)
 	switch {
-	case because != "":
-		return false, because
-	case difference == "":
-		return true, ""
-	case !s.binding(r):
-		t.Logf("%s: %s", r.Description, difference)
-		return false, NotApplicable("differs in the dialect " + cmp.Or(r.Dialect, r.Model))
+	case want.err != nil:
+		return "", fmt.Sprintf("the row has another shape than the README describes: %v", want.err)
+	case len(missed) > 0:
+		return "", "nothing compares " + strings.Join(missed, ", ")
+	case known != "" && !want.differs():
+		return "", "it comes out as expected, and is listed among those that differ on purpose: " + string(known)
+	case !want.differs():
+		return "", ""
+	case known != "":
+		return string(known), ""
+	case len(want.differences) == 0 && !own:
+		return string(want.onPurpose[0]), ""
+	case len(want.differences) > 0 && !s.binding(r):
+		return "differs in the dialect " + cmp.Or(r.Dialect, r.Model), ""
 	}
-	t.Errorf("%s: %s\ninput %s\nexpected %s", r.Description, difference, r.Input, r.Expected)
-	return false, ""
+	return "", fmt.Sprintf("%s %v", strings.Join(want.differences, "; "), want.onPurpose)
 }
 
-func rowsByOp(t *testing.T, dir string) map[string][]Row {
+func rowsByOp(t *testing.T) map[string][]Row {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
+	dir, err := fs.Sub(testdata, "testdata")
 	if err != nil {
 		t.Fatal(err)
 	}
+	if other := os.Getenv("CONFORMANCE_DIR"); other != "" {
+		dir = os.DirFS(other)
+	}
+	files, err := fs.Glob(dir, "*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there are no rows: %v", err)
+	}
 	byOp := map[string][]Row{}
 	for _, file := range files {
-		data, err := os.ReadFile(file)
+		data, err := fs.ReadFile(dir, file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var rows []Row
-		if err := json.Unmarshal(data, &rows); err != nil {
+		if err := Strict(data, &rows); err != nil {
 			t.Fatalf("%s: %v", file, err)
 		}
 		for _, r := range rows {
@@ -149,34 +207,3 @@ func rowsByOp(t *testing.T, dir string) map[string][]Row {
 	}
 	return byOp
 }
-
-// Decode reads input and expectation.
-func Decode[I, E any](t *testing.T, r Row) (input I, expected E) {
-	t.Helper()
-	if err := json.Unmarshal(r.Input, &input); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(r.Expected, &expected); err != nil {
-		t.Fatal(err)
-	}
-	return input, expected
-}
-
-// States reports whether a row has an expectation about a field.
-func (r Row) States(field string) bool {
-	var expected map[string]json.RawMessage
-	return json.Unmarshal(r.Expected, &expected) == nil && expected[field] != nil
-}
-
-// Differences collects what differs.
-type Differences []string
-
-// Unless adds a difference where two things are not equal.
-func (d *Differences) Unless(equal bool, format string, args ...any) {
-	if !equal {
-		*d = append(*d, fmt.Sprintf(format, args...))
-	}
-}
-
-// String joins the differences.
-func (d Differences) String() string { return strings.Join(d, "; ") }
