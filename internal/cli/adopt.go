@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
@@ -20,12 +22,14 @@ import (
 type adoptCommand struct {
 	handoverCommand
 	into string
+	// release of Helm, or app of kapp, whose objects are adopted.
+	release, kappApp string
 }
 
 func newAdopt(on command) *cobra.Command {
 	c := &adoptCommand{handoverCommand: handoverCommand{command: on}}
 	cmd := &cobra.Command{
-		Use:   "adopt KIND/NAME... --into PACKAGE",
+		Use:   "adopt [KIND/NAME...] --into PACKAGE",
 		Short: "Have a package take over objects that kubectl or Helm installed",
 		Long: `Have an installed package take over single objects that exist already: what kubectl apply or Helm
 installed, and what a package released. Nothing is deleted or made anew. The package has to bring
@@ -35,6 +39,12 @@ The plan comes first: the phase of each object, the field managers whose fields 
 the package, and each field that changes or goes. Nothing is adopted while other objects of the
 package are refused; name these too. To let a package take over whatever nothing controls, see
 install --adopt.
+
+--release takes the objects of a release of Helm from Helm's own record in the namespace, wherever
+they are, and --kapp-app those of an app of kapp. What the package does not bring stays as it is. A
+Namespace that the package brings and the release did not has to have the annotation
+` + "`" + ` + corev1alpha1.DeletionPolicyAnnotation + ` + "`" + `: Keep. Once the package has the objects, the record is
+deleted: with it, helm uninstall or kapp delete would delete them.
 
 It is asked for on a terminal; elsewhere it wants --yes. With --dry-run nothing is changed. The
 objects get the annotation ` + corev1alpha1.AdoptableByAnnotation + `, by which the engine adopts
@@ -47,10 +57,13 @@ a Package in the namespace or of a ClusterPackage, or package/NAME or clusterpac
   kubectl package adopt deployment/web service/web configmap/settings --into web -n shop --dry-run
 
   # Do it
-  kubectl package adopt deployment/web service/web configmap/settings --into web -n shop --yes`,
+  kubectl package adopt deployment/web service/web configmap/settings --into web -n shop --yes
+
+  # All objects of a release of Helm
+  kubectl package adopt --release web --into web -n shop`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			names, err := cluster.ParseObjects(args)
+			names, err := c.names(args)
 			if c.into == "" {
 				err = cmp.Or(err, errors.New("--into is missing: name the package"))
 			}
@@ -66,8 +79,24 @@ a Package in the namespace or of a ClusterPackage, or package/NAME or clusterpac
 	}
 	c.add(cmd, "watch until the package has the objects and is available")
 	cmd.Flags().StringVar(&c.into, "into", "", "the `package` that takes them over")
+	cmd.Flags().StringVar(&c.release, "release", "", "the `release` of Helm in the namespace, all of whose objects it takes over")
+	cmd.Flags().StringVar(&c.kappApp, "kapp-app", "", "the `app` of kapp in the namespace, all of whose objects it takes over")
+	cmd.MarkFlagsMutuallyExclusive("release", "kapp-app")
 	_ = cmd.RegisterFlagCompletionFunc("into", c.completeNames)
 	return cmd
+}
+
+// names are the objects that are named, which is none with a record.
+func (c *adoptCommand) names(args []string) ([]cluster.ObjectName, error) {
+	for flag, name := range map[string]string{"--release": c.release, "--kapp-app": c.kappApp} {
+		if problems := validation.IsDNS1123Subdomain(name); name != "" && len(problems) > 0 {
+			return nil, fmt.Errorf("%s %q cannot be a name: %s", flag, name, problems[0])
+		}
+	}
+	if len(args) == 0 && c.release+c.kappApp != "" {
+		return nil, nil
+	}
+	return cluster.ParseObjects(args)
 }
 
 func (c *adoptCommand) run(ctx context.Context, names []cluster.ObjectName, into cluster.Name) error {
@@ -75,16 +104,22 @@ func (c *adoptCommand) run(ctx context.Context, names []cluster.ObjectName, into
 	if err != nil {
 		return err
 	}
-	unreleases := false
-	err = c.make(ctx, h, into,
-		func(t progress.Target) map[string]string {
-			return map[string]string{corev1alpha1.AdoptableByAnnotation: adopterOf(t)}
-		},
-		func(_ progress.Target, spec *corev1alpha1.PackageSpec) error {
-			unreleases = handover.DropPatches(spec, h.objects)
-			return nil
-		})
+	installed, err := c.installation(ctx, h)
 	if err != nil {
+		return err
+	}
+	unreleases := false
+	err = c.load(ctx, h, into, func(_ progress.Target, spec *corev1alpha1.PackageSpec) error {
+		unreleases = handover.DropPatches(spec, slices.Concat(h.objects, installed.objects))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := installed.choose(ctx, h); err != nil {
+		return err
+	}
+	if err := h.make(ctx, corev1alpha1.AdoptableByAnnotation, adopterOf(h.target)); err != nil {
 		return err
 	}
 	phases, err := h.phases()
@@ -99,14 +134,24 @@ func (c *adoptCommand) run(ctx context.Context, names []cluster.ObjectName, into
 	switch {
 	case err != nil, c.dryRun:
 		return err
-	case len(left) == 0 && !unreleases:
+	case len(left) == 0 && !unreleases && len(installed.records) == 0:
 		fmt.Fprintln(c.streams.Out, terminal.Line("nothing to do: "+h.target.String()+" has the objects already"))
 		return nil
 	}
-	if err := c.confirmed(fmt.Sprintf("Have %s adopt %s?", h.target, terminal.Count(len(left), "object"))); err != nil {
+	question := fmt.Sprintf("Have %s adopt %s?", h.target, terminal.Count(len(left), "object"))
+	if len(installed.records) > 0 {
+		question = fmt.Sprintf("Have %s adopt %s, and delete %s?", h.target, terminal.Count(len(left), "object"), installed.record)
+	}
+	if err := c.confirmed(question); err != nil {
 		return err
 	}
-	return c.adopt(ctx, h, left, unreleases)
+	if err := c.adopt(ctx, h, left, unreleases); err != nil {
+		return installed.remains(err)
+	}
+	if !c.wait {
+		return installed.remains(nil)
+	}
+	return installed.forget(ctx, c, h)
 }
 
 // managersText names the field managers whose fields the package takes over.

@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,6 +53,9 @@ type handoverPlan struct {
 	plan    *dryrun.Plan
 	// deployment is the UID of the package's deployment, empty if there is none.
 	deployment types.UID
+	// others are steps that are shown beside those of the objects, and notes below them.
+	others []handover.Step
+	notes  []string
 }
 
 // read reads the named objects.
@@ -69,20 +75,19 @@ func (c *handoverCommand) read(ctx context.Context, names []cluster.ObjectName) 
 	return h, err
 }
 
-// make plans the package after a change of its spec, with annotations on the objects.
-func (c *handoverCommand) make(
-	ctx context.Context, h *handoverPlan, name cluster.Name, annotation func(progress.Target) map[string]string,
-	edit func(progress.Target, *corev1alpha1.PackageSpec) error,
-) error {
+// load reads the package and renders it after a change of its spec.
+func (c *handoverCommand) load(ctx context.Context, h *handoverPlan, name cluster.Name, edit func(progress.Target, *corev1alpha1.PackageSpec) error) error {
 	loads := planCommand{command: c.command, source: c.source, spec: specFlags{given: func(string) bool { return false }}}
 	loaded, err := loads.load(ctx, h.cluster, plannedPackage{name: name, edit: edit})
 	if err != nil {
 		return reported(c.streams, err, loaded.target.String()+" would not be rolled out: %s")
 	}
 	h.planned = loaded
-	if err := c.possible(h); err != nil {
-		return err
-	}
+	return c.possible(h)
+}
+
+// make plans the loaded package with an annotation on the objects.
+func (h *handoverPlan) make(ctx context.Context, annotation, value string) error {
 	doing := "cannot plan " + h.target.String()
 	at, err := h.preview(ctx, h.cluster)
 	if err != nil {
@@ -91,7 +96,7 @@ func (c *handoverCommand) make(
 	request := h.request()
 	request.Annotations = map[objects.Key]map[string]string{}
 	for _, o := range h.objects {
-		request.Annotations[o.Key] = annotation(h.target)
+		request.Annotations[o.Key] = map[string]string{annotation: value}
 	}
 	if h.plan, err = dryrun.Make(ctx, at, request); err != nil {
 		return h.cluster.Explain(doing, err)
@@ -122,16 +127,22 @@ func (c *handoverCommand) possible(h *handoverPlan) error {
 // phases returns the phases of the objects that the package brings.
 func (h *handoverPlan) phases() (map[objects.Key]string, error) {
 	phases := map[objects.Key]string{}
+	err := h.each(func(phase string, key objects.Key, _ map[string]any) { phases[key] = phase })
+	return phases, err
+}
+
+// each calls visit for the objects that the package brings.
+func (h *handoverPlan) each(visit func(phase string, key objects.Key, value map[string]any)) error {
 	for _, phase := range h.loaded.Template().Phases {
 		for _, o := range phase.Objects {
 			var value map[string]any
 			if err := json.Unmarshal(o.Object.Raw, &value); err != nil {
-				return nil, fmt.Errorf("an object in phase %s cannot be read", phase.Name)
+				return fmt.Errorf("an object in phase %s cannot be read", phase.Name)
 			}
-			phases[objectdiff.KeyOf(value, h.target.Namespace)] = phase.Name
+			visit(phase.Name, objectdiff.KeyOf(value, h.target.Namespace), value)
 		}
 	}
-	return phases, nil
+	return nil
 }
 
 // show prints the plan, and returns an error where it is refused.
@@ -143,8 +154,11 @@ func (c *handoverCommand) show(h *handoverPlan, title string, steps []handover.S
 	styles := terminal.StylesFor(out)
 	t := planPrinter{styles: styles}
 	t.line(styles.Strong(title))
-	for _, line := range stepLines(steps, styles, row) {
+	for _, line := range stepLines(slices.Concat(steps, h.others), styles, row) {
 		t.line(line)
+	}
+	for _, note := range h.notes {
+		t.line(terminal.Line(note))
 	}
 	t.line("")
 	if _, err := fmt.Fprint(out, t.out.String(), planText(h.plan, styles)); err != nil {
@@ -165,25 +179,35 @@ func (c *handoverCommand) show(h *handoverPlan, title string, steps []handover.S
 	return nil
 }
 
-// stepLines has a line for each step. A refusal, which may be long, has lines of its own below it.
+// stepLines has a line for each step. Why nothing happens to an object is no column of the table, and a
+// refusal, which may be long, is below its object.
 func stepLines(steps []handover.Step, styles terminal.Styles, row func(handover.Step) []string) []string {
+	longest := 0
+	for _, s := range steps {
+		longest = max(longest, utf8.RuneCountInString(terminal.Line(s.Key.String())))
+	}
 	var rows [][]string
 	for _, s := range steps {
 		name := terminal.Line(s.Key.String())
+		name += strings.Repeat(" ", longest-utf8.RuneCountInString(name))
 		switch {
 		case s.Refusal != "":
 			rows = append(rows, []string{"  " + styles.Bad("✗") + " " + name})
 		case s.Done:
-			rows = append(rows, []string{"  · " + name, "nothing to do"})
+			rows = append(rows, []string{"  · " + name})
 		default:
 			rows = append(rows, append([]string{"  " + styles.Busy("<") + " " + name}, row(s)...))
 		}
 	}
 	var lines []string
 	for i, line := range terminal.Table(rows) {
-		lines = append(lines, line)
-		if refusal := steps[i].Refusal; refusal != "" {
-			lines = append(lines, "      "+terminal.Line(objects.Truncate(refusal)))
+		switch s := steps[i]; {
+		case s.Refusal != "":
+			lines = append(lines, line, "      "+terminal.Line(objects.Truncate(s.Refusal)))
+		case s.Done:
+			lines = append(lines, rows[i][0]+"  "+terminal.Line(cmp.Or(s.Note, "nothing to do")))
+		default:
+			lines = append(lines, line)
 		}
 	}
 	return lines

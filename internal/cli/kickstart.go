@@ -35,6 +35,7 @@ type kickstartCommand struct {
 	parameters []string
 	version    string
 	scope      string
+	namespaces bool
 	keep       []string
 	recreate   []string
 	conflicts  string
@@ -83,6 +84,7 @@ listed in the manifest; update pins them.`,
 	cmd.Flags().StringSliceVarP(&c.parameters, "parametrize", "p", nil, "`fields` to make configuration of: namespaces, replicas, tolerations, nodeselectors, resources, env, images, all")
 	cmd.Flags().StringVar(&c.version, "version", "", "the `version` of the package; that of the chart where it is not given")
 	cmd.Flags().StringVar(&c.scope, "scope", "", "the `scope` of the package, Namespaced or Cluster; the one that the objects allow where it is not given")
+	cmd.Flags().BoolVar(&c.namespaces, "add-namespaces", true, "add a Namespace for each that objects are in and that is not in the input")
 	cmd.Flags().StringSliceVar(&c.keep, "keep", nil, "`kinds` that stay when the package is deleted: crds")
 	cmd.Flags().StringSliceVar(&c.recreate, "recreate", nil, "`kinds` that are deleted and made anew when a field changes that cannot be changed: jobs")
 	cmd.Flags().StringVar(&c.conflicts, "conflicts", "", "whose change counts where the package and a new release changed the same: ours or theirs")
@@ -99,7 +101,7 @@ const (
 )
 
 func (c *kickstartCommand) options(folder string) (kickstart.Options, error) {
-	opts := kickstart.Options{Name: filepath.Base(filepath.Clean(folder)), Namespace: c.namespace}
+	opts := kickstart.Options{Name: filepath.Base(filepath.Clean(folder)), Namespace: c.namespace, NoNamespaces: !c.namespaces}
 	if problems := validation.IsDNS1123Label(opts.Name); len(problems) > 0 {
 		return opts, fmt.Errorf("%q cannot be the name of a package: %s", opts.Name, problems[0])
 	}

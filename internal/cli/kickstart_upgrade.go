@@ -47,12 +47,13 @@ func readRecord(folder string) (*kickstart.Record, error) {
 func (c *kickstartCommand) inherit(opts *kickstart.Options, former kickstart.Options) {
 	opts.Name = former.Name
 	for flag, take := range map[string]func(){
-		"namespace":   func() { opts.Namespace = former.Namespace },
-		"parametrize": func() { opts.Parameters = former.Parameters },
-		"version":     func() { opts.Version = former.Version },
-		"scope":       func() { opts.Scope = former.Scope },
-		"keep":        func() { opts.KeepCRDs = former.KeepCRDs },
-		"recreate":    func() { opts.RecreateJobs = former.RecreateJobs },
+		"namespace":      func() { opts.Namespace = former.Namespace },
+		"parametrize":    func() { opts.Parameters = former.Parameters },
+		"version":        func() { opts.Version = former.Version },
+		"scope":          func() { opts.Scope = former.Scope },
+		"add-namespaces": func() { opts.NoNamespaces = former.NoNamespaces },
+		"keep":           func() { opts.KeepCRDs = former.KeepCRDs },
+		"recreate":       func() { opts.RecreateJobs = former.RecreateJobs },
 	} {
 		if !c.given(flag) {
 			take()

@@ -62,19 +62,18 @@ func (c *releaseCommand) run(ctx context.Context, names []cluster.ObjectName) er
 	if err != nil {
 		return err
 	}
-	err = c.make(ctx, h, name,
-		func(progress.Target) map[string]string {
-			return map[string]string{corev1alpha1.DeletionPolicyAnnotation: corev1alpha1.DeletionPolicyKeep}
-		},
-		func(t progress.Target, spec *corev1alpha1.PackageSpec) error {
-			for _, o := range h.objects {
-				if err := handover.AddPatch(spec, o, renderedNamespace(t, spec, o)); err != nil {
-					return err
-				}
+	err = c.load(ctx, h, name, func(t progress.Target, spec *corev1alpha1.PackageSpec) error {
+		for _, o := range h.objects {
+			if err := handover.AddPatch(spec, o, renderedNamespace(t, spec, o)); err != nil {
+				return err
 			}
-			return nil
-		})
+		}
+		return nil
+	})
 	if err != nil {
+		return err
+	}
+	if err := h.make(ctx, corev1alpha1.DeletionPolicyAnnotation, corev1alpha1.DeletionPolicyKeep); err != nil {
 		return err
 	}
 	if h.before.GetLabels()[corev1alpha1.GeneratedLabel] == "true" {

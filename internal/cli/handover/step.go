@@ -27,8 +27,9 @@ type Step struct {
 	Managers []string
 	// Refusal is why it is not possible; empty if it is.
 	Refusal string
-	// Done means that the object is as it is to be.
+	// Done means that the object is as it is to be, for the reason in Note, if it has one.
 	Done bool
+	Note string
 }
 
 // Adopt returns a step for each object. owner is the UID of the package's deployment, empty if there

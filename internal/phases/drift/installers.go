@@ -19,6 +19,7 @@ var installers = []string{
 	"kubectl-replace",
 	corev1alpha1.HandoverFieldManager,
 	"helm", // by updates up to Helm 3, by applies from Helm 4 on
+	"kapp",
 }
 
 // HasInstaller reports whether managedFields hold an entry of a command that installs

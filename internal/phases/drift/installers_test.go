@@ -47,7 +47,7 @@ spec:
 	}
 	for name, tool := range map[string]func(t *testing.T, c *cluster){
 		"kubectl apply": made("kubectl-client-side-apply"), "kubectl apply --server-side": applied("kubectl"),
-		"kubectl create": made("kubectl-create"), "kubectl package adopt": made("kubectl-package-handover"), "Helm 3": made("helm"), "Helm 4": applied("helm"),
+		"kubectl create": made("kubectl-create"), "kubectl package adopt": made("kubectl-package-handover"), "kapp": made("kapp"), "Helm 3": made("helm"), "Helm 4": applied("helm"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -146,7 +146,7 @@ func TestChart(t *testing.T) {
 		"Pod main-shop-test-connection is a test of the chart and was left out",
 		"Job main-shop-cleanup runs at post-delete in Helm, which nothing here stands for; it was left out",
 		"objects that name no namespace (13) were put into store; choose another by --namespace",
-		"a Namespace store was added, because objects are in it",
+		"a Namespace store was added, because objects are in it; it stays when the package is deleted",
 		"Deployment store/main-shop is scaled by HorizontalPodAutoscaler store/main-shop, so its replicas were left out",
 		"Job store/main-shop-migrate is a hook of Helm (pre-install, pre-upgrade): it is an ordinary object in phase pre-install, which runs at the installation, and again when it changes",
 		"values of Secrets (1) became configuration below secrets. Everybody who can pull the image can read their defaults: let others come from spec.configFrom, or leave the Secrets out",

@@ -25,6 +25,8 @@ type Options struct {
 	Scope corev1alpha1.Scope `json:"scope,omitempty"`
 	// KeepCRDs orphans definitions when the package is deleted.
 	KeepCRDs bool `json:"keepCRDs,omitempty"`
+	// NoNamespaces adds no Namespace for those that objects are in.
+	NoNamespaces bool `json:"noNamespaces,omitempty"`
 	// RecreateJobs replaces Jobs when an immutable field changes.
 	RecreateJobs bool `json:"recreateJobs,omitempty"`
 }

@@ -179,7 +179,7 @@ func isSystemNamespace(name string) bool {
 }
 
 // missing returns a Namespace for each that is used and not in the input, but for those
-// of the cluster.
+// of the cluster. It stays with all that is in it when the package is deleted.
 func (m *maker) missing(all []*object, used map[string]bool) []*object {
 	for _, o := range all {
 		if o.is("", "Namespace") || o.gvk.Kind == "Project" {
@@ -188,15 +188,20 @@ func (m *maker) missing(all []*object, used map[string]bool) []*object {
 	}
 	var out []*object
 	for _, name := range slices.Sorted(maps.Keys(used)) {
-		if isSystemNamespace(name) {
+		switch {
+		case isSystemNamespace(name):
 			m.note("the namespace %s has to exist; none was added, as it belongs to the cluster", name)
+			continue
+		case m.opts.NoNamespaces:
+			m.note("the namespace %s has to exist; none was added, because of --add-namespaces=false", name)
 			continue
 		}
 		out = append(out, &object{
 			gvk:   schema.GroupVersionKind{Version: "v1", Kind: "Namespace"},
 			value: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}},
 		})
-		m.note("a Namespace %s was added, because objects are in it", name)
+		out[len(out)-1].annotate(corev1alpha1.DeletionPolicyAnnotation, corev1alpha1.DeletionPolicyKeep)
+		m.note("a Namespace %s was added, because objects are in it; it stays when the package is deleted", name)
 	}
 	return out
 }

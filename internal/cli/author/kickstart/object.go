@@ -113,7 +113,11 @@ var serverFinalizers = []any{
 var controllerAnnotations = []string{
 	"kubectl.kubernetes.io/last-applied-configuration", "deployment.kubernetes.io/", "deprecated.daemonset.template.generation",
 	"pv.kubernetes.io/", "volume.kubernetes.io/", "volume.beta.kubernetes.io/",
+	"kapp.k14s.io/identity", "kapp.k14s.io/original", "kapp.k14s.io/nonce",
 }
+
+// kappLabels are those by which kapp finds its objects. Selectors name them, so pods keep them.
+var kappLabels = []string{"kapp.k14s.io/app", "kapp.k14s.io/association"}
 
 // jobLabels identify the pods of a Job, by its UID.
 var jobLabels = []string{"controller-uid", "job-name", "batch.kubernetes.io/controller-uid", "batch.kubernetes.io/job-name"}
@@ -143,7 +147,9 @@ func (o *object) clean() {
 		kubernetes := slices.ContainsFunc(controllerAnnotations, func(prefix string) bool { return strings.HasPrefix(key, prefix) })
 		return kubernetes || isManaged(key) && !slices.Contains(authorAnnotations, key)
 	})
-	o.dropMeta("labels", func(key string, _ any) bool { return isManaged(key) })
+	o.dropMeta("labels", func(key string, _ any) bool {
+		return isManaged(key) || !o.is("", "Pod") && slices.Contains(kappLabels, key)
+	})
 }
 
 // drop removes texts from a list, and the list if it becomes empty.

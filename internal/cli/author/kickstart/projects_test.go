@@ -66,7 +66,7 @@ func TestProjects(t *testing.T) {
 			},
 			probed: []string{"CustomResourceDefinition.apiextensions.k8s.io", "Deployment.apps", "Namespace", "StatefulSet.apps"},
 			notes: []string{
-				"objects that name no namespace (12) were put into argocd; choose another by --namespace", "a Namespace argocd was added, because objects are in it",
+				"objects that name no namespace (12) were put into argocd; choose another by --namespace", "a Namespace argocd was added, because objects are in it; it stays when the package is deleted",
 			},
 		},
 		"monitoring": {
@@ -90,7 +90,7 @@ func TestProjects(t *testing.T) {
 				"Deployment secrets-operator-cert-controller": "deploy", "Deployment secrets-operator-webhook": "deploy", "ValidatingWebhookConfiguration secretstore-validate": "deploy",
 			},
 			probed: []string{"CustomResourceDefinition.apiextensions.k8s.io", "Deployment.apps", "Namespace"},
-			notes:  []string{"a Namespace secrets-operator was added, because objects are in it", together("Deployment secrets-operator/secrets-operator-cert-controller", "ValidatingWebhookConfiguration secretstore-validate")},
+			notes:  []string{"a Namespace secrets-operator was added, because objects are in it; it stays when the package is deleted", together("Deployment secrets-operator/secrets-operator-cert-controller", "ValidatingWebhookConfiguration secretstore-validate")},
 		},
 		"serving": {
 			files: []string{"serving"},
@@ -99,7 +99,7 @@ func TestProjects(t *testing.T) {
 			},
 			probed: []string{"CustomResourceDefinition.apiextensions.k8s.io", "Deployment.apps", "Namespace"},
 			notes: []string{
-				"a Namespace serving was added, because objects are in it",
+				"a Namespace serving was added, because objects are in it; it stays when the package is deleted",
 				together("Deployment serving/webhook", "ValidatingWebhookConfiguration config.webhook.serving.example.com"),
 				"ConfigMap serving/config-network is matched by webhooks of ValidatingWebhookConfiguration config.webhook.serving.example.com, which fail until their server is ready: it is in phase configuration, before it",
 				unwaited("Certificate serving/routing-serving-certs", "networking.serving.example.com"),
@@ -109,7 +109,7 @@ func TestProjects(t *testing.T) {
 			files:  []string{"mesh"},
 			phases: map[string]string{"Deployment meshd": "deploy", "ValidatingWebhookConfiguration mesh-validator": "deploy"},
 			probed: []string{"Deployment.apps", "Namespace"},
-			notes: []string{"a Namespace mesh was added, because objects are in it", together("Deployment mesh/meshd", "ValidatingWebhookConfiguration mesh-validator"),
+			notes: []string{"a Namespace mesh was added, because objects are in it; it stays when the package is deleted", together("Deployment mesh/meshd", "ValidatingWebhookConfiguration mesh-validator"),
 				"Deployment mesh/meshd may fill in fields of ValidatingWebhookConfiguration mesh-validator: what it sets there is left (/webhooks/0/clientConfig/caBundle, /webhooks/0/failurePolicy)"},
 		},
 		"certificates": {
@@ -119,7 +119,7 @@ func TestProjects(t *testing.T) {
 			},
 			probed: []string{"CustomResourceDefinition.apiextensions.k8s.io", "Deployment.apps", "Job.batch", "Namespace"},
 			notes: []string{
-				"a Namespace certificates was added, because objects are in it",
+				"a Namespace certificates was added, because objects are in it; it stays when the package is deleted",
 				"Job certificates/certificates-startupapicheck is a hook of Helm (post-install): it is an ordinary object in phase post-install, which runs at the installation, and again when it changes",
 				together("Deployment certificates/certificates-cainjector", "MutatingWebhookConfiguration certificates-webhook"),
 			},
@@ -128,7 +128,7 @@ func TestProjects(t *testing.T) {
 			files:  []string{"storage"},
 			phases: map[string]string{"Deployment storage-operator": "deploy", "StorageCluster main": "resources"},
 			probed: []string{"CustomResourceDefinition.apiextensions.k8s.io", "Deployment.apps", "Namespace"},
-			notes:  []string{"a Namespace storage was added, because objects are in it", unwaited("StorageCluster storage/main", "storage.example.com")},
+			notes:  []string{"a Namespace storage was added, because objects are in it; it stays when the package is deleted", unwaited("StorageCluster storage/main", "storage.example.com")},
 		},
 		"pipelines": {
 			files: []string{"pipelines"},
@@ -137,7 +137,7 @@ func TestProjects(t *testing.T) {
 			},
 			probed: []string{"Deployment.apps", "Namespace"},
 			notes: []string{
-				"a Namespace pipelines was added, because objects are in it",
+				"a Namespace pipelines was added, because objects are in it; it stays when the package is deleted",
 				together("Deployment pipelines/pipelines-webhook", "ValidatingWebhookConfiguration config.webhook.pipelines.example.com"),
 				"ConfigMap pipelines/feature-flags is matched by webhooks of ValidatingWebhookConfiguration config.webhook.pipelines.example.com, which fail until their server is ready: it is in phase configuration, before it",
 			},
@@ -198,7 +198,7 @@ func unwaited(object, group string) string {
 func checkAnnotations(t *testing.T, called string, object map[string]any) {
 	t.Helper()
 	annotations, _ := dig(object, "metadata", "annotations").(map[string]any)
-	if keep := annotations[corev1alpha1.DeletionPolicyAnnotation] != nil; keep != strings.HasPrefix(called, "CustomResourceDefinition ") {
+	if keep := annotations[corev1alpha1.DeletionPolicyAnnotation] != nil; keep && !strings.HasPrefix(called, "Namespace ") != strings.HasPrefix(called, "CustomResourceDefinition ") {
 		t.Errorf("%s: deletion policy %v", called, annotations[corev1alpha1.DeletionPolicyAnnotation])
 	}
 	if recreate := annotations[corev1alpha1.OnImmutableAnnotation] != nil; recreate != strings.HasPrefix(called, "Job ") {

@@ -1,0 +1,50 @@
+package harness
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// HelmManifest reads the manifest in a record.
+func HelmManifest(secret *corev1.Secret) (string, error) {
+	zipped, err := base64.StdEncoding.DecodeString(string(secret.Data["release"]))
+	if err != nil {
+		return "", err
+	}
+	z, err := gzip.NewReader(bytes.NewReader(zipped))
+	if err != nil {
+		return "", err
+	}
+	var release struct{ Manifest string }
+	err = json.NewDecoder(z).Decode(&release)
+	return release.Manifest, err
+}
+
+// HelmRecord is a revision of a release as Helm stores it.
+func HelmRecord(namespace, name string, revision int, status, manifest string) *corev1.Secret {
+	text, err := json.Marshal(map[string]any{
+		"name": name, "namespace": namespace, "version": revision, "info": map[string]any{"status": status}, "manifest": manifest,
+	})
+	if err != nil {
+		panic(err) // of texts alone
+	}
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	_, _ = z.Write(text)
+	_ = z.Close()
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: fmt.Sprintf("sh.helm.release.v1.%s.v%d", name, revision),
+			Labels: map[string]string{"owner": "helm", "name": name, "status": status, "version": strconv.Itoa(revision)},
+		},
+		Type: "helm.sh/release.v1",
+		Data: map[string][]byte{"release": []byte(base64.StdEncoding.EncodeToString(zipped.Bytes()))},
+	}
+}

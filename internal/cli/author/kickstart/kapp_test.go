@@ -1,0 +1,58 @@
+package kickstart_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"lockstep.run/lockstep/internal/cli/author/kickstart"
+)
+
+// What kapp needs to find its objects goes, and what selectors name stays.
+func TestKapp(t *testing.T) {
+	t.Parallel()
+	result := made(t, kickstart.Options{Name: "web", Version: "1.0.0", NoNamespaces: true}, `
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  namespace: store
+  labels: {app: web, kapp.k14s.io/app: "17", kapp.k14s.io/association: v1.1}
+  annotations:
+    kapp.k14s.io/identity: v1;store/apps/Deployment/web;apps/v1
+    kapp.k14s.io/original: '{}'
+    kapp.k14s.io/original-diff-md5: "1"
+    kapp.k14s.io/change-group: web
+spec:
+  selector: {matchLabels: {app: web, kapp.k14s.io/app: "17"}}
+  template:
+    metadata: {labels: {app: web, kapp.k14s.io/app: "17"}}
+    spec: {containers: [{name: web, image: example.com/web:1.0}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: one, namespace: store, labels: {kapp.k14s.io/app: "17"}}
+spec: {containers: [{name: web, image: example.com/web:1.0}]}
+`)
+	all := objectsOf(t, load(t, result))
+	web, pod := all["deploy/Deployment web"], all["deploy/Pod one"]
+	for _, c := range []struct {
+		what      string
+		got, want any
+	}{
+		{"the label of the Deployment", dig(web, "metadata", "labels", "kapp.k14s.io/app"), nil},
+		{"the association", dig(web, "metadata", "labels", "kapp.k14s.io/association"), nil},
+		{"the selector", dig(web, "spec", "selector", "matchLabels"), map[string]any{"app": "web", "kapp.k14s.io/app": "17"}},
+		{"the labels of its pods", dig(web, "spec", "template", "metadata", "labels"), map[string]any{"app": "web", "kapp.k14s.io/app": "17"}},
+		{"the change group", dig(web, "metadata", "annotations", "kapp.k14s.io/change-group"), "web"},
+		{"the identity", dig(web, "metadata", "annotations", "kapp.k14s.io/identity"), nil},
+		{"the original", dig(web, "metadata", "annotations", "kapp.k14s.io/original-diff-md5"), nil},
+		{"the label of the Pod", dig(pod, "metadata", "labels", "kapp.k14s.io/app"), "17"},
+		{"the notes", result.Notes, []string{"the namespace store has to exist; none was added, because of --add-namespaces=false"}},
+		{"the objects", len(all), 2},
+	} {
+		if diff := cmp.Diff(c.want, c.got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.what, diff)
+		}
+	}
+}
