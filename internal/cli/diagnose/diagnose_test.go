@@ -397,3 +397,23 @@ func TestRuleThatFailsIsNotRefused(t *testing.T) {
 		t.Errorf("got %+v, %v", f.cause, err)
 	}
 }
+
+// What a revision waits for may be on the status of its set before it is on that of the package.
+func TestSetIsAheadOfThePackage(t *testing.T) {
+	t.Parallel()
+	pkg := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", Generation: 1}}
+	pkg.Status.ObservedGeneration = 1
+	pkg.Status.Conditions = []metav1.Condition{
+		{Type: corev1alpha1.ConditionUnpacked, Status: "True", ObservedGeneration: 1},
+		{Type: corev1alpha1.ConditionAvailable, Status: "False", Reason: "ObjectSetUnready", ObservedGeneration: 1},
+	}
+	set := &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1"}}
+	set.Spec.Revision = 1
+	set.Status.Phases = []corev1alpha1.PhaseStatus{{Name: "deploy", State: corev1alpha1.PhaseStateProbing, Total: 1}}
+	set.Status.Blocking = []corev1alpha1.BlockingObject{{Kind: "ConfigMap", Namespace: "shop", Name: "front", Phase: "deploy", Message: `"a" is "b"`}}
+	snap := progress.Snapshot{Target: progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "shop", Name: "web"}, Package: pkg, Set: set}
+	d, err := Explain(t.Context(), fake.NewClientBuilder().Build(), snap, nil, nil, nil)
+	if err != nil || d.Phase != "deploy" || !strings.Contains(d.Object, "front") {
+		t.Errorf("%+v, %v", d, err)
+	}
+}

@@ -81,19 +81,14 @@ type Report struct {
 func ReportOf(snap Snapshot) Report {
 	s := Of(snap)
 	pkg := snap.Package
-	status := pkg.PackageStatus()
+	status, rollout := pkg.PackageStatus(), snap.rollout()
 	r := Report{
 		Kind: snap.Target.Kind(), Namespace: pkg.GetNamespace(), Name: pkg.GetName(),
 		Current: s.Observed, Available: s.Available,
 		Image: pkg.PackageSpec().Image, PackageRef: pkg.PackageSpec().PackageRef, Component: pkg.PackageSpec().Component,
 		TargetRef: pkg.PackageSpec().TargetRef,
-		Revision:  status.Revision, Phases: status.Phases, Ignored: s.Ignored,
+		Revision:  rollout.revision, Phases: rollout.phases, Blocking: rollout.blocking, Ignored: s.Ignored,
 		Conditions: ordered(status.Conditions), Created: pkg.GetCreationTimestamp(),
-	}
-	for _, b := range status.Blocking {
-		if blocksNow(b, status.Phases, s.Deleting) {
-			r.Blocking = append(r.Blocking, b)
-		}
 	}
 	if status.Resolved != nil {
 		r.Repository = status.Resolved.Repository

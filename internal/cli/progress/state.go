@@ -211,25 +211,36 @@ func ignored(message string) []string {
 	return lines
 }
 
-// fromRevision adds the phases. The status of the set is newer than that of the package, except
-// for a teardown.
+// rolledOut is what a status says of the phases of a revision.
+type rolledOut struct {
+	revision int64
+	phases   []corev1alpha1.PhaseStatus
+	blocking []corev1alpha1.BlockingObject
+	// set is nil where it does not show how things are.
+	set corev1alpha1.GenericObjectSet
+}
+
+// rollout returns what the newest status says. That of the set is newer than that of the package, except for a teardown. Of the
+// objects that block there are those that do so now.
+func (snap Snapshot) rollout() rolledOut {
+	status, deleting := snap.Package.PackageStatus(), snap.Package.GetDeletionTimestamp() != nil
+	r := rolledOut{status.Revision, status.Phases, status.Blocking, snap.Set}
+	if r.set != nil && (deleting || r.set.ObjectSetSpec().Revision < r.revision) {
+		r.set = nil
+	}
+	if r.set != nil && len(r.set.ObjectSetStatus().Phases) > 0 {
+		r.revision, r.phases, r.blocking = r.set.ObjectSetSpec().Revision, r.set.ObjectSetStatus().Phases, r.set.ObjectSetStatus().Blocking
+	}
+	r.blocking = slices.DeleteFunc(slices.Clone(r.blocking), func(b corev1alpha1.BlockingObject) bool { return !blocksNow(b, r.phases, deleting) })
+	return r
+}
+
+// fromRevision adds the phases.
 func (s *State) fromRevision(snap Snapshot) {
-	status := snap.Package.PackageStatus()
-	s.Revision = status.Revision
-	phases, blocking := status.Phases, status.Blocking
-	set := snap.Set
-	if set != nil && (s.Deleting || set.ObjectSetSpec().Revision < s.Revision) {
-		set = nil
-	}
-	if set != nil && len(set.ObjectSetStatus().Phases) > 0 {
-		s.Revision = set.ObjectSetSpec().Revision
-		phases, blocking = set.ObjectSetStatus().Phases, set.ObjectSetStatus().Blocking
-	}
+	rollout := snap.rollout()
+	s.Revision = rollout.revision
 	blocked := map[objects.Key]string{}
-	for _, b := range blocking {
-		if !blocksNow(b, phases, s.Deleting) {
-			continue
-		}
+	for _, b := range rollout.blocking {
 		key := objects.Key{Group: b.Group, Kind: b.Kind, Namespace: b.Namespace, Name: b.Name}
 		blocked[key] = terminal.Text(b.Message)
 		s.Blocking = append(s.Blocking, Object{
@@ -237,9 +248,9 @@ func (s *State) fromRevision(snap Snapshot) {
 			State: ObjectBlocked, Message: blocked[key],
 		})
 	}
-	s.Phases = phasesOf(phases, s.Deleting)
-	if set != nil {
-		s.fillObjects(set, snap.Slices, blocked, len(blocking) < corev1alpha1.MaxBlockingObjects)
+	s.Phases = phasesOf(rollout.phases, s.Deleting)
+	if rollout.set != nil {
+		s.fillObjects(rollout.set, snap.Slices, blocked, len(rollout.blocking) < corev1alpha1.MaxBlockingObjects)
 	}
 }
 
