@@ -26,7 +26,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/properties"
 )
 
 // shared is the control plane of all tests but those that restart it.
@@ -34,6 +36,11 @@ var shared *sandbox.Sandbox
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
+	checks := 12
+	if harness.Deep() {
+		checks = 300
+	}
+	properties.Set(checks)
 	os.Exit(run(m))
 }
 

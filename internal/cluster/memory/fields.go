@@ -18,10 +18,14 @@ const shape = `types:
     - {name: apiVersion, type: {scalar: string}}
     - {name: kind, type: {scalar: string}}
     - {name: metadata, type: {namedType: meta}}
+    - {name: spec, type: {namedType: deduced}}
+    - {name: data, type: {namedType: deduced}}
     elementType: {namedType: deduced}
 - name: meta
   map:
     fields:
+    - {name: labels, type: {namedType: deduced}}
+    - {name: annotations, type: {namedType: deduced}}
     - {name: finalizers, type: {list: {elementType: {scalar: string}, elementRelationship: associative}}}
     - {name: ownerReferences, type: {list: {elementType: {namedType: atomic}, elementRelationship: associative, keys: [uid]}}}
     elementType: {namedType: deduced}

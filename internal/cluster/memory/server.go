@@ -209,17 +209,17 @@ func (s *Server) Apply(key objects.Key, body []byte, manager string, force, dryR
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	before := s.objects[key]
-	switch version := applied.GetResourceVersion(); {
-	case before == nil && version != "" && version != apply.AbsentVersion, before == nil && applied.GetUID() != "":
+	if version := applied.GetResourceVersion(); before == nil && (version != "" && version != apply.AbsentVersion || applied.GetUID() != "") {
 		return nil, apierrors.NewConflict(s.resource(key), key.Name, fmt.Errorf("uid mismatch: no existing object was found"))
-	case before != nil:
-		if err := s.guard(key, before, applied); err != nil {
-			return nil, err
-		}
 	}
 	next, err := s.fields[key.GroupKind()].apply(before, applied, manager, force)
 	if err != nil {
 		return nil, err
+	}
+	if before != nil { // after conflicts of fields
+		if err := s.guard(key, before, applied); err != nil {
+			return nil, err
+		}
 	}
 	return s.finish(key, before, next, dryRun)
 }
@@ -245,6 +245,7 @@ func (s *Server) Delete(key objects.Key, uid types.UID, resourceVersion string) 
 	next := before.DeepCopy()
 	at := metav1.NewTime(s.Now())
 	next.SetDeletionTimestamp(&at)
+	next.SetGeneration(before.GetGeneration() + 1)
 	return s.store(key, next), nil
 }
 
@@ -262,6 +263,7 @@ func (s *Server) guard(key objects.Key, before, named *unstructured.Unstructured
 }
 
 func (s *Server) update(key objects.Key, before, next *unstructured.Unstructured, manager string, dryRun bool) (*unstructured.Unstructured, error) {
+	dropEmpty(next)
 	if k := s.kinds[key.GroupKind()]; !k.Unmanaged && manager != "" {
 		var err error
 		if next, err = s.fields[key.GroupKind()].update(before, next, manager); err != nil {
@@ -274,6 +276,10 @@ func (s *Server) update(key objects.Key, before, next *unstructured.Unstructured
 // finish stores what a write has made of an object.
 func (s *Server) finish(key objects.Key, before, next *unstructured.Unstructured, dryRun bool) (*unstructured.Unstructured, error) {
 	next.SetResourceVersion("")
+	dropEmpty(next)
+	if !s.kinds[key.GroupKind()].Custom { // only the encoding of custom resources has null
+		maps.DeleteFunc(next.Object, func(_ string, v any) bool { return v == nil })
+	}
 	if before == nil {
 		at := metav1.NewTime(s.Now())
 		next.SetUID("")
@@ -289,6 +295,13 @@ func (s *Server) finish(key objects.Key, before, next *unstructured.Unstructured
 		next.SetGeneration(before.GetGeneration())
 		if same(before, next) {
 			return before, nil
+		}
+		for _, finalizer := range next.GetFinalizers() {
+			if next.GetDeletionTimestamp() != nil && !slices.Contains(before.GetFinalizers(), finalizer) {
+				return nil, apierrors.NewInvalid(s.kinds[key.GroupKind()].GroupKind(), key.Name, field.ErrorList{
+					field.Forbidden(field.NewPath("metadata", "finalizers"), "no new finalizers can be added if the object is being deleted"),
+				})
+			}
 		}
 		if !equality.Semantic.DeepEqual(content(before), content(next)) {
 			next.SetGeneration(before.GetGeneration() + 1)
@@ -310,6 +323,28 @@ func (s *Server) finish(key objects.Key, before, next *unstructured.Unstructured
 		return next, nil
 	}
 	return s.store(key, next), nil
+}
+
+// dropEmpty removes what an ObjectMeta is encoded without.
+func dropEmpty(obj *unstructured.Unstructured) {
+	m, _ := obj.Object["metadata"].(map[string]any)
+	for _, field := range []string{"labels", "annotations", "finalizers", "ownerReferences"} {
+		if isEmpty(m[field]) {
+			delete(m, field)
+		}
+	}
+}
+
+func isEmpty(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		return len(v) == 0
+	case []any:
+		return len(v) == 0
+	}
+	return false
 }
 
 // store makes next the state of an object, nil for its end.

@@ -12,6 +12,12 @@ import (
 // unless flags say otherwise: after a change of the engine's core, and before a release, run
 // some hundred thousand others by -rapid.checks=200000 -rapid.seed=0.
 func Main(m *testing.M, checks int) int {
+	Set(checks)
+	return m.Run()
+}
+
+// Set is what Main does before it runs the tests, for a TestMain that has more to do.
+func Set(checks int) {
 	flag.Parse()
 	given := map[string]bool{}
 	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
@@ -23,5 +29,4 @@ func Main(m *testing.M, checks int) int {
 			panic(err)
 		}
 	}
-	return m.Run()
 }
