@@ -110,7 +110,7 @@ func (c *adoptCommand) run(ctx context.Context, names []cluster.ObjectName, into
 	}
 	unreleases := false
 	err = c.load(ctx, h, into, func(_ progress.Target, spec *corev1alpha1.PackageSpec) error {
-		unreleases = handover.DropPatches(spec, slices.Concat(h.objects, installed.objects))
+		unreleases = handover.DropPatches(spec, slices.Concat(h.objects, installed.keys()))
 		return nil
 	})
 	if err != nil {

@@ -24,6 +24,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -32,10 +33,9 @@ type installation struct {
 	// record such as "Helm's record of the release web", and the commands that use it to delete the objects,
 	// and that delete the record alone.
 	record, deletes, remedy string
-	// objects in the cluster, absent ones, and those that the tool made and does not manage.
-	objects    []handover.Object
-	absent     []objects.Key
-	incidental map[objects.Key]bool
+	// recorded objects have not been read yet: of these, only what the package brings is.
+	recorded []handover.Recorded
+	objects  []handover.Object
 	// records are deleted once the package has the objects; list reads them again.
 	records []client.Object
 	list    func(context.Context) ([]client.Object, error)
@@ -61,30 +61,73 @@ func (in *installation) choose(ctx context.Context, h *handoverPlan) error {
 	if err != nil {
 		return err
 	}
+	before := len(h.objects)
+	named := func(key objects.Key) bool {
+		return slices.ContainsFunc(h.objects[:before], func(o handover.Object) bool { return o.Key == key })
+	}
+	var left []objects.Key
 	brought := 0
+	for i := range in.recorded {
+		o := &in.recorded[i]
+		key, brings := in.key(o, phases)
+		switch {
+		case brings && named(key):
+			brought++
+		case brings:
+			brought++
+			if err := h.readRecorded(ctx, o, key); err != nil {
+				return err
+			}
+		case !o.Incidental:
+			left = append(left, key)
+		}
+	}
 	for _, o := range in.objects {
 		switch {
-		case slices.ContainsFunc(h.objects, func(named handover.Object) bool { return named.Key == o.Key }):
-			brought++
-		case phases[o.Key] != "":
-			brought++
+		case phases[o.Key] == "":
+			left = append(left, o.Key)
+			continue
+		case !named(o.Key):
 			h.objects = append(h.objects, o)
-		case !in.incidental[o.Key]:
-			h.others = append(h.others, handover.Step{Object: o, Done: true, Note: "stays as it is: the package does not bring it"})
 		}
+		brought++
 	}
 	if brought == 0 {
 		return fmt.Errorf("%s brings none of the objects in %s", h.target, in.record)
 	}
-	for _, key := range in.absent {
-		note := "is not in the cluster, nor in the package"
-		if phases[key] != "" {
-			note = "is not in the cluster: the package creates it"
-		}
-		h.others = append(h.others, handover.Step{Object: handover.Object{Key: key}, Done: true, Note: note})
+	for _, key := range left[:min(len(left), limits.RecordedLeft)] {
+		h.others = append(h.others, handover.Step{Object: handover.Object{Key: key}, Done: true, Note: "stays as it is: the package does not bring it"})
+	}
+	if more := len(left) - limits.RecordedLeft; more > 0 {
+		h.notes = append(h.notes, fmt.Sprintf("%s more that the package does not bring stay as they are", terminal.Count(more, "object")))
 	}
 	h.notes = append(h.notes, in.record+" is deleted once the package has the objects, so that "+in.deletes+" deletes nothing")
 	return in.namespaces(ctx, h)
+}
+
+// key is the key of an object, and whether the package brings it.
+func (in *installation) key(o *handover.Recorded, phases map[objects.Key]string) (key objects.Key, brings bool) {
+	keys := o.Keys()
+	for _, key := range keys {
+		if phases[key] != "" {
+			return key, true
+		}
+	}
+	if namespaced, known := loader.BuiltInScope(o.GroupKind()); known && !namespaced {
+		return keys[1], false
+	}
+	return keys[0], false
+}
+
+// keys are those of all objects.
+func (in *installation) keys() []handover.Object {
+	all := slices.Clone(in.objects)
+	for i := range in.recorded {
+		for _, key := range in.recorded[i].Keys() {
+			all = append(all, handover.Object{Key: key})
+		}
+	}
+	return all
 }
 
 // namespaces adds Namespaces that the package brings and the tool did not install: of these, the package must
@@ -165,7 +208,7 @@ const (
 
 // readRelease reads the newest deployed revision of a release of Helm in the namespace.
 func readRelease(ctx context.Context, h *handoverPlan, name string) (*installation, error) {
-	in := &installation{record: "Helm's record of the release " + name, deletes: "helm uninstall", incidental: map[objects.Key]bool{}}
+	in := &installation{record: "Helm's record of the release " + name, deletes: "helm uninstall"}
 	namespace := h.cluster.Namespace
 	for _, kind := range []string{"Secret", "ConfigMap"} { // those of HELM_DRIVER=configmap
 		in.list = func(ctx context.Context) ([]client.Object, error) {
@@ -239,45 +282,31 @@ func (in *installation) readHelm(ctx context.Context, h *handoverPlan, kind stri
 	if err != nil {
 		return fmt.Errorf("%s, as Helm's record of a release: %w", doing, err)
 	}
-	for _, o := range release.Objects {
-		if err := in.read(ctx, h, o); err != nil {
-			return err
-		}
-	}
+	in.recorded = release.Objects
 	return nil
 }
 
-// read reads an object of a record.
-func (in *installation) read(ctx context.Context, h *handoverPlan, o handover.Recorded) error {
-	key := objects.Key{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
+// readRecorded reads an object of a record that the package brings, unless it is absent.
+func (h *handoverPlan) readRecorded(ctx context.Context, o *handover.Recorded, key objects.Key) error {
 	mapping, err := h.client.RESTMapper().RESTMapping(o.GroupKind(), o.Version)
 	if meta.IsNoMatchError(err) {
 		mapping, err = h.client.RESTMapper().RESTMapping(o.GroupKind())
 	}
+	u := &unstructured.Unstructured{}
+	if err == nil {
+		u.SetGroupVersionKind(mapping.GroupVersionKind)
+		err = h.client.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, u)
+	}
 	switch {
-	case meta.IsNoMatchError(err):
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
 		if !o.Incidental {
-			in.absent = append(in.absent, key)
+			h.others = append(h.others, handover.Step{Object: handover.Object{Key: key}, Done: true, Note: "is not in the cluster: the package creates it"})
 		}
 		return nil
 	case err != nil:
-		return h.cluster.Explain("cannot find the kind "+o.Kind, err)
-	case mapping.Scope.Name() == meta.RESTScopeNameRoot:
-		key.Namespace = ""
-	}
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(mapping.GroupVersionKind)
-	err = h.client.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, u)
-	switch {
-	case apierrors.IsNotFound(err) && o.Incidental:
-	case apierrors.IsNotFound(err):
-		in.absent = append(in.absent, key)
-	case err != nil:
 		return h.cluster.Explain("cannot read "+key.String(), err)
-	default:
-		in.incidental[key] = o.Incidental
-		in.objects = append(in.objects, handover.Object{Key: key, Live: u})
 	}
+	h.objects = append(h.objects, handover.Object{Key: key, Live: u})
 	return nil
 }
 

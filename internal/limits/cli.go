@@ -25,6 +25,7 @@ const (
 	HelmRevisions    = 500      // of a release; Helm keeps 10 where --history-max does not say otherwise
 	KappKinds        = 500      // and namespaces of an app, each of which is a request
 	KappChanges      = 500      // of an app; kapp keeps 200
+	RecordedLeft     = 100      // objects of a record that the package lacks, of which a plan has a line each
 )
 
 // Limits of --query, which is the user's own expression: wide, against what would never end.

@@ -17,6 +17,7 @@ import (
 
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/document"
+	"lockstep.run/lockstep/internal/objects"
 )
 
 // Recorded is an object that another tool records as installed by it.
@@ -27,6 +28,15 @@ type Recorded struct {
 	// Incidental objects were created with the others and are not managed by the tool: hooks of Helm, and
 	// definitions in the folder crds of a chart.
 	Incidental bool
+}
+
+// Keys returns the key of the object as one in a namespace and as one of the cluster: a record does not say
+// which it is.
+func (r *Recorded) Keys() [2]objects.Key {
+	key := objects.Key{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
+	cluster := key
+	cluster.Namespace = ""
+	return [2]objects.Key{key, cluster}
 }
 
 // HelmRelease is one revision of a release, as Helm stores it.

@@ -14,6 +14,7 @@ import (
 
 	"lockstep.run/lockstep/internal/cli/handover"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objects"
 )
 
 func zipped(data []byte) string {
@@ -109,6 +110,15 @@ items:
 				t.Errorf("the status is %q", got.Status)
 			}
 		})
+	}
+}
+
+func TestRecordedKeys(t *testing.T) {
+	t.Parallel()
+	r := handover.Recorded{GroupVersionKind: schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, Namespace: "shop", Name: "web"}
+	want := [2]objects.Key{{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}, {Group: "apps", Kind: "Deployment", Name: "web"}}
+	if diff := cmp.Diff(want, r.Keys()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
