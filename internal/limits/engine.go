@@ -9,6 +9,7 @@ const (
 	ForeignOwners      = 16 // owner references of a deployment to kinds of others that are followed: whoever writes it writes them
 	OwnerWatches       = 16 // of single foreign owners of what is in one namespace; over that, one of all objects of their kind there
 	WritesInFlight     = 16 // concurrent writes to a cluster; 16 keep two cores busy
+	WritesOfNamespace  = 12 // of these, for the owners of one namespace: a webhook that is slow there leaves some to others
 	LookupPauseFactor  = 9  // times the duration of a lookup until the next one in that namespace, up to LookupPauseMax
 	LookupPauseMax     = 250 * time.Millisecond
 	AccountKnown       = 10 * time.Second  // for which a ServiceAccount counts as there after it was seen: a rollout looks for it once

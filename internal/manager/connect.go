@@ -65,7 +65,7 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 	}
 	slices, templates := mutationcache.NewStore(), &objecttemplates.Reconciler{}
 	deployments, err := objectdeployments.Setup(mgr, objectdeployments.Options{
-		Here:   &rollout.Executor{Cluster: here, Tracker: here.tracker, Pool: rollout.NewPool(limits.WritesInFlight)},
+		Here:   &rollout.Executor{Cluster: here, Tracker: here.tracker, Pool: rollout.NewPool(limits.WritesInFlight, limits.WritesOfNamespace)},
 		Listen: here.Listen, Fresh: mutationcache.NewStore(), Slices: slices, Memory: account, Namespace: c.Namespace, Others: templates.Enqueue,
 	})
 	if err != nil {

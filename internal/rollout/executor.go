@@ -59,7 +59,7 @@ type run struct {
 func (e *Executor) Perform(ctx context.Context, r *Rollout, steps []phases.Step, background bool) error {
 	run := &run{Executor: e, rollout: r}
 	var failed error
-	e.Pool.Run(ctx, r.Owner.String(), background, len(steps), func(i int) {
+	e.Pool.Run(ctx, r.Owner.OwnerKey, background, len(steps), func(i int) {
 		if err := run.perform(ctx, steps[i]); err != nil {
 			run.mu.Lock()
 			failed = err

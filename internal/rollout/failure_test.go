@@ -108,7 +108,7 @@ func TestPanicIsTheFailureOfOneObject(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newStep(t, http.NotFoundHandler(), phases.Change, live)
-			s.run.Pool = NewPool(1) // and no cache, over which each step panics
+			s.run.Pool = NewPool(1, 1) // and no cache, over which each step panics
 			for range 2 {
 				do(t, s.run.Executor, s.run.rollout, s.Step)
 			}

@@ -11,25 +11,30 @@ import (
 
 	"pgregory.net/rapid"
 
+	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/rollout"
 )
 
 // task is how long one task takes in the fake time of these tests.
 const task = time.Millisecond
 
+func owner(namespace, name string) objects.OwnerKey {
+	return objects.OwnerKey{Kind: "ObjectDeployment", Namespace: namespace, Name: name}
+}
+
 func sleep(int) { time.Sleep(task) }
 
 func TestPoolServesOwnersInTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		pool := rollout.NewPool(4)
+		pool := rollout.NewPool(4, 4)
 		began := time.Now()
 		var wg sync.WaitGroup
-		wg.Go(func() { pool.Run(t.Context(), "large", false, 10_000, sleep) })
+		wg.Go(func() { pool.Run(t.Context(), owner("team", "large"), false, 10_000, sleep) })
 		time.Sleep(10 * task)
 		wg.Go(func() {
 			asked := time.Now()
-			pool.Run(t.Context(), "small", false, 5, sleep)
+			pool.Run(t.Context(), owner("team", "small"), false, 5, sleep)
 			// Every second turn is its own: two of four places at a time, and the tasks
 			// under way end first.
 			if took := time.Since(asked); took > 5*task {
@@ -47,12 +52,12 @@ func TestPoolSharesEvenly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const owners, each = 10, 50
-		pool := rollout.NewPool(5)
+		pool := rollout.NewPool(5, 5)
 		done := make([]atomic.Int32, owners)
 		var wg sync.WaitGroup
 		for o := range owners {
 			wg.Go(func() {
-				pool.Run(t.Context(), fmt.Sprint(o), false, each, func(int) { time.Sleep(task); done[o].Add(1) })
+				pool.Run(t.Context(), owner("team", fmt.Sprint(o)), false, each, func(int) { time.Sleep(task); done[o].Add(1) })
 			})
 		}
 		for range 20 {
@@ -73,11 +78,11 @@ func TestPoolSharesEvenly(t *testing.T) {
 func TestPoolRunsBackgroundWorkWhileNothingElseWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		pool := rollout.NewPool(4)
+		pool := rollout.NewPool(4, 4)
 		var wg sync.WaitGroup
 		var urgent, late atomic.Int32
 		wg.Go(func() {
-			pool.Run(t.Context(), "labels", true, 1_000, func(int) {
+			pool.Run(t.Context(), owner("team", "labels"), true, 1_000, func(int) {
 				if urgent.Load() > 4 { // more than the places that it may be running in
 					late.Add(1)
 				}
@@ -88,7 +93,7 @@ func TestPoolRunsBackgroundWorkWhileNothingElseWaits(t *testing.T) {
 		wg.Go(func() {
 			urgent.Store(100)
 			asked := time.Now()
-			pool.Run(t.Context(), "rollout", false, 100, func(int) { time.Sleep(task); urgent.Add(-1) })
+			pool.Run(t.Context(), owner("team", "rollout"), false, 100, func(int) { time.Sleep(task); urgent.Add(-1) })
 			if took := time.Since(asked); took > 100*task/4+2*task {
 				t.Errorf("100 urgent tasks took %s behind background work", took)
 			}
@@ -103,7 +108,7 @@ func TestPoolRunsBackgroundWorkWhileNothingElseWaits(t *testing.T) {
 func TestPoolDropsWhatHasNotBegun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		pool := rollout.NewPool(2)
+		pool := rollout.NewPool(2, 2)
 		ctx, cancel := context.WithCancel(t.Context())
 		var began atomic.Int32
 		go func() {
@@ -111,7 +116,7 @@ func TestPoolDropsWhatHasNotBegun(t *testing.T) {
 			cancel()
 		}()
 		asked := time.Now()
-		pool.Run(ctx, "owner", false, 1_000, func(int) { began.Add(1); time.Sleep(task) })
+		pool.Run(ctx, owner("team", "owner"), false, 1_000, func(int) { began.Add(1); time.Sleep(task) })
 		if n := began.Load(); n != 8 {
 			t.Errorf("%d tasks began, want the 8 of four rounds", n)
 		}
@@ -119,7 +124,7 @@ func TestPoolDropsWhatHasNotBegun(t *testing.T) {
 			t.Errorf("it returned after %s, want once the tasks under way had ended", took)
 		}
 		done := false
-		pool.Run(t.Context(), "owner", false, 1, func(int) { done = true })
+		pool.Run(t.Context(), owner("team", "owner"), false, 1, func(int) { done = true })
 		if !done {
 			t.Error("the pool has lost its places")
 		}
@@ -128,7 +133,44 @@ func TestPoolDropsWhatHasNotBegun(t *testing.T) {
 
 func TestPoolWithNothingToDo(t *testing.T) {
 	t.Parallel()
-	rollout.NewPool(1).Run(t.Context(), "owner", false, 0, func(int) { t.Error("a task out of nothing") })
+	rollout.NewPool(1, 1).Run(t.Context(), owner("team", "owner"), false, 0, func(int) { t.Error("a task out of nothing") })
+}
+
+// A namespace with a thousand owners does not hold up one with a single one, and what is slow in it leaves places to others.
+func TestPoolServesNamespacesInTurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		pool := rollout.NewPool(4, 3)
+		var wg sync.WaitGroup
+		for o := range 1_000 {
+			wg.Go(func() { pool.Run(t.Context(), owner("flood", fmt.Sprint(o)), false, 10, sleep) })
+		}
+		time.Sleep(10*task + task/2)
+		asked := time.Now()
+		pool.Run(t.Context(), owner("team", "small"), false, 8, sleep)
+		if took := time.Since(asked); took > 8*task {
+			t.Errorf("8 tasks beside 1,000 owners of another namespace took %s", took)
+		}
+		wg.Wait()
+		wg.Go(func() {
+			pool.Run(t.Context(), owner("slow", "webhook"), false, 20, func(int) { time.Sleep(time.Minute) })
+		})
+		time.Sleep(task)
+		asked = time.Now()
+		pool.Run(t.Context(), owner("team", "small"), false, 8, sleep)
+		if took := time.Since(asked); took > 8*task {
+			t.Errorf("8 tasks beside slow ones of another namespace took %s", took)
+		}
+		wg.Wait()
+	})
+}
+
+// within counts what runs at a time, until the function that it returns is called.
+func within(running, most *atomic.Int32) func() {
+	now := running.Add(1)
+	for was := most.Load(); now > was && !most.CompareAndSwap(was, now); was = most.Load() {
+	}
+	return func() { running.Add(-1) }
 }
 
 // TestPool runs whatever owners bring, each task once and never more than the
@@ -136,6 +178,7 @@ func TestPoolWithNothingToDo(t *testing.T) {
 func TestPool(t *testing.T) {
 	t.Parallel()
 	type batch struct {
+		namespace  string
 		owner      string
 		background bool
 		size       int
@@ -143,6 +186,7 @@ func TestPool(t *testing.T) {
 	}
 	batches := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) batch {
 		return batch{
+			namespace:  rapid.SampledFrom([]string{"", "x", "y"}).Draw(t, "namespace"),
 			owner:      rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "owner"),
 			background: rapid.Bool().Draw(t, "background"),
 			size:       rapid.IntRange(0, 40).Draw(t, "size"),
@@ -151,30 +195,35 @@ func TestPool(t *testing.T) {
 	}), 1, 12)
 	rapid.Check(t, func(rt *rapid.T) {
 		limit := rapid.IntRange(1, 6).Draw(rt, "limit")
+		share := rapid.IntRange(1, limit).Draw(rt, "share")
 		all := batches.Draw(rt, "batches")
 		failure := ""
 		synctest.Test(t, func(t *testing.T) {
-			pool := rollout.NewPool(limit)
+			pool := rollout.NewPool(limit, share)
 			var running, most atomic.Int32
+			var ofX, mostX atomic.Int32
 			var wg sync.WaitGroup
 			counts := make([][]atomic.Int32, len(all))
 			for i, b := range all {
 				counts[i] = make([]atomic.Int32, b.size)
 				wg.Go(func() {
 					time.Sleep(b.after)
-					pool.Run(t.Context(), b.owner, b.background, b.size, func(n int) {
-						now := running.Add(1)
-						for was := most.Load(); now > was && !most.CompareAndSwap(was, now); was = most.Load() {
+					pool.Run(t.Context(), owner(b.namespace, b.owner), b.background, b.size, func(n int) {
+						defer within(&running, &most)()
+						if b.namespace == "x" {
+							defer within(&ofX, &mostX)()
 						}
 						counts[i][n].Add(1)
 						time.Sleep(task)
-						running.Add(-1)
 					})
 				})
 			}
 			wg.Wait()
 			if most.Load() > int32(limit) {
 				failure = fmt.Sprintf("%d tasks ran at a time, the limit is %d", most.Load(), limit)
+			}
+			if mostX.Load() > int32(share) {
+				failure = fmt.Sprintf("%d tasks of a namespace ran at a time, its share is %d", mostX.Load(), share)
 			}
 			for i := range counts {
 				for n := range counts[i] {

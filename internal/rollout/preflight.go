@@ -37,7 +37,7 @@ func (e *Executor) Enter(ctx context.Context, r *Rollout, entry *phases.Entry) (
 		}
 	}
 	var stop error
-	e.Pool.Run(ctx, r.Owner.String(), false, len(changes), func(i int) {
+	e.Pool.Run(ctx, r.Owner.OwnerKey, false, len(changes), func(i int) {
 		good, err := run.tryChange(ctx, changes[i])
 		run.mu.Lock()
 		defer run.mu.Unlock()

@@ -45,7 +45,7 @@ func TestOrderOfRemovals(t *testing.T) {
 			key := objects.Key{Kind: "ConfigMap", Namespace: "n", Name: fmt.Sprint(batch, "-", i)}
 			at[key], want = i-100*batch, append(want, key)
 		}
-		c.Run(t.Context(), "", false, 50, func(i int) {
+		c.Run(t.Context(), objects.OwnerKey{}, false, 50, func(i int) {
 			_, _, _ = c.As(objects.Account{}).Delete(t.Context(), mapping, "n", fmt.Sprint(batch, "-", i), "", "", "")
 		})
 	}

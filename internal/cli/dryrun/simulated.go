@@ -317,7 +317,7 @@ func (c *simulatedCluster) Now() time.Time {
 	return c.now
 }
 
-func (c *simulatedCluster) Run(ctx context.Context, _ string, _ bool, n int, do func(int)) {
+func (c *simulatedCluster) Run(ctx context.Context, _ objects.OwnerKey, _ bool, n int, do func(int)) {
 	c.mu.Lock()
 	c.batch++
 	c.mu.Unlock()

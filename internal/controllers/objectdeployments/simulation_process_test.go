@@ -208,7 +208,7 @@ func (p *process) pause(tasks int) bool {
 }
 
 // Run performs tasks one by one, in any order.
-func (p *process) Run(ctx context.Context, _ string, _ bool, n int, do func(int)) {
+func (p *process) Run(ctx context.Context, _ objects.OwnerKey, _ bool, n int, do func(int)) {
 	order := make([]int, n)
 	for i := range order {
 		order[i] = i

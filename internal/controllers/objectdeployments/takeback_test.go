@@ -24,7 +24,7 @@ import (
 // poolOf notes that steps are performed, and performs none.
 type poolOf func()
 
-func (p poolOf) Run(context.Context, string, bool, int, func(int)) { p() }
+func (p poolOf) Run(context.Context, objects.OwnerKey, bool, int, func(int)) { p() }
 
 // A set on its own is marked while its reference is put on an object without it, and nothing is written where it is being
 // deleted by then: the garbage collector has passed the object by.

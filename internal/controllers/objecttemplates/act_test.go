@@ -28,7 +28,7 @@ import (
 // recordingPool notes that steps are performed, and performs none.
 type recordingPool func()
 
-func (p recordingPool) Run(context.Context, string, bool, int, func(int)) { p() }
+func (p recordingPool) Run(context.Context, objects.OwnerKey, bool, int, func(int)) { p() }
 
 // A template is marked while its reference is put on an object without it, and nothing is written where it is being deleted by
 // then: the garbage collector has passed the object by.

@@ -41,7 +41,7 @@ type fairOrder[K comparable] struct {
 	namespaceOf func(K) string
 
 	mu      sync.Mutex
-	waiting turns[K]
+	waiting Turns[K]
 	active  map[string]int
 }
 
@@ -52,14 +52,14 @@ func (o *fairOrder[K]) Touch(K) {}
 func (o *fairOrder[K]) Push(item K) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.waiting.push(o.namespaceOf(item), item)
+	o.waiting.Push(o.namespaceOf(item), item)
 }
 
 // Len implements workqueue.Queue: workers wait while it is zero, also where all that waits is of namespaces with their whole share.
 func (o *fairOrder[K]) Len() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.waiting.next(o.may) < 0 {
+	if o.waiting.Next(o.may) < 0 {
 		return 0
 	}
 	return o.waiting.count
@@ -69,7 +69,7 @@ func (o *fairOrder[K]) Len() int {
 func (o *fairOrder[K]) Pop() K {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	item, namespace := o.waiting.take(max(o.waiting.next(o.may), 0))
+	item, namespace := o.waiting.Take(max(o.waiting.Next(o.may), 0))
 	o.active[namespace]++
 	return item
 }

@@ -25,7 +25,7 @@ type keyedQueue struct {
 	running int
 	// of counts those of each namespace.
 	of      map[string]int
-	waiting turns[func()]
+	waiting Turns[func()]
 }
 
 // Run calls f as soon as its key has capacity: in the order of the calls within a namespace, and in turn with other namespaces.
@@ -40,18 +40,18 @@ func (k *Keyed) Run(key, namespace string, f func()) {
 		q = &keyedQueue{of: map[string]int{}}
 		k.queues[key] = q
 	}
-	q.waiting.push(namespace, f)
+	q.waiting.Push(namespace, f)
 	k.start(key, q)
 }
 
 // start starts what there is capacity for. mu is held.
 func (k *Keyed) start(key string, q *keyedQueue) {
 	for q.running < max(k.Most, 1) {
-		at := q.waiting.next(func(namespace string) bool { return k.Share == 0 || q.of[namespace] < k.Share })
+		at := q.waiting.Next(func(namespace string) bool { return k.Share == 0 || q.of[namespace] < k.Share })
 		if at < 0 {
 			break
 		}
-		f, namespace := q.waiting.take(at)
+		f, namespace := q.waiting.Take(at)
 		q.running++
 		q.of[namespace]++
 		panics.Go(context.Background(), "work for "+key, func() {

@@ -12,7 +12,7 @@ type Shares struct {
 
 	mu      sync.Mutex
 	used    int64
-	waiting turns[*waiter]
+	waiting Turns[*waiter]
 }
 
 type waiter struct {
@@ -28,7 +28,7 @@ func NewShares(capacity int64) *Shares { return &Shares{capacity: max(capacity, 
 func (s *Shares) Acquire(ctx context.Context, namespace string, n int64) (release func(), err error) {
 	w := &waiter{n: min(max(n, 1), s.capacity), ready: make(chan struct{})}
 	s.mu.Lock()
-	s.waiting.push(namespace, w)
+	s.waiting.Push(namespace, w)
 	s.admit()
 	s.mu.Unlock()
 	select {
@@ -36,7 +36,7 @@ func (s *Shares) Acquire(ctx context.Context, namespace string, n int64) (releas
 	case <-ctx.Done():
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if !s.waiting.remove(namespace, func(other *waiter) bool { return other == w }) {
+		if !s.waiting.Remove(namespace, func(other *waiter) bool { return other == w }) {
 			s.used -= w.n // it was acquired meanwhile
 		}
 		s.admit()
@@ -76,11 +76,11 @@ func (s *Shares) Waited() bool {
 // admit has those acquire whose turn it is. mu is held.
 func (s *Shares) admit() {
 	for s.waiting.count > 0 {
-		w := s.waiting.peek(0)
+		w := s.waiting.Peek(0)
 		if s.used+w.n > s.capacity {
 			return
 		}
-		s.waiting.take(0)
+		s.waiting.Take(0)
 		s.used += w.n
 		close(w.ready)
 	}

@@ -2,15 +2,16 @@ package queueing
 
 import "slices"
 
-// turns are items that wait, of which each namespace has one at its turn, in the order in which they came. The zero value is empty.
-type turns[T any] struct {
+// Turns are items that wait, of which each namespace has one at its turn, in the order in which they came. The zero value is empty.
+type Turns[T any] struct {
 	// order of the namespaces with items; the next one is the first.
 	order   []string
 	waiting map[string][]T
 	count   int
 }
 
-func (t *turns[T]) push(namespace string, item T) {
+// Push appends an item to those of its namespace.
+func (t *Turns[T]) Push(namespace string, item T) {
 	if t.waiting == nil {
 		t.waiting = map[string][]T{}
 	}
@@ -21,16 +22,19 @@ func (t *turns[T]) push(namespace string, item T) {
 	t.count++
 }
 
-// next returns the index in the order of the first namespace that may have its turn; -1 for none.
-func (t *turns[T]) next(may func(namespace string) bool) int {
+// Len returns how many items wait.
+func (t *Turns[T]) Len() int { return t.count }
+
+// Next returns the index in the order of the first namespace that may have its turn; -1 for none.
+func (t *Turns[T]) Next(may func(namespace string) bool) int {
 	return slices.IndexFunc(t.order, may)
 }
 
-// peek returns the first item of the namespace at an index.
-func (t *turns[T]) peek(at int) T { return t.waiting[t.order[at]][0] }
+// Peek returns the first item of the namespace at an index.
+func (t *Turns[T]) Peek(at int) T { return t.waiting[t.order[at]][0] }
 
-// take takes the first item of the namespace at an index, whose next turn comes after those of all others.
-func (t *turns[T]) take(at int) (item T, namespace string) {
+// Take takes the first item of the namespace at an index, whose next turn comes after those of all others.
+func (t *Turns[T]) Take(at int) (item T, namespace string) {
 	namespace = t.order[at]
 	t.order = slices.Delete(t.order, at, at+1)
 	items := t.waiting[namespace]
@@ -45,8 +49,8 @@ func (t *turns[T]) take(at int) (item T, namespace string) {
 	return item, namespace
 }
 
-// remove takes off an item that waits no more, and reports whether it waited.
-func (t *turns[T]) remove(namespace string, is func(T) bool) bool {
+// Remove takes off an item that waits no more, and reports whether it waited.
+func (t *Turns[T]) Remove(namespace string, is func(T) bool) bool {
 	items := t.waiting[namespace]
 	at := slices.IndexFunc(items, is)
 	if at < 0 {
