@@ -212,6 +212,7 @@ func TestTarget(t *testing.T) {
 
 	f.rotate(t)
 	f.unreachable(t, image)
+	f.unusable(t)
 	f.scopes(t)
 	f.remove(t, app)
 	f.letGo(t, image)

@@ -123,6 +123,9 @@ func (c *deleteCommand) preview(ctx context.Context, cl *cluster.Cluster, target
 	if !c.dryRun && (cl.Config == nil || pkg.GetDeletionTimestamp() != nil) {
 		return false, nil
 	}
+	if away := progress.Of(progress.Snapshot{Target: target, Package: pkg}).Away; away != "" && !c.dryRun {
+		return false, nil // the target is not asked: the command says why when it waits
+	}
 	request := dryrun.Request{
 		Scope: target.Scope, Namespace: target.Namespace, Name: target.Name, ManagerNamespace: corev1alpha1.DefaultNamespace,
 	}

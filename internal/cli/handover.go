@@ -115,7 +115,7 @@ func (h *handoverPlan) make(ctx context.Context, annotation, value string) error
 func (c *handoverCommand) possible(h *handoverPlan) error {
 	switch {
 	case h.remote != nil:
-		return fmt.Errorf("%s is installed in another cluster by its spec.targetRef, where no single object is adopted or released", h.target)
+		return fmt.Errorf("%s is installed in another cluster by its spec.targetRef, where no single object is adopted or released. What nothing controls there is taken over by spec.collisionProtection: IfNoController", h.target)
 	case h.before.GetDeletionTimestamp() != nil:
 		return fmt.Errorf("%s is being deleted", h.target)
 	case h.before.PackageSpec().Paused && !c.dryRun:

@@ -120,7 +120,7 @@ func Decide(c DecisionInput) Decision {
 			"the API server does not serve %s: install its CustomResourceDefinition, or bring it in an earlier phase", kindName(c.Desired))}
 	}
 	if !c.Live.Synced {
-		return Decision{Action: Wait, Message: notSynced(c)}
+		return Decision{Action: Wait, Message: notSynced(c), Reason: c.Live.Reason}
 	}
 	v := decideLive(c)
 	switch {
@@ -301,6 +301,10 @@ func (c *DecisionInput) refusal(controller *objects.Reference) string {
 // Collision names the controller of an object that an owner cannot adopt, and a remedy, which
 // is never to delete it: it may hold data.
 func Collision(controller *objects.Reference, owner objects.Owner) string {
+	if controller == nil && owner.Remote() { // where no object names who may adopt it: see Owner.MayAdopt
+		return "exists already and nothing controls it: install with --adopt (spec.collisionProtection: IfNoController) to take it over, or annotate it " +
+			corev1alpha1.CollisionProtectionAnnotation + " in the package, or rename it"
+	}
 	if controller == nil {
 		return "exists already and nothing controls it: take it over by kubectl package adopt, or install with --adopt " +
 			"(spec.collisionProtection: IfNoController), or annotate it " + corev1alpha1.CollisionProtectionAnnotation + " in the package"
@@ -398,7 +402,7 @@ func decideGone(c DecisionInput) Decision {
 	case c.Live.Unserved, c.Live.Unstored:
 		return Decision{Action: None} // objects go with their API; of some there are none
 	case !c.Live.Synced:
-		return Decision{Action: Wait, Message: notSynced(c)}
+		return Decision{Action: Wait, Message: notSynced(c), Reason: c.Live.Reason}
 	case c.removalFailed():
 		f := c.Applied.Failure
 		return Decision{Action: Wait, Message: f.Message, Reason: f.Reason, Retry: f.Until}
@@ -453,7 +457,8 @@ func (c *DecisionInput) terminating(live *objects.Observed) string {
 	if class == "" {
 		return message
 	}
-	return fmt.Sprintf("%s: the agent of class %q removes its objects, and then the finalizer; where there is no such agent any more, remove the finalizer", message, class)
+	return fmt.Sprintf("%s: the agent of class %q removes its objects, and then the finalizer. Its conditions say what that waits for; to leave the objects where they are, annotate it with %s=true, "+
+		"and where there is no such agent any more, remove the finalizer", message, class, corev1alpha1.AbandonTargetAnnotation)
 }
 
 func notSynced(c DecisionInput) string {

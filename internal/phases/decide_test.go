@@ -574,6 +574,8 @@ func TestCollisionNamesTheController(t *testing.T) {
 		"here":                       {other(false, ""), local, "is controlled by ObjectDeployment x: "},
 		"of the same home":           {other(true, "home"), remote, "is controlled by ObjectDeployment evil/x: "},
 		"of another home":            {other(true, "elsewhere"), remote, "is controlled by ObjectDeployment evil/x of another cluster: "},
+		"nothing, here":              {nil, local, "exists already and nothing controls it: take it over by kubectl package adopt"},
+		"nothing, in a target":       {nil, remote, "exists already and nothing controls it: install with --adopt (spec.collisionProtection: IfNoController) to take it over"},
 		"of another home, seen here": {other(true, ""), local, "is controlled by ObjectDeployment evil/x of another cluster: "},
 	} {
 		if got := phases.Collision(tc.controller, tc.owner); !strings.HasPrefix(got, tc.want) {

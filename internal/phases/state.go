@@ -222,8 +222,8 @@ type LiveState struct {
 	Unstored bool
 	// Synced means that the watch of its kind has delivered everything.
 	Synced bool
-	// Err is why the kind cannot be watched; empty while all is well.
-	Err string
+	// Err is why the kind cannot be watched; empty while all is well. Reason is that of a Failure where a right is missing.
+	Err, Reason string
 	// Object is nil where the watch shows none.
 	Object *objects.Observed
 }

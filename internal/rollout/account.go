@@ -79,8 +79,11 @@ func AccountOf(spec *corev1alpha1.ObjectSetTemplateSpec, namespace, manager stri
 	return objects.Account{Namespace: cmp.Or(namespace, manager), Name: spec.ServiceAccountName}
 }
 
-// accountReason returns the reason of a failure that a right of the account would mend.
-func accountReason(s phases.Step, err error) string {
+// accountReason returns the reason of a failure that a right of the account, or of the user of a kubeconfig, would mend.
+func (r *Rollout) accountReason(s phases.Step, err error) string {
+	if r.Owner.Remote() {
+		return targetReason(err)
+	}
 	if isMissing(err) {
 		return corev1alpha1.ReasonServiceAccountMissing
 	}
@@ -92,7 +95,10 @@ func accountReason(s phases.Step, err error) string {
 
 // explainAccount puts a refusal of an account into words of its own: those of the API
 // server may repeat what an object grants.
-func explainAccount(s phases.Step, err error) (text string, about bool) {
+func (r *Rollout) explainAccount(s phases.Step, err error) (text string, about bool) {
+	if r.Owner.Remote() {
+		return ExplainTarget(err)
+	}
 	var missing *MissingAccountError
 	if errors.As(err, &missing) {
 		return missing.Error(), true

@@ -36,7 +36,7 @@ func TestAccountOf(t *testing.T) {
 
 func TestExplainAccount(t *testing.T) {
 	t.Parallel()
-	account := objects.Account{Namespace: "shop", Name: "deployer"}
+	account, local := objects.Account{Namespace: "shop", Name: "deployer"}, New(objects.Owner{})
 	step := phases.Step{Key: objects.Key{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}, Account: account}
 	refused := func(message string) error {
 		return &apply.Error{Verb: "apply", Resource: "deployments", Key: step.Key, Err: &apierrors.StatusError{ErrStatus: metav1.Status{
@@ -64,16 +64,16 @@ func TestExplainAccount(t *testing.T) {
 		{"a webhook", "", "", refused(`admission webhook "w" denied the request: no`)},
 		{"the network", "", "", errors.New("connection refused")},
 	} {
-		got, about := explainAccount(step, tc.err)
+		got, about := local.explainAccount(step, tc.err)
 		if got != tc.want || about != (tc.want != "") {
 			t.Errorf("%s: %q", tc.reason, got)
 		}
-		if got := accountReason(step, tc.err); got != tc.condition {
+		if got := local.accountReason(step, tc.err); got != tc.condition {
 			t.Errorf("%s: reason %q, want %q", tc.reason, got, tc.condition)
 		}
 		own := step
 		own.Account = objects.Account{}
-		if text, about := explainAccount(own, tc.err); about && !isMissing(tc.err) {
+		if text, about := local.explainAccount(own, tc.err); about && !isMissing(tc.err) {
 			t.Errorf("%s, by the manager: %q", tc.reason, text)
 		}
 	}

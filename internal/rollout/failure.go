@@ -66,7 +66,7 @@ func (x *run) fail(s phases.Step, err error, preflight bool) {
 	defer x.mu.Unlock()
 	rec := x.rollout.Applied.At(s.Key)
 	f := &phases.Failure{
-		Message: x.explain(s, err), Reason: accountReason(s, err), Preflight: preflight, Attempts: 1, Immutable: len(apply.ImmutableFields(err)) > 0,
+		Message: x.explain(s, err), Reason: x.rollout.accountReason(s, err), Preflight: preflight, Attempts: 1, Immutable: len(apply.ImmutableFields(err)) > 0,
 	}
 	if s.Live != nil {
 		f.UID = s.Live.UID
@@ -121,7 +121,7 @@ func (x *run) explain(s phases.Step, err error) string {
 		}
 		return fmt.Sprintf("the API server does not serve %s: install its CustomResourceDefinition", s.Key.GroupKind())
 	}
-	if text, about := explainAccount(s, err); about {
+	if text, about := x.rollout.explainAccount(s, err); about {
 		return text
 	}
 	if text, sensitive := x.rollout.Reduced(s.Key, err); sensitive {

@@ -278,6 +278,11 @@ func (r *Rollout) liveState(live cluster.LiveState, key objects.Key) phases.Live
 	known := phases.LiveState{Unserved: state.Unserved(), Synced: state.Synced, Unstored: errors.Is(state.Err, livestate.ErrNotWatchable)}
 	if state.Err != nil {
 		known.Err = state.Err.Error()
+		if r.Owner.Remote() {
+			if known.Reason = targetReason(state.Err); known.Reason != "" {
+				known.Err, _ = ExplainTarget(state.Err)
+			}
+		}
 	}
 	obs, ok := live.Observed(key)
 	if seen := r.unwatchedRecords[key]; seen != nil {

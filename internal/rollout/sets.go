@@ -57,6 +57,14 @@ func Owns(set corev1alpha1.GenericObjectSet) bool {
 	return !meta.IsStatusConditionTrue(*set.StatusConditions(), corev1alpha1.ConditionArchived)
 }
 
+// Unwritten reports whether a set has written no object: it has never claimed its objects, which is recorded before the first
+// write, and reports none.
+func Unwritten(set corev1alpha1.GenericObjectSet) bool {
+	status := set.ObjectSetStatus()
+	return Owns(set) && !legacy(set) && set.GetAnnotations()[corev1alpha1.ClaimedAnnotation] == "" &&
+		meta.FindStatusCondition(status.Conditions, corev1alpha1.ConditionClaimed) == nil && len(status.ControllerOf) == 0
+}
+
 // RestoreFromStatus copies what a set records of its rollout into its revision; fresh means
 // that this process sees the set for the first time.
 func (r *Revision) RestoreFromStatus(set corev1alpha1.GenericObjectSet, fresh bool) {

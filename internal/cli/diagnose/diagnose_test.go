@@ -417,3 +417,35 @@ func TestSetIsAheadOfThePackage(t *testing.T) {
 		t.Errorf("%+v, %v", d, err)
 	}
 }
+
+// A target that is not connected is the cause, whatever blocked the objects when they were last seen; it is not read.
+func TestExplainTarget(t *testing.T) {
+	t.Parallel()
+	for name, deleted := range map[string]bool{"installed": false, "deleted": true} {
+		pkg := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "app", Generation: 1}}
+		if deleted {
+			pkg.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+		}
+		pkg.Spec.TargetRef = &corev1alpha1.TargetReference{KubeconfigSecretRef: corev1alpha1.KubeconfigSecretReference{Name: "edge"}}
+		pkg.Status.ObservedGeneration = 1
+		pkg.Status.Blocking = []corev1alpha1.BlockingObject{{Kind: "ConfigMap", Namespace: "shop", Name: "web", Phase: "p", Message: "is being deleted"}}
+		pkg.Status.Conditions = []metav1.Condition{
+			{Type: corev1alpha1.ConditionTargetConnected, Status: "False", Reason: corev1alpha1.ReasonTargetUnreachable, Message: "No answer.", ObservedGeneration: 1},
+		}
+		target := progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "shop", Name: "app"}
+		d, err := Explain(t.Context(), nil, progress.Snapshot{Target: target, Package: pkg}, nil, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cause, remedy := "its target is not connected: No answer.", "Look whether the target runs"
+		if deleted {
+			cause, remedy = "its target is not connected, so that its objects there cannot be removed: No answer.", "The deletion goes on by itself"
+		}
+		if d.Reason != ReasonTarget || d.Cause != cause || !strings.HasPrefix(d.Remedy, remedy) {
+			t.Errorf("%s: %+v", name, d)
+		}
+		if deleted && !strings.HasSuffix(d.Remedy, "kubectl annotate package/app -n shop package-operator.run/abandon-target=true") {
+			t.Errorf("do %s", d.Remedy)
+		}
+	}
+}

@@ -9,6 +9,7 @@ type Reason string
 const (
 	ReasonNone           Reason = "None"
 	ReasonPackage        Reason = "Package"
+	ReasonTarget         Reason = "Target"
 	ReasonCollision      Reason = "Collision"
 	ReasonWebhook        Reason = "Webhook"
 	ReasonWebhookFailed  Reason = "WebhookFailed"

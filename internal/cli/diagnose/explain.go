@@ -47,8 +47,11 @@ func (f *dependencies) explain(ctx context.Context, snap progress.Snapshot, depl
 		d.Chain = top.flatten(0, nil)
 		return d, nil
 	}
-	if len(state.Blocking) == 0 || state.Invalid != "" || state.PullError != "" || state.Paused != "" {
+	if len(state.Blocking) == 0 || state.Invalid != "" || state.PullError != "" || state.Paused != "" || state.Away != "" {
 		d.Reason = ReasonPackage
+		if state.Away != "" && state.Paused == "" {
+			d.Reason = ReasonTarget
+		}
 		top.link.Message = headline(report.Message)
 		d.Cause, d.Remedy, top.below = ownCause(state)
 		d.Chain = top.flatten(0, nil)
@@ -90,6 +93,8 @@ func ownCause(s progress.State) (text, remedy string, below []finding) {
 	flags := s.Target.Flags()
 	text, remedy = split(progress.Culprit(s))
 	switch {
+	case s.Away != "" && (s.Deleting || s.Paused == ""):
+		remedy = s.AwayRemedy
 	case s.Deleting, s.Paused != "":
 		text, remedy = lastSentence(text)
 	case s.Invalid != "":

@@ -1,6 +1,7 @@
 package progress
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -19,6 +20,8 @@ func Culprit(s State) string {
 		return s.holding()
 	case s.Paused != "":
 		return "it is paused, so nothing is written (" + oneLine(s.Paused) + "). Let it go on: kubectl package unpause " + s.Target.Flags()
+	case s.Away != "":
+		return listed("its target is not connected", []string{s.Away, s.AwayRemedy})
 	case s.Invalid != "":
 		return listed("the package cannot be installed as it is", strings.Split(s.Invalid, "\n"))
 	case s.Unresolved != "":
@@ -31,7 +34,7 @@ func Culprit(s State) string {
 		return listed("it waits for what it depends on", strings.Split(s.Waiting, "\n"))
 	case !s.Observed:
 		return "no manager has looked at it. " + managerRunning
-	case !s.Unpacked:
+	case !s.Unpacked && s.Stalled == "":
 		return "the manager has not pulled the image " + s.Image + " yet"
 	case len(s.Blocking) > 0:
 		return s.blocked("waits for")
@@ -67,8 +70,14 @@ func (s State) holding() string {
 	if s.Held != "" {
 		return "it is held: " + oneLine(s.Held)
 	}
+	if s.Away != "" {
+		return listed("its target is not connected, so that its objects there cannot be removed", []string{s.Away, s.AwayRemedy})
+	}
 	if len(s.Blocking) > 0 {
 		return s.blocked("cannot be torn down yet because of")
+	}
+	if problem := cmp.Or(s.Stalled, s.Retrying); problem != "" {
+		return listed("its objects cannot be removed", []string{problem})
 	}
 	if len(s.Finalizers) > 0 {
 		return "it is held by the finalizer " + strings.Join(s.Finalizers, ", ") + ", which is not the engine's: whoever set it has to remove it"

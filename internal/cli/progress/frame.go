@@ -101,7 +101,7 @@ func (f *frame) image() {
 			text += fmt.Sprintf("  revision %d", f.Revision)
 		}
 		f.put(0, f.Styles.Good(markDone), text, plain)
-	case f.Waiting != "":
+	case f.Waiting != "", f.Away != "":
 		f.put(0, f.turning(), text+"  "+f.Summary().Words(), plain)
 	case f.Noticed:
 		f.put(0, f.turning(), text+"  loading", plain)
@@ -281,6 +281,8 @@ func (f *frame) note() {
 		f.put(0, "", Unnoticed, f.Styles.Bad)
 	case len(f.Finalizers) > 0 && f.Deleting:
 		f.put(0, "", "held by the finalizer "+strings.Join(f.Finalizers, ", "), f.Styles.Bad)
+	case f.Away != "":
+		f.message(0, SummaryTarget.Words()+": "+f.Away)
 	case f.Stalled != "" && f.Invalid == "" && f.PullError == "" && len(f.Blocking) == 0:
 		f.message(0, f.Stalled)
 	case len(f.Ignored) > 0:

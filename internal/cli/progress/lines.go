@@ -34,6 +34,7 @@ func Lines(before, after State) []string {
 	add(after.Unnoticed && !before.Unnoticed, Unnoticed)
 	add(after.Deleting && !before.Deleting, "deletion has begun")
 	add(after.Held != "" && after.Held != before.Held, "held: %s", after.Held)
+	lines = append(lines, targetLines(before, after)...)
 	if !after.Deleting {
 		lines = append(lines, loadLines(before, after)...)
 	}
@@ -47,8 +48,24 @@ func Lines(before, after State) []string {
 	}
 	lines = append(lines, phaseLines(before, after)...)
 	add(after.Paused != "" && before.Paused == "", "paused: %s", after.Paused)
-	add(after.Stalled != "" && before.Stalled == "" && after.Invalid == "" && after.PullError == "" && after.Waiting == "" && len(after.Blocking) == 0, "stalled: %s", after.Stalled)
+	add(after.Stalled != "" && before.Stalled == "" && after.Invalid == "" && after.PullError == "" && after.Waiting == "" && len(after.Blocking) == 0 && after.Away == "", "stalled: %s", after.Stalled)
 	return lines
+}
+
+func targetLines(before, after State) []string {
+	switch {
+	case after.Away == "" && before.Away != "":
+		return []string{"target connected"}
+	case untimed(after.Away) != untimed(before.Away):
+		return []string{"target not connected: " + after.Away}
+	}
+	return nil
+}
+
+// untimed leaves out of a message when the next attempt is made.
+func untimed(message string) string {
+	text, _, _ := strings.Cut(message, " It is tried again after ")
+	return text
 }
 
 // loadLines are about what is chosen and loaded.

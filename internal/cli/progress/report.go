@@ -14,7 +14,8 @@ type Summary string
 
 // Summaries. Available is everything as the spec demands; Pending is a spec without a report;
 // Stalled is a rollout that needs help; Unavailable is a failure after a complete rollout;
-// WaitingForDependencies ends by itself, DependenciesUnsatisfied does not.
+// WaitingForDependencies ends by itself, DependenciesUnsatisfied does not; TargetNotConnected is a cluster of targetRef that
+// cannot be used.
 const (
 	SummaryAvailable      Summary = "Available"
 	SummaryPending        Summary = "Pending"
@@ -27,6 +28,7 @@ const (
 	SummaryPaused         Summary = "Paused"
 	SummaryWaiting        Summary = "WaitingForDependencies"
 	SummaryUnsatisfied    Summary = "DependenciesUnsatisfied"
+	SummaryTarget         Summary = "TargetNotConnected"
 	SummaryDeleting       Summary = "Deleting"
 )
 
@@ -36,6 +38,7 @@ var headlines = map[Summary]string{
 	SummaryUnresolved:     "no version fits",
 	SummaryWaiting:        "waiting for dependencies",
 	SummaryUnsatisfied:    "dependencies not satisfied",
+	SummaryTarget:         "target not connected",
 	SummaryImagePullError: "image cannot be pulled", SummaryPaused: "paused", SummaryDeleting: "being deleted",
 }
 
@@ -75,6 +78,9 @@ type Report struct {
 	Ignored    []string           `json:"ignored,omitempty"`
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	Created    metav1.Time        `json:"created"`
+
+	// away means that the message is about the target, whatever blocked the objects when they were last seen.
+	away bool
 }
 
 // ReportOf makes a Report of a Snapshot that has a Package.
@@ -95,7 +101,7 @@ func ReportOf(snap Snapshot) Report {
 		r.Package, r.Version, r.Digest = status.Resolved.PackageName, status.Resolved.Version, status.Resolved.Digest
 		r.Images, r.OmittedImages = status.Resolved.Images, status.Resolved.OmittedImages
 	}
-	r.Summary = s.Summary()
+	r.Summary, r.away = s.Summary(), s.Away != ""
 	switch r.Summary {
 	case SummaryAvailable:
 		r.Message = "Everything is as the spec asks for."
@@ -128,6 +134,8 @@ func (s State) Summary() Summary {
 		return SummaryDeleting
 	case s.Paused != "":
 		return SummaryPaused
+	case s.Away != "":
+		return SummaryTarget
 	case s.Invalid != "":
 		return SummaryInvalid
 	case s.Unresolved != "":

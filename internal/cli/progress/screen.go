@@ -88,8 +88,8 @@ func (s *screen) also() string {
 
 // why shows the message, unless the phases show it.
 func (s *screen) why() {
-	own := slices.Contains([]Summary{SummaryInvalid, SummaryImagePullError, SummaryUnresolved, SummaryWaiting, SummaryUnsatisfied}, s.Summary)
-	if len(s.Blocking) > 0 && !own {
+	own := slices.Contains([]Summary{SummaryInvalid, SummaryImagePullError, SummaryUnresolved, SummaryWaiting, SummaryUnsatisfied, SummaryTarget}, s.Summary)
+	if len(s.Blocking) > 0 && !own && !s.away {
 		return
 	}
 	lines := strings.Split(terminal.Text(s.Message), "\n")

@@ -45,6 +45,8 @@ type State struct {
 	// Messages of conditions that hold; PullError and Invalid exclude each other. Unresolved is why packageRef led to no
 	// version.
 	PullError, Invalid, Paused, Stalled, Unavailable, Unresolved string
+	// Away is why the cluster of targetRef is not connected, and AwayRemedy what to do about it; empty where it is connected.
+	Away, AwayRemedy string
 	// Retrying is what the API server answered to a write of the manager, which is tried again.
 	Retrying string
 	// Waiting is which dependencies are waited for, one a line; Unsatisfied that waiting alone does not help.
@@ -169,6 +171,9 @@ func (s *State) fromConditions(pkg corev1alpha1.GenericPackage) {
 		}
 	}
 	s.Observed = pkg.PackageStatus().ObservedGeneration >= max(pkg.GetGeneration(), 1)
+	if c := current(corev1alpha1.ConditionTargetConnected); c.Status == metav1.ConditionFalse && c.Reason != corev1alpha1.ReasonTargetConnecting {
+		s.Away, s.AwayRemedy = terminal.Line(c.Message), terminal.Line(awayRemedy(s.Target, pkg, c.Reason))
+	}
 	s.Unpacked = is(corev1alpha1.ConditionUnpacked, metav1.ConditionTrue)
 	s.Invalid = message(corev1alpha1.ConditionInvalid, metav1.ConditionTrue)
 	if s.Invalid == "" {

@@ -14,12 +14,16 @@ type Unauthorized struct {
 	// Verb is the right that is missing, such as patch; escalate where the object would
 	// grant rights that its writer does not have.
 	Verb string
+	// Group and Resource, with a subresource, are what it is missing for, and Namespace where; empty for the whole cluster.
+	// Resource is empty where the API server does not say it.
+	Group, Resource, Namespace string
 }
 
 // The API server's own words, at their beginning: a webhook's, a policy's and a quota's
 // begin with who they are of.
 var (
 	cannot    = regexp.MustCompile(`^[^:"]*(?:"[^"]*")? is forbidden: User "[^"]*" cannot ([a-z]{1,20}) resource "`)
+	of        = regexp.MustCompile(`^"([a-z0-9./-]{1,253})" in API group "([a-z0-9.-]{0,253})"(?: in the namespace "([a-z0-9-]{1,63})")?`)
 	escalates = regexp.MustCompile(`^[^:"]*(?:\.rbac\.authorization\.k8s\.io)? ?"[^"]*" is forbidden: user "[^"]*" \(groups=.*\) is attempting to grant RBAC permissions not currently held`)
 )
 
@@ -30,8 +34,12 @@ func AsUnauthorized(err error) (Unauthorized, bool) {
 		return Unauthorized{}, false
 	}
 	message := status.Status().Message
-	if verb := firstOf(cannot, message); verb != "" {
-		return Unauthorized{Verb: verb}, true
+	if at := cannot.FindStringSubmatchIndex(message); at != nil {
+		missing := Unauthorized{Verb: message[at[2]:at[3]]}
+		if m := of.FindStringSubmatch(message[at[1]-1:]); m != nil {
+			missing.Resource, missing.Group, missing.Namespace = m[1], m[2], m[3]
+		}
+		return missing, true
 	}
 	if escalates.MatchString(message) {
 		return Unauthorized{Verb: "escalate"}, true

@@ -35,6 +35,10 @@ func TestAsUnauthorized(t *testing.T) {
 			t.Errorf("%s: %+v, %t", tc.reason, got, is)
 		}
 	}
+	got, _ := AsUnauthorized(&apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusForbidden, Message: `deployments.apps "a" is forbidden: User "u" cannot delete resource "deployments" in API group "apps" in the namespace "n"`}})
+	if want := (Unauthorized{Verb: "delete", Group: "apps", Resource: "deployments", Namespace: "n"}); got != want {
+		t.Errorf("got %+v", got)
+	}
 	if _, is := AsUnauthorized(errors.New("network")); is {
 		t.Error("an error of the network is no refusal")
 	}

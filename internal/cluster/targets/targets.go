@@ -62,6 +62,16 @@ type State struct {
 // moment.
 func (s State) Connecting() bool { return s == connecting }
 
+// Stalls reports whether a user has to act before the target is connected.
+func (s State) Stalls() bool {
+	switch s.Reason {
+	case corev1alpha1.ReasonKubeconfigMissing, corev1alpha1.ReasonKubeconfigRefused, corev1alpha1.ReasonTargetUnauthorized,
+		corev1alpha1.ReasonOtherCluster, corev1alpha1.ReasonUnsupported:
+		return true
+	}
+	return false
+}
+
 // Options are what Targets work with.
 type Options[S any] struct {
 	// Get reads Secrets, Listen watches them, and Read reads their metadata.

@@ -3,7 +3,6 @@ package objectdeployments
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -168,7 +167,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key objects.OwnerKey) (recon
 	if err != nil || s == nil {
 		return reconcile.Result{}, err
 	}
-	if s.ref != nil && r.lanes != nil && !s.abandoned() {
+	if s.ref != nil && r.lanes != nil && !s.abandoned() && !s.unwritten() {
 		r.lanes.add(ctx, s.secretNamespace()+"/"+s.ref.KubeconfigSecretRef.Name, key)
 		return reconcile.Result{}, nil
 	}
@@ -190,7 +189,7 @@ func (r *Reconciler) reconcile(ctx context.Context, key objects.OwnerKey, s *rec
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if running, busy := r.busy.LoadOrStore(key, cancel); busy { // it waits for a target, or is of this name in another cluster
-		if s.abandoned() {
+		if s.abandoned() || s.unwritten() {
 			running.(context.CancelFunc)()
 		}
 		return reconcile.Result{RequeueAfter: startRetry}, nil
@@ -238,8 +237,14 @@ func (s *reconciliation) giveUp(ctx context.Context, err error) (reconcile.Resul
 // fix it.
 func (s *reconciliation) reportError(ctx context.Context, err error, stalled bool) error {
 	top, text := s.top(), err.Error()
-	if s.ref != nil && top.GetDeletionTimestamp() != nil {
-		text = fmt.Sprintf("the objects in the target cannot be removed (to leave them there, %s): %s", s.howToAbandon(), text)
+	deleting := top.GetDeletionTimestamp() != nil
+	if s.ref != nil {
+		if explained, about := rollout.ExplainTarget(err); about {
+			text = explained
+		}
+	}
+	if s.ref != nil && deleting {
+		text = s.notRemoved(text)
 	}
 	message := conditions.Message(text)
 	typ := corev1alpha1.ConditionReconciling
@@ -253,6 +258,10 @@ func (s *reconciliation) reportError(ctx context.Context, err error, stalled boo
 		conditions.Kstatus(top.StatusConditions(), top.GetGeneration(), conditions.State{
 			Stalled: stalled, Reason: corev1alpha1.ReasonApplyError, Message: message,
 		})
+		s.setTarget(top.StatusConditions(), top.GetGeneration())
+		if deleting && s.deployment != nil {
+			s.deployment.ObjectDeploymentStatus().ObservedGeneration = top.GetGeneration()
+		}
 	})
 }
 
@@ -284,6 +293,8 @@ func (s *reconciliation) run(ctx context.Context) error {
 		return nil
 	case s.abandoned():
 		return s.finalize(ctx)
+	case s.unwritten():
+		return s.letUnwrittenGo(ctx)
 	case s.away != nil:
 		return s.wait(ctx)
 	case s.top().GetDeletionTimestamp() != nil:

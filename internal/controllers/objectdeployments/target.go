@@ -8,11 +8,13 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/targets"
@@ -145,7 +147,7 @@ func (s *reconciliation) connect() (*Target, *claimants) {
 	if !s.restored {
 		return &Target{Executor: &rollout.Executor{Tracker: rollout.NewTracker()}}, in
 	}
-	if s.abandoned() {
+	if s.abandoned() || s.unwritten() {
 		return nil, in
 	}
 	if s.Targets == nil {
@@ -213,13 +215,45 @@ func (s *reconciliation) abandoned() bool {
 	return s.ref != nil && s.top().GetDeletionTimestamp() != nil && s.top().GetAnnotations()[corev1alpha1.AbandonTargetAnnotation] == "true"
 }
 
-// wait reports that the target is not connected. An owner that is being deleted is let go
-// where nothing was written.
+// unwritten reports whether the owner is being deleted and has nothing in its target, so that this is not asked either: a set
+// claims its objects before the first write. Where there is no set, none is known to be gone: then no cluster may be recorded.
+func (s *reconciliation) unwritten() bool {
+	if s.ref == nil || s.top().GetDeletionTimestamp() == nil {
+		return false
+	}
+	written := func(set corev1alpha1.GenericObjectSet) bool { return !rollout.Unwritten(set) }
+	return !slices.ContainsFunc(s.sets, written) && (len(s.sets) > 0 || s.recordedCluster() == "")
+}
+
+// letUnwrittenGo lets an owner go that has nothing in its target, after the API server was asked whether the cache is behind.
+func (s *reconciliation) letUnwrittenGo(ctx context.Context) error {
+	for _, set := range s.sets {
+		live := s.scope.NewObjectSet()
+		var obj client.Object = live
+		if ofPhase(s.key) {
+			obj = s.scope.NewObjectSetPhase()
+		}
+		err := s.Reader.Get(ctx, client.ObjectKeyFromObject(set), obj)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("cannot read %s: %w", set.GetName(), err)
+		}
+		if phase, is := obj.(corev1alpha1.GenericObjectSetPhase); is {
+			live = newPhaseSet(phase, s.ref)
+		}
+		if !rollout.Unwritten(live) {
+			s.requeue(conflictRetry)
+			return nil
+		}
+	}
+	return s.finalize(ctx)
+}
+
+// wait reports that the target is not connected.
 func (s *reconciliation) wait(ctx context.Context) error {
 	deleting := s.top().GetDeletionTimestamp() != nil
-	if deleting && s.recordedCluster() == "" {
-		return s.finalize(ctx)
-	}
 	if s.away.Connecting() {
 		return nil // after a restart nothing has changed
 	}
@@ -231,7 +265,7 @@ func (s *reconciliation) wait(ctx context.Context) error {
 		message = fmt.Sprintf("The objects in the target are removed when it is connected. %s To leave them there, %s.", message, s.howToAbandon())
 	}
 	conditions.SetUnknown(&conds, generation, corev1alpha1.ConditionAvailable, s.away.Reason, message)
-	conditions.Kstatus(&conds, generation, conditions.State{Stalled: stallsTarget(s.away.Reason), Reason: s.away.Reason, Message: message})
+	conditions.Kstatus(&conds, generation, conditions.State{Stalled: s.away.Stalls(), Reason: s.away.Reason, Message: message})
 	if equality.Semantic.DeepEqual(conds, *top.StatusConditions()) {
 		return nil
 	}
@@ -252,13 +286,9 @@ func (s *reconciliation) howToAbandon() string {
 	return fmt.Sprintf("annotate the %s with %s=true", what, corev1alpha1.AbandonTargetAnnotation)
 }
 
-// stallsTarget reports whether a user has to act before the target is connected.
-func stallsTarget(reason string) bool {
-	switch reason {
-	case corev1alpha1.ReasonKubeconfigMissing, corev1alpha1.ReasonKubeconfigRefused, corev1alpha1.ReasonOtherCluster, corev1alpha1.ReasonUnsupported:
-		return true
-	}
-	return false
+// notRemoved says why objects in the target are not removed, and how they are left there.
+func (s *reconciliation) notRemoved(why string) string {
+	return fmt.Sprintf("the objects in the target cannot be removed (to leave them there, %s): %s", s.howToAbandon(), why)
 }
 
 // setTarget reports that the target is connected; owners without one have no condition.

@@ -32,17 +32,25 @@ func (o *oneTarget) Find(targets.Ref) (*Target, targets.State) {
 }
 
 // TestTargets: where a target is away, its owners say so and do nothing. One that is
-// deleted waits, unless nothing was written there, or its user lets it go.
+// deleted waits, unless nothing was written there, or its user lets it go: then it is not asked.
 func TestTargets(t *testing.T) {
 	t.Parallel()
 	const recorded, abandoned = corev1alpha1.TargetClusterAnnotation, corev1alpha1.AbandonTargetAnnotation
 	away := targets.State{Reason: corev1alpha1.ReasonTargetUnreachable, Message: "No answer."}
+	refused := targets.State{Reason: corev1alpha1.ReasonKubeconfigRefused, Message: "exec"}
+	claimed := func() *corev1alpha1.ObjectSet {
+		set := setOf("shop-1", false)
+		set.Annotations = map[string]string{corev1alpha1.ClaimedAnnotation: "true"}
+		return set
+	}
 	for name, tc := range map[string]struct {
 		state       targets.State
 		session     types.UID // the cluster of the session; empty for none
 		annotations map[string]string
 		deleted     bool
 		moved       bool
+		// set is a revision, which may have claimed its objects.
+		set *corev1alpha1.ObjectSet
 		// gone means that the owner is let go; else it has a reason, and a message with text.
 		gone         bool
 		reason, text string
@@ -54,6 +62,16 @@ func TestTargets(t *testing.T) {
 		"deleted while away":   {state: away, annotations: map[string]string{recorded: "one"}, deleted: true, reason: corev1alpha1.ReasonTargetUnreachable, text: abandoned},
 		"let go":               {state: away, annotations: map[string]string{recorded: "one", abandoned: "true"}, deleted: true, gone: true},
 		"nothing was written":  {state: away, deleted: true, gone: true},
+		"let go, refused":      {state: refused, annotations: map[string]string{recorded: "one", abandoned: "true"}, set: claimed(), deleted: true, gone: true},
+		"let go, connected":    {state: targets.State{Ready: true}, session: "one", annotations: map[string]string{recorded: "one", abandoned: "true"}, set: claimed(), deleted: true, gone: true},
+		"let go, no Secret":    {state: targets.State{Reason: corev1alpha1.ReasonKubeconfigMissing}, session: "one", annotations: map[string]string{recorded: "one", abandoned: "true"}, set: claimed(), deleted: true, gone: true},
+		"nothing was claimed":  {state: away, annotations: map[string]string{recorded: "one"}, set: setOf("shop-1", false), deleted: true, gone: true},
+		"unclaimed, connected": {state: targets.State{Ready: true}, session: "one", annotations: map[string]string{recorded: "one"}, set: setOf("shop-1", false), deleted: true, gone: true},
+		"unclaimed, refused":   {state: refused, annotations: map[string]string{recorded: "one"}, set: setOf("shop-1", false), deleted: true, gone: true},
+		"unclaimed, another":   {state: targets.State{Ready: true}, session: "two", annotations: map[string]string{recorded: "one"}, set: setOf("shop-1", false), deleted: true, gone: true},
+		"claimed":              {state: away, annotations: map[string]string{recorded: "one"}, set: claimed(), deleted: true, reason: corev1alpha1.ReasonTargetUnreachable, text: abandoned},
+		"claimed once":         {state: away, annotations: map[string]string{recorded: "one"}, set: setOf("shop-1", true), deleted: true, reason: corev1alpha1.ReasonTargetUnreachable, text: abandoned},
+		"claimed, unrecorded":  {state: away, set: claimed(), deleted: true, reason: corev1alpha1.ReasonTargetUnreachable, text: abandoned},
 		"let go, into another": {state: targets.State{Ready: true}, session: "two", annotations: map[string]string{recorded: "one", abandoned: "true"}, deleted: true, gone: true},
 		"without its Secret":   {state: targets.State{Reason: corev1alpha1.ReasonKubeconfigMissing, Message: "gone"}, session: "one", reason: corev1alpha1.ReasonKubeconfigMissing, text: "gone", stalled: true},
 		"moved to another":     {state: targets.State{Ready: true}, session: "one", annotations: map[string]string{recorded: "one"}, moved: true, text: "targetRef differs"},
@@ -66,6 +84,10 @@ func TestTargets(t *testing.T) {
 			ref := &corev1alpha1.TargetReference{KubeconfigSecretRef: corev1alpha1.KubeconfigSecretReference{Name: "edge"}}
 			dep.Spec.Template.Spec.TargetRef = ref
 			all := []client.Object{dep}
+			if tc.set != nil {
+				tc.set.Spec.TargetRef = ref
+				all = append(all, tc.set)
+			}
 			if tc.moved {
 				set := setOf("shop-1", false)
 				set.Spec.TargetRef = &corev1alpha1.TargetReference{KubeconfigSecretRef: corev1alpha1.KubeconfigSecretReference{Name: "other"}}

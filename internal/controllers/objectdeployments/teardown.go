@@ -3,6 +3,7 @@ package objectdeployments
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -116,6 +117,9 @@ func (s *reconciliation) reportTeardown(ctx context.Context) error {
 	message := "Objects are being removed in reverse order."
 	if len(blocking) > 0 {
 		message = phases.Describe(blocking)
+	}
+	if s.ref != nil && slices.ContainsFunc(blocking, func(b phases.Blocker) bool { return b.Kind == phases.BlockRemoval }) {
+		message = s.notRemoved(message)
 	}
 	phaseStates := s.tornPhases()
 	if s.deployment == nil {

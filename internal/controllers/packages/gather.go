@@ -90,9 +90,10 @@ type Environment interface {
 
 type inputs struct {
 	environment manifestsv1alpha1.PackageEnvironment
-	// waiting means that inputs will be known in a moment, inputError why they are not known for longer.
-	waiting    bool
-	inputError string
+	// waiting means that inputs will be known in a moment, inputError why they are not known for longer, and inputReason that of
+	// what a user has to mend; else it is empty.
+	waiting                 bool
+	inputError, inputReason string
 	// sourceVersions are those of the Secrets and ConfigMaps that the spec names.
 	sourceVersions map[string]string
 	// newDigest is what the tag stands for by now, if it moved; lookupError why that is not known.

@@ -1,6 +1,7 @@
 package packages
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -274,7 +275,9 @@ func stateOf(v view) conditions.State {
 		return conditions.State{Stalled: true, Reason: corev1alpha1.ReasonCollisionDetected, Message: v.why}
 	case stepForbid:
 		return conditions.State{Stalled: true, Reason: corev1alpha1.ReasonServiceAccountRequired, Message: v.why}
-	case stepAwait, stepGather:
+	case stepGather:
+		return gatherState(v)
+	case stepAwait:
 		return conditions.State{Reason: corev1alpha1.ReasonProgressing, Message: v.why}
 	}
 	if v.choice.refused() {
@@ -303,10 +306,29 @@ func stateOf(v view) conditions.State {
 	if v.writeErr != nil {
 		return conditions.State{Reason: corev1alpha1.ReasonApplyError, Message: v.writeErr.Error()}
 	}
-	if !observed(v) {
+	if !observed(v) && !failing(v.dep) {
 		return conditions.State{Reason: corev1alpha1.ReasonProgressing, Message: awaitsDeployment}
 	}
 	return deploymentState(v.dep)
+}
+
+// failing reports whether the deployment says of its present spec that an error or another cluster holds it up, which comes before
+// the status that describes the template.
+func failing(dep corev1alpha1.GenericObjectDeployment) bool {
+	if dep == nil {
+		return false
+	}
+	ready := meta.FindStatusCondition(dep.ObjectDeploymentStatus().Conditions, corev1alpha1.ConditionReady)
+	return ready != nil && ready.Status == metav1.ConditionFalse && ready.ObservedGeneration == dep.GetGeneration() &&
+		(ready.Reason == corev1alpha1.ReasonApplyError || ready.Reason == corev1alpha1.ReasonOtherCluster)
+}
+
+// gatherState is the state while it is not known what is to be rendered.
+func gatherState(v view) conditions.State {
+	if away := v.targetState; away != nil && !away.Ready {
+		return conditions.State{Stalled: away.Stalls(), Reason: away.Reason, Message: v.why}
+	}
+	return conditions.State{Stalled: v.inputReason != "", Reason: cmp.Or(v.inputReason, corev1alpha1.ReasonProgressing), Message: v.why}
 }
 
 const awaitsDeployment = "Waiting for the deployment to be rolled out."
@@ -329,6 +351,9 @@ func teardownState(dep corev1alpha1.GenericObjectDeployment) conditions.State {
 	if dep != nil && dep.GetDeletionTimestamp() != nil && current(dep) {
 		if below := deploymentState(dep); !below.Ready && below.Message != "" {
 			state.Stalled, state.Message = below.Stalled, below.Message
+			if below.Reason == corev1alpha1.ReasonApplyError {
+				state.Reason = below.Reason
+			}
 		}
 	}
 	return state

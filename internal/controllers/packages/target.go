@@ -2,8 +2,10 @@ package packages
 
 import (
 	"context"
+	"errors"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -13,6 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/resolver"
+	"lockstep.run/lockstep/internal/rollout"
 )
 
 // Target is a cluster that packages are installed in.
@@ -62,8 +65,11 @@ func (s *reconciliation) connect() {
 func (s *reconciliation) gatherEnvironment(ctx context.Context) {
 	environment, namespace := s.Environment, s.pkg.GetNamespace()
 	if ref := s.pkg.PackageSpec().TargetRef; ref != nil {
-		if problem := s.checkTarget(ctx); problem != "" {
-			s.inputError = problem
+		if problem, forbidden := s.checkTarget(ctx); problem != "" {
+			s.inputError = "Waiting for the target. " + problem
+			if forbidden && s.dep == nil { // what is installed goes on with the connection that it has
+				s.targetState = &targets.State{Reason: corev1alpha1.ReasonKubeconfigRefused, Message: problem}
+			}
 			return
 		}
 		if s.connect(); s.target == nil {
@@ -83,23 +89,29 @@ func (s *reconciliation) gatherEnvironment(ctx context.Context) {
 	var err error
 	s.environment, s.waiting, err = environment.For(namespace)
 	if err != nil && !s.waiting {
-		s.inputError = "Waiting for what the cluster is: " + err.Error()
+		why := err.Error()
+		if s.target != nil {
+			if text, about := rollout.ExplainTargetRead(err); about {
+				why, s.inputReason = text, corev1alpha1.ReasonForbidden
+			}
+		}
+		s.inputError = "Waiting for what the cluster is: " + why
 	}
 }
 
-// checkTarget returns why the kubeconfig is not read for the Package, which is asked again later; empty where it is. One that
-// is being deleted, whose objects are there already, is not asked.
-func (s *reconciliation) checkTarget(ctx context.Context) string {
+// checkTarget returns why the kubeconfig is not read for the Package, which is asked again later; empty where it is. Forbidden
+// means that a right is missing for it. One that is being deleted, whose objects are there already, is not asked.
+func (s *reconciliation) checkTarget(ctx context.Context) (problem string, forbidden bool) {
 	if problem := s.Accounts.refusal(s.pkg); problem != "" {
-		return problem
+		return problem, true
 	}
 	ref := s.pkg.PackageSpec().TargetRef.KubeconfigSecretRef
 	secret := sources.Ref{Kind: sources.KindSecret, Namespace: s.namespaceOf(s.pkg), Name: ref.Name}
 	if err := s.Pipeline.Guard.Check(ctx, s.Accounts.reader(s.pkg), secret); err != nil {
 		s.Requeue(limits.LoadBackoffMin)
-		return "Waiting for the target. " + err.Error()
+		return err.Error(), errors.As(err, new(*sources.ForbiddenError))
 	}
-	return ""
+	return "", false
 }
 
 // servedAPI is that of the cluster that the objects are in.
@@ -118,10 +130,27 @@ func reportTarget(status *corev1alpha1.PackageStatus, v view) {
 		return
 	}
 	generation := v.pkg.GetGeneration()
+	if other := otherCluster(v); other != nil {
+		conditions.Copy(&status.Conditions, generation, *other)
+		return
+	}
 	conditions.Set(&status.Conditions, generation, corev1alpha1.ConditionTargetConnected, v.targetState.Ready, v.targetState.Reason, v.targetState.Message)
 	if !v.targetState.Ready && v.dep != nil {
 		conditions.SetUnknown(&status.Conditions, generation, corev1alpha1.ConditionAvailable, v.targetState.Reason, v.targetState.Message)
 	}
+}
+
+// otherCluster returns the condition of the deployment by which the target that is connected is another cluster than the one
+// that has the objects; else nil.
+func otherCluster(v view) *metav1.Condition {
+	if !v.targetState.Ready || v.dep == nil {
+		return nil
+	}
+	c := meta.FindStatusCondition(v.dep.ObjectDeploymentStatus().Conditions, corev1alpha1.ConditionTargetConnected)
+	if c == nil || c.Status != metav1.ConditionFalse || c.Reason != corev1alpha1.ReasonOtherCluster {
+		return nil
+	}
+	return c
 }
 
 // sameTarget reports whether the objects of two Packages are in one cluster, as far as

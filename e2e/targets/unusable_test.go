@@ -1,0 +1,119 @@
+package targets_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+// unusable installs and deletes packages whose target is away, refuses the credentials or a right, or is another cluster: every
+// command says so, and what to do. What wrote nothing there is deleted at once.
+func (f *fixture) unusable(t *testing.T) {
+	t.Helper()
+	image := f.Push(t, "targets/unusable:v1", harness.Phased("unusable", 1, 1))
+	f.secret(t, "spare", f.target.kubeconfig(t, "third"))
+	f.install(t, "unusable", "spare", image)
+	f.WaitAvailable(t, home, "unusable")
+
+	const abandon = "kubectl annotate package/unusable -n shop package-operator.run/abandon-target=true"
+	must(t, f.target.StopComponent(t.Context(), sandbox.APIServer))
+	f.connected(t, "unusable", "False", corev1alpha1.ReasonTargetUnreachable)
+	f.says(t, "away", []string{"target not connected", "cannot be reached", "Look whether the target runs"}, "status", "package/unusable")
+	f.says(t, "away", []string{"package shop/unusable: target not connected", "cannot be reached", "Do     Look whether the target runs"}, "explain", "package/unusable")
+	f.installs(t, "away", image, []string{"its target is not connected:", "cannot be reached", "Look whether the target runs"})
+	f.says(t, "away", []string{"its target is not connected, so that its objects there cannot be removed:", "cannot be reached", abandon},
+		"delete", "package/unusable", "--yes", "--timeout", "2s")
+	must(t, f.target.StartComponent(t.Context(), sandbox.APIServer))
+	f.WaitGone(t, long, harness.Package(home, "unusable", ""))
+
+	f.install(t, "unusable", "spare", image)
+	f.WaitAvailable(t, home, "unusable")
+	f.secret(t, "spare", kubeconfigOf(f.target.Sandbox, "token: hunter2"))
+	f.connected(t, "unusable", "False", corev1alpha1.ReasonTargetUnauthorized)
+	const renew = "the target does not accept the credentials of the kubeconfig: renew them"
+	f.says(t, "refused", []string{"target not connected", renew, "for the user of the kubeconfig in Secret shop/spare, key value"}, "explain", "package/unusable")
+	f.installs(t, "refused", image, []string{"its target is not connected:", renew})
+	f.says(t, "refused", []string{renew, abandon}, "delete", "package/unusable", "--yes", "--timeout", "2s")
+	f.abandon(t, "unusable")
+
+	f.secret(t, "spare", f.poor(t))
+	const grant = `the user of the kubeconfig may not list configmaps in the target: bind a ClusterRole to it there with the rule {apiGroups: [""], resources: [configmaps], verbs: [get, list, watch, create, patch, delete]}`
+	f.install(t, "unusable", "spare", image)
+	f.says(t, "without rights", []string{"stuck", grant}, "explain", "package/unusable")
+	f.says(t, "without rights", []string{"stuck", grant}, "status", "package/unusable")
+	f.says(t, "without rights", []string{"is deleted, after"}, "delete", "package/unusable", "--yes", "--timeout", "20s")
+
+	f.secret(t, "spare", f.target.kubeconfig(t, "fourth"))
+	f.install(t, "unusable", "spare", image)
+	f.WaitAvailable(t, home, "unusable")
+	dep := &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "unusable"}}
+	patch := fmt.Sprintf(`{"metadata": {"annotations": {%q: "another"}}}`, corev1alpha1.TargetClusterAnnotation)
+	must(t, f.Client.Patch(t.Context(), dep, client.RawPatch("application/merge-patch+json", []byte(patch))))
+	f.connected(t, "unusable", "False", corev1alpha1.ReasonOtherCluster)
+	f.says(t, "replaced", []string{
+		"target not connected", "leads to another cluster than the one that has the objects", "kubectl annotate objectdeployment/unusable -n shop package-operator.run/target-cluster-",
+	}, "explain", "package/unusable")
+	f.says(t, "replaced", []string{"leads to another cluster", abandon}, "delete", "package/unusable", "--yes", "--timeout", "2s")
+	f.abandon(t, "unusable")
+}
+
+// says runs a command, and expects it to print something of a target in a state.
+func (f *fixture) says(t *testing.T, state string, want []string, args ...string) {
+	t.Helper()
+	harness.Eventually(t, long, strings.Join(args, " ")+" to say what is wrong", func(context.Context) error {
+		code, out, errOut := f.command(t, args...)
+		all := strings.Join(strings.Fields(out+" "+errOut), " ")
+		for _, text := range want {
+			if !strings.Contains(all, strings.Join(strings.Fields(text), " ")) || strings.Contains(all, "hunter2") {
+				return fmt.Errorf("%s: it ends with %d and lacks %q:\n%s%s", state, code, text, out, errOut)
+			}
+		}
+		t.Logf("%s: kubectl package %s ends with %d:\n%s%s", state, strings.Join(args, " "), code, out, errOut)
+		return nil
+	})
+}
+
+// installs installs another package, which fails with something that is printed, and deletes it: it wrote nothing.
+func (f *fixture) installs(t *testing.T, state, image string, want []string) {
+	t.Helper()
+	f.says(t, state, want, "install", image, "fresh", "--insecure-registry", f.Registry(), "--timeout", "3s", "--target-kubeconfig-secret", "spare", "--target-namespace", there)
+	f.says(t, state, []string{"is deleted, after"}, "delete", "package/fresh", "--yes", "--timeout", "20s")
+}
+
+// abandon lets a package that is being deleted go.
+func (f *fixture) abandon(t *testing.T, name string) {
+	t.Helper()
+	pkg := harness.Package(home, name, "")
+	patch := fmt.Sprintf(`{"metadata": {"annotations": {%q: "true"}}}`, corev1alpha1.AbandonTargetAnnotation)
+	must(t, f.Client.Patch(t.Context(), pkg, client.RawPatch("application/merge-patch+json", []byte(patch))))
+	f.WaitGone(t, long, pkg)
+}
+
+// poor returns a kubeconfig of a user that may connect, and nothing else.
+func (f *fixture) poor(t *testing.T) string {
+	t.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: there, Name: "poor"}}
+	must(t, f.target.Create(t.Context(), account))
+	must(t, f.target.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "poor"}, Rules: []rbacv1.PolicyRule{
+		{APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{"kube-system"}, Verbs: []string{"get"}},
+		{APIGroups: []string{"apiextensions.k8s.io", "apiregistration.k8s.io"}, Resources: []string{"customresourcedefinitions", "apiservices"}, Verbs: []string{"list", "watch"}},
+	}}))
+	must(t, f.target.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "poor"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "poor"},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: there, Name: "poor"}},
+	}))
+	req := &authenticationv1.TokenRequest{}
+	must(t, f.target.SubResource("token").Create(t.Context(), account, req))
+	return kubeconfigOf(f.target.Sandbox, "token: "+req.Status.Token)
+}

@@ -1,0 +1,39 @@
+package progress
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// awayRemedy is what to do where the cluster of a targetRef is not connected for a reason of the condition TargetConnected.
+func awayRemedy(t Target, pkg corev1alpha1.GenericPackage, reason string) string {
+	if pkg.GetDeletionTimestamp() != nil {
+		return "The deletion goes on by itself as soon as the target is connected. To delete the package at once, and leave its objects in the target: " +
+			"kubectl annotate " + t.Flags() + " " + corev1alpha1.AbandonTargetAnnotation + "=true"
+	}
+	ref := pkg.PackageSpec().TargetRef
+	if ref == nil {
+		return ""
+	}
+	namespace, key := cmp.Or(t.Namespace, corev1alpha1.DefaultNamespace), ref.KubeconfigSecretRef.KeyOrDefault()
+	secret := fmt.Sprintf("%s, key %s", objects.Key{Kind: "Secret", Namespace: namespace, Name: ref.KubeconfigSecretRef.Name}, key)
+	switch reason {
+	case corev1alpha1.ReasonKubeconfigMissing:
+		return fmt.Sprintf("Create it: kubectl -n %s create secret generic %s --from-file=%s=KUBECONFIG", namespace, ref.KubeconfigSecretRef.Name, key)
+	case corev1alpha1.ReasonKubeconfigRefused:
+		return "Change the kubeconfig in " + secret + "; it is tried again at once"
+	case corev1alpha1.ReasonTargetUnreachable:
+		return "Look whether the target runs, and whether the manager reaches the address in " + secret + "; it is tried again by itself"
+	case corev1alpha1.ReasonTargetUnauthorized:
+		return "Do what it says, for the user of the kubeconfig in " + secret + "; it is tried again by itself, and at once when the Secret changes"
+	case corev1alpha1.ReasonOtherCluster:
+		deployment := strings.ToLower(t.Scope.Kind("ObjectDeployment")) + strings.TrimPrefix(t.Flags(), strings.ToLower(t.Kind()))
+		return fmt.Sprintf("Name the cluster that has the objects in %s. Where that was made anew, install the package in it: kubectl annotate %s %s-",
+			secret, deployment, corev1alpha1.TargetClusterAnnotation)
+	}
+	return ""
+}
