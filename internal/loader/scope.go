@@ -18,7 +18,8 @@ var (
 
 const (
 	namespaceMissing = "%s is namespaced, and a ClusterPackage has no namespace of its own"
-	namespaceRemedy  = "Set metadata.namespace, or spec.defaultNamespace of the ClusterPackage."
+	namespaceRemedy  = "Set metadata.namespace, or spec.defaultNamespace of the ClusterPackage, or in another cluster its spec.targetRef.namespace."
+	namespaceGiven   = "%s names no namespace: a ClusterPackage of the package needs spec.defaultNamespace, or in another cluster spec.targetRef.namespace"
 )
 
 // scope checks the scope without a cluster. The engine repeats that by RESTMapping.
@@ -30,18 +31,7 @@ func (c *check) scope() {
 	kind := c.out.gvk.GroupKind()
 	namespaced, known := BuiltInScope(kind)
 	if c.r.opts.scope() == corev1alpha1.ScopeCluster {
-		if known && !namespaced && c.out.namespace != "" {
-			c.dropped(violation.ReasonObjectInvalid, "metadata.namespace", "Remove it.", "%s is cluster-scoped", kind.Kind)
-			delete(c.meta, "namespace")
-			c.out.namespace = ""
-		}
-		if own := c.r.opts.DefaultNamespace; known && namespaced && c.out.namespace == "" && own != "" {
-			c.meta["namespace"] = own
-			c.out.namespace = own
-		}
-		if known && namespaced && c.out.namespace == "" {
-			c.fail(violation.ReasonObjectScope, "metadata.namespace", namespaceRemedy, namespaceMissing, kind.Kind)
-		}
+		c.clusterScope(kind, namespaced, known)
 		return
 	}
 	own := c.r.opts.Package.Metadata.Namespace
@@ -57,6 +47,25 @@ func (c *check) scope() {
 	case c.out.namespace != "" && c.out.namespace != own:
 		c.fail(violation.ReasonObjectScope, "metadata.namespace", "Remove metadata.namespace, or install the package as a ClusterPackage.",
 			"the object is in the namespace %q, the Package in %q", c.out.namespace, own)
+	}
+}
+
+// clusterScope checks the scope of an object of a ClusterPackage, which gets the default namespace.
+func (c *check) clusterScope(kind schema.GroupKind, namespaced, known bool) {
+	if known && !namespaced && c.out.namespace != "" {
+		c.dropped(violation.ReasonObjectInvalid, "metadata.namespace", "Remove it.", "%s is cluster-scoped", kind.Kind)
+		delete(c.meta, "namespace")
+		c.out.namespace = ""
+	}
+	if own := c.r.opts.DefaultNamespace; known && namespaced && c.out.namespace == "" && own != "" {
+		c.meta["namespace"] = own
+		c.out.namespace = own
+		if c.r.opts.anyNamespace {
+			c.warn(violation.ReasonObjectScope, "metadata.namespace", "Set it where it is always the same.", namespaceGiven, kind.Kind)
+		}
+	}
+	if known && namespaced && c.out.namespace == "" {
+		c.fail(violation.ReasonObjectScope, "metadata.namespace", namespaceRemedy, namespaceMissing, kind.Kind)
 	}
 }
 
@@ -159,13 +168,16 @@ func (l *load) defaultNamespaces(all []*object) {
 			continue
 		}
 		namespaced, known := l.scopeOf(kind, defined)
-		if !known {
+		if !known && !l.opts.anyNamespace {
 			l.warnings = append(l.warnings, o.violation(violation.ReasonObjectScope, "metadata.namespace").Because(
 				"Where it is, set metadata.namespace, or bring its CustomResourceDefinition in the same package.",
 				"it is not known whether %s is namespaced; spec.defaultNamespace is not applied", kind))
 		}
 		if !namespaced {
 			continue
+		}
+		if l.opts.anyNamespace {
+			l.warnings = append(l.warnings, o.violation(violation.ReasonObjectScope, "metadata.namespace").Because("Set it where it is always the same.", namespaceGiven, kind.Kind))
 		}
 		if err := o.setNamespace(l.opts.DefaultNamespace); err != nil {
 			l.add(o.violation(violation.ReasonObjectInvalid, "").Because("", "%v", err))

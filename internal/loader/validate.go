@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/loader/document"
 	"lockstep.run/lockstep/internal/loader/expression"
@@ -106,6 +107,9 @@ func (v *validator) unit(component string) *manifestsv1alpha1.PackageManifest {
 func (v *validator) testCase(u *unit, i int) {
 	tc := &u.result.Manifest.Test.Template[i]
 	opts := Options{Component: u.component}.WithTestCase(tc)
+	if opts.scope() == corev1alpha1.ScopeCluster && !slices.Contains(u.result.Manifest.Spec.Scopes, manifestsv1alpha1.PackageManifestScopeNamespaced) {
+		opts.DefaultNamespace, opts.anyNamespace = exampleNamespace, true
+	}
 	if opts.Package.Metadata.Name == "" {
 		opts.Package.Metadata.Name = exampleName
 	}
@@ -128,10 +132,14 @@ func (v *validator) withoutTests(u *unit) {
 	m := u.result.Manifest
 	if len(m.Spec.Scopes) != 2 || m.Spec.Scopes[0] == m.Spec.Scopes[1] {
 		cluster := slices.Contains(m.Spec.Scopes, manifestsv1alpha1.PackageManifestScopeCluster)
-		v.problems = append(v.problems, v.withDefaults(u, cluster)...)
+		opts := exampleOptions(u.component, cluster)
+		if cluster {
+			opts.DefaultNamespace = exampleNamespace
+		}
+		v.problems = append(v.problems, v.withDefaults(u, opts)...)
 		return
 	}
-	namespaced, cluster := v.withDefaults(u, false), v.withDefaults(u, true)
+	namespaced, cluster := v.withDefaults(u, exampleOptions(u.component, false)), v.withDefaults(u, exampleOptions(u.component, true))
 	both := func(p violation.Violation) bool { return slices.Contains(namespaced, p) && slices.Contains(cluster, p) }
 	if len(namespaced) > 0 && len(cluster) > 0 && !slices.ContainsFunc(namespaced, both) {
 		v.problems = append(append(v.problems, namespaced...), cluster...)
@@ -153,10 +161,10 @@ func inScope(kind string, p violation.Violation) violation.Violation {
 	return p
 }
 
-func (v *validator) withDefaults(u *unit, cluster bool) violation.Violations {
+func (v *validator) withDefaults(u *unit, opts Options) violation.Violations {
 	var problems violation.Violations
 	var needs []string
-	found, rendered := v.render(exampleOptions(u.component, cluster), "")
+	found, rendered := v.render(opts, "")
 	for _, p := range found {
 		switch {
 		case p.Reason == violation.ReasonConfigInvalid:
@@ -188,13 +196,16 @@ func needsContext(p violation.Violation, rendered bool) bool {
 	return rendered && strings.HasSuffix(p.Path, render.Suffix)
 }
 
-const exampleName = "package"
+const (
+	exampleName      = "package"
+	exampleNamespace = "package-namespace"
+)
 
 func exampleOptions(component string, cluster bool) Options {
 	o := Options{Component: component, StaticImages: true, anyNamespace: true}
 	o.Package.Metadata.Name = exampleName
 	if !cluster {
-		o.Package.Metadata.Namespace = "package-namespace"
+		o.Package.Metadata.Namespace = exampleNamespace
 	}
 	o.Package.Image = StaticImage
 	return o

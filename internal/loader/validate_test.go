@@ -16,6 +16,7 @@ func TestValidate(t *testing.T) {
 	required := "  config: {openAPIV3Schema: {type: object, required: [image], properties: {image: {type: string}}}}\n"
 	tests := func(cases string) string { return "test: {template: [" + cases + "]}\n" }
 	namespacedOnly := strings.Replace(plain, "Namespaced, Cluster", "Namespaced", 1)
+	clusterOnly := strings.Replace(plain, "Namespaced, Cluster", "Cluster", 1)
 	image := configMap("a", "first", "data: {i: '{{.config.image}}'}\n")
 	for _, test := range []struct {
 		reason   string
@@ -41,6 +42,16 @@ func TestValidate(t *testing.T) {
 		{
 			"a namespace in a namespaced package fits one namespace only",
 			pkg("manifest.yaml", namespacedOnly, "a.yaml", configMap("a", "first", "  namespace: x\n")), nil, []string{`the package can be installed in the namespace "x" only`},
+		},
+		{
+			"a ClusterPackage may name the namespace of objects that name none",
+			pkg("manifest.yaml", clusterOnly, "a.yaml", configMap("a", "first", "")), nil,
+			[]string{"ConfigMap names no namespace: a ClusterPackage of the package needs spec.defaultNamespace, or in another cluster spec.targetRef.namespace"},
+		},
+		{
+			"so it may in a test case",
+			pkg("manifest.yaml", clusterOnly+tests("{name: good, context: {package: {metadata: {name: x}}}}"), "a.yaml", configMap("a", "first", "")), nil,
+			[]string{"ConfigMap names no namespace"},
 		},
 		{
 			"without a test case and without defaults, templates are not rendered",
