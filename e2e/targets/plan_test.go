@@ -91,6 +91,10 @@ func (f *fixture) plan(t *testing.T, image string) {
 	if diff := cmp.Diff(want, actions); diff != "" {
 		t.Errorf("an upgrade (-want +got):\n%s", diff)
 	}
+	into := []string{"--insecure-registry", f.Registry(), "--target-kubeconfig-secret", "edge", "--target-namespace", there}
+	if code, out, errOut := f.command(t, append([]string{"plan", f.Push(t, "targets/absent:v1", harness.Phased("absent", 1, 1)), "absent"}, into...)...); code != 0 || !strings.Contains(out, "ConfigMap stores/absent-00-000") {
+		t.Errorf("the plan of a package that is not there ends with %d:\n%s%s", code, out, errOut)
+	}
 	f.paused(t, "fresh", image)
 	if plan, _ := f.planOf(t, "fresh", image); len(plan.Refusals) != 4 || !strings.Contains(plan.Refusals[0].Message, "app") {
 		t.Errorf("what app has is refused with %+v", plan.Refusals)

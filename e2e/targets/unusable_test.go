@@ -48,7 +48,7 @@ func (f *fixture) unusable(t *testing.T) {
 	f.abandon(t, "unusable")
 
 	f.secret(t, "spare", f.poor(t))
-	const grant = `the user of the kubeconfig may not list configmaps in the target: bind a ClusterRole to it there with the rule {apiGroups: [""], resources: [configmaps], verbs: [get, list, watch, create, patch, delete]}`
+	const grant = `the user of the kubeconfig may not get configmaps in the target: bind a ClusterRole to it there with the rule {apiGroups: [""], resources: [configmaps], verbs: [get, list, watch, create, patch, delete]}`
 	f.install(t, "unusable", "spare", image)
 	f.says(t, "without rights", []string{"stuck", grant}, "explain", "package/unusable")
 	f.says(t, "without rights", []string{"stuck", grant}, "status", "package/unusable")

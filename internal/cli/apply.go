@@ -113,7 +113,7 @@ func changePackage(ctx context.Context, cl *cluster.Cluster, t progress.Target, 
 		return applied{}, fmt.Errorf("%s is being deleted: wait until it is gone (kubectl package delete %s)", t, t.Flags())
 	}
 	done := applied{pkg: old.DeepCopyObject().(corev1alpha1.GenericPackage), before: old, what: "is as wanted already"}
-	if err := keepsTarget(t, old.PackageSpec(), want); err != nil {
+	if err := keepsTarget(t, old.PackageSpec(), want.target); err != nil {
 		return applied{}, err
 	}
 	patch, changes := difference(old.PackageSpec(), want)

@@ -48,8 +48,8 @@ func (f *targetFlags) reference(account string) (*corev1alpha1.TargetReference, 
 }
 
 // keepsTarget refuses to change the target of a package.
-func keepsTarget(t progress.Target, old *corev1alpha1.PackageSpec, want wantedPackage) error {
-	if want.target == nil || equality.Semantic.DeepEqual(old.TargetRef, want.target) {
+func keepsTarget(t progress.Target, old *corev1alpha1.PackageSpec, want *corev1alpha1.TargetReference) error {
+	if want == nil || equality.Semantic.DeepEqual(old.TargetRef, want) {
 		return nil
 	}
 	return fmt.Errorf("%s is installed in another cluster than --target-kubeconfig-secret and --target-namespace name, which cannot be changed: delete it first, or choose another NAME", t)

@@ -23,6 +23,7 @@ type planCommand struct {
 	spec     specFlags
 	choice   choiceFlags
 	values   valuesFlags
+	target   targetFlags
 	exitCode bool
 }
 
@@ -75,6 +76,7 @@ exits with 1 after an error, and where the engine would refuse the change.`,
 	c.spec.add(cmd, "plan")
 	c.choice.add(cmd)
 	c.values.add(cmd)
+	c.target.add(cmd)
 	cmd.Flags().BoolVar(&c.exitCode, "exit-code", false, "exit with 2 where there is something to do")
 	c.output.Add(cmd)
 	return cmd
@@ -90,6 +92,8 @@ type plannedPackage struct {
 	moves bool
 	// name is empty for that of the source.
 	name cluster.Name
+	// target is the cluster of the objects, nil where no flag names one.
+	target *corev1alpha1.TargetReference
 	// edit changes the spec; it may be nil.
 	edit func(progress.Target, *corev1alpha1.PackageSpec) error
 }
@@ -100,6 +104,9 @@ func (c *planCommand) wanted(args []string) (plannedPackage, error) {
 		return w, errors.New("--values and --config contradict each other: both are the whole configuration")
 	}
 	var err error
+	if w.target, err = c.target.reference(""); err != nil {
+		return w, err
+	}
 	switch {
 	case len(args) > 1:
 		w.name, err = cluster.ParseName(args[1])

@@ -187,11 +187,15 @@ func (c *planCommand) find(ctx context.Context, cl *cluster.Cluster, want planne
 // change makes the Package what it would be.
 func (c *planCommand) change(want plannedPackage, p *planned) error {
 	if p.before != nil {
+		if err := keepsTarget(p.target, p.before.PackageSpec(), want.target); err != nil {
+			return err
+		}
 		p.pkg = p.before.DeepCopyObject().(corev1alpha1.GenericPackage)
 	} else {
 		p.pkg = p.target.Scope.NewPackage()
 		p.pkg.SetNamespace(p.target.Namespace)
 		p.pkg.SetName(p.target.Name)
+		p.pkg.PackageSpec().TargetRef = want.target
 	}
 	spec := p.pkg.PackageSpec()
 	switch {
