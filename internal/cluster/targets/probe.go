@@ -94,7 +94,8 @@ func answered(status int) error {
 	case status == http.StatusForbidden:
 		return &awayError{
 			corev1alpha1.ReasonTargetUnauthorized,
-			"the user of the kubeconfig may not get the namespace kube-system, by which the target is recognized: grant that",
+			"the user of the kubeconfig may not get the namespace kube-system, by which the target is recognized: " +
+				`bind a ClusterRole to it there with the rule {apiGroups: [""], resources: [namespaces], resourceNames: [kube-system], verbs: [get]}`,
 		}
 	case status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
 		return &awayError{corev1alpha1.ReasonTargetUnreachable, fmt.Sprintf("the target answers with the status %d", status)}

@@ -334,7 +334,7 @@ func TestTargetsThatCannotBe(t *testing.T) {
 		{"the manager's own cluster", home.kubeconfig(), true, corev1alpha1.ReasonKubeconfigRefused, "leads to the manager's own cluster: leave targetRef out"},
 		{"no Kubernetes", broken.kubeconfig(), true, corev1alpha1.ReasonTargetUnreachable, "not the API server of a Kubernetes cluster"},
 		{"nothing listens", closed.kubeconfig(), true, corev1alpha1.ReasonTargetUnreachable, "connection refused. It is tried again after 1s."},
-		{"no rights", forbidden.kubeconfig(), true, corev1alpha1.ReasonTargetUnauthorized, "may not get the namespace kube-system"},
+		{"no rights", forbidden.kubeconfig(), true, corev1alpha1.ReasonTargetUnauthorized, "may not get the namespace kube-system, by which the target is recognized: bind a ClusterRole to it there with the rule {apiGroups"},
 		{"an unknown authority", untrusted, true, corev1alpha1.ReasonTargetUnreachable, "certificate signed by unknown authority"},
 		{"on loopback", other.kubeconfig(), false, corev1alpha1.ReasonKubeconfigRefused, "--allow-local-targets"},
 		{"no key", nil, true, corev1alpha1.ReasonKubeconfigRefused, "is not one YAML document"},
