@@ -87,7 +87,7 @@ func (f *fixture) says(t *testing.T, state string, want []string, args ...string
 // installs installs another package, which fails with something that is printed, and deletes it: it wrote nothing.
 func (f *fixture) installs(t *testing.T, state, image string, want []string) {
 	t.Helper()
-	f.says(t, state, want, "install", image, "fresh", "--insecure-registry", f.Registry(), "--timeout", "3s", "--target-kubeconfig-secret", "spare", "--target-namespace", there)
+	f.says(t, state, want, "install", image, "fresh", "--insecure-registry", f.Registry(), "--timeout", "1s", "--target-kubeconfig-secret", "spare", "--target-namespace", there)
 	f.says(t, state, []string{"is deleted, after"}, "delete", "package/fresh", "--yes", "--timeout", "20s")
 }
 
