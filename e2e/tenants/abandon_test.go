@@ -1,6 +1,7 @@
 package tenants_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -8,41 +9,56 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 )
 
-// Whatever a target does, a package is let go of it as soon as its user says so.
+// Whatever a target does from some time on, a package is let go of it as soon as its user says so, and at once where nothing was
+// written there.
 func TestAbandonTarget(t *testing.T) {
 	t.Parallel()
-	for name, answer := range map[string]struct {
-		handle http.HandlerFunc
+	empty := func(w http.ResponseWriter, r *http.Request) { emptyCluster(w, r, "abandon") }
+	for name, target := range map[string]struct {
+		first, later http.HandlerFunc
+		unwritten    bool
 	}{
-		"hangs":  {handle: hangs()},
-		"floods": {handle: floods("floods")},
-		"without-rights": {handle: func(w http.ResponseWriter, r *http.Request) {
-			if strings.Contains(r.URL.Path, "/configmaps") {
-				says(w, http.StatusForbidden, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "message": "configmaps is forbidden", "code": 403}`)
-				return
-			}
-			emptyCluster(w, r, "rights")
-		}},
+		"hangs":             {first: empty, later: hangs()},
+		"floods":            {first: floods("floods"), later: floods("floods")},
+		"without-rights":    {first: empty, later: withoutRights},
+		"hangs-always":      {first: hangs(), later: hangs(), unwritten: true},
+		"never-with-rights": {first: withoutRights, later: withoutRights, unwritten: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			u := newTenant(t, env, "")
 			image := env.Push(t, "abandon-"+name+":v1", harness.Phased("app", 1, 1))
-			pkg := u.installInto(t, serve(t, answer.handle), "any", u.namespace, "app", image)
+			var turned atomic.Bool
+			pkg := u.installInto(t, serve(t, func(w http.ResponseWriter, r *http.Request) {
+				if turned.Load() {
+					target.later(w, r)
+					return
+				}
+				target.first(w, r)
+			}), "any", u.namespace, "app", image)
 			dep := &corev1alpha1.ObjectDeployment{}
 			dep.Namespace, dep.Name = u.namespace, "app"
 			harness.Await(t, env, 20*time.Second, dep, "to record its target", func(dep *corev1alpha1.ObjectDeployment) error {
-				if dep.Annotations[corev1alpha1.TargetClusterAnnotation] == "" {
-					return fmt.Errorf("it has %v", dep.Annotations)
+				if dep.Annotations[corev1alpha1.TargetClusterAnnotation] == "" && !target.unwritten || len(dep.Finalizers) == 0 {
+					return fmt.Errorf("it has %v and %v", dep.Annotations, dep.Finalizers)
 				}
 				return nil
 			})
+			if target.unwritten {
+				must(t, u.Delete(t.Context(), pkg))
+				env.WaitGone(t, 20*time.Second, pkg) // requests to a target end after 30 s
+				env.WaitGone(t, 20*time.Second, dep)
+				return
+			}
+			u.claimed(t)
+			turned.Store(true)
 			must(t, u.Delete(t.Context(), pkg))
 			harness.Await(t, env, 20*time.Second, dep, "to be torn down", func(dep *corev1alpha1.ObjectDeployment) error {
 				if dep.DeletionTimestamp == nil {
@@ -52,10 +68,36 @@ func TestAbandonTarget(t *testing.T) {
 			})
 			annotation := fmt.Sprintf(`{"metadata": {"annotations": {%q: "true"}}}`, corev1alpha1.AbandonTargetAnnotation)
 			must(t, u.Patch(t.Context(), pkg, client.RawPatch("application/merge-patch+json", []byte(annotation))))
-			env.WaitGone(t, 20*time.Second, pkg) // requests to a target end after 30 s
+			env.WaitGone(t, 20*time.Second, pkg)
 			env.WaitGone(t, 20*time.Second, dep)
 		})
 	}
+}
+
+// claimed waits until an ObjectSet has claimed its objects, which comes before they are written.
+func (u *tenant) claimed(t *testing.T) {
+	t.Helper()
+	harness.Eventually(t, 20*time.Second, "an ObjectSet to claim its objects", func(ctx context.Context) error {
+		var sets corev1alpha1.ObjectSetList
+		if err := env.Client.List(ctx, &sets, client.InNamespace(u.namespace)); err != nil {
+			return err
+		}
+		for i := range sets.Items {
+			if sets.Items[i].Annotations[corev1alpha1.ClaimedAnnotation] == "true" || meta.IsStatusConditionTrue(sets.Items[i].Status.Conditions, corev1alpha1.ConditionClaimed) {
+				return nil
+			}
+		}
+		return fmt.Errorf("none of %d has", len(sets.Items))
+	})
+}
+
+// withoutRights is a target that refuses everything about ConfigMaps.
+func withoutRights(w http.ResponseWriter, r *http.Request) {
+	if strings.Contains(r.URL.Path, "/configmaps") {
+		says(w, http.StatusForbidden, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "message": "configmaps is forbidden", "code": 403}`)
+		return
+	}
+	emptyCluster(w, r, "abandon")
 }
 
 // hangs returns a target that says nothing more as soon as objects are asked for.
@@ -67,7 +109,7 @@ func hangs() http.HandlerFunc {
 			<-r.Context().Done()
 			return
 		}
-		emptyCluster(w, r, "hangs")
+		emptyCluster(w, r, "abandon")
 	}
 }
 

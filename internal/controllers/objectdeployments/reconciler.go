@@ -314,8 +314,10 @@ func (s *reconciliation) run(ctx context.Context) error {
 	if err := s.ensureFinalizer(ctx, s.top()); err != nil {
 		return err
 	}
-	if err := s.recordCluster(ctx); err != nil {
-		return err
+	if len(s.sets) > 0 { // before the first set is created nothing is written
+		if err := s.recordCluster(ctx); err != nil {
+			return err
+		}
 	}
 	if err := s.endTakeBacks(ctx); err != nil {
 		return err

@@ -182,6 +182,9 @@ func (s *reconciliation) setDigest(set corev1alpha1.GenericObjectSet) (objects.D
 // name by hash is taken, as after a rollback to an older template.
 func (s *reconciliation) createSet(ctx context.Context, number int64) error {
 	rev := s.claimBeforeCreate(ctx, number)
+	if err := s.recordCluster(ctx); err != nil {
+		return err
+	}
 	want, err := s.newSet(number)
 	if err != nil {
 		return err

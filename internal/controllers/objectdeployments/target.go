@@ -184,8 +184,8 @@ func (s *reconciliation) recordedCluster() types.UID {
 	return types.UID(s.top().GetAnnotations()[corev1alpha1.TargetClusterAnnotation])
 }
 
-// recordCluster makes durable which cluster the objects are in, before the first one is
-// written.
+// recordCluster makes durable which cluster the objects are in, before the first set is
+// created, and so before the first object is written.
 func (s *reconciliation) recordCluster(ctx context.Context) error {
 	if s.ref == nil || s.recordedCluster() != "" {
 		return nil
@@ -216,7 +216,7 @@ func (s *reconciliation) abandoned() bool {
 }
 
 // unwritten reports whether the owner is being deleted and has nothing in its target, so that this is not asked either: a set
-// claims its objects before the first write. Where there is no set, none is known to be gone: then no cluster may be recorded.
+// claims its objects before the first write, and the cluster is recorded before the first set. A set that is gone may have written.
 func (s *reconciliation) unwritten() bool {
 	if s.ref == nil || s.top().GetDeletionTimestamp() == nil {
 		return false
