@@ -167,7 +167,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key objects.OwnerKey) (recon
 	if err != nil || s == nil {
 		return reconcile.Result{}, err
 	}
-	if s.ref != nil && r.lanes != nil && !s.abandoned() && !s.unwritten() {
+	if s.ref != nil && r.lanes != nil && !s.letsGo() {
 		r.lanes.add(ctx, s.secretNamespace()+"/"+s.ref.KubeconfigSecretRef.Name, key)
 		return reconcile.Result{}, nil
 	}
@@ -188,8 +188,12 @@ func (r *Reconciler) reconcileRemote(ctx context.Context, key objects.OwnerKey) 
 func (r *Reconciler) reconcile(ctx context.Context, key objects.OwnerKey, s *reconciliation) (reconcile.Result, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if running, busy := r.busy.LoadOrStore(key, cancel); busy { // it waits for a target, or is of this name in another cluster
-		if s.abandoned() || s.unwritten() {
+	stop := cancel
+	if s.letsGo() {
+		stop = func() {} // it waits for no target
+	}
+	if running, busy := r.busy.LoadOrStore(key, stop); busy { // it waits for a target, or is of this name in another cluster
+		if s.letsGo() {
 			running.(context.CancelFunc)()
 		}
 		return reconcile.Result{RequeueAfter: startRetry}, nil

@@ -147,7 +147,7 @@ func (s *reconciliation) connect() (*Target, *claimants) {
 	if !s.restored {
 		return &Target{Executor: &rollout.Executor{Tracker: rollout.NewTracker()}}, in
 	}
-	if s.abandoned() || s.unwritten() {
+	if s.letsGo() {
 		return nil, in
 	}
 	if s.Targets == nil {
@@ -216,17 +216,29 @@ func (s *reconciliation) abandoned() bool {
 }
 
 // unwritten reports whether the owner is being deleted and has nothing in its target, so that this is not asked either: a set
-// claims its objects before the first write, and the cluster is recorded before the first set. A set that is gone may have written.
+// claims its objects before the first write, and the cluster is recorded before the first set. A set that is gone and that the
+// status names may have written.
 func (s *reconciliation) unwritten() bool {
 	if s.ref == nil || s.top().GetDeletionTimestamp() == nil {
 		return false
 	}
 	written := func(set corev1alpha1.GenericObjectSet) bool { return !rollout.Unwritten(set) }
-	return !slices.ContainsFunc(s.sets, written) && (len(s.sets) > 0 || s.recordedCluster() == "")
+	if len(s.sets) > 0 || s.recordedCluster() == "" {
+		return !slices.ContainsFunc(s.sets, written)
+	}
+	status := s.deployment.ObjectDeploymentStatus()
+	return status.Revision == 0 && len(status.ControllerOf) == 0
 }
+
+// letsGo reports whether the owner is being deleted, and nothing is asked of its target.
+func (s *reconciliation) letsGo() bool { return s.abandoned() || s.unwritten() }
 
 // letUnwrittenGo lets an owner go that has nothing in its target, after the API server was asked whether the cache is behind.
 func (s *reconciliation) letUnwrittenGo(ctx context.Context) error {
+	if unknown, err := s.hasUnknownSets(ctx); err != nil || unknown {
+		s.requeue(conflictRetry)
+		return err
+	}
 	for _, set := range s.sets {
 		live := s.scope.NewObjectSet()
 		var obj client.Object = live
@@ -248,7 +260,33 @@ func (s *reconciliation) letUnwrittenGo(ctx context.Context) error {
 			return nil
 		}
 	}
+	if s.deployment != nil && s.recordedCluster() != "" { // else it is in doubt once its sets are gone
+		err := s.patch(ctx, s.deployment, func() {
+			annotations := maps.Clone(s.deployment.GetAnnotations())
+			delete(annotations, corev1alpha1.TargetClusterAnnotation)
+			s.deployment.SetAnnotations(annotations)
+		})
+		if err != nil {
+			return err
+		}
+	}
 	return s.finalize(ctx)
+}
+
+// hasUnknownSets reports whether the API server has sets of the deployment that the cache does not show yet.
+func (s *reconciliation) hasUnknownSets(ctx context.Context) (bool, error) {
+	if s.deployment == nil {
+		return false, nil
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(s.scope.Kind("ObjectSet") + "List"))
+	err := s.Reader.List(ctx, list, client.InNamespace(s.key.Namespace), client.MatchingLabels{corev1alpha1.ObjectDeploymentLabel: s.key.Name})
+	if err != nil {
+		return false, fmt.Errorf("cannot list the revisions of %s: %w", s.key, err)
+	}
+	return slices.ContainsFunc(list.Items, func(m metav1.PartialObjectMetadata) bool {
+		return metav1.IsControlledBy(&m, s.deployment) && s.setOfUID(m.UID) == nil
+	}), nil
 }
 
 // wait reports that the target is not connected.

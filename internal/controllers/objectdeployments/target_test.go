@@ -1,16 +1,19 @@
 package objectdeployments
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/targets"
@@ -51,6 +54,8 @@ func TestTargets(t *testing.T) {
 		moved       bool
 		// set is a revision, which may have claimed its objects.
 		set *corev1alpha1.ObjectSet
+		// reported is the revision in the status.
+		reported int64
 		// gone means that the owner is let go; else it has a reason, and a message with text.
 		gone         bool
 		reason, text string
@@ -59,8 +64,9 @@ func TestTargets(t *testing.T) {
 		"away":                 {state: away, reason: corev1alpha1.ReasonTargetUnreachable, text: "No answer."},
 		"refused":              {state: targets.State{Reason: corev1alpha1.ReasonKubeconfigRefused, Message: "exec"}, reason: corev1alpha1.ReasonKubeconfigRefused, text: "exec", stalled: true},
 		"another cluster":      {state: targets.State{Ready: true}, session: "two", annotations: map[string]string{recorded: "one"}, reason: corev1alpha1.ReasonOtherCluster, text: recorded, stalled: true},
-		"deleted while away":   {state: away, annotations: map[string]string{recorded: "one"}, deleted: true, reason: corev1alpha1.ReasonTargetUnreachable, text: abandoned},
+		"deleted while away":   {state: away, annotations: map[string]string{recorded: "one"}, reported: 1, deleted: true, reason: corev1alpha1.ReasonTargetUnreachable, text: abandoned},
 		"let go":               {state: away, annotations: map[string]string{recorded: "one", abandoned: "true"}, deleted: true, gone: true},
+		"without a revision":   {state: away, annotations: map[string]string{recorded: "one"}, deleted: true, gone: true},
 		"nothing was written":  {state: away, deleted: true, gone: true},
 		"let go, refused":      {state: refused, annotations: map[string]string{recorded: "one", abandoned: "true"}, set: claimed(), deleted: true, gone: true},
 		"let go, connected":    {state: targets.State{Ready: true}, session: "one", annotations: map[string]string{recorded: "one", abandoned: "true"}, set: claimed(), deleted: true, gone: true},
@@ -82,7 +88,7 @@ func TestTargets(t *testing.T) {
 				Namespace: "shop", Name: "shop", UID: "deployment", Finalizers: []string{corev1alpha1.CachedFinalizer}, Annotations: tc.annotations,
 			}}
 			ref := &corev1alpha1.TargetReference{KubeconfigSecretRef: corev1alpha1.KubeconfigSecretReference{Name: "edge"}}
-			dep.Spec.Template.Spec.TargetRef = ref
+			dep.Spec.Template.Spec.TargetRef, dep.Status.Revision = ref, tc.reported
 			all := []client.Object{dep}
 			if tc.set != nil {
 				tc.set.Spec.TargetRef = ref
@@ -139,5 +145,43 @@ func TestTargets(t *testing.T) {
 				t.Errorf("connected to %+v", one.ref)
 			}
 		})
+	}
+}
+
+// TestLettingGoIsInterrupted: what wrote nothing is let go although the revisions, which say so, are gone already.
+func TestLettingGoIsInterrupted(t *testing.T) {
+	t.Parallel()
+	dep := &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: "shop", UID: "deployment", Finalizers: []string{corev1alpha1.CachedFinalizer},
+		Annotations: map[string]string{corev1alpha1.TargetClusterAnnotation: "one"},
+	}}
+	ref := &corev1alpha1.TargetReference{KubeconfigSecretRef: corev1alpha1.KubeconfigSecretReference{Name: "edge"}}
+	set := setOf("shop-1", false)
+	dep.Spec.Template.Spec.TargetRef, set.Spec.TargetRef = ref, ref
+	interrupted := false
+	server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(dep, set).WithStatusSubresource(dep).
+		WithIndex(&corev1alpha1.ObjectSet{}, ownerIndex, func(obj client.Object) []string {
+			return []string{rollout.OwnerOf(obj.(corev1alpha1.GenericObjectSet)).String()}
+		}).
+		WithInterceptorFuncs(interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			if _, is := obj.(*corev1alpha1.ObjectDeployment); is && len(obj.GetFinalizers()) == 0 && !interrupted {
+				interrupted = true
+				return context.Canceled
+			}
+			return c.Patch(ctx, obj, patch, opts...)
+		}}).Build()
+	if err := server.Delete(t.Context(), dep); err != nil {
+		t.Fatal(err)
+	}
+	key := objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "shop"}
+	for range 2 {
+		r := New(Home{Client: server, Reader: server, Events: events.NewFakeRecorder(10), Now: time.Now},
+			&rollout.Executor{Cluster: liveOf(t, servesThings), Tracker: rollout.NewTracker()}, func(objects.OwnerKey) {})
+		r.Targets, r.restored = &oneTarget{state: targets.State{Reason: corev1alpha1.ReasonTargetUnreachable}}, true
+		_, err := r.Reconcile(t.Context(), key)
+		t.Log(err)
+	}
+	if err := server.Get(t.Context(), client.ObjectKeyFromObject(dep), dep); !interrupted || !apierrors.IsNotFound(err) {
+		t.Errorf("interrupted %t, then %v", interrupted, err)
 	}
 }
