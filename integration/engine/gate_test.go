@@ -1,8 +1,10 @@
 package engine_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -328,6 +330,45 @@ func TestEachObjectHasOneWriterDuringAnUpgrade(t *testing.T) {
 	awaitRollout(t, dep)
 	awaitValue(t, ns, "two", "v2")
 	absent(t, ns, "obsolete")
+}
+
+// A revision that was overtaken before it succeeded is archived once the newest one has written all that it had, and stays
+// while it has something else: nothing is deleted before a success.
+func TestOvertakenRevisionIsArchived(t *testing.T) {
+	t.Parallel()
+	ns := env.TestNamespace(t)
+	dep := gated(ns, phase("one", configMap("object", "v1")))
+	env.Create(t, dep)
+	awaitValue(t, ns, "object", "v1")
+	state := func(want map[int64]corev1alpha1.ObjectSetLifecycleState) {
+		t.Helper()
+		harness.Eventually(t, patience, "the revisions to be right", func(context.Context) error {
+			got := map[int64]corev1alpha1.ObjectSetLifecycleState{}
+			for _, s := range setsOf(t, ns) {
+				got[s.Spec.Revision] = s.Spec.LifecycleState
+			}
+			if !maps.Equal(got, want) {
+				return fmt.Errorf("they are %v", got)
+			}
+			return nil
+		})
+	}
+	const active, archived = corev1alpha1.ObjectSetLifecycleStateActive, corev1alpha1.ObjectSetLifecycleStateArchived
+	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
+		d.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{phase("one", configMap("object", "v2"), configMap("more", "v2"))}
+	})
+	state(map[int64]corev1alpha1.ObjectSetLifecycleState{1: archived, 2: active})
+	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
+		d.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{phase("one", configMap("object", "v3"))}
+	})
+	awaitValue(t, ns, "object", "v3")
+	env.Journal(t).Rest(t, ns)
+	state(map[int64]corev1alpha1.ObjectSetLifecycleState{1: archived, 2: active, 3: active})
+	awaitValue(t, ns, "more", "v2")
+	edit(t, ns, "object", makeReady)
+	awaitRollout(t, dep)
+	state(map[int64]corev1alpha1.ObjectSetLifecycleState{1: archived, 2: archived, 3: active})
+	absent(t, ns, "more")
 }
 
 // A revision is archived when nothing is left that only it had: an object that

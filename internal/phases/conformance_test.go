@@ -63,9 +63,9 @@ func contested(t *testing.T, in struct {
 }
 
 // planned plays a scenario of testdata/README.md, and returns its plan, with the names of the objects that it writes.
-func planned(t *testing.T, text string) (plan phases.Plan, written map[phases.Action][]string) {
+func planned(t *testing.T, text string) (p *player, plan phases.Plan, written map[phases.Action][]string) {
 	t.Helper()
-	p := newPlayer()
+	p = newPlayer()
 	for line := range strings.Lines(text) {
 		if err := p.do(strings.TrimRight(line, "\n")); err != nil {
 			t.Fatalf("%s: %v", text, err)
@@ -79,7 +79,7 @@ func planned(t *testing.T, text string) (plan phases.Plan, written map[phases.Ac
 	for _, s := range all {
 		written[s.Action] = append(written[s.Action], s.Key.Name)
 	}
-	return plan, written
+	return p, plan, written
 }
 
 // established: a revision whose objects exist already, or not. What nothing controls is taken.
@@ -106,7 +106,7 @@ func established(t *testing.T, in struct {
 		}
 		text += "\nlive Config/" + o.Name + by
 	}
-	plan, written := planned(t, text)
+	_, plan, written := planned(t, text)
 	blocking := plan.Reports[0].Blocking
 	want.Set("created", written[phases.Create])
 	want.Set("updated", append(written[phases.Adopt], written[phases.Change]...))
@@ -140,7 +140,7 @@ func released(t *testing.T, in struct {
 		}
 		live += "\nlive Config/" + o.Name + by
 	}
-	_, written := planned(t, text+live)
+	_, _, written := planned(t, text+live)
 	want.Is("updates", len(written[phases.Release]), written)
 	want.Fails("error", len(written[phases.Delete]) > 0, written)
 }
@@ -168,7 +168,7 @@ func healthy(t *testing.T, in struct {
 	if in.HasRuntime {
 		phase("runtime", in.Runtime)
 	}
-	plan, _ := planned(t, fmt.Sprintf("revision app-1 claimed succeeded opened=%d", opened)+text+live)
+	_, plan, _ := planned(t, fmt.Sprintf("revision app-1 claimed succeeded opened=%d", opened)+text+live)
 	got := revisions.Available(revisions.AvailabilityInput{Current: &plan.Reports[0], CurrentName: "app-1", Opened: opened, Succeeded: true})
 	blames := ""
 	for _, ph := range slices.Backward(plan.Reports[0].Phases) {

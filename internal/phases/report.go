@@ -160,6 +160,28 @@ func (r *Report) ready(ph int) bool {
 	return r.Phases[ph].Opened && r.Phases[ph].Ready+r.Phases[ph].Taken == r.Phases[ph].Total
 }
 
+// written reports whether every object of a phase shows what the revision wants.
+func (r *Report) written(ph int) bool {
+	return r.Phases[ph].Opened && r.Phases[ph].Written == r.Phases[ph].Total
+}
+
+// TakenOver reports whether a revision holds nothing that a newer one has not: each of its objects is one of the newer one's,
+// which has written those that the older one may have written. The report is that of the newer one.
+func (r *Revision) TakenOver(by *Revision, report *Report) bool {
+	if r.Incomplete || by.Incomplete || len(report.Phases) < len(by.Phases) {
+		return false
+	}
+	for ph := range r.Phases {
+		for _, d := range slices.Concat(r.Phases[ph].Objects, r.Phases[ph].Delegated) {
+			own, at := by.Find(d.Key)
+			if own == nil || ph < r.Opened() && !report.written(at) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 func (r *Report) pending(ph int) { r.Phases[ph].Pending++ }
 
 func (r *Report) block(b Blocker) { r.Blocking = append(r.Blocking, b) }

@@ -39,5 +39,5 @@
 // The search learns from conflicts (CDCL over versions, each expanded when it is chosen first). All work counts as steps:
 // what is read of the catalogue and of what is installed, the closure of what may be changed, searches and explanations.
 // limits.ResolutionSteps, or for a root of a namespace limits.ResolutionStepsNamespaced, bounds them;
-// limits.ResolutionMessages the lines of an explanation. A Graph is what is installed, with its paths and orders.
+// limits.ResolutionMessages the lines of an explanation.
 package resolver

@@ -28,6 +28,8 @@ type Revision struct {
 	// Former means that an earlier engine may have left objects under the control of the set,
 	// although it is archived.
 	Former bool
+	// TakenOver means that the newest revision has all of its objects, and has written those that this one may have written.
+	TakenOver bool
 	// Current means that the set's spec and well-known labels are those of the
 	// deployment's template.
 	Current bool
@@ -101,8 +103,10 @@ func Decide(s State) Decision {
 }
 
 // archivable returns the older revisions of which nothing is left to tear down: those that
-// a newer one has superseded, and those that never opened a phase. Such a one may still
-// have adopted the objects of a set that a user deleted.
+// a newer one has superseded, those that never opened a phase, and those that did not succeed
+// and of which the newest one has taken over everything. One that never opened a phase may
+// still have adopted the objects of a set that a user deleted; one of an earlier engine may
+// control objects, which would go with it.
 func archivable(s State, order []int, current int) []int {
 	if current < 0 || !s.Torn {
 		return nil
@@ -111,7 +115,8 @@ func archivable(s State, order []int, current int) []int {
 	succeeded := false // a newer one has
 	for _, i := range slices.Backward(order) {
 		r := &s.Revisions[i]
-		if r.Live() && i != current && (!r.Opened || succeeded) {
+		replaced := r.TakenOver && !r.Succeeded && !r.Former
+		if r.Live() && i != current && (!r.Opened || succeeded || replaced) {
 			done = append(done, i)
 		}
 		succeeded = succeeded || r.Live() && r.Succeeded

@@ -40,6 +40,7 @@ func TestDecide(t *testing.T) {
 	t.Parallel()
 	deleting := func(r *revisions.Revision) { r.Deleting = true }
 	outdated := func(r *revisions.Revision) { r.Current = false }
+	taken := func(r *revisions.Revision) { r.TakenOver = true }
 	unopened := func(r *revisions.Revision) { r.Opened = false }
 	current := func(r *revisions.Revision) { r.Current = true }
 	former := func(r *revisions.Revision) { r.Former = true }
@@ -131,6 +132,18 @@ func TestDecide(t *testing.T) {
 		{
 			name: "overtaken before it opened a phase, not torn", reason: "it may have inherited the objects of a deleted set",
 			given: all(with(with(next(2), outdated), unopened), next(3)), want: revisions.Decision{Current: 1},
+		},
+		{
+			name: "overtaken in everything", reason: "it holds nothing that the newest one has not; the one that succeeded is needed until then",
+			given: torn(with(old(1), taken), with(with(next(2), outdated), taken), next(3)), want: revisions.Decision{Current: 2, Archive: []int{1}},
+		},
+		{
+			name: "overtaken in everything, not torn", reason: "objects are still to go",
+			given: all(old(1), with(with(next(2), outdated), taken), next(3)), want: revisions.Decision{Current: 2},
+		},
+		{
+			name: "overtaken in everything, of an earlier engine", reason: "it may control objects",
+			given: torn(with(with(with(next(2), outdated), taken), former), next(3)), want: revisions.Decision{Current: 1},
 		},
 		{
 			name: "no current one", reason: "nothing is archived before the new set is there",

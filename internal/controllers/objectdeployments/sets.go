@@ -56,6 +56,7 @@ func (s *reconciliation) collectRevisions(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	state.Torn = s.plan.TornDown
+	s.noteTakenOver(state.Revisions)
 	d := revisions.Decide(state)
 	archived := false
 	for i, set := range s.sets {
@@ -91,6 +92,22 @@ func (s *reconciliation) collectRevisions(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	return true, s.listSets(ctx)
+}
+
+// noteTakenOver notes of which revisions the newest one has taken over everything, by the last plan.
+func (s *reconciliation) noteTakenOver(all []revisions.Revision) {
+	revs := s.rollout.Revisions()
+	if len(revs) < 2 || len(s.plan.Reports) < len(revs) {
+		return
+	}
+	last := len(revs) - 1
+	for i := range all {
+		rev := s.rollout.Loaded(all[i].UID)
+		if rev == nil || rev == revs[last] || len(rev.Unscoped) > 0 || !all[i].Live() || all[i].Succeeded {
+			continue
+		}
+		all[i].TakenOver = rev.TakenOver(&revs[last].Revision, &s.plan.Reports[last])
+	}
 }
 
 // finishDeleted lets go of sets that a user deleted, once nothing is left that

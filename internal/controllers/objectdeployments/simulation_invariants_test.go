@@ -330,6 +330,31 @@ func (s *simulation) checkArchived(set *set) {
 			}
 		}
 	}
+	s.checkOvertaken(set)
+}
+
+// checkOvertaken checks that a revision which is archived before a newer one has succeeded
+// holds nothing: the newest one has all of its objects, and has opened the phases of those
+// that it may have written.
+func (s *simulation) checkOvertaken(set *set) {
+	for _, other := range s.ever {
+		if other.number >= set.number && other.succeeded {
+			return
+		}
+	}
+	newest := s.newest()
+	if newest == nil || set.begun < 2 { // the first phase may have been opened without a write
+		return
+	}
+	rev := s.engine.loaded(newest.uid)
+	for ph, all := range set.template.phases {
+		for _, w := range all {
+			own, at := newest.template.Find(w.key)
+			if own == nil || ph < set.begun && rev != nil && at >= rev.Opened() {
+				s.failf("%s was archived, and %s has not taken %s over", set.name, newest.name, w.key)
+			}
+		}
+	}
 }
 
 // shows reports whether an object is as wanted. Once a user has deleted a set,
