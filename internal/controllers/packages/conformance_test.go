@@ -65,30 +65,54 @@ func deleted(t *testing.T, in struct {
 	want.Has("requiredBy", required)
 }
 
-// owned: packages that need one that is missing are installed one after the other.
+// owned: packages are installed one after the other, and what they need and is missing.
 func owned(t *testing.T, in struct {
 	Parents    []string
 	Dependency string
+	// Packages are dependencies by package, where these have some in turn.
+	Packages map[string][]string
 }, want *conformance.Expectation,
 ) {
 	p := newScript(t)
-	p.offered[in.Dependency] = map[string][]need{"1.0.0": nil}
 	for _, parent := range in.Parents {
-		p.offered[parent] = map[string][]need{"1.0.0": {{Package: in.Dependency}}}
+		p.offered[parent] = map[string][]need{"1.0.0": nil}
+		if in.Dependency != "" {
+			p.offered[parent]["1.0.0"] = []need{{Package: in.Dependency}}
+		}
+	}
+	for name, dependencies := range in.Packages {
+		p.offered[name] = map[string][]need{"1.0.0": nil}
+		for _, d := range dependencies {
+			p.offered[name]["1.0.0"] = append(p.offered[name]["1.0.0"], need{Package: d})
+		}
+	}
+	for _, name := range append(slices.Concat(slices.Collect(maps.Values(in.Packages))...), in.Dependency) {
+		if name != "" && p.offered[name] == nil {
+			p.offered[name] = map[string][]need{"1.0.0": nil}
+		}
 	}
 	for _, parent := range in.Parents {
 		p.install(parent + "@1.0.0")
 	}
-	created, by, required := 0, "", []string{}
+	of, created, by, required := map[string]string{}, []string{}, "", []string{}
 	for _, pkg := range p.packages() {
-		if generated(&pkg) {
-			created++
-			by, required = strings.TrimSuffix(pkg.Name, "."+in.Dependency), requiredBy(&pkg)
+		of[pkg.Name] = pkg.Spec.PackageRef.Name
+	}
+	owners := map[string][]string{}
+	for _, pkg := range p.packages() {
+		if name := of[pkg.Name]; generated(&pkg) {
+			created, required = append(created, name), requiredBy(&pkg)
+			by = strings.TrimSuffix(pkg.Name, "."+name)
+			for _, dependent := range required {
+				owners[name] = append(owners[name], of[dependent])
+			}
 		}
 	}
 	want.Is("createdBy", by)
-	want.Is("createdCount", created)
+	want.Is("createdCount", len(created))
+	want.Set("created", created)
 	want.Set("requiredBy", required)
+	want.Has("owners", owners)
 }
 
 // need is a dependency of a version in a catalogue.
