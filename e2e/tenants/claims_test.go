@@ -134,7 +134,7 @@ func TestTargetClaimUnauthorized(t *testing.T) {
 	image := env.Push(t, "target-claim-unauthorized:v1", harness.Phased("app", 1, 1))
 
 	evil.installInto(t, target, account(t, evil.namespace, "edge", "edit", evil.namespace), theirs, "x", image)
-	deploymentSays(t, evil.namespace, "x", "is forbidden")
+	deploymentSays(t, evil.namespace, "x", "may not get configmaps in the target")
 	victim.installInto(t, target, account(t, victim.namespace, "edge", "cluster-admin", ""), theirs, "app", image)
 	env.WaitAvailableWithin(t, 30*time.Second, victim.namespace, "app")
 }
