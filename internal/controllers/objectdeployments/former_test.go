@@ -97,7 +97,7 @@ func noPage(verb string) error {
 	return apierrors.NewGenericServerResponse(http.StatusNotFound, verb, schema.GroupResource{}, "shop", "404 page not found", 0, true)
 }
 
-func serverWith(t *testing.T, set *corev1alpha1.ObjectSet) client.WithWatch {
+func serverWith(t *testing.T, sets ...client.Object) client.WithWatch {
 	t.Helper()
-	return fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(set).Build()
+	return fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(sets...).Build()
 }

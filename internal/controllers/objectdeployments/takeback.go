@@ -21,7 +21,7 @@ import (
 // references of all dependents that had one. An object that lost its reference is not ours to delete, unless this process has
 // put the reference back, from a cache that is behind, or by a request that took its time. So the API server is asked:
 //
-//   - A deployment that is not known to be orphaned deletes nothing before one of its sets was read: nobody puts the references
+//   - A deployment that is not known to be orphaned deletes nothing before its oldest set was read: nothing puts the references
 //     of sets back, and the garbage collector takes all of them off before it lets the deployment go.
 //   - An owner without sets is marked while a reference to it is put on an object. The mark is written and taken off under the
 //     resourceVersion of the owner: either is refused once that is being deleted. Deleted with the mark, it releases its objects;
@@ -161,22 +161,32 @@ func (s *reconciliation) findOrphaned(ctx context.Context) error {
 		return s.markOrphaned(ctx, s.deployment)
 	}
 	if !s.deletedByPackage(ctx) {
-		for _, set := range slices.Backward(s.sets) {
-			m, err := s.readMetadata(ctx, s.scope.Kind("ObjectSet"), set.GetName())
-			if err != nil {
-				return err
-			}
-			if m == nil || m.UID != set.GetUID() {
-				continue
-			}
-			if metav1.GetControllerOf(m) == nil {
-				return s.markOrphaned(ctx, s.deployment)
-			}
-			break
+		orphaned, err := s.askSets(ctx)
+		if err != nil {
+			return err
+		}
+		if orphaned {
+			return s.markOrphaned(ctx, s.deployment)
 		}
 	}
 	s.background = true
 	return nil
+}
+
+// askSets reports whether a set of the deployment has lost its reference in truth. The oldest one that is left decides: a newer
+// one may have been made after the garbage collector was done, of a cache that was behind.
+func (s *reconciliation) askSets(ctx context.Context) (orphaned bool, err error) {
+	for _, set := range s.sets {
+		m, err := s.readMetadata(ctx, s.scope.Kind("ObjectSet"), set.GetName())
+		if err != nil {
+			return false, err
+		}
+		if m == nil || m.UID != set.GetUID() || rollout.DeploymentOf(set) != s.deployment.GetUID() {
+			continue
+		}
+		return metav1.GetControllerOf(m) == nil, nil
+	}
+	return false, nil
 }
 
 // deletedByPackage reports whether a Package that is being deleted in the background, and its objects with it, still controls

@@ -18,10 +18,11 @@ import (
 // and where that of sets is behind.
 func TestOrphanedBehindTheCache(t *testing.T) {
 	t.Parallel()
-	for name, tc := range map[string]struct{ cached, live, reads bool }{
+	for name, tc := range map[string]struct{ cached, live, reads, late bool }{
 		"with references":                   {reads: true},
 		"without references":                {cached: true, live: true},
 		"without references, not shown yet": {live: true, reads: true},
+		"beside a set that was made later":  {live: true, reads: true, late: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -36,7 +37,9 @@ func TestOrphanedBehindTheCache(t *testing.T) {
 				live.OwnerReferences = nil
 			}
 			read := false
-			reader := interceptor.NewClient(serverWith(t, live), interceptor.Funcs{
+			late := setOf("shop-2", true)
+			late.Annotations = set.Annotations
+			reader := interceptor.NewClient(serverWith(t, live, late), interceptor.Funcs{
 				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 					read = true
 					return c.Get(ctx, key, obj, opts...)
@@ -54,6 +57,9 @@ func TestOrphanedBehindTheCache(t *testing.T) {
 			}), reader)
 			s.deployment.SetResourceVersion("1")
 			s.sets = []corev1alpha1.GenericObjectSet{set}
+			if tc.late {
+				s.sets = append(s.sets, late)
+			}
 			if err := s.teardown(t.Context()); !errors.Is(err, stop) {
 				t.Fatal(err)
 			}
