@@ -93,6 +93,9 @@ func (r *Reconciler) read(ctx context.Context, key objects.OwnerKey) (*reconcili
 		return nil, nil
 	}
 	if !s.remote() || s.succeeded() {
+		if err := s.keepRestored(ctx); err != nil {
+			return nil, err
+		}
 		if err := s.dropFormer(ctx, s.former); err != nil {
 			return nil, err
 		}

@@ -404,7 +404,7 @@ func (s *simulation) checkSettled() {
 		for _, key := range s.controlled() {
 			// What was made before the engine knew of an orphaning delete is left to the
 			// garbage collector.
-			if o := s.get(key); !s.lateMade[o.uid] && (s.orphaned == nil || s.orphaned[o.uid]) && !s.hidden(key, o, s.inUse) {
+			if o := s.get(key); !s.kept && !s.lateMade[o.uid] && (s.orphaned == nil || s.orphaned[o.uid]) && !s.hidden(key, o, s.inUse) {
 				s.failf("%s is left of the deployment: %s", key, s.get(key))
 			}
 		}

@@ -35,6 +35,9 @@ type restoration struct {
 	returned map[types.UID]bool
 	// forgotten are objects that no revision of the restored owner need contain.
 	forgotten map[types.UID]bool
+	// kept means that the deployment was deleted after a restoration with another UID, before it had a set of its own: its objects
+	// stay, since nothing tells whether it was orphaned.
+	kept bool
 	// inUse are the kinds in use when the deployment was deleted.
 	inUse map[schema.GroupKind]bool
 }
@@ -45,6 +48,22 @@ func newRestoration() restoration {
 
 // backup is one of home and of the target, at one moment.
 type backup struct{ own, server *memory.Backup }
+
+// keepsRestored reports whether the deployment was restored with another UID, and has no set of its own, or has not seen it.
+func (s *simulation) keepsRestored() bool {
+	if len(s.owners) < 2 {
+		return false
+	}
+	if s.deployment().Annotations[corev1alpha1.OrphanedAnnotation] != "" {
+		return true
+	}
+	for _, key := range s.own.Keys() {
+		if key.Kind == "ObjectSet" && rollout.DeploymentOf(decode(s.own.Get(key), &corev1alpha1.ObjectSet{})) == s.owner {
+			return false
+		}
+	}
+	return true
+}
 
 // save makes a backup, while the deployment is in use: before its finalizer and the name of
 // its target are recorded, nothing of it is rolled out.
@@ -84,7 +103,7 @@ func (s *simulation) restoreHome() {
 	s.flying = slices.DeleteFunc(s.flying, func(w write) bool { return w.own })
 	s.owner = s.deployment().UID
 	s.owners[s.owner] = true
-	s.deleting, s.orphaned = false, nil
+	s.deleting, s.orphaned, s.kept = false, nil, false
 	s.setDeleted = true // what lost revisions wrote is not known
 	s.readSets()
 	s.late = false

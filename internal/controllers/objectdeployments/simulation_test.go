@@ -522,7 +522,7 @@ func (s *simulation) use(name string) {
 
 func (s *simulation) deleteDeployment(orphan bool) {
 	s.logf("user: delete deployment, orphan: %t", orphan)
-	s.deleting, s.inUse = true, s.kindsInUse()
+	s.deleting, s.inUse, s.kept = true, s.kindsInUse(), s.keepsRestored()
 	if orphan {
 		s.editDeployment(func(d *corev1alpha1.ObjectDeployment) {
 			d.Finalizers = append(d.Finalizers, metav1.FinalizerOrphanDependents)

@@ -26,6 +26,8 @@ import (
 //   - An owner without sets is marked while a reference to it is put on an object. The mark is written and taken off under the
 //     resourceVersion of the owner: either is refused once that is being deleted. Deleted with the mark, it releases its objects;
 //     without it, nothing is put on them any more, and an orphaning deletion has found all references.
+//   - A deployment that was restored from a backup with another UID is not in the references of its former sets and objects, off
+//     which the garbage collector takes nothing. It has the mark until it has a set of its own.
 
 // errPackageGoes means that objects are not adopted for a Package that is being deleted.
 var errPackageGoes = errors.New("its Package is being deleted")
@@ -131,8 +133,10 @@ func (s *reconciliation) endTakeBack(ctx context.Context, owner corev1alpha1.Con
 
 // endTakeBacks takes the marks off that an earlier pass has left.
 func (s *reconciliation) endTakeBacks(ctx context.Context) error {
-	if err := s.endTakeBack(ctx, s.top()); err != nil {
-		return err
+	if s.deployment == nil || len(s.sets) > 0 {
+		if err := s.endTakeBack(ctx, s.top()); err != nil {
+			return err
+		}
 	}
 	for _, set := range s.sets {
 		if set.GetDeletionTimestamp() != nil {
@@ -174,19 +178,44 @@ func (s *reconciliation) findOrphaned(ctx context.Context) error {
 }
 
 // askSets reports whether a set of the deployment has lost its reference in truth. The oldest one that is left decides: a newer
-// one may have been made after the garbage collector was done, of a cache that was behind.
+// one may have been made after the garbage collector was done, of a cache that was behind. Where all sets are of the deployment
+// from before a restoration, nothing tells, and objects are kept.
 func (s *reconciliation) askSets(ctx context.Context) (orphaned bool, err error) {
+	restored := false
 	for _, set := range s.sets {
+		if rollout.DeploymentOf(set) != s.deployment.GetUID() {
+			restored = true
+			continue
+		}
 		m, err := s.readMetadata(ctx, s.scope.Kind("ObjectSet"), set.GetName())
 		if err != nil {
 			return false, err
 		}
-		if m == nil || m.UID != set.GetUID() || rollout.DeploymentOf(set) != s.deployment.GetUID() {
+		if m == nil || m.UID != set.GetUID() || s.isLate(set) {
 			continue
 		}
 		return metav1.GetControllerOf(m) == nil, nil
 	}
-	return false, nil
+	return restored, nil
+}
+
+// isLate reports whether a set was made after its deployment was deleted.
+func (s *reconciliation) isLate(set corev1alpha1.GenericObjectSet) bool {
+	created, deleted := set.GetCreationTimestamp(), s.deployment.GetDeletionTimestamp()
+	return deleted != nil && deleted.Before(&created)
+}
+
+// keepRestored marks a deployment that has former sets and none of its own, before these are removed: deleted with the mark, it
+// releases its objects.
+func (s *reconciliation) keepRestored(ctx context.Context) error {
+	own := func(set corev1alpha1.GenericObjectSet) bool { return !s.isLate(set) }
+	if s.deployment == nil || len(s.former) == 0 || rollout.Orphaned(s.deployment) || slices.ContainsFunc(s.sets, own) {
+		return nil
+	}
+	if s.deployment.GetDeletionTimestamp() != nil {
+		return s.markOrphaned(ctx, s.deployment)
+	}
+	return s.setOrphaned(ctx, s.deployment, corev1alpha1.OrphanedTakingBack)
 }
 
 // deletedByPackage reports whether a Package that is being deleted in the background, and its objects with it, still controls
