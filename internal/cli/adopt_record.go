@@ -38,7 +38,9 @@ type installation struct {
 	objects  []handover.Object
 	// records are deleted once the package has the objects; list reads them again.
 	records []client.Object
-	list    func(context.Context) ([]client.Object, error)
+	// release of Helm in namespace, whose objects name it; empty for an app of kapp.
+	release, namespace string
+	list               func(context.Context) ([]client.Object, error)
 }
 
 // installation reads the record that a flag names.
@@ -136,7 +138,7 @@ func (in *installation) namespaces(ctx context.Context, h *handoverPlan) error {
 	keeps := map[objects.Key]bool{}
 	var all []objects.Key
 	err := h.each(func(_ string, key objects.Key, value map[string]any) {
-		known := slices.ContainsFunc(h.objects, func(o handover.Object) bool { return o.Key == key })
+		known := slices.ContainsFunc(h.objects, func(o handover.Object) bool { return o.Key == key && in.installed(o.Live) })
 		if key.Group == "" && key.Kind == "Namespace" && !known {
 			all = append(all, key)
 			keeps[key] = fields.Text(value, "metadata", "annotations", corev1alpha1.DeletionPolicyAnnotation) == corev1alpha1.DeletionPolicyKeep
@@ -161,9 +163,21 @@ func (in *installation) namespaces(ctx context.Context, h *handoverPlan) error {
 				"Take it out of the package, as kickstart --add-namespaces=false does, or annotate it there with %s: %s",
 				key, in.record, corev1alpha1.DeletionPolicyAnnotation, corev1alpha1.DeletionPolicyKeep)
 		}
-		h.objects = append(h.objects, handover.Object{Key: key, Live: u})
+		if !slices.ContainsFunc(h.objects, func(o handover.Object) bool { return o.Key == key }) {
+			h.objects = append(h.objects, handover.Object{Key: key, Live: u})
+		}
 	}
 	return nil
+}
+
+// installed reports whether an object itself says that the release installed it, as Helm writes it since 3.2. Everyone
+// who may write Secrets in the namespace can write a record.
+func (in *installation) installed(live *unstructured.Unstructured) bool {
+	if in.release == "" || live == nil {
+		return true
+	}
+	annotations := live.GetAnnotations()
+	return annotations["meta.helm.sh/release-name"] == in.release && annotations["meta.helm.sh/release-namespace"] == in.namespace
 }
 
 // forget deletes the record.
@@ -171,8 +185,8 @@ func (in *installation) forget(ctx context.Context, c *adoptCommand, h *handover
 	if in.record == "" {
 		return nil
 	}
-	for _, r := range in.records {
-		err := h.client.Delete(ctx, r, client.Preconditions{UID: ptr.To(r.GetUID())})
+	for _, r := range slices.Backward(in.records) { // the newest one last, by which this can be done again
+		err := h.client.Delete(ctx, r, client.Preconditions{UID: ptr.To(r.GetUID()), ResourceVersion: ptr.To(r.GetResourceVersion())})
 		if client.IgnoreNotFound(err) != nil {
 			return in.remains(h.cluster.Explain("cannot delete "+in.record, err))
 		}
@@ -208,18 +222,18 @@ const (
 
 // readRelease reads the newest deployed revision of a release of Helm in the namespace.
 func readRelease(ctx context.Context, h *handoverPlan, name string) (*installation, error) {
-	in := &installation{record: "Helm's record of the release " + name, deletes: "helm uninstall"}
+	in := &installation{record: "Helm's record of the release " + name, deletes: "helm uninstall", release: name, namespace: h.cluster.Namespace}
 	namespace := h.cluster.Namespace
 	for _, kind := range []string{"Secret", "ConfigMap"} { // those of HELM_DRIVER=configmap
 		in.list = func(ctx context.Context) ([]client.Object, error) {
-			return listRecords(ctx, h, kind, client.MatchingLabels{"owner": "helm", "name": name}, limits.HelmRevisions)
+			all, err := listRecords(ctx, h, kind, client.MatchingLabels{"owner": "helm", "name": name}, limits.HelmRevisions)
+			return slices.DeleteFunc(all, func(o client.Object) bool { return helmRevision(o, name) == 0 }), err
 		}
 		in.remedy = fmt.Sprintf("kubectl delete %ss -n %s -l owner=helm,name=%s", strings.ToLower(kind), namespace, name)
 		all, err := in.list(ctx)
 		if err != nil {
 			return nil, err
 		}
-		all = slices.DeleteFunc(all, func(o client.Object) bool { return helmRevision(o, name) == 0 })
 		if len(all) == 0 {
 			continue
 		}
@@ -235,8 +249,9 @@ func readRelease(ctx context.Context, h *handoverPlan, name string) (*installati
 
 // helmRevision is the number of a revision, or 0 for what is no record of it.
 func helmRevision(o client.Object, release string) int {
-	number, err := strconv.Atoi(strings.TrimPrefix(o.GetName(), helmPrefix+release+".v"))
-	if err != nil || number < 1 {
+	text, is := strings.CutPrefix(o.GetName(), helmPrefix+release+".v")
+	number, err := strconv.Atoi(text)
+	if !is || err != nil || number < 1 {
 		return 0
 	}
 	return number
@@ -350,7 +365,7 @@ func readKappApp(ctx context.Context, h *handoverPlan, name string) (*installati
 	if err != nil {
 		return nil, err
 	}
-	in.records = append(changes, record)
+	in.records = slices.Insert(changes, 0, client.Object(record))
 	in.list = func(ctx context.Context) ([]client.Object, error) {
 		again := &corev1.ConfigMap{}
 		err := h.client.Get(ctx, client.ObjectKeyFromObject(record), again)

@@ -43,6 +43,7 @@ func (r *Recorded) Keys() [2]objects.Key {
 type HelmRelease struct {
 	Status  string
 	Objects []Recorded
+	seen    map[objects.Key]bool
 }
 
 // helmRecord has the fields of Helm's release that are read. The values of the release are not.
@@ -152,7 +153,14 @@ func (r *HelmRelease) object(value any, namespace string, incidental, lists bool
 	case len(r.Objects) >= limits.PackageObjects:
 		return fmt.Errorf("it has more than %d objects, which is the limit of a package", limits.PackageObjects)
 	}
-	r.Objects = append(r.Objects, Recorded{gvk, cmp.Or(u.GetNamespace(), namespace), u.GetName(), incidental})
+	o := Recorded{gvk, cmp.Or(u.GetNamespace(), namespace), u.GetName(), incidental}
+	if r.seen == nil {
+		r.seen = map[objects.Key]bool{}
+	}
+	if key := o.Keys()[0]; !r.seen[key] {
+		r.seen[key] = true
+		r.Objects = append(r.Objects, o)
+	}
 	return nil
 }
 

@@ -216,13 +216,20 @@ func (s *reconciliation) abandoned() bool {
 }
 
 // unwritten reports whether the owner is being deleted and has nothing in its target, so that this is not asked either: a set
-// claims its objects before the first write, and the cluster is recorded before the first set. A set that is gone and that the
-// status names may have written.
+// claims its objects before the first write, and the cluster is recorded before the first set. A set that is gone, which the
+// status or a later set names, may have written, as may one of the deployment from before a restoration, which may have lost its
+// status.
 func (s *reconciliation) unwritten() bool {
 	if s.ref == nil || s.top().GetDeletionTimestamp() == nil {
 		return false
 	}
-	written := func(set corev1alpha1.GenericObjectSet) bool { return !rollout.Unwritten(set) }
+	gone := func(ref corev1alpha1.PreviousRevisionReference) bool {
+		return !slices.ContainsFunc(s.sets, func(set corev1alpha1.GenericObjectSet) bool { return set.GetName() == ref.Name })
+	}
+	written := func(set corev1alpha1.GenericObjectSet) bool {
+		return !rollout.Unwritten(set) || s.deployment != nil &&
+			(rollout.DeploymentOf(set) != s.deployment.GetUID() || slices.ContainsFunc(set.ObjectSetSpec().Previous, gone))
+	}
 	if len(s.sets) > 0 || s.recordedCluster() == "" {
 		return !slices.ContainsFunc(s.sets, written)
 	}

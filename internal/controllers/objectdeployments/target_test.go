@@ -46,6 +46,16 @@ func TestTargets(t *testing.T) {
 		set.Annotations = map[string]string{corev1alpha1.ClaimedAnnotation: "true"}
 		return set
 	}
+	former := func() *corev1alpha1.ObjectSet {
+		set := setOf("shop-1", false)
+		set.OwnerReferences[0].UID = "former"
+		return set
+	}
+	after := func(previous string) *corev1alpha1.ObjectSet {
+		set := setOf("shop-1", false)
+		set.Spec.Previous = []corev1alpha1.PreviousRevisionReference{{Name: previous}}
+		return set
+	}
 	for name, tc := range map[string]struct {
 		state       targets.State
 		session     types.UID // the cluster of the session; empty for none
@@ -75,6 +85,8 @@ func TestTargets(t *testing.T) {
 		"unclaimed, connected": {state: targets.State{Ready: true}, session: "one", annotations: map[string]string{recorded: "one"}, set: setOf("shop-1", false), deleted: true, gone: true},
 		"unclaimed, refused":   {state: refused, annotations: map[string]string{recorded: "one"}, set: setOf("shop-1", false), deleted: true, gone: true},
 		"unclaimed, another":   {state: targets.State{Ready: true}, session: "two", annotations: map[string]string{recorded: "one"}, set: setOf("shop-1", false), deleted: true, gone: true},
+		"restored":             {state: away, annotations: map[string]string{recorded: "one"}, set: former(), deleted: true, reason: corev1alpha1.ReasonTargetUnreachable, text: abandoned},
+		"an earlier one gone":  {state: away, annotations: map[string]string{recorded: "one"}, set: after("shop-0"), deleted: true, reason: corev1alpha1.ReasonTargetUnreachable, text: abandoned},
 		"claimed":              {state: away, annotations: map[string]string{recorded: "one"}, set: claimed(), deleted: true, reason: corev1alpha1.ReasonTargetUnreachable, text: abandoned},
 		"claimed once":         {state: away, annotations: map[string]string{recorded: "one"}, set: setOf("shop-1", true), deleted: true, reason: corev1alpha1.ReasonTargetUnreachable, text: abandoned},
 		"claimed, unrecorded":  {state: away, set: claimed(), deleted: true, reason: corev1alpha1.ReasonTargetUnreachable, text: abandoned},
