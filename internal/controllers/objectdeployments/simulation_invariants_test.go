@@ -409,7 +409,7 @@ func (s *simulation) checkSettled() {
 			}
 		}
 		for _, key := range s.keys() {
-			if o := s.get(key); s.orphaned[o.uid] && o.labelled && o.controller() != rivalUID && !s.lateMade[o.uid] && !s.hidden(key, o, s.inUse) {
+			if o := s.get(key); !s.lateSet && s.orphaned[o.uid] && o.labelled && o.controller() != rivalUID && !s.lateMade[o.uid] && !s.hidden(key, o, s.inUse) {
 				s.failf("%s keeps our label: %s", key, o)
 			}
 		}

@@ -36,7 +36,7 @@ type restoration struct {
 	// forgotten are objects that no revision of the restored owner need contain.
 	forgotten map[types.UID]bool
 	// kept means that the deployment was deleted after a restoration with another UID, before it had a set of its own: its objects
-	// stay, since nothing tells whether it was orphaned.
+	// stay, since no record says whether it was orphaned.
 	kept bool
 	// inUse are the kinds in use when the deployment was deleted.
 	inUse map[schema.GroupKind]bool

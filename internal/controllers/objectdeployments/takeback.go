@@ -179,7 +179,7 @@ func (s *reconciliation) findOrphaned(ctx context.Context) error {
 
 // askSets reports whether a set of the deployment has lost its reference in truth. The oldest one that is left decides: a newer
 // one may have been made after the garbage collector was done, of a cache that was behind. Where all sets are of the deployment
-// from before a restoration, nothing tells, and objects are kept.
+// from before a restoration, no record says so, and objects are kept.
 func (s *reconciliation) askSets(ctx context.Context) (orphaned bool, err error) {
 	restored := false
 	for _, set := range s.sets {

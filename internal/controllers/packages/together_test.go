@@ -151,7 +151,7 @@ func (p *play) apply() {
 	for _, name := range names {
 		p.create(name, references[name])
 		if p.gated && p.rand.IntN(2) == 0 {
-			p.settle()
+			p.reconcileAll()
 		}
 		for range p.rand.IntN(6) {
 			all := p.packages()
@@ -160,7 +160,7 @@ func (p *play) apply() {
 		p.now = p.now.Add(time.Duration(p.rand.IntN(900)) * time.Millisecond)
 	}
 	if p.gated { // all of them were seen before anything is available
-		p.settle()
+		p.reconcileAll()
 	}
 	p.applied = true
 }
@@ -175,8 +175,8 @@ func (p *play) create(name string, ref *corev1alpha1.PackageReference) {
 	p.log = append(p.log, "apply "+name)
 }
 
-// settle reconciles all Packages a few times, with the clock past their pauses in between.
-func (p *play) settle() {
+// reconcileAll reconciles all Packages a few times, with the clock past their pauses in between.
+func (p *play) reconcileAll() {
 	p.t.Helper()
 	for range 3 {
 		for _, pkg := range p.packages() {

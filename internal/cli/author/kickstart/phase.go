@@ -41,7 +41,7 @@ func (m *maker) phases(all []*object) []string {
 	}
 	m.patchJobs(all)
 	m.dependents(all)
-	m.settle(all)
+	m.alignPhases(all)
 	used := map[string]bool{}
 	for _, o := range all {
 		used[o.phase] = true
@@ -60,10 +60,10 @@ func comparePhases(a, b string) int {
 	return cmp.Or(index(a)-index(b), len(a)-len(b), strings.Compare(a, b))
 }
 
-// settle moves objects between phases until nothing that is probed is in an earlier phase than what it needs. What is written once, and
+// alignPhases moves objects between phases until nothing that is probed is in an earlier phase than what it needs. What is written once, and
 // a webhook configuration or an APIService that its server may complete, moves to what needs it. What is
 // probed waits for what it needs: workloads and claims move to that. What needs one another ends in one phase.
-func (m *maker) settle(all []*object) {
+func (m *maker) alignPhases(all []*object) {
 	needs := gates.Needs(all)
 	later := map[*object]bool{}
 	for changed := true; changed; {
