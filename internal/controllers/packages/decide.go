@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/sources"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/resolver"
 )
@@ -88,7 +89,8 @@ func decide(v view) (step, string) {
 		return stepGather, v.inputError
 	}
 	reuse := compare(v.pkg, v.fingerprint)
-	if reuse == unpackedCurrent && (v.dep == nil || v.newDigest != "" || repairsSlices(v) || repairsTemplate(v) || ahead(v.dep, v.pkg)) {
+	if reuse == unpackedCurrent && (v.dep == nil || v.newDigest != "" || repairsSlices(v) || repairsTemplate(v) || ahead(v.dep, v.pkg) ||
+		rereads(v)) {
 		reuse = unpackedElsewhere
 	}
 	switch {
@@ -110,6 +112,14 @@ func ahead(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPac
 		digest != "" && status.Resolved != nil && digest != status.Resolved.Digest
 }
 
+// rereads reports whether a retry was requested and not handled yet for a Package that is rendered from ConfigMaps or Secrets: they
+// may have changed before the request, of which their watches may not know yet.
+func rereads(v view) bool {
+	spec, retry := v.pkg.PackageSpec(), retryValue(v.pkg)
+	return !spec.Paused && v.choice.origin.loadable() && retry != "" && retry != v.pkg.PackageStatus().LastHandledRetry &&
+		len(sources.Of(spec, v.pkg.GetNamespace())) > 0
+}
+
 func byAttempt(v view) step {
 	a := v.attempt
 	switch {
@@ -119,6 +129,8 @@ func byAttempt(v view) step {
 		return stepWait
 	case !a.deployed.IsZero() && v.dep == nil:
 		return stepLoad // the deployment was deleted, and the content is forgotten
+	case a.err == nil && rereads(v) && a.retryValue != retryValue(v.pkg):
+		return stepLoad
 	case a.err == nil:
 		return stepDeploy
 	case a.retryValue != retryValue(v.pkg), a.retryNumber != v.retryNumber,

@@ -14,6 +14,10 @@ import (
 
 func paused(pkg *corev1alpha1.Package) { pkg.Spec.Paused = true }
 
+func fromConfigMap(pkg *corev1alpha1.Package) {
+	pkg.Spec.ConfigFrom = []corev1alpha1.ValueSource{{ConfigMapKeyRef: &corev1alpha1.ConfigMapKeyReference{Name: "values"}}}
+}
+
 // lacking is a deployment that misses slices of its present template.
 func lacking(dep *corev1alpha1.ObjectDeployment) {
 	dep.Status.ObservedGeneration = dep.Generation
@@ -94,6 +98,21 @@ func TestDecide(t *testing.T) {
 		},
 		"asked for without need": {
 			reason: "nothing has failed", pkg: unpackedPackage(retried("1")), dep: newOwned(), want: stepSync,
+		},
+		"values may have changed before a retry": {
+			reason: "their watch may be behind", pkg: unpackedPackage(fromConfigMap, retried("1")), dep: newOwned(),
+			attempt: attempted(func(a *attempt) { a.fingerprint = printOf(newPackage(fromConfigMap)) }), want: stepLoad,
+		},
+		"values were read again": {
+			reason: "what was loaded is deployed, changed or not", pkg: unpackedPackage(fromConfigMap, retried("1")), dep: newOwned(),
+			attempt: attempted(func(a *attempt) { a.fingerprint, a.retryValue = printOf(newPackage(fromConfigMap)), "1" }), want: stepDeploy,
+		},
+		"values, and the retry is handled": {
+			reason: "it was one retry", dep: newOwned(),
+			pkg: unpackedPackage(fromConfigMap, retried("1"), func(p *corev1alpha1.Package) { p.Status.LastHandledRetry = "1" }), want: stepSync,
+		},
+		"values, a retry while paused": {
+			reason: "nothing is loaded while paused", pkg: unpackedPackage(fromConfigMap, retried("1"), paused), dep: newOwned(), want: stepSync,
 		},
 		"asked for at too great length": {
 			reason: "no status could record it", pkg: newPackage(retried(strings.Repeat("x", 254))),
