@@ -11,7 +11,7 @@ import (
 	"net/url"
 
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/loader/outbound"
+	"lockstep.run/lockstep/internal/outbound"
 )
 
 // client sends the requests of one fetch: to one server, and where that redirects.

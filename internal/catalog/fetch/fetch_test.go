@@ -11,8 +11,8 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/loader/outbound"
 	"lockstep.run/lockstep/internal/loader/registry"
+	"lockstep.run/lockstep/internal/outbound"
 )
 
 // checkError fails unless err is of this package, of that class, and has the texts.

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/loader/outbound"
+	"lockstep.run/lockstep/internal/outbound"
 )
 
 // gitSSH is git-upload-pack on a server by ssh.

@@ -25,7 +25,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/cluster/targets"
+	"lockstep.run/lockstep/internal/inputs/targets"
 	"lockstep.run/lockstep/internal/version"
 )
 

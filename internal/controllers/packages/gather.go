@@ -13,8 +13,8 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
-	"lockstep.run/lockstep/internal/cluster/sources"
-	"lockstep.run/lockstep/internal/cluster/targets"
+	"lockstep.run/lockstep/internal/inputs/sources"
+	"lockstep.run/lockstep/internal/inputs/targets"
 )
 
 // gather reads a Package and its deployment in their latest known states; nil where there is no such Package.

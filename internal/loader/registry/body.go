@@ -5,7 +5,7 @@ import (
 	"io"
 
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/loader/outbound"
+	"lockstep.run/lockstep/internal/outbound"
 )
 
 // bounded limits the length of a body, and how slow it may be.

@@ -19,7 +19,7 @@ import (
 
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/archive"
-	"lockstep.run/lockstep/internal/loader/outbound"
+	"lockstep.run/lockstep/internal/outbound"
 )
 
 // dialled is a TLS registry with one image in each of some repositories, and the

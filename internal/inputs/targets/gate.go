@@ -15,7 +15,7 @@ import (
 
 	"lockstep.run/lockstep/internal/cluster/reflector"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/loader/outbound"
+	"lockstep.run/lockstep/internal/outbound"
 )
 
 // ErrAway is the error of requests to a target that is not connected.

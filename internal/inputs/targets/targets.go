@@ -14,10 +14,10 @@ import (
 	"k8s.io/client-go/rest"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cluster/sources"
+	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/loader/outbound"
+	"lockstep.run/lockstep/internal/outbound"
 )
 
 // Ref names a kubeconfig: a key of a Secret, or without a namespace a file.

@@ -20,8 +20,8 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/livestate"
-	"lockstep.run/lockstep/internal/cluster/sources"
-	"lockstep.run/lockstep/internal/loader/outbound"
+	"lockstep.run/lockstep/internal/inputs/sources"
+	"lockstep.run/lockstep/internal/outbound"
 )
 
 // server answers as the API server of a cluster.

@@ -1,0 +1,6 @@
+// Package inputs holds what packages, templates and repositories read from clusters.
+//
+//	environment  the version of a cluster, and what OpenShift and HyperShift publish about it
+//	sources      Secrets, ConfigMaps and objects that specs name
+//	targets      connections to other clusters, by kubeconfigs in Secrets
+package inputs
