@@ -11,23 +11,6 @@ import (
 	"lockstep.run/lockstep/internal/catalog/versions"
 )
 
-// Offers is a Catalogue of which every namespace sees all.
-type Offers map[string][]Offer
-
-// Offers returns the versions of a package.
-func (o Offers) Offers(_, name string) []Offer { return o[name] }
-
-// Providers returns the names of packages of which a version provides an API.
-func (o Offers) Providers(_ string, api corev1alpha1.ProvidedAPI) []string {
-	var names []string
-	for name, all := range o {
-		if slices.ContainsFunc(all, func(v Offer) bool { return slices.Contains(v.Provides, api) }) {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
 // value is a version that a slot may have.
 type value struct {
 	version string

@@ -89,15 +89,6 @@ func (d *Discovery) Mapping(gk schema.GroupKind, version string) (*meta.RESTMapp
 	return d.index.mapping(gk, version)
 }
 
-// Version returns the API server's version; false while it is not known.
-func (d *Discovery) Version() (version.Info, bool) {
-	v := d.version.Load()
-	if v == nil {
-		return version.Info{}, false
-	}
-	return *v, true
-}
-
 // Reload has discovery read again.
 func (d *Discovery) Reload() { d.request(&d.wantDiscovery) }
 

@@ -3,7 +3,6 @@ package livestate
 import (
 	"context"
 	"errors"
-	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -337,24 +336,6 @@ func (c *Cache) Get(key objects.Key) (*objects.Observed, bool) {
 	return k.records.Get(name{Namespace: key.Namespace, Name: key.Name})
 }
 
-// All returns the records of a kind as they are at the call, in no order.
-func (c *Cache) All(gk schema.GroupKind) iter.Seq2[objects.Key, *objects.Observed] {
-	var all map[name]*objects.Observed
-	k := c.kind(gk)
-	if k != nil {
-		k.mu.RLock()
-		all = maps.Clone(k.records.byName)
-		k.mu.RUnlock()
-	}
-	return func(yield func(objects.Key, *objects.Observed) bool) {
-		for n, obs := range all {
-			if !yield(k.key(n), obs) {
-				return
-			}
-		}
-	}
-}
-
 // Remember stores the record of a response to a write or read of a labelled object, unless
 // there is a newer one. The event of this state or a later one replaces it, with Changed.
 func (c *Cache) Remember(key objects.Key, obs *objects.Observed) {
@@ -384,9 +365,6 @@ func (c *Cache) Gone(key objects.Key, uid types.UID) {
 func (c *Cache) Mapping(gk schema.GroupKind, version string) (*meta.RESTMapping, error) {
 	return c.discovery.Mapping(gk, version)
 }
-
-// ServerVersion returns the API server's version; false while it is not known.
-func (c *Cache) ServerVersion() (version.Info, bool) { return c.discovery.Version() }
 
 func (c *Cache) kind(gk schema.GroupKind) *kind {
 	c.mu.RLock()
