@@ -2,13 +2,13 @@
 // examples, and what has to hold of every answer to hostile input.
 //
 // A target is a function FuzzX in a file x_fuzz_test.go beside the code. Its doc
-// comment says what has to hold, and ends with a line that names the files it is
-// for, by which its coverage is measured:
+// comment says what has to hold, and ends with a line that names the files it
+// is for:
 //
 //	// Code: layer.go, name.go
 //
-// Its corpus is in testdata/fuzz/FuzzX. `go test` runs the corpus, ./task test a
-// short search as well, and ./task fuzz a long one, with coverage guidance.
+// Its corpus is in testdata/fuzz/FuzzX. `go test` runs the corpus, ./task test:fuzz a
+// short search, and ./task fuzz a long one, with coverage guidance.
 //
 // Targets are quick: small inputs, no files, no network. Where a limit allows a
 // second of work, they hand in a context that ends earlier ([Context]) and judge
