@@ -18,11 +18,12 @@ import (
 func delegating(number int64, set types.UID, here ...*objects.Desired) *phases.Revision {
 	key := objects.Key{Group: corev1alpha1.GroupVersion.Group, Kind: "ObjectSetPhase", Namespace: "n", Name: string(set)}
 	r := &phases.Revision{Name: string(set), UID: set, Number: number, Phases: []phases.Phase{{
-		Name: "remote", Delegated: here, Entered: true,
+		Name: "remote", Delegated: here,
 		Objects: []*objects.Desired{{Key: key, Content: digest("v1"), Delegate: &objects.Delegate{Class: "far", Set: objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectSet", Namespace: "n", Name: string(set)}, UID: set}}}},
 	}}, Probed: sets.New(key.GroupKind()), Results: map[objects.Key]probes.Result{}}
 	r.SetClaimed()
 	r.SetOpened(1)
+	r.Enter(0)
 	return r
 }
 
@@ -45,7 +46,8 @@ func TestDelegates(t *testing.T) {
 	t.Run("pause", func(t *testing.T) {
 		t.Parallel()
 		r := delegating(1, "set-1")
-		r.Paused, r.Account = true, objects.Account{Namespace: "n", Name: "small"}
+		r.Pause(true)
+		r.Account = objects.Account{Namespace: "n", Name: "small"}
 		s := &phases.State{Owner: owner, Revisions: []*phases.Revision{r}}
 		s.Live, s.Applied = shows(r, "before")
 		if plan := phases.Next(s); plan.Entry == nil || plan.Entry.Steps[0].Action != phases.Change || !plan.Entry.Steps[0].Account.IsZero() {

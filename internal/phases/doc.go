@@ -29,7 +29,7 @@
 //
 // Claim, Open and Succeed are for a revision that is kept, Open and Succeed for one that is
 // claimed. Restore takes over what the set records, and closes no phase. What forbids
-// writes at any stage is no part of it: Paused, Blocked and Incomplete.
+// writes at any stage is no part of it: that the revision is paused, blocked or incomplete.
 //
 // A State is plain values of one moment: Evaluated names the objects whose probes the
 // caller evaluates for it, and Changed is for one that could not be read at one moment,

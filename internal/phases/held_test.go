@@ -33,10 +33,11 @@ func TestSetIsHeldByWhatItControls(t *testing.T) {
 		"another cluster controls it": {phases.LiveState{Synced: true, Object: &objects.Observed{Owners: []objects.Reference{{OwnerReference: controlledBy("ObjectSet", "app", "set-1")[0].OwnerReference, Remote: true}}}}, true},
 	} {
 		revision := func(uid types.UID, number int64, removing bool) *phases.Revision {
-			r := &phases.Revision{Name: string(uid), UID: uid, Number: number, Phases: []phases.Phase{{Name: "one", Entered: true, Objects: []*objects.Desired{{
+			r := &phases.Revision{Name: string(uid), UID: uid, Number: number, Phases: []phases.Phase{{Name: "one", Objects: []*objects.Desired{{
 				Key: key, Version: "v1", Content: content, Collision: corev1alpha1.CollisionProtectionPrevent,
 			}}}}}
 			r.Restore(phases.Recorded{Claimed: true, Started: 1, Removing: removing})
+			r.Enter(0)
 			return r
 		}
 		plan := phases.Next(&phases.State{

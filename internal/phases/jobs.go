@@ -88,7 +88,7 @@ func (j *Jobs) admit(key objects.Key, run Run) bool {
 // present.
 func (p *planner) remembers(key objects.Key) bool {
 	return len(p.Revisions) == 0 || slices.ContainsFunc(p.Revisions, func(r *Revision) bool {
-		return r.Incomplete || r.Contains(key)
+		return r.incomplete || r.Contains(key)
 	})
 }
 

@@ -68,6 +68,8 @@ func seen(s *phases.State, key objects.Key, ended *objects.Finished) {
 func TestJobsAreRecorded(t *testing.T) {
 	t.Parallel()
 	job := jobKey("migrate")
+	incomplete := &phases.Revision{Name: "app-3", Number: 3}
+	incomplete.Lack("a slice is missing")
 	first, second := jobRevision(1, map[string]string{"migrate": "one"}), jobRevision(2, map[string]string{"migrate": "two"})
 	run := func(content string, o objects.Outcome) phases.Run {
 		return phases.Run{Content: digest(content), Outcome: o}
@@ -129,7 +131,7 @@ func TestJobsAreRecorded(t *testing.T) {
 			want:     map[objects.Key]phases.Run{job: run("one", objects.Succeeded)},
 		},
 		"a slice is missing": {
-			reason: "it may have the Job", revisions: []*phases.Revision{{Name: "app-3", Number: 3, Incomplete: true}},
+			reason: "it may have the Job", revisions: []*phases.Revision{incomplete},
 			recorded: map[objects.Key]phases.Run{job: run("one", objects.Succeeded)},
 			want:     map[objects.Key]phases.Run{job: run("one", objects.Succeeded)},
 		},

@@ -72,7 +72,7 @@ type Gate struct {
 	// resourceVersion that was evaluated, if they are of more than one kind, because each
 	// kind has a watch of its own, or if their watch may still show what was before the
 	// revision: the caller proves that they are current at one moment, and says so in
-	// Revision.Confirmed.
+	// Revision.Confirm.
 	Probed map[objects.Key]string
 }
 
@@ -180,7 +180,7 @@ func (p *planner) rollout(i int) {
 	if p.superseded(r) {
 		return
 	}
-	writable := r.Claimed() && !r.Paused && r.Blocked == "" && !p.active().Incomplete
+	writable := r.Claimed() && !r.paused && r.blocked == "" && !p.active().incomplete
 	ready := true
 	for ph := range r.Phases {
 		if ph >= r.Started() {
@@ -226,7 +226,7 @@ func (p *planner) complete(r *Revision, ph int) bool {
 func (p *planner) caseFor(r *Revision, ph int, d *objects.Desired) (DecisionInput, *Revision) {
 	src := p.source(r, d)
 	c := p.caseOf(d.Key)
-	c.Desired, c.Labels, c.WrittenBefore, c.Set = d, src.Labels, r.Phases[ph].WrittenBefore, r.UID
+	c.Desired, c.Labels, c.WrittenBefore, c.Set = d, src.Labels, r.Phases[ph].writtenBefore, r.UID
 	c.Relabel = r.Succeeded() && r == p.active()
 	c.Outdated = p.outdated(r, d, c.Live.Object, c.Applied)
 	c.Ran, c.Recorded = p.plan.Jobs.Runs[d.Key].Succeeded(d), p.Jobs[d.Key].Succeeded(d)
@@ -300,7 +300,7 @@ func (p *planner) outdated(r *Revision, d *objects.Desired, live *objects.Observ
 		case o.Number == live.Revision:
 			return false
 		}
-		former, kept = former || older, kept || older && other != nil && o.Phases[ph].WrittenBefore
+		former, kept = former || older, kept || older && other != nil && o.Phases[ph].writtenBefore
 	}
 	left := former && !kept // by a revision that is archived, whose content is not known
 	return differs || left
@@ -312,7 +312,7 @@ func (v Decision) readsOnly() bool { return v.Action == Confirm || v.Action == V
 
 // relaysPause reports whether a write of a paused revision has its agent pause as well.
 func (r *Revision) relaysPause(d *objects.Desired, v Decision) bool {
-	return d.Delegate != nil && r.Paused && r.Claimed() && r.Blocked == "" && (v.Action == Change || v.Action == Correct)
+	return d.Delegate != nil && r.paused && r.Claimed() && r.blocked == "" && (v.Action == Change || v.Action == Correct)
 }
 
 // holds reports whether an object that is waited for forbids that its phase is
@@ -324,7 +324,7 @@ func (c *DecisionInput) holds(entering bool) bool {
 // supersededBeforeCreate reports whether the object is one that r would be the first to create,
 // though a newer revision is active by now.
 func (p *planner) supersededBeforeCreate(r *Revision, ph int, d *objects.Desired) bool {
-	if r == p.active() || r.Succeeded() || r.Phases[ph].WrittenBefore {
+	if r == p.active() || r.Succeeded() || r.Phases[ph].writtenBefore {
 		return false
 	}
 	older := p.Revisions[:slices.Index(p.Revisions, r)]

@@ -168,7 +168,7 @@ func (r *Report) written(ph int) bool {
 // TakenOver reports whether a revision holds nothing that a newer one has not: each of its objects is one of the newer one's,
 // which has written those that the older one may have written. The report is that of the newer one.
 func (r *Revision) TakenOver(by *Revision, report *Report) bool {
-	if r.Incomplete || by.Incomplete || len(report.Phases) < len(by.Phases) {
+	if r.incomplete || by.incomplete || len(report.Phases) < len(by.Phases) {
 		return false
 	}
 	for ph := range r.Phases {
@@ -193,7 +193,7 @@ func (p *planner) wait(r *Revision, ph int, c *DecisionInput, v Decision, report
 	b.Reason = v.Reason
 	report.block(b)
 	report.Unknown = report.Unknown || starting(c.Live)
-	return v.Action == Refuse || c.holds(!r.Phases[ph].Entered)
+	return v.Action == Refuse || c.holds(!r.Phases[ph].entered)
 }
 
 // blocker returns an object of r that a phase waits for.
@@ -272,7 +272,7 @@ func (p *planner) probed(r *Revision, before int) (probed map[objects.Key]string
 				return nil, false, false
 			}
 			probed[d.Key] = live.ResourceVersion
-			proven = proven && (r.Reached.Has(gk) || ph < r.Confirmed)
+			proven = proven && (r.Reached.Has(gk) || ph < r.confirmed)
 		}
 	}
 	return probed, proven && len(kinds) < 2, len(probed) == 0 || !p.Changed

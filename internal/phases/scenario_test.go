@@ -251,7 +251,7 @@ func (p *player) do(line string) error {
 		p.state.Applied = phases.AppliedObjects{}
 		for _, r := range p.state.Revisions {
 			for i := range r.Phases {
-				r.Phases[i].Entered = false
+				r.Phases[i].Leave()
 			}
 		}
 	case "unserved":
@@ -335,21 +335,21 @@ func (p *player) set(r *phases.Revision, words []string) error {
 		case "release":
 			r.Metadata.Labels, r.Labels = map[string]string{"version": value}, digest(value)
 		case "blocked":
-			r.Blocked = value
+			r.Block(value)
 		case "claimed":
 			r.SetClaimed()
 		case "succeeded":
 			r.SetSucceeded(true)
 		case "paused":
-			r.Paused = true
+			r.Pause(true)
 		case "resumed":
-			r.Paused = false
+			r.Pause(false)
 		case "removing":
 			r.SetRemoving()
 		case "keepall":
 			r.SetReleasing()
 		case "incomplete":
-			r.Incomplete = true
+			r.Lack(r.Blocked())
 		default:
 			return fmt.Errorf("%q is no property of a revision", word)
 		}
@@ -360,12 +360,15 @@ func (p *player) set(r *phases.Revision, words []string) error {
 // mark sets a property of the first n phases.
 func mark(r *phases.Revision, name string, n int) {
 	if name == "proven" {
-		r.Confirmed = n
+		r.Confirm(n)
 		return
 	}
 	for i := range r.Phases[:n] {
-		r.Phases[i].Entered = r.Phases[i].Entered || name == "entered"
-		r.Phases[i].WrittenBefore = r.Phases[i].WrittenBefore || name == "earlier"
+		if name == "entered" {
+			r.Enter(i)
+		} else {
+			r.Phases[i].SetWrittenBefore()
+		}
 	}
 }
 

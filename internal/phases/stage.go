@@ -1,6 +1,10 @@
 package phases
 
-import "fmt"
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+)
 
 // stage is how far a revision is. The picture in doc.go has its transitions, which are
 // the methods of Revision in this file; nothing else assigns it.
@@ -10,7 +14,68 @@ type stage struct {
 	preopened int // the last ones of these, which have not started
 	succeeded bool
 	removal   removalKind
+	since     string // a resource version at which the revision existed
+	confirmed int    // phases, the first ones, of which the watches were current since
 }
+
+// obstacles forbid writes at any stage. Only the methods of Revision in this file assign them.
+type obstacles struct {
+	paused     bool
+	blocked    string
+	incomplete bool
+}
+
+// Paused reports whether the revision writes nothing for now.
+func (o *obstacles) Paused() bool { return o.paused }
+
+// Blocked returns why the revision must not be rolled out; empty if it may.
+func (o *obstacles) Blocked() string { return o.blocked }
+
+// Incomplete reports whether not all objects of the revision are known: what looks as if no
+// revision contained it may be one of them.
+func (o *obstacles) Incomplete() bool { return o.incomplete }
+
+// Pause stops all writes of the revision, or lets them go on.
+func (r *Revision) Pause(paused bool) { r.paused = paused }
+
+// Block stops the rollout of the revision for a reason; without one it goes on.
+func (r *Revision) Block(why string) { r.blocked = why }
+
+// Lack blocks the revision because not all of its objects are known.
+func (r *Revision) Lack(why string) { r.incomplete, r.blocked = true, why }
+
+// Identify names the set of the revision, and its resource version.
+func (r *Revision) Identify(name string, uid types.UID, resourceVersion string) {
+	r.Name, r.UID, r.stage.since = name, uid, resourceVersion
+}
+
+// Since returns a resource version at which the revision existed.
+func (s *stage) Since() string { return s.since }
+
+// Confirmed returns of how many phases, the first ones, the watches were confirmed to be
+// current since the revision existed.
+func (s *stage) Confirmed() int { return s.confirmed }
+
+// Confirm follows the confirmation of the objects of the first phases.
+func (r *Revision) Confirm(phases int) { r.stage.confirmed = phases }
+
+// Enter follows the check of what a phase is to create or change.
+func (r *Revision) Enter(phase int) { r.Phases[phase].entered = true }
+
+// RestorePhase takes over that a phase was entered, maybe before a restart; before means that
+// all of its objects were written before this process began.
+func (r *Revision) RestorePhase(phase int, before bool) {
+	p := &r.Phases[phase]
+	p.entered, p.writtenBefore = true, p.writtenBefore || before
+}
+
+// Entered reports whether what the phase is to create or change was checked in this process;
+// until then its entry is planned as a whole.
+func (p *Phase) Entered() bool { return p.entered }
+
+// WrittenBefore reports whether every object of the phase was written before this process
+// began, by the durable record.
+func (p *Phase) WrittenBefore() bool { return p.writtenBefore }
 
 type claimKind string
 
@@ -90,11 +155,14 @@ func (r *Revision) Restore(rec Recorded) {
 }
 
 // CarryOver takes over the stage of the same revision as it was loaded before. Whether its
-// claim is lost has to be found out again.
+// claim is lost has to be found out again, and its phases are entered anew.
 func (r *Revision) CarryOver(before *Revision) {
 	r.stage = before.stage
 	if r.ClaimLost() {
 		r.stage.claim = unclaimed
+	}
+	for i := range min(len(r.Phases), len(before.Phases)) {
+		r.Phases[i].writtenBefore = before.Phases[i].writtenBefore
 	}
 }
 

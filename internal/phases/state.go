@@ -82,25 +82,14 @@ type Revision struct {
 	// Labels is the digest of the metadata's labels.
 	Labels objects.Digest
 	stage
+	obstacles
 	// Probed are the kinds that probes select.
 	Probed sets.Set[schema.GroupKind]
 	// Results are those of the probes on live objects, as far as [State.Evaluated] requires
 	// for them.
 	Results map[objects.Key]probes.Result
-	// Reached are the kinds of Probed of which State.Live is from Since or later.
+	// Reached are the kinds of Probed of which State.Live is from Since() or later.
 	Reached sets.Set[schema.GroupKind]
-	// Since is a resource version at which the revision existed. Confirmed is of how many
-	// phases, the first ones, the watches were confirmed to be current since.
-	Since     string
-	Confirmed int
-	// Paused stops all writes of the revision.
-	Paused bool
-	// Blocked is why the revision must not be rolled out; empty if it may.
-	Blocked string
-	// Incomplete means that not all objects of the revision are known, because a
-	// slice is missing: what looks as if no revision contained it may be one of
-	// them.
-	Incomplete bool
 
 	index map[objects.Key]position
 }
@@ -109,15 +98,11 @@ type Revision struct {
 type Phase struct {
 	Name    string
 	Objects []*objects.Desired
-	// Entered means that what the phase is to create or change was checked in
-	// this process; until then its entry is planned as a whole.
-	Entered bool
-	// WrittenBefore means that every object of the phase was written before this
-	// process began, by the durable record.
-	WrittenBefore bool
 	// Delegated are the objects in the ObjectSetPhase that the phase has, if its agent
 	// writes them into the same cluster.
 	Delegated []*objects.Desired
+
+	entered, writtenBefore bool
 }
 
 // Delegates reports whether the objects of the phase are in an ObjectSetPhase.

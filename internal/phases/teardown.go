@@ -11,10 +11,10 @@ import (
 // removed by themselves, and strays.
 func (p *planner) cleanup() {
 	active := p.active()
-	if active != nil && active.Incomplete {
+	if active != nil && active.incomplete {
 		return // what looks superseded may be one of the missing objects
 	}
-	paused := active != nil && active.Paused || active == nil && p.Paused
+	paused := active != nil && active.paused || active == nil && p.Paused
 	p.teardown(
 		func(r *Revision, key objects.Key) bool { return p.superseded(r) && !p.kept(key) },
 		func(key objects.Key) bool { return paused && (active == nil || !p.removing(key)) || p.handsBack(key) },
@@ -52,7 +52,7 @@ func (p *planner) holds(r *Revision) bool {
 
 // strays removes objects that the owner controls and no revision contains.
 func (p *planner) strays() {
-	if slices.ContainsFunc(p.Revisions, func(r *Revision) bool { return r.Incomplete && !p.superseded(r) }) {
+	if slices.ContainsFunc(p.Revisions, func(r *Revision) bool { return r.incomplete && !p.superseded(r) }) {
 		return
 	}
 	for _, key := range p.Strays {
@@ -97,7 +97,7 @@ func (p *planner) handsBack(key objects.Key) bool {
 	}
 	adopts := func(d *objects.Desired) bool {
 		w, object := p.writer[d.Key], p.Live[d.Key].Object
-		if w == nil || !w.Contains(d.Key) || p.superseded(w) || !w.Claimed() || w.Paused || w.Blocked != "" || object == nil {
+		if w == nil || !w.Contains(d.Key) || p.superseded(w) || !w.Claimed() || w.paused || w.blocked != "" || object == nil {
 			return false
 		}
 		ref := object.Controller()

@@ -218,8 +218,8 @@ func (r *Revision) relayPause(live cluster.LiveState) {
 				continue
 			}
 			var paused *bool
-			if r.Paused || pausedField(live, d.Key) {
-				paused = ptr.To(r.Paused)
+			if r.Paused() || pausedField(live, d.Key) {
+				paused = ptr.To(r.Paused())
 			}
 			if ptr.Equal(paused, d.Delegate.Paused) {
 				continue

@@ -66,8 +66,8 @@ func TestLoadDelegates(t *testing.T) {
 	set.Spec.Previous = []corev1alpha1.PreviousRevisionReference{{Name: "shop-0"}}
 	set.Spec.Phases[0].Slices = []string{"slice"}
 	rev := load(set, rollout.Stored{Slices: map[string][]corev1alpha1.ObjectSetObject{"slice": stored(configMapNamed("b"))}})
-	if rev.Blocked != "" || len(rev.Phases) != 1 || len(rev.Phases[0].Objects) != 1 {
-		t.Fatalf("%q, %+v", rev.Blocked, rev.Phases)
+	if rev.Blocked() != "" || len(rev.Phases) != 1 || len(rev.Phases[0].Objects) != 1 {
+		t.Fatalf("%q, %+v", rev.Blocked(), rev.Phases)
 	}
 	d := rev.Phases[0].Objects[0]
 	got, err := d.Object(rev.Metadata)
@@ -157,8 +157,8 @@ func TestLoadRefusesDelegates(t *testing.T) {
 			`Phase "remote": with a class, it is stored as one ObjectSetPhase, which has 10`},
 	} {
 		rev := load(tc.set, rollout.Stored{Secrets: map[string][]corev1alpha1.ObjectSetObject{"secret": nil}})
-		if tc.says == "" && rev.Blocked != "" || !strings.Contains(rev.Blocked, tc.says) {
-			t.Errorf("%s: blocked by %q, want %q", name, rev.Blocked, tc.says)
+		if tc.says == "" && rev.Blocked() != "" || !strings.Contains(rev.Blocked(), tc.says) {
+			t.Errorf("%s: blocked by %q, want %q", name, rev.Blocked(), tc.says)
 		}
 	}
 }

@@ -91,13 +91,14 @@ func (s Stored) Inline(all []corev1alpha1.ObjectSetTemplatePhase) {
 
 // Load turns the spec of a set, with the objects that are stored elsewhere, into a
 // revision. What is wrong with it for good, by rules that need no write,
-// is in Revision.Blocked, all of it at once; nothing of such a revision is
+// is in Revision.Blocked(), all of it at once; nothing of such a revision is
 // ever written.
 func Load(set corev1alpha1.GenericObjectSet, stored Stored, owner objects.Owner, scope Scope) *Revision {
 	spec := set.ObjectSetSpec()
 	labels := objects.WellKnown(set.GetLabels())
 	r := newRevision()
-	r.Name, r.UID, r.Number, r.Since = set.GetName(), set.GetUID(), spec.Revision, set.GetResourceVersion()
+	r.Identify(set.GetName(), set.GetUID(), set.GetResourceVersion())
+	r.Number = spec.Revision
 	r.Metadata = objects.ManagedMetadata{Labels: labels, Revision: spec.Revision, Owner: owner}
 	r.Labels = drift.Digest(labelValues(labels))
 	l := loader{revision: r, set: set, namespace: set.GetNamespace(), scope: scope, at: map[objects.Key]string{}, remote: map[delegated]string{}}
@@ -117,7 +118,7 @@ func Load(set corev1alpha1.GenericObjectSet, stored Stored, owner objects.Owner,
 			r.Probed.Insert(gk)
 		}
 	}
-	r.Blocked = strings.Join(l.problems, "; ")
+	r.Block(strings.Join(l.problems, "; "))
 	return r
 }
 
@@ -314,7 +315,7 @@ func (r *Revision) reached(live cluster.LiveState) sets.Set[schema.GroupKind] {
 		return kinds
 	}
 	for gk := range r.Probed {
-		if live.Passed(gk, r.Since) {
+		if live.Passed(gk, r.Since()) {
 			kinds.Insert(gk)
 		}
 	}
@@ -380,7 +381,8 @@ func (r *Revision) keepGenerations(since map[schema.GroupKind]uint32) {
 // Refuse sets what blocks the revision as a whole, so that nothing of it is written;
 // without blockers it is not blocked any more.
 func (r *Revision) Refuse(blockers ...phases.Blocker) {
-	r.Refusals, r.Blocked = blockers, phases.Describe(blockers)
+	r.Refusals = blockers
+	r.Block(phases.Describe(blockers))
 }
 
 // Refused reports whether another owner holds objects of the revision.

@@ -68,8 +68,8 @@ func TestLoadLeavesOutWhatHasNoPath(t *testing.T) {
 		"metadata that are a list": {"shop", "v1", "ConfigMap", nil, "metadata.name are required"},
 	} {
 		rev := loaded(t, tc.namespace, tc.apiVersion, tc.kind, tc.metadata)
-		if !strings.Contains(rev.Blocked, tc.says) || (rev.Blocked == "") != (tc.says == "") {
-			t.Errorf("%s: it says %q, want %q", name, rev.Blocked, tc.says)
+		if !strings.Contains(rev.Blocked(), tc.says) || (rev.Blocked() == "") != (tc.says == "") {
+			t.Errorf("%s: it says %q, want %q", name, rev.Blocked(), tc.says)
 		}
 		if got := len(rev.Keys()); got != 0 && tc.says != "" || got != 1 && tc.says == "" {
 			t.Errorf("%s: the revision has %v", name, rev.Keys())
@@ -96,8 +96,8 @@ func TestLoadRefusesGeneratedPackages(t *testing.T) {
 		rev := loaded(t, tc.namespace, apiVersion, tc.kind, map[string]any{
 			"name": "a", "namespace": tc.namespace, "labels": map[string]any{corev1alpha1.GeneratedLabel: tc.value},
 		})
-		if got := strings.Contains(rev.Blocked, "metadata.labels["+corev1alpha1.GeneratedLabel+"] must not be set"); got != tc.refused || !got && rev.Blocked != "" {
-			t.Errorf("%s %s: it says %q", tc.kind, tc.value, rev.Blocked)
+		if got := strings.Contains(rev.Blocked(), "metadata.labels["+corev1alpha1.GeneratedLabel+"] must not be set"); got != tc.refused || !got && rev.Blocked() != "" {
+			t.Errorf("%s %s: it says %q", tc.kind, tc.value, rev.Blocked())
 		}
 	}
 }
@@ -148,14 +148,14 @@ func TestRejectReserved(t *testing.T) {
 	t.Parallel()
 	rev := loaded(t, "shop", "v1", "ConfigMap", map[string]any{"name": "a"})
 	rev.RejectReserved(func(objects.Key) string { return "" })
-	if rev.Blocked != "" {
-		t.Fatalf("it is blocked: %s", rev.Blocked)
+	if rev.Blocked() != "" {
+		t.Fatalf("it is blocked: %s", rev.Blocked())
 	}
 	for range 2 {
 		rev.RejectReserved(func(key objects.Key) string { return fmt.Sprintf("%s is not yours", key.Name) })
 	}
 	d := rev.Phases[0].Objects[0]
-	if rev.Blocked != "ConfigMap shop/a: a is not yours" || !d.Keep || !d.Reserved {
-		t.Errorf("it is blocked by %q, keep: %t, reserved: %t", rev.Blocked, d.Keep, d.Reserved)
+	if rev.Blocked() != "ConfigMap shop/a: a is not yours" || !d.Keep || !d.Reserved {
+		t.Errorf("it is blocked by %q, keep: %t, reserved: %t", rev.Blocked(), d.Keep, d.Reserved)
 	}
 }

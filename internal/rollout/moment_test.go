@@ -53,8 +53,7 @@ func TestStateIsOfOneMoment(t *testing.T) {
 		}
 		r.Put(rev)
 		live := &changing{changes: changes}
-		s := r.State(live, nil, time.Now())
-		r.Evaluate(live, s)
+		s, _ := r.Snapshot(live, nil, time.Now(), func(*phases.State) {})
 		if s.Changed != want {
 			t.Errorf("%d changes: changed %t, want %t", changes, s.Changed, want)
 		}

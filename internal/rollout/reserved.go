@@ -26,10 +26,10 @@ func (r *Revision) RejectReserved(why func(objects.Key) string) {
 	for _, group := range objects.GroupMessages(messages) {
 		problems = append(problems, group.String())
 	}
-	if r.Blocked != "" {
-		problems = append(problems, r.Blocked)
+	if before := r.Blocked(); before != "" {
+		problems = append(problems, before)
 	}
-	r.Blocked = strings.Join(problems, "; ")
+	r.Block(strings.Join(problems, "; "))
 }
 
 // engineNames are those of the objects in config.

@@ -1,15 +1,15 @@
 package rollout
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/livestate"
@@ -35,7 +35,7 @@ type Rollout struct {
 	Controllers phases.Controllers
 
 	revisions        map[types.UID]*Revision
-	trackedMark      string // mark of the last Track that reached the watches
+	trackedMarks     []mark // those of the last Track that reached the watches
 	unwatchedRecords map[objects.Key]*objects.Observed
 	// fieldGenerations are those from which on records have what all probes read, and lists
 	// the lists that make such records of existing objects.
@@ -68,7 +68,7 @@ func (r *Rollout) Loaded(uid types.UID) *Revision { return r.revisions[uid] }
 
 // Put adds a loaded revision.
 func (r *Rollout) Put(rev *Revision) {
-	r.revisions[rev.UID], r.trackedMark = rev, ""
+	r.revisions[rev.UID], r.trackedMarks = rev, nil
 	rev.exposes = r.exposes
 }
 
@@ -105,21 +105,8 @@ func (r *Rollout) Claimed() map[objects.Key]struct{} {
 // Revisions returns the loaded revisions in ascending order.
 func (r *Rollout) Revisions() []*Revision {
 	return slices.SortedFunc(maps.Values(r.revisions), func(a, b *Revision) int {
-		if a.Number != b.Number {
-			return int(a.Number - b.Number)
-		}
-		return compareNames(a.Name, b.Name)
+		return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Name, b.Name))
 	})
-}
-
-func compareNames(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // Keys returns all objects that any loaded revision contains.
@@ -147,14 +134,14 @@ func (r *Rollout) Kinds() []schema.GroupKind {
 // Track gives the tracker the templates of objects that it does not track yet, and the
 // fields that are probed. A later template is tracked from its write on.
 func (r *Rollout) Track(tracker *Tracker, live cluster.Cluster, table *claims.Table) {
-	mark := r.mark()
-	if mark == r.trackedMark && live != nil {
+	marks := r.marks()
+	if slices.Equal(marks, r.trackedMarks) && live != nil {
 		return
 	}
 	if live != nil {
-		r.trackedMark = mark
+		r.trackedMarks = marks
 	}
-	state := r.State(nil, nil, time.Time{})
+	state := r.state(nil, time.Time{})
 	for key, src := range phases.Templates(state) {
 		holder, held := table.Holder(key)
 		if !tracker.Tracks(r.Owner.OwnerKey, key) && (!held || holder.UID == r.Owner.UID) {
@@ -182,14 +169,21 @@ func (r *Rollout) Track(tracker *Tracker, live cluster.Cluster, table *claims.Ta
 	live.Use(r.Owner.String(), kinds)
 }
 
-// mark names what decides about the templates of objects: which revisions there
-// are and how far each is.
-func (r *Rollout) mark() string {
-	var b strings.Builder
+// mark is what decides about the templates of a revision's objects: which one it is, and how
+// far it is.
+type mark struct {
+	uid                                      types.UID
+	opened, unscoped                         int
+	claimed, succeeded, removing, incomplete bool
+}
+
+// marks returns those of all revisions in ascending order.
+func (r *Rollout) marks() []mark {
+	var all []mark
 	for _, rev := range r.Revisions() {
-		fmt.Fprintf(&b, "%s %d %t %t %t %t %d;", rev.UID, rev.Opened(), rev.Claimed(), rev.Succeeded(), rev.Removing(), rev.Incomplete, len(rev.Unscoped))
+		all = append(all, mark{rev.UID, rev.Opened(), len(rev.Unscoped), rev.Claimed(), rev.Succeeded(), rev.Removing(), rev.Incomplete()})
 	}
-	return b.String()
+	return all
 }
 
 // Forget removes what the tracker and the watches hold for the owner.
@@ -198,108 +192,149 @@ func (r *Rollout) Forget(tracker *Tracker, live cluster.Cluster) {
 	live.Use(r.Owner.String(), nil)
 }
 
-// State is what the pure core decides on. Without a live state, it is for decisions that
-// read none.
-func (r *Rollout) State(live cluster.LiveState, strays []objects.Key, now time.Time) *phases.State {
+// Plan decides what is next by what the watches show now. complete adds to the state what the
+// owner records and wants.
+func (r *Rollout) Plan(live cluster.LiveState, strays []objects.Key, now time.Time, complete func(*phases.State)) phases.Plan {
+	r.observe(live)
+	s, behind := r.Snapshot(live, strays, now, complete)
+	for gk := range behind {
+		r.lists[gk] = live.Relist(gk)
+	}
+	return phases.Next(s)
+}
+
+// observe acts on what the watches show: agents are to follow their revisions, and what was read
+// around a watch is forgotten once that shows something newer.
+func (r *Rollout) observe(live cluster.LiveState) {
+	for _, rev := range r.revisions {
+		rev.relayPause(live)
+	}
+	maps.DeleteFunc(r.unwatchedRecords, func(key objects.Key, read *objects.Observed) bool {
+		shown, ok := live.Observed(key)
+		return ok && !read.NewerThan(shown)
+	})
+}
+
+// Snapshot returns what the pure core decides on, and the kinds of which records lack what probes
+// read. Objects that change meanwhile are read and evaluated again, a few times.
+func (r *Rollout) Snapshot(
+	live cluster.LiveState, strays []objects.Key, now time.Time, complete func(*phases.State),
+) (s *phases.State, behind sets.Set[schema.GroupKind]) {
+	for range snapshots {
+		s = r.state(strays, now)
+		for _, rev := range r.revisions {
+			rev.Reached = rev.reached(live) // before the objects are read
+		}
+		s.Live, behind = r.liveStates(live, strays)
+		complete(s)
+		r.evaluate(s)
+		if s.Changed = r.changed(live, s); !s.Changed {
+			break
+		}
+	}
+	return s, behind
+}
+
+// snapshots bounds how often the state is taken again because objects change meanwhile.
+const snapshots = 3
+
+// state returns a state without what is live, for decisions that read none of it.
+func (r *Rollout) state(strays []objects.Key, now time.Time) *phases.State {
 	s := &phases.State{
 		Owner: r.Owner, Account: r.Account, Controllers: r.Controllers, Applied: r.Applied, Strays: strays, Now: now,
 	}
-	revisions := r.Revisions()
-	for _, rev := range revisions {
+	for _, rev := range r.Revisions() {
 		s.Revisions = append(s.Revisions, &rev.Revision)
 	}
-	if live == nil {
-		return s
-	}
-	for _, rev := range revisions {
-		rev.relayPause(live)
-		rev.Reached = rev.reached(live) // before the objects are read
-	}
-	s.Live = r.liveStates(live, strays)
 	return s
 }
 
-// Evaluate adds the results of probes to a state. Objects that change meanwhile are read
-// and evaluated again, a few times.
-func (r *Rollout) Evaluate(live cluster.LiveState, s *phases.State) {
-	for range evaluations {
-		for _, rev := range r.revisions {
-			rev.Results = map[objects.Key]probes.Result{}
-		}
-		s.Changed = false
-		s.Evaluated(func(of *phases.Revision, key objects.Key) {
-			if obs := s.Live[key].Object; obs != nil {
-				of.Results[key] = r.revisions[of.UID].evaluate(key, obs, s.Now, &r.budget)
-			}
-		})
-		s.Evaluated(func(_ *phases.Revision, key objects.Key) {
-			if now := r.liveState(live, key); now.Object != s.Live[key].Object {
-				s.Live[key], s.Changed = now, true
-			}
-		})
-		if !s.Changed {
-			return
-		}
+// evaluate adds the results of probes to a state.
+func (r *Rollout) evaluate(s *phases.State) {
+	for _, rev := range r.revisions {
+		rev.Results = map[objects.Key]probes.Result{}
 	}
+	s.Evaluated(func(of *phases.Revision, key objects.Key) {
+		if obs := s.Live[key].Object; obs != nil {
+			of.Results[key] = r.revisions[of.UID].evaluate(key, obs, s.Now, &r.budget)
+		}
+	})
 }
 
-// evaluations bounds how often objects are evaluated again that change meanwhile.
-const evaluations = 3
+// changed reports whether an object whose probes were evaluated has another record by now, so that
+// the state is not of one moment.
+func (r *Rollout) changed(live cluster.LiveState, s *phases.State) bool {
+	changed := false
+	s.Evaluated(func(_ *phases.Revision, key objects.Key) {
+		changed = changed || r.record(live, key) != s.Live[key].Object
+	})
+	return changed
+}
 
-// liveStates returns what is known of the objects of all revisions, and of strays.
-func (r *Rollout) liveStates(live cluster.LiveState, strays []objects.Key) map[objects.Key]phases.LiveState {
+// liveStates returns what is known of the objects of all revisions, and of strays, and the kinds
+// of which records lack what probes read.
+func (r *Rollout) liveStates(live cluster.LiveState, strays []objects.Key) (map[objects.Key]phases.LiveState, sets.Set[schema.GroupKind]) {
 	size := 0
 	for _, rev := range r.revisions {
 		size = max(size, rev.Size())
 	}
-	known := make(map[objects.Key]phases.LiveState, size+len(strays))
+	known, behind := make(map[objects.Key]phases.LiveState, size+len(strays)), sets.Set[schema.GroupKind]{}
+	read := func(key objects.Key) {
+		if _, read := known[key]; read {
+			return
+		}
+		kind := live.State(key.GroupKind()) // before the object is read
+		known[key] = r.liveState(&kind, r.record(live, key))
+		if r.behind(&kind, key.GroupKind(), known[key].Object) {
+			behind.Insert(key.GroupKind())
+		}
+	}
 	for _, rev := range r.revisions {
 		for i := range rev.Phases {
 			for _, d := range rev.Phases[i].Objects {
-				if _, read := known[d.Key]; !read {
-					known[d.Key] = r.liveState(live, d.Key)
-				}
+				read(d.Key)
 			}
 		}
 	}
 	for _, key := range strays {
-		if _, read := known[key]; !read {
-			known[key] = r.liveState(live, key)
+		read(key)
+	}
+	return known, behind
+}
+
+// liveState returns what is known of an object by the state of its kind and its record.
+func (r *Rollout) liveState(kind *livestate.KindState, record *objects.Observed) phases.LiveState {
+	known := phases.LiveState{
+		Unserved: kind.Unserved(), Synced: kind.Synced, Unstored: errors.Is(kind.Err, livestate.ErrNotWatchable), Object: record,
+	}
+	if kind.Err != nil {
+		known.Err = kind.Err.Error()
+		if r.Owner.Remote() {
+			if known.Reason = targetReason(kind.Err); known.Reason != "" {
+				known.Err, _ = ExplainTarget(kind.Err)
+			}
 		}
 	}
 	return known
 }
 
-// liveState returns what is known of a live object: by the watch, or by a read that
-// went around it because the object does not carry the label of the watch. Where a
-// record lacks what probes read, its kind is listed again.
-func (r *Rollout) liveState(live cluster.LiveState, key objects.Key) phases.LiveState {
-	state := live.State(key.GroupKind())
-	known := phases.LiveState{Unserved: state.Unserved(), Synced: state.Synced, Unstored: errors.Is(state.Err, livestate.ErrNotWatchable)}
-	if state.Err != nil {
-		known.Err = state.Err.Error()
-		if r.Owner.Remote() {
-			if known.Reason = targetReason(state.Err); known.Reason != "" {
-				known.Err, _ = ExplainTarget(state.Err)
-			}
-		}
-	}
-	obs, ok := live.Observed(key)
-	if seen := r.unwatchedRecords[key]; seen != nil {
-		if !ok || seen.NewerThan(obs) {
-			known.Object = seen
-			return known
-		}
-		delete(r.unwatchedRecords, key)
+// record returns that of a live object, nil for none: by the watch, or by a read that went around
+// it because the object does not carry the label of the watch.
+func (r *Rollout) record(live cluster.LiveState, key objects.Key) *objects.Observed {
+	shown, ok := live.Observed(key)
+	if read := r.unwatchedRecords[key]; read != nil && (!ok || read.NewerThan(shown)) {
+		return read
 	}
 	if !ok {
-		return known
+		return nil
 	}
-	known.Object = obs
-	if gk := key.GroupKind(); obs.Watched && obs.FieldsGeneration < r.fieldGenerations[gk] && state.Listing >= r.lists[gk] {
-		r.lists[gk] = live.Relist(gk)
-	}
-	return known
+	return shown
+}
+
+// behind reports whether a record of the watch lacks what probes read, and no list is under way
+// that brings it.
+func (r *Rollout) behind(kind *livestate.KindState, gk schema.GroupKind, record *objects.Observed) bool {
+	return record != nil && record.Watched && record.FieldsGeneration < r.fieldGenerations[gk] && kind.Listing >= r.lists[gk]
 }
 
 // Contains reports whether any loaded revision contains the object.

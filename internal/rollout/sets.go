@@ -69,7 +69,7 @@ func Unwritten(set corev1alpha1.GenericObjectSet) bool {
 // that this process sees the set for the first time.
 func (r *Revision) RestoreFromStatus(set corev1alpha1.GenericObjectSet, fresh bool) {
 	status, lifecycle := set.ObjectSetStatus(), set.ObjectSetSpec().LifecycleState
-	r.Paused = lifecycle == corev1alpha1.ObjectSetLifecycleStatePaused
+	r.Pause(lifecycle == corev1alpha1.ObjectSetLifecycleStatePaused)
 	rec := phases.Recorded{
 		Claimed:   r.ClaimedAtCreation || legacy(set) || meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionClaimed),
 		Succeeded: meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionSucceeded),
@@ -77,7 +77,7 @@ func (r *Revision) RestoreFromStatus(set corev1alpha1.GenericObjectSet, fresh bo
 		Removing:  lifecycle == corev1alpha1.ObjectSetLifecycleStateArchived || set.GetDeletionTimestamp() != nil,
 		Releasing: Orphaned(set),
 	}
-	if rec.Claimed && !r.Incomplete && len(set.ObjectSetSpec().Previous) == 0 {
+	if rec.Claimed && !r.Incomplete() && len(set.ObjectSetSpec().Previous) == 0 {
 		rec.Preopened = r.unprobed()
 	}
 	r.Restore(rec)
@@ -87,8 +87,7 @@ func (r *Revision) RestoreFromStatus(set corev1alpha1.GenericObjectSet, fresh bo
 	for i, phase := range status.Phases {
 		written := phase.State == corev1alpha1.PhaseStateProbing || phase.State == corev1alpha1.PhaseStateReady || phase.State == corev1alpha1.PhaseStateUnready
 		if i < len(r.Phases) && (written || r.Succeeded()) {
-			r.Phases[i].Entered = true // its entry was checked, maybe before a restart
-			r.Phases[i].WrittenBefore = r.Phases[i].WrittenBefore || fresh
+			r.RestorePhase(i, fresh)
 		}
 	}
 }
@@ -107,11 +106,8 @@ func (r *Revision) restoreReady(status *corev1alpha1.ObjectSetStatus) {
 func (r *Revision) CarryOver(before *Revision) {
 	r.Revision.CarryOver(&before.Revision)
 	r.ClaimedAtCreation = before.ClaimedAtCreation
-	r.Since, r.Confirmed, r.fieldGenerations = before.Since, before.Confirmed, before.fieldGenerations
+	r.fieldGenerations = before.fieldGenerations
 	r.cachedResults, r.cost, r.settling, r.ready = before.cachedResults, before.cost, before.settling, before.ready
-	for i := range min(len(r.Phases), len(before.Phases)) {
-		r.Phases[i].WrittenBefore = before.Phases[i].WrittenBefore
-	}
 }
 
 // ClaimedAtCreation reports whether the set was created with its objects claimed, and its

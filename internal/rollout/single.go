@@ -18,7 +18,7 @@ import (
 // is the caller's to take. written means that an earlier process wrote the object.
 func Single(owner objects.Owner, d *objects.Desired, written bool) *Revision {
 	r := unprobedRevision(owner, owner.UID, 1, []*objects.Desired{d})
-	r.Phases[0].WrittenBefore = written
+	r.RestorePhase(0, written)
 	r.Restore(phases.Recorded{Claimed: true, Started: 1, Succeeded: true})
 	return r
 }
@@ -39,11 +39,13 @@ func RemovalOf(owner objects.Owner) types.UID { return owner.UID + "/removal" }
 
 func unprobedRevision(owner objects.Owner, uid types.UID, number int64, all []*objects.Desired) *Revision {
 	r := newRevision()
-	r.Name, r.UID, r.Number = owner.Name, uid, number
+	r.Identify(owner.Name, uid, "")
+	r.Number = number
 	r.Metadata = objects.ManagedMetadata{Owner: owner, Unnumbered: true}
 	r.Labels = drift.Digest(map[string]any{})
 	r.Probes = &probes.Set{}
-	r.Phases = []phases.Phase{{Name: "object", Objects: all, Entered: true}}
+	r.Phases = []phases.Phase{{Name: "object", Objects: all}}
+	r.Enter(0)
 	return r
 }
 

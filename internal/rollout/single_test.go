@@ -49,7 +49,7 @@ func TestSingle(t *testing.T) {
 			r.Put(Removal(owner, []objects.Key{former, key}))
 			live[former] = phases.LiveState{Synced: true, Object: tc.earlier}
 		}
-		state := r.State(nil, nil, time.Time{})
+		state := r.state(nil, time.Time{})
 		state.Live = live
 		plan := phases.Next(state)
 		report := plan.Reports[len(plan.Reports)-1]

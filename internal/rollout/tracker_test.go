@@ -105,8 +105,8 @@ func TestEachRevisionProbesWhatItReads(t *testing.T) {
 			Probes:   []corev1alpha1.Probe{{CEL: &corev1alpha1.ProbeCELSpec{Rule: rule, Message: "broken"}}},
 		}}
 		rev := Load(set, Stored{}, r.Owner, func(schema.GroupKind, string) (bool, bool) { return true, true })
-		if rev.Blocked != "" {
-			t.Fatal(rev.Blocked)
+		if rev.Blocked() != "" {
+			t.Fatal(rev.Blocked())
 		}
 		r.Put(rev)
 		r.Track(tracker, nil, table)

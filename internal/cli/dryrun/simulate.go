@@ -50,11 +50,11 @@ func (s *simulation) loaded(rev *rollout.Revision) {
 		return
 	}
 	rev.Sensitive = rev.Sensitive || s.in.Sensitive != nil
-	known := slices.ContainsFunc(s.refusals, func(r Refusal) bool { return r.Phase == "" && r.Message == rev.Blocked })
-	if rev.Blocked != "" && !known {
-		s.refusePackage(objects.Key{}, rev.Blocked)
+	known := slices.ContainsFunc(s.refusals, func(r Refusal) bool { return r.Phase == "" && r.Message == rev.Blocked() })
+	if rev.Blocked() != "" && !known {
+		s.refusePackage(objects.Key{}, rev.Blocked())
 	}
-	rev.Blocked = ""
+	rev.Block("")
 }
 
 func (s *simulation) run(ctx context.Context) error {

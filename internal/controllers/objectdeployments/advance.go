@@ -76,7 +76,14 @@ func (s *reconciliation) runBackground(ctx context.Context) error {
 }
 
 func (s *reconciliation) replan() {
-	state := s.rollout.State(s.Target.Cluster, s.Target.Tracker.Strays(s.key), s.Now())
+	s.plan = s.rollout.Plan(s.Target.Cluster, s.Target.Tracker.Strays(s.key), s.Now(), s.complete)
+	if s.rollout.ProbeBudgetSpent() {
+		s.requeue(0)
+	}
+}
+
+// complete adds to a state what the owner records and wants.
+func (s *reconciliation) complete(state *phases.State) {
 	if s.deployment != nil {
 		spec := s.deployment.ObjectDeploymentSpec()
 		state.Paused, state.ReportDrift = spec.Paused, spec.DriftPolicy == corev1alpha1.DriftPolicyReport
@@ -85,11 +92,6 @@ func (s *reconciliation) replan() {
 	}
 	if phase, is := s.top().(*phaseSet); is {
 		state.ReportDrift = phase.reportDrift
-	}
-	s.rollout.Evaluate(s.Target.Cluster, state)
-	s.plan = phases.Next(state)
-	if s.rollout.ProbeBudgetSpent() {
-		s.requeue(0)
 	}
 }
 
@@ -114,12 +116,12 @@ func first(steps []phases.Step, background bool, most int) []phases.Step {
 
 // enter checks the first writes of a phase as a whole and performs them.
 func (s *reconciliation) enter(ctx context.Context, entry *phases.Entry) error {
-	if !entry.Revision.Phases[entry.Phase].Entered {
+	if !entry.Revision.Phases[entry.Phase].Entered() {
 		ok, err := s.Target.Enter(ctx, s.rollout, entry)
 		if err != nil || !ok {
 			return err
 		}
-		entry.Revision.Phases[entry.Phase].Entered = true
+		entry.Revision.Enter(entry.Phase)
 	}
 	steps := entry.Steps
 	if len(steps) > urgentSteps {
@@ -146,7 +148,7 @@ func (s *reconciliation) open(ctx context.Context, gate *phases.Gate) (bool, err
 			s.requeue(staleRetry)
 			return false, nil
 		}
-		rev.Confirmed = gate.Last
+		rev.Confirm(gate.Last)
 	}
 	err := rev.Record(func() error { return rev.Open(gate.Last) }, func() error { return s.recordOpened(ctx, set, rev) })
 	if err != nil {
@@ -214,7 +216,7 @@ func (s *reconciliation) succeed(ctx context.Context) (bool, error) {
 	}
 	rev := s.rollout.Loaded(s.current.GetUID())
 	report := s.reportOf(s.current.GetUID())
-	if rev == nil || report == nil || rev.Succeeded() || rev.Paused || !rev.Claimed() || rev.Blocked != "" || !report.Complete() || report.InTransition() {
+	if rev == nil || report == nil || rev.Succeeded() || rev.Paused() || !rev.Claimed() || rev.Blocked() != "" || !report.Complete() || report.InTransition() {
 		return false, nil
 	}
 	delay := time.Duration(s.current.ObjectSetSpec().SuccessDelaySeconds) * time.Second

@@ -27,7 +27,7 @@ func (s *reconciliation) claim(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	rev := s.revisionOf(s.current)
-	if rev == nil || rev.Claimed() || rev.Removing() || rev.Paused || rev.Blocked != "" && !rev.Refused() {
+	if rev == nil || rev.Claimed() || rev.Removing() || rev.Paused() || rev.Blocked() != "" && !rev.Refused() {
 		return false, nil
 	}
 	if due := s.prechecked[rev.UID]; s.Now().Before(due) {
@@ -54,7 +54,7 @@ func (s *reconciliation) claimBeforeCreate(ctx context.Context, number int64) *r
 		return nil
 	}
 	rev, err := s.loadSet(ctx, set)
-	if err != nil || rev.Blocked != "" || rev.Delegates() != nil { // ObjectSetPhases have names and owners from their set
+	if err != nil || rev.Blocked() != "" || rev.Delegates() != nil { // ObjectSetPhases have names and owners from their set
 		return nil
 	}
 	if refusals, err := s.refusals(ctx, rev); err != nil || len(refusals) > 0 {
@@ -66,7 +66,7 @@ func (s *reconciliation) claimBeforeCreate(ctx context.Context, number int64) *r
 
 // adoptClaimed goes on with the revision of a set that was made with its claim.
 func (s *reconciliation) adoptClaimed(set corev1alpha1.GenericObjectSet, rev *rollout.Revision) {
-	rev.Name, rev.UID, rev.Since = set.GetName(), set.GetUID(), set.GetResourceVersion()
+	rev.Identify(set.GetName(), set.GetUID(), set.GetResourceVersion())
 	s.rollout.Put(rev)
 	s.reported[rev.UID] = s.Now()
 	s.announceRollout(rev)

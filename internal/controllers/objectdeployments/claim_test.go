@@ -178,8 +178,8 @@ func TestOverruled(t *testing.T) {
 	if rev := load(); !rev.ClaimLost() {
 		t.Fatal("the claim is kept")
 	}
-	if _, err := s.claim(t.Context()); err != nil || !rev.Refused() || !strings.Contains(rev.Blocked, "belongs to ClusterObjectDeployment platform") {
-		t.Errorf("refused: %q, error %v", rev.Blocked, err)
+	if _, err := s.claim(t.Context()); err != nil || !rev.Refused() || !strings.Contains(rev.Blocked(), "belongs to ClusterObjectDeployment platform") {
+		t.Errorf("refused: %q, error %v", rev.Blocked(), err)
 	}
 	if holder, _ := s.Claims.Holder(objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: "d"}); holder != s.rollout.Owner {
 		t.Errorf("the other object is held by %v", holder)

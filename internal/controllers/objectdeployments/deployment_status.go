@@ -154,7 +154,7 @@ func (s *reconciliation) availabilityInput() revisions.AvailabilityInput {
 	st.Current = s.reportOf(s.current.GetUID())
 	if rev := s.revisionOf(s.current); rev != nil {
 		st.Opened, st.Succeeded = rev.Started(), rev.Succeeded()
-		if st.Current != nil && (rev.Refused() || rev.Blocked != "" && len(st.Current.Blocking) == 0) {
+		if st.Current != nil && (rev.Refused() || rev.Blocked() != "" && len(st.Current.Blocking) == 0) {
 			st.Current.Blocking = rev.Refusals
 		}
 	}
@@ -237,8 +237,8 @@ func (s *reconciliation) progressing(st revisions.AvailabilityInput) (status boo
 
 // incomplete says which slices the current revision lacks; empty for none.
 func (s *reconciliation) incomplete() string {
-	if rev := s.revisionOf(s.current); rev != nil && rev.Incomplete {
-		return rev.Blocked
+	if rev := s.revisionOf(s.current); rev != nil && rev.Incomplete() {
+		return rev.Blocked()
 	}
 	return ""
 }

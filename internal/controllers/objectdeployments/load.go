@@ -143,7 +143,7 @@ const missingRetry = 5 * time.Second
 
 // restorable reports whether a revision lacks slices that may be back by now.
 func (s *reconciliation) restorable(rev *rollout.Revision) bool {
-	if !rev.Incomplete {
+	if !rev.Incomplete() {
 		return false
 	}
 	rest := s.missingReadAt[rev.UID].Add(missingRetry).Sub(s.Now())
@@ -160,7 +160,9 @@ func (s *reconciliation) refresh(rev *rollout.Revision, set corev1alpha1.Generic
 		rev.ClaimedAtCreation = rollout.ClaimedAtCreation(set)
 	}
 	rev.RestoreFromStatus(set, fresh)
-	rev.Paused = rev.Paused || s.deployment != nil && s.deployment.ObjectDeploymentSpec().Paused
+	if s.deployment != nil && s.deployment.ObjectDeploymentSpec().Paused {
+		rev.Pause(true)
+	}
 }
 
 // reportOf returns how the revision of a set stands by the last plan.

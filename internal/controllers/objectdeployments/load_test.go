@@ -97,7 +97,7 @@ func TestReloadedRevisionIsClaimed(t *testing.T) {
 			}
 
 			atStart := load()
-			if !atStart.Incomplete || !atStart.Claimed() {
+			if !atStart.Incomplete() || !atStart.Claimed() {
 				t.Fatalf("the revision is to be incomplete and claimed: %+v", atStart.Revision)
 			}
 			if tc.lost {
@@ -121,13 +121,13 @@ func TestReloadedRevisionIsClaimed(t *testing.T) {
 			now, s.Target.Cluster = now.Add(missingRetry), liveOf(t, servesThings)
 
 			rev := load()
-			if rev.Incomplete || !slices.Equal(rev.Keys(), []objects.Key{ofCluster, inSlice}) {
+			if rev.Incomplete() || !slices.Equal(rev.Keys(), []objects.Key{ofCluster, inSlice}) {
 				t.Fatalf("the revision has %v", rev.Keys())
 			}
 			if rev.Claimed() != tc.claimed || rev.ClaimLost() == tc.claimed {
 				t.Errorf("claimed: %t, lost: %t, but %s", rev.Claimed(), rev.ClaimLost(), tc.reason)
 			}
-			if !rev.Phases[0].WrittenBefore {
+			if !rev.Phases[0].WrittenBefore() {
 				t.Error("that the phase was written before this process began is forgotten")
 			}
 			for _, key := range rev.Keys() {
@@ -139,8 +139,8 @@ func TestReloadedRevisionIsClaimed(t *testing.T) {
 			if tc.claimed {
 				return
 			}
-			if _, err := s.claim(t.Context()); err != nil || !rev.Refused() || !strings.Contains(rev.Blocked, "belongs to "+other.String()) {
-				t.Errorf("refused: %t, %q, error %v; want the winner named", rev.Refused(), rev.Blocked, err)
+			if _, err := s.claim(t.Context()); err != nil || !rev.Refused() || !strings.Contains(rev.Blocked(), "belongs to "+other.String()) {
+				t.Errorf("refused: %t, %q, error %v; want the winner named", rev.Refused(), rev.Blocked(), err)
 			}
 			if s.Claims.Release(other); !slices.Contains(woken, s.rollout.Owner) {
 				t.Error("nobody is told that the objects are free")

@@ -8,6 +8,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/scenario"
 	"lockstep.run/lockstep/internal/rollout"
 )
@@ -32,7 +33,7 @@ func (s *simulation) failf(format string, args ...any) {
 		s.t.Log(line)
 	}
 	if r := s.engine.rollout(); r != nil {
-		state := r.State(s.engine.cluster, s.engine.tracker().Strays(r.Owner.OwnerKey), s.now)
+		state, _ := r.Snapshot(s.engine.cluster, s.engine.tracker().Strays(r.Owner.OwnerKey), s.now, func(*phases.State) {})
 		s.t.Log("a scenario for internal/phases/testdata:\n" + scenario.Format(state))
 	}
 	s.t.Fatalf(format, args...)
@@ -78,7 +79,7 @@ func (s *simulation) checkApply(key objects.Key, before, after *object) {
 		s.failf("%s was written, and no revision has opened its phase", key)
 	case !writer.claimed:
 		s.failf("%s was written for %s, which has no claim", key, writer.name)
-	case s.engine.loaded(writer.uid).Paused:
+	case s.engine.loaded(writer.uid).Paused():
 		s.failf("%s was written for %s, which is paused", key, writer.name)
 	}
 	w, ph := writer.template.Find(key)
@@ -192,7 +193,7 @@ func (s *simulation) recreates(key objects.Key, before *object) bool {
 		return false
 	}
 	w, _ := writer.template.Find(key)
-	return w.fixed() != before.fixed && writer.claimed && !s.engine.loaded(writer.uid).Paused
+	return w.fixed() != before.fixed && writer.claimed && !s.engine.loaded(writer.uid).Paused()
 }
 
 // writerOf returns the newest revision that opened the phase of an object, as far as the
@@ -239,7 +240,7 @@ func (s *simulation) held(key objects.Key) bool {
 	if active == nil && s.engine.reconciled.Spec.Paused {
 		return true
 	}
-	return active != nil && active.Paused && (!s.engine.contains(key) ||
+	return active != nil && active.Paused() && (!s.engine.contains(key) ||
 		slices.ContainsFunc(s.engine.revisions(), func(r *rollout.Revision) bool { return !r.Removing() && r.Contains(key) }))
 }
 

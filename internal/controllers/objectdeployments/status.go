@@ -267,9 +267,9 @@ func setConditions(
 	case rev.Claimed():
 		put(corev1alpha1.ConditionClaimed, true, corev1alpha1.ReasonClaimed, "All objects are claimed.")
 	case rev.Refused():
-		put(corev1alpha1.ConditionClaimed, false, corev1alpha1.ReasonClaimedByOther, rev.Blocked)
+		put(corev1alpha1.ConditionClaimed, false, corev1alpha1.ReasonClaimedByOther, rev.Blocked())
 	}
-	complete := report.Complete() && rev.Blocked == "" && len(report.Phases) == len(rev.Phases)
+	complete := report.Complete() && rev.Blocked() == "" && len(report.Phases) == len(rev.Phases)
 	reason, message := unavailable(rev, report, blocking)
 	if complete {
 		reason, message = corev1alpha1.ReasonAvailable, "All objects are available."
@@ -286,7 +286,7 @@ func setConditions(
 	if rev.Succeeded() {
 		put(corev1alpha1.ConditionSucceeded, true, corev1alpha1.ReasonRolloutSuccess, "The revision was available.")
 	}
-	setPaused(conds, gen, rev.Paused, agents)
+	setPaused(conds, gen, rev.Paused(), agents)
 	if len(report.Drifted) > 0 {
 		put(corev1alpha1.ConditionDrifted, true, corev1alpha1.ReasonDriftReported, phases.DescribeDrift(report.Drifted))
 	} else {
@@ -296,7 +296,7 @@ func setConditions(
 	if rev.Removing() && lifecycle(set) == corev1alpha1.ObjectSetLifecycleStateArchived {
 		put(corev1alpha1.ConditionArchived, false, corev1alpha1.ReasonArchivalInProgress, "Objects are being removed.")
 	}
-	stalled := rev.Blocked != "" || refusedKind(blocking)
+	stalled := rev.Blocked() != "" || refusedKind(blocking)
 	conditions.Kstatus(conds, gen, conditions.State{Ready: complete, Stalled: stalled, Reason: reason, Message: message})
 }
 
@@ -315,10 +315,10 @@ func setTeardownForbidden(conds *[]metav1.Condition, gen int64, blocking []phase
 // unavailable says why a revision is not available.
 func unavailable(rev *rollout.Revision, report *phases.Report, blocking []phases.Blocker) (reason, message string) {
 	switch {
-	case rev.Incomplete:
-		return corev1alpha1.ReasonSlicesMissing, rev.Blocked
-	case rev.Blocked != "" && !rev.Refused():
-		return corev1alpha1.ReasonPreflightError, rev.Blocked
+	case rev.Incomplete():
+		return corev1alpha1.ReasonSlicesMissing, rev.Blocked()
+	case rev.Blocked() != "" && !rev.Refused():
+		return corev1alpha1.ReasonPreflightError, rev.Blocked()
 	case len(blocking) == 0:
 		return corev1alpha1.ReasonProbeFailure, progressOf(report)
 	}

@@ -33,11 +33,11 @@ func (s *reconciliation) teardown(ctx context.Context) error {
 		if err := s.rejectAllReserved(ctx); err != nil {
 			return err
 		}
-		state := s.rollout.State(s.Target.Cluster, s.Target.Tracker.Strays(s.key), s.Now())
-		// What the garbage collector has missed is released: it does not know kinds that
-		// were installed within the last half minute.
-		state.Teardown, state.Orphan = true, rollout.Orphaned(s.top())
-		s.plan = phases.Next(state)
+		s.plan = s.rollout.Plan(s.Target.Cluster, s.Target.Tracker.Strays(s.key), s.Now(), func(state *phases.State) {
+			// What the garbage collector has missed is released: it does not know kinds that
+			// were installed within the last half minute.
+			state.Teardown, state.Orphan = true, rollout.Orphaned(s.top())
+		})
 		if s.plan.TornDown {
 			return s.finalize(ctx)
 		}

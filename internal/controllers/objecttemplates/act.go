@@ -62,10 +62,10 @@ func (s *reconciliation) put() {
 		s.rollout.Drop(s.rollout.Owner.UID, s.Target.Tracker)
 	}
 	written := s.written == nil && controlled(s.tmpl) == s.desired.Key
-	rev := rollout.Single(s.rollout.Owner, s.desired, written)
-	if before := s.rollout.Loaded(rev.UID); before != nil {
-		rev.Phases[0].WrittenBefore = before.Phases[0].WrittenBefore
+	if before := s.rollout.Loaded(s.rollout.Owner.UID); before != nil {
+		written = before.Phases[0].WrittenBefore()
 	}
+	rev := rollout.Single(s.rollout.Owner, s.desired, written)
 	rev.Account, rev.Sensitive, rev.ReadsStatus = s.rollout.Account, s.last.secret, hasStatus(s.desired.Key.GroupKind())
 	s.rollout.Put(rev)
 	s.written = s.desired
@@ -105,7 +105,7 @@ func (s *reconciliation) settle(ctx context.Context) (*phases.Report, error) {
 	s.rollout.Track(s.Target.Tracker, s.Target.Cluster, s.Claims)
 	var plan phases.Plan
 	for range maxPasses {
-		plan = s.next()
+		plan = s.rollout.Plan(s.Target.Cluster, nil, s.Now(), func(*phases.State) {})
 		steps := plan.Steps
 		if plan.Entry != nil {
 			steps = append(steps, plan.Entry.Steps...)
@@ -192,11 +192,6 @@ func (s *reconciliation) check(ctx context.Context, entry *phases.Entry) (bool, 
 	return s.Target.Enter(ctx, s.rollout, entry)
 }
 
-func (s *reconciliation) next() phases.Plan {
-	state := s.rollout.State(s.Target.Cluster, nil, s.Now())
-	return phases.Next(state)
-}
-
 // formerKeys returns the objects that were rendered before, by what is remembered, by the status, and by their owner
 // references.
 func (s *reconciliation) formerKeys() []objects.Key {
@@ -246,9 +241,9 @@ func (s *reconciliation) remove(ctx context.Context, teardown, orphan bool) (gon
 	s.rollout.Track(s.Target.Tracker, s.Target.Cluster, s.Claims)
 	var plan phases.Plan
 	for range maxPasses {
-		state := s.rollout.State(s.Target.Cluster, nil, s.Now())
-		state.Teardown, state.Orphan = teardown, orphan
-		plan = phases.Next(state)
+		plan = s.rollout.Plan(s.Target.Cluster, nil, s.Now(), func(state *phases.State) {
+			state.Teardown, state.Orphan = teardown, orphan
+		})
 		if plan.TornDown || len(plan.Steps) == 0 {
 			break
 		}

@@ -95,11 +95,11 @@ func (w *writer) revision(r *phases.Revision) {
 	add(r.Opened() > r.Started(), fmt.Sprintf("ahead=%d", r.Opened()-r.Started()))
 	add(!r.Labels.IsZero(), "release="+w.value(r.Labels, r.Metadata.Labels["version"]))
 	add(r.Succeeded(), "succeeded")
-	add(r.Paused, "paused")
+	add(r.Paused(), "paused")
 	add(r.Removing(), "removing")
 	add(r.Releasing(), "keepall")
-	add(r.Incomplete, "incomplete")
-	add(r.Blocked != "", "blocked="+strings.ReplaceAll(r.Blocked, " ", "-"))
+	add(r.Incomplete(), "incomplete")
+	add(r.Blocked() != "", "blocked="+strings.ReplaceAll(r.Blocked(), " ", "-"))
 	w.line("%s", strings.Join(words, " "))
 	for i := range r.Phases {
 		w.line("  %s: %s", r.Phases[i].Name, strings.Join(w.wanted(r.Phases[i].Objects), " "))
@@ -122,10 +122,10 @@ func (w *writer) phaseFlags(r *phases.Revision) {
 		w.lost(slices.ContainsFunc(r.Phases[n:], func(ph phases.Phase) bool { return is(&ph) }), "which phases of %s were written", r.Name)
 		return n
 	}
-	entered := first(func(ph *phases.Phase) bool { return ph.Entered })
-	earlier := first(func(ph *phases.Phase) bool { return ph.WrittenBefore })
-	if entered+earlier+r.Confirmed > 0 {
-		w.line("set %s entered=%d earlier=%d proven=%d", r.Name, entered, earlier, r.Confirmed)
+	entered := first(func(ph *phases.Phase) bool { return ph.Entered() })
+	earlier := first(func(ph *phases.Phase) bool { return ph.WrittenBefore() })
+	if entered+earlier+r.Confirmed() > 0 {
+		w.line("set %s entered=%d earlier=%d proven=%d", r.Name, entered, earlier, r.Confirmed())
 	}
 }
 
