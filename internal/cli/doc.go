@@ -1,9 +1,15 @@
 // Package cli is kubectl-package, the command line for authors and users of packages.
 //
-//	init, kickstart ─► folder ─► validate, test, lint, render, explain, build ─► image ─► plan, install ─► status ─► delete
+//	author      init, kickstart ─► folder ─► validate, test, lint, render, build ─► image; repository
+//	planning    plan
+//	install     install, upgrade, list, status, delete
+//	operate     explain, tree, rollout, pause, retry
+//	catalogue   source, available, values, outdated
+//	migrate     import, adopt, release
 //
-// Commands read flags, call the packages below author, dryrun and diagnose, or cluster and
-// progress, and print through package terminal.
+// Each of these has the commands for one purpose. They stand on command (flags, connection, waiting), content (folders and
+// images) and desired (the Package that is wanted), and import none of each other but for planning, and author by migrate.
+// This package builds the root of them.
 //
 // Data goes to standard output, everything else to standard error. The exit code is 0 for
 // success and 1 for errors, which begin with "Error: ", those of usage with

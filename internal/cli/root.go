@@ -8,7 +8,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
-	"strings"
+	"slices"
 	"syscall"
 
 	"github.com/go-logr/logr"
@@ -16,8 +16,16 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"lockstep.run/lockstep/internal/cli/author"
+	"lockstep.run/lockstep/internal/cli/catalogue"
 	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/desired"
+	"lockstep.run/lockstep/internal/cli/install"
+	"lockstep.run/lockstep/internal/cli/migrate"
+	"lockstep.run/lockstep/internal/cli/operate"
 	"lockstep.run/lockstep/internal/cli/output"
+	"lockstep.run/lockstep/internal/cli/planning"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/version"
 )
@@ -32,21 +40,22 @@ func Main() int {
 
 // Run runs one command line and returns its exit code.
 func Run(ctx context.Context, args []string, streams genericiooptions.IOStreams) int {
-	return run(ctx, args, streams, cluster.Connect)
+	return RunOn(ctx, args, streams, cluster.Connect)
 }
 
-func run(ctx context.Context, args []string, streams genericiooptions.IOStreams, dial dialer) int {
+// RunOn is Run with another way to connect to clusters.
+func RunOn(ctx context.Context, args []string, streams genericiooptions.IOStreams, dial command.Dialer) int {
 	ctrllog.SetLogger(logr.Discard())
 	ctx = logr.NewContext(ctx, logr.Discard())
 
 	root := newRoot(streams, dial)
-	root.SetArgs(overrideFlags(args))
+	root.SetArgs(desired.OverrideFlags(args))
 	err := unknownCommand(root, args)
 	if err == nil {
 		err = root.ExecuteContext(ctx)
 	}
 	if err != nil {
-		if code := exitCode(0); errors.As(err, &code) {
+		if code := command.ExitCode(0); errors.As(err, &code) {
 			return int(code)
 		}
 		fmt.Fprintln(streams.ErrOut, "Error: "+terminal.Text(err.Error()))
@@ -55,12 +64,7 @@ func run(ctx context.Context, args []string, streams genericiooptions.IOStreams,
 	return 0
 }
 
-type exitCode int
-
-// Error implements error.
-func (e exitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
-
-func newRoot(streams genericiooptions.IOStreams, dial dialer) *cobra.Command {
+func newRoot(streams genericiooptions.IOStreams, dial command.Dialer) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-package",
 		Short: "Build, check, install and watch packages of Kubernetes objects",
@@ -72,7 +76,7 @@ phase begins when everything in the phases before it works.`,
 		Version:       version.Get(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          noArgs,
+		Args:          command.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl package"},
 	}
@@ -80,43 +84,13 @@ phase begins when everything in the phases before it works.`,
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usageError(cmd, err) })
-	on := command{streams: streams, dial: dial}
-	root.AddCommand(
-		newValidate(streams), newRender(streams), newTest(streams), newLint(streams), newBuild(streams),
-		newInit(streams), newKickstart(streams), newUpdate(streams), newRepository(streams), newVersion(streams),
-		newPlan(on), newInstall(on), newList(on), newStatus(on), newExplain(on), newRetry(on), newRerun(on), newDelete(on),
-		newRollout(on), newPause(on), newUnpause(on), newTree(on), newClusterTree(on), newWhy(on), newLock(on),
-		newSource(on), newAvailable(on), newUpgrade(on), newOutdated(on), newValues(on), newImport(on), newAdopt(on), newRelease(on),
-		newAdoptEngine(on), newReleaseEngine(on),
-	)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return command.UsageError(cmd, err) })
+	on := command.Command{Streams: streams, Dial: dial}
+	root.AddCommand(slices.Concat(
+		author.Commands(on), planning.Commands(on), install.Commands(on), operate.Commands(on), catalogue.Commands(on), migrate.Commands(on),
+		[]*cobra.Command{newVersion(streams)},
+	)...)
 	return root
-}
-
-func usageError(cmd *cobra.Command, err error) error {
-	return fmt.Errorf("arguments invalid: %w. See: %s --help", err, cmd.CommandPath())
-}
-
-func noArgs(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usageError(cmd, fmt.Errorf("unknown command %q", args[0]))
-	}
-	return nil
-}
-
-// takes checks the number of arguments; the names of optional ones are in brackets.
-func takes(names ...string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) > len(names) {
-			return usageError(cmd, fmt.Errorf("unexpected argument %q", args[len(names)]))
-		}
-		for i, name := range names {
-			if i >= len(args) && !strings.HasPrefix(name, "[") || i < len(args) && args[i] == "" {
-				return usageError(cmd, errors.New(strings.Trim(name, "[]")+" is missing"))
-			}
-		}
-		return nil
-	}
 }
 
 type buildReport struct {
@@ -131,10 +105,10 @@ func newVersion(streams genericiooptions.IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Show the version of this program and how it was built",
-		Args:  takes(),
+		Args:  command.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := flags.Check(); err != nil {
-				return usageError(cmd, err)
+				return command.UsageError(cmd, err)
 			}
 			report := buildReport{Version: version.Get(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Settings: map[string]string{}}
 			var keys []string

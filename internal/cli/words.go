@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
@@ -48,9 +49,6 @@ var otherWords = map[string]map[string]string{
 	},
 }
 
-// addsToCluster is what people look for who add a repository to a file by mistake.
-const addsToCluster = "a repository is added to the cluster by kubectl package source add NAME IMAGE, or --http URL"
-
 // unknownCommand returns an error for a word in the place of a command that is none, whatever flags stand around it: as
 // these are unknown, too, they would be refused in its place.
 func unknownCommand(root *cobra.Command, args []string) error {
@@ -67,9 +65,9 @@ func unknownCommand(root *cobra.Command, args []string) error {
 		advice = violation.Suggest(word, commandNames(found), "")
 	}
 	if advice == "" {
-		return usageError(found, fmt.Errorf("unknown command %q", word))
+		return command.UsageError(found, fmt.Errorf("unknown command %q", word))
 	}
-	return usageError(found, fmt.Errorf("unknown command %q: %s", word, strings.TrimSuffix(advice, ".")))
+	return command.UsageError(found, fmt.Errorf("unknown command %q: %s", word, strings.TrimSuffix(advice, ".")))
 }
 
 // firstWord returns the first argument that is neither a flag nor its value. Flags are taken to have one, as cobra does

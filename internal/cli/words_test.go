@@ -1,8 +1,10 @@
-package cli
+package cli_test
 
 import (
 	"strings"
 	"testing"
+
+	"lockstep.run/lockstep/internal/cli/clitest"
 )
 
 func TestWordsOfOtherTools(t *testing.T) {
@@ -33,22 +35,14 @@ func TestWordsOfOtherTools(t *testing.T) {
 		"bogus":                               `arguments invalid: unknown command "bogus". See: kubectl package --help`,
 		"available bogus -n shop":             `unknown command "bogus". See: kubectl package available --help`,
 	} {
-		got := invoke(t, "", strings.Fields(line)...)
-		if got.code != 1 || !strings.Contains(got.err, want) || strings.Contains(got.err, "unknown shorthand") || strings.Count(got.err, "\n") != 1 {
+		got := clitest.Invoke(t, "", strings.Fields(line)...)
+		if got.Code != 1 || !strings.Contains(got.Err, want) || strings.Contains(got.Err, "unknown shorthand") || strings.Count(got.Err, "\n") != 1 {
 			t.Errorf("%s: %+v, want %s", line, got, want)
 		}
 	}
 	for _, line := range []string{"help", "help install", "completion bash", "__complete install", "--help", "repository --help", "uninstall --help", "-h"} {
-		if got := invoke(t, "", strings.Fields(line)...); got.code != 0 {
+		if got := clitest.Invoke(t, "", strings.Fields(line)...); got.Code != 0 {
 			t.Errorf("%s: %+v", line, got)
 		}
-	}
-}
-
-func TestUninstallDeletes(t *testing.T) {
-	t.Parallel()
-	c := fakeCluster(t, following(">=1", "1.2.0"))
-	if got := invokeOn(t, dialTo(c), "", "uninstall", "web", "--wait=false", "--yes", "-n", "shop"); got.code != 0 {
-		t.Errorf("%+v", got)
 	}
 }

@@ -1,4 +1,4 @@
-// Package author holds the commands for authors of packages.
+// Package author holds the commands for authors of packages and of repositories, which work without a cluster.
 //
 //	scaffold     the package that init creates
 //	kickstart    objects, rendered charts and bundles → a package

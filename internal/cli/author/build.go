@@ -1,0 +1,176 @@
+package author
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/content"
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/loader"
+)
+
+type buildCommand struct {
+	streams  genericiooptions.IOStreams
+	registry content.RegistryFlags
+	checks   content.CheckFlags
+	tags     []string
+	labels   []string
+	output   string
+	push     bool
+	format   string
+}
+
+func newBuild(streams genericiooptions.IOStreams) *cobra.Command {
+	c := buildCommand{streams: streams}
+	cmd := &cobra.Command{
+		Use:   "build SOURCE",
+		Short: "Make an image of a package",
+		Long: `Make an image of the package in a folder, after checking it as validate does.
+
+The same files give the same digest, whenever and wherever they are built. Names that begin
+with a dot are left out. The image is written to a file with --output, which docker load
+understands, or pushed with --push; credentials are those of the Docker configuration.`,
+		Example: `  # Check, build and push
+  kubectl package build ./cert-operator --tag registry.example.com/cert-operator:v1.2.0 --push
+
+  # Only the digest
+  kubectl package build ./cert-operator --output-format digest`,
+		Args: command.Takes("SOURCE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			tags, labels, err := c.check()
+			if err != nil {
+				return command.UsageError(cmd, err)
+			}
+			return c.run(cmd.Context(), args[0], tags, labels)
+		},
+	}
+	cmd.Flags().StringArrayVarP(&c.tags, "tag", "t", nil, "`reference` of the image, host/path:tag; repeatable")
+	cmd.Flags().StringArrayVarP(&c.labels, "label", "l", nil, "label of the image, `key=value`; repeatable")
+	cmd.Flags().StringVarP(&c.output, "output", "o", "", "tar `file` to write the image to")
+	cmd.Flags().BoolVar(&c.push, "push", false, "push the image to the registries of its tags")
+	cmd.Flags().StringVar(&c.format, "output-format", "human", "what to print: human, or digest for the digest alone")
+	_ = cmd.RegisterFlagCompletionFunc("output-format", cobra.FixedCompletions([]string{"human", "digest"}, cobra.ShellCompDirectiveNoFileComp))
+	c.registry.Add(cmd)
+	c.checks.Add(cmd)
+	return cmd
+}
+
+func (c *buildCommand) check() (tags []name.Tag, labels map[string]string, err error) {
+	if (c.output != "" || c.push) && len(c.tags) == 0 {
+		return nil, nil, errors.New("output or push is requested but no tags are set: add --tag host/path:tag")
+	}
+	if c.format != "human" && c.format != "digest" {
+		return nil, nil, fmt.Errorf("unknown --output-format %q: choose human or digest", c.format)
+	}
+	if tags, err = c.registry.Tags(c.tags); err != nil {
+		return nil, nil, err
+	}
+	labels = map[string]string{}
+	for _, text := range c.labels {
+		key, value, ok := strings.Cut(text, "=")
+		if !ok || key == "" || value == "" {
+			return nil, nil, fmt.Errorf("invalid label %q: write it as key=value", text)
+		}
+		labels[key] = value
+	}
+	return tags, labels, nil
+}
+
+func (c *buildCommand) run(ctx context.Context, source string, tags []name.Tag, labels map[string]string) error {
+	files, err := content.ReadFolder(source)
+	if err != nil {
+		return err
+	}
+	found, err := c.checks.Validate(ctx, source, files)
+	if err != nil {
+		return err
+	}
+	content.PrintFindings(c.streams.ErrOut, terminal.StylesFor(c.streams.ErrOut), found)
+	if !found.Valid {
+		return fmt.Errorf("%s in %s: nothing was built", content.Problems(len(found.Problems)), source)
+	}
+	image, err := loader.Build(files, loader.BuildOptions{Labels: labels})
+	if err != nil {
+		return err
+	}
+	digest, err := image.Digest()
+	if err != nil {
+		return fmt.Errorf("build the image: %w", err)
+	}
+	if c.output != "" {
+		if err := save(c.output, image, tags); err != nil {
+			return err
+		}
+		if within(source, c.output) {
+			fmt.Fprintf(c.streams.ErrOut, "warning: %s lies in the folder of the package, and is part of the next image: save it elsewhere, or under a name that begins with a dot\n", terminal.Line(c.output))
+		}
+	}
+	if c.push {
+		if err := c.registry.Push(ctx, image, tags); err != nil {
+			return err
+		}
+	}
+	c.print(digest, tags)
+	return nil
+}
+
+// within reports whether a file in a folder of a package is a file of the package.
+func within(folder, file string) bool {
+	folder, errFolder := filepath.Abs(folder)
+	file, errFile := filepath.Abs(file)
+	rest, err := filepath.Rel(folder, file)
+	if errors.Join(errFolder, errFile, err) != nil {
+		return false
+	}
+	for segment := range strings.SplitSeq(filepath.ToSlash(rest), "/") {
+		if strings.HasPrefix(segment, ".") {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *buildCommand) print(digest v1.Hash, tags []name.Tag) {
+	out := c.streams.Out
+	if c.format == "digest" {
+		fmt.Fprintln(out, digest)
+		return
+	}
+	fmt.Fprintln(out, "Package built successfully!")
+	fmt.Fprintf(out, "  digest  %s\n", digest)
+	if c.output != "" {
+		fmt.Fprintf(out, "  saved   %s\n", terminal.Line(c.output))
+	}
+	for _, tag := range tags {
+		if c.push {
+			fmt.Fprintf(out, "  pushed  %s\n", tag)
+		}
+	}
+}
+
+func save(path string, image v1.Image, tags []name.Tag) error {
+	images := map[name.Reference]v1.Image{}
+	for _, tag := range tags {
+		images[tag] = image
+	}
+	err := os.MkdirAll(filepath.Dir(path), 0o755)
+	if err == nil {
+		err = content.WriteAtomically(path, func(w io.Writer) error { return tarball.MultiRefWrite(images, w) })
+	}
+	if err != nil {
+		return fmt.Errorf("save the image: %w", err)
+	}
+	return nil
+}

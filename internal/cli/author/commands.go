@@ -1,0 +1,15 @@
+package author
+
+import (
+	"github.com/spf13/cobra"
+
+	"lockstep.run/lockstep/internal/cli/command"
+)
+
+// Commands returns the commands of this package.
+func Commands(on command.Command) []*cobra.Command {
+	return []*cobra.Command{
+		newInit(on.Streams), newKickstart(on.Streams), newValidate(on.Streams), newLint(on.Streams), newRender(on.Streams),
+		newTest(on.Streams), newUpdate(on.Streams), newBuild(on.Streams), newRepository(on.Streams),
+	}
+}

@@ -1,0 +1,100 @@
+package author
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"lockstep.run/lockstep/internal/cli/author/scaffold"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/content"
+	"lockstep.run/lockstep/internal/cli/terminal"
+)
+
+type initCommand struct {
+	streams genericiooptions.IOStreams
+	cluster bool
+	name    string
+}
+
+func newInit(streams genericiooptions.IOStreams) *cobra.Command {
+	c := initCommand{streams: streams}
+	cmd := &cobra.Command{
+		Use:   "init FOLDER",
+		Short: "Begin a package that works",
+		Long: `Make a package in a new or empty folder: a manifest, templates of a ConfigMap, a Deployment and a
+Service in two phases, probes, a configuration schema, a locked image, test cases with
+fixtures, a README, and the schema of the manifest for editors. It validates, passes its
+tests and lint, and can be installed as it is.
+
+Its name is the last part of FOLDER, or that of --name.`,
+		Example: `  kubectl package init shop && kubectl package test shop`,
+		Args:    command.Takes("FOLDER"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			folder := filepath.Clean(args[0])
+			if c.name == "" {
+				c.name = filepath.Base(folder)
+			}
+			if err := scaffold.CheckName(c.name); err != nil {
+				return command.UsageError(cmd, err)
+			}
+			return c.run(cmd.Context(), folder)
+		},
+	}
+	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "for a ClusterPackage, with a namespace of its own")
+	cmd.Flags().StringVar(&c.name, "name", "", "the `name` of the package")
+	return cmd
+}
+
+func (c *initCommand) run(ctx context.Context, folder string) error {
+	if err := vacant(folder); err != nil {
+		return err
+	}
+	files, err := scaffold.Make(ctx, scaffold.Options{Name: c.name, Cluster: c.cluster})
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(folder); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("write the package: %w", err)
+	}
+	if err := content.WriteFolder(folder, files); err != nil {
+		return err
+	}
+	shown := terminal.Line(folder)
+	fmt.Fprintf(c.streams.Out, `The package %s is in %s. Next:
+  kubectl package test %[2]s
+  kubectl package explain %[2]s/
+  kubectl package build %[2]s --tag registry.example.com/%[1]s:v0.1.0 --push
+`, c.name, shown)
+	return nil
+}
+
+// vacant rejects a folder with content, and the working directory.
+func vacant(folder string) error {
+	if info, err := os.Lstat(folder); err == nil && info.Mode()&os.ModeSymlink != 0 {
+		return fmt.Errorf("%s is a link: name the folder itself", folder)
+	}
+	f, err := os.Open(folder)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look at %s: %w", folder, err)
+	}
+	defer f.Close()
+	if _, err := f.Readdirnames(1); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s exists and is not an empty folder: name a new one", folder)
+	}
+	here, err := os.Stat(".")
+	there, err2 := f.Stat()
+	if err == nil && err2 == nil && os.SameFile(here, there) {
+		return fmt.Errorf("%s is the current folder: name a new one", folder)
+	}
+	return nil
+}

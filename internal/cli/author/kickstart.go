@@ -1,0 +1,278 @@
+package author
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/author/kickstart"
+	"lockstep.run/lockstep/internal/cli/author/testrunner"
+	"lockstep.run/lockstep/internal/cli/author/threeway"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/content"
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/loader"
+)
+
+// Kickstart makes packages of plain objects.
+type Kickstart struct {
+	Streams    genericiooptions.IOStreams
+	registry   content.RegistryFlags
+	files      []string
+	bundle     string
+	namespace  string
+	parameters []string
+	version    string
+	scope      string
+	namespaces bool
+	keep       []string
+	recreate   []string
+	conflicts  string
+	given      func(flag string) bool
+}
+
+func newKickstart(streams genericiooptions.IOStreams) *cobra.Command {
+	c := Kickstart{Streams: streams}
+	cmd := &cobra.Command{
+		Use:   "kickstart PKG_NAME",
+		Short: "Begin a package from Kubernetes objects or a rendered Helm chart",
+		Long: `Make a package of Kubernetes objects: a folder with a manifest, the objects in phases that
+follow from their kinds, probes for the kinds that have something to wait for, and a test case.
+
+PKG_NAME is the folder to make; its last part is the name of the package. Files, folders,
+patterns and URLs of objects are named by -f, standard input by -f -, a bundle of the Operator
+Lifecycle Manager by -b. Hooks of Helm that run
+around an installation become objects of phases of their own; tests of a chart are left out.
+
+Run again over a package that it made, it takes a new release of the objects over and keeps
+what was changed in the package since; flags are those of the first run where they are not
+given. What both changed in different ways is a conflict, and nothing is written then.
+
+Objects that name no namespace make a package for a Package in any namespace, unless there are
+cluster-scoped ones as well or --namespace is given; then it is for a ClusterPackage.
+
+With -p, fields become configuration whose defaults are the values of now: namespaces,
+replicas, tolerations, nodeselectors, resources, env, images, or all of them. Images are then
+listed in the manifest; update pins them.`,
+		Example: `  helm template cert-manager jetstack/cert-manager | kubectl package kickstart cert-manager -f -
+  kubectl package kickstart shop -f deploy/ -f 'crds/*.yaml' -p replicas,images
+  kubectl package kickstart shop -f deploy/ -f 'crds/*.yaml' --version 1.5.0 # again, for a new release`,
+		Args: command.Takes("PKG_NAME"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c.given = cmd.Flags().Changed
+			opts, err := c.options(args[0])
+			if err != nil {
+				return command.UsageError(cmd, err)
+			}
+			return c.run(cmd.Context(), filepath.Clean(args[0]), opts)
+		},
+	}
+	cmd.Flags().StringArrayVarP(&c.files, "filename", "f", nil, "`file`, folder, pattern or URL of objects, - for standard input; repeatable")
+	cmd.Flags().StringVarP(&c.bundle, "bundle", "b", "", "bundle `image` of the Operator Lifecycle Manager (registry+v1), whose name the package gets")
+	cmd.Flags().StringVarP(&c.namespace, "namespace", "n", "", "the `namespace` of objects that name none")
+	cmd.Flags().StringSliceVarP(&c.parameters, "parametrize", "p", nil, "`fields` to make configuration of: namespaces, replicas, tolerations, nodeselectors, resources, env, images, all")
+	cmd.Flags().StringVar(&c.version, "version", "", "the `version` of the package; that of the chart where it is not given")
+	cmd.Flags().StringVar(&c.scope, "scope", "", "the `scope` of the package, Namespaced or Cluster; the one that the objects allow where it is not given")
+	cmd.Flags().BoolVar(&c.namespaces, "add-namespaces", true, "add a Namespace for each that objects are in and that is not in the input")
+	cmd.Flags().StringSliceVar(&c.keep, "keep", nil, "`kinds` that stay when the package is deleted: crds")
+	cmd.Flags().StringSliceVar(&c.recreate, "recreate", nil, "`kinds` that are deleted and made anew when a field changes that cannot be changed: jobs")
+	cmd.Flags().StringVar(&c.conflicts, "conflicts", "", "whose change counts where the package and a new release changed the same: ours or theirs")
+	c.registry.Add(cmd)
+	for flag, values := range map[string][]string{"scope": {"Namespaced", "Cluster"}, "keep": {keepCRDs}, "recreate": {recreateJobs}, "conflicts": {string(threeway.Ours), string(threeway.Theirs)}} {
+		_ = cmd.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	}
+	return cmd
+}
+
+const (
+	keepCRDs     = "crds"
+	recreateJobs = "jobs"
+)
+
+func (c *Kickstart) options(folder string) (kickstart.Options, error) {
+	opts := kickstart.Options{Name: filepath.Base(filepath.Clean(folder)), Namespace: c.namespace, NoNamespaces: !c.namespaces}
+	if problems := validation.IsDNS1123Label(opts.Name); len(problems) > 0 {
+		return opts, fmt.Errorf("%q cannot be the name of a package: %s", opts.Name, problems[0])
+	}
+	if c.namespace != "" {
+		if problems := validation.IsDNS1123Label(c.namespace); len(problems) > 0 {
+			return opts, fmt.Errorf("%q cannot be a namespace: %s", c.namespace, problems[0])
+		}
+	}
+	if len(c.files) == 0 && c.bundle == "" {
+		return opts, errors.New("nothing to make a package of: name files, folders or URLs by -f, or standard input by -f -")
+	}
+	if err := c.kinds(&opts); err != nil {
+		return opts, err
+	}
+	var err error
+	opts.Parameters, err = kickstart.ParseParameters(c.parameters)
+	return opts, err
+}
+
+func (c *Kickstart) kinds(opts *kickstart.Options) error {
+	opts.Version = strings.TrimPrefix(c.version, "v")
+	if c.version != "" {
+		if _, err := semver.StrictNewVersion(opts.Version); err != nil {
+			return fmt.Errorf("--version %q is no semantic version: write it as 1.2.3 or 1.2.3-rc.1", c.version)
+		}
+	}
+	for _, scope := range []corev1alpha1.Scope{"", corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
+		if strings.EqualFold(c.scope, string(scope)) {
+			opts.Scope = scope
+		}
+	}
+	if c.scope != "" && opts.Scope == "" {
+		return fmt.Errorf("unknown --scope %q: choose Namespaced or Cluster", c.scope)
+	}
+	if !slices.Contains([]threeway.Side{threeway.Neither, threeway.Ours, threeway.Theirs}, threeway.Side(c.conflicts)) {
+		return fmt.Errorf("unknown --conflicts %q: choose ours or theirs", c.conflicts)
+	}
+	for _, kind := range c.keep {
+		if kind != keepCRDs {
+			return fmt.Errorf("unknown --keep %q: choose %s", kind, keepCRDs)
+		}
+		opts.KeepCRDs = true
+	}
+	for _, kind := range c.recreate {
+		if kind != recreateJobs {
+			return fmt.Errorf("unknown --recreate %q: choose %s", kind, recreateJobs)
+		}
+		opts.RecreateJobs = true
+	}
+	return nil
+}
+
+func (c *Kickstart) run(ctx context.Context, folder string, opts kickstart.Options) error {
+	record, err := readRecord(folder)
+	if err != nil {
+		return err
+	}
+	if record != nil {
+		c.inherit(&opts, record.Options)
+	}
+	if opts.Scope == corev1alpha1.ScopeNamespaced && c.given("namespace") && opts.Namespace != "" {
+		return errors.New("--namespace and --scope Namespaced contradict each other: such a package is for any namespace")
+	}
+	inputs, err := content.NewInputs(c.Streams.In).All(ctx, c.files)
+	if err != nil {
+		return err
+	}
+	var notes []string
+	if c.bundle != "" {
+		bundle, err := c.readBundle(ctx)
+		if err != nil {
+			return err
+		}
+		inputs, notes = append(inputs, bundle.Inputs...), bundle.Notes
+		opts.Name, opts.Namespace = bundle.Name, bundle.Namespace
+	}
+	made, err := kickstart.Make(inputs, opts)
+	if err != nil {
+		return content.Reported(c.Streams, err, "%s in the input: nothing was written")
+	}
+	made.Notes = append(notes, made.Notes...)
+	if record != nil {
+		return c.upgrade(ctx, folder, opts, record, made)
+	}
+	return c.Begin(ctx, folder, opts, made)
+}
+
+// Begin writes a new package, with its fixtures.
+func (c *Kickstart) Begin(ctx context.Context, folder string, opts kickstart.Options, made *kickstart.Result) error {
+	found, err := (&content.CheckFlags{}).Validate(ctx, "", provisional(made))
+	if err != nil {
+		return err
+	}
+	files := withFixtures(ctx, made)
+	record, err := made.Record(opts)
+	if err != nil {
+		return err
+	}
+	for p, data := range record {
+		files[path.Join(kickstart.RecordFolder, p)] = data
+	}
+	if err := content.WriteFolder(folder, files); err != nil {
+		return err
+	}
+	c.print(folder, opts.Name, made)
+	content.PrintFindings(c.Streams.ErrOut, terminal.StylesFor(c.Streams.ErrOut), found)
+	if !found.Valid {
+		return fmt.Errorf("%s in the new package %s: correct them there", content.Problems(len(found.Problems)), folder)
+	}
+	return nil
+}
+
+// readBundle pulls the two folders of a bundle.
+func (c *Kickstart) readBundle(ctx context.Context) (*kickstart.Bundle, error) {
+	manifests, err := c.registry.PullFrom(ctx, kickstart.BundleManifests, c.bundle, nil)
+	if err != nil {
+		return nil, err
+	}
+	ref, err := name.ParseReference(c.bundle)
+	if err != nil {
+		return nil, err
+	}
+	metadata, err := c.registry.PullFrom(ctx, kickstart.BundleMetadata, ref.Context().Digest(manifests.Digest).Name(), nil)
+	if err != nil {
+		return nil, err
+	}
+	bundle, err := kickstart.ReadBundle(manifests.Files, metadata.Files, c.namespace)
+	if err != nil {
+		return nil, fmt.Errorf("the bundle %s cannot be used: %w", c.bundle, err)
+	}
+	if problems := validation.IsDNS1123Label(bundle.Name); len(problems) > 0 {
+		return nil, fmt.Errorf("the bundle %s is called %q, which cannot be the name of a package: %s", c.bundle, bundle.Name, problems[0])
+	}
+	if problems := validation.IsDNS1123Label(bundle.Namespace); len(problems) > 0 {
+		return nil, fmt.Errorf("the bundle %s suggests the namespace %q, which cannot be one: choose another by --namespace", c.bundle, bundle.Namespace)
+	}
+	return bundle, nil
+}
+
+func (c *Kickstart) print(folder, called string, made *kickstart.Result) {
+	fmt.Fprintf(c.Streams.Out, "Kickstarted the %q package with %d objects.\n", called, made.Objects)
+	if len(made.Unprobed) > 0 {
+		fmt.Fprintln(c.Streams.Out, "No probe is known for these kinds; add one to spec.availabilityProbes where there is something to wait for:")
+		for _, kind := range made.Unprobed {
+			fmt.Fprintf(c.Streams.Out, "- %s\n", terminal.Line(kind))
+		}
+	}
+	for _, note := range made.Notes {
+		fmt.Fprintf(c.Streams.ErrOut, "note: %s\n", terminal.Line(note))
+	}
+	if made.ProvisionalLock != nil {
+		fmt.Fprintf(c.Streams.Out, "Next, pin its images: kubectl package update %s\n", terminal.Line(folder))
+	}
+}
+
+// provisional adds a lock, so that everything else can be checked.
+func provisional(made *kickstart.Result) loader.Files {
+	if made.ProvisionalLock == nil {
+		return made.Files
+	}
+	files := maps.Clone(made.Files)
+	files[lockFile] = made.ProvisionalLock
+	return files
+}
+
+// withFixtures adds the fixtures, if the package is valid.
+func withFixtures(ctx context.Context, made *kickstart.Result) loader.Files {
+	files := maps.Clone(made.Files)
+	if fixtures, err := testrunner.Fixtures(ctx, provisional(made)); err == nil {
+		maps.Copy(files, fixtures)
+	}
+	return files
+}

@@ -1,0 +1,297 @@
+package author_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"lockstep.run/lockstep/internal/cli/clitest"
+	"lockstep.run/lockstep/internal/loader"
+)
+
+const twoObjects = `
+-- deploy/web.yaml
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: "REGISTRY/web:v1"}]}
+-- deploy/more/service.json
+{"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": {"ports": [{"port": 80}]}}
+-- deploy/.hidden.yaml
+not: read
+-- deploy/README.md
+not read
+-- custom.yaml
+apiVersion: example.com/v1
+kind: Thing
+metadata: {name: thing}
+`
+
+func TestKickstart(t *testing.T) {
+	t.Parallel()
+	host := clitest.ServeRegistry(t)
+	clitest.PushRandom(t, host+"/web:v1")
+	in := clitest.Folder(t, strings.ReplaceAll(twoObjects, "REGISTRY", host))
+	out := filepath.Join(t.TempDir(), "below", "shop")
+	got := clitest.Invoke(t, "", "kickstart", out, "-f", in+"/deploy", "-f", in+"/*.yaml", "-p", "replicas,images", "--version", "v1.2.3")
+	want := clitest.Result{Code: 0, Out: `Kickstarted the "shop" package with 3 objects.
+No probe is known for these kinds; add one to spec.availabilityProbes where there is something to wait for:
+- Thing.example.com
+Next, pin its images: kubectl package update ` + out + "\n", Err: ""}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(clitest.Result{})); diff != "" {
+		t.Error(diff)
+	}
+	data, err := os.ReadFile(filepath.Join(out, "deploy", "web.deployment.yaml.gotmpl"))
+	if err != nil || !strings.Contains(string(data), "  replicas: {{ .config.deployments.web.replicas | toJson }}\n") || !strings.Contains(string(data), "image: {{ .images.web | toJson }}") {
+		t.Errorf("%v, %s", err, data)
+	}
+	for _, args := range [][]string{{"update", out, "--insecure"}, {"validate", out}, {"test", out}, {"build", out}, {"tree", out}} {
+		if got := clitest.Invoke(t, "", args...); got.Code != 0 {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(out), ".kubectl-package-*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// A second run merges a new release into the package, keeps its author's changes, and
+// writes nothing if they conflict.
+func TestKickstartAgain(t *testing.T) {
+	t.Parallel()
+	const release = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: 2\n  selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}\n    spec: {containers: [{name: web, image: 'web:v1'}]}\n"
+	out := filepath.Join(t.TempDir(), "shop")
+	again := func(stdin string, args ...string) clitest.Result {
+		return clitest.Invoke(t, stdin, append([]string{"kickstart", out, "-f", "-"}, args...)...)
+	}
+	read := func(p string) string {
+		data, err := os.ReadFile(filepath.Join(out, p))
+		if err != nil {
+			t.Error(err)
+		}
+		return string(data)
+	}
+	if got := again(release, "--version", "1.0.0", "-p", "env"); got.Code != 0 {
+		t.Fatalf("got %+v", got)
+	}
+	const web = "deploy/web.deployment.yaml"
+	edited := strings.Replace(read(web), "replicas: 2\n", "replicas: 3 # for the weekend\n", 1)
+	if err := os.WriteFile(filepath.Join(out, web), []byte(edited), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := again(release); got.Code != 0 || got.Out != "The \"shop\" package is already up-to-date.\n" || read(web) != edited {
+		t.Errorf("got %+v", got)
+	}
+
+	second := strings.Replace(release, "web:v1", "web:v2", 1) + "---\napiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 80}], selector: {app: web}}\n"
+	want := clitest.Result{Code: 0, Out: `Upgraded the "shop" package: 1 files added, 2 changed, 0 removed.
++ deploy/web.service.yaml
+~ deploy/web.deployment.yaml  with your changes
+~ manifest.yaml
+`, Err: ""}
+	if diff := cmp.Diff(want, again(second, "--version", "1.1.0"), cmp.AllowUnexported(clitest.Result{})); diff != "" {
+		t.Error(diff)
+	}
+	if got := read(web); !strings.Contains(got, "replicas: 3 # for the weekend\n") || !strings.Contains(got, "web:v2") {
+		t.Errorf("got %s", got)
+	}
+	if got := read("manifest.yaml"); !strings.Contains(got, "version: 1.1.0") {
+		t.Errorf("got %s", got)
+	}
+	for _, args := range [][]string{{"validate", out}, {"test", out}, {"lint", out, "--fail-on", "error"}} {
+		if got := clitest.Invoke(t, "", args...); got.Code != 0 {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+
+	third := strings.Replace(second, "replicas: 2", "replicas: 5", 1)
+	before := read(".kickstart/base/" + web)
+	got := again(third)
+	if got.Code != 1 || !strings.Contains(got.Err, "conflict: "+web+": Deployment.apps web: spec.replicas\n    was 2, is 3 here, and 5 in the new release\n") || read(".kickstart/base/"+web) != before {
+		t.Errorf("got %+v", got)
+	}
+	if got := again(third, "--conflicts", "ours"); got.Code != 0 || !strings.Contains(read(web), "replicas: 3 #") {
+		t.Errorf("got %+v", got)
+	}
+	if got := again(second, "--conflicts", "theirs"); got.Code != 0 || !strings.Contains(read(web), "replicas: 2 #") {
+		t.Errorf("got %+v\n%s", got, read(web))
+	}
+	if got := clitest.Invoke(t, release, "kickstart", clitest.Folder(t, "-- a.yaml\na: b\n"), "-f", "-"); got.Code != 1 || !strings.Contains(got.Err, "exists, and its .kickstart, by which a new release is taken over, does not: name a new folder") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// A release whose files cannot be written is not recorded, so that it is merged again.
+func TestKickstartThatCannotWrite(t *testing.T) {
+	t.Parallel()
+	const release = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\ndata: {a: b}\n"
+	out := filepath.Join(t.TempDir(), "shop")
+	if got := clitest.Invoke(t, release, "kickstart", out, "-f", "-"); got.Code != 0 {
+		t.Fatalf("got %+v", got)
+	}
+	inTheWay := filepath.Join(out, "deploy", ".kickstart-web.configmap.yaml")
+	if err := os.Mkdir(inTheWay, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	next := strings.Replace(release, "a: b", "a: c", 1)
+	if got := clitest.Invoke(t, next, "kickstart", out, "-f", "-"); got.Code != 1 || !strings.Contains(got.Err, "write deploy/web.configmap.yaml: ") {
+		t.Errorf("got %+v", got)
+	}
+	if err := os.Remove(inTheWay); err != nil {
+		t.Fatal(err)
+	}
+	if got := clitest.Invoke(t, next, "kickstart", out, "-f", "-"); got.Code != 0 || !strings.Contains(got.Out, "~ deploy/web.configmap.yaml\n") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// A namespace contradicts the scope of the last run as that of a flag.
+func TestKickstartAgainWithNamespace(t *testing.T) {
+	t.Parallel()
+	const object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n"
+	out := filepath.Join(t.TempDir(), "shop")
+	if got := clitest.Invoke(t, object, "kickstart", out, "-f", "-", "--scope", "Namespaced"); got.Code != 0 {
+		t.Fatalf("got %+v", got)
+	}
+	if got := clitest.Invoke(t, object, "kickstart", out, "-f", "-", "--namespace", "a"); got.Code != 1 || !strings.Contains(got.Err, "--namespace and --scope Namespaced contradict each other") {
+		t.Errorf("got %+v", got)
+	}
+	if got := clitest.Invoke(t, object, "kickstart", out, "-f", "-", "--namespace", "a", "--scope", "Cluster"); got.Code != 0 || !strings.Contains(got.Out, "+ namespaces/a.namespace.yaml\n") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestKickstartFromElsewhere(t *testing.T) {
+	t.Parallel()
+	const object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/a.yaml":
+			_, _ = w.Write([]byte(object))
+		case "/loop":
+			http.Redirect(w, r, "/loop", http.StatusFound)
+		case "/endless":
+			chunk := []byte(strings.Repeat("#\n", 1<<16))
+			for {
+				if _, err := w.Write(chunk); err != nil {
+					return
+				}
+			}
+		default:
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	for name, tc := range map[string]struct {
+		stdin string
+		args  []string
+		want  string
+	}{
+		"standard input": {object, []string{"-f", "-"}, ""},
+		"URL":            {"", []string{"-f", server.URL + "/a.yaml"}, ""},
+		"both":           {object, []string{"-f", "-", "-f", server.URL + "/a.yaml"}, "ConfigMap a is in standard input (document 1) as well"},
+		"not found":      {"", []string{"-f", server.URL + "/b.yaml"}, "the server answers 404 Not Found"},
+		"redirects":      {"", []string{"-f", server.URL + "/loop"}, "it redirects more than 10 times"},
+		"endless":        {"", []string{"-f", server.URL + "/endless"}, "the input has more than 33554432 bytes"},
+		"unreachable":    {"", []string{"-f", "http://127.0.0.1:1/a.yaml"}, "connection refused"},
+		"no file":        {"", []string{"-f", "nope.yaml"}, "there is no file nope.yaml"},
+		"empty folder":   {"", []string{"-f", t.TempDir()}, "there is no YAML or JSON file in "},
+		"chart":          {"", []string{"-f", clitest.Folder(t, "-- Chart.yaml\nname: a\n")}, "is a chart of Helm: render it first"},
+		"no input":       {"", nil, "arguments invalid: nothing to make a package of"},
+		"parameter":      {"", []string{"-f", "-", "-p", "bogus"}, `arguments invalid: "bogus" cannot be made a parameter`},
+		"namespace":      {"", []string{"-f", "-", "-n", "A"}, `arguments invalid: "A" cannot be a namespace`},
+		"version":        {"", []string{"-f", "-", "--version", "1.2"}, `arguments invalid: --version "1.2" is no semantic version`},
+		"scope":          {"", []string{"-f", "-", "--scope", "global"}, `arguments invalid: unknown --scope "global": choose Namespaced or Cluster`},
+		"any namespace":  {"", []string{"-f", "-", "--scope", "namespaced", "-n", "a"}, "--namespace and --scope Namespaced contradict each other"},
+		"keep":           {"", []string{"-f", "-", "--keep", "pods"}, `arguments invalid: unknown --keep "pods": choose crds`},
+		"recreate":       {"", []string{"-f", "-", "--recreate", "pods"}, `arguments invalid: unknown --recreate "pods": choose jobs`},
+		"kustomization":  {"", []string{"-f", clitest.Folder(t, "-- kustomization.yaml\nresources: [a.yaml]\n-- a.yaml\n"+object)}, ""},
+		"conflicts":      {"", []string{"-f", "-", "--conflicts", "both"}, `arguments invalid: unknown --conflicts "both": choose ours or theirs`},
+		"all flags":      {object, []string{"-f", "-", "--scope", "cluster", "--version", "1.2.3", "--keep", "crds", "--recreate", "jobs"}, ""},
+		"hostile":        {"apiVersion: v1\nkind: \"Con\\e[31mfig\"\nmetadata: {name: a}\n", []string{"-f", "-"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out := filepath.Join(t.TempDir(), "shop")
+			got := clitest.Invoke(t, tc.stdin, append([]string{"kickstart", out}, tc.args...)...)
+			_, err := os.Stat(filepath.Join(out, "manifest.yaml"))
+			if tc.want == "" && (got.Code != 0 || err != nil) || tc.want != "" && (got.Code != 1 || err == nil || !strings.Contains(got.Err, tc.want)) {
+				t.Errorf("got %+v, %v, want %q", got, err, tc.want)
+			}
+			if tc.want == "" {
+				// A package without templates has nothing to compare with fixtures.
+				if got := clitest.Invoke(t, "", "test", out); got.Code != 0 {
+					t.Errorf("got %+v", got)
+				}
+			}
+			if strings.Contains(got.Out+got.Err, "\x1b") {
+				t.Error("escape sequences of the input are printed")
+			}
+		})
+	}
+	if got := clitest.Invoke(t, "", "kickstart", "Shop", "-f", "-"); got.Code != 1 || !strings.Contains(got.Err, `"Shop" cannot be the name of a package`) {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// A bundle of the Operator Lifecycle Manager gives the package its name; the
+// folder keeps that of the argument.
+func TestKickstartFromABundle(t *testing.T) {
+	t.Parallel()
+	host := clitest.ServeRegistry(t)
+	const csv = "apiVersion: operators.coreos.com/v1alpha1\nkind: ClusterServiceVersion\nmetadata: {name: o}\nspec:\n  installModes: [{type: AllNamespaces, supported: true}]\n  install:\n    strategy: deployment\n    spec:\n      deployments:\n      - name: o\n        spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: o, image: o}]}}}\n"
+	manifests, err := loader.BuildFolder("manifests", loader.Files{"csv.yaml": []byte(csv)}, loader.BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	metadata, err := loader.BuildFolder("metadata", loader.Files{"annotations.yaml": []byte("annotations: {operators.operatorframework.io.bundle.package.v1: some-operator}\n")}, loader.BuildOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	layers, err := metadata.Layers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle, err := mutate.AppendLayers(manifests, layers...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ref, image := range map[string]v1.Image{host + "/bundle:v1": bundle, host + "/other:v1": manifests} {
+		parsed, err := name.ParseReference(ref, name.Insecure)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := remote.Write(parsed, image); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out := filepath.Join(t.TempDir(), "mine")
+	got := clitest.Invoke(t, "", "kickstart", out, "-b", host+"/bundle:v1", "--insecure")
+	if got.Code != 0 || got.Out != "Kickstarted the \"some-operator\" package with 2 objects.\n" {
+		t.Errorf("got %+v", got)
+	}
+	if got := clitest.Invoke(t, "", "test", out); got.Code != 0 {
+		t.Errorf("got %+v", got)
+	}
+	for ref, want := range map[string]string{
+		host + "/other:v1": "the image is no bundle of the Operator Lifecycle Manager", host + "/nope:v1": "image not found", "a b": "invalid image reference",
+	} {
+		if got := clitest.Invoke(t, "", "kickstart", out+"2", "-b", ref, "--insecure"); got.Code != 1 || !strings.Contains(got.Err, want) {
+			t.Errorf("%s: got %+v, want %q", ref, got, want)
+		}
+	}
+}

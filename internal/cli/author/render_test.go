@@ -1,0 +1,180 @@
+package author_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"lockstep.run/lockstep/internal/cli/clitest"
+)
+
+func TestRender(t *testing.T) {
+	t.Parallel()
+	dir := clitest.Folder(t, clitest.GoodPackage)
+	const want = `# Phase settings
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  labels:
+    package-operator.run/instance: shop-web
+    package-operator.run/package: shop-web
+    package-operator.run/version: 1.2.0
+  name: color-blue
+  namespace: shop
+---
+# Phase deploy
+apiVersion: apps/v1
+kind: Deployment
+`
+	got := clitest.Invoke(t, "", "render", dir)
+	if got.Code != 0 || !strings.HasPrefix(got.Out, want) || got.Err != "" {
+		t.Errorf("got %+v", got)
+	}
+	for _, test := range []struct {
+		reason, stdin, want string
+		args                []string
+	}{
+		{"names", "", "configmap/color-blue\ndeployment.apps/web\nservice/web\n", []string{"-o", "name"}},
+		{"another configuration", "color: green\n", "color-green\n", []string{"--config", "-", "--query", ".items[0].metadata.name"}},
+		{"another namespace", "", "lab\n", []string{"-n", "lab", "--query", ".items[0].metadata.namespace"}},
+		{"a test case", "", "web\n", []string{"--config-testcase", "cluster", "--query", ".items[0].metadata.namespace"}},
+		{"a ClusterPackage", "", "color-blue web\n", []string{"--cluster", "--query", `.items[0].metadata | "\(.name) \(.namespace)"`}},
+	} {
+		got := clitest.Invoke(t, test.stdin, append([]string{"render", dir}, test.args...)...)
+		if diff := cmp.Diff(test.want, got.Out); diff != "" || got.Code != 0 {
+			t.Errorf("%s: %s\n%s", test.reason, diff, got.Err)
+		}
+	}
+}
+
+func TestRenderFolder(t *testing.T) {
+	t.Parallel()
+	dir, out := clitest.Folder(t, clitest.GoodPackage), filepath.Join(t.TempDir(), "out")
+	if got := clitest.Invoke(t, "", "render", dir, "--output-dir", out); got.Code != 0 || got.Out != "3 objects written to "+out+"\n" {
+		t.Errorf("got %+v", got)
+	}
+	if _, err := os.Stat(filepath.Join(out, "02-deploy", "deployment.apps_shop_web.yaml")); err != nil {
+		t.Error(err)
+	}
+	if got := clitest.Invoke(t, "", "render", dir, "--output-dir", out); got.Code != 1 || !strings.Contains(got.Err, "is not empty") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestRenderErrors(t *testing.T) {
+	t.Parallel()
+	good, bad := clitest.Folder(t, clitest.GoodPackage), clitest.Folder(t, clitest.BadPackage)
+	for _, test := range []struct {
+		want string
+		args []string
+	}{
+		{"arguments invalid: SOURCE|IMAGE is missing", nil},
+		{"2 problems in " + bad, []string{bad}},
+		{`the package has no test case "blu". Did you mean "blue"?`, []string{good, "--config-testcase", "blu"}},
+		{"arguments invalid: --output-dir and --output or --query contradict each other", []string{good, "--output-dir", "x", "-o", "json"}},
+		{"arguments invalid: --cluster and --namespace contradict each other", []string{good, "--cluster", "-n", "x"}},
+		{`arguments invalid: unknown output format "xml": choose json, yaml or name`, []string{good, "-o", "xml"}},
+		{"arguments invalid: --query is no jq expression", []string{good, "--query", "{"}},
+	} {
+		got := clitest.Invoke(t, "", append([]string{"render"}, test.args...)...)
+		if got.Code != 1 || got.Out != "" || !strings.Contains(got.Err, "Error: "+test.want) {
+			t.Errorf("%q: %+v, want %s", test.args, got, test.want)
+		}
+	}
+}
+
+func TestRenderUsesTheLock(t *testing.T) {
+	t.Parallel()
+	locked := strings.Replace(clitest.GoodPackage, "  phases:", "  images:\n  - {name: web, image: example.com/web:v1}\n  phases:", 1)
+	locked = strings.Replace(locked, "image: web}", "image: {{ .images.web }}}", 1) + `
+-- manifest.lock.yaml
+apiVersion: manifests.package-operator.run/v1alpha1
+kind: PackageManifestLock
+metadata: {name: web}
+spec:
+  images:
+  - {name: web, image: "example.com/web:v1", digest: "sha256:0123456789012345678901234567890123456789012345678901234567890123"}
+`
+	dir := clitest.Folder(t, locked)
+	const image = ".items[1].spec.template.spec.containers[0].image"
+	for want, args := range map[string][]string{
+		"example.com/web@sha256:0123456789012345678901234567890123456789012345678901234567890123\n": nil,
+		"registry.package-operator.run/static-image\n":                                              {"--config-testcase", "blue"},
+	} {
+		if got := clitest.Invoke(t, "", append([]string{"render", dir, "--query", image}, args...)...); got.Out != want {
+			t.Errorf("%q: %+v", args, got)
+		}
+	}
+}
+
+func TestRenderForAPackage(t *testing.T) {
+	t.Parallel()
+	dir := clitest.Folder(t, clitest.GoodPackage)
+	const pkg = `
+apiVersion: package-operator.run/v1alpha1
+kind: Package
+metadata: {name: shop, namespace: lab}
+spec:
+  image: example.com/web:v1
+  config: {color: green}
+  commonMetadata: {labels: {team: us}}
+  patches:
+  - target: {group: apps, kind: Deployment, name: web}
+    patch: '{"spec": {"replicas": 3}}'
+`
+	got := clitest.Invoke(t, pkg, "render", dir, "--package", "-", "--query", `.items[] | [.kind, .metadata.name, .metadata.namespace, .metadata.labels.team, (.spec.replicas // 0 | tostring)] | join(" ")`)
+	if want := "ConfigMap color-green lab us 0\nDeployment web lab us 3\nService web lab us 0\n"; got.Code != 0 || got.Out != want {
+		t.Errorf("got %+v", got)
+	}
+	fromMap := strings.Replace(pkg, "config: {color: green}", "configFrom: [{configMapKeyRef: {name: settings, key: yaml}}]", 1) +
+		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {yaml: 'color: brown'}\n"
+	if got := clitest.Invoke(t, fromMap, "render", dir, "--package", "-", "--query", ".items[0].metadata.name"); got.Out != "color-brown\n" {
+		t.Errorf("a ConfigMap beside it: %+v", got)
+	}
+	cluster := strings.Replace(strings.Replace(pkg, "kind: Package", "kind: ClusterPackage", 1), ", namespace: lab", "", 1)
+	if got := clitest.Invoke(t, cluster, "tree", dir, "--package", "-"); got.Code != 0 || !strings.Contains(got.Out, "ClusterPackage /shop\n") {
+		t.Errorf("a ClusterPackage: %+v", got)
+	}
+	for _, test := range []struct{ reason, stdin, want string }{
+		{"an unknown field", strings.Replace(pkg, "image:", "imag: x\n  image:", 1), `unknown field "spec.imag"`},
+		{"none", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n", "standard input has no Package and no ClusterPackage of package-operator.run/v1alpha1"},
+		{"two", pkg + "---" + pkg, "standard input has several packages"},
+		{"no YAML", "a: [", "--package cannot be read"},
+		{"a Secret", strings.Replace(fromMap, "configMapKeyRef", "secretKeyRef", 1), "values from Secrets are not rendered without a cluster"},
+		{"a ConfigMap that is not there", strings.Replace(fromMap, "metadata: {name: settings}", "metadata: {name: other}", 1), "1 problem in "},
+	} {
+		got := clitest.Invoke(t, test.stdin, "render", dir, "--package", "-", "-o", "name")
+		if got.Code != 1 || got.Out != "" || !strings.Contains(got.Err, test.want) {
+			t.Errorf("%s: %+v, want %s", test.reason, got, test.want)
+		}
+	}
+	if got := clitest.Invoke(t, pkg, "render", dir, "--package", "-", "--config", "x"); got.Code != 1 || !strings.Contains(got.Err, "none of the others can be") {
+		t.Errorf("contradiction: %+v", got)
+	}
+}
+
+func TestCompletionOfPackages(t *testing.T) {
+	t.Parallel()
+	dir := clitest.Folder(t, clitest.GoodPackage)
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"render", dir, "--config-testcase", ""}, "blue\ncluster\n:4\n"},
+		{[]string{"render", "example.com/image:v1", "--component", ""}, ":4\n"},
+		{[]string{"lint", dir, "--fail-on", "w"}, "error\nwarning\ninfo\nnever\n:4\n"},
+		{[]string{"render", dir, "-o", ""}, "json\nyaml\nname\n:4\n"},
+	} {
+		if got := clitest.Invoke(t, "", append([]string{"__complete"}, test.args...)...); got.Out != test.want {
+			t.Errorf("%q: %+v, want %q", test.args, got, test.want)
+		}
+	}
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		if got := clitest.Invoke(t, "", "completion", shell); got.Code != 0 || !strings.Contains(got.Out, "kubectl-package") {
+			t.Errorf("%s: exit code %d, %d bytes", shell, got.Code, len(got.Out))
+		}
+	}
+}

@@ -1,0 +1,287 @@
+package author
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/repository"
+	"lockstep.run/lockstep/internal/catalog/versions"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/content"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader"
+)
+
+type repositoryCommand struct {
+	streams  genericiooptions.IOStreams
+	registry content.RegistryFlags
+	name     string
+}
+
+func newRepository(streams genericiooptions.IOStreams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "repository", Aliases: []string{"repo"},
+		Short: "Keep lists of package images that dependencies are chosen from",
+		Long: `Keep repositories: lists of package images with their versions, in a file or in an image. The
+manifest of a package names repositories in spec.repositories; update chooses from them. The
+repositories that packages of a cluster come from are kept by kubectl package source.`,
+		Args: command.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	remove, pull := repositoryCommand{streams: streams}, repositoryCommand{streams: streams}
+	cmd.AddCommand(
+		newRepositoryInitialize(streams), newRepositoryAdd(streams), newRepositoryBuild(streams),
+		remove.onImage("remove", "IMAGE", "Withdraw a package image with all of its versions", remove.remove),
+		pull.onImage("pull", "TAG", "Write the repository in an image to a file", pull.pull),
+		newRepositoryPush(streams),
+	)
+	return cmd
+}
+
+func newRepositoryInitialize(streams genericiooptions.IOStreams) *cobra.Command {
+	c := repositoryCommand{streams: streams}
+	cmd := &cobra.Command{
+		Use: "initialize FILE [NAME]", Aliases: []string{"init"},
+		Short: "Begin an empty repository",
+		Long: `Write an empty repository. One that is in the file already is emptied; any other file is left
+as it is. NAME is that of the repository, by which dependencies refer to it; the file's where
+it is not given.`,
+		Args: command.Takes("FILE", "[NAME]"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case len(args) > 1 && c.name != "" && c.name != args[1]:
+				return command.UsageError(cmd, fmt.Errorf("%s and --name %s contradict each other", args[1], c.name))
+			case len(args) > 1:
+				c.name = args[1]
+			case c.name == "":
+				c.name = strings.TrimSuffix(filepath.Base(args[0]), filepath.Ext(args[0]))
+			}
+			if problems := validation.IsDNS1123Subdomain(c.name); len(problems) > 0 {
+				return command.UsageError(cmd, fmt.Errorf("%q cannot be the name of a repository: %s: choose another NAME", c.name, problems[0]))
+			}
+			return c.initialize(args[0])
+		},
+	}
+	cmd.Flags().StringVar(&c.name, "name", "", "the same as NAME")
+	return cmd
+}
+
+func (c *repositoryCommand) initialize(path string) error {
+	if _, err := os.Lstat(path); err == nil {
+		if _, err := readRepository(path); err != nil {
+			return fmt.Errorf("%s exists and is no repository: delete it first, or choose another name", path)
+		}
+	}
+	return c.write(path, &repository.Index{Name: c.name})
+}
+
+func newRepositoryAdd(streams genericiooptions.IOStreams) *cobra.Command {
+	c := repositoryCommand{streams: streams}
+	cmd := &cobra.Command{
+		Use:   "add FILE IMAGE VERSION...",
+		Short: "Offer a package image as one or more versions",
+		Long: `Offer a package image in a repository as one or more versions. The image is pulled: its name
+and its constraints come from its manifest, and it is offered by its digest.`,
+		Example: `  kubectl package repository add shop.yaml registry.example.com/web:v1.2.0 v1.2.0`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) < 3 && !slices.Contains(args, "") {
+				missing := []string{"FILE", "IMAGE", "VERSION"}[len(args)]
+				return command.UsageError(cmd, fmt.Errorf("%s is missing: this offers an image in a file; %s", missing, addsToCluster))
+			}
+			if err := command.Takes("FILE", "IMAGE", "VERSION")(cmd, args[:min(len(args), 3)]); err != nil {
+				return err
+			}
+			var offered []*semver.Version
+			for _, text := range args[2:] {
+				v, err := versions.ParseVersion(text)
+				if err != nil {
+					return command.UsageError(cmd, err)
+				}
+				offered = append(offered, v)
+			}
+			if _, err := content.ImageReference("IMAGE", args[1]); err != nil {
+				return command.UsageError(cmd, err)
+			}
+			return c.add(cmd.Context(), args[0], args[1], offered)
+		},
+	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		text := err.Error()
+		if strings.HasPrefix(text, "unknown") {
+			return command.UsageError(cmd, fmt.Errorf("there is no flag %s: this offers an image in a file; %s", text[strings.LastIndex(text, " ")+1:], addsToCluster))
+		}
+		return command.UsageError(cmd, err)
+	})
+	c.registry.Add(cmd)
+	return cmd
+}
+
+func (c *repositoryCommand) add(ctx context.Context, path, ref string, versions []*semver.Version) error {
+	index, err := readRepository(path)
+	if err != nil {
+		return err
+	}
+	entry, err := c.entryOf(ctx, ref)
+	if err != nil {
+		return err
+	}
+	entry.Versions = versions
+	if err := index.Add(entry); err != nil {
+		return err
+	}
+	return c.write(path, index)
+}
+
+// entryOf describes the package in an image, by its digest.
+func (c *repositoryCommand) entryOf(ctx context.Context, ref string) (repository.Entry, error) {
+	image, err := c.registry.PullFrom(ctx, "", ref, nil)
+	if err != nil {
+		return repository.Entry{}, err
+	}
+	m, err := loader.Describe(image.Files)
+	if err != nil {
+		return repository.Entry{}, content.Reported(c.streams, err, "the image "+ref+" is no package that can be used: %s")
+	}
+	parsed, err := name.ParseReference(ref)
+	if err != nil {
+		return repository.Entry{}, err
+	}
+	_, icon := loader.About(image.Files, m)
+	if m.Spec.Version == "" {
+		m.Spec.Version = "0.0.0" // add names the versions
+	}
+	entry, err := repository.EntryOf(m, parsed.Context().Name(), image.Digest, image.Files["README.md"], providedBy(ctx, image.Files))
+	if err != nil {
+		return entry, err
+	}
+	if entry.Display != nil && m.Spec.Display != nil && strings.HasSuffix(m.Spec.Display.Icon, ".svg") {
+		entry.Display.IconSVG = icon
+	}
+	return entry, nil
+}
+
+// providedBy are the APIs that a package brings, as it is rendered by default.
+func providedBy(ctx context.Context, files loader.Files) []corev1alpha1.ProvidedAPI {
+	for _, cluster := range []bool{true, false} {
+		if pkg, _, err := loader.Preview(ctx, files, loader.PreviewOptions{Cluster: cluster, LockedImages: true}); err == nil {
+			return pkg.Provides
+		}
+	}
+	return nil
+}
+
+// onImage returns a command about a repository file and an image, the argument noun.
+func (c *repositoryCommand) onImage(verb, noun, short string, run func(ctx context.Context, path string, ref name.Reference, text string) error) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   verb + " FILE " + noun,
+		Short: short,
+		Args:  command.Takes("FILE", noun),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ref, err := content.ImageReference(noun, args[1])
+			if err != nil {
+				return command.UsageError(cmd, err)
+			}
+			return run(cmd.Context(), args[0], ref, args[1])
+		},
+	}
+	c.registry.Add(cmd)
+	return cmd
+}
+
+func (c *repositoryCommand) remove(ctx context.Context, path string, ref name.Reference, text string) error {
+	index, err := readRepository(path)
+	if err != nil {
+		return err
+	}
+	digest, err := c.registry.Resolve(ctx, text)
+	if err != nil {
+		return err
+	}
+	if !index.Remove(ref.Context().Name(), digest) {
+		return fmt.Errorf("the repository in %s does not offer %s@%s", path, ref.Context().Name(), digest)
+	}
+	return c.write(path, index)
+}
+
+func (c *repositoryCommand) pull(ctx context.Context, path string, _ name.Reference, text string) error {
+	image, err := c.registry.PullFrom(ctx, repository.Folder, text, nil)
+	if err != nil {
+		return err
+	}
+	index, err := repository.FromImage(text, image.Files)
+	if err != nil {
+		return err
+	}
+	return c.write(path, index)
+}
+
+func newRepositoryPush(streams genericiooptions.IOStreams) *cobra.Command {
+	c := repositoryCommand{streams: streams}
+	cmd := &cobra.Command{
+		Use:   "push FILE TAG",
+		Short: "Push the repository in a file as an image",
+		Args:  command.Takes("FILE", "TAG"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			tags, err := c.registry.Tags(args[1:])
+			if err != nil {
+				return command.UsageError(cmd, err)
+			}
+			index, err := readRepository(args[0])
+			if err != nil {
+				return err
+			}
+			image, err := index.Image()
+			if err != nil {
+				return err
+			}
+			return c.registry.Push(cmd.Context(), image, tags)
+		},
+	}
+	c.registry.Add(cmd)
+	return cmd
+}
+
+func readRepository(path string) (*repository.Index, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no repository file %s: begin one with kubectl package repository initialize", path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the repository: %w", err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, limits.FileBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the repository: %w", err)
+	}
+	index, err := repository.Parse(path, data)
+	if err != nil {
+		return nil, fmt.Errorf("the repository cannot be used: %w", err)
+	}
+	return index, nil
+}
+
+func (c *repositoryCommand) write(path string, index *repository.Index) error {
+	data, err := index.Marshal()
+	if err != nil {
+		return err
+	}
+	return content.WriteFile(path, data)
+}
+
+// addsToCluster is what people look for who add a repository to a file by mistake.
+const addsToCluster = "a repository is added to the cluster by kubectl package source add NAME IMAGE, or --http URL"

@@ -1,0 +1,410 @@
+package author
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/yaml"
+
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/repository"
+	"lockstep.run/lockstep/internal/cli/author/kickstart"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/content"
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/internal/loader/document"
+	"lockstep.run/lockstep/internal/loader/registry"
+)
+
+type repositoryBuildCommand struct {
+	repositoryCommand
+	output string
+	push   string
+	prefix string
+	strict bool
+}
+
+func newRepositoryBuild(streams genericiooptions.IOStreams) *cobra.Command {
+	c := &repositoryBuildCommand{repositoryCommand: repositoryCommand{streams: streams}}
+	cmd := &cobra.Command{
+		Use:   "build FOLDER|FILE...",
+		Short: "Make a repository of entries and packages, as a file, an archive or an image",
+		Long: `Make a repository that PackageRepositories of a cluster read, of files with RepositoryEntries (such
+as those of repository add), with Packages and PackageMetadata of kapp-controller, and of folders
+of packages. The image of a package in a folder is --images/NAME:vVERSION, with name and version of
+its manifest. It is built and pushed where there is none; one that is there has to hold the same
+files, as versions do not change.
+
+Documents that cannot be offered are named and left out, as the manager would leave them out; with
+--strict nothing is made then. The same input gives the same file and the same digest of the image.`,
+		Example: `  kubectl package repository build repo/ --push registry.example.com/repositories/shop:latest
+  kubectl package repository build packages/ --images registry.example.com/packages -o repository.yaml`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			tags, err := c.check(args)
+			if err != nil {
+				return command.UsageError(cmd, err)
+			}
+			return c.run(cmd.Context(), args, tags)
+		},
+	}
+	cmd.Flags().StringVarP(&c.output, "output", "o", "", "`file` to write to: .yaml, .tar, .tgz or .tar.gz")
+	cmd.Flags().StringVar(&c.push, "push", "", "`TAG` to push the repository to as an image")
+	cmd.Flags().StringVar(&c.prefix, "images", "", "host and `path` that the images of packages in folders are below")
+	cmd.Flags().BoolVar(&c.strict, "strict", false, "make nothing where not everything can be offered")
+	cmd.Flags().StringVar(&c.name, "name", "", "the `name` of the repository; that of the output where it is not given")
+	c.registry.Add(cmd)
+	return cmd
+}
+
+func (c *repositoryBuildCommand) check(args []string) ([]name.Tag, error) {
+	switch {
+	case len(args) == 0:
+		return nil, errors.New("FOLDER or FILE is missing")
+	case c.output == "" && c.push == "":
+		return nil, errors.New("it is not said where to: add -o FILE, or --push TAG")
+	case c.output != "" && form(c.output) == "":
+		return nil, fmt.Errorf("-o %s has another ending than .yaml, .yml, .tar, .tgz and .tar.gz", c.output)
+	case c.name == "":
+		c.name = repositoryName(cmp.Or(c.push, c.output))
+	}
+	if problems := validation.IsDNS1123Subdomain(c.name); len(problems) > 0 {
+		return nil, fmt.Errorf("%q cannot be the name of a repository: %s: choose another by --name", c.name, problems[0])
+	}
+	if c.push == "" {
+		return nil, nil
+	}
+	return c.registry.Tags([]string{c.push})
+}
+
+// repositoryName is the last part of a path or an image, without ending and tag.
+func repositoryName(of string) string {
+	base := path.Base(filepath.ToSlash(of))
+	base, _, _ = strings.Cut(base, ":")
+	for _, ending := range endings {
+		base = strings.TrimSuffix(base, ending)
+	}
+	return base
+}
+
+var endings = []string{".yaml", ".yml", ".tar.gz", ".tgz", ".tar"}
+
+func form(file string) string {
+	for _, ending := range endings {
+		if strings.HasSuffix(file, ending) {
+			return ending
+		}
+	}
+	return ""
+}
+
+func (c *repositoryBuildCommand) run(ctx context.Context, args []string, tags []name.Tag) error {
+	found := &repositoryInput{}
+	for _, arg := range args {
+		if err := found.path(ctx, arg); err != nil {
+			return err
+		}
+	}
+	left, err := found.reduce()
+	if err != nil {
+		return err
+	}
+	if c.strict && len(left) > 0 {
+		return fmt.Errorf("the repository would not offer all of it:\n  %s", strings.Join(left, "\n  "))
+	}
+	for _, folder := range found.packages {
+		entry, err := c.packageEntry(ctx, folder)
+		if err != nil {
+			return err
+		}
+		found.entries = append(found.entries, entry)
+	}
+	files, err := found.files(c.name)
+	if err != nil {
+		return err
+	}
+	content, err := repository.Read(files)
+	if err != nil {
+		return err
+	}
+	for _, problem := range left {
+		fmt.Fprintln(c.streams.ErrOut, "warning: "+terminal.Line(problem))
+	}
+	return c.write(ctx, files, content, tags)
+}
+
+func (c *repositoryBuildCommand) write(ctx context.Context, files loader.Files, content *repository.Content, tags []name.Tag) error {
+	image, err := loader.BuildFolder(repository.Folder, files, loader.BuildOptions{})
+	if err != nil {
+		return err
+	}
+	digest, err := image.Digest()
+	if err != nil {
+		return fmt.Errorf("build the image: %w", err)
+	}
+	if c.output != "" {
+		if err := saveRepository(c.output, image, files); err != nil {
+			return err
+		}
+	}
+	if err := c.registry.Push(ctx, image, tags); err != nil {
+		return err
+	}
+	versions := 0
+	for _, p := range content.Packages {
+		versions += len(p.Versions)
+	}
+	fmt.Fprintf(c.streams.Out, "Repository %s: %s, %s\n", c.name, terminal.Count(len(content.Packages), "package"), terminal.Count(versions, "version"))
+	if c.output != "" {
+		fmt.Fprintf(c.streams.Out, "  saved   %s\n", terminal.Line(c.output))
+	}
+	for _, tag := range tags {
+		fmt.Fprintf(c.streams.Out, "  digest  %s\n  pushed  %s\n", digest, tag)
+	}
+	return nil
+}
+
+// saveRepository writes the form that the ending of a file names.
+func saveRepository(file string, image v1.Image, files loader.Files) error {
+	if ending := form(file); ending == ".yaml" || ending == ".yml" {
+		var all [][]byte
+		for _, p := range files.Paths() {
+			all = append(all, files[p])
+		}
+		return content.WriteFile(file, bytes.Join(all, []byte("---\n")))
+	}
+	layers, err := image.Layers()
+	if err != nil || len(layers) != 1 {
+		return fmt.Errorf("build the archive: %w", err)
+	}
+	open := layers[0].Compressed
+	if form(file) == ".tar" {
+		open = layers[0].Uncompressed
+	}
+	layer, err := open()
+	if err != nil {
+		return fmt.Errorf("build the archive: %w", err)
+	}
+	defer layer.Close()
+	err = content.WriteAtomically(file, func(w io.Writer) error { _, err := io.Copy(w, layer); return err })
+	if err != nil {
+		return fmt.Errorf("write %s: %w", file, err)
+	}
+	return nil
+}
+
+// packageEntry is the entry of the image of a package in a folder, which is pushed where there is none yet.
+func (c *repositoryBuildCommand) packageEntry(ctx context.Context, folder string) (repository.Entry, error) {
+	files, err := content.ReadFolder(folder)
+	if err != nil {
+		return repository.Entry{}, err
+	}
+	m, err := loader.Describe(files)
+	if err != nil {
+		return repository.Entry{}, content.Reported(c.streams, err, "%s in "+folder)
+	}
+	if c.prefix == "" {
+		return repository.Entry{}, fmt.Errorf("%s is a package, and it is not said where its image is: add --images HOST/PATH, for HOST/PATH/%s:v%s", folder, m.Name, m.Spec.Version)
+	}
+	if m.Spec.Version == "" {
+		return repository.Entry{}, fmt.Errorf("the manifest in %s states no spec.version: state one, such as 1.2.3, to offer the package in a repository", folder)
+	}
+	ref := strings.TrimSuffix(c.prefix, "/") + "/" + m.Name + ":v" + strings.ReplaceAll(m.Spec.Version, "+", "_")
+	if err := c.publish(ctx, folder, ref, files); err != nil {
+		return repository.Entry{}, err
+	}
+	return c.entryOf(ctx, ref)
+}
+
+// publish builds the image of a package in a folder and pushes it. An image that is there stays, and has to hold the same files.
+func (c *repositoryBuildCommand) publish(ctx context.Context, folder, ref string, files loader.Files) error {
+	tags, err := c.registry.Tags([]string{ref})
+	if err != nil {
+		return err
+	}
+	there, err := c.registry.PullFrom(ctx, "", ref, nil)
+	var failure *registry.PullError
+	switch {
+	case err == nil && maps.EqualFunc(there.Files, files, bytes.Equal):
+		return nil
+	case err == nil:
+		return fmt.Errorf("%s is there with other files than %s: raise spec.version in its manifest, or push it first: kubectl package build %s --tag %s --push", ref, folder, folder, ref)
+	case !errors.As(err, &failure) || failure.Reason != registry.ReasonNotFound:
+		return fmt.Errorf("%w. %s would be pushed there", err, folder)
+	}
+	found, err := (&content.CheckFlags{}).Validate(ctx, folder, files)
+	if err != nil {
+		return err
+	}
+	content.PrintFindings(c.streams.ErrOut, terminal.StylesFor(c.streams.ErrOut), found)
+	if !found.Valid {
+		return fmt.Errorf("%s in %s: nothing was built. To push it unchecked: kubectl package build %s --tag %s --push --ignore-schemas", content.Problems(len(found.Problems)), folder, folder, ref)
+	}
+	image, err := loader.Build(files, loader.BuildOptions{})
+	if err != nil {
+		return err
+	}
+	if err := c.registry.Push(ctx, image, tags); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.streams.ErrOut, "pushed %s\n", terminal.Line(ref))
+	return nil
+}
+
+// repositoryInput gathers what a repository is made of.
+type repositoryInput struct {
+	entries []repository.Entry
+	// packages are folders with a manifest.
+	packages []string
+	// others are documents of kapp-controller.
+	others []carvelText
+	// sources are the files that these are in.
+	sources []kickstart.Input
+}
+
+// carvelText is a document of kapp-controller as YAML, a Package of a version or a PackageMetadata without.
+type carvelText struct{ name, version, text string }
+
+func (r *repositoryInput) path(ctx context.Context, root string) error {
+	return filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return fmt.Errorf("there is no file or folder %s", p)
+		case err != nil:
+			return err
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case d.IsDir() && p != root && strings.HasPrefix(d.Name(), "."):
+			return fs.SkipDir
+		case d.IsDir() && content.HasManifest(p):
+			r.packages = append(r.packages, p)
+			return fs.SkipDir
+		case d.Type().IsRegular() && (p == root || slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(p))):
+			return r.file(ctx, p)
+		}
+		return nil
+	})
+}
+
+func (r *repositoryInput) file(ctx context.Context, p string) error {
+	in := content.NewInputs(nil)
+	if err := in.One(ctx, p); err != nil {
+		return err
+	}
+	var failure error
+	before := len(r.others)
+	problems := document.Each(p, in.Out[0].Data, func(d *document.Document) {
+		if err := r.document(d); err != nil && failure == nil {
+			failure = fmt.Errorf("%s (document %d): %w", p, d.Index, err)
+		}
+	})
+	if len(r.others) > before {
+		r.sources = append(r.sources, in.Out[0])
+	}
+	return cmp.Or(problems.Err(), failure)
+}
+
+// reduce leaves out what cannot be offered of the documents of kapp-controller, and returns why, by their own files.
+func (r *repositoryInput) reduce() ([]string, error) {
+	if len(r.sources) == 0 {
+		return nil, nil
+	}
+	files, names := map[string][]byte{}, make([]string, 0, 2*len(r.sources))
+	for i, source := range r.sources {
+		key := fmt.Sprintf("input-%06d.yaml", i) // any name of a file may be given, but not every one is read of a repository
+		files[key] = source.Data
+		names = append(names, key, source.Name)
+	}
+	own := strings.NewReplacer(names...)
+	content, err := repository.Read(files)
+	if err != nil {
+		return nil, errors.New(own.Replace(err.Error()))
+	}
+	offered := map[[2]string]bool{}
+	for _, p := range content.Packages {
+		for _, v := range p.Versions {
+			offered[[2]string{p.Name, v.Version}] = true
+		}
+	}
+	r.others = slices.DeleteFunc(r.others, func(t carvelText) bool { return t.version != "" && !offered[[2]string{t.name, t.version}] })
+	for i, problem := range content.Problems {
+		content.Problems[i] = own.Replace(problem)
+	}
+	return content.Problems, nil
+}
+
+func (r *repositoryInput) document(d *document.Document) error {
+	m, _ := d.Value.(map[string]any)
+	apiVersion, _ := m["apiVersion"].(string)
+	kind, _ := m["kind"].(string)
+	switch {
+	case apiVersion == manifestsv1alpha1.GroupVersion.String() && kind == manifestsv1alpha1.KindRepository:
+		return nil
+	case apiVersion == manifestsv1alpha1.GroupVersion.String() && kind == manifestsv1alpha1.KindRepositoryEntry:
+		raw, err := json.Marshal(m)
+		if err != nil {
+			return err
+		}
+		index, err := repository.Parse(d.Path, append([]byte(repositoryHead), raw...))
+		if err == nil {
+			r.entries = append(r.entries, index.Entries...)
+		}
+		return err
+	case strings.HasPrefix(apiVersion, "data.packaging.carvel.dev/") && (kind == "Package" || kind == "PackageMetadata"):
+		text, err := yaml.Marshal(m)
+		if err == nil {
+			name, _, _ := unstructured.NestedString(m, "spec", "refName")
+			version, _, _ := unstructured.NestedString(m, "spec", "version")
+			r.others = append(r.others, carvelText{name: name, version: version, text: string(text)})
+		}
+		return err
+	}
+	return fmt.Errorf("%s %s does not belong into a repository: entries are RepositoryEntries, and Packages and PackageMetadata of kapp-controller", apiVersion, kind)
+}
+
+// repositoryHead makes a repository file of one entry.
+const repositoryHead = `{"apiVersion": "manifests.package-operator.run/v1alpha1", "kind": "Repository", "metadata": {"name": "entry"}}
+---
+`
+
+// files of the repository, by their paths below its folder.
+func (r *repositoryInput) files(named string) (loader.Files, error) {
+	if len(r.entries)+len(r.others) == 0 {
+		return nil, errors.New("there is nothing to offer: no RepositoryEntry, no package and no Package of kapp-controller was found")
+	}
+	index, err := repository.Build(named, r.entries)
+	if err != nil {
+		return nil, fmt.Errorf("the repository cannot be built: %w", err)
+	}
+	data, err := index.Marshal()
+	if err != nil {
+		return nil, err
+	}
+	files := loader.Files{"repository.yaml": data}
+	if len(r.others) > 0 {
+		texts := make([]string, len(r.others))
+		for i, t := range r.others {
+			texts[i] = t.text
+		}
+		slices.Sort(texts)
+		files["carvel.yaml"] = []byte(strings.Join(slices.Compact(texts), "---\n"))
+	}
+	return files, nil
+}

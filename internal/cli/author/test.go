@@ -1,0 +1,155 @@
+package author
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"lockstep.run/lockstep/internal/cli/author/testrunner"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/content"
+	"lockstep.run/lockstep/internal/cli/output"
+	"lockstep.run/lockstep/internal/cli/terminal"
+)
+
+type testCommand struct {
+	streams genericiooptions.IOStreams
+	output  output.Flags
+	options testrunner.Options
+}
+
+func newTest(streams genericiooptions.IOStreams) *cobra.Command {
+	c := testCommand{streams: streams}
+	cmd := command.OnSource(&cobra.Command{
+		Use:   "test SOURCE",
+		Short: "Compare what a package renders to with its fixtures, and its objects with schemas",
+		Long: `Render the package in a folder in each of its test cases and compare the output of its
+templates with the fixtures in .test-fixtures/CASE, those of a component in
+components/NAME/.test-fixtures/CASE. A case without fixtures fails: --update writes them, and
+accepts what is rendered now where they differ.
+
+Objects are checked as validate does; where the manifest has test.kubeconform, required
+fields and fixed values are problems, too, and kinds that neither Kubernetes nor the package
+defines are looked up in its schemaLocations.`,
+		Example: `  kubectl package test ./cert-operator
+  kubectl package test ./cert-operator --update && git diff`,
+		Args: command.Takes("SOURCE"),
+	}, c.run, c.output.Check)
+	c.output.Add(cmd)
+	cmd.Flags().BoolVar(&c.options.Update, "update", false, "write the fixtures instead of comparing with them")
+	cmd.Flags().BoolVar(&c.options.IgnoreSchemas, "ignore-schemas", false, "do not check objects against schemas")
+	cmd.Flags().BoolVar(&c.options.Download, "download-schemas", false, "read the schemas of URLs in schemaLocations")
+	return cmd
+}
+
+type testReport struct {
+	Passed bool              `json:"passed"`
+	Cases  []testrunner.Case `json:"cases"`
+	// Problems and warnings beside what differs from fixtures.
+	Problems []content.Finding `json:"problems"`
+	Warnings []content.Finding `json:"warnings"`
+	// Unchecked counts objects without a schema by kind.
+	Unchecked map[string]int `json:"unchecked"`
+}
+
+func (c *testCommand) run(ctx context.Context, source string) error {
+	files, err := content.ReadFolder(source)
+	if err != nil {
+		return err
+	}
+	c.options.Folder = source
+	result, err := testrunner.Run(ctx, files, c.options)
+	if err != nil {
+		return err
+	}
+	found := content.FindingsOf(result.Problems, result.Warnings)
+	report := testReport{Passed: found.Valid, Cases: result.Cases, Problems: found.Problems, Warnings: found.Warnings, Unchecked: result.Unchecked}
+	failed := 0
+	for _, tc := range result.Cases {
+		if tc.Outcome == testrunner.Failed || tc.Outcome == testrunner.NoFixtures {
+			failed++
+		}
+	}
+	report.Passed = report.Passed && failed == 0
+	if report.Cases == nil {
+		report.Cases = []testrunner.Case{}
+	}
+	if c.output.Wanted() {
+		err = c.output.Print(ctx, c.streams.Out, report)
+	} else {
+		c.print(found, report)
+	}
+	switch {
+	case err != nil:
+		return err
+	case !found.Valid:
+		return fmt.Errorf("%s in %s", content.Problems(len(found.Problems)), source)
+	case failed > 0:
+		return fmt.Errorf("%d of %d test cases failed in %s%s", failed, len(result.Cases), source, accept(report.Cases))
+	}
+	return nil
+}
+
+func accept(cases []testrunner.Case) string {
+	if !slices.ContainsFunc(cases, func(c testrunner.Case) bool { return c.Outcome == testrunner.Failed }) {
+		return ""
+	}
+	return ": correct the package, or accept what is rendered now by --update"
+}
+
+func (c *testCommand) print(found content.Findings, report testReport) {
+	content.PrintFindings(c.streams.ErrOut, terminal.StylesFor(c.streams.ErrOut), found)
+	styles := terminal.StylesFor(c.streams.Out)
+	for _, tc := range report.Cases {
+		printCase(c.streams.Out, styles, tc)
+	}
+	for _, kind := range slices.Sorted(maps.Keys(report.Unchecked)) {
+		fmt.Fprintf(c.streams.Out, "not checked, for lack of a schema: %d of %s\n", report.Unchecked[kind], terminal.Line(kind))
+	}
+	if len(report.Cases) == 0 && found.Valid {
+		fmt.Fprintln(c.streams.Out, "The package has no test cases: add one under test.template of the manifest.")
+	}
+}
+
+func printCase(out io.Writer, styles terminal.Styles, tc testrunner.Case) {
+	name := tc.Name
+	if tc.Component != "" {
+		name = tc.Component + "/" + name
+	}
+	mark := map[testrunner.Outcome]string{
+		testrunner.Passed: styles.Good("✓"), testrunner.Updated: styles.Busy("✎"),
+		testrunner.Failed: styles.Bad("✗"), testrunner.NoFixtures: styles.Bad("✗"),
+	}[tc.Outcome]
+	fmt.Fprintf(out, "%s %s  %s\n", mark, terminal.Line(name), tc.Outcome)
+	if tc.Outcome == testrunner.NoFixtures {
+		fmt.Fprintf(out, "    there is no folder %s: write it with --update\n", terminal.Line(tc.Fixtures))
+	}
+	for _, file := range tc.Files {
+		fmt.Fprintf(out, "    %s: %s\n", terminal.Line(file.Path), file.Change)
+		if tc.Outcome != testrunner.Failed {
+			continue
+		}
+		for line := range strings.Lines(file.Diff) {
+			fmt.Fprintln(out, "    "+diffLine(styles, strings.TrimRight(line, "\n")))
+		}
+	}
+}
+
+func diffLine(styles terminal.Styles, line string) string {
+	text := terminal.Text(line)
+	switch {
+	case strings.HasPrefix(line, "+"):
+		return styles.Good(text)
+	case strings.HasPrefix(line, "-"):
+		return styles.Bad(text)
+	case strings.HasPrefix(line, "@@"):
+		return styles.Faint(text)
+	}
+	return text
+}

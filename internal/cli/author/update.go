@@ -1,0 +1,112 @@
+package author
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/lockfile"
+	"lockstep.run/lockstep/internal/catalog/repository"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/content"
+)
+
+// registryHostVariable names a registry to use instead of those of images.
+const registryHostVariable = "PKO_REPOSITORY_HOST"
+
+type updateCommand struct {
+	streams  genericiooptions.IOStreams
+	registry content.RegistryFlags
+}
+
+func newUpdate(streams genericiooptions.IOStreams) *cobra.Command {
+	c := updateCommand{streams: streams}
+	cmd := command.OnSource(&cobra.Command{
+		Use:   "update SOURCE",
+		Short: "Pin the images and dependencies of a package in its lock file",
+		Long: `Look up the digests of the images that the manifest of a package names, choose images for its
+dependencies, and write both to manifest.lock.yaml. Components have lock files of their own.
+
+A dependency gets the highest version within its range that one of spec.repositories offers,
+and that can be installed wherever the package itself can. Paths of repository files are
+relative to the current folder.
+
+Nothing is written when nothing has changed. With PKO_REPOSITORY_HOST in the environment, all
+images are looked up at that registry; the lock file names them as the manifest does.`,
+		Args: command.Takes("SOURCE"),
+	}, c.run)
+	c.registry.Add(cmd)
+	return cmd
+}
+
+func (c *updateCommand) run(ctx context.Context, source string) error {
+	files, err := content.ReadFolder(source)
+	if err != nil {
+		return err
+	}
+	locks, err := lockfile.Compute(ctx, files, lockfile.Options{Resolve: c.resolve, Repository: c.repository})
+	if err != nil {
+		return content.Reported(c.streams, err, "%s in "+source+": nothing was written")
+	}
+	changed := false
+	for _, lock := range locks {
+		if !lock.Changed {
+			continue
+		}
+		if err := content.WriteFile(filepath.Join(source, filepath.FromSlash(lock.Path)), lock.Data); err != nil {
+			return err
+		}
+		changed = true
+	}
+	if !changed {
+		fmt.Fprintln(c.streams.Out, "Package is already up-to-date")
+		return nil
+	}
+	fmt.Fprintln(c.streams.Out, "Package updated successfully!")
+	return nil
+}
+
+func (c *updateCommand) resolve(ctx context.Context, ref string) (string, error) {
+	ref, err := elsewhere(ref)
+	if err != nil {
+		return "", err
+	}
+	return c.registry.Resolve(ctx, ref)
+}
+
+func elsewhere(ref string) (string, error) {
+	host := os.Getenv(registryHostVariable)
+	if host == "" {
+		return ref, nil
+	}
+	if _, err := name.NewRegistry(host); err != nil {
+		return "", fmt.Errorf("%s=%q is no registry: write a host, with its port where it has one", registryHostVariable, host)
+	}
+	parsed, err := name.ParseReference(ref)
+	if err != nil {
+		return "", fmt.Errorf("%q is no image reference: write it as host/path:tag or host/path@sha256:…", ref)
+	}
+	return host + strings.TrimPrefix(parsed.Name(), parsed.Context().RegistryStr()), nil
+}
+
+func (c *updateCommand) repository(ctx context.Context, source manifestsv1alpha1.PackageManifestRepository) (*repository.Index, error) {
+	if source.File != "" {
+		return readRepository(source.File)
+	}
+	ref, err := elsewhere(source.Image)
+	if err != nil {
+		return nil, err
+	}
+	image, err := c.registry.PullFrom(ctx, repository.Folder, ref, nil)
+	if err != nil {
+		return nil, err
+	}
+	return repository.FromImage(source.Image, image.Files)
+}

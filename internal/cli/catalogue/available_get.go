@@ -1,0 +1,329 @@
+package catalogue
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/offers"
+	"lockstep.run/lockstep/internal/catalog/versions"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/describe"
+	"lockstep.run/lockstep/internal/cli/desired"
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/resolver"
+)
+
+type availableGetCommand struct {
+	command.Command
+	cluster bool
+	schema  bool
+}
+
+func newAvailableGet(on command.Command) *cobra.Command {
+	c := &availableGetCommand{Command: on}
+	cmd := &cobra.Command{
+		Use:   "get NAME[/VERSION]",
+		Short: "Show a package with its versions, or one version of it",
+		Long: `Show a package that repositories offer, with its versions, the highest first, and what keeps one
+from being installed here. Or one version: its release notes and licences, what it depends
+on, the APIs that it brings, its constraints; with --values-schema the keys of its configuration.`,
+		Example: `  kubectl package available get shop.example.com
+  kubectl package available get shop.example.com/1.2.0 --values-schema`,
+		Args: command.Takes("NAME[/VERSION]"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, version, err := nameAndVersion(args[0])
+			if err = cmp.Or(err, c.Output.Check()); err != nil {
+				return command.UsageError(cmd, err)
+			}
+			return c.run(cmd.Context(), name, version)
+		},
+		ValidArgsFunction: c.CompleteAvailable,
+	}
+	c.Connects(cmd)
+	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "from the cluster's repositories alone, as for a ClusterPackage")
+	cmd.Flags().BoolVar(&c.schema, "values-schema", false, "show the keys of the configuration; of the newest version where none is named")
+	c.Output.Add(cmd)
+	return cmd
+}
+
+// nameAndVersion divides NAME[/VERSION].
+func nameAndVersion(arg string) (name, version string, err error) {
+	name, version, slash := strings.Cut(arg, "/")
+	if name == "" || slash && version == "" || strings.Contains(version, "/") {
+		return "", "", fmt.Errorf("%q is neither NAME nor NAME/VERSION of a package", arg)
+	}
+	return name, strings.TrimPrefix(version, "v"), nil
+}
+
+// availableReport is a package with its versions, as JSON and YAML.
+type availableReport struct {
+	Name     string                       `json:"name"`
+	Display  *corev1alpha1.PackageDisplay `json:"display,omitempty"`
+	Versions []availableVersionReport     `json:"versions"`
+}
+
+// availableVersionReport is one version.
+type availableVersionReport struct {
+	corev1alpha1.AvailableVersion `json:",inline"`
+	// Source is the repository with its kind, such as PackageRepository/stable.
+	Source string `json:"source"`
+	// NotHere is why the version cannot be installed here; empty where it can.
+	NotHere string `json:"notHere,omitempty"`
+}
+
+func (c *availableGetCommand) run(ctx context.Context, name, version string) error {
+	cl, err := c.Connect()
+	if err != nil {
+		return err
+	}
+	choose := desired.ChooserFor(cl, map[bool]string{false: cl.Namespace}[c.cluster])
+	found, err := choose.Choose(ctx, name, versions.Request{Selection: corev1alpha1.VersionSelection{Prereleases: &corev1alpha1.Prereleases{}}})
+	if err != nil {
+		return err
+	}
+	if len(found.Offered) == 0 {
+		return choose.Unknown(ctx, name)
+	}
+	if version == "" && c.schema {
+		_, newest, err := choose.Newest(ctx, name)
+		if err != nil {
+			return err
+		}
+		version = newest.Version.Version
+	}
+	report := reportOf(found)
+	if version != "" {
+		if report.Versions, err = only(report, version); err != nil {
+			return err
+		}
+	}
+	if c.schema {
+		return c.printSchema(ctx, name, &report.Versions[0])
+	}
+	if err := sayUnsatisfied(ctx, choose, report); err != nil {
+		return cl.Explain("cannot resolve what "+name+" depends on", err)
+	}
+	return c.Output.Write(ctx, c.Streams.Out, report, func(styles terminal.Styles) string {
+		return availableText(report, version != "", styles, terminal.WidthOf(c.Streams.Out))
+	})
+}
+
+func reportOf(found *desired.Chosen) *availableReport {
+	r := &availableReport{Name: found.Name, Display: found.Display}
+	why := found.Why()
+	for _, o := range desired.NewestFirst(found.Offered) {
+		v := availableVersionReport{AvailableVersion: o.Version, Source: o.Source()}
+		if o.Version.Version != versionOf(found.Version()) {
+			v.NotHere = why[o.Version.Version]
+		}
+		r.Versions = append(r.Versions, v)
+	}
+	return r
+}
+
+// sayUnsatisfied says of each version that fits which of its dependencies cannot be satisfied here as things are.
+func sayUnsatisfied(ctx context.Context, c *desired.Chooser, r *availableReport) error {
+	depends := func(v availableVersionReport) bool { return v.NotHere == "" && len(v.Dependencies) > 0 }
+	if !slices.ContainsFunc(r.Versions, depends) {
+		return nil
+	}
+	resolution, err := c.Resolution(ctx, c.Cluster.RESTMapper())
+	if err != nil {
+		return err
+	}
+	root := resolver.Root{Instance: resolver.Instance{Namespace: c.Namespace, Name: r.Name}, Package: r.Name}
+	for _, i := range resolution.Input.Installed {
+		if i.Package == r.Name && i.Namespace == c.Namespace {
+			root.Instance = i.Instance
+			break
+		}
+	}
+	for i := range r.Versions {
+		v := &r.Versions[i]
+		if !depends(*v) {
+			continue
+		}
+		root.Version, root.Dependencies = v.Version, v.Dependencies
+		solution, err := resolution.Solve(root)
+		if err != nil {
+			return err
+		}
+		if own := solution.Results[0]; own.Failed() {
+			v.NotHere = "waits for its dependencies: " + own.Message
+		}
+	}
+	return nil
+}
+
+func versionOf(o *offers.Offered) string {
+	if o == nil {
+		return ""
+	}
+	return o.Version.Version
+}
+
+func only(r *availableReport, version string) ([]availableVersionReport, error) {
+	var known []string
+	for _, v := range r.Versions {
+		if v.Version == version {
+			return []availableVersionReport{v}, nil
+		}
+		known = append(known, v.Version)
+	}
+	return nil, fmt.Errorf("version %s of %s is not offered; these are: %s", version, r.Name, strings.Join(known[:min(len(known), limits.VersionsNamed)], ", "))
+}
+
+func (c *availableGetCommand) printSchema(ctx context.Context, name string, v *availableVersionReport) error {
+	schema, err := desired.SchemaOf(v.ConfigSchema)
+	if err != nil {
+		return fmt.Errorf("the schema of %s %s cannot be read: %w", name, v.Version, err)
+	}
+	keys := describe.ConfigKeys(schema)
+	return c.Output.Write(ctx, c.Streams.Out, keys, func(styles terminal.Styles) string {
+		if len(keys) == 0 {
+			return name + " " + v.Version + " has no configuration that is known\n"
+		}
+		return styles.Strong(terminal.Line(name+" "+v.Version)) + "\n" + describe.ConfigText(keys, styles, terminal.WidthOf(c.Streams.Out))
+	})
+}
+
+func availableText(r *availableReport, one bool, styles terminal.Styles, width int) string {
+	t := &availableWriter{styles: styles, width: width}
+	t.head(r)
+	if one {
+		t.version(&r.Versions[0])
+		return t.String()
+	}
+	t.versions(r)
+	return t.String()
+}
+
+type availableWriter struct {
+	strings.Builder
+	styles terminal.Styles
+	width  int
+}
+
+func (t *availableWriter) field(name, value string) {
+	if value = terminal.Line(strings.TrimSpace(value)); value != "" {
+		t.WriteString("  " + t.styles.Faint(terminal.Pad(name, 11)) + "  " + value + "\n")
+	}
+}
+
+// text shows several lines below a title.
+func (t *availableWriter) text(title, text string) {
+	if text = strings.TrimSpace(text); text == "" {
+		return
+	}
+	t.WriteString(t.styles.Strong(title) + "\n")
+	for line := range strings.Lines(terminal.Text(text)) {
+		parts := []string{strings.TrimRight(line, "\n")}
+		if t.width > 0 {
+			parts = terminal.Wrap(parts[0], max(t.width-2, 20))
+		}
+		for _, part := range parts {
+			t.WriteString(strings.TrimRight("  "+part, " ") + "\n")
+		}
+	}
+}
+
+func (t *availableWriter) head(r *availableReport) {
+	t.WriteString(t.styles.Strong(terminal.Line(r.Name)) + "\n")
+	d := r.Display
+	if d == nil {
+		return
+	}
+	t.field("Is", strings.TrimPrefix(strings.TrimSuffix(d.Name+": "+d.ShortDescription, ": "), ": "))
+	t.field("Provider", d.Provider)
+	t.field("Maintainers", strings.Join(d.Maintainers, ", "))
+	t.field("Categories", strings.Join(d.Categories, ", "))
+	t.field("Support", d.Support)
+}
+
+func (t *availableWriter) versions(r *availableReport) {
+	if r.Display != nil {
+		t.text("Description", r.Display.LongDescription)
+	}
+	rows := [][]string{{"VERSION", "RELEASED", "REPOSITORY", "NOT HERE, BECAUSE"}}
+	for _, v := range r.Versions {
+		date := ""
+		if v.Release != nil {
+			date, _, _ = strings.Cut(v.Release.Date, "T")
+		}
+		rows = append(rows, []string{terminal.Line(v.Version), terminal.Line(date), terminal.Line(v.Source), terminal.Line(v.NotHere)})
+	}
+	t.WriteString(t.styles.Strong("Versions") + "\n")
+	for _, line := range terminal.Table(rows) {
+		t.WriteString("  " + line + "\n")
+	}
+}
+
+func (t *availableWriter) version(v *availableVersionReport) {
+	release := v.Release
+	if release == nil {
+		release = &corev1alpha1.PackageRelease{}
+	}
+	t.field("Version", v.Version)
+	t.field("Not here", v.NotHere)
+	t.field("Retracted", v.Retracted)
+	t.field("Repository", v.Source)
+	t.field("Image", cmp.Or(v.Image, map[bool]string{true: terminal.Count(len(v.Files), "file") + " of the repository"}[len(v.Files) > 0]))
+	t.field("Released", release.Date)
+	t.field("Licenses", strings.Join(release.Licenses, ", "))
+	t.field("Requires", release.Requirements)
+	t.field("Only", constraintsText(v.Constraints))
+	t.requirements(v)
+	switch {
+	case v.ConfigUnchecked != "":
+		t.field("Values", "not checked: "+v.ConfigUnchecked)
+	case v.ConfigSchema != nil:
+		t.field("Values", "see --values-schema, or kubectl package values")
+	}
+	t.text("Release notes", release.Notes)
+}
+
+// requirements shows what a version depends on, brings, and how often it may be installed.
+func (t *availableWriter) requirements(v *availableVersionReport) {
+	t.field("Installs as", map[corev1alpha1.Scope]string{
+		corev1alpha1.ScopeCluster: "ClusterPackage", corev1alpha1.ScopeNamespaced: "Package",
+	}[oneScope(v.Scopes)])
+	if v.UniqueInScope != "" {
+		t.field("At most", "one in a "+strings.ToLower(string(v.UniqueInScope)))
+	}
+	for i, d := range v.Dependencies {
+		t.field(map[bool]string{true: "Depends on"}[i == 0], describe.Dependency(d))
+	}
+	apis := make([]string, len(v.Provides))
+	for i, api := range v.Provides {
+		apis[i] = describe.API(api)
+	}
+	t.field("Provides", strings.Join(apis, ", "))
+}
+
+// oneScope is empty for both.
+func oneScope(scopes []corev1alpha1.Scope) corev1alpha1.Scope {
+	if len(scopes) == 1 {
+		return scopes[0]
+	}
+	return ""
+}
+
+func constraintsText(all []corev1alpha1.AvailableConstraint) string {
+	var out []string
+	for _, c := range all {
+		if len(c.Platforms) > 0 {
+			out = append(out, "on "+strings.Join(c.Platforms, " or "))
+		}
+		if c.Platform != "" {
+			out = append(out, c.Platform+" "+c.Range)
+		}
+	}
+	return strings.Join(out, "; ")
+}

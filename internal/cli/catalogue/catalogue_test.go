@@ -1,0 +1,255 @@
+package catalogue_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/clitest"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
+)
+
+func TestAvailable(t *testing.T) {
+	t.Parallel()
+	old := clustertest.OfferedAs("shop", "1.0.0", "1.2.0", "2.0.0", "3.0.0-rc.1").(*corev1alpha1.AvailablePackage)
+	old.Spec.Versions[2].Retracted = "it loses orders"
+	old.Spec.Versions[1].NotCarriedOver = []string{"template[0].ytt"}
+	needs := &old.Spec.Versions[0]
+	needs.UniqueInScope, needs.Scopes = corev1alpha1.UniqueScopeCluster, []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced}
+	needs.Dependencies = []corev1alpha1.Dependency{
+		{Name: "db", Package: &corev1alpha1.DependencyPackage{Name: "db.example.com", VersionSelection: corev1alpha1.VersionSelection{Version: ">=1, <3"}}},
+		{Name: "certs", Optional: true, API: &corev1alpha1.DependencyAPI{APIVersion: "cert-manager.io/v1", Kind: "Certificate"}},
+	}
+	c := clustertest.FakeCluster(t, old, clustertest.OfferedAs("", "0.9.0"))
+	for _, test := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"list"}, []string{"NAME              DISPLAY NAME  NEWEST  REPOSITORY\nshop.example.com  Shop          1.0.0   PackageRepository/stable\n"}},
+		{[]string{"list", "--cluster"}, []string{"0.9.0   ClusterPackageRepository/stable\n"}},
+		{[]string{"list", "-A"}, []string{"(cluster)  shop.example.com  Shop          0.9.0", "shop       shop.example.com  Shop          1.0.0"}},
+		{[]string{"get", "shop.example.com"}, []string{"Is           Shop: Sells.", "template[0].ytt", "retracted", "it loses orders", "  0.9.0       2026-01-31  ClusterPackageRepository/stable"}},
+		{[]string{"get", "shop.example.com/1.2.0"}, []string{"Licenses     MIT", "Provides     example.com/v1 Shop", "Release notes\n  Notes of 1.2.0.\n", "Not here", "template[0].ytt"}},
+		{[]string{"get", "shop.example.com/1.0.0"}, []string{
+			"Installs as  Package\n", "At most      one in a cluster\n",
+			"Depends on   db: package db.example.com >=1, <3\n               certs: API cert-manager.io/v1 Certificate (optional)\n  Provides     example.com/v1 Shop\n",
+		}},
+		{[]string{"get", "shop.example.com/1.0.0", "--query", ".versions[0].dependencies[0].package.name"}, []string{"db.example.com\n"}},
+		{[]string{"get", "shop.example.com"}, []string{"1.0.0       2026-01-31  PackageRepository/stable         waits for its dependencies: db: "}},
+		{[]string{"get", "shop.example.com", "--values-schema"}, []string{"shop.example.com 1.0.0", "title  string   required", "size   integer  3", "token  string"}},
+		{[]string{"get", "shop.example.com", "--query", "[.versions[].version] | join(\" \")"}, []string{"3.0.0-rc.1 2.0.0 1.2.0 1.0.0 0.9.0\n"}},
+	} {
+		got := clitest.InvokeOn(t, clustertest.DialTo(c), "", append([]string{"available"}, test.args...)...)
+		if got.Code != 0 {
+			t.Errorf("%v: %+v", test.args, got)
+		}
+		for _, want := range test.want {
+			if !strings.Contains(got.Out, want) {
+				t.Errorf("%v: %q is missing in\n%s%s", test.args, want, got.Out, got.Err)
+			}
+		}
+	}
+	for arg, want := range map[string]string{
+		"shop.exampel.com":       `no repository offers shop.exampel.com in namespace shop. Did you mean "shop.example.com"? See: kubectl package available list`,
+		"shop":                   "Did you mean shop.example.com?",
+		"shop.example.com/4.0.0": "version 4.0.0 of shop.example.com is not offered; these are: 3.0.0-rc.1, 2.0.0",
+		"a/b/c":                  `"a/b/c" is neither NAME nor NAME/VERSION`,
+	} {
+		if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "available", "get", arg); got.Code != 1 || !strings.Contains(got.Err, want) {
+			t.Errorf("%s: %+v, want %s", arg, got, want)
+		}
+	}
+}
+
+func TestOutdated(t *testing.T) {
+	t.Parallel()
+	held, moving, gone, byImage := clustertest.Following("<2", "1.2.0"), clustertest.Following("", "1.0.0"), clustertest.Following("", "1.0.0"), clustertest.Following("", "")
+	byImage.Spec.PackageRef, byImage.Spec.Image = nil, "example.com/web:v1"
+	moving.Name, moving.Spec.Paused = "moving", true
+	gone.Name, gone.Spec.PackageRef.Name = "gone", "gone.example.com"
+	byImage.Name = "image"
+	unmet := clustertest.Following("", "1.0.0")
+	unmet.Name = "unmet"
+	unmet.Status.Conditions = []metav1.Condition{clustertest.Condition("DependenciesReady", "False", "DependenciesUnsatisfied", "db: no repository offers it\nmore: of this")}
+	c := clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0", "1.2.0", "2.0.0"), held, moving, gone, byImage, unmet)
+	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "outdated")
+	want := []string{
+		"shop       unmet   shop.example.com  1.0.0      2.0.0   2.0.0   dependencies not satisfied: db: no repository offers it\n",
+		"shop       gone    gone.example.com  1.0.0      -       -       no repository offers it any more",
+		"shop       moving  shop.example.com  1.0.0      2.0.0   2.0.0   it is paused",
+		"shop       web     shop.example.com  1.2.0      1.2.0   2.0.0   2.0.0: ",
+	}
+	for _, line := range want {
+		if !strings.Contains(got.Out, line) {
+			t.Errorf("%q is missing in\n%s", line, got.Out)
+		}
+	}
+	if got.Err != "note: 1 package by image, which follow no repository\n" {
+		t.Errorf("got %q", got.Err)
+	}
+	if got := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0"), clustertest.Following("", "1.0.0"))), "", "outdated"); got.Out != "Nothing is outdated\n" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// fetcher stands for the controller of repositories.
+func fetcher(t *testing.T, c *cluster.Cluster, next func(*corev1alpha1.PackageRepositorySpec) metav1.Condition) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	go wait.UntilWithContext(ctx, func(ctx context.Context) {
+		var list corev1alpha1.PackageRepositoryList
+		if c.List(ctx, &list) != nil {
+			return
+		}
+		for i := range list.Items {
+			r := &list.Items[i]
+			ready := next(&r.Spec)
+			ready.ObservedGeneration, ready.LastTransitionTime = r.Generation, metav1.Now()
+			r.Status = corev1alpha1.PackageRepositoryStatus{
+				Conditions: []metav1.Condition{ready}, Packages: 1, Versions: 2, LastHandledRetry: r.Annotations[corev1alpha1.RetryAnnotation],
+			}
+			if ready.Status == metav1.ConditionFalse {
+				r.Status.Conditions = append(r.Status.Conditions, metav1.Condition{Type: "Stalled", Status: "True", Reason: ready.Reason})
+			}
+			_ = c.Update(ctx, r)
+		}
+	}, 10*time.Millisecond)
+}
+
+func TestSource(t *testing.T) {
+	t.Parallel()
+	c := clustertest.FakeCluster(t)
+	fetcher(t, c, func(spec *corev1alpha1.PackageRepositorySpec) metav1.Condition {
+		if spec.Source.Image != nil && spec.Source.Image.Ref == "example.com/missing" {
+			return metav1.Condition{Type: "Ready", Status: "False", Reason: "FetchFailed", Message: "there is no image example.com/missing"}
+		}
+		return metav1.Condition{Type: "Ready", Status: "True", Reason: "Fetched"}
+	})
+	inline := clitest.ValuesFile(t, "kind: none\n")
+	for _, test := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"add", "stable", "example.com/repo:latest", "--interval", "1m", "--priority", "3", "--secret-ref", "pull"}, 0, "packagerepository shop/stable added\npackagerepository shop/stable is ready: 1 package, 2 versions, after T\n"},
+		{[]string{"add", "stable", "example.com/repo:latest", "--interval", "1m", "--priority", "3", "--secret-ref", "pull"}, 0, "packagerepository shop/stable is as wanted already\n"},
+		{[]string{"add", "stable", "--url", "example.com/other"}, 1, "exists and differs. Change it: kubectl package source update packagerepository/stable -n shop"},
+		{[]string{"update", "stable", "--tag-constraint", ">=1", "--prereleases=rc"}, 0, "changed\npackagerepository shop/stable is ready"},
+		{[]string{"add", "missing", "example.com/missing"}, 1, "there is no image example.com/missing\nSee: kubectl package source get packagerepository/missing -n shop"},
+		{[]string{"update", "stable", "--paused"}, 0, "changed\n"},
+		{[]string{"kick", "stable"}, 1, "is paused, so it is not fetched. Let it go on: kubectl package source update packagerepository/stable -n shop --paused=false"},
+		{[]string{"update", "stable", "--paused=false", "--url", "example.com/repo:v2"}, 0, "is ready"},
+		{[]string{"kick", "stable"}, 0, "is fetched again\npackagerepository shop/stable is ready"},
+		{[]string{"add", "git", "--git", "https://example.com/a.git", "--ref", "main", "--sub-path", "repo"}, 0, "is ready"},
+		{[]string{"add", "http", "--http", "https://example.com/a.tgz?token=hunter2"}, 0, "is ready"},
+		{[]string{"add", "inline", "--file", inline}, 0, "is ready"},
+		{[]string{"list"}, 0, "http https://example.com/a.tgz "},
+		{[]string{"list"}, 0, "git https://example.com/a.git main"},
+		{[]string{"get", "http"}, 0, "Source     http https://example.com/a.tgz\n"},
+		{[]string{"get", "none"}, 1, "there is neither a packagerepository none in namespace shop nor a clusterpackagerepository of that name"},
+		{[]string{"add", "a"}, 1, "it is not said where the repository is"},
+		{[]string{"add", "a", "b", "--git", "c"}, 1, "--url and --git contradict each other"},
+		{[]string{"add", "a", "--http", "https://me:hunter2@example.com"}, 1, "the URL has credentials"},
+		{[]string{"add", "a", "--git", "https://me:hunter2@example.com"}, 1, "the URL has credentials"},
+		{[]string{"add", "a", "b", "--ref", "main"}, 1, "--ref is for --git"},
+		{[]string{"add", "a", "b", "--interval", "1s"}, 1, "the least is 30s"},
+		{[]string{"add", "a", "b", "--tag-constraint", "new"}, 1, "arguments invalid"},
+		{[]string{"delete", "git"}, 0, "packagerepository shop/git is deleted, after T\n"},
+	} {
+		got := clitest.InvokeOn(t, clustertest.DialTo(c), "", append([]string{"source"}, test.args...)...)
+		text := clitest.Times.ReplaceAllString(got.Out, " T") + got.Err
+		if got.Code != test.code || !strings.Contains(text, test.want) || strings.Contains(text, "hunter2") {
+			t.Errorf("%v: code %d\n%s\nwant %s", test.args, got.Code, text, test.want)
+		}
+	}
+	var stable corev1alpha1.PackageRepository
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "stable"}, &stable); err != nil {
+		t.Fatal(err)
+	}
+	want := corev1alpha1.PackageRepositorySpec{
+		Source: corev1alpha1.RepositorySource{Image: &corev1alpha1.RepositoryImageSource{
+			Ref: "example.com/repo:v2", ImagePullSecrets: []corev1alpha1.LocalSecretReference{{Name: "pull"}},
+			TagSelection: &corev1alpha1.VersionSelection{Version: ">=1", Prereleases: &corev1alpha1.Prereleases{Identifiers: []string{"rc"}}},
+		}},
+		Interval: &metav1.Duration{Duration: time.Minute}, Priority: 3,
+	}
+	if diff := cmp.Diff(want, stable.Spec); diff != "" {
+		t.Error(diff)
+	}
+	var inlined corev1alpha1.PackageRepository
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "inline"}, &inlined); err != nil || inlined.Spec.Source.Inline.Files["values.yaml"] != "kind: none\n" {
+		t.Errorf("%v %+v", err, inlined.Spec.Source)
+	}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "git"}, &inlined); !apierrors.IsNotFound(err) {
+		t.Errorf("it is there: %v", err)
+	}
+}
+
+// An update is repeated on what the manager wrote meanwhile.
+func TestSourceUpdateRaces(t *testing.T) {
+	t.Parallel()
+	repository := &corev1alpha1.PackageRepository{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "stable"}}
+	repository.Spec.Source.Image = &corev1alpha1.RepositoryImageSource{Ref: "example.com/repo:v1"}
+	c := clustertest.FakeCluster(t, repository)
+	server, patches := c.WithWatch, 0
+	c.WithWatch = interceptor.NewClient(server, interceptor.Funcs{
+		Patch: func(ctx context.Context, _ client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			if patches++; patches == 1 {
+				var written corev1alpha1.PackageRepository
+				if err := server.Get(ctx, client.ObjectKeyFromObject(obj), &written); err != nil {
+					return err
+				}
+				written.Status.Packages = 7
+				if err := server.Update(ctx, &written); err != nil {
+					return err
+				}
+			}
+			return server.Patch(ctx, obj, patch, opts...)
+		},
+	})
+	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "source", "update", "stable", "--url", "example.com/repo:v2", "--wait=false")
+	var stable corev1alpha1.PackageRepository
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(repository), &stable); err != nil {
+		t.Fatal(err)
+	}
+	if got.Code != 0 || patches != 2 || stable.Spec.Source.Image.Ref != "example.com/repo:v2" || stable.Status.Packages != 7 {
+		t.Errorf("%+v after %d patches: %+v", got, patches, stable)
+	}
+}
+
+func TestValuesCommand(t *testing.T) {
+	t.Parallel()
+	c := clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0", "2.0.0"))
+	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "values", "shop.example.com/v1.0.0")
+	want := `# integer; ≥ 1
+size: 3
+
+# The title.
+# string; required
+title: ""
+
+# string; at least 8 characters; password; a secret: install --sensitive keeps it in a Secret
+# token: xxxxxxxx
+`
+	if diff := cmp.Diff(clitest.Result{Code: 0, Out: want, Err: ""}, got, cmp.AllowUnexported(clitest.Result{})); diff != "" {
+		t.Error(diff)
+	}
+	dir := clitest.Folder(t, clitest.GoodPackage)
+	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "values", dir); got.Code != 0 || got.Out != "# string\ncolor: red\n" {
+		t.Errorf("a folder: %+v", got)
+	}
+	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "values", "shop.example.org"); got.Code != 1 || !strings.Contains(got.Err, `Did you mean "shop.example.com"?`) {
+		t.Errorf("an unknown package: %+v", got)
+	}
+}

@@ -1,0 +1,2 @@
+// Package catalogue holds the commands about repositories in the cluster, and about what they offer.
+package catalogue

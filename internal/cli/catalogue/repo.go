@@ -1,0 +1,81 @@
+package catalogue
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/command"
+)
+
+// repoCommand is shared by the commands about repositories in the cluster.
+type repoCommand struct {
+	command.Command
+	cluster bool
+}
+
+func newSource(on command.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "source",
+		Short: "Add, show and change the repositories that packages of the cluster come from",
+		Long: `Keep the repositories of a cluster: PackageRepositories, which offer packages in their
+namespace, and with --cluster ClusterPackageRepositories, which offer them in all namespaces.
+What they offer is shown by kubectl package available list. Files and images of repositories are
+made by kubectl package repository.`,
+		Args: command.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newRepoAdd(on), newRepoList(on), newRepoGet(on), newRepoUpdate(on), newRepoDelete(on), newRepoKick(on))
+	return cmd
+}
+
+// named completes a command whose argument is the name of a repository.
+func (c *repoCommand) named(cmd *cobra.Command, run func(context.Context, cluster.RepositoryName) error, checks ...func() error) *cobra.Command {
+	cmd.Args = command.Takes("NAME")
+	cmd.ValidArgsFunction = c.completeRepositories
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		n, err := c.parse(args[0])
+		for _, check := range append(checks, c.Output.Check) {
+			if err == nil {
+				err = check()
+			}
+		}
+		if err != nil {
+			return command.UsageError(cmd, err)
+		}
+		return run(cmd.Context(), n)
+	}
+	c.Connects(cmd)
+	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "a ClusterPackageRepository")
+	return cmd
+}
+
+func (c *repoCommand) parse(arg string) (cluster.RepositoryName, error) {
+	n, err := cluster.ParseRepository(arg)
+	if err == nil && c.cluster {
+		n.Scope = corev1alpha1.ScopeCluster
+	}
+	return n, err
+}
+
+func (c *repoCommand) completeRepositories(cmd *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	cl, err := c.Connect()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return cl.CompleteRepositories(cmd.Context(), begin), cobra.ShellCompDirectiveNoFileComp
+}
+
+func (c *repoCommand) find(ctx context.Context, n cluster.RepositoryName) (*cluster.Cluster, corev1alpha1.GenericPackageRepository, error) {
+	cl, err := c.Connect()
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := cl.FindRepository(ctx, n)
+	return cl, r, err
+}

@@ -1,0 +1,271 @@
+package catalogue
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/util/retry"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/cli/terminal"
+)
+
+type repoAddCommand struct {
+	repoCommand
+	spec repoSpecFlags
+}
+
+func newRepoAdd(on command.Command) *cobra.Command {
+	c := &repoAddCommand{repoCommand: repoCommand{Command: on}}
+	cmd := &cobra.Command{
+		Use:   "add NAME [IMAGE]",
+		Short: "Add a repository, and wait until what it offers is known",
+		Long: `Add a repository of packages to the namespace, or with --cluster to the whole cluster, and wait
+until its content was fetched. It comes from exactly one of an OCI image, an archive or file on
+a web server (--http), a git repository (--git), and files that become part of the object
+itself (--file).
+
+The manager fetches it, so addresses are as the cluster sees them, and Secrets with credentials
+are in the namespace of the repository; those of a cluster repository in the manager's.`,
+		Example: `  kubectl package source add stable registry.example.com/repositories/stable:latest
+  kubectl package source add stable registry.example.com/repositories/stable --tag-constraint '>=1' --secret-ref pull
+  kubectl package source add team --git https://git.example.com/team/packages.git --ref main --sub-path repo --cluster`,
+	}
+	c.named(cmd, nil)
+	cmd.Args, cmd.ValidArgsFunction = command.Takes("NAME", "[IMAGE]"), cobra.NoFileCompletions
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		n, err := c.parse(args[0])
+		if len(args) > 1 {
+			if c.spec.image != "" && c.spec.image != args[1] {
+				err = cmp.Or(err, fmt.Errorf("%s and --url %s contradict each other", args[1], c.spec.image))
+			}
+			err = cmp.Or(err, cmd.Flags().Set("url", args[1]))
+		}
+		if err = cmp.Or(err, c.spec.check(), c.checkNew(n)); err != nil {
+			return command.UsageError(cmd, err)
+		}
+		r := &corev1alpha1.PackageRepositorySpec{}
+		if err := c.spec.apply(cmd.Context(), r); err != nil {
+			return command.UsageError(cmd, err)
+		}
+		return c.run(cmd.Context(), n, r)
+	}
+	c.spec.add(cmd)
+	c.AddWait(cmd, repoTimeout, "wait until the repository is fetched")
+	return cmd
+}
+
+func (c *repoAddCommand) checkNew(n cluster.RepositoryName) error {
+	if problems := validation.IsDNS1123Subdomain(n.Name); len(problems) > 0 {
+		return fmt.Errorf("NAME %q cannot be the name of a repository: %s", n.Name, problems[0])
+	}
+	if !slices.ContainsFunc(sourceNames, c.spec.given) {
+		return errors.New("it is not said where the repository is: name an IMAGE, or --http, --git or --file")
+	}
+	return nil
+}
+
+func (c *repoAddCommand) run(ctx context.Context, n cluster.RepositoryName, spec *corev1alpha1.PackageRepositorySpec) error {
+	cl, err := c.Connect()
+	if err != nil {
+		return err
+	}
+	r := cl.NewRepository(cmp.Or(n.Scope, corev1alpha1.ScopeNamespaced), n.Name)
+	name := cluster.RepositoryText(r)
+	*r.RepositorySpec() = *spec
+	what := "added"
+	err = cl.Create(ctx, r.(client.Object), client.FieldOwner(command.FieldManager))
+	if apierrors.IsAlreadyExists(err) {
+		if r, err = cl.FindRepository(ctx, cluster.RepositoryName{Scope: corev1alpha1.ScopeOf(r.GetNamespace()), Name: n.Name}); err != nil {
+			return err
+		}
+		if !equality.Semantic.DeepEqual(r.RepositorySpec(), spec) {
+			return fmt.Errorf("%s exists and differs. Change it: kubectl package source update %s …, or choose another name", name, cluster.RepositoryFlags(r))
+		}
+		what = "is as wanted already"
+	}
+	if err != nil {
+		return cl.Explain("cannot create "+name, err)
+	}
+	return c.report(ctx, cl, r, what, "")
+}
+
+// report says what was done and waits as the flags say.
+func (c *repoCommand) report(ctx context.Context, cl *cluster.Cluster, r corev1alpha1.GenericPackageRepository, what, retry string) error {
+	fmt.Fprintln(c.Streams.Out, terminal.Line(cluster.RepositoryText(r)+" "+what))
+	if !c.Wait {
+		return nil
+	}
+	return c.awaitRepository(ctx, cl, r, retry)
+}
+
+type repoUpdateCommand struct {
+	repoCommand
+	spec   repoSpecFlags
+	paused bool
+}
+
+func newRepoUpdate(on command.Command) *cobra.Command {
+	c := &repoUpdateCommand{repoCommand: repoCommand{Command: on}}
+	cmd := &cobra.Command{
+		Use:   "update NAME",
+		Short: "Change a repository, and wait until what it offers is known",
+		Long: `Change what the flags name of a repository; the rest of it stays. With --paused nothing is
+fetched any more, and what was fetched stays offered.`,
+	}
+	c.spec.add(cmd)
+	c.named(cmd, c.run, c.spec.check)
+	cmd.Flags().BoolVar(&c.paused, "paused", false, "stop fetching; --paused=false goes on with it")
+	c.AddWait(cmd, repoTimeout, "wait until the repository is fetched")
+	return cmd
+}
+
+func (c *repoUpdateCommand) run(ctx context.Context, n cluster.RepositoryName) error {
+	var (
+		cl   *cluster.Cluster
+		r    corev1alpha1.GenericPackageRepository
+		what string
+	)
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() (err error) { // the manager may be writing its status
+		if cl, r, err = c.find(ctx, n); err != nil {
+			return err
+		}
+		what, err = c.change(ctx, cl, r)
+		return err
+	})
+	switch {
+	case apierrors.IsConflict(err):
+		return cl.Explain("cannot change "+cluster.RepositoryText(r), err)
+	case err != nil:
+		return err
+	}
+	c.Wait = c.Wait && !r.RepositorySpec().Paused
+	return c.report(ctx, cl, r, what, "")
+}
+
+// change changes what the flags name, and returns what was done. A conflict is returned as it is.
+func (c *repoUpdateCommand) change(ctx context.Context, cl *cluster.Cluster, r corev1alpha1.GenericPackageRepository) (what string, err error) {
+	before := r.DeepCopyObject().(client.Object)
+	spec := r.RepositorySpec()
+	if err := c.spec.apply(ctx, spec); err != nil {
+		return "", err
+	}
+	if c.spec.given("paused") {
+		spec.Paused = c.paused
+	}
+	if equality.Semantic.DeepEqual(before.(corev1alpha1.GenericPackageRepository).RepositorySpec(), spec) {
+		return "is as wanted already", nil
+	}
+	err = cl.Patch(ctx, r.(client.Object), client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(command.FieldManager))
+	if err != nil && !apierrors.IsConflict(err) {
+		err = cl.Explain("cannot change "+cluster.RepositoryText(r), err)
+	}
+	return "changed", err
+}
+
+func newRepoKick(on command.Command) *cobra.Command {
+	c := &repoCommand{Command: on}
+	cmd := c.named(&cobra.Command{
+		Use:   "kick NAME",
+		Short: "Fetch a repository again at once, and wait for it",
+		Long:  `Have the manager fetch a repository at once, instead of after its interval or the pause after a failure.`,
+	}, c.kick)
+	c.AddWait(cmd, repoTimeout, "wait until the repository is fetched")
+	return cmd
+}
+
+func (c *repoCommand) kick(ctx context.Context, n cluster.RepositoryName) error {
+	cl, r, err := c.find(ctx, n)
+	if err != nil {
+		return err
+	}
+	if r.RepositorySpec().Paused {
+		return fmt.Errorf("%s is paused, so it is not fetched. Let it go on: kubectl package source update %s --paused=false",
+			cluster.RepositoryText(r), cluster.RepositoryFlags(r))
+	}
+	before := r.DeepCopyObject().(client.Object)
+	retry := time.Now().UTC().Format(time.RFC3339Nano)
+	annotations := r.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[corev1alpha1.RetryAnnotation] = retry
+	r.SetAnnotations(annotations)
+	if err := cl.Patch(ctx, r.(client.Object), client.MergeFrom(before), client.FieldOwner(command.FieldManager)); err != nil {
+		return cl.Explain("cannot change "+cluster.RepositoryText(r), err)
+	}
+	return c.report(ctx, cl, r, "is fetched again", retry)
+}
+
+func newRepoDelete(on command.Command) *cobra.Command {
+	c := &repoCommand{Command: on}
+	cmd := c.named(&cobra.Command{
+		Use:   "delete NAME",
+		Short: "Withdraw a repository; what was installed from it stays",
+		Long: `Delete a repository, and wait until nothing is offered from it. Packages that were installed from
+it stay installed and go on; they get no new versions of it.`,
+	}, c.delete)
+	c.AddWait(cmd, repoTimeout, "wait until it is gone")
+	return cmd
+}
+
+func (c *repoCommand) delete(ctx context.Context, n cluster.RepositoryName) error {
+	cl, r, err := c.find(ctx, n)
+	if err != nil {
+		return err
+	}
+	name := cluster.RepositoryText(r)
+	err = cl.Delete(ctx, r.(client.Object), client.Preconditions{UID: ptr.To(r.GetUID())})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return cl.Explain("cannot delete "+name, err)
+	}
+	if !c.Wait {
+		fmt.Fprintln(c.Streams.Out, terminal.Line(name+" is being deleted"))
+		return nil
+	}
+	begin := time.Now()
+	if err := c.awaitGone(ctx, cl, r); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.Streams.Out, "%s is deleted, after %s\n", terminal.Line(name), progress.Elapsed(time.Since(begin)))
+	for _, line := range installedFrom(ctx, cl, r) {
+		fmt.Fprintln(c.Streams.Out, terminal.Line("  "+line+" stays installed"))
+	}
+	return nil
+}
+
+// installedFrom names the packages that were installed from a repository, as far as they may be read.
+func installedFrom(ctx context.Context, cl *cluster.Cluster, r corev1alpha1.GenericPackageRepository) (names []string) {
+	scope := corev1alpha1.ScopeOf(r.GetNamespace())
+	from := scope.Kind("PackageRepository") + "/" + r.GetName()
+	for _, of := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
+		if of == corev1alpha1.ScopeCluster && scope == corev1alpha1.ScopeNamespaced {
+			continue // they do not see it
+		}
+		list := of.NewPackageList()
+		if cl.List(ctx, list, client.InNamespace(r.GetNamespace())) != nil {
+			continue
+		}
+		for _, pkg := range list.GenericPackages() {
+			if resolved := pkg.PackageStatus().Resolved; resolved != nil && resolved.Repository == from && pkg.PackageSpec().PackageRef != nil {
+				t := progress.Target{Scope: of, Namespace: pkg.GetNamespace(), Name: pkg.GetName()}
+				names = append(names, t.String()+" "+resolved.Version)
+			}
+		}
+	}
+	slices.Sort(names)
+	return names
+}

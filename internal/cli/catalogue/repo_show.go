@@ -1,0 +1,174 @@
+package catalogue
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/output"
+	"lockstep.run/lockstep/internal/cli/terminal"
+)
+
+type repoListCommand struct {
+	repoCommand
+	everywhere bool
+}
+
+func newRepoList(on command.Command) *cobra.Command {
+	c := &repoListCommand{repoCommand: repoCommand{Command: on}}
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the repositories of the namespace and of the cluster, and how they stand",
+		Args:  command.Takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := c.Output.Check(); err != nil {
+				return command.UsageError(cmd, err)
+			}
+			return c.run(cmd.Context())
+		},
+	}
+	c.Connects(cmd)
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
+	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "ClusterPackageRepositories alone")
+	cmd.Flags().BoolVarP(&c.everywhere, "all-namespaces", "A", false, "those of all namespaces")
+	c.Output.Add(cmd, output.Names)
+	return cmd
+}
+
+func (c *repoListCommand) run(ctx context.Context) error {
+	cl, err := c.Connect()
+	if err != nil {
+		return err
+	}
+	var found []corev1alpha1.GenericPackageRepository
+	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
+		if c.cluster && scope == corev1alpha1.ScopeNamespaced {
+			continue
+		}
+		list := scope.NewPackageRepositoryList()
+		err := cl.List(ctx, list, client.InNamespace(map[bool]string{true: command.ListNamespace(cl, c.everywhere)}[scope == corev1alpha1.ScopeNamespaced]))
+		if apierrors.IsForbidden(err) && scope == corev1alpha1.ScopeCluster && !c.cluster {
+			continue
+		}
+		if err != nil {
+			return cl.Explain("cannot read the repositories", err)
+		}
+		found = append(found, list.GenericRepositories()...)
+	}
+	if c.Output.Wanted() {
+		items := output.List{}
+		for _, r := range found {
+			items.Items = append(items.Items, command.Published(r))
+		}
+		return c.Output.Print(ctx, c.Streams.Out, items)
+	}
+	if len(found) == 0 {
+		fmt.Fprintln(c.Streams.ErrOut, "There is no repository. Add one: kubectl package source add NAME IMAGE")
+		return nil
+	}
+	styles := terminal.StylesFor(c.Streams.Out)
+	rows := [][]string{{"NAMESPACE", "NAME", "SOURCE", "PACKAGES", "VERSIONS", "STATUS", "AGE"}}
+	for _, r := range found {
+		kind, address := sourceText(&r.RepositorySpec().Source)
+		rows = append(rows, []string{
+			cmp.Or(r.GetNamespace(), command.ClusterWide), r.GetName(), terminal.Line(kind + " " + address), strconv.Itoa(int(r.RepositoryStatus().Packages)),
+			strconv.Itoa(int(r.RepositoryStatus().Versions)), repositoryWord(r, styles), duration.HumanDuration(time.Since(r.GetCreationTimestamp().Time)),
+		})
+	}
+	command.PrintTable(c.Streams.Out, rows)
+	return nil
+}
+
+func repositoryWord(r corev1alpha1.GenericPackageRepository, styles terminal.Styles) string {
+	ready := conditionOf(r, corev1alpha1.ConditionReady)
+	switch {
+	case r.GetDeletionTimestamp() != nil:
+		return styles.Busy("being deleted")
+	case r.RepositorySpec().Paused:
+		return styles.Busy("paused")
+	case ready == nil:
+		return styles.Busy("pending")
+	case ready.Status == metav1.ConditionTrue && ready.ObservedGeneration >= r.GetGeneration():
+		if conflict := conditionOf(r, corev1alpha1.ConditionConflicting); conflict != nil && conflict.Status == metav1.ConditionTrue {
+			return styles.Bad("conflicting")
+		}
+		return styles.Good("ready")
+	case ready.Status == metav1.ConditionFalse && ready.Reason != "":
+		return styles.Bad(terminal.Line(ready.Reason))
+	}
+	return styles.Busy("fetching")
+}
+
+func newRepoGet(on command.Command) *cobra.Command {
+	c := &repoCommand{Command: on}
+	cmd := c.named(&cobra.Command{
+		Use:   "get NAME",
+		Short: "Show a repository: where it comes from, what it offers, and what is wrong with it",
+	}, c.get)
+	c.Output.Add(cmd)
+	return cmd
+}
+
+func (c *repoCommand) get(ctx context.Context, n cluster.RepositoryName) error {
+	cl, r, err := c.find(ctx, n)
+	if err != nil {
+		return err
+	}
+	c.WarnOfSilence(ctx, cl)
+	return c.Output.Write(ctx, c.Streams.Out, command.Published(r), func(styles terminal.Styles) string { return repositoryScreen(r, styles) })
+}
+
+func repositoryScreen(r corev1alpha1.GenericPackageRepository, styles terminal.Styles) string {
+	var b strings.Builder
+	field := func(name, value string) {
+		if value != "" {
+			b.WriteString("  " + styles.Faint(terminal.Pad(name, 9)) + "  " + value + "\n")
+		}
+	}
+	b.WriteString(styles.Strong(terminal.Line(cluster.RepositoryText(r))) + "\n")
+	field("Status", repositoryWord(r, styles))
+	for _, typ := range []string{corev1alpha1.ConditionReady, corev1alpha1.ConditionConflicting} {
+		condition := conditionOf(r, typ)
+		if bad := metav1.ConditionStatus(map[bool]string{true: "False", false: "True"}[typ == corev1alpha1.ConditionReady]); condition != nil && condition.Status == bad {
+			for line := range strings.Lines(condition.Message) {
+				field("", terminal.Line(strings.TrimSpace(line)))
+			}
+		}
+	}
+	spec, status := r.RepositorySpec(), r.RepositoryStatus()
+	kind, address := sourceText(&spec.Source)
+	field("Source", terminal.Line(kind+" "+address))
+	interval := corev1alpha1.DefaultRepositoryInterval
+	if spec.Interval != nil {
+		interval = duration.HumanDuration(spec.Interval.Duration)
+	}
+	field("Interval", interval)
+	if spec.Priority != 0 {
+		field("Priority", strconv.Itoa(int(spec.Priority)))
+	}
+	if status.Artifact != nil {
+		field("Digest", terminal.Line(status.Artifact.Digest))
+		field("Revision", terminal.Line(status.Artifact.Revision))
+	}
+	field("Offers", terminal.Count(int(status.Packages), "package")+", "+terminal.Count(int(status.Versions), "version"))
+	field("Age", duration.HumanDuration(time.Since(r.GetCreationTimestamp().Time)))
+	if len(status.Problems) > 0 {
+		b.WriteString(styles.Strong("Problems") + "\n")
+		for _, problem := range status.Problems {
+			b.WriteString("  " + styles.Bad(terminal.Line(problem)) + "\n")
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,259 @@
+package catalogue
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/versions"
+	"lockstep.run/lockstep/internal/cli/content"
+	"lockstep.run/lockstep/internal/cli/desired"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// repoSpecFlags are the fields of a repository.
+type repoSpecFlags struct {
+	image, http, git string
+	files            []string
+	ref, sha256      string
+	subPath          string
+	secrets          []string
+	tags             string
+	prereleases      desired.PrereleaseFlag
+	interval         time.Duration
+	priority         int32
+	given            func(flag string) bool
+}
+
+func (f *repoSpecFlags) add(cmd *cobra.Command) {
+	f.given = cmd.Flags().Changed
+	flags := cmd.Flags()
+	flags.StringVar(&f.image, "url", "", "`reference` of an OCI image, the same as IMAGE")
+	flags.StringVar(&f.http, "http", "", "`URL` of a tar archive, with or without gzip, or of a YAML file")
+	flags.StringVar(&f.sha256, "sha256", "", "the SHA-256 of that file in `hex`")
+	flags.StringVar(&f.git, "git", "", "`URL` of a git repository")
+	flags.StringVar(&f.ref, "ref", "", "the branch, tag or commit of the git repository, instead of its default branch")
+	flags.StringArrayVar(&f.files, "file", nil, "YAML `file`, or folder of such, that becomes part of the object itself; repeatable")
+	flags.StringVar(&f.subPath, "sub-path", "", "the `folder` of the image, archive or git repository that the content is in")
+	flags.StringArrayVar(&f.secrets, "secret-ref", nil, "`name` of the Secret with credentials; of pull secrets of an image, repeatable")
+	flags.StringVar(&f.tags, "tag-constraint", "", "take the highest tag of the image or git repository that fits, such as '>=1.2, <2'")
+	f.prereleases.Add(cmd, "let tags with a prerelease take part")
+	flags.DurationVar(&f.interval, "interval", 0, "how often it is fetched again; 10m where it is not given")
+	flags.Int32Var(&f.priority, "priority", 0, "which repository wins where several offer a version differently: the higher one")
+}
+
+// sources are the flags that name where a repository is.
+var sourceNames = []string{"url", "http", "git", "file"}
+
+// check returns an error of usage.
+func (f *repoSpecFlags) check() error {
+	var given []string
+	for _, name := range sourceNames {
+		if f.given(name) {
+			given = append(given, "--"+name)
+		}
+	}
+	if len(given) > 1 {
+		return fmt.Errorf("%s contradict each other: choose one", strings.Join(given, " and "))
+	}
+	for _, address := range []string{f.http, f.git} {
+		if u, err := url.Parse(address); err == nil && u.User != nil {
+			if _, password := u.User.Password(); password || address == f.http {
+				return errors.New("the URL has credentials: put them into a Secret, and name it by --secret-ref")
+			}
+		}
+	}
+	if f.interval != 0 && f.interval < 30*time.Second {
+		return fmt.Errorf("--interval %s is too short: the least is 30s", f.interval)
+	}
+	if f.image != "" {
+		if _, err := name.ParseReference(f.image); err != nil {
+			return fmt.Errorf("%q is no image: write it as host/path:tag or host/path@sha256:…", f.image)
+		}
+	}
+	_, err := versions.ParseConstraint(f.tags)
+	return err
+}
+
+// apply changes a spec to what the flags say.
+func (f *repoSpecFlags) apply(ctx context.Context, spec *corev1alpha1.PackageRepositorySpec) error {
+	if err := f.source(ctx, &spec.Source); err != nil {
+		return err
+	}
+	for _, set := range []func(*corev1alpha1.RepositorySource) error{f.setRef, f.setSubPath, f.setSecrets, f.setTags} {
+		if err := set(&spec.Source); err != nil {
+			return err
+		}
+	}
+	if f.given("interval") {
+		spec.Interval = &metav1.Duration{Duration: f.interval}
+	}
+	if f.given("priority") {
+		spec.Priority = f.priority
+	}
+	return nil
+}
+
+// source replaces the source where a flag names one; its other fields stay where it is of the same kind.
+func (f *repoSpecFlags) source(ctx context.Context, s *corev1alpha1.RepositorySource) error {
+	switch {
+	case f.given("url") || f.image != "":
+		image := cmp.Or(s.Image, &corev1alpha1.RepositoryImageSource{})
+		image.Ref = f.image
+		*s = corev1alpha1.RepositorySource{Image: image}
+	case f.given("http"):
+		file := cmp.Or(s.HTTP, &corev1alpha1.RepositoryHTTPSource{})
+		file.URL, file.SHA256 = f.http, "" // that of another file
+		*s = corev1alpha1.RepositorySource{HTTP: file}
+	case f.given("git"):
+		git := cmp.Or(s.Git, &corev1alpha1.RepositoryGitSource{})
+		git.URL = f.git
+		*s = corev1alpha1.RepositorySource{Git: git}
+	case f.given("file"):
+		files, err := readInline(ctx, f.files)
+		*s = corev1alpha1.RepositorySource{Inline: &corev1alpha1.RepositoryInlineSource{Files: files}}
+		return err
+	}
+	return nil
+}
+
+func (f *repoSpecFlags) setRef(s *corev1alpha1.RepositorySource) error {
+	switch {
+	case f.given("ref") && s.Git == nil:
+		return errors.New("--ref is for --git")
+	case f.given("sha256") && s.HTTP == nil:
+		return errors.New("--sha256 is for --http")
+	case f.given("ref"):
+		s.Git.Ref = f.ref
+	case f.given("sha256"):
+		s.HTTP.SHA256 = f.sha256
+	}
+	return nil
+}
+
+func (f *repoSpecFlags) setSubPath(s *corev1alpha1.RepositorySource) error {
+	switch {
+	case !f.given("sub-path"):
+	case s.Image != nil:
+		s.Image.SubPath = f.subPath
+	case s.HTTP != nil:
+		s.HTTP.SubPath = f.subPath
+	case s.Git != nil:
+		s.Git.SubPath = f.subPath
+	default:
+		return errors.New("--sub-path is for an image, --http and --git")
+	}
+	return nil
+}
+
+func (f *repoSpecFlags) setSecrets(s *corev1alpha1.RepositorySource) error {
+	if !f.given("secret-ref") {
+		return nil
+	}
+	var refs []corev1alpha1.LocalSecretReference
+	for _, name := range f.secrets {
+		if name != "" { // --secret-ref "" takes it away
+			refs = append(refs, corev1alpha1.LocalSecretReference{Name: name})
+		}
+	}
+	var first *corev1alpha1.LocalSecretReference
+	if len(refs) > 0 {
+		first = &refs[0]
+	}
+	switch {
+	case s.Image != nil:
+		s.Image.ImagePullSecrets = refs
+	case len(refs) > 1:
+		return errors.New("--secret-ref can be given once, except for an image")
+	case s.HTTP != nil:
+		s.HTTP.SecretRef = first
+	case s.Git != nil:
+		s.Git.SecretRef = first
+	default:
+		return errors.New("--secret-ref is for an image, --http and --git")
+	}
+	return nil
+}
+
+func (f *repoSpecFlags) setTags(s *corev1alpha1.RepositorySource) error {
+	if !f.given("tag-constraint") && !f.prereleases.Given() {
+		return nil
+	}
+	selection := &corev1alpha1.VersionSelection{Version: f.tags, Prereleases: f.prereleases.Value()}
+	switch {
+	case s.Image != nil:
+		s.Image.TagSelection = selection
+	case s.Git != nil:
+		s.Git.TagSelection = selection
+	default:
+		return errors.New("--tag-constraint and --prereleases are for an image and --git")
+	}
+	return nil
+}
+
+// readInline reads files and folders, by their paths below what was named.
+func readInline(ctx context.Context, names []string) (map[string]string, error) {
+	files, total := map[string]string{}, 0
+	for _, root := range names {
+		in := content.NewInputs(nil)
+		if err := in.One(ctx, root); err != nil {
+			return nil, err
+		}
+		for _, input := range in.Out {
+			name := filepath.Base(input.Name)
+			if rel, err := filepath.Rel(root, input.Name); err == nil && rel != "." {
+				name = filepath.ToSlash(rel)
+			}
+			if _, twice := files[name]; twice {
+				return nil, fmt.Errorf("there are two files %s: name the folder that both are in", name)
+			}
+			files[name] = string(input.Data)
+			if total += len(input.Data); total > limits.InlineRepositoryBytes {
+				return nil, fmt.Errorf("the files have more than %d bytes, which is too much for an object: kubectl package repository build … --push IMAGE, and add the image", limits.InlineRepositoryBytes)
+			}
+		}
+	}
+	if len(files) == 0 {
+		return nil, errors.New("--file is empty: name a file")
+	}
+	return files, nil
+}
+
+// sourceText names a source in one word and its address, without what may be a credential.
+func sourceText(s *corev1alpha1.RepositorySource) (kind, address string) {
+	switch {
+	case s.Image != nil:
+		return "image", s.Image.Ref
+	case s.HTTP != nil:
+		return "http", shownURL(s.HTTP.URL)
+	case s.Git != nil:
+		text := shownURL(s.Git.URL)
+		if s.Git.Ref != "" {
+			text += " " + s.Git.Ref
+		}
+		return "git", text
+	case s.Inline != nil:
+		return "inline", fmt.Sprintf("%d files", len(s.Inline.Files)+len(s.Inline.FilesFrom))
+	}
+	return "", ""
+}
+
+// shownURL is an address without queries and passwords, which may be credentials.
+func shownURL(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return address // user@host:path has no place for a password
+	}
+	u.RawQuery = ""
+	return u.Redacted()
+}

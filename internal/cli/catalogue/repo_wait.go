@@ -1,0 +1,170 @@
+package catalogue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/cli/terminal"
+)
+
+const (
+	// repoTimeout is the default for one fetch.
+	repoTimeout = 2 * time.Minute
+	// fetchGrace is the grace period of a fetch that failed, which the manager repeats.
+	fetchGrace = 10 * time.Second
+)
+
+// awaitRepository waits until a repository is fetched as its spec says, and after the retry where one was requested.
+func (c *repoCommand) awaitRepository(ctx context.Context, cl *cluster.Cluster, r corev1alpha1.GenericPackageRepository, retry string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.Timeout, command.ErrTimeout)
+	defer cancel()
+	begin, name := time.Now(), cluster.RepositoryText(r)
+	line := newProgressLine(c.Streams.ErrOut, "Fetching "+name)
+	uid, last := r.GetUID(), ""
+	var failing time.Time
+	err := cl.Await(ctx, "cannot watch "+name, r, func() (bool, error) {
+		if r.GetUID() != uid {
+			return false, fmt.Errorf("%s was deleted meanwhile", name)
+		}
+		word, failure, done := repositoryState(r, retry)
+		if failure == "" {
+			failing = time.Time{}
+		} else if failing.IsZero() {
+			failing = time.Now()
+		}
+		last = word
+		if word == waitingForManager && time.Since(begin) < progress.UnnoticedAfter {
+			word = "waiting for the manager"
+		}
+		line.show(word)
+		if failure != "" && (stalled(r) || time.Since(failing) >= fetchGrace) {
+			return false, fmt.Errorf("%s is not ready: %s\nSee: kubectl package source get %s", name, failure, cluster.RepositoryFlags(r))
+		}
+		return done, nil
+	})
+	line.close()
+	switch {
+	case errors.Is(err, command.ErrTimeout):
+		return fmt.Errorf("%s is not ready after %s: %s\nSee: kubectl package source get %s", name, progress.Elapsed(time.Since(begin)), last, cluster.RepositoryFlags(r))
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("%s: interrupted; the cluster goes on with it\nSee: kubectl package source get %s", name, cluster.RepositoryFlags(r))
+	case err != nil:
+		return err
+	}
+	status := r.RepositoryStatus()
+	fmt.Fprintf(c.Streams.Out, "%s is ready: %s, %s, after %s\n", terminal.Line(name), terminal.Count(int(status.Packages), "package"),
+		terminal.Count(int(status.Versions), "version"), progress.Elapsed(time.Since(begin)))
+	c.printProblems(r)
+	return nil
+}
+
+func (c *repoCommand) printProblems(r corev1alpha1.GenericPackageRepository) {
+	for _, problem := range r.RepositoryStatus().Problems {
+		fmt.Fprintln(c.Streams.ErrOut, "warning: "+terminal.Line(problem))
+	}
+	if conflict := conditionOf(r, corev1alpha1.ConditionConflicting); conflict != nil && conflict.Status == metav1.ConditionTrue {
+		fmt.Fprintln(c.Streams.ErrOut, "warning: "+terminal.Line(conflict.Message))
+	}
+}
+
+const waitingForManager = progress.Unnoticed
+
+func conditionOf(r corev1alpha1.GenericPackageRepository, typ string) *metav1.Condition {
+	return meta.FindStatusCondition(*r.StatusConditions(), typ)
+}
+
+func stalled(r corev1alpha1.GenericPackageRepository) bool {
+	c := conditionOf(r, corev1alpha1.ConditionStalled)
+	return c != nil && c.Status == metav1.ConditionTrue
+}
+
+// repositoryState says how a repository stands: in words, why it fails, and whether it is done.
+func repositoryState(r corev1alpha1.GenericPackageRepository, retry string) (word, failure string, done bool) {
+	ready := conditionOf(r, corev1alpha1.ConditionReady)
+	switch {
+	case r.RepositorySpec().Paused:
+		return "paused", "it is paused, so nothing is fetched. Let it go on: kubectl package source update " + cluster.RepositoryFlags(r) + " --paused=false", false
+	case ready == nil || ready.ObservedGeneration < r.GetGeneration() || retry != "" && r.RepositoryStatus().LastHandledRetry != retry:
+		return waitingForManager, "", false
+	case ready.Status == metav1.ConditionTrue:
+		return "ready", "", true
+	case stalled(r):
+		return "failed", ready.Message, false
+	case ready.Reason == corev1alpha1.ReasonFetchFailed || ready.Reason == corev1alpha1.ReasonContentInvalid:
+		return "trying again: " + ready.Message, ready.Message, false
+	}
+	return "fetching", "", false
+}
+
+// awaitGone waits until a repository does not exist.
+func (c *repoCommand) awaitGone(ctx context.Context, cl *cluster.Cluster, r corev1alpha1.GenericPackageRepository) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.Timeout, command.ErrTimeout)
+	defer cancel()
+	name, uid := cluster.RepositoryText(r), r.GetUID()
+	line := newProgressLine(c.Streams.ErrOut, "Deleting "+name)
+	defer line.close()
+	gone := errors.New("gone")
+	err := cl.Await(ctx, "", r, func() (bool, error) {
+		if r.GetUID() != uid {
+			return false, gone
+		}
+		line.show("withdrawing what it offers")
+		return false, nil
+	})
+	var status apierrors.APIStatus
+	switch {
+	case errors.Is(err, gone), errors.As(err, &status) && apierrors.IsNotFound(err):
+		return nil
+	case errors.Is(err, command.ErrTimeout):
+		return fmt.Errorf("%s is not gone after %s: it is held by the finalizers %s. Is lockstep-manager running?", name, c.Timeout, strings.Join(r.GetFinalizers(), ", "))
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("%s: interrupted; the cluster goes on with it", name)
+	}
+	return err
+}
+
+// progressLine shows what is waited for: on a terminal in one line that is redrawn, elsewhere by a line for each change.
+type progressLine struct {
+	out   io.Writer
+	title string
+	begin time.Time
+	last  string
+	live  bool
+	tick  int
+}
+
+func newProgressLine(out io.Writer, title string) *progressLine {
+	return &progressLine{out: out, title: title, begin: time.Now(), live: terminal.IsTerminal(out)}
+}
+
+func (p *progressLine) show(word string) {
+	word = terminal.Line(word)
+	if p.live {
+		p.tick++
+		text := fmt.Sprintf("%s %s  %s  %s", progress.Spinner(p.tick), p.title, progress.Elapsed(time.Since(p.begin)), word)
+		fmt.Fprint(p.out, "\r\x1b[J"+terminal.Truncate(text, max(terminal.WidthOf(p.out)-1, 20)))
+		return
+	}
+	if word != p.last {
+		fmt.Fprintf(p.out, "%7s  %s\n", progress.Elapsed(time.Since(p.begin)), word)
+	}
+	p.last = word
+}
+
+func (p *progressLine) close() {
+	if p.live && p.tick > 0 {
+		fmt.Fprint(p.out, "\r\x1b[J")
+	}
+}

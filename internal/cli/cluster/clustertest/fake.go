@@ -1,0 +1,76 @@
+package clustertest
+
+import (
+	"context"
+	"io"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+)
+
+// Streams are those of a command without input.
+func Streams(out, errOut io.Writer) genericiooptions.IOStreams {
+	return genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: errOut}
+}
+
+// Listing is a fake client, which cannot stream lists. onWatch, which may be nil,
+// is called when a cluster package is watched.
+type Listing struct {
+	client.WithWatch
+	OnWatch func()
+}
+
+// IsWatchListSemanticsUnSupported implements what reflectors ask of clients.
+func (*Listing) IsWatchListSemanticsUnSupported() bool { return true }
+
+// Watch implements client.WithWatch.
+func (l *Listing) Watch(ctx context.Context, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
+	w, err := l.WithWatch.Watch(ctx, list, opts...)
+	if _, ok := list.(*corev1alpha1.ClusterPackageList); ok && err == nil && l.OnWatch != nil {
+		l.OnWatch()
+	}
+	return w, err
+}
+
+// FakeCluster holds objects in memory, and gives each that is created a UID and
+// a generation, as an API server does.
+func FakeCluster(t *testing.T, objects ...client.Object) *cluster.Cluster {
+	t.Helper()
+	c, err := cluster.New("https://fake", "shop", func(o client.Options) (client.WithWatch, error) {
+		byName := func(obj client.Object) []string { return []string{obj.GetName()} }
+		return &Listing{WithWatch: fake.NewClientBuilder().WithScheme(o.Scheme).WithRESTMapper(o.Mapper).WithObjects(objects...).
+			WithStatusSubresource(&corev1alpha1.Package{}, &corev1alpha1.ClusterPackage{}).
+			WithIndex(&corev1alpha1.Package{}, "metadata.name", byName).
+			WithIndex(&corev1alpha1.ClusterPackage{}, "metadata.name", byName).
+			WithInterceptorFuncs(interceptor.Funcs{
+				Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+					obj.SetUID("new")
+					obj.SetGeneration(1)
+					return c.Create(ctx, obj, opts...)
+				},
+			}).Build()}, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// DialTo connects every command to one cluster.
+func DialTo(c *cluster.Cluster) func(genericclioptions.RESTClientGetter, io.Writer) (*cluster.Cluster, error) {
+	return func(getter genericclioptions.RESTClientGetter, _ io.Writer) (*cluster.Cluster, error) {
+		if namespace := *getter.(*genericclioptions.ConfigFlags).Namespace; namespace != "" {
+			c.Namespace = namespace
+		}
+		return c, nil
+	}
+}

@@ -1,0 +1,64 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"lockstep.run/lockstep/internal/cli/cluster"
+)
+
+// PackageName parses the arguments of commands about packages, not deployments.
+func PackageName(args []string) (cluster.Name, error) {
+	n, err := cluster.ParseResource(args)
+	if err == nil && n.Deployment {
+		err = fmt.Errorf("%s is no package: name the package that made it", args[0])
+	}
+	return n, err
+}
+
+// Positive checks numbers of revisions; 0 is one that is not given.
+func Positive(flag string, n *int64) func() error {
+	return func() error {
+		if *n < 0 {
+			return fmt.Errorf("--%s must be positive", flag)
+		}
+		return nil
+	}
+}
+
+// ExitCode is an error that is no message, but the exit code of the program.
+type ExitCode int
+
+// Error implements error.
+func (e ExitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// UsageError is an error of the arguments, which names the help of the command.
+func UsageError(cmd *cobra.Command, err error) error {
+	return fmt.Errorf("arguments invalid: %w. See: %s --help", err, cmd.CommandPath())
+}
+
+// NoArgs refuses arguments of commands that only have commands below them.
+func NoArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return UsageError(cmd, fmt.Errorf("unknown command %q", args[0]))
+	}
+	return nil
+}
+
+// Takes checks the number of arguments; the names of optional ones are in brackets.
+func Takes(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > len(names) {
+			return UsageError(cmd, fmt.Errorf("unexpected argument %q", args[len(names)]))
+		}
+		for i, name := range names {
+			if i >= len(args) && !strings.HasPrefix(name, "[") || i < len(args) && args[i] == "" {
+				return UsageError(cmd, errors.New(strings.Trim(name, "[]")+" is missing"))
+			}
+		}
+		return nil
+	}
+}

@@ -1,0 +1,222 @@
+package command
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/output"
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/cli/terminal"
+)
+
+// Dialer connects to a cluster; cluster.Connect except in tests.
+type Dialer func(genericclioptions.RESTClientGetter, io.Writer) (*cluster.Cluster, error)
+
+// Command is shared by all commands about a cluster.
+type Command struct {
+	Streams genericiooptions.IOStreams
+	Dial    Dialer
+	Flags   *genericclioptions.ConfigFlags
+	Output  output.Flags
+	Wait    bool
+	Timeout time.Duration
+}
+
+// Connects adds kubectl's flags, except --cluster, which selects cluster packages.
+func (c *Command) Connects(cmd *cobra.Command) {
+	c.Flags = genericclioptions.NewConfigFlags(false)
+	c.Flags.ClusterName, c.Flags.CacheDir = nil, nil
+	own := pflag.NewFlagSet("", pflag.ContinueOnError)
+	c.Flags.AddFlags(own)
+	usage := map[string]string{
+		"namespace":  "the `namespace`, instead of the context's",
+		"context":    "the `context` of the kubeconfig, instead of its current one",
+		"kubeconfig": "the kubeconfig `file`, instead of KUBECONFIG's",
+	}
+	own.VisitAll(func(f *pflag.Flag) {
+		// kubectl options explains the hidden ones.
+		f.Usage, f.Hidden = usage[f.Name], usage[f.Name] == ""
+	})
+	cmd.Flags().AddFlagSet(own)
+	if cmd.ValidArgsFunction == nil {
+		cmd.ValidArgsFunction = c.CompleteNames
+	}
+}
+
+// OnSource completes a command about a folder or an image; checks are of its flags.
+func OnSource(cmd *cobra.Command, run func(ctx context.Context, source string) error, checks ...func() error) *cobra.Command {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		for _, check := range checks {
+			if err := check(); err != nil {
+				return UsageError(cmd, err)
+			}
+		}
+		return run(cmd.Context(), args[0])
+	}
+	return cmd
+}
+
+// About completes a command whose arguments name one package or deployment.
+func (c *Command) About(
+	cmd *cobra.Command, parse func([]string) (cluster.Name, error), run func(context.Context, cluster.Name) error, checks ...func() error,
+) *cobra.Command {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		n, err := parse(args)
+		err = cmp.Or(err, c.Output.Check())
+		for _, check := range checks {
+			err = cmp.Or(err, check())
+		}
+		if err != nil {
+			return UsageError(cmd, err)
+		}
+		return run(cmd.Context(), n)
+	}
+	c.Connects(cmd)
+	return cmd
+}
+
+// AddTimeout adds --timeout.
+func (c *Command) AddTimeout(cmd *cobra.Command, fallback time.Duration, usage string) {
+	cmd.Flags().DurationVar(&c.Timeout, "timeout", fallback, usage)
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		if c.Timeout <= 0 {
+			return UsageError(cmd, errors.New("--timeout must be positive"))
+		}
+		return nil
+	}
+}
+
+// AddWait adds --wait and --timeout.
+func (c *Command) AddWait(cmd *cobra.Command, fallback time.Duration, usage string) {
+	cmd.Flags().BoolVar(&c.Wait, "wait", true, usage)
+	c.AddTimeout(cmd, fallback, "how long to wait")
+}
+
+// Connect connects to the cluster that the flags name.
+func (c *Command) Connect() (*cluster.Cluster, error) { return c.Dial(c.Flags, c.Streams.ErrOut) }
+
+// Find connects to the cluster and reads a package.
+func (c *Command) Find(ctx context.Context, n cluster.Name) (*cluster.Cluster, progress.Target, corev1alpha1.GenericPackage, error) {
+	cl, err := c.Connect()
+	if err != nil {
+		return nil, progress.Target{}, nil, err
+	}
+	target, pkg, err := cl.Find(ctx, n)
+	return cl, target, pkg, err
+}
+
+// Rollout connects to the cluster and reads a deployment with its revisions.
+func (c *Command) Rollout(ctx context.Context, n cluster.Name) (*cluster.Cluster, *cluster.Rollout, error) {
+	cl, err := c.Connect()
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := cl.Rollout(ctx, n)
+	return cl, r, err
+}
+
+// WarnOfSilence warns on stderr where no manager runs, at the cost of one request. Programs,
+// which read -o, are spared both.
+func (c *Command) WarnOfSilence(ctx context.Context, cl *cluster.Cluster) {
+	if c.Output.Wanted() {
+		return
+	}
+	if silence := cl.ManagerSilence(ctx, time.Now()); silence > 0 {
+		fmt.Fprintf(c.Streams.ErrOut, "Warning: no manager has renewed its Lease for %s, so this may be outdated: is lockstep-manager running?\n",
+			duration.HumanDuration(silence))
+	}
+}
+
+// CompleteSource completes a folder or a name, and then names up to a number of arguments.
+func (c *Command) CompleteSource(most int) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
+		if len(args) >= most {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		names, end := c.CompleteNames(cmd, nil, begin)
+		if len(args) == 0 {
+			end = cobra.ShellCompDirectiveDefault
+		}
+		return names, end
+	}
+}
+
+// CompleteNames completes the name of an installed package.
+func (c *Command) CompleteNames(cmd *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	cl, err := c.Connect()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return cl.Complete(cmd.Context(), begin), cobra.ShellCompDirectiveNoFileComp
+}
+
+var (
+	errNotConfirmed   = errors.New("nothing was changed")
+	errNotInteractive = errors.New("nothing was changed: confirm it by --yes")
+)
+
+// Interactive reports whether the user can be asked.
+func Interactive(streams genericiooptions.IOStreams) bool {
+	in, ok := streams.In.(*os.File)
+	return ok && term.IsTerminal(int(in.Fd())) && terminal.IsTerminal(streams.ErrOut)
+}
+
+// Confirm prompts on a terminal; elsewhere its error names the flag to set.
+func Confirm(streams genericiooptions.IOStreams, question string) error {
+	if !Interactive(streams) {
+		return errNotInteractive
+	}
+	fmt.Fprint(streams.ErrOut, terminal.Line(question)+" [y/N] ")
+	return readAnswer(streams.In)
+}
+
+func readAnswer(in io.Reader) error {
+	answer, err := bufio.NewReader(in).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return nil
+	}
+	return errNotConfirmed
+}
+
+// FieldManager is the name under which this program writes.
+const FieldManager = "kubectl-package"
+
+// CompleteAvailable completes the name of a package that repositories offer.
+func (c *Command) CompleteAvailable(cmd *cobra.Command, args []string, begin string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	cl, err := c.Connect()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	names, err := cl.Catalogue(cl.Namespace).Names(cmd.Context())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return slices.DeleteFunc(names, func(n string) bool { return !strings.HasPrefix(n, begin) }), cobra.ShellCompDirectiveNoFileComp
+}

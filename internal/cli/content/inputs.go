@@ -1,0 +1,163 @@
+package content
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"lockstep.run/lockstep/internal/cli/author/kickstart"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/version"
+)
+
+// Inputs reads files of objects within common limits.
+type Inputs struct {
+	stdin io.Reader
+	Out   []kickstart.Input
+	bytes int
+}
+
+// NewInputs returns a reader of objects, of which - is stdin.
+func NewInputs(stdin io.Reader) *Inputs { return &Inputs{stdin: stdin} }
+
+// All reads files, folders, patterns and URLs, in their order.
+func (in *Inputs) All(ctx context.Context, names []string) ([]kickstart.Input, error) {
+	for _, name := range names {
+		if err := in.One(ctx, name); err != nil {
+			return nil, err
+		}
+	}
+	return in.Out, nil
+}
+
+// One reads one of these.
+func (in *Inputs) One(ctx context.Context, name string) error {
+	if name == "-" {
+		return in.read("standard input", in.stdin)
+	}
+	if isURL(name) {
+		return in.fetch(ctx, name)
+	}
+	info, err := os.Stat(name)
+	switch {
+	case err == nil && info.IsDir():
+		return in.folder(name)
+	case err == nil:
+		return in.file(name)
+	case !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	return in.pattern(name)
+}
+
+func (in *Inputs) pattern(pattern string) error {
+	if !doublestar.ValidatePathPattern(pattern) {
+		return fmt.Errorf("%q is no pattern of files", pattern)
+	}
+	paths, err := doublestar.FilepathGlob(pattern, doublestar.WithFilesOnly())
+	if err != nil {
+		return fmt.Errorf("read %s: %w", pattern, err)
+	}
+	if len(paths) == 0 {
+		return fmt.Errorf("there is no file %s", pattern)
+	}
+	slices.Sort(paths)
+	for _, p := range paths {
+		if err := in.file(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (in *Inputs) folder(dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, "Chart.yaml")); err == nil {
+		return fmt.Errorf("%s is a chart of Helm: render it first, as by helm template NAME %s | kubectl package kickstart NAME -f -", dir, dir)
+	}
+	before := len(in.Out)
+	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case p != dir && strings.HasPrefix(d.Name(), "."):
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case d.Type().IsRegular() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(p)):
+			return in.file(p)
+		}
+		return nil
+	})
+	if err == nil && len(in.Out) == before {
+		return fmt.Errorf("there is no YAML or JSON file in %s", dir)
+	}
+	return err
+}
+
+func (in *Inputs) file(p string) error {
+	f, err := os.Open(p)
+	if err != nil {
+		return fmt.Errorf("read the input: %w", err)
+	}
+	defer f.Close()
+	return in.read(p, f)
+}
+
+func (in *Inputs) fetch(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, limits.KickstartTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return errors.New("an input begins as a URL and is none: correct the address")
+	}
+	// Queries and passwords may be credentials.
+	plain := *request.URL
+	plain.RawQuery = ""
+	shown := plain.Redacted()
+	request.Header.Set("User-Agent", "kubectl-package/"+version.Get())
+	client := http.Client{CheckRedirect: func(_ *http.Request, via []*http.Request) error {
+		if len(via) > limits.Redirects {
+			return fmt.Errorf("it redirects more than %d times", limits.Redirects)
+		}
+		return nil
+	}}
+	response, err := client.Do(request)
+	if err != nil {
+		var failure *url.Error
+		if errors.As(err, &failure) {
+			err = failure.Err
+		}
+		return fmt.Errorf("read %s: %w", shown, err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("read %s: the server answers %s", shown, response.Status)
+	}
+	return in.read(shown, response.Body)
+}
+
+func (in *Inputs) read(name string, r io.Reader) error {
+	if len(in.Out) >= limits.KickstartFiles {
+		return fmt.Errorf("%s: more than %d files; name fewer", name, limits.KickstartFiles)
+	}
+	data, err := io.ReadAll(io.LimitReader(r, int64(limits.KickstartBytes-in.bytes)+1))
+	if err != nil {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	if in.bytes += len(data); in.bytes > limits.KickstartBytes {
+		return fmt.Errorf("%s: the input has more than %d bytes: name fewer files, or make several packages", name, limits.KickstartBytes)
+	}
+	in.Out = append(in.Out, kickstart.Input{Name: name, Data: data})
+	return nil
+}

@@ -1,0 +1,50 @@
+package content
+
+import (
+	"fmt"
+	"slices"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/internal/loader/manifest"
+)
+
+// ManifestOf returns the manifest of a component; nil where it cannot be read, as the manager says then.
+func ManifestOf(files loader.Files, component string) *manifest.Result {
+	parts := loader.Parts(files)
+	i := slices.IndexFunc(parts, func(p loader.Part) bool { return p.Component == component })
+	if i < 0 {
+		return nil
+	}
+	result, _ := manifest.Read(parts[i].Files, component)
+	return result
+}
+
+// CheckScope returns an error that names the right flag if a package does not allow a scope.
+func CheckScope(source string, files loader.Files, component string, scope corev1alpha1.Scope) error {
+	result := ManifestOf(files, component)
+	if result == nil {
+		return nil
+	}
+	namespaced := slices.Contains(result.Manifest.Spec.Scopes, manifestsv1alpha1.PackageManifestScopeNamespaced)
+	cluster := slices.Contains(result.Manifest.Spec.Scopes, manifestsv1alpha1.PackageManifestScopeCluster)
+	switch {
+	case scope == corev1alpha1.ScopeNamespaced && cluster && !namespaced:
+		return fmt.Errorf("%s can be installed as a ClusterPackage only: add --cluster", source)
+	case scope == corev1alpha1.ScopeCluster && namespaced && !cluster:
+		return fmt.Errorf("%s can be installed as a Package only, in a namespace: leave out --cluster", source)
+	}
+	return nil
+}
+
+// ComponentsOf names the components of a package.
+func ComponentsOf(files loader.Files) []string {
+	var names []string
+	for _, part := range loader.Parts(files) {
+		if part.Component != "" {
+			names = append(names, part.Component)
+		}
+	}
+	return names
+}

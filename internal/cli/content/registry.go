@@ -1,0 +1,243 @@
+package content
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+	"github.com/spf13/cobra"
+
+	"lockstep.run/lockstep/internal/catalog/fetch"
+	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/internal/loader/registry"
+	"lockstep.run/lockstep/internal/version"
+)
+
+// RegistryFlags say how registries are connected to.
+type RegistryFlags struct {
+	insecure []string
+	all      bool
+	caFile   string
+	cas      []string
+	proxies  []string
+}
+
+// Add adds the flags to a command.
+func (r *RegistryFlags) Add(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&r.insecure, "insecure-registry", nil, "`HOST[:PORT]` that may be reached by plain HTTP or with a certificate that does not verify; repeatable")
+	cmd.Flags().BoolVar(&r.all, "insecure", false, "all registries may be reached so; better name them by --insecure-registry")
+	cmd.Flags().StringVar(&r.caFile, "registry-ca-file", "", "PEM `file` with certificate authorities of registries to trust beside the system's")
+	cmd.Flags().StringArrayVar(&r.cas, "registry-ca", nil, "`HOST[:PORT]=FILE`: PEM file with certificate authorities of one registry to trust beside those of all; repeatable")
+	cmd.Flags().StringArrayVar(&r.proxies, "registry-proxy", nil, "`HOST[:PORT]=URL`: proxy of one registry, or direct for none, instead of that of the environment; repeatable")
+}
+
+// options are those of all registries.
+func (r *RegistryFlags) options() (o registry.Options, err error) {
+	o.CABundle = r.caFile
+	if o.Authorities, err = registry.ParseAuthorities(r.cas); err != nil {
+		return o, fmt.Errorf("invalid --registry-ca: %w", err)
+	}
+	if o.Proxies, err = registry.ParseProxies(r.proxies); err != nil {
+		return o, fmt.Errorf("invalid --registry-proxy: %w", err)
+	}
+	return o, nil
+}
+
+// Puller reads a folder of images; the default is that of packages.
+func (r *RegistryFlags) Puller(folder string, refs ...string) (*registry.Puller, error) {
+	opts, err := r.options()
+	if err != nil {
+		return nil, err
+	}
+	opts.Policy.Local = true // of the user's own machine
+	opts.Folder, opts.Once, opts.UserAgent = folder, true, "kubectl-package/"+version.Get()
+	opts.InsecureRegistries = slices.Clone(r.insecure)
+	for _, text := range refs {
+		if ref, err := name.ParseReference(text); err == nil && r.trusts(ref.Context().RegistryStr()) {
+			opts.InsecureRegistries = append(opts.InsecureRegistries, ref.Context().RegistryStr())
+		}
+	}
+	return registry.NewPuller(opts)
+}
+
+// trusts reports whether a registry may be reached by plain HTTP without being named.
+func (r *RegistryFlags) trusts(reg string) bool {
+	if own, err := registry.ParseAuthorities(r.cas); err != nil || own.Has(reg) {
+		return false
+	}
+	host := (&url.URL{Host: reg}).Hostname()
+	return r.all || r.caFile == "" && (host == "localhost" || net.ParseIP(host).IsLoopback())
+}
+
+// Pull returns the files of an image.
+func (r *RegistryFlags) Pull(ctx context.Context, ref string) (loader.Files, error) {
+	image, err := r.PullFrom(ctx, "", ref, nil)
+	if err != nil {
+		return nil, err
+	}
+	return image.Files, nil
+}
+
+// PullFrom reads a folder of an image. keys, if any, precede the Docker credentials.
+func (r *RegistryFlags) PullFrom(ctx context.Context, folder, ref string, keys authn.Keychain) (*registry.Image, error) {
+	return r.pullAs(ctx, folder, ref, registry.Access{Keychain: keys})
+}
+
+func (r *RegistryFlags) pullAs(ctx context.Context, folder, ref string, access registry.Access) (*registry.Image, error) {
+	puller, err := r.Puller(folder, ref)
+	if err != nil {
+		return nil, err
+	}
+	image, err := puller.With(access).Pull(ctx, ref)
+	return image, Advise(err)
+}
+
+// PullManifests reads plain manifests of an image by digest, with the images that the lock of a bundle has.
+func (r *RegistryFlags) PullManifests(ctx context.Context, ref string, keys authn.Keychain) (*registry.Image, error) {
+	puller, err := r.Puller("", ref)
+	if err != nil {
+		return nil, err
+	}
+	puller = puller.With(registry.Access{Keychain: keys, Selection: loader.PlainManifests})
+	image, err := puller.Pull(ctx, ref)
+	if err != nil {
+		return nil, Advise(err)
+	}
+	repository, _, _ := strings.Cut(ref, "@")
+	image.Files, err = fetch.Relocate(ctx, puller, repository, image.Digest, image.Files)
+	return image, err
+}
+
+// Resolve returns the digest of an image.
+func (r *RegistryFlags) Resolve(ctx context.Context, ref string) (string, error) {
+	puller, err := r.Puller("", ref)
+	if err != nil {
+		return "", err
+	}
+	digest, err := puller.Resolve(ctx, ref)
+	return digest, Advise(err)
+}
+
+// Advise adds the flag that helps.
+func Advise(err error) error {
+	var failure *registry.PullError
+	if errors.As(err, &failure) && failure.Reason == registry.ReasonInsecure {
+		return fmt.Errorf("%w (here by --insecure-registry)", err)
+	}
+	return err
+}
+
+// hosts are the registries that may be insecure, as references name them.
+func (r *RegistryFlags) hosts() (map[string]bool, error) {
+	hosts := map[string]bool{}
+	for _, host := range r.insecure {
+		reg, err := name.NewRegistry(host)
+		if err != nil || host == "" {
+			return nil, fmt.Errorf("invalid --insecure-registry %q: write a host, with its port where it has one, such as localhost:5000", host)
+		}
+		hosts[reg.RegistryStr()] = true
+	}
+	return hosts, nil
+}
+
+// Tags parses the tags that an image is pushed to.
+func (r *RegistryFlags) Tags(refs []string) ([]name.Tag, error) {
+	insecure, err := r.hosts()
+	if err == nil {
+		_, err = r.options()
+	}
+	if err != nil {
+		return nil, err
+	}
+	var tags []name.Tag
+	for _, text := range refs {
+		tag, err := name.NewTag(text)
+		if err != nil {
+			return nil, fmt.Errorf("invalid tag specified as parameter %q: write it as host/path:tag", text)
+		}
+		if r.trusts(tag.RegistryStr()) || insecure[tag.RegistryStr()] {
+			tag, _ = name.NewTag(text, name.Insecure)
+		}
+		tags = append(tags, tag)
+	}
+	return tags, nil
+}
+
+// Push writes an image to each of its tags.
+func (r *RegistryFlags) Push(ctx context.Context, image v1.Image, tags []name.Tag) error {
+	for _, tag := range tags {
+		carrier, err := r.transport(tag.Registry)
+		if err != nil {
+			return err
+		}
+		err = remote.Write(tag, image, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain),
+			remote.WithTransport(carrier), remote.WithUserAgent("kubectl-package/"+version.Get()))
+		if err != nil {
+			return pushError(tag, err)
+		}
+	}
+	return nil
+}
+
+func pushError(tag name.Tag, err error) error {
+	var (
+		answer  *transport.Error
+		badCert *tls.CertificateVerificationError
+	)
+	switch {
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("push %s: interrupted", tag)
+	case errors.As(err, &answer) && (answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden):
+		return fmt.Errorf("push %s: the registry refuses these credentials: %w. Log in with docker login or an equal tool", tag, err)
+	case errors.As(err, &badCert):
+		return fmt.Errorf("push %s: %w. Give its certificate authority: --registry-ca %s=FILE", tag, badCert, tag.RegistryStr())
+	case errors.Is(err, errPlainHTTP):
+		return fmt.Errorf("push %s: the registry does not speak TLS. If it is yours to trust, add --insecure-registry %s", tag, tag.RegistryStr())
+	}
+	return fmt.Errorf("push %s: %w", tag, err)
+}
+
+// transport is verified TLS, except for insecure registries.
+func (r *RegistryFlags) transport(reg name.Registry) (http.RoundTripper, error) {
+	hosts, err := r.hosts()
+	if err != nil {
+		return nil, err
+	}
+	opts, err := r.options()
+	if err != nil {
+		return nil, err
+	}
+	carrier := http.DefaultTransport.(*http.Transport).Clone()
+	carrier.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+	insecure := r.trusts(reg.RegistryStr()) || hosts[reg.RegistryStr()]
+	carrier.TLSClientConfig.InsecureSkipVerify = insecure //nolint:gosec // asked for by --insecure-registry
+	own, err := opts.Transport(reg.RegistryStr(), carrier)
+	if err != nil || insecure {
+		return own, err
+	}
+	return tlsOnly{own}, nil
+}
+
+var errPlainHTTP = errors.New("plain HTTP")
+
+// tlsOnly rejects plain HTTP, to which the library falls back on private addresses.
+type tlsOnly struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (t tlsOnly) RoundTrip(request *http.Request) (*http.Response, error) {
+	if request.URL.Scheme != "https" {
+		return nil, errPlainHTTP
+	}
+	return t.next.RoundTrip(request)
+}

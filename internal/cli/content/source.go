@@ -1,0 +1,128 @@
+package content
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/internal/loader/document"
+)
+
+// SourceFlags are those of an argument SOURCE, a folder or an image.
+type SourceFlags struct {
+	Registry RegistryFlags
+	Pull     bool
+}
+
+// Add adds the flags to a command.
+func (s *SourceFlags) Add(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&s.Pull, "pull", false, "the argument is an image, even if there is a folder of that name")
+	s.Registry.Add(cmd)
+}
+
+// Read returns the files of a folder or an image.
+func (s *SourceFlags) Read(ctx context.Context, source string) (loader.Files, error) {
+	if s.Folder(source) != "" {
+		return ReadFolder(source)
+	}
+	files, err := s.Registry.Pull(ctx, source)
+	if err != nil && BareName(source) && !s.Pull {
+		return nil, fmt.Errorf("there is no folder %s, and as an image: %w", source, err)
+	}
+	return files, err
+}
+
+// Folder is the source where that is a folder, else "".
+func (s *SourceFlags) Folder(source string) string {
+	if !s.Pull && IsPath(source) {
+		return source
+	}
+	return ""
+}
+
+// ReadFolder returns the files of a folder, and an error that says what to name instead.
+func ReadFolder(path string) (loader.Files, error) {
+	info, err := os.Stat(path)
+	switch {
+	case os.IsNotExist(err):
+		return nil, fmt.Errorf("there is no folder %s", path)
+	case err != nil:
+		return nil, fmt.Errorf("read the package: %w", err)
+	case !info.IsDir():
+		return nil, fmt.Errorf("%s is no folder: name the folder with the manifest.yaml", path)
+	}
+	files, err := loader.ReadFolder(path)
+	if err == nil && len(files) == 0 {
+		return nil, fmt.Errorf("there are no files in %s: name the folder with the manifest.yaml", path)
+	}
+	return files, err
+}
+
+// ReadConfig returns JSON; nil for no path.
+func ReadConfig(path string, stdin io.Reader) ([]byte, error) {
+	if path == "" {
+		return nil, nil
+	}
+	name, data, err := ReadInput(path, stdin)
+	if errors.Is(err, fs.ErrNotExist) && strings.ContainsAny(path, "{:\n") { // it may be sensitive: not quoted
+		return nil, errors.New("read the configuration: --config takes a file, or - for standard input, and not the configuration itself")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the configuration: %w", err)
+	}
+	return ParseConfig(name, data)
+}
+
+// ParseConfig returns JSON of a configuration in YAML or JSON, named name in errors.
+func ParseConfig(name string, data []byte) ([]byte, error) {
+	var docs []any
+	problems := document.Each(name, data, func(d *document.Document) { docs = append(docs, d.Value) })
+	if err := problems.Err(); err != nil {
+		return nil, fmt.Errorf("the configuration cannot be read: %w", err)
+	}
+	switch len(docs) {
+	case 0:
+		return []byte("{}"), nil
+	case 1:
+	default:
+		return nil, fmt.Errorf("the configuration in %s has %d documents: put all of it into one", name, len(docs))
+	}
+	config, ok := docs[0].(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("the configuration in %s is not a mapping: write it as name: value", name)
+	}
+	raw, err := json.Marshal(config)
+	if err != nil {
+		return nil, fmt.Errorf("the configuration in %s is no JSON: %w", name, err)
+	}
+	if len(raw) > limits.ConfigBytes {
+		return nil, fmt.Errorf("the configuration in %s has %d bytes; the limit is %d", name, len(raw), limits.ConfigBytes)
+	}
+	return raw, nil
+}
+
+// ReadInput reads a file, or standard input for "-", up to one byte over the limit.
+func ReadInput(path string, stdin io.Reader) (name string, data []byte, err error) {
+	name, in := path, stdin
+	if path == "-" {
+		name = "standard input"
+	} else {
+		f, err := os.Open(path)
+		if err != nil {
+			return name, nil, err
+		}
+		defer f.Close()
+		in = f
+	}
+	data, err = io.ReadAll(io.LimitReader(in, limits.DocumentBytes+1))
+	return name, data, err
+}

@@ -1,0 +1,275 @@
+package desired
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/progress"
+)
+
+// Package is what a user wants to be installed.
+type Package struct {
+	Name  cluster.Name
+	Image string
+	// ref, where it is set, stands in place of image.
+	Ref *corev1alpha1.PackageReference
+	// values are added to configFrom in place of those of the same name; nil leaves them unchanged.
+	values *corev1alpha1.ValueSource
+	// Account is left unchanged where it is empty.
+	Account string
+	// DowngradeFrom is the version below which the package may go once; empty where it may not.
+	DowngradeFrom string
+	// pullSecrets replace those of the package where changesPullSecrets is set.
+	pullSecrets        []corev1alpha1.LocalSecretReference
+	changesPullSecrets bool
+	// Target is where a new package is installed; nil for the cluster itself.
+	Target *corev1alpha1.TargetReference
+	// Dependencies are changes of spec.dependencies, DependencyValues what they refer to.
+	Dependencies     corev1alpha1.PackageDependencies
+	DependencyValues []dependencyValues
+	// Config is JSON; nil leaves it unchanged, DropsConfig removes it.
+	Config           []byte
+	DropsConfig      bool
+	Component        string
+	ChangesComponent bool
+	// BeforeChange may refuse a change. It may be nil.
+	BeforeChange func(old *corev1alpha1.PackageSpec) error
+	// beforeWrite is called after it, whether or not the package itself changes. It may be nil.
+	beforeWrite func(context.Context) error
+	// Adopts existing objects without a controller.
+	Adopts bool
+	// Retries has the manager look at the package again even where nothing of it changes.
+	Retries bool
+}
+
+// Adopt reports whether it widened the collision protection.
+func Adopt(spec *corev1alpha1.PackageSpec) (changed bool) {
+	switch spec.CollisionProtection {
+	case corev1alpha1.CollisionProtectionIfNoController, corev1alpha1.CollisionProtectionNone:
+		return false
+	}
+	spec.CollisionProtection = corev1alpha1.CollisionProtectionIfNoController
+	return true
+}
+
+// Applied is a package after it was created or changed.
+type Applied struct {
+	// Before is nil if there was no package.
+	Pkg, Before corev1alpha1.GenericPackage
+	What        string
+	// Retry is the value of the retry annotation; empty if none was set.
+	Retry string
+}
+
+func applyPackage(ctx context.Context, cl *cluster.Cluster, t progress.Target, want Package) (Applied, error) {
+	old, err := cl.Read(ctx, t)
+	switch {
+	case err == nil:
+		return Change(ctx, cl, t, old, want)
+	case !apierrors.IsNotFound(err) || cluster.Unserved(err):
+		return Applied{}, cl.Explain("cannot read "+t.String(), err)
+	}
+	if want.beforeWrite != nil {
+		if err := want.beforeWrite(ctx); err != nil {
+			return Applied{}, err
+		}
+	}
+	pkg := t.Scope.NewPackage()
+	pkg.SetNamespace(t.Namespace)
+	pkg.SetName(t.Name)
+	spec := pkg.PackageSpec()
+	spec.Image, spec.Component = want.Image, want.Component
+	spec.PackageRef, spec.ServiceAccountName = want.Ref, want.Account
+	spec.ConfigFrom, spec.Dependencies = WithValues(nil, want.values), withDependencies(nil, want.Dependencies)
+	spec.TargetRef, spec.ImagePullSecrets = want.Target, want.pullSecrets
+	if want.Adopts {
+		Adopt(spec)
+	}
+	if want.Config != nil {
+		spec.Config = &runtime.RawExtension{Raw: want.Config}
+	}
+	if err := cl.Create(ctx, pkg, client.FieldOwner(command.FieldManager)); err != nil {
+		return Applied{}, cl.Explain("cannot create "+t.String(), err)
+	}
+	return Applied{Pkg: pkg, What: "created"}, nil
+}
+
+// Change changes an installed package to what is wanted.
+func Change(ctx context.Context, cl *cluster.Cluster, t progress.Target, old corev1alpha1.GenericPackage, want Package) (Applied, error) {
+	if old.GetDeletionTimestamp() != nil {
+		return Applied{}, fmt.Errorf("%s is being deleted: wait until it is gone (kubectl package delete %s)", t, t.Flags())
+	}
+	done := Applied{Pkg: old.DeepCopyObject().(corev1alpha1.GenericPackage), Before: old, What: "is as wanted already"}
+	if err := KeepsTarget(t, old.PackageSpec(), want.Target); err != nil {
+		return Applied{}, err
+	}
+	patch, changes := Difference(old.PackageSpec(), want)
+	if want.DowngradeFrom != "" {
+		patch = append(patch, annotation(old, corev1alpha1.DowngradeFromAnnotation, want.DowngradeFrom))
+		changes = append(changes, "once below "+want.DowngradeFrom)
+	}
+	if len(changes) > 0 && want.BeforeChange != nil {
+		if err := want.BeforeChange(old.PackageSpec()); err != nil {
+			return Applied{}, err
+		}
+	}
+	if want.beforeWrite != nil {
+		if err := want.beforeWrite(ctx); err != nil {
+			return Applied{}, err
+		}
+	}
+	if len(changes) > 0 {
+		if err := Patch(ctx, cl, t, done.Pkg, patch); err != nil {
+			return Applied{}, err
+		}
+		done.What = "changed: " + strings.Join(changes, ", ")
+	}
+	if !Fails(t, old) && !want.Retries || done.Pkg.PackageSpec().Paused {
+		return done, nil
+	}
+	// The cause of a failure need not be in the spec.
+	retry, err := RequestRetry(ctx, cl, t, done.Pkg)
+	if done.Retry = retry; len(changes) == 0 && Fails(t, old) {
+		done.What += "; what has failed is tried again"
+	}
+	return done, err
+}
+
+// Patch applies a JSON patch to a package.
+func Patch(ctx context.Context, cl *cluster.Cluster, t progress.Target, pkg corev1alpha1.GenericPackage, patch []Operation) error {
+	// The package may have been deleted and created again.
+	guard := []Operation{{Op: "test", Path: "/metadata/uid", Value: string(pkg.GetUID())}}
+	data, err := json.Marshal(append(guard, patch...))
+	if err != nil {
+		return err
+	}
+	err = cl.Patch(ctx, pkg, client.RawPatch(types.JSONPatchType, data), client.FieldOwner(command.FieldManager))
+	return cl.Explain("cannot change "+t.String(), err)
+}
+
+// MergePatch sets, or removes, an annotation of a package and changes its spec.
+func MergePatch(
+	ctx context.Context, cl *cluster.Cluster, t progress.Target, pkg corev1alpha1.GenericPackage, annotation string, value any, spec map[string]any,
+) error {
+	patch := map[string]any{"metadata": map[string]any{"uid": string(pkg.GetUID()), "annotations": map[string]any{annotation: value}}}
+	if spec != nil {
+		patch["spec"] = spec
+	}
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	err = cl.Patch(ctx, pkg, client.RawPatch(types.MergePatchType, data), client.FieldOwner(command.FieldManager))
+	return cl.Explain("cannot change "+t.String(), err)
+}
+
+// Operation is one of a JSON patch.
+type Operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// annotation returns the operation that sets an annotation.
+func annotation(old client.Object, name, value string) Operation {
+	if len(old.GetAnnotations()) == 0 {
+		return Operation{"add", "/metadata/annotations", map[string]string{name: value}}
+	}
+	return Operation{"add", "/metadata/annotations/" + strings.ReplaceAll(name, "/", "~1"), value}
+}
+
+// Difference also describes the changes.
+func Difference(old *corev1alpha1.PackageSpec, want Package) (patch []Operation, changes []string) {
+	patch, changes = differenceOfSource(old, want)
+	if want.ChangesComponent && old.Component != want.Component {
+		patch = append(patch, Operation{"add", "/spec/component", want.Component})
+		changes = append(changes, fmt.Sprintf("component %q → %q", old.Component, want.Component))
+	}
+	if to := old.DeepCopy(); want.Adopts && Adopt(to) {
+		patch = append(patch, Operation{"add", "/spec/collisionProtection", to.CollisionProtection})
+		changes = append(changes, "collision protection "+string(to.CollisionProtection))
+	}
+	if want.changesPullSecrets && !slices.Equal(old.ImagePullSecrets, want.pullSecrets) {
+		patch = append(patch, Operation{"add", "/spec/imagePullSecrets", slices.Concat([]corev1alpha1.LocalSecretReference{}, want.pullSecrets)})
+		changes = append(changes, "pull secrets")
+	}
+	if want.Config != nil && (old.Config == nil || !SameJSON(old.Config.Raw, want.Config)) {
+		patch = append(patch, Operation{"add", "/spec/config", json.RawMessage(want.Config)})
+		changes = append(changes, "configuration")
+	}
+	if want.DropsConfig && old.Config != nil {
+		patch = append(patch, Operation{Op: "remove", Path: "/spec/config"})
+		changes = append(changes, "no configuration")
+	}
+	return patch, changes
+}
+
+// differenceOfSource is about what is installed: image or packageRef.
+func differenceOfSource(old *corev1alpha1.PackageSpec, want Package) (patch []Operation, changes []string) {
+	was := old.Image
+	if old.PackageRef != nil {
+		was = progress.Followed(old.PackageRef)
+	}
+	switch {
+	case want.Ref != nil && !equality.Semantic.DeepEqual(old.PackageRef, want.Ref):
+		if old.Image != "" {
+			patch = append(patch, Operation{Op: "remove", Path: "/spec/image"})
+		}
+		patch = append(patch, Operation{"add", "/spec/packageRef", want.Ref})
+		changes = append(changes, was+" → "+progress.Followed(want.Ref))
+	case want.Ref == nil && old.Image != want.Image:
+		if old.PackageRef != nil {
+			patch = append(patch, Operation{Op: "remove", Path: "/spec/packageRef"})
+		}
+		patch = append(patch, Operation{"add", "/spec/image", want.Image})
+		changes = append(changes, "image "+was+" → "+want.Image)
+	}
+	if want.Account != "" && old.ServiceAccountName != want.Account {
+		patch = append(patch, Operation{"add", "/spec/serviceAccountName", want.Account})
+		changes = append(changes, "service account "+want.Account)
+	}
+	if from := WithValues(old.ConfigFrom, want.values); !equality.Semantic.DeepEqual(old.ConfigFrom, from) {
+		patch = append(patch, Operation{"add", "/spec/configFrom", from})
+		changes = append(changes, "where values come from")
+	}
+	if to := withDependencies(old.Dependencies, want.Dependencies); !equality.Semantic.DeepEqual(old.Dependencies, to) {
+		patch = append(patch, Operation{"add", "/spec/dependencies", to})
+		changes = append(changes, "dependencies")
+	}
+	return patch, changes
+}
+
+// SameJSON compares two JSON values, whatever the order of their fields.
+func SameJSON(a, b []byte) bool {
+	var values [2]any
+	for i, raw := range [][]byte{a, b} {
+		dec := json.NewDecoder(bytes.NewReader(raw))
+		dec.UseNumber()
+		if dec.Decode(&values[i]) != nil {
+			return false
+		}
+	}
+	return reflect.DeepEqual(values[0], values[1])
+}
+
+// SameConfig compares two configurations, which may be nil.
+func SameConfig(a, b *runtime.RawExtension) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return SameJSON(a.Raw, b.Raw)
+}

@@ -1,0 +1,214 @@
+package desired
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/offers"
+	"lockstep.run/lockstep/internal/catalog/versions"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/violation"
+)
+
+// Chooser chooses versions as the manager does.
+type Chooser struct {
+	*cluster.Catalogue
+	Cluster   *cluster.Cluster
+	Namespace string
+	// target is the cluster that the objects are in, nil for this one; there is the connection to it, where there is one.
+	target *corev1alpha1.TargetReference
+	There  *cluster.Cluster
+	// platform is nil before it was looked up, and where the user may not read it.
+	platform *versions.Platform
+	looked   bool
+}
+
+// ChooserFor is for the packages of a namespace; for ClusterPackages where it is empty.
+func ChooserFor(cl *cluster.Cluster, namespace string) *Chooser {
+	return &Chooser{Catalogue: cl.Catalogue(namespace), Cluster: cl, Namespace: namespace}
+}
+
+// At returns a chooser for a package whose objects are in another cluster, itself where ref is nil.
+func (c *Chooser) At(ref *corev1alpha1.TargetReference) *Chooser {
+	if ref == nil {
+		return c
+	}
+	remote := *c
+	remote.target, remote.platform, remote.looked = ref, nil, false
+	return &remote
+}
+
+// Chosen is a version, or why there is none, of those that are offered.
+type Chosen struct {
+	Name    string
+	Display *corev1alpha1.PackageDisplay
+	Offered []offers.Offered
+	versions.Choice
+}
+
+// Version is nil where none was chosen.
+func (c *Chosen) Version() *offers.Offered {
+	if c.Index < 0 {
+		return nil
+	}
+	return &c.Offered[c.Index]
+}
+
+// Why says of each version that is offered why it is not chosen; empty for the chosen one and for those that may be.
+func (c *Chosen) Why() map[string]string {
+	why := map[string]string{}
+	for _, considered := range c.Considered {
+		why[considered.Version] = considered.Why
+	}
+	return why
+}
+
+// Choose chooses among the versions that are offered of a package.
+func (c *Chooser) Choose(ctx context.Context, name string, request versions.Request) (*Chosen, error) {
+	offered, display, err := c.Of(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	found := &Chosen{Name: name, Display: display, Offered: offered}
+	candidates := make([]versions.Candidate, len(offered))
+	for i, o := range offered {
+		candidates[i] = o.Candidate()
+		if len(o.Version.Constraints) > 0 && !c.looked {
+			c.platform, c.looked = c.look(ctx), true
+		}
+		if c.platform == nil {
+			candidates[i].Constraints = nil // the manager knows
+		}
+	}
+	if c.platform != nil {
+		request.Platform = *c.platform
+	}
+	found.Choice = versions.Select(candidates, request)
+	return found, nil
+}
+
+// MustChoose is choose with an error where nothing is chosen, which names the versions and why they are not.
+func (c *Chooser) MustChoose(ctx context.Context, name string, request versions.Request) (*Chosen, error) {
+	found, err := c.Choose(ctx, name, request)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(found.Offered) == 0:
+		return nil, c.Unknown(ctx, name)
+	case found.Index < 0:
+		return nil, noVersion(found, request.Selection, c.flag())
+	}
+	return found, nil
+}
+
+func (c *Chooser) flag() string { return scopeFlag(c.Namespace) }
+
+// scopeFlag is what commands about the catalogue of a namespace, or with "" of the cluster, need beside a name.
+func scopeFlag(namespace string) string {
+	if namespace == "" {
+		return " --cluster"
+	}
+	return " -n " + namespace
+}
+
+// Unknown is the error for a package that is not offered; it names the nearest ones.
+func (c *Chooser) Unknown(ctx context.Context, name string) error {
+	where := "to the cluster"
+	if c.Namespace != "" {
+		where = "in namespace " + c.Namespace
+	}
+	names, err := c.Names(ctx)
+	if err != nil {
+		return err
+	}
+	if len(names) == 0 {
+		return fmt.Errorf("no repository offers %s %s: no package is offered at all. %s", name, where, c.NothingOffered())
+	}
+	advice := violation.Suggest(name, names, "")
+	if advice == "" {
+		advice = containing(name, names)
+	}
+	return fmt.Errorf("no repository offers %s %s. %sSee: kubectl package available list%s", name, where, advice+map[bool]string{true: " "}[advice != ""], c.flag())
+}
+
+// containing names packages of which a name is a part.
+func containing(name string, names []string) string {
+	const most = 3
+	var near []string
+	for _, n := range names {
+		if strings.Contains(n, name) || strings.Contains(name, n) || strings.HasPrefix(n, strings.SplitN(name, ".", 2)[0]) {
+			near = append(near, n)
+		}
+	}
+	if len(near) == 0 {
+		return ""
+	}
+	return "Did you mean " + strings.Join(near[:min(len(near), most)], ", ") + "?"
+}
+
+// noVersion is the error where no version fits: each with the reason, the highest first.
+func noVersion(found *Chosen, selection corev1alpha1.VersionSelection, flag string) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "no version of %s can be installed", found.Name)
+	if selection.Version != "" {
+		fmt.Fprintf(&b, " with %q", selection.Version)
+	}
+	why, prereleases := found.Why(), false
+	for i, v := range NewestFirst(found.Offered) {
+		if i == limits.VersionsNamed {
+			fmt.Fprintf(&b, "\n  … and %d more", len(found.Offered)-i)
+			break
+		}
+		reason := cmp.Or(why[v.Version.Version], "not chosen")
+		fmt.Fprintf(&b, "\n  %s  %s", v.Version.Version, reason)
+		prereleases = prereleases || strings.Contains(reason, "prerelease")
+	}
+	switch {
+	case found.Reason == corev1alpha1.ReasonDowngradeRefused:
+		b.WriteString("\nTo go down to a lower version: kubectl package upgrade … --allow-downgrade")
+	case prereleases && selection.Prereleases == nil:
+		b.WriteString("\nTo let prereleases take part: --prereleases")
+	}
+	fmt.Fprintf(&b, "\nSee: kubectl package available get %s%s", found.Name, flag)
+	return errors.New(b.String())
+}
+
+// NewestFirst orders versions from the highest to the lowest.
+func NewestFirst(offered []offers.Offered) []offers.Offered {
+	sorted := slices.Clone(offered)
+	slices.SortStableFunc(sorted, func(a, b offers.Offered) int { return CompareVersions(b.Version.Version, a.Version.Version) })
+	return sorted
+}
+
+// CompareVersions orders versions, and as text what is none.
+func CompareVersions(a, b string) int {
+	v, errA := versions.Parse(a)
+	w, errB := versions.Parse(b)
+	if errA != nil || errB != nil {
+		return cmp.Compare(a, b)
+	}
+	return versions.Compare(v, w)
+}
+
+// Newest is the highest release that can be installed, or else the highest version.
+func (c *Chooser) Newest(ctx context.Context, name string) (*Chosen, *offers.Offered, error) {
+	found, err := c.Choose(ctx, name, versions.Request{})
+	if err != nil || len(found.Offered) == 0 {
+		return found, nil, err
+	}
+	if v := found.Version(); v != nil {
+		return found, v, nil
+	}
+	return found, &NewestFirst(found.Offered)[0], nil
+}
+
+// NothingOffered is the remedy where no repository offers a package.
+func (c *Chooser) NothingOffered() string {
+	return "Add a repository: kubectl package source add NAME IMAGE" + c.flag() + "; or see what is wrong with the present ones: kubectl package source list -A"
+}

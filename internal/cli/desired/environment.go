@@ -1,0 +1,90 @@
+package desired
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/versions"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/inputs/environment"
+)
+
+// look reads the versions of the cluster that the objects are in; nil where the user may not.
+func (c *Chooser) look(ctx context.Context) *versions.Platform {
+	if c.Cluster.Config == nil {
+		return nil
+	}
+	at := c.There
+	if at == nil {
+		var err error
+		if at, err = c.Cluster.At(ctx, c.Namespace, c.target); err != nil {
+			return nil
+		}
+	}
+	reader, err := at.AnyKind()
+	if err != nil {
+		return nil
+	}
+	env, err := EnvironmentOf(ctx, at, reader.RESTMapper(), c.target.NamespaceOf(c.Namespace))
+	if err != nil || env == nil {
+		return nil
+	}
+	return platformOf(env)
+}
+
+func platformOf(env *manifestsv1alpha1.PackageEnvironment) *versions.Platform {
+	found := &versions.Platform{Kubernetes: env.Kubernetes.Version}
+	if env.OpenShift != nil {
+		found.OpenShift = env.OpenShift.Version
+	}
+	return found
+}
+
+// EnvironmentOf is what the packages of a namespace see of a cluster.
+func EnvironmentOf(ctx context.Context, cl *cluster.Cluster, mapper meta.RESTMapper, namespace string) (*manifestsv1alpha1.PackageEnvironment, error) {
+	versions, err := discovery.NewDiscoveryClientForConfig(cl.Config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for discovery: %w", err)
+	}
+	info, err := versions.ServerVersion()
+	if err != nil {
+		return nil, cl.Explain("cannot ask for the cluster's version", err)
+	}
+	reader, err := dynamic.NewForConfig(cl.Config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for the environment: %w", err)
+	}
+	seen, err := environment.Look(ctx, info.GitVersion,
+		func(gk schema.GroupKind, version string) (*meta.RESTMapping, error) {
+			return mapper.RESTMapping(gk, slices.DeleteFunc([]string{version}, func(v string) bool { return v == "" })...)
+		},
+		func(ctx context.Context, s livestate.Selection) ([]metav1.Object, error) {
+			opts := metav1.ListOptions{}
+			if s.Name != "" {
+				opts = metav1.SingleObject(metav1.ObjectMeta{Name: s.Name})
+			}
+			list, err := reader.Resource(s.Resource).Namespace(s.Namespace).List(ctx, opts)
+			if err != nil {
+				return nil, err
+			}
+			all := make([]metav1.Object, len(list.Items))
+			for i := range list.Items {
+				all[i] = &list.Items[i]
+			}
+			return all, nil
+		})
+	if err != nil {
+		return nil, cl.Explain("cannot look at the cluster", err)
+	}
+	env, _, err := seen.For(namespace)
+	return &env, err
+}

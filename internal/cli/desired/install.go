@@ -1,0 +1,102 @@
+package desired
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/cli/terminal"
+)
+
+// ReadOld returns nil where there is no package.
+func ReadOld(ctx context.Context, cl *cluster.Cluster, t progress.Target) (corev1alpha1.GenericPackage, error) {
+	old, err := cl.Read(ctx, t)
+	if apierrors.IsNotFound(err) && !cluster.Unserved(err) {
+		return nil, nil
+	}
+	return old, cl.Explain("cannot read "+t.String(), err)
+}
+
+// Install writes values and package, and follows the rollout.
+func (want Package) Install(ctx context.Context, c *command.Command, cl *cluster.Cluster, target progress.Target, values *Values) error {
+	var writer *valuesWriter
+	if values != nil {
+		writer = &valuesWriter{cluster: cl, target: target, values: values}
+		want.values = values.Source(target)
+	}
+	needs, names := want.dependencyWriters(cl, target)
+	all := needs
+	if writer != nil {
+		all = append(slices.Clone(needs), writer)
+	}
+	want.beforeWrite = func(ctx context.Context) error { return writeAll(ctx, all) }
+	done, err := applyPackage(ctx, cl, target, want)
+	if err != nil {
+		withdrawAll(ctx, all)
+		return err
+	}
+	if writer != nil && writer.object != nil {
+		if err := writer.own(ctx, done.Pkg); err != nil {
+			return err
+		}
+		if done, err = noticed(ctx, cl, target, writer, done); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(c.Streams.Out, terminal.Line(target.String()+" "+done.What))
+	if !c.Wait {
+		return nil
+	}
+	err = done.Follow(ctx, c, cl, target, nil)
+	return cmp.Or(err, ownDependencyValues(context.WithoutCancel(ctx), cl, target, needs, names))
+}
+
+// noticed requests a retry where values have changed and the package has not: its status says when it was looked at again.
+func noticed(ctx context.Context, cl *cluster.Cluster, t progress.Target, w *valuesWriter, done Applied) (Applied, error) {
+	if !w.changed {
+		return done, nil
+	}
+	if done.What == "is as wanted already" {
+		done.What = "changed: values"
+	} else {
+		done.What += ", values"
+	}
+	if done.Retry != "" || done.Pkg.PackageSpec().Paused {
+		return done, nil
+	}
+	var err error
+	done.Retry, err = RequestRetry(ctx, cl, t, done.Pkg)
+	return done, err
+}
+
+// Follow waits until an applied package is available.
+func (done *Applied) Follow(
+	ctx context.Context, c *command.Command, cl *cluster.Cluster, target progress.Target, refine func(context.Context, progress.Snapshot) progress.Snapshot,
+) error {
+	w := command.Waiter{
+		Streams: c.Streams, Cluster: cl, Target: target, Uid: done.Pkg.GetUID(), Title: "Installing", Failing: "is not available",
+		Before: progress.State{Target: target}, Assess: (&progress.Install{Retry: done.Retry}).Assess, Timeout: c.Timeout, Refine: refine,
+	}
+	if done.Before != nil {
+		w.Title, w.Before = "Updating", progress.Before(progress.Snapshot{Target: target, Package: done.Before})
+	}
+	state, elapsed, err := w.Run(ctx)
+	if err != nil {
+		return err
+	}
+	what := strings.TrimSpace(state.Package + " " + state.Version)
+	if what != "" {
+		what += ", "
+	}
+	fmt.Fprintf(c.Streams.Out, "%s is available: %srevision %d, after %s\n",
+		terminal.Line(target.String()), what, state.Revision, progress.Elapsed(elapsed))
+	return nil
+}

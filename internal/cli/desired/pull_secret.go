@@ -1,0 +1,46 @@
+package desired
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// PullSecretFlags name the Secrets with credentials for the registry of a package.
+type PullSecretFlags struct {
+	names   []string
+	changed func(string) bool
+}
+
+// Add adds the flag to a command.
+func (f *PullSecretFlags) Add(cmd *cobra.Command) {
+	f.changed = cmd.Flags().Changed
+	cmd.Flags().StringArrayVar(&f.names, "pull-secret", nil,
+		"`name` of a Secret with credentials for the registry of the package, in its namespace, or in the manager's for a ClusterPackage; repeatable, \"\" for none any more")
+}
+
+// Check returns an error of usage.
+func (f *PullSecretFlags) Check() error {
+	for _, name := range f.names {
+		if problems := validation.IsDNS1123Subdomain(name); name != "" && len(problems) > 0 {
+			return fmt.Errorf("--pull-secret %q is no name of a Secret: %s", name, problems[0])
+		}
+	}
+	return nil
+}
+
+// Into sets what the flags say; without them, the Secrets of the package stay.
+func (f *PullSecretFlags) Into(w *Package) {
+	if w.changesPullSecrets = f.changed("pull-secret"); !w.changesPullSecrets {
+		return
+	}
+	for _, name := range f.names {
+		if ref := (corev1alpha1.LocalSecretReference{Name: name}); name != "" && !slices.Contains(w.pullSecrets, ref) {
+			w.pullSecrets = append(w.pullSecrets, ref)
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package desired
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/offers"
+	"lockstep.run/lockstep/internal/catalog/versions"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/resolver"
+	"lockstep.run/lockstep/internal/resolver/snapshot"
+)
+
+// Resolution decides on dependencies as the manager would on what the cluster has now.
+type Resolution struct {
+	Input   resolver.Input
+	offered *offeredCatalogue
+	// Hidden is what the user may not read.
+	Hidden []string
+}
+
+// Resolution reads what is installed. The mapper is that of the cluster that the objects are in.
+func (c *Chooser) Resolution(ctx context.Context, mapper meta.RESTMapper) (*Resolution, error) {
+	all, hidden, err := c.Cluster.Packages(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := &Resolution{offered: &offeredCatalogue{ctx: ctx, cluster: c.Cluster, of: map[string]*Chooser{}}, Hidden: hidden}
+	r.Input = resolver.Input{
+		Installed: installedOf(all), Catalogue: r.offered, Served: servedBy(mapper), Platform: ptr.Deref(c.look(ctx), versions.Platform{}),
+	}
+	if c.target != nil {
+		r.Input.Installed = nil // no package is depended on there
+	}
+	return r, nil
+}
+
+// Solve resolves one package.
+func (r *Resolution) Solve(root resolver.Root) (resolver.Plan, error) {
+	input := r.Input
+	input.Roots = []resolver.Root{root}
+	solution := resolver.Solve(input)
+	return solution, r.offered.err
+}
+
+// ChooseByNeeds takes the highest version that fits and whose dependencies can be satisfied, as the manager does, and says why where
+// that is not the highest that fits.
+func (r *Resolution) ChooseByNeeds(found *Chosen, pkg corev1alpha1.GenericPackage, request versions.Request) (why string, err error) {
+	spec, installed := pkg.PackageSpec(), pkg.PackageStatus().Resolved
+	fitting := offers.Fitting(pkg, found.Offered, found.Choice, request)
+	root := resolver.Root{Instance: snapshot.InstanceOf(pkg), Package: found.Name, Versions: rootVersions(fitting, spec.Dependencies)}
+	solution, err := r.Solve(root)
+	if err != nil {
+		return "", err
+	}
+	own := solution.Results[0]
+	at := slices.IndexFunc(fitting, func(o offers.Offered) bool {
+		return o.Version.Version == own.Version && !own.Failed() || own.Failed() && installed != nil && o.Version.Version == installed.Version
+	})
+	if at <= 0 {
+		return "", nil
+	}
+	root.Versions = root.Versions[:1]
+	preferred, err := r.Solve(root)
+	if err != nil {
+		return "", err
+	}
+	version := fitting[at].Version.Version
+	found.Index = slices.IndexFunc(found.Offered, func(o offers.Offered) bool { return o.Version.Version == version })
+	return resolver.PassedOver(found.Name, version, fitting[0].Version.Version, preferred.Results[0]), nil
+}
+
+func rootVersions(all []offers.Offered, overrides *corev1alpha1.PackageDependencies) []resolver.RootVersion {
+	of := make([]resolver.RootVersion, len(all))
+	for i := range all {
+		v := &all[i].Version
+		of[i] = resolver.RootVersion{Version: v.Version, Unique: v.UniqueInScope, Dependencies: snapshot.Overridden(v.Dependencies, overrides)}
+	}
+	return of
+}
+
+// UserManages reports whether what a package depends on is left to the user.
+func UserManages(spec *corev1alpha1.PackageSpec) bool {
+	return spec.Dependencies != nil && spec.Dependencies.Management == corev1alpha1.DependencyManagementUser
+}
+
+func installedOf(all []corev1alpha1.GenericPackage) []resolver.Installed {
+	installed := make([]resolver.Installed, len(all))
+	for i, pkg := range all {
+		installed[i] = snapshot.InstalledOf(pkg)
+	}
+	return installed
+}
+
+// servedBy asks whether a cluster serves an API. Its fields are left to the manager.
+func servedBy(mapper meta.RESTMapper) resolver.Served {
+	return func(api *corev1alpha1.DependencyAPI) (served bool, missing []string) {
+		gv, err := schema.ParseGroupVersion(api.APIVersion)
+		if err != nil {
+			return false, nil
+		}
+		_, err = mapper.RESTMapping(schema.GroupKind{Group: gv.Group, Kind: api.Kind}, gv.Version)
+		return err == nil, nil
+	}
+}
+
+// offeredCatalogue reads what repositories offer, each namespace and package once.
+type offeredCatalogue struct {
+	ctx     context.Context //nolint:containedctx // of the one resolution that it is made for
+	cluster *cluster.Cluster
+	of      map[string]*Chooser
+	err     error
+}
+
+func (c *offeredCatalogue) in(namespace string) *Chooser {
+	if c.of[namespace] == nil {
+		c.of[namespace] = ChooserFor(c.cluster, namespace)
+	}
+	return c.of[namespace]
+}
+
+// Offers implements resolver.Catalogue.
+func (c *offeredCatalogue) Offers(namespace, name string) []resolver.Offer {
+	offered, _, err := c.in(namespace).Of(c.ctx, name)
+	c.err = cmp.Or(c.err, err)
+	return snapshot.OffersOf(offered)
+}
+
+// Providers implements resolver.Catalogue.
+func (c *offeredCatalogue) Providers(namespace string, api corev1alpha1.ProvidedAPI) []string {
+	names, err := c.in(namespace).All(c.ctx)
+	if c.err = cmp.Or(c.err, err); err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(names, func(name string) bool {
+		return !slices.ContainsFunc(c.Offers(namespace, name), func(o resolver.Offer) bool { return slices.Contains(o.Provides, api) })
+	})
+}

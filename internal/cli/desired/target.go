@@ -1,0 +1,57 @@
+package desired
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/progress"
+)
+
+// TargetFlags name another cluster to install in.
+type TargetFlags struct{ secret, namespace string }
+
+// Add adds the flags to a command.
+func (f *TargetFlags) Add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.secret, "target-kubeconfig-secret", "",
+		"install in the cluster of the kubeconfig in this Secret, `NAME[/KEY]`, of the namespace of the package, or of the manager's for a ClusterPackage; the key is value by default")
+	cmd.Flags().StringVar(&f.namespace, "target-namespace", "", "the `namespace` in that cluster, by default the one of the same name")
+}
+
+// Reference returns spec.targetRef, nil where no flag is given.
+func (f *TargetFlags) Reference(account string) (*corev1alpha1.TargetReference, error) {
+	switch {
+	case f.secret == "" && f.namespace == "":
+		return nil, nil
+	case f.secret == "":
+		return nil, errors.New("--target-namespace is in another cluster, which --target-kubeconfig-secret names")
+	case account != "":
+		return nil, errors.New("--service-account and --target-kubeconfig-secret contradict each other: objects in another cluster are written by the user of the kubeconfig")
+	}
+	name, key, _ := strings.Cut(f.secret, "/")
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+		return nil, fmt.Errorf("--target-kubeconfig-secret %q does not begin with the name of a Secret: %s", f.secret, problems[0])
+	}
+	if problems := validation.IsConfigMapKey(key); key != "" && len(problems) > 0 {
+		return nil, fmt.Errorf("--target-kubeconfig-secret %q does not end with a key: %s", f.secret, problems[0])
+	}
+	if problems := validation.IsDNS1123Label(f.namespace); f.namespace != "" && len(problems) > 0 {
+		return nil, fmt.Errorf("--target-namespace %q: %s", f.namespace, problems[0])
+	}
+	return &corev1alpha1.TargetReference{
+		KubeconfigSecretRef: corev1alpha1.KubeconfigSecretReference{Name: name, Key: key}, Namespace: f.namespace,
+	}, nil
+}
+
+// KeepsTarget refuses to change the target of a package.
+func KeepsTarget(t progress.Target, old *corev1alpha1.PackageSpec, want *corev1alpha1.TargetReference) error {
+	if want == nil || equality.Semantic.DeepEqual(old.TargetRef, want) {
+		return nil
+	}
+	return fmt.Errorf("%s is installed in another cluster than --target-kubeconfig-secret and --target-namespace name, which cannot be changed: delete it first, or choose another NAME", t)
+}

@@ -1,0 +1,183 @@
+package desired
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/content"
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/config"
+)
+
+// SchemaOf reads a schema; nil where there is none.
+func SchemaOf(raw *runtime.RawExtension) (*apiextensionsv1.JSONSchemaProps, error) {
+	if raw == nil || len(raw.Raw) == 0 {
+		return nil, nil
+	}
+	props := &apiextensionsv1.JSONSchemaProps{}
+	if err := json.Unmarshal(raw.Raw, props); err != nil {
+		return nil, err
+	}
+	return props, nil
+}
+
+// ValuesCheck compares values with the schema of the version that they are for.
+type ValuesCheck struct {
+	Cluster *cluster.Cluster
+	Target  progress.Target
+	// What names the version in messages; see is the command that says what it takes.
+	What, See string
+	Schema    *apiextensionsv1.JSONSchemaProps
+}
+
+// Run checks what is known of the configuration. Other sources of it are not read: with them, nothing can be missing.
+func (v *ValuesCheck) Run(ctx context.Context, old corev1alpha1.GenericPackage, want *Package, values *Values) error {
+	if v.Schema == nil {
+		return nil
+	}
+	raw, whole := []byte("{}"), true
+	switch {
+	case values != nil:
+		raw = values.raw
+	case want.Config != nil:
+		raw = want.Config
+	}
+	if old != nil {
+		var kept []byte
+		if kept, whole = v.kept(ctx, old, values); values == nil && want.Config == nil && kept != nil {
+			raw = kept
+		} else if values == nil && want.Config == nil && !whole {
+			return nil
+		}
+	}
+	return v.check(ctx, raw, whole, values != nil && values.Sensitive)
+}
+
+// kept returns the values of a package where they are all of its configuration; whole is false where there is more, or
+// where they cannot be read.
+func (v *ValuesCheck) kept(ctx context.Context, old corev1alpha1.GenericPackage, values *Values) (raw []byte, whole bool) {
+	spec := old.PackageSpec()
+	if spec.Config != nil {
+		return spec.Config.Raw, len(spec.ConfigFrom) == 0 && values == nil
+	}
+	own := (&Values{}).Source(v.Target)
+	switch {
+	case len(spec.ConfigFrom) == 0:
+		return nil, true
+	case len(spec.ConfigFrom) > 1 || sourceName(spec.ConfigFrom[0]) != sourceName(*own):
+		return nil, false
+	case values != nil:
+		return nil, true
+	case spec.ConfigFrom[0].ConfigMapKeyRef == nil:
+		return nil, false
+	}
+	var live corev1.ConfigMap
+	key := client.ObjectKey{Namespace: ValuesNamespace(v.Target), Name: own.ConfigMapKeyRef.Name}
+	if err := v.Cluster.Get(ctx, key, &live); err != nil {
+		return nil, false
+	}
+	raw, err := content.ParseConfig(live.Name, []byte(live.Data[ValuesKey]))
+	return raw, err == nil
+}
+
+func (v *ValuesCheck) check(ctx context.Context, raw []byte, whole, sensitive bool) error {
+	path := field.NewPath("values")
+	compiled, errs := config.Compile(ctx, path, v.Schema)
+	if len(errs) > 0 {
+		return nil // the manager says what is wrong with the schema
+	}
+	_, unknown, broken, errs := compiled.Admit(ctx, path, raw)
+	var lines []string
+	for _, u := range unknown {
+		lines = append(lines, strings.TrimPrefix(u.Field, "values.")+": unknown key. "+u.Remedy)
+	}
+	for _, err := range slices.Concat(errs, broken) {
+		if !whole && (err.Type == field.ErrorTypeRequired || slices.Contains(broken, err)) {
+			continue
+		}
+		path := strings.TrimPrefix(strings.TrimPrefix(err.Field, "values"), ".") // empty for a rule over all of them
+		lines = append(lines, cmp.Or(path, "all together")+": "+problemText(err, sensitive || mayHoldSecret(v.Schema, path)))
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return fmt.Errorf("the values do not fit %s:\n  %s\nSee what it takes: %s", v.What, strings.Join(lines, "\n  "), v.See)
+}
+
+// problemText is an error without the value where that may be a secret.
+func problemText(err *field.Error, secret bool) string {
+	if secret && err.Type != field.ErrorTypeRequired {
+		return err.Type.String()
+	}
+	return strings.TrimPrefix(err.Error(), err.Field+": ")
+}
+
+// mayHoldSecret reports whether a value at a path of a schema is a password, or holds one.
+func mayHoldSecret(props *apiextensionsv1.JSONSchemaProps, path string) bool {
+	for _, step := range pathStep.FindAllString(path, -1) {
+		if props == nil || props.Format == "password" {
+			break
+		}
+		props = below(props, step)
+	}
+	return hasPassword(props, 0)
+}
+
+var pathStep = regexp.MustCompile(`[^.\[\]]+`)
+
+// below is the schema of a key or of an element.
+func below(props *apiextensionsv1.JSONSchemaProps, step string) *apiextensionsv1.JSONSchemaProps {
+	if of, ok := props.Properties[step]; ok {
+		return &of
+	}
+	if props.Items != nil {
+		return props.Items.Schema
+	}
+	if props.AdditionalProperties != nil {
+		return props.AdditionalProperties.Schema
+	}
+	return nil
+}
+
+// hasPassword reports whether a schema has a field for a secret; true where it is not known.
+func hasPassword(props *apiextensionsv1.JSONSchemaProps, depth int) bool {
+	if props == nil || depth > limits.ExampleDepth || props.Format == "password" {
+		return true
+	}
+	for _, of := range props.Properties {
+		if hasPassword(&of, depth+1) {
+			return true
+		}
+	}
+	if props.Items != nil && hasPassword(props.Items.Schema, depth+1) {
+		return true
+	}
+	return props.AdditionalProperties != nil && props.AdditionalProperties.Schema != nil && hasPassword(props.AdditionalProperties.Schema, depth+1)
+}
+
+// CheckValues compares the values that a package would have with the schema of the version that was chosen for it.
+func CheckValues(
+	ctx context.Context, cl *cluster.Cluster, t progress.Target, found *Chosen, old corev1alpha1.GenericPackage, want *Package, values *Values,
+) error {
+	version := found.Version().Version
+	schema, err := SchemaOf(version.ConfigSchema)
+	if err != nil {
+		return nil // the manager says what is wrong with it
+	}
+	check := ValuesCheck{Cluster: cl, Target: t, What: found.Name + " " + version.Version, See: "kubectl package values " + found.Name + "/" + version.Version + scopeFlag(t.Namespace), Schema: schema}
+	return check.Run(ctx, old, want, values)
+}

@@ -1,0 +1,196 @@
+package desired
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/progress"
+)
+
+const (
+	// ValuesSuffix is added to the name of a package for that of its values.
+	ValuesSuffix = "-values"
+	// ValuesKey is the key of the values in their object.
+	ValuesKey = "values.yaml"
+	// managedBy marks objects of values, beside their owner.
+	managedBy = "app.kubernetes.io/managed-by"
+)
+
+// Values are the values of a package in an object of their own, a ConfigMap or a Secret.
+type Values struct {
+	// Text is YAML as it was given, raw the same as JSON.
+	Text, raw []byte
+	Sensitive bool
+	// dependency means that they are those of a package that is installed for another one.
+	dependency bool
+}
+
+// Source is the entry of configFrom.
+func (v *Values) Source(t progress.Target) *corev1alpha1.ValueSource {
+	if v.Sensitive {
+		return &corev1alpha1.ValueSource{SecretKeyRef: &corev1alpha1.SecretKeyReference{Name: t.Name + ValuesSuffix, Key: ValuesKey}}
+	}
+	return &corev1alpha1.ValueSource{ConfigMapKeyRef: &corev1alpha1.ConfigMapKeyReference{Name: t.Name + ValuesSuffix, Key: ValuesKey}}
+}
+
+// WithValues replaces the entry of the same object by values, or adds them as the last one.
+func WithValues(from []corev1alpha1.ValueSource, values *corev1alpha1.ValueSource) []corev1alpha1.ValueSource {
+	if values == nil {
+		return from
+	}
+	out := slices.Clone(from)
+	for i := range out {
+		if sourceName(out[i]) == sourceName(*values) {
+			if SourceKind(out[i]) != SourceKind(*values) {
+				out[i] = *values
+			}
+			return out
+		}
+	}
+	return append(out, *values)
+}
+
+func sourceName(v corev1alpha1.ValueSource) string {
+	switch {
+	case v.SecretKeyRef != nil:
+		return v.SecretKeyRef.Name + "/" + v.SecretKeyRef.Key
+	case v.ConfigMapKeyRef != nil:
+		return v.ConfigMapKeyRef.Name + "/" + v.ConfigMapKeyRef.Key
+	}
+	return ""
+}
+
+// SourceKind is the kind of the object that a source reads.
+func SourceKind(v corev1alpha1.ValueSource) string {
+	if v.SecretKeyRef != nil {
+		return "Secret"
+	}
+	return "ConfigMap"
+}
+
+// ValuesNamespace is where the manager reads the values of a package.
+func ValuesNamespace(t progress.Target) string {
+	if t.Scope == corev1alpha1.ScopeCluster {
+		return corev1alpha1.DefaultNamespace
+	}
+	return t.Namespace
+}
+
+// manager differs between both sorts of values, so that neither takes the place of the other.
+func (v *Values) manager() string {
+	if v.dependency {
+		return command.FieldManager + "-dependency"
+	}
+	return command.FieldManager
+}
+
+// Object is the ConfigMap or Secret.
+func (v *Values) Object(t progress.Target) client.Object {
+	about := metav1.ObjectMeta{
+		Namespace: ValuesNamespace(t), Name: t.Name + ValuesSuffix,
+		Labels: map[string]string{managedBy: v.manager()},
+	}
+	if v.Sensitive {
+		return &corev1.Secret{ObjectMeta: about, Type: corev1.SecretTypeOpaque, Data: map[string][]byte{ValuesKey: v.Text}}
+	}
+	return &corev1.ConfigMap{ObjectMeta: about, Data: map[string]string{ValuesKey: string(v.Text)}}
+}
+
+// valuesWriter writes values before the package that refers to them.
+type valuesWriter struct {
+	cluster *cluster.Cluster
+	target  progress.Target
+	values  *Values
+	object  client.Object
+	// created and changed are what write has done.
+	created, changed bool
+}
+
+// write creates or changes the object. It refuses one that was not made by this program.
+func (w *valuesWriter) write(ctx context.Context) error {
+	w.object = w.values.Object(w.target)
+	name := fmt.Sprintf("%s %s/%s", SourceKind(*w.values.Source(w.target)), w.object.GetNamespace(), w.object.GetName())
+	err := w.cluster.Create(ctx, w.object, client.FieldOwner(command.FieldManager))
+	if err == nil {
+		w.created = true
+		return nil
+	}
+	if !apierrors.IsAlreadyExists(err) {
+		return w.cluster.Explain("cannot write the values to "+name, err)
+	}
+	live := w.values.Object(w.target)
+	if err := w.cluster.Get(ctx, client.ObjectKeyFromObject(live), live); err != nil {
+		return w.cluster.Explain("cannot read the values in "+name, err)
+	}
+	if live.GetLabels()[managedBy] != w.values.manager() {
+		return fmt.Errorf("%s exists and holds no values of kubectl package: delete it, or install under another --name", name)
+	}
+	before := live.DeepCopyObject().(client.Object)
+	w.changed = w.values.Replace(live)
+	if w.object = live; !w.changed {
+		return nil
+	}
+	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+	return w.cluster.Explain("cannot write the values to "+name, w.cluster.Patch(ctx, live, patch, client.FieldOwner(command.FieldManager)))
+}
+
+// Replace puts the values into an object, and reports whether they differ.
+func (v *Values) Replace(live client.Object) bool {
+	switch o := live.(type) {
+	case *corev1.Secret:
+		same := string(o.Data[ValuesKey]) == string(v.Text)
+		o.Data = map[string][]byte{ValuesKey: v.Text}
+		return !same
+	case *corev1.ConfigMap:
+		same := o.Data[ValuesKey] == string(v.Text)
+		o.Data = map[string]string{ValuesKey: string(v.Text)}
+		return !same
+	}
+	return false
+}
+
+// withdraw deletes what write created, where the package was refused.
+func (w *valuesWriter) withdraw(ctx context.Context) {
+	if w.created {
+		_ = w.cluster.Delete(context.WithoutCancel(ctx), w.object)
+	}
+}
+
+// own makes the package the owner of the values, so that both go together, and removes those of the other kind.
+func (w *valuesWriter) own(ctx context.Context, pkg corev1alpha1.GenericPackage) error {
+	kind := w.target.Kind()
+	for _, owner := range w.object.GetOwnerReferences() {
+		if owner.UID == pkg.GetUID() {
+			return w.removeOther(ctx)
+		}
+	}
+	before := w.object.DeepCopyObject().(client.Object)
+	w.object.SetOwnerReferences([]metav1.OwnerReference{{
+		APIVersion: corev1alpha1.GroupVersion.String(), Kind: kind, Name: pkg.GetName(), UID: pkg.GetUID(),
+	}})
+	if err := w.cluster.Patch(ctx, w.object, client.MergeFrom(before), client.FieldOwner(command.FieldManager)); err != nil {
+		return w.cluster.Explain("cannot make "+w.target.String()+" the owner of its values", err)
+	}
+	return w.removeOther(ctx)
+}
+
+func (w *valuesWriter) removeOther(ctx context.Context) error {
+	other := (&Values{Sensitive: !w.values.Sensitive, dependency: w.values.dependency}).Object(w.target)
+	if err := w.cluster.Get(ctx, client.ObjectKeyFromObject(other), other); err != nil {
+		return nil // who may not read it has not made it
+	}
+	if other.GetLabels()[managedBy] != w.values.manager() {
+		return nil
+	}
+	err := w.cluster.Delete(ctx, other)
+	return w.cluster.Explain("cannot delete the earlier values", client.IgnoreNotFound(err))
+}

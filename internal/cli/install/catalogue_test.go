@@ -1,0 +1,164 @@
+package install_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/clitest"
+	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
+	"lockstep.run/lockstep/internal/cli/desired"
+)
+
+func TestInstallChecksBeforeItWrites(t *testing.T) {
+	t.Parallel()
+	good, secret := clitest.ValuesFile(t, "title: Corner\n"), clitest.ValuesFile(t, "title: Corner\ntoken: hunter2\n")
+	for name, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"unknown package":      {[]string{"shpo.example.com"}, `Did you mean "shop.example.com"?`},
+		"no version":           {[]string{"shop.example.com", "--version", ">=3"}, `no version of shop.example.com can be installed with ">=3"`},
+		"why each is not":      {[]string{"shop.example.com", "--version", ">=3"}, "\n  2.0.0  "},
+		"no constraint":        {[]string{"shop.example.com", "--version", "newest"}, "arguments invalid: --version: "},
+		"required value":       {[]string{"shop.example.com"}, "the values do not fit shop.example.com 2.0.0:\n  title: Required value\nSee what it takes: kubectl package values shop.example.com/2.0.0"},
+		"unknown key":          {[]string{"shop.example.com", "--values", clitest.ValuesFile(t, "title: a\nsice: 1\n")}, `sice: unknown key. Did you mean "size"?`},
+		"wrong type":           {[]string{"shop.example.com", "--values", clitest.ValuesFile(t, "title: a\nsize: many\n")}, "size: Invalid value"},
+		"sensitive without":    {[]string{"shop.example.com", "--sensitive"}, "--sensitive is about --values"},
+		"values and config":    {[]string{"shop.example.com", "--values", good, "--config", good}, "contradict each other"},
+		"version of an image":  {[]string{"example.com/shop:v1", "--version", "1"}, "is an image"},
+		"no name of a package": {[]string{"Shop"}, "is neither an image nor the name of a package"},
+		"two names":            {[]string{"shop.example.com", "a", "--name", "b"}, "contradict each other"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0", "2.0.0"))
+			got := clitest.InvokeOn(t, clustertest.DialTo(c), "", append([]string{"install"}, test.args...)...)
+			if got.Code != 1 || !strings.Contains(got.Err, test.want) {
+				t.Errorf("%+v, want %s", got, test.want)
+			}
+			clustertest.Unwritten(t, c)
+		})
+	}
+	c := clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0"))
+	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "install", "shop.example.com", "--values", secret, "--sensitive")
+	if got.Code != 1 || !strings.Contains(got.Err, "token: ") || strings.Contains(got.Err, "hunter2") {
+		t.Errorf("a secret that is wrong: %+v", got)
+	}
+	clustertest.Unwritten(t, c)
+}
+
+func TestInstallFromTheCatalogue(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		args      []string
+		namespace string
+		want      corev1alpha1.PackageSpec
+		sensitive bool
+	}{
+		"a constraint": {
+			args: []string{"--version", ">=1, <2", "--prereleases=rc", "--service-account", "seller", "--values"}, namespace: "shop",
+			want: corev1alpha1.PackageSpec{
+				PackageRef: &corev1alpha1.PackageReference{Name: "shop.example.com", VersionSelection: corev1alpha1.VersionSelection{
+					Version: ">=1, <2", Prereleases: &corev1alpha1.Prereleases{Identifiers: []string{"rc"}},
+				}},
+				ServiceAccountName: "seller",
+				ConfigFrom:         []corev1alpha1.ValueSource{{ConfigMapKeyRef: &corev1alpha1.ConfigMapKeyReference{Name: "web-values", Key: "values.yaml"}}},
+			},
+		},
+		"another cluster": {
+			args: []string{"--target-kubeconfig-secret", "edge/config", "--target-namespace=stores", "--values"}, namespace: "shop",
+			want: corev1alpha1.PackageSpec{
+				PackageRef: &corev1alpha1.PackageReference{Name: "shop.example.com"},
+				TargetRef: &corev1alpha1.TargetReference{
+					KubeconfigSecretRef: corev1alpha1.KubeconfigSecretReference{Name: "edge", Key: "config"}, Namespace: "stores",
+				},
+				ConfigFrom: []corev1alpha1.ValueSource{{ConfigMapKeyRef: &corev1alpha1.ConfigMapKeyReference{Name: "web-values", Key: "values.yaml"}}},
+			},
+		},
+		"a secret in the cluster": {
+			args: []string{"--cluster", "--prereleases", "--sensitive", "--values"}, namespace: corev1alpha1.DefaultNamespace, sensitive: true,
+			want: corev1alpha1.PackageSpec{
+				PackageRef: &corev1alpha1.PackageReference{Name: "shop.example.com", VersionSelection: corev1alpha1.VersionSelection{Prereleases: &corev1alpha1.Prereleases{}}},
+				ConfigFrom: []corev1alpha1.ValueSource{{SecretKeyRef: &corev1alpha1.SecretKeyReference{Name: "web-values", Key: "values.yaml"}}},
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0", "2.0.0"), clustertest.OfferedAs("", "1.0.0"))
+			const text = "# of the corner\ntitle: Corner\n"
+			got := clitest.InvokeOn(t, clustertest.DialTo(c), "", append([]string{"install", "shop.example.com", "web", "--wait=false"}, append(test.args, clitest.ValuesFile(t, text))...)...)
+			if got.Code != 0 || !strings.Contains(got.Out, "web created") {
+				t.Fatalf("%+v", got)
+			}
+			scope := map[bool]corev1alpha1.Scope{true: corev1alpha1.ScopeCluster, false: corev1alpha1.ScopeNamespaced}[test.sensitive]
+			pkg, err := c.Read(t.Context(), c.Target(scope, "web"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(&test.want, pkg.PackageSpec()); diff != "" {
+				t.Error(diff)
+			}
+			values := (&desired.Values{Sensitive: test.sensitive}).Object(c.Target(scope, "web"))
+			if err := c.Get(t.Context(), client.ObjectKeyFromObject(values), values); err != nil || values.GetNamespace() != test.namespace {
+				t.Fatalf("%v, in %s", err, values.GetNamespace())
+			}
+			if (&desired.Values{Text: []byte(text)}).Replace(values) {
+				t.Errorf("the values are not as in the file")
+			}
+			owners := []metav1.OwnerReference{{APIVersion: corev1alpha1.GroupVersion.String(), Kind: scope.Kind("Package"), Name: "web", UID: "new"}}
+			if diff := cmp.Diff(owners, values.GetOwnerReferences()); diff != "" {
+				t.Error(diff)
+			}
+			if strings.Contains(got.Out+got.Err, "Corner") {
+				t.Error("values are printed")
+			}
+		})
+	}
+}
+
+func TestUpgrade(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		constraint, installed string
+		args                  []string
+		code                  int
+		want                  string
+		spec                  string
+	}{
+		"a wider constraint": {"<2", "1.2.0", []string{"--version", "<3", "--wait=false"}, 0, "changed: shop.example.com <2 → shop.example.com <3", "<3"},
+		"at the newest":      {"", "2.0.0", nil, 0, "package shop/web is at 2.0.0 already, the highest that it allows\n", ""},
+		"held back":          {"<2", "1.2.0", nil, 0, "2.0.0 is offered, too: kubectl package upgrade package/web -n shop --version 2.0.0", "<2"},
+		"a downgrade":        {"", "2.0.0", []string{"--version", "<2"}, 1, "lower than 2.0.0", ""},
+		"an allowed one":     {"", "2.0.0", []string{"--version", "<2", "--allow-downgrade", "--wait=false"}, 0, "shop.example.com → shop.example.com <2, once below 2.0.0", "<2"},
+		"no need to go down": {"", "2.0.0", []string{"--version", ">=1", "--allow-downgrade", "--wait=false"}, 0, "shop.example.com → shop.example.com >=1\n", ">=1"},
+		"no version":         {"", "2.0.0", []string{"--version", "5.x"}, 1, "no version of shop.example.com can be installed", ""},
+		"wrong values":       {"", "2.0.0", []string{"--values", "testdata/none.yaml"}, 1, "read the values", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0", "1.2.0", "2.0.0"), clustertest.Following(test.constraint, test.installed))
+			got := clitest.InvokeOn(t, clustertest.DialTo(c), "", append([]string{"upgrade", "web"}, test.args...)...)
+			if got.Code != test.code || !strings.Contains(got.Out+got.Err, test.want) {
+				t.Errorf("%+v, want %s", got, test.want)
+			}
+			pkg, err := c.Read(t.Context(), c.Target(corev1alpha1.ScopeNamespaced, "web"))
+			if err != nil || pkg.PackageSpec().PackageRef.Version != test.spec {
+				t.Errorf("%v, spec %+v", err, pkg.PackageSpec().PackageRef)
+			}
+			once := pkg.GetAnnotations()[corev1alpha1.DowngradeFromAnnotation]
+			if want := map[bool]string{true: "2.0.0"}[name == "an allowed one"]; once != want || pkg.PackageSpec().DowngradePolicy != "" {
+				t.Errorf("downgrade from %q, policy %q", once, pkg.PackageSpec().DowngradePolicy)
+			}
+		})
+	}
+	image := clustertest.Installed(clustertest.Available())
+	if got := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t, image)), "", "upgrade", "web"); got.Code != 1 || !strings.Contains(got.Err, "kubectl package install IMAGE clusterpackage/web") {
+		t.Errorf("%+v", got)
+	}
+}

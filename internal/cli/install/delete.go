@@ -1,0 +1,219 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/desired"
+	"lockstep.run/lockstep/internal/cli/diagnose"
+	"lockstep.run/lockstep/internal/cli/dryrun"
+	"lockstep.run/lockstep/internal/cli/planning"
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/cli/terminal"
+)
+
+type deleteCommand struct {
+	command.Command
+	cascade string
+	dryRun  bool
+	yes     bool
+	// required deletes it although others depend on it.
+	required bool
+}
+
+func newDelete(on command.Command) *cobra.Command {
+	c := &deleteCommand{Command: on}
+	parse := func(args []string) (cluster.Name, error) { return cluster.ParseName(args[0]) }
+	cmd := c.About(&cobra.Command{
+		Use: "delete NAME", Aliases: []string{"uninstall"},
+		Short: "Delete a package, and watch its objects go in reverse order",
+		Long: `Delete a package, and watch its objects being removed, the last phase first, until all are gone.
+
+NAME is the name of a Package in the namespace or of a ClusterPackage, or package/NAME or
+clusterpackage/NAME. With --cascade=orphan only the Package goes: what it installed goes on,
+and a new Package of that name takes it back.
+
+While other packages depend on it, the deletion is held: nothing of it goes before these are gone,
+and they are named at once. --force-required deletes it before them. What was installed because
+this package depends on it, and what nothing needs afterwards, is named at the end.
+
+Custom resources that may hang, because their finalizers need a controller that goes with the
+package, are named before; on a terminal it asks then. With --dry-run nothing is deleted: what
+would go is listed in its order, and which data may be lost.
+
+Exits with 1 when the package is not gone in time, and says what holds it. An interrupt ends
+the watching, not the deletion.`,
+		Args: command.Takes("NAME"),
+	}, parse, c.run, func() error {
+		if c.cascade != "background" && c.cascade != "orphan" {
+			return fmt.Errorf("unknown --cascade %q: choose background or orphan", c.cascade)
+		}
+		return nil
+	})
+	cmd.Flags().StringVar(&c.cascade, "cascade", "background", "background removes the objects, orphan keeps them")
+	_ = cmd.RegisterFlagCompletionFunc("cascade", cobra.FixedCompletions([]string{"background", "orphan"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what would be deleted, and delete nothing")
+	cmd.Flags().BoolVar(&c.required, "force-required", false, "delete it although other packages depend on it ("+corev1alpha1.DeleteRequiredAnnotation+")")
+	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
+	c.AddWait(cmd, command.WaitTimeout, "watch until the package is gone")
+	return cmd
+}
+
+func (c *deleteCommand) run(ctx context.Context, n cluster.Name) error {
+	cl, target, pkg, err := c.Find(ctx, n)
+	if err != nil {
+		return err
+	}
+	before := c.dependents(ctx, cl, target)
+	if done, err := c.preview(ctx, cl, target, pkg); err != nil || done {
+		return err
+	}
+	if c.required {
+		if err := desired.MergePatch(ctx, cl, target, pkg, corev1alpha1.DeleteRequiredAnnotation, "true", nil); err != nil {
+			return err
+		}
+	}
+	policy := metav1.DeletePropagationBackground
+	if c.cascade == "orphan" {
+		policy = metav1.DeletePropagationOrphan
+	}
+	err = cl.Delete(ctx, pkg, client.PropagationPolicy(policy), client.Preconditions{UID: ptr.To(pkg.GetUID())})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return cl.Explain("cannot delete "+target.String(), err)
+	}
+	if !c.Wait {
+		fmt.Fprintln(c.Streams.Out, terminal.Line(target.String()+" is being deleted"))
+		return nil
+	}
+	w := command.Waiter{
+		Streams: c.Streams, Cluster: cl, Target: target, Uid: pkg.GetUID(), Title: "Deleting", Failing: "is not gone",
+		Before: progress.State{Target: target}, Assess: progress.Delete{}.Assess, Timeout: c.Timeout, Refine: (&remains{cluster: cl, namespace: target.Namespace, target: pkg.PackageSpec().TargetRef}).refine,
+	}
+	_, elapsed, err := w.Run(ctx)
+	if err != nil {
+		return err
+	}
+	kept := ""
+	if c.cascade == "orphan" {
+		kept = "; its objects stay"
+	}
+	fmt.Fprintf(c.Streams.Out, "%s is deleted, after %s%s\n", terminal.Line(target.String()), progress.Elapsed(elapsed), kept)
+	c.unneeded(ctx, cl, target, before)
+	return nil
+}
+
+// preview prints the plan of a dry run, or warns and confirms. done is true if nothing is to be
+// deleted.
+func (c *deleteCommand) preview(ctx context.Context, cl *cluster.Cluster, target progress.Target, pkg corev1alpha1.GenericPackage) (done bool, err error) {
+	if c.cascade == "orphan" || pkg.PackageSpec().DeletionPolicy == corev1alpha1.DeletionPolicyOrphan {
+		if c.dryRun {
+			fmt.Fprintln(c.Streams.Out, terminal.Line(target.String()+" would be deleted; its objects stay"))
+		}
+		return c.dryRun, nil
+	}
+	if !c.dryRun && (cl.Config == nil || pkg.GetDeletionTimestamp() != nil) {
+		return false, nil
+	}
+	if away := progress.Of(progress.Snapshot{Target: target, Package: pkg}).Away; away != "" && !c.dryRun {
+		return false, nil // the target is not asked: the command says why when it waits
+	}
+	request := dryrun.Request{
+		Scope: target.Scope, Namespace: target.Namespace, Name: target.Name, ManagerNamespace: corev1alpha1.DefaultNamespace,
+	}
+	at, err := planning.ConnectPreview(ctx, cl, target.Namespace, pkg.PackageSpec().TargetRef)
+	if c.dryRun {
+		var plan *dryrun.Plan
+		if err == nil {
+			plan, err = dryrun.Deletion(ctx, at, request)
+		}
+		if err == nil {
+			_, err = io.WriteString(c.Streams.Out, planning.Text(plan, terminal.StylesFor(c.Streams.Out)))
+		}
+		return true, cl.Explain("cannot plan the deletion of "+target.String(), err)
+	}
+	var stranded []dryrun.DataLoss
+	if err == nil {
+		stranded, err = dryrun.Stranded(ctx, at, request)
+	}
+	if err != nil {
+		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("note: which custom resources may hang is not known: "+err.Error()))
+		return false, nil
+	}
+	styles := terminal.StylesFor(c.Streams.ErrOut)
+	for _, l := range stranded {
+		fmt.Fprintln(c.Streams.ErrOut, styles.Busy("warning")+": "+terminal.Line(l.Object+" "+l.Message))
+	}
+	if len(stranded) == 0 || c.yes || !command.Interactive(c.Streams) {
+		return false, nil
+	}
+	return false, command.Confirm(c.Streams, "Delete "+target.String()+" all the same?")
+}
+
+// remains adds what blocking objects of a teardown wait for, since the engine watches its own
+// objects only.
+type remains struct {
+	cluster *cluster.Cluster
+	// namespace is that of the package, target its targetRef.
+	namespace string
+	target    *corev1alpha1.TargetReference
+	client    client.Client
+	blocking  []corev1alpha1.BlockingObject
+	// since is when blocking was first seen, queried when messages were last read.
+	since, queried time.Time
+	// messages by the index in blocking.
+	messages []string
+}
+
+// refine ignores errors: the deletion goes on.
+func (r *remains) refine(ctx context.Context, snap progress.Snapshot) progress.Snapshot {
+	blocking, now := snap.Package.PackageStatus().Blocking, time.Now()
+	if !slices.Equal(blocking, r.blocking) {
+		r.blocking, r.since, r.queried, r.messages = slices.Clone(blocking), now, time.Time{}, nil
+	}
+	if len(blocking) == 0 || now.Sub(r.since) < command.RefineInterval {
+		return snap // most objects are gone soon
+	}
+	if now.Sub(r.queried) >= command.RefineInterval {
+		r.query(ctx)
+		r.queried = time.Now()
+	}
+	if len(r.messages) != len(blocking) {
+		return snap
+	}
+	pkg := snap.Package.DeepCopyObject().(corev1alpha1.GenericPackage)
+	for i, message := range r.messages {
+		if message != "" {
+			// In front, because long lines are cut.
+			b := &pkg.PackageStatus().Blocking[i]
+			b.Message = message + "; " + b.Message
+		}
+	}
+	snap.Package = pkg
+	return snap
+}
+
+func (r *remains) query(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, command.RefineInterval)
+	defer cancel()
+	if r.client == nil {
+		var err error
+		if r.client, err = r.cluster.AnyKindAt(ctx, r.namespace, r.target); err != nil {
+			return
+		}
+	}
+	if messages, err := diagnose.Remains(ctx, r.client, r.blocking); err == nil {
+		r.messages = messages
+	}
+}

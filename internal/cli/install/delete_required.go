@@ -1,0 +1,64 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/graph"
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/cli/terminal"
+)
+
+// dependents warns where other packages depend on one that is to be deleted. The graph is nil where it cannot be read: the
+// manager decides.
+func (c *deleteCommand) dependents(ctx context.Context, cl *cluster.Cluster, t progress.Target) *graph.Graph {
+	all, _, err := cl.Packages(ctx)
+	if err != nil {
+		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("note: which packages depend on it is not known: "+err.Error()))
+		return nil
+	}
+	g := graph.Of(all)
+	node := g.Node(command.KeyOf(t))
+	if node == nil || len(node.Dependents) == 0 {
+		return g
+	}
+	styles := terminal.StylesFor(c.Streams.ErrOut)
+	verb := map[bool]string{false: "is", true: "would be"}[c.dryRun]
+	what := fmt.Sprintf("its deletion %s held until these are deleted. To delete it before them: kubectl package delete %s --force-required", verb, t.Flags())
+	if c.required || allowsDeletion(all, t) {
+		what = "they lose it"
+	}
+	fmt.Fprintln(c.Streams.ErrOut, styles.Busy("warning")+": "+terminal.Line(fmt.Sprintf("%s is needed by %s: %s", t, command.TargetsOf(node.Dependents), what)))
+	return g
+}
+
+// allowsDeletion reports whether a package has the annotation already.
+func allowsDeletion(all []corev1alpha1.GenericPackage, t progress.Target) bool {
+	return slices.ContainsFunc(all, func(p corev1alpha1.GenericPackage) bool {
+		return graph.KeyOf(p) == command.KeyOf(t) && p.GetAnnotations()[corev1alpha1.DeleteRequiredAnnotation] == "true"
+	})
+}
+
+// unneeded names the generated packages that a deleted one led to, and that nothing needs now.
+func (c *deleteCommand) unneeded(ctx context.Context, cl *cluster.Cluster, t progress.Target, before *graph.Graph) {
+	if before == nil {
+		return
+	}
+	led := before.Nodes(func(n *graph.Node) bool { return n.Key == command.KeyOf(t) })
+	if len(led) < 2 {
+		return
+	}
+	all, _, err := cl.Packages(ctx)
+	if err != nil {
+		return
+	}
+	for _, key := range graph.Of(all).Unneeded() {
+		if slices.ContainsFunc(led, func(n *graph.Node) bool { return n.Key == key }) {
+			fmt.Fprintln(c.Streams.ErrOut, terminal.Line(fmt.Sprintf("note: nothing needs %s any more: kubectl package delete %s", key, key.Target().Flags())))
+		}
+	}
+}

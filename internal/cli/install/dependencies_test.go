@@ -1,0 +1,93 @@
+package install_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/clitest"
+	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
+	"lockstep.run/lockstep/internal/cli/desired"
+	"lockstep.run/lockstep/internal/cli/progress"
+)
+
+// withNeeds is a shop that depends on db and mail.
+func withNeeds() client.Object {
+	offered := clustertest.OfferedAs("shop", "1.0.0").(*corev1alpha1.AvailablePackage)
+	for _, name := range []string{"db", "mail"} {
+		offered.Spec.Versions[0].Dependencies = append(offered.Spec.Versions[0].Dependencies,
+			corev1alpha1.Dependency{Name: name, Package: &corev1alpha1.DependencyPackage{Name: name + ".example.com"}})
+	}
+	return offered
+}
+
+func TestInstallOverrides(t *testing.T) {
+	t.Parallel()
+	c := clustertest.FakeCluster(t, withNeeds())
+	values := clitest.ValuesFile(t, "# About the shop.\n---\ntitle: Corner\n---\n# dep=db\nsize: 3\n---\n# dep=mail\n# Of the mail.\nfrom: x\n")
+	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "install", "shop.example.com", "shop", "--wait=false", "--values", values, "--dependencies", "User",
+		"--override", `db={"package":{"version":"<2"}}`, `--override:mail=package: {name: post.example.com}`)
+	if got.Code != 0 {
+		t.Fatalf("%+v", got)
+	}
+	pkg, err := c.Read(t.Context(), progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "shop", Name: "shop"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := pkg.PackageSpec().Dependencies
+	if d == nil || d.Management != "User" || len(d.Overrides) != 2 || d.Overrides[0].Package.Version != "<2" || d.Overrides[1].Package.Name != "post.example.com" ||
+		d.Overrides[0].ConfigFrom[0].ConfigMapKeyRef.Name != "shop.db-values" || pkg.PackageSpec().ConfigFrom[0].ConfigMapKeyRef.Name != "shop-values" {
+		t.Errorf("%+v", pkg.PackageSpec())
+	}
+	for name, want := range map[string]string{"shop-values": "title: Corner\n", "shop.db-values": "# dep=db\nsize: 3\n", "shop.mail-values": "# dep=mail\n# Of the mail.\nfrom: x\n"} {
+		var live corev1.ConfigMap
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: name}, &live); err != nil || live.Data[desired.ValuesKey] != want {
+			t.Errorf("%s: %v %q", name, err, live.Data)
+		}
+	}
+
+	// What is not named stays.
+	got = clitest.InvokeOn(t, clustertest.DialTo(c), "", "upgrade", "shop", "--wait=false", "--override", `db={"package":{"version":"<3"}}`, "--dependency-deletion", "Delete")
+	if got.Code != 0 || !strings.Contains(got.Out, "changed: dependencies") {
+		t.Fatalf("%+v", got)
+	}
+	if pkg, err = c.Read(t.Context(), progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "shop", Name: "shop"}); err != nil {
+		t.Fatal(err)
+	}
+	if d := pkg.PackageSpec().Dependencies; d.Management != "User" || d.DeletionPolicy != "Delete" || d.Overrides[0].Package.Version != "<3" ||
+		len(d.Overrides[0].ConfigFrom) != 1 || d.Overrides[1].Package == nil {
+		t.Errorf("%+v", d)
+	}
+}
+
+func TestInstallOverridesRefused(t *testing.T) {
+	t.Parallel()
+	c := clustertest.FakeCluster(t, withNeeds())
+	values := func(text string) []string { return []string{"--values", clitest.ValuesFile(t, text)} }
+	for want, args := range map[string][]string{
+		"has no NAME=":                  {"--override", "db"},
+		"--override db changes nothing": {"--override", "db={}"},
+		`unknown field "version". It takes package{name, version, prereleases} and configFrom`: {"--override", "db={version: 1}"},
+		"--override db: package.version": {"--override", "db={package: {version: what}}"},
+		"is given twice":                 {"--override", "db={package: {version: '1'}}", "--override", "db={package: {version: '2'}}"},
+		"shop.example.com: version 1.0.0 has no dependency dbs. Did you mean": {"--override", "dbs={package: {version: <2}}"},
+		"version 1.0.0 has no dependency other. It has: db, mail":             values("title: x\n---\n# dep=other\na: b\n"),
+		"names no dependency: begin it with the comment # dep=NAME":           values("title: x\n---\na: b\n"),
+		"has two documents for the dependency db":                             values("# dep=db\na: b\n---\n# dep=db\na: b\n"),
+		"cannot be kept in shop.-db-values":                                   values("# dep=-db\na: b\n"),
+		`unknown --dependencies "None": choose Auto or User`:                  {"--dependencies", "None"},
+		`unknown --dependency-deletion "x": choose Orphan or Delete`:          {"--dependency-deletion", "x"},
+	} {
+		got := clitest.InvokeOn(t, clustertest.DialTo(c), "", append([]string{"install", "shop.example.com", "shop", "--wait=false"}, args...)...)
+		if got.Code != 1 || !strings.Contains(got.Err, want) {
+			t.Errorf("%q: %+v\nwant %s", args, got, want)
+		}
+	}
+	var left corev1.ConfigMapList
+	if err := c.List(t.Context(), &left); err != nil || len(left.Items) > 0 {
+		t.Errorf("left: %v %+v", err, left.Items)
+	}
+}

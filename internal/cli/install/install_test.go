@@ -1,0 +1,322 @@
+package install_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli"
+	"lockstep.run/lockstep/internal/cli/clitest"
+	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
+	"lockstep.run/lockstep/internal/cli/progress"
+)
+
+func TestInstall(t *testing.T) {
+	t.Parallel()
+	invalid := corev1alpha1.PackageStatus{ObservedGeneration: 1, Conditions: []metav1.Condition{clustertest.Condition("Invalid", "True", "LoadError", "one\ntwo")}}
+	for name, tc := range map[string]struct {
+		args     []string
+		target   progress.Target
+		statuses []corev1alpha1.PackageStatus
+		want     clitest.Result
+	}{
+		"a package": {
+			args: []string{"example.com/web:v1"}, target: progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "shop", Name: "web"},
+			statuses: []corev1alpha1.PackageStatus{clustertest.Blocked(), clustertest.Available()},
+			want:     clitest.Result{Code: 0, Out: "package shop/web created\npackage shop/web is available: web 1.2.0, revision 1, after T\n", Err: ""},
+		},
+		"a cluster package of another name": {
+			args: []string{"example.com/web:v1", "store", "--cluster"}, target: progress.Target{Scope: corev1alpha1.ScopeCluster, Name: "store"},
+			statuses: []corev1alpha1.PackageStatus{clustertest.Available()},
+			want:     clitest.Result{Code: 0, Out: "clusterpackage store created\nclusterpackage store is available: web 1.2.0, revision 1, after T\n", Err: ""},
+		},
+		"timeout": {
+			args: []string{"example.com/web:v1", "clusterpackage/store", "--timeout", "1s"}, target: progress.Target{Scope: corev1alpha1.ScopeCluster, Name: "store"},
+			statuses: []corev1alpha1.PackageStatus{clustertest.Blocked()},
+			want: clitest.Result{Code: 1, Out: "clusterpackage store created\n",
+				Err: "Error: clusterpackage store is not available after T: phase deploy waits for:\n  Deployment shop/web: no replicas\nSee: kubectl package status clusterpackage/store\n"},
+		},
+		"invalid": {
+			args: []string{"example.com/web:v1", "-n", "other"}, target: progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "other", Name: "web"},
+			statuses: []corev1alpha1.PackageStatus{invalid},
+			want: clitest.Result{Code: 1, Out: "package other/web created\n",
+				Err: "Error: package other/web is not available: the package cannot be installed as it is:\n  one\n  two\nSee: kubectl package status package/web -n other\n"},
+		},
+		"without waiting": {
+			args: []string{"example.com/web:v1", "--wait=false"}, target: progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "shop", Name: "web"},
+			want: clitest.Result{Code: 0, Out: "package shop/web created\n", Err: ""},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := clustertest.FakeCluster(t)
+			if len(tc.statuses) > 0 {
+				clustertest.Manager(t, c, tc.target, clustertest.InTurn(tc.statuses...))
+			}
+			got := clitest.InvokeOn(t, clustertest.DialTo(c), "", append([]string{"install"}, tc.args...)...)
+			got.Out = clitest.Times.ReplaceAllString(got.Out, " T")
+			_, got.Err = splitProgress(got.Err)
+			got.Err = clitest.Times.ReplaceAllString(got.Err, " T")
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(clitest.Result{})); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// splitProgress divides standard error into the lines of progress and the rest.
+func splitProgress(text string) (lines, rest string) {
+	for line := range strings.Lines(text) {
+		if rest == "" && clitest.Times.MatchString(line) && !strings.HasPrefix(line, "Error") {
+			lines += line
+		} else {
+			rest += line
+		}
+	}
+	return lines, rest
+}
+
+// What is not a terminal gets plain lines, one for each transition, with the time
+// first.
+func TestInstallProgress(t *testing.T) {
+	t.Parallel()
+	c := clustertest.FakeCluster(t)
+	target := progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "shop", Name: "web"}
+	clustertest.Manager(t, c, target, clustertest.InTurn(clustertest.Available()))
+	lines, _ := splitProgress(clitest.InvokeOn(t, clustertest.DialTo(c), "", "install", "example.com/web:v1").Err)
+	want := " T  unpacked example.com/web:v1: web 1.2.0, sha256:abc\n T  revision 1: 1 phase, 1 object\n T  phase deploy: ready, 1/1\n"
+	if diff := cmp.Diff(want, clitest.Times.ReplaceAllString(lines, " T")); diff != "" {
+		t.Error(diff)
+	}
+	if strings.Contains(lines, "\x1b") {
+		t.Error("escape sequences outside of a terminal")
+	}
+}
+
+// What makes the command fail is in its error, and not in a line of progress before.
+func TestFailureIsPrintedOnce(t *testing.T) {
+	t.Parallel()
+	const reason = "no good: example.com/web:v1"
+	for name, conditions := range map[string][]metav1.Condition{
+		"invalid": {clustertest.Condition("Invalid", "True", "LoadError", reason)},
+		"pull":    {clustertest.Condition("Unpacked", "False", "ImagePullBackOff", reason), clustertest.Condition("Stalled", "True", "ImagePullBackOff", reason)},
+		"stalled": {clustertest.Unpacked, clustertest.Condition("Stalled", "True", "CollisionDetected", reason)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pkg := clustertest.Installed(corev1alpha1.PackageStatus{ObservedGeneration: 1, Conditions: conditions})
+			got := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t, pkg)), "", "rollout", "status", "web")
+			if got.Code != 1 || strings.Count(got.Err, reason) != 1 || !strings.Contains(got.Err, "Error: ") {
+				t.Errorf("got %+v", got)
+			}
+		})
+	}
+}
+
+func TestInstallChanges(t *testing.T) {
+	t.Parallel()
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(config, []byte("color: blue\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		args []string
+		what string
+		want corev1alpha1.PackageSpec
+	}{
+		"nothing": {
+			[]string{"example.com/web:v1"}, "is as wanted already",
+			corev1alpha1.PackageSpec{Image: "example.com/web:v1", Component: "front", Config: clustertest.Raw(`{"color":"red","size":1}`), Paused: true},
+		},
+		"image": {
+			[]string{"example.com/web:v2"}, "changed: image example.com/web:v1 → example.com/web:v2",
+			corev1alpha1.PackageSpec{Image: "example.com/web:v2", Component: "front", Config: clustertest.Raw(`{"color":"red","size":1}`), Paused: true},
+		},
+		"config is replaced, not merged": {
+			[]string{"example.com/web:v1", "--config", config}, "changed: configuration",
+			corev1alpha1.PackageSpec{Image: "example.com/web:v1", Component: "front", Config: clustertest.Raw(`{"color":"blue"}`), Paused: true},
+		},
+		"component": {
+			[]string{"example.com/web:v1", "--component="}, `changed: component "front" → ""`,
+			corev1alpha1.PackageSpec{Image: "example.com/web:v1", Config: clustertest.Raw(`{"color":"red","size":1}`), Paused: true},
+		},
+		"config of the same value": {
+			[]string{"example.com/web:v1", "--config", "-"}, "is as wanted already",
+			corev1alpha1.PackageSpec{Image: "example.com/web:v1", Component: "front", Config: clustertest.Raw(`{"color":"red","size":1}`), Paused: true},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			old := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop", UID: "1", Generation: 1}}
+			old.Spec = corev1alpha1.PackageSpec{Image: "example.com/web:v1", Component: "front", Config: clustertest.Raw(`{"color":"red","size":1}`), Paused: true}
+			c := clustertest.FakeCluster(t, old)
+			got := clitest.InvokeOn(t, clustertest.DialTo(c), "size: 1\ncolor: red\n", append([]string{"install", "--wait=false"}, tc.args...)...)
+			if want := (clitest.Result{Code: 0, Out: "package shop/web " + tc.what + "\n", Err: ""}); got != want {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+			pkg, err := c.Read(t.Context(), c.Target(corev1alpha1.ScopeNamespaced, "web"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, *pkg.PackageSpec()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestInstallArguments(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		args  []string
+		stdin string
+		want  string
+	}{
+		"no image":         {nil, "", "arguments invalid: PACKAGE|IMAGE is missing"},
+		"empty image":      {[]string{""}, "", "arguments invalid: PACKAGE|IMAGE is missing"},
+		"bad image":        {[]string{"a b"}, "", `arguments invalid: PACKAGE "a b" is neither an image nor the name of a package`},
+		"bad name":         {[]string{"a/b:v1", "B"}, "", `arguments invalid: NAME "B" cannot be the name of a package`},
+		"bad kind":         {[]string{"a/b:v1", "pod/b"}, "", `arguments invalid: "pod" is not a kind of package`},
+		"contradiction":    {[]string{"a/b:v1", "package/b", "--cluster"}, "", "arguments invalid: package/b and --cluster contradict each other"},
+		"bad timeout":      {[]string{"a/b:v1", "--timeout", "-1s"}, "", "arguments invalid: --timeout must be positive"},
+		"config: inline":   {[]string{"a/b:v1", "--config", `{"a": 1}`}, "", "--config takes a file, or - for standard input"},
+		"config: no file":  {[]string{"a/b:v1", "--config", "/nope"}, "", "read the configuration: open /nope"},
+		"config: a list":   {[]string{"a/b:v1", "--config", "-"}, "- a", "the configuration in standard input is not a mapping"},
+		"config: two":      {[]string{"a/b:v1", "--config", "-"}, "a: 1\n---\nb: 1", "has 2 documents"},
+		"config: broken":   {[]string{"a/b:v1", "--config", "-"}, "a: [", "the configuration cannot be read: Invalid YAML in standard input"},
+		"config: twice":    {[]string{"a/b:v1", "--config", "-"}, "a: 1\na: 2", "the configuration cannot be read"},
+		"config: too long": {[]string{"a/b:v1", "--config", "-"}, "a: " + strings.Repeat("x", 300<<10), "bytes; the limit is"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := clitest.Invoke(t, tc.stdin, append([]string{"install"}, tc.args...)...)
+			if got.Code != 1 || !strings.HasPrefix(got.Err, "Error: ") || !strings.Contains(got.Err, tc.want) || got.Out != "" {
+				t.Errorf("got %+v, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	c := clustertest.FakeCluster(t, clustertest.Installed(clustertest.Blocked()))
+	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "status", "web")
+	for _, want := range []string{"clusterpackage web\n", "  ✗ deploy  0/1  waiting for probes\n", "      Deployment.apps shop/web\n        no replicas\n"} {
+		if !strings.Contains(got.Out, want) {
+			t.Errorf("%q is missing in\n%s", want, got.Out)
+		}
+	}
+	if got.Code != 0 || got.Err != "" {
+		t.Errorf("exit code %d, %s", got.Code, got.Err)
+	}
+	var report progress.Report
+	got = clitest.InvokeOn(t, clustertest.DialTo(c), "", "status", "clpkg/web", "-o", "json")
+	if err := json.Unmarshal([]byte(got.Out), &report); err != nil {
+		t.Fatal(err)
+	}
+	if report.Summary != progress.SummaryProgressing || report.Blocking[0].Message != "no replicas" || report.Kind != "ClusterPackage" {
+		t.Errorf("got %+v", report)
+	}
+	got = clitest.InvokeOn(t, clustertest.DialTo(c), "", "status", "web", "-o", "yaml")
+	if !strings.HasPrefix(got.Out, "kind: ClusterPackage\nname: web\nsummary: Progressing\n") {
+		t.Errorf("got %s", got.Out)
+	}
+	for arg, want := range map[string]string{
+		"nope":         "Error: there is neither a package nope in namespace shop nor a clusterpackage of that name\n",
+		"package/nope": "Error: there is no package shop/nope\n",
+	} {
+		if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "status", arg); got != (clitest.Result{Code: 1, Out: "", Err: want}) {
+			t.Errorf("got %+v, want %q", got, want)
+		}
+	}
+}
+
+func TestDelete(t *testing.T) {
+	t.Parallel()
+	c := clustertest.FakeCluster(t, clustertest.Installed(clustertest.Available()))
+	target := c.Target(corev1alpha1.ScopeCluster, "web")
+	leaving := clustertest.Available()
+	leaving.Phases[0].State = "TearingDown"
+	leaving.Blocking = []corev1alpha1.BlockingObject{{Kind: "ConfigMap", Namespace: "shop", Name: "a", Phase: "deploy", Message: "is held by the finalizer x"}}
+	clustertest.Manager(t, c, target, clustertest.InTurn(leaving))
+	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "delete", "web", "--timeout", "1s")
+	_, got.Err = splitProgress(got.Err)
+	got.Err = clitest.Times.ReplaceAllString(got.Err, " T")
+	want := clitest.Result{Code: 1, Out: "", Err: "Error: clusterpackage web is not gone after T: phase deploy cannot be torn down yet because of:\n" +
+		"  ConfigMap shop/a: is held by the finalizer x\nSee: kubectl package status clusterpackage/web\n"}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(clitest.Result{})); diff != "" {
+		t.Error(diff)
+	}
+	c.WithWatch.(*clustertest.Listing).OnWatch = sync.OnceFunc(func() {
+		err := retry.RetryOnConflict(retry.DefaultRetry, func() error { // the manager of before may still be writing
+			pkg, err := c.Read(t.Context(), target)
+			if err != nil {
+				return err
+			}
+			pkg.SetFinalizers(nil)
+			return c.Update(t.Context(), pkg.(client.Object))
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	got = clitest.InvokeOn(t, clustertest.DialTo(c), "", "delete", "web")
+	if out := clitest.Times.ReplaceAllString(got.Out, " T"); got.Code != 0 || out != "clusterpackage web is deleted, after T\n" {
+		t.Errorf("got %+v", got)
+	}
+	for _, args := range [][]string{{"delete", "web", "--cascade", "foreground"}, {"delete"}, {"delete", "a/b/c"}, {"delete", "a", "--timeout", "0s"}} {
+		if got := clitest.Invoke(t, "", args...); got.Code != 1 || !strings.HasPrefix(got.Err, "Error: arguments invalid: ") {
+			t.Errorf("%v: got %+v", args, got)
+		}
+	}
+}
+
+func TestDeleteOrphan(t *testing.T) {
+	t.Parallel()
+	pkg := clustertest.Installed(clustertest.Available())
+	pkg.Finalizers = nil
+	got := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t, pkg)), "", "delete", "clusterpackage/web", "--cascade=orphan")
+	if out := clitest.Times.ReplaceAllString(got.Out, " T"); got.Code != 0 || out != "clusterpackage web is deleted, after T; its objects stay\n" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
+
+func TestInterrupt(t *testing.T) {
+	t.Parallel()
+	c := clustertest.FakeCluster(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	var errOut strings.Builder
+	// The first line is printed between the creation and the wait.
+	out := writerFunc(func(p []byte) (int, error) {
+		time.AfterFunc(100*time.Millisecond, interrupt)
+		return len(p), nil
+	})
+	code := cli.RunOn(ctx, []string{"install", "example.com/web:v1"}, clustertest.Streams(out, &errOut), clustertest.DialTo(c))
+	want := "Error: package shop/web is not available: interrupted; the cluster goes on with it\nSee: kubectl package status package/web -n shop\n"
+	if code != 1 || errOut.String() != want {
+		t.Errorf("exit code %d, got %q", code, errOut.String())
+	}
+}
+
+func TestUninstallDeletes(t *testing.T) {
+	t.Parallel()
+	c := clustertest.FakeCluster(t, clustertest.Following(">=1", "1.2.0"))
+	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "uninstall", "web", "--wait=false", "--yes", "-n", "shop"); got.Code != 0 {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,115 @@
+package install
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/desired"
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/cli/terminal"
+)
+
+type upgradeCommand struct {
+	installCommand
+	downgrade bool
+}
+
+func newUpgrade(on command.Command) *cobra.Command {
+	c := &upgradeCommand{installCommand: installCommand{Command: on}}
+	c.spec.Given = func(string) bool { return false }
+	cmd := c.About(&cobra.Command{
+		Use:   "upgrade NAME",
+		Short: "Move a package that follows repositories to another version, or give it other values",
+		Long: `Change which versions a package takes of what repositories offer, by --version and
+--prereleases, or its values, and watch the rollout. Without these, it moves to the highest
+version that it allows, if it is not there already. What it has is checked before anything is
+written: which version is chosen, and whether the values fit it.
+
+A lower version than the one that was chosen last is refused, unless --allow-downgrade is given.
+That holds for this change alone: later the package goes no lower by itself. NAME is the name of a Package in the namespace or of a ClusterPackage,
+or package/NAME or clusterpackage/NAME. A package by image is changed by install.`,
+		Example: `  kubectl package upgrade shop --version '>=1.2, <2'`,
+		Args:    command.Takes("NAME"),
+	}, command.PackageName, c.run, c.choice.Check, c.values.Check, c.needs.Check, c.secrets.Check)
+	c.choice.Add(cmd)
+	c.values.Add(cmd)
+	c.needs.Add(cmd)
+	c.secrets.Add(cmd)
+	cmd.Flags().BoolVar(&c.downgrade, "allow-downgrade", false, "go to a version below the one that was chosen last, this once")
+	c.AddWait(cmd, command.WaitTimeout, "watch the rollout until the package is available")
+	return cmd
+}
+
+func (c *upgradeCommand) run(ctx context.Context, n cluster.Name) error {
+	values, err := c.values.Read(c.Streams.In)
+	if err != nil {
+		return err
+	}
+	cl, target, old, err := c.Find(ctx, n)
+	if err != nil {
+		return err
+	}
+	ref := old.PackageSpec().PackageRef
+	if ref == nil {
+		return fmt.Errorf("%s is installed from the image %s, and follows no repository. Change it: kubectl package install IMAGE %s",
+			target, old.PackageSpec().Image, target.Flags())
+	}
+	want := desired.Package{Name: cluster.Name{Scope: target.Scope, Name: target.Name}, Ref: c.choice.Over(ref)}
+	c.secrets.Into(&want)
+	if err := want.Depends(target, &c.needs, c.values.Dependencies); err != nil {
+		return err
+	}
+	found, err := c.check(ctx, cl, target, old, &want, values)
+	if err != nil {
+		return err
+	}
+	patch, _ := desired.Difference(old.PackageSpec(), want)
+	installed := old.PackageStatus().Resolved
+	moves := installed == nil || installed.Version != found.Version().Version.Version
+	if want.DowngradeFrom == "" && len(patch) == 0 && values == nil && len(want.DependencyValues) == 0 {
+		if !moves && !desired.Fails(target, old) {
+			return c.nothing(ctx, cl, target, found)
+		}
+		want.Retries = true
+	}
+	return want.Install(ctx, &c.Command, cl, target, values)
+}
+
+func (c *upgradeCommand) check(
+	ctx context.Context, cl *cluster.Cluster, t progress.Target, old corev1alpha1.GenericPackage, want *desired.Package, values *desired.Values,
+) (*desired.Chosen, error) {
+	request := desired.RequestFor(old, want)
+	refuses := !request.AllowDowngrade
+	request.AllowDowngrade = c.downgrade || request.AllowDowngrade
+	found, err := desired.ChooserFor(cl, t.Namespace).At(old.PackageSpec().TargetRef).MustChoose(ctx, want.Ref.Name, request)
+	if err != nil {
+		return nil, err
+	}
+	if last := request.LastAttempted; refuses && last != "" && desired.CompareVersions(found.Version().Version.Version, last) < 0 {
+		want.DowngradeFrom = last
+	}
+	if err := desired.CheckDependencies(&found.Version().Version, want.Dependencies); err != nil {
+		return nil, fmt.Errorf("%s: %w", want.Ref.Name, err)
+	}
+	return found, desired.CheckValues(ctx, cl, t, found, old, want, values)
+}
+
+// nothing says that a package is where it can be, and what keeps it from going further.
+func (c *upgradeCommand) nothing(ctx context.Context, cl *cluster.Cluster, t progress.Target, found *desired.Chosen) error {
+	version := found.Version().Version.Version
+	text := fmt.Sprintf("%s is at %s already, the highest that it allows", t, version)
+	_, newest, err := desired.ChooserFor(cl, t.Namespace).Newest(ctx, found.Name)
+	if err != nil {
+		return err
+	}
+	if newest != nil && desired.CompareVersions(newest.Version.Version, version) > 0 {
+		text += fmt.Sprintf("; %s is offered, too: kubectl package upgrade %s --version %s", newest.Version.Version, t.Flags(), newest.Version.Version)
+	}
+	fmt.Fprintln(c.Streams.Out, terminal.Line(text))
+	return nil
+}

@@ -1,0 +1,206 @@
+package migrate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/desired"
+	"lockstep.run/lockstep/internal/cli/handover"
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/cli/terminal"
+)
+
+type adoptCommand struct {
+	handoverCommand
+	into string
+	// release of Helm, or app of kapp, whose objects are adopted.
+	release, kappApp string
+}
+
+func newAdopt(on command.Command) *cobra.Command {
+	c := &adoptCommand{handoverCommand: handoverCommand{Command: on}}
+	cmd := &cobra.Command{
+		Use:   "adopt [KIND/NAME...] --into PACKAGE",
+		Short: "Have a package take over objects that kubectl or Helm installed",
+		Long: `Have an installed package take over single objects that exist already: what kubectl apply or Helm
+installed, and what a package released. Nothing is deleted or made anew. The package has to bring
+the objects, and nothing may control them.
+
+The plan comes first: the phase of each object, the field managers whose fields become those of
+the package, and each field that changes or goes. Nothing is adopted while other objects of the
+package are refused; name these too. To let a package take over whatever nothing controls, see
+install --adopt.
+
+--release takes the objects of a release of Helm from Helm's own record in the namespace, wherever
+they are, and --kapp-app those of an app of kapp. What the package does not bring stays as it is. A
+Namespace that the package brings and the release did not has to have the annotation
+` + "`" + ` + corev1alpha1.DeletionPolicyAnnotation + ` + "`" + `: Keep. Once the package has the objects, the record is
+deleted: with it, helm uninstall or kapp delete would delete them.
+
+It is asked for on a terminal; elsewhere it wants --yes. With --dry-run nothing is changed. The
+objects get the annotation ` + corev1alpha1.AdoptableByAnnotation + `, by which the engine adopts
+them, and which goes with that.
+
+KIND is a kind, a resource or a short name; KIND NAME... is possible as well, and NAMESPACE/KIND/NAME
+for an object of another namespace. PACKAGE is the name of
+a Package in the namespace or of a ClusterPackage, or package/NAME or clusterpackage/NAME.`,
+		Example: `  # What would happen
+  kubectl package adopt deployment/web service/web configmap/settings --into web -n shop --dry-run
+
+  # Do it
+  kubectl package adopt deployment/web service/web configmap/settings --into web -n shop --yes
+
+  # All objects of a release of Helm
+  kubectl package adopt --release web --into web -n shop`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			names, err := c.names(args)
+			if c.into == "" {
+				err = cmp.Or(err, errors.New("--into is missing: name the package"))
+			}
+			if err != nil {
+				return command.UsageError(cmd, err)
+			}
+			into, err := cluster.ParseName(c.into)
+			if err != nil {
+				return command.UsageError(cmd, err)
+			}
+			return c.run(cmd.Context(), names, into)
+		},
+	}
+	c.add(cmd, "watch until the package has the objects and is available")
+	cmd.Flags().StringVar(&c.into, "into", "", "the `package` that takes them over")
+	cmd.Flags().StringVar(&c.release, "release", "", "the `release` of Helm in the namespace, all of whose objects it takes over")
+	cmd.Flags().StringVar(&c.kappApp, "kapp-app", "", "the `app` of kapp in the namespace, all of whose objects it takes over")
+	cmd.MarkFlagsMutuallyExclusive("release", "kapp-app")
+	_ = cmd.RegisterFlagCompletionFunc("into", c.CompleteNames)
+	return cmd
+}
+
+// names are the objects that are named, which is none with a record.
+func (c *adoptCommand) names(args []string) ([]cluster.ObjectName, error) {
+	for flag, name := range map[string]string{"--release": c.release, "--kapp-app": c.kappApp} {
+		if problems := validation.IsDNS1123Subdomain(name); name != "" && len(problems) > 0 {
+			return nil, fmt.Errorf("%s %q cannot be a name: %s", flag, name, problems[0])
+		}
+	}
+	if len(args) == 0 && c.release+c.kappApp != "" {
+		return nil, nil
+	}
+	return cluster.ParseObjects(args)
+}
+
+func (c *adoptCommand) run(ctx context.Context, names []cluster.ObjectName, into cluster.Name) error {
+	h, err := c.read(ctx, names)
+	if err != nil {
+		return err
+	}
+	installed, err := c.installation(ctx, h)
+	if err != nil {
+		return err
+	}
+	unreleases := false
+	err = c.load(ctx, h, into, func(_ progress.Target, spec *corev1alpha1.PackageSpec) error {
+		unreleases = handover.DropPatches(spec, slices.Concat(h.objects, installed.keys()))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := installed.choose(ctx, h); err != nil {
+		return err
+	}
+	if err := h.make(ctx, corev1alpha1.AdoptableByAnnotation, adopterOf(h.Target)); err != nil {
+		return err
+	}
+	phases, err := h.phases()
+	if err != nil {
+		return err
+	}
+	steps := handover.Adopt(h.objects, h.deployment, phases, h.plan)
+	err = c.show(h, "Objects to adopt into "+h.Target.String(), steps, func(s handover.Step) []string {
+		return []string{"phase " + terminal.Line(s.Phase), "controller: none → " + h.Target.Scope.Kind("ObjectDeployment") + " " + terminal.Line(h.Target.Name), managersText(s.Managers)}
+	})
+	left := pending(steps)
+	switch {
+	case err != nil, c.dryRun:
+		return err
+	case len(left) == 0 && !unreleases && len(installed.records) == 0:
+		fmt.Fprintln(c.Streams.Out, terminal.Line("nothing to do: "+h.Target.String()+" has the objects already"))
+		return nil
+	}
+	question := fmt.Sprintf("Have %s adopt %s?", h.Target, terminal.Count(len(left), "object"))
+	if len(installed.records) > 0 {
+		question = fmt.Sprintf("Have %s adopt %s, and delete %s?", h.Target, terminal.Count(len(left), "object"), installed.record)
+	}
+	if err := c.confirmed(question); err != nil {
+		return err
+	}
+	if err := c.adopt(ctx, h, left, unreleases); err != nil {
+		return installed.remains(err)
+	}
+	if !c.Wait {
+		return installed.remains(nil)
+	}
+	return installed.forget(ctx, c, h)
+}
+
+// managersText names the field managers whose fields the package takes over.
+func managersText(managers []string) string {
+	if len(managers) == 0 {
+		return ""
+	}
+	return "with the fields of " + terminal.Line(strings.Join(managers, ", "))
+}
+
+// adopterOf is the value of the annotation that lets a package adopt an object.
+func adopterOf(t progress.Target) string {
+	if t.Namespace == "" {
+		return t.Name
+	}
+	return t.Namespace + "/" + t.Name
+}
+
+func (c *adoptCommand) adopt(ctx context.Context, h *handoverPlan, steps []handover.Step, unreleases bool) error {
+	for _, s := range steps {
+		if err := h.annotate(ctx, s.Object, corev1alpha1.AdoptableByAnnotation, adopterOf(h.Target)); err != nil {
+			return err
+		}
+	}
+	done := desired.Applied{Pkg: h.Before, Before: h.Before.DeepCopyObject().(corev1alpha1.GenericPackage)}
+	if unreleases {
+		if err := h.patchPatches(ctx); err != nil {
+			return err
+		}
+	}
+	var err error
+	if done.Retry, err = desired.RequestRetry(ctx, h.cluster, h.Target, h.Before); err != nil {
+		return err
+	}
+	if !c.Wait {
+		fmt.Fprintln(c.Streams.Out, terminal.Line(h.Target.String()+" adopts "+terminal.Count(len(steps), "object")))
+		return nil
+	}
+	if err := done.Follow(ctx, &c.Command, h.cluster, h.Target, nil); err != nil {
+		return err
+	}
+	is := func(controller *metav1.OwnerReference) bool {
+		return controller != nil && controller.Kind == h.Target.Scope.Kind("ObjectDeployment") && controller.Name == h.Target.Name
+	}
+	if err := c.await(ctx, h, steps, is, "adopted"); err != nil {
+		return err
+	}
+	fmt.Fprintln(c.Streams.Out, terminal.Line(h.Target.String()+" has adopted "+terminal.Count(len(steps), "object")))
+	return nil
+}

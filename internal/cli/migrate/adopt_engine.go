@@ -1,0 +1,257 @@
+package migrate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/config"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/engines"
+	"lockstep.run/lockstep/internal/cli/terminal"
+)
+
+type adoptEngineCommand struct {
+	engineCommand
+	image string
+}
+
+func newAdoptEngine(on command.Command) *cobra.Command {
+	c := &adoptEngineCommand{engineCommand: engineCommand{Command: on}}
+	cmd := &cobra.Command{
+		Use:   "adopt-engine",
+		Short: "Have this engine take over a cluster from Package Operator",
+		Long: `Have this engine take over a cluster in which Package Operator runs. Its packages stay as they are:
+no object of them is deleted, made anew or restarted.
+
+Package Operator is paused and stopped. Its own ClusterPackage, ` + corev1alpha1.EnginePackage + `, is removed, after its
+objects were taken out of it, the CustomResourceDefinitions above all: none of them is deleted, and
+its Deployment remains with 0 replicas. Then this engine is installed over it: the CRDs, the
+roles and policies, and with --image its manager.
+
+The plan comes first: what there is of Package Operator, who leads, and what works in another way
+here. It is asked for on a terminal; elsewhere it wants --yes. With --dry-run nothing is changed.
+The command can be repeated at any time, also after it was interrupted. The way back is release-engine.`,
+		Example: `  kubectl package adopt-engine --dry-run
+  kubectl package adopt-engine --image registry.example/lockstep-manager:v0.1.0 --yes`,
+		Args: command.Takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
+	}
+	c.add(cmd)
+	cmd.Flags().StringVar(&c.image, "image", "", "the `image` of the manager to install; without it, install config yourself afterwards")
+	return cmd
+}
+
+// formerDeployment is the name of the Deployment of Package Operator's manager.
+const formerDeployment = "package-operator-manager"
+
+// formerBootstrap is the name of the Job that installs Package Operator, and leads without the Lease.
+const formerBootstrap = "package-operator-bootstrap"
+
+// former is what there is of Package Operator.
+type former struct {
+	holder  string
+	manager *appsv1.Deployment
+	own     ownPackage
+	// ours is our manager, nil where it is not installed.
+	ours *appsv1.Deployment
+}
+
+func (c *adoptEngineCommand) run(ctx context.Context) error {
+	if err := c.open(); err != nil {
+		return err
+	}
+	found, err := c.find(ctx)
+	if err != nil {
+		return err
+	}
+	differences, err := c.differences(ctx)
+	if err != nil {
+		return err
+	}
+	steps, err := c.steps(ctx, found)
+	if err != nil {
+		return err
+	}
+	if err := c.show("Package Operator", append(found.findings(), differences...), steps); err != nil {
+		return err
+	}
+	if err := cmp.Or(found.possible(), c.others(ctx)); err != nil {
+		return err
+	}
+	done, err := c.perform(ctx, "Take the cluster over?", steps)
+	if !done || err != nil {
+		return err
+	}
+	if c.image == "" && found.ours == nil {
+		fmt.Fprintln(c.Streams.Out, "Now install the manager: kubectl apply --server-side -k config")
+	}
+	if found.manager != nil {
+		fmt.Fprintf(c.Streams.Out, "Deployment %s stays with 0 replicas, for the way back: kubectl package release-engine\n", formerDeployment)
+	}
+	return nil
+}
+
+func (c *adoptEngineCommand) find(ctx context.Context) (found former, err error) {
+	if found.holder, err = c.leader(ctx); err != nil {
+		return found, err
+	}
+	if found.manager, err = c.manager(ctx, formerDeployment); err != nil {
+		return found, err
+	}
+	if found.ours, err = c.manager(ctx, engineDeployment); err != nil {
+		return found, err
+	}
+	found.own, err = c.readOwn(ctx)
+	return found, err
+}
+
+// possible returns an error where Package Operator's own package would be reconciled by
+// this engine, which could delete the CustomResourceDefinitions with it.
+func (f *former) possible() error {
+	switch {
+	case f.own.empty():
+		return nil
+	case f.ours != nil && ptr.Deref(f.ours.Spec.Replicas, 1) > 0:
+		return fmt.Errorf("nothing was changed: this engine runs already, beside Package Operator's own package. Stop it: kubectl -n %s scale deployment %s --replicas=0",
+			f.ours.Namespace, f.ours.Name)
+	case f.holder != "" && !strings.HasPrefix(f.holder, formerDeployment):
+		return fmt.Errorf("nothing was changed: %s leads beside Package Operator's own package, and is not its manager: stop it", f.holder)
+	}
+	return nil
+}
+
+func (f *former) findings() (all []engineFinding) {
+	lease := "held by nobody"
+	if f.holder != "" {
+		lease = "held by " + f.holder
+	}
+	all = append(all, engineFinding{"Lease", lease})
+	if f.manager == nil {
+		all = append(all, engineFinding{"Deployment " + formerDeployment, "not found"})
+	} else {
+		all = append(all, engineFinding{"Deployment " + formerDeployment, terminal.Count(int(ptr.Deref(f.manager.Spec.Replicas, 1)), "replica")})
+	}
+	return append(all, f.own.findings()...)
+}
+
+func (c *adoptEngineCommand) steps(ctx context.Context, f former) ([]engineStep, error) {
+	steps := []engineStep{c.pauseStep(f)}
+	if f.manager != nil {
+		steps = append(steps, c.stopStep(f.manager))
+	}
+	lease := c.leaseStep(f.holder)
+	lease.done = lease.done || f.ours != nil && strings.HasPrefix(f.holder, engineDeployment)
+	steps = append(steps, lease, engineStep{
+		what: fmt.Sprintf("take %s out of ClusterPackage %s: they stay", terminal.Count(len(f.own.owned), "object"), corev1alpha1.EnginePackage),
+		done: len(f.own.owned) == 0, do: c.disown,
+	}, engineStep{
+		what: fmt.Sprintf("delete ClusterPackage %s, with %s that it is made of", corev1alpha1.EnginePackage, terminal.Count(len(f.own.parts), "object")),
+		done: f.own.empty(), do: c.deleteOwn,
+	})
+	installs, err := c.installSteps(ctx)
+	return append(steps, installs...), err
+}
+
+// pauseStep keeps Package Operator from starting its own manager again.
+func (c *adoptEngineCommand) pauseStep(f former) engineStep {
+	return engineStep{
+		what: "pause ClusterPackage " + corev1alpha1.EnginePackage, done: f.own.pkg == nil || f.own.pkg.Spec.Paused && (f.holder == "" || f.own.paused()),
+		do: func(ctx context.Context) error {
+			patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"paused":true}}`))
+			if err := c.client.Patch(ctx, f.own.pkg.DeepCopy(), patch, client.FieldOwner(command.FieldManager)); err != nil {
+				return client.IgnoreNotFound(err)
+			}
+			return c.awaitPaused(ctx)
+		},
+	}
+}
+
+// disown takes the objects out of Package Operator's own package.
+func (c *adoptEngineCommand) disown(ctx context.Context) error {
+	own, err := c.readQuietOwn(ctx)
+	if err != nil {
+		return err
+	}
+	uids := sets.New[types.UID]()
+	for _, part := range own.parts {
+		uids.Insert(part.GetUID())
+	}
+	for _, obj := range own.owned {
+		p, err := engines.Disown(obj, uids)
+		if err != nil {
+			return err
+		}
+		if p == nil {
+			continue
+		}
+		if err := c.patch(ctx, *p, command.FieldManager); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteOwn deletes Package Operator's own package, once it owns nothing.
+func (c *adoptEngineCommand) deleteOwn(ctx context.Context) error {
+	own, err := c.readQuietOwn(ctx)
+	if err != nil {
+		return err
+	}
+	if n := len(own.owned); n > 0 {
+		return fmt.Errorf("%s of it would be deleted: %s", terminal.Count(n, "object"), own.owned[0].GetName())
+	}
+	for _, part := range own.parts {
+		if err := c.deletePart(ctx, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deletePart deletes one part. Its dependents are orphaned: what this program does not
+// know of stays, too.
+func (c *adoptEngineCommand) deletePart(ctx context.Context, part client.Object) error {
+	doing := "cannot delete " + part.GetName()
+	if part.GetDeletionTimestamp() == nil {
+		err := c.client.Delete(ctx, part, client.Preconditions{UID: ptr.To(part.GetUID())}, client.PropagationPolicy("Orphan"))
+		if client.IgnoreNotFound(err) != nil {
+			return c.cluster.Explain(doing, err)
+		}
+	}
+	rest := slices.DeleteFunc(slices.Clone(part.GetFinalizers()), func(f string) bool {
+		return f == corev1alpha1.CachedFinalizer || f == corev1alpha1.MetricsFinalizer
+	})
+	if len(rest) == len(part.GetFinalizers()) {
+		return nil
+	}
+	return c.cluster.Explain(doing, client.IgnoreNotFound(c.stripFinalizers(ctx, part)))
+}
+
+// installSteps apply config, with the manager where its image is given.
+func (c *adoptEngineCommand) installSteps(ctx context.Context) ([]engineStep, error) {
+	all, err := config.Prerequisites()
+	if err != nil {
+		return nil, err
+	}
+	step, err := c.applyStep(ctx, "apply the CustomResourceDefinitions, roles and policies of this engine", all)
+	steps := []engineStep{step}
+	if err != nil || c.image == "" {
+		return steps, err
+	}
+	if all, err = managerObjects(c.image); err != nil {
+		return nil, err
+	}
+	step, err = c.applyStep(ctx, "install the manager "+c.image, all)
+	return append(steps, step), err
+}

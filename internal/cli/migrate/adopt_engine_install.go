@@ -1,0 +1,143 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/config"
+	"lockstep.run/lockstep/internal/cli/terminal"
+)
+
+// installer is the field manager of kubectl apply --server-side, by which config is
+// installed and upgraded.
+const installer = "kubectl"
+
+// managerObjects returns the manager's Deployment of an image, and what belongs to it.
+func managerObjects(image string) ([]*unstructured.Unstructured, error) {
+	all, err := config.Objects(config.FolderManager)
+	if err != nil {
+		return nil, err
+	}
+	for _, obj := range all {
+		containers, found, err := unstructured.NestedSlice(obj.Object, "spec", "template", "spec", "containers")
+		if !found || err != nil || len(containers) == 0 {
+			continue
+		}
+		containers[0].(map[string]any)["image"] = image
+		return all, unstructured.SetNestedSlice(obj.Object, containers, "spec", "template", "spec", "containers")
+	}
+	return nil, errors.New("config has no Deployment of the manager")
+}
+
+// applyStep applies objects that differ from what is live.
+func (c *adoptEngineCommand) applyStep(ctx context.Context, what string, all []*unstructured.Unstructured) (engineStep, error) {
+	differing := 0
+	for _, obj := range all {
+		same, err := c.same(ctx, obj)
+		if err != nil {
+			return engineStep{}, err
+		}
+		if !same {
+			differing++
+		}
+	}
+	return engineStep{
+		what: fmt.Sprintf("%s: %d of %d differ", what, differing, len(all)), done: differing == 0,
+		do: func(ctx context.Context) error {
+			for _, obj := range all {
+				if err := c.apply(ctx, obj.DeepCopy()); err != nil {
+					return c.cluster.Explain("cannot apply "+obj.GetKind()+" "+obj.GetName(), err)
+				}
+			}
+			return nil
+		},
+	}, nil
+}
+
+func (c *adoptEngineCommand) apply(ctx context.Context, obj *unstructured.Unstructured, opts ...client.PatchOption) error {
+	//nolint:staticcheck // the typed apply of this client needs generated types
+	return c.client.Patch(ctx, obj, client.Apply, append(opts, client.FieldOwner(installer), client.ForceOwnership)...)
+}
+
+// same reports whether to apply an object would change nothing of it.
+func (c *adoptEngineCommand) same(ctx context.Context, obj *unstructured.Unstructured) (bool, error) {
+	live, dry := obj.DeepCopy(), obj.DeepCopy()
+	err := c.client.Get(ctx, client.ObjectKeyFromObject(obj), live)
+	if err == nil {
+		err = c.apply(ctx, dry, client.DryRunAll)
+	}
+	switch {
+	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
+		return false, nil
+	case err != nil:
+		return false, c.cluster.Explain("cannot compare "+obj.GetKind()+" "+obj.GetName(), err)
+	}
+	for _, u := range []*unstructured.Unstructured{live, dry} {
+		u.SetManagedFields(nil)
+		u.SetResourceVersion("")
+	}
+	return equality.Semantic.DeepEqual(live.Object, dry.Object), nil
+}
+
+// differences returns what of the packages works in another way here.
+func (c *adoptEngineCommand) differences(ctx context.Context) (all []engineFinding, err error) {
+	packages, hidden, err := c.cluster.Packages(ctx)
+	if err == nil && len(hidden) > 0 {
+		err = fmt.Errorf("you may not read %s", strings.Join(hidden, ", "))
+	}
+	if err != nil {
+		return nil, err
+	}
+	packages = slices.DeleteFunc(packages, func(pkg corev1alpha1.GenericPackage) bool {
+		return pkg.GetNamespace() == "" && pkg.GetName() == corev1alpha1.EnginePackage
+	})
+	all = append(all, engineFinding{"Packages", terminal.Count(len(packages), "package") + " in all namespaces: no object of theirs is written"})
+	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
+		deployments, err := c.cluster.Deployments(ctx, scope)
+		if err != nil {
+			return nil, err
+		}
+		for _, dep := range deployments {
+			for _, text := range differencesOf(dep) {
+				all = append(all, engineFinding{deploymentText(dep), text})
+			}
+		}
+		err = c.templates(ctx, scope, func(about string, spec *corev1alpha1.ObjectTemplateSpec) {
+			if slices.ContainsFunc(spec.Sources, func(s corev1alpha1.ObjectTemplateSource) bool { return s.Kind == "Secret" }) {
+				all = append(all, engineFinding{about, "has Secrets as sources: their values go into Secrets only, unless the object says otherwise (docs/compatibility.md)"})
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func differencesOf(dep corev1alpha1.GenericObjectDeployment) []string {
+	all := classTexts(dep)
+	if meta.IsStatusConditionTrue(*dep.StatusConditions(), corev1alpha1.ConditionProgressing) {
+		all = append(all, "is being rolled out, which goes on here")
+	}
+	return all
+}
+
+// classTexts returns what becomes of the phases of a deployment that an agent rolls out.
+func classTexts(dep corev1alpha1.GenericObjectDeployment) (all []string) {
+	for _, ph := range dep.ObjectDeploymentSpec().Template.Spec.Phases {
+		if ph.Class != "" {
+			all = append(all, fmt.Sprintf("phase %s has the class %s: its ObjectSetPhase stays as it is, for the agent of that class", ph.Name, ph.Class))
+		}
+	}
+	return all
+}

@@ -1,0 +1,210 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/engines"
+	"lockstep.run/lockstep/internal/cli/terminal"
+)
+
+// ownPackage is the ClusterPackage of Package Operator's own objects.
+type ownPackage struct {
+	pkg  *corev1alpha1.ClusterPackage
+	sets []*corev1alpha1.ClusterObjectSet
+	// parts are the objects that it is made of, owners before what they own: they go.
+	parts []client.Object
+	// owned are the objects that it has installed and that name parts as owners: they stay.
+	owned []client.Object
+	// definitions is how many CustomResourceDefinitions there are, and formerFields of how
+	// many fields are Package Operator's.
+	definitions, formerFields int
+}
+
+func (o *ownPackage) empty() bool { return len(o.parts) == 0 }
+
+// paused reports whether no revision of it writes any more.
+func (o *ownPackage) paused() bool {
+	return !slices.ContainsFunc(o.sets, func(set *corev1alpha1.ClusterObjectSet) bool {
+		return engines.Owns(set) && set.Spec.LifecycleState != corev1alpha1.ObjectSetLifecycleStatePaused
+	})
+}
+
+func (o *ownPackage) findings() []engineFinding {
+	about := engineFinding{"ClusterPackage " + corev1alpha1.EnginePackage, "not found"}
+	switch {
+	case o.pkg != nil:
+		about.text = o.pkg.Spec.Image
+	case !o.empty():
+		about.text = "deleted, but for " + terminal.Count(len(o.parts), "object") + " of it"
+	}
+	definitions := 0
+	for _, obj := range o.owned {
+		if strings.HasSuffix(obj.GetName(), "."+corev1alpha1.GroupName) {
+			definitions++
+		}
+	}
+	return []engineFinding{
+		about, {"CustomResourceDefinitions", fmt.Sprintf("%d, of which %d would go with that ClusterPackage; %d with fields of the field manager %s",
+			o.definitions, definitions, o.formerFields, corev1alpha1.FieldManager)},
+	}
+}
+
+// readOwn reads Package Operator's own package.
+func (c *adoptEngineCommand) readOwn(ctx context.Context) (o ownPackage, err error) {
+	pkg, dep := &corev1alpha1.ClusterPackage{}, &corev1alpha1.ClusterObjectDeployment{}
+	for _, obj := range []client.Object{pkg, dep} {
+		switch err := c.client.Get(ctx, client.ObjectKey{Name: corev1alpha1.EnginePackage}, obj); {
+		case err == nil:
+			o.parts = append(o.parts, obj)
+		case !apierrors.IsNotFound(err):
+			return o, c.cluster.Explain("cannot read Package Operator's own package", err)
+		}
+	}
+	if pkg.UID != "" {
+		o.pkg = pkg
+	}
+	all, found := &corev1alpha1.ClusterObjectSetList{}, &corev1alpha1.ClusterObjectSliceList{}
+	err = errors.Join(c.client.List(ctx, all), c.client.List(ctx, found, client.MatchingLabels{corev1alpha1.SliceOwnerLabel: corev1alpha1.EnginePackage}))
+	if err != nil {
+		return o, c.cluster.Explain("cannot read Package Operator's own package", err)
+	}
+	for i := range all.Items {
+		set := &all.Items[i]
+		ref := metav1.GetControllerOf(set)
+		if set.Labels[corev1alpha1.ObjectDeploymentLabel] == corev1alpha1.EnginePackage || ref != nil && ref.UID == dep.UID && dep.UID != "" {
+			o.sets, o.parts = append(o.sets, set), append(o.parts, set)
+		}
+	}
+	for i := range found.Items {
+		o.parts = append(o.parts, &found.Items[i])
+	}
+	return o, c.readOwned(ctx, &o)
+}
+
+// readQuietOwn reads Package Operator's own package once nobody leads: its manager may have
+// come up since the plan was made.
+func (c *adoptEngineCommand) readQuietOwn(ctx context.Context) (ownPackage, error) {
+	if err := c.awaitLease(ctx); err != nil {
+		return ownPackage{}, err
+	}
+	return c.readOwn(ctx)
+}
+
+// readOwned reads what the package has installed, and the definitions of our kinds, which
+// its bootstrap has installed.
+func (c *adoptEngineCommand) readOwned(ctx context.Context, o *ownPackage) error {
+	parts := sets.New[types.UID]()
+	for _, part := range o.parts {
+		parts.Insert(part.GetUID())
+	}
+	seen := sets.New[types.UID]()
+	add := func(obj client.Object) {
+		if !seen.Has(obj.GetUID()) && slices.ContainsFunc(obj.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return parts.Has(ref.UID) }) {
+			seen.Insert(obj.GetUID())
+			o.owned = append(o.owned, obj)
+		}
+	}
+	for _, set := range o.sets {
+		if err := c.readOwnedBy(ctx, set, add); err != nil {
+			return err
+		}
+	}
+	return c.readDefinitions(ctx, o, add)
+}
+
+// readOwnedBy visits the objects of a revision. Of archived ones slices may be gone, and kinds not served any more.
+func (c *adoptEngineCommand) readOwnedBy(ctx context.Context, set *corev1alpha1.ClusterObjectSet, visit func(client.Object)) error {
+	wanted, err := cluster.ReadObjects(ctx, c.cluster, set)
+	if err != nil && (engines.Owns(set) || !apierrors.IsNotFound(err)) {
+		return c.cluster.Explain("cannot read the objects of "+set.Name, err)
+	}
+	live, unreadable, err := c.cluster.Live(ctx, wanted)
+	for kind, why := range unreadable {
+		if engines.Owns(set) {
+			err = errors.Join(err, fmt.Errorf("cannot read %s: %s", kind, why))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	for _, obj := range live {
+		visit(obj)
+	}
+	return nil
+}
+
+var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+
+func (c *adoptEngineCommand) readDefinitions(ctx context.Context, o *ownPackage, add func(client.Object)) error {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(definitionKind.GroupVersion().WithKind(definitionKind.Kind + "List"))
+	if err := c.client.List(ctx, list); err != nil {
+		return c.cluster.Explain("cannot read the CustomResourceDefinitions", err)
+	}
+	for i := range list.Items {
+		m := &list.Items[i]
+		m.SetGroupVersionKind(definitionKind)
+		if !strings.HasSuffix(m.Name, "."+corev1alpha1.GroupName) {
+			continue
+		}
+		o.definitions++
+		if slices.ContainsFunc(m.ManagedFields, func(f metav1.ManagedFieldsEntry) bool {
+			return slices.Contains(corev1alpha1.LegacyFieldManagers(), f.Manager)
+		}) {
+			o.formerFields++
+		}
+		add(m)
+	}
+	slices.SortFunc(o.owned, func(a, b client.Object) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return nil
+}
+
+// awaitPaused waits until Package Operator has paused its own revisions, if it runs.
+func (c *adoptEngineCommand) awaitPaused(ctx context.Context) error {
+	waiting, cancel := context.WithTimeoutCause(ctx, c.Timeout, command.ErrTimeout)
+	defer cancel()
+	err := wait.PollUntilContextCancel(waiting, engineInterval, true, func(context.Context) (bool, error) {
+		holder, err := c.leader(ctx)
+		if err != nil || holder == "" {
+			return err == nil, err
+		}
+		own, err := c.readOwn(ctx)
+		return own.paused(), err
+	})
+	if err != nil && errors.Is(context.Cause(waiting), command.ErrTimeout) {
+		return fmt.Errorf("Package Operator has not paused its revisions after %s", c.Timeout) //nolint:staticcheck // it is a name
+	}
+	return err
+}
+
+// stripFinalizers takes the finalizers of engines off a part that is being deleted, as it is now.
+func (c *adoptEngineCommand) stripFinalizers(ctx context.Context, part client.Object) error {
+	for {
+		if err := c.client.Get(ctx, client.ObjectKeyFromObject(part), part); err != nil {
+			return err
+		}
+		before := part.DeepCopyObject().(client.Object)
+		part.SetFinalizers(slices.DeleteFunc(slices.Clone(part.GetFinalizers()), func(f string) bool {
+			return f == corev1alpha1.CachedFinalizer || f == corev1alpha1.MetricsFinalizer
+		}))
+		err := c.client.Patch(ctx, part, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), client.FieldOwner(command.FieldManager))
+		if !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+}

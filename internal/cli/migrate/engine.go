@@ -1,0 +1,249 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/engines"
+	"lockstep.run/lockstep/internal/cli/planning"
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// engineCommand is what adopt-engine and release-engine share.
+type engineCommand struct {
+	command.Command
+	dryRun, yes bool
+	cluster     *cluster.Cluster
+	// client has all kinds.
+	client client.Client
+	// lease is the resourceVersion of the Lease, and since when that is seen.
+	lease      string
+	leaseSince time.Time
+}
+
+// engineStep is done where its outcome is there already: each may be repeated, and the
+// command after an interruption.
+type engineStep struct {
+	what string
+	done bool
+	do   func(context.Context) error
+}
+
+// engineFinding is what a plan has to say of something.
+type engineFinding struct{ about, text string }
+
+func (c *engineCommand) add(cmd *cobra.Command) {
+	c.Connects(cmd)
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
+	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what it would do, and change nothing")
+	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
+	c.AddTimeout(cmd, engineTimeout, "how long to wait for a manager to stop")
+}
+
+// engineTimeout is longer than the Lease of Package Operator, 137 s.
+const engineTimeout = 4 * time.Minute
+
+func (c *engineCommand) open() (err error) {
+	if c.cluster, err = c.Connect(); err != nil {
+		return err
+	}
+	c.client, err = c.cluster.AnyKind()
+	return err
+}
+
+// show prints findings and steps.
+func (c *engineCommand) show(title string, findings []engineFinding, steps []engineStep) error {
+	out := c.Streams.ErrOut
+	if c.dryRun {
+		out = c.Streams.Out
+	}
+	styles := terminal.StylesFor(out)
+	t := planning.Printer{Styles: styles}
+	t.Line(styles.Strong(title))
+	var rows [][]string
+	for _, f := range findings {
+		rows = append(rows, []string{"  " + terminal.Line(f.about), terminal.Line(f.text)})
+	}
+	for _, line := range terminal.Table(rows) {
+		t.Line(line)
+	}
+	t.Line("")
+	t.Line(styles.Strong("Steps"))
+	for _, s := range steps {
+		if s.done {
+			t.Line("  · " + terminal.Line(s.what) + ": done")
+		} else {
+			t.Line("  " + styles.Busy(">") + " " + terminal.Line(s.what))
+		}
+	}
+	t.Line("")
+	_, err := fmt.Fprint(out, t.Out.String())
+	return err
+}
+
+// perform performs what is left of the steps, once it is confirmed.
+func (c *engineCommand) perform(ctx context.Context, question string, steps []engineStep) (bool, error) {
+	left := 0
+	for _, s := range steps {
+		if !s.done {
+			left++
+		}
+	}
+	switch {
+	case c.dryRun:
+		return false, nil
+	case left == 0:
+		fmt.Fprintln(c.Streams.Out, "nothing to do")
+		return true, nil
+	}
+	if !c.yes {
+		if err := command.Confirm(c.Streams, question); err != nil {
+			return false, err
+		}
+	}
+	for _, s := range steps {
+		if s.done {
+			continue
+		}
+		if err := s.do(ctx); err != nil {
+			return false, fmt.Errorf("%s: %w. What was done stays; go on by the same command", s.what, err)
+		}
+		fmt.Fprintln(c.Streams.Out, terminal.Line(s.what)+": done")
+	}
+	return true, nil
+}
+
+// leader returns who holds the Lease that both engines lead by; empty where nobody does.
+func (c *engineCommand) leader(ctx context.Context) (string, error) {
+	var lease coordinationv1.Lease
+	key := client.ObjectKey{Namespace: corev1alpha1.DefaultNamespace, Name: corev1alpha1.LeaderElectionLease}
+	err := c.cluster.Get(ctx, key, &lease)
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", c.cluster.Explain("cannot read the Lease "+key.String(), err)
+	}
+	if c.lease != lease.ResourceVersion {
+		c.lease, c.leaseSince = lease.ResourceVersion, time.Now()
+	}
+	return engines.Holder(&lease, c.leaseSince, time.Now()), nil
+}
+
+// engineInterval is the time between two looks at the Lease.
+const engineInterval = time.Second
+
+// awaitLease waits until nobody leads.
+func (c *engineCommand) awaitLease(ctx context.Context) error {
+	waiting, cancel := context.WithTimeoutCause(ctx, c.Timeout, command.ErrTimeout)
+	defer cancel()
+	holder := ""
+	err := wait.PollUntilContextCancel(waiting, engineInterval, true, func(context.Context) (_ bool, err error) {
+		holder, err = c.leader(ctx) // a request has more time than what is left to wait
+		return holder == "", err
+	})
+	if err != nil && errors.Is(context.Cause(waiting), command.ErrTimeout) {
+		return fmt.Errorf("%s still holds the Lease after %s: stop it", holder, c.Timeout)
+	}
+	return err
+}
+
+// others refuses a cluster in which an engine runs elsewhere: by a Lease of its own it would
+// lead beside this one.
+func (c *engineCommand) others(ctx context.Context) error {
+	named := func(name string) client.MatchingFields { return client.MatchingFields{"metadata.name": name} }
+	leases := &coordinationv1.LeaseList{}
+	if err := c.cluster.List(ctx, leases, named(corev1alpha1.LeaderElectionLease)); err != nil {
+		return c.cluster.Explain("cannot look for engines in other namespaces", err)
+	}
+	var deployments []appsv1.Deployment
+	for _, name := range []string{formerDeployment, engineDeployment} {
+		found := &appsv1.DeploymentList{}
+		if err := c.client.List(ctx, found, named(name)); err != nil {
+			return c.cluster.Explain("cannot look for engines in other namespaces", err)
+		}
+		deployments = append(deployments, found.Items...)
+	}
+	jobs := &unstructured.UnstructuredList{}
+	jobs.SetAPIVersion("batch/v1")
+	jobs.SetKind("JobList")
+	if err := c.client.List(ctx, jobs, named(formerBootstrap)); err != nil {
+		return c.cluster.Explain("cannot look for the bootstrap of Package Operator", err)
+	}
+	if why := engines.Elsewhere(leases.Items, deployments, jobs.Items, time.Now()); len(why) > 0 {
+		return fmt.Errorf("nothing was changed: %s", strings.Join(why, "; "))
+	}
+	return nil
+}
+
+// leaseStep waits for the Lease.
+func (c *engineCommand) leaseStep(holder string) engineStep {
+	return engineStep{
+		what: "wait until nobody holds the Lease " + corev1alpha1.DefaultNamespace + "/" + corev1alpha1.LeaderElectionLease,
+		done: holder == "", do: c.awaitLease,
+	}
+}
+
+// managers returns the Deployments of a name, none or one, that run a manager.
+func (c *engineCommand) manager(ctx context.Context, name string) (*appsv1.Deployment, error) {
+	dep := &appsv1.Deployment{}
+	err := c.client.Get(ctx, client.ObjectKey{Namespace: corev1alpha1.DefaultNamespace, Name: name}, dep)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return dep, c.cluster.Explain("cannot read the Deployment "+name, err)
+}
+
+// stopStep scales a manager down.
+func (c *engineCommand) stopStep(dep *appsv1.Deployment) engineStep {
+	return engineStep{
+		what: fmt.Sprintf("stop Deployment %s/%s: %d → 0 replicas", dep.Namespace, dep.Name, ptr.Deref(dep.Spec.Replicas, 1)),
+		done: ptr.Deref(dep.Spec.Replicas, 1) == 0,
+		do: func(ctx context.Context) error {
+			patch := fmt.Appendf(nil, `{"metadata":{"uid":%q},"spec":{"replicas":0}}`, dep.UID)
+			return client.IgnoreNotFound(c.client.Patch(ctx, dep.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(command.FieldManager)))
+		},
+	}
+}
+
+// patch sends a patch of metadata. An object that is gone needs none.
+func (c *engineCommand) patch(ctx context.Context, p engines.Patch, manager string) error {
+	obj := p.Of.(client.Object).DeepCopyObject().(client.Object)
+	err := c.client.Patch(ctx, obj, client.RawPatch(types.JSONPatchType, p.JSON), client.FieldOwner(manager))
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return c.cluster.Explain("cannot change "+p.Of.GetName(), err)
+}
+
+// templates visits the ObjectTemplates of a scope, where the cluster serves them.
+func (c *engineCommand) templates(ctx context.Context, scope corev1alpha1.Scope, visit func(about string, spec *corev1alpha1.ObjectTemplateSpec)) error {
+	list := scope.NewObjectTemplateList()
+	err := c.client.List(ctx, list)
+	if meta.IsNoMatchError(err) {
+		return nil
+	}
+	for _, t := range list.GenericObjectTemplates() {
+		about := objects.Key{Kind: scope.Kind("ObjectTemplate"), Namespace: t.GetNamespace(), Name: t.GetName()}
+		visit(about.String(), t.ObjectTemplateSpec())
+	}
+	return c.cluster.Explain("cannot read the ObjectTemplates", err)
+}

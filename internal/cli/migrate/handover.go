@@ -1,0 +1,287 @@
+package migrate
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/content"
+	"lockstep.run/lockstep/internal/cli/desired"
+	"lockstep.run/lockstep/internal/cli/dryrun"
+	"lockstep.run/lockstep/internal/cli/handover"
+	"lockstep.run/lockstep/internal/cli/objectdiff"
+	"lockstep.run/lockstep/internal/cli/planning"
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// handoverCommand is what adopt and release share.
+type handoverCommand struct {
+	command.Command
+	source content.SourceFlags
+	dryRun bool
+	yes    bool
+}
+
+func (c *handoverCommand) add(cmd *cobra.Command, usage string) {
+	c.Connects(cmd)
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
+	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what it would do, and change nothing")
+	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
+	c.source.Registry.Add(cmd)
+	c.AddWait(cmd, command.WaitTimeout, usage)
+}
+
+// handoverPlan is a package with the objects that it is to adopt or release.
+type handoverPlan struct {
+	*planning.Planned
+	cluster *cluster.Cluster
+	objects []handover.Object
+	plan    *dryrun.Plan
+	// deployment is the UID of the package's deployment, empty if there is none.
+	deployment types.UID
+	// others are steps that are shown beside those of the objects, and notes below them.
+	others []handover.Step
+	notes  []string
+}
+
+// read reads the named objects.
+func (c *handoverCommand) read(ctx context.Context, names []cluster.ObjectName) (*handoverPlan, error) {
+	cl, err := c.Connect()
+	if err != nil {
+		return nil, err
+	}
+	h := &handoverPlan{cluster: cl, Planned: &planning.Planned{}}
+	if h.Client, err = cl.AnyKind(); err != nil {
+		return nil, err
+	}
+	all, err := cl.ReadNamed(ctx, h.Client, names)
+	for _, u := range all {
+		h.objects = append(h.objects, handover.Object{Key: objectdiff.KeyOf(u.Object, ""), Live: u})
+	}
+	return h, err
+}
+
+// load reads the package and renders it after a change of its spec.
+func (c *handoverCommand) load(ctx context.Context, h *handoverPlan, name cluster.Name, edit func(progress.Target, *corev1alpha1.PackageSpec) error) error {
+	loads := planning.Planner{Command: c.Command, Source: c.source, Spec: desired.SpecFlags{Given: func(string) bool { return false }}}
+	loaded, err := loads.Load(ctx, h.cluster, planning.Wanted{Name: name, Edit: edit})
+	if err != nil {
+		return content.Reported(c.Streams, err, loaded.Target.String()+" would not be rolled out: %s")
+	}
+	h.Planned = loaded
+	return c.possible(h)
+}
+
+// make plans the loaded package with an annotation on the objects.
+func (h *handoverPlan) make(ctx context.Context, annotation, value string) error {
+	doing := "cannot plan " + h.Target.String()
+	at, err := h.Preview(ctx, h.cluster)
+	if err != nil {
+		return h.cluster.Explain(doing, err)
+	}
+	request := h.Request()
+	request.Annotations = map[objects.Key]map[string]string{}
+	for _, o := range h.objects {
+		request.Annotations[o.Key] = map[string]string{annotation: value}
+	}
+	if h.plan, err = dryrun.Make(ctx, at, request); err != nil {
+		return h.cluster.Explain(doing, err)
+	}
+	h.Complete(h.plan)
+	dep := h.Target.Scope.NewObjectDeployment()
+	err = h.cluster.Get(ctx, client.ObjectKey{Namespace: h.Target.Namespace, Name: h.Target.Name}, dep)
+	if client.IgnoreNotFound(err) != nil {
+		return h.cluster.Explain("cannot read the deployment of "+h.Target.String(), err)
+	}
+	h.deployment = dep.GetUID()
+	return nil
+}
+
+// possible returns an error for a package of which nothing is rolled out.
+func (c *handoverCommand) possible(h *handoverPlan) error {
+	switch {
+	case h.Remote != nil:
+		return fmt.Errorf("%s is installed in another cluster by its spec.targetRef, where no single object is adopted or released. What nothing controls there is taken over by spec.collisionProtection: IfNoController", h.Target)
+	case h.Before.GetDeletionTimestamp() != nil:
+		return fmt.Errorf("%s is being deleted", h.Target)
+	case h.Before.PackageSpec().Paused && !c.dryRun:
+		return fmt.Errorf("%s is paused, so nothing of it happens. Let it go on: kubectl package unpause %s", h.Target, h.Target.Flags())
+	}
+	return nil
+}
+
+// phases returns the phases of the objects that the package brings.
+func (h *handoverPlan) phases() (map[objects.Key]string, error) {
+	phases := map[objects.Key]string{}
+	err := h.each(func(phase string, key objects.Key, _ map[string]any) { phases[key] = phase })
+	return phases, err
+}
+
+// each calls visit for the objects that the package brings.
+func (h *handoverPlan) each(visit func(phase string, key objects.Key, value map[string]any)) error {
+	for _, phase := range h.Loaded.Template().Phases {
+		for _, o := range phase.Objects {
+			var value map[string]any
+			if err := json.Unmarshal(o.Object.Raw, &value); err != nil {
+				return fmt.Errorf("an object in phase %s cannot be read", phase.Name)
+			}
+			visit(phase.Name, objectdiff.KeyOf(value, h.Target.Namespace), value)
+		}
+	}
+	return nil
+}
+
+// show prints the plan, and returns an error where it is refused.
+func (c *handoverCommand) show(h *handoverPlan, title string, steps []handover.Step, row func(handover.Step) []string) error {
+	out := c.Streams.ErrOut
+	if c.dryRun {
+		out = c.Streams.Out
+	}
+	styles := terminal.StylesFor(out)
+	t := planning.Printer{Styles: styles}
+	t.Line(styles.Strong(title))
+	for _, line := range stepLines(slices.Concat(steps, h.others), styles, row) {
+		t.Line(line)
+	}
+	for _, note := range h.notes {
+		t.Line(terminal.Line(note))
+	}
+	t.Line("")
+	if _, err := fmt.Fprint(out, t.Out.String(), planning.Text(h.plan, styles)); err != nil {
+		return err
+	}
+	refused := 0
+	for _, s := range steps {
+		if s.Refusal != "" {
+			refused++
+		}
+	}
+	if refused > 0 {
+		return fmt.Errorf("nothing was changed: %s of %d refused", terminal.Count(refused, "object"), len(steps))
+	}
+	if n := len(h.plan.Refusals); n > 0 {
+		return fmt.Errorf("nothing was changed: %s would not be rolled out: %s", h.Target, terminal.Count(n, "refusal"))
+	}
+	return nil
+}
+
+// stepLines has a line for each step. Why nothing happens to an object is no column of the table, and a
+// refusal, which may be long, is below its object.
+func stepLines(steps []handover.Step, styles terminal.Styles, row func(handover.Step) []string) []string {
+	longest := 0
+	for _, s := range steps {
+		longest = max(longest, utf8.RuneCountInString(terminal.Line(s.Key.String())))
+	}
+	var rows [][]string
+	for _, s := range steps {
+		name := terminal.Line(s.Key.String())
+		name += strings.Repeat(" ", longest-utf8.RuneCountInString(name))
+		switch {
+		case s.Refusal != "":
+			rows = append(rows, []string{"  " + styles.Bad("✗") + " " + name})
+		case s.Done:
+			rows = append(rows, []string{"  · " + name})
+		default:
+			rows = append(rows, append([]string{"  " + styles.Busy("<") + " " + name}, row(s)...))
+		}
+	}
+	var lines []string
+	for i, line := range terminal.Table(rows) {
+		switch s := steps[i]; {
+		case s.Refusal != "":
+			lines = append(lines, line, "      "+terminal.Line(objects.Truncate(s.Refusal)))
+		case s.Done:
+			lines = append(lines, rows[i][0]+"  "+terminal.Line(cmp.Or(s.Note, "nothing to do")))
+		default:
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// confirmed confirms a plan with something to do.
+func (c *handoverCommand) confirmed(question string) error {
+	if c.yes {
+		return nil
+	}
+	return command.Confirm(c.Streams, question)
+}
+
+// pending are the steps with something to do.
+func pending(steps []handover.Step) []handover.Step {
+	var left []handover.Step
+	for _, s := range steps {
+		if !s.Done {
+			left = append(left, s)
+		}
+	}
+	return left
+}
+
+// annotate sets, or for nil removes, an annotation of an object that was not replaced since it was
+// read. Where it is gone, nothing is to be removed.
+func (h *handoverPlan) annotate(ctx context.Context, o handover.Object, annotation string, value any) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": o.Live.GetUID(), "annotations": map[string]any{annotation: value}},
+	})
+	if err != nil {
+		return err
+	}
+	err = h.Client.Patch(ctx, o.Live.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(corev1alpha1.HandoverFieldManager))
+	switch {
+	case value == nil && apierrors.IsNotFound(err):
+		return nil
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err), apierrors.IsInvalid(err):
+		return fmt.Errorf("%s was replaced or deleted meanwhile: %w", o.Key, err)
+	}
+	return h.cluster.Explain("cannot annotate "+o.Key.String(), err)
+}
+
+// handoverInterval is the time between two looks at the objects.
+const handoverInterval = 500 * time.Millisecond
+
+// await waits until each object is as wanted.
+func (c *handoverCommand) await(ctx context.Context, h *handoverPlan, steps []handover.Step, is func(*metav1.OwnerReference) bool, what string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.Timeout, command.ErrTimeout)
+	defer cancel()
+	var left []string
+	err := wait.PollUntilContextCancel(ctx, handoverInterval, true, func(ctx context.Context) (bool, error) {
+		left = nil
+		for _, s := range steps {
+			u := s.Live.DeepCopy()
+			err := h.Client.Get(ctx, client.ObjectKeyFromObject(u), u)
+			switch {
+			case apierrors.IsNotFound(err):
+				return false, fmt.Errorf("%s was deleted meanwhile", s.Key)
+			case err != nil:
+				return false, h.cluster.Explain("cannot read "+s.Key.String(), err)
+			case !is(metav1.GetControllerOf(u)):
+				left = append(left, s.Key.String())
+			}
+		}
+		return len(left) == 0, nil
+	})
+	if err != nil && errors.Is(context.Cause(ctx), command.ErrTimeout) {
+		return fmt.Errorf("not %s after %s: %s. The engine goes on with it; see: kubectl package explain %s",
+			what, c.Timeout, strings.Join(left[:min(len(left), command.MostNamed)], ", "), h.Target.Flags())
+	}
+	return err
+}

@@ -1,0 +1,32 @@
+package migrate_test
+
+import (
+	"strings"
+	"testing"
+
+	"lockstep.run/lockstep/internal/cli/clitest"
+)
+
+func TestHandoverArguments(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		args []string
+		err  string
+	}{
+		{[]string{"adopt", "cm/a"}, "--into is missing: name the package"},
+		{[]string{"adopt", "--into", "web"}, "KIND/NAME is missing"},
+		{[]string{"adopt", "web", "--into", "web"}, `"web" is no object: write KIND/NAME, such as deployment/web`},
+		{[]string{"adopt", "cm/a", "--into", "deployment/web"}, `"deployment" is not a kind of package`},
+		{[]string{"adopt", "cm/a", "--into", "web", "--timeout", "0s"}, "--timeout must be positive"},
+		{[]string{"adopt", "--release", "web"}, "--into is missing: name the package"},
+		{[]string{"adopt", "--release", "a,b", "--into", "web"}, `--release "a,b" cannot be a name`},
+		{[]string{"adopt", "--kapp-app", "A", "--into", "web"}, `--kapp-app "A" cannot be a name`},
+		{[]string{"release"}, "KIND/NAME is missing"},
+		{[]string{"release", "a/cm/a/b"}, `"a/cm/a/b" is no object: write KIND/NAME`},
+	} {
+		got := clitest.Invoke(t, "", tc.args...)
+		if got.Code != 1 || !strings.HasPrefix(got.Err, "Error: arguments invalid: ") || !strings.Contains(got.Err, tc.err) {
+			t.Errorf("%s: exit code %d: %s", strings.Join(tc.args, " "), got.Code, got.Err)
+		}
+	}
+}

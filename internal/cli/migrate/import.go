@@ -1,0 +1,144 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"lockstep.run/lockstep/internal/catalog/versions"
+	"lockstep.run/lockstep/internal/cli/carvel"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/content"
+	"lockstep.run/lockstep/internal/cli/output"
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/loader/document"
+)
+
+func newImport(on command.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "import",
+		Short: "Make Lockstep objects of what other package managers have",
+		Args:  command.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newImportCarvel(on))
+	return cmd
+}
+
+type importCommand struct {
+	command.Command
+	global  string
+	renders renderFlags
+}
+
+func newImportCarvel(on command.Command) *cobra.Command {
+	c := &importCommand{Command: on}
+	cmd := &cobra.Command{
+		Use:   "carvel FILE...|-",
+		Short: "Make Packages and PackageRepositories of kapp-controller's objects",
+		Long: `Read PackageInstalls and PackageRepositories of kapp-controller, with the Secrets of their values,
+from files, folders or standard input, and print Packages and PackageRepositories that stand for
+them. What becomes of each field is reported on standard error; nothing is changed in a cluster.
+
+The Secrets are read for the names of their keys only. They stay where they are, and the Packages
+refer to them. A Package that would be installed differently, because something could not be
+carried over, is paused.
+
+With --render FOLDER a package of this engine is made of a Package of kapp-controller instead: its
+template is rendered as kapp-controller does, with your own ytt and helm, which have to be on the
+PATH, and the images of a bundle's lock, in a folder of its own, and --values are given to the first
+of them. The values are then part of the package; what else may be configured is yours to add.`,
+		Example: `  kubectl get packagerepositories.packaging.carvel.dev,packageinstalls,secrets -n shop -o yaml |
+    kubectl package import carvel - > shop.yaml
+
+  # A package of what ytt makes of one version
+  kubectl package import carvel packages/shop.example.com/1.2.0.yml --render ./shop --values shop-values.yaml`,
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveDefault
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return command.UsageError(cmd, fmt.Errorf("FILE is missing"))
+			}
+			if err := c.renders.check(); err != nil {
+				return command.UsageError(cmd, err)
+			}
+			return c.run(cmd.Context(), args)
+		},
+	}
+	cmd.Flags().StringVar(&c.global, "global-namespace", carvel.GlobalNamespace, "the `namespace` whose repositories are for all namespaces")
+	cmd.Flags().StringVar(&c.renders.folder, "render", "", "the new `folder` of a package that a Package of kapp-controller is rendered into")
+	cmd.Flags().StringVar(&c.renders.version, "package", "", "`NAME/VERSION` to render, where the input has several")
+	cmd.Flags().StringVar(&c.renders.namespace, "namespace", "", "the `namespace` of rendered objects without one, and of the release of a chart")
+	cmd.Flags().StringArrayVar(&c.renders.values, "values", nil, "YAML `file` with values to render with; repeatable")
+	c.renders.registry.Add(cmd)
+	return cmd
+}
+
+func (c *importCommand) run(ctx context.Context, args []string) error {
+	inputs, err := content.NewInputs(c.Streams.In).All(ctx, args)
+	if err != nil {
+		return err
+	}
+	var documents []map[string]any
+	for _, input := range inputs {
+		found, err := documentsOf(input.Name, input.Data)
+		if err != nil {
+			return err
+		}
+		documents = append(documents, found...)
+	}
+	if c.renders.folder != "" {
+		return c.render(ctx, documents)
+	}
+	result := carvel.Convert(documents, carvel.Options{Global: c.global, CannotInstall: cannotInstall(documents), CheckConstraint: func(text string) error {
+		_, err := versions.ParseConstraint(text)
+		return err
+	}})
+	c.report(result.Notes)
+	list := output.List{}
+	for _, o := range result.Objects {
+		list.Items = append(list.Items, o)
+	}
+	if len(list.Items) == 0 {
+		return fmt.Errorf("there is no PackageInstall or PackageRepository that can be carried over in %s", strings.Join(args, ", "))
+	}
+	return output.YAML().Print(ctx, c.Streams.Out, list)
+}
+
+func documentsOf(name string, data []byte) (documents []map[string]any, err error) {
+	problems := document.Each(name, data, func(d *document.Document) {
+		if m, ok := d.Value.(map[string]any); ok {
+			documents = append(documents, m)
+		}
+	})
+	if err := problems.Err(); err != nil {
+		return nil, fmt.Errorf("the input cannot be read: %w", err)
+	}
+	return documents, nil
+}
+
+// report prints what became of each field, and at last how many could not be carried over.
+func (c *importCommand) report(notes []carvel.Note) {
+	styles := terminal.StylesFor(c.Streams.ErrOut)
+	object, lost := "", 0
+	for _, n := range notes {
+		if n.Object != object {
+			object = n.Object
+			fmt.Fprintln(c.Streams.ErrOut, styles.Strong(terminal.Line(object)))
+		}
+		mark := styles.Good("+")
+		if !n.Carried {
+			lost++
+			mark = styles.Bad("-")
+		}
+		text := n.Text
+		if n.Field != "" {
+			text = n.Field + ": " + text
+		}
+		fmt.Fprintln(c.Streams.ErrOut, "  "+mark+" "+terminal.Line(text))
+	}
+	fmt.Fprintf(c.Streams.ErrOut, "%s, of which %d not carried over\n", terminal.Count(len(notes), "note"), lost)
+}

@@ -1,0 +1,217 @@
+package migrate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/desired"
+	"lockstep.run/lockstep/internal/cli/handover"
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/cli/terminal"
+)
+
+type releaseCommand struct{ handoverCommand }
+
+func newRelease(on command.Command) *cobra.Command {
+	c := &releaseCommand{handoverCommand{Command: on}}
+	cmd := &cobra.Command{
+		Use:   "release KIND/NAME...",
+		Short: "Have a package leave single objects to others, without deleting them",
+		Long: `Have the package that controls objects leave them as they are: nothing is deleted or changed but
+the owner reference and the label of the engine. From then on kubectl, Helm or another package
+may have them; see adopt.
+
+The package goes on without the objects: spec.patches of it gets a patch for each, which deletes it
+from what the package renders. A later version that does not bring the object wants that patch
+removed; adopt removes it as well. Until the release the objects carry the annotation
+` + corev1alpha1.DeletionPolicyAnnotation + `: ` + corev1alpha1.DeletionPolicyKeep + `.
+
+The plan comes first, and is asked for on a terminal; elsewhere it wants --yes. With --dry-run
+nothing is changed. All objects have to belong to one package.
+
+KIND is a kind, a resource or a short name; KIND NAME... is possible as well, and NAMESPACE/KIND/NAME
+for an object of another namespace.`,
+		Example: `  kubectl package release configmap/settings -n shop`,
+		Args:    cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			names, err := cluster.ParseObjects(args)
+			if err != nil {
+				return command.UsageError(cmd, err)
+			}
+			return c.run(cmd.Context(), names)
+		},
+	}
+	c.add(cmd, "watch until the objects are released")
+	return cmd
+}
+
+func (c *releaseCommand) run(ctx context.Context, names []cluster.ObjectName) error {
+	h, err := c.read(ctx, names)
+	if err != nil {
+		return err
+	}
+	name, err := packageOf(ctx, h)
+	if err != nil {
+		return err
+	}
+	err = c.load(ctx, h, name, func(t progress.Target, spec *corev1alpha1.PackageSpec) error {
+		for _, o := range h.objects {
+			if err := handover.AddPatch(spec, o, renderedNamespace(t, spec, o)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if err := h.make(ctx, corev1alpha1.DeletionPolicyAnnotation, corev1alpha1.DeletionPolicyKeep); err != nil {
+		return err
+	}
+	if h.Before.GetLabels()[corev1alpha1.GeneratedLabel] == "true" {
+		return fmt.Errorf("%s was installed for others, which decide on its spec. Make it your own first: kubectl annotate %s %s=true",
+			h.Target, h.Target.Flags(), corev1alpha1.AdoptAnnotation)
+	}
+	phases, err := h.phases()
+	switch {
+	case err != nil:
+		return err
+	case len(phases) == 0:
+		return fmt.Errorf("%s would bring no object any more. Delete it, and leave its objects: set spec.deletionPolicy: Orphan, then kubectl package delete %s", h.Target, h.Target.Flags())
+	}
+	steps := handover.Release(h.objects, h.plan)
+	err = c.show(h, "Objects that "+h.Target.String()+" releases", steps, func(handover.Step) []string {
+		return []string{"stays as it is", "controller: " + h.Target.Scope.Kind("ObjectDeployment") + " " + terminal.Line(h.Target.Name) + " → none"}
+	})
+	if others := handover.Others(steps, h.plan); err == nil && len(others) > 0 {
+		err = fmt.Errorf("nothing was changed: %s would remove other objects with its next revision, too: %s. Roll that out first",
+			h.Target, strings.Join(others[:min(len(others), command.MostNamed)], ", "))
+	}
+	if err != nil || c.dryRun {
+		return err
+	}
+	if err := c.confirmed(fmt.Sprintf("Have %s release %s?", h.Target, terminal.Count(len(steps), "object"))); err != nil {
+		return err
+	}
+	return c.release(ctx, h, steps)
+}
+
+// renderedNamespace is what the package renders as the namespace of an object; empty where it may leave
+// it out.
+func renderedNamespace(t progress.Target, spec *corev1alpha1.PackageSpec, o handover.Object) string {
+	if t.Scope == corev1alpha1.ScopeNamespaced || o.Key.Namespace == spec.DefaultNamespace {
+		return ""
+	}
+	return o.Key.Namespace
+}
+
+// packageOf finds the one package that controls all objects.
+func packageOf(ctx context.Context, h *handoverPlan) (cluster.Name, error) {
+	var found cluster.Name
+	for i, o := range h.objects {
+		n, err := controllingPackage(ctx, h.cluster, o)
+		if err != nil {
+			return n, err
+		}
+		if i == 0 && n.Scope == corev1alpha1.ScopeNamespaced {
+			h.cluster.Namespace = o.Key.Namespace // that of the package
+		}
+		if i > 0 && (n != found || n.Scope == corev1alpha1.ScopeNamespaced && o.Key.Namespace != h.cluster.Namespace) {
+			return n, fmt.Errorf("%s belongs to %s %s, and %s to %s %s: release them one package after the other",
+				h.objects[0].Key, found.Scope.Kind("Package"), found.Name, o.Key, n.Scope.Kind("Package"), n.Name)
+		}
+		found = n
+	}
+	return found, nil
+}
+
+func controllingPackage(ctx context.Context, cl *cluster.Cluster, o handover.Object) (cluster.Name, error) {
+	controller := metav1.GetControllerOf(o.Live)
+	if controller == nil {
+		return cluster.Name{}, fmt.Errorf("%s belongs to no package: nothing controls it", o.Key)
+	}
+	n := cluster.Name{Scope: corev1alpha1.ScopeNamespaced, Name: controller.Name}
+	if controller.Kind == corev1alpha1.ScopeCluster.Kind("ObjectDeployment") {
+		n.Scope = corev1alpha1.ScopeCluster
+	}
+	gv, err := schema.ParseGroupVersion(controller.APIVersion)
+	if err != nil || gv.Group != corev1alpha1.GroupName || controller.Kind != n.Scope.Kind("ObjectDeployment") {
+		return n, fmt.Errorf("%s belongs to no package: %s %s controls it", o.Key, controller.Kind, controller.Name)
+	}
+	dep := n.Scope.NewObjectDeployment()
+	key := client.ObjectKey{Name: controller.Name}
+	if n.Scope == corev1alpha1.ScopeNamespaced {
+		key.Namespace = o.Key.Namespace
+	}
+	if err := cl.Get(ctx, key, dep); err != nil {
+		return n, cl.Explain("cannot read "+controller.Kind+" "+controller.Name, err)
+	}
+	if owner := metav1.GetControllerOf(dep); dep.GetUID() != controller.UID || owner == nil || owner.Kind != n.Scope.Kind("Package") || owner.Name != n.Name {
+		return n, fmt.Errorf("%s belongs to %s %s, which no package made: annotate the object %s=%s, and take it off the template",
+			o.Key, controller.Kind, controller.Name, corev1alpha1.DeletionPolicyAnnotation, corev1alpha1.DeletionPolicyKeep)
+	}
+	return n, nil
+}
+
+func (c *releaseCommand) release(ctx context.Context, h *handoverPlan, steps []handover.Step) error {
+	for _, s := range steps {
+		if err := h.annotate(ctx, s.Object, corev1alpha1.DeletionPolicyAnnotation, corev1alpha1.DeletionPolicyKeep); err != nil {
+			return err
+		}
+	}
+	done := desired.Applied{Pkg: h.Before, Before: h.Before.DeepCopyObject().(corev1alpha1.GenericPackage)}
+	if err := h.patchPatches(ctx); err != nil {
+		return errors.Join(err, h.unkeep(ctx, steps))
+	}
+	if !c.Wait {
+		fmt.Fprintln(c.Streams.Out, terminal.Line(h.Target.String()+" releases "+terminal.Count(len(steps), "object")))
+		return nil
+	}
+	if err := done.Follow(ctx, &c.Command, h.cluster, h.Target, nil); err != nil {
+		return err
+	}
+	is := func(controller *metav1.OwnerReference) bool {
+		return controller == nil || controller.UID != h.deployment
+	}
+	if err := c.await(ctx, h, steps, is, "released"); err != nil {
+		return err
+	}
+	if err := h.unkeep(ctx, steps); err != nil {
+		return err
+	}
+	fmt.Fprintln(c.Streams.Out, terminal.Line(h.Target.String()+" has released "+terminal.Count(len(steps), "object")))
+	return nil
+}
+
+// unkeep removes the annotation that keeps objects from those which did not have it before.
+func (h *handoverPlan) unkeep(ctx context.Context, steps []handover.Step) error {
+	var failed error
+	for _, s := range steps {
+		if s.Live.GetAnnotations()[corev1alpha1.DeletionPolicyAnnotation] != corev1alpha1.DeletionPolicyKeep {
+			failed = errors.Join(failed, h.annotate(ctx, s.Object, corev1alpha1.DeletionPolicyAnnotation, nil))
+		}
+	}
+	return failed
+}
+
+// patchPatches writes spec.patches of the package as it was planned, unless its spec has changed since.
+func (h *handoverPlan) patchPatches(ctx context.Context) error {
+	patch := []desired.Operation{{Op: "test", Path: "/metadata/generation", Value: h.Before.GetGeneration()}}
+	switch patches := h.Pkg.PackageSpec().Patches; {
+	case len(patches) == 0:
+		patch = append(patch, desired.Operation{Op: "remove", Path: "/spec/patches"})
+	default:
+		patch = append(patch, desired.Operation{Op: "add", Path: "/spec/patches", Value: patches})
+	}
+	return desired.Patch(ctx, h.cluster, h.Target, h.Before, patch)
+}

@@ -1,0 +1,294 @@
+package migrate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/engines"
+	"lockstep.run/lockstep/internal/cli/objectdiff"
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+type releaseEngineCommand struct {
+	engineCommand
+	acceptLosses bool
+}
+
+func newReleaseEngine(on command.Command) *cobra.Command {
+	c := &releaseEngineCommand{engineCommand: engineCommand{Command: on}}
+	cmd := &cobra.Command{
+		Use:   "release-engine",
+		Short: "Give the packages of the cluster back to Package Operator",
+		Long: `Make what this engine has written such that Package Operator takes it back: the way back from
+adopt-engine. The manager is stopped; then metadata change, and nothing else. Each object gets the
+newest ObjectSet that contains it as its controller, in place of the ObjectDeployment, and the
+revision of that. ObjectSets get the labels that their deployment selects. Finalizers go that
+Package Operator never removes. No object is deleted, made anew or restarted.
+
+The plan comes first and is asked for on a terminal; elsewhere it wants --yes. With --dry-run nothing
+is changed. What Package Operator does not know of a package is named, and wants --accept-losses.
+Refused are packages that it could not have at all: those in other clusters, and those with
+sensitive values.
+
+The command can be repeated at any time, also after it was interrupted. Afterwards install
+Package Operator. Keep the CustomResourceDefinitions: deleting them deletes every package.`,
+		Example: `  kubectl package release-engine --dry-run
+  kubectl package release-engine --yes`,
+		Args: command.Takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
+	}
+	c.add(cmd)
+	cmd.Flags().BoolVar(&c.acceptLosses, "accept-losses", false, "go on although Package Operator does not know all of what packages say")
+	return cmd
+}
+
+func (c *releaseEngineCommand) run(ctx context.Context) error {
+	if err := c.open(); err != nil {
+		return err
+	}
+	findings, refused, lost, err := c.examine(ctx)
+	if err != nil {
+		return err
+	}
+	steps, more, err := c.steps(ctx)
+	if err != nil {
+		return err
+	}
+	if err := c.show("What this engine gives back", append(more, findings...), steps); err != nil {
+		return err
+	}
+	if err := c.others(ctx); err != nil {
+		return err
+	}
+	switch {
+	case refused > 0:
+		return fmt.Errorf("nothing was changed: %s cannot be given back", terminal.Count(refused, "deployment"))
+	case lost > 0 && !c.acceptLosses && !c.dryRun:
+		return fmt.Errorf("nothing was changed: Package Operator does not know all of %s; --accept-losses goes on all the same", terminal.Count(lost, "object"))
+	}
+	done, err := c.perform(ctx, "Give the packages back to Package Operator?", steps)
+	if done && err == nil {
+		fmt.Fprintln(c.Streams.Out, "Package Operator can be installed now. Keep the CustomResourceDefinitions.")
+	}
+	return err
+}
+
+// examine reads what there is, and returns how many deployments are refused, and how many
+// packages and templates lose something.
+func (c *releaseEngineCommand) examine(ctx context.Context) (findings []engineFinding, refused, lost int, err error) {
+	findings, lost, err = c.losses(ctx)
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	err = c.rollouts(ctx, func(r *engines.Rollout) error {
+		why := r.Refusals()
+		for _, text := range why {
+			findings = append(findings, engineFinding{deploymentText(r.Deployment), text})
+		}
+		for _, text := range classTexts(r.Deployment) {
+			findings = append(findings, engineFinding{deploymentText(r.Deployment), text})
+		}
+		if len(why) > 0 {
+			refused++
+		}
+		return nil
+	})
+	return findings, refused, lost, err
+}
+
+// losses returns what Package Operator does not know of packages and templates, and of how many.
+func (c *releaseEngineCommand) losses(ctx context.Context) (findings []engineFinding, lost int, err error) {
+	packages, hidden, err := c.cluster.Packages(ctx)
+	if err == nil && len(hidden) > 0 {
+		err = fmt.Errorf("you may not read %s", strings.Join(hidden, ", "))
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, pkg := range packages {
+		losses, err := engines.Losses(pkg)
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, text := range losses {
+			findings = append(findings, engineFinding{packageText(pkg), text})
+		}
+		if len(losses) > 0 {
+			lost++
+		}
+	}
+	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
+		err := c.templates(ctx, scope, func(about string, spec *corev1alpha1.ObjectTemplateSpec) {
+			if engines.UsesJQ(spec) {
+				findings = append(findings, engineFinding{about, "has keys with jq:, which it cannot read: it renders nothing any more"})
+				lost++
+			}
+		})
+		if err != nil {
+			return nil, 0, err
+		}
+	}
+	return findings, lost, nil
+}
+
+func packageText(pkg corev1alpha1.GenericPackage) string {
+	return progress.Target{Scope: corev1alpha1.ScopeOf(pkg.GetNamespace()), Namespace: pkg.GetNamespace(), Name: pkg.GetName()}.String()
+}
+
+func deploymentText(dep corev1alpha1.GenericObjectDeployment) string {
+	return objects.Key{Kind: corev1alpha1.ScopeOf(dep.GetNamespace()).Kind("ObjectDeployment"), Namespace: dep.GetNamespace(), Name: dep.GetName()}.String()
+}
+
+func (c *releaseEngineCommand) steps(ctx context.Context) ([]engineStep, []engineFinding, error) {
+	holder, err := c.leader(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	findings := []engineFinding{{"Lease", "held by nobody"}}
+	if holder != "" {
+		findings[0].text = "held by " + holder
+	}
+	dep, err := c.manager(ctx, engineDeployment)
+	if err != nil {
+		return nil, nil, err
+	}
+	var steps []engineStep
+	if dep != nil {
+		findings = append(findings, engineFinding{"Deployment " + dep.Name, terminal.Count(int(ptr.Deref(dep.Spec.Replicas, 1)), "replica")})
+		steps = append(steps, c.stopStep(dep))
+	}
+	steps = append(steps, c.leaseStep(holder))
+	err = c.rollouts(ctx, func(r *engines.Rollout) error {
+		patches, err := r.Release()
+		if err != nil {
+			return err
+		}
+		key := client.ObjectKeyFromObject(r.Deployment)
+		steps = append(steps, engineStep{
+			what: "give back " + deploymentText(r.Deployment) + ", " + terminal.Count(len(r.Live), "object"), done: len(patches) == 0,
+			do: func(ctx context.Context) error { return c.release(ctx, corev1alpha1.ScopeOf(key.Namespace), key) },
+		})
+		return nil
+	})
+	return steps, findings, err
+}
+
+// engineDeployment is the name of our manager in config.
+const engineDeployment = "lockstep-manager"
+
+// release patches a deployment and all that is of it, as it is now: the manager may have
+// written until it stopped.
+func (c *releaseEngineCommand) release(ctx context.Context, scope corev1alpha1.Scope, key client.ObjectKey) error {
+	if holder, err := c.leader(ctx); err != nil || holder != "" {
+		return cmp.Or(err, fmt.Errorf("%s holds the Lease again: stop it", holder))
+	}
+	dep := scope.NewObjectDeployment()
+	if err := c.cluster.Get(ctx, key, dep); err != nil {
+		return c.cluster.Explain("cannot read "+key.String(), client.IgnoreNotFound(err))
+	}
+	r, err := c.rollout(ctx, dep)
+	if err != nil {
+		return err
+	}
+	patches, err := r.Release()
+	if err != nil {
+		return err
+	}
+	for _, p := range patches {
+		// Both engines take what this name wrote by updates for their own.
+		if err := c.patch(ctx, p, corev1alpha1.FieldManager); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rollouts visits the deployments of both scopes.
+func (c *releaseEngineCommand) rollouts(ctx context.Context, visit func(*engines.Rollout) error) error {
+	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
+		deployments, err := c.cluster.Deployments(ctx, scope)
+		if err != nil {
+			return err
+		}
+		for _, dep := range deployments {
+			if scope == corev1alpha1.ScopeCluster && dep.GetName() == corev1alpha1.EnginePackage {
+				continue // it is Package Operator's own
+			}
+			r, err := c.rollout(ctx, dep)
+			if err != nil {
+				return err
+			}
+			if err := visit(r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// rollout reads all that is of a deployment.
+func (c *releaseEngineCommand) rollout(ctx context.Context, dep corev1alpha1.GenericObjectDeployment) (*engines.Rollout, error) {
+	r := &engines.Rollout{Deployment: dep, Objects: map[types.UID][]objects.Key{}}
+	scope, in := corev1alpha1.ScopeOf(dep.GetNamespace()), client.InNamespace(dep.GetNamespace())
+	sets, found := scope.NewObjectSetList(), scope.NewObjectSliceList()
+	doing := "cannot read what is of " + deploymentText(dep)
+	err := c.cluster.List(ctx, sets, in)
+	if err == nil {
+		err = c.cluster.List(ctx, found, in, client.MatchingLabels{corev1alpha1.SliceOwnerLabel: dep.GetName()})
+	}
+	if err != nil {
+		return nil, c.cluster.Explain(doing, err)
+	}
+	r.Slices = found.GenericObjectSlices()
+	var wanted []objectdiff.Object
+	for _, set := range sets.GenericObjectSets() {
+		if rollout.DeploymentOf(set) != dep.GetUID() {
+			continue
+		}
+		r.Sets = append(r.Sets, set)
+		if !engines.Owns(set) {
+			continue
+		}
+		all, err := cluster.ReadObjects(ctx, c.cluster, set)
+		if err != nil {
+			return nil, c.cluster.Explain(doing, err)
+		}
+		for _, o := range all {
+			if !classed(set, o.Phase) {
+				r.Objects[set.GetUID()], wanted = append(r.Objects[set.GetUID()], o.Key), append(wanted, o)
+			}
+		}
+	}
+	slices.SortFunc(r.Sets, func(a, b corev1alpha1.GenericObjectSet) int {
+		return int(a.ObjectSetSpec().Revision - b.ObjectSetSpec().Revision)
+	})
+	if dep.ObjectDeploymentSpec().Template.Spec.TargetRef != nil {
+		return r, nil
+	}
+	live, unreadable, err := c.cluster.Live(ctx, wanted)
+	for kind, why := range unreadable {
+		err = errors.Join(err, fmt.Errorf("%s: %s", kind, why))
+	}
+	r.Live = live
+	return r, c.cluster.Explain(doing, err)
+}
+
+// classed reports whether an agent rolls the phase out.
+func classed(set corev1alpha1.GenericObjectSet, phase string) bool {
+	return slices.ContainsFunc(set.ObjectSetSpec().Phases, func(p corev1alpha1.ObjectSetTemplatePhase) bool { return p.Name == phase && p.Class != "" })
+}

@@ -1,0 +1,41 @@
+package migrate
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"lockstep.run/lockstep/internal/cli/handover"
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// A long refusal or note of one object does not widen the columns of the others.
+func TestStepLines(t *testing.T) {
+	t.Parallel()
+	step := func(name string) handover.Step {
+		return handover.Step{Object: handover.Object{Key: objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: name}}}
+	}
+	refused, left, done := step("refused"), step("left"), step("b")
+	refused.Refusal = "Internal error occurred: " + strings.Repeat("long ", 10)
+	left.Done, left.Note = true, "stays as it is: the package does not bring it"
+	done.Done = true
+	got := stepLines([]handover.Step{step("a"), refused, left, done, step("c")}, terminal.StylesFor(&strings.Builder{}), func(s handover.Step) []string {
+		return []string{"phase " + strings.Repeat(s.Key.Name, 3), "controller"}
+	})
+	want := []string{
+		"  < ConfigMap shop/a        phase aaa  controller",
+		"  ✗ ConfigMap shop/refused",
+		"      Internal error occurred: " + strings.TrimSpace(strings.Repeat("long ", 10)),
+		"  · ConfigMap shop/left     stays as it is: the package does not bring it",
+		"  · ConfigMap shop/b        nothing to do",
+		"  < ConfigMap shop/c        phase ccc  controller",
+	}
+	for i := range got {
+		got[i] = strings.TrimRight(got[i], " ")
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

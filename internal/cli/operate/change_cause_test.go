@@ -1,0 +1,22 @@
+package operate
+
+import (
+	"testing"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
+)
+
+// A revision with the template of an earlier one is an undo.
+func TestChangeCause(t *testing.T) {
+	t.Parallel()
+	set := func(number int64, hash string) corev1alpha1.GenericObjectSet {
+		return clustertest.Revision(number, map[string]string{corev1alpha1.HashAnnotation: hash, corev1alpha1.ChangeCauseAnnotation: "Changed."}, clustertest.PhaseOf("deploy"))
+	}
+	sets := []corev1alpha1.GenericObjectSet{set(1, "a"), set(2, "b"), set(3, "a"), set(4, ""), set(5, ""), set(6, "a")}
+	for i, want := range []string{"Changed.", "Changed.", "Undone to revision 1.", "Changed.", "Changed.", "Undone to revision 3."} {
+		if got := changeCause(sets[:i], sets[i]); got != want {
+			t.Errorf("revision %d: %s", i+1, got)
+		}
+	}
+}

@@ -1,0 +1,213 @@
+package operate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/objectdiff"
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/phases/drift"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+// clusterTree is the result as JSON and YAML.
+type clusterTree struct {
+	Kind      string      `json:"kind"`
+	Namespace string      `json:"namespace,omitempty"`
+	Name      string      `json:"name"`
+	Package   string      `json:"package,omitempty"`
+	Revision  int64       `json:"revision"`
+	Phases    []treePhase `json:"phases"`
+}
+
+type treePhase struct {
+	Name    string                  `json:"name"`
+	State   corev1alpha1.PhaseState `json:"state,omitempty"`
+	Objects []treeObject            `json:"objects"`
+	// Sealed: objects with sensitive values are not shown.
+	Sealed bool `json:"sealed,omitempty"`
+}
+
+// treeObject has the health of an object, as kstatus computes it.
+type treeObject struct {
+	Group     string `json:"group,omitempty"`
+	Version   string `json:"version"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	Health    string `json:"health"`
+	Message   string `json:"message,omitempty"`
+}
+
+type clusterTreeCommand struct{ command.Command }
+
+func newClusterTree(on command.Command) *cobra.Command {
+	c := &clusterTreeCommand{on}
+	cmd := c.About(&cobra.Command{
+		Use:   "clustertree NAME",
+		Short: "Show the phases and objects of an installed package with their health",
+		Long: `Show the objects of the newest revision of an installed package in their phases, with the
+health of each as it is in the cluster now.
+
+NAME is the name of a Package in the namespace or of a ClusterPackage, or package/NAME or
+clusterpackage/NAME; kind and name may be two arguments as well.`,
+		Args: command.Takes("NAME", "[NAME]"),
+	}, command.PackageName, c.run)
+	c.Output.Add(cmd)
+	return cmd
+}
+
+func (c *clusterTreeCommand) run(ctx context.Context, n cluster.Name) error {
+	cl, r, err := c.Rollout(ctx, n)
+	if err != nil {
+		return err
+	}
+	c.WarnOfSilence(ctx, cl)
+	set := r.Current()
+	if set == nil {
+		return fmt.Errorf("%s: %w", r, errNoRevision)
+	}
+	wanted, _, err := cl.Objects(ctx, set)
+	if err != nil {
+		return err
+	}
+	at, err := cl.At(ctx, r.Target.Namespace, set.ObjectSetSpec().TargetRef)
+	if err != nil {
+		return err
+	}
+	live, unreadable, err := at.Live(ctx, wanted)
+	if err != nil {
+		return err
+	}
+	tree := treeOf(r, set, wanted, live, unreadable)
+	return c.Output.Write(ctx, c.Streams.Out, tree, tree.draw)
+}
+
+func treeOf(
+	r *cluster.Rollout, set corev1alpha1.GenericObjectSet, wanted []objectdiff.Object,
+	live map[objects.Key]*unstructured.Unstructured, unreadable map[schema.GroupKind]string,
+) clusterTree {
+	t := clusterTree{Kind: r.Target.Kind(), Namespace: r.Target.Namespace, Name: r.Target.Name, Revision: set.ObjectSetSpec().Revision, Phases: []treePhase{}}
+	if resolved := r.Package.PackageStatus().Resolved; resolved != nil {
+		t.Package = strings.TrimSpace(resolved.PackageName + " " + resolved.Version)
+	}
+	owners := map[types.UID]bool{r.Deployment.GetUID(): true}
+	for _, s := range r.Sets {
+		owners[s.GetUID()] = true
+	}
+	blocking := map[objects.Key]string{}
+	for _, b := range set.ObjectSetStatus().Blocking {
+		blocking[objects.Key{Group: b.Group, Kind: b.Kind, Namespace: b.Namespace, Name: b.Name}] = b.Message
+	}
+	recorded := rollout.Recorded(r.Deployment.ObjectDeploymentStatus())
+	states := map[string]corev1alpha1.PhaseState{}
+	for _, ph := range set.ObjectSetStatus().Phases {
+		states[ph.Name] = ph.State
+	}
+	for _, ph := range set.ObjectSetSpec().Phases {
+		phase := treePhase{Name: ph.Name, State: states[ph.Name], Sealed: len(ph.SecretSlices) > 0, Objects: []treeObject{}}
+		for _, o := range wanted {
+			if o.Phase != ph.Name {
+				continue
+			}
+			gv, _ := schema.ParseGroupVersion(fmt.Sprint(o.Value["apiVersion"]))
+			leaf := treeObject{Group: gv.Group, Version: gv.Version, Kind: o.Key.Kind, Namespace: o.Key.Namespace, Name: o.Key.Name}
+			leaf.Health, leaf.Message = health(live[o.Key], unreadable[o.Key.GroupKind()], owners)
+			if ph.Class != "" && ph.Class != corev1alpha1.PhaseClassDefault {
+				leaf.Health, leaf.Message = string(status.UnknownStatus), fmt.Sprintf("the agent of class %q writes it, where that is", ph.Class)
+			}
+			if leaf.Health == string(status.NotFoundStatus) && ranBefore(recorded[o.Key], o) {
+				leaf.Health, leaf.Message = string(status.CurrentStatus), "completed earlier, and does not run again"
+			}
+			if message := blocking[o.Key]; message != "" {
+				leaf.Message = message
+			}
+			phase.Objects = append(phase.Objects, leaf)
+		}
+		t.Phases = append(t.Phases, phase)
+	}
+	return t
+}
+
+// ranBefore reports whether an object is a Job that ran to success with this content.
+func ranBefore(run phases.Run, o objectdiff.Object) bool {
+	return run.Succeeded(&objects.Desired{Content: drift.ContentDigest(o.Value)})
+}
+
+// health is computed by kstatus.
+func health(u *unstructured.Unstructured, unreadable string, owners map[types.UID]bool) (state, message string) {
+	switch {
+	case unreadable != "":
+		return string(status.UnknownStatus), unreadable
+	case u == nil:
+		return string(status.NotFoundStatus), ""
+	}
+	if owner := objects.ControllerOf(u); owner == nil || !owners[owner.UID] {
+		by := "nobody"
+		if owner != nil {
+			by = owner.Kind + " " + owner.Name
+		}
+		message = "controlled by " + by + ", not by this package"
+	}
+	result, err := status.Compute(u)
+	if err != nil {
+		return string(status.UnknownStatus), cmp.Or(message, "its status cannot be read")
+	}
+	if result.Status != status.CurrentStatus {
+		message = cmp.Or(message, result.Message)
+	}
+	return string(result.Status), message
+}
+
+func (t clusterTree) draw(styles terminal.Styles) string {
+	var b strings.Builder
+	name := t.Namespace + "/" + t.Name
+	fmt.Fprintf(&b, "%s\n%s %s  revision %d\n", terminal.Line(cmp.Or(t.Package, t.Name)), t.Kind, terminal.Line(name), t.Revision)
+	for i, ph := range t.Phases {
+		branch, stem := "├── ", "│   "
+		if i == len(t.Phases)-1 {
+			branch, stem = "└── ", "    "
+		}
+		fmt.Fprintf(&b, "%sPhase %s  %s\n", branch, terminal.Line(ph.Name), styles.Faint(terminal.Line(cmp.Or(string(ph.State), "Waiting"))))
+		if ph.Sealed {
+			fmt.Fprintf(&b, "%s%s\n", stem, styles.Faint("(objects with sensitive values are not shown)"))
+		}
+		for j, o := range ph.Objects {
+			leaf, below := "├── ", "│   "
+			if j == len(ph.Objects)-1 {
+				leaf, below = "└── ", "    "
+			}
+			gvk := schema.GroupVersionKind{Group: o.Group, Version: o.Version, Kind: o.Kind}
+			fmt.Fprintf(&b, "%s%s%s  %s\n", stem, leaf, terminal.Line(fmt.Sprintf("%s %s/%s", gvk, o.Namespace, o.Name)), healthStyle(styles, o.Health))
+			if o.Message != "" {
+				fmt.Fprintf(&b, "%s%s    %s\n", stem, below, styles.Faint(terminal.Line(o.Message)))
+			}
+		}
+	}
+	return b.String()
+}
+
+func healthStyle(styles terminal.Styles, health string) string {
+	switch status.Status(health) {
+	case status.CurrentStatus:
+		return styles.Good(health)
+	case status.FailedStatus:
+		return styles.Bad(health)
+	case status.InProgressStatus, status.TerminatingStatus:
+		return styles.Busy(health)
+	}
+	return styles.Faint(health)
+}

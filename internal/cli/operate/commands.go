@@ -1,0 +1,15 @@
+package operate
+
+import (
+	"github.com/spf13/cobra"
+
+	"lockstep.run/lockstep/internal/cli/command"
+)
+
+// Commands returns the commands of this package.
+func Commands(on command.Command) []*cobra.Command {
+	return []*cobra.Command{
+		newExplain(on), newClusterTree(on), newTree(on), newWhy(on), newLock(on), newRollout(on),
+		newPause(on), newUnpause(on), newRetry(on), newRerun(on),
+	}
+}

@@ -1,0 +1,29 @@
+package operate
+
+import (
+	"strings"
+	"testing"
+
+	"lockstep.run/lockstep/internal/cli/diagnose"
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/cli/terminal"
+)
+
+// How a package stands is said in the words of status.
+func TestDiagnosisText(t *testing.T) {
+	t.Parallel()
+	for summary, want := range map[progress.Summary]string{
+		progress.SummaryImagePullError: "package shop/web: image cannot be pulled, phase deploy waits\nCause  it is so\\u001b\n",
+		progress.SummaryProgressing:    "package shop/web: rolling out, phase deploy waits\n",
+		progress.SummaryPending:        "package shop/web: pending, phase deploy waits\n",
+	} {
+		d := &diagnose.Diagnosis{Summary: summary, Phase: "deploy", Reason: diagnose.ReasonPackage, Cause: "it is so\x1b"}
+		if got := diagnosisText("package shop/web", d, terminal.Plain()); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: %s", summary, got)
+		}
+	}
+	fine := &diagnose.Diagnosis{Summary: progress.SummaryAvailable, Reason: diagnose.ReasonNone, Cause: "everything is as the spec asks for"}
+	if got := diagnosisText("package shop/web", fine, terminal.Plain()); got != "package shop/web: available, everything is as the spec asks for\n" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,144 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/graph"
+	"lockstep.run/lockstep/internal/cli/output"
+	"lockstep.run/lockstep/internal/cli/terminal"
+)
+
+// nodeOf finds a package in a graph, or else reads it.
+func nodeOf(ctx context.Context, cl *cluster.Cluster, g *graph.Graph, n cluster.Name) (*graph.Node, error) {
+	_, pkg, err := cl.Find(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	if node := g.Node(graph.KeyOf(pkg)); node != nil {
+		return node, nil
+	}
+	return graph.Of([]corev1alpha1.GenericPackage{pkg}).Node(graph.KeyOf(pkg)), nil
+}
+
+// selection are the packages of a namespace, of the cluster, or all.
+func selection(cl *cluster.Cluster, ofCluster, everywhere bool) func(*graph.Node) bool {
+	return func(n *graph.Node) bool {
+		return everywhere || ofCluster && n.Namespace == "" || !ofCluster && n.Namespace == cl.Namespace
+	}
+}
+
+// installedPackages is the result of tree as JSON and YAML.
+type installedPackages struct {
+	Packages []*graph.Node `json:"packages"`
+}
+
+func (c *treeCommand) ofInstalled(ctx context.Context, n cluster.Name) error {
+	cl, g, err := c.ConnectGraph(ctx)
+	if err != nil {
+		return err
+	}
+	if n.Name == "" {
+		nodes := g.Nodes(selection(cl, c.preview.Cluster, c.everywhere))
+		if len(nodes) == 0 && !c.Output.Wanted() {
+			fmt.Fprintln(c.Streams.ErrOut, terminal.Line("No package is installed "+command.Where(cl, c.preview.Cluster, c.everywhere)+"."))
+			return nil
+		}
+		return c.Output.Write(ctx, c.Streams.Out, installedPackages{nodes}, func(s terminal.Styles) string { return g.Tree(nodes, s) })
+	}
+	if c.preview.Cluster {
+		n.Scope = corev1alpha1.ScopeCluster
+	}
+	root, err := nodeOf(ctx, cl, g, n)
+	if err != nil {
+		return err
+	}
+	nodes := g.Nodes(func(n *graph.Node) bool { return n == root })
+	return c.Output.Write(ctx, c.Streams.Out, installedPackages{nodes}, func(s terminal.Styles) string { return g.TreeOf(root, s) })
+}
+
+type whyCommand struct{ command.Command }
+
+func newWhy(on command.Command) *cobra.Command {
+	c := &whyCommand{on}
+	cmd := c.About(&cobra.Command{
+		Use:   "why NAME",
+		Short: "Say why a package is installed: who installed it, and what depends on it",
+		Long: `Say why a package is installed: by a user, or because others depend on it, with all paths from
+packages that users installed, and the versions that each of them requires. Of a generated package
+that nothing depends on any more it says what it was installed for, and how to delete it.
+
+NAME is the name of a Package in the namespace or of a ClusterPackage, or package/NAME or
+clusterpackage/NAME; kind and name may be two arguments as well.`,
+		Example: `  kubectl package why shop.db -n shop`,
+		Args:    command.Takes("NAME", "[NAME]"),
+	}, command.PackageName, c.run)
+	c.Output.Add(cmd)
+	return cmd
+}
+
+func (c *whyCommand) run(ctx context.Context, n cluster.Name) error {
+	cl, g, err := c.ConnectGraph(ctx)
+	if err != nil {
+		return err
+	}
+	node, err := nodeOf(ctx, cl, g, n)
+	if err != nil {
+		return err
+	}
+	reasons := g.Why(node)
+	return c.Output.Write(ctx, c.Streams.Out, reasons, reasons.Text)
+}
+
+type lockCommand struct {
+	command.Command
+	cluster, everywhere bool
+}
+
+func newLock(on command.Command) *cobra.Command {
+	c := &lockCommand{Command: on}
+	cmd := &cobra.Command{
+		Use:   "lock",
+		Short: "Print what is installed: versions, digests, dependencies, and which package owns which API",
+		Long: `Print the packages of the namespace, and what they depend on, as YAML: each with its version, the
+digest of its image, its dependencies and what is installed for each; and the APIs that they
+bring, with the package that does. With --cluster those of the cluster, with -A all. Nothing is
+changed: equal clusters print equal text, to keep or to compare.`,
+		Example: `  kubectl package lock -A > before.yaml`,
+		Args:    command.Takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			err := c.Output.Check()
+			if c.cluster && c.everywhere {
+				err = errors.New("--all-namespaces contains what --cluster selects: leave one of them out")
+			}
+			if err != nil {
+				return command.UsageError(cmd, err)
+			}
+			return c.run(cmd.Context())
+		},
+	}
+	c.Connects(cmd)
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
+	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "the ClusterPackages")
+	cmd.Flags().BoolVarP(&c.everywhere, "all-namespaces", "A", false, "the packages of all namespaces and of the cluster")
+	c.Output.Add(cmd)
+	return cmd
+}
+
+func (c *lockCommand) run(ctx context.Context) error {
+	cl, g, err := c.ConnectGraph(ctx)
+	if err != nil {
+		return err
+	}
+	lock := g.Lock(g.Nodes(selection(cl, c.cluster, c.everywhere)))
+	if c.Output.Wanted() {
+		return c.Output.Print(ctx, c.Streams.Out, lock)
+	}
+	return output.YAML().Print(ctx, c.Streams.Out, lock)
+}

@@ -1,0 +1,117 @@
+package operate_test
+
+import (
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/clitest"
+	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
+	"lockstep.run/lockstep/internal/cli/progress"
+)
+
+// installedWith makes an available package, generated if its name has a dot, with dependencies by their names: each is the
+// package of that name below it, or for "name=package" another one.
+func installedWith(namespace, name string, needs ...string) client.Object {
+	pkg := corev1alpha1.ScopeOf(namespace).NewPackage()
+	pkg.SetNamespace(namespace)
+	pkg.SetName(name)
+	pkg.SetGeneration(1)
+	if strings.Contains(name, ".") {
+		pkg.SetLabels(map[string]string{corev1alpha1.GeneratedLabel: "true"})
+	}
+	status := clustertest.Available()
+	status.Resolved.CatalogName = name + ".example.com"
+	for _, need := range needs {
+		dep, to, other := strings.Cut(need, "=")
+		if !other {
+			to = name + "." + dep
+		}
+		status.Dependencies = append(status.Dependencies, corev1alpha1.DependencyStatus{
+			Dependency: corev1alpha1.Dependency{Name: dep, Package: &corev1alpha1.DependencyPackage{Name: to + ".example.com"}}, Version: "1.2.0",
+			PackageRef: &corev1alpha1.DependencyReference{Kind: corev1alpha1.ScopeOf(namespace).Kind("Package"), Namespace: namespace, Name: to},
+			Conditions: []metav1.Condition{clustertest.Condition(corev1alpha1.ConditionSatisfied, "True", corev1alpha1.ReasonInstalledByThisPackage, "")},
+		})
+	}
+	*pkg.PackageStatus() = status
+	return pkg.(client.Object)
+}
+
+func TestInstalledPackages(t *testing.T) {
+	t.Parallel()
+	c := clustertest.FakeCluster(t, installedWith("shop", "front", "db"), installedWith("shop", "front.db"), installedWith("other", "blog"), installedWith("", "certs"))
+	const front = "package shop/front  front.example.com 1.2.0  available\n└── db: package shop/front.db  front.db.example.com 1.2.0  available  generated  needs any version\n"
+	for _, test := range []struct {
+		args string
+		want string
+	}{
+		{"tree", front},
+		{"tree front", front},
+		{"tree front.db", "package shop/front.db  front.db.example.com 1.2.0  available  generated\n"},
+		{"tree --cluster", "clusterpackage certs  certs.example.com 1.2.0  available\n"},
+		{"tree -A", "clusterpackage certs  certs.example.com 1.2.0  available\npackage other/blog  blog.example.com 1.2.0  available\n" + front},
+		{"tree package/front --query .packages[0].dependencies[0].to.name", "front.db\n"},
+		{"why front.db", "package shop/front.db  front.db.example.com 1.2.0: generated: installed for what depends on it\nIt is needed by:\n  package shop/front → db (front.db.example.com)\n"},
+		{"why package front", "package shop/front  front.example.com 1.2.0: installed by a user\nNo package depends on it.\n"},
+		{"why front.db --query .paths[0][0].dependency", "db\n"},
+		{"lock --cluster", "packages:\n  - kind: ClusterPackage\n    name: certs\n    package: certs.example.com\n    version: 1.2.0\n    digest: sha256:abc\napis: []\n"},
+		{"lock -A --query .packages[].name", "certs\nblog\nfront\nfront.db\n"},
+	} {
+		if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", strings.Fields(test.args)...); got.Code != 0 || got.Out != test.want {
+			t.Errorf("%s: %+v\nwant\n%s", test.args, got, test.want)
+		}
+	}
+	for args, want := range map[string]string{
+		"tree front -A":                        "--all-namespaces shows everything",
+		"tree package/front --cluster":         "contradict each other",
+		"tree package/front --component x":     "--component is for a package in a folder",
+		"tree . -o json":                       "-o and --query are about installed packages",
+		"lock -A --cluster":                    "--all-namespaces contains what --cluster selects",
+		"why nothing":                          "there is neither a package nothing in namespace shop nor a clusterpackage of that name",
+		"why front.db --query .packages[ -n x": "--query",
+	} {
+		if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", strings.Fields(args)...); got.Code != 1 || !strings.Contains(got.Err, want) {
+			t.Errorf("%s: %+v, want %q", args, got, want)
+		}
+	}
+}
+
+// Who depends on a package is said before it is deleted, and what is left over afterwards.
+func TestDeleteRequired(t *testing.T) {
+	t.Parallel()
+	packages := func() []client.Object {
+		return []client.Object{installedWith("shop", "front", "db"), installedWith("shop", "front.db", "tls"), installedWith("shop", "front.db.tls")}
+	}
+	c := clustertest.FakeCluster(t, packages()...)
+	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "delete", "front.db", "--wait=false")
+	want := "warning: package shop/front.db is needed by package shop/front: its deletion is held until these are deleted. " +
+		"To delete it before them: kubectl package delete package/front.db -n shop --force-required\n"
+	if got.Code != 0 || got.Err != want {
+		t.Errorf("%+v", got)
+	}
+	c = clustertest.FakeCluster(t, packages()...)
+	kept, err := c.Read(t.Context(), progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "shop", Name: "front.db"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept.SetFinalizers([]string{corev1alpha1.MetricsFinalizer})
+	if err := c.Update(t.Context(), kept.(client.Object)); err != nil {
+		t.Fatal(err)
+	}
+	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "delete", "front.db", "--force-required", "--wait=false"); got.Code != 0 || !strings.Contains(got.Err, "they lose it") {
+		t.Errorf("%+v", got)
+	}
+	kept, err = c.Read(t.Context(), progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "shop", Name: "front.db"})
+	if err != nil || kept.GetAnnotations()[corev1alpha1.DeleteRequiredAnnotation] != "true" || kept.GetDeletionTimestamp() == nil {
+		t.Errorf("%v %+v", err, kept)
+	}
+
+	c = clustertest.FakeCluster(t, packages()...)
+	got = clitest.InvokeOn(t, clustertest.DialTo(c), "", "delete", "front")
+	if got.Code != 0 || !strings.HasSuffix(got.Err, "note: nothing needs package shop/front.db any more: kubectl package delete package/front.db -n shop\n") {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,129 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/desired"
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/cli/terminal"
+)
+
+// pauseTimeout is the default for one reconcile.
+const pauseTimeout = time.Minute
+
+type pauseCommand struct {
+	command.Command
+	paused  bool
+	message string
+}
+
+func newPause(on command.Command) *cobra.Command {
+	c := &pauseCommand{Command: on, paused: true}
+	cmd := c.complete(&cobra.Command{
+		Use:   "pause NAME",
+		Short: "Stop the engine from writing anything of a package",
+		Long: `Pause a package: its objects stay as they are, nothing of it is rolled out, corrected or put
+right, and a change of its spec waits. Its status goes on being reported. A deletion is
+carried out all the same.
+
+NAME is the name of a Package in the namespace or of a ClusterPackage, or package/NAME or
+clusterpackage/NAME.`,
+	})
+	cmd.Flags().StringVarP(&c.message, "message", "m", "", "why it is paused, for others to read")
+	return cmd
+}
+
+func newUnpause(on command.Command) *cobra.Command {
+	c := &pauseCommand{Command: on}
+	return c.complete(&cobra.Command{
+		Use:   "unpause NAME",
+		Short: "Let the engine go on with a package",
+		Long: `Let the engine go on with a package that was paused. It returns when the engine has taken it
+up again; watch what that leads to by rollout status.`,
+	})
+}
+
+func (c *pauseCommand) complete(cmd *cobra.Command) *cobra.Command {
+	cmd.Args = command.Takes("NAME", "[NAME]")
+	c.About(cmd, command.PackageName, c.run)
+	c.AddWait(cmd, pauseTimeout, "wait until the engine has noticed")
+	return cmd
+}
+
+func (c *pauseCommand) run(ctx context.Context, n cluster.Name) error {
+	cl, target, pkg, err := c.Find(ctx, n)
+	if err != nil {
+		return err
+	}
+	if pkg.GetDeletionTimestamp() != nil {
+		return fmt.Errorf("%s is being deleted, which a pause does not stop", target)
+	}
+	var message any // null removes the annotation
+	if c.paused {
+		message = c.message
+	}
+	if err := desired.MergePatch(ctx, cl, target, pkg, corev1alpha1.PauseMessageAnnotation, message, map[string]any{"paused": c.paused}); err != nil {
+		return err
+	}
+	word := "is going on"
+	if c.paused {
+		word = "is paused"
+	}
+	if c.Wait {
+		if err := c.await(ctx, cl, target, pkg); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(c.Streams.Out, terminal.Line(target.String()+" "+word))
+	return nil
+}
+
+// await waits until the status follows the spec.
+func (c *pauseCommand) await(ctx context.Context, cl *cluster.Cluster, target progress.Target, pkg corev1alpha1.GenericPackage) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.Timeout, command.ErrTimeout)
+	defer cancel()
+	begin, reported := time.Now(), false
+	uid := pkg.GetUID()
+	err := cl.Await(ctx, "cannot watch "+target.String(), pkg, func() (bool, error) {
+		if pkg.GetUID() != uid || pkg.PackageSpec().Paused != c.paused {
+			return false, fmt.Errorf("%s was changed by someone else meanwhile", target)
+		}
+		noticed := pauseNoticed(pkg, c.paused)
+		if elapsed := time.Since(begin); !noticed && !reported && elapsed >= progress.UnnoticedAfter {
+			fmt.Fprintf(c.Streams.ErrOut, "%7s  %s\n", progress.Elapsed(elapsed), progress.Unnoticed)
+			reported = true
+		}
+		return noticed, nil
+	})
+	switch {
+	case errors.Is(err, command.ErrTimeout):
+		return fmt.Errorf("%s: no manager has noticed after %s: is lockstep-manager running? The change stays", target, c.Timeout)
+	case errors.Is(err, context.Canceled):
+		back := "unpause"
+		if !c.paused {
+			back = "pause"
+		}
+		return fmt.Errorf("%s: interrupted; the change is stored, and a manager carries it out when it runs. Take it back: kubectl package %s %s",
+			target, back, target.Flags())
+	}
+	return err
+}
+
+// pauseNoticed reports whether the status follows spec.paused.
+func pauseNoticed(pkg corev1alpha1.GenericPackage, paused bool) bool {
+	c := meta.FindStatusCondition(*pkg.StatusConditions(), corev1alpha1.ConditionPaused)
+	if paused {
+		return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration >= pkg.GetGeneration()
+	}
+	return (c == nil || c.Status != metav1.ConditionTrue) && pkg.PackageStatus().ObservedGeneration >= pkg.GetGeneration()
+}

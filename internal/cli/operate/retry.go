@@ -1,0 +1,53 @@
+package operate
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/desired"
+	"lockstep.run/lockstep/internal/cli/terminal"
+)
+
+type retryCommand struct{ command.Command }
+
+func newRetry(on command.Command) *cobra.Command {
+	c := &retryCommand{on}
+	cmd := c.About(&cobra.Command{
+		Use:   "retry NAME",
+		Short: "Try again at once what has failed of a package",
+		Long: `Have the engine try again at once what has failed of a package, instead of after a pause that
+grows with each failure: an image that could not be pulled or was invalid, a write that was
+refused, an object that has another owner or that is changed back again and again. Of a package with
+an interval it is looked up now whether its tag has moved. Then watch the rollout.
+
+NAME is the name of a Package in the namespace or of a ClusterPackage, or package/NAME or
+clusterpackage/NAME; kind and name may be two arguments as well.`,
+		Args: command.Takes("NAME", "[NAME]"),
+	}, command.PackageName, c.run)
+	c.AddWait(cmd, command.WaitTimeout, "watch the rollout until the package is available")
+	return cmd
+}
+
+func (c *retryCommand) run(ctx context.Context, n cluster.Name) error {
+	cl, target, pkg, err := c.Find(ctx, n)
+	if err != nil {
+		return err
+	}
+	if pkg.PackageSpec().Paused && pkg.GetDeletionTimestamp() == nil {
+		return fmt.Errorf("%s is paused, so nothing of it is tried. Let it go on: kubectl package unpause %s", target, target.Flags())
+	}
+	done := desired.Applied{Pkg: pkg, Before: pkg.DeepCopyObject().(corev1alpha1.GenericPackage)}
+	if done.Retry, err = desired.RequestRetry(ctx, cl, target, pkg); err != nil {
+		return err
+	}
+	fmt.Fprintln(c.Streams.Out, terminal.Line(target.String()+" is tried again"))
+	if !c.Wait || pkg.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	return done.Follow(ctx, &c.Command, cl, target, nil)
+}

@@ -1,0 +1,55 @@
+package operate_test
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/clitest"
+	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
+)
+
+// An installation that changes nothing retries a package that fails, and leaves others
+// alone; retry always does.
+func TestRetry(t *testing.T) {
+	t.Parallel()
+	noImage := corev1alpha1.PackageStatus{ObservedGeneration: 1, Conditions: []metav1.Condition{clustertest.Condition("Unpacked", "False", "ImagePullBackOff", "not found")}}
+	for name, tc := range map[string]struct {
+		args   []string
+		status corev1alpha1.PackageStatus
+		paused bool
+		want   clitest.Result
+		tried  bool
+	}{
+		"install of what fails": {
+			args: []string{"install", "example.com/web:v1", "--cluster"}, status: noImage, tried: true,
+			want: clitest.Result{Code: 0, Out: "clusterpackage web is as wanted already; what has failed is tried again\n", Err: ""},
+		},
+		"install of another image in place of what fails": {
+			args: []string{"install", "example.com/web:v2", "--cluster"}, status: noImage, tried: true,
+			want: clitest.Result{Code: 0, Out: "clusterpackage web changed: image example.com/web:v1 → example.com/web:v2\n", Err: ""},
+		},
+		"install of what waits":   {args: []string{"install", "example.com/web:v1", "--cluster"}, status: clustertest.Blocked(), tried: true, want: clitest.Result{Code: 0, Out: "clusterpackage web is as wanted already; what has failed is tried again\n", Err: ""}},
+		"install of what works":   {args: []string{"install", "example.com/web:v1", "--cluster"}, status: clustertest.Available(), want: clitest.Result{Code: 0, Out: "clusterpackage web is as wanted already\n", Err: ""}},
+		"retry of what works":     {args: []string{"retry", "web"}, status: clustertest.Available(), tried: true, want: clitest.Result{Code: 0, Out: "clusterpackage web is tried again\n", Err: ""}},
+		"retry of what is paused": {args: []string{"retry", "web"}, status: clustertest.Blocked(), paused: true, want: clitest.Result{Code: 1, Out: "", Err: "Error: clusterpackage web is paused, so nothing of it is tried. Let it go on: kubectl package unpause clusterpackage/web\n"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pkg := clustertest.Installed(tc.status)
+			pkg.Spec.Paused = tc.paused
+			c := clustertest.FakeCluster(t, pkg)
+			if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", append(tc.args, "--wait=false")...); got != tc.want {
+				t.Errorf("got %+v, want %+v", got, tc.want)
+			}
+			now, err := c.Read(t.Context(), c.Target(corev1alpha1.ScopeCluster, "web"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if value := now.GetAnnotations()[corev1alpha1.RetryAnnotation]; (value != "") != tc.tried {
+				t.Errorf("the annotation is %q", value)
+			}
+		})
+	}
+}

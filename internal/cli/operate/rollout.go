@@ -1,0 +1,271 @@
+package operate
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/objectdiff"
+	"lockstep.run/lockstep/internal/cli/output"
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/cli/terminal"
+)
+
+func newRollout(on command.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "rollout",
+		Short: "Look at the revisions of a package, compare them, and go back",
+		Long: `Look at the revisions of a package or deployment, compare them, and go back to one.
+
+RESOURCE is NAME, or package/NAME, clusterpackage/NAME, objectdeployment/NAME or
+clusterobjectdeployment/NAME; kind and name may be two arguments as well.`,
+		Args: command.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newRolloutHistory(on), newRolloutDiff(on), newRolloutStatus(on), newRolloutUndo(on))
+	return cmd
+}
+
+func previous(r *cluster.Rollout, of corev1alpha1.GenericObjectSet) (corev1alpha1.GenericObjectSet, error) {
+	var found corev1alpha1.GenericObjectSet
+	for _, set := range r.Sets {
+		if set.ObjectSetSpec().Revision < of.ObjectSetSpec().Revision {
+			found = set
+		}
+	}
+	if found == nil {
+		return nil, fmt.Errorf("%s has no revision before %d", r, of.ObjectSetSpec().Revision)
+	}
+	return found, nil
+}
+
+var errNoRevision = errors.New("it has no revision yet")
+
+type historyCommand struct {
+	command.Command
+	revision int64
+}
+
+func newRolloutHistory(on command.Command) *cobra.Command {
+	c := &historyCommand{Command: on}
+	cmd := c.About(&cobra.Command{
+		Use:   "history RESOURCE",
+		Short: "List the revisions of a package or deployment",
+		Long: `List the revisions of a package or deployment, the oldest first, with what made each of them
+and whether it has succeeded. -o prints the ObjectSets themselves, --revision one of them;
+values of Secrets in them are hidden.`,
+		Args: command.Takes("RESOURCE", "[NAME]"),
+	}, cluster.ParseResource, c.run, command.Positive("revision", &c.revision))
+	c.Output.Add(cmd, output.Names)
+	cmd.Flags().Int64Var(&c.revision, "revision", 0, "print the revision of this `number`, as YAML where -o says nothing else")
+	return cmd
+}
+
+func (c *historyCommand) run(ctx context.Context, n cluster.Name) error {
+	_, r, err := c.Rollout(ctx, n)
+	if err != nil {
+		return err
+	}
+	if c.revision > 0 {
+		return c.one(ctx, r)
+	}
+	if c.Output.Wanted() {
+		list := output.List{}
+		for _, set := range r.Sets {
+			masked, err := maskedSet(set)
+			if err != nil {
+				return err
+			}
+			list.Items = append(list.Items, masked)
+		}
+		return c.Output.Print(ctx, c.Streams.Out, list)
+	}
+	rows := [][]string{{"REVISION", "SUCCESSFUL", "CHANGE-CAUSE", "VERSION", "IMAGE"}}
+	for i, set := range r.Sets {
+		succeeded := "False"
+		if meta.IsStatusConditionTrue(*set.StatusConditions(), corev1alpha1.ConditionSucceeded) {
+			succeeded = "True"
+		}
+		rows = append(rows, []string{
+			fmt.Sprint(set.ObjectSetSpec().Revision), succeeded, terminal.Line(changeCause(r.Sets[:i], set)),
+			terminal.Line(set.GetLabels()[corev1alpha1.PackageVersionLabel]), terminal.Line(set.GetAnnotations()[corev1alpha1.PackageSourceImageAnnotation]),
+		})
+	}
+	for _, line := range terminal.Table(rows) {
+		fmt.Fprintln(c.Streams.Out, line)
+	}
+	return nil
+}
+
+// changeCause recognizes an undo by its template.
+func changeCause(before []corev1alpha1.GenericObjectSet, set corev1alpha1.GenericObjectSet) string {
+	hash := set.GetAnnotations()[corev1alpha1.HashAnnotation]
+	for _, earlier := range slices.Backward(before) {
+		if hash != "" && earlier.GetAnnotations()[corev1alpha1.HashAnnotation] == hash {
+			return fmt.Sprintf("Undone to revision %d.", earlier.ObjectSetSpec().Revision)
+		}
+	}
+	return set.GetAnnotations()[corev1alpha1.ChangeCauseAnnotation]
+}
+
+func (c *historyCommand) one(ctx context.Context, r *cluster.Rollout) error {
+	set, err := r.Revision(c.revision)
+	if err != nil {
+		return err
+	}
+	masked, err := maskedSet(set)
+	if err != nil {
+		return err
+	}
+	if !c.Output.Wanted() {
+		return terminal.WriteYAML(c.Streams.Out, masked)
+	}
+	return c.Output.Print(ctx, c.Streams.Out, masked)
+}
+
+// maskedSet hides managed fields and values of Secrets.
+func maskedSet(set corev1alpha1.GenericObjectSet) (map[string]any, error) {
+	set = set.DeepCopyObject().(corev1alpha1.GenericObjectSet)
+	set.SetManagedFields(nil)
+	phases := set.ObjectSetSpec().Phases
+	for i := range phases {
+		for j := range phases[i].Objects {
+			object := &phases[i].Objects[j].Object
+			var value map[string]any
+			if err := json.Unmarshal(object.Raw, &value); err != nil {
+				return nil, fmt.Errorf("an object in revision %d cannot be read", set.ObjectSetSpec().Revision)
+			}
+			raw, err := json.Marshal(objectdiff.Mask(value))
+			if err != nil {
+				return nil, err
+			}
+			object.Raw = raw
+		}
+	}
+	value, err := runtime.DefaultUnstructuredConverter.ToUnstructured(set)
+	if err != nil {
+		return nil, fmt.Errorf("print revision %d: %w", set.ObjectSetSpec().Revision, err)
+	}
+	u := unstructured.Unstructured{Object: value}
+	u.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(corev1alpha1.ScopeOf(set.GetNamespace()).Kind("ObjectSet")))
+	return value, nil
+}
+
+type rolloutStatusCommand struct {
+	command.Command
+	watch bool
+}
+
+func newRolloutStatus(on command.Command) *cobra.Command {
+	c := &rolloutStatusCommand{Command: on}
+	cmd := c.About(&cobra.Command{
+		Use:   "status RESOURCE",
+		Short: "Wait for a rollout, as kubectl rollout status does",
+		Long: `Watch the rollout of a package or deployment until it is complete. Exits with 1 when it fails,
+is paused, or takes longer than --timeout. With --watch=false it says how the rollout stands,
+and exits with 0 only where it is complete.`,
+		Args: command.Takes("RESOURCE", "[NAME]"),
+	}, cluster.ParseResource, c.run)
+	cmd.Flags().BoolVarP(&c.watch, "watch", "w", true, "watch until the rollout is complete")
+	c.AddTimeout(cmd, command.WaitTimeout, "how long to wait")
+	return cmd
+}
+
+func (c *rolloutStatusCommand) run(ctx context.Context, n cluster.Name) error {
+	if n.Deployment {
+		return c.deployment(ctx, n)
+	}
+	cl, target, pkg, err := c.Find(ctx, n)
+	if err != nil {
+		return err
+	}
+	state := progress.Before(progress.Snapshot{Target: target, Package: pkg})
+	if !c.watch && !state.Ready {
+		return fmt.Errorf("%s is not rolled out: %s", target, progress.Culprit(state))
+	}
+	if c.watch {
+		w := command.Waiter{
+			Streams: c.Streams, Cluster: cl, Target: target, Uid: pkg.GetUID(), Title: "Rolling out", Failing: "is not rolled out",
+			Before: progress.State{Target: target}, Assess: (&progress.Install{}).Assess, Timeout: c.Timeout,
+		}
+		if state, _, err = w.Run(ctx); err != nil {
+			return err
+		}
+	}
+	return rolledOut(&c.Command, target.String(), state.Revision)
+}
+
+func rolledOut(c *command.Command, what string, revision int64) error {
+	_, err := fmt.Fprintln(c.Streams.Out, terminal.Line(fmt.Sprintf("%s successfully rolled out: revision %d", what, revision)))
+	return err
+}
+
+func (c *rolloutStatusCommand) deployment(ctx context.Context, n cluster.Name) error {
+	cl, r, err := c.Rollout(ctx, n)
+	if err != nil {
+		return err
+	}
+	if c.watch {
+		return awaitRollout(ctx, &c.Command, cl, r)
+	}
+	if done, why := deploymentReady(r.Deployment); !done {
+		return fmt.Errorf("%s is not rolled out: %s", r, terminal.Text(why))
+	}
+	return rolledOut(&c.Command, r.String(), r.Deployment.ObjectDeploymentStatus().Revision)
+}
+
+func deploymentReady(dep corev1alpha1.GenericObjectDeployment) (bool, string) {
+	conds, generation := *dep.StatusConditions(), dep.GetGeneration()
+	available, progressing := meta.FindStatusCondition(conds, corev1alpha1.ConditionAvailable), meta.FindStatusCondition(conds, corev1alpha1.ConditionProgressing)
+	switch {
+	case available == nil || available.ObservedGeneration < generation || progressing == nil || progressing.ObservedGeneration < generation:
+		return false, "no manager has looked at it yet"
+	case dep.ObjectDeploymentSpec().Paused:
+		return false, "it is paused"
+	case progressing.Status == "True":
+		return false, cmp.Or(progressing.Message, available.Message, progressing.Reason)
+	case available.Status != "True":
+		return false, cmp.Or(available.Message, available.Reason)
+	}
+	return true, ""
+}
+
+// awaitRollout waits for a deployment without a package.
+func awaitRollout(ctx context.Context, c *command.Command, cl *cluster.Cluster, r *cluster.Rollout) error {
+	begin := time.Now()
+	ctx, cancel := context.WithTimeoutCause(ctx, c.Timeout, command.ErrTimeout)
+	defer cancel()
+	last := ""
+	err := cl.Await(ctx, "cannot watch "+r.String(), r.Deployment, func() (bool, error) {
+		done, why := deploymentReady(r.Deployment)
+		if why != "" && why != last {
+			fmt.Fprintf(c.Streams.ErrOut, "%7s  %s\n", progress.Elapsed(time.Since(begin)), terminal.Line(why))
+			last = why
+		}
+		if r.Deployment.ObjectDeploymentSpec().Paused {
+			return false, fmt.Errorf("%s is paused", r)
+		}
+		return done, nil
+	})
+	switch {
+	case errors.Is(err, command.ErrTimeout):
+		return fmt.Errorf("%s is not rolled out after %s: %s", r, progress.Elapsed(time.Since(begin)), terminal.Text(last))
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("%s: interrupted; the cluster goes on with it", r)
+	case err != nil:
+		return err
+	}
+	return rolledOut(c, r.String(), r.Deployment.ObjectDeploymentStatus().Revision)
+}

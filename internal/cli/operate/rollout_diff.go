@@ -1,0 +1,190 @@
+package operate
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/objectdiff"
+	"lockstep.run/lockstep/internal/cli/planning"
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+type comparison struct {
+	From    int64          `json:"from"`
+	To      int64          `json:"to"`
+	Phases  *orderChange   `json:"phases,omitempty"`
+	Probes  bool           `json:"probesDiffer,omitempty"`
+	Objects []objectChange `json:"objects"`
+}
+
+type orderChange struct {
+	Before []string `json:"before"`
+	After  []string `json:"after"`
+}
+
+type objectChange struct {
+	Action      objectdiff.Kind     `json:"action"`
+	Group       string              `json:"group,omitempty"`
+	Kind        string              `json:"kind"`
+	Namespace   string              `json:"namespace,omitempty"`
+	Name        string              `json:"name"`
+	Phase       string              `json:"phase"`
+	PhaseBefore string              `json:"phaseBefore,omitempty"`
+	Fields      []objectdiff.Change `json:"fields,omitempty"`
+}
+
+type diffCommand struct {
+	command.Command
+	from, to int64
+}
+
+func newRolloutDiff(on command.Command) *cobra.Command {
+	c := &diffCommand{Command: on}
+	cmd := c.About(&cobra.Command{
+		Use:   "diff RESOURCE",
+		Short: "Compare two revisions, object by object and field by field",
+		Long: `Compare two revisions of a package or deployment: which objects were added, removed, changed
+and moved to another phase, and which fields changed. Without flags it compares the newest
+revision with the one before it. Values of Secrets are hidden. It compares what the revisions
+ask for, not what is in the cluster; plan does that.`,
+		Args: command.Takes("RESOURCE", "[NAME]"),
+	}, cluster.ParseResource, c.run, command.Positive("from-revision", &c.from), command.Positive("to-revision", &c.to))
+	c.Output.Add(cmd)
+	cmd.Flags().Int64Var(&c.from, "from-revision", 0, "the earlier `revision`; the one before the later where it is not given")
+	cmd.Flags().Int64Var(&c.to, "to-revision", 0, "the later `revision`; the newest where it is not given")
+	return cmd
+}
+
+func (c *diffCommand) run(ctx context.Context, n cluster.Name) error {
+	cl, r, err := c.Rollout(ctx, n)
+	if err != nil {
+		return err
+	}
+	from, to, err := c.choose(r)
+	if err != nil {
+		return err
+	}
+	before, err := readable(ctx, cl, from)
+	if err != nil {
+		return err
+	}
+	after, err := readable(ctx, cl, to)
+	if err != nil {
+		return err
+	}
+	result := compareSets(from, to, before, after)
+	return c.Output.Write(ctx, c.Streams.Out, result, func(styles terminal.Styles) string { return diffText(r.String(), result, styles) })
+}
+
+func (c *diffCommand) choose(r *cluster.Rollout) (from, to corev1alpha1.GenericObjectSet, err error) {
+	to = r.Current()
+	if to == nil {
+		return nil, nil, fmt.Errorf("%s: %w", r, errNoRevision)
+	}
+	if c.to > 0 {
+		if to, err = r.Revision(c.to); err != nil {
+			return nil, nil, err
+		}
+	}
+	if c.from > 0 {
+		from, err = r.Revision(c.from)
+	} else {
+		from, err = previous(r, to)
+	}
+	return from, to, err
+}
+
+// readable rejects revisions with sensitive values.
+func readable(ctx context.Context, cl *cluster.Cluster, set corev1alpha1.GenericObjectSet) ([]objectdiff.Object, error) {
+	all, sealed, err := cl.Objects(ctx, set)
+	if err != nil {
+		return nil, err
+	}
+	if sealed {
+		return nil, fmt.Errorf("revision %d has sensitive values: its objects are kept in Secrets while it is in charge and not afterwards, so it is not compared", set.ObjectSetSpec().Revision)
+	}
+	return all, nil
+}
+
+func compareSets(from, to corev1alpha1.GenericObjectSet, before, after []objectdiff.Object) comparison {
+	out := comparison{From: from.ObjectSetSpec().Revision, To: to.ObjectSetSpec().Revision, Objects: []objectChange{}}
+	was, is := phaseNames(from), phaseNames(to)
+	if !equality.Semantic.DeepEqual(was, is) {
+		out.Phases = &orderChange{was, is}
+	}
+	out.Probes = !equality.Semantic.DeepEqual(from.ObjectSetSpec().AvailabilityProbes, to.ObjectSetSpec().AvailabilityProbes)
+	for _, ch := range objectdiff.Sets(before, after) {
+		out.Objects = append(out.Objects, objectChange{
+			Action: ch.Kind, Group: ch.Key.Group, Kind: ch.Key.Kind, Namespace: ch.Key.Namespace, Name: ch.Key.Name,
+			Phase: ch.Phase, PhaseBefore: ch.PhaseBefore, Fields: ch.Fields,
+		})
+	}
+	return out
+}
+
+func phaseNames(set corev1alpha1.GenericObjectSet) []string {
+	names := []string{}
+	for _, p := range set.ObjectSetSpec().Phases {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+func diffText(what string, c comparison, styles terminal.Styles) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  revision %d → %d\n", styles.Strong(terminal.Line(what)), c.From, c.To)
+	if c.Phases != nil {
+		fmt.Fprintf(&b, "~ phases  %s → %s\n", terminal.Line(strings.Join(c.Phases.Before, ", ")), terminal.Line(strings.Join(c.Phases.After, ", ")))
+	}
+	if c.Probes {
+		b.WriteString("~ availability probes\n")
+	}
+	marks := map[objectdiff.Kind]string{
+		objectdiff.Added: styles.Good("+"), objectdiff.Removed: styles.Bad("-"), objectdiff.Changed: styles.Busy("~"), objectdiff.Moved: styles.Busy(">"),
+	}
+	for _, o := range c.Objects {
+		kind := o.Kind
+		if o.Group != "" {
+			kind += "." + o.Group
+		}
+		name := kind + " " + objects.Key{Namespace: o.Namespace, Name: o.Name}.NamespacedName()
+		phase := "phase " + o.Phase
+		if o.PhaseBefore != "" {
+			phase += ", before " + o.PhaseBefore
+		}
+		fmt.Fprintf(&b, "%s %s  %s\n", marks[o.Action], terminal.Line(name), styles.Faint(terminal.Line(phase)))
+		var rows [][]string
+		for _, f := range o.Fields {
+			rows = append(rows, []string{"    " + terminal.Line(f.Path), fieldChange(f)})
+		}
+		for _, line := range terminal.Table(rows) {
+			b.WriteString(strings.TrimRight(line, " ") + "\n")
+		}
+	}
+	if len(c.Objects) == 0 && c.Phases == nil && !c.Probes {
+		b.WriteString("no difference\n")
+	}
+	return b.String()
+}
+
+func fieldChange(f objectdiff.Change) string {
+	switch {
+	case f.Before == nil:
+		return "+ " + diffValue(f.After)
+	case f.After == nil:
+		return "- " + diffValue(f.Before)
+	}
+	return diffValue(f.Before) + " → " + diffValue(f.After)
+}
+
+const diffValueWidth = 120
+
+func diffValue(v any) string { return planning.ValueText(v, diffValueWidth) }

@@ -1,0 +1,423 @@
+package operate_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli"
+	"lockstep.run/lockstep/internal/cli/clitest"
+	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
+	"lockstep.run/lockstep/internal/cli/desired"
+)
+
+func TestRolloutHistory(t *testing.T) {
+	t.Parallel()
+	c := clustertest.FakeCluster(t, clustertest.Revised(nil)...)
+	want := "REVISION  SUCCESSFUL  CHANGE-CAUSE                   VERSION  IMAGE\n" +
+		"1         True        Installing web package.        1.2.0    example.com/web:v1\n" +
+		"2         False       Package source image changed.           example.com/web:v2\n"
+	for _, args := range [][]string{{"web"}, {"package/web"}, {"package", "web"}, {"objectdeployment/web"}, {"od", "web"}} {
+		if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", append([]string{"rollout", "history"}, args...)...); got != (clitest.Result{Code: 0, Out: want, Err: ""}) {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "rollout", "history", "web", "-o", "json")
+	var list struct {
+		Kind  string
+		Items []corev1alpha1.ObjectSet
+	}
+	if err := json.Unmarshal([]byte(got.Out), &list); err != nil || list.Kind != "List" || len(list.Items) != 2 || list.Items[1].Kind != "ObjectSet" {
+		t.Errorf("%v, %+v", err, got)
+	}
+	one := clitest.InvokeOn(t, clustertest.DialTo(c), "", "rollout", "history", "web", "--revision", "1")
+	if !strings.HasPrefix(one.Out, "apiVersion: package-operator.run/v1alpha1\nkind: ObjectSet\n") || !strings.Contains(one.Out, "image: web:v1") {
+		t.Errorf("got %s", one.Out)
+	}
+	for _, r := range []clitest.Result{got, one} {
+		if strings.Contains(r.Out, clustertest.SecretValue) || strings.Contains(r.Out, "\x1b") {
+			t.Errorf("got %s", r.Out)
+		}
+	}
+	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "rollout", "history", "web", "--revision", "3"); got != (clitest.Result{Code: 1, Out: "", Err: "Error: revision not found: package shop/web has no revision 3; it has: 1, 2\n"}) {
+		t.Errorf("got %+v", got)
+	}
+	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "rollout", "history", "web", "-o", "name"); got.Out != "objectset.package-operator.run/web-1\nobjectset.package-operator.run/web-2\n" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestRolloutDiff(t *testing.T) {
+	t.Parallel()
+	c := clustertest.FakeCluster(t, clustertest.Revised(nil)...)
+	want := `package shop/web  revision 1 → 2
+~ phases  deploy → config, deploy
+~ Deployment.apps shop/web  phase deploy
+    spec.template.spec.containers[name=side]       + {"image":"s","name":"side"}
+    spec.template.spec.containers[name=web].image  "web:v1" → "web:v2"
+~ Secret shop/s  phase deploy
+    data.k  (hidden) → (hidden)
+- ConfigMap shop/old\u001b[31m  phase deploy
+`
+	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "rollout", "diff", "web")
+	if diff := cmp.Diff(clitest.Result{Code: 0, Out: want, Err: ""}, got, cmp.AllowUnexported(clitest.Result{})); diff != "" {
+		t.Error(diff)
+	}
+	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "rollout", "diff", "web", "--query", ".objects[0].fields[1].after, (.objects | length)"); got.Out != "web:v2\n3\n" {
+		t.Errorf("got %+v", got)
+	}
+	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "rollout", "diff", "web", "--from-revision", "2"); got.Out != "package shop/web  revision 2 → 2\nno difference\n" {
+		t.Errorf("got %+v", got)
+	}
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no earlier":  {[]string{"web", "--to-revision", "1"}, "package shop/web has no revision before 1"},
+		"no such":     {[]string{"web", "--from-revision", "9"}, "revision not found"},
+		"negative":    {[]string{"web", "--to-revision=-1"}, "arguments invalid: --to-revision must be positive"},
+		"no resource": {nil, "arguments invalid: RESOURCE is missing"},
+		"bad kind":    {[]string{"pod/web"}, "is no name of something with revisions"},
+		"nothing":     {[]string{"nope"}, "there is neither a package nope in namespace shop nor a clusterpackage"},
+		"no such od":  {[]string{"od/nope"}, "there is no objectdeployment shop/nope"},
+	} {
+		got := clitest.InvokeOn(t, clustertest.DialTo(c), "", append([]string{"rollout", "diff"}, tc.args...)...)
+		if got.Code != 1 || !strings.Contains(got.Err, tc.want) {
+			t.Errorf("%s: got %+v, want %q", name, got, tc.want)
+		}
+	}
+}
+
+func TestRolloutUndo(t *testing.T) {
+	t.Parallel()
+	c := clustertest.FakeCluster(t, clustertest.Revised(nil)...)
+	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "rollout", "undo", "web", "--wait=false")
+	want := "package shop/web changed: image example.com/web:v2 → example.com/web@" + clustertest.DigestOne + ", component \"front\" → \"\", configuration (revision 1)\n"
+	if got != (clitest.Result{Code: 0, Out: want, Err: ""}) {
+		t.Errorf("got %+v", got)
+	}
+	pkg, err := c.Read(t.Context(), c.Target(corev1alpha1.ScopeNamespaced, "web"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(corev1alpha1.PackageSpec{Image: "example.com/web@" + clustertest.DigestOne, Config: clustertest.Raw(`{"color":"blue"}`)}, *pkg.PackageSpec()); diff != "" {
+		t.Error(diff)
+	}
+	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "rollout", "undo", "web", "--to-revision", "1", "--wait=false"); got.Out != "package shop/web is as wanted already (revision 1)\n" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestRolloutUndoTakesAConfigurationAway(t *testing.T) {
+	t.Parallel()
+	objects := clustertest.Revised(nil)
+	objects[2].(*corev1alpha1.ObjectSet).Annotations[corev1alpha1.PackageConfigAnnotation] = "null"
+	c := clustertest.FakeCluster(t, objects...)
+	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "rollout", "undo", "web", "--wait=false"); !strings.Contains(got.Out, "no configuration") {
+		t.Errorf("got %+v", got)
+	}
+	pkg, err := c.Read(t.Context(), c.Target(corev1alpha1.ScopeNamespaced, "web"))
+	if err != nil || pkg.PackageSpec().Config != nil {
+		t.Errorf("%v, %v", pkg.PackageSpec().Config, err)
+	}
+}
+
+func TestRolloutUndoRefuses(t *testing.T) {
+	t.Parallel()
+	secret := func(sensitive *bool) func(*corev1alpha1.Package, *corev1alpha1.ObjectDeployment) {
+		return func(pkg *corev1alpha1.Package, _ *corev1alpha1.ObjectDeployment) {
+			pkg.Spec.ConfigFrom = []corev1alpha1.ValueSource{{SecretKeyRef: &corev1alpha1.SecretKeyReference{Name: "access", Key: "k", Sensitive: sensitive}}}
+		}
+	}
+	for name, tc := range map[string]struct {
+		change func(*corev1alpha1.Package, *corev1alpha1.ObjectDeployment)
+		sets   func(one *corev1alpha1.ObjectSet)
+		args   []string
+		want   string
+	}{
+		"sensitive configuration": {change: secret(nil), want: "its configuration comes from the Secret access, and what that held then is not kept"},
+		"sensitive objects": {sets: func(one *corev1alpha1.ObjectSet) { one.Spec.Phases[0].SecretSlices = []string{"x"} },
+			want: "it has sensitive values, and what they were is not kept"},
+		"packageRef": {
+			change: func(pkg *corev1alpha1.Package, _ *corev1alpha1.ObjectDeployment) {
+				pkg.Spec.Image, pkg.Spec.PackageRef = "", &corev1alpha1.PackageReference{Name: "web.example.com"}
+			},
+			sets: func(one *corev1alpha1.ObjectSet) { one.Labels[corev1alpha1.PackageVersionLabel] = "1.0.0_a" },
+			want: "pin its version: kubectl package upgrade package/web -n shop --version 1.0.0+a --allow-downgrade",
+		},
+		"no digest":    {sets: func(one *corev1alpha1.ObjectSet) { delete(one.Annotations, corev1alpha1.PackageDigestAnnotation) }, want: "does not record the digest of example.com/web:v1"},
+		"no image":     {sets: func(one *corev1alpha1.ObjectSet) { one.Annotations = nil }, want: "does not say which image it was made of"},
+		"bad config":   {sets: func(one *corev1alpha1.ObjectSet) { one.Annotations[corev1alpha1.PackageConfigAnnotation] = "{" }, want: "records a configuration that cannot be read"},
+		"no earlier":   {args: []string{"--to-revision", "9"}, want: "revision not found"},
+		"of a package": {args: []string{"--to-revision", "1"}, want: "is made by Package web, which would change it again"},
+		"not its own":  {change: func(_ *corev1alpha1.Package, dep *corev1alpha1.ObjectDeployment) { dep.OwnerReferences = nil }, want: "has no revision yet: the deployment of its name is not its own"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			objects := clustertest.Revised(tc.change)
+			if tc.sets != nil {
+				tc.sets(objects[2].(*corev1alpha1.ObjectSet))
+			}
+			c := clustertest.FakeCluster(t, objects...)
+			res := "package/web"
+			if name == "of a package" {
+				res = "objectdeployment/web"
+			}
+			got := clitest.InvokeOn(t, clustertest.DialTo(c), "", append([]string{"rollout", "undo", res}, tc.args...)...)
+			if got.Code != 1 || got.Out != "" || !strings.Contains(got.Err, tc.want) {
+				t.Errorf("got %+v, want %q", got, tc.want)
+			}
+		})
+	}
+	// Values that nobody calls sensitive are restored as far as they are the
+	// package's own.
+	c := clustertest.FakeCluster(t, clustertest.Revised(secret(ptr.To(false)))...)
+	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "rollout", "undo", "web", "--wait=false"); got.Code != 0 || !strings.HasPrefix(got.Err, "note: values of spec.configFrom are what its sources hold now") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestRolloutUndoDeployment(t *testing.T) {
+	t.Parallel()
+	objects := clustertest.Revised(func(_ *corev1alpha1.Package, dep *corev1alpha1.ObjectDeployment) {
+		dep.OwnerReferences = nil
+		dep.Status.Revision = 3
+		dep.Status.Conditions = []metav1.Condition{clustertest.Condition("Available", "True", "Available", ""), clustertest.Condition("Progressing", "False", "Idle", "")}
+	})
+	c := clustertest.FakeCluster(t, objects...)
+	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "rollout", "undo", "od/web")
+	if got.Code != 0 || got.Out != "objectdeployment shop/web has the template of revision 1 again\nobjectdeployment shop/web successfully rolled out: revision 3\n" {
+		t.Errorf("got %+v", got)
+	}
+	dep := &corev1alpha1.ObjectDeployment{}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web"}, dep); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(objects[2].(*corev1alpha1.ObjectSet).Spec.ObjectSetTemplateSpec, dep.Spec.Template.Spec, cmp.Comparer(func(a, b runtime.RawExtension) bool { return desired.SameJSON(a.Raw, b.Raw) })); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestRolloutStatus(t *testing.T) {
+	t.Parallel()
+	paused := clustertest.Blocked()
+	paused.Conditions = append(paused.Conditions, clustertest.Condition("Paused", "True", "Paused", "paused by someone"))
+	for name, tc := range map[string]struct {
+		status corev1alpha1.PackageStatus
+		args   []string
+		code   int
+		want   string
+	}{
+		"complete":            {clustertest.Available(), nil, 0, "package shop/web successfully rolled out: revision 1\n"},
+		"complete, not watch": {clustertest.Available(), []string{"--watch=false"}, 0, "package shop/web successfully rolled out: revision 1\n"},
+		"blocked":             {clustertest.Blocked(), []string{"--timeout", "1s"}, 1, "package shop/web is not rolled out after "},
+		"blocked, not watch":  {clustertest.Blocked(), []string{"--watch=false"}, 1, "package shop/web is not rolled out: phase deploy waits for:\n  Deployment web: no replicas"},
+		"paused":              {paused, nil, 1, "package shop/web is not rolled out: "},
+		"bad timeout":         {clustertest.Available(), []string{"--timeout", "0s"}, 1, "--timeout must be positive"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := clustertest.FakeCluster(t, clustertest.Revised(func(pkg *corev1alpha1.Package, _ *corev1alpha1.ObjectDeployment) { pkg.Status = tc.status })...)
+			got := clitest.InvokeOn(t, clustertest.DialTo(c), "", append([]string{"rollout", "status", "web"}, tc.args...)...)
+			if got.Code != tc.code || !strings.Contains(got.Out+got.Err, tc.want) {
+				t.Errorf("got %+v, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestRolloutStatusOfADeployment(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		change func(*corev1alpha1.ObjectDeployment)
+		want   string
+	}{
+		"not seen": {func(*corev1alpha1.ObjectDeployment) {}, "no manager has looked at it yet"},
+		"in progress": {func(d *corev1alpha1.ObjectDeployment) {
+			d.Status.Conditions = []metav1.Condition{clustertest.Condition("Available", "False", "x", "phase a waits"), clustertest.Condition("Progressing", "True", "x", "")}
+		}, "phase a waits"},
+		"unavailable": {func(d *corev1alpha1.ObjectDeployment) {
+			d.Status.Conditions = []metav1.Condition{clustertest.Condition("Available", "False", "x", "broken"), clustertest.Condition("Progressing", "False", "Idle", "")}
+		}, "broken"},
+		"paused": {func(d *corev1alpha1.ObjectDeployment) {
+			d.Spec.Paused = true
+			d.Status.Conditions = []metav1.Condition{clustertest.Condition("Available", "True", "x", ""), clustertest.Condition("Progressing", "False", "Idle", "")}
+		}, "it is paused"},
+	} {
+		c := clustertest.FakeCluster(t, clustertest.Revised(func(_ *corev1alpha1.Package, d *corev1alpha1.ObjectDeployment) { d.Generation = 1; tc.change(d) })...)
+		got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "rollout", "status", "objectdeployment/web", "--watch=false")
+		if got.Code != 1 || !strings.Contains(got.Err, "objectdeployment shop/web is not rolled out: "+tc.want) {
+			t.Errorf("%s: got %+v", name, got)
+		}
+		if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "rollout", "status", "objectdeployment/web", "--timeout", "100ms"); got.Code != 1 {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+}
+
+// pausing is the status of a package that is not available, paused as its spec says.
+func pausing(pkg corev1alpha1.GenericPackage) corev1alpha1.PackageStatus {
+	status := clustertest.Blocked()
+	status.ObservedGeneration = pkg.GetGeneration()
+	if pkg.PackageSpec().Paused {
+		status.Conditions = append(status.Conditions, clustertest.Condition("Paused", "True", "Paused", ""))
+		status.Conditions[len(status.Conditions)-1].ObservedGeneration = pkg.GetGeneration()
+	}
+	return status
+}
+
+// A package that is not available can be paused and goes on as well.
+func TestPause(t *testing.T) {
+	t.Parallel()
+	c := clustertest.FakeCluster(t, clustertest.Revised(func(pkg *corev1alpha1.Package, _ *corev1alpha1.ObjectDeployment) { pkg.Status = clustertest.Blocked() })...)
+	clustertest.Manager(t, c, c.Target(corev1alpha1.ScopeNamespaced, "web"), pausing)
+	read := func() corev1alpha1.GenericPackage {
+		pkg, err := c.Read(t.Context(), c.Target(corev1alpha1.ScopeNamespaced, "web"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pkg
+	}
+	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "pause", "package/web", "-m", "not today"); got != (clitest.Result{Code: 0, Out: "package shop/web is paused\n", Err: ""}) {
+		t.Errorf("got %+v", got)
+	}
+	if pkg := read(); !pkg.PackageSpec().Paused || pkg.GetAnnotations()[corev1alpha1.PauseMessageAnnotation] != "not today" {
+		t.Errorf("got %+v, %v", pkg.PackageSpec(), pkg.GetAnnotations())
+	}
+	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "unpause", "package", "web"); got != (clitest.Result{Code: 0, Out: "package shop/web is going on\n", Err: ""}) {
+		t.Errorf("got %+v", got)
+	}
+	if pkg := read(); pkg.PackageSpec().Paused || len(pkg.GetAnnotations()) > 0 {
+		t.Errorf("got %+v, %v", pkg.PackageSpec(), pkg.GetAnnotations())
+	}
+}
+
+func TestPauseAClusterPackage(t *testing.T) {
+	t.Parallel()
+	c := clustertest.FakeCluster(t, &corev1alpha1.ClusterPackage{ObjectMeta: metav1.ObjectMeta{Name: "store", Generation: 1}, Spec: corev1alpha1.PackageSpec{Image: "example.com/web:v1"}})
+	target := c.Target(corev1alpha1.ScopeCluster, "store")
+	clustertest.Manager(t, c, target, pausing)
+	for _, step := range []struct {
+		command, says string
+		paused        bool
+	}{{"pause", "clusterpackage store is paused\n", true}, {"unpause", "clusterpackage store is going on\n", false}} {
+		if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", step.command, "clusterpackage/store"); got != (clitest.Result{Code: 0, Out: step.says, Err: ""}) {
+			t.Errorf("%s: %+v", step.command, got)
+		}
+		if pkg, err := c.Read(t.Context(), target); err != nil || pkg.PackageSpec().Paused != step.paused {
+			t.Errorf("%s: %+v, %v", step.command, pkg, err)
+		}
+	}
+}
+
+func TestPauseErrors(t *testing.T) {
+	t.Parallel()
+	c := clustertest.FakeCluster(t, clustertest.Revised(nil)...)
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"nobody notices": {[]string{"pause", "web", "--timeout", "100ms"}, "no manager has noticed after 100ms"},
+		"no name":        {[]string{"pause"}, "arguments invalid: NAME is missing"},
+		"a deployment":   {[]string{"unpause", "objectdeployment/web"}, "is no package"},
+		"no package":     {[]string{"pause", "package/nope"}, "there is no package shop/nope"},
+		"bad timeout":    {[]string{"pause", "web", "--timeout", "0s"}, "--timeout must be positive"},
+	} {
+		if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", tc.args...); got.Code != 1 || !strings.Contains(got.Err, tc.want) {
+			t.Errorf("%s: got %+v, want %q", name, got, tc.want)
+		}
+	}
+}
+
+func TestPauseWithoutAManager(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		got := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t, clustertest.Revised(nil)...)), "", "pause", "web", "--timeout", "20s")
+		want := "  10.0s  no manager has looked at it yet: is lockstep-manager running?\n" +
+			"Error: package shop/web: no manager has noticed after 20s: is lockstep-manager running? The change stays\n"
+		if got != (clitest.Result{Code: 1, Out: "", Err: want}) {
+			t.Errorf("got %+v", got)
+		}
+	})
+}
+
+func TestWarningWithoutAManager(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		renewed time.Duration
+		args    []string
+		want    string
+	}{
+		"running":       {2 * time.Second, []string{"status", "web"}, ""},
+		"status":        {5 * time.Minute, []string{"status", "web"}, silent},
+		"clustertree":   {5 * time.Minute, []string{"clustertree", "web"}, silent},
+		"JSON":          {5 * time.Minute, []string{"status", "web", "-o", "json"}, ""},
+		"another clock": {-time.Hour, []string{"status", "web"}, ""},
+	} {
+		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: corev1alpha1.LeaderElectionLease}}
+		lease.Spec.RenewTime = new(metav1.NewMicroTime(time.Now().Add(-tc.renewed)))
+		got := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t, append(clustertest.Revised(nil), lease)...)), "", tc.args...)
+		if got.Err != tc.want && tc.args[0] == "status" || tc.want != "" && !strings.HasPrefix(got.Err, tc.want) {
+			t.Errorf("%s: got %q", name, got.Err)
+		}
+	}
+}
+
+const silent = "Warning: no manager has renewed its Lease for 5m, so this may be outdated: is lockstep-manager running?\n"
+
+func TestPauseInterrupted(t *testing.T) {
+	t.Parallel()
+	for command, back := range map[string]string{"pause": "unpause", "unpause": "pause"} {
+		synctest.Test(t, func(t *testing.T) {
+			c := clustertest.FakeCluster(t, clustertest.Revised(func(pkg *corev1alpha1.Package, _ *corev1alpha1.ObjectDeployment) {
+				pkg.Spec.Paused = command == "unpause"
+				pkg.Status.ObservedGeneration = 0
+			})...)
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Second, cancel)
+			var out, errOut bytes.Buffer
+			code := cli.RunOn(ctx, []string{command, "web"}, clustertest.Streams(&out, &errOut), clustertest.DialTo(c))
+			want := "Error: package shop/web: interrupted; the change is stored, and a manager carries it out when it runs. " +
+				"Take it back: kubectl package " + back + " package/web -n shop\n"
+			if code != 1 || errOut.String() != want {
+				t.Errorf("%s: exit code %d, got %q", command, code, errOut.String())
+			}
+		})
+	}
+}
+
+// What was never rolled out is undone by going back to what is.
+func TestRolloutUndoOfASpecThatCannotBeHad(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		image     string
+		condition metav1.Condition
+		want      string
+	}{
+		"cannot be pulled":              {"example.com/web:v3", clustertest.Condition("Unpacked", "False", "ImagePullBackOff", "image not found"), "(revision 2)\n"},
+		"invalid":                       {"example.com/web:v3", clustertest.Condition("Invalid", "True", "ConfigInvalid", "spec.config.x"), "(revision 2)\n"},
+		"it is what the newest is of":   {"example.com/web:v2", clustertest.Condition("Unpacked", "False", "ImagePullBackOff", "image not found"), "(revision 1)\n"},
+		"rolled out, and not available": {"example.com/web:v3", clustertest.Condition("Available", "False", "ObjectSetUnready", "it waits"), "(revision 1)\n"},
+	} {
+		c := clustertest.FakeCluster(t, clustertest.Revised(func(pkg *corev1alpha1.Package, _ *corev1alpha1.ObjectDeployment) {
+			pkg.Spec.Image = tc.image
+			pkg.Status.Conditions = []metav1.Condition{tc.condition}
+			pkg.Status.ObservedGeneration = 1
+		})...)
+		if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "rollout", "undo", "web", "--wait=false"); got.Code != 0 || !strings.HasSuffix(got.Out, tc.want) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

@@ -1,0 +1,360 @@
+package operate
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/desired"
+	"lockstep.run/lockstep/internal/cli/dryrun"
+	"lockstep.run/lockstep/internal/cli/planning"
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+type undoCommand struct {
+	command.Command
+	revision int64
+	dryRun   bool
+	yes      bool
+}
+
+func newRolloutUndo(on command.Command) *cobra.Command {
+	c := &undoCommand{Command: on}
+	cmd := c.About(&cobra.Command{
+		Use:   "undo RESOURCE",
+		Short: "Go back to an earlier revision",
+		Long: `Go back to the revision before the newest, or to the one of --to-revision. Where nothing was
+rolled out of what a package asks for now, because its image cannot be pulled or is invalid, it
+goes back to the newest revision.
+
+Of a package, the image of that revision by its digest, its configuration and its component
+are written into the spec; patches, common metadata and the rest of the spec stay as they are
+now. Of an ObjectDeployment that no package made, the template of that revision is written
+back. Either way the engine rolls out a new revision, with a new number.
+
+What may be lost with it, as kubectl package plan shows it, is named before, and asked for on a
+terminal; elsewhere it wants --yes. A policy or webhook of the package itself that refuses the
+objects of that revision is deleted in the course of it where that is confirmed. With --dry-run
+the plan of it is shown, and nothing is changed.
+
+It is refused where that revision cannot be had again: where its configuration came from
+Secrets, where the package is chosen from a catalogue by packageRef, or where it was made
+before digests were recorded.`,
+		Args: command.Takes("RESOURCE", "[NAME]"),
+	}, cluster.ParseResource, c.run, command.Positive("to-revision", &c.revision))
+	cmd.Flags().Int64Var(&c.revision, "to-revision", 0, "the `revision` to go back to; the one before the newest where it is not given")
+	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what it would do, and change nothing")
+	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
+	c.AddWait(cmd, command.WaitTimeout, "watch the rollout until it is complete")
+	return cmd
+}
+
+func (c *undoCommand) run(ctx context.Context, n cluster.Name) error {
+	cl, r, err := c.Rollout(ctx, n)
+	if err != nil {
+		return err
+	}
+	set, err := c.choose(r)
+	if err != nil {
+		return err
+	}
+	if r.Package == nil {
+		return c.deployment(ctx, cl, r, set)
+	}
+	return c.pkg(ctx, cl, r, set)
+}
+
+func (c *undoCommand) choose(r *cluster.Rollout) (corev1alpha1.GenericObjectSet, error) {
+	current := r.Current()
+	if current == nil {
+		return nil, fmt.Errorf("%s: %w", r, errNoRevision)
+	}
+	switch {
+	case c.revision > 0:
+		return r.Revision(c.revision)
+	case neverRolledOut(r, current):
+		return current, nil
+	}
+	return previous(r, current)
+}
+
+// neverRolledOut reports whether the spec was never rolled out, so that an undo goes back to the
+// newest revision.
+func neverRolledOut(r *cluster.Rollout, newest corev1alpha1.GenericObjectSet) bool {
+	if r.Package == nil {
+		return false
+	}
+	state := progress.Of(progress.Snapshot{Target: r.Target, Package: r.Package})
+	spec, made := r.Package.PackageSpec(), newest.GetAnnotations()
+	same := made[corev1alpha1.PackageSourceImageAnnotation] == spec.Image && made[corev1alpha1.PackageComponentAnnotation] == spec.Component &&
+		desired.SameConfig(configOf(newest), spec.Config)
+	return (state.Invalid != "" || state.PullError != "") && !same
+}
+
+// configOf returns nil for no configuration.
+func configOf(set corev1alpha1.GenericObjectSet) *runtime.RawExtension {
+	text := set.GetAnnotations()[corev1alpha1.PackageConfigAnnotation]
+	if text == "" || text == "null" {
+		return nil
+	}
+	return &runtime.RawExtension{Raw: []byte(text)}
+}
+
+func (c *undoCommand) pkg(ctx context.Context, cl *cluster.Cluster, r *cluster.Rollout, set corev1alpha1.GenericObjectSet) error {
+	want, err := wantedOf(r, set)
+	if err != nil {
+		return err
+	}
+	if len(r.Package.PackageSpec().ConfigFrom) > 0 {
+		fmt.Fprintln(c.Streams.ErrOut, "note: values of spec.configFrom are what its sources hold now")
+	}
+	f := undoPreview{undoCommand: c, cluster: cl, rollout: r, set: set, image: want.Image}
+	if done, err := f.run(ctx); err != nil || done {
+		return err
+	}
+	done, err := desired.Change(ctx, cl, r.Target, r.Package, want)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(c.Streams.Out, terminal.Line(fmt.Sprintf("%s %s (revision %d)", r.Target, done.What, set.ObjectSetSpec().Revision)))
+	if !c.Wait {
+		return nil
+	}
+	return done.Follow(ctx, &c.Command, cl, r.Target, f.refine())
+}
+
+// wantedOf fails if a revision is not recorded completely.
+func wantedOf(r *cluster.Rollout, set corev1alpha1.GenericObjectSet) (desired.Package, error) {
+	number := set.ObjectSetSpec().Revision
+	want := desired.Package{Name: cluster.Name{Scope: r.Target.Scope, Name: r.Target.Name}, ChangesComponent: true}
+	if r.Package.PackageSpec().PackageRef != nil {
+		version := strings.ReplaceAll(cmp.Or(set.GetLabels()[corev1alpha1.PackageVersionLabel], "VERSION"), "_", "+")
+		return want, fmt.Errorf("%s follows what repositories offer, so it would move on again. To go back to revision %d, pin its version: kubectl package upgrade %s --version %s --allow-downgrade",
+			r, number, r.Target.Flags(), version)
+	}
+	if reason := sensitive(r.Package, set); reason != "" {
+		return want, fmt.Errorf("%s cannot go back to revision %d: %s. Put the old values into the Secret, or install the old image: kubectl package install IMAGE %s",
+			r, number, reason, r.Target.Flags())
+	}
+	annotations := set.GetAnnotations()
+	image, digest := annotations[corev1alpha1.PackageSourceImageAnnotation], annotations[corev1alpha1.PackageDigestAnnotation]
+	ref, err := name.ParseReference(image)
+	if err != nil {
+		return want, fmt.Errorf("revision %d of %s does not say which image it was made of", number, r)
+	}
+	want.Image = image
+	if _, byDigest := ref.(name.Digest); !byDigest {
+		if digest == "" {
+			return want, fmt.Errorf("revision %d of %s does not record the digest of %s, which may stand for something else by now. If it does not: kubectl package install %s %s",
+				number, r, image, image, r.Target.Flags())
+		}
+		want.Image = ref.Context().Digest(digest).Name()
+	}
+	want.Component = annotations[corev1alpha1.PackageComponentAnnotation]
+	config := configOf(set)
+	switch {
+	case config == nil:
+		want.DropsConfig = true
+	case !json.Valid(config.Raw):
+		return want, fmt.Errorf("revision %d of %s records a configuration that cannot be read", number, r)
+	default:
+		want.Config = config.Raw
+	}
+	return want, nil
+}
+
+// sensitive returns why values of a revision are not kept.
+func sensitive(pkg corev1alpha1.GenericPackage, set corev1alpha1.GenericObjectSet) string {
+	if sealed(set) {
+		return "it has sensitive values, and what they were is not kept"
+	}
+	for _, source := range pkg.PackageSpec().ConfigFrom {
+		if s := source.SecretKeyRef; s != nil && ptr.Deref(s.Sensitive, true) {
+			return fmt.Sprintf("its configuration comes from the Secret %s, and what that held then is not kept", s.Name)
+		}
+	}
+	return ""
+}
+
+func (c *undoCommand) deployment(ctx context.Context, cl *cluster.Cluster, r *cluster.Rollout, set corev1alpha1.GenericObjectSet) error {
+	number := set.ObjectSetSpec().Revision
+	if owner := metav1.GetControllerOf(r.Deployment); owner != nil {
+		return fmt.Errorf("%s is made by %s %s, which would change it again: undo the rollout of that", r, owner.Kind, owner.Name)
+	}
+	if sealed(set) {
+		return fmt.Errorf("%s cannot go back to revision %d: it has sensitive values, and what they were is not kept", r, number)
+	}
+	f := undoPreview{undoCommand: c, cluster: cl, rollout: r, set: set}
+	if done, err := f.run(ctx); err != nil || done {
+		return err
+	}
+	data, err := json.Marshal([]desired.Operation{
+		{Op: "test", Path: "/metadata/uid", Value: string(r.Deployment.GetUID())},
+		{Op: "replace", Path: "/spec/template/spec", Value: set.ObjectSetSpec().ObjectSetTemplateSpec},
+	})
+	if err != nil {
+		return fmt.Errorf("write the template of revision %d: %w", number, err)
+	}
+	if err := cl.Patch(ctx, r.Deployment, client.RawPatch(types.JSONPatchType, data), client.FieldOwner(command.FieldManager)); err != nil {
+		return cl.Explain("cannot change "+r.String(), err)
+	}
+	fmt.Fprintln(c.Streams.Out, terminal.Line(fmt.Sprintf("%s has the template of revision %d again", r, number)))
+	if !c.Wait {
+		return nil
+	}
+	return awaitRollout(ctx, &c.Command, cl, r)
+}
+
+func sealed(set corev1alpha1.GenericObjectSet) bool {
+	return slices.ContainsFunc(set.ObjectSetSpec().Phases, func(p corev1alpha1.ObjectSetTemplatePhase) bool { return len(p.SecretSlices) > 0 })
+}
+
+// undoPreview plans an undo from the stored revision.
+type undoPreview struct {
+	*undoCommand
+	cluster *cluster.Cluster
+	rollout *cluster.Rollout
+	set     corev1alpha1.GenericObjectSet
+	image   string
+	// obstacles are policies and webhooks of the package to delete when they deny the
+	// rollout, by their denial.
+	obstacles map[apply.Denial]objects.Key
+}
+
+// run prints the plan of a dry run, or confirms losses. done is true if nothing is to be changed.
+func (f *undoPreview) run(ctx context.Context) (done bool, err error) {
+	if !f.dryRun && f.cluster.Config == nil {
+		return false, nil
+	}
+	plan, err := f.plan(ctx)
+	switch {
+	case f.dryRun && err != nil:
+		return true, f.cluster.Explain("cannot plan the undo of "+f.rollout.String(), err)
+	case f.dryRun:
+		_, err = io.WriteString(f.Streams.Out, planning.Text(plan, terminal.StylesFor(f.Streams.Out)))
+		return true, err
+	case err != nil:
+		fmt.Fprintln(f.Streams.ErrOut, terminal.Line("note: what may be lost is not known: "+err.Error()))
+		return false, nil
+	}
+	t := planning.Printer{Styles: terminal.StylesFor(f.Streams.ErrOut)}
+	t.Section("Data that may be lost", t.Styles.Bad, planning.LossRows(plan.Losses))
+	t.Refusals(plan.Refusals)
+	if _, err := io.WriteString(f.Streams.ErrOut, t.Out.String()); err != nil {
+		return false, err
+	}
+	if len(plan.Losses) > 0 && !f.yes {
+		if err := command.Confirm(f.Streams, fmt.Sprintf("Go back to revision %d all the same?", f.set.ObjectSetSpec().Revision)); err != nil {
+			return false, err
+		}
+	}
+	f.confirmObstacles(plan)
+	return false, nil
+}
+
+func (f *undoPreview) plan(ctx context.Context) (*dryrun.Plan, error) {
+	at, err := planning.ConnectPreview(ctx, f.cluster, f.rollout.Target.Namespace, f.set.ObjectSetSpec().TargetRef)
+	if err != nil {
+		return nil, err
+	}
+	scope := f.rollout.Target.Scope
+	r := dryrun.Request{
+		Scope: scope, Namespace: f.rollout.Target.Namespace, Name: f.rollout.Target.Name, Alone: f.rollout.Package == nil,
+		Labels: objects.WellKnown(f.set.GetLabels()), ManagerNamespace: corev1alpha1.DefaultNamespace,
+		ReportDrift: f.rollout.Deployment.ObjectDeploymentSpec().DriftPolicy == corev1alpha1.DriftPolicyReport,
+	}
+	if r.Template, err = at.TemplateOf(ctx, scope, f.set); err != nil {
+		return nil, err
+	}
+	plan, err := dryrun.Make(ctx, at, r)
+	if err != nil {
+		return nil, err
+	}
+	plan.To.Image, plan.From = f.image, &dryrun.Release{Revision: f.rollout.Current().ObjectSetSpec().Revision}
+	if f.rollout.Package != nil {
+		plan.From.Image = f.rollout.Package.PackageSpec().Image
+	} else {
+		plan.Kind = scope.Kind("ObjectDeployment")
+	}
+	return plan, nil
+}
+
+// confirmObstacles confirms which policies of the package to delete.
+func (f *undoPreview) confirmObstacles(plan *dryrun.Plan) {
+	if !f.Wait || f.rollout.Package == nil || !f.yes && !command.Interactive(f.Streams) {
+		return // the refusals name the remedy
+	}
+	f.obstacles = map[apply.Denial]objects.Key{}
+	confirmed := map[objects.Key]bool{}
+	for _, r := range plan.Refusals {
+		denial, denied := apply.DeniedBy(r.Message)
+		if r.Obstacle == nil || !denied {
+			continue
+		}
+		key := objects.Key{Group: r.Obstacle.Group, Kind: r.Obstacle.Kind, Name: r.Obstacle.Name}
+		if _, known := confirmed[key]; !known {
+			confirmed[key] = f.yes || command.Confirm(f.Streams, "Delete "+key.Kind+" "+key.Name+" when the rollout waits for it?") == nil
+		}
+		if confirmed[key] {
+			f.obstacles[denial] = key
+		}
+	}
+}
+
+// refine deletes confirmed obstacles once the rollout waits for them; earlier, the current
+// revision would restore them.
+func (f *undoPreview) refine() func(context.Context, progress.Snapshot) progress.Snapshot {
+	if len(f.obstacles) == 0 {
+		return nil
+	}
+	return func(ctx context.Context, snap progress.Snapshot) progress.Snapshot {
+		if snap.Set == nil {
+			return snap
+		}
+		for _, b := range snap.Set.ObjectSetStatus().Blocking {
+			denial, _ := apply.DeniedBy(b.Message)
+			if key, found := f.obstacles[denial]; found {
+				delete(f.obstacles, denial)
+				f.remove(ctx, key)
+			}
+		}
+		return snap
+	}
+}
+
+func (f *undoPreview) remove(ctx context.Context, key objects.Key) {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(schema.GroupVersionKind{Group: key.Group, Version: "v1", Kind: key.Kind})
+	u.SetName(key.Name)
+	all, err := f.cluster.AnyKindAt(ctx, f.rollout.Target.Namespace, f.set.ObjectSetSpec().TargetRef)
+	if err == nil {
+		err = all.Delete(ctx, u)
+	}
+	switch {
+	case err == nil:
+		fmt.Fprintln(f.Streams.ErrOut, terminal.Line(key.Kind+" "+key.Name+" deleted"))
+	case !apierrors.IsNotFound(err):
+		fmt.Fprintln(f.Streams.ErrOut, terminal.Line("cannot delete "+key.Kind+" "+key.Name+": "+err.Error()))
+	}
+}

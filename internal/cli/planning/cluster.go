@@ -1,0 +1,58 @@
+package planning
+
+import (
+	"context"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/desired"
+	"lockstep.run/lockstep/internal/cli/dryrun"
+)
+
+// connect makes the clients for the package and its objects.
+func (p *Planned) connect(ctx context.Context, cl *cluster.Cluster, namespace string, ref *corev1alpha1.TargetReference) (err error) {
+	if p.Client, err = cl.AnyKind(); err != nil {
+		return err
+	}
+	p.there = p.Client
+	if p.Remote, err = cl.Remote(ctx, namespace, ref); err != nil || p.Remote == nil {
+		return err
+	}
+	p.there, err = p.Remote.AnyKind()
+	return err
+}
+
+// Preview connects for dry runs.
+func (p *Planned) Preview(ctx context.Context, cl *cluster.Cluster) (*dryrun.Cluster, error) {
+	if p.Remote == nil {
+		return dryrun.Connect(ctx, cl.Config, p.Client)
+	}
+	return dryrun.ConnectTarget(ctx, p.Remote.Config, p.Client, p.there, p.Remote.ID, p.Remote.Home)
+}
+
+// chooser chooses versions for the cluster that the objects are in.
+func (p *Planned) chooser(cl *cluster.Cluster) *desired.Chooser {
+	c := desired.ChooserFor(cl, p.Target.Namespace).At(p.Pkg.PackageSpec().TargetRef)
+	if p.Remote != nil {
+		c.There = p.Remote.Cluster
+	}
+	return c
+}
+
+// environment is what the package sees of the cluster that its objects are in.
+func (p *Planned) environment(ctx context.Context, cl *cluster.Cluster) (*manifestsv1alpha1.PackageEnvironment, error) {
+	if p.Remote != nil {
+		cl = p.Remote.Cluster
+	}
+	return desired.EnvironmentOf(ctx, cl, p.there.RESTMapper(), p.Pkg.PackageSpec().TargetRef.NamespaceOf(p.Pkg.GetNamespace()))
+}
+
+// ConnectPreview connects for dry runs of a package in a namespace, which is empty for a ClusterPackage.
+func ConnectPreview(ctx context.Context, cl *cluster.Cluster, namespace string, ref *corev1alpha1.TargetReference) (*dryrun.Cluster, error) {
+	p := &Planned{}
+	if err := p.connect(ctx, cl, namespace, ref); err != nil {
+		return nil, err
+	}
+	return p.Preview(ctx, cl)
+}

@@ -1,0 +1,408 @@
+package planning
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/offers"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/content"
+	"lockstep.run/lockstep/internal/cli/desired"
+	"lockstep.run/lockstep/internal/cli/dryrun"
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/inputs/sources"
+	"lockstep.run/lockstep/internal/inputs/targets"
+	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/internal/loader/manifest"
+)
+
+// Planned is a package as it would be, rendered for the cluster.
+type Planned struct {
+	Target progress.Target
+	// Pkg is the Package as it would be, before what it is; nil where there is none.
+	Pkg, Before corev1alpha1.GenericPackage
+	digest      string
+	// folder that the package is in; empty for an image.
+	folder string
+	// chosen is the version that packageRef leads to, of the package ref; nil without packageRef.
+	chosen   *corev1alpha1.AvailableVersion
+	ref      string
+	Loaded   *loader.Package
+	warnings []string
+	// values stand in the place of the object in which install would keep them; nil for none.
+	values *desired.Values
+	// Client reads kinds of all sorts where the package is, there where its objects are, which is
+	// remote where that is another cluster.
+	Client, there client.Client
+	Remote        *cluster.Remote
+	// resolution is nil before what is installed was read.
+	resolution *desired.Resolution
+}
+
+// Request is what the dry run needs of it.
+func (p *Planned) Request() dryrun.Request {
+	r := dryrun.Request{
+		Scope: p.Target.Scope, Namespace: p.Target.Namespace, Name: p.Target.Name,
+		Template: p.Loaded.Template(), Labels: p.Loaded.Labels, ManagerNamespace: corev1alpha1.DefaultNamespace,
+	}
+	r.Template.TargetRef = p.Pkg.PackageSpec().TargetRef
+	r.Template.ServiceAccountName = p.Pkg.PackageSpec().ServiceAccountName
+	r.KeepAccount = r.Template.ServiceAccountName == "" && p.Before != nil && p.Before.PackageSpec().ServiceAccountName == ""
+	r.ReportDrift = p.Pkg.PackageSpec().DriftPolicy == corev1alpha1.DriftPolicyReport
+	if p.Loaded.Sensitive != nil {
+		r.Sensitive = p.Loaded.HoldsSensitive
+	}
+	return r
+}
+
+// Complete adds to a plan what was and what would be installed.
+func (p *Planned) Complete(plan *dryrun.Plan) {
+	plan.To = dryrun.Release{Folder: p.folder, Digest: p.digest, Package: p.Loaded.Name, Version: p.Loaded.Manifest.Spec.Version}
+	if p.folder == "" {
+		plan.To.Image = p.image()
+	}
+	if p.chosen != nil {
+		plan.To.Version = p.chosen.Version
+	}
+	plan.Warnings = append(plan.Warnings, p.warnings...)
+	for _, w := range p.Loaded.Warnings {
+		plan.Warnings = append(plan.Warnings, w.String())
+	}
+	if p.Before == nil {
+		return
+	}
+	plan.From = &dryrun.Release{Image: installedImage(p.Before), Revision: p.Before.PackageStatus().Revision}
+	if r := p.Before.PackageStatus().Resolved; r != nil {
+		plan.From.Digest, plan.From.Package, plan.From.Version = r.Digest, r.PackageName, r.Version
+	}
+	if p.Before.PackageSpec().Paused {
+		plan.Warnings = append(plan.Warnings, "the package is paused: nothing of this happens before spec.paused is false")
+	}
+	if p.Before.GetDeletionTimestamp() != nil {
+		plan.Warnings = append(plan.Warnings, "the package is being deleted")
+	}
+}
+
+// Load finds the package and renders it as the manager would.
+func (c *Planner) Load(ctx context.Context, cl *cluster.Cluster, want Wanted) (*Planned, error) {
+	p := &Planned{}
+	var files loader.Files
+	var err error
+	if want.folder {
+		p.folder = want.source
+		if files, err = content.ReadFolder(want.source); err != nil {
+			return p, err
+		}
+	}
+	if want.Name.Name == "" {
+		if want.Name.Name, err = nameOf(want, files); err != nil {
+			return p, err
+		}
+	}
+	if err := c.find(ctx, cl, want, p); err != nil {
+		return p, err
+	}
+	if err := c.change(want, p); err != nil {
+		return p, err
+	}
+	if err := p.connect(ctx, cl, p.Target.Namespace, p.Pkg.PackageSpec().TargetRef); err != nil {
+		return p, err
+	}
+	if !want.folder {
+		if err := chooseVersion(ctx, cl, p); err != nil {
+			return p, err
+		}
+		if files, err = c.content(ctx, p); err != nil {
+			return p, err
+		}
+	}
+	if err := content.CheckScope(cmp.Or(p.folder, p.Pkg.PackageSpec().Image, p.ref), files, p.Pkg.PackageSpec().Component, p.Target.Scope); err != nil && p.Before == nil {
+		return p, err
+	}
+	opts, err := p.loaderOptions(ctx, cl)
+	if err != nil {
+		return p, err
+	}
+	if p.chosen != nil {
+		opts.Package.Image = p.chosen.Image
+	}
+	if p.Loaded, err = loader.Load(ctx, files, opts); err != nil {
+		return p, err
+	}
+	return p, loader.CheckTarget(p.Pkg.PackageSpec().TargetRef, p.Loaded.Dependencies)
+}
+
+func nameOf(want Wanted, files loader.Files) (string, error) {
+	if want.ref != nil {
+		return want.ref.Name, nil
+	}
+	if !want.folder {
+		ref, err := name.ParseReference(want.source)
+		if err != nil {
+			return "", err
+		}
+		return content.BaseName(ref), nil
+	}
+	result, problems := manifest.Read(files, "")
+	if result == nil {
+		return "", problems.Err()
+	}
+	return result.Manifest.Name, nil
+}
+
+func (c *Planner) find(ctx context.Context, cl *cluster.Cluster, want Wanted, p *Planned) error {
+	if want.source == "" && want.ref == nil {
+		var err error
+		p.Target, p.Before, err = cl.Find(ctx, want.Name)
+		return err
+	}
+	p.Target = cl.Target(cmp.Or(want.Name.Scope, corev1alpha1.ScopeNamespaced), want.Name.Name)
+	target, pkg, err := cl.Find(ctx, want.Name)
+	switch {
+	case err == nil:
+		p.Target, p.Before = target, pkg
+		if want.Name.Scope != target.Scope && target.Scope == corev1alpha1.ScopeCluster {
+			p.warnings = append(p.warnings, fmt.Sprintf(
+				"%s was meant, because there is no package of that name in namespace %s; install it as %s", target, cl.Namespace, target.Arg()))
+		}
+		return nil
+	case errors.As(err, new(cluster.NotFoundError)):
+		return nil
+	case want.Name.Scope == "" && apierrors.IsForbidden(err):
+		// A user who may read Packages only means one of them.
+		if _, err := cl.Read(ctx, p.Target); apierrors.IsNotFound(err) && !cluster.Unserved(err) {
+			return nil
+		}
+	}
+	return err
+}
+
+// change makes the Package what it would be.
+func (c *Planner) change(want Wanted, p *Planned) error {
+	if p.Before != nil {
+		if err := desired.KeepsTarget(p.Target, p.Before.PackageSpec(), want.target); err != nil {
+			return err
+		}
+		p.Pkg = p.Before.DeepCopyObject().(corev1alpha1.GenericPackage)
+	} else {
+		p.Pkg = p.Target.Scope.NewPackage()
+		p.Pkg.SetNamespace(p.Target.Namespace)
+		p.Pkg.SetName(p.Target.Name)
+		p.Pkg.PackageSpec().TargetRef = want.target
+	}
+	spec := p.Pkg.PackageSpec()
+	switch {
+	case want.ref != nil:
+		if old := spec.PackageRef; old == nil || old.Name != want.ref.Name || c.choice.Given() {
+			spec.Image, spec.PackageRef = "", want.ref // else what no flag names stays, as with install
+		}
+	case want.source != "" && !want.folder:
+		spec.Image, spec.PackageRef = want.source, nil
+	case want.moves && spec.PackageRef == nil:
+		return fmt.Errorf("%s is installed from the image %s, and follows no repository: --version and --prereleases choose nothing", p.Target, spec.Image)
+	case want.moves:
+		spec.PackageRef = c.choice.Over(spec.PackageRef)
+	}
+	if c.Spec.Given("component") {
+		spec.Component = c.Spec.Component
+	}
+	if c.Spec.Adopt {
+		desired.Adopt(spec)
+	}
+	if want.Edit != nil {
+		if err := want.Edit(p.Target, spec); err != nil {
+			return err
+		}
+	}
+	values, err := c.values.Read(c.Streams.In)
+	if err != nil {
+		return err
+	}
+	if p.values = values; values != nil {
+		spec.ConfigFrom = desired.WithValues(spec.ConfigFrom, values.Source(p.Target))
+	}
+	raw, err := content.ReadConfig(c.Spec.Config, c.Streams.In)
+	if err != nil {
+		return err
+	}
+	if raw != nil {
+		spec.Config = &runtime.RawExtension{Raw: raw}
+	}
+	return nil
+}
+
+// chooseVersion chooses the version that packageRef leads to, where there is one.
+func chooseVersion(ctx context.Context, cl *cluster.Cluster, p *Planned) error {
+	ref := p.Pkg.PackageSpec().PackageRef
+	if ref == nil {
+		return nil
+	}
+	request := desired.RequestFor(p.Before, &desired.Package{Ref: ref})
+	found, err := p.chooser(cl).MustChoose(ctx, ref.Name, request)
+	if err != nil {
+		return err
+	}
+	if resolved := p.Pkg.PackageStatus().Resolved; len(found.Version().Version.Dependencies) > 0 && p.Remote == nil && !desired.UserManages(p.Pkg.PackageSpec()) &&
+		(resolved == nil || resolved.Version != found.Version().Version.Version) {
+		resolution, err := p.resolve(ctx, cl)
+		if err != nil {
+			return err
+		}
+		why, err := resolution.ChooseByNeeds(found, p.Pkg, request)
+		if err != nil {
+			return err
+		}
+		if why != "" {
+			p.warnings = append(p.warnings, why)
+		}
+	}
+	p.chosen, p.ref = &found.Version().Version, ref.Name
+	return nil
+}
+
+// image is the one to load; empty for manifests that a repository has itself.
+func (p *Planned) image() string {
+	if p.chosen != nil {
+		return p.chosen.Image
+	}
+	return p.Pkg.PackageSpec().Image
+}
+
+// content reads the package, and makes one of plain manifests that a repository offers.
+func (c *Planner) content(ctx context.Context, p *Planned) (files loader.Files, err error) {
+	if p.chosen != nil && p.chosen.Image == "" {
+		files = loader.Files{}
+		for path, text := range p.chosen.Files {
+			files[path] = []byte(text)
+		}
+		p.digest = offers.FilesDigest(p.chosen.Files)
+	} else if files, err = c.pull(ctx, p); err != nil {
+		return nil, err
+	}
+	if p.chosen != nil && !loader.HasManifest(files) {
+		return loader.Plain(p.ref, files, loader.Declared{Dependencies: p.chosen.Dependencies, UniqueInScope: p.chosen.UniqueInScope})
+	}
+	return files, nil
+}
+
+func installedImage(pkg corev1alpha1.GenericPackage) string {
+	if r := pkg.PackageStatus().Resolved; pkg.PackageSpec().PackageRef != nil && r != nil {
+		return r.Image
+	}
+	return pkg.PackageSpec().Image
+}
+
+// pull reads the package from its image, with the pull secrets of the Package if the user
+// may read them, and else with the user's credentials.
+func (c *Planner) pull(ctx context.Context, p *Planned) (loader.Files, error) {
+	keys, missing, err := sources.Keychain(ctx, sources.Getter(p.Client), sources.PullSecrets(p.Pkg.PackageSpec(), p.home()))
+	if err != nil {
+		return nil, err
+	}
+	ref := sources.Reference(p.Pkg, p.image(), p.changed())
+	image, err := c.Source.Registry.PullFrom(ctx, "", ref, keys)
+	if err == nil && p.chosen != nil && len(image.Files) == 0 {
+		image, err = c.Source.Registry.PullManifests(ctx, sources.ByDigest(ref, image.Digest), keys)
+	}
+	if err != nil && len(missing) > 0 {
+		err = fmt.Errorf("%w. Of spec.imagePullSecrets, %s", err, strings.Join(missing, "; "))
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, problem := range missing {
+		p.warnings = append(p.warnings, "spec.imagePullSecrets: "+problem)
+	}
+	p.digest = image.Digest
+	return image.Files, nil
+}
+
+// home is the namespace of what the spec names.
+func (p *Planned) home() string { return cmp.Or(p.Pkg.GetNamespace(), corev1alpha1.DefaultNamespace) }
+
+// changed reports whether the manager has not unpacked the spec as it would be.
+func (p *Planned) changed() bool {
+	if p.Before == nil || !conditions.IsTrueFor(*p.Before.StatusConditions(), corev1alpha1.ConditionUnpacked, p.Before.GetGeneration()) {
+		return true
+	}
+	old, spec := p.Before.PackageSpec(), p.Pkg.PackageSpec()
+	return old.Image != spec.Image || old.Component != spec.Component || !desired.SameConfig(old.Config, spec.Config)
+}
+
+// loaderOptions are those of the manager for a package.
+func (p *Planned) loaderOptions(ctx context.Context, cl *cluster.Cluster) (loader.Options, error) {
+	pkg, spec := p.Pkg, p.Pkg.PackageSpec()
+	env, err := p.environment(ctx, cl)
+	if err != nil {
+		return loader.Options{}, err
+	}
+	values, err := sources.Read(ctx, p.sources(), spec, p.home())
+	if err != nil {
+		return loader.Options{}, err
+	}
+	opts := sources.Options(pkg, values)
+	opts.Environment, opts.Package.Image, opts.ResolvesDependencies = env, cmp.Or(spec.Image, loader.StaticImage), true
+	opts.Namespaced = func(gk schema.GroupKind) (namespaced, known bool) {
+		m, err := p.there.RESTMapper().RESTMapping(gk)
+		return err == nil && m.Scope.Name() == meta.RESTScopeNameNamespace, err == nil
+	}
+	opts.Others, err = others(ctx, cl, pkg)
+	return opts, err
+}
+
+// sources reads what the spec names, and the values of the plan where install would write them.
+func (p *Planned) sources() sources.Get {
+	get := sources.Getter(p.Client)
+	if p.values == nil {
+		return get
+	}
+	source := p.values.Source(p.Target)
+	own := sources.Ref{Kind: desired.SourceKind(*source), Namespace: desired.ValuesNamespace(p.Target), Name: p.Target.Name + desired.ValuesSuffix}
+	return func(ctx context.Context, ref sources.Ref) (*sources.Object, error) {
+		if ref != own {
+			return get(ctx, ref)
+		}
+		return &sources.Object{Data: map[string][]byte{desired.ValuesKey: p.values.Text}}, nil
+	}
+}
+
+// others finds packages that are installed in the same cluster by name; nil if the caller may not
+// list them.
+func others(ctx context.Context, cl *cluster.Cluster, own corev1alpha1.GenericPackage) (func(string) []loader.Other, error) {
+	var all []corev1alpha1.GenericPackage
+	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
+		list := scope.NewPackageList()
+		err := cl.List(ctx, list)
+		if apierrors.IsForbidden(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, cl.Explain("cannot read the other packages", err)
+		}
+		all = append(all, list.GenericPackages()...)
+	}
+	return func(name string) []loader.Other {
+		found := []loader.Other{}
+		for _, pkg := range all {
+			resolved := pkg.PackageStatus().Resolved
+			self := pkg.GetNamespace() == own.GetNamespace() && pkg.GetName() == own.GetName()
+			there := targets.RefOf(pkg.GetNamespace(), pkg.PackageSpec().TargetRef) == targets.RefOf(own.GetNamespace(), own.PackageSpec().TargetRef)
+			if !self && there && resolved != nil && resolved.PackageName == name {
+				found = append(found, loader.Other{Namespace: pkg.GetNamespace(), Name: pkg.GetName()})
+			}
+		}
+		return found
+	}, nil
+}

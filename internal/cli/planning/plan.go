@@ -1,0 +1,194 @@
+package planning
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/content"
+	"lockstep.run/lockstep/internal/cli/desired"
+	"lockstep.run/lockstep/internal/cli/dryrun"
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/cli/terminal"
+)
+
+// Planner loads packages as the manager would, with what flags change.
+type Planner struct {
+	command.Command
+	Source   content.SourceFlags
+	Spec     desired.SpecFlags
+	choice   desired.ChoiceFlags
+	values   desired.ValuesFlags
+	target   desired.TargetFlags
+	exitCode bool
+}
+
+func newPlan(on command.Command) *cobra.Command {
+	c := &Planner{Command: on}
+	cmd := &cobra.Command{
+		Use:   "plan PACKAGE[/VERSION]|SOURCE|IMAGE [NAME]",
+		Short: "Show what an install or an upgrade would do, without doing it",
+		Long: `Show what installing a package, or changing an installed one to it, would do to the objects in
+the cluster: what is created, changed field by field, replaced, deleted, taken over or refused,
+in which phase; which rights somebody gains, and which data may be lost.
+
+PACKAGE is what a repository offers, in the highest version that --version allows, or in the one
+VERSION after a /, as install takes it. It, or the package in an image or a folder, is loaded as
+the manager would load it: with the configuration, component and patches of the Package of that
+name where there is one, unless flags say otherwise. The decisions are the engine's own, and every change is sent to the API
+server as a dry run, which stores nothing but needs the rights of the change. What would be installed
+or changed because the package depends on it, and what cannot be had, comes first.
+
+NAME is that of PACKAGE, the last part of the image's name, or the name in a folder's manifest,
+where it is not given. NAME alone, as package/NAME or clusterpackage/NAME, plans the installed
+package itself: what flags, such as another --version, or a changed cluster would make of it.
+
+Exits with 0; with --exit-code with 0 where there is nothing to do and with 2 where there is. It
+exits with 1 after an error, and where the engine would refuse the change.`,
+		Example: `  # What installing what a repository offers does, with what it depends on
+  kubectl package plan shop.example.com shop -n shop --version '>=1.2, <2' --values shop.yaml
+
+  # What an upgrade does
+  kubectl package plan package/shop -n shop --version 2.0.0
+  kubectl package plan registry.example.com/cert-operator:v1.3.0 clusterpackage/cert
+
+  # What another configuration does
+  kubectl package plan package/web -n shop --config web.yaml
+
+  # What a folder would be as a new package, for a pipeline
+  kubectl package plan ./web -n shop --exit-code -o json`,
+		Args:              command.Takes("SOURCE|IMAGE", "[NAME]"),
+		ValidArgsFunction: c.CompleteSource(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			want, err := c.wanted(args)
+			if err := cmp.Or(c.Output.Check(), err, c.choice.Check(), c.values.Check()); err != nil {
+				return command.UsageError(cmd, err)
+			}
+			return c.run(cmd.Context(), want)
+		},
+	}
+	c.Connects(cmd)
+	c.Source.Add(cmd)
+	c.Spec.Add(cmd, "plan")
+	c.choice.Add(cmd)
+	c.values.Add(cmd)
+	c.target.Add(cmd)
+	cmd.Flags().BoolVar(&c.exitCode, "exit-code", false, "exit with 2 where there is something to do")
+	c.Output.Add(cmd)
+	return cmd
+}
+
+// Wanted is the package to plan, as arguments and flags name it.
+type Wanted struct {
+	// source is an image or a folder; empty for the image of the installed package, and with ref.
+	source string
+	folder bool
+	// ref is a package of a repository; nil for none.
+	ref *corev1alpha1.PackageReference
+	// moves means that flags choose another version of the installed package.
+	moves bool
+	// Name is empty for that of the source.
+	Name cluster.Name
+	// target is the cluster of the objects, nil where no flag names one.
+	target *corev1alpha1.TargetReference
+	// Edit changes the spec; it may be nil.
+	Edit func(progress.Target, *corev1alpha1.PackageSpec) error
+}
+
+func (c *Planner) wanted(args []string) (Wanted, error) {
+	w := Wanted{source: args[0], folder: !c.Source.Pull && content.IsPath(args[0])}
+	if c.values.File != "" && c.Spec.Config != "" {
+		return w, errors.New("--values and --config contradict each other: both are the whole configuration")
+	}
+	var err error
+	if w.target, err = c.target.Reference(""); err != nil {
+		return w, err
+	}
+	switch {
+	case len(args) > 1:
+		w.Name, err = cluster.ParseName(args[1])
+	case !w.folder && !c.Source.Pull:
+		if installed, parseErr := cluster.ParseName(args[0]); parseErr == nil && installed.Scope != "" {
+			w.source, w.Name, w.moves = "", installed, c.choice.Given()
+		}
+	}
+	if err == nil && w.source != "" {
+		err = c.offered(&w)
+	}
+	if err != nil {
+		return w, err
+	}
+	w.Name, err = c.Spec.Scoped(w.Name, "package/"+w.Name.Name)
+	return w, err
+}
+
+// offered finds what is planned to be the package of a repository, where it is neither a folder nor an image.
+func (c *Planner) offered(w *Wanted) error {
+	if w.folder || c.Source.Pull {
+		if c.choice.Given() {
+			return fmt.Errorf("--version and --prereleases choose from what repositories offer, and %s is a folder or an image", w.source)
+		}
+		if _, err := name.ParseReference(w.source); err != nil && !w.folder {
+			return fmt.Errorf("%q is neither a folder nor an image reference", w.source)
+		}
+		return nil
+	}
+	if pkg, _ := desired.OfferedArgument(w.source); !desired.IsImage(pkg) && len(validation.IsDNS1123Subdomain(pkg)) > 0 {
+		return fmt.Errorf("%q is neither a folder nor an image reference nor the name of a package", w.source)
+	}
+	pkg, image, err := c.choice.PackageOrImage(w.source)
+	if err == nil && image == nil {
+		w.source, w.ref = "", c.choice.Reference(pkg)
+	}
+	return err
+}
+
+func (c *Planner) run(ctx context.Context, want Wanted) error {
+	cl, err := c.Connect()
+	if err != nil {
+		return err
+	}
+	if want.source != "" && !want.folder && !c.Source.Pull {
+		if err := desired.ChooserFor(cl, cl.Target(cmp.Or(want.Name.Scope, corev1alpha1.ScopeNamespaced), "").Namespace).Misread(ctx, "plan", want.source); err != nil {
+			return err
+		}
+	}
+	planned, err := c.Load(ctx, cl, want)
+	if err != nil {
+		return content.Reported(c.Streams, err, planned.Target.String()+" would not be rolled out: %s")
+	}
+	doing := "cannot plan " + planned.Target.String()
+	at, err := planned.Preview(ctx, cl)
+	if err != nil {
+		return cl.Explain(doing, err)
+	}
+	plan, err := dryrun.Make(ctx, at, planned.Request())
+	if err != nil {
+		return cl.Explain(doing, err)
+	}
+	planned.Complete(plan)
+	if err := planned.depend(ctx, cl, plan); err != nil {
+		return cl.Explain(doing, err)
+	}
+	if err := c.Output.Write(ctx, c.Streams.Out, plan, func(styles terminal.Styles) string { return Text(plan, styles) }); err != nil {
+		return err
+	}
+	switch {
+	case plan.Outcome == dryrun.OutcomeRefused:
+		return fmt.Errorf("%s would not be rolled out as planned: %s", planned.Target, terminal.Count(len(plan.Refusals)+plan.Unsatisfied(), "refusal"))
+	case c.exitCode && plan.Outcome == dryrun.OutcomeChanges:
+		return command.ExitCode(changesCode)
+	}
+	return nil
+}
+
+// changesCode is the exit code for a plan with changes, as terraform plan has it.
+const changesCode = 2

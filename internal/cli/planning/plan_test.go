@@ -1,0 +1,44 @@
+package planning_test
+
+import (
+	"strings"
+	"testing"
+
+	"lockstep.run/lockstep/internal/cli/clitest"
+	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
+)
+
+func TestPlanArguments(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "SOURCE|IMAGE is missing"},
+		{[]string{"example.com/a:v1", "b", "c"}, `unexpected argument "c"`},
+		{[]string{"example.com/a:v1", "pod/b"}, `"pod" is not a kind of package`},
+		{[]string{"example.com/a:v1", "package/b", "--cluster"}, "package/b and --cluster contradict each other"},
+		{[]string{"Not An Image"}, "is neither a folder nor an image reference"},
+		{[]string{"example.com/a:v1", "--version", "1"}, "--version and --prereleases choose from what repositories offer, and example.com/a:v1 is an image"},
+		{[]string{"a.example.com/1.0.0", "--version", "2.0.0"}, "a.example.com/1.0.0 and --version 2.0.0 contradict each other"},
+		{[]string{"a.example.com", "--values", "a.yaml", "--config", "b.yaml"}, "--values and --config contradict each other"},
+		{[]string{"./", "--version", "1"}, "is a folder"},
+		{[]string{"example.com/a:v1", "-o", "xml"}, `unknown output format "xml"`},
+		{[]string{"example.com/a:v1", "--query", ".["}, "--query is no jq expression"},
+	} {
+		got := clitest.Invoke(t, "", append([]string{"plan"}, tc.args...)...)
+		if got.Code != 1 || !strings.HasPrefix(got.Err, "Error: arguments invalid: ") || !strings.Contains(got.Err, tc.want) || got.Out != "" {
+			t.Errorf("%q: %d, %s%s", tc.args, got.Code, got.Out, got.Err)
+		}
+	}
+}
+
+// What repositories offer is not taken for an image, as install does not.
+func TestPlanNamesTheRightForm(t *testing.T) {
+	t.Parallel()
+	c := clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0"))
+	const want = "kubectl package plan shop.example.com --version 1.0.0 -n shop. An image is written in full: index.docker.io/library/shop.example.com:1.0.0"
+	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "plan", "shop.example.com:1.0.0"); got.Code != 1 || !strings.Contains(got.Err, want) {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,322 @@
+package planning
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"lockstep.run/lockstep/internal/cli/describe"
+	"lockstep.run/lockstep/internal/cli/dryrun"
+	"lockstep.run/lockstep/internal/cli/objectdiff"
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// planValueWidth is at most how wide one value of a field is shown.
+const planValueWidth = 60
+
+// Text shows a plan to a person.
+func Text(p *dryrun.Plan, styles terminal.Styles) string {
+	t := Printer{Styles: styles}
+	t.head(p)
+	t.dependencies(p)
+	for i := range p.Phases {
+		t.phase(&p.Phases[i])
+	}
+	if len(p.Cleanup) > 0 {
+		if !p.Deletes {
+			t.Line("")
+			t.Line(styles.Strong("After the rollout"))
+		}
+		for i := range p.Cleanup {
+			t.change(&p.Cleanup[i], true)
+		}
+	}
+	t.Section("Data that may be lost", styles.Bad, LossRows(p.Losses))
+	t.Section("What may hang", styles.Busy, LossRows(p.Stranded))
+	t.Section("Rights that are gained", styles.Busy, powerRows(p.Powers))
+	t.Refusals(p.Refusals)
+	for _, w := range p.Warnings {
+		t.Line(styles.Busy("warning") + ": " + terminal.Line(w))
+	}
+	t.Line("")
+	t.Line(t.outcome(p))
+	return t.Out.String()
+}
+
+// Printer collects the lines of a plan.
+type Printer struct {
+	Styles terminal.Styles
+	Out    strings.Builder
+}
+
+// Line adds a line.
+func (t *Printer) Line(text string) { t.Out.WriteString(strings.TrimRight(text, " ") + "\n") }
+
+func (t *Printer) head(p *dryrun.Plan) {
+	name := strings.ToLower(p.Kind) + " " + p.Name
+	if p.Namespace != "" {
+		name = strings.ToLower(p.Kind) + " " + p.Namespace + "/" + p.Name
+	}
+	what := "to be installed"
+	if p.Deletes {
+		what = "to be deleted"
+	}
+	if p.From != nil {
+		what = fmt.Sprintf("revision %d → %d", p.From.Revision, p.Revision)
+		if p.From.Revision == p.Revision {
+			what = fmt.Sprintf("revision %d, as it is", p.Revision)
+		}
+	}
+	t.Line(t.Styles.Strong(terminal.Line(name)) + "  " + what)
+	from := dryrun.Release{}
+	if p.From != nil {
+		from = *p.From
+	}
+	var rows [][]string
+	for _, row := range [][3]string{
+		{"package", title(from), title(p.To)}, {"image", from.Image, p.To.Image}, {"folder", "", p.To.Folder}, {"digest", from.Digest, p.To.Digest},
+	} {
+		was, is := terminal.Line(row[1]), terminal.Line(row[2])
+		switch {
+		case is == "" || was == is && row[0] == "digest":
+		case was == "" || was == is:
+			rows = append(rows, []string{"  " + row[0], is})
+		default:
+			rows = append(rows, []string{"  " + row[0], was + " → " + is})
+		}
+	}
+	for _, line := range terminal.Table(rows) {
+		t.Line(line)
+	}
+	t.Line("")
+}
+
+func title(r dryrun.Release) string { return strings.TrimSpace(r.Package + " " + r.Version) }
+
+// phase shows one phase: its objects that change, and how many do not.
+func (t *Printer) phase(ph *dryrun.Phase) {
+	var changes []*dryrun.Change
+	var rest []string
+	for i := range ph.Changes {
+		if ph.Changes[i].Action != dryrun.ActionRelabel {
+			changes = append(changes, &ph.Changes[i])
+		}
+	}
+	if n := len(ph.Changes) - len(changes); n > 0 {
+		rest = append(rest, fmt.Sprintf("%d relabelled", n))
+	}
+	if ph.Unchanged > 0 {
+		rest = append(rest, fmt.Sprintf("%d unchanged", ph.Unchanged))
+	}
+	mark := t.Styles.Faint("·")
+	if len(changes) > 0 {
+		mark = t.Styles.Strong("▸")
+	}
+	text := mark + " " + t.Styles.Strong(terminal.Line(ph.Name)) + "  " + t.Styles.Faint(strings.Join(rest, ", "))
+	if !ph.Reached {
+		text += "  " + t.Styles.Bad("not reached")
+	}
+	t.Line(text)
+	for _, c := range changes {
+		t.change(c, ph.Reached)
+	}
+	for _, name := range ph.Completed {
+		t.Line("    " + t.Styles.Faint("  "+terminal.Line(name)+"  completed earlier, does not run again"))
+	}
+}
+
+// marks and words of what happens to objects.
+var planMarks = map[dryrun.Action]struct{ mark, word string }{
+	dryrun.ActionCreate:   {"+", ""},
+	dryrun.ActionChange:   {"~", ""},
+	dryrun.ActionCorrect:  {"~", "someone changed it: put back"},
+	dryrun.ActionTakeOver: {"<", "taken over from "},
+	dryrun.ActionReplace:  {"±", "deleted and made anew"},
+	dryrun.ActionDelete:   {"-", ""},
+	dryrun.ActionRelease:  {"o", "stays, and is nobody's from then on"},
+	dryrun.ActionRefuse:   {"✗", "refused"},
+}
+
+func (t *Printer) paint(a dryrun.Action, text string) string {
+	switch a {
+	case dryrun.ActionCreate:
+		return t.Styles.Good(text)
+	case dryrun.ActionDelete, dryrun.ActionReplace, dryrun.ActionRefuse:
+		return t.Styles.Bad(text)
+	}
+	return t.Styles.Busy(text)
+}
+
+// change prints one object, and whether it is not reached in a phase that is.
+func (t *Printer) change(c *dryrun.Change, inPhase bool) {
+	as := planMarks[c.Action]
+	word := as.word
+	if c.Action == dryrun.ActionTakeOver {
+		word += c.From
+	}
+	line := "    " + t.paint(c.Action, as.mark) + " " + terminal.Line(c.Object())
+	if word != "" {
+		line += "  " + terminal.Line(word)
+	}
+	if inPhase && !c.Reached && c.Action != dryrun.ActionRefuse {
+		line += "  " + t.Styles.Faint("not reached")
+	}
+	t.Line(line)
+	for _, text := range t.fields(c.Fields) {
+		t.Line("        " + text)
+	}
+	if c.Class != "" {
+		t.Line("        " + t.Styles.Faint("what the agent of class "+terminal.Line(c.Class)+" does with the objects in it is not foreseen"))
+	}
+	if c.Unverified != "" {
+		t.Line("        " + t.Styles.Faint("no dry run: "+terminal.Line(c.Unverified)))
+	}
+}
+
+func (t *Printer) fields(fields []dryrun.Field) []string {
+	rows := make([][]string, len(fields))
+	for i, f := range fields {
+		mark, values := t.Styles.Busy("~"), planValue(f.Before)+" → "+planValue(f.After)
+		switch {
+		case f.Before == nil:
+			mark, values = t.Styles.Good("+"), planValue(f.After)
+		case f.After == nil:
+			mark, values = t.Styles.Bad("-"), planValue(f.Before)
+		}
+		rows[i] = []string{mark + " " + terminal.Line(f.Path), values}
+		if len(f.Managers) > 0 {
+			rows[i] = append(rows[i], t.Styles.Faint("set by "+terminal.Line(strings.Join(f.Managers, ", "))))
+		}
+	}
+	return terminal.Table(rows)
+}
+
+func planValue(v any) string { return ValueText(v, planValueWidth) }
+
+// Section lists what an upgrade means beyond its fields.
+func (t *Printer) Section(name string, style func(string) string, rows [][]string) {
+	if len(rows) == 0 {
+		return
+	}
+	t.Line("")
+	t.Line(t.Styles.Strong(name))
+	for _, line := range terminal.Table(rows) {
+		t.Line("    " + style("!") + " " + line)
+	}
+}
+
+// LossRows are the rows of a table of lost data.
+func LossRows(losses []dryrun.DataLoss) [][]string {
+	rows := make([][]string, len(losses))
+	for i, l := range losses {
+		rows[i] = []string{terminal.Line(l.Object), terminal.Line(l.Message)}
+	}
+	return rows
+}
+
+func powerRows(powers []dryrun.PrivilegeGain) [][]string {
+	rows := make([][]string, len(powers))
+	for i, p := range powers {
+		who := p.Subject
+		if who == "" {
+			who = "whoever it is bound to"
+		}
+		where := "everywhere"
+		if p.Namespace != "" {
+			where = "in " + p.Namespace
+		}
+		by := "by " + p.Role
+		if p.Binding != "" {
+			by += ", " + p.Binding
+		}
+		rows[i] = []string{terminal.Line(who), terminal.Line(strings.Join(p.Verbs, ",") + " " + powerOn(p)), where, terminal.Line(by)}
+	}
+	return rows
+}
+
+// powerOn names the resources of a power, such as deployments.apps (web).
+func powerOn(p dryrun.PrivilegeGain) string {
+	text := strings.Join(describe.Targets(p.APIGroups, p.Resources, p.URLs), ",")
+	if len(p.Names) > 0 {
+		text += " (" + strings.Join(p.Names, ", ") + ")"
+	}
+	return text
+}
+
+// Refusals adds what the engine would refuse.
+func (t *Printer) Refusals(refusals []dryrun.Refusal) {
+	if len(refusals) == 0 {
+		return
+	}
+	t.Line("")
+	t.Line(t.Styles.Strong("The engine would stop at"))
+	for _, group := range groupRefusals(refusals) {
+		r := group.first
+		where := "nothing would be written"
+		if r.Phase != "" {
+			where = "phase " + r.Phase
+		}
+		t.Line("    " + t.Styles.Bad("✗") + " " + terminal.Line(group.Names()) + "  " + t.Styles.Faint(terminal.Line(where)))
+		t.Line("        " + terminal.Line(objects.Truncate(group.Text)))
+		if len(r.Fields) > 0 {
+			t.Line("        " + terminal.Line("immutable: "+strings.Join(r.Fields, ", ")+". "+r.Key().KeepField()))
+		}
+		if r.Obstacle != nil {
+			t.Line("        " + terminal.Line(r.Obstacle.Remedy))
+		}
+	}
+}
+
+// refusalGroup has refusals in one phase for one reason.
+type refusalGroup struct {
+	objects.GroupedMessage
+	first *dryrun.Refusal
+}
+
+func groupRefusals(refusals []dryrun.Refusal) []refusalGroup {
+	var found []refusalGroup
+	for i := range refusals {
+		r := &refusals[i]
+		name := r.Object()
+		if name == "" {
+			name = "the package"
+		}
+		one := objects.GroupMessages([]objects.Message{{Object: name, Text: r.Message}})[0]
+		at := slices.IndexFunc(found, func(g refusalGroup) bool {
+			return g.first.Phase == r.Phase && g.Text == one.Text && len(g.first.Fields)+len(r.Fields) == 0 && g.first.Obstacle == nil && r.Obstacle == nil
+		})
+		if at < 0 {
+			found = append(found, refusalGroup{one, r})
+			continue
+		}
+		found[at].Objects = append(found[at].Objects, name)
+	}
+	return found
+}
+
+func (t *Printer) outcome(p *dryrun.Plan) string {
+	switch p.Outcome {
+	case dryrun.OutcomeNothing:
+		return t.Styles.Good("Nothing to do") + ": " + p.Summary.String()
+	case dryrun.OutcomeRefused:
+		return t.Styles.Bad("Refused") + ": " + p.Summary.String()
+	}
+	return t.Styles.Strong("Plan") + ": " + p.Summary.String()
+}
+
+// ValueText is JSON on one line.
+func ValueText(v any, width int) string {
+	if v == objectdiff.Hidden {
+		return objectdiff.Hidden
+	}
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(v) != nil {
+		return "?"
+	}
+	return terminal.Truncate(terminal.Line(strings.TrimSpace(buf.String())), width)
+}

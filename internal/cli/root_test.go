@@ -1,0 +1,64 @@
+package cli_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"lockstep.run/lockstep/internal/cli/clitest"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
+)
+
+func TestUnreachable(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "nope")
+	t.Setenv("KUBECONFIG", missing)
+	t.Setenv("HOME", t.TempDir())
+	got := clitest.InvokeOn(t, cluster.Connect, "", "status", "a", "--server", "https://127.0.0.1:1")
+	if got.Code != 1 || !strings.Contains(got.Err, "the cluster at https://127.0.0.1:1 cannot be reached: ") {
+		t.Errorf("got %+v", got)
+	}
+	got = clitest.InvokeOn(t, cluster.Connect, "", "status", "a")
+	if want := ": no kubeconfig was found at KUBECONFIG=" + missing + ". Set it to an existing file, or set --kubeconfig\n"; got.Code != 1 ||
+		!strings.HasSuffix(got.Err, want) || strings.Contains(got.Err, "localhost") {
+		t.Errorf("got %+v", got)
+	}
+	got = clitest.InvokeOn(t, cluster.Connect, "", "status", "a", "--kubeconfig", "/nope")
+	if got.Code != 1 || got.Err != "Error: the kubeconfig cannot be read: stat /nope: no such file or directory. Check --kubeconfig and KUBECONFIG\n" {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestRoot(t *testing.T) {
+	t.Parallel()
+	if got := clitest.Invoke(t, ""); got.Code != 0 || !strings.Contains(got.Out, "kubectl package [command]") {
+		t.Errorf("got %+v", got)
+	}
+	if got := clitest.Invoke(t, "", "--version"); got.Code != 0 || !strings.HasPrefix(got.Out, "kubectl-package ") {
+		t.Errorf("got %+v", got)
+	}
+	if got := clitest.Invoke(t, "", "bogus"); got != (clitest.Result{Code: 1, Out: "", Err: "Error: arguments invalid: unknown command \"bogus\". See: kubectl package --help\n"}) {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	t.Parallel()
+	got := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t, clustertest.Installed(clustertest.Available()))), "", "__complete", "status", "w")
+	if !strings.HasPrefix(got.Out, "web\n:4\n") {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	if got := clitest.Invoke(t, "", "version"); got.Code != 0 || !strings.HasPrefix(got.Out, "kubectl-package\t") || !strings.Contains(got.Out, "\ngo\tgo1.") {
+		t.Errorf("got %+v", got)
+	}
+	if got := clitest.Invoke(t, "", "version", "--query", ".go"); got.Code != 0 || !strings.HasPrefix(got.Out, "go1.") {
+		t.Errorf("got %+v", got)
+	}
+	if got := clitest.Invoke(t, "", "version", "--bogus"); got.Code != 1 || !strings.Contains(got.Err, "unknown flag: --bogus") {
+		t.Errorf("got %+v", got)
+	}
+}
