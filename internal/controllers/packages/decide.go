@@ -10,6 +10,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/inputs/sources"
+	"lockstep.run/lockstep/internal/kube/background"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/resolver"
 )
@@ -115,7 +116,7 @@ func ahead(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPac
 // rereads reports whether a retry was requested and not handled yet for a Package that is rendered from ConfigMaps or Secrets: they
 // may have changed before the request, of which their watches may not know yet.
 func rereads(v view) bool {
-	spec, retry := v.pkg.PackageSpec(), retryValue(v.pkg)
+	spec, retry := v.pkg.PackageSpec(), background.RetryValue(v.pkg)
 	return !spec.Paused && v.choice.origin.loadable() && retry != "" && retry != v.pkg.PackageStatus().LastHandledRetry &&
 		len(sources.Of(spec, v.pkg.GetNamespace())) > 0
 }
@@ -123,34 +124,25 @@ func rereads(v view) bool {
 func byAttempt(v view) step {
 	a := v.attempt
 	switch {
-	case a == nil || a.fingerprint != v.fingerprint || a.newDigest != v.newDigest:
+	case a == nil || a.In.fingerprint != v.fingerprint || a.In.newDigest != v.newDigest:
 		return stepLoad
-	case !a.done:
+	case !a.Done:
 		return stepWait
-	case !a.deployed.IsZero() && v.dep == nil:
+	case !a.Out.deployed.IsZero() && v.dep == nil:
 		return stepLoad // the deployment was deleted, and the content is forgotten
-	case a.err == nil && rereads(v) && a.retryValue != retryValue(v.pkg):
+	case a.Err == nil && rereads(v) && a.RetryValue != background.RetryValue(v.pkg):
 		return stepLoad
-	case a.err == nil:
+	case a.Err == nil:
 		return stepDeploy
-	case a.retryValue != retryValue(v.pkg), a.retryNumber != v.retryNumber,
-		a.dependencies != "" && v.dependencies != "" && a.dependencies != v.dependencies:
+	case a.RetryValue != background.RetryValue(v.pkg), a.In.retryNumber != v.retryNumber,
+		a.Out.dependencies != "" && v.dependencies != "" && a.Out.dependencies != v.dependencies:
 		return stepLoad // at once: it may succeed now
-	case a.retry.IsZero():
+	case a.Retry.IsZero():
 		return stepRefuse
-	case v.now.Before(a.retry):
+	case v.now.Before(a.Retry):
 		return stepWait
 	}
 	return stepLoad
-}
-
-// retryValue returns the retry annotation of a Package, unless it is too long for the status.
-func retryValue(pkg corev1alpha1.GenericPackage) string {
-	value := pkg.GetAnnotations()[corev1alpha1.RetryAnnotation]
-	if len(value) > limits.RetryValue {
-		return ""
-	}
-	return value
 }
 
 type ownership int

@@ -31,7 +31,7 @@ func annotated(key, value string) func(*corev1alpha1.ObjectDeployment) {
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	attempted := func(change func(*attempt)) *attempt {
-		a := &attempt{fingerprint: printOf(newPackage()), started: start, done: true}
+		a := &attempt{In: loadInput{fingerprint: printOf(newPackage())}, Started: start, Done: true}
 		change(a)
 		return a
 	}
@@ -66,46 +66,46 @@ func TestDecide(t *testing.T) {
 		"written by the attempt": {
 			reason: "back to what was before, ahead of the status",
 			pkg:    unpackedPackage(), dep: newOwned(annotated(corev1alpha1.UnpackedHashAnnotation, "v1-other-other")),
-			attempt: attempted(func(a *attempt) { a.fingerprint.environment, a.deployed = "other", start }), want: stepLoad,
+			attempt: attempted(func(a *attempt) { a.In.fingerprint.environment, a.Out.deployed = "other", start }), want: stepLoad,
 		},
 		"new and paused":          {reason: "defect 4: a missing deployment is fine", pkg: newPackage(paused), want: stepPaused},
 		"changed and paused":      {reason: "nothing is unpacked while paused", pkg: newPackage(paused), dep: newOwned(), want: stepPaused},
 		"unpacked, then paused":   {reason: "the pause itself is no new content", pkg: unpackedPackage(paused), dep: newOwned(), want: stepSync},
 		"deleted while paused":    {reason: "paused means that nothing is made", pkg: unpackedPackage(paused), want: stepPaused},
-		"loading":                 {reason: "one load at a time", pkg: newPackage(), attempt: attempted(func(a *attempt) { a.done = false }), want: stepWait},
-		"loading something older": {reason: "the spec has changed since", pkg: newPackage(), attempt: attempted(func(a *attempt) { a.fingerprint.spec = "x" }), want: stepLoad},
-		"loaded":                  {reason: "write it", pkg: newPackage(), attempt: attempted(func(a *attempt) { a.content = newContent() }), want: stepDeploy},
-		"wrong":                   {reason: "a wrong package stays wrong", pkg: newPackage(), attempt: attempted(func(a *attempt) { a.err = errors.New("x") }), want: stepRefuse},
+		"loading":                 {reason: "one load at a time", pkg: newPackage(), attempt: attempted(func(a *attempt) { a.Done = false }), want: stepWait},
+		"loading something older": {reason: "the spec has changed since", pkg: newPackage(), attempt: attempted(func(a *attempt) { a.In.fingerprint.spec = "x" }), want: stepLoad},
+		"loaded":                  {reason: "write it", pkg: newPackage(), attempt: attempted(func(a *attempt) { a.Out.content = newContent() }), want: stepDeploy},
+		"wrong":                   {reason: "a wrong package stays wrong", pkg: newPackage(), attempt: attempted(func(a *attempt) { a.Err = errors.New("x") }), want: stepRefuse},
 		"failed": {
 			reason: "the registry gets time", pkg: newPackage(),
-			attempt: attempted(func(a *attempt) { a.err, a.retry = errors.New("x"), start.Add(time.Second) }), want: stepWait,
+			attempt: attempted(func(a *attempt) { a.Err, a.Retry = errors.New("x"), start.Add(time.Second) }), want: stepWait,
 		},
 		"failed, asked for again": {
 			reason: "the user resets the backoff", pkg: newPackage(retried("1")),
-			attempt: attempted(func(a *attempt) { a.err, a.retry = errors.New("x"), start.Add(time.Second) }), want: stepLoad,
+			attempt: attempted(func(a *attempt) { a.Err, a.Retry = errors.New("x"), start.Add(time.Second) }), want: stepLoad,
 		},
 		"failed again": {
 			reason: "it was tried as asked", pkg: newPackage(retried("1")),
-			attempt: attempted(func(a *attempt) { a.err, a.retry, a.retryValue = errors.New("x"), start.Add(time.Second), "1" }), want: stepWait,
+			attempt: attempted(func(a *attempt) { a.Err, a.Retry, a.RetryValue = errors.New("x"), start.Add(time.Second), "1" }), want: stepWait,
 		},
 		"wrong, asked for again": {
 			reason: "another image may have its name by now", pkg: newPackage(retried("1")),
-			attempt: attempted(func(a *attempt) { a.err = errors.New("x") }), want: stepLoad,
+			attempt: attempted(func(a *attempt) { a.Err = errors.New("x") }), want: stepLoad,
 		},
 		"asked for while it is loaded": {
 			reason: "it may succeed as it is", pkg: newPackage(retried("1")),
-			attempt: attempted(func(a *attempt) { a.done = false }), want: stepWait,
+			attempt: attempted(func(a *attempt) { a.Done = false }), want: stepWait,
 		},
 		"asked for without need": {
 			reason: "nothing has failed", pkg: unpackedPackage(retried("1")), dep: newOwned(), want: stepSync,
 		},
 		"values may have changed before a retry": {
 			reason: "their watch may be behind", pkg: unpackedPackage(fromConfigMap, retried("1")), dep: newOwned(),
-			attempt: attempted(func(a *attempt) { a.fingerprint = printOf(newPackage(fromConfigMap)) }), want: stepLoad,
+			attempt: attempted(func(a *attempt) { a.In.fingerprint = printOf(newPackage(fromConfigMap)) }), want: stepLoad,
 		},
 		"values were read again": {
 			reason: "what was loaded is deployed, changed or not", pkg: unpackedPackage(fromConfigMap, retried("1")), dep: newOwned(),
-			attempt: attempted(func(a *attempt) { a.fingerprint, a.retryValue = printOf(newPackage(fromConfigMap)), "1" }), want: stepDeploy,
+			attempt: attempted(func(a *attempt) { a.In.fingerprint, a.RetryValue = printOf(newPackage(fromConfigMap)), "1" }), want: stepDeploy,
 		},
 		"values, and the retry is handled": {
 			reason: "it was one retry", dep: newOwned(),
@@ -116,19 +116,19 @@ func TestDecide(t *testing.T) {
 		},
 		"asked for at too great length": {
 			reason: "no status could record it", pkg: newPackage(retried(strings.Repeat("x", 254))),
-			attempt: attempted(func(a *attempt) { a.err = errors.New("x") }), want: stepRefuse,
+			attempt: attempted(func(a *attempt) { a.Err = errors.New("x") }), want: stepRefuse,
 		},
 		"failed, due again": {
 			reason: "the time is over", pkg: newPackage(),
-			attempt: attempted(func(a *attempt) { a.err, a.retry = errors.New("x"), start }), want: stepLoad,
+			attempt: attempted(func(a *attempt) { a.Err, a.Retry = errors.New("x"), start }), want: stepLoad,
 		},
 		"failed, paused since": {
 			reason: "nothing is pulled while paused", pkg: newPackage(paused),
-			attempt: attempted(func(a *attempt) { a.err = errors.New("x") }), want: stepPaused,
+			attempt: attempted(func(a *attempt) { a.Err = errors.New("x") }), want: stepPaused,
 		},
 		"back to what is unpacked": {
 			reason: "the failure was another spec's", pkg: unpackedPackage(), dep: newOwned(),
-			attempt: attempted(func(a *attempt) { a.fingerprint.spec, a.err = "x", errors.New("x") }), want: stepSync,
+			attempt: attempted(func(a *attempt) { a.In.fingerprint.spec, a.Err = "x", errors.New("x") }), want: stepSync,
 		},
 		"orphaned deployment": {
 			reason: "an orphaning deletion leaves it to the next package of its name",
@@ -143,7 +143,7 @@ func TestDecide(t *testing.T) {
 		},
 		"deployed and gone": {
 			reason: "what was loaded is forgotten when it is deployed",
-			pkg:    newPackage(), attempt: attempted(func(a *attempt) { a.content, a.deployed = newContent().summary(), start }), want: stepLoad,
+			pkg:    newPackage(), attempt: attempted(func(a *attempt) { a.Out.content, a.Out.deployed = newContent().summary(), start }), want: stepLoad,
 		},
 		"made by hand": {
 			reason: "nobody asked for it to be replaced",

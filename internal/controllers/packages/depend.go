@@ -37,7 +37,7 @@ func (s *reconciliation) depend(ctx context.Context) error {
 		}
 		return nil
 	}
-	undeployed := s.step == stepDeploy && s.attempt.deployed.IsZero()
+	undeployed := s.step == stepDeploy && s.attempt.Out.deployed.IsZero()
 	end, admitted := s.beginResolution(ctx, undeployed, required)
 	if !admitted {
 		if s.step == stepDeploy {
@@ -142,7 +142,7 @@ func (s *reconciliation) plan(
 ) (plan resolver.Plan, err error) {
 	root := rootOf(s.pkg, required)
 	if s.step == stepDeploy {
-		loaded := s.attempt.content.resolved
+		loaded := s.attempt.Out.content.resolved
 		root.Package, root.Version, root.Unique = loaded.CatalogName, loaded.Version, loaded.UniqueInScope
 	}
 	err = s.withResolver(ctx, root, k, served, func(r *resolver.Resolver) (err error) {

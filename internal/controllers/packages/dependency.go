@@ -31,7 +31,7 @@ type dependencyView struct {
 func (v view) requirements() ([]corev1alpha1.Dependency, bool) {
 	switch v.step {
 	case stepDeploy:
-		return snapshot.Overridden(v.attempt.content.dependencies, v.pkg.PackageSpec().Dependencies), true
+		return snapshot.Overridden(v.attempt.Out.content.dependencies, v.pkg.PackageSpec().Dependencies), true
 	case stepSync:
 		return recorded(v.pkg.PackageStatus()), true
 	}

@@ -33,7 +33,7 @@ func (s *reconciliation) deploy(ctx context.Context) error {
 	case s.step == stepHold:
 		s.dropAttempt()
 		err = s.syncSettings(ctx)
-	case s.step != stepDeploy || s.dep != nil && !s.attempt.deployed.IsZero():
+	case s.step != stepDeploy || s.dep != nil && !s.attempt.Out.deployed.IsZero():
 		err = s.syncSettings(ctx)
 	default:
 		err = s.deployContent(ctx)
@@ -46,7 +46,7 @@ func (s *reconciliation) deploy(ctx context.Context) error {
 	}
 	s.writeErr = err
 	if s.step == stepDeploy {
-		s.content = s.attempt.content
+		s.content = s.attempt.Out.content
 		s.changed = err == nil && !observed(s.view)
 	}
 	return nil
@@ -54,11 +54,11 @@ func (s *reconciliation) deploy(ctx context.Context) error {
 
 // deployContent writes what was loaded, and keeps a summary for the status.
 func (s *reconciliation) deployContent(ctx context.Context) error {
-	if err := s.writeContent(ctx, s.attempt.content); err != nil {
+	if err := s.writeContent(ctx, s.attempt.Out.content); err != nil {
 		return err
 	}
-	s.attempt, _ = s.memory.updateAttempt(s.state, s.attempt, func(a *attempt) {
-		a.deployed, a.content = s.Now(), a.content.summary()
+	s.attempt, _ = s.memory.Update(&s.state.attempt, s.attempt, func(a *attempt) {
+		a.Out.deployed, a.Out.content = s.Now(), a.Out.content.summary()
 	})
 	return nil
 }

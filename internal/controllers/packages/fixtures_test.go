@@ -137,6 +137,7 @@ func newReconciler(t *testing.T) (*Reconciler, chan types.NamespacedName) {
 		Now: func() time.Time { return start }, life: t.Context(), spread: spread, hosts: queueing.Keyed{Most: limits.LoadsPerHost},
 		enqueue: func(key types.NamespacedName) { enqueued <- key },
 	}
+	r.memory.Changed = r.memory.count
 	r.setupTurns()
 	return r, enqueued
 }

@@ -120,7 +120,7 @@ func (s *reconciliation) gatherInputs(ctx context.Context) error {
 	s.gatherEnvironment(ctx)
 	spec, namespace := s.pkg.PackageSpec(), s.namespaceOf(s.pkg)
 	refs, pulls := sources.Of(spec, namespace), sources.PullSecrets(spec, namespace)
-	failed := s.attempt != nil && s.attempt.err != nil
+	failed := s.attempt != nil && s.attempt.Err != nil
 	if !failed && spec.Interval == nil {
 		pulls = nil
 	}
@@ -159,8 +159,8 @@ func (s *reconciliation) gatherDependencies(pulls []sources.Ref) {
 		parts = append(parts, ref.String()+"="+state.Version)
 	}
 	s.dependencies = strings.Join(parts, ";")
-	if s.attempt.dependencies == "" {
-		s.attempt, _ = s.memory.updateAttempt(s.state, s.attempt, func(a *attempt) { a.dependencies = s.dependencies })
+	if s.attempt.Out.dependencies == "" {
+		s.attempt, _ = s.memory.Update(&s.state.attempt, s.attempt, func(a *attempt) { a.Out.dependencies = s.dependencies })
 	}
 }
 

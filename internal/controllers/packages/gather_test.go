@@ -70,7 +70,7 @@ func TestFingerprintCoversTheSpec(t *testing.T) {
 func TestDecideByInputs(t *testing.T) {
 	t.Parallel()
 	failed := func(change func(*attempt)) *attempt {
-		a := &attempt{fingerprint: printOf(newPackage()), done: true, err: errors.New("x"), retry: start.Add(time.Hour), dependencies: "before"}
+		a := &attempt{In: loadInput{fingerprint: printOf(newPackage())}, Done: true, Err: errors.New("x"), Retry: start.Add(time.Hour), Out: load{dependencies: "before"}}
 		change(a)
 		return a
 	}
@@ -93,7 +93,7 @@ func TestDecideByInputs(t *testing.T) {
 		"failed":                      {reason: "it is tried again later", pkg: newPackage(), attempt: failed(func(*attempt) {}), inputs: inputs{dependencies: "before"}, want: stepWait},
 		"failed, pull secret changed": {reason: "it may work now", pkg: newPackage(), attempt: failed(func(*attempt) {}), inputs: inputs{dependencies: "after"}, want: stepLoad},
 		"failed, not known by what":   {reason: "pull secrets are being looked at", pkg: newPackage(), attempt: failed(func(*attempt) {}), want: stepWait},
-		"refused, its turn":           {reason: "what was in its way is gone", pkg: newPackage(), attempt: failed(func(a *attempt) { a.retry = time.Time{} }), inputs: inputs{retryNumber: 1}, want: stepLoad},
+		"refused, its turn":           {reason: "what was in its way is gone", pkg: newPackage(), attempt: failed(func(a *attempt) { a.Retry = time.Time{} }), inputs: inputs{retryNumber: 1}, want: stepLoad},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -12,12 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/inputs/sources"
-	"lockstep.run/lockstep/internal/kube/panics"
+	"lockstep.run/lockstep/internal/kube/background"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/limits"
@@ -46,44 +45,49 @@ type input struct {
 	reader objects.Account
 }
 
-type attempt struct {
+// attempt is the last load of a Package. Its input is compared with that of the next one.
+type attempt = background.Attempt[loadInput, load]
+
+type loadInput struct {
 	fingerprint fingerprint
 	// newDigest is that of a tag that has moved, where that is loaded.
 	newDigest string
-	// retryNumber and retryValue are those of the Package at the start.
+	// retryNumber is that of the Package at the start.
 	retryNumber int
-	retryValue  string
+}
+
+// load is what is known of a load, and of what becomes of its content.
+type load struct {
 	// dependencies are those of a failed attempt; empty while they are not known.
 	dependencies string
-	started      time.Time
-	cancel       context.CancelFunc
 	// large means that the status has a record of it until it has ended, and begin starts the load once that is written; nil after that.
 	large bool
 	begin func(*attempt)
-	// done means that it has ended, with content or with err.
-	done bool
 	// memory is what the content is counted by until it is deployed.
 	memory  quota.Key
 	content *content
-	err     error
-	// failures counts attempts in sequence, and retry is when the next one is due; zero for never.
-	failures int
-	retry    time.Time
-	took     time.Duration
+	took    time.Duration
 	// deployed is when the content was written, of which only a summary is kept then.
 	deployed time.Time
 }
 
 // inFlight returns 1 for an attempt that goes on, or whose content no status records yet.
-func (a *attempt) inFlight() int {
-	if a == nil || a.err != nil {
+func inFlight(a *attempt) int {
+	if a == nil || a.Err != nil {
 		return 0
 	}
 	return 1
 }
 
 // keeps reports whether an attempt has content in memory that is not deployed yet.
-func (a *attempt) keeps() bool { return a != nil && a.content != nil && a.deployed.IsZero() }
+func keeps(a *attempt) bool { return a != nil && a.Out.content != nil && a.Out.deployed.IsZero() }
+
+// newAttempt returns an attempt to load what is known of the Package now.
+func (s *reconciliation) newAttempt() *attempt {
+	return &attempt{
+		In: loadInput{fingerprint: s.fingerprint, newDigest: s.newDigest, retryNumber: s.retryNumber}, RetryValue: background.RetryValue(s.pkg), Started: s.now,
+	}
+}
 
 // startLoad starts a load where that was decided, and cancels any other. Its end enqueues the Package.
 func (s *reconciliation) startLoad(ctx context.Context) error {
@@ -104,24 +108,19 @@ func (s *reconciliation) startLoad(ctx context.Context) error {
 		}
 		in.hashKey = key
 	}
-	a := &attempt{
-		fingerprint: s.fingerprint, newDigest: s.newDigest, retryNumber: s.retryNumber, retryValue: retryValue(s.pkg), started: s.now,
-	}
-	if last := s.attempt; last != nil && last.fingerprint == a.fingerprint && last.newDigest == a.newDigest && last.retryValue == a.retryValue {
-		a.failures = last.failures
+	a := s.newAttempt()
+	if last := s.attempt; last != nil && last.In.fingerprint == a.In.fingerprint && last.In.newDigest == a.In.newDigest && last.RetryValue == a.RetryValue {
+		a.Failures = last.Failures
 	}
 	// A load may wait for long: it must not keep the reconciliation in memory.
 	r, st := s.Reconciler, s.state
 	in.installations = func(name string) []types.NamespacedName { return r.claim(st, keyOf(in.pkg), name) }
-	ctx, a.cancel = context.WithCancel(r.life)
 	r.memory.Lock()
-	r.memory.dropAttempt(st)
-	r.memory.setAttempt(st, a)
 	st.loads++
-	a.memory = quota.Key{Namespace: in.pkg.GetNamespace(), Name: "the package " + in.pkg.GetName(), ID: strconv.Itoa(st.loads)}
+	a.Out.memory = quota.Key{Namespace: in.pkg.GetNamespace(), Name: "the package " + in.pkg.GetName(), ID: strconv.Itoa(st.loads)}
 	r.memory.Unlock()
 	s.attempt = a
-	r.queueLoad(ctx, in, st, a)
+	r.queueLoad(r.memory.Begin(r.life, &st.attempt, a), in, st, a)
 	return nil
 }
 
@@ -149,49 +148,49 @@ func (s *reconciliation) newInput(image string) input {
 	return in
 }
 
-// queueLoad runs an attempt when the queue of its registry and level has capacity.
+// queueLoad loads when the queue of the registry and level has capacity.
 func (r *Reconciler) queueLoad(ctx context.Context, in input, st *state, a *attempt) {
 	host := hostOf(in.image)
 	if in.level+in.size > 0 {
 		host = fmt.Sprintf("%s, level %d, size %d", host, in.level, in.size)
 	}
-	r.hosts.Run(host, in.pkg.GetNamespace(), func() { r.runLoad(ctx, in, st, a) })
+	var begin time.Time
+	background.Run(ctx, &r.hosts, background.Job{
+		Owner: in.pkg, Host: host, Doing: "loading the package", Await: func(ctx context.Context) bool { return r.awaitAdmission(ctx, in.pkg.GetNamespace()) },
+	}, func(ctx context.Context) (*content, error) {
+		begin = r.Now()
+		return r.load(ctx, in)
+	}, func(loaded *content, err error) {
+		if err != nil {
+			r.releaseClaim(st, keyOf(in.pkg))
+		}
+		if again, ok := repeated(in, err); ok && ctx.Err() == nil {
+			r.loadAgain(ctx, again, st, a)
+			return
+		}
+		r.endLoad(in, st, a, loaded, err, r.Now().Sub(begin))
+	})
 }
 
-// runLoad loads, unless the attempt was cancelled while it waited.
-func (r *Reconciler) runLoad(ctx context.Context, in input, st *state, a *attempt) {
-	r.awaitAdmission(ctx, in.pkg.GetNamespace())
-	if ctx.Err() != nil {
-		return
-	}
-	begin := r.Now()
-	loaded, err := try(ctx, in, "loading the package", r.load)
-	if err != nil {
-		r.releaseClaim(st, keyOf(in.pkg))
-	}
-	if again, ok := repeated(in, err); ok && ctx.Err() == nil {
-		r.loadAgain(ctx, again, st, a)
-		return
-	}
+// endLoad records the outcome of a load.
+func (r *Reconciler) endLoad(in input, st *state, a *attempt, loaded *content, err error, took time.Duration) {
 	if err == nil {
-		err = r.memory.account.Hold(a.memory, loaded.atRest())
+		err = r.memory.account.Hold(a.Out.memory, loaded.atRest())
 	}
-	_, current := r.memory.updateAttempt(st, a, func(a *attempt) {
-		a.done, a.err, a.took = true, err, r.Now().Sub(begin)
+	_, current := r.memory.Update(&st.attempt, a, func(a *attempt) {
+		a.Done, a.Err, a.Out.took = true, err, took
 		if err == nil {
-			a.content = loaded
+			a.Out.content = loaded
 		}
 		var wrong violation.Violations // what is wrong with the package itself stays so
 		if err != nil && !errors.As(err, &wrong) {
-			a.retry = r.Now().Add(backoff(a.failures))
-			a.failures++
+			a.RetryAfter(r.Now(), limits.LoadBackoffMin, limits.LoadBackoffMax)
 		}
 	})
-	a.cancel()
 	if current {
 		r.enqueue(keyOf(in.pkg))
 	} else {
-		r.memory.account.Count(a.memory, 0)
+		r.memory.account.Count(a.Out.memory, 0)
 	}
 }
 
@@ -209,11 +208,12 @@ func repeated(in input, err error) (again input, ok bool) {
 }
 
 // awaitAdmission waits until fewer than limits.PackagesUnderway are reconciled, for limits.AdmissionWait at most.
-func (r *Reconciler) awaitAdmission(ctx context.Context, namespace string) {
+func (r *Reconciler) awaitAdmission(ctx context.Context, namespace string) bool {
 	_ = wait.PollUntilContextTimeout(ctx, limits.AdmissionPoll, limits.AdmissionWait, true, func(context.Context) (bool, error) {
 		all, own := r.Underway(namespace)
 		return admitted(all+r.queue.Depth(), own+r.queue.DepthOf(namespace)), nil
 	})
+	return true
 }
 
 // admitted decides whether a load may begin beside what is underway, all of it and what of that is of its own namespace: where
@@ -222,26 +222,7 @@ func admitted(all, own int) bool {
 	return all < limits.PackagesUnderway || own < limits.PackagesUnderwayOwn && all-own >= limits.PackagesUnderway
 }
 
-// try returns a panic as an error of this one package.
-func try[T any](ctx context.Context, in input, doing string, work func(context.Context, input) (T, error)) (result T, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			logger := log.FromContext(ctx).WithValues("namespace", in.pkg.GetNamespace(), "name", in.pkg.GetName())
-			err = panics.Recovered(logger, p, doing)
-		}
-	}()
-	return work(ctx, in)
-}
-
-func (s *reconciliation) dropAttempt() {
-	s.memory.Lock()
-	defer s.memory.Unlock()
-	s.memory.dropAttempt(s.state)
-}
-
-func backoff(failures int) time.Duration {
-	return min(limits.LoadBackoffMin<<min(failures, 10), limits.LoadBackoffMax)
-}
+func (s *reconciliation) dropAttempt() { s.memory.Set(&s.state.attempt, nil) }
 
 // hostOf returns the registry of an image; references that cannot be parsed share one.
 func hostOf(image string) string {

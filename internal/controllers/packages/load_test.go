@@ -111,7 +111,7 @@ func TestAttempt(t *testing.T) {
 				t.Fatal("there is an attempt before the first one")
 			}
 			b.begin(t, named("a", image))
-			if a := b.last("a"); a == nil || a.done || !a.started.Equal(start) {
+			if a := b.last("a"); a == nil || a.Done || !a.Started.Equal(start) {
 				t.Fatalf("running: %+v", a)
 			}
 			b.gate(image) <- tc.err
@@ -119,11 +119,11 @@ func TestAttempt(t *testing.T) {
 				t.Errorf("woke %s", got)
 			}
 			a := b.last("a")
-			if !a.done || !errors.Is(a.err, tc.err) {
+			if !a.Done || !errors.Is(a.Err, tc.err) {
 				t.Errorf("%s: %+v", tc.reason, a)
 			}
-			if want := start.Add(tc.retry); tc.retry > 0 && !a.retry.Equal(want) || tc.retry == 0 && !a.retry.IsZero() {
-				t.Errorf("%s: retry at %s", tc.reason, a.retry)
+			if want := start.Add(tc.retry); tc.retry > 0 && !a.Retry.Equal(want) || tc.retry == 0 && !a.Retry.IsZero() {
+				t.Errorf("%s: retry at %s", tc.reason, a.Retry)
 			}
 			b.drop("a")
 			if b.last("a") != nil {
@@ -140,20 +140,20 @@ func TestBackoff(t *testing.T) {
 		b.begin(t, named("a", image))
 		b.gate(image) <- &registry.PullError{}
 		b.wait(t)
-		if got := b.last("a").retry.Sub(start); got != want*time.Second {
+		if got := b.last("a").Retry.Sub(start); got != want*time.Second {
 			t.Errorf("got %s, want %ds", got, want)
 		}
 	}
 	b.begin(t, named("a", "registry.test/shop:v2"))
 	b.gate("registry.test/shop:v2") <- &registry.PullError{}
 	b.wait(t)
-	if got := b.last("a").retry.Sub(start); got != limits.LoadBackoffMin {
+	if got := b.last("a").Retry.Sub(start); got != limits.LoadBackoffMin {
 		t.Errorf("a new image begins anew, got %s", got)
 	}
 	b.begin(t, named("a", "registry.test/shop:v2", retried("1")))
 	b.gate("registry.test/shop:v2") <- &registry.PullError{}
 	b.wait(t)
-	if got := b.last("a").retry.Sub(start); got != limits.LoadBackoffMin {
+	if got := b.last("a").Retry.Sub(start); got != limits.LoadBackoffMin {
 		t.Errorf("a try that was asked for begins anew, got %s", got)
 	}
 }
@@ -165,7 +165,7 @@ func TestNewSpecSupersedesLoad(t *testing.T) {
 	b.begin(t, named("a", "registry.test/new"))
 	b.gate("registry.test/new") <- nil
 	b.wait(t)
-	if a := b.last("a"); !a.done || a.fingerprint.spec != "registry.test/new" {
+	if a := b.last("a"); !a.Done || a.In.fingerprint.spec != "registry.test/new" {
 		t.Errorf("got %+v", a)
 	}
 	if len(b.woken) > 0 {
@@ -180,7 +180,7 @@ func TestPanicIsOnePackagesError(t *testing.T) {
 	b.begin(t, named("a", "registry.test/panic"))
 	b.wait(t)
 	var caught *panics.Error
-	if a := b.last("a"); !errors.As(a.err, &caught) || strings.Contains(a.err.Error(), "hunter2") || a.retry.IsZero() {
+	if a := b.last("a"); !errors.As(a.Err, &caught) || strings.Contains(a.Err.Error(), "hunter2") || a.Retry.IsZero() {
 		t.Errorf("got %+v", a)
 	}
 }
@@ -317,7 +317,7 @@ func TestDeployedContentIsForgotten(t *testing.T) {
 	b.gate(image) <- nil
 	b.wait(t)
 	s := b.of(named("a", image))
-	if a := s.attempt; len(a.content.template.Phases) == 0 || !a.deployed.IsZero() {
+	if a := s.attempt; len(a.Out.content.template.Phases) == 0 || !a.Out.deployed.IsZero() {
 		t.Fatalf("before it is deployed: %+v", a)
 	}
 	b.Client, b.Reader = secretServer(t), secretServer(t)
@@ -326,9 +326,9 @@ func TestDeployedContentIsForgotten(t *testing.T) {
 	}
 	want := newContent()
 	want.template, want.labels, want.sealing = corev1alpha1.ObjectSetTemplateSpec{}, nil, nil
-	diff := cmp.Diff(want, b.last("a").content, cmp.AllowUnexported(content{}))
-	if a := b.last("a"); !a.deployed.Equal(start) || diff != "" {
-		t.Errorf("deployed at %s: -want +got\n%s", a.deployed, diff)
+	diff := cmp.Diff(want, b.last("a").Out.content, cmp.AllowUnexported(content{}))
+	if a := b.last("a"); !a.Out.deployed.Equal(start) || diff != "" {
+		t.Errorf("deployed at %s: -want +got\n%s", a.Out.deployed, diff)
 	}
 }
 
@@ -486,7 +486,7 @@ func TestLongLoadsHoldUpNoOther(t *testing.T) {
 	for range 2 * limits.LoadsPerHost {
 		b.gate(long) <- nil
 		uid := b.wait(t)
-		if a := b.last(uid); !a.done || a.err != nil || a.content == nil {
+		if a := b.last(uid); !a.Done || a.Err != nil || a.Out.content == nil {
 			t.Errorf("%s ended with %+v", uid, a)
 		}
 	}

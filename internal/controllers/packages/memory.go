@@ -1,20 +1,20 @@
 package packages
 
 import (
-	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/background"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/kube/quota"
 )
 
 // memory is what this process remembers of Packages. A restart repeats a failed load, a resolution or a repair at most.
 type memory struct {
-	sync.Mutex
+	background.Attempts[loadInput, load]
 	// account counts what is loaded and not deployed yet; it may be nil.
 	account *quota.Memory
 	states  map[types.NamespacedName]*state
@@ -81,7 +81,6 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	delete(r.memory.awaited, key)
 	delete(r.memory.missed, key)
 	if st != nil {
-		r.memory.dropAttempt(st)
 		st.tag = nil
 		delete(r.memory.states, key)
 	}
@@ -89,6 +88,7 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	if st == nil {
 		return
 	}
+	r.memory.Set(&st.attempt, nil)
 	r.Sources.Use(key, nil)
 	if r.Targets != nil {
 		r.Targets.Release(userOf(key))
@@ -97,31 +97,10 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.retryOthers(key)
 }
 
-// updateAttempt replaces an attempt, which is read without the lock, by a changed copy, if it is still current.
-func (m *memory) updateAttempt(st *state, a *attempt, change func(*attempt)) (*attempt, bool) {
-	changed := *a
-	change(&changed)
-	m.Lock()
-	defer m.Unlock()
-	if st.attempt != a {
-		return &changed, false
+// count counts what is loaded and loading where an attempt takes the place of another. It is called with the lock.
+func (m *memory) count(before, after *attempt) {
+	if keeps(before) && (!keeps(after) || after.Out.memory != before.Out.memory) {
+		m.account.Count(before.Out.memory, 0)
 	}
-	m.setAttempt(st, &changed)
-	return &changed, true
-}
-
-// dropAttempt cancels and forgets an attempt. It is called with the lock.
-func (m *memory) dropAttempt(st *state) {
-	if st.attempt != nil {
-		st.attempt.cancel()
-		m.setAttempt(st, nil)
-	}
-}
-
-func (m *memory) setAttempt(st *state, a *attempt) {
-	if last := st.attempt; last.keeps() && !a.keeps() || last.keeps() && a.memory != last.memory {
-		m.account.Count(last.memory, 0)
-	}
-	m.loading += a.inFlight() - st.attempt.inFlight()
-	st.attempt = a
+	m.loading += inFlight(after) - inFlight(before)
 }

@@ -20,12 +20,12 @@ func isLarge(in input, last int) bool { return in.size > 0 || last > 0 && in.lev
 
 // loadAgain loads with more room or at another level: a large load once the status has a record of it.
 func (r *Reconciler) loadAgain(ctx context.Context, in input, st *state, a *attempt) {
-	if a.large || !isLarge(in, r.Pipeline.rendering.Last()) {
+	if a.Out.large || !isLarge(in, r.Pipeline.rendering.Last()) {
 		r.queueLoad(ctx, in, st, a)
 		return
 	}
-	_, current := r.memory.updateAttempt(st, a, func(a *attempt) {
-		a.large, a.begin = true, func(a *attempt) { r.queueLoad(ctx, in, st, a) }
+	_, current := r.memory.Update(&st.attempt, a, func(a *attempt) {
+		a.Out.large, a.Out.begin = true, func(a *attempt) { r.queueLoad(ctx, in, st, a) }
 	})
 	if current {
 		r.enqueue(keyOf(in.pkg))
@@ -35,13 +35,13 @@ func (r *Reconciler) loadAgain(ctx context.Context, in input, st *state, a *atte
 // beginRecorded begins a large load of which the status has a record.
 func (s *reconciliation) beginRecorded() {
 	a, record := s.attempt, s.pkg.PackageStatus().Load
-	if a == nil || a.begin == nil || record == nil || record.Holder != s.process || record.SpecHash != a.fingerprint.spec {
+	if a == nil || a.Out.begin == nil || record == nil || record.Holder != s.process || record.SpecHash != a.In.fingerprint.spec {
 		return
 	}
-	begun, current := s.memory.updateAttempt(s.state, a, func(a *attempt) { a.begin = nil })
+	begun, current := s.memory.Update(&s.state.attempt, a, func(a *attempt) { a.Out.begin = nil })
 	if current {
 		s.attempt = begun
-		a.begin(begun)
+		a.Out.begin(begun)
 	}
 }
 
@@ -51,14 +51,9 @@ func (s *reconciliation) backOff() bool {
 	if record == nil {
 		return false
 	}
-	a := &attempt{
-		fingerprint: s.fingerprint, newDigest: s.newDigest, retryNumber: s.retryNumber, retryValue: retryValue(s.pkg), started: s.now,
-		cancel: func() {}, done: true, err: &interrupted{record: record, limit: s.memory.account.Limit()}, retry: record.NotBefore.Time,
-	}
-	s.memory.Lock()
-	s.memory.dropAttempt(s.state)
-	s.memory.setAttempt(s.state, a)
-	s.memory.Unlock()
+	a := s.newAttempt()
+	a.Done, a.Err, a.Retry = true, &interrupted{record: record, limit: s.memory.account.Limit()}, record.NotBefore.Time
+	s.memory.Set(&s.state.attempt, a)
 	s.attempt, s.step = a, stepWait
 	return true
 }
@@ -92,13 +87,13 @@ func recordOf(v view) *corev1alpha1.LoadRecord {
 	var waits *interrupted
 	switch {
 	case a == nil:
-	case a.large && (!a.done || v.step == stepDeploy && v.writeErr != nil):
-		record := &corev1alpha1.LoadRecord{SpecHash: a.fingerprint.spec, Holder: v.process}
+	case a.Out.large && (!a.Done || v.step == stepDeploy && v.writeErr != nil):
+		record := &corev1alpha1.LoadRecord{SpecHash: a.In.fingerprint.spec, Holder: v.process}
 		if last != nil && last.SpecHash == record.SpecHash {
 			record.Interruptions = last.Interruptions
 		}
 		return record
-	case v.step == stepWait && errors.As(a.err, &waits):
+	case v.step == stepWait && errors.As(a.Err, &waits):
 		return waits.record
 	}
 	switch {

@@ -55,10 +55,10 @@ func TestAfterInterruption(t *testing.T) {
 func TestRecordOf(t *testing.T) {
 	t.Parallel()
 	current := fingerprint{spec: "s"}
-	large := &attempt{fingerprint: current, large: true}
-	ended := &attempt{fingerprint: current, large: true, done: true}
-	failed := &attempt{fingerprint: current, large: true, done: true, err: errors.New("x"), retry: start}
-	waits := &attempt{fingerprint: current, done: true, retry: start, err: &interrupted{record: recordFor("s", "", 2, time.Minute)}}
+	large := &attempt{In: loadInput{fingerprint: current}, Out: load{large: true}}
+	ended := &attempt{In: loadInput{fingerprint: current}, Done: true, Out: load{large: true}}
+	failed := &attempt{In: loadInput{fingerprint: current}, Done: true, Err: errors.New("x"), Retry: start, Out: load{large: true}}
+	waits := &attempt{In: loadInput{fingerprint: current}, Done: true, Retry: start, Err: &interrupted{record: recordFor("s", "", 2, time.Minute)}}
 	for name, tc := range map[string]struct {
 		reason     string
 		last, want *corev1alpha1.LoadRecord
@@ -66,14 +66,14 @@ func TestRecordOf(t *testing.T) {
 		attempt    *attempt
 		writeErr   error
 	}{
-		"small":               {reason: "costs no write", step: stepWait, attempt: &attempt{fingerprint: current}},
+		"small":               {reason: "costs no write", step: stepWait, attempt: &attempt{In: loadInput{fingerprint: current}}},
 		"large":               {reason: "before it begins", step: stepWait, attempt: large, want: recordFor("s", "me", 0, 0)},
 		"large again":         {reason: "what was counted stays", last: recordFor("s", "", 2, -time.Minute), step: stepWait, attempt: large, want: recordFor("s", "me", 2, 0)},
 		"large, another spec": {reason: "it is another package", last: recordFor("x", "", 2, 0), step: stepWait, attempt: large, want: recordFor("s", "me", 0, 0)},
 		"paused meanwhile":    {reason: "the load goes on", last: recordFor("s", "me", 1, 0), step: stepPaused, attempt: large, want: recordFor("s", "me", 1, 0)},
 		"not known to be large": {
 			reason: "the pull before it does not take what was counted", last: recordFor("s", "", 2, -time.Minute), step: stepWait,
-			attempt: &attempt{fingerprint: current}, want: recordFor("s", "", 2, -time.Minute),
+			attempt: &attempt{In: loadInput{fingerprint: current}}, want: recordFor("s", "", 2, -time.Minute),
 		},
 		"waits":                    {reason: "the interruption is counted", last: recordFor("s", "other", 1, 0), step: stepWait, attempt: waits, want: recordFor("s", "", 2, time.Minute)},
 		"deployed":                 {reason: "it was loaded", last: recordFor("s", "me", 2, 0), step: stepDeploy, attempt: ended},
@@ -122,15 +122,15 @@ func TestLargeLoadAwaitsRecord(t *testing.T) {
 	b.gate(image) <- archive.ErrRoom
 	b.wait(t)
 	s := b.of(pkg)
-	if a := s.attempt; !a.large || a.begin == nil || a.done {
+	if a := s.attempt; !a.Out.large || a.Out.begin == nil || a.Done {
 		t.Fatalf("without a record: %+v", a)
 	}
-	s.step, s.fingerprint, s.process = stepWait, s.attempt.fingerprint, "me"
+	s.step, s.fingerprint, s.process = stepWait, s.attempt.In.fingerprint, "me"
 	if s.delay(pkg.PackageStatus(), pkg.PackageStatus()) > 0 {
 		t.Error("the record is written later")
 	}
 	s.beginRecorded()
-	if s.attempt.begin == nil {
+	if s.attempt.Out.begin == nil {
 		t.Fatal("it begins without a record")
 	}
 	pkg.Status.Load = recordOf(s.view)
@@ -139,7 +139,7 @@ func TestLargeLoadAwaitsRecord(t *testing.T) {
 	b.gate(image) <- archive.ErrRoom // and with more room at once
 	b.gate(image) <- nil
 	b.wait(t)
-	if a := b.last("a"); !a.done || a.err != nil || !a.large {
+	if a := b.last("a"); !a.Done || a.Err != nil || !a.Out.large {
 		t.Errorf("with a record: %+v", a)
 	}
 }
@@ -163,7 +163,7 @@ func TestInterruptedLoadWaits(t *testing.T) {
 		t.Error(diff)
 	}
 	for _, part := range []string{"ended 3 times", "2026-01-01T00:00:40Z", "raise"} {
-		if message := s.attempt.err.Error(); !strings.Contains(message, part) {
+		if message := s.attempt.Err.Error(); !strings.Contains(message, part) {
 			t.Errorf("%q lacks %q", message, part)
 		}
 	}

@@ -50,8 +50,8 @@ func (s *reconciliation) report(ctx context.Context) error {
 	if s.step == stepGather && s.why == "" {
 		return s.writeErr // the inputs are known in a moment, and nothing changes before
 	}
-	if s.step == stepWait && s.attempt.done && !s.attempt.retry.IsZero() {
-		s.Requeue(s.attempt.retry.Sub(s.now))
+	if s.step == stepWait && s.attempt.Done && !s.attempt.Retry.IsZero() {
+		s.Requeue(s.attempt.Retry.Sub(s.now))
 	}
 	before, after := s.pkg.PackageStatus().DeepCopy(), statusOf(s.view)
 	if !equality.Semantic.DeepEqual(before, after) {
@@ -78,14 +78,14 @@ func (s *reconciliation) report(ctx context.Context) error {
 // finishLoad forgets a load, which the status records by now.
 func (s *reconciliation) finishLoad() {
 	s.memory.Lock()
-	defer s.memory.Unlock()
-	s.state.took = s.attempt.took
-	s.memory.dropAttempt(s.state)
+	s.state.took = s.attempt.Out.took
+	s.memory.Unlock()
+	s.dropAttempt()
 }
 
 // delay returns how long a changed status is not written yet. What begins is often over in a moment.
 func (s *reconciliation) delay(before, after *corev1alpha1.PackageStatus) time.Duration {
-	if s.attempt != nil && s.attempt.begin != nil {
+	if s.attempt != nil && s.attempt.Out.begin != nil {
 		return 0 // its load waits for that
 	}
 	ended := conditions.IsTrueFor(after.Conditions, corev1alpha1.ConditionReady, s.pkg.GetGeneration()) ||
@@ -108,9 +108,9 @@ func (s *reconciliation) beginning() time.Duration {
 	case deleted != nil:
 		return limits.PackageStatusInterval - s.now.Sub(deleted.Time)
 	case s.loading():
-		return beginningDelay(loading) - s.now.Sub(s.attempt.started)
+		return beginningDelay(loading) - s.now.Sub(s.attempt.Started)
 	case s.step == stepDeploy && s.writeErr == nil:
-		return beginningDelay(loading) - s.now.Sub(s.attempt.deployed)
+		return beginningDelay(loading) - s.now.Sub(s.attempt.Out.deployed)
 	}
 	return 0
 }

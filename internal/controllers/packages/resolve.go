@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/background"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -56,7 +57,7 @@ func (s *reconciliation) resolve(context.Context) error {
 func (s *reconciliation) lookUpTag() tag {
 	s.memory.Lock()
 	defer s.memory.Unlock()
-	spec, retry, unpacked := s.pkg.PackageSpec(), retryValue(s.pkg), digestOf(s.pkg.PackageStatus())
+	spec, retry, unpacked := s.pkg.PackageSpec(), background.RetryValue(s.pkg), digestOf(s.pkg.PackageStatus())
 	interval := s.Pace.Of(max(spec.Interval.Duration, limits.TagIntervalMin))
 	known, image := s.state.tag, s.choice.origin.image
 	if known == nil || known.image != image || known.interval != interval {
@@ -78,32 +79,31 @@ func (s *reconciliation) lookUpTag() tag {
 	}
 	if !s.now.Before(known.due) {
 		known.resolving, known.unpacked = true, unpacked
-		r, st, in := s.Reconciler, s.state, s.newInput(image)
-		r.hosts.Run(hostOf(image), in.pkg.GetNamespace(), func() { r.runResolution(st, in, known) })
+		s.Reconciler.queueResolution(s.state, s.newInput(image), known)
 	}
 	return *known
 }
 
-// runResolution requests the registry, unless the tag was dropped meanwhile.
-func (r *Reconciler) runResolution(st *state, in input, known *tag) {
+// queueResolution requests the registry when its queue has capacity, unless the tag was dropped meanwhile.
+func (r *Reconciler) queueResolution(st *state, in input, known *tag) {
 	current := func() bool {
 		r.memory.Lock()
 		defer r.memory.Unlock()
 		return st.tag == known
 	}
-	if r.life.Err() != nil || !current() {
-		return
-	}
-	digest, err := try(r.life, in, "asking what "+in.image+" stands for", r.resolveTag)
-	r.memory.Lock()
-	known.resolving, known.due = false, r.Now().Add(r.spread(known.interval))
-	if known.err = err; err == nil {
-		known.digest = digest
-	}
-	r.memory.Unlock()
-	if current() {
-		r.enqueue(keyOf(in.pkg))
-	}
+	background.Run(r.life, &r.hosts, background.Job{
+		Owner: in.pkg, Host: hostOf(in.image), Doing: "asking what " + in.image + " stands for", Await: func(context.Context) bool { return current() },
+	}, func(ctx context.Context) (string, error) { return r.resolveTag(ctx, in) }, func(digest string, err error) {
+		r.memory.Lock()
+		known.resolving, known.due = false, r.Now().Add(r.spread(known.interval))
+		if known.err = err; err == nil {
+			known.digest = digest
+		}
+		r.memory.Unlock()
+		if current() {
+			r.enqueue(keyOf(in.pkg))
+		}
+	})
 }
 
 // spread returns a time between half of d and d, so that packages are not resolved together after a restart.

@@ -187,7 +187,7 @@ func TestTurns(t *testing.T) {
 		pkg.SetName(name)
 		pkg.PackageStatus().Dependencies = []corev1alpha1.DependencyStatus{{Dependency: dependencyOn("db", "")}}
 		s := c.of(pkg)
-		s.step, s.attempt = stepDeploy, &attempt{content: &content{dependencies: []corev1alpha1.Dependency{dependencyOn("db", "")}}}
+		s.step, s.attempt = stepDeploy, &attempt{Out: load{content: &content{dependencies: []corev1alpha1.Dependency{dependencyOn("db", "")}}}}
 		return s
 	}
 	var ends []func()
@@ -199,7 +199,7 @@ func TestTurns(t *testing.T) {
 		ends = append(ends, end)
 	}
 	deployed := of("ns-new", "x")
-	deployed.attempt.deployed = start
+	deployed.attempt.Out.deployed = start
 	for _, s := range []*reconciliation{of("ns-0", "second"), deployed} {
 		if err := s.depend(t.Context()); err != nil || s.step != stepGather || s.required != nil || s.waits != &c.resolving.resolutions {
 			t.Errorf("%s goes on: step %d, %v", s.pkg.GetName(), s.step, err)

@@ -70,6 +70,7 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	r.memory.account = o.Pipeline.Memory
 	r.enqueue = func(key types.NamespacedName) { r.queue.Enqueue(reconcile.Request{NamespacedName: key}) }
 	r.Sources.Enqueue = r.enqueue
+	r.memory.Changed = r.memory.count
 	r.setupTurns()
 	metrics := &metrics{reader: r.Client, memory: &r.memory}
 	if err := ctrlmetrics.Registry.Register(metrics); err != nil {

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/background"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/kube/statuswriter"
@@ -36,7 +37,7 @@ func untruncatedStatus(v view) *corev1alpha1.PackageStatus {
 	status.Load = recordOf(v)
 	mirror(status, v)
 	if deleted || !v.loading() && v.step != stepGather {
-		status.LastHandledRetry = retryValue(v.pkg)
+		status.LastHandledRetry = background.RetryValue(v.pkg)
 	}
 	reportHold(status, v)
 	reportTarget(status, v)
@@ -57,7 +58,7 @@ func untruncatedStatus(v view) *corev1alpha1.PackageStatus {
 }
 
 func (v view) loading() bool {
-	return v.step == stepLoad || v.step == stepWait && v.attempt.err == nil
+	return v.step == stepLoad || v.step == stepWait && v.attempt.Err == nil
 }
 
 // failedBefore reports whether the status already states that its package cannot be loaded.
@@ -108,10 +109,10 @@ func reportImage(status *corev1alpha1.PackageStatus, v view) {
 	case stepWait:
 		if !v.loading() {
 			meta.RemoveStatusCondition(conds, corev1alpha1.ConditionInvalid)
-			set(corev1alpha1.ConditionUnpacked, false, backOffReason(v.attempt.err), v.attempt.err.Error())
+			set(corev1alpha1.ConditionUnpacked, false, backOffReason(v.attempt.Err), v.attempt.Err.Error())
 		}
 	case stepRefuse:
-		refuse(invalidReason(v.attempt.err), problems(v.attempt.err))
+		refuse(invalidReason(v.attempt.Err), problems(v.attempt.Err))
 	case stepYield:
 		refuse(corev1alpha1.ReasonCollisionDetected, v.why)
 	case stepForbid:
@@ -298,10 +299,10 @@ func stateOf(v view) conditions.State {
 			return conditions.State{Reason: corev1alpha1.ReasonProgressing, Message: "Loading " + v.choice.origin.String() + "."}
 		}
 		var pull *registry.PullError
-		stalled := errors.As(v.attempt.err, &pull) && !pull.Temporary
-		return conditions.State{Stalled: stalled, Reason: backOffReason(v.attempt.err), Message: v.attempt.err.Error()}
+		stalled := errors.As(v.attempt.Err, &pull) && !pull.Temporary
+		return conditions.State{Stalled: stalled, Reason: backOffReason(v.attempt.Err), Message: v.attempt.Err.Error()}
 	case stepRefuse:
-		return conditions.State{Stalled: true, Reason: invalidReason(v.attempt.err), Message: problems(v.attempt.err)}
+		return conditions.State{Stalled: true, Reason: invalidReason(v.attempt.Err), Message: problems(v.attempt.Err)}
 	}
 	if v.writeErr != nil {
 		return conditions.State{Reason: corev1alpha1.ReasonApplyError, Message: v.writeErr.Error()}

@@ -45,7 +45,7 @@ Unpacked=True/UnpackSuccess@2`
 			conditions.Set(&p.Status.Conditions, generation, typ, status, reason, "")
 		}
 	}
-	failed := func(err error) *attempt { return &attempt{done: true, err: err} }
+	failed := func(err error) *attempt { return &attempt{Done: true, Err: err} }
 	invalidBefore := had(1, corev1alpha1.ConditionInvalid, true, corev1alpha1.ReasonLoadError)
 	availableBefore := had(1, corev1alpha1.ConditionAvailable, true, corev1alpha1.ReasonAvailable)
 	wrong := violation.Violations{{Reason: violation.ReasonConfigInvalid, Field: "a"}, {Reason: violation.ReasonTemplate}}
@@ -224,7 +224,7 @@ Unpacked=True/UnpackSuccess@2`,
 		},
 		"deployment refused": {
 			reason: "an API server's refusal is on the status",
-			pkg:    newPackage(), attempt: &attempt{done: true, content: newContent()},
+			pkg:    newPackage(), attempt: &attempt{Done: true, Out: load{content: newContent()}},
 			outcome: outcome{step: stepDeploy, content: newContent(), writeErr: errors.New("namespace is terminating")},
 			want: `Ready=False/ApplyError@2
 Reconciling=True/ApplyError@2`,

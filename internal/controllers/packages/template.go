@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/background"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -69,7 +70,7 @@ func (a Accounts) copySettings(dep corev1alpha1.GenericObjectDeployment, pkg cor
 
 // copyRetry copies the retry annotation, and reports whether that changed the deployment.
 func copyRetry(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage) bool {
-	value := retryValue(pkg)
+	value := background.RetryValue(pkg)
 	if value == "" || value == dep.GetAnnotations()[corev1alpha1.RetryAnnotation] {
 		return false
 	}

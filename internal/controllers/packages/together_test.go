@@ -230,7 +230,7 @@ func (p *play) reconcile(cached *corev1alpha1.Package) bool {
 		loaded := &content{dependencies: from.declared.Dependencies, resolved: corev1alpha1.ResolvedPackage{
 			PackageName: from.packageName, CatalogName: from.packageName, Version: from.version, Image: from.image, Repository: from.repository,
 		}}
-		s.attempt = &attempt{done: true, content: loaded}
+		s.attempt = &attempt{Done: true, Out: load{content: loaded}}
 		if s.step = stepDeploy; pkg.Status.Resolved != nil && pkg.Status.Resolved.Version == from.version {
 			s.step = stepSync
 		}

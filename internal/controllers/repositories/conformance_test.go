@@ -31,7 +31,9 @@ func failedOnce(syncPeriodSeconds, failures int) *attempt {
 	if failures < 0 {
 		failures = math.MaxInt
 	}
-	return r.end(job{repository: repositoryOf(syncPeriodSeconds)}, &attempt{failures: failures - 1}, nil, errors.New("no"))
+	a := &attempt{Failures: failures - 1}
+	r.end(job{repository: repositoryOf(syncPeriodSeconds)}, a, nil, errors.New("no"))
+	return a
 }
 
 // pausedAfter: the pause after a number of failures in sequence.
@@ -43,7 +45,7 @@ func pausedAfter(_ *testing.T, in struct {
 	want.Otherwise(conformance.SlowerRetries)
 	seconds := []int{}
 	for _, failures := range in.Failures {
-		seconds = append(seconds, int(failedOnce(in.SyncPeriodSeconds, failures).retry.Sub(start).Seconds()))
+		seconds = append(seconds, int(failedOnce(in.SyncPeriodSeconds, failures).Retry.Sub(start).Seconds()))
 	}
 	want.Is("waitSeconds", seconds)
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"lockstep.run/lockstep/internal/catalog/fetch"
+	"lockstep.run/lockstep/internal/kube/background"
 	"lockstep.run/lockstep/internal/limits"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -50,12 +51,12 @@ const (
 // decide returns the next step, and after which time the next decision is due; zero for never.
 func decide(v view) (step, time.Duration) {
 	spec, a := v.repository.RepositorySpec(), v.attempt
-	if a != nil && a.done && a.err == nil && a.input == v.input {
+	if a != nil && a.Done && a.Err == nil && a.In == v.input {
 		return stepPublish, 0
 	}
-	running := a != nil && !a.done
+	running := a != nil && !a.Done
 	switch {
-	case running && (spec.Paused || v.waiting || a.input == v.input):
+	case running && (spec.Paused || v.waiting || a.In == v.input):
 		return stepWait, 0
 	case spec.Paused:
 		return stepPaused, 0
@@ -78,12 +79,12 @@ func decide(v view) (step, time.Duration) {
 // due returns when the next fetch begins, zero for never, and the step until then.
 func due(v view) (time.Time, step) {
 	spec, a, last := v.repository.RepositorySpec(), v.attempt, v.last
-	retry := retryValue(v.repository)
+	retry := background.RetryValue(v.repository)
 	switch {
-	case a != nil && (a.input != v.input || a.retryValue != retry):
+	case a != nil && (a.In != v.input || a.RetryValue != retry):
 		return v.now, stepWait
-	case a != nil && a.done:
-		return a.retry, stepBackOff
+	case a != nil && a.Done:
+		return a.Retry, stepBackOff
 	case last == nil || last.incomplete || last.retryValue != retry || !last.covers(v.input):
 		return v.now, stepWait
 	case fetch.Static(spec.Source), spec.Source.Inline != nil && !last.restored:
@@ -107,18 +108,4 @@ func intervalOf(spec *corev1alpha1.PackageRepositorySpec, pace limits.Pace) time
 
 func withJitter(interval time.Duration, jitter float64) time.Duration {
 	return interval + time.Duration(float64(interval)*jitter)
-}
-
-// backoff returns the pause after a number of failures in sequence.
-func backoff(failures int, interval time.Duration) time.Duration {
-	return min(limits.RepositoryBackoffMin<<min(failures, 20), interval)
-}
-
-// retryValue returns the retry annotation of a repository, unless it is too long for the status.
-func retryValue(repository corev1alpha1.GenericPackageRepository) string {
-	value := repository.GetAnnotations()[corev1alpha1.RetryAnnotation]
-	if len(value) > limits.RetryValue {
-		return ""
-	}
-	return value
 }

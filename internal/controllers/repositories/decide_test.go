@@ -39,10 +39,10 @@ func TestDecide(t *testing.T) {
 	t.Parallel()
 	is := input{source: "s", versions: "1"}
 	fetchedAt := func(ago time.Duration) *success { return &success{input: is, at: start.Add(-ago)} }
-	running := &attempt{input: is, started: start}
-	failed := &attempt{input: is, started: start, done: true, err: errors.New("no"), retry: start.Add(10 * time.Second)}
+	running := &attempt{In: is, Started: start}
+	failed := &attempt{In: is, Started: start, Done: true, Err: errors.New("no"), Retry: start.Add(10 * time.Second)}
 	repeated, rejected := *failed, *failed
-	repeated.retry, rejected.retry = start.Add(-time.Second), time.Time{}
+	repeated.Retry, rejected.Retry = start.Add(-time.Second), time.Time{}
 	for name, tc := range map[string]struct {
 		reason string
 		change func(*corev1alpha1.PackageRepository)
@@ -56,9 +56,9 @@ func TestDecide(t *testing.T) {
 		"unknown inputs":        {reason: "they are known in a moment", view: view{waiting: true}, want: stepGather},
 		"unreadable inputs":     {reason: "a Secret cannot be watched", view: view{inputError: "no"}, want: stepGather},
 		"fetching":              {reason: "one at a time", view: view{attempt: running}, want: stepWait},
-		"fetched":               {reason: "it is published", view: view{attempt: &attempt{input: is, done: true, result: &result{}}}, want: stepPublish},
-		"fetched, then paused":  {reason: "it is published all the same", change: paused, view: view{attempt: &attempt{input: is, done: true, result: &result{}}}, want: stepPublish},
-		"fetched another":       {reason: "the source changed meanwhile", view: view{attempt: &attempt{input: input{source: "x"}, done: true, result: &result{}}}, want: stepFetch},
+		"fetched":               {reason: "it is published", view: view{attempt: &attempt{In: is, Done: true, Out: download{result: &result{}}}}, want: stepPublish},
+		"fetched, then paused":  {reason: "it is published all the same", change: paused, view: view{attempt: &attempt{In: is, Done: true, Out: download{result: &result{}}}}, want: stepPublish},
+		"fetched another":       {reason: "the source changed meanwhile", view: view{attempt: &attempt{In: input{source: "x"}, Done: true, Out: download{result: &result{}}}}, want: stepFetch},
 		"failed":                {reason: "it is repeated later", view: view{attempt: failed}, want: stepBackOff, wait: 10 * time.Second},
 		"failed before":         {reason: "the pause is over", view: view{attempt: &repeated}, want: stepFetch},
 		"failed for good":       {reason: "the content stays what it is", view: view{attempt: &rejected}, want: stepBackOff},
@@ -80,7 +80,7 @@ func TestDecide(t *testing.T) {
 		},
 		"flapping while fetching": {
 			reason: "the fetch of the former source goes on until then", want: stepWait, wait: 3 * time.Second,
-			view: view{attempt: &attempt{input: input{source: "x"}, started: start}, began: start.Add(-2 * time.Second)},
+			view: view{attempt: &attempt{In: input{source: "x"}, Started: start}, began: start.Add(-2 * time.Second)},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -116,36 +116,24 @@ func TestDecisions(t *testing.T) {
 		}
 		if rapid.Bool().Draw(t, "attempted") {
 			v.began = at("began")
-			v.attempt = &attempt{input: inputs.Draw(t, "attempt"), started: v.began, done: rapid.Bool().Draw(t, "done"), retry: at("retry")}
-			if v.attempt.done && rapid.Bool().Draw(t, "failed") {
-				v.attempt.err = errors.New("no")
+			v.attempt = &attempt{In: inputs.Draw(t, "attempt"), Started: v.began, Done: rapid.Bool().Draw(t, "done"), Retry: at("retry")}
+			if v.attempt.Done && rapid.Bool().Draw(t, "failed") {
+				v.attempt.Err = errors.New("no")
 			}
 		}
 		got, wait := decide(v)
 		spec := v.repository.RepositorySpec()
 		if got == stepFetch {
-			if v.attempt != nil && !v.attempt.done && v.attempt.input == v.input || spec.Paused || !v.began.IsZero() && start.Sub(v.began) < limits.RepositoryPause {
+			if v.attempt != nil && !v.attempt.Done && v.attempt.In == v.input || spec.Paused || !v.began.IsZero() && start.Sub(v.began) < limits.RepositoryPause {
 				t.Errorf("fetches %+v", v)
 			}
 			return
 		}
-		never := got == stepPaused || got == stepPublish || got == stepWait && v.attempt != nil && !v.attempt.done || spec.Source.Image.Ref == static
+		never := got == stepPaused || got == stepPublish || got == stepWait && v.attempt != nil && !v.attempt.Done || spec.Source.Image.Ref == static
 		if wait == 0 && !never {
 			t.Errorf("step %d of %+v is for ever", got, v)
 		}
 	})
-}
-
-func TestBackoff(t *testing.T) {
-	t.Parallel()
-	for failures, want := range map[int]time.Duration{0: 10 * time.Second, 1: 20 * time.Second, 3: 80 * time.Second, 9: 10 * time.Minute, 1000: 10 * time.Minute} {
-		if got := backoff(failures, 10*time.Minute); got != want {
-			t.Errorf("after %d failures: %s, want %s", failures, got, want)
-		}
-	}
-	if got := backoff(5, 30*time.Second); got != 30*time.Second {
-		t.Errorf("beyond the interval: %s", got)
-	}
 }
 
 func TestIntervalOf(t *testing.T) {

@@ -6,11 +6,11 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"lockstep.run/lockstep/internal/catalog/fetch"
-	"lockstep.run/lockstep/internal/kube/panics"
+	"lockstep.run/lockstep/internal/kube/background"
 	"lockstep.run/lockstep/internal/kube/queueing"
+	"lockstep.run/lockstep/internal/limits"
 )
 
 // startFetches begins the fetches that were decided, whose ends enqueue the catalogue.
@@ -24,23 +24,19 @@ func (s *reconciliation) startFetches() {
 
 func (s *reconciliation) startFetch(v *view) {
 	st := s.states[v.repository.GetName()]
-	a := &attempt{input: v.input, retryValue: retryValue(v.repository), started: s.now}
+	a := &attempt{In: v.input, RetryValue: background.RetryValue(v.repository), Started: s.now}
 	j := job{repository: copyOf(v.repository), namespace: s.namespaceOf(v.repository)}
 	if last := st.last; last != nil && !last.incomplete && last.input.source == v.input.source {
 		j.known = last.validator
 	}
-	if failed := v.attempt; failed != nil && failed.done && failed.input == a.input {
-		a.failures = failed.failures
-		if failed.rejected != nil {
-			a.rejected, j.known = failed.rejected, failed.rejected.validator
+	if failed := v.attempt; failed != nil && failed.Done && failed.In == a.In {
+		a.Failures = failed.Failures
+		if failed.Out.rejected != nil {
+			a.Out.rejected, j.known = failed.Out.rejected, failed.Out.rejected.validator
 		}
 	}
-	ctx, cancel := context.WithCancel(s.life)
-	a.cancel = cancel
 	st.began = s.now
-	s.memory.setAttempt(st, a)
-	r := s.Reconciler
-	r.queueFetch(ctx, j, st, a)
+	s.queueFetch(s.memory.Begin(s.life, &st.attempt, a), j, st, a)
 }
 
 // queueFetch runs an attempt when the queue of its host and level has capacity.
@@ -52,68 +48,48 @@ func (r *Reconciler) queueFetch(ctx context.Context, j job, st *state, a *attemp
 	if j.level > 0 {
 		host = fmt.Sprintf("%s, level %d", host, j.level)
 	}
-	r.hosts.Run(host, j.repository.GetNamespace(), func() { r.runFetch(ctx, j, st, a) })
+	background.Run(ctx, &r.hosts, background.Job{Owner: j.repository, Host: host, Doing: "fetching the repository"},
+		func(ctx context.Context) (*result, error) { return r.fetch(ctx, j) },
+		func(got *result, err error) {
+			if ctx.Err() != nil {
+				return // another one has begun, or the repository is gone
+			}
+			if level, deferred := queueing.Deferred(err); deferred {
+				j.level = level
+				r.queueFetch(ctx, j, st, a)
+				return
+			}
+			if ended, current := r.memory.Update(&st.attempt, a, func(a *attempt) { r.end(j, a, got, err) }); current {
+				r.count(j, ended)
+				r.enqueue(j.repository.GetNamespace())
+			}
+		})
 }
 
-// runFetch fetches, unless the attempt was cancelled while it waited.
-func (r *Reconciler) runFetch(ctx context.Context, j job, st *state, a *attempt) {
-	if ctx.Err() != nil {
+// end ends an attempt with its outcome.
+func (r *Reconciler) end(j job, a *attempt, got *result, err error) {
+	before := a.Out.rejected
+	a.Done, a.Err, a.Out = true, err, download{result: got}
+	if err == nil && got.notModified && before != nil {
+		a.Out.result, a.Err = nil, before // it is still there
+	}
+	if a.Err == nil {
 		return
-	}
-	fetched, err := r.try(ctx, j)
-	if level, deferred := queueing.Deferred(err); deferred && ctx.Err() == nil {
-		j.level = level
-		r.queueFetch(ctx, j, st, a)
-		return
-	}
-	if ctx.Err() != nil {
-		return // another one has begun, or the repository is gone
-	}
-	ended := r.end(j, a, fetched, err)
-	if r.memory.endAttempt(st, a, ended) {
-		r.count(j, ended)
-		r.enqueue(j.repository.GetNamespace())
-	}
-	a.cancel()
-}
-
-// end returns an attempt with its outcome.
-func (r *Reconciler) end(j job, a *attempt, fetched *result, err error) *attempt {
-	ended := *a
-	ended.done, ended.result, ended.err, ended.rejected = true, fetched, err, nil
-	if err == nil && fetched.notModified && a.rejected != nil {
-		ended.result, ended.err = nil, a.rejected // it is still there
-	}
-	if ended.err == nil {
-		return &ended
 	}
 	spec := j.repository.RepositorySpec()
-	if errors.As(ended.err, &ended.rejected) && fetch.Static(spec.Source) {
-		return &ended // it stays so
+	if errors.As(a.Err, &a.Out.rejected) && fetch.Static(spec.Source) {
+		return // it stays so
 	}
-	ended.retry = r.Now().Add(backoff(a.failures, intervalOf(spec, r.Pace)))
-	ended.failures++
-	return &ended
-}
-
-// try returns a panic as an error of this one repository.
-func (r *Reconciler) try(ctx context.Context, j job) (fetched *result, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			logger := log.FromContext(ctx).WithValues("namespace", j.repository.GetNamespace(), "name", j.repository.GetName())
-			err = panics.Recovered(logger, p, "fetching the repository")
-		}
-	}()
-	return r.fetch(ctx, j)
+	a.RetryAfter(r.Now(), limits.RepositoryBackoffMin, intervalOf(spec, r.Pace))
 }
 
 func (r *Reconciler) count(j job, ended *attempt) {
 	key := types.NamespacedName{Namespace: j.repository.GetNamespace(), Name: j.repository.GetName()}
 	r.memory.count(key, func(f *fetches) {
 		switch {
-		case ended.err != nil:
+		case ended.Err != nil:
 			f.failed++
-		case ended.result.notModified:
+		case ended.Out.result.notModified:
 			f.unmodified++
 		default:
 			f.modified++

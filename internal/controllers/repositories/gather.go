@@ -86,7 +86,7 @@ func (s *reconciliation) gatherRepository(repository corev1alpha1.GenericPackage
 	st := s.stateOf(repository)
 	refs := refsOf(&repository.RepositorySpec().Source, s.namespaceOf(repository))
 	s.Sources.Use(keyOf(repository), refs)
-	v := &view{repository: repository, attempt: s.memory.attemptOf(st), began: st.began, now: s.now, pace: s.Pace}
+	v := &view{repository: repository, attempt: s.memory.Of(&st.attempt), began: st.began, now: s.now, pace: s.Pace}
 	var versions strings.Builder
 	for _, ref := range refs {
 		switch state := s.Sources.State(ref); {
@@ -181,7 +181,7 @@ func (s *reconciliation) withdraw() {
 
 // forget drops what is remembered of a repository that is gone.
 func (s *reconciliation) forget(name string, st *state) {
-	s.memory.setAttempt(st, nil)
+	s.memory.Set(&st.attempt, nil)
 	delete(s.states, name)
 	for _, conflicts := range s.conflicts {
 		delete(conflicts, name)

@@ -90,7 +90,7 @@ func TestHalfPublishedIsSuperseded(t *testing.T) {
 	}
 	w.dies, w.contents["stable"] = false, contentOf("a", "1.0.0")
 	c, _ := w.catalogueOf("team")
-	c.states["stable"].attempt.input.versions = "of an earlier Secret"
+	c.states["stable"].attempt.In.versions = "of an earlier Secret"
 	w.settle(t)
 	if diff := cmp.Diff(before, w.offered()); diff != "" {
 		t.Error(diff)

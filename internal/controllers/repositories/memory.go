@@ -1,18 +1,17 @@
 package repositories
 
 import (
-	"context"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"lockstep.run/lockstep/internal/kube/background"
 	"lockstep.run/lockstep/internal/kube/quota"
 )
 
 // memory is what this process remembers. A restart repeats a conditional fetch of each repository at most.
 type memory struct {
-	sync.Mutex
+	background.Attempts[input, download]
 	// account counts what repositories offer; it may be nil.
 	account    *quota.Memory
 	catalogues map[string]*catalogue
@@ -71,21 +70,14 @@ type success struct {
 // input identifies what is fetched.
 type input struct{ source, versions string }
 
-// attempt is one fetch in the background.
-type attempt struct {
-	input      input
-	retryValue string
-	started    time.Time
-	cancel     context.CancelFunc
-	// done means that it has ended, with a result or with err.
-	done   bool
+// attempt is the last fetch of a repository.
+type attempt = background.Attempt[input, download]
+
+// download is what came of a fetch.
+type download struct {
 	result *result
-	err    error
 	// rejected is the error of a content that cannot be used: of this attempt if it has ended, else of the one before.
 	rejected *contentError
-	// failures counts attempts in sequence, and retry is when the next one is due; zero for never.
-	failures int
-	retry    time.Time
 }
 
 // fetches counts the fetches of a repository by their outcome.
@@ -113,33 +105,6 @@ func (r *Reconciler) drop(namespace string) {
 	r.memory.Lock()
 	defer r.memory.Unlock()
 	delete(r.memory.catalogues, namespace)
-}
-
-// setAttempt replaces the attempt of a repository, and cancels the one before.
-func (m *memory) setAttempt(st *state, a *attempt) {
-	m.Lock()
-	defer m.Unlock()
-	if st.attempt != nil {
-		st.attempt.cancel()
-	}
-	st.attempt = a
-}
-
-// endAttempt replaces an attempt, which is read without the lock, by its outcome, and reports whether it is current.
-func (m *memory) endAttempt(st *state, a, ended *attempt) bool {
-	m.Lock()
-	defer m.Unlock()
-	if st.attempt != a {
-		return false
-	}
-	st.attempt = ended
-	return true
-}
-
-func (m *memory) attemptOf(st *state) *attempt {
-	m.Lock()
-	defer m.Unlock()
-	return st.attempt
 }
 
 func (m *memory) count(key types.NamespacedName, add func(*fetches)) {

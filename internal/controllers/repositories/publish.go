@@ -44,7 +44,7 @@ func (s *reconciliation) publish(ctx context.Context) error {
 
 // takeOver makes the result of a fetch the content of its repository. It may be called again after an error.
 func (s *reconciliation) takeOver(v *view) {
-	st, fetched := s.states[v.repository.GetName()], v.attempt.result
+	st, fetched := s.states[v.repository.GetName()], v.attempt.Out.result
 	if fetched.content == nil || fetched.content == st.content {
 		return
 	}
@@ -68,15 +68,15 @@ func (s *reconciliation) takeOver(v *view) {
 // succeed records that the result of a fetch is published.
 func (s *reconciliation) succeed(v *view) {
 	st, a := s.states[v.repository.GetName()], v.attempt
-	last := &success{input: a.input, validator: a.result.validator, retryValue: a.retryValue, at: s.now, jitter: s.jitter()}
-	if a.result.notModified && st.last != nil {
+	last := &success{input: a.In, validator: a.Out.result.validator, retryValue: a.RetryValue, at: s.now, jitter: s.jitter()}
+	if a.Out.result.notModified && st.last != nil {
 		last.validator = st.last.validator
 	}
 	st.last = last
-	if !a.result.notModified {
-		st.unreported = a.result
+	if !a.Out.result.notModified {
+		st.unreported = a.Out.result
 	}
-	s.memory.setAttempt(st, nil)
+	s.memory.Set(&st.attempt, nil)
 	if _, wait := decide(view{repository: v.repository, input: v.input, last: last, began: st.began, now: s.now, pace: s.Pace}); wait > 0 {
 		s.Requeue(wait)
 	}

@@ -47,7 +47,7 @@ func TestContentIsCounted(t *testing.T) {
 	if err := read("other", "first", 20); err != nil {
 		t.Errorf("another namespace: %v", err)
 	}
-	if got := failure(view{attempt: &attempt{err: err}}, &corev1alpha1.PackageRepositoryStatus{}); got.Reason != corev1alpha1.ReasonMemoryExceeded || got.Stalled {
+	if got := failure(view{attempt: &attempt{Err: err}}, &corev1alpha1.PackageRepositoryStatus{}); got.Reason != corev1alpha1.ReasonMemoryExceeded || got.Stalled {
 		t.Errorf("it is reported as %+v", got)
 	}
 	p.Memory.Count(memoryKey("team", "first"), 0)

@@ -186,7 +186,7 @@ type require interface {
 func (w *world) fetching() bool {
 	c, _ := w.catalogueOf("team")
 	for _, st := range c.states {
-		if a := w.memory.attemptOf(st); a != nil && !a.done {
+		if a := w.memory.Of(&st.attempt); a != nil && !a.Done {
 			return true
 		}
 	}

@@ -58,8 +58,8 @@ func beginning(v view) time.Duration {
 	switch {
 	case !v.fetching():
 		return 0
-	case v.attempt != nil && !v.attempt.done && v.attempt.input == v.input:
-		return limits.RepositoryStatusDelay - v.now.Sub(v.attempt.started)
+	case v.attempt != nil && !v.attempt.Done && v.attempt.In == v.input:
+		return limits.RepositoryStatusDelay - v.now.Sub(v.attempt.Started)
 	}
 	return limits.RepositoryStatusDelay
 }

@@ -26,7 +26,7 @@ func statusOf(v view) *corev1alpha1.PackageRepositoryStatus {
 	}
 	switch v.step {
 	case stepPublish, stepBackOff:
-		status.LastHandledRetry = v.attempt.retryValue
+		status.LastHandledRetry = v.attempt.RetryValue
 	case stepRest:
 		status.LastHandledRetry = v.last.retryValue
 	}
@@ -114,7 +114,7 @@ func stateOf(v view, status *corev1alpha1.PackageRepositoryStatus) (state condit
 
 // failure returns the state of a repository that could not be fetched or read.
 func failure(v view, status *corev1alpha1.PackageRepositoryStatus) conditions.State {
-	err := v.attempt.err
+	err := v.attempt.Err
 	var invalid *contentError
 	if errors.As(err, &invalid) {
 		return conditions.State{Stalled: true, Reason: corev1alpha1.ReasonContentInvalid, Message: withOffered(v, err.Error(), status)}

@@ -33,7 +33,7 @@ func edited(r *corev1alpha1.PackageRepository) { r.Generation++ }
 func TestStatus(t *testing.T) {
 	t.Parallel()
 	is := input{source: "s"}
-	last, failed := &success{input: is}, func(err error) *attempt { return &attempt{input: is, done: true, err: err} }
+	last, failed := &success{input: is}, func(err error) *attempt { return &attempt{In: is, Done: true, Err: err} }
 	content := &result{digest: "sha256:e", revision: "main@2", validator: "v", content: &packed{packages: map[string]packedPackage{"a": {}, "b": {}}, versions: 3}}
 	const stays = "\nThe content of revision main@1, fetched before, stays offered."
 	const rests = "Ready=True/Fetched: Offers 1 package in 2 versions of revision main@1."
@@ -47,7 +47,7 @@ func TestStatus(t *testing.T) {
 			"Ready=False/Progressing: Fetching registry.test/shop:latest.", "Reconciling=True/Progressing: Fetching registry.test/shop:latest.",
 		}},
 		"fetched": {
-			reason: "it is published", view: view{attempt: &attempt{result: content}, outcome: outcome{step: stepPublish, published: content}},
+			reason: "it is published", view: view{attempt: &attempt{Out: download{result: content}}, outcome: outcome{step: stepPublish, published: content}},
 			want: []string{"Ready=True/Fetched: Offers 2 packages in 3 versions of revision main@2."},
 		},
 		"at rest":          {reason: "as it was", change: []func(*corev1alpha1.PackageRepository){fetched}, view: view{last: last, outcome: outcome{step: stepRest}}, want: []string{rests}},
@@ -84,12 +84,12 @@ func TestStatus(t *testing.T) {
 		},
 		"not written": {
 			reason: "the API server refuses", change: []func(*corev1alpha1.PackageRepository){fetched},
-			view: view{attempt: &attempt{result: content}, outcome: outcome{step: stepPublish, writeErr: errors.New("forbidden")}},
+			view: view{attempt: &attempt{Out: download{result: content}}, outcome: outcome{step: stepPublish, writeErr: errors.New("forbidden")}},
 			want: []string{"Ready=False/ApplyError: forbidden", "Reconciling=True/ApplyError: forbidden"},
 		},
 		"raced": {
 			reason: "it is repeated in a moment", change: []func(*corev1alpha1.PackageRepository){fetched},
-			view: view{attempt: &attempt{result: content}, outcome: outcome{step: stepPublish, writeErr: apierrors.NewConflict(schema.GroupResource{}, "shop", nil)}},
+			view: view{attempt: &attempt{Out: download{result: content}}, outcome: outcome{step: stepPublish, writeErr: apierrors.NewConflict(schema.GroupResource{}, "shop", nil)}},
 			want: []string{rests},
 		},
 	} {
@@ -118,7 +118,7 @@ func TestStatusIsBounded(t *testing.T) {
 		problems[i] = strings.Repeat("x\x00", 1000)
 	}
 	many := &result{revision: strings.Repeat("r", 5000), validator: strings.Repeat("v", 5000), content: &packed{problems: problems}}
-	status := statusOf(view{repository: r, attempt: &attempt{result: many}, outcome: outcome{step: stepPublish, published: many, conflicts: problems}})
+	status := statusOf(view{repository: r, attempt: &attempt{Out: download{result: many}}, outcome: outcome{step: stepPublish, published: many, conflicts: problems}})
 	if len(status.Problems) != limits.RepositoryStatusNumber || status.Problems[9] != "… and 91 more problems" {
 		t.Errorf("%d problems, the last %q", len(status.Problems), status.Problems[len(status.Problems)-1])
 	}
@@ -178,8 +178,8 @@ func TestBeginning(t *testing.T) {
 		want time.Duration
 	}{
 		"begins":  {view: view{outcome: outcome{step: stepFetch}}, want: time.Second},
-		"goes on": {view: view{input: is, attempt: &attempt{input: is, started: start.Add(-400 * time.Millisecond)}, outcome: outcome{step: stepWait}}, want: 600 * time.Millisecond},
-		"is due":  {view: view{input: is, attempt: &attempt{started: start.Add(-time.Hour)}, outcome: outcome{step: stepWait}}, want: time.Second},
+		"goes on": {view: view{input: is, attempt: &attempt{In: is, Started: start.Add(-400 * time.Millisecond)}, outcome: outcome{step: stepWait}}, want: 600 * time.Millisecond},
+		"is due":  {view: view{input: is, attempt: &attempt{Started: start.Add(-time.Hour)}, outcome: outcome{step: stepWait}}, want: time.Second},
 		"failed":  {view: view{outcome: outcome{step: stepBackOff}}},
 	} {
 		tc.view.now = start
