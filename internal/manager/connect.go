@@ -65,7 +65,7 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 	}
 	slices, templates := mutationcache.NewStore(), &objecttemplates.Reconciler{}
 	deployments, err := objectdeployments.Setup(mgr, objectdeployments.Options{
-		Here:   &rollout.Executor{Cluster: here, Tracker: here.tracker, Pool: rollout.NewPool(limits.WritesInFlight, limits.WritesOfNamespace)},
+		Here:   &rollout.Engine{Cluster: here, Tracker: here.tracker, Pool: rollout.NewPool(limits.WritesInFlight, limits.WritesOfNamespace)},
 		Listen: here.Listen, Fresh: mutationcache.NewStore(), Slices: slices, Memory: account, Namespace: c.Namespace, Others: templates.Enqueue,
 	})
 	if err != nil {
@@ -133,7 +133,7 @@ func connectTemplates(
 	watches := sources.NewWatches(here.Listen, here.Read)
 	watches.Mapping, watches.Whole, watches.Memory = here.Mapping, true, account
 	err := follow.templates.Setup(mgr, objecttemplates.Options{
-		Target: deployments.Here.Executor, Claims: deployments.ClaimsOf("", ""), RestoreClaims: deployments.RestoreClaims,
+		Target: deployments.Here.Engine, Claims: deployments.ClaimsOf("", ""), RestoreClaims: deployments.RestoreClaims,
 		Environment: follow.detector, Sources: watches, Memory: account, Processors: processors, Fresh: mutationcache.NewStore(),
 		Account: c.DefaultServiceAccount, AccountRequired: c.RequireServiceAccount, Namespace: c.Namespace,
 	})

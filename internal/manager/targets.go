@@ -132,7 +132,7 @@ func (o *otherClusters) open(ctx context.Context, ref targets.Ref, config *rest.
 		},
 		Listen: there.Listen, Mapping: there.Mapping, Changed: func() { panics.Go(ctx, "notifying users of a target", func() { o.Notify(ref) }) },
 	}, kubernetes)
-	executor := &rollout.Executor{Cluster: there, Tracker: there.tracker, Pool: rollout.NewPool(limits.TargetWritesInFlight, limits.TargetWritesInFlight)}
+	executor := &rollout.Engine{Cluster: there, Tracker: there.tracker, Pool: rollout.NewPool(limits.TargetWritesInFlight, limits.TargetWritesInFlight)}
 	s := &session{
 		deployments: o.deployments.NewTarget(executor, id, home),
 		packages: &packages.Target{

@@ -3,8 +3,8 @@
 // in a cluster.Cluster, performs the steps of a plan there, and records the outcome.
 //
 //	sets, slices ──► Load ──► phases.Revision ─┐
-//	cluster: live state ─► Look ───────────────┼─► phases.Next ─► Executor ─► cluster: requests
-//	Executor's own writes ─► phases.AppliedObjects ────┘
+//	cluster: live state ─► Look ───────────────┼─► phases.Next ─► Engine ─► cluster: requests
+//	Engine's own writes ─► phases.AppliedObjects ────┘
 //
 // A Rollout is the state of one owner (a deployment or a lone set). It is used
 // by one reconcile at a time; the Tracker is what the watches of all kinds

@@ -38,12 +38,6 @@ func (t *probeBudget) spend(work func()) {
 	t.left -= t.now().Sub(began)
 }
 
-// StartProbeBudget limits the time for probes in this pass, so that costly ones block neither
-// other packages nor the deletion of their own.
-func (r *Rollout) StartProbeBudget(now func() time.Time, most time.Duration) {
-	r.budget = probeBudget{now: now, left: most}
-}
-
 // ProbeBudgetSpent reports whether the time for probes in this pass is up. The next pass continues.
 func (r *Rollout) ProbeBudgetSpent() bool { return r.budget.over() }
 

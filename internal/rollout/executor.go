@@ -19,9 +19,9 @@ import (
 	"lockstep.run/lockstep/internal/phases/drift"
 )
 
-// Executor performs the steps of plans against the cluster that objects are rolled out
+// Engine performs the steps of plans against the cluster that objects are rolled out
 // to. It is shared by all owners and safe for concurrent use.
-type Executor struct {
+type Engine struct {
 	Cluster cluster.Cluster
 	Tracker *Tracker
 	Pool    Runner
@@ -43,24 +43,24 @@ type step struct {
 	custom bool
 }
 
-// run is one call of Perform; mu guards the rollout's memory.
+// run is one call of perform; mu guards the rollout's memory.
 type run struct {
-	*Executor
+	*Engine
 	rollout *Rollout
 	mu      sync.Mutex
 	// accounts guards what is known of accounts, while one is looked for.
 	accounts sync.Mutex
 }
 
-// Perform performs steps in parallel, fair between owners, and puts their
+// perform performs steps in parallel, fair between owners, and puts their
 // outcome into the memory of the rollout. An error of one step does not stop
 // the others; it is in the object's record. The error returned is for the
 // caller to give up on: the context ended, or this process does not lead.
-func (e *Executor) Perform(ctx context.Context, r *Rollout, steps []phases.Step, background bool) error {
-	run := &run{Executor: e, rollout: r}
+func (e *Engine) perform(ctx context.Context, r *Rollout, steps []phases.Step, background bool) error {
+	run := &run{Engine: e, rollout: r}
 	var failed error
 	e.Pool.Run(ctx, r.Owner.OwnerKey, background, len(steps), func(i int) {
-		if err := run.perform(ctx, steps[i]); err != nil {
+		if err := run.do(ctx, steps[i]); err != nil {
 			run.mu.Lock()
 			failed = err
 			run.mu.Unlock()
@@ -72,7 +72,7 @@ func (e *Executor) Perform(ctx context.Context, r *Rollout, steps []phases.Step,
 	return failed
 }
 
-func (x *run) perform(ctx context.Context, s phases.Step) error {
+func (x *run) do(ctx context.Context, s phases.Step) error {
 	defer x.catch(ctx, s)
 	version := ""
 	if s.Desired != nil {
@@ -83,7 +83,7 @@ func (x *run) perform(ctx context.Context, s phases.Step) error {
 		x.fail(s, err, false)
 		return nil
 	}
-	one := &step{Step: s, run: x, mapping: mapping, custom: x.rollout.ByApply || x.Cluster.State(s.Key.GroupKind()).Custom}
+	one := &step{Step: s, run: x, mapping: mapping, custom: x.rollout.single || x.Cluster.State(s.Key.GroupKind()).Custom}
 	err = one.do(ctx)
 	if err == nil {
 		return nil
@@ -355,15 +355,4 @@ func (s *step) keep(live *unstructured.Unstructured) *objects.Observed {
 	rec := s.run.rollout.Applied.At(s.Key)
 	rec.Gone, rec.ReadAt = false, s.run.Cluster.Now()
 	return obs
-}
-
-// Takes reports whether a step puts the owner on an object that is there and that it does
-// not control: an orphaning deletion of the owner may have passed that object by. In another
-// cluster there is no garbage collector that knows the owner.
-func (r *Rollout) Takes(s *phases.Step) bool {
-	switch s.Action {
-	case phases.Adopt, phases.Change, phases.Correct, phases.Relabel:
-		return s.Live != nil && !r.Owner.Remote() && !s.Desired.Owner(r.Owner).Is(s.Live.Controller())
-	}
-	return false
 }

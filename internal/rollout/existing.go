@@ -33,7 +33,7 @@ type found = map[objects.Key]*objects.Observed
 // existing returns the metadata of those objects that exist: one listing for
 // each kind and namespace, or one GET for a single object. Callers at the
 // same time share a listing.
-func (e *Executor) existing(ctx context.Context, steps []phases.Step) (found, error) {
+func (e *Engine) existing(ctx context.Context, steps []phases.Step) (found, error) {
 	var order []group
 	groups := map[group][]objects.Key{}
 	versions := map[group]string{}
@@ -78,7 +78,7 @@ func (e *Executor) existing(ctx context.Context, steps []phases.Step) (found, er
 // The watch may be behind by as long as an event takes, as any answer is when it
 // is acted on: what it does not show yet, the create is refused for. An object
 // that it still shows may be gone, so that one is read.
-func (e *Executor) find(ctx context.Context, mapping *meta.RESTMapping, g group, keys []objects.Key) (found, error) {
+func (e *Engine) find(ctx context.Context, mapping *meta.RESTMapping, g group, keys []objects.Key) (found, error) {
 	if !e.watches(g) {
 		return lookUp(ctx, e.Cluster, mapping, keys, "")
 	}
@@ -105,7 +105,7 @@ func (e *Executor) find(ctx context.Context, mapping *meta.RESTMapping, g group,
 }
 
 // watches reports whether the watch shows all objects of a kind with our label.
-func (e *Executor) watches(g group) bool {
+func (e *Engine) watches(g group) bool {
 	state := e.Cluster.State(g.kind)
 	return state.Synced && state.Err == nil
 }

@@ -103,6 +103,9 @@ func (r *Rollout) clearFailures(because objects.Key) {
 // again at what no watch shows, and for accounts.
 func (r *Rollout) Retry() {
 	clear(r.accounts)
+	for _, rev := range r.revisions {
+		rev.recheck = time.Time{}
+	}
 	for _, rec := range r.Applied {
 		rec.Failure, rec.Contention = nil, nil
 		if !rec.ReadAt.IsZero() {

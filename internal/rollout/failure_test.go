@@ -51,7 +51,7 @@ func TestFailuresOfSensitiveRevisionsAreReduced(t *testing.T) {
 			r := New(objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "shop"}, UID: "owner"})
 			r.Put(&Revision{Revision: phases.Revision{UID: "old"}, Sensitive: tc.sensitive})
 			r.Put(&Revision{Revision: phases.Revision{UID: types.UID("new")}})
-			x := &run{Executor: &Executor{Cluster: &cluster.Connection{}}, rollout: r}
+			x := &run{Engine: &Engine{Cluster: &cluster.Connection{}}, rollout: r}
 			x.fail(phases.Step{Key: key}, fmt.Errorf("phase one: %w", tc.err), false)
 			got := r.Applied.At(key).Failure.Message
 			if !strings.Contains(got, tc.want) || strings.Contains(got, value) != tc.quoted {
@@ -93,14 +93,14 @@ func TestPanicIsTheFailureOfOneObject(t *testing.T) {
 	t.Parallel()
 	live := &objects.Observed{UID: "uid", ResourceVersion: "1"}
 	now := time.Now()
-	for name, do := range map[string]func(*testing.T, *Executor, *Rollout, phases.Step){
-		"step": func(t *testing.T, e *Executor, r *Rollout, s phases.Step) {
-			if err := e.Perform(t.Context(), r, []phases.Step{s}, false); err != nil {
+	for name, do := range map[string]func(*testing.T, *Engine, *Rollout, phases.Step){
+		"step": func(t *testing.T, e *Engine, r *Rollout, s phases.Step) {
+			if err := e.perform(t.Context(), r, []phases.Step{s}, false); err != nil {
 				t.Errorf("the others are given up as well: %v", err)
 			}
 		},
-		"dry run": func(t *testing.T, e *Executor, r *Rollout, s phases.Step) {
-			if ok, err := e.Enter(t.Context(), r, &phases.Entry{Steps: []phases.Step{s}}); ok || err != nil {
+		"dry run": func(t *testing.T, e *Engine, r *Rollout, s phases.Step) {
+			if ok, err := e.enter(t.Context(), r, &phases.Entry{Steps: []phases.Step{s}}); ok || err != nil {
 				t.Errorf("the phase is entered: %t, %v", ok, err)
 			}
 		},
@@ -110,7 +110,7 @@ func TestPanicIsTheFailureOfOneObject(t *testing.T) {
 			s := newStep(t, http.NotFoundHandler(), phases.Change, live)
 			s.run.Pool = NewPool(1, 1) // and no cache, over which each step panics
 			for range 2 {
-				do(t, s.run.Executor, s.run.rollout, s.Step)
+				do(t, s.run.Engine, s.run.rollout, s.Step)
 			}
 			f := s.run.rollout.Applied.At(s.Key).Failure
 			if f == nil || f.Attempts != 2 || !strings.HasPrefix(f.Message, "Change of ConfigMap n/object failed by a defect") || !f.Until.After(now) {

@@ -91,10 +91,10 @@ func newStep(t *testing.T, server http.Handler, action phases.Action, live *obje
 		}
 		one.Metadata.Owner = r.Owner
 	}
-	executor := &Executor{
+	executor := &Engine{
 		Tracker: tracker, Cluster: &cluster.Connection{Writer: writer},
 	}
-	return &step{Step: one, run: &run{Executor: executor, rollout: r}, mapping: mapping}
+	return &step{Step: one, run: &run{Engine: executor, rollout: r}, mapping: mapping}
 }
 
 // guards are what a write says about the state that it was decided on.
@@ -195,7 +195,7 @@ func TestLostAnswer(t *testing.T) {
 	if err := s.do(t.Context()); apply.Classify(err) != apply.Retry {
 		t.Fatalf("the answer is lost, and the step says: %v", err)
 	}
-	if s.run.rollout.Gone(s.Key) {
+	if s.run.rollout.gone(s.Key) {
 		t.Error("the object still counts as absent")
 	}
 }

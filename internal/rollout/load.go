@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -53,6 +54,9 @@ type Revision struct {
 	ready []bool
 	// fieldGenerations are those from which on records have what the probes read, by kind.
 	fieldGenerations map[schema.GroupKind]uint32
+	// recheck is when a refused revision is checked again, and progressed when its last phase was
+	// opened in this process; zero for never.
+	recheck, progressed time.Time
 	// exposes reports whether a revision of the owner exposes values of Secrets in an object; nil for none.
 	exposes func(objects.Key) bool
 }
@@ -384,6 +388,9 @@ func (r *Revision) Refuse(blockers ...phases.Blocker) {
 	r.Refusals = blockers
 	r.Block(phases.Describe(blockers))
 }
+
+// Progressed returns when the last phase was opened in this process; zero for never.
+func (r *Revision) Progressed() time.Time { return r.progressed }
 
 // Refused reports whether another owner holds objects of the revision.
 func (r *Revision) Refused() bool { return len(r.Refusals) > 0 }

@@ -20,12 +20,12 @@ const (
 	refusedRetry = 5 * time.Minute
 )
 
-// Enter checks what a phase is entered with, as a whole, before the first write
+// enter checks what a phase is entered with, as a whole, before the first write
 // of it: what is to be created against the types of the schemas
 // served now, what is to be changed by a dry run. It reports whether the steps
 // may be performed; what is wrong is in the records of the objects.
-func (e *Executor) Enter(ctx context.Context, r *Rollout, entry *phases.Entry) (bool, error) {
-	run := &run{Executor: e, rollout: r}
+func (e *Engine) enter(ctx context.Context, r *Rollout, entry *phases.Entry) (bool, error) {
+	run := &run{Engine: e, rollout: r}
 	ok, err := run.checkTypes(ctx, entry.Steps)
 	if err != nil {
 		return false, err
@@ -127,10 +127,10 @@ func backoff(err error, attempts int) time.Duration {
 	return max(min(first<<min(attempts-1, 16), longest), apply.RetryAfter(err))
 }
 
-// Precheck looks up the objects that a revision is to create and no revision of
+// precheck looks up the objects that a revision is to create and no revision of
 // its owner had before, and returns what stands in the way: nothing of the
 // package is written while another owner holds an object of it. Reads only.
-func (e *Executor) Precheck(ctx context.Context, r *Rollout, rev *Revision) ([]phases.Blocker, error) {
+func (e *Engine) precheck(ctx context.Context, r *Rollout, rev *Revision) ([]phases.Blocker, error) {
 	fresh := make([]phases.Step, 0, 16)
 	for i := range rev.Phases {
 		for _, d := range slices.Concat(rev.Phases[i].Objects, rev.Phases[i].Delegated) {
@@ -144,12 +144,12 @@ func (e *Executor) Precheck(ctx context.Context, r *Rollout, rev *Revision) ([]p
 	if err != nil {
 		return nil, err
 	}
-	return r.Collisions(rev, existing, e.Cluster.Now()), nil
+	return r.collisions(rev, existing, e.Cluster.Now()), nil
 }
 
-// Collisions returns the objects of a revision that no revision of its owner had
+// collisions returns the objects of a revision that no revision of its owner had
 // before, that exist, and that may not be taken.
-func (r *Rollout) Collisions(rev *Revision, existing map[objects.Key]*objects.Observed, now time.Time) []phases.Blocker {
+func (r *Rollout) collisions(rev *Revision, existing map[objects.Key]*objects.Observed, now time.Time) []phases.Blocker {
 	var blocked []phases.Blocker
 	for i := range rev.Phases {
 		for _, d := range slices.Concat(rev.Phases[i].Objects, rev.Phases[i].Delegated) {

@@ -26,13 +26,23 @@ type Rollout struct {
 	Applied phases.AppliedObjects
 	// Account removes objects that no revision contains: that of the template.
 	Account objects.Account
-	// ByApply means that objects are created by applies, never by POSTs: then managedFields
-	// tell what a former content has left on an object.
-	ByApply bool
+	// Claims are those to objects in the cluster; nil where it is not known which one that is.
+	Claims *claims.Table
 
 	// Controllers are related to the owner. Of a deployment, Own are its sets and their
 	// phases.
 	Controllers phases.Controllers
+	// Previous are owners that hand their objects over to this one.
+	Previous []types.UID
+
+	// plan is the last one.
+	plan phases.Plan
+	// single means that the owner has one object, of Single, and maybe a Removal. It is created by an
+	// apply, never by a POST: then managedFields tell what a former content has left on it.
+	single bool
+	// namespaces are the UIDs of namespaces that Jobs ran in and that no revision contains;
+	// empty for those that do not exist.
+	namespaces map[string]types.UID
 
 	revisions        map[types.UID]*Revision
 	trackedMarks     []mark // those of the last Track that reached the watches
@@ -57,10 +67,37 @@ func New(owner objects.Owner) *Rollout {
 		revisions:        map[types.UID]*Revision{},
 		unwatchedRecords: map[objects.Key]*objects.Observed{},
 		lists:            map[schema.GroupKind]int64{},
+		namespaces:       map[string]types.UID{},
 
 		migrations: map[objects.Key]migration{},
 		accounts:   map[objects.Account]lookedUp{},
 	}
+}
+
+// NewSingle returns an empty memory for an owner of one object.
+func NewSingle(owner objects.Owner) *Rollout {
+	r := New(owner)
+	r.single = true
+	return r
+}
+
+// Begin begins a reconcile, in which there is so much time for probes: costly ones block neither
+// other owners nor the deletion of their own.
+func (r *Rollout) Begin(now func() time.Time, probes time.Duration) {
+	r.plan, r.budget = phases.Plan{}, probeBudget{now: now, left: probes}
+}
+
+// Plan returns the last plan of the reconcile, for reports.
+func (r *Rollout) Plan() *phases.Plan { return &r.plan }
+
+// Report returns how a revision stands by the last plan; nil where that is not known.
+func (r *Rollout) Report(uid types.UID) *phases.Report {
+	for i, rev := range r.Revisions() {
+		if rev.UID == uid && i < len(r.plan.Reports) {
+			return &r.plan.Reports[i]
+		}
+	}
+	return nil
 }
 
 // Loaded returns the loaded revision of a set, or nil.
@@ -87,19 +124,6 @@ func (r *Rollout) Drop(uid types.UID, tracker *Tracker) {
 			delete(r.migrations, key)
 		}
 	}
-}
-
-// Claimed returns the objects of the revisions whose claim is durable.
-func (r *Rollout) Claimed() map[objects.Key]struct{} {
-	keys := map[objects.Key]struct{}{}
-	for _, rev := range r.revisions {
-		if rev.Claimed() {
-			for _, k := range rev.Keys() {
-				keys[k] = struct{}{}
-			}
-		}
-	}
-	return keys
 }
 
 // Revisions returns the loaded revisions in ascending order.
@@ -131,9 +155,15 @@ func (r *Rollout) Kinds() []schema.GroupKind {
 	return slices.Collect(maps.Keys(kinds))
 }
 
-// Track gives the tracker the templates of objects that it does not track yet, and the
+// Prepare makes known what a restored owner has, before the watches start.
+func (e *Engine) Prepare(r *Rollout) {
+	r.loseOverruled()
+	r.track(e.Tracker, nil)
+}
+
+// track gives the tracker the templates of objects that it does not track yet, and the
 // fields that are probed. A later template is tracked from its write on.
-func (r *Rollout) Track(tracker *Tracker, live cluster.Cluster, table *claims.Table) {
+func (r *Rollout) track(tracker *Tracker, live cluster.Cluster) {
 	marks := r.marks()
 	if slices.Equal(marks, r.trackedMarks) && live != nil {
 		return
@@ -143,7 +173,7 @@ func (r *Rollout) Track(tracker *Tracker, live cluster.Cluster, table *claims.Ta
 	}
 	state := r.state(nil, time.Time{})
 	for key, src := range phases.Templates(state) {
-		holder, held := table.Holder(key)
+		holder, held := r.Claims.Holder(key)
 		if !tracker.Tracks(r.Owner.OwnerKey, key) && (!held || holder.UID == r.Owner.UID) {
 			tracker.Track(r.Owner.OwnerKey, src.Desired, src.Metadata, TemplateID(src.Desired, src.Labels, r.Owner))
 		}
@@ -192,9 +222,9 @@ func (r *Rollout) Forget(tracker *Tracker, live cluster.Cluster) {
 	live.Use(r.Owner.String(), nil)
 }
 
-// Plan decides what is next by what the watches show now. complete adds to the state what the
+// decide returns what is next by what the watches show now. complete adds to the state what the
 // owner records and wants.
-func (r *Rollout) Plan(live cluster.LiveState, strays []objects.Key, now time.Time, complete func(*phases.State)) phases.Plan {
+func (r *Rollout) decide(live cluster.LiveState, strays []objects.Key, now time.Time, complete func(*phases.State)) phases.Plan {
 	r.observe(live)
 	s, behind := r.Snapshot(live, strays, now, complete)
 	for gk := range behind {
@@ -347,8 +377,8 @@ func (r *Rollout) Contains(key objects.Key) bool {
 	return false
 }
 
-// Gone reports whether the object was confirmed to be absent.
-func (r *Rollout) Gone(key objects.Key) bool {
+// gone reports whether the object was confirmed to be absent.
+func (r *Rollout) gone(key objects.Key) bool {
 	rec := r.Applied[key]
 	return rec != nil && rec.Gone
 }

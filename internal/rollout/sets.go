@@ -106,7 +106,7 @@ func (r *Revision) restoreReady(status *corev1alpha1.ObjectSetStatus) {
 func (r *Revision) CarryOver(before *Revision) {
 	r.Revision.CarryOver(&before.Revision)
 	r.ClaimedAtCreation = before.ClaimedAtCreation
-	r.fieldGenerations = before.fieldGenerations
+	r.fieldGenerations, r.recheck, r.progressed = before.fieldGenerations, before.recheck, before.progressed
 	r.cachedResults, r.cost, r.settling, r.ready = before.cachedResults, before.cost, before.settling, before.ready
 }
 

@@ -91,8 +91,9 @@ func TestFieldsGeneration(t *testing.T) {
 // revision read is as good as before for those of the one that runs.
 func TestEachRevisionProbesWhatItReads(t *testing.T) {
 	t.Parallel()
-	tracker, table := NewTracker(), claims.NewTable(func(objects.Owner) {})
+	tracker := NewTracker()
 	r := New(objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "a", Name: "shop"}, UID: "owner"})
+	r.Claims = claims.NewTable(func(objects.Owner) {})
 	add := func(uid types.UID, number int64, rule string) *Revision {
 		t.Helper()
 		set := &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: string(uid), UID: uid}}
@@ -109,7 +110,7 @@ func TestEachRevisionProbesWhatItReads(t *testing.T) {
 			t.Fatal(rev.Blocked())
 		}
 		r.Put(rev)
-		r.Track(tracker, nil, table)
+		r.track(tracker, nil)
 		return rev
 	}
 	key := keyNamed("one")

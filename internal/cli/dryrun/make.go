@@ -23,7 +23,6 @@ import (
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/controllers/objectdeployments"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/rollout"
 )
 
@@ -152,7 +151,7 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 	if err != nil {
 		return nil, err
 	}
-	executor := &rollout.Executor{Cluster: c, Tracker: c.tracker, Pool: c}
+	executor := &rollout.Engine{Cluster: c, Tracker: c.tracker, Pool: c}
 	s.reconciler = objectdeployments.New(objectdeployments.Home{
 		Client: h, Reader: h, Events: &events.FakeRecorder{}, Now: c.Now, Namespace: in.ManagerNamespace,
 	}, executor, func(objects.OwnerKey) {})
@@ -160,7 +159,7 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 		s.reconciler.Targets = connected{s.reconciler.NewTarget(executor, in.ID, in.Home)}
 	}
 	s.reconciler.Here.Exists = in.accountExists
-	s.reconciler.Hooks = objectdeployments.Hooks{Loaded: s.loaded, Planned: func(r *rollout.Rollout, p *phases.Plan) { s.rollout, s.plan = r, p }}
+	s.reconciler.Hooks = objectdeployments.Hooks{Loaded: s.loaded, Planned: func(r *rollout.Rollout) { s.rollout, s.plan = r, r.Plan() }}
 	return s, nil
 }
 

@@ -67,7 +67,7 @@ func TestRefusedLookClaimsNothing(t *testing.T) {
 			s := reconciliationOf(server, server)
 			s.Target.Cluster = looks{liveOf(t, answers), func() (*metav1.PartialObjectMetadata, error) {
 				if tc.meanwhile {
-					if err := s.Claims.Claim(other, []objects.Key{object}); err != nil {
+					if err := s.rollout.Claims.Claim(other, []objects.Key{object}); err != nil {
 						t.Error(err)
 					}
 				}
@@ -81,14 +81,15 @@ func TestRefusedLookClaimsNothing(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			refusals, err := s.refusals(t.Context(), rev)
+			err = s.Target.Claim(t.Context(), s.rollout, rev)
+			refusals := rev.Refusals
 			if apierrors.IsForbidden(tc.err) != (err != nil) {
 				t.Errorf("error %v", err)
 			}
 			if (len(refusals) > 0) != (tc.refusal != "") || tc.refusal != "" && !strings.Contains(refusals[0].Message, tc.refusal) {
 				t.Errorf("refused for %v, want %q", refusals, tc.refusal)
 			}
-			if holder, _ := s.Claims.Holder(object); holder.UID != tc.holder {
+			if holder, _ := s.rollout.Claims.Holder(object); holder.UID != tc.holder {
 				t.Errorf("the object is held by %q, want %q", holder.UID, tc.holder)
 			}
 		})
@@ -106,7 +107,7 @@ func TestClaimsOfTargets(t *testing.T) {
 		key := objects.OwnerKey{Kind: "ObjectDeployment", Namespace: namespace, Name: name}
 		return r.remember(key, types.UID(namespace+name), nil, &in)
 	}
-	claim := func(o *owner) error { return o.Claims.Claim(o.rollout.Owner, wants) }
+	claim := func(o *owner) error { return o.rollout.Claims.Claim(o.rollout.Owner, wants) }
 	evil := use("evil", "x", claimantsOf("edge", "evil"))
 	shop := use("shop", "app", claimantsOf("edge", "shop"))
 	beside := use("shop", "beside", claimantsOf("edge", "shop"))
@@ -157,35 +158,37 @@ func TestOverruled(t *testing.T) {
 		if err := s.load(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		s.Target.Prepare(s.rollout)
 		return s.revisionOf(set)
 	}
 	rev := load()
-	s.restoreClaim(rev)
+	s.rollout.RestoreClaim(rev)
 	if !rev.Claimed() {
 		t.Fatal("not claimed at the start")
 	}
 	platform := objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ClusterObjectDeployment", Name: "platform"}, UID: "platform"}
 	taken := []objects.Key{{Kind: "ConfigMap", Namespace: "shop", Name: "c"}}
-	if err := s.Claims.ClaimOver(platform, taken, nil); err == nil {
+	if err := s.rollout.Claims.ClaimOver(platform, taken, nil); err == nil {
 		t.Error("taken without being taken over")
 	}
 	if rev := load(); !rev.Claimed() {
 		t.Error("the claim is lost to nobody")
 	}
-	if err := s.Claims.ClaimOver(platform, taken, map[objects.Key]struct{}{taken[0]: {}}); err != nil {
+	if err := s.rollout.Claims.ClaimOver(platform, taken, map[objects.Key]struct{}{taken[0]: {}}); err != nil {
 		t.Fatal(err)
 	}
 	if rev := load(); !rev.ClaimLost() {
 		t.Fatal("the claim is kept")
 	}
-	if _, err := s.claim(t.Context()); err != nil || !rev.Refused() || !strings.Contains(rev.Blocked(), "belongs to ClusterObjectDeployment platform") {
+	if err := s.Target.Claim(t.Context(), s.rollout, rev); err != nil || !rev.Refused() || !strings.Contains(rev.Blocked(), "belongs to ClusterObjectDeployment platform") {
 		t.Errorf("refused: %q, error %v", rev.Blocked(), err)
 	}
-	if holder, _ := s.Claims.Holder(objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: "d"}); holder != s.rollout.Owner {
+	if holder, _ := s.rollout.Claims.Holder(objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: "d"}); holder != s.rollout.Owner {
 		t.Errorf("the other object is held by %v", holder)
 	}
-	s.Claims.Release(platform)
-	if refusals, err := s.refusals(t.Context(), load()); err != nil || len(refusals) > 0 {
-		t.Errorf("refused when it is free again: %v, %v", refusals, err)
+	s.rollout.Claims.Release(platform)
+	free := load()
+	if err := s.Target.Claim(t.Context(), s.rollout, free); err != nil || free.Refused() {
+		t.Errorf("refused when it is free again: %v, %v", free.Refusals, err)
 	}
 }

@@ -65,8 +65,8 @@ func (s *reconciliation) deploymentStatus() *corev1alpha1.ObjectDeploymentStatus
 	status.ObservedGeneration = gen
 	status.TemplateHash = revisions.TemplateHash(s.digests[s.deployment.GetUID()], revisions.WellKnown(s.deployment))
 	status.ControllerOf = s.newest()
-	if s.plan.Jobs.Runs != nil {
-		status.Jobs = rollout.Records(s.plan.Jobs.Runs)
+	if s.rollout.Plan().Jobs.Runs != nil {
+		status.Jobs = rollout.Records(s.rollout.Plan().Jobs.Runs)
 	}
 	if s.current != nil {
 		status.Revision = s.current.ObjectSetSpec().Revision
@@ -138,7 +138,7 @@ func (s *reconciliation) deploymentConditions(status *corev1alpha1.ObjectDeploym
 // blocking returns what the plan waits for in any revision.
 func (s *reconciliation) blocking() []phases.Blocker {
 	var all []phases.Blocker
-	for _, report := range s.plan.Reports {
+	for _, report := range s.rollout.Plan().Reports {
 		all = append(all, report.Blocking...)
 	}
 	return all
@@ -151,7 +151,7 @@ func (s *reconciliation) availabilityInput() revisions.AvailabilityInput {
 		return st
 	}
 	st.CurrentName = s.current.GetName()
-	st.Current = s.reportOf(s.current.GetUID())
+	st.Current = s.rollout.Report(s.current.GetUID())
 	if rev := s.revisionOf(s.current); rev != nil {
 		st.Opened, st.Succeeded = rev.Started(), rev.Succeeded()
 		if st.Current != nil && (rev.Refused() || rev.Blocked() != "" && len(st.Current.Blocking) == 0) {
@@ -172,7 +172,7 @@ func (s *reconciliation) availabilityInput() revisions.AvailabilityInput {
 func (s *reconciliation) previousAvailability() (*phases.Report, string) {
 	all, name := &phases.Report{}, ""
 	for _, set := range s.sets {
-		report := s.reportOf(set.GetUID())
+		report := s.rollout.Report(set.GetUID())
 		if set == s.current || report == nil {
 			continue
 		}
@@ -199,8 +199,8 @@ func (s *reconciliation) deadlinePassed() bool {
 		return false
 	}
 	since := s.current.GetCreationTimestamp().Time
-	if at := s.progressed[s.current.GetUID()]; at.After(since) {
-		since = at
+	if rev := s.revisionOf(s.current); rev != nil && rev.Progressed().After(since) {
+		since = rev.Progressed()
 	}
 	rest := since.Add(deadline).Sub(s.Now())
 	if rest > 0 {

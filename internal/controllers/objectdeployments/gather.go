@@ -36,13 +36,10 @@ type reconciliation struct {
 	sets []corev1alpha1.GenericObjectSet
 	// former are sets of a deployment of this name that is gone.
 	former []corev1alpha1.GenericObjectSet
-	// previous are the owners that a lone set or an ObjectSetPhase takes objects over from.
-	previous []types.UID
 	// ref is the target; nil for the cluster of our own kinds. away is why nothing can be
 	// done there, nil where it is connected.
 	ref  *corev1alpha1.TargetReference
 	away *targets.State
-	plan phases.Plan
 	// current is the set that the template stands for; nil where there is none.
 	current corev1alpha1.GenericObjectSet
 	after   time.Duration
@@ -170,7 +167,7 @@ func (s *reconciliation) listSets(ctx context.Context) error {
 // spec.previous too, and yields to those that name it there.
 func (s *reconciliation) relate(ctx context.Context) error {
 	own, delegated := rollout.Controllers(s.sets...)
-	s.rollout.Controllers = phases.Controllers{Own: own, Delegated: delegated}
+	s.rollout.Controllers, s.rollout.Previous = phases.Controllers{Own: own, Delegated: delegated}, nil
 	if s.deployment != nil {
 		return nil
 	}
@@ -187,7 +184,7 @@ func (s *reconciliation) relate(ctx context.Context) error {
 		own, delegated := rollout.Controllers(other)
 		if names(me, other) {
 			predecessors = predecessors.Union(own).Union(delegated)
-			s.previous = append(s.previous, other.GetUID())
+			s.rollout.Previous = append(s.rollout.Previous, other.GetUID())
 		}
 		if names(other, me) {
 			successors = successors.Union(own).Union(delegated)
@@ -215,34 +212,32 @@ func (r *Reconciler) remember(key objects.OwnerKey, uid types.UID, target *Targe
 		table = r.claimsOf(*in)
 	}
 	o := r.owners[key]
-	if o != nil && o.rollout.Owner.UID == uid && o.Target == target && o.Claims == table {
+	if o != nil && o.rollout.Owner.UID == uid && o.Target == target && o.rollout.Claims == table {
 		return o
 	}
 	if o != nil {
 		o.unwatch()
-		if o.rollout.Owner.UID != uid || o.Claims != table {
+		if o.rollout.Owner.UID != uid || o.rollout.Claims != table {
 			o.release()
 		}
-		defer r.dropClaims(o.Claims)
+		defer r.dropClaims(o.rollout.Claims)
 	}
 	var home types.UID
 	if target != nil {
 		home = target.Home
 	}
 	o = &owner{
-		Target: target, Claims: table,
+		Target:        target,
 		rollout:       rollout.New(objects.Owner{OwnerKey: key, UID: uid, Cluster: home}),
 		digests:       map[types.UID]objects.Digest{},
 		reported:      map[types.UID]time.Time{},
-		prechecked:    map[types.UID]time.Time{},
 		missingReadAt: map[types.UID]time.Time{},
-		progressed:    map[types.UID]time.Time{},
-		namespaces:    map[string]types.UID{},
 		unreferenced:  map[string]*metav1.PartialObjectMetadata{},
 		stored: rollout.Stored{
 			Slices: map[string][]corev1alpha1.ObjectSetObject{}, Secrets: map[string][]corev1alpha1.ObjectSetObject{},
 		},
 	}
+	o.rollout.Claims = table
 	r.owners[key] = o
 	return o
 }
@@ -256,8 +251,8 @@ func (o *owner) unwatch() {
 
 // release ends the claims of the owner.
 func (o *owner) release() {
-	if o.Claims != nil {
-		o.Claims.Release(o.rollout.Owner)
+	if o.rollout.Claims != nil {
+		o.rollout.Claims.Release(o.rollout.Owner)
 	}
 }
 
@@ -265,9 +260,7 @@ func (o *owner) release() {
 func (o *owner) forgetSet(uid types.UID) {
 	delete(o.digests, uid)
 	delete(o.reported, uid)
-	delete(o.prechecked, uid)
 	delete(o.missingReadAt, uid)
-	delete(o.progressed, uid)
 }
 
 // forgetOwner drops all memory of an owner that is gone.
@@ -281,7 +274,7 @@ func (r *Reconciler) forgetOwner(key objects.OwnerKey) {
 		o.unwatch()
 		o.release()
 		r.mu.Lock()
-		r.dropClaims(o.Claims)
+		r.dropClaims(o.rollout.Claims)
 		r.mu.Unlock()
 	}
 	r.Owners.Follow(key, nil)

@@ -42,7 +42,7 @@ func TestRelationsAreReadWithoutCopies(t *testing.T) {
 	if err := s.relate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if listed != 1 || !slices.Equal(s.previous, []types.UID{before.UID}) {
-		t.Errorf("listed %d times, follows %v", listed, s.previous)
+	if listed != 1 || !slices.Equal(s.rollout.Previous, []types.UID{before.UID}) {
+		t.Errorf("listed %d times, follows %v", listed, s.rollout.Previous)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/rollout"
 )
 
@@ -22,8 +21,6 @@ func (s *reconciliation) load(ctx context.Context) error {
 	if err := s.loadSets(ctx); err != nil {
 		return err
 	}
-	s.loseOverruled()
-	s.rollout.Track(s.Target.Tracker, s.Target.Cluster, s.Claims)
 	for _, set := range s.sets {
 		if s.deployment == nil || !rollout.Orphaning(set) && !s.fresh.Orphaned(set.GetUID()) {
 			continue
@@ -69,7 +66,7 @@ func (s *reconciliation) loadSets(ctx context.Context) error {
 			s.rollout.Drop(rev.UID, s.Target.Tracker)
 			s.forgetSet(rev.UID)
 			s.forgetSlices()
-			s.Claims.Retain(s.rollout.Owner, s.rollout.Keys())
+			s.rollout.Claims.Retain(s.rollout.Owner, s.rollout.Keys())
 		}
 	}
 	for _, set := range s.sets {
@@ -85,13 +82,13 @@ func (s *reconciliation) loadSets(ctx context.Context) error {
 			if rev != nil {
 				loaded.CarryOver(rev)
 				if s.restored && (rev.Claimed() || rev.ClaimLost()) {
-					s.restoreClaim(loaded) // its objects may be others now
+					s.rollout.RestoreClaim(loaded) // its objects may be others now
 				}
 			}
 			s.rollout.Put(loaded)
 			s.refresh(loaded, set, rev == nil)
 			if rev == nil && s.restored && loaded.Claimed() {
-				s.restoreClaim(loaded) // loading failed when claims were restored
+				s.rollout.RestoreClaim(loaded) // loading failed when claims were restored
 			}
 			continue
 		}
@@ -163,14 +160,4 @@ func (s *reconciliation) refresh(rev *rollout.Revision, set corev1alpha1.Generic
 	if s.deployment != nil && s.deployment.ObjectDeploymentSpec().Paused {
 		rev.Pause(true)
 	}
-}
-
-// reportOf returns how the revision of a set stands by the last plan.
-func (s *reconciliation) reportOf(uid types.UID) *phases.Report {
-	for i, rev := range s.rollout.Revisions() {
-		if rev.UID == uid && i < len(s.plan.Reports) {
-			return &s.plan.Reports[i]
-		}
-	}
-	return nil
 }

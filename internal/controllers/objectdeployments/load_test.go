@@ -33,7 +33,7 @@ var thing = schema.GroupKind{Group: "example.com", Kind: "Thing"}
 // API server that says something else of another version shows where it comes from.
 func TestScopeIsThatOfTheMapping(t *testing.T) {
 	t.Parallel()
-	r := &Target{Executor: &rollout.Executor{Cluster: liveOf(t, servesThings)}}
+	r := &Target{Engine: &rollout.Engine{Cluster: liveOf(t, servesThings)}}
 	for version, want := range map[string]struct{ namespaced, known bool }{
 		"v1": {false, true}, "v1beta1": {true, true}, "": {false, true}, "v2": {false, false},
 	} {
@@ -79,7 +79,7 @@ func TestReloadedRevisionIsClaimed(t *testing.T) {
 			var woken []objects.Owner
 			s := reconciliationOf(server, server)
 			s.scope, s.sets, s.current = corev1alpha1.ScopeCluster, []corev1alpha1.GenericObjectSet{set}, set
-			s.Now, s.Claims = func() time.Time { return now }, claims.NewTable(func(h objects.Owner) { woken = append(woken, h) })
+			s.Now, s.rollout.Claims = func() time.Time { return now }, claims.NewTable(func(h objects.Owner) { woken = append(woken, h) })
 			s.Target.Cluster = unstarted(t, "http://unused", func(schema.GroupKind) {})
 			other := objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectSet", Namespace: "shop", Name: "other"}, UID: "other"}
 			load := func() *rollout.Revision {
@@ -91,7 +91,7 @@ func TestReloadedRevisionIsClaimed(t *testing.T) {
 			}
 			take := func(keys ...objects.Key) {
 				t.Helper()
-				if err := s.Claims.Claim(other, keys); err != nil {
+				if err := s.rollout.Claims.Claim(other, keys); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -103,12 +103,12 @@ func TestReloadedRevisionIsClaimed(t *testing.T) {
 			if tc.lost {
 				take(atStart.Keys()...)
 			}
-			s.restoreClaim(atStart)
+			s.rollout.RestoreClaim(atStart)
 			if atStart.ClaimLost() != tc.lost {
 				t.Fatalf("the claim is lost at the start: %t, want %t", atStart.ClaimLost(), tc.lost)
 			}
 			s.restored = true
-			s.Claims.Release(other)
+			s.rollout.Claims.Release(other)
 			take(tc.takes...)
 			if tc.successor {
 				s.rollout.Controllers.Successors = sets.New[types.UID]("other")
@@ -131,7 +131,7 @@ func TestReloadedRevisionIsClaimed(t *testing.T) {
 				t.Error("that the phase was written before this process began is forgotten")
 			}
 			for _, key := range rev.Keys() {
-				holder, held := s.Claims.Holder(key)
+				holder, held := s.rollout.Claims.Holder(key)
 				if theirs := slices.Contains(tc.takes, key); theirs && holder != other || tc.claimed && !theirs && holder != s.rollout.Owner {
 					t.Errorf("%s is held (%t) by %s", key, held, holder)
 				}
@@ -139,10 +139,10 @@ func TestReloadedRevisionIsClaimed(t *testing.T) {
 			if tc.claimed {
 				return
 			}
-			if _, err := s.claim(t.Context()); err != nil || !rev.Refused() || !strings.Contains(rev.Blocked(), "belongs to "+other.String()) {
+			if err := s.Target.Claim(t.Context(), s.rollout, rev); err != nil || !rev.Refused() || !strings.Contains(rev.Blocked(), "belongs to "+other.String()) {
 				t.Errorf("refused: %t, %q, error %v; want the winner named", rev.Refused(), rev.Blocked(), err)
 			}
-			if s.Claims.Release(other); !slices.Contains(woken, s.rollout.Owner) {
+			if s.rollout.Claims.Release(other); !slices.Contains(woken, s.rollout.Owner) {
 				t.Error("nobody is told that the objects are free")
 			}
 		})

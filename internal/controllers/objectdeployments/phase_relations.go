@@ -115,7 +115,7 @@ func (s *reconciliation) relatePhase(ctx context.Context, phase *phaseSet) error
 	add := func(is relation, owner types.UID, controllers sets.Set[types.UID]) {
 		switch is {
 		case predecessor:
-			s.previous = append(s.previous, owner)
+			s.rollout.Previous = append(s.rollout.Previous, owner)
 			c.Predecessors = c.Predecessors.Union(controllers)
 		case successor:
 			c.Successors = c.Successors.Union(controllers)

@@ -24,7 +24,6 @@ import (
 	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/claims"
 	"lockstep.run/lockstep/internal/rollout"
 )
@@ -89,13 +88,13 @@ type Reconciler struct {
 type Hooks struct {
 	// Loaded is called with each revision that is loaded, before anything is decided.
 	Loaded func(*rollout.Revision)
-	// Planned is called with the last plan of a reconcile.
-	Planned func(*rollout.Rollout, *phases.Plan)
+	// Planned is called after a reconcile, with its last plan.
+	Planned func(*rollout.Rollout)
 }
 
 // New returns a reconciler of what is in home, which rolls out to here. From then on
 // enqueue is called for owners of which an object has changed.
-func New(home Home, here *rollout.Executor, enqueue func(objects.OwnerKey)) *Reconciler {
+func New(home Home, here *rollout.Engine, enqueue func(objects.OwnerKey)) *Reconciler {
 	r := &Reconciler{
 		Home: home, enqueue: enqueue, fresh: mutationcache.NewStore(), written: mutationcache.NewStore(),
 		queue: &queueing.Queue[objects.OwnerKey]{}, owners: map[objects.OwnerKey]*owner{}, claims: map[claimants]*claims.Table{},
@@ -106,10 +105,8 @@ func New(home Home, here *rollout.Executor, enqueue func(objects.OwnerKey)) *Rec
 
 // owner is the state of one owner between reconciles.
 type owner struct {
-	// Target is where the objects of the owner are, nil where that is not connected, and
-	// Claims are those to objects there, nil where that is not known.
+	// Target is where the objects of the owner are, nil where that is not connected.
 	*Target
-	Claims  *claims.Table
 	rollout *rollout.Rollout
 	// digests are those of the specs of sets and of the template of the
 	// deployment, by UID; the latter with its generation.
@@ -119,8 +116,6 @@ type owner struct {
 	counted []types.UID
 	// reported is when the last status that was not urgent was written, by UID.
 	reported map[types.UID]time.Time
-	// prechecked is when a refused revision is checked again.
-	prechecked map[types.UID]time.Time
 	// retryValue is the last value of the retry annotation.
 	retryValue string
 	// missingReadAt is when the missing slices of a revision were read.
@@ -140,9 +135,6 @@ type owner struct {
 	failures      queueing.Failures
 	// limitedReconciles counts reconciles in a row that ended at maxPasses.
 	limitedReconciles int
-	// namespaces are the UIDs of namespaces that Jobs ran in and that are not part of the
-	// package; empty for those that do not exist.
-	namespaces map[string]types.UID
 	// overflowReported means that an event reported that no more Jobs are recorded.
 	overflowReported bool
 	// unseen is since when objects wait for their watches to show what was written;
@@ -150,8 +142,6 @@ type owner struct {
 	unseen time.Time
 	// background means that a deployment that is being deleted was not orphaned.
 	background bool
-	// progressed is when a set opened its last phase in this process.
-	progressed map[types.UID]time.Time
 }
 
 // Reconcile brings one owner a step closer to what its spec says. It is called
@@ -202,11 +192,11 @@ func (r *Reconciler) reconcile(ctx context.Context, key objects.OwnerKey, s *rec
 	if err := s.recall(ctx); err != nil {
 		return reconcile.Result{}, err
 	}
-	s.rollout.StartProbeBudget(r.Now, limits.ProbeBudget)
+	s.rollout.Begin(r.Now, limits.ProbeBudget)
 	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithValues("owner", key.String()))
 	err := s.run(ctx)
 	if r.Hooks.Planned != nil {
-		r.Hooks.Planned(s.rollout, &s.plan)
+		r.Hooks.Planned(s.rollout)
 	}
 	if err != nil {
 		return s.giveUp(ctx, err)
@@ -286,7 +276,6 @@ func (s *reconciliation) retry() {
 	}
 	s.retryValue = value
 	s.rollout.Retry()
-	clear(s.prechecked)
 }
 
 // run dispatches on what the owner is and whether it goes.

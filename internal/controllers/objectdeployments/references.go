@@ -68,6 +68,9 @@ type reference struct {
 	slice *metav1.PartialObjectMetadata
 }
 
+// referencesAtOnce bounds how many references one pass puts on slices.
+const referencesAtOnce = 64
+
 // dueReferences returns the references of one pass, each slice once.
 func (s *reconciliation) dueReferences() []reference {
 	var due []reference
@@ -81,7 +84,7 @@ func (s *reconciliation) dueReferences() []reference {
 			if slice == nil || begun[name] {
 				continue
 			}
-			if len(due) == backgroundSteps {
+			if len(due) == referencesAtOnce {
 				return due
 			}
 			begun[name] = true

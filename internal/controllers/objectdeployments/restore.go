@@ -65,11 +65,11 @@ func (r *Reconciler) restoreClaims(ctx context.Context) error {
 		}
 	}
 	for _, claimed := range restoreOrder(reconciliations) {
-		claimed.of.restoreClaim(claimed.rev)
+		claimed.of.rollout.RestoreClaim(claimed.rev)
 	}
 	for _, s := range reconciliations {
 		if s.ref == nil {
-			s.rollout.Track(s.Target.Tracker, nil, s.Claims)
+			s.Target.Prepare(s.rollout)
 		}
 	}
 	r.restored = true

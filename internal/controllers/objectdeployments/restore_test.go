@@ -66,7 +66,7 @@ func TestOneOwnerDoesNotBlockOthers(t *testing.T) {
 				{"name": "configmaps", "kind": "ConfigMap", "namespaced": true}, {"name": "namespaces", "kind": "Namespace", "namespaced": false}]}`
 			now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 			home := Home{Client: server, Reader: server, Now: func() time.Time { return now }}
-			r := New(home, &rollout.Executor{Cluster: liveOf(t, answers), Tracker: rollout.NewTracker()}, func(objects.OwnerKey) {})
+			r := New(home, &rollout.Engine{Cluster: liveOf(t, answers), Tracker: rollout.NewTracker()}, func(objects.OwnerKey) {})
 			if err := r.restoreClaims(t.Context()); err == nil {
 				t.Fatal("the claims are restored at once, though an owner could not be read")
 			}

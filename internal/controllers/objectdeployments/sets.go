@@ -55,13 +55,13 @@ func (s *reconciliation) collectRevisions(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	state.Torn = s.plan.TornDown
+	state.Torn = s.rollout.Plan().TornDown
 	s.noteTakenOver(state.Revisions)
 	d := revisions.Decide(state)
 	archived := false
 	for i, set := range s.sets {
 		due := slices.Contains(d.Archive, i)
-		if !due && !(unfinishedArchival(set) && s.plan.TornDown) {
+		if !due && !(unfinishedArchival(set) && s.rollout.Plan().TornDown) {
 			continue
 		}
 		// Noted before the write: its answer may be lost.
@@ -97,7 +97,7 @@ func (s *reconciliation) collectRevisions(ctx context.Context) (bool, error) {
 // noteTakenOver notes of which revisions the newest one has taken over everything, by the last plan.
 func (s *reconciliation) noteTakenOver(all []revisions.Revision) {
 	revs := s.rollout.Revisions()
-	if len(revs) < 2 || len(s.plan.Reports) < len(revs) {
+	if len(revs) < 2 || len(s.rollout.Plan().Reports) < len(revs) {
 		return
 	}
 	last := len(revs) - 1
@@ -106,7 +106,7 @@ func (s *reconciliation) noteTakenOver(all []revisions.Revision) {
 		if rev == nil || rev == revs[last] || len(rev.Unscoped) > 0 || !all[i].Live() || all[i].Succeeded {
 			continue
 		}
-		all[i].TakenOver = rev.TakenOver(&revs[last].Revision, &s.plan.Reports[last])
+		all[i].TakenOver = rev.TakenOver(&revs[last].Revision, &s.rollout.Plan().Reports[last])
 	}
 }
 
@@ -115,7 +115,7 @@ func (s *reconciliation) noteTakenOver(all []revisions.Revision) {
 func (s *reconciliation) finishDeleted(ctx context.Context) (bool, error) {
 	removed := false
 	for _, set := range s.sets {
-		if set.GetDeletionTimestamp() == nil || rollout.Orphaning(set) || !s.plan.TornDown && rollout.Owns(set) || finalized(set) {
+		if set.GetDeletionTimestamp() == nil || rollout.Orphaning(set) || !s.rollout.Plan().TornDown && rollout.Owns(set) || finalized(set) {
 			continue
 		}
 		s.collectionDue = true
@@ -349,7 +349,7 @@ func (s *reconciliation) markArchived(ctx context.Context, set corev1alpha1.Gene
 	status := archivedStatus(set)
 	s.rollout.Drop(set.GetUID(), s.Target.Tracker)
 	s.forgetSlices()
-	s.Claims.Retain(s.rollout.Owner, s.rollout.Keys())
+	s.rollout.Claims.Retain(s.rollout.Owner, s.rollout.Keys())
 	err := s.writeSetStatus(ctx, set, status)
 	if err == nil {
 		s.forgetSet(set.GetUID())

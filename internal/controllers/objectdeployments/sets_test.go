@@ -92,7 +92,7 @@ func reconciliationOf(c client.Client, reader client.Reader) *reconciliation {
 	dep.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{{Name: "one"}}
 	key := objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "shop"}
 	home := Home{Client: c, Reader: reader, Events: events.NewFakeRecorder(10), Now: time.Now}
-	r := New(home, &rollout.Executor{Cluster: &cluster.Connection{}, Tracker: rollout.NewTracker()}, func(objects.OwnerKey) {})
+	r := New(home, &rollout.Engine{Cluster: &cluster.Connection{}, Tracker: rollout.NewTracker()}, func(objects.OwnerKey) {})
 	return &reconciliation{Reconciler: r, owner: r.remember(key, dep.UID, r.Here, &claimants{}), key: key, scope: corev1alpha1.ScopeNamespaced, deployment: dep}
 }
 

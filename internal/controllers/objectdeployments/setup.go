@@ -47,7 +47,7 @@ const (
 // Options are the parts that Setup connects.
 type Options struct {
 	// Here rolls out to the cluster of our own kinds.
-	Here *rollout.Executor
+	Here *rollout.Engine
 	// Listen is that of livestate.Cache, for foreign owners.
 	Listen func(context.Context, livestate.Selection, livestate.Listener)
 	// Fresh takes the answers to our writes.
@@ -125,7 +125,7 @@ type AgentOptions struct {
 func SetupAgent(mgr ctrl.Manager, o AgentOptions) (*Reconciler, error) {
 	queue := &queueing.Queue[objects.OwnerKey]{}
 	home := Home{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now}
-	r := New(home, &rollout.Executor{Tracker: rollout.NewTracker()}, queue.Enqueue)
+	r := New(home, &rollout.Engine{Tracker: rollout.NewTracker()}, queue.Enqueue)
 	r.fresh, r.queue, r.Targets, r.Class, r.namespacedOnly = o.Fresh, queue, o.Targets, o.Class, o.NamespacedOnly
 	r.PhaseTarget = &corev1alpha1.TargetReference{}
 	build := newBuilder(mgr, "objectsetphase", queue).WatchesRawSource(source.TypedFunc[objects.OwnerKey](queue.Start))

@@ -96,7 +96,7 @@ func newProcess(s *simulation) *process {
 	p.cluster.Send = p.send
 	p.reconciler = New(Home{
 		Client: &home{process: p, cached: true}, Reader: &home{process: p}, Events: &events.FakeRecorder{}, Now: s.clock,
-	}, &rollout.Executor{Cluster: confirming{p.cluster, p}, Tracker: tracker, Pool: p}, func(objects.OwnerKey) { p.woken = true })
+	}, &rollout.Engine{Cluster: confirming{p.cluster, p}, Tracker: tracker, Pool: p}, func(objects.OwnerKey) { p.woken = true })
 	if s.remote {
 		p.reconciler.Targets = others{p}
 		p.connect()
@@ -111,7 +111,7 @@ func (p *process) connect() {
 	tracker := rollout.NewTracker()
 	p.cluster = p.server.Connect()
 	p.cluster.Observe, p.cluster.Changed, p.cluster.KindChanged, p.cluster.Send = tracker.Observe, tracker.Changed, tracker.KindChanged, p.send
-	p.session = p.reconciler.NewTarget(&rollout.Executor{Cluster: confirming{p.cluster, p}, Tracker: tracker, Pool: p}, "target", "home")
+	p.session = p.reconciler.NewTarget(&rollout.Engine{Cluster: confirming{p.cluster, p}, Tracker: tracker, Pool: p}, "target", "home")
 	p.woken = true
 }
 

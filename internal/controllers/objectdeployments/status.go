@@ -43,7 +43,7 @@ func (s *reconciliation) report(ctx context.Context) error {
 // unknown reports whether an object could not be judged yet, after a start, while
 // watches fill.
 func (s *reconciliation) unknown() bool {
-	return slices.ContainsFunc(s.plan.Reports, func(r phases.Report) bool { return r.Unknown })
+	return slices.ContainsFunc(s.rollout.Plan().Reports, func(r phases.Report) bool { return r.Unknown })
 }
 
 // awaitsVerdict reports whether an object cannot be judged yet: its watch lags behind our
@@ -51,7 +51,7 @@ func (s *reconciliation) unknown() bool {
 // or limits.ProbeBudgetGrace that is reported.
 func (s *reconciliation) awaitsVerdict() bool {
 	unseen := func(b phases.Blocker) bool { return b.Kind == phases.BlockUnseen }
-	if !slices.ContainsFunc(s.plan.Reports, func(r phases.Report) bool { return slices.ContainsFunc(r.Blocking, unseen) }) {
+	if !slices.ContainsFunc(s.rollout.Plan().Reports, func(r phases.Report) bool { return slices.ContainsFunc(r.Blocking, unseen) }) {
 		s.unseen = time.Time{}
 		return false
 	}
@@ -127,7 +127,7 @@ func (s *reconciliation) patchStatus(ctx context.Context, obj corev1alpha1.Condi
 // setStatus returns the status of a set by the last plan.
 func (s *reconciliation) setStatus(set corev1alpha1.GenericObjectSet, rev *rollout.Revision) *corev1alpha1.ObjectSetStatus {
 	status := set.ObjectSetStatus().DeepCopy()
-	report := s.reportOf(set.GetUID())
+	report := s.rollout.Report(set.GetUID())
 	if report == nil {
 		report = &phases.Report{}
 	}

@@ -92,10 +92,10 @@ func TestAwaitsVerdict(t *testing.T) {
 		{"that lasts", []phases.Blocker{unseen}, 1, false, 0},
 	} {
 		if step.want && step.after == limits.ProbeBudgetGrace {
-			s.rollout.StartProbeBudget(s.Now, 0)
+			s.rollout.Begin(s.Now, 0)
 		}
 		now, s.after = now.Add(step.passes), 0
-		s.plan.Reports = []phases.Report{{}, {Blocking: step.blocking}}
+		s.rollout.Plan().Reports = []phases.Report{{}, {Blocking: step.blocking}}
 		if got := s.awaitsVerdict(); got != step.want || s.after != step.after {
 			t.Errorf("%s: awaitsVerdict = %t, again after %s; want %t, %s", step.reason, got, s.after, step.want, step.after)
 		}

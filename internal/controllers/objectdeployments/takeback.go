@@ -13,7 +13,6 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
-	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/rollout"
 )
 
@@ -31,49 +30,6 @@ import (
 
 // errPackageGoes means that objects are not adopted for a Package that is being deleted.
 var errPackageGoes = errors.New("its Package is being deleted")
-
-// perform performs steps. Where these put an owner reference on objects without it, the Package stays, and owners that have no
-// sets of their own to be asked for are marked meanwhile.
-func (s *reconciliation) perform(ctx context.Context, steps []phases.Step, background bool) error {
-	takers := s.takers(steps)
-	if len(takers) == 0 {
-		return s.Target.Perform(ctx, s.rollout, steps, background)
-	}
-	if err := s.packageStays(ctx); err != nil {
-		return err
-	}
-	for _, owner := range takers {
-		if owner == s.deployment || rollout.Orphaned(owner) {
-			continue
-		}
-		if err := s.setOrphaned(ctx, owner, corev1alpha1.OrphanedTakingBack); err != nil {
-			return err
-		}
-	}
-	err := s.Target.Perform(ctx, s.rollout, steps, background)
-	for _, owner := range takers {
-		err = errors.Join(err, s.endTakeBack(ctx, owner))
-	}
-	return err
-}
-
-// takers returns the owners that steps put on objects which they do not control.
-func (s *reconciliation) takers(steps []phases.Step) []corev1alpha1.Conditioned {
-	var owners []corev1alpha1.Conditioned
-	for i := range steps {
-		if !s.rollout.Takes(&steps[i]) {
-			continue
-		}
-		taker := s.top()
-		if set := s.setOfUID(steps[i].Desired.Owner(s.rollout.Owner).UID); set != nil {
-			taker = set
-		}
-		if !slices.Contains(owners, taker) {
-			owners = append(owners, taker)
-		}
-	}
-	return owners
-}
 
 func (s *reconciliation) setOfUID(uid types.UID) corev1alpha1.GenericObjectSet {
 	i := slices.IndexFunc(s.sets, func(set corev1alpha1.GenericObjectSet) bool { return set.GetUID() == uid })

@@ -83,11 +83,12 @@ func TestTakingBackIsMarked(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			step := phases.Step{Action: tc.action, Key: key("Config", "a"), Live: tc.live, Desired: &objects.Desired{}}
+			step := phases.Step{Background: true, Action: tc.action, Key: key("Config", "a"), Live: tc.live, Desired: &objects.Desired{}}
 			if tc.action == phases.Delete {
 				step.Desired = nil
 			}
-			err := s.perform(t.Context(), []phases.Step{step}, false)
+			s.rollout.Plan().Steps = []phases.Step{step}
+			_, err := s.Target.Background(t.Context(), s.rollout, s.kept())
 			if apierrors.IsConflict(err) != (tc.behind && slices.Contains(tc.want, "mark")) {
 				t.Error(err)
 			}
@@ -130,8 +131,9 @@ func TestNothingIsAdoptedForAPackageThatGoes(t *testing.T) {
 			}})
 			performed := false
 			s.Target.Pool = poolOf(func() { performed = true })
-			step := phases.Step{Action: phases.Adopt, Key: key("Config", "a"), Live: &objects.Observed{}, Desired: &objects.Desired{}}
-			err := s.perform(t.Context(), []phases.Step{step}, false)
+			step := phases.Step{Background: true, Action: phases.Adopt, Key: key("Config", "a"), Live: &objects.Observed{}, Desired: &objects.Desired{}}
+			s.rollout.Plan().Steps = []phases.Step{step}
+			_, err := s.Target.Background(t.Context(), s.rollout, s.kept())
 			if errors.Is(err, errPackageGoes) == tc.want || performed != tc.want {
 				t.Errorf("adopted: %t, %v", performed, err)
 			}

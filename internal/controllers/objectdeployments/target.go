@@ -27,7 +27,7 @@ import (
 
 // Target is a cluster that objects are rolled out to.
 type Target struct {
-	*rollout.Executor
+	*rollout.Engine
 	// Cluster and home are the UIDs of the namespaces kube-system of the target and of
 	// the cluster of our own kinds, where these are different ones; else they are empty.
 	ID, Home types.UID
@@ -44,7 +44,7 @@ type Targets interface {
 }
 
 // NewTarget returns a target of an executor, from which its owners are enqueued.
-func (r *Reconciler) NewTarget(e *rollout.Executor, id, home types.UID) *Target {
+func (r *Reconciler) NewTarget(e *rollout.Engine, id, home types.UID) *Target {
 	e.Tracker.Wake = r.enqueue
 	e.Tracker.Served = func(gk schema.GroupKind, apiVersion string) bool {
 		gv, err := schema.ParseGroupVersion(apiVersion)
@@ -55,7 +55,7 @@ func (r *Reconciler) NewTarget(e *rollout.Executor, id, home types.UID) *Target 
 		return !meta.IsNoMatchError(err)
 	}
 	e.Exists = r.accountExists
-	return &Target{Executor: e, ID: id, Home: home}
+	return &Target{Engine: e, ID: id, Home: home}
 }
 
 // namespaced is a rollout.Scope. What it says is one answer of one moment: the kind may
@@ -111,7 +111,7 @@ func (r *Reconciler) dropClaims(table *claims.Table) {
 		return
 	}
 	for _, o := range r.owners {
-		if o.Claims == table {
+		if o.rollout.Claims == table {
 			return
 		}
 	}
@@ -145,7 +145,7 @@ func (s *reconciliation) connect() (*Target, *claimants) {
 		in = ptr.To(claimantsOf(recorded, s.key.Namespace))
 	}
 	if !s.restored {
-		return &Target{Executor: &rollout.Executor{Tracker: rollout.NewTracker()}}, in
+		return &Target{Engine: &rollout.Engine{Tracker: rollout.NewTracker()}}, in
 	}
 	if s.letsGo() {
 		return nil, in

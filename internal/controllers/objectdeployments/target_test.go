@@ -122,10 +122,10 @@ func TestTargets(t *testing.T) {
 				}
 			}
 			r := New(Home{Client: server, Reader: server, Events: events.NewFakeRecorder(10), Now: time.Now},
-				&rollout.Executor{Cluster: liveOf(t, servesThings), Tracker: rollout.NewTracker()}, func(objects.OwnerKey) {})
+				&rollout.Engine{Cluster: liveOf(t, servesThings), Tracker: rollout.NewTracker()}, func(objects.OwnerKey) {})
 			one := &oneTarget{state: tc.state}
 			if tc.session != "" {
-				one.session = r.NewTarget(&rollout.Executor{Cluster: liveOf(t, servesThings), Tracker: rollout.NewTracker()}, tc.session, "home")
+				one.session = r.NewTarget(&rollout.Engine{Cluster: liveOf(t, servesThings), Tracker: rollout.NewTracker()}, tc.session, "home")
 			}
 			r.Targets, r.restored = one, true
 			if _, err := r.Reconcile(t.Context(), objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "shop"}); err != nil {
@@ -188,7 +188,7 @@ func TestLettingGoIsInterrupted(t *testing.T) {
 	key := objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "shop"}
 	for range 2 {
 		r := New(Home{Client: server, Reader: server, Events: events.NewFakeRecorder(10), Now: time.Now},
-			&rollout.Executor{Cluster: liveOf(t, servesThings), Tracker: rollout.NewTracker()}, func(objects.OwnerKey) {})
+			&rollout.Engine{Cluster: liveOf(t, servesThings), Tracker: rollout.NewTracker()}, func(objects.OwnerKey) {})
 		r.Targets, r.restored = &oneTarget{state: targets.State{Reason: corev1alpha1.ReasonTargetUnreachable}}, true
 		_, err := r.Reconcile(t.Context(), key)
 		t.Log(err)

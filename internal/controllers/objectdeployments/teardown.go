@@ -33,23 +33,19 @@ func (s *reconciliation) teardown(ctx context.Context) error {
 		if err := s.rejectAllReserved(ctx); err != nil {
 			return err
 		}
-		s.plan = s.rollout.Plan(s.Target.Cluster, s.Target.Tracker.Strays(s.key), s.Now(), func(state *phases.State) {
-			// What the garbage collector has missed is released: it does not know kinds that
-			// were installed within the last half minute.
-			state.Teardown, state.Orphan = true, rollout.Orphaned(s.top())
-		})
-		if s.plan.TornDown {
+		// What the garbage collector has missed is released: it does not know kinds that
+		// were installed within the last half minute.
+		want := s.kept()
+		want.Teardown, want.Orphan = true, rollout.Orphaned(s.top())
+		out, err := s.step(ctx, want)
+		switch {
+		case err != nil:
+			return err
+		case out.TornDown:
 			return s.finalize(ctx)
-		}
-		if len(s.plan.Steps) == 0 {
-			s.requeueAt(s.plan.Retry)
+		case !out.Again:
 			return errors.Join(s.letGo(ctx), s.reportTeardown(ctx))
 		}
-		urgent := first(s.plan.Steps, false, urgentSteps)
-		if err := s.Target.Perform(ctx, s.rollout, urgent, false); err != nil {
-			return err
-		}
-		s.forgetStrays()
 	}
 	s.requeue(1)
 	return s.reportTeardown(ctx)
@@ -92,16 +88,14 @@ func (s *reconciliation) archiveAlone(ctx context.Context) error {
 		if err := s.load(ctx); err != nil {
 			return err
 		}
-		s.replan()
-		if s.plan.TornDown {
-			return s.markArchived(ctx, set)
-		}
-		if len(s.plan.Steps) == 0 {
-			s.requeueAt(s.plan.Retry)
-			return errors.Join(s.letGo(ctx), s.reportTeardown(ctx))
-		}
-		if err := s.Target.Perform(ctx, s.rollout, s.plan.Steps, false); err != nil {
+		out, err := s.step(ctx, s.want())
+		switch {
+		case err != nil:
 			return err
+		case out.TornDown:
+			return s.markArchived(ctx, set)
+		case !out.Again:
+			return errors.Join(s.letGo(ctx), s.reportTeardown(ctx))
 		}
 	}
 	s.requeue(1)
@@ -159,10 +153,10 @@ func tearing(conds *[]metav1.Condition, gen int64, message string, blocking []ph
 // tornPhases returns how far the teardown of the newest revision is.
 func (s *reconciliation) tornPhases() []corev1alpha1.PhaseStatus {
 	revs := s.rollout.Revisions()
-	if len(revs) == 0 || len(s.plan.Reports) < len(revs) || revs[len(revs)-1].TooManyPhases {
+	if len(revs) == 0 || len(s.rollout.Plan().Reports) < len(revs) || revs[len(revs)-1].TooManyPhases {
 		return nil
 	}
-	report := &s.plan.Reports[len(revs)-1]
+	report := &s.rollout.Plan().Reports[len(revs)-1]
 	var statuses []corev1alpha1.PhaseStatus
 	for _, ph := range report.Phases {
 		st := corev1alpha1.PhaseStatus{Name: ph.Name, Total: int32(ph.Total), Ready: int32(ph.Gone), State: corev1alpha1.PhaseStateTearingDown}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/livestate"
@@ -19,7 +20,7 @@ import (
 	"lockstep.run/lockstep/internal/rollout"
 )
 
-// maxPasses bounds how often one reconcile plans: an object takes a look, a write, and another one after a lost race.
+// maxPasses bounds the steps of one reconcile: an object takes a look, a write, and another one after a lost race.
 const maxPasses = 10
 
 // act writes the object, and removes what was rendered before.
@@ -38,7 +39,7 @@ func (s *reconciliation) act(ctx context.Context) error {
 	if !s.claim() {
 		return nil
 	}
-	report, err := s.settle(ctx)
+	report, err := s.roll(ctx)
 	if err != nil {
 		return err
 	}
@@ -100,28 +101,12 @@ func (s *reconciliation) claim() bool {
 	return false
 }
 
-// settle performs what is planned until nothing is left, and returns how the object stands.
-func (s *reconciliation) settle(ctx context.Context) (*phases.Report, error) {
-	s.rollout.Track(s.Target.Tracker, s.Target.Cluster, s.Claims)
-	var plan phases.Plan
-	for range maxPasses {
-		plan = s.rollout.Plan(s.Target.Cluster, nil, s.Now(), func(*phases.State) {})
-		steps := plan.Steps
-		if plan.Entry != nil {
-			steps = append(steps, plan.Entry.Steps...)
-			if checked, err := s.check(ctx, plan.Entry); err != nil {
-				return nil, err
-			} else if !checked {
-				continue
-			}
-		}
-		if len(steps) == 0 {
-			break
-		}
-		if err := s.perform(ctx, steps); err != nil {
-			return nil, err
-		}
+// roll takes steps until nothing is left, and returns how the object stands.
+func (s *reconciliation) roll(ctx context.Context) (*phases.Report, error) {
+	if _, err := s.steps(ctx, rollout.Want{}); err != nil {
+		return nil, err
 	}
+	plan := s.rollout.Plan()
 	report := &plan.Reports[len(plan.Reports)-1]
 	if !plan.Retry.IsZero() && !collides(report.Blocking) {
 		s.Requeue(plan.Retry.Sub(s.Now()))
@@ -129,18 +114,30 @@ func (s *reconciliation) settle(ctx context.Context) (*phases.Report, error) {
 	return report, nil
 }
 
-// perform performs steps. The template is marked under its resourceVersion while a reference to it is put on an object that
-// lacks it, which is refused once it is being deleted. Deleted with the mark, it releases the object; without, an orphaning
-// deletion has found the reference.
-func (s *reconciliation) perform(ctx context.Context, steps []phases.Step) error {
-	if !slices.ContainsFunc(steps, func(step phases.Step) bool { return s.rollout.Takes(&step) }) {
-		return s.Target.Perform(ctx, s.rollout, steps, false)
+// steps takes steps until nothing is left to do, or everything that was to go is gone.
+func (s *reconciliation) steps(ctx context.Context, want rollout.Want) (out rollout.Outcome, err error) {
+	want.References = marks{s}
+	for range maxPasses {
+		out, err = s.Target.Step(ctx, s.rollout, want)
+		if err != nil || !out.Again {
+			break
+		}
 	}
-	if err := s.mark(ctx, corev1alpha1.OrphanedTakingBack); err != nil {
-		return err
-	}
-	return errors.Join(s.Target.Perform(ctx, s.rollout, steps, false), s.endTakeBack(ctx))
+	return out, err
 }
+
+// marks are on the template, under its resourceVersion, while a reference to it is put on an object that lacks it: that is
+// refused once the template is being deleted. Deleted with the mark, it releases the object; without, an orphaning deletion
+// has found the reference.
+type marks struct{ s *reconciliation }
+
+// Take puts the mark on.
+func (m marks) Take(ctx context.Context, _ []types.UID) error {
+	return m.s.mark(ctx, corev1alpha1.OrphanedTakingBack)
+}
+
+// Release takes the mark off.
+func (m marks) Release(ctx context.Context, _ []types.UID) error { return m.s.endTakeBack(ctx) }
 
 // endTakeBack takes the mark off, also that of an earlier process.
 func (s *reconciliation) endTakeBack(ctx context.Context) error {
@@ -183,15 +180,6 @@ func (s *reconciliation) awaitRival(blocking []phases.Blocker) {
 	}
 }
 
-// check checks an object that is created against the schemas served. A change needs none: it is one write, which the API
-// server refuses as a whole.
-func (s *reconciliation) check(ctx context.Context, entry *phases.Entry) (bool, error) {
-	if slices.ContainsFunc(entry.Steps, func(step phases.Step) bool { return step.Action != phases.Create }) {
-		return true, nil
-	}
-	return s.Target.Enter(ctx, s.rollout, entry)
-}
-
 // formerKeys returns the objects that were rendered before, by what is remembered, by the status, and by their owner
 // references.
 func (s *reconciliation) formerKeys() []objects.Key {
@@ -219,7 +207,7 @@ func (s *reconciliation) removeFormer(ctx context.Context) error {
 	removal := rollout.Removal(s.rollout.Owner, former)
 	removal.Account, removal.Sensitive = s.rollout.Account, s.last.secret
 	s.rollout.Put(removal)
-	gone, err := s.remove(ctx, false, false)
+	gone, err := s.remove(ctx, rollout.Want{})
 	if err != nil {
 		return err
 	}
@@ -237,23 +225,12 @@ func (s *reconciliation) removeFormer(ctx context.Context) error {
 }
 
 // remove performs the removal of the rollout, and reports whether all of it is gone.
-func (s *reconciliation) remove(ctx context.Context, teardown, orphan bool) (gone bool, err error) {
-	s.rollout.Track(s.Target.Tracker, s.Target.Cluster, s.Claims)
-	var plan phases.Plan
-	for range maxPasses {
-		plan = s.rollout.Plan(s.Target.Cluster, nil, s.Now(), func(state *phases.State) {
-			state.Teardown, state.Orphan = teardown, orphan
-		})
-		if plan.TornDown || len(plan.Steps) == 0 {
-			break
-		}
-		if err := s.Target.Perform(ctx, s.rollout, plan.Steps, false); err != nil {
-			return false, err
-		}
+func (s *reconciliation) remove(ctx context.Context, want rollout.Want) (gone bool, err error) {
+	out, err := s.steps(ctx, want)
+	if err != nil || out.TornDown {
+		return out.TornDown, err
 	}
-	if plan.TornDown {
-		return true, nil
-	}
+	plan := s.rollout.Plan()
 	if !plan.Retry.IsZero() {
 		s.Requeue(plan.Retry.Sub(s.Now()))
 	}

@@ -88,13 +88,14 @@ func TestTakingBackIsMarked(t *testing.T) {
 			s := &reconciliation{
 				Reconciler: &Reconciler{Client: patched, Options: Options{
 					Fresh:  mutationcache.NewStore(),
-					Target: &rollout.Executor{Cluster: &cluster.Connection{}, Tracker: rollout.NewTracker(), Pool: recordingPool(func() { did = append(did, "perform") })},
+					Target: &rollout.Engine{Cluster: &cluster.Connection{}, Tracker: rollout.NewTracker(), Pool: recordingPool(func() { did = append(did, "perform") })},
 				}},
 				state: &state{rollout: rollout.New(objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectTemplate", Namespace: "team", Name: "t"}, UID: "template"})},
 				view:  view{tmpl: known},
 			}
-			step := phases.Step{Action: tc.action, Key: desired.Key, Live: tc.live, Desired: desired}
-			err := s.perform(t.Context(), []phases.Step{step})
+			step := phases.Step{Background: true, Action: tc.action, Key: desired.Key, Live: tc.live, Desired: desired}
+			s.rollout.Plan().Steps = []phases.Step{step}
+			_, err := s.Target.Background(t.Context(), s.rollout, rollout.Want{References: marks{s}})
 			if apierrors.IsConflict(err) != (tc.behind && slices.Contains(tc.want, "mark")) {
 				t.Error(err)
 			}

@@ -68,10 +68,10 @@ func (r *Reconciler) stateOf(tmpl corev1alpha1.GenericObjectTemplate) *state {
 		UID:      tmpl.GetUID(),
 	}
 	st = &state{
-		uid: tmpl.GetUID(), rollout: rollout.New(owner), former: map[objects.Key]struct{}{},
+		uid: tmpl.GetUID(), rollout: rollout.NewSingle(owner), former: map[objects.Key]struct{}{},
 		pace: rate.NewLimiter(rate.Every(limits.ObjectTemplateInterval), limits.ObjectTemplateBurst),
 	}
-	st.rollout.ByApply = true
+	st.rollout.Claims = r.Claims
 	m.Lock()
 	defer m.Unlock()
 	if m.states == nil {

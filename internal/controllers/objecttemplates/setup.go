@@ -37,7 +37,7 @@ type Environment interface {
 // Options are the parts that Setup connects.
 type Options struct {
 	// Target is where objects are written to; it is shared with deployments, and so are Claims.
-	Target *rollout.Executor
+	Target *rollout.Engine
 	Claims *claims.Table
 	// RestoreClaims restores the claims of an earlier process before new ones are made. Its error is
 	// livestate.ErrNotReady at the start.

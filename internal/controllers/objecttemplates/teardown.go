@@ -32,7 +32,7 @@ func (s *reconciliation) tearDown(ctx context.Context) error {
 		removal := rollout.Removal(s.rollout.Owner, keys)
 		removal.Account, removal.Sensitive = s.rollout.Account, true
 		s.rollout.Put(removal)
-		gone, err := s.remove(ctx, true, rollout.Orphaned(s.tmpl) || s.Fresh.Orphaned(s.tmpl.GetUID()))
+		gone, err := s.remove(ctx, rollout.Want{Teardown: true, Orphan: rollout.Orphaned(s.tmpl) || s.Fresh.Orphaned(s.tmpl.GetUID())})
 		if err != nil {
 			return err
 		}

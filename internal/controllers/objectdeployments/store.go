@@ -1,0 +1,141 @@
+package objectdeployments
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/rollout"
+)
+
+// store records how far revisions are on the statuses of their sets, and Jobs on that of the deployment.
+type store struct{ *reconciliation }
+
+// Claimed makes the claim durable, and with it that the first phase may be
+// written: the first status write of a set.
+func (s store) Claimed(ctx context.Context, rev *rollout.Revision) error {
+	err := s.record(ctx, rev)
+	if err == nil {
+		s.announceRollout(rev)
+	}
+	return err
+}
+
+// Opened and Succeeded write the status of the set.
+func (s store) Opened(ctx context.Context, rev *rollout.Revision) error { return s.record(ctx, rev) }
+
+func (s store) Succeeded(ctx context.Context, rev *rollout.Revision) error { return s.record(ctx, rev) }
+
+// Started writes a status only where the rollout takes long.
+func (s store) Started(ctx context.Context, rev *rollout.Revision) error {
+	if s.Now().Sub(s.reported[rev.UID]) < limits.StatusInterval {
+		return nil
+	}
+	return s.record(ctx, rev)
+}
+
+func (s store) record(ctx context.Context, rev *rollout.Revision) error {
+	set := s.setOfUID(rev.UID)
+	return s.writeSetStatus(ctx, set, s.setStatus(set, rev))
+}
+
+// SucceedsAt returns the end of the success delay, which begins with a recorded availability.
+func (s store) SucceedsAt(ctx context.Context, rev *rollout.Revision) (time.Time, error) {
+	set := s.setOfUID(rev.UID)
+	delay := time.Duration(set.ObjectSetSpec().SuccessDelaySeconds) * time.Second
+	if delay <= 0 {
+		return time.Time{}, nil
+	}
+	since := availableSince(set)
+	if since.IsZero() {
+		if err := s.record(ctx, rev); err != nil {
+			return time.Time{}, err
+		}
+		since = availableSince(set)
+	}
+	return since.Add(delay), nil
+}
+
+// RecordJobs writes the Jobs that have finished on the status of the deployment.
+func (s store) RecordJobs(ctx context.Context, runs map[objects.Key]phases.Run) error {
+	status := s.deployment.ObjectDeploymentStatus()
+	before := status.Jobs
+	err := s.patchStatus(ctx, s.deployment, func() { status.Jobs = rollout.Records(runs) })
+	if err != nil {
+		status.Jobs = before
+	}
+	return err
+}
+
+// Overflow reports, once, that there is no room for more Jobs.
+func (s store) Overflow(jobs []objects.Key) {
+	if len(jobs) > 0 && !s.overflowReported {
+		// Also where a Package speaks for the deployment: it does not know of this.
+		s.Events.Eventf(s.deployment, nil, corev1.EventTypeWarning, corev1alpha1.ReasonJobsNotRecorded, "Rollout",
+			"%d Jobs are recorded, which is the limit: %s is not, and is created again when it is gone. Bring fewer Jobs in one package.",
+			limits.JobRecords, jobs[0])
+	}
+	s.overflowReported = len(jobs) > 0
+}
+
+// Namespace reads the UID of a namespace of the target.
+func (s store) Namespace(ctx context.Context, name string) (types.UID, error) {
+	kind := corev1.SchemeGroupVersion.WithKind("Namespace")
+	if s.ref == nil {
+		m := &metav1.PartialObjectMetadata{}
+		m.SetGroupVersionKind(kind)
+		err := s.Reader.Get(ctx, types.NamespacedName{Name: name}, m)
+		return m.UID, err
+	}
+	mapping, err := s.Target.Cluster.Mapping(kind.GroupKind(), "")
+	if err != nil {
+		return "", err
+	}
+	m, err := s.Target.Cluster.GetMetadata(ctx, mapping, "", name)
+	if err != nil {
+		return "", err
+	}
+	return m.UID, nil
+}
+
+// Take keeps the Package, and marks owners that have no sets of their own to be asked for.
+func (s store) Take(ctx context.Context, owners []types.UID) error {
+	if err := s.packageStays(ctx); err != nil {
+		return err
+	}
+	for _, uid := range owners {
+		owner := s.taker(uid)
+		if owner == s.deployment || rollout.Orphaned(owner) {
+			continue
+		}
+		if err := s.setOrphaned(ctx, owner, corev1alpha1.OrphanedTakingBack); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Release takes the marks off.
+func (s store) Release(ctx context.Context, owners []types.UID) error {
+	var err error
+	for _, uid := range owners {
+		err = errors.Join(err, s.endTakeBack(ctx, s.taker(uid)))
+	}
+	return err
+}
+
+// taker returns the set of a UID, or else the owner.
+func (s store) taker(uid types.UID) corev1alpha1.Conditioned {
+	if set := s.setOfUID(uid); set != nil {
+		return set
+	}
+	return s.top()
+}
