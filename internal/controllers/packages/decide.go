@@ -67,10 +67,10 @@ const (
 	stepGather             // what the package is rendered from is not known yet
 )
 
-func (s *reconciliation) decide(context.Context) error {
+func (s *reconciliation) decide(context.Context) (step, string, error) {
 	s.forbidden = s.Accounts.refusal(s.pkg)
-	s.step, s.why = decide(s.view)
-	return nil
+	next, why := decide(s.view)
+	return next, why, nil
 }
 
 // decide returns the next step, and why where something prevents the others.

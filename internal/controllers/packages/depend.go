@@ -29,43 +29,46 @@ const generatedOwner = "generated packages"
 
 // depend resolves what the package depends on, and installs or changes it. What is loaded is deployed only when all of it
 // is available, and recorded in the status.
-func (s *reconciliation) depend(ctx context.Context) error {
+func (s *reconciliation) depend(ctx context.Context) (step, string, error) {
 	required, known := s.requirements()
 	if !known || len(required) == 0 && len(s.pkg.PackageStatus().Dependencies) == 0 {
 		if known {
 			s.await(keyOf(s.pkg), s.state.awaited)
 		}
-		return nil
+		return s.step, s.why, nil
 	}
 	undeployed := s.step == stepDeploy && s.attempt.Out.deployed.IsZero()
 	end, admitted := s.beginResolution(ctx, undeployed, required)
-	if !admitted {
-		if s.step == stepDeploy {
-			s.step = stepGather // also once it is deployed: the status must have what was loaded before that is forgotten
-		}
-		return nil
+	switch {
+	case !admitted && s.step == stepDeploy:
+		return stepGather, "", nil // also once it is deployed: the status must have what was loaded before that is forgotten
+	case !admitted:
+		return s.step, s.why, nil
 	}
 	defer end()
 	now, done, err := s.resolveDependencies(ctx, required)
 	if err != nil {
-		return err
+		return s.step, "", err
 	}
 	defer done()
 	d := s.required
 	if d.err = s.perform(ctx, d, now); queueing.Raced(d.err) {
-		return d.err
+		return s.step, "", d.err
 	}
-	if undeployed && (d.err != nil || !d.result.Ready) {
-		s.step, s.writeErr = stepDepend, d.err
-		return nil
+	switch {
+	case undeployed && (d.err != nil || !d.result.Ready):
+		s.writeErr = d.err
+		return stepDepend, "", nil
+	case s.step == stepSync && d.err == nil && observed(s.view) && deploymentState(s.dep).Ready:
+		return s.step, s.why, s.drop(ctx)
+	case undeployed && !sameRecords(s.pkg.PackageStatus().Dependencies, d.entries):
+		return s.step, s.why, s.record(ctx)
 	}
-	if s.step == stepSync && d.err == nil && observed(s.view) && deploymentState(s.dep).Ready {
-		return s.drop(ctx)
-	}
-	if !undeployed || sameRecords(s.pkg.PackageStatus().Dependencies, d.entries) {
-		return nil
-	}
-	// From now on it holds what it depends on: that is on record before it is deployed.
+	return s.step, s.why, nil
+}
+
+// record writes what the Package depends on into its status before that is deployed: from then on it holds that.
+func (s *reconciliation) record(ctx context.Context) error {
 	reportDependencies(s.pkg.PackageStatus(), s.view)
 	if err := statuswriter.Write(ctx, s.Client, s.pkg); err != nil {
 		return fmt.Errorf("record the dependencies: %w", err)

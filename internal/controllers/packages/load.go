@@ -89,22 +89,23 @@ func (s *reconciliation) newAttempt() *attempt {
 	}
 }
 
-// startLoad starts a load where that was decided, and cancels any other. Its end enqueues the Package.
-func (s *reconciliation) startLoad(ctx context.Context) error {
-	if s.step != stepLoad || s.backOff() {
-		return nil
+// startLoad starts a load where that was decided and need not wait, and cancels any other. Its end enqueues the Package.
+func (s *reconciliation) startLoad(ctx context.Context) (step, string, error) {
+	switch {
+	case s.step != stepLoad:
+		return s.step, s.why, nil
+	case s.backOff():
+		return stepWait, "", nil
 	}
 	if delay := s.state.delayLoad(s.pkg.GetGeneration(), s.now); delay > 0 {
-		s.step = stepGather
 		s.Requeue(delay)
-		return nil
+		return stepGather, "", nil
 	}
 	in := s.newInput(reference(s.pkg, s.choice.origin.image, compare(s.pkg, s.fingerprint), s.newDigest))
 	if sources.FromSecrets(s.pkg.PackageSpec()) {
 		key, err := s.hashKeyOf(ctx, s.pkg, s.state)
 		if err != nil {
-			s.step, s.why = stepGather, err.Error()
-			return nil
+			return stepGather, err.Error(), nil
 		}
 		in.hashKey = key
 	}
@@ -121,7 +122,7 @@ func (s *reconciliation) startLoad(ctx context.Context) error {
 	r.memory.Unlock()
 	s.attempt = a
 	r.queueLoad(r.memory.Begin(r.life, &st.attempt, a), in, st, a)
-	return nil
+	return stepLoad, "", nil
 }
 
 // delayLoad returns how long a load waits, and counts it where it does not: a Package that writes a source of its own is

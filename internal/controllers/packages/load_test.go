@@ -51,7 +51,7 @@ func (r *Reconciler) begin(t *testing.T, pkg *corev1alpha1.Package) {
 	t.Helper()
 	s := r.of(pkg)
 	s.step, s.fingerprint = stepLoad, fingerprint{spec: pkg.Spec.Image}
-	if err := s.startLoad(t.Context()); err != nil || s.step != stepLoad {
+	if err := s.next(s.startLoad)(t.Context()); err != nil || s.step != stepLoad {
 		t.Fatal(s.why, err)
 	}
 }

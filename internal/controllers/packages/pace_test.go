@@ -17,7 +17,7 @@ func TestLoadsArePaced(t *testing.T) {
 		s := b.of(pkg)
 		loads++
 		s.step, s.fingerprint, s.now = stepLoad, fingerprint{spec: fmt.Sprint(loads)}, start
-		if err := s.startLoad(t.Context()); err != nil {
+		if err := s.next(s.startLoad)(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		return s.step == stepLoad

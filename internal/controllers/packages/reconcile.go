@@ -55,7 +55,18 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if s.pkg.GetDeletionTimestamp() != nil {
 		return s.Run(ctx, s.reportFailure, s.tearDown)
 	}
-	return s.Run(ctx, s.reportAll, s.gatherInputs, s.choose, s.resolve, s.decide, s.startLoad, s.depend, s.deploy)
+	return s.Run(ctx, s.reportAll, s.gatherInputs, s.choose, s.resolve, s.next(s.decide), s.next(s.startLoad), s.next(s.depend), s.deploy)
+}
+
+// next assigns the step that a part of the decision leads to. Nothing else assigns it.
+func (s *reconciliation) next(part func(context.Context) (step, string, error)) func(context.Context) error {
+	return func(ctx context.Context) error {
+		step, why, err := part(ctx)
+		if err == nil {
+			s.step, s.why = step, why
+		}
+		return err
+	}
 }
 
 // patch sends what differs from before in one merge patch with an optimistic lock.

@@ -54,7 +54,7 @@ func (s *reconciliation) backOff() bool {
 	a := s.newAttempt()
 	a.Done, a.Err, a.Retry = true, &interrupted{record: record, limit: s.memory.account.Limit()}, record.NotBefore.Time
 	s.memory.Set(&s.state.attempt, a)
-	s.attempt, s.step = a, stepWait
+	s.attempt = a
 	return true
 }
 

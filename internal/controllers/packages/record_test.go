@@ -152,7 +152,7 @@ func TestInterruptedLoadWaits(t *testing.T) {
 	pkg.Status.Load = recordFor(image, "other", 2, 0)
 	s := b.of(pkg)
 	s.step, s.fingerprint, s.now = stepLoad, fingerprint{spec: image}, start
-	if err := s.startLoad(t.Context()); err != nil || s.step != stepWait {
+	if err := s.next(s.startLoad)(t.Context()); err != nil || s.step != stepWait {
 		t.Fatalf("step %d, %v", s.step, err)
 	}
 	status := statusOf(s.view)
@@ -173,7 +173,7 @@ func TestInterruptedLoadWaits(t *testing.T) {
 	pkg.Status.Load = status.Load
 	s = b.of(pkg)
 	s.step, s.fingerprint, s.now = stepLoad, fingerprint{spec: image}, start.Add(4*limits.InterruptedLoadMin)
-	if err := s.startLoad(t.Context()); err != nil || s.step != stepLoad {
+	if err := s.next(s.startLoad)(t.Context()); err != nil || s.step != stepLoad {
 		t.Errorf("once it is due: step %d, %v", s.step, err)
 	}
 	b.gate(image) <- nil

@@ -42,7 +42,7 @@ func TestNothingWaitsForAResolution(t *testing.T) {
 		return true, nil
 	})
 	s := requiresShops(c)
-	c.must(s.depend(t.Context()))
+	c.must(s.next(s.depend)(t.Context()))
 	if s.required == nil || !s.required.result.Ready || reads != 1 {
 		t.Errorf("%+v after %d reads", s.required, reads)
 	}
@@ -59,11 +59,11 @@ func TestPanicInAResolution(t *testing.T) {
 				t.Error("no panic")
 			}
 		}()
-		_ = requiresShops(c).depend(t.Context())
+		_, _, _ = requiresShops(c).depend(t.Context())
 	}()
 	c.ServedAPI = resolver.Served(func(*corev1alpha1.DependencyAPI) (bool, []string) { return true, nil })
 	s := requiresShops(c)
-	if c.must(s.depend(t.Context())); s.required == nil || !s.required.result.Ready {
+	if c.must(s.next(s.depend)(t.Context())); s.required == nil || !s.required.result.Ready {
 		t.Errorf("%+v", s.required)
 	}
 }
@@ -168,7 +168,7 @@ func TestOvertakenResolution(t *testing.T) {
 	entry.Name, entry.API = "shops", &corev1alpha1.DependencyAPI{APIVersion: "example.com/v1", Kind: "Shop"}
 	s := c.of(newPackage(recording(entry)))
 	s.step = stepSync
-	if c.must(s.depend(t.Context())); s.required == nil || !s.required.result.Ready || reads < limits.ResolutionAttempts {
+	if c.must(s.next(s.depend)(t.Context())); s.required == nil || !s.required.result.Ready || reads < limits.ResolutionAttempts {
 		t.Errorf("%+v after %d reads", s.required, reads)
 	}
 }
@@ -201,7 +201,7 @@ func TestTurns(t *testing.T) {
 	deployed := of("ns-new", "x")
 	deployed.attempt.Out.deployed = start
 	for _, s := range []*reconciliation{of("ns-0", "second"), deployed} {
-		if err := s.depend(t.Context()); err != nil || s.step != stepGather || s.required != nil || s.waits != &c.resolving.resolutions {
+		if err := s.next(s.depend)(t.Context()); err != nil || s.step != stepGather || s.required != nil || s.waits != &c.resolving.resolutions {
 			t.Errorf("%s goes on: step %d, %v", s.pkg.GetName(), s.step, err)
 		}
 	}
@@ -250,7 +250,7 @@ func TestSlowWritesDelayNoOthers(t *testing.T) {
 	<-entered
 	other := requiresShops(c)
 	other.pkg.SetNamespace("other")
-	if c.must(other.depend(t.Context())); other.required == nil {
+	if c.must(other.next(other.depend)(t.Context())); other.required == nil {
 		t.Error("another namespace waits")
 	}
 	pkg := c.get("shop")

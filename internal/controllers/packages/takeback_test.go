@@ -332,7 +332,7 @@ func (w *world) pass(ctx context.Context) error {
 		return s.tearDown(ctx)
 	}
 	s.choice, s.fingerprint = imageChoice, printOf(s.pkg)
-	return errors.Join(s.decide(ctx), s.deploy(ctx), s.writeErr)
+	return errors.Join(s.next(s.decide)(ctx), s.deploy(ctx), s.writeErr)
 }
 
 // settle lets others take their last steps, and the manager see them, until the Package is gone. It returns what is wrong then.

@@ -234,7 +234,7 @@ func (p *play) reconcile(cached *corev1alpha1.Package) bool {
 		if s.step = stepDeploy; pkg.Status.Resolved != nil && pkg.Status.Resolved.Version == from.version {
 			s.step = stepSync
 		}
-		p.must(s.depend(ctx))
+		p.must(s.next(s.depend)(ctx))
 		pkg = s.pkg.(*corev1alpha1.Package)
 		reportDependencies(&pkg.Status, s.view)
 		available := !p.gated || p.applied || !generated(pkg)
