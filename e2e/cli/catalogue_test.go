@@ -104,8 +104,8 @@ func TestCatalogue(t *testing.T) {
 	offer("1.1.0")
 	offer("2.0.0")
 
-	has(t, c.run(t, 0, "source", "add", "stable", at), "packagerepository catalogue/stable added", "is ready: 1 package, 3 versions")
-	has(t, c.run(t, 0, "source", "list"), "stable", "ready")
+	has(t, c.run(t, 0, "repo", "add", "stable", at), "packagerepository catalogue/stable added", "is ready: 1 package, 3 versions")
+	has(t, c.run(t, 0, "repo", "list"), "stable", "ready")
 	has(t, c.run(t, 0, "available", "list"), "shop.example.com  Shop", "2.0.0", "PackageRepository/stable")
 	has(t, c.run(t, 0, "available", "get", "shop.example.com"), "Sells what there is.", "2.0.0", "1.1.0", "1.0.0")
 	has(t, c.run(t, 0, "available", "get", "shop.example.com/1.0.0", "--values-schema"), "title", "required", "red, blue")
@@ -139,7 +139,7 @@ func TestCatalogue(t *testing.T) {
 
 	// A new version within the constraint is followed, one outside of it is not.
 	offer("1.2.0")
-	c.run(t, 0, "source", "kick", "stable")
+	c.run(t, 0, "repo", "kick", "stable")
 	harness.Eventually(t, time.Minute, "the new version to be installed", func(context.Context) error {
 		if v := frontOf(t, env)["version"]; v != "1.2.0" {
 			return fmt.Errorf("it is %s", v)
@@ -158,7 +158,7 @@ func TestCatalogue(t *testing.T) {
 	}
 	has(t, c.run(t, 0, "pause", "shop", "-m", "holidays"), "is paused")
 	has(t, c.run(t, 0, "unpause", "shop"), "is going on")
-	has(t, c.run(t, 0, "source", "delete", "stable"), "is deleted", "package catalogue/shop 1.2.0 stays installed")
+	has(t, c.run(t, 0, "repo", "delete", "stable"), "is deleted", "package catalogue/shop 1.2.0 stays installed")
 	has(t, c.run(t, 0, "delete", "shop"), "is deleted")
 	var left corev1.ConfigMap
 	harness.Eventually(t, time.Minute, "the values to go with the package", func(ctx context.Context) error {

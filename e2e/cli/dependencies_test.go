@@ -60,7 +60,7 @@ func TestDependencies(t *testing.T) {
 		ok(t, env, "repository", "add", file, images[name], "1.0.0")
 	}
 	ok(t, env, "repository", "push", file, at)
-	run(0, "source", "add", "stable", at)
+	run(0, "repo", "add", "stable", at)
 
 	values := filepath.Join(dir, "values.yaml")
 	if err := os.WriteFile(values, []byte("size: large\n---\n# dep=db\nsize: huge\n"), 0o600); err != nil {

@@ -113,7 +113,7 @@ Repository repository: 1 package, 1 version
   digest  sha256:…
   pushed  registry.example/repository:latest`,
 	},
-	{command: "kubectl package source add stable registry.example/repository:latest --cluster", want: `
+	{command: "kubectl package repo add stable registry.example/repository:latest --cluster", want: `
 clusterpackagerepository stable added
 …
 clusterpackagerepository stable is ready: 1 package, 1 version, after 0.1s`},

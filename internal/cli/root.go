@@ -49,6 +49,7 @@ func RunOn(ctx context.Context, args []string, streams genericiooptions.IOStream
 	ctx = logr.NewContext(ctx, logr.Discard())
 
 	root := newRoot(streams, dial)
+	args = oldNames(args)
 	root.SetArgs(desired.OverrideFlags(args))
 	err := unknownCommand(root, args)
 	if err == nil {
@@ -77,7 +78,7 @@ phase begins when everything in the phases before it works.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          command.NoArgs,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Run:           func(cmd *cobra.Command, _ []string) { fmt.Fprint(streams.Out, wayIn(cmd)) },
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl package"},
 	}
 	root.SetVersionTemplate("kubectl-package {{.Version}}\n")
@@ -86,10 +87,23 @@ phase begins when everything in the phases before it works.`,
 	root.SetErr(streams.ErrOut)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return command.UsageError(cmd, err) })
 	on := command.Command{Streams: streams, Dial: dial}
-	root.AddCommand(slices.Concat(
-		author.Commands(on), planning.Commands(on), install.Commands(on), operate.Commands(on), catalogue.Commands(on), migrate.Commands(on),
-		[]*cobra.Command{newVersion(streams)},
-	)...)
+	for _, group := range []struct {
+		title    string
+		commands []*cobra.Command
+	}{
+		{"Author packages", author.Commands(on)},
+		{"Install and follow", slices.Concat(planning.Commands(on), install.Commands(on))},
+		{"Look and repair", operate.Commands(on)},
+		{"Catalogue", catalogue.Commands(on)},
+		{"Move in and out", migrate.Commands(on)},
+	} {
+		root.AddGroup(&cobra.Group{ID: group.title, Title: group.title + ":"})
+		for _, cmd := range group.commands {
+			cmd.GroupID = group.title
+			root.AddCommand(cmd)
+		}
+	}
+	root.AddCommand(newVersion(streams))
 	return root
 }
 

@@ -26,20 +26,20 @@ var otherWords = map[string]map[string]string{
 		"diff":       "what an install or an upgrade would change is shown by kubectl package plan",
 		"create":     "a package is begun by kubectl package init FOLDER",
 		"push":       "a package is built and pushed by kubectl package build SOURCE --push",
-		"kick":       "a package is looked at again by kubectl package retry NAME, a repository by kubectl package source kick NAME",
+		"kick":       "a package is looked at again by kubectl package retry NAME, a repository by kubectl package repo kick NAME",
 		"dependency": "what packages depend on is shown by kubectl package tree",
 		"resume":     "a package goes on by kubectl package unpause NAME",
 	},
 	"kubectl package repository": {
-		"list":   "the repositories of a cluster are listed by kubectl package source list",
-		"get":    "a repository of a cluster is shown by kubectl package source get NAME",
-		"update": "a repository of a cluster is fetched again by kubectl package source kick NAME, and changed by kubectl package source update NAME",
-		"kick":   "a repository of a cluster is fetched again by kubectl package source kick NAME",
-		"delete": "a repository of a cluster is deleted by kubectl package source delete NAME",
+		"list":   "the repositories of a cluster are listed by kubectl package repo list",
+		"get":    "a repository of a cluster is shown by kubectl package repo get NAME",
+		"update": "a repository of a cluster is fetched again by kubectl package repo kick NAME, and changed by kubectl package repo update NAME",
+		"kick":   "a repository of a cluster is fetched again by kubectl package repo kick NAME",
+		"delete": "a repository of a cluster is deleted by kubectl package repo delete NAME",
 		"index":  "a repository is made of files and folders by kubectl package repository build",
 	},
-	"kubectl package source": {
-		"remove":     "a repository of the cluster is deleted by kubectl package source delete NAME",
+	"kubectl package repo": {
+		"index":      "a repository is made of files and folders by kubectl package repository build",
 		"build":      "a repository is made of files and folders by kubectl package repository build",
 		"initialize": "a file with a repository is begun by kubectl package repository initialize FILE",
 		"push":       "a repository in a file is pushed by kubectl package repository push FILE TAG",
@@ -70,22 +70,30 @@ func unknownCommand(root *cobra.Command, args []string) error {
 	return command.UsageError(found, fmt.Errorf("unknown command %q: %s", word, strings.TrimSuffix(advice, ".")))
 }
 
-// firstWord returns the first argument that is neither a flag nor its value. Flags are taken to have one, as cobra does
-// while it looks for the command.
+// firstWord returns the first argument that is neither a flag nor its value.
 func firstWord(args []string) string {
-	for i := 0; i < len(args); i++ {
+	if i := nextWord(args, 0); i >= 0 {
+		return args[i]
+	}
+	return ""
+}
+
+// nextWord returns the index of the first word from one on, -1 for none. Flags are taken to have a value, as cobra does
+// while it looks for the command.
+func nextWord(args []string, from int) int {
+	for i := from; i < len(args); i++ {
 		arg := args[i]
 		switch {
 		case arg == "--":
-			return ""
+			return -1
 		case !strings.HasPrefix(arg, "-") || arg == "-":
-			return arg
+			return i
 		case slices.Contains(switches, arg) || strings.Contains(arg, "=") || !strings.HasPrefix(arg, "--") && len(arg) > 2:
 		default:
 			i++
 		}
 	}
-	return ""
+	return -1
 }
 
 // switches are flags without a value.

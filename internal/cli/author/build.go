@@ -24,7 +24,7 @@ import (
 type buildCommand struct {
 	streams  genericiooptions.IOStreams
 	registry content.RegistryFlags
-	checks   content.CheckFlags
+	checks   checkFlags
 	tags     []string
 	labels   []string
 	output   string
@@ -63,7 +63,7 @@ understands, or pushed with --push; credentials are those of the Docker configur
 	cmd.Flags().StringVar(&c.format, "output-format", "human", "what to print: human, or digest for the digest alone")
 	_ = cmd.RegisterFlagCompletionFunc("output-format", cobra.FixedCompletions([]string{"human", "digest"}, cobra.ShellCompDirectiveNoFileComp))
 	c.registry.Add(cmd)
-	c.checks.Add(cmd)
+	c.checks.add(cmd)
 	return cmd
 }
 
@@ -93,7 +93,7 @@ func (c *buildCommand) run(ctx context.Context, source string, tags []name.Tag, 
 	if err != nil {
 		return err
 	}
-	found, err := c.checks.Validate(ctx, source, files)
+	found, err := c.checks.validate(ctx, source, files)
 	if err != nil {
 		return err
 	}

@@ -192,7 +192,7 @@ func (c *Kickstart) run(ctx context.Context, folder string, opts kickstart.Optio
 
 // Begin writes a new package, with its fixtures.
 func (c *Kickstart) Begin(ctx context.Context, folder string, opts kickstart.Options, made *kickstart.Result) error {
-	found, err := (&content.CheckFlags{}).Validate(ctx, "", provisional(made))
+	found, err := (&checkFlags{}).validate(ctx, "", provisional(made))
 	if err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ func (c *Kickstart) upgrade(ctx context.Context, folder string, opts kickstart.O
 	if err != nil {
 		return err
 	}
-	found, err := (&content.CheckFlags{}).Validate(ctx, "", checked)
+	found, err := (&checkFlags{}).validate(ctx, "", checked)
 	if err != nil {
 		return err
 	}

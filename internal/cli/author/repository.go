@@ -34,11 +34,11 @@ type repositoryCommand struct {
 
 func newRepository(streams genericiooptions.IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "repository", Aliases: []string{"repo"},
+		Use:   "repository",
 		Short: "Keep lists of package images that dependencies are chosen from",
 		Long: `Keep repositories: lists of package images with their versions, in a file or in an image. The
 manifest of a package names repositories in spec.repositories; update chooses from them. The
-repositories that packages of a cluster come from are kept by kubectl package source.`,
+repositories that packages of a cluster come from are kept by kubectl package repo.`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -284,4 +284,4 @@ func (c *repositoryCommand) write(path string, index *repository.Index) error {
 }
 
 // addsToCluster is what people look for who add a repository to a file by mistake.
-const addsToCluster = "a repository is added to the cluster by kubectl package source add NAME IMAGE, or --http URL"
+const addsToCluster = "a repository is added to the cluster by kubectl package repo add NAME IMAGE, or --http URL"

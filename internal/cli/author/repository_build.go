@@ -249,7 +249,7 @@ func (c *repositoryBuildCommand) publish(ctx context.Context, folder, ref string
 	case !errors.As(err, &failure) || failure.Reason != registry.ReasonNotFound:
 		return fmt.Errorf("%w. %s would be pushed there", err, folder)
 	}
-	found, err := (&content.CheckFlags{}).Validate(ctx, folder, files)
+	found, err := (&checkFlags{}).validate(ctx, folder, files)
 	if err != nil {
 		return err
 	}

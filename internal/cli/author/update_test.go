@@ -130,17 +130,17 @@ func TestRepository(t *testing.T) {
 	if !strings.Contains(read(file), "kind: Repository\nmetadata:\n  name: shop\n") {
 		t.Errorf("got %s", read(file))
 	}
-	ok("repo", "add", file, host+"/web:v1", "v1.0.0")
-	ok("repo", "add", file, host+"/web:v1", "1.0.1")
-	ok("repo", "add", file, host+"/web:v2", "v2.0.0", "v2.1.0")
+	ok("repository", "add", file, host+"/web:v1", "v1.0.0")
+	ok("repository", "add", file, host+"/web:v1", "1.0.1")
+	ok("repository", "add", file, host+"/web:v2", "v2.0.0", "v2.1.0")
 	for _, version := range []string{"v1.0.0", "v1.0.1", "v2.0.0", "v2.1.0"} {
 		if !strings.Contains(read(file), "- "+version+"\n") {
 			t.Errorf("%s is missing in %s", version, read(file))
 		}
 	}
-	ok("repo", "push", file, host+"/repo:v1")
+	ok("repository", "push", file, host+"/repo:v1")
 	pulled := filepath.Join(t.TempDir(), "pulled.yaml")
-	ok("repo", "pull", pulled, host+"/repo:v1")
+	ok("repository", "pull", pulled, host+"/repo:v1")
 	if read(pulled) != read(file) {
 		t.Errorf("what was pulled differs:\n%s", read(pulled))
 	}
@@ -151,7 +151,7 @@ func TestRepository(t *testing.T) {
 		t.Errorf("got %s", lock)
 	}
 	ok("validate", dir)
-	ok("repo", "remove", file, host+"/web:v2")
+	ok("repository", "remove", file, host+"/web:v2")
 	if text := read(file); strings.Contains(text, "v2.0.0") || !strings.Contains(text, "v1.0.0") {
 		t.Errorf("got %s", text)
 	}
@@ -205,13 +205,13 @@ func TestPushUnauthorized(t *testing.T) {
 	t.Cleanup(server.Close)
 	host := strings.TrimPrefix(server.URL, "http://")
 	file := filepath.Join(t.TempDir(), "shop.yaml")
-	if got := clitest.Invoke(t, "", "repo", "init", file, "store"); got.Code != 0 {
+	if got := clitest.Invoke(t, "", "repository", "init", file, "store"); got.Code != 0 {
 		t.Fatal(got)
 	}
 	if data, err := os.ReadFile(file); err != nil || !strings.Contains(string(data), "name: store\n") {
 		t.Errorf("%v, %s", err, data)
 	}
-	got := clitest.Invoke(t, "", "repo", "push", file, host+"/repo:v1", "--insecure")
+	got := clitest.Invoke(t, "", "repository", "push", file, host+"/repo:v1", "--insecure")
 	if got.Code != 1 || !strings.Contains(got.Err, "401") || !strings.Contains(got.Err, "Log in with docker login") {
 		t.Errorf("got %+v", got)
 	}

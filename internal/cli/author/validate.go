@@ -16,7 +16,7 @@ import (
 type validateCommand struct {
 	streams genericiooptions.IOStreams
 	source  content.SourceFlags
-	check   content.CheckFlags
+	check   checkFlags
 	output  output.Flags
 }
 
@@ -38,7 +38,7 @@ problems; warnings alone are no failure.`,
 		Args: command.Takes("SOURCE|IMAGE"),
 	}, c.run, c.output.Check)
 	c.source.Add(cmd)
-	c.check.Add(cmd)
+	c.check.add(cmd)
 	c.output.Add(cmd)
 	return cmd
 }
@@ -51,7 +51,7 @@ func (c *validateCommand) run(ctx context.Context, source string) error {
 	if err != nil {
 		return err
 	}
-	found, err := c.check.Validate(ctx, c.source.Folder(source), files)
+	found, err := c.check.validate(ctx, c.source.Folder(source), files)
 	if err != nil {
 		return err
 	}

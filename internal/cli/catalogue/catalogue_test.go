@@ -144,11 +144,11 @@ func TestSource(t *testing.T) {
 	}{
 		{[]string{"add", "stable", "example.com/repo:latest", "--interval", "1m", "--priority", "3", "--secret-ref", "pull"}, 0, "packagerepository shop/stable added\npackagerepository shop/stable is ready: 1 package, 2 versions, after T\n"},
 		{[]string{"add", "stable", "example.com/repo:latest", "--interval", "1m", "--priority", "3", "--secret-ref", "pull"}, 0, "packagerepository shop/stable is as wanted already\n"},
-		{[]string{"add", "stable", "--url", "example.com/other"}, 1, "exists and differs. Change it: kubectl package source update packagerepository/stable -n shop"},
+		{[]string{"add", "stable", "--url", "example.com/other"}, 1, "exists and differs. Change it: kubectl package repo update packagerepository/stable -n shop"},
 		{[]string{"update", "stable", "--tag-constraint", ">=1", "--prereleases=rc"}, 0, "changed\npackagerepository shop/stable is ready"},
-		{[]string{"add", "missing", "example.com/missing"}, 1, "there is no image example.com/missing\nSee: kubectl package source get packagerepository/missing -n shop"},
+		{[]string{"add", "missing", "example.com/missing"}, 1, "there is no image example.com/missing\nSee: kubectl package repo get packagerepository/missing -n shop"},
 		{[]string{"update", "stable", "--paused"}, 0, "changed\n"},
-		{[]string{"kick", "stable"}, 1, "is paused, so it is not fetched. Let it go on: kubectl package source update packagerepository/stable -n shop --paused=false"},
+		{[]string{"kick", "stable"}, 1, "is paused, so it is not fetched. Let it go on: kubectl package repo update packagerepository/stable -n shop --paused=false"},
 		{[]string{"update", "stable", "--paused=false", "--url", "example.com/repo:v2"}, 0, "is ready"},
 		{[]string{"kick", "stable"}, 0, "is fetched again\npackagerepository shop/stable is ready"},
 		{[]string{"add", "git", "--git", "https://example.com/a.git", "--ref", "main", "--sub-path", "repo"}, 0, "is ready"},
@@ -167,7 +167,7 @@ func TestSource(t *testing.T) {
 		{[]string{"add", "a", "b", "--tag-constraint", "new"}, 1, "arguments invalid"},
 		{[]string{"delete", "git"}, 0, "packagerepository shop/git is deleted, after T\n"},
 	} {
-		got := clitest.InvokeOn(t, clustertest.DialTo(c), "", append([]string{"source"}, test.args...)...)
+		got := clitest.InvokeOn(t, clustertest.DialTo(c), "", append([]string{"repo"}, test.args...)...)
 		text := clitest.Times.ReplaceAllString(got.Out, " T") + got.Err
 		if got.Code != test.code || !strings.Contains(text, test.want) || strings.Contains(text, "hunter2") {
 			t.Errorf("%v: code %d\n%s\nwant %s", test.args, got.Code, text, test.want)
@@ -218,7 +218,7 @@ func TestSourceUpdateRaces(t *testing.T) {
 			return server.Patch(ctx, obj, patch, opts...)
 		},
 	})
-	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "source", "update", "stable", "--url", "example.com/repo:v2", "--wait=false")
+	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "repo", "update", "stable", "--url", "example.com/repo:v2", "--wait=false")
 	var stable corev1alpha1.PackageRepository
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(repository), &stable); err != nil {
 		t.Fatal(err)

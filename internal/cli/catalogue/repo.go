@@ -16,9 +16,9 @@ type repoCommand struct {
 	cluster bool
 }
 
-func newSource(on command.Command) *cobra.Command {
+func newRepo(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "source",
+		Use: "repo", Aliases: []string{"source"},
 		Short: "Add, show and change the repositories that packages of the cluster come from",
 		Long: `Keep the repositories of a cluster: PackageRepositories, which offer packages in their
 namespace, and with --cluster ClusterPackageRepositories, which offer them in all namespaces.

@@ -40,9 +40,9 @@ itself (--file).
 
 The manager fetches it, so addresses are as the cluster sees them, and Secrets with credentials
 are in the namespace of the repository; those of a cluster repository in the manager's.`,
-		Example: `  kubectl package source add stable registry.example.com/repositories/stable:latest
-  kubectl package source add stable registry.example.com/repositories/stable --tag-constraint '>=1' --secret-ref pull
-  kubectl package source add team --git https://git.example.com/team/packages.git --ref main --sub-path repo --cluster`,
+		Example: `  kubectl package repo add stable registry.example.com/repositories/stable:latest
+  kubectl package repo add stable registry.example.com/repositories/stable --tag-constraint '>=1' --secret-ref pull
+  kubectl package repo add team --git https://git.example.com/team/packages.git --ref main --sub-path repo --cluster`,
 	}
 	c.named(cmd, nil)
 	cmd.Args, cmd.ValidArgsFunction = command.Takes("NAME", "[IMAGE]"), cobra.NoFileCompletions
@@ -93,7 +93,7 @@ func (c *repoAddCommand) run(ctx context.Context, n cluster.RepositoryName, spec
 			return err
 		}
 		if !equality.Semantic.DeepEqual(r.RepositorySpec(), spec) {
-			return fmt.Errorf("%s exists and differs. Change it: kubectl package source update %s …, or choose another name", name, cluster.RepositoryFlags(r))
+			return fmt.Errorf("%s exists and differs. Change it: kubectl package repo update %s …, or choose another name", name, cluster.RepositoryFlags(r))
 		}
 		what = "is as wanted already"
 	}
@@ -193,7 +193,7 @@ func (c *repoCommand) kick(ctx context.Context, n cluster.RepositoryName) error 
 		return err
 	}
 	if r.RepositorySpec().Paused {
-		return fmt.Errorf("%s is paused, so it is not fetched. Let it go on: kubectl package source update %s --paused=false",
+		return fmt.Errorf("%s is paused, so it is not fetched. Let it go on: kubectl package repo update %s --paused=false",
 			cluster.RepositoryText(r), cluster.RepositoryFlags(r))
 	}
 	before := r.DeepCopyObject().(client.Object)
@@ -213,7 +213,7 @@ func (c *repoCommand) kick(ctx context.Context, n cluster.RepositoryName) error 
 func newRepoDelete(on command.Command) *cobra.Command {
 	c := &repoCommand{Command: on}
 	cmd := c.named(&cobra.Command{
-		Use:   "delete NAME",
+		Use: "delete NAME", Aliases: []string{"remove"},
 		Short: "Withdraw a repository; what was installed from it stays",
 		Long: `Delete a repository, and wait until nothing is offered from it. Packages that were installed from
 it stay installed and go on; they get no new versions of it.`,

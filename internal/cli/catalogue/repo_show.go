@@ -75,7 +75,7 @@ func (c *repoListCommand) run(ctx context.Context) error {
 		return c.Output.Print(ctx, c.Streams.Out, items)
 	}
 	if len(found) == 0 {
-		fmt.Fprintln(c.Streams.ErrOut, "There is no repository. Add one: kubectl package source add NAME IMAGE")
+		fmt.Fprintln(c.Streams.ErrOut, "There is no repository. Add one: kubectl package repo add NAME IMAGE")
 		return nil
 	}
 	styles := terminal.StylesFor(c.Streams.Out)

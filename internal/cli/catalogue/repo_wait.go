@@ -50,16 +50,16 @@ func (c *repoCommand) awaitRepository(ctx context.Context, cl *cluster.Cluster, 
 		}
 		line.show(word)
 		if failure != "" && (stalled(r) || time.Since(failing) >= fetchGrace) {
-			return false, fmt.Errorf("%s is not ready: %s\nSee: kubectl package source get %s", name, failure, cluster.RepositoryFlags(r))
+			return false, fmt.Errorf("%s is not ready: %s\nSee: kubectl package repo get %s", name, failure, cluster.RepositoryFlags(r))
 		}
 		return done, nil
 	})
 	line.close()
 	switch {
 	case errors.Is(err, command.ErrTimeout):
-		return fmt.Errorf("%s is not ready after %s: %s\nSee: kubectl package source get %s", name, progress.Elapsed(time.Since(begin)), last, cluster.RepositoryFlags(r))
+		return fmt.Errorf("%s is not ready after %s: %s\nSee: kubectl package repo get %s", name, progress.Elapsed(time.Since(begin)), last, cluster.RepositoryFlags(r))
 	case errors.Is(err, context.Canceled):
-		return fmt.Errorf("%s: interrupted; the cluster goes on with it\nSee: kubectl package source get %s", name, cluster.RepositoryFlags(r))
+		return fmt.Errorf("%s: interrupted; the cluster goes on with it\nSee: kubectl package repo get %s", name, cluster.RepositoryFlags(r))
 	case err != nil:
 		return err
 	}
@@ -95,7 +95,7 @@ func repositoryState(r corev1alpha1.GenericPackageRepository, retry string) (wor
 	ready := conditionOf(r, corev1alpha1.ConditionReady)
 	switch {
 	case r.RepositorySpec().Paused:
-		return "paused", "it is paused, so nothing is fetched. Let it go on: kubectl package source update " + cluster.RepositoryFlags(r) + " --paused=false", false
+		return "paused", "it is paused, so nothing is fetched. Let it go on: kubectl package repo update " + cluster.RepositoryFlags(r) + " --paused=false", false
 	case ready == nil || ready.ObservedGeneration < r.GetGeneration() || retry != "" && r.RepositoryStatus().LastHandledRetry != retry:
 		return waitingForManager, "", false
 	case ready.Status == metav1.ConditionTrue:

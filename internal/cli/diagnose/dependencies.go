@@ -119,7 +119,7 @@ func remedyOf(reason string, t progress.Target, entry corev1alpha1.DependencySta
 	}
 	switch reason {
 	case corev1alpha1.ReasonUnknownPackage:
-		return "Add a repository that offers it: kubectl package source add NAME IMAGE" + flag
+		return "Add a repository that offers it: kubectl package repo add NAME IMAGE" + flag
 	case corev1alpha1.ReasonNoMatchingVersion, corev1alpha1.ReasonVersionMismatch:
 		override = `{"package":{"version":"VERSION"}}`
 	case corev1alpha1.ReasonAmbiguousProvider:

@@ -54,7 +54,7 @@ func TestDependencies(t *testing.T) {
 		},
 		"what cannot be satisfied goes first": {
 			[]*corev1alpha1.Package{awaiting("shop", "DependenciesUnsatisfied", "db=NotAvailable: not yet", "mail=UnknownPackage: no repository offers mail.example.com")},
-			"dependency mail", "mail: no repository offers mail.example.com", "Add a repository that offers it: kubectl package source add NAME IMAGE -n shop", 3,
+			"dependency mail", "mail: no repository offers mail.example.com", "Add a repository that offers it: kubectl package repo add NAME IMAGE -n shop", 3,
 		},
 		"of another package": {
 			[]*corev1alpha1.Package{awaiting("shop", soon, "db=NotAvailable: not yet"), awaiting("shop.db", "DependenciesUnsatisfied", "tls=ManagedByUser: it is missing")},

@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"lockstep.run/lockstep/internal/cli/terminal"
+)
+
+func init() { cobra.EnableCommandSorting = false } // groups list their commands in the order in which one needs them
+
+// firstSteps lead from an empty cluster to a package that works, and from objects to a package.
+var firstSteps = [][]string{
+	{"repo add NAME IMAGE", "add a repository, from which packages come"},
+	{"available list", "see what can be installed"},
+	{"plan PACKAGE", "see what that would do"},
+	{"install PACKAGE", "do it, and watch"},
+	{"status NAME", "see how it stands; explain NAME says why it does not work"},
+	{"init FOLDER", "begin a package of your own"},
+	{"build FOLDER -t IMAGE --push", "publish it"},
+}
+
+// wayIn is what the root prints without arguments: what there is, and where to begin, on one screen.
+func wayIn(root *cobra.Command) string {
+	var b strings.Builder
+	table := func(rows [][]string) {
+		for _, line := range terminal.Table(rows) {
+			b.WriteString(line + "\n")
+		}
+	}
+	b.WriteString(root.Short + ".\n\n")
+	var groups [][]string
+	for _, group := range root.Groups() {
+		var names []string
+		for _, cmd := range root.Commands() {
+			if cmd.GroupID == group.ID && cmd.IsAvailableCommand() {
+				names = append(names, cmd.Name())
+			}
+		}
+		groups = append(groups, []string{group.Title, strings.Join(names, " ")})
+	}
+	table(groups)
+	b.WriteString("\nFirst steps:\n")
+	var steps [][]string
+	for _, step := range firstSteps {
+		steps = append(steps, []string{"  " + root.DisplayName() + " " + step[0], step[1]})
+	}
+	table(steps)
+	b.WriteString("\n" + `Use "` + root.DisplayName() + ` --help" to see what each command does, and "` + root.DisplayName() + ` [command] --help" for one of them.` + "\n")
+	return b.String()
+}
