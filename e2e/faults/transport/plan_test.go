@@ -82,9 +82,6 @@ func (s *suite) sweeps(choice string) []sweep {
 			*all = slices.DeleteFunc(*all, func(f fault) bool { return !f.there() && f.Fault != gateway.Away })
 		}
 	}
-	if choice == "" && s.there != nil {
-		return s.sample(alone, shared)
-	}
 	switch choice {
 	case "all":
 		streams = thin(streams, inStage(func(f fault) string { return f.kind + string(f.Fault) }), stageOf)
@@ -129,16 +126,6 @@ func (s *suite) sweeps(choice string) []sweep {
 		{name: "all-packages-with-lease", faults: shared[:part], lives: lives, perStage: shares, exact: exact, leader: true},
 		{name: "all-packages", faults: shared[part:], lives: lives, perStage: shares, exact: exact, last: true},
 	}
-}
-
-// sample is one sweep with a fault for each kind of write and read in the target, and each
-// fault of the process, with outages of both clusters.
-func (s *suite) sample(alone, shared []fault) []sweep {
-	s.starts = nil
-	here := slices.DeleteFunc(slices.Clone(shared), func(f fault) bool { return f.there() })
-	there := slices.DeleteFunc(shared, func(f fault) bool { return !f.there() })
-	faults := slices.Concat(thin(alone, kindOf, faultOf), thin(there, faultOf, stageOf), thin(here, faultOf, stageOf))
-	return []sweep{{name: "sample", faults: faults, lives: few, perStage: density, last: true}}
 }
 
 // onProcesses are the faults of a write that meet everything the manager does.
