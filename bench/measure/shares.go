@@ -24,7 +24,7 @@ var kindsOfWork = []struct {
 	{"collect garbage", []string{"runtime.gcBgMarkWorker", "runtime.gcAssistAlloc", "runtime.bgsweep", "runtime.bgscavenge"}},
 	{"load the package: pull, parse, render", []string{"lockstep/internal/loader", "go-containerregistry"}},
 	{"read schemas, check types", []string{"lockstep/internal/cluster/schemas"}},
-	{"follow watches: decode events, keep records, probe", []string{"lockstep/internal/cluster/livestate", "lockstep/internal/cluster/reflector", "lockstep/internal/rollout.(*Tracker)", "client-go/tools/cache", "apimachinery/pkg/watch"}},
+	{"follow watches: decode events, keep records, probe", []string{"lockstep/internal/cluster/livestate", "lockstep/internal/cluster/reflector", "lockstep/internal/engine.(*Tracker)", "client-go/tools/cache", "apimachinery/pkg/watch"}},
 	{"encrypt, frame and send (TLS, HTTP/2)", []string{"crypto/tls", "golang.org/x/net/http2", "net/http.", "crypto/internal"}},
 	{"decode answers", []string{"json.Unmarshal", "json.UnmarshalCaseSensitivePreserveInts", "UnmarshalJSON", "Serializer).Decode"}},
 	{"encode requests", []string{"json.Marshal", "json.(*Encoder)", "MarshalJSON", "Serializer).Encode"}},

@@ -9,7 +9,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/controllers/repositories"
 	"lockstep.run/lockstep/internal/kube/panics"
-	"lockstep.run/lockstep/internal/rollout"
+	"lockstep.run/lockstep/internal/objectsets"
 )
 
 // compactSafely is compact, but that an object over which it panics stays as it is.
@@ -37,7 +37,7 @@ func compact(obj any) (any, error) {
 	if available, ok := obj.(corev1alpha1.GenericAvailablePackage); ok {
 		repositories.Compact(available)
 	}
-	if set, ok := obj.(corev1alpha1.GenericObjectSet); ok && !rollout.Owns(set) {
+	if set, ok := obj.(corev1alpha1.GenericObjectSet); ok && !objectsets.Owns(set) {
 		dropObjects(set)
 		summarize(set)
 	}
@@ -64,7 +64,7 @@ var annotationsOfHistory = []string{
 // the deployment reads. A set that stands alone keeps all of it: its status is
 // written once more when it is deleted.
 func summarize(set corev1alpha1.GenericObjectSet) {
-	if rollout.OwnerOf(set).Kind != corev1alpha1.ScopeOf(set.GetNamespace()).Kind("ObjectDeployment") {
+	if objectsets.OwnerOf(set).Kind != corev1alpha1.ScopeOf(set.GetNamespace()).Kind("ObjectDeployment") {
 		return
 	}
 	set.SetLabels(only(set.GetLabels(), corev1alpha1.ObjectDeploymentLabel))

@@ -29,6 +29,7 @@ import (
 	"lockstep.run/lockstep/internal/controllers/objecttemplates"
 	"lockstep.run/lockstep/internal/controllers/packages"
 	"lockstep.run/lockstep/internal/controllers/repositories"
+	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/inputs/environment"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
@@ -37,7 +38,6 @@ import (
 	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/registry"
-	"lockstep.run/lockstep/internal/rollout"
 	buildversion "lockstep.run/lockstep/internal/version"
 )
 
@@ -65,7 +65,7 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 	}
 	slices, templates := mutationcache.NewStore(), &objecttemplates.Reconciler{}
 	deployments, err := objectdeployments.Setup(mgr, objectdeployments.Options{
-		Here:   &rollout.Engine{Cluster: here, Tracker: here.tracker, Pool: rollout.NewPool(limits.WritesInFlight, limits.WritesOfNamespace)},
+		Here:   &engine.Engine{Cluster: here, Tracker: here.tracker, Pool: engine.NewPool(limits.WritesInFlight, limits.WritesOfNamespace)},
 		Listen: here.Listen, Fresh: mutationcache.NewStore(), Slices: slices, Memory: account, Namespace: c.Namespace, Others: templates.Enqueue,
 	})
 	if err != nil {
@@ -252,14 +252,14 @@ func servedAPI(
 // connection is a cluster, and the tracker of its objects.
 type connection struct {
 	*cluster.Connection
-	tracker *rollout.Tracker
+	tracker *engine.Tracker
 }
 
 // newConnection connects to a cluster. held counts the memory of what it says; it may be nil.
 func newConnection(
 	config *rest.Config, log logr.Logger, held func(int64), kindChanged func(schema.GroupKind), versionChanged func(version.Info),
 ) (*connection, error) {
-	tracker := rollout.NewTracker()
+	tracker := engine.NewTracker()
 	// Without the wrapper of a cached discovery: the documents are large, and the
 	// checker keeps what it needs of them.
 	openapi, err := discovery.NewDiscoveryClientForConfig(config)

@@ -2,7 +2,7 @@
 // manager, connects the parts of the engine and starts them.
 //
 //	flags ─► Config ─► Run ─► leadership ─► guarded configuration of all clients
-//	                    ├───► livestate, apply, schemas ─► rollout ─► deployments
+//	                    ├───► livestate, apply, schemas ─► engine ─► deployments
 //	                    └───► registry.Puller ─► packages, repositories
 //
 // Only the leader watches and writes. Every client but that of the Lease goes

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/rollout"
+	"lockstep.run/lockstep/internal/objectsets"
 )
 
 // setJSON is a set as the API server sends it: the n-th revision of a deployment, of
@@ -79,8 +79,8 @@ func TestHistoryIsSummarized(t *testing.T) {
 		"with its reference":         sliced,
 		"without its reference (GC)": compacted(t, full),
 	} {
-		if got := rollout.OwnerOf(set).Name; got != "shop" || rollout.DeploymentOf(set) != "shop-uid" || rollout.Owns(set) {
-			t.Errorf("%s: the set belongs to %s with UID %s and owns objects: %t", reason, got, rollout.DeploymentOf(set), rollout.Owns(set))
+		if got := objectsets.OwnerOf(set).Name; got != "shop" || objectsets.DeploymentOf(set) != "shop-uid" || objectsets.Owns(set) {
+			t.Errorf("%s: the set belongs to %s with UID %s and owns objects: %t", reason, got, objectsets.DeploymentOf(set), objectsets.Owns(set))
 		}
 	}
 }
@@ -104,7 +104,7 @@ func TestWhatOwnsObjectsIsKept(t *testing.T) {
 		"an archived set that stands alone: only its objects go": alone,
 	} {
 		want := set.DeepCopy()
-		if !rollout.Owns(set) {
+		if !objectsets.Owns(set) {
 			dropObjects(want)
 		}
 		if diff := cmp.Diff(want, compacted(t, set)); diff != "" {

@@ -27,12 +27,12 @@ import (
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/controllers/objectdeployments"
 	"lockstep.run/lockstep/internal/controllers/packages"
+	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/inputs/environment"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/inputs/targets"
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/rollout"
 	buildversion "lockstep.run/lockstep/internal/version"
 )
 
@@ -132,7 +132,7 @@ func (o *otherClusters) open(ctx context.Context, ref targets.Ref, config *rest.
 		},
 		Listen: there.Listen, Mapping: there.Mapping, Changed: func() { panics.Go(ctx, "notifying users of a target", func() { o.Notify(ref) }) },
 	}, kubernetes)
-	executor := &rollout.Engine{Cluster: there, Tracker: there.tracker, Pool: rollout.NewPool(limits.TargetWritesInFlight, limits.TargetWritesInFlight)}
+	executor := &engine.Engine{Cluster: there, Tracker: there.tracker, Pool: engine.NewPool(limits.TargetWritesInFlight, limits.TargetWritesInFlight)}
 	s := &session{
 		deployments: o.deployments.NewTarget(executor, id, home),
 		packages: &packages.Target{

@@ -17,7 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/rollout"
+	"lockstep.run/lockstep/internal/objectsets"
 )
 
 // Rollout is a package or deployment with its revisions.
@@ -76,7 +76,7 @@ func (c *Cluster) readSets(ctx context.Context, r *Rollout) error {
 		return c.Explain("cannot read the revisions of "+r.String(), err)
 	}
 	for _, set := range list.GenericObjectSets() {
-		if rollout.DeploymentOf(set) == r.Deployment.GetUID() {
+		if objectsets.DeploymentOf(set) == r.Deployment.GetUID() {
 			r.Sets = append(r.Sets, set)
 		}
 	}

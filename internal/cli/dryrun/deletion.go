@@ -11,8 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/rollout"
+	"lockstep.run/lockstep/internal/objectsets"
 )
 
 // Deletion plans the deletion of a package. The request needs no template.
@@ -51,7 +52,7 @@ func Stranded(ctx context.Context, c *Cluster, r Request) ([]DataLoss, error) {
 	if err != nil || len(in.sets) == 0 {
 		return nil, err
 	}
-	rev := rollout.Load(in.sets[len(in.sets)-1], in.stored, objects.Owner{}, in.namespaced)
+	rev := objectsets.Load(in.sets[len(in.sets)-1], in.stored, objects.Owner{}, in.namespaced)
 	defines := false
 	for i := range min(lastWorkload(rev)+1, len(rev.Phases)) {
 		defines = defines || slices.ContainsFunc(rev.Phases[i].Objects, func(d *objects.Desired) bool { return d.Key.GroupKind() == crdKind })
@@ -99,7 +100,7 @@ func (s *simulation) stranded(ctx context.Context) ([]DataLoss, error) {
 }
 
 // lastWorkload is the last phase with a workload; -1 for none.
-func lastWorkload(rev *rollout.Revision) int {
+func lastWorkload(rev *engine.Revision) int {
 	for i := len(rev.Phases) - 1; i >= 0; i-- {
 		if slices.ContainsFunc(rev.Phases[i].Objects, func(d *objects.Desired) bool { return slices.Contains(workloads, d.Key.GroupKind()) }) {
 			return i
@@ -115,7 +116,7 @@ const (
 )
 
 // held names the resources with finalizers that the package does not delete before its workloads.
-func (s *simulation) held(ctx context.Context, rev *rollout.Revision, last int, crd *unstructured.Unstructured) (string, error) {
+func (s *simulation) held(ctx context.Context, rev *engine.Revision, last int, crd *unstructured.Unstructured) (string, error) {
 	definition := definitionOf(crd)
 	list, served, err := s.resources(ctx, definition, resourcesListed)
 	if !served || apierrors.IsForbidden(err) {

@@ -19,9 +19,9 @@ import (
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/objectslices"
+	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/phases/drift"
 	"lockstep.run/lockstep/internal/revisions"
-	"lockstep.run/lockstep/internal/rollout"
 )
 
 func (c *Cluster) gather(ctx context.Context, r Request) (*input, error) {
@@ -53,7 +53,7 @@ func (in *input) readSets(ctx context.Context) error {
 		return nil
 	}
 	err := in.eachSet(ctx, in.Scope, in.Namespace, func(set corev1alpha1.GenericObjectSet) error {
-		if rollout.OwnerOf(set) == in.key && rollout.DeploymentOf(set) == in.deployment.GetUID() {
+		if objectsets.OwnerOf(set) == in.key && objectsets.DeploymentOf(set) == in.deployment.GetUID() {
 			in.sets = append(in.sets, set)
 		}
 		return nil
@@ -65,7 +65,7 @@ func (in *input) readSets(ctx context.Context) error {
 		return cmp.Or(cmp.Compare(a.ObjectSetSpec().Revision, b.ObjectSetSpec().Revision), cmp.Compare(a.GetName(), b.GetName()))
 	})
 	for _, set := range in.sets {
-		if !rollout.Owns(set) {
+		if !objectsets.Owns(set) {
 			continue
 		}
 		if err := in.readStored(ctx, in.Scope, set, in.ManagerNamespace, in.stored); err != nil {
@@ -97,8 +97,8 @@ func (c *Cluster) eachSet(ctx context.Context, scope corev1alpha1.Scope, namespa
 	}
 }
 
-func newStored() rollout.Stored {
-	return rollout.Stored{
+func newStored() objectsets.Stored {
+	return objectsets.Stored{
 		Slices: map[string][]corev1alpha1.ObjectSetObject{}, Secrets: map[string][]corev1alpha1.ObjectSetObject{},
 	}
 }
@@ -106,11 +106,11 @@ func newStored() rollout.Stored {
 // readStored adds the objects of slices, which never change. manager has the Secrets of cluster
 // sets.
 func (c *Cluster) readStored(
-	ctx context.Context, scope corev1alpha1.Scope, set corev1alpha1.GenericObjectSet, manager string, into rollout.Stored,
+	ctx context.Context, scope corev1alpha1.Scope, set corev1alpha1.GenericObjectSet, manager string, into objectsets.Stored,
 ) error {
 	for _, phase := range set.ObjectSetSpec().Phases {
 		for _, name := range phase.Slices {
-			if _, known := into.Slices[name]; known || !rollout.Stores(name) {
+			if _, known := into.Slices[name]; known || !objectsets.Stores(name) {
 				continue
 			}
 			slice := scope.NewObjectSlice()
@@ -120,7 +120,7 @@ func (c *Cluster) readStored(
 			into.Slices[name] = *slice.SliceObjects()
 		}
 		for _, name := range phase.SecretSlices {
-			if _, known := into.Secrets[name]; known || !rollout.Stores(name) {
+			if _, known := into.Secrets[name]; known || !objectsets.Stores(name) {
 				continue
 			}
 			secret := &corev1.Secret{}
@@ -158,7 +158,7 @@ func (in *input) decide() error {
 	newest := in.sets[len(in.sets)-1]
 	spec := newest.ObjectSetSpec()
 	in.number = spec.Revision + 1
-	live := rollout.Owns(newest) && spec.LifecycleState != corev1alpha1.ObjectSetLifecycleStateArchived && newest.GetDeletionTimestamp() == nil
+	live := objectsets.Owns(newest) && spec.LifecycleState != corev1alpha1.ObjectSetLifecycleStateArchived && newest.GetDeletionTimestamp() == nil
 	if !live {
 		return nil
 	}
@@ -166,7 +166,7 @@ func (in *input) decide() error {
 	if err != nil {
 		return err
 	}
-	want, err := contentOf(in.Template, objects.WellKnown(in.labels()), rollout.Stored{}, in.Sensitive != nil)
+	want, err := contentOf(in.Template, objects.WellKnown(in.labels()), objectsets.Stored{}, in.Sensitive != nil)
 	if err != nil {
 		return err
 	}
@@ -177,7 +177,7 @@ func (in *input) decide() error {
 }
 
 // contentOf is a digest of what a template rolls out, however it is sliced.
-func contentOf(spec corev1alpha1.ObjectSetTemplateSpec, labels map[string]string, stored rollout.Stored, sealed bool) (objects.Digest, error) {
+func contentOf(spec corev1alpha1.ObjectSetTemplateSpec, labels map[string]string, stored objectsets.Stored, sealed bool) (objects.Digest, error) {
 	spec = *spec.DeepCopy()
 	stored.Inline(spec.Phases)
 	for i := range spec.Phases {
@@ -265,13 +265,13 @@ func (in *input) others(ctx context.Context) ([]client.Object, error) {
 			namespace = in.Namespace // others cannot bring objects of this namespace
 		}
 		err := in.eachSet(ctx, scope, namespace, func(set corev1alpha1.GenericObjectSet) error {
-			key := rollout.OwnerOf(set)
-			if key == in.key || !rollout.Owns(set) || (set.ObjectSetSpec().TargetRef != nil) != in.remote() {
+			key := objectsets.OwnerOf(set)
+			if key == in.key || !objectsets.Owns(set) || (set.ObjectSetSpec().TargetRef != nil) != in.remote() {
 				return nil
 			}
 			if strings.HasSuffix(key.Kind, "ObjectDeployment") && !deployments[key] {
 				deployments[key] = true
-				dep, err := in.otherDeployment(ctx, scope, key, rollout.DeploymentOf(set))
+				dep, err := in.otherDeployment(ctx, scope, key, objectsets.DeploymentOf(set))
 				if err != nil {
 					return err
 				}

@@ -22,8 +22,9 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/controllers/objectdeployments"
+	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/rollout"
+	"lockstep.run/lockstep/internal/objectsets"
 )
 
 // Request is what to plan.
@@ -106,7 +107,7 @@ type input struct {
 	uid        types.UID
 	deployment corev1alpha1.GenericObjectDeployment
 	sets       []corev1alpha1.GenericObjectSet
-	stored     rollout.Stored
+	stored     objectsets.Stored
 	// number of the revision of the template; fresh if it is a new one.
 	number   int64
 	fresh    bool
@@ -116,21 +117,21 @@ type input struct {
 
 func (in *input) simulation(ctx context.Context) (*simulation, error) {
 	owner := objects.Owner{OwnerKey: objects.OwnerKey{Kind: in.key.Kind, Namespace: in.Namespace, Name: in.Name}, UID: in.uid, Cluster: in.Home}
-	own, delegated := rollout.Controllers(in.sets...)
+	own, delegated := objectsets.Controllers(in.sets...)
 	c := &simulatedCluster{
-		Cluster: in.Cluster, tracker: rollout.NewTracker(), definitions: newDefinitions(), owner: owner,
+		Cluster: in.Cluster, tracker: engine.NewTracker(), definitions: newDefinitions(), owner: owner,
 		controllers: own.Union(delegated), now: in.now, reached: true, objects: map[objects.Key]*object{}, pretended: map[schema.GroupKind]*objects.Desired{},
 		asUser: map[objects.Account]bool{},
 	}
 	c.controllers.Insert(in.uid, newUID)
 	s := &simulation{simulatedCluster: c, in: in}
 	if in.deployment != nil {
-		s.jobs = rollout.Recorded(in.deployment.ObjectDeploymentStatus())
+		s.jobs = objectsets.Recorded(in.deployment.ObjectDeploymentStatus())
 	}
 	for _, set := range in.sets {
-		if rollout.Owns(set) {
+		if objectsets.Owns(set) {
 			rev := in.load(set, owner)
-			rev.RestoreFromStatus(set, true)
+			objectsets.Restore(rev, set, true)
 			s.installed = append(s.installed, rev)
 		}
 	}
@@ -151,7 +152,7 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 	if err != nil {
 		return nil, err
 	}
-	executor := &rollout.Engine{Cluster: c, Tracker: c.tracker, Pool: c}
+	executor := &engine.Engine{Cluster: c, Tracker: c.tracker, Pool: c}
 	s.reconciler = objectdeployments.New(objectdeployments.Home{
 		Client: h, Reader: h, Events: &events.FakeRecorder{}, Now: c.Now, Namespace: in.ManagerNamespace,
 	}, executor, func(objects.OwnerKey) {})
@@ -159,12 +160,12 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 		s.reconciler.Targets = connected{s.reconciler.NewTarget(executor, in.ID, in.Home)}
 	}
 	s.reconciler.Here.Exists = in.accountExists
-	s.reconciler.Hooks = objectdeployments.Hooks{Loaded: s.loaded, Planned: func(r *rollout.Rollout) { s.rollout, s.plan = r, r.Plan() }}
+	s.reconciler.Hooks = objectdeployments.Hooks{Loaded: s.loaded, Planned: func(r *engine.Rollout) { s.rollout, s.plan = r, r.Plan() }}
 	return s, nil
 }
 
-func (in *input) load(set corev1alpha1.GenericObjectSet, owner objects.Owner) *rollout.Revision {
-	return rollout.Load(set, in.stored, owner, in.namespaced)
+func (in *input) load(set corev1alpha1.GenericObjectSet, owner objects.Owner) *engine.Revision {
+	return objectsets.Load(set, in.stored, owner, in.namespaced)
 }
 
 func (in *input) newSet() corev1alpha1.GenericObjectSet {
@@ -188,7 +189,7 @@ func (in *input) labels() map[string]string {
 	return labels
 }
 
-func (c *simulatedCluster) fill(ctx context.Context, revisions []*rollout.Revision, annotations map[objects.Key]map[string]string) error {
+func (c *simulatedCluster) fill(ctx context.Context, revisions []*engine.Revision, annotations map[objects.Key]map[string]string) error {
 	versions := map[objects.Key]string{}
 	for _, rev := range revisions {
 		for i := range rev.Phases {

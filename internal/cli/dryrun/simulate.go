@@ -12,10 +12,10 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/controllers/objectdeployments"
+	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/claims"
-	"lockstep.run/lockstep/internal/rollout"
 )
 
 // simulation runs the controller of deployments in a simulated cluster, from the claim of
@@ -25,17 +25,17 @@ type simulation struct {
 	in         *input
 	reconciler *objectdeployments.Reconciler
 	// rollout and plan are those of the last reconcile.
-	rollout *rollout.Rollout
+	rollout *engine.Rollout
 	plan    *phases.Plan
 	// installed are the present revisions, next is that of the template.
-	installed []*rollout.Revision
-	next      *rollout.Revision
+	installed []*engine.Revision
+	next      *engine.Revision
 	// jobs are those that have finished, by the record.
 	jobs     map[objects.Key]phases.Run
 	refusals []Refusal
 }
 
-func (s *simulation) revisions() []*rollout.Revision {
+func (s *simulation) revisions() []*engine.Revision {
 	all := slices.Clone(s.installed)
 	if s.in.fresh {
 		all = append(all, s.next)
@@ -44,7 +44,7 @@ func (s *simulation) revisions() []*rollout.Revision {
 }
 
 // loaded assumes that all probes succeed, and records a rejection of the new revision.
-func (s *simulation) loaded(rev *rollout.Revision) {
+func (s *simulation) loaded(rev *engine.Revision) {
 	rev.AssumeReady()
 	if rev.Number != s.in.number || s.in.deletes {
 		return
@@ -103,7 +103,7 @@ func (s *simulation) wait(d time.Duration) {
 	s.now = s.now.Add(d)
 }
 
-func (s *simulation) current() *rollout.Revision {
+func (s *simulation) current() *engine.Revision {
 	all := s.rollout.Revisions()
 	if len(all) == 0 || all[len(all)-1].Number != s.in.number {
 		return nil
@@ -135,7 +135,7 @@ func (s *simulation) unblock() (bool, error) {
 }
 
 // claim records and removes what prevents the claim of a revision.
-func (s *simulation) claim(rev *rollout.Revision) error {
+func (s *simulation) claim(rev *engine.Revision) error {
 	blocked := rev.Refusals
 	var conflicts []phases.Blocker
 	for i := range rev.Phases {
@@ -164,7 +164,7 @@ func (s *simulation) claim(rev *rollout.Revision) error {
 	return nil
 }
 
-func (s *simulation) unblockOne(rev *rollout.Revision, b phases.Blocker) error {
+func (s *simulation) unblockOne(rev *engine.Revision, b phases.Blocker) error {
 	o := s.object(b.Key)
 	d, _ := rev.Find(b.Key)
 	terminating := b.Kind == phases.BlockWait && o.now != nil && o.now.GetDeletionTimestamp() != nil
@@ -185,7 +185,7 @@ func (s *simulation) unblockOne(rev *rollout.Revision, b phases.Blocker) error {
 }
 
 // pretend makes an object equal to its template, as if nothing blocked that.
-func (s *simulation) pretend(rev *rollout.Revision, d *objects.Desired) error {
+func (s *simulation) pretend(rev *engine.Revision, d *objects.Desired) error {
 	o := s.object(d.Key)
 	template, err := d.Object(rev.Metadata)
 	if err != nil {
@@ -204,7 +204,7 @@ func (s *simulation) pretend(rev *rollout.Revision, d *objects.Desired) error {
 		Manager: corev1alpha1.FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: after.GetAPIVersion(),
 		FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1("{}"),
 	}})
-	id := rollout.TemplateID(d, rev.Labels, s.owner)
+	id := engine.TemplateID(d, rev.Labels, s.owner)
 	s.tracker.Track(s.in.key, d, rev.Metadata, id)
 	obs := s.tracker.Observe(d.Key, after)
 	s.mu.Lock()

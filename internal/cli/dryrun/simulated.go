@@ -22,16 +22,16 @@ import (
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/rollout"
 )
 
 // simulatedCluster is the cluster after the writes so far: writes are dry runs, whose results
 // later reads return.
 type simulatedCluster struct {
 	*Cluster
-	tracker *rollout.Tracker
+	tracker *engine.Tracker
 	// owner of the objects, and the UIDs by which it controls them.
 	owner       objects.Owner
 	controllers sets.Set[types.UID]

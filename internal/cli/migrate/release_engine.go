@@ -21,7 +21,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/rollout"
+	"lockstep.run/lockstep/internal/objectsets"
 )
 
 type releaseEngineCommand struct {
@@ -257,7 +257,7 @@ func (c *releaseEngineCommand) rollout(ctx context.Context, dep corev1alpha1.Gen
 	r.Slices = found.GenericObjectSlices()
 	var wanted []objectdiff.Object
 	for _, set := range sets.GenericObjectSets() {
-		if rollout.DeploymentOf(set) != dep.GetUID() {
+		if objectsets.DeploymentOf(set) != dep.GetUID() {
 			continue
 		}
 		r.Sets = append(r.Sets, set)

@@ -18,9 +18,9 @@ import (
 	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/drift"
-	"lockstep.run/lockstep/internal/rollout"
 )
 
 // clusterTree is the result as JSON and YAML.
@@ -112,7 +112,7 @@ func treeOf(
 	for _, b := range set.ObjectSetStatus().Blocking {
 		blocking[objects.Key{Group: b.Group, Kind: b.Kind, Namespace: b.Namespace, Name: b.Name}] = b.Message
 	}
-	recorded := rollout.Recorded(r.Deployment.ObjectDeploymentStatus())
+	recorded := objectsets.Recorded(r.Deployment.ObjectDeploymentStatus())
 	states := map[string]corev1alpha1.PhaseState{}
 	for _, ph := range set.ObjectSetStatus().Phases {
 		states[ph.Name] = ph.State

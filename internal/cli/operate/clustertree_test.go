@@ -16,9 +16,9 @@ import (
 	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/drift"
-	"lockstep.run/lockstep/internal/rollout"
 )
 
 func liveObject(t *testing.T, text string) *unstructured.Unstructured {
@@ -62,7 +62,7 @@ func TestClusterTree(t *testing.T) {
 			runs[o.Key] = phases.Run{Content: drift.ContentDigest(o.Value), Outcome: objects.Succeeded}
 		}
 	}
-	r.Deployment.ObjectDeploymentStatus().Jobs = rollout.Records(runs)
+	r.Deployment.ObjectDeploymentStatus().Jobs = objectsets.Records(runs)
 	owner := "ownerReferences: [{apiVersion: package-operator.run/v1alpha1, kind: ObjectDeployment, name: web, uid: dep, controller: true}]"
 	live := map[objects.Key]*unstructured.Unstructured{
 		{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}: liveObject(t, "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, generation: 1, "+owner+"}\nspec: {replicas: 2}\nstatus: {observedGeneration: 1, replicas: 1, updatedReplicas: 1}"),

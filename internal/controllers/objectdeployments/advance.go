@@ -4,7 +4,8 @@ import (
 	"context"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/rollout"
+	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/objectsets"
 )
 
 // advance takes the next step of the rollout and reports whether there may be
@@ -18,7 +19,7 @@ func (s *reconciliation) advance(ctx context.Context) (bool, error) {
 }
 
 // step takes the owner's next step.
-func (s *reconciliation) step(ctx context.Context, want rollout.Want) (rollout.Outcome, error) {
+func (s *reconciliation) step(ctx context.Context, want engine.Want) (engine.Outcome, error) {
 	out, err := s.Target.Step(ctx, s.rollout, want)
 	if !out.Again {
 		s.requeueAt(out.At)
@@ -27,12 +28,12 @@ func (s *reconciliation) step(ctx context.Context, want rollout.Want) (rollout.O
 }
 
 // kept returns where the owner keeps its records.
-func (s *reconciliation) kept() rollout.Want {
-	return rollout.Want{Store: store{s}, References: store{s}}
+func (s *reconciliation) kept() engine.Want {
+	return engine.Want{Store: store{s}, References: store{s}}
 }
 
 // want returns what the owner wants of its objects.
-func (s *reconciliation) want() rollout.Want {
+func (s *reconciliation) want() engine.Want {
 	want := s.kept()
 	if s.current != nil {
 		want.Current = s.current.GetUID()
@@ -40,7 +41,7 @@ func (s *reconciliation) want() rollout.Want {
 	if s.deployment != nil {
 		spec := s.deployment.ObjectDeploymentSpec()
 		want.Paused, want.ReportDrift = spec.Paused, spec.DriftPolicy == corev1alpha1.DriftPolicyReport
-		want.RecordsJobs, want.Jobs = true, rollout.Recorded(s.deployment.ObjectDeploymentStatus())
+		want.RecordsJobs, want.Jobs = true, objectsets.Recorded(s.deployment.ObjectDeploymentStatus())
 	}
 	if phase, is := s.top().(*phaseSet); is {
 		want.ReportDrift = phase.reportDrift
@@ -62,6 +63,6 @@ func (s *reconciliation) runBackground(ctx context.Context) error {
 }
 
 // revisionOf returns the loaded revision of a set, or nil.
-func (s *reconciliation) revisionOf(set corev1alpha1.GenericObjectSet) *rollout.Revision {
+func (s *reconciliation) revisionOf(set corev1alpha1.GenericObjectSet) *engine.Revision {
 	return s.rollout.Loaded(set.GetUID())
 }

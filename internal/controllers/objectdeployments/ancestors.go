@@ -11,18 +11,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/rollout"
+	"lockstep.run/lockstep/internal/objectsets"
 )
 
 // rejectReserved blocks a revision that contains objects of the engine, or ancestors of
 // its owner: the deletion of one would wait for the other.
-func (s *reconciliation) rejectReserved(ctx context.Context, rev *rollout.Revision) error {
+func (s *reconciliation) rejectReserved(ctx context.Context, rev *engine.Revision) error {
 	if s.ref != nil {
 		return nil // nothing of this engine is there
 	}
-	ofEngine := rollout.OfEngine(s.rollout.Owner, s.Namespace)
+	ofEngine := objectsets.OfEngine(s.rollout.Owner, s.Namespace)
 	ancestors := map[objects.Key]struct{}{}
 	if slices.ContainsFunc(rev.Named(), func(k objects.Key) bool {
 		return k.Group == corev1alpha1.GroupVersion.Group && rev.Class(k) == ""
@@ -32,7 +33,7 @@ func (s *reconciliation) rejectReserved(ctx context.Context, rev *rollout.Revisi
 			return err
 		}
 	}
-	rev.RejectReserved(func(key objects.Key) string {
+	objectsets.RejectReserved(rev, func(key objects.Key) string {
 		if _, is := ancestors[key]; is {
 			return "the package itself belongs to it, so that its deletion would never end: remove it, or rename it"
 		}

@@ -17,10 +17,10 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster"
+	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases/claims"
-	"lockstep.run/lockstep/internal/rollout"
 )
 
 // looks is a cluster that answers reads of single objects.
@@ -153,7 +153,7 @@ func TestOverruled(t *testing.T) {
 		stored(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}`), stored(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "d"}}`)...)}}
 	conditions.Set(&set.Status.Conditions, 0, corev1alpha1.ConditionClaimed, true, corev1alpha1.ReasonClaimed, "")
 	s.sets, s.current = []corev1alpha1.GenericObjectSet{set}, set
-	load := func() *rollout.Revision {
+	load := func() *engine.Revision {
 		t.Helper()
 		if err := s.load(t.Context()); err != nil {
 			t.Fatal(err)

@@ -13,23 +13,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/rollout"
+	"lockstep.run/lockstep/internal/objectsets"
 )
 
 // agents returns what the agents of a revision's phases with a class report.
-func (s *reconciliation) agents(rev *rollout.Revision) []rollout.Agent {
+func (s *reconciliation) agents(rev *engine.Revision) []objectsets.Agent {
 	if s.Target.Cluster == nil {
 		return nil
 	}
-	return rev.Agents(s.Target.Cluster)
+	return objectsets.Agents(rev, s.Target.Cluster)
 }
 
 // remotePhases names the ObjectSetPhases of a revision that exist. Agents find by them whose
 // objects they may take over.
-func (s *reconciliation) remotePhases(agents []rollout.Agent, before []corev1alpha1.RemotePhaseReference) []corev1alpha1.RemotePhaseReference {
+func (s *reconciliation) remotePhases(agents []objectsets.Agent, before []corev1alpha1.RemotePhaseReference) []corev1alpha1.RemotePhaseReference {
 	kind := schema.GroupKind{Group: corev1alpha1.GroupVersion.Group, Kind: s.scope.Kind("ObjectSetPhase")}
 	if len(agents) > 0 && !s.Target.Cluster.State(kind).Synced {
 		return before
@@ -44,8 +45,8 @@ func (s *reconciliation) remotePhases(agents []rollout.Agent, before []corev1alp
 }
 
 // controlledBy names an object, or in place of an ObjectSetPhase what its agent controls.
-func controlledBy(key objects.Key, agents []rollout.Agent) []corev1alpha1.ControlledObjectReference {
-	at := slices.IndexFunc(agents, func(a rollout.Agent) bool { return a.Key == key })
+func controlledBy(key objects.Key, agents []objectsets.Agent) []corev1alpha1.ControlledObjectReference {
+	at := slices.IndexFunc(agents, func(a objectsets.Agent) bool { return a.Key == key })
 	if at < 0 {
 		return []corev1alpha1.ControlledObjectReference{{Kind: key.Kind, Group: key.Group, Name: key.Name, Namespace: key.Namespace}}
 	}
@@ -54,8 +55,8 @@ func controlledBy(key objects.Key, agents []rollout.Agent) []corev1alpha1.Contro
 
 // inTransition reports whether an agent does not control all objects of its phase. A list
 // that is too long for a status says nothing.
-func inTransition(agents []rollout.Agent) bool {
-	return slices.ContainsFunc(agents, func(a rollout.Agent) bool {
+func inTransition(agents []objectsets.Agent) bool {
+	return slices.ContainsFunc(agents, func(a objectsets.Agent) bool {
 		size := 0
 		for i := range a.ControllerOf {
 			size += sizeOf(&a.ControllerOf[i])
@@ -65,8 +66,8 @@ func inTransition(agents []rollout.Agent) bool {
 }
 
 // setPaused reports whether a revision is paused, and all of its agents with it.
-func setPaused(conds *[]metav1.Condition, gen int64, paused bool, agents []rollout.Agent) {
-	others := slices.ContainsFunc(agents, func(a rollout.Agent) bool { return a.Live != nil && a.Paused() != paused })
+func setPaused(conds *[]metav1.Condition, gen int64, paused bool, agents []objectsets.Agent) {
+	others := slices.ContainsFunc(agents, func(a objectsets.Agent) bool { return a.Live != nil && a.Paused() != paused })
 	switch {
 	case others:
 		conditions.SetUnknown(conds, gen, corev1alpha1.ConditionPaused, corev1alpha1.ReasonPartiallyPaused, "Not all agents of phases with a class have followed yet.")

@@ -15,7 +15,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/rollout"
+	"lockstep.run/lockstep/internal/objectsets"
 )
 
 // TestLetPhaseGo: in a namespace that goes an agent is awaited for a while; then the engine's finalizer is removed, and
@@ -63,8 +63,8 @@ func TestLetPhaseGo(t *testing.T) {
 // TestPausedAgents: a revision is paused once all of its agents are, and goes on once they do.
 func TestPausedAgents(t *testing.T) {
 	t.Parallel()
-	agent := func(paused bool) rollout.Agent {
-		a := rollout.Agent{Live: &objects.Observed{}}
+	agent := func(paused bool) objectsets.Agent {
+		a := objectsets.Agent{Live: &objects.Observed{}}
 		if paused {
 			a.Conditions = []metav1.Condition{{Type: corev1alpha1.ConditionPaused, Status: metav1.ConditionTrue}}
 		}
@@ -72,15 +72,15 @@ func TestPausedAgents(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		paused bool
-		agents []rollout.Agent
+		agents []objectsets.Agent
 		want   metav1.ConditionStatus
 	}{
 		"no agents":           {true, nil, metav1.ConditionTrue},
-		"not paused":          {false, []rollout.Agent{agent(false)}, ""},
-		"all paused":          {true, []rollout.Agent{agent(true), agent(true)}, metav1.ConditionTrue},
-		"one goes on":         {true, []rollout.Agent{agent(true), agent(false)}, metav1.ConditionUnknown},
-		"one is still paused": {false, []rollout.Agent{agent(true), agent(false)}, metav1.ConditionUnknown},
-		"one does not exist":  {true, []rollout.Agent{{}, agent(true)}, metav1.ConditionTrue},
+		"not paused":          {false, []objectsets.Agent{agent(false)}, ""},
+		"all paused":          {true, []objectsets.Agent{agent(true), agent(true)}, metav1.ConditionTrue},
+		"one goes on":         {true, []objectsets.Agent{agent(true), agent(false)}, metav1.ConditionUnknown},
+		"one is still paused": {false, []objectsets.Agent{agent(true), agent(false)}, metav1.ConditionUnknown},
+		"one does not exist":  {true, []objectsets.Agent{{}, agent(true)}, metav1.ConditionTrue},
 	} {
 		var conds []metav1.Condition
 		setPaused(&conds, 1, tc.paused, tc.agents)
@@ -105,15 +105,15 @@ func TestInTransition(t *testing.T) {
 		return all
 	}
 	for name, tc := range map[string]struct {
-		agent rollout.Agent
+		agent objectsets.Agent
 		want  bool
 	}{
-		"all":        {rollout.Agent{Objects: 2, ControllerOf: refs(2)}, false},
-		"one less":   {rollout.Agent{Objects: 3, ControllerOf: refs(2)}, true},
-		"none":       {rollout.Agent{Objects: 1}, true},
-		"a cut list": {rollout.Agent{Objects: 1000, ControllerOf: refs(150)}, false},
+		"all":        {objectsets.Agent{Objects: 2, ControllerOf: refs(2)}, false},
+		"one less":   {objectsets.Agent{Objects: 3, ControllerOf: refs(2)}, true},
+		"none":       {objectsets.Agent{Objects: 1}, true},
+		"a cut list": {objectsets.Agent{Objects: 1000, ControllerOf: refs(150)}, false},
 	} {
-		if got := inTransition([]rollout.Agent{tc.agent}); got != tc.want {
+		if got := inTransition([]objectsets.Agent{tc.agent}); got != tc.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/rollout"
+	"lockstep.run/lockstep/internal/objectsets"
 )
 
 // collectSlices deletes slices that neither the template nor a set uses. Secrets
@@ -55,7 +55,7 @@ func (s *reconciliation) sliceReferences() sliceReferences {
 	names := sliceReferences{}
 	for _, set := range s.sets {
 		for _, name := range secretsOf(set) {
-			names[name] = names[name] || rollout.Owns(set)
+			names[name] = names[name] || objectsets.Owns(set)
 		}
 		for _, name := range slicesOf(set) {
 			names[name] = true

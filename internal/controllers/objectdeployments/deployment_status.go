@@ -17,9 +17,9 @@ import (
 	"lockstep.run/lockstep/internal/kube/statuswriter"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/revisions"
-	"lockstep.run/lockstep/internal/rollout"
 )
 
 func (s *reconciliation) reportDeployment(ctx context.Context) error {
@@ -66,7 +66,7 @@ func (s *reconciliation) deploymentStatus() *corev1alpha1.ObjectDeploymentStatus
 	status.TemplateHash = revisions.TemplateHash(s.digests[s.deployment.GetUID()], revisions.WellKnown(s.deployment))
 	status.ControllerOf = s.newest()
 	if s.rollout.Plan().Jobs.Runs != nil {
-		status.Jobs = rollout.Records(s.rollout.Plan().Jobs.Runs)
+		status.Jobs = objectsets.Records(s.rollout.Plan().Jobs.Runs)
 	}
 	if s.current != nil {
 		status.Revision = s.current.ObjectSetSpec().Revision

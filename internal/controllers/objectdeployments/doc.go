@@ -2,13 +2,13 @@
 // ObjectSetPhases of one class, of both scopes: one implementation for all six kinds.
 //
 // The unit of work is an owner: a deployment with all of its sets, or a set that
-// stands alone. An ObjectSetPhase is a set of one phase that stands alone. One pass gathers them, decides with the pure packages revisions
-// and phases, acts through package rollout, and reports on the statuses. It
-// holds no rules of its own.
+// stands alone. An ObjectSetPhase is a set of one phase that stands alone. One pass gathers them, decides with package
+// revisions which sets there are, takes a step of package engine, and reports on the statuses.
+// It holds no rules of its own.
 //
 //	Reconcile ─► gather ─► load ─► revisions.Decide ─► create, pause, archive, collect
-//	                        └────► claim ─► phases.Next ─► gate, enter, perform
-//	                                                └────► report ─► runBackground
+//	                        └────► engine.Step ─► store: statuses of sets and deployment
+//	                                     └────► report ─► runBackground
 //
 // Durable before anything that relies on it: the claim and the opening of the
 // first phase in the set's first status write, the opening of each further

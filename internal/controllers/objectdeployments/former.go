@@ -11,7 +11,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
-	"lockstep.run/lockstep/internal/rollout"
+	"lockstep.run/lockstep/internal/objectsets"
 )
 
 // remote reports whether the objects of the deployment are in another cluster. There no
@@ -41,7 +41,7 @@ func (s *reconciliation) dropFormer(ctx context.Context, sets []corev1alpha1.Gen
 	if s.deployment != nil && present != s.deployment.GetUID() {
 		return nil // the cache is behind: these may be the sets of its successor
 	}
-	sets = slices.DeleteFunc(slices.Clone(sets), func(set corev1alpha1.GenericObjectSet) bool { return rollout.DeploymentOf(set) == present })
+	sets = slices.DeleteFunc(slices.Clone(sets), func(set corev1alpha1.GenericObjectSet) bool { return objectsets.DeploymentOf(set) == present })
 	for _, set := range sets {
 		if set.GetDeletionTimestamp() != nil && finalized(set) {
 			continue

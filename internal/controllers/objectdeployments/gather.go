@@ -14,11 +14,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/inputs/targets"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/claims"
-	"lockstep.run/lockstep/internal/rollout"
 )
 
 // ownerIndex finds sets by the owner that they belong to.
@@ -125,9 +126,9 @@ func (s *reconciliation) account() objects.Account {
 		return objects.Account{}
 	}
 	if s.deployment != nil {
-		return rollout.AccountOf(&s.deployment.ObjectDeploymentSpec().Template.Spec, s.key.Namespace, s.Namespace)
+		return objectsets.AccountOf(&s.deployment.ObjectDeploymentSpec().Template.Spec, s.key.Namespace, s.Namespace)
 	}
-	return rollout.AccountOf(&s.sets[0].ObjectSetSpec().ObjectSetTemplateSpec, s.key.Namespace, s.Namespace)
+	return objectsets.AccountOf(&s.sets[0].ObjectSetSpec().ObjectSetTemplateSpec, s.key.Namespace, s.Namespace)
 }
 
 func (s *reconciliation) listSets(ctx context.Context) error {
@@ -145,7 +146,7 @@ func (s *reconciliation) listSets(ctx context.Context) error {
 		newest, ok := s.fresh.Latest(set).(corev1alpha1.GenericObjectSet)
 		switch {
 		case !ok:
-		case s.deployment == nil || rollout.DeploymentOf(newest) == s.deployment.GetUID() || s.remote() && s.deployment.GetDeletionTimestamp() != nil:
+		case s.deployment == nil || objectsets.DeploymentOf(newest) == s.deployment.GetUID() || s.remote() && s.deployment.GetDeletionTimestamp() != nil:
 			s.sets = append(s.sets, newest)
 		default:
 			s.former = append(s.former, newest)
@@ -166,7 +167,7 @@ func (s *reconciliation) listSets(ctx context.Context) error {
 // the phases that an earlier engine ran elsewhere. A lone set takes from those in
 // spec.previous too, and yields to those that name it there.
 func (s *reconciliation) relate(ctx context.Context) error {
-	own, delegated := rollout.Controllers(s.sets...)
+	own, delegated := objectsets.Controllers(s.sets...)
 	s.rollout.Controllers, s.rollout.Previous = phases.Controllers{Own: own, Delegated: delegated}, nil
 	if s.deployment != nil {
 		return nil
@@ -181,7 +182,7 @@ func (s *reconciliation) relate(ctx context.Context) error {
 	me := s.sets[0]
 	predecessors, successors := sets.Set[types.UID]{}, sets.Set[types.UID]{}
 	for _, other := range all.GenericObjectSets() {
-		own, delegated := rollout.Controllers(other)
+		own, delegated := objectsets.Controllers(other)
 		if names(me, other) {
 			predecessors = predecessors.Union(own).Union(delegated)
 			s.rollout.Previous = append(s.rollout.Previous, other.GetUID())
@@ -228,12 +229,12 @@ func (r *Reconciler) remember(key objects.OwnerKey, uid types.UID, target *Targe
 	}
 	o = &owner{
 		Target:        target,
-		rollout:       rollout.New(objects.Owner{OwnerKey: key, UID: uid, Cluster: home}),
+		rollout:       engine.New(objects.Owner{OwnerKey: key, UID: uid, Cluster: home}),
 		digests:       map[types.UID]objects.Digest{},
 		reported:      map[types.UID]time.Time{},
 		missingReadAt: map[types.UID]time.Time{},
 		unreferenced:  map[string]*metav1.PartialObjectMetadata{},
-		stored: rollout.Stored{
+		stored: objectsets.Stored{
 			Slices: map[string][]corev1alpha1.ObjectSetObject{}, Secrets: map[string][]corev1alpha1.ObjectSetObject{},
 		},
 	}

@@ -10,9 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/rollout"
+	"lockstep.run/lockstep/internal/objectsets"
 )
 
 // load brings the loaded revisions in line with the sets: every set that may own
@@ -22,7 +23,7 @@ func (s *reconciliation) load(ctx context.Context) error {
 		return err
 	}
 	for _, set := range s.sets {
-		if s.deployment == nil || !rollout.Orphaning(set) && !s.fresh.Orphaned(set.GetUID()) {
+		if s.deployment == nil || !objectsets.Orphaning(set) && !s.fresh.Orphaned(set.GetUID()) {
 			continue
 		}
 		if err := s.markOrphaned(ctx, set); err != nil {
@@ -56,7 +57,7 @@ func (s *reconciliation) setOrphaned(ctx context.Context, obj corev1alpha1.Condi
 func (s *reconciliation) loadSets(ctx context.Context) error {
 	present := map[types.UID]bool{}
 	for _, set := range s.sets {
-		if rollout.Owns(set) {
+		if objectsets.Owns(set) {
 			present[set.GetUID()] = true
 		}
 	}
@@ -125,7 +126,7 @@ func memoryKey(key objects.OwnerKey) quota.Key {
 
 // learned reports whether a kind that was unknown when the revision was loaded is
 // served now, so that the scope rules can be asked.
-func (s *reconciliation) learned(rev *rollout.Revision) bool {
+func (s *reconciliation) learned(rev *engine.Revision) bool {
 	for _, key := range rev.Unscoped {
 		if s.Target.Cluster.State(key.GroupKind()).Served {
 			return true
@@ -139,7 +140,7 @@ func (s *reconciliation) learned(rev *rollout.Revision) bool {
 const missingRetry = 5 * time.Second
 
 // restorable reports whether a revision lacks slices that may be back by now.
-func (s *reconciliation) restorable(rev *rollout.Revision) bool {
+func (s *reconciliation) restorable(rev *engine.Revision) bool {
 	if !rev.Incomplete() {
 		return false
 	}
@@ -152,11 +153,11 @@ func (s *reconciliation) restorable(rev *rollout.Revision) bool {
 
 // refresh copies what changes on a set into its revision; fresh means that this
 // process sees the set for the first time.
-func (s *reconciliation) refresh(rev *rollout.Revision, set corev1alpha1.GenericObjectSet, fresh bool) {
+func (s *reconciliation) refresh(rev *engine.Revision, set corev1alpha1.GenericObjectSet, fresh bool) {
 	if fresh && !s.restored && !ofPhase(s.key) { // which has the annotations of its set
-		rev.ClaimedAtCreation = rollout.ClaimedAtCreation(set)
+		rev.ClaimedAtCreation = objectsets.ClaimedAtCreation(set)
 	}
-	rev.RestoreFromStatus(set, fresh)
+	objectsets.Restore(rev, set, fresh)
 	if s.deployment != nil && s.deployment.ObjectDeploymentSpec().Paused {
 		rev.Pause(true)
 	}

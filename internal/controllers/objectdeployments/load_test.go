@@ -21,10 +21,10 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases/claims"
-	"lockstep.run/lockstep/internal/rollout"
 )
 
 var thing = schema.GroupKind{Group: "example.com", Kind: "Thing"}
@@ -33,7 +33,7 @@ var thing = schema.GroupKind{Group: "example.com", Kind: "Thing"}
 // API server that says something else of another version shows where it comes from.
 func TestScopeIsThatOfTheMapping(t *testing.T) {
 	t.Parallel()
-	r := &Target{Engine: &rollout.Engine{Cluster: liveOf(t, servesThings)}}
+	r := &Target{Engine: &engine.Engine{Cluster: liveOf(t, servesThings)}}
 	for version, want := range map[string]struct{ namespaced, known bool }{
 		"v1": {false, true}, "v1beta1": {true, true}, "": {false, true}, "v2": {false, false},
 	} {
@@ -82,7 +82,7 @@ func TestReloadedRevisionIsClaimed(t *testing.T) {
 			s.Now, s.rollout.Claims = func() time.Time { return now }, claims.NewTable(func(h objects.Owner) { woken = append(woken, h) })
 			s.Target.Cluster = unstarted(t, "http://unused", func(schema.GroupKind) {})
 			other := objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectSet", Namespace: "shop", Name: "other"}, UID: "other"}
-			load := func() *rollout.Revision {
+			load := func() *engine.Revision {
 				t.Helper()
 				if err := s.loadSets(t.Context()); err != nil {
 					t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/rollout"
+	"lockstep.run/lockstep/internal/objectsets"
 )
 
 // Metrics of revisions, under the names of Package Operator.
@@ -59,7 +59,7 @@ func collect(out chan<- prometheus.Metric, set corev1alpha1.GenericObjectSet) {
 	labels := []string{set.GetName(), set.GetNamespace(), instance}
 	out <- prometheus.MustNewConstMetric(createdAt, prometheus.GaugeValue, float64(set.GetCreationTimestamp().Unix()), labels...)
 	succeeded := meta.FindStatusCondition(*set.StatusConditions(), corev1alpha1.ConditionSucceeded)
-	if succeeded == nil || succeeded.Status != "True" || !rollout.Owns(set) {
+	if succeeded == nil || succeeded.Status != "True" || !objectsets.Owns(set) {
 		return
 	}
 	image := set.GetAnnotations()[corev1alpha1.PackageSourceImageAnnotation]

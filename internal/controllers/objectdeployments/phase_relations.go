@@ -12,8 +12,8 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/phases"
-	"lockstep.run/lockstep/internal/rollout"
 )
 
 // relation is how another owner stands to an ObjectSetPhase.
@@ -56,7 +56,7 @@ func relativePhase(phase corev1alpha1.GenericObjectSetPhase) relative {
 
 func relativeSet(set corev1alpha1.GenericObjectSet) relative {
 	spec := set.ObjectSetSpec()
-	own, delegated := rollout.Controllers(set)
+	own, delegated := objectsets.Controllers(set)
 	return relative{
 		uid: set.GetUID(), name: set.GetName(), deployment: set.GetLabels()[corev1alpha1.ObjectDeploymentLabel],
 		revision: spec.Revision, previous: spec.Previous, controllers: own.Union(delegated),
@@ -159,13 +159,13 @@ func (s *reconciliation) relateToSets(ctx context.Context, me *relative, add fun
 	var owning []int64
 	uids := sets.Set[types.UID]{}
 	ofDeployment := func(set corev1alpha1.GenericObjectSet) {
-		uids.Insert(rollout.DeploymentOf(set))
-		if rollout.Owns(set) {
+		uids.Insert(objectsets.DeploymentOf(set))
+		if objectsets.Owns(set) {
 			owning = append(owning, set.ObjectSetSpec().Revision)
 		}
 	}
 	for _, set := range list.GenericObjectSets() {
-		switch owner := rollout.OwnerOf(set); {
+		switch owner := objectsets.OwnerOf(set); {
 		case owner == deployment:
 			ofDeployment(set)
 		case owner.Name == set.GetName() && owner.Kind == s.scope.Kind("ObjectSet"):

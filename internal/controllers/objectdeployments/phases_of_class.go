@@ -12,7 +12,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/rollout"
+	"lockstep.run/lockstep/internal/objectsets"
 )
 
 // readPhase reads an ObjectSetPhase as a set that stands alone. One of another class does
@@ -59,7 +59,7 @@ func (s *reconciliation) readMaker(ctx context.Context, phase *phaseSet) error {
 	}
 	phase.spec.ServiceAccountName = cmp.Or(set.ObjectSetSpec().ServiceAccountName, phase.spec.ServiceAccountName)
 	phase.leaving = set.GetDeletionTimestamp() != nil || lifecycle(set) == corev1alpha1.ObjectSetLifecycleStateArchived
-	owner := rollout.OwnerOf(set)
+	owner := objectsets.OwnerOf(set)
 	if owner.Kind != s.scope.Kind("ObjectDeployment") {
 		return nil
 	}
@@ -129,7 +129,7 @@ func (r *Reconciler) phasesOf(set corev1alpha1.GenericObjectSet) []objects.Owner
 	for _, phase := range set.ObjectSetSpec().Phases {
 		if phase.Class != "" && phase.Class == r.Class {
 			keys = append(keys, objects.OwnerKey{
-				Kind: corev1alpha1.ScopeOf(set.GetNamespace()).Kind("ObjectSetPhase"), Namespace: set.GetNamespace(), Name: rollout.PhaseName(set.GetName(), phase.Name),
+				Kind: corev1alpha1.ScopeOf(set.GetNamespace()).Kind("ObjectSetPhase"), Namespace: set.GetNamespace(), Name: objectsets.PhaseName(set.GetName(), phase.Name),
 			})
 		}
 	}
@@ -147,8 +147,8 @@ func (r *Reconciler) claimants(ctx context.Context, scope corev1alpha1.Scope) ([
 		}
 		r.prefetchSlices(ctx, scope, list.GenericObjectSets())
 		for _, set := range list.GenericObjectSets() {
-			if rollout.Owns(set) {
-				keys = append(keys, rollout.OwnerOf(set))
+			if objectsets.Owns(set) {
+				keys = append(keys, objectsets.OwnerOf(set))
 			}
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/rollout"
+	"lockstep.run/lockstep/internal/objectsets"
 )
 
 // prefetchedSlices were listed at the start, until their sets are loaded: a
@@ -23,7 +23,7 @@ func (r *Reconciler) prefetchSlices(ctx context.Context, scope corev1alpha1.Scop
 	wanted := map[types.NamespacedName]struct{}{}
 	for _, set := range sets {
 		for _, name := range slicesOf(set) {
-			if rollout.Owns(set) {
+			if objectsets.Owns(set) {
 				wanted[types.NamespacedName{Namespace: set.GetNamespace(), Name: name}] = struct{}{}
 			}
 		}

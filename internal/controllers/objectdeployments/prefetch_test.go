@@ -13,7 +13,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/rollout"
+	"lockstep.run/lockstep/internal/objectsets"
 )
 
 // TestSlicesAreListedAtTheStart: a starting manager lists slices where it needs
@@ -60,7 +60,7 @@ func TestSlicesAreListedAtTheStart(t *testing.T) {
 				},
 			})
 			s := reconciliationOf(server, server)
-			s.stored = rollout.Stored{Slices: map[string][]corev1alpha1.ObjectSetObject{}}
+			s.stored = objectsets.Stored{Slices: map[string][]corev1alpha1.ObjectSetObject{}}
 			s.prefetched = prefetchedSlices{}
 			s.prefetchSlices(t.Context(), corev1alpha1.ScopeNamespaced, []corev1alpha1.GenericObjectSet{set})
 			missing, err := s.readSlices(t.Context(), set)

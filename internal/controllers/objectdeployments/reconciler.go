@@ -18,14 +18,15 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/phases/claims"
-	"lockstep.run/lockstep/internal/rollout"
 )
 
 // Home is the cluster of our own kinds.
@@ -87,14 +88,14 @@ type Reconciler struct {
 // Hooks show what a simulation cannot see from outside; nil functions are not called.
 type Hooks struct {
 	// Loaded is called with each revision that is loaded, before anything is decided.
-	Loaded func(*rollout.Revision)
+	Loaded func(*engine.Revision)
 	// Planned is called after a reconcile, with its last plan.
-	Planned func(*rollout.Rollout)
+	Planned func(*engine.Rollout)
 }
 
 // New returns a reconciler of what is in home, which rolls out to here. From then on
 // enqueue is called for owners of which an object has changed.
-func New(home Home, here *rollout.Engine, enqueue func(objects.OwnerKey)) *Reconciler {
+func New(home Home, here *engine.Engine, enqueue func(objects.OwnerKey)) *Reconciler {
 	r := &Reconciler{
 		Home: home, enqueue: enqueue, fresh: mutationcache.NewStore(), written: mutationcache.NewStore(),
 		queue: &queueing.Queue[objects.OwnerKey]{}, owners: map[objects.OwnerKey]*owner{}, claims: map[claimants]*claims.Table{},
@@ -107,7 +108,7 @@ func New(home Home, here *rollout.Engine, enqueue func(objects.OwnerKey)) *Recon
 type owner struct {
 	// Target is where the objects of the owner are, nil where that is not connected.
 	*Target
-	rollout *rollout.Rollout
+	rollout *engine.Rollout
 	// digests are those of the specs of sets and of the template of the
 	// deployment, by UID; the latter with its generation.
 	digests    map[types.UID]objects.Digest
@@ -121,7 +122,7 @@ type owner struct {
 	// missingReadAt is when the missing slices of a revision were read.
 	missingReadAt map[types.UID]time.Time
 	// stored are the contents of the slices of loaded revisions.
-	stored rollout.Stored
+	stored objectsets.Stored
 	// unreferenced are those slices, by name, that have no set as owner yet.
 	unreferenced map[string]*metav1.PartialObjectMetadata
 	// slicesDue is when unused slices that were too young are collected.
@@ -233,7 +234,7 @@ func (s *reconciliation) reportError(ctx context.Context, err error, stalled boo
 	top, text := s.top(), err.Error()
 	deleting := top.GetDeletionTimestamp() != nil
 	if s.ref != nil {
-		if explained, about := rollout.ExplainTarget(err); about {
+		if explained, about := engine.ExplainTarget(err); about {
 			text = explained
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/rollout"
+	"lockstep.run/lockstep/internal/objectsets"
 )
 
 // store caches the content of a slice, and whether it needs an owner reference to its
@@ -76,7 +76,7 @@ func (s *reconciliation) dueReferences() []reference {
 	var due []reference
 	begun := map[string]bool{}
 	for _, set := range s.sets {
-		if !rollout.Owns(set) || set.GetDeletionTimestamp() != nil {
+		if !objectsets.Owns(set) || set.GetDeletionTimestamp() != nil {
 			continue
 		}
 		for _, name := range slicesOf(set) {

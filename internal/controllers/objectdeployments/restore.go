@@ -11,10 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/rollout"
 )
 
 // restoreClaims loads every owner before the first one is reconciled, so that claims of
@@ -100,7 +100,7 @@ func (r *Reconciler) restore(ctx context.Context, key objects.OwnerKey) (s *reco
 
 type claimedRevision struct {
 	of  *reconciliation
-	rev *rollout.Revision
+	rev *engine.Revision
 	set corev1alpha1.GenericObjectSet
 }
 

@@ -14,10 +14,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/rollout"
+	"lockstep.run/lockstep/internal/objectsets"
 )
 
 // TestOneOwnerDoesNotBlockOthers: an owner whose loading fails or panics at the start
@@ -50,7 +51,7 @@ func TestOneOwnerDoesNotBlockOthers(t *testing.T) {
 			slice := &corev1alpha1.ObjectSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "slice"}}
 			slice.Objects = stored(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}`)
 			index := func(obj client.Object) []string {
-				return []string{rollout.OwnerOf(obj.(corev1alpha1.GenericObjectSet)).String()}
+				return []string{objectsets.OwnerOf(obj.(corev1alpha1.GenericObjectSet)).String()}
 			}
 			fails := true
 			server := interceptor.NewClient(fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(broken, fine, slice).
@@ -66,7 +67,7 @@ func TestOneOwnerDoesNotBlockOthers(t *testing.T) {
 				{"name": "configmaps", "kind": "ConfigMap", "namespaced": true}, {"name": "namespaces", "kind": "Namespace", "namespaced": false}]}`
 			now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 			home := Home{Client: server, Reader: server, Now: func() time.Time { return now }}
-			r := New(home, &rollout.Engine{Cluster: liveOf(t, answers), Tracker: rollout.NewTracker()}, func(objects.OwnerKey) {})
+			r := New(home, &engine.Engine{Cluster: liveOf(t, answers), Tracker: engine.NewTracker()}, func(objects.OwnerKey) {})
 			if err := r.restoreClaims(t.Context()); err == nil {
 				t.Fatal("the claims are restored at once, though an owner could not be read")
 			}

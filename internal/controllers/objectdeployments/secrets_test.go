@@ -24,7 +24,7 @@ import (
 	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/objectslices"
-	"lockstep.run/lockstep/internal/rollout"
+	"lockstep.run/lockstep/internal/objectsets"
 )
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -181,7 +181,7 @@ func TestLoadFromSecrets(t *testing.T) {
 			s := reconciliationOf(server, server)
 			s.Now, s.Namespace, s.key, s.scope, s.written = func() time.Time { return noon }, "system", key, tc.scope, mutationcache.NewStore()
 			s.missingReadAt = map[types.UID]time.Time{}
-			s.stored = rollout.Stored{Slices: map[string][]corev1alpha1.ObjectSetObject{}, Secrets: map[string][]corev1alpha1.ObjectSetObject{}}
+			s.stored = objectsets.Stored{Slices: map[string][]corev1alpha1.ObjectSetObject{}, Secrets: map[string][]corev1alpha1.ObjectSetObject{}}
 			set := tc.scope.NewObjectSet()
 			set.SetNamespace(key.Namespace)
 			set.SetName("shop-1")
@@ -190,7 +190,7 @@ func TestLoadFromSecrets(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			rev := rollout.Load(set, s.stored, objects.Owner{}, func(schema.GroupKind, string) (bool, bool) { return false, false })
+			rev := objectsets.Load(set, s.stored, objects.Owner{}, func(schema.GroupKind, string) (bool, bool) { return false, false })
 			if got := len(missing) > 0; got != tc.incomplete || !rev.Sensitive {
 				t.Fatalf("%s: missing %v, sensitive %t", tc.reason, missing, rev.Sensitive)
 			}

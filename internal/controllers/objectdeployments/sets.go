@@ -14,8 +14,8 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/revisions"
-	"lockstep.run/lockstep/internal/rollout"
 )
 
 // syncSets brings the sets in line with the deployment and reports whether it wrote
@@ -115,7 +115,7 @@ func (s *reconciliation) noteTakenOver(all []revisions.Revision) {
 func (s *reconciliation) finishDeleted(ctx context.Context) (bool, error) {
 	removed := false
 	for _, set := range s.sets {
-		if set.GetDeletionTimestamp() == nil || rollout.Orphaning(set) || !s.rollout.Plan().TornDown && rollout.Owns(set) || finalized(set) {
+		if set.GetDeletionTimestamp() == nil || objectsets.Orphaning(set) || !s.rollout.Plan().TornDown && objectsets.Owns(set) || finalized(set) {
 			continue
 		}
 		s.collectionDue = true
@@ -128,7 +128,7 @@ func (s *reconciliation) finishDeleted(ctx context.Context) (bool, error) {
 }
 
 func unfinishedArchival(set corev1alpha1.GenericObjectSet) bool {
-	return lifecycle(set) == corev1alpha1.ObjectSetLifecycleStateArchived && set.GetDeletionTimestamp() == nil && rollout.Owns(set)
+	return lifecycle(set) == corev1alpha1.ObjectSetLifecycleStateArchived && set.GetDeletionTimestamp() == nil && objectsets.Owns(set)
 }
 
 // revisionState is what the decision about revisions is made on.
@@ -182,7 +182,7 @@ func (s *reconciliation) templateDigest() (objects.Digest, error) {
 }
 
 func (s *reconciliation) setDigest(set corev1alpha1.GenericObjectSet) (objects.Digest, error) {
-	if !rollout.Owns(set) {
+	if !objectsets.Owns(set) {
 		return objects.Digest{}, nil // history is cached without its objects
 	}
 	if d := s.digests[set.GetUID()]; !d.IsZero() {
@@ -258,7 +258,7 @@ func (s *reconciliation) sameSet(ctx context.Context, want corev1alpha1.GenericO
 	if err := s.Reader.Get(ctx, client.ObjectKeyFromObject(want), found.(client.Object)); err != nil {
 		return nil, err
 	}
-	if rollout.DeploymentOf(found) != s.deployment.GetUID() || found.ObjectSetSpec().Revision != want.ObjectSetSpec().Revision || found.GetDeletionTimestamp() != nil {
+	if objectsets.DeploymentOf(found) != s.deployment.GetUID() || found.ObjectSetSpec().Revision != want.ObjectSetSpec().Revision || found.GetDeletionTimestamp() != nil {
 		return nil, nil
 	}
 	wanted, err := s.templateDigest()

@@ -14,8 +14,8 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster"
+	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/rollout"
 )
 
 // TestRevisionIsMadeOnce makes a revision again that was made before without
@@ -92,7 +92,7 @@ func reconciliationOf(c client.Client, reader client.Reader) *reconciliation {
 	dep.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{{Name: "one"}}
 	key := objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "shop"}
 	home := Home{Client: c, Reader: reader, Events: events.NewFakeRecorder(10), Now: time.Now}
-	r := New(home, &rollout.Engine{Cluster: &cluster.Connection{}, Tracker: rollout.NewTracker()}, func(objects.OwnerKey) {})
+	r := New(home, &engine.Engine{Cluster: &cluster.Connection{}, Tracker: engine.NewTracker()}, func(objects.OwnerKey) {})
 	return &reconciliation{Reconciler: r, owner: r.remember(key, dep.UID, r.Here, &claimants{}), key: key, scope: corev1alpha1.ScopeNamespaced, deployment: dep}
 }
 

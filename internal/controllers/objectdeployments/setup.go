@@ -26,12 +26,13 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/rollout"
+	"lockstep.run/lockstep/internal/objectsets"
 )
 
 // workers is how many owners are reconciled at a time. They mostly wait for the
@@ -47,7 +48,7 @@ const (
 // Options are the parts that Setup connects.
 type Options struct {
 	// Here rolls out to the cluster of our own kinds.
-	Here *rollout.Engine
+	Here *engine.Engine
 	// Listen is that of livestate.Cache, for foreign owners.
 	Listen func(context.Context, livestate.Selection, livestate.Listener)
 	// Fresh takes the answers to our writes.
@@ -125,7 +126,7 @@ type AgentOptions struct {
 func SetupAgent(mgr ctrl.Manager, o AgentOptions) (*Reconciler, error) {
 	queue := &queueing.Queue[objects.OwnerKey]{}
 	home := Home{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now}
-	r := New(home, &rollout.Engine{Tracker: rollout.NewTracker()}, queue.Enqueue)
+	r := New(home, &engine.Engine{Tracker: engine.NewTracker()}, queue.Enqueue)
 	r.fresh, r.queue, r.Targets, r.Class, r.namespacedOnly = o.Fresh, queue, o.Targets, o.Class, o.NamespacedOnly
 	r.PhaseTarget = &corev1alpha1.TargetReference{}
 	build := newBuilder(mgr, "objectsetphase", queue).WatchesRawSource(source.TypedFunc[objects.OwnerKey](queue.Start))
@@ -152,7 +153,7 @@ func (r *Reconciler) RestoreClaims(ctx context.Context) error { return r.restore
 func IndexSets(ctx context.Context, indexer client.FieldIndexer) error {
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
 		index := func(obj client.Object) []string {
-			return []string{rollout.OwnerOf(obj.(corev1alpha1.GenericObjectSet)).String()}
+			return []string{objectsets.OwnerOf(obj.(corev1alpha1.GenericObjectSet)).String()}
 		}
 		if err := indexer.IndexField(ctx, scope.NewObjectSet().(client.Object), ownerIndex, index); err != nil {
 			return fmt.Errorf("cannot index sets by owner: %w", err)
@@ -164,7 +165,7 @@ func IndexSets(ctx context.Context, indexer client.FieldIndexer) error {
 // setKeys returns the owner of a set, and the lone sets that it takes over from.
 func (r *Reconciler) setKeys(_ context.Context, obj client.Object) []objects.OwnerKey {
 	set := obj.(corev1alpha1.GenericObjectSet)
-	key := rollout.OwnerOf(set)
+	key := objectsets.OwnerOf(set)
 	keys := append(r.phasesOf(set), key)
 	if strings.HasSuffix(key.Kind, "ObjectSet") {
 		for _, p := range set.ObjectSetSpec().Previous {
@@ -241,5 +242,5 @@ func enqueues(keys func(context.Context, client.Object) []objects.OwnerKey) hand
 func becameArchived(old, now client.Object) bool {
 	was, isSet := old.(corev1alpha1.GenericObjectSet)
 	is, same := now.(corev1alpha1.GenericObjectSet)
-	return isSet && same && rollout.Owns(was) && !rollout.Owns(is)
+	return isSet && same && objectsets.Owns(was) && !objectsets.Owns(is)
 }

@@ -7,10 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/scenario"
-	"lockstep.run/lockstep/internal/rollout"
 )
 
 // The checks in this file run inside of the request that they are about, on the
@@ -41,7 +41,7 @@ func (s *simulation) failf(format string, args ...any) {
 
 // active returns the newest revision that is not removed, as the engine loaded
 // it, or nil.
-func (s *simulation) active() *rollout.Revision {
+func (s *simulation) active() *engine.Revision {
 	for _, r := range slices.Backward(s.engine.revisions()) {
 		if !r.Removing() {
 			return r
@@ -241,7 +241,7 @@ func (s *simulation) held(key objects.Key) bool {
 		return true
 	}
 	return active != nil && active.Paused() && (!s.engine.contains(key) ||
-		slices.ContainsFunc(s.engine.revisions(), func(r *rollout.Revision) bool { return !r.Removing() && r.Contains(key) }))
+		slices.ContainsFunc(s.engine.revisions(), func(r *engine.Revision) bool { return !r.Removing() && r.Contains(key) }))
 }
 
 // goes reports whether the object is ours, there, and on its way out.
@@ -253,7 +253,7 @@ func (s *simulation) goes(key objects.Key) bool {
 	return s.engine.tearing || !s.stays(key) && !s.held(key)
 }
 
-func phaseOf(r *rollout.Revision, key objects.Key) int {
+func phaseOf(r *engine.Revision, key objects.Key) int {
 	for ph := range r.Phases {
 		for _, d := range r.Phases[ph].Objects {
 			if d.Key == key {
@@ -325,7 +325,7 @@ func (s *simulation) checkArchived(set *set) {
 			if o == nil || !s.ours(o) || s.lateMade[o.uid] || s.returned[o.uid] {
 				continue
 			}
-			other := slices.ContainsFunc(s.engine.revisions(), func(r *rollout.Revision) bool { return r.UID != set.uid && r.Contains(w.key) })
+			other := slices.ContainsFunc(s.engine.revisions(), func(r *engine.Revision) bool { return r.UID != set.uid && r.Contains(w.key) })
 			if !other {
 				s.failf("%s was archived and still owns %s: %s", set.name, w.key, o)
 			}

@@ -24,9 +24,9 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/memory"
+	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/inputs/targets"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/rollout"
 )
 
 // process is one manager: the reconciler with all that it remembers. All of it is lost in a
@@ -91,12 +91,12 @@ func (c confirming) Confirm(ctx context.Context, seen map[objects.Key]string, se
 func newProcess(s *simulation) *process {
 	p := &process{simulation: s, cluster: s.own.Connect(), woken: true, known: proof{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	tracker := rollout.NewTracker()
+	tracker := engine.NewTracker()
 	p.cluster.Observe, p.cluster.Changed, p.cluster.KindChanged = tracker.Observe, tracker.Changed, tracker.KindChanged
 	p.cluster.Send = p.send
 	p.reconciler = New(Home{
 		Client: &home{process: p, cached: true}, Reader: &home{process: p}, Events: &events.FakeRecorder{}, Now: s.clock,
-	}, &rollout.Engine{Cluster: confirming{p.cluster, p}, Tracker: tracker, Pool: p}, func(objects.OwnerKey) { p.woken = true })
+	}, &engine.Engine{Cluster: confirming{p.cluster, p}, Tracker: tracker, Pool: p}, func(objects.OwnerKey) { p.woken = true })
 	if s.remote {
 		p.reconciler.Targets = others{p}
 		p.connect()
@@ -108,15 +108,15 @@ func newProcess(s *simulation) *process {
 
 // connect makes a session of the target, as a start and a changed Secret do.
 func (p *process) connect() {
-	tracker := rollout.NewTracker()
+	tracker := engine.NewTracker()
 	p.cluster = p.server.Connect()
 	p.cluster.Observe, p.cluster.Changed, p.cluster.KindChanged, p.cluster.Send = tracker.Observe, tracker.Changed, tracker.KindChanged, p.send
-	p.session = p.reconciler.NewTarget(&rollout.Engine{Cluster: confirming{p.cluster, p}, Tracker: tracker, Pool: p}, "target", "home")
+	p.session = p.reconciler.NewTarget(&engine.Engine{Cluster: confirming{p.cluster, p}, Tracker: tracker, Pool: p}, "target", "home")
 	p.woken = true
 }
 
 // tracker returns that of the target.
-func (p *process) tracker() *rollout.Tracker {
+func (p *process) tracker() *engine.Tracker {
 	if p.session != nil {
 		return p.session.Tracker
 	}
@@ -348,7 +348,7 @@ func (p *process) see(only ...string) {
 }
 
 // loaded returns the revision of a set as the process knows it, or nil.
-func (p *process) loaded(uid types.UID) *rollout.Revision {
+func (p *process) loaded(uid types.UID) *engine.Revision {
 	for _, rev := range p.revisions() {
 		if rev.UID == uid {
 			return rev
@@ -357,14 +357,14 @@ func (p *process) loaded(uid types.UID) *rollout.Revision {
 	return nil
 }
 
-func (p *process) rollout() *rollout.Rollout {
+func (p *process) rollout() *engine.Rollout {
 	for _, o := range p.reconciler.owners {
 		return o.rollout
 	}
 	return nil
 }
 
-func (p *process) revisions() []*rollout.Revision {
+func (p *process) revisions() []*engine.Revision {
 	if r := p.rollout(); r != nil {
 		return r.Revisions()
 	}
@@ -372,7 +372,7 @@ func (p *process) revisions() []*rollout.Revision {
 }
 
 func (p *process) contains(key objects.Key) bool {
-	return slices.ContainsFunc(p.revisions(), func(r *rollout.Revision) bool { return r.Contains(key) })
+	return slices.ContainsFunc(p.revisions(), func(r *engine.Revision) bool { return r.Contains(key) })
 }
 
 // home is the client of deployments and sets. What is read from the caches is as old as the

@@ -12,7 +12,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/memory"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/rollout"
+	"lockstep.run/lockstep/internal/objectsets"
 )
 
 // write is one of a crashed engine; own means that it is about our own kinds.
@@ -58,7 +58,7 @@ func (s *simulation) keepsRestored() bool {
 		return true
 	}
 	for _, key := range s.own.Keys() {
-		if key.Kind == "ObjectSet" && rollout.DeploymentOf(decode(s.own.Get(key), &corev1alpha1.ObjectSet{})) == s.owner {
+		if key.Kind == "ObjectSet" && objectsets.DeploymentOf(decode(s.own.Get(key), &corev1alpha1.ObjectSet{})) == s.owner {
 			return false
 		}
 	}
@@ -137,7 +137,7 @@ func (s *simulation) readSets() {
 			continue
 		}
 		set := decode(s.own.Get(key), &corev1alpha1.ObjectSet{})
-		if rollout.DeploymentOf(set) != s.owner {
+		if objectsets.DeploymentOf(set) != s.owner {
 			continue
 		}
 		if is := s.ever[set.UID]; is != nil {

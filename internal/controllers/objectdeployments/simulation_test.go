@@ -18,7 +18,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster/memory"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/rollout"
+	"lockstep.run/lockstep/internal/objectsets"
 )
 
 // simulation is a cluster, the engine, and everybody else. Every draw is
@@ -543,7 +543,7 @@ func setKey(one *set) objects.Key {
 // off one by one, then lets the deployment go. It reports whether there is more to do.
 func (s *simulation) collect() bool {
 	d := s.deployment()
-	if d == nil || !rollout.Orphaning(d) {
+	if d == nil || !objectsets.Orphaning(d) {
 		return false
 	}
 	ours := func(ref metav1.OwnerReference) bool { return ref.UID == s.owner }

@@ -22,7 +22,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/memory"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/rollout"
+	"lockstep.run/lockstep/internal/objectsets"
 )
 
 // object is what the invariants are about of one state of an object.
@@ -358,7 +358,7 @@ func (s *simulation) stored(e memory.Event) {
 	case e.Key.Kind == "ObjectSet" && e.After == nil:
 		s.sets = slices.DeleteFunc(s.sets, func(o *set) bool { return o.uid == e.Before.GetUID() })
 	case e.Key.Kind == "ObjectSet":
-		if set := decode(e.After, &corev1alpha1.ObjectSet{}); rollout.DeploymentOf(set) == s.owner {
+		if set := decode(e.After, &corev1alpha1.ObjectSet{}); objectsets.DeploymentOf(set) == s.owner {
 			s.noteSet(set) // else one from before a restoration
 		}
 	}

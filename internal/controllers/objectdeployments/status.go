@@ -13,11 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/kube/statuswriter"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/phases"
-	"lockstep.run/lockstep/internal/rollout"
 )
 
 // report writes the statuses of the owner that changed.
@@ -27,7 +28,7 @@ func (s *reconciliation) report(ctx context.Context) error {
 	}
 	for _, set := range s.sets {
 		rev := s.revisionOf(set)
-		if rev == nil || !rollout.Owns(set) {
+		if rev == nil || !objectsets.Owns(set) {
 			continue
 		}
 		if err := s.reportSet(ctx, set, rev); err != nil {
@@ -69,7 +70,7 @@ func (s *reconciliation) awaitsVerdict() bool {
 	return rest > 0
 }
 
-func (s *reconciliation) reportSet(ctx context.Context, set corev1alpha1.GenericObjectSet, rev *rollout.Revision) error {
+func (s *reconciliation) reportSet(ctx context.Context, set corev1alpha1.GenericObjectSet, rev *engine.Revision) error {
 	status := s.setStatus(set, rev)
 	old := set.ObjectSetStatus()
 	if equality.Semantic.DeepEqual(*old, *status) {
@@ -125,7 +126,7 @@ func (s *reconciliation) patchStatus(ctx context.Context, obj corev1alpha1.Condi
 }
 
 // setStatus returns the status of a set by the last plan.
-func (s *reconciliation) setStatus(set corev1alpha1.GenericObjectSet, rev *rollout.Revision) *corev1alpha1.ObjectSetStatus {
+func (s *reconciliation) setStatus(set corev1alpha1.GenericObjectSet, rev *engine.Revision) *corev1alpha1.ObjectSetStatus {
 	status := set.ObjectSetStatus().DeepCopy()
 	report := s.rollout.Report(set.GetUID())
 	if report == nil {
@@ -151,7 +152,7 @@ func (s *reconciliation) setStatus(set corev1alpha1.GenericObjectSet, rev *rollo
 			ready.Message = s.withOwnerProblem(ready.Message)
 		}
 	}
-	mapped, left := rev.Mapped(s.Target.Cluster, report.Controlled)
+	mapped, left := objectsets.Mapped(rev, s.Target.Cluster, report.Controlled)
 	setMapped(&status.Conditions, set.GetGeneration(), mapped)
 	var more []string
 	if left > 0 {
@@ -178,7 +179,7 @@ func setMapped(conds *[]metav1.Condition, generation int64, mapped []metav1.Cond
 
 // phaseStatuses returns the state of each phase; what was ready once is Unready
 // afterwards, not Probing.
-func phaseStatuses(old []corev1alpha1.PhaseStatus, report *phases.Report, rev *rollout.Revision) []corev1alpha1.PhaseStatus {
+func phaseStatuses(old []corev1alpha1.PhaseStatus, report *phases.Report, rev *engine.Revision) []corev1alpha1.PhaseStatus {
 	if rev.TooManyPhases && rev.Started() == 0 {
 		return nil
 	}
@@ -227,7 +228,7 @@ func blockingObjects(blocking []phases.Blocker) []corev1alpha1.BlockingObject {
 
 // listed reports whether a status is to have the present list of objects. A long one
 // goes into a write of its own after the rollout.
-func listed(status *corev1alpha1.ObjectSetStatus, report *phases.Report, rev *rollout.Revision) bool {
+func listed(status *corev1alpha1.ObjectSetStatus, report *phases.Report, rev *engine.Revision) bool {
 	n := len(report.Controlled)
 	return n <= limits.ControllerOfInline || n <= limits.ControllerOfLast && rev.Started() == len(rev.Phases) ||
 		report.Complete() && meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionSucceeded)
@@ -235,7 +236,7 @@ func listed(status *corev1alpha1.ObjectSetStatus, report *phases.Report, rev *ro
 
 // controllerOf names the first objects, within limits.ControllerOfBytes. Their number is
 // in status.phases.
-func controllerOf(report *phases.Report, agents []rollout.Agent) []corev1alpha1.ControlledObjectReference {
+func controllerOf(report *phases.Report, agents []objectsets.Agent) []corev1alpha1.ControlledObjectReference {
 	var refs []corev1alpha1.ControlledObjectReference
 	size := 0
 	for _, k := range report.Controlled {
@@ -257,7 +258,7 @@ func sizeOf(ref *corev1alpha1.ControlledObjectReference) int {
 
 // setConditions reports a set.
 func setConditions(
-	conds *[]metav1.Condition, set corev1alpha1.GenericObjectSet, rev *rollout.Revision, report *phases.Report, blocking []phases.Blocker, agents []rollout.Agent,
+	conds *[]metav1.Condition, set corev1alpha1.GenericObjectSet, rev *engine.Revision, report *phases.Report, blocking []phases.Blocker, agents []objectsets.Agent,
 ) {
 	gen := set.GetGeneration()
 	put := func(typ string, status bool, reason, message string) {
@@ -313,7 +314,7 @@ func setTeardownForbidden(conds *[]metav1.Condition, gen int64, blocking []phase
 }
 
 // unavailable says why a revision is not available.
-func unavailable(rev *rollout.Revision, report *phases.Report, blocking []phases.Blocker) (reason, message string) {
+func unavailable(rev *engine.Revision, report *phases.Report, blocking []phases.Blocker) (reason, message string) {
 	switch {
 	case rev.Incomplete():
 		return corev1alpha1.ReasonSlicesMissing, rev.Blocked()

@@ -8,11 +8,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
-	"lockstep.run/lockstep/internal/rollout"
 )
 
 // TestPhaseState checks the durable record of phases: what says that all objects
@@ -35,7 +35,7 @@ func TestPhaseState(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rev := &rollout.Revision{Revision: phases.Revision{Phases: []phases.Phase{{Name: "one", Objects: make([]*objects.Desired, 2)}}}}
+			rev := &engine.Revision{Revision: phases.Revision{Phases: []phases.Phase{{Name: "one", Objects: make([]*objects.Desired, 2)}}}}
 			rev.Restore(phases.Recorded{Started: 1})
 			tc.report.Total = 2
 			got := phaseStatuses([]corev1alpha1.PhaseStatus{{State: tc.old}}, &phases.Report{Phases: []phases.PhaseReport{tc.report}}, rev)
@@ -70,7 +70,7 @@ func TestArchivedStatus(t *testing.T) {
 func TestAwaitsVerdict(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	s := &reconciliation{Reconciler: &Reconciler{Home: Home{Now: func() time.Time { return now }}}, owner: &owner{rollout: rollout.New(objects.Owner{UID: ""})}}
+	s := &reconciliation{Reconciler: &Reconciler{Home: Home{Now: func() time.Time { return now }}}, owner: &owner{rollout: engine.New(objects.Owner{UID: ""})}}
 	unseen, failing := phases.Blocker{Kind: phases.BlockUnseen}, phases.Blocker{Kind: phases.BlockProbe}
 	for _, step := range []struct {
 		reason   string

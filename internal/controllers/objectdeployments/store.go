@@ -10,10 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/phases"
-	"lockstep.run/lockstep/internal/rollout"
 )
 
 // store records how far revisions are on the statuses of their sets, and Jobs on that of the deployment.
@@ -21,7 +22,7 @@ type store struct{ *reconciliation }
 
 // Claimed makes the claim durable, and with it that the first phase may be
 // written: the first status write of a set.
-func (s store) Claimed(ctx context.Context, rev *rollout.Revision) error {
+func (s store) Claimed(ctx context.Context, rev *engine.Revision) error {
 	err := s.record(ctx, rev)
 	if err == nil {
 		s.announceRollout(rev)
@@ -30,25 +31,25 @@ func (s store) Claimed(ctx context.Context, rev *rollout.Revision) error {
 }
 
 // Opened and Succeeded write the status of the set.
-func (s store) Opened(ctx context.Context, rev *rollout.Revision) error { return s.record(ctx, rev) }
+func (s store) Opened(ctx context.Context, rev *engine.Revision) error { return s.record(ctx, rev) }
 
-func (s store) Succeeded(ctx context.Context, rev *rollout.Revision) error { return s.record(ctx, rev) }
+func (s store) Succeeded(ctx context.Context, rev *engine.Revision) error { return s.record(ctx, rev) }
 
 // Started writes a status only where the rollout takes long.
-func (s store) Started(ctx context.Context, rev *rollout.Revision) error {
+func (s store) Started(ctx context.Context, rev *engine.Revision) error {
 	if s.Now().Sub(s.reported[rev.UID]) < limits.StatusInterval {
 		return nil
 	}
 	return s.record(ctx, rev)
 }
 
-func (s store) record(ctx context.Context, rev *rollout.Revision) error {
+func (s store) record(ctx context.Context, rev *engine.Revision) error {
 	set := s.setOfUID(rev.UID)
 	return s.writeSetStatus(ctx, set, s.setStatus(set, rev))
 }
 
 // SucceedsAt returns the end of the success delay, which begins with a recorded availability.
-func (s store) SucceedsAt(ctx context.Context, rev *rollout.Revision) (time.Time, error) {
+func (s store) SucceedsAt(ctx context.Context, rev *engine.Revision) (time.Time, error) {
 	set := s.setOfUID(rev.UID)
 	delay := time.Duration(set.ObjectSetSpec().SuccessDelaySeconds) * time.Second
 	if delay <= 0 {
@@ -68,7 +69,7 @@ func (s store) SucceedsAt(ctx context.Context, rev *rollout.Revision) (time.Time
 func (s store) RecordJobs(ctx context.Context, runs map[objects.Key]phases.Run) error {
 	status := s.deployment.ObjectDeploymentStatus()
 	before := status.Jobs
-	err := s.patchStatus(ctx, s.deployment, func() { status.Jobs = rollout.Records(runs) })
+	err := s.patchStatus(ctx, s.deployment, func() { status.Jobs = objectsets.Records(runs) })
 	if err != nil {
 		status.Jobs = before
 	}
@@ -113,7 +114,7 @@ func (s store) Take(ctx context.Context, owners []types.UID) error {
 	}
 	for _, uid := range owners {
 		owner := s.taker(uid)
-		if owner == s.deployment || rollout.Orphaned(owner) {
+		if owner == s.deployment || objectsets.Orphaned(owner) {
 			continue
 		}
 		if err := s.setOrphaned(ctx, owner, corev1alpha1.OrphanedTakingBack); err != nil {

@@ -13,13 +13,14 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects/objectslices"
-	"lockstep.run/lockstep/internal/rollout"
+	"lockstep.run/lockstep/internal/objectsets"
 )
 
 // loadSet reads what of a set is stored elsewhere and loads it.
-func (s *reconciliation) loadSet(ctx context.Context, set corev1alpha1.GenericObjectSet) (*rollout.Revision, error) {
+func (s *reconciliation) loadSet(ctx context.Context, set corev1alpha1.GenericObjectSet) (*engine.Revision, error) {
 	s.takeWritten()
 	missing, err := s.readSlices(ctx, set)
 	if err != nil {
@@ -29,9 +30,9 @@ func (s *reconciliation) loadSet(ctx context.Context, set corev1alpha1.GenericOb
 	if err != nil {
 		return nil, err
 	}
-	rev := rollout.Load(set, s.stored, s.rollout.Owner, s.namespaced)
+	rev := objectsets.Load(set, s.stored, s.rollout.Owner, s.namespaced)
 	if s.ref == nil {
-		rev.Account = rollout.AccountOf(&set.ObjectSetSpec().ObjectSetTemplateSpec, s.key.Namespace, s.Namespace)
+		rev.Account = objectsets.AccountOf(&set.ObjectSetSpec().ObjectSetTemplateSpec, s.key.Namespace, s.Namespace)
 	}
 	if err := s.rejectReserved(ctx, rev); err != nil {
 		return nil, err
@@ -66,7 +67,7 @@ func (s *reconciliation) readSlices(ctx context.Context, set corev1alpha1.Generi
 		if _, known := s.stored.Slices[name]; known {
 			continue // a slice never changes, and revisions share them
 		}
-		if !rollout.Stores(name) {
+		if !objectsets.Stores(name) {
 			missing = append(missing, name)
 			continue
 		}
@@ -99,7 +100,7 @@ func (s *reconciliation) readSecrets(ctx context.Context, set corev1alpha1.Gener
 		if _, known := s.stored.Secrets[name]; known {
 			continue
 		}
-		if !rollout.Stores(name) {
+		if !objectsets.Stores(name) {
 			missing = append(missing, name)
 			continue
 		}

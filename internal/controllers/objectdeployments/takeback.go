@@ -13,7 +13,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
-	"lockstep.run/lockstep/internal/rollout"
+	"lockstep.run/lockstep/internal/objectsets"
 )
 
 // An orphaning deletion leaves nothing on the owner once the garbage collector is done: its finalizer is gone, and the owner
@@ -108,7 +108,7 @@ func (s *reconciliation) endTakeBacks(ctx context.Context) error {
 // findOrphaned finds out, once, whether an owner that is being deleted was orphaned by the garbage collector before it was
 // reconciled: it was observed so, or the sets of the deployment have lost their references, in the cache or in truth.
 func (s *reconciliation) findOrphaned(ctx context.Context) error {
-	if rollout.Orphaned(s.top()) {
+	if objectsets.Orphaned(s.top()) {
 		return nil
 	}
 	if s.fresh.Orphaned(s.top().GetUID()) {
@@ -139,7 +139,7 @@ func (s *reconciliation) findOrphaned(ctx context.Context) error {
 func (s *reconciliation) askSets(ctx context.Context) (orphaned bool, err error) {
 	restored := false
 	for _, set := range s.sets {
-		if rollout.DeploymentOf(set) != s.deployment.GetUID() {
+		if objectsets.DeploymentOf(set) != s.deployment.GetUID() {
 			restored = true
 			continue
 		}
@@ -165,7 +165,7 @@ func (s *reconciliation) isLate(set corev1alpha1.GenericObjectSet) bool {
 // releases its objects.
 func (s *reconciliation) keepRestored(ctx context.Context) error {
 	own := func(set corev1alpha1.GenericObjectSet) bool { return !s.isLate(set) }
-	if s.deployment == nil || len(s.former) == 0 || rollout.Orphaned(s.deployment) || slices.ContainsFunc(s.sets, own) {
+	if s.deployment == nil || len(s.former) == 0 || objectsets.Orphaned(s.deployment) || slices.ContainsFunc(s.sets, own) {
 		return nil
 	}
 	if s.deployment.GetDeletionTimestamp() != nil {
@@ -187,5 +187,5 @@ func (s *reconciliation) deletedByPackage(ctx context.Context) bool {
 	}
 	since := pkg.GetDeletionTimestamp()
 	return pkg.GetUID() == ref.UID && since != nil && !s.deployment.GetDeletionTimestamp().Before(since) &&
-		!rollout.Orphaned(pkg) && pkg.PackageSpec().DeletionPolicy != corev1alpha1.DeletionPolicyOrphan
+		!objectsets.Orphaned(pkg) && pkg.PackageSpec().DeletionPolicy != corev1alpha1.DeletionPolicyOrphan
 }

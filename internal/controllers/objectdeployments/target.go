@@ -17,17 +17,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/inputs/targets"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/phases/claims"
-	"lockstep.run/lockstep/internal/rollout"
 )
 
 // Target is a cluster that objects are rolled out to.
 type Target struct {
-	*rollout.Engine
+	*engine.Engine
 	// Cluster and home are the UIDs of the namespaces kube-system of the target and of
 	// the cluster of our own kinds, where these are different ones; else they are empty.
 	ID, Home types.UID
@@ -44,7 +45,7 @@ type Targets interface {
 }
 
 // NewTarget returns a target of an executor, from which its owners are enqueued.
-func (r *Reconciler) NewTarget(e *rollout.Engine, id, home types.UID) *Target {
+func (r *Reconciler) NewTarget(e *engine.Engine, id, home types.UID) *Target {
 	e.Tracker.Wake = r.enqueue
 	e.Tracker.Served = func(gk schema.GroupKind, apiVersion string) bool {
 		gv, err := schema.ParseGroupVersion(apiVersion)
@@ -58,7 +59,7 @@ func (r *Reconciler) NewTarget(e *rollout.Engine, id, home types.UID) *Target {
 	return &Target{Engine: e, ID: id, Home: home}
 }
 
-// namespaced is a rollout.Scope. What it says is one answer of one moment: the kind may
+// namespaced is a objectsets.Scope. What it says is one answer of one moment: the kind may
 // go between two questions.
 func (t *Target) namespaced(gk schema.GroupKind, version string) (namespaced, known bool) {
 	if t.Cluster == nil {
@@ -122,7 +123,7 @@ func (r *Reconciler) dropClaims(table *claims.Table) {
 // kinds. Sets that own objects decide.
 func (s *reconciliation) targetRef() *corev1alpha1.TargetReference {
 	for _, set := range slices.Backward(s.sets) {
-		if rollout.Owns(set) {
+		if objectsets.Owns(set) {
 			return set.ObjectSetSpec().TargetRef
 		}
 	}
@@ -145,7 +146,7 @@ func (s *reconciliation) connect() (*Target, *claimants) {
 		in = ptr.To(claimantsOf(recorded, s.key.Namespace))
 	}
 	if !s.restored {
-		return &Target{Engine: &rollout.Engine{Tracker: rollout.NewTracker()}}, in
+		return &Target{Engine: &engine.Engine{Tracker: engine.NewTracker()}}, in
 	}
 	if s.letsGo() {
 		return nil, in
@@ -227,8 +228,8 @@ func (s *reconciliation) unwritten() bool {
 		return !slices.ContainsFunc(s.sets, func(set corev1alpha1.GenericObjectSet) bool { return set.GetName() == ref.Name })
 	}
 	written := func(set corev1alpha1.GenericObjectSet) bool {
-		return !rollout.Unwritten(set) || s.deployment != nil &&
-			(rollout.DeploymentOf(set) != s.deployment.GetUID() || slices.ContainsFunc(set.ObjectSetSpec().Previous, gone))
+		return !objectsets.Unwritten(set) || s.deployment != nil &&
+			(objectsets.DeploymentOf(set) != s.deployment.GetUID() || slices.ContainsFunc(set.ObjectSetSpec().Previous, gone))
 	}
 	if len(s.sets) > 0 || s.recordedCluster() == "" {
 		return !slices.ContainsFunc(s.sets, written)
@@ -262,7 +263,7 @@ func (s *reconciliation) letUnwrittenGo(ctx context.Context) error {
 		if phase, is := obj.(corev1alpha1.GenericObjectSetPhase); is {
 			live = newPhaseSet(phase, s.ref)
 		}
-		if !rollout.Unwritten(live) {
+		if !objectsets.Unwritten(live) {
 			s.requeue(conflictRetry)
 			return nil
 		}

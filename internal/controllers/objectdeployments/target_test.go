@@ -16,9 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/inputs/targets"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/rollout"
+	"lockstep.run/lockstep/internal/objectsets"
 )
 
 // oneTarget is a target in a state.
@@ -112,7 +113,7 @@ func TestTargets(t *testing.T) {
 				all = append(all, set)
 			}
 			index := func(obj client.Object) []string {
-				return []string{rollout.OwnerOf(obj.(corev1alpha1.GenericObjectSet)).String()}
+				return []string{objectsets.OwnerOf(obj.(corev1alpha1.GenericObjectSet)).String()}
 			}
 			server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(all...).WithStatusSubresource(dep).
 				WithIndex(&corev1alpha1.ObjectSet{}, ownerIndex, index).Build()
@@ -122,10 +123,10 @@ func TestTargets(t *testing.T) {
 				}
 			}
 			r := New(Home{Client: server, Reader: server, Events: events.NewFakeRecorder(10), Now: time.Now},
-				&rollout.Engine{Cluster: liveOf(t, servesThings), Tracker: rollout.NewTracker()}, func(objects.OwnerKey) {})
+				&engine.Engine{Cluster: liveOf(t, servesThings), Tracker: engine.NewTracker()}, func(objects.OwnerKey) {})
 			one := &oneTarget{state: tc.state}
 			if tc.session != "" {
-				one.session = r.NewTarget(&rollout.Engine{Cluster: liveOf(t, servesThings), Tracker: rollout.NewTracker()}, tc.session, "home")
+				one.session = r.NewTarget(&engine.Engine{Cluster: liveOf(t, servesThings), Tracker: engine.NewTracker()}, tc.session, "home")
 			}
 			r.Targets, r.restored = one, true
 			if _, err := r.Reconcile(t.Context(), objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "shop"}); err != nil {
@@ -173,7 +174,7 @@ func TestLettingGoIsInterrupted(t *testing.T) {
 	interrupted := false
 	server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(dep, set).WithStatusSubresource(dep).
 		WithIndex(&corev1alpha1.ObjectSet{}, ownerIndex, func(obj client.Object) []string {
-			return []string{rollout.OwnerOf(obj.(corev1alpha1.GenericObjectSet)).String()}
+			return []string{objectsets.OwnerOf(obj.(corev1alpha1.GenericObjectSet)).String()}
 		}).
 		WithInterceptorFuncs(interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 			if _, is := obj.(*corev1alpha1.ObjectDeployment); is && len(obj.GetFinalizers()) == 0 && !interrupted {
@@ -188,7 +189,7 @@ func TestLettingGoIsInterrupted(t *testing.T) {
 	key := objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "shop"}
 	for range 2 {
 		r := New(Home{Client: server, Reader: server, Events: events.NewFakeRecorder(10), Now: time.Now},
-			&rollout.Engine{Cluster: liveOf(t, servesThings), Tracker: rollout.NewTracker()}, func(objects.OwnerKey) {})
+			&engine.Engine{Cluster: liveOf(t, servesThings), Tracker: engine.NewTracker()}, func(objects.OwnerKey) {})
 		r.Targets, r.restored = &oneTarget{state: targets.State{Reason: corev1alpha1.ReasonTargetUnreachable}}, true
 		_, err := r.Reconcile(t.Context(), key)
 		t.Log(err)

@@ -12,13 +12,13 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/kube/statuswriter"
+	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/phases"
-	"lockstep.run/lockstep/internal/rollout"
 )
 
 // teardown removes what a deleted owner controls, in reverse, and removes its finalizers.
 func (s *reconciliation) teardown(ctx context.Context) error {
-	if rollout.Orphaning(s.top()) {
+	if objectsets.Orphaning(s.top()) {
 		// The garbage collector takes the references off; its last write, on the
 		// owner's finalizers, comes back here.
 		return s.markOrphaned(ctx, s.top())
@@ -36,7 +36,7 @@ func (s *reconciliation) teardown(ctx context.Context) error {
 		// What the garbage collector has missed is released: it does not know kinds that
 		// were installed within the last half minute.
 		want := s.kept()
-		want.Teardown, want.Orphan = true, rollout.Orphaned(s.top())
+		want.Teardown, want.Orphan = true, objectsets.Orphaned(s.top())
 		out, err := s.step(ctx, want)
 		switch {
 		case err != nil:
@@ -55,7 +55,7 @@ func (s *reconciliation) teardown(ctx context.Context) error {
 // Its finalizer may be gone before any cache has shown it, and this pass or an earlier one
 // may have put the reference back on an object.
 func (s *reconciliation) orphanedByCollector(set corev1alpha1.GenericObjectSet) bool {
-	return s.deployment != nil && metav1.GetControllerOf(set) == nil && rollout.DeploymentOf(set) == s.deployment.GetUID()
+	return s.deployment != nil && metav1.GetControllerOf(set) == nil && objectsets.DeploymentOf(set) == s.deployment.GetUID()
 }
 
 // finalize removes the sets and slices of a deployment and takes the finalizers
@@ -81,7 +81,7 @@ func (s *reconciliation) finalize(ctx context.Context) error {
 // archiveAlone tears a lone set down that its user archived.
 func (s *reconciliation) archiveAlone(ctx context.Context) error {
 	set := s.sets[0]
-	if !rollout.Owns(set) {
+	if !objectsets.Owns(set) {
 		return nil
 	}
 	for range maxPasses {

@@ -12,12 +12,12 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/claims"
-	"lockstep.run/lockstep/internal/rollout"
 )
 
 // maxPasses bounds the steps of one reconcile: an object takes a look, a write, and another one after a lost race.
@@ -66,7 +66,7 @@ func (s *reconciliation) put() {
 	if before := s.rollout.Loaded(s.rollout.Owner.UID); before != nil {
 		written = before.Phases[0].WrittenBefore()
 	}
-	rev := rollout.Single(s.rollout.Owner, s.desired, written)
+	rev := engine.Single(s.rollout.Owner, s.desired, written)
 	rev.Account, rev.Sensitive, rev.ReadsStatus = s.rollout.Account, s.last.secret, hasStatus(s.desired.Key.GroupKind())
 	s.rollout.Put(rev)
 	s.written = s.desired
@@ -103,7 +103,7 @@ func (s *reconciliation) claim() bool {
 
 // roll takes steps until nothing is left, and returns how the object stands.
 func (s *reconciliation) roll(ctx context.Context) (*phases.Report, error) {
-	if _, err := s.steps(ctx, rollout.Want{}); err != nil {
+	if _, err := s.steps(ctx, engine.Want{}); err != nil {
 		return nil, err
 	}
 	plan := s.rollout.Plan()
@@ -115,7 +115,7 @@ func (s *reconciliation) roll(ctx context.Context) (*phases.Report, error) {
 }
 
 // steps takes steps until nothing is left to do, or everything that was to go is gone.
-func (s *reconciliation) steps(ctx context.Context, want rollout.Want) (out rollout.Outcome, err error) {
+func (s *reconciliation) steps(ctx context.Context, want engine.Want) (out engine.Outcome, err error) {
 	want.References = marks{s}
 	for range maxPasses {
 		out, err = s.Target.Step(ctx, s.rollout, want)
@@ -204,10 +204,10 @@ func (s *reconciliation) removeFormer(ctx context.Context) error {
 		s.Claims.Retain(s.rollout.Owner, kept)
 		return nil
 	}
-	removal := rollout.Removal(s.rollout.Owner, former)
+	removal := engine.Removal(s.rollout.Owner, former)
 	removal.Account, removal.Sensitive = s.rollout.Account, s.last.secret
 	s.rollout.Put(removal)
-	gone, err := s.remove(ctx, rollout.Want{})
+	gone, err := s.remove(ctx, engine.Want{})
 	if err != nil {
 		return err
 	}
@@ -225,7 +225,7 @@ func (s *reconciliation) removeFormer(ctx context.Context) error {
 }
 
 // remove performs the removal of the rollout, and reports whether all of it is gone.
-func (s *reconciliation) remove(ctx context.Context, want rollout.Want) (gone bool, err error) {
+func (s *reconciliation) remove(ctx context.Context, want engine.Want) (gone bool, err error) {
 	out, err := s.steps(ctx, want)
 	if err != nil || out.TornDown {
 		return out.TornDown, err
@@ -240,7 +240,7 @@ func (s *reconciliation) remove(ctx context.Context, want rollout.Want) (gone bo
 
 // forgetFormer forgets objects that are gone.
 func (s *reconciliation) forgetFormer(keys []objects.Key) {
-	s.rollout.Drop(rollout.RemovalOf(s.rollout.Owner), s.Target.Tracker)
+	s.rollout.Drop(engine.RemovalOf(s.rollout.Owner), s.Target.Tracker)
 	for _, key := range keys {
 		delete(s.former, key)
 		s.Target.Tracker.ForgetStray(s.rollout.Owner.OwnerKey, key)

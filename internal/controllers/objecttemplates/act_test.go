@@ -19,10 +19,10 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster"
+	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
-	"lockstep.run/lockstep/internal/rollout"
 )
 
 // recordingPool notes that steps are performed, and performs none.
@@ -88,14 +88,14 @@ func TestTakingBackIsMarked(t *testing.T) {
 			s := &reconciliation{
 				Reconciler: &Reconciler{Client: patched, Options: Options{
 					Fresh:  mutationcache.NewStore(),
-					Target: &rollout.Engine{Cluster: &cluster.Connection{}, Tracker: rollout.NewTracker(), Pool: recordingPool(func() { did = append(did, "perform") })},
+					Target: &engine.Engine{Cluster: &cluster.Connection{}, Tracker: engine.NewTracker(), Pool: recordingPool(func() { did = append(did, "perform") })},
 				}},
-				state: &state{rollout: rollout.New(objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectTemplate", Namespace: "team", Name: "t"}, UID: "template"})},
+				state: &state{rollout: engine.New(objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectTemplate", Namespace: "team", Name: "t"}, UID: "template"})},
 				view:  view{tmpl: known},
 			}
 			step := phases.Step{Background: true, Action: tc.action, Key: desired.Key, Live: tc.live, Desired: desired}
 			s.rollout.Plan().Steps = []phases.Step{step}
-			_, err := s.Target.Background(t.Context(), s.rollout, rollout.Want{References: marks{s}})
+			_, err := s.Target.Background(t.Context(), s.rollout, engine.Want{References: marks{s}})
 			if apierrors.IsConflict(err) != (tc.behind && slices.Contains(tc.want, "mark")) {
 				t.Error(err)
 			}

@@ -10,11 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/rollout"
 )
 
 // memory is what this process remembers of templates. A restart renders each once.
@@ -26,7 +26,7 @@ type memory struct {
 // state is what is remembered of one template, above the lock line for its reconcile alone.
 type state struct {
 	uid     types.UID
-	rollout *rollout.Rollout
+	rollout *engine.Rollout
 	// plan is the spec of a generation.
 	plan       *plan
 	generation int64
@@ -68,7 +68,7 @@ func (r *Reconciler) stateOf(tmpl corev1alpha1.GenericObjectTemplate) *state {
 		UID:      tmpl.GetUID(),
 	}
 	st = &state{
-		uid: tmpl.GetUID(), rollout: rollout.NewSingle(owner), former: map[objects.Key]struct{}{},
+		uid: tmpl.GetUID(), rollout: engine.NewSingle(owner), former: map[objects.Key]struct{}{},
 		pace: rate.NewLimiter(rate.Every(limits.ObjectTemplateInterval), limits.ObjectTemplateBurst),
 	}
 	st.rollout.Claims = r.Claims

@@ -11,7 +11,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/document"
 	"lockstep.run/lockstep/internal/loader/sensitive"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/rollout"
+	"lockstep.run/lockstep/internal/objectsets"
 )
 
 // parse reads what a template rendered: one object as YAML or JSON. Where values of it are of a Secret, nothing is quoted.
@@ -38,7 +38,7 @@ func parse(text []byte, secret bool) (map[string]any, *problem) {
 		return wrongOutput("apiVersion, kind and metadata.name are required in the output")
 	}
 	key := objects.Key{Group: gvk.Group, Kind: gvk.Kind, Namespace: u.GetNamespace(), Name: u.GetName()}
-	if why := rollout.NameProblem(gvk, key); why != "" && secret {
+	if why := objectsets.NameProblem(gvk, key); why != "" && secret {
 		return wrongOutput("apiVersion, kind, name or namespace of the output is not valid")
 	} else if why != "" {
 		return wrongOutput("the output: %s", why)
@@ -81,7 +81,7 @@ func placed(content map[string]any, owner objects.Owner, in scope) (objects.Key,
 		}
 	case len(u.GetOwnerReferences()) > 0:
 		return wrong("has metadata.ownerReferences, which are the engine's to set: remove them")
-	case rollout.MarkedGenerated(&u):
+	case objectsets.MarkedGenerated(&u):
 		return wrong("has the label %s, by which the engine marks what it installs for others: remove it", corev1alpha1.GeneratedLabel)
 	case owner.Namespace != "" && in == scopeCluster:
 		return wrong("is cluster-scoped, and an ObjectTemplate renders objects of its own namespace only: use a ClusterObjectTemplate")

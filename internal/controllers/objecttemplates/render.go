@@ -9,12 +9,13 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/render"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/phases/drift"
-	"lockstep.run/lockstep/internal/rollout"
 )
 
 // rendering is the outcome of one rendering, and what it was rendered from.
@@ -160,7 +161,7 @@ func (s *reconciliation) place() (*objects.Desired, *problem) {
 			return s.written, nil
 		}
 	}
-	desired, err := rollout.NewDesired(key, gvk.Version, s.last.content)
+	desired, err := engine.NewDesired(key, gvk.Version, s.last.content)
 	if err != nil {
 		return nil, invalid(corev1alpha1.ReasonTemplateError, "spec.template: the output cannot be encoded as JSON")
 	}
@@ -175,7 +176,7 @@ func (s *reconciliation) reserved(key objects.Key) *problem {
 			return invalid(corev1alpha1.ReasonSourceError, fmt.Sprintf("%s: it is the object that the template renders, which is no source", s.sources[i].field))
 		}
 	}
-	if why := rollout.OfEngine(s.rollout.Owner, s.Namespace)(key); why != "" {
+	if why := objectsets.OfEngine(s.rollout.Owner, s.Namespace)(key); why != "" {
 		return invalid(corev1alpha1.ReasonSourceError, fmt.Sprintf("spec.template: %s is a part of the engine itself: render another object", key))
 	}
 	return nil

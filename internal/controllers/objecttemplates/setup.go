@@ -18,6 +18,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/kube/queueing"
@@ -25,7 +26,6 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases/claims"
-	"lockstep.run/lockstep/internal/rollout"
 )
 
 // Environment is the cluster as templates see it.
@@ -37,7 +37,7 @@ type Environment interface {
 // Options are the parts that Setup connects.
 type Options struct {
 	// Target is where objects are written to; it is shared with deployments, and so are Claims.
-	Target *rollout.Engine
+	Target *engine.Engine
 	Claims *claims.Table
 	// RestoreClaims restores the claims of an earlier process before new ones are made. Its error is
 	// livestate.ErrNotReady at the start.

@@ -11,7 +11,7 @@ import (
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/rollout"
+	"lockstep.run/lockstep/internal/objectsets"
 )
 
 // plan is a spec whose sources are valid, whatever the cluster serves.
@@ -73,7 +73,7 @@ func planSource(s *corev1alpha1.ObjectTemplateSource, field string, self objects
 	}
 	source.ref.Group, source.ref.Version = gv.Group, gv.Version
 	key := objects.Key{Group: gv.Group, Kind: s.Kind, Namespace: s.Namespace, Name: s.Name}
-	if problem := rollout.NameProblem(gv.WithKind(s.Kind), key); problem != "" {
+	if problem := objectsets.NameProblem(gv.WithKind(s.Kind), key); problem != "" {
 		return source, []error{fmt.Errorf("%s: %s", field, problem)}
 	}
 	if self.Namespace != "" {

@@ -9,7 +9,8 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
-	"lockstep.run/lockstep/internal/rollout"
+	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/objectsets"
 )
 
 // finalizers of this engine; an earlier one may have put either on any object.
@@ -29,10 +30,10 @@ func (s *reconciliation) tearDown(ctx context.Context) error {
 		s.written = nil
 	}
 	if keys := s.formerKeys(); len(keys) > 0 {
-		removal := rollout.Removal(s.rollout.Owner, keys)
+		removal := engine.Removal(s.rollout.Owner, keys)
 		removal.Account, removal.Sensitive = s.rollout.Account, true
 		s.rollout.Put(removal)
-		gone, err := s.remove(ctx, rollout.Want{Teardown: true, Orphan: rollout.Orphaned(s.tmpl) || s.Fresh.Orphaned(s.tmpl.GetUID())})
+		gone, err := s.remove(ctx, engine.Want{Teardown: true, Orphan: objectsets.Orphaned(s.tmpl) || s.Fresh.Orphaned(s.tmpl.GetUID())})
 		if err != nil {
 			return err
 		}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/rollout"
+	"lockstep.run/lockstep/internal/objectsets"
 )
 
 // A deployment without a controller is taken back under a mark on the Package, which is written under its resourceVersion
@@ -18,7 +18,7 @@ import (
 
 // orphaned reports whether the Package is, or may be, deleted with its dependents orphaned.
 func (s *reconciliation) orphaned() bool {
-	return rollout.Orphaned(s.pkg) || s.Fresh.Orphaned(s.pkg.GetUID())
+	return objectsets.Orphaned(s.pkg) || s.Fresh.Orphaned(s.pkg.GetUID())
 }
 
 func takingBack(pkg corev1alpha1.GenericPackage) bool {

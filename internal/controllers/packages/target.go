@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/inputs/targets"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/resolver"
-	"lockstep.run/lockstep/internal/rollout"
 )
 
 // Target is a cluster that packages are installed in.
@@ -91,7 +91,7 @@ func (s *reconciliation) gatherEnvironment(ctx context.Context) {
 	if err != nil && !s.waiting {
 		why := err.Error()
 		if s.target != nil {
-			if text, about := rollout.ExplainTargetRead(err); about {
+			if text, about := engine.ExplainTargetRead(err); about {
 				why, s.inputReason = text, corev1alpha1.ReasonForbidden
 			}
 		}

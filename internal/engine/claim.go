@@ -1,0 +1,130 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/phases/claims"
+)
+
+// recheckRetry is the interval at which a revision is checked that collides with objects
+// from outside the engine, which are not watched.
+const recheckRetry = 30 * time.Second
+
+// Claim claims all objects of a revision, or refuses it: another owner has claimed one, or one is
+// there that is not the owner's to take. That a revision is claimed is for the store to record.
+func (e *Engine) Claim(ctx context.Context, r *Rollout, rev *Revision) error {
+	refusals, err := e.refusals(ctx, r, rev)
+	if err != nil {
+		return err
+	}
+	rev.Refuse(refusals...)
+	return nil
+}
+
+func (e *Engine) refusals(ctx context.Context, r *Rollout, rev *Revision) ([]phases.Blocker, error) {
+	err := r.delegatedToOthers(rev)
+	if err == nil {
+		err = r.Claims.Check(r.Owner, rev.Keys(), rev.TakesOver(), r.predecessors()...)
+	}
+	if err != nil {
+		return e.claimedByOther(rev, err)
+	}
+	// Nothing is claimed before it is known that it may be looked at and taken: who may do
+	// neither keeps no other owner away.
+	refusals, err := e.precheck(ctx, r, rev)
+	if err != nil {
+		return nil, err
+	}
+	claim := r.Claims.ClaimOver
+	if len(refusals) > 0 {
+		claim = r.Claims.Check // what stands in the way may be of an owner that has claimed it meanwhile
+	}
+	if err := claim(r.Owner, rev.Keys(), rev.TakesOver(), r.predecessors()...); err != nil {
+		return e.claimedByOther(rev, err)
+	}
+	if len(refusals) > 0 {
+		rev.recheck = e.Cluster.Now().Add(recheckRetry)
+	}
+	return refusals, nil
+}
+
+// claimedByOther returns what a claim was refused for.
+func (e *Engine) claimedByOther(rev *Revision, err error) ([]phases.Blocker, error) {
+	var conflict *claims.Conflict
+	if !errors.As(err, &conflict) {
+		return nil, err
+	}
+	if rev.Delegates() != nil { // else the winner's release wakes this owner again
+		rev.recheck = e.Cluster.Now().Add(recheckRetry)
+	}
+	return []phases.Blocker{{
+		Key: conflict.Key, Phase: rev.PhaseOf(conflict.Key), Kind: phases.BlockCollision, Message: conflict.Reason(),
+	}}, nil
+}
+
+// delegatedToOthers returns a conflict where another owner has claimed an object that an agent
+// is to write into this cluster. The agent claims it itself.
+func (r *Rollout) delegatedToOthers(rev *Revision) error {
+	related := append(r.predecessors(), r.Owner.UID)
+	for i := range rev.Phases {
+		for _, d := range rev.Phases[i].Delegated {
+			holder, held := r.Claims.Holder(d.Key)
+			if !held || slices.Contains(related, holder.UID) ||
+				d.Collision == corev1alpha1.CollisionProtectionNone && claims.Overrules(r.Owner, holder) {
+				continue
+			}
+			return &claims.Conflict{Key: d.Key, Holder: holder, Claimant: r.Owner}
+		}
+	}
+	return nil
+}
+
+// RestoreClaim claims all objects of a revision with a durable claim, apart from those that
+// successors have by now. Where two revisions have a durable claim to one object, the
+// first one keeps it, and the other is lost: it writes nothing more, and is refused in
+// its own step. It keeps what it held before, which it may have written.
+func (r *Rollout) RestoreClaim(rev *Revision) {
+	if r.Claims == nil {
+		return // no cluster is recorded, so that nothing was written
+	}
+	keys := slices.DeleteFunc(rev.Keys(), func(key objects.Key) bool {
+		holder, _ := r.Claims.Holder(key)
+		return r.Controllers.Successors.Has(holder.UID)
+	})
+	if err := r.Claims.ClaimOver(r.Owner, keys, rev.TakesOver(), r.predecessors()...); err != nil {
+		rev.LoseClaim()
+	}
+}
+
+// loseOverruled makes revisions lose their claim of which a cluster-scoped owner has taken objects:
+// they write nothing more, as after a restoration that finds them claimed.
+func (r *Rollout) loseOverruled() {
+	if r.single || !r.Claims.Overruled(r.Owner) {
+		return
+	}
+	for _, rev := range r.Revisions() {
+		if rev.Claimed() && slices.ContainsFunc(rev.Keys(), r.heldByOther) {
+			rev.LoseClaim()
+		}
+	}
+}
+
+// heldByOther reports whether another owner holds an object, which is no successor.
+func (r *Rollout) heldByOther(key objects.Key) bool {
+	holder, held := r.Claims.Holder(key)
+	return held && holder.UID != r.Owner.UID && !r.Controllers.Successors.Has(holder.UID)
+}
+
+// predecessors are the UIDs of owners that hand their objects over to this one, also as earlier
+// revisions, or as its own ObjectSetPhases.
+func (r *Rollout) predecessors() []types.UID {
+	return append(slices.Clone(r.Previous), r.Controllers.Delegated.Union(r.Controllers.Predecessors).UnsortedList()...)
+}

@@ -1,0 +1,117 @@
+package engine
+
+import (
+	"encoding/json"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/utils/ptr"
+
+	"lockstep.run/lockstep/internal/cluster"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases/drift"
+	"lockstep.run/lockstep/internal/probes"
+)
+
+// phaseNeeds is what records of ObjectSetPhases keep beside the status.
+var phaseNeeds = probes.Needs{Paths: [][]string{{"spec", "paused"}}}
+
+// Class returns the class of the phase that an object stands for; it is empty for others.
+func (r *Revision) Class(key objects.Key) string {
+	if !objects.IsPhase(key.GroupKind()) {
+		return ""
+	}
+	d, _ := r.Find(key)
+	return d.Class()
+}
+
+// relayPause makes ObjectSetPhases be paused with their revision, or go on with it. The
+// field is omitted where it is not needed: those of Package Operator do not have it.
+func (r *Revision) relayPause(live cluster.LiveState) {
+	for i := range r.Phases {
+		for j, d := range r.Phases[i].Objects {
+			if d.Delegate == nil {
+				continue
+			}
+			var paused *bool
+			if r.Paused() || pausedField(live, d.Key) {
+				paused = ptr.To(r.Paused())
+			}
+			if ptr.Equal(paused, d.Delegate.Paused) {
+				continue
+			}
+			if other, err := withPaused(d, paused); err == nil {
+				r.Phases[i].Objects[j] = other
+			}
+		}
+	}
+}
+
+// pausedField reports whether an ObjectSetPhase has the field.
+func pausedField(live cluster.LiveState, key objects.Key) bool {
+	obs, shown := live.Observed(key)
+	if !shown {
+		return false
+	}
+	var phase struct {
+		Spec struct {
+			Paused *bool `json:"paused"`
+		} `json:"spec"`
+	}
+	return json.Unmarshal(obs.Trimmed, &phase) == nil && phase.Spec.Paused != nil
+}
+
+// withPaused returns a copy of an ObjectSetPhase with another spec.paused.
+func withPaused(d *objects.Desired, paused *bool) (*objects.Desired, error) {
+	content := map[string]any{}
+	if err := utiljson.Unmarshal(d.Raw, &content); err != nil {
+		return nil, err
+	}
+	if paused == nil {
+		unstructured.RemoveNestedField(content, "spec", "paused")
+	} else if err := unstructured.SetNestedField(content, *paused, "spec", "paused"); err != nil {
+		return nil, err
+	}
+	raw, err := json.Marshal(content)
+	if err != nil {
+		return nil, err
+	}
+	other, delegate := *d, *d.Delegate
+	delegate.Paused = paused
+	other.Delegate = &delegate
+	return &other, SetContent(&other, raw)
+}
+
+// Named returns the keys of all objects whose names are known here, also of those that an
+// agent writes into the same cluster.
+func (r *Revision) Named() []objects.Key {
+	keys := r.Keys()
+	for i := range r.Phases {
+		for _, d := range r.Phases[i].Delegated {
+			keys = append(keys, d.Key)
+		}
+	}
+	return keys
+}
+
+// Delegates returns the ObjectSetPhases of a revision, in the order of its phases.
+func (r *Revision) Delegates() []*objects.Desired {
+	var all []*objects.Desired
+	for i := range r.Phases {
+		if r.Phases[i].Delegates() {
+			all = slices.Concat(all, r.Phases[i].Objects)
+		}
+	}
+	return all
+}
+
+// SetContent sets the content of an object, which is JSON.
+func SetContent(d *objects.Desired, raw []byte) error {
+	content := map[string]any{}
+	if err := utiljson.Unmarshal(raw, &content); err != nil {
+		return err
+	}
+	d.Raw, d.Content = raw, drift.ContentDigest(content)
+	return nil
+}

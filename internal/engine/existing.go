@@ -1,0 +1,173 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster"
+	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/phases/drift"
+)
+
+// listPage is how many objects one page of a listing holds. A namespace is listed
+// as long as that takes fewer requests than asking for each object.
+const listPage = 500
+
+// unwatched selects the objects that are not watched.
+const unwatched = corev1alpha1.CacheLabel + "!=" + corev1alpha1.CacheLabelValue
+
+// found are the wanted objects that exist.
+type found = map[objects.Key]*objects.Observed
+
+// existing returns the metadata of those objects that exist: one listing for
+// each kind and namespace, or one GET for a single object. Callers at the
+// same time share a listing.
+func (e *Engine) existing(ctx context.Context, steps []phases.Step) (found, error) {
+	var order []group
+	groups := map[group][]objects.Key{}
+	versions := map[group]string{}
+	for _, s := range steps {
+		g := group{s.Key.GroupKind(), s.Key.Namespace}
+		if groups[g] == nil {
+			order = append(order, g)
+		}
+		groups[g] = append(groups[g], s.Key)
+		versions[g] = s.Desired.Version
+	}
+	existing := found{}
+	for _, g := range order {
+		keys := groups[g]
+		mapping, err := e.Cluster.Mapping(g.kind, versions[g])
+		if meta.IsNoMatchError(err) || errors.Is(e.Cluster.State(g.kind).Err, livestate.ErrNotWatchable) {
+			continue // nothing exists of a kind that is not served, or not stored
+		}
+		if err != nil {
+			return nil, err
+		}
+		seen, err := e.lookups.lookup(ctx, g, keys, func(all []objects.Key) (found, error) {
+			return e.find(ctx, mapping, g, all)
+		})
+		if err != nil {
+			return nil, fmt.Errorf("cannot look for objects that exist already: %w", err)
+		}
+		for _, key := range keys {
+			if seen[key] != nil {
+				existing[key] = seen[key]
+			}
+		}
+	}
+	return existing, nil
+}
+
+// find looks for objects of one kind and namespace. What carries our label need
+// not be listed where a watch shows it, and that is nearly everything in a
+// namespace full of packages. Shown before or after the listing counts: an object
+// may get or lose the label meanwhile.
+//
+// The watch may be behind by as long as an event takes, as any answer is when it
+// is acted on: what it does not show yet, the create is refused for. An object
+// that it still shows may be gone, so that one is read.
+func (e *Engine) find(ctx context.Context, mapping *meta.RESTMapping, g group, keys []objects.Key) (found, error) {
+	if !e.watches(g) {
+		return lookUp(ctx, e.Cluster, mapping, keys, "")
+	}
+	before := make([]bool, len(keys))
+	for i, key := range keys {
+		_, before[i] = e.Cluster.Observed(key)
+	}
+	seen, err := lookUp(ctx, e.Cluster, mapping, keys, unwatched)
+	if err != nil {
+		return nil, err
+	}
+	if !e.watches(g) {
+		return lookUp(ctx, e.Cluster, mapping, keys, "") // the watch ended meanwhile
+	}
+	for i, key := range keys {
+		if _, shown := e.Cluster.Observed(key); seen[key] != nil || !shown && !before[i] {
+			continue
+		}
+		if err := lookAt(ctx, e.Cluster, mapping, key, seen); err != nil {
+			return nil, err
+		}
+	}
+	return seen, nil
+}
+
+// watches reports whether the watch shows all objects of a kind with our label.
+func (e *Engine) watches(g group) bool {
+	state := e.Cluster.State(g.kind)
+	return state.Synced && state.Err == nil
+}
+
+// lookUp returns those of the objects of one kind and namespace that exist. A
+// listing is of those that the selector selects.
+func lookUp(
+	ctx context.Context, in cluster.Reads, mapping *meta.RESTMapping, keys []objects.Key, selector string) (found, error) {
+	wanted := make(map[string]objects.Key, len(keys))
+	for _, key := range keys {
+		wanted[key.Name] = key
+	}
+	seen := found{}
+	opts := metav1.ListOptions{Limit: listPage, LabelSelector: selector}
+	for range len(wanted) / 2 {
+		page, err := in.ListMetadata(ctx, mapping, keys[0].Namespace, opts)
+		if apierrors.IsNotFound(err) || apierrors.IsResourceExpired(err) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Items {
+			if key, ok := wanted[page.Items[i].Name]; ok {
+				seen[key] = observeMetadata(&page.Items[i])
+			}
+		}
+		if opts.Continue = page.Continue; opts.Continue == "" {
+			return seen, nil
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		key := wanted[name]
+		if seen[key] != nil {
+			continue
+		}
+		if err := lookAt(ctx, in, mapping, key, seen); err != nil {
+			return nil, err
+		}
+	}
+	return seen, nil
+}
+
+// lookAt reads one object, and adds it where it exists.
+func lookAt(ctx context.Context, in cluster.Reads, mapping *meta.RESTMapping, key objects.Key, seen found) error {
+	one, err := in.GetMetadata(ctx, mapping, key.Namespace, key.Name)
+	if apply.IsAbsent(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	seen[key] = observeMetadata(one)
+	return nil
+}
+
+// observeMetadata returns a record with what the collision rules read.
+func observeMetadata(m *metav1.PartialObjectMetadata) *objects.Observed {
+	return &objects.Observed{
+		UID: m.UID, ResourceVersion: m.ResourceVersion, Terminating: m.DeletionTimestamp != nil,
+		Held: objects.HeldBy(m.Finalizers, nil), Owners: objects.References(m.OwnerReferences, m.Annotations),
+		AdoptableBy: m.Annotations[corev1alpha1.AdoptableByAnnotation],
+		Wrote:       drift.HasUpdates(m.ManagedFields) || drift.HasApply(m.ManagedFields),
+	}
+}

@@ -1,0 +1,186 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/cluster/schemas"
+	"lockstep.run/lockstep/internal/kube/panics"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+)
+
+// recover handles the error of a step: after a lost race the object is read again,
+// anything else is recorded.
+func (s *step) recover(ctx context.Context, err error) error {
+	switch class := apply.Classify(err); {
+	case class == apply.Absent && s.Desired == nil:
+		s.gone()
+	case class == apply.Conflict, class == apply.Replaced, class == apply.Absent:
+		obs, lookErr := s.read(ctx)
+		if lookErr != nil {
+			s.run.fail(s.Step, lookErr, false)
+			return nil
+		}
+		if s.Action == phases.Create && obs != nil {
+			s.refuse(obs)
+		}
+	default:
+		s.run.fail(s.Step, err, isMissing(err))
+	}
+	return nil
+}
+
+// refuse records that an object which appeared meanwhile may not be adopted; it is read
+// again after a backoff, since it is not watched.
+func (s *step) refuse(obs *objects.Observed) {
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	r := s.run.rollout
+	v := phases.Decide(phases.DecisionInput{
+		Key: s.Key, Desired: s.Desired, Labels: s.Labels, Owner: r.Owner, Controllers: r.Controllers,
+		Live: phases.LiveState{Synced: true, Object: obs}, Applied: *r.Applied.At(s.Key), Now: s.run.Cluster.Now(),
+	})
+	if v.Action != phases.Refuse {
+		return
+	}
+	r.Applied.At(s.Key).Failure = &phases.Failure{
+		Content: s.Desired.Content, Collision: true, Preflight: true,
+		Message: v.Message, Until: s.run.Cluster.Now().Add(collisionRetry),
+	}
+	delete(r.unwatchedRecords, s.Key)
+}
+
+// fail records why a step failed and when to retry it.
+func (x *run) fail(s phases.Step, err error, preflight bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	rec := x.rollout.Applied.At(s.Key)
+	f := &phases.Failure{
+		Message: x.explain(s, err), Reason: x.rollout.accountReason(s, err), Preflight: preflight, Attempts: 1, Immutable: len(apply.ImmutableFields(err)) > 0,
+	}
+	if s.Live != nil {
+		f.UID = s.Live.UID
+	}
+	if s.Desired != nil {
+		f.Content = s.Desired.Content
+	}
+	if old := rec.Failure; old != nil && old.Content == f.Content {
+		f.Attempts = old.Attempts + 1
+	}
+	f.Until = x.Cluster.Now().Add(backoff(err, f.Attempts))
+	rec.Failure = f
+}
+
+// catch, deferred, makes a panic the failure of the one step: a goroutine of the pool
+// would end the process.
+func (x *run) catch(ctx context.Context, s phases.Step) {
+	if p := recover(); p != nil {
+		x.fail(s, panics.Recovered(log.FromContext(ctx), p, s.Action.String()+" of "+s.Key.String()), false)
+	}
+}
+
+// clearFailures ends the backoff of writes after a change of another object: of those in a
+// namespace that was created, and of all when a policy or webhook is gone.
+func (r *Rollout) clearFailures(because objects.Key) {
+	for key, rec := range r.Applied {
+		if because.Admission() || key.Namespace == because.Name {
+			rec.Failure = nil
+		}
+	}
+}
+
+// Retry ends the backoff of failed writes and of conflicts with other writers, and looks
+// again at what no watch shows, and for accounts.
+func (r *Rollout) Retry() {
+	clear(r.accounts)
+	for _, rev := range r.revisions {
+		rev.recheck = time.Time{}
+	}
+	for _, rec := range r.Applied {
+		rec.Failure, rec.Contention = nil, nil
+		if !rec.ReadAt.IsZero() {
+			rec.ReadAt = time.Unix(0, 0)
+		}
+	}
+}
+
+// explain puts the API server's refusal into words.
+func (x *run) explain(s phases.Step, err error) string {
+	var noMatch *meta.NoKindMatchError
+	if errors.As(err, &noMatch) {
+		if state := x.Cluster.State(s.Key.GroupKind()); state.Served && s.Desired != nil {
+			return fmt.Sprintf("the API server does not serve %s, but version %s of it: bring the object in that version",
+				s.Desired.GroupVersionKind().GroupVersion().String()+" "+s.Key.Kind, state.Version)
+		}
+		return fmt.Sprintf("the API server does not serve %s: install its CustomResourceDefinition", s.Key.GroupKind())
+	}
+	if text, about := x.rollout.explainAccount(s, err); about {
+		return text
+	}
+	if text, sensitive := x.rollout.Reduced(s.Key, err); sensitive {
+		return text
+	}
+	return strings.TrimSpace(err.Error())
+}
+
+// reduced is the text of an error about an object of a revision with sensitive
+// values: nothing of what a server, a webhook or a proxy said (invariant 8). exposes
+// means that the object may hold such values anywhere, so that they may be part of paths.
+func reduced(err error, exposes bool) string {
+	var invalid *schemas.InvalidError
+	var unavailable *schemas.UnavailableError
+	var caught *panics.Error
+	switch {
+	case errors.As(err, &caught):
+		return caught.Error() // quotes nothing
+	case errors.As(err, &invalid):
+		return invalid.Reduced(exposes) // our own words, without values
+	case errors.As(err, &unavailable):
+		return unavailable.Error() // about schemas, not about the object
+	}
+	if exposes {
+		return apply.BriefWithoutFields(err)
+	}
+	return apply.Brief(err)
+}
+
+// Reduced returns the text of an error about an object without sensitive values; sensitive
+// means that a revision of the owner has any.
+func (r *Rollout) Reduced(key objects.Key, err error) (text string, sensitive bool) {
+	if !r.sensitive() {
+		return "", false
+	}
+	return reduced(err, r.exposes(key)), true
+}
+
+// exposes reports whether a revision of the owner annotates an object as holding
+// sensitive values outside of Secrets.
+func (r *Rollout) exposes(key objects.Key) bool {
+	for _, rev := range r.revisions {
+		if d, _ := rev.Find(key); d != nil && bytes.Contains(d.Raw, []byte(corev1alpha1.ExposeSecretValuesAnnotation)) {
+			return true
+		}
+	}
+	return false
+}
+
+// sensitive reports whether a revision of the owner has sensitive values. An error
+// about one object may quote it as it is live, which an older revision wrote.
+func (r *Rollout) sensitive() bool {
+	for _, rev := range r.revisions {
+		if rev.Sensitive {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,140 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster"
+	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/cluster/schemas"
+	"lockstep.run/lockstep/internal/kube/panics"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+)
+
+// TestFailuresOfSensitiveRevisionsAreReduced: what a server says of an object goes
+// into statuses, unless a revision of the owner has sensitive values (invariant 8).
+func TestFailuresOfSensitiveRevisionsAreReduced(t *testing.T) {
+	t.Parallel()
+	const value = "hunter2"
+	key := objects.Key{Kind: "Secret", Namespace: "shop", Name: "a"}
+	refused := &apply.Error{Verb: "apply", Key: key, Err: apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "a",
+		field.ErrorList{field.Invalid(field.NewPath("data").Key("k"), value, "is immutable")})}
+	for name, tc := range map[string]struct {
+		reason    string
+		sensitive bool
+		err       error
+		want      string
+		quoted    bool
+	}{
+		"ordinary":        {"the text helps", false, refused, "is immutable", true},
+		"sensitive":       {"reason and field are left", true, refused, "apply Secret shop/a: Invalid: data[k]", false},
+		"network":         {"a proxy may quote the request", true, errors.New("502: " + value), "could not be reached", false},
+		"schema":          {"our own words quote nothing", true, &schemas.InvalidError{Fields: []schemas.FieldError{{Path: ".data", Problem: "expected map"}}}, ".data: expected map", false},
+		"element":         {"a port may be one", true, &schemas.InvalidError{Fields: []schemas.FieldError{{Path: `.spec.ports[name="hunter2",port=1]`, Problem: "expected map"}}}, ".spec.ports[*]: expected map", false},
+		"panic":           {"its error quotes nothing", true, panics.Of(value, "Create of Secret shop/a"), "Create of Secret shop/a failed by a defect", false},
+		"schema not read": {"it is about the schema", true, &schemas.UnavailableError{Err: errors.New("503")}, "503", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := New(objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "shop"}, UID: "owner"})
+			r.Put(&Revision{Revision: phases.Revision{UID: "old"}, Sensitive: tc.sensitive})
+			r.Put(&Revision{Revision: phases.Revision{UID: types.UID("new")}})
+			x := &run{Engine: &Engine{Cluster: &cluster.Connection{}}, rollout: r}
+			x.fail(phases.Step{Key: key}, fmt.Errorf("phase one: %w", tc.err), false)
+			got := r.Applied.At(key).Failure.Message
+			if !strings.Contains(got, tc.want) || strings.Contains(got, value) != tc.quoted {
+				t.Errorf("%s: %q, want %q in it", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+// TestPathsOfExposedObjects: an object that says that it may hold sensitive values may
+// have them as keys, which are part of paths (invariant 8).
+func TestPathsOfExposedObjects(t *testing.T) {
+	t.Parallel()
+	const value = "hunter2hunter2"
+	key := objects.Key{Group: "example.com", Kind: "Widget", Namespace: "shop", Name: "a"}
+	raw := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}}}`, corev1alpha1.ExposeSecretValuesAnnotation)
+	r := New(objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "shop"}, UID: "owner"})
+	r.Put(&Revision{Sensitive: true, Revision: phases.Revision{UID: "old", Phases: []phases.Phase{{Objects: []*objects.Desired{{Key: key, Raw: raw}}}}}})
+	for _, err := range []error{
+		&schemas.InvalidError{Fields: []schemas.FieldError{{Path: ".spec." + value, Problem: schemas.Undeclared, Suggestion: value}}},
+		&apply.Error{Verb: "apply", Key: key, Err: apierrors.NewInvalid(schema.GroupKind{Kind: "Widget"}, "a",
+			field.ErrorList{field.Invalid(field.NewPath("spec", value), "x", "is wrong"), field.Invalid(field.NewPath("spec").Key(value), "x", "is wrong")})},
+	} {
+		got, sensitive := r.Reduced(key, err)
+		if !sensitive || got == "" || strings.Contains(got, value) {
+			t.Errorf("%T becomes %q", err, got)
+		}
+	}
+	other := key
+	other.Name = "b"
+	if got, _ := r.Reduced(other, &schemas.InvalidError{Fields: []schemas.FieldError{{Path: ".spec.port", Problem: schemas.Undeclared, Suggestion: "ports"}}}); got != `.spec.port: field not declared in schema, did you mean "ports"?` {
+		t.Errorf("of an object that has no such values: %q", got)
+	}
+}
+
+// TestPanicIsTheFailureOfOneObject: a pool's goroutine has nobody above it, and the
+// process would end, again after each restart.
+func TestPanicIsTheFailureOfOneObject(t *testing.T) {
+	t.Parallel()
+	live := &objects.Observed{UID: "uid", ResourceVersion: "1"}
+	now := time.Now()
+	for name, do := range map[string]func(*testing.T, *Engine, *Rollout, phases.Step){
+		"step": func(t *testing.T, e *Engine, r *Rollout, s phases.Step) {
+			if err := e.perform(t.Context(), r, []phases.Step{s}, false); err != nil {
+				t.Errorf("the others are given up as well: %v", err)
+			}
+		},
+		"dry run": func(t *testing.T, e *Engine, r *Rollout, s phases.Step) {
+			if ok, err := e.enter(t.Context(), r, &phases.Entry{Steps: []phases.Step{s}}); ok || err != nil {
+				t.Errorf("the phase is entered: %t, %v", ok, err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStep(t, http.NotFoundHandler(), phases.Change, live)
+			s.run.Pool = NewPool(1, 1) // and no cache, over which each step panics
+			for range 2 {
+				do(t, s.run.Engine, s.run.rollout, s.Step)
+			}
+			f := s.run.rollout.Applied.At(s.Key).Failure
+			if f == nil || f.Attempts != 2 || !strings.HasPrefix(f.Message, "Change of ConfigMap n/object failed by a defect") || !f.Until.After(now) {
+				t.Errorf("the failure is %+v", f)
+			}
+		})
+	}
+}
+
+// TestPanicOverAnAnswer: the write took effect. So the object is not known any more
+// to have its former content.
+func TestPanicOverAnAnswer(t *testing.T) {
+	t.Parallel()
+	answer := strings.Replace(shown, `"labels"`, `"managedFields":[{"manager":"m","operation":"Apply","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{}}],"labels"`, 1)
+	s := newStep(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }), phases.Change,
+		&objects.Observed{UID: "uid-read", ResourceVersion: "76", ApplyFields: true, Wrote: true})
+	s.run.Tracker.Served = func(schema.GroupKind, string) bool { panic("a defect") }
+	rec := s.run.rollout.Applied.At(s.Key)
+	rec.Content, rec.UID = objects.Digest{2}, s.Live.UID
+	func() {
+		defer s.run.catch(t.Context(), s.Step)
+		t.Errorf("no panic: %v", s.do(t.Context()))
+	}()
+	if rec.Failure == nil || rec.Content != differs {
+		t.Errorf("the object counts as one of content %x, failed by %+v", rec.Content, rec.Failure)
+	}
+}

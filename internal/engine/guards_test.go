@@ -1,0 +1,218 @@
+package engine
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+
+	"lockstep.run/lockstep/internal/cluster"
+	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+)
+
+// refuser is an API server that notes each request, shows one object, and refuses
+// every write of it as if it had changed in between.
+type refuser struct {
+	mu       sync.Mutex
+	requests []*sent
+}
+
+// sent is one request.
+type sent struct {
+	Method, Query string
+	Body          []byte
+}
+
+const shown = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"namespace":"n","name":"object","uid":"uid-read","resourceVersion":"77",
+	"labels":{"package-operator.run/cache":"True"},"ownerReferences":[{"apiVersion":"package-operator.run/v1alpha1","kind":"ObjectDeployment","name":"shop","uid":"us","controller":true}]}}`
+
+func (r *refuser) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	body, _ := io.ReadAll(req.Body)
+	r.mu.Lock()
+	r.requests = append(r.requests, &sent{req.Method, req.URL.RawQuery, body})
+	r.mu.Unlock()
+	w.Header().Set("Content-Type", "application/json")
+	if req.Method == http.MethodGet {
+		_, _ = io.WriteString(w, shown)
+		return
+	}
+	w.WriteHeader(http.StatusConflict)
+	_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409}`)
+}
+
+// writes returns the requests that would change something.
+func (r *refuser) writes() []*sent {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var writes []*sent
+	for _, s := range r.requests {
+		if s.Method != http.MethodGet && !strings.Contains(s.Query, "dryRun=All") {
+			writes = append(writes, s)
+		}
+	}
+	return writes
+}
+
+// newStep returns a step on an object of the deployment shop against a server.
+func newStep(t *testing.T, server http.Handler, action phases.Action, live *objects.Observed) *step {
+	t.Helper()
+	s := httptest.NewServer(server)
+	t.Cleanup(s.Close)
+	writer, err := apply.NewWriter(&rest.Config{Host: s.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tracker := NewTracker()
+	tracker.Wake = func(objects.OwnerKey) {}
+	key := objects.Key{Kind: "ConfigMap", Namespace: "n", Name: "object"}
+	r := New(objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "shop"}, UID: "us"})
+	mapping := &meta.RESTMapping{
+		GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"},
+		Resource:         schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Scope: meta.RESTScopeNamespace,
+	}
+	one := phases.Step{Action: action, Key: key, Live: live}
+	if action < phases.Delete {
+		one.Desired = &objects.Desired{
+			Key: key, Version: "v1", Content: objects.Digest{1},
+			Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"object"},"data":{"value":"1"}}`),
+		}
+		one.Metadata.Owner = r.Owner
+	}
+	executor := &Engine{
+		Tracker: tracker, Cluster: &cluster.Connection{Writer: writer},
+	}
+	return &step{Step: one, run: &run{Engine: executor, rollout: r}, mapping: mapping}
+}
+
+// guards are what a write says about the state that it was decided on.
+type guards struct{ UID, ResourceVersion string }
+
+// guardsOf reads the guards of a request, in whichever form it has them.
+func guardsOf(t *testing.T, s *sent) guards {
+	t.Helper()
+	var body any
+	if err := json.Unmarshal(s.Body, &body); err != nil {
+		t.Fatalf("%s %s: %v", s.Method, s.Body, err)
+	}
+	get := func(from any, keys ...string) string {
+		for _, key := range keys {
+			fields, _ := from.(map[string]any)
+			from = fields[key]
+		}
+		text, _ := from.(string)
+		return text
+	}
+	var g guards
+	switch body := body.(type) {
+	case map[string]any:
+		part := "metadata"
+		if s.Method == http.MethodDelete {
+			part = "preconditions"
+		}
+		g = guards{get(body, part, "uid"), get(body, part, "resourceVersion")}
+	case []any:
+		for _, op := range body {
+			switch get(op, "op") + get(op, "path") {
+			case "test/metadata/uid":
+				g.UID = get(op, "value")
+			case "test/metadata/resourceVersion":
+				g.ResourceVersion = get(op, "value")
+			}
+		}
+	}
+	return g
+}
+
+// TestEveryWriteIsGuarded: each write names the very state that it was decided
+// on, so that it cannot hit what someone else has made of the object since.
+func TestEveryWriteIsGuarded(t *testing.T) {
+	t.Parallel()
+	controlledBy := func(uid types.UID) *objects.Observed {
+		return &objects.Observed{UID: "uid-seen", ResourceVersion: "42", Owners: objects.References([]metav1.OwnerReference{{
+			APIVersion: "package-operator.run/v1alpha1", Kind: "ObjectSet", Name: "x", UID: uid, Controller: ptr.To(true),
+		}}, nil)}
+	}
+	seen := guards{"uid-seen", "42"}
+	for _, tc := range []struct {
+		action phases.Action
+		live   *objects.Observed
+		want   guards
+		reason string
+	}{
+		{phases.Create, nil, guards{ResourceVersion: apply.AbsentVersion}, "it can only create, and never merges"},
+		{phases.Create, nil, guards{}, "a POST can only create"},
+		{phases.Change, controlledBy("us"), seen, "an apply of the state that was dry-run"},
+		{phases.Correct, controlledBy("us"), seen, "drift of the state that was judged"},
+		{phases.Relabel, controlledBy("us"), seen, "labels come last, and are a write like any other"},
+		{phases.Adopt, controlledBy("other"), seen, "only what the collision rules saw is taken over"},
+		{phases.Delete, controlledBy("us"), seen, "someone may have taken it over since"},
+		{phases.Release, controlledBy("us"), guards{"uid-read", "77"}, "references are taken off the object that was just read"},
+	} {
+		t.Run(tc.action.String(), func(t *testing.T) {
+			t.Parallel()
+			server := &refuser{}
+			one := newStep(t, server, tc.action, tc.live)
+			one.custom = tc.want != guards{}
+			err := one.do(t.Context())
+			if apply.Classify(err) != apply.Conflict {
+				t.Fatalf("the server refused the write, and the step says: %v", err)
+			}
+			writes := server.writes()
+			if len(writes) != 1 {
+				t.Fatalf("%d writes, want 1", len(writes))
+			}
+			if post := writes[0].Method == http.MethodPost; post != (tc.want == guards{}) {
+				t.Errorf("%s: the write is a %s", tc.reason, writes[0].Method)
+			}
+			if diff := cmp.Diff(tc.want, guardsOf(t, writes[0])); diff != "" {
+				t.Errorf("%s: the guards of %s (-want +got):\n%s", tc.reason, writes[0].Body, diff)
+			}
+		})
+	}
+}
+
+// TestLostAnswer: a write whose answer is lost may have taken effect. Known as
+// absent before, the object is no longer, so that a teardown looks for it
+// (invariant 4).
+func TestLostAnswer(t *testing.T) {
+	t.Parallel()
+	lost := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	s := newStep(t, lost, phases.Create, nil)
+	s.run.rollout.Applied.At(s.Key).Gone = true
+	if err := s.do(t.Context()); apply.Classify(err) != apply.Retry {
+		t.Fatalf("the answer is lost, and the step says: %v", err)
+	}
+	if s.run.rollout.gone(s.Key) {
+		t.Error("the object still counts as absent")
+	}
+}
+
+// TestLostAnswerOfAChange: the object may show the new content by now, with a field
+// that the former one does not have. So it is not known any more to have the former.
+func TestLostAnswerOfAChange(t *testing.T) {
+	t.Parallel()
+	lost := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	s := newStep(t, lost, phases.Change, &objects.Observed{UID: "uid", ResourceVersion: "1", ApplyFields: true, Wrote: true})
+	former := objects.Digest{2}
+	rec := s.run.rollout.Applied.At(s.Key)
+	rec.Content, rec.UID = former, s.Live.UID
+	if err := s.do(t.Context()); apply.Classify(err) != apply.Retry {
+		t.Fatalf("the answer is lost, and the step says: %v", err)
+	}
+	if rec.Content == former || rec.Content == s.Desired.Content || rec.Content.IsZero() {
+		t.Errorf("the object counts as one of content %x", rec.Content)
+	}
+}

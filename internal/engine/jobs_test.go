@@ -1,0 +1,116 @@
+package engine_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/objectsets"
+	"lockstep.run/lockstep/internal/phases"
+)
+
+// endedOf returns what was seen of a Job, or nil.
+func endedOf(tracker *engine.Tracker, owner objects.OwnerKey, key objects.Key) *objects.Finished {
+	if ended, seen := tracker.Finished(owner)[key]; seen {
+		return &ended
+	}
+	return nil
+}
+
+func TestRecordsOfJobs(t *testing.T) {
+	t.Parallel()
+	a, b := objects.Key{Group: "batch", Kind: "Job", Namespace: "n", Name: "a"}, objects.Key{Group: "batch", Kind: "Job", Namespace: "n", Name: "b"}
+	runs := map[objects.Key]phases.Run{
+		b: {Content: objects.Digest{1, 2}, Outcome: objects.Failed}, a: {Content: objects.Digest{3}, Outcome: objects.Succeeded},
+	}
+	records := objectsets.Records(runs)
+	want := []corev1alpha1.JobRecord{
+		{Group: "batch", Kind: "Job", Namespace: "n", Name: "a", ContentHash: "03" + strings.Repeat("0", 30), Result: "Succeeded"},
+		{Group: "batch", Kind: "Job", Namespace: "n", Name: "b", ContentHash: "0102" + strings.Repeat("0", 28), Result: "Failed"},
+	}
+	if diff := cmp.Diff(want, records); diff != "" {
+		t.Fatalf("what is on the status:\n%s", diff)
+	}
+	byHand := []corev1alpha1.JobRecord{
+		{Kind: "Job", Name: "short", ContentHash: "03", Result: "Succeeded"},
+		{Kind: "Job", Name: "no hash", ContentHash: strings.Repeat("z", 32), Result: "Succeeded"},
+		{Kind: "Job", Name: "no result", ContentHash: strings.Repeat("0", 32), Result: "Perhaps"},
+	}
+	got := objectsets.Recorded(&corev1alpha1.ObjectDeploymentStatus{Jobs: append(byHand, records...)})
+	if diff := cmp.Diff(runs, got); diff != "" {
+		t.Errorf("what is read back:\n%s", diff)
+	}
+}
+
+// The end of a Job outlives the Job, until it is recorded.
+func TestTrackerRecordsFinished(t *testing.T) {
+	t.Parallel()
+	key := objects.Key{Group: "batch", Kind: "Job", Namespace: "n", Name: "migrate"}
+	owner := objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "app"}
+	desired := &objects.Desired{Key: key, Version: "v1", Content: objects.Digest{7}, Raw: []byte(
+		`{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"migrate"},"spec":{"parallelism":1}}`)}
+	metadata := objects.ManagedMetadata{Revision: 3, Owner: objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "app"}, UID: "owner"}}
+	job := func(controller string, parallelism int64, conditions ...string) *unstructured.Unstructured {
+		template, err := desired.Object(metadata)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := &unstructured.Unstructured{Object: template}
+		u.SetUID("job")
+		u.SetOwnerReferences([]metav1.OwnerReference{{
+			APIVersion: corev1alpha1.GroupVersion.String(), Kind: "ObjectDeployment", Name: "app", UID: "owner", Controller: ptr.To(true),
+		}})
+		if controller != "" {
+			u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "CronJob", Name: controller, UID: "other", Controller: ptr.To(true)}})
+		}
+		var all []any
+		for _, typ := range conditions {
+			all = append(all, map[string]any{"type": typ, "status": "True"})
+		}
+		u.Object["status"] = map[string]any{"conditions": all}
+		u.Object["spec"] = map[string]any{"parallelism": parallelism}
+		return u
+	}
+	tracker := engine.NewTracker()
+	tracker.Wake = func(objects.OwnerKey) {}
+	tracker.Own(objects.Owner{OwnerKey: owner}, "owner")
+	tracker.Track(owner, desired, metadata, objects.Digest{9})
+
+	tracker.Observe(key, job("", 1))
+	tracker.Observe(key, job("nightly", 1, "Complete"))
+	if got := endedOf(tracker, owner, key); got != nil {
+		t.Fatalf("a Job that runs, or is somebody else's, has not ended: %+v", got)
+	}
+	tracker.Observe(key, job("", 2, "Complete"))
+	if got := endedOf(tracker, owner, key); got == nil || !got.Shows.IsZero() {
+		t.Errorf("what it ran with is not known by values that differ: %+v", got)
+	}
+	tracker.Observe(key, job("", 1, "Failed"))
+	tracker.Changed(key, nil) // it is gone
+	want := &objects.Finished{UID: "job", Outcome: objects.Failed, Revision: 3, Shows: objects.Digest{7}}
+	if diff := cmp.Diff(want, endedOf(tracker, owner, key)); diff != "" {
+		t.Errorf("what is known of its end:\n%s", diff)
+	}
+	newer := *want
+	newer.Outcome = objects.Succeeded
+	tracker.ForgetFinished(map[objects.Key]objects.Finished{key: newer})
+	if endedOf(tracker, owner, key) == nil {
+		t.Error("another end was recorded, and this one is forgotten")
+	}
+	tracker.ForgetFinished(map[objects.Key]objects.Finished{key: *want})
+	if got := endedOf(tracker, owner, key); got != nil {
+		t.Errorf("it is recorded, and remembered all the same: %+v", got)
+	}
+	tracker.Observe(key, job("", 1, "Complete"))
+	tracker.Untrack(owner, key)
+	if got := endedOf(tracker, owner, key); got != nil {
+		t.Errorf("nobody follows the Job, and its end is remembered: %+v", got)
+	}
+}

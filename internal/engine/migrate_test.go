@@ -1,0 +1,45 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func TestDataOf(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		reason string
+		live   map[string]any
+		want   map[string]any
+	}{
+		"ConfigMap": {
+			reason: "nobody adds to the data of one",
+			live:   map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"labels": map[string]any{"a": "b"}}, "data": map[string]any{"a": "1"}, "immutable": true},
+			want:   map[string]any{"data": map[string]any{"a": "1"}},
+		},
+		"Secret": {
+			reason: "nor to that of one",
+			live:   map[string]any{"apiVersion": "v1", "kind": "Secret", "data": map[string]any{"a": "MQ=="}, "type": "Opaque"},
+			want:   map[string]any{"data": map[string]any{"a": "MQ=="}},
+		},
+		"claim": {
+			reason: "the API server adds fields that cannot be taken away",
+			live:   map[string]any{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "spec": map[string]any{"storageClassName": "standard"}},
+			want:   map[string]any{},
+		},
+		"custom resource": {
+			reason: "its schema may have defaults",
+			live:   map[string]any{"apiVersion": "shop.example/v1", "kind": "ConfigMap", "data": map[string]any{"a": "1"}},
+			want:   map[string]any{},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tc.want, dataOf(&unstructured.Unstructured{Object: tc.live})); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

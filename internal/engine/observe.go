@@ -1,0 +1,109 @@
+package engine
+
+import (
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases/drift"
+)
+
+// Observe returns the record of a live object, from a watch or the response to a write.
+func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *objects.Observed {
+	obs := fromMetadata(live)
+	t.observeFields(key.GroupKind(), live.GetManagedFields(), obs)
+	t.mu.RLock()
+	tr, tracked := t.tracks.byKey[key]
+	controller, known := t.owners.of(obs.Controller())
+	t.mu.RUnlock()
+
+	owned := tracked && known && tr.owner == controller
+	obs.Unrecorded = owned && !obs.Wrote
+	if tracked {
+		metadata := tr.metadata
+		if owned {
+			metadata.Owner = keptOwner(metadata.Owner, obs.Controller())
+		}
+		if template, err := tr.desired.Object(metadata); err == nil {
+			shapes := t.shapes.Of(key.GroupKind())
+			shown := tr.desired.Ignored.Without(template, live.Object)
+			compared := tr.desired.Ignored.Without(template, template)
+			obs.Projection = drift.Project(compared, shown, shapes)
+			obs.ProjectedBy = tr.template
+			obs.Matches = drift.Matches(compared, shown, shapes)
+			obs.Exceeds = tr.metadata.Unnumbered && drift.Exceeds(template, live.GetManagedFields())
+		}
+	}
+	obs.Trimmed, obs.FieldsGeneration = t.trim(key.GroupKind(), live.Object)
+	if owned && key.GroupKind() == objects.Job {
+		t.recordFinished(key, live, obs, tr.desired.Content)
+	}
+	return obs
+}
+
+// keptOwner returns the owner that an object keeps until its next write: the set that an
+// earlier engine had control it, or else the owner itself.
+func keptOwner(owner objects.Owner, controller *objects.Reference) objects.Owner {
+	if controller == nil || controller.Remote || owner.Remote() || controller.UID == owner.UID || owner.SameName(controller) {
+		return owner
+	}
+	return objects.Owner{
+		OwnerKey: objects.OwnerKey{Kind: controller.Kind, Namespace: owner.Namespace, Name: controller.Name}, UID: controller.UID,
+	}
+}
+
+func fromMetadata(live *unstructured.Unstructured) *objects.Observed {
+	annotations := live.GetAnnotations()
+	obs := &objects.Observed{
+		UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), Generation: live.GetGeneration(),
+		Owners:      objects.References(live.GetOwnerReferences(), annotations),
+		AdoptableBy: annotations[corev1alpha1.AdoptableByAnnotation],
+		Keep:        annotations[corev1alpha1.DeletionPolicyAnnotation] == corev1alpha1.DeletionPolicyKeep,
+		Recreate:    annotations[corev1alpha1.OnImmutableAnnotation] == corev1alpha1.OnImmutableRecreate,
+	}
+	obs.Revision, _ = strconv.ParseInt(annotations[corev1alpha1.RevisionAnnotation], 10, 64)
+	if live.GetDeletionTimestamp() != nil {
+		obs.Terminating = true
+		conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
+		obs.Held = objects.HeldBy(live.GetFinalizers(), conditions)
+	}
+	return obs
+}
+
+func (t *Tracker) observeFields(gk schema.GroupKind, fields []metav1.ManagedFieldsEntry, obs *objects.Observed) {
+	t.shapes.Learn(gk, fields)
+	obs.Writer = lastWriter(fields)
+	obs.UpdateFields = drift.HasUpdates(fields)
+	obs.ApplyFields = drift.HasApply(fields)
+	obs.InstallerFields = drift.HasInstaller(fields)
+	obs.Wrote = obs.UpdateFields || obs.ApplyFields
+	obs.StaleFields = drift.IsStale(fields, t.served(gk))
+}
+
+// served returns which versions of a kind are served, as package drift takes it.
+func (t *Tracker) served(gk schema.GroupKind) func(apiVersion string) bool {
+	if t.Served == nil {
+		return nil
+	}
+	return func(apiVersion string) bool { return t.Served(gk, apiVersion) }
+}
+
+// lastWriter returns the field manager of the latest change of the main
+// resource, or "" where it is ours.
+func lastWriter(fields []metav1.ManagedFieldsEntry) string {
+	var last *metav1.ManagedFieldsEntry
+	for i := range fields {
+		f := &fields[i]
+		if f.Subresource == "" && f.Time != nil && (last == nil || last.Time.Time.Before(f.Time.Time) || f.Manager != corev1alpha1.FieldManager && f.Time.Equal(last.Time)) {
+			last = f
+		}
+	}
+	if last == nil || last.Manager == corev1alpha1.FieldManager {
+		return ""
+	}
+	return last.Manager
+}

@@ -1,0 +1,68 @@
+package engine
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// owners are the owners by the UIDs that references to them have: those of deployments
+// and of sets. They are not safe for concurrent use.
+type owners map[types.UID]*objects.OwnerKey
+
+func (o owners) add(key objects.OwnerKey, uids []types.UID) {
+	owner := &key
+	for _, uid := range uids {
+		if known := o[uid]; known != nil && *known == key {
+			owner = known
+		}
+	}
+	for _, uid := range uids {
+		o[uid] = owner
+	}
+}
+
+func (o owners) remove(key objects.OwnerKey) {
+	maps.DeleteFunc(o, func(_ types.UID, owner *objects.OwnerKey) bool { return *owner == key })
+}
+
+// of returns the owner that a reference leads to.
+func (o owners) of(ref *objects.Reference) (objects.OwnerKey, bool) {
+	if ref == nil || o[ref.UID] == nil {
+		return objects.OwnerKey{}, false
+	}
+	return *o[ref.UID], true
+}
+
+// others returns the owners of an object besides the given one.
+func (o owners) others(owner objects.OwnerKey, obs *objects.Observed) (others []objects.OwnerKey) {
+	if obs == nil {
+		return nil
+	}
+	for i := range obs.Owners {
+		if other, known := o.of(&obs.Owners[i]); known && other != owner {
+			others = append(others, other)
+		}
+	}
+	return others
+}
+
+// strays are objects that an owner controls and no revision contains. They are not safe
+// for concurrent use.
+type strays map[objects.OwnerKey]sets.Set[objects.Key]
+
+func (s strays) add(owner objects.OwnerKey, key objects.Key) {
+	if s[owner] == nil {
+		s[owner] = sets.Set[objects.Key]{}
+	}
+	s[owner].Insert(key)
+}
+
+// of returns the strays of an owner in key order.
+func (s strays) of(owner objects.OwnerKey) []objects.Key {
+	return slices.SortedFunc(maps.Keys(s[owner]), objects.Key.Compare)
+}

@@ -1,0 +1,358 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"lockstep.run/lockstep/internal/cluster"
+	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/phases/drift"
+)
+
+// Engine performs the steps of plans against the cluster that objects are rolled out
+// to. It is shared by all owners and safe for concurrent use.
+type Engine struct {
+	Cluster cluster.Cluster
+	Tracker *Tracker
+	Pool    Runner
+	// Exists reads from the API server whether a ServiceAccount exists: rights may be bound
+	// to one that does not. Without the function all do.
+	Exists func(ctx context.Context, account objects.Account) (bool, error)
+
+	lookups lookups
+}
+
+// step is one running step with what it needs.
+type step struct {
+	phases.Step
+	run     *run
+	mapping *meta.RESTMapping
+	// custom means that a CustomResourceDefinition defines the kind, or that the owner
+	// requires it. The object is created by an apply: the API server holds back POSTs for
+	// two seconds after the definition was established.
+	custom bool
+}
+
+// run is one call of perform; mu guards the rollout's memory.
+type run struct {
+	*Engine
+	rollout *Rollout
+	mu      sync.Mutex
+	// accounts guards what is known of accounts, while one is looked for.
+	accounts sync.Mutex
+}
+
+// perform performs steps in parallel, fair between owners, and puts their
+// outcome into the memory of the rollout. An error of one step does not stop
+// the others; it is in the object's record. The error returned is for the
+// caller to give up on: the context ended, or this process does not lead.
+func (e *Engine) perform(ctx context.Context, r *Rollout, steps []phases.Step, background bool) error {
+	run := &run{Engine: e, rollout: r}
+	var failed error
+	e.Pool.Run(ctx, r.Owner.OwnerKey, background, len(steps), func(i int) {
+		if err := run.do(ctx, steps[i]); err != nil {
+			run.mu.Lock()
+			failed = err
+			run.mu.Unlock()
+		}
+	})
+	if failed == nil {
+		failed = ctx.Err()
+	}
+	return failed
+}
+
+func (x *run) do(ctx context.Context, s phases.Step) error {
+	defer x.catch(ctx, s)
+	version := ""
+	if s.Desired != nil {
+		version = s.Desired.Version
+	}
+	mapping, err := x.Cluster.Mapping(s.Key.GroupKind(), version)
+	if err != nil {
+		x.fail(s, err, false)
+		return nil
+	}
+	one := &step{Step: s, run: x, mapping: mapping, custom: x.rollout.single || x.Cluster.State(s.Key.GroupKind()).Custom}
+	err = one.do(ctx)
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil || apply.Classify(err) == apply.NotLeading {
+		return err
+	}
+	return one.recover(ctx, err)
+}
+
+func (s *step) do(ctx context.Context) error {
+	switch s.Action {
+	case phases.Create, phases.Adopt:
+		return s.write(ctx, s.again())
+	case phases.Change, phases.Relabel:
+		return s.write(ctx, false)
+	case phases.Correct:
+		return s.write(ctx, true)
+	case phases.Verify:
+		return s.verify(ctx)
+	case phases.Delete, phases.Recreate:
+		return s.delete(ctx)
+	case phases.Release:
+		return s.release(ctx)
+	case phases.Confirm:
+		_, err := s.read(ctx)
+		return err
+	}
+	return nil
+}
+
+// body returns what to write: the template with the guards that the API server
+// checks. An absent object that is applied is guarded by a
+// resourceVersion that never exists, so that the apply can only create.
+func (s *step) body() ([]byte, error) {
+	obj, err := s.Desired.Object(s.Metadata)
+	if err != nil {
+		return nil, err
+	}
+	return s.guarded(obj)
+}
+
+func (s *step) guarded(obj map[string]any) ([]byte, error) {
+	if s.Live == nil && !s.custom {
+		return json.Marshal(obj) // for a POST, which only creates
+	}
+	Guard(obj, s.Live, s.Desired.Owner(s.Metadata.Owner))
+	return json.Marshal(obj)
+}
+
+// Guard puts the guards of a server-side apply on what is applied over the live
+// object, nil where there is none. A former controller is kept as an owner that
+// controls nothing.
+func Guard(obj map[string]any, live *objects.Observed, owner objects.Owner) {
+	meta := obj["metadata"].(map[string]any)
+	if live == nil {
+		meta["resourceVersion"] = apply.AbsentVersion
+		return
+	}
+	meta["resourceVersion"], meta["uid"] = live.ResourceVersion, string(live.UID)
+	if owner.Remote() {
+		owner.Put(meta, live.Owners...)
+	}
+	if former := live.Controller(); former != nil && !former.Remote && former.UID != owner.UID {
+		refs, _ := meta["ownerReferences"].([]any)
+		meta["ownerReferences"] = append(refs, map[string]any{
+			"apiVersion": former.APIVersion, "kind": former.Kind, "name": former.Name,
+			"uid": string(former.UID), "controller": false,
+		})
+	}
+}
+
+func (s *step) apply(ctx context.Context, dryRun bool) (*unstructured.Unstructured, error) {
+	obj, err := s.Desired.Object(s.Metadata)
+	if err != nil {
+		return nil, err
+	}
+	return s.send(ctx, obj, dryRun)
+}
+
+// send applies an object over the live one, whose ignored fields it leaves as they are.
+func (s *step) send(ctx context.Context, obj map[string]any, dryRun bool) (*unstructured.Unstructured, error) {
+	obj, err := s.keepIgnored(ctx, obj)
+	if err != nil {
+		return nil, err
+	}
+	body, err := s.guarded(obj)
+	if err != nil {
+		return nil, err
+	}
+	writes, err := s.writes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return writes.Apply(ctx, apply.ApplyRequest{
+		Mapping: s.mapping, Namespace: s.Key.Namespace, Name: s.Key.Name, Body: body, Force: true, DryRun: dryRun,
+	})
+}
+
+// keepIgnored returns an object with the ignored fields as they are on the live one, which is read for it: the guard
+// of the apply is on the same version.
+func (s *step) keepIgnored(ctx context.Context, obj map[string]any) (map[string]any, error) {
+	if len(s.Desired.Ignored) == 0 || s.Live == nil {
+		return obj, nil
+	}
+	live, err := s.judged(ctx)
+	if err != nil {
+		return nil, err
+	}
+	others := drift.OwnedByOthers(obj, live)
+	kept := s.Desired.Ignored.Keep(obj, live.Object, others)
+	kept["metadata"] = maps.Clone(kept["metadata"].(map[string]any)) // the guard is put there
+	return kept, nil
+}
+
+// judged reads the live object as it was judged. A later version may have another controller.
+func (s *step) judged(ctx context.Context) (*unstructured.Unstructured, error) {
+	live, err := s.run.Cluster.Get(ctx, s.mapping, s.Key.Namespace, s.Key.Name)
+	if err == nil && live.GetResourceVersion() != s.Live.ResourceVersion {
+		err = apierrors.NewConflict(s.mapping.Resource.GroupResource(), s.Key.Name, errors.New("it has changed since it was judged"))
+	}
+	return live, err
+}
+
+// put creates the object, or applies it where it exists.
+func (s *step) put(ctx context.Context) (*unstructured.Unstructured, error) {
+	if s.Live != nil || s.custom {
+		return s.apply(ctx, false)
+	}
+	body, err := s.body()
+	if err != nil {
+		return nil, err
+	}
+	writes, err := s.writes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return writes.Create(ctx, s.mapping, s.Key.Namespace, s.Key.Name, body)
+}
+
+// write writes the object and records the response as the baseline of
+// drift.
+func (s *step) write(ctx context.Context, correction bool) error {
+	err := s.own(ctx)
+	if err != nil && s.migrates() && !s.Live.StaleFields && apply.Classify(err) == apply.Blocked {
+		// Admission may deny the object as it is, and admit its new content. A second
+		// apply then removes fields that left the template.
+		if _, s.Live, err = s.submit(ctx); err == nil {
+			err = s.own(ctx)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	id, obs, err := s.submit(ctx)
+	if err != nil {
+		return err
+	}
+	s.markApplied(id, obs, correction)
+	return nil
+}
+
+// submit applies the template, and returns its identity and the resulting object.
+func (s *step) submit(ctx context.Context) (objects.Digest, *objects.Observed, error) {
+	id := s.track()
+	s.markInFlight()
+	live, err := s.put(ctx)
+	if err != nil {
+		return id, s.Live, err
+	}
+	obs := s.run.Tracker.Observe(s.Key, live)
+	s.run.Cluster.Remember(s.Key, obs)
+	return id, obs, nil
+}
+
+// again reports whether the object showed this content before, so that the write
+// puts back what others deleted or took over.
+func (s *step) again() bool {
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	return s.run.rollout.Applied.At(s.Key).Content == s.Desired.Content
+}
+
+// markInFlight forgets that the object was absent, and that it has the content of before: a
+// write whose answer gets lost, or cannot be dealt with, may have taken effect. By its
+// values alone, what a former template did not have would not be noticed when that
+// comes back.
+func (s *step) markInFlight() {
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	rec := s.run.rollout.Applied.At(s.Key)
+	rec.Gone = false
+	if !rec.Content.IsZero() && rec.Content != s.Desired.Content {
+		rec.Content = differs
+	}
+}
+
+// track makes the template what the object is compared with from now on, also
+// by events that arrive before the response of the write.
+func (s *step) track() objects.Digest {
+	id := TemplateID(s.Desired, s.Labels, s.run.rollout.Owner)
+	s.run.Tracker.Track(s.run.rollout.Owner.OwnerKey, s.Desired, s.Metadata, id)
+	return id
+}
+
+// markApplied records that the object shows the template.
+func (s *step) markApplied(id objects.Digest, obs *objects.Observed, correction bool) {
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	rec := s.run.rollout.Applied.At(s.Key)
+	rec.Content, rec.Labels, rec.Template = s.Desired.Content, s.Labels, id
+	rec.Baseline, rec.UID = obs.Projection, obs.UID
+	rec.Gone, rec.Failure = false, nil
+	delete(s.run.rollout.unwatchedRecords, s.Key)
+	if s.Action == phases.Create && s.Key.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
+		s.run.rollout.clearFailures(s.Key)
+	}
+	if correction {
+		rival := ""
+		if s.Live != nil {
+			rival = s.Live.Writer
+		}
+		rec.CountCorrection(rival, s.run.Cluster.Now())
+	}
+}
+
+// setContent records the content of the object.
+func (s *step) setContent(content objects.Digest) {
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	rec := s.run.rollout.Applied.At(s.Key)
+	rec.Content, rec.UID = content, s.Live.UID
+}
+
+// read gets the object from the API server and records it. A 404 about its API does not
+// mean that the object is absent.
+func (s *step) read(ctx context.Context) (*objects.Observed, error) {
+	live, err := s.run.Cluster.Get(ctx, s.mapping, s.Key.Namespace, s.Key.Name)
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	if apply.IsAbsent(err) {
+		rec := s.run.rollout.Applied.At(s.Key)
+		rec.Gone, rec.UID, rec.Failure = true, "", nil
+		if s.Key.Admission() {
+			s.run.rollout.clearFailures(s.Key)
+		}
+		delete(s.run.rollout.unwatchedRecords, s.Key)
+		if s.Live != nil {
+			s.run.Cluster.Gone(s.Key, s.Live.UID)
+		}
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.keep(live), nil
+}
+
+// keep remembers what the object shows: with the label of the watch until the
+// watch shows something newer, else until it is read again. mu is held.
+func (s *step) keep(live *unstructured.Unstructured) *objects.Observed {
+	obs := s.run.Tracker.Observe(s.Key, live)
+	if objects.Shown(s.Key.GroupKind(), live.GetLabels()) {
+		s.run.Cluster.Remember(s.Key, obs)
+		delete(s.run.rollout.unwatchedRecords, s.Key)
+	} else {
+		s.run.rollout.unwatchedRecords[s.Key] = obs
+	}
+	rec := s.run.rollout.Applied.At(s.Key)
+	rec.Gone, rec.ReadAt = false, s.run.Cluster.Now()
+	return obs
+}

@@ -1,0 +1,240 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// task is how long one task takes in the fake time of these tests.
+const task = time.Millisecond
+
+func owner(namespace, name string) objects.OwnerKey {
+	return objects.OwnerKey{Kind: "ObjectDeployment", Namespace: namespace, Name: name}
+}
+
+func sleep(int) { time.Sleep(task) }
+
+func TestPoolServesOwnersInTurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		pool := engine.NewPool(4, 4)
+		began := time.Now()
+		var wg sync.WaitGroup
+		wg.Go(func() { pool.Run(t.Context(), owner("team", "large"), false, 10_000, sleep) })
+		time.Sleep(10 * task)
+		wg.Go(func() {
+			asked := time.Now()
+			pool.Run(t.Context(), owner("team", "small"), false, 5, sleep)
+			// Every second turn is its own: two of four places at a time, and the tasks
+			// under way end first.
+			if took := time.Since(asked); took > 5*task {
+				t.Errorf("5 tasks beside 10,000 took %s", took)
+			}
+		})
+		wg.Wait()
+		if took, ideal := time.Since(began), 10_005*task/4; took > ideal+2*task {
+			t.Errorf("everything took %s; with no place idle it is %s", took, ideal)
+		}
+	})
+}
+
+func TestPoolSharesEvenly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const owners, each = 10, 50
+		pool := engine.NewPool(5, 5)
+		done := make([]atomic.Int32, owners)
+		var wg sync.WaitGroup
+		for o := range owners {
+			wg.Go(func() {
+				pool.Run(t.Context(), owner("team", fmt.Sprint(o)), false, each, func(int) { time.Sleep(task); done[o].Add(1) })
+			})
+		}
+		for range 20 {
+			time.Sleep(2 * task)
+			least, most := done[0].Load(), done[0].Load()
+			for o := range done {
+				least, most = min(least, done[o].Load()), max(most, done[o].Load())
+			}
+			// The places that were free at first went to the first to come.
+			if most-least > 6 {
+				t.Fatalf("one owner has %d tasks done, another one %d", most, least)
+			}
+		}
+		wg.Wait()
+	})
+}
+
+func TestPoolRunsBackgroundWorkWhileNothingElseWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		pool := engine.NewPool(4, 4)
+		var wg sync.WaitGroup
+		var urgent, late atomic.Int32
+		wg.Go(func() {
+			pool.Run(t.Context(), owner("team", "labels"), true, 1_000, func(int) {
+				if urgent.Load() > 4 { // more than the places that it may be running in
+					late.Add(1)
+				}
+				time.Sleep(task)
+			})
+		})
+		time.Sleep(10*task + task/2)
+		wg.Go(func() {
+			urgent.Store(100)
+			asked := time.Now()
+			pool.Run(t.Context(), owner("team", "rollout"), false, 100, func(int) { time.Sleep(task); urgent.Add(-1) })
+			if took := time.Since(asked); took > 100*task/4+2*task {
+				t.Errorf("100 urgent tasks took %s behind background work", took)
+			}
+		})
+		wg.Wait()
+		if n := late.Load(); n > 0 {
+			t.Errorf("%d background tasks began while others waited", n)
+		}
+	})
+}
+
+func TestPoolDropsWhatHasNotBegun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		pool := engine.NewPool(2, 2)
+		ctx, cancel := context.WithCancel(t.Context())
+		var began atomic.Int32
+		go func() {
+			time.Sleep(3*task + task/2)
+			cancel()
+		}()
+		asked := time.Now()
+		pool.Run(ctx, owner("team", "owner"), false, 1_000, func(int) { began.Add(1); time.Sleep(task) })
+		if n := began.Load(); n != 8 {
+			t.Errorf("%d tasks began, want the 8 of four rounds", n)
+		}
+		if took := time.Since(asked); took != 4*task {
+			t.Errorf("it returned after %s, want once the tasks under way had ended", took)
+		}
+		done := false
+		pool.Run(t.Context(), owner("team", "owner"), false, 1, func(int) { done = true })
+		if !done {
+			t.Error("the pool has lost its places")
+		}
+	})
+}
+
+func TestPoolWithNothingToDo(t *testing.T) {
+	t.Parallel()
+	engine.NewPool(1, 1).Run(t.Context(), owner("team", "owner"), false, 0, func(int) { t.Error("a task out of nothing") })
+}
+
+// A namespace with a thousand owners does not hold up one with a single one, and what is slow in it leaves places to others.
+func TestPoolServesNamespacesInTurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		pool := engine.NewPool(4, 3)
+		var wg sync.WaitGroup
+		for o := range 1_000 {
+			wg.Go(func() { pool.Run(t.Context(), owner("flood", fmt.Sprint(o)), false, 10, sleep) })
+		}
+		time.Sleep(10*task + task/2)
+		asked := time.Now()
+		pool.Run(t.Context(), owner("team", "small"), false, 8, sleep)
+		if took := time.Since(asked); took > 8*task {
+			t.Errorf("8 tasks beside 1,000 owners of another namespace took %s", took)
+		}
+		wg.Wait()
+		wg.Go(func() {
+			pool.Run(t.Context(), owner("slow", "webhook"), false, 20, func(int) { time.Sleep(time.Minute) })
+		})
+		time.Sleep(task)
+		asked = time.Now()
+		pool.Run(t.Context(), owner("team", "small"), false, 8, sleep)
+		if took := time.Since(asked); took > 8*task {
+			t.Errorf("8 tasks beside slow ones of another namespace took %s", took)
+		}
+		wg.Wait()
+	})
+}
+
+// within counts what runs at a time, until the function that it returns is called.
+func within(running, most *atomic.Int32) func() {
+	now := running.Add(1)
+	for was := most.Load(); now > was && !most.CompareAndSwap(was, now); was = most.Load() {
+	}
+	return func() { running.Add(-1) }
+}
+
+// TestPool runs whatever owners bring, each task once and never more than the
+// limit at a time.
+func TestPool(t *testing.T) {
+	t.Parallel()
+	type batch struct {
+		namespace  string
+		owner      string
+		background bool
+		size       int
+		after      time.Duration
+	}
+	batches := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) batch {
+		return batch{
+			namespace:  rapid.SampledFrom([]string{"", "x", "y"}).Draw(t, "namespace"),
+			owner:      rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "owner"),
+			background: rapid.Bool().Draw(t, "background"),
+			size:       rapid.IntRange(0, 40).Draw(t, "size"),
+			after:      time.Duration(rapid.IntRange(0, 30).Draw(t, "after")) * task / 3,
+		}
+	}), 1, 12)
+	rapid.Check(t, func(rt *rapid.T) {
+		limit := rapid.IntRange(1, 6).Draw(rt, "limit")
+		share := rapid.IntRange(1, limit).Draw(rt, "share")
+		all := batches.Draw(rt, "batches")
+		failure := ""
+		synctest.Test(t, func(t *testing.T) {
+			pool := engine.NewPool(limit, share)
+			var running, most atomic.Int32
+			var ofX, mostX atomic.Int32
+			var wg sync.WaitGroup
+			counts := make([][]atomic.Int32, len(all))
+			for i, b := range all {
+				counts[i] = make([]atomic.Int32, b.size)
+				wg.Go(func() {
+					time.Sleep(b.after)
+					pool.Run(t.Context(), owner(b.namespace, b.owner), b.background, b.size, func(n int) {
+						defer within(&running, &most)()
+						if b.namespace == "x" {
+							defer within(&ofX, &mostX)()
+						}
+						counts[i][n].Add(1)
+						time.Sleep(task)
+					})
+				})
+			}
+			wg.Wait()
+			if most.Load() > int32(limit) {
+				failure = fmt.Sprintf("%d tasks ran at a time, the limit is %d", most.Load(), limit)
+			}
+			if mostX.Load() > int32(share) {
+				failure = fmt.Sprintf("%d tasks of a namespace ran at a time, its share is %d", mostX.Load(), share)
+			}
+			for i := range counts {
+				for n := range counts[i] {
+					if c := counts[i][n].Load(); c != 1 {
+						failure = fmt.Sprintf("task %d of batch %d ran %d times", n, i, c)
+					}
+				}
+			}
+		})
+		if failure != "" {
+			rt.Fatal(failure)
+		}
+	})
+}

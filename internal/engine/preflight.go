@@ -1,0 +1,180 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+)
+
+const (
+	// collisionRetry is after what time an object that another owner holds is
+	// read again: without the label it is not watched.
+	collisionRetry = 30 * time.Second
+	// refusedRetry is the longest pause after a refusal that only a user mends.
+	refusedRetry = 5 * time.Minute
+)
+
+// enter checks what a phase is entered with, as a whole, before the first write
+// of it: what is to be created against the types of the schemas
+// served now, what is to be changed by a dry run. It reports whether the steps
+// may be performed; what is wrong is in the records of the objects.
+func (e *Engine) enter(ctx context.Context, r *Rollout, entry *phases.Entry) (bool, error) {
+	run := &run{Engine: e, rollout: r}
+	ok, err := run.checkTypes(ctx, entry.Steps)
+	if err != nil {
+		return false, err
+	}
+	changes := make([]phases.Step, 0, len(entry.Steps))
+	for _, s := range entry.Steps {
+		if s.Action != phases.Create && s.Action != phases.Recreate {
+			changes = append(changes, s)
+		}
+	}
+	var stop error
+	e.Pool.Run(ctx, r.Owner.OwnerKey, false, len(changes), func(i int) {
+		good, err := run.tryChange(ctx, changes[i])
+		run.mu.Lock()
+		defer run.mu.Unlock()
+		ok = ok && good
+		if err != nil {
+			stop = err
+		}
+	})
+	if stop == nil {
+		stop = ctx.Err()
+	}
+	return ok && stop == nil, stop
+}
+
+func (x *run) checkTypes(ctx context.Context, steps []phases.Step) (bool, error) {
+	var objs []*unstructured.Unstructured
+	var of []phases.Step
+	for _, s := range steps {
+		if s.Action != phases.Create && s.Action != phases.Recreate {
+			continue
+		}
+		obj, err := s.Desired.Object(s.Metadata)
+		if err != nil {
+			return false, err
+		}
+		objs = append(objs, &unstructured.Unstructured{Object: obj})
+		of = append(of, s)
+	}
+	if len(objs) == 0 {
+		return true, nil
+	}
+	ok := true
+	for i, err := range x.Cluster.Check(ctx, objs) {
+		if err != nil {
+			x.fail(of[i], err, true)
+			ok = false
+		}
+	}
+	return ok, nil
+}
+
+// tryChange dry-runs a change. A dry run that leaves the object as it is spares
+// the write.
+func (x *run) tryChange(ctx context.Context, s phases.Step) (bool, error) {
+	defer x.catch(ctx, s)
+	mapping, err := x.Cluster.Mapping(s.Key.GroupKind(), s.Desired.Version)
+	if err != nil {
+		x.fail(s, err, true)
+		return false, nil
+	}
+	one := &step{Step: s, run: x, mapping: mapping}
+	if s.Live.StaleFields {
+		if err := one.migrate(ctx); err != nil {
+			return false, one.recover(ctx, err)
+		}
+	}
+	dry, err := one.apply(ctx, true)
+	if err == nil {
+		err = one.prepare(dry)
+	}
+	if err == nil {
+		return true, nil
+	}
+	switch class := apply.Classify(err); class {
+	case apply.NotLeading:
+		return false, err
+	case apply.Conflict, apply.Replaced:
+		_, lookErr := one.read(ctx)
+		return false, lookErr
+	default:
+		x.fail(s, err, class == apply.Blocked || isMissing(err))
+		return false, nil
+	}
+}
+
+// backoff returns the pause before a failed step is tried again: short where it
+// may pass by itself, long where a user has to act, and no shorter than the API
+// server asks for.
+func backoff(err error, attempts int) time.Duration {
+	first, longest := 100*time.Millisecond, 30*time.Second
+	switch {
+	case isMissing(err):
+		first = missingRetry // one read for all objects
+	case apply.Classify(err) == apply.Blocked:
+		first, longest = time.Second, refusedRetry
+	}
+	return max(min(first<<min(attempts-1, 16), longest), apply.RetryAfter(err))
+}
+
+// precheck looks up the objects that a revision is to create and no revision of
+// its owner had before, and returns what stands in the way: nothing of the
+// package is written while another owner holds an object of it. Reads only.
+func (e *Engine) precheck(ctx context.Context, r *Rollout, rev *Revision) ([]phases.Blocker, error) {
+	fresh := make([]phases.Step, 0, 16)
+	for i := range rev.Phases {
+		for _, d := range slices.Concat(rev.Phases[i].Objects, rev.Phases[i].Delegated) {
+			if r.wroteBefore(rev, d.Key) {
+				continue
+			}
+			fresh = append(fresh, phases.Step{Key: d.Key, Desired: d, Metadata: rev.Metadata, Labels: rev.Labels})
+		}
+	}
+	existing, err := e.existing(ctx, fresh)
+	if err != nil {
+		return nil, err
+	}
+	return r.collisions(rev, existing, e.Cluster.Now()), nil
+}
+
+// collisions returns the objects of a revision that no revision of its owner had
+// before, that exist, and that may not be taken.
+func (r *Rollout) collisions(rev *Revision, existing map[objects.Key]*objects.Observed, now time.Time) []phases.Blocker {
+	var blocked []phases.Blocker
+	for i := range rev.Phases {
+		for _, d := range slices.Concat(rev.Phases[i].Objects, rev.Phases[i].Delegated) {
+			obs := existing[d.Key]
+			if obs == nil || r.wroteBefore(rev, d.Key) {
+				continue
+			}
+			v := phases.Decide(phases.DecisionInput{
+				Key: d.Key, Desired: d, Labels: rev.Labels, Owner: r.Owner, Controllers: r.Controllers,
+				Live: phases.LiveState{Synced: true, Object: obs}, Now: now,
+			})
+			if v.Action == phases.Refuse {
+				blocked = append(blocked, phases.Blocker{Key: d.Key, Phase: rev.Phases[i].Name, Message: v.Message, Kind: phases.BlockCollision})
+			}
+		}
+	}
+	return blocked
+}
+
+// wroteBefore reports whether another revision than rev contains the object.
+func (r *Rollout) wroteBefore(rev *Revision, key objects.Key) bool {
+	for _, other := range r.revisions {
+		if other != rev && other.Opened() > 0 && other.Wants(key) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,122 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+)
+
+// delete deletes the object as it was decided on, and no other state of it.
+func (s *step) delete(ctx context.Context) error {
+	writes, err := s.writes(ctx)
+	if err != nil {
+		return err
+	}
+	gone, live, err := writes.Delete(ctx, s.mapping, s.Key.Namespace, s.Key.Name, s.Live.UID, s.Live.ResourceVersion, metav1.DeletePropagationBackground)
+	if err != nil {
+		return err
+	}
+	if gone {
+		s.gone()
+		return nil
+	}
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	s.keep(live)
+	return nil
+}
+
+func (s *step) gone() {
+	s.run.Cluster.Gone(s.Key, s.Live.UID)
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	*s.run.rollout.Applied.At(s.Key) = phases.Applied{Gone: true}
+	delete(s.run.rollout.unwatchedRecords, s.Key)
+}
+
+// release takes our reference and labels off and leaves the object. That is done as the
+// manager, which put them on: it needs no right of the account, which may be gone.
+func (s *step) release(ctx context.Context) error {
+	live, err := s.run.Cluster.Get(ctx, s.mapping, s.Key.Namespace, s.Key.Name)
+	if apply.IsAbsent(err) {
+		s.gone()
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	patch, err := releasePatch(live, s.run.rollout)
+	if err != nil {
+		return err
+	}
+	if patch != nil {
+		if _, err := s.run.Cluster.As(objects.Account{}).Patch(ctx, s.mapping, s.Key.Namespace, s.Key.Name, patch); err != nil {
+			return err
+		}
+	}
+	s.gone()
+	return nil
+}
+
+// releasePatch returns the JSON patch that takes us off the owners, and our labels and
+// annotations off the object, if it is still the one that was read; nil where it has none.
+func releasePatch(live *unstructured.Unstructured, r *Rollout) ([]byte, error) {
+	ops := []map[string]any{
+		{"op": "test", "path": "/metadata/uid", "value": string(live.GetUID())},
+		{"op": "test", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()},
+	}
+	tests := len(ops)
+	ours := func(ref objects.Reference) bool {
+		return ref.UID == r.Owner.UID || r.Controllers.Own.Has(ref.UID) || r.Owner.SameName(&ref)
+	}
+	if r.Owner.Remote() {
+		ops = append(ops, releaseAnnotation(live, ours)...)
+	} else if refs := live.GetOwnerReferences(); len(refs) > 0 {
+		keep := slices.DeleteFunc(slices.Clone(refs), func(ref metav1.OwnerReference) bool { return ours(objects.Reference{OwnerReference: ref}) })
+		if len(keep) < len(refs) {
+			ops = append(ops, map[string]any{"op": "replace", "path": "/metadata/ownerReferences", "value": keep})
+		}
+	}
+	remove := func(path, key string) {
+		ops = append(ops, map[string]any{"op": "remove", "path": path + strings.ReplaceAll(key, "/", "~1")})
+	}
+	labels := objects.WellKnown(live.GetLabels())
+	if value, ok := live.GetLabels()[corev1alpha1.CacheLabel]; ok {
+		labels[corev1alpha1.CacheLabel] = value
+	}
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		remove("/metadata/labels/", key)
+	}
+	if _, ok := live.GetAnnotations()[corev1alpha1.RevisionAnnotation]; ok {
+		remove("/metadata/annotations/", corev1alpha1.RevisionAnnotation)
+	}
+	if len(ops) == tests {
+		return nil, nil
+	}
+	return json.Marshal(ops)
+}
+
+// releaseAnnotation returns the operations that leave the owners of others in the
+// annotation.
+func releaseAnnotation(live *unstructured.Unstructured, ours func(objects.Reference) bool) []map[string]any {
+	annotations := live.GetAnnotations()
+	if _, has := annotations[corev1alpha1.OwnersAnnotation]; !has {
+		return nil
+	}
+	path := "/metadata/annotations/" + strings.ReplaceAll(corev1alpha1.OwnersAnnotation, "/", "~1")
+	keep := slices.DeleteFunc(objects.References(nil, annotations), ours)
+	if value := objects.OwnersValue(keep); value != "" {
+		return []map[string]any{{"op": "replace", "path": path, "value": value}}
+	}
+	return []map[string]any{{"op": "remove", "path": path}}
+}

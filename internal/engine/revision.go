@@ -1,0 +1,198 @@
+package engine
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/probes"
+)
+
+// Revision is a loaded revision: what the pure core sees of it, and its
+// compiled probes.
+type Revision struct {
+	phases.Revision
+	Probes *probes.Set
+	// Unscoped are objects whose kind was not served at loading, so that the
+	// scope rule is checked again.
+	Unscoped []objects.Key
+	// TooManyPhases means that the phases exceed limits.PhaseBytes, so that the revision
+	// is never rolled out.
+	TooManyPhases bool
+	// ClaimedAtCreation means that the set was created with its claim, which its status
+	// may not show yet.
+	ClaimedAtCreation bool
+	// Refusals are objects that the revision may not have, which Blocked describes:
+	// another owner holds them. Without these only another spec ends Blocked.
+	Refusals []phases.Blocker
+	// Sensitive means that the revision has objects in Secrets: what the API server
+	// says of its objects is not repeated.
+	Sensitive bool
+	// ReadsStatus means that records keep the status of its objects, whatever is probed.
+	ReadsStatus bool
+
+	cachedResults map[objects.Key]cachedResult
+	// cost is that of the cachedResults.
+	cost int
+	// settling are the objects that are settling.
+	settling map[objects.Key]*phases.ReadinessGrace
+	// ready are the phases that were ready when this process began.
+	ready []bool
+	// fieldGenerations are those from which on records have what the probes read, by kind.
+	fieldGenerations map[schema.GroupKind]uint32
+	// recheck is when a refused revision is checked again, and progressed when its last phase was
+	// opened in this process; zero for never.
+	recheck, progressed time.Time
+	// exposes reports whether a revision of the owner exposes values of Secrets in an object; nil for none.
+	exposes func(objects.Key) bool
+}
+
+// NewRevision returns a revision without objects. Its phases are set before its probes, and both before
+// it is put into a Rollout.
+func NewRevision() *Revision {
+	return &Revision{
+		cachedResults: map[objects.Key]cachedResult{}, settling: map[objects.Key]*phases.ReadinessGrace{}, fieldGenerations: map[schema.GroupKind]uint32{},
+	}
+}
+
+// Judge sets the probes of the objects.
+func (r *Revision) Judge(by *probes.Set) {
+	r.Probes, r.Probed = by, sets.Set[schema.GroupKind]{}
+	for _, gk := range r.Kinds() {
+		if by.Selects(gk) || objects.IsPhase(gk) {
+			r.Probed.Insert(gk)
+		}
+	}
+}
+
+// Kinds returns the kinds of the revision's objects in order.
+func (r *Revision) Kinds() []schema.GroupKind {
+	seen := map[schema.GroupKind]bool{}
+	for i := range r.Phases {
+		for _, d := range r.Phases[i].Objects {
+			seen[d.Key.GroupKind()] = true
+		}
+	}
+	return slices.SortedFunc(maps.Keys(seen), func(a, b schema.GroupKind) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind))
+	})
+}
+
+// AssumeReady makes all probes count as true.
+func (r *Revision) AssumeReady() { r.Probes, r.Probed = &probes.Set{}, nil }
+
+// reached returns the probed kinds of which the watch has reached the revision. Those of
+// another cluster count resource versions of their own.
+func (r *Revision) reached(live cluster.LiveState) sets.Set[schema.GroupKind] {
+	kinds := sets.Set[schema.GroupKind]{}
+	if r.Metadata.Owner.Remote() {
+		return kinds
+	}
+	for gk := range r.Probed {
+		if live.Passed(gk, r.Since()) {
+			kinds.Insert(gk)
+		}
+	}
+	return kinds
+}
+
+// Keys returns the names of all objects in the order of the phases.
+func (r *Revision) Keys() []objects.Key {
+	var keys []objects.Key
+	for i := range r.Phases {
+		for _, d := range r.Phases[i].Objects {
+			keys = append(keys, d.Key)
+		}
+	}
+	return keys
+}
+
+// TakesOver returns the keys of objects that the revision takes over from anybody.
+func (r *Revision) TakesOver() map[objects.Key]struct{} {
+	over := map[objects.Key]struct{}{}
+	for i := range r.Phases {
+		for _, d := range r.Phases[i].Objects {
+			if d.Collision == corev1alpha1.CollisionProtectionNone && !d.NeverAdopted {
+				over[d.Key] = struct{}{}
+			}
+		}
+	}
+	return over
+}
+
+// Needs returns what the revision's probes and condition mappings read, by kind;
+// kinds that none of them selects are absent.
+func (r *Revision) Needs() map[schema.GroupKind]probes.Needs {
+	needs := map[schema.GroupKind]probes.Needs{}
+	for _, gk := range r.Kinds() {
+		if r.Probes.Selects(gk) {
+			needs[gk] = r.Probes.Needs(gk)
+		}
+		if objects.IsPhase(gk) {
+			needs[gk] = needs[gk].Union(phaseNeeds)
+		}
+	}
+	for i := range r.Phases {
+		for _, d := range r.Phases[i].Objects {
+			if gk := d.Key.GroupKind(); len(d.Mappings) > 0 || r.ReadsStatus {
+				needs[gk] = needs[gk].Union(probes.Needs{}) // the status is kept in any case
+			}
+		}
+	}
+	return needs
+}
+
+// keepGenerations copies from which number on records have what the probes of an owner's
+// revisions read. Those from the number on that a revision knows already keep it.
+func (r *Revision) keepGenerations(since map[schema.GroupKind]uint32) {
+	for gk, number := range since {
+		if _, known := r.fieldGenerations[gk]; !known {
+			r.fieldGenerations[gk] = number
+		}
+	}
+}
+
+// Refuse sets what blocks the revision as a whole, so that nothing of it is written;
+// without blockers it is not blocked any more.
+func (r *Revision) Refuse(blockers ...phases.Blocker) {
+	r.Refusals = blockers
+	r.Block(phases.Describe(blockers))
+}
+
+// Progressed returns when the last phase was opened in this process; zero for never.
+func (r *Revision) Progressed() time.Time { return r.progressed }
+
+// Refused reports whether another owner holds objects of the revision.
+func (r *Revision) Refused() bool { return len(r.Refusals) > 0 }
+
+// PhaseOf returns the name of the phase that an object is in, or "".
+func (r *Revision) PhaseOf(key objects.Key) string {
+	for i := range r.Phases {
+		for _, d := range r.Phases[i].Objects {
+			if d.Key == key {
+				return r.Phases[i].Name
+			}
+		}
+	}
+	return ""
+}
+
+// CarryOver takes over what this process knows of the revision since it was loaded before,
+// and its set does not record.
+func (r *Revision) CarryOver(before *Revision) {
+	r.Revision.CarryOver(&before.Revision)
+	r.ClaimedAtCreation = before.ClaimedAtCreation
+	r.fieldGenerations, r.recheck, r.progressed = before.fieldGenerations, before.recheck, before.progressed
+	r.cachedResults, r.cost, r.settling, r.ready = before.cachedResults, before.cost, before.settling, before.ready
+}
+
+// RestoreReady takes over which phases were ready when this process began.
+func (r *Revision) RestoreReady(phases []bool) { r.ready = phases }

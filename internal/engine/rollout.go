@@ -1,0 +1,384 @@
+package engine
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	"lockstep.run/lockstep/internal/cluster"
+	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/phases/claims"
+	"lockstep.run/lockstep/internal/probes"
+)
+
+// Rollout is the memory of one owner between reconciles. It is not safe for
+// concurrent use.
+type Rollout struct {
+	Owner   objects.Owner
+	Applied phases.AppliedObjects
+	// Account removes objects that no revision contains: that of the template.
+	Account objects.Account
+	// Claims are those to objects in the cluster; nil where it is not known which one that is.
+	Claims *claims.Table
+
+	// Controllers are related to the owner. Of a deployment, Own are its sets and their
+	// phases.
+	Controllers phases.Controllers
+	// Previous are owners that hand their objects over to this one.
+	Previous []types.UID
+
+	// plan is the last one.
+	plan phases.Plan
+	// single means that the owner has one object, of Single, and maybe a Removal. It is created by an
+	// apply, never by a POST: then managedFields tell what a former content has left on it.
+	single bool
+	// namespaces are the UIDs of namespaces that Jobs ran in and that no revision contains;
+	// empty for those that do not exist.
+	namespaces map[string]types.UID
+
+	revisions        map[types.UID]*Revision
+	trackedMarks     []mark // those of the last Track that reached the watches
+	unwatchedRecords map[objects.Key]*objects.Observed
+	// fieldGenerations are those from which on records have what all probes read, and lists
+	// the lists that make such records of existing objects.
+	fieldGenerations map[schema.GroupKind]uint32
+	lists            map[schema.GroupKind]int64
+	// migrations were prepared by dry runs for the writes that follow them.
+	migrations map[objects.Key]migration
+	// accounts are those that were looked for.
+	accounts map[objects.Account]lookedUp
+	// budget is that of the present reconcile.
+	budget probeBudget
+}
+
+// New returns an empty memory for an owner.
+func New(owner objects.Owner) *Rollout {
+	return &Rollout{
+		Owner:            owner,
+		Applied:          phases.AppliedObjects{},
+		revisions:        map[types.UID]*Revision{},
+		unwatchedRecords: map[objects.Key]*objects.Observed{},
+		lists:            map[schema.GroupKind]int64{},
+		namespaces:       map[string]types.UID{},
+
+		migrations: map[objects.Key]migration{},
+		accounts:   map[objects.Account]lookedUp{},
+	}
+}
+
+// NewSingle returns an empty memory for an owner of one object.
+func NewSingle(owner objects.Owner) *Rollout {
+	r := New(owner)
+	r.single = true
+	return r
+}
+
+// Begin begins a reconcile, in which there is so much time for probes: costly ones block neither
+// other owners nor the deletion of their own.
+func (r *Rollout) Begin(now func() time.Time, probes time.Duration) {
+	r.plan, r.budget = phases.Plan{}, probeBudget{now: now, left: probes}
+}
+
+// Plan returns the last plan of the reconcile, for reports.
+func (r *Rollout) Plan() *phases.Plan { return &r.plan }
+
+// Report returns how a revision stands by the last plan; nil where that is not known.
+func (r *Rollout) Report(uid types.UID) *phases.Report {
+	for i, rev := range r.Revisions() {
+		if rev.UID == uid && i < len(r.plan.Reports) {
+			return &r.plan.Reports[i]
+		}
+	}
+	return nil
+}
+
+// Loaded returns the loaded revision of a set, or nil.
+func (r *Rollout) Loaded(uid types.UID) *Revision { return r.revisions[uid] }
+
+// Put adds a loaded revision.
+func (r *Rollout) Put(rev *Revision) {
+	r.revisions[rev.UID], r.trackedMarks = rev, nil
+	rev.exposes = r.exposes
+}
+
+// Drop forgets the revision of a set, and the objects that only it has.
+func (r *Rollout) Drop(uid types.UID, tracker *Tracker) {
+	rev := r.revisions[uid]
+	delete(r.revisions, uid)
+	if rev == nil {
+		return
+	}
+	for _, key := range rev.Keys() {
+		if !r.Contains(key) {
+			tracker.Untrack(r.Owner.OwnerKey, key)
+			delete(r.Applied, key)
+			delete(r.unwatchedRecords, key)
+			delete(r.migrations, key)
+		}
+	}
+}
+
+// Revisions returns the loaded revisions in ascending order.
+func (r *Rollout) Revisions() []*Revision {
+	return slices.SortedFunc(maps.Values(r.revisions), func(a, b *Revision) int {
+		return cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Name, b.Name))
+	})
+}
+
+// Keys returns all objects that any loaded revision contains.
+func (r *Rollout) Keys() map[objects.Key]struct{} {
+	keys := map[objects.Key]struct{}{}
+	for _, rev := range r.revisions {
+		for _, k := range rev.Keys() {
+			keys[k] = struct{}{}
+		}
+	}
+	return keys
+}
+
+// Kinds returns the kinds of all objects that any loaded revision contains.
+func (r *Rollout) Kinds() []schema.GroupKind {
+	kinds := map[schema.GroupKind]struct{}{}
+	for _, rev := range r.revisions {
+		for _, gk := range rev.Kinds() {
+			kinds[gk] = struct{}{}
+		}
+	}
+	return slices.Collect(maps.Keys(kinds))
+}
+
+// Prepare makes known what a restored owner has, before the watches start.
+func (e *Engine) Prepare(r *Rollout) {
+	r.loseOverruled()
+	r.track(e.Tracker, nil)
+}
+
+// track gives the tracker the templates of objects that it does not track yet, and the
+// fields that are probed. A later template is tracked from its write on.
+func (r *Rollout) track(tracker *Tracker, live cluster.Cluster) {
+	marks := r.marks()
+	if slices.Equal(marks, r.trackedMarks) && live != nil {
+		return
+	}
+	if live != nil {
+		r.trackedMarks = marks
+	}
+	state := r.state(nil, time.Time{})
+	for key, src := range phases.Templates(state) {
+		holder, held := r.Claims.Holder(key)
+		if !tracker.Tracks(r.Owner.OwnerKey, key) && (!held || holder.UID == r.Owner.UID) {
+			tracker.Track(r.Owner.OwnerKey, src.Desired, src.Metadata, TemplateID(src.Desired, src.Labels, r.Owner))
+		}
+	}
+	uids := []types.UID{r.Owner.UID}
+	needs := map[schema.GroupKind]probes.Needs{}
+	for uid, rev := range r.revisions {
+		uids = append(uids, uid)
+		for gk, need := range rev.Needs() {
+			needs[gk] = needs[gk].Union(need)
+		}
+	}
+	tracker.Own(r.Owner, uids...)
+	r.fieldGenerations = tracker.Probe(r.Owner.OwnerKey, needs)
+	for _, rev := range r.revisions {
+		rev.keepGenerations(r.fieldGenerations)
+	}
+	if live == nil {
+		return
+	}
+	kinds := r.Kinds()
+	tracker.Use(r.Owner.OwnerKey, kinds)
+	live.Use(r.Owner.String(), kinds)
+}
+
+// mark is what decides about the templates of a revision's objects: which one it is, and how
+// far it is.
+type mark struct {
+	uid                                      types.UID
+	opened, unscoped                         int
+	claimed, succeeded, removing, incomplete bool
+}
+
+// marks returns those of all revisions in ascending order.
+func (r *Rollout) marks() []mark {
+	var all []mark
+	for _, rev := range r.Revisions() {
+		all = append(all, mark{rev.UID, rev.Opened(), len(rev.Unscoped), rev.Claimed(), rev.Succeeded(), rev.Removing(), rev.Incomplete()})
+	}
+	return all
+}
+
+// Forget removes what the tracker and the watches hold for the owner.
+func (r *Rollout) Forget(tracker *Tracker, live cluster.Cluster) {
+	tracker.Disown(r.Owner.OwnerKey)
+	live.Use(r.Owner.String(), nil)
+}
+
+// decide returns what is next by what the watches show now. complete adds to the state what the
+// owner records and wants.
+func (r *Rollout) decide(live cluster.LiveState, strays []objects.Key, now time.Time, complete func(*phases.State)) phases.Plan {
+	r.observe(live)
+	s, behind := r.Snapshot(live, strays, now, complete)
+	for gk := range behind {
+		r.lists[gk] = live.Relist(gk)
+	}
+	return phases.Next(s)
+}
+
+// observe acts on what the watches show: agents are to follow their revisions, and what was read
+// around a watch is forgotten once that shows something newer.
+func (r *Rollout) observe(live cluster.LiveState) {
+	for _, rev := range r.revisions {
+		rev.relayPause(live)
+	}
+	maps.DeleteFunc(r.unwatchedRecords, func(key objects.Key, read *objects.Observed) bool {
+		shown, ok := live.Observed(key)
+		return ok && !read.NewerThan(shown)
+	})
+}
+
+// Snapshot returns what the pure core decides on, and the kinds of which records lack what probes
+// read. Objects that change meanwhile are read and evaluated again, a few times.
+func (r *Rollout) Snapshot(
+	live cluster.LiveState, strays []objects.Key, now time.Time, complete func(*phases.State),
+) (s *phases.State, behind sets.Set[schema.GroupKind]) {
+	for range snapshots {
+		s = r.state(strays, now)
+		for _, rev := range r.revisions {
+			rev.Reached = rev.reached(live) // before the objects are read
+		}
+		s.Live, behind = r.liveStates(live, strays)
+		complete(s)
+		r.evaluate(s)
+		if s.Changed = r.changed(live, s); !s.Changed {
+			break
+		}
+	}
+	return s, behind
+}
+
+// snapshots bounds how often the state is taken again because objects change meanwhile.
+const snapshots = 3
+
+// state returns a state without what is live, for decisions that read none of it.
+func (r *Rollout) state(strays []objects.Key, now time.Time) *phases.State {
+	s := &phases.State{
+		Owner: r.Owner, Account: r.Account, Controllers: r.Controllers, Applied: r.Applied, Strays: strays, Now: now,
+	}
+	for _, rev := range r.Revisions() {
+		s.Revisions = append(s.Revisions, &rev.Revision)
+	}
+	return s
+}
+
+// evaluate adds the results of probes to a state.
+func (r *Rollout) evaluate(s *phases.State) {
+	for _, rev := range r.revisions {
+		rev.Results = map[objects.Key]probes.Result{}
+	}
+	s.Evaluated(func(of *phases.Revision, key objects.Key) {
+		if obs := s.Live[key].Object; obs != nil {
+			of.Results[key] = r.revisions[of.UID].evaluate(key, obs, s.Now, &r.budget)
+		}
+	})
+}
+
+// changed reports whether an object whose probes were evaluated has another record by now, so that
+// the state is not of one moment.
+func (r *Rollout) changed(live cluster.LiveState, s *phases.State) bool {
+	changed := false
+	s.Evaluated(func(_ *phases.Revision, key objects.Key) {
+		changed = changed || r.record(live, key) != s.Live[key].Object
+	})
+	return changed
+}
+
+// liveStates returns what is known of the objects of all revisions, and of strays, and the kinds
+// of which records lack what probes read.
+func (r *Rollout) liveStates(live cluster.LiveState, strays []objects.Key) (map[objects.Key]phases.LiveState, sets.Set[schema.GroupKind]) {
+	size := 0
+	for _, rev := range r.revisions {
+		size = max(size, rev.Size())
+	}
+	known, behind := make(map[objects.Key]phases.LiveState, size+len(strays)), sets.Set[schema.GroupKind]{}
+	read := func(key objects.Key) {
+		if _, read := known[key]; read {
+			return
+		}
+		kind := live.State(key.GroupKind()) // before the object is read
+		known[key] = r.liveState(&kind, r.record(live, key))
+		if r.behind(&kind, key.GroupKind(), known[key].Object) {
+			behind.Insert(key.GroupKind())
+		}
+	}
+	for _, rev := range r.revisions {
+		for i := range rev.Phases {
+			for _, d := range rev.Phases[i].Objects {
+				read(d.Key)
+			}
+		}
+	}
+	for _, key := range strays {
+		read(key)
+	}
+	return known, behind
+}
+
+// liveState returns what is known of an object by the state of its kind and its record.
+func (r *Rollout) liveState(kind *livestate.KindState, record *objects.Observed) phases.LiveState {
+	known := phases.LiveState{
+		Unserved: kind.Unserved(), Synced: kind.Synced, Unstored: errors.Is(kind.Err, livestate.ErrNotWatchable), Object: record,
+	}
+	if kind.Err != nil {
+		known.Err = kind.Err.Error()
+		if r.Owner.Remote() {
+			if known.Reason = targetReason(kind.Err); known.Reason != "" {
+				known.Err, _ = ExplainTarget(kind.Err)
+			}
+		}
+	}
+	return known
+}
+
+// record returns that of a live object, nil for none: by the watch, or by a read that went around
+// it because the object does not carry the label of the watch.
+func (r *Rollout) record(live cluster.LiveState, key objects.Key) *objects.Observed {
+	shown, ok := live.Observed(key)
+	if read := r.unwatchedRecords[key]; read != nil && (!ok || read.NewerThan(shown)) {
+		return read
+	}
+	if !ok {
+		return nil
+	}
+	return shown
+}
+
+// behind reports whether a record of the watch lacks what probes read, and no list is under way
+// that brings it.
+func (r *Rollout) behind(kind *livestate.KindState, gk schema.GroupKind, record *objects.Observed) bool {
+	return record != nil && record.Watched && record.FieldsGeneration < r.fieldGenerations[gk] && kind.Listing >= r.lists[gk]
+}
+
+// Contains reports whether any loaded revision contains the object.
+func (r *Rollout) Contains(key objects.Key) bool {
+	for _, rev := range r.revisions {
+		if rev.Contains(key) {
+			return true
+		}
+	}
+	return false
+}
+
+// gone reports whether the object was confirmed to be absent.
+func (r *Rollout) gone(key objects.Key) bool {
+	rec := r.Applied[key]
+	return rec != nil && rec.Gone
+}

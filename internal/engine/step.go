@@ -1,0 +1,332 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+)
+
+const (
+	// urgentSteps bounds how many steps run before the next plan.
+	urgentSteps = 1000
+	// backgroundSteps is the same for background work, after which
+	// the state is read again.
+	backgroundSteps = 64
+	// staleRetry is after what time a gate is tried again for which a watch was
+	// behind; usually its event comes first.
+	staleRetry = 200 * time.Millisecond
+)
+
+// Want is what an owner wants of its objects, beside its revisions.
+type Want struct {
+	// Store may be nil where nothing has to be recorded: the revisions of Single and Removal are
+	// claimed, open and succeeded from the beginning. References may be nil.
+	Store      Store
+	References References
+	// Current is the revision that is to be claimed and to succeed; empty for none.
+	Current types.UID
+	// RecordsJobs means that the store records Jobs that have finished; Jobs is its record.
+	RecordsJobs bool
+	Jobs        map[objects.Key]phases.Run
+	// Teardown removes all objects, or with Orphan releases them.
+	Teardown, Orphan bool
+	// Paused keeps the objects for the next revision, and ReportDrift leaves what others changed.
+	Paused, ReportDrift bool
+}
+
+// Outcome is what came of a step.
+type Outcome struct {
+	// Again means that something was done: the next step may be due at once.
+	Again bool
+	// Idle means that nothing is left to do for now.
+	Idle bool
+	// TornDown means that everything that was to be removed is gone.
+	TornDown bool
+	// At is when a step is due although nothing happens; zero for never.
+	At time.Time
+}
+
+func (o *Outcome) at(due time.Time) {
+	if !due.IsZero() && (o.At.IsZero() || due.Before(o.At)) {
+		o.At = due
+	}
+}
+
+// turn is one step of one owner.
+type turn struct {
+	*Engine
+	Outcome
+	r    *Rollout
+	want Want
+}
+
+func (e *Engine) turn(r *Rollout, w Want) *turn {
+	if w.Store == nil {
+		w.Store = unrecorded{}
+	}
+	if w.References == nil {
+		w.References = unrecorded{}
+	}
+	return &turn{Engine: e, r: r, want: w}
+}
+
+// Step does what is due first: the current revision is claimed, Jobs that have finished are recorded,
+// objects are written and removed, a phase is entered, the next one is opened, the revision succeeds.
+// Each is durable in the store before anything that relies on it.
+func (e *Engine) Step(ctx context.Context, r *Rollout, w Want) (Outcome, error) {
+	t := e.turn(r, w)
+	r.loseOverruled()
+	r.track(e.Tracker, e.Cluster)
+	for _, try := range []func(context.Context) (bool, error){t.claim, t.decide, t.recordJobs, t.write, t.enter, t.open, t.succeed} {
+		if done, err := try(ctx); err != nil || done {
+			t.TornDown = r.plan.TornDown
+			return t.Outcome, err
+		}
+	}
+	t.Idle, t.TornDown = true, r.plan.TornDown
+	t.at(r.plan.Retry)
+	return t.Outcome, nil
+}
+
+// Background performs some of what comes after all other work, by the last plan, and reports whether
+// there was any. The rest is left to later steps: the owner may have changed by then.
+func (e *Engine) Background(ctx context.Context, r *Rollout, w Want) (bool, error) {
+	steps := first(r.plan.Steps, true, backgroundSteps)
+	if len(steps) == 0 {
+		return false, nil
+	}
+	return true, e.turn(r, w).perform(ctx, steps, true)
+}
+
+// claim claims all objects of the current revision at once, before the first of them is written.
+func (t *turn) claim(ctx context.Context) (bool, error) {
+	rev := t.r.Loaded(t.want.Current)
+	if rev == nil || rev.Claimed() || rev.Removing() || rev.Paused() || rev.Blocked() != "" && !rev.Refused() {
+		return false, nil
+	}
+	if t.Cluster.Now().Before(rev.recheck) {
+		t.at(rev.recheck)
+		return false, nil
+	}
+	if err := t.Claim(ctx, t.r, rev); err != nil {
+		return false, err
+	}
+	if rev.Refused() {
+		t.at(rev.recheck)
+		return false, nil
+	}
+	t.Again = true
+	return true, rev.Record(rev.Claim, func() error {
+		t.plan()
+		return t.want.Store.Claimed(ctx, rev)
+	})
+}
+
+// decide plans, with the UIDs of the namespaces that Jobs ran in.
+func (t *turn) decide(ctx context.Context) (bool, error) {
+	t.plan()
+	read, err := t.lookUpNamespaces(ctx, t.jobNamespaces())
+	if err == nil && read {
+		t.plan()
+	}
+	return false, err
+}
+
+func (t *turn) plan() {
+	r, w, now := t.r, &t.want, t.Cluster.Now()
+	r.plan = r.decide(t.Cluster, t.strays(r), now, func(s *phases.State) {
+		s.Teardown, s.Orphan, s.Paused, s.ReportDrift = w.Teardown, w.Orphan, w.Paused, w.ReportDrift
+		if w.RecordsJobs {
+			s.Namespaces, s.Jobs, s.Finished = r.namespaces, w.Jobs, t.Tracker.Finished(r.Owner.OwnerKey)
+		}
+	})
+	if r.ProbeBudgetSpent() {
+		t.at(now)
+	}
+}
+
+// strays returns the objects that the owner controls and no revision contains. Those of a single
+// object are its former ones, which Removal removes.
+func (e *Engine) strays(r *Rollout) []objects.Key {
+	if r.single {
+		return nil
+	}
+	return e.Tracker.Strays(r.Owner.OwnerKey)
+}
+
+// write performs what is neither the entry of a phase nor for the background.
+func (t *turn) write(ctx context.Context) (bool, error) {
+	steps := first(t.r.plan.Steps, false, urgentSteps)
+	if t.r.single {
+		steps = t.r.plan.Steps
+	}
+	if len(steps) == 0 {
+		return false, nil
+	}
+	t.Again = true
+	err := t.perform(ctx, steps, false)
+	for _, key := range t.strays(t.r) {
+		if t.r.Contains(key) || t.r.gone(key) {
+			t.Tracker.ForgetStray(t.r.Owner.OwnerKey, key)
+		}
+	}
+	if err == nil {
+		// What is missing may have gone with its namespace. A look before the creation
+		// would not show a namespace that is recreated in between.
+		_, err = t.lookUpNamespaces(ctx, t.recreatedIn(steps))
+	}
+	return true, err
+}
+
+// first returns the first steps, at most so many, that are for the background or not.
+func first(steps []phases.Step, background bool, most int) []phases.Step {
+	var some []phases.Step
+	for _, step := range steps {
+		if step.Background == background && len(some) < most {
+			some = append(some, step)
+		}
+	}
+	return some
+}
+
+// perform performs steps, and tells the store whose references these put on objects without them.
+func (t *turn) perform(ctx context.Context, steps []phases.Step, background bool) error {
+	takers := t.r.takers(steps)
+	if len(takers) == 0 {
+		return t.Engine.perform(ctx, t.r, steps, background)
+	}
+	if err := t.want.References.Take(ctx, takers); err != nil {
+		return err
+	}
+	return errors.Join(t.Engine.perform(ctx, t.r, steps, background), t.want.References.Release(ctx, takers))
+}
+
+// takers returns the owners that steps put on objects which these do not control. In another
+// cluster there is no garbage collector that knows an owner.
+func (r *Rollout) takers(steps []phases.Step) []types.UID {
+	var owners []types.UID
+	for i := range steps {
+		s := &steps[i]
+		switch s.Action {
+		case phases.Adopt, phases.Change, phases.Correct, phases.Relabel:
+			owner := s.Desired.Owner(r.Owner)
+			if s.Live != nil && !r.Owner.Remote() && !owner.Is(s.Live.Controller()) && !slices.Contains(owners, owner.UID) {
+				owners = append(owners, owner.UID)
+			}
+		}
+	}
+	return owners
+}
+
+// enter checks the first writes of a phase as a whole and performs them.
+func (t *turn) enter(ctx context.Context) (bool, error) {
+	entry := t.r.plan.Entry
+	if entry == nil {
+		return false, nil
+	}
+	t.Again = true
+	if t.checks(entry) {
+		ok, err := t.Engine.enter(ctx, t.r, entry)
+		if err != nil || !ok {
+			return true, err
+		}
+		entry.Revision.Enter(entry.Phase)
+	}
+	return true, t.perform(ctx, entry.Steps[:min(len(entry.Steps), urgentSteps)], false)
+}
+
+// checks reports whether an entry is to be checked. A change of a single object needs no check: it is
+// one write, which the API server refuses as a whole.
+func (t *turn) checks(entry *phases.Entry) bool {
+	if t.r.single {
+		return !slices.ContainsFunc(entry.Steps, func(s phases.Step) bool { return s.Action != phases.Create })
+	}
+	return !entry.Revision.Phases[entry.Phase].Entered()
+}
+
+// open records durably that phases may be written, and with it that the probes of all
+// phases before the last of them were true at one moment. Where nothing of them is
+// probed, the claim has recorded it.
+func (t *turn) open(ctx context.Context) (bool, error) {
+	gate := t.r.plan.Gate
+	if gate == nil {
+		return false, nil
+	}
+	rev := t.r.Loaded(gate.Revision.UID)
+	if gate.Preopened {
+		if err := rev.Open(gate.Last); err != nil {
+			return true, err
+		}
+		rev.progressed, t.Again = t.Cluster.Now(), true
+		return true, t.want.Store.Started(ctx, rev)
+	}
+	if len(gate.Probed) > 0 {
+		current, err := t.Cluster.Confirm(ctx, gate.Probed, instanceSelector(gate.Revision))
+		if err != nil {
+			return true, err
+		}
+		if !current {
+			// A watch is behind; its event wakes this owner again.
+			t.at(t.Cluster.Now().Add(staleRetry))
+			return true, nil
+		}
+		rev.Confirm(gate.Last)
+	}
+	err := rev.Record(func() error { return rev.Open(gate.Last) }, func() error { return t.recordOpened(ctx, rev) })
+	if err != nil {
+		return true, err
+	}
+	rev.progressed, t.Again = t.Cluster.Now(), true
+	log.FromContext(ctx).V(1).Info("phase opened", "revision", rev.Name, "phase", rev.Phases[gate.Last].Name)
+	return true, nil
+}
+
+// recordOpened records which phases are open. Where nothing is to be written in the last one either,
+// that the revision has succeeded goes along.
+func (t *turn) recordOpened(ctx context.Context, rev *Revision) error {
+	t.plan()
+	if rev.UID == t.want.Current {
+		if done, err := t.succeed(ctx); err != nil || done {
+			return err
+		}
+	}
+	return t.want.Store.Opened(ctx, rev)
+}
+
+// instanceSelector selects the objects of the revision's package, or everything
+// that is managed where the objects do not say which package they are of.
+func instanceSelector(r *phases.Revision) string {
+	selector := corev1alpha1.CacheLabel + "=" + corev1alpha1.CacheLabelValue
+	if instance := r.Metadata.Labels[corev1alpha1.PackageInstanceLabel]; instance != "" {
+		selector += "," + corev1alpha1.PackageInstanceLabel + "=" + instance
+	}
+	return selector
+}
+
+// succeed records that the current revision was available for its success
+// delay, after which what only older revisions have may go.
+func (t *turn) succeed(ctx context.Context) (bool, error) {
+	rev, report := t.r.Loaded(t.want.Current), t.r.Report(t.want.Current)
+	if rev == nil || report == nil || rev.Succeeded() || rev.Paused() || !rev.Claimed() || rev.Blocked() != "" || !report.Complete() || report.InTransition() {
+		return false, nil
+	}
+	due, err := t.want.Store.SucceedsAt(ctx, rev)
+	if err != nil {
+		return false, err
+	}
+	if t.Cluster.Now().Before(due) {
+		t.at(due)
+		return false, nil
+	}
+	err = rev.Record(rev.Succeed, func() error { return t.want.Store.Succeeded(ctx, rev) })
+	t.Again = t.Again || err == nil
+	return err == nil, err
+}

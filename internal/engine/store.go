@@ -1,0 +1,59 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+)
+
+// Store keeps what has to survive this process. What it records of a revision comes back through
+// Revision.Restore, what it records of Jobs through Want.Jobs. A method that returns no error has
+// made its record durable.
+type Store interface {
+	// Claimed records that all objects of a revision are claimed, and that its first phase is open.
+	Claimed(ctx context.Context, rev *Revision) error
+	// Opened records which phases of a revision are open.
+	Opened(ctx context.Context, rev *Revision) error
+	// Started is called when a phase begins that is open since the claim. It need not record that.
+	Started(ctx context.Context, rev *Revision) error
+	// SucceedsAt returns when a revision whose probes are all true succeeds; zero for at once.
+	SucceedsAt(ctx context.Context, rev *Revision) (time.Time, error)
+	// Succeeded records that a revision has succeeded.
+	Succeeded(ctx context.Context, rev *Revision) error
+
+	// RecordJobs records Jobs that have finished. Overflow is called with those for which the record
+	// has no room, also where there are none.
+	RecordJobs(ctx context.Context, runs map[objects.Key]phases.Run) error
+	Overflow(jobs []objects.Key)
+	// Namespace reads the UID of a namespace that Jobs ran in; its error is apply.IsAbsent where there is none.
+	Namespace(ctx context.Context, name string) (types.UID, error)
+}
+
+// References are told of references to owners that are put on objects which are there without them: an
+// orphaning deletion of an owner may have passed these objects by.
+type References interface {
+	// Take is called before that, and Release when it is done or has failed. Where Take returns an
+	// error nothing is written.
+	Take(ctx context.Context, owners []types.UID) error
+	Release(ctx context.Context, owners []types.UID) error
+}
+
+// unrecorded records nothing.
+type unrecorded struct{}
+
+func (unrecorded) Claimed(context.Context, *Revision) error   { return nil }
+func (unrecorded) Opened(context.Context, *Revision) error    { return nil }
+func (unrecorded) Started(context.Context, *Revision) error   { return nil }
+func (unrecorded) Succeeded(context.Context, *Revision) error { return nil }
+func (unrecorded) SucceedsAt(context.Context, *Revision) (time.Time, error) {
+	return time.Time{}, nil
+}
+func (unrecorded) RecordJobs(context.Context, map[objects.Key]phases.Run) error { return nil }
+func (unrecorded) Overflow([]objects.Key)                                       {}
+func (unrecorded) Namespace(context.Context, string) (types.UID, error)         { return "", nil }
+func (unrecorded) Take(context.Context, []types.UID) error                      { return nil }
+func (unrecorded) Release(context.Context, []types.UID) error                   { return nil }

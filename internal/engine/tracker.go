@@ -1,0 +1,204 @@
+package engine
+
+import (
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases/drift"
+)
+
+// Tracker records the owner of every managed object and the template it is compared with,
+// and enqueues the owner when the object changes. It is safe for concurrent use.
+type Tracker struct {
+	// Wake enqueues an owner. It must be set before the first watch starts.
+	Wake func(objects.OwnerKey)
+	// Served reports whether an API version of a kind is served; nil means that all are.
+	// It must not block.
+	Served func(gk schema.GroupKind, apiVersion string) bool
+
+	shapes *drift.ListTypes
+	probedFields
+	kindUsers
+
+	// mu guards what follows together: an event is compared with the track of its object
+	// and with the owner of the same moment.
+	mu       sync.RWMutex
+	tracks   tracks
+	owners   owners
+	remote   map[objects.OwnerKey]objects.Owner // of owners those in another cluster
+	strays   strays
+	unowned  map[objects.Key]objects.Reference // controllers of objects that no owner is known for
+	finished map[objects.Key]objects.Finished  // Jobs
+}
+
+// NewTracker returns an empty tracker.
+func NewTracker() *Tracker {
+	return &Tracker{
+		shapes:       drift.NewListTypes(),
+		probedFields: probedFields{kinds: map[schema.GroupKind]*fieldSet{}},
+		kindUsers:    kindUsers{owners: map[schema.GroupKind]sets.Set[objects.OwnerKey]{}},
+		tracks:       tracks{byKey: map[objects.Key]track{}},
+		owners:       owners{},
+		remote:       map[objects.OwnerKey]objects.Owner{},
+		strays:       strays{},
+		unowned:      map[objects.Key]objects.Reference{},
+		finished:     map[objects.Key]objects.Finished{},
+	}
+}
+
+// TemplateID names the full template that desired and metadata make.
+func TemplateID(d *objects.Desired, labels objects.Digest, owner objects.Owner) objects.Digest {
+	return drift.Digest([]any{string(d.Content[:]), string(labels[:]), string(owner.UID)})
+}
+
+// Track makes owner the one that changes of an object enqueue, and desired with metadata what
+// its live values are compared with.
+func (t *Tracker) Track(owner objects.OwnerKey, d *objects.Desired, metadata objects.ManagedMetadata, template objects.Digest) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.tracks.add(owner, d, metadata, template)
+}
+
+// Untrack forgets an object if owner tracks it.
+func (t *Tracker) Untrack(owner objects.OwnerKey, key objects.Key) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, ok := t.tracks.of(owner, key); ok {
+		delete(t.tracks.byKey, key)
+		delete(t.finished, key)
+	}
+}
+
+// Tracks reports whether owner tracks an object.
+func (t *Tracker) Tracks(owner objects.OwnerKey, key objects.Key) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	_, ok := t.tracks.of(owner, key)
+	return ok
+}
+
+// Template returns the object that live values of key are compared with, or nil where
+// owner does not track it.
+func (t *Tracker) Template(owner objects.OwnerKey, key objects.Key) (map[string]any, error) {
+	t.mu.RLock()
+	tr, ok := t.tracks.of(owner, key)
+	t.mu.RUnlock()
+	if !ok {
+		return nil, nil
+	}
+	return tr.desired.Object(tr.metadata)
+}
+
+// Own makes owner the one that owner references with one of the UIDs lead to: those of
+// the deployment and of its sets. Objects that came before become strays.
+func (t *Tracker) Own(owner objects.Owner, uids ...types.UID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.owners.add(owner.OwnerKey, uids)
+	if owner.Remote() {
+		t.remote[owner.OwnerKey] = owner
+	}
+	for key, controller := range t.unowned {
+		if by, known := t.controlledBy(&controller); known {
+			t.strays.add(by, key)
+			delete(t.unowned, key)
+		}
+	}
+}
+
+// controlledBy returns the owner that a controller leads to: in another cluster also that of
+// its name, which was restored from a backup. t.mu is held.
+func (t *Tracker) controlledBy(controller *objects.Reference) (objects.OwnerKey, bool) {
+	owner, known := t.owners.of(controller)
+	if known || controller == nil || !controller.Remote {
+		return owner, known
+	}
+	remote := t.remote[objects.OwnerKey{Kind: controller.Kind, Namespace: controller.Namespace, Name: controller.Name}]
+	return remote.OwnerKey, remote.SameName(controller)
+}
+
+// Disown forgets everything about an owner.
+func (t *Tracker) Disown(owner objects.OwnerKey) {
+	t.Probe(owner, nil)
+	t.Use(owner, nil)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.strays, owner)
+	delete(t.remote, owner)
+	t.owners.remove(owner)
+	for key, tr := range t.tracks.byKey {
+		if tr.owner == owner {
+			delete(t.tracks.byKey, key)
+			delete(t.finished, key)
+		}
+	}
+}
+
+// KindChanged enqueues the owners that have objects of a kind: its API or its watch came
+// or went.
+func (t *Tracker) KindChanged(gk schema.GroupKind) {
+	for _, owner := range t.kindUsers.of(gk) {
+		t.Wake(owner)
+	}
+}
+
+// Changed enqueues the owner of an object. An object that is not tracked, yet has a
+// controller among the owners, is a stray: a write that came late. Former controllers
+// among its owner references are enqueued, too, as lone sets that a successor took it
+// from.
+func (t *Tracker) Changed(key objects.Key, obs *objects.Observed) {
+	t.mu.Lock()
+	var owner objects.OwnerKey
+	tr, known := t.tracks.byKey[key]
+	if known {
+		owner = tr.owner
+	} else {
+		owner, known = t.untracked(key, obs)
+	}
+	former := t.owners.others(owner, obs)
+	t.mu.Unlock()
+	if known {
+		t.Wake(owner)
+	}
+	for _, other := range former {
+		t.Wake(other)
+	}
+}
+
+// untracked returns the owner of an object that no revision contains, which becomes a stray.
+// One whose owner is not known is kept until it is. t.mu is held.
+func (t *Tracker) untracked(key objects.Key, obs *objects.Observed) (objects.OwnerKey, bool) {
+	delete(t.unowned, key)
+	if obs == nil || strings.HasSuffix(key.Group, "package-operator.run") {
+		return objects.OwnerKey{}, false
+	}
+	controller := obs.Controller()
+	owner, known := t.controlledBy(controller)
+	switch {
+	case known:
+		t.strays.add(owner, key)
+	case controller != nil && (controller.Remote || strings.HasPrefix(controller.APIVersion, corev1alpha1.GroupVersion.Group+"/")):
+		t.unowned[key] = *controller
+	}
+	return owner, known
+}
+
+// Strays returns the strays of an owner in key order.
+func (t *Tracker) Strays(owner objects.OwnerKey) []objects.Key {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.strays.of(owner)
+}
+
+// ForgetStray forgets a stray that was removed.
+func (t *Tracker) ForgetStray(owner objects.OwnerKey, key objects.Key) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.strays[owner], key)
+}

@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"context"
+
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases/drift"
+)
+
+// differs is the content of an object that is known to differ from its template.
+var differs = objects.Digest{0xff}
+
+// verify finds out whether the object shows the template, where this process
+// has not written it: by its values, or else by one dry run.
+func (s *step) verify(ctx context.Context) error {
+	id := TemplateID(s.Desired, s.Labels, s.run.rollout.Owner)
+	if s.Live.ProjectedBy != id {
+		s.track()
+		obs, err := s.read(ctx)
+		if err != nil || obs == nil {
+			return err
+		}
+		s.Live = obs
+	}
+	switch {
+	case s.Live.Exceeds:
+		s.setContent(differs)
+		return nil
+	case s.Live.Matches:
+		s.markApplied(id, s.Live, false)
+		return nil
+	case s.Live.StaleFields:
+		s.setContent(differs) // not even a dry run is possible
+		return nil
+	}
+	s.Metadata.Owner = keptOwner(s.Metadata.Owner, s.Live.Controller())
+	dry, err := s.apply(ctx, true)
+	if err != nil {
+		return err
+	}
+	wanted := s.run.Tracker.Observe(s.Key, dry)
+	if wanted.Projection == s.Live.Projection {
+		s.markApplied(id, s.Live, false)
+		return nil
+	}
+	if s.Report {
+		s.markApplied(id, wanted, false) // what differs from it is named, and left
+		return nil
+	}
+	s.setContent(differs)
+	return nil
+}
+
+// own makes managedFields say what of the object is ours, where they do not: a
+// POST, or an earlier engine, wrote them in another way, or they were wiped.
+func (s *step) own(ctx context.Context) error {
+	switch {
+	case s.Live == nil:
+		return nil
+	case s.migrates():
+		return s.migrate(ctx)
+	case s.Live.Unrecorded:
+		return s.record(ctx)
+	}
+	return nil
+}
+
+// record puts the Apply entry back that the template left which wrote the object
+// last, as a dry run shows it.
+func (s *step) record(ctx context.Context) error {
+	former, err := s.run.Tracker.Template(s.run.rollout.Owner.OwnerKey, s.Key)
+	if err != nil || former == nil {
+		return err
+	}
+	dry, err := s.send(ctx, former, true)
+	if err != nil {
+		return err
+	}
+	patch, err := drift.Record(dry, s.Live.ResourceVersion)
+	if err != nil {
+		return err
+	}
+	writes, err := s.writes(ctx)
+	if err != nil {
+		return err
+	}
+	live, err := writes.Patch(ctx, s.mapping, s.Key.Namespace, s.Key.Name, patch)
+	if err != nil {
+		return err
+	}
+	s.Live = s.run.Tracker.Observe(s.Key, live)
+	return nil
+}

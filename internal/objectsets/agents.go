@@ -1,0 +1,60 @@
+package objectsets
+
+import (
+	"encoding/json"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster"
+	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// Agent is what the agent of a phase reports on its ObjectSetPhase.
+type Agent struct {
+	*objects.Desired
+	// Live is nil where there is no ObjectSetPhase, or where it is not the set's.
+	Live *objects.Observed
+	// Conditions are those for the present generation; ControllerOf are the objects that
+	// the agent has written.
+	Conditions   []metav1.Condition
+	ControllerOf []corev1alpha1.ControlledObjectReference
+	// Objects is how many there are in the phase.
+	Objects int
+}
+
+// Agents returns what agents report of a revision, in the order of its phases.
+func Agents(r *engine.Revision, live cluster.LiveState) []Agent {
+	var agents []Agent
+	for _, d := range r.Delegates() {
+		a := Agent{Desired: d, Objects: d.Delegate.Objects}
+		if obs, shown := live.Observed(d.Key); shown && d.Delegate.Set.Is(obs.Controller()) {
+			a.Live = obs
+			a.read()
+		}
+		agents = append(agents, a)
+	}
+	return agents
+}
+
+func (a *Agent) read() {
+	var phase struct {
+		Status corev1alpha1.ObjectSetPhaseStatus `json:"status"`
+	}
+	if json.Unmarshal(a.Live.Trimmed, &phase) != nil {
+		return
+	}
+	a.ControllerOf = phase.Status.ControllerOf
+	a.Conditions = reported(a.Live)
+}
+
+// Paused reports whether the agent has paused.
+func (a *Agent) Paused() bool {
+	for _, c := range a.Conditions {
+		if c.Type == corev1alpha1.ConditionPaused {
+			return c.Status == metav1.ConditionTrue
+		}
+	}
+	return false
+}

@@ -1,0 +1,10 @@
+// Package objectsets reads ObjectSets: it turns them, with the objects of their slices and
+// Secrets, into revisions of package engine, and restores from their statuses how far these
+// are.
+//
+//	sets, slices ──► Load ──► engine.Revision ◄── Restore ◄── status of the set
+//
+// What is wrong with a set for good, by rules that need no write, blocks its revision
+// (load.go, names.go, reserved.go). A phase with a class has one object, the ObjectSetPhase
+// (delegate.go), whose agent reports on it (agents.go).
+package objectsets

@@ -1,0 +1,162 @@
+package objectsets_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/config"
+	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/objectsets"
+)
+
+// loaded loads a set with one object, of a cluster in which only Nodes and
+// ClusterRoles are cluster-scoped.
+func loaded(t *testing.T, namespace, apiVersion, kind string, metadata map[string]any) *engine.Revision {
+	t.Helper()
+	text, err := json.Marshal(map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": metadata})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := corev1alpha1.ScopeOf(namespace).NewObjectSet()
+	set.SetNamespace(namespace)
+	set.ObjectSetSpec().Phases = []corev1alpha1.ObjectSetTemplatePhase{{
+		Name: "one", Objects: []corev1alpha1.ObjectSetObject{{Object: runtime.RawExtension{Raw: text}}},
+	}}
+	return objectsets.Load(set, objectsets.Stored{}, objects.Owner{}, func(gk schema.GroupKind, _ string) (namespaced, known bool) {
+		return gk.Kind != "ClusterRole", gk.Kind != "Unknown"
+	})
+}
+
+// TestLoadLeavesOutWhatHasNoPath: an object with an invalid key is a problem of its
+// revision, and is neither looked up nor waited for.
+func TestLoadLeavesOutWhatHasNoPath(t *testing.T) {
+	t.Parallel()
+	named := func(name string) map[string]any { return map[string]any{"name": name} }
+	placed := func(name, namespace string) map[string]any {
+		return map[string]any{"name": name, "namespace": namespace}
+	}
+	for name, tc := range map[string]struct {
+		namespace, apiVersion, kind string
+		metadata                    map[string]any
+		says                        string
+	}{
+		"fine":                     {"shop", "v1", "ConfigMap", named("a"), ""},
+		"of RBAC":                  {"shop", "rbac.authorization.k8s.io/v1", "Role", named("system:a%20"), "is no name"},
+		"with a colon":             {"shop", "rbac.authorization.k8s.io/v1", "Role", named("system:a"), ""},
+		"unknown":                  {"shop", "example.com/v1", "Unknown", named("a"), ""},
+		"path as name":             {"shop", "v1", "ConfigMap", named("../../x"), "is no name"},
+		"dots as name":             {"shop", "v1", "ConfigMap", named(".."), "is no name"},
+		"long name":                {"shop", "v1", "ConfigMap", named(strings.Repeat("a", 254)), "the limit is 253"},
+		"made-up name":             {"shop", "v1", "ConfigMap", map[string]any{"generateName": "a-"}, "metadata.name are required"},
+		"path as group":            {"shop", "../v1", "ConfigMap", named("a"), "is no API group"},
+		"slashes":                  {"shop", "a/b/c", "ConfigMap", named("a"), "apiVersion, kind"},
+		"path as version":          {"shop", "apps/..", "ConfigMap", named("a"), "is no version"},
+		"path as kind":             {"shop", "v1", "Config/Map", named("a"), "is no kind"},
+		"no kind":                  {"shop", "v1", "", named("a"), "apiVersion, kind"},
+		"path as namespace":        {"", "v1", "ConfigMap", placed("a", "a/b"), "is no namespace"},
+		"no namespace":             {"", "v1", "ConfigMap", named("a"), "metadata.namespace is required"},
+		"other namespace":          {"shop", "v1", "ConfigMap", placed("a", "b"), "same namespace"},
+		"cluster-scoped":           {"shop", "rbac.authorization.k8s.io/v1", "ClusterRole", placed("a", "shop"), "namespace scoped"},
+		"cluster-scoped, nowhere":  {"shop", "rbac.authorization.k8s.io/v1", "ClusterRole", named("a"), "namespace scoped"},
+		"needless namespace":       {"", "rbac.authorization.k8s.io/v1", "ClusterRole", placed("a", "b"), ""},
+		"metadata that are a list": {"shop", "v1", "ConfigMap", nil, "metadata.name are required"},
+	} {
+		rev := loaded(t, tc.namespace, tc.apiVersion, tc.kind, tc.metadata)
+		if !strings.Contains(rev.Blocked(), tc.says) || (rev.Blocked() == "") != (tc.says == "") {
+			t.Errorf("%s: it says %q, want %q", name, rev.Blocked(), tc.says)
+		}
+		if got := len(rev.Keys()); got != 0 && tc.says != "" || got != 1 && tc.says == "" {
+			t.Errorf("%s: the revision has %v", name, rev.Keys())
+		}
+	}
+}
+
+// TestLoadRefusesGeneratedPackages: the mark of packages that the engine installs for others blocks a revision.
+func TestLoadRefusesGeneratedPackages(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		namespace, kind, value string
+		refused                bool
+	}{
+		{"shop", "Package", "true", true},
+		{"", "ClusterPackage", "true", true},
+		{"shop", "Package", "false", false},
+		{"shop", "ConfigMap", "true", false},
+	} {
+		apiVersion := corev1alpha1.GroupVersion.String()
+		if tc.kind == "ConfigMap" {
+			apiVersion = "v1"
+		}
+		rev := loaded(t, tc.namespace, apiVersion, tc.kind, map[string]any{
+			"name": "a", "namespace": tc.namespace, "labels": map[string]any{corev1alpha1.GeneratedLabel: tc.value},
+		})
+		if got := strings.Contains(rev.Blocked(), "metadata.labels["+corev1alpha1.GeneratedLabel+"] must not be set"); got != tc.refused || !got && rev.Blocked() != "" {
+			t.Errorf("%s %s: it says %q", tc.kind, tc.value, rev.Blocked())
+		}
+	}
+}
+
+// TestOfEngine: every object that config installs is reserved for the engine's own
+// package, and others are not.
+func TestOfEngine(t *testing.T) {
+	t.Parallel()
+	const ns = corev1alpha1.DefaultNamespace
+	shop, own := objects.Owner{OwnerKey: objects.OwnerKey{Namespace: "shop", Name: corev1alpha1.EnginePackage}}, objects.Owner{OwnerKey: objects.OwnerKey{Name: corev1alpha1.EnginePackage}}
+	installed, err := config.Objects(config.FolderNamespace, config.FolderCRDs, config.FolderRBAC, config.FolderAdmission, config.FolderFlowControl, config.FolderManager,
+		config.FolderTenancy, config.FolderAgent, config.FolderAgentAllNamespaces)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := []objects.Key{
+		{Group: "coordination.k8s.io", Kind: "Lease", Namespace: ns, Name: corev1alpha1.LeaderElectionLease},
+		{Group: "coordination.k8s.io", Kind: "Lease", Namespace: ns, Name: corev1alpha1.AgentLeaderElectionLease},
+		{Kind: "Secret", Namespace: ns, Name: "lockstep-agent-target"},
+	}
+	for _, o := range installed {
+		keys = append(keys, objects.Key{Group: o.GroupVersionKind().Group, Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName()})
+	}
+	for _, key := range keys {
+		if objectsets.OfEngine(shop, ns)(key) == "" {
+			t.Errorf("a package may have %s", key)
+		}
+		if why := objectsets.OfEngine(own, ns)(key); why != "" {
+			t.Errorf("the package of the engine may not have %s: %s", key, why)
+		}
+	}
+	for _, key := range []objects.Key{
+		{Kind: "Namespace", Name: "shop"},
+		{Kind: "ConfigMap", Namespace: ns, Name: "settings"},
+		{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "lockstep-manager"},
+		{Group: "apps", Kind: "Deployment", Namespace: "hcp-a", Name: "lockstep-agent"},
+		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "things.example.com"},
+		{Group: corev1alpha1.GroupVersion.Group, Kind: "Package", Namespace: ns, Name: "shop"},
+	} {
+		if why := objectsets.OfEngine(shop, ns)(key); why != "" {
+			t.Errorf("%s: %s", key, why)
+		}
+	}
+}
+
+// TestRejectReserved: reserved objects block their revision, once, and are never deleted.
+func TestRejectReserved(t *testing.T) {
+	t.Parallel()
+	rev := loaded(t, "shop", "v1", "ConfigMap", map[string]any{"name": "a"})
+	objectsets.RejectReserved(rev, func(objects.Key) string { return "" })
+	if rev.Blocked() != "" {
+		t.Fatalf("it is blocked: %s", rev.Blocked())
+	}
+	for range 2 {
+		objectsets.RejectReserved(rev, func(key objects.Key) string { return fmt.Sprintf("%s is not yours", key.Name) })
+	}
+	d := rev.Phases[0].Objects[0]
+	if rev.Blocked() != "ConfigMap shop/a: a is not yours" || !d.Keep || !d.Reserved {
+		t.Errorf("it is blocked by %q, keep: %t, reserved: %t", rev.Blocked(), d.Keep, d.Reserved)
+	}
+}

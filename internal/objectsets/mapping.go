@@ -1,0 +1,96 @@
+package objectsets
+
+import (
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster"
+	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// Mapped returns the conditions that the objects in keys report by their
+// condition mappings, under the destination's type, and how many were omitted.
+// Conditions of an older generation are skipped; of two objects with one destination the
+// later one in the order of the phases counts. Invalid conditions are made valid.
+func Mapped(r *engine.Revision, live cluster.Cluster, keys []objects.Key) (mapped []metav1.Condition, left int) {
+	at := map[string]int{}
+	for _, key := range keys {
+		d, _ := r.Find(key)
+		if d == nil || len(d.Mappings) == 0 && d.Delegate == nil {
+			continue
+		}
+		obs, ok := live.Observed(key)
+		if !ok || obs.Trimmed == nil {
+			continue
+		}
+		for _, c := range reported(obs) {
+			for _, m := range mappings(d, c) {
+				if c.Type != m.SourceType {
+					continue
+				}
+				c.Type = m.DestinationType
+				i, twice := at[c.Type]
+				switch {
+				case twice && i < 0:
+				case twice:
+					mapped[i] = c
+				case len(mapped) == limits.MappedConditions, !conditions.Mapped(c.Type), !conditions.ValidType(c.Type):
+					at[c.Type] = -1
+					left++
+				default:
+					at[c.Type] = len(mapped)
+					mapped = append(mapped, c)
+				}
+				break
+			}
+		}
+	}
+	return mapped, left
+}
+
+// mappings returns those of an object. The agent of an ObjectSetPhase has mapped its conditions already.
+func mappings(d *objects.Desired, c metav1.Condition) []corev1alpha1.ConditionMapping {
+	if d.Delegate != nil && conditions.Mapped(c.Type) {
+		return []corev1alpha1.ConditionMapping{{SourceType: c.Type, DestinationType: c.Type}}
+	}
+	return d.Mappings
+}
+
+// reported returns the conditions of an object for its present generation; malformed
+// ones are skipped.
+func reported(obs *objects.Observed) []metav1.Condition {
+	var object struct {
+		Status struct {
+			Conditions []any `json:"conditions"`
+		} `json:"status"`
+	}
+	if err := json.Unmarshal(obs.Trimmed, &object); err != nil {
+		return nil // the conditions of that kind have another shape
+	}
+	var all []metav1.Condition
+	for _, item := range object.Status.Conditions {
+		c, ok := item.(map[string]any)
+		if !ok {
+			continue
+		}
+		typ, _ := c["type"].(string)
+		generation, _ := c["observedGeneration"].(float64)
+		if typ == "" || generation != 0 && int64(generation) != obs.Generation {
+			continue
+		}
+		status, reason := "", ""
+		if c["status"] != nil {
+			status = fmt.Sprint(c["status"])
+		}
+		reason, _ = c["reason"].(string)
+		message, _ := c["message"].(string)
+		all = append(all, conditions.Foreign(typ, status, reason, message))
+	}
+	return all
+}

@@ -1,0 +1,45 @@
+package objectsets
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// NameProblem validates the name of an object, and the group, version and kind, which are parts of a request's path; it is
+// empty where they are valid.
+func NameProblem(gvk schema.GroupVersionKind, key objects.Key) string { return nameProblem(gvk, key) }
+
+// nameProblem validates the parts of a request's path, in which a slash would address
+// another resource; it is empty where they are valid. Further rules of a kind are left to
+// the API server.
+func nameProblem(gvk schema.GroupVersionKind, key objects.Key) string {
+	if errs := validation.IsDNS1123Subdomain(gvk.Group); gvk.Group != "" && len(errs) > 0 {
+		return fmt.Sprintf("%.100q is no API group: %s", gvk.Group, errs[0])
+	}
+	if errs := validation.IsDNS1035Label(gvk.Version); len(errs) > 0 {
+		return fmt.Sprintf("%.100q is no version of an API: %s", gvk.Version, errs[0])
+	}
+	if errs := validation.IsDNS1035Label(strings.ToLower(gvk.Kind)); len(errs) > 0 {
+		return fmt.Sprintf("%.100q is no kind: %s", gvk.Kind, errs[0])
+	}
+	if errs := validation.IsDNS1123Label(key.Namespace); key.Namespace != "" && len(errs) > 0 {
+		return fmt.Sprintf("%.100q is no namespace: %s", key.Namespace, errs[0])
+	}
+	if len(key.Name) > validation.DNS1123SubdomainMaxLength {
+		return fmt.Sprintf("metadata.name has %d characters; the limit is %d", len(key.Name), validation.DNS1123SubdomainMaxLength)
+	}
+	if errs := content.IsPathSegmentName(key.Name); len(errs) > 0 {
+		return fmt.Sprintf("%.100q is no name: %s", key.Name, errs[0])
+	}
+	return ""
+}
+
+// Stores reports whether name is valid for a slice. Sets from before the CRD validated
+// names may have others.
+func Stores(name string) bool { return len(validation.IsDNS1123Subdomain(name)) == 0 }

@@ -1,0 +1,73 @@
+package objectsets
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// RejectReserved blocks a revision with objects that a package may not have, for which why
+// returns a reason. They are neither written nor deleted.
+func RejectReserved(r *engine.Revision, why func(objects.Key) string) {
+	var messages []objects.Message
+	for i := range r.Phases {
+		for _, d := range slices.Concat(r.Phases[i].Objects, r.Phases[i].Delegated) {
+			if reason := why(d.Key); reason != "" && !d.Reserved {
+				d.Keep, d.Reserved = true, true
+				messages = append(messages, objects.Message{Object: d.Key.String(), Text: reason})
+			}
+		}
+	}
+	var problems []string
+	for _, group := range objects.GroupMessages(messages) {
+		problems = append(problems, group.String())
+	}
+	if before := r.Blocked(); before != "" {
+		problems = append(problems, before)
+	}
+	r.Block(strings.Join(problems, "; "))
+}
+
+// engineNames are those of the objects in config.
+var engineNames = []string{
+	"lockstep-manager", "lockstep-leader-election", "lockstep-foreground-deletion",
+	"lockstep-generated-packages",
+	"lockstep-view", "lockstep-edit", "lockstep-admin", "lockstep-author", "lockstep-tenant", "lockstep-manager-egress", "lockstep-manager-metrics", "lockstep-metrics-reader",
+	"lockstep-agent", "lockstep-agent-all-namespaces", "lockstep-agent-target",
+}
+
+// OfEngine returns why an object is reserved, or nothing: it is part of the engine in its
+// namespace, and only the engine's own package may have it.
+func OfEngine(owner objects.Owner, namespace string) func(objects.Key) string {
+	return func(key objects.Key) string {
+		if owner.Namespace == "" && owner.Name == corev1alpha1.EnginePackage || !ofEngine(key, namespace) {
+			return ""
+		}
+		return "is a part of the engine itself: remove it; only the ClusterPackage " + corev1alpha1.EnginePackage + " may have it"
+	}
+}
+
+// MarkedGenerated reports whether an object is a package that has the mark of those that
+// the engine installs for others. The engine writes with the rights by which it may put that
+// on, so it refuses to do so for whoever wrote the object.
+func MarkedGenerated(u *unstructured.Unstructured) bool {
+	return u.GroupVersionKind().Group == corev1alpha1.GroupName && strings.HasSuffix(u.GetKind(), "Package") &&
+		u.GetLabels()[corev1alpha1.GeneratedLabel] == "true"
+}
+
+func ofEngine(key objects.Key, namespace string) bool {
+	switch {
+	case key.Group == "apiextensions.k8s.io" && key.Kind == "CustomResourceDefinition":
+		return strings.HasSuffix(key.Name, "."+corev1alpha1.GroupVersion.Group)
+	case key.Group == "" && key.Kind == "Namespace":
+		return key.Name == namespace
+	case key.Namespace != "" && key.Namespace != namespace:
+		return false
+	}
+	return key.Name == corev1alpha1.LeaderElectionLease || key.Name == corev1alpha1.AgentLeaderElectionLease || slices.Contains(engineNames, key.Name)
+}

@@ -1,0 +1,180 @@
+package objectsets
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+)
+
+// OwnerOf returns the owner that a set belongs to: the deployment that controls
+// it, or that made it and lost the reference to the garbage collector; else the
+// set itself.
+func OwnerOf(set corev1alpha1.GenericObjectSet) objects.OwnerKey {
+	scope := corev1alpha1.ScopeOf(set.GetNamespace())
+	kind := scope.Kind("ObjectDeployment")
+	if ref := metav1.GetControllerOf(set); ref != nil && ref.Kind == kind && strings.HasPrefix(ref.APIVersion, corev1alpha1.GroupVersion.Group+"/") {
+		return objects.OwnerKey{Kind: kind, Namespace: set.GetNamespace(), Name: ref.Name}
+	}
+	name := set.GetLabels()[corev1alpha1.ObjectDeploymentLabel]
+	if set.GetAnnotations()[corev1alpha1.ObjectDeploymentUIDAnnotation] != "" && name != "" {
+		return objects.OwnerKey{Kind: kind, Namespace: set.GetNamespace(), Name: name}
+	}
+	return objects.OwnerKey{Kind: scope.Kind("ObjectSet"), Namespace: set.GetNamespace(), Name: set.GetName()}
+}
+
+// DeploymentOf returns the UID of the deployment that made a set: an earlier one
+// may have had the same name.
+func DeploymentOf(set corev1alpha1.GenericObjectSet) types.UID {
+	if ref := metav1.GetControllerOf(set); ref != nil {
+		return ref.UID
+	}
+	return types.UID(set.GetAnnotations()[corev1alpha1.ObjectDeploymentUIDAnnotation])
+}
+
+// Controllers returns the UIDs by which sets control objects: their own, and those of
+// their ObjectSetPhases, through which agents control objects.
+func Controllers(of ...corev1alpha1.GenericObjectSet) (own, delegated sets.Set[types.UID]) {
+	own, delegated = sets.Set[types.UID]{}, sets.Set[types.UID]{}
+	for _, set := range of {
+		own.Insert(set.GetUID())
+		for _, phase := range set.ObjectSetStatus().RemotePhases {
+			delegated.Insert(phase.UID)
+		}
+	}
+	return own, delegated
+}
+
+// Owns reports whether the set may own objects.
+func Owns(set corev1alpha1.GenericObjectSet) bool {
+	return !meta.IsStatusConditionTrue(*set.StatusConditions(), corev1alpha1.ConditionArchived)
+}
+
+// Unwritten reports whether a set has written no object: it has never claimed its objects, which is recorded before the first
+// write, and reports none.
+func Unwritten(set corev1alpha1.GenericObjectSet) bool {
+	status := set.ObjectSetStatus()
+	return Owns(set) && !legacy(set) && set.GetAnnotations()[corev1alpha1.ClaimedAnnotation] == "" &&
+		meta.FindStatusCondition(status.Conditions, corev1alpha1.ConditionClaimed) == nil && len(status.ControllerOf) == 0
+}
+
+// Restore copies what a set records of its rollout into its revision; fresh means
+// that this process sees the set for the first time.
+func Restore(r *engine.Revision, set corev1alpha1.GenericObjectSet, fresh bool) {
+	status, lifecycle := set.ObjectSetStatus(), set.ObjectSetSpec().LifecycleState
+	r.Pause(lifecycle == corev1alpha1.ObjectSetLifecycleStatePaused)
+	rec := phases.Recorded{
+		Claimed:   r.ClaimedAtCreation || legacy(set) || meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionClaimed),
+		Succeeded: meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionSucceeded),
+		Started:   begun(r, set),
+		Removing:  lifecycle == corev1alpha1.ObjectSetLifecycleStateArchived || set.GetDeletionTimestamp() != nil,
+		Releasing: Orphaned(set),
+	}
+	if rec.Claimed && !r.Incomplete() && len(set.ObjectSetSpec().Previous) == 0 {
+		rec.Preopened = unprobed(r)
+	}
+	r.Restore(rec)
+	if fresh {
+		restoreReady(r, status)
+	}
+	for i, phase := range status.Phases {
+		written := phase.State == corev1alpha1.PhaseStateProbing || phase.State == corev1alpha1.PhaseStateReady || phase.State == corev1alpha1.PhaseStateUnready
+		if i < len(r.Phases) && (written || r.Succeeded()) {
+			r.RestorePhase(i, fresh)
+		}
+	}
+}
+
+// restoreReady copies which phases were ready when this process began.
+func restoreReady(r *engine.Revision, status *corev1alpha1.ObjectSetStatus) {
+	ready := make([]bool, len(r.Phases))
+	for i := range ready {
+		recorded := i < len(status.Phases) && status.Phases[i].State == corev1alpha1.PhaseStateReady
+		ready[i] = recorded || meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionAvailable)
+	}
+	r.RestoreReady(ready)
+}
+
+// ClaimedAtCreation reports whether the set was created with its objects claimed, and its
+// status does not know otherwise. It is for sets from before this process began: since
+// then claims are in memory.
+func ClaimedAtCreation(set corev1alpha1.GenericObjectSet) bool {
+	return set.GetAnnotations()[corev1alpha1.ClaimedAnnotation] == "true" &&
+		meta.FindStatusCondition(*set.StatusConditions(), corev1alpha1.ConditionClaimed) == nil
+}
+
+// unprobed returns how many phases open together with the claim of an owner's first
+// revision: the first phase, and those behind phases of which nothing is probed. A later
+// revision records each phase: until then, its objects are those of an older one.
+func unprobed(r *engine.Revision) int {
+	for i := range r.Phases {
+		for _, d := range r.Phases[i].Objects {
+			if r.Probed.Has(d.Key.GroupKind()) {
+				return i + 1
+			}
+		}
+	}
+	return len(r.Phases)
+}
+
+// Orphaning reports whether an object is being deleted with its dependents orphaned, and
+// the garbage collector still removes their references.
+func Orphaning(obj metav1.Object) bool {
+	return slices.Contains(obj.GetFinalizers(), metav1.FinalizerOrphanDependents)
+}
+
+// Orphaned reports whether an object is deleted with its dependents orphaned.
+func Orphaned(obj metav1.Object) bool {
+	value := obj.GetAnnotations()[corev1alpha1.OrphanedAnnotation]
+	return Orphaning(obj) || value == "true" || value == corev1alpha1.OrphanedTakingBack
+}
+
+// legacy reports whether an earlier engine rolled the set out, which knows neither
+// claims nor a record of phases.
+func legacy(set corev1alpha1.GenericObjectSet) bool {
+	status := set.ObjectSetStatus()
+	return len(status.Phases) == 0 && (len(status.ControllerOf) > 0 || meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionSucceeded))
+}
+
+// begun returns how many phases have begun, by the record. A set that an earlier engine
+// rolled out has none: all have begun where it succeeded, else those up to the one behind
+// the last one of which it reports an object, since it reports none of a phase that fails.
+func begun(r *engine.Revision, set corev1alpha1.GenericObjectSet) int {
+	status, all, n := set.ObjectSetStatus(), len(r.Phases), 0
+	if legacy(set) {
+		if meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionSucceeded) {
+			return all
+		}
+		for _, ref := range status.ControllerOf {
+			key := objects.Key{Group: ref.Group, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name}
+			if d, ph := r.Find(key); d != nil {
+				n = max(n, ph+1)
+			}
+		}
+		return min(n+1, all)
+	}
+	for i, phase := range status.Phases {
+		if phase.State.Opened() || phase.State == corev1alpha1.PhaseStateTearingDown || phase.State == corev1alpha1.PhaseStateGone {
+			n = i + 1
+		}
+	}
+	return min(n, all)
+}
+
+// AccountOf returns the account of a template in a namespace; that of a cluster-scoped one
+// is in the namespace of the manager.
+func AccountOf(spec *corev1alpha1.ObjectSetTemplateSpec, namespace, manager string) objects.Account {
+	if spec.ServiceAccountName == "" {
+		return objects.Account{}
+	}
+	return objects.Account{Namespace: cmp.Or(namespace, manager), Name: spec.ServiceAccountName}
+}

@@ -1,0 +1,136 @@
+package objectsets_test
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/objectsets"
+	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/probes"
+)
+
+// revision returns a revision with one object in each phase, of these kinds; the
+// kind Probed is probed.
+func revision(t *testing.T, kinds ...string) *engine.Revision {
+	t.Helper()
+	r := &engine.Revision{}
+	for _, kind := range kinds {
+		r.Phases = append(r.Phases, phaseOf(kind))
+	}
+	var err error
+	r.Probes, err = probes.Compile([]corev1alpha1.ObjectSetProbe{{
+		Selector: corev1alpha1.ProbeSelector{Kind: &corev1alpha1.PackageProbeKindSpec{Kind: "Probed"}},
+		Probes:   []corev1alpha1.Probe{{CEL: &corev1alpha1.ProbeCELSpec{Rule: "true", Message: "never"}}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Probed = sets.New(schema.GroupKind{Kind: "Probed"})
+	return r
+}
+
+func phaseStates(states ...corev1alpha1.PhaseState) []corev1alpha1.PhaseStatus {
+	var all []corev1alpha1.PhaseStatus
+	for _, state := range states {
+		all = append(all, corev1alpha1.PhaseStatus{State: state})
+	}
+	return all
+}
+
+// TestRestoreFromStatus: which phases are open, and how many of these have not begun.
+func TestRestoreFromStatus(t *testing.T) {
+	t.Parallel()
+	claimed := []metav1.Condition{{Type: corev1alpha1.ConditionClaimed, Status: metav1.ConditionTrue}}
+	applying, ready, waiting := corev1alpha1.PhaseStateApplying, corev1alpha1.PhaseStateReady, corev1alpha1.PhaseStateWaiting
+	for name, tc := range map[string]struct {
+		reason        string
+		kinds         []string
+		set           corev1alpha1.ObjectSet
+		pledged       bool
+		incomplete    bool
+		opened, ahead int
+	}{
+		"no claim": {reason: "nothing may be written", kinds: []string{"Free", "Free"}},
+		"claimed": {
+			reason: "nothing has to be proven, so all is open", kinds: []string{"Free", "Free", "Free"},
+			set: corev1alpha1.ObjectSet{Status: corev1alpha1.ObjectSetStatus{Conditions: claimed, Phases: phaseStates(applying, waiting, waiting)}}, opened: 3, ahead: 2,
+		},
+		"made with its claim": {reason: "there is no status yet", kinds: []string{"Free", "Free"}, pledged: true, opened: 2, ahead: 1},
+		"a probe in the second phase": {
+			reason: "the third needs a gate", kinds: []string{"Free", "Probed", "Free"}, pledged: true, opened: 2, ahead: 1,
+		},
+		"a probe in the first phase": {reason: "the second needs a gate", kinds: []string{"Probed", "Free"}, pledged: true, opened: 1},
+		"a later revision": {
+			reason: "the objects are those of the older one until a phase begins", kinds: []string{"Free", "Free"}, pledged: true, opened: 1,
+			set: corev1alpha1.ObjectSet{Spec: corev1alpha1.ObjectSetSpec{Previous: []corev1alpha1.PreviousRevisionReference{{Name: "older"}}}},
+		},
+		"a slice is missing": {
+			reason: "what it holds may be probed", kinds: []string{"Free", "Free"}, pledged: true, incomplete: true, opened: 1,
+		},
+		"half way": {
+			reason: "what the status says has begun", kinds: []string{"Free", "Free", "Free"},
+			set: corev1alpha1.ObjectSet{Status: corev1alpha1.ObjectSetStatus{Conditions: claimed, Phases: phaseStates(ready, applying, waiting)}}, opened: 3, ahead: 1,
+		},
+		"half way, by an earlier engine": {
+			reason: "the phase behind those that it reports may have been written, and no later one", kinds: []string{"First", "Probed", "Free"}, opened: 2,
+			set: corev1alpha1.ObjectSet{Status: corev1alpha1.ObjectSetStatus{ControllerOf: []corev1alpha1.ControlledObjectReference{{Kind: "First", Name: "one"}}}},
+		},
+		"rolled out by an earlier engine": {
+			reason: "it needs no gate any more", kinds: []string{"Probed", "Probed", "Free"}, opened: 3,
+			set: corev1alpha1.ObjectSet{Status: corev1alpha1.ObjectSetStatus{Conditions: []metav1.Condition{{Type: corev1alpha1.ConditionSucceeded, Status: metav1.ConditionTrue}}}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := revision(t, tc.kinds...)
+			if r.ClaimedAtCreation = tc.pledged; tc.incomplete {
+				r.Lack("a slice is missing")
+			}
+			for range 2 { // the second time changes nothing
+				objectsets.Restore(r, &tc.set, true)
+				if r.Opened() != tc.opened || r.Opened()-r.Started() != tc.ahead {
+					t.Errorf("%s: %d phases are open, %d of them ahead; want %d and %d", tc.reason, r.Opened(), r.Opened()-r.Started(), tc.opened, tc.ahead)
+				}
+			}
+			if r.Opened() > r.Started() {
+				if err := r.Open(r.Started()); err != nil {
+					t.Fatal(err)
+				}
+				if objectsets.Restore(r, &tc.set, false); r.Opened()-r.Started() != tc.ahead-1 {
+					t.Errorf("a phase that began is ahead again: %d", r.Opened()-r.Started())
+				}
+			}
+		})
+	}
+}
+
+// TestClaimedAtCreation: what a status says of the claim counts more than how a set was made.
+func TestClaimedAtCreation(t *testing.T) {
+	t.Parallel()
+	made := map[string]string{corev1alpha1.ClaimedAnnotation: "true"}
+	refused := []metav1.Condition{{Type: corev1alpha1.ConditionClaimed, Status: metav1.ConditionFalse}}
+	for name, tc := range map[string]struct {
+		annotations map[string]string
+		conditions  []metav1.Condition
+		want        bool
+	}{
+		"made with its claim": {annotations: made, want: true},
+		"refused since":       {annotations: made, conditions: refused},
+		"made without":        {},
+	} {
+		set := &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}, Status: corev1alpha1.ObjectSetStatus{Conditions: tc.conditions}}
+		if got := objectsets.ClaimedAtCreation(set); got != tc.want {
+			t.Errorf("%s: %t, want %t", name, got, tc.want)
+		}
+	}
+}
+
+func phaseOf(kind string) phases.Phase {
+	return phases.Phase{Name: kind, Objects: []*objects.Desired{{Key: objects.Key{Kind: kind, Name: "one"}}}}
+}
