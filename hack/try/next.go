@@ -17,7 +17,7 @@ func (t *trial) whatNext(took time.Duration) {
   IMAGE=%[7]s
 
   kubectl package status clusterpackage/%[1]s
-  kubectl package tree %[6]s
+  kubectl package inspect --tree %[6]s
   kubectl get clusterpackages,clusterobjectsets,deployments -A
 
 Something drifts: the Deployment comes back by itself.

@@ -97,7 +97,7 @@ func nextWord(args []string, from int) int {
 }
 
 // switches are flags without a value.
-var switches = []string{"-A", "--all-namespaces", "--cluster", "-h", "--help", "--version", "-y", "--yes"}
+var switches = []string{"-A", "--all-namespaces", "--cluster", "-h", "--help", "--insecure", "--pull", "--version", "-y", "--yes"}
 
 func commandNames(of *cobra.Command) []string {
 	var names []string

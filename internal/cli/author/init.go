@@ -69,7 +69,7 @@ func (c *initCommand) run(ctx context.Context, folder string) error {
 	shown := terminal.Line(folder)
 	fmt.Fprintf(c.streams.Out, `The package %s is in %s. Next:
   kubectl package test %[2]s
-  kubectl package explain %[2]s/
+  kubectl package inspect %[2]s/
   kubectl package build %[2]s --tag registry.example.com/%[1]s:v0.1.0 --push
 `, c.name, shown)
 	return nil

@@ -59,7 +59,7 @@ Next, pin its images: kubectl package update ` + out + "\n", Err: ""}
 	if err != nil || !strings.Contains(string(data), "  replicas: {{ .config.deployments.web.replicas | toJson }}\n") || !strings.Contains(string(data), "image: {{ .images.web | toJson }}") {
 		t.Errorf("%v, %s", err, data)
 	}
-	for _, args := range [][]string{{"update", out, "--insecure"}, {"validate", out}, {"test", out}, {"build", out}, {"tree", out}} {
+	for _, args := range [][]string{{"update", out, "--insecure"}, {"validate", out}, {"test", out}, {"build", out}, {"inspect", out, "--tree"}} {
 		if got := clitest.Invoke(t, "", args...); got.Code != 0 {
 			t.Errorf("%v: %+v", args, got)
 		}

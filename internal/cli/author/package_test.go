@@ -53,7 +53,7 @@ func TestValidateJSON(t *testing.T) {
 	}
 }
 
-func TestTree(t *testing.T) {
+func TestInspectTree(t *testing.T) {
 	t.Parallel()
 	dir := clitest.Folder(t, clitest.GoodPackage)
 	const namespaced = `web
@@ -86,7 +86,7 @@ Package shop/shop-web
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := clitest.Invoke(t, tc.stdin, append([]string{"tree", dir}, tc.args...)...)
+			got := clitest.Invoke(t, tc.stdin, append([]string{"inspect", "--tree", dir}, tc.args...)...)
 			if diff := cmp.Diff(clitest.Result{Code: 0, Out: tc.want, Err: ""}, got, cmp.AllowUnexported(clitest.Result{})); diff != "" {
 				t.Error(diff)
 			}
@@ -96,7 +96,7 @@ Package shop/shop-web
 
 // A package with components is shown with all of them, in the environment of
 // their test cases; a flag about one part shows that alone.
-func TestTreeComponents(t *testing.T) {
+func TestInspectTreeComponents(t *testing.T) {
 	t.Parallel()
 	const manifest = "apiVersion: manifests.package-operator.run/v1alpha1\nkind: PackageManifest\nmetadata: {name: %s}\nspec:\n  scopes: [Cluster]\n  phases: [{name: deploy}]\n"
 	const object = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: %s\n  annotations: {package-operator.run/phase: deploy}\n"
@@ -107,31 +107,31 @@ func TestTreeComponents(t *testing.T) {
 	want := "whole\nClusterPackage /name\n└── Phase deploy\n    └── /v1, Kind=Namespace /root\n" +
 		"\nComponent back\nClusterPackage /part\n└── Phase deploy\n    └── /v1, Kind=Namespace /http-proxy\n" +
 		"\nComponent front\nClusterPackage /name\n└── Phase deploy\n    └── /v1, Kind=Namespace /front\n"
-	if diff := cmp.Diff(clitest.Result{Code: 0, Out: want, Err: ""}, clitest.Invoke(t, "", "tree", dir), cmp.AllowUnexported(clitest.Result{})); diff != "" {
+	if diff := cmp.Diff(clitest.Result{Code: 0, Out: want, Err: ""}, clitest.Invoke(t, "", "inspect", "--tree", dir), cmp.AllowUnexported(clitest.Result{})); diff != "" {
 		t.Error(diff)
 	}
-	if got := clitest.Invoke(t, "", "tree", dir, "--component", "front"); got.Out != "front\nClusterPackage /name\n└── Phase deploy\n    └── /v1, Kind=Namespace /front\n" {
+	if got := clitest.Invoke(t, "", "inspect", "--tree", dir, "--component", "front"); got.Out != "front\nClusterPackage /name\n└── Phase deploy\n    └── /v1, Kind=Namespace /front\n" {
 		t.Errorf("got %+v", got)
 	}
 }
 
-func TestTreeErrors(t *testing.T) {
+func TestInspectTreeErrors(t *testing.T) {
 	t.Parallel()
 	dir := clitest.Folder(t, clitest.GoodPackage)
 	for name, tc := range map[string]struct {
 		args []string
 		want string
 	}{
-		"no folder":       {[]string{"tree", dir + "/nope"}, "there is no folder "},
-		"no such path":    {[]string{"tree", "nope/"}, "there is no folder nope/"},
-		"an empty folder": {[]string{"tree", t.TempDir()}, ": name the folder with the manifest.yaml"},
-		"a file":          {[]string{"tree", dir + "/manifest.yaml"}, "is no folder: name the folder with the manifest.yaml"},
-		"no test case":    {[]string{"tree", dir, "--config-testcase", "blu"}, `the package has no test case "blu". Did you mean "blue"?`},
-		"no config file":  {[]string{"tree", dir, "--config", dir + "/nope"}, "read the configuration: open "},
-		"contradiction":   {[]string{"tree", dir, "--cluster", "-n", "a"}, "arguments invalid: --cluster and --namespace contradict each other"},
-		"two configs":     {[]string{"tree", dir, "--config", "a", "--config-testcase", "b"}, "none of the others can be"},
-		"unknown key":     {[]string{"tree", dir, "--config", "-"}, "1 problem in "},
-		"invalid package": {[]string{"tree", clitest.Folder(t, clitest.BadPackage)}, "2 problems in "},
+		"no folder":       {[]string{"inspect", "--tree", dir + "/nope"}, "there is no folder "},
+		"no such path":    {[]string{"inspect", "--tree", "nope/"}, "there is no folder nope/"},
+		"an empty folder": {[]string{"inspect", "--tree", t.TempDir()}, ": name the folder with the manifest.yaml"},
+		"a file":          {[]string{"inspect", "--tree", dir + "/manifest.yaml"}, "is no folder: name the folder with the manifest.yaml"},
+		"no test case":    {[]string{"inspect", "--tree", dir, "--config-testcase", "blu"}, `the package has no test case "blu". Did you mean "blue"?`},
+		"no config file":  {[]string{"inspect", "--tree", dir, "--config", dir + "/nope"}, "read the configuration: open "},
+		"contradiction":   {[]string{"inspect", "--tree", dir, "--cluster", "-n", "a"}, "arguments invalid: --cluster and --namespace contradict each other"},
+		"two configs":     {[]string{"inspect", "--tree", dir, "--config", "a", "--config-testcase", "b"}, "none of the others can be"},
+		"unknown key":     {[]string{"inspect", "--tree", dir, "--config", "-"}, "1 problem in "},
+		"invalid package": {[]string{"inspect", "--tree", clitest.Folder(t, clitest.BadPackage)}, "2 problems in "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

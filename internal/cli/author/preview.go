@@ -25,82 +25,65 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// PreviewFlags describe an installation without a cluster.
-type PreviewFlags struct {
-	Cluster   bool
-	Namespace string
-	Component string
-	Config    string
-	TestCase  string
+// previewFlags describe an installation without a cluster.
+type previewFlags struct {
+	cluster   bool
+	namespace string
+	component string
+	config    string
+	testCase  string
 	pkg       string
-	// Locked renders with the images of the lock where no test case is named.
-	Locked bool
+	// locked renders with the images of the lock where no test case is named.
+	locked bool
 }
 
-func (p *PreviewFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&p.Namespace, "namespace", "n", "", "show it as a Package in this `namespace`")
-	p.AddBesideConnection(cmd)
-}
-
-// AddBesideConnection adds the flags but for those of kubectl, which the command has.
-func (p *PreviewFlags) AddBesideConnection(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&p.Cluster, "cluster", false, "show it as a ClusterPackage")
-	cmd.Flags().StringVar(&p.Component, "component", "", "the component to show of a package that has several")
-	cmd.Flags().StringVar(&p.Config, "config", "", "YAML or JSON `file` with the package's configuration, - for standard input")
-	cmd.Flags().StringVar(&p.TestCase, "config-testcase", "", "the `test case` of the manifest whose configuration is used")
+func (p *previewFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&p.namespace, "namespace", "n", "", "show it as a Package in this `namespace`")
+	cmd.Flags().BoolVar(&p.cluster, "cluster", false, "show it as a ClusterPackage")
+	cmd.Flags().StringVar(&p.component, "component", "", "the component to show of a package that has several")
+	cmd.Flags().StringVar(&p.config, "config", "", "YAML or JSON `file` with the package's configuration, - for standard input")
+	cmd.Flags().StringVar(&p.testCase, "config-testcase", "", "the `test case` of the manifest whose configuration is used")
 	cmd.Flags().StringVar(&p.pkg, "package", "", "YAML or JSON `file` with the Package or ClusterPackage to render for, and ConfigMaps that it names")
-	cmd.Flags().StringVar(&p.Config, "config-path", "", "")
+	cmd.Flags().StringVar(&p.config, "config-path", "", "")
 	_ = cmd.Flags().MarkHidden("config-path") // Package Operator's name of --config
 	cmd.MarkFlagsMutuallyExclusive("config", "config-path", "config-testcase", "package")
 	for _, flag := range []string{"cluster", "namespace", "component"} {
-		if cmd.Flags().Lookup(flag) != nil {
-			cmd.MarkFlagsMutuallyExclusive(flag, "package")
-		}
+		cmd.MarkFlagsMutuallyExclusive(flag, "package")
 	}
 	_ = cmd.RegisterFlagCompletionFunc("component", completeFrom(content.ComponentsOf))
 	_ = cmd.RegisterFlagCompletionFunc("config-testcase", completeFrom(testCasesOf))
 }
 
-// Check returns an error of usage.
-func (p *PreviewFlags) Check() error {
-	if p.Cluster && p.Namespace != "" {
+// check returns an error of usage.
+func (p *previewFlags) check() error {
+	if p.cluster && p.namespace != "" {
 		return errors.New("--cluster and --namespace contradict each other")
 	}
 	return nil
 }
 
-// OnlyForSource rejects flags about rendering for arg, an installed package.
-func (p *PreviewFlags) OnlyForSource(cmd *cobra.Command, arg string) error {
-	for _, flag := range []string{"component", "config", "config-path", "config-testcase", "package"} {
-		if cmd.Flags().Changed(flag) {
-			return fmt.Errorf("--%s is for a package in a folder or an image, and %s is an installed one", flag, arg)
-		}
-	}
-	return nil
-}
-
-func (p *PreviewFlags) scope() corev1alpha1.Scope {
-	if p.Cluster {
+func (p *previewFlags) scope() corev1alpha1.Scope {
+	if p.cluster {
 		return corev1alpha1.ScopeCluster
 	}
 	return corev1alpha1.ScopeNamespaced
 }
 
-// Load renders a package, and returns it with the object that it is rendered for.
-func (p *PreviewFlags) Load(
+// load renders a package, and returns it with the object that it is rendered for.
+func (p *previewFlags) load(
 	ctx context.Context, streams genericiooptions.IOStreams, source string, files loader.Files,
 ) (*loader.Package, manifestsv1alpha1.TemplateContextPackage, error) {
-	if p.pkg == "" && (p.Cluster || p.Namespace != "") {
-		if err := content.CheckScope(source, files, p.Component, p.scope()); err != nil {
+	if p.pkg == "" && (p.cluster || p.namespace != "") {
+		if err := content.CheckScope(source, files, p.component, p.scope()); err != nil {
 			return nil, manifestsv1alpha1.TemplateContextPackage{}, err
 		}
 	}
 	opts := loader.PreviewOptions{
-		Component: p.Component, TestCase: p.TestCase, Cluster: p.Cluster, Namespace: p.Namespace,
-		LockedImages: p.Locked && p.TestCase == "",
+		Component: p.component, TestCase: p.testCase, Cluster: p.cluster, Namespace: p.namespace,
+		LockedImages: p.locked && p.testCase == "",
 	}
 	var err error
-	if opts.Config, err = content.ReadConfig(p.Config, streams.In); err != nil {
+	if opts.Config, err = content.ReadConfig(p.config, streams.In); err != nil {
 		return nil, manifestsv1alpha1.TemplateContextPackage{}, err
 	}
 	pkg, object, err := p.preview(ctx, streams, files, opts)
@@ -111,14 +94,14 @@ func (p *PreviewFlags) Load(
 	return pkg, object, nil
 }
 
-func (p *PreviewFlags) preview(
+func (p *previewFlags) preview(
 	ctx context.Context, streams genericiooptions.IOStreams, files loader.Files, opts loader.PreviewOptions,
 ) (*loader.Package, manifestsv1alpha1.TemplateContextPackage, error) {
 	if p.pkg != "" {
 		return loadFor(ctx, files, p.pkg, streams.In)
 	}
 	pkg, object, err := loader.Preview(ctx, files, opts)
-	if onlyScope(err) && p.Namespace == "" {
+	if onlyScope(err) && p.namespace == "" {
 		// It can be a ClusterPackage alone.
 		opts.Cluster = true
 		return loader.Preview(ctx, files, opts)

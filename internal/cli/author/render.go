@@ -17,14 +17,14 @@ import (
 type renderCommand struct {
 	streams genericiooptions.IOStreams
 	source  content.SourceFlags
-	preview PreviewFlags
+	preview previewFlags
 	output  output.Flags
 	folder  string
 }
 
 func newRender(streams genericiooptions.IOStreams) *cobra.Command {
 	c := renderCommand{streams: streams}
-	c.preview.Locked = true
+	c.preview.locked = true
 	cmd := command.OnSource(&cobra.Command{
 		Use:   "render SOURCE|IMAGE",
 		Short: "Print the final objects of a package, without a cluster",
@@ -44,7 +44,7 @@ case that is named, they are placeholders.`,
   # A file for each object, in folders by phase
   kubectl package render ./cert-operator --output-dir out`,
 		Args: command.Takes("SOURCE|IMAGE"),
-	}, c.run, c.output.Check, c.preview.Check, c.check)
+	}, c.run, c.output.Check, c.preview.check, c.check)
 	c.source.Add(cmd)
 	c.preview.add(cmd)
 	c.output.Add(cmd, output.Names)
@@ -65,7 +65,7 @@ func (c *renderCommand) run(ctx context.Context, source string) error {
 	if err != nil {
 		return err
 	}
-	pkg, _, err := c.preview.Load(ctx, c.streams, source, files)
+	pkg, _, err := c.preview.load(ctx, c.streams, source, files)
 	if err != nil {
 		return err
 	}

@@ -135,7 +135,7 @@ spec:
 		t.Errorf("a ConfigMap beside it: %+v", got)
 	}
 	cluster := strings.Replace(strings.Replace(pkg, "kind: Package", "kind: ClusterPackage", 1), ", namespace: lab", "", 1)
-	if got := clitest.Invoke(t, cluster, "tree", dir, "--package", "-"); got.Code != 0 || !strings.Contains(got.Out, "ClusterPackage /shop\n") {
+	if got := clitest.Invoke(t, cluster, "inspect", "--tree", dir, "--package", "-"); got.Code != 0 || !strings.Contains(got.Out, "ClusterPackage /shop\n") {
 		t.Errorf("a ClusterPackage: %+v", got)
 	}
 	for _, test := range []struct{ reason, stdin, want string }{

@@ -42,7 +42,7 @@ func TestWrongScope(t *testing.T) {
 				t.Fatal(got)
 			}
 		}
-		for _, command := range []string{"render", "tree", "explain"} {
+		for _, command := range []string{"render", "inspect"} {
 			if got := clitest.Invoke(t, "", append([]string{command, dir}, tc.flags...)...); got != (clitest.Result{Code: 1, Out: "", Err: "Error: " + dir + tc.want}) {
 				t.Errorf("%s: %+v", command, got)
 			}
@@ -91,7 +91,7 @@ func TestConfigIsCheckedFirst(t *testing.T) {
 	}
 	for range 2 {
 		got := install(bad)
-		for _, want := range []string{"the values do not fit " + image, "colour: unknown key", "size: ", "See what it takes: kubectl package explain " + image} {
+		for _, want := range []string{"the values do not fit " + image, "colour: unknown key", "size: ", "See what it takes: kubectl package inspect " + image} {
 			if got.Code != 1 || !strings.Contains(got.Err, want) {
 				t.Errorf("no %q in %+v", want, got)
 			}

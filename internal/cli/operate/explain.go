@@ -1,7 +1,6 @@
 package operate
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -11,11 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cli/author"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/command"
-	"lockstep.run/lockstep/internal/cli/content"
-	"lockstep.run/lockstep/internal/cli/describe"
 	"lockstep.run/lockstep/internal/cli/diagnose"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
@@ -23,72 +19,47 @@ import (
 
 type explainCommand struct {
 	command.Command
-	source  content.SourceFlags
-	preview author.PreviewFlags
+	cluster bool
 }
 
 func newExplain(on command.Command) *cobra.Command {
-	c := &explainCommand{Command: on, preview: author.PreviewFlags{Locked: true}}
+	c := &explainCommand{Command: on}
 	cmd := &cobra.Command{
-		Use:   "explain NAME|SOURCE|IMAGE",
-		Short: "Say why an installed package is not available, or what a package is",
+		Use:   "explain NAME",
+		Short: "Say why an installed package is not available, and what to do about it",
 		Long: `Say why an installed package is not available, and what to do about it: from the package down to
 the pod, the event or the refusal that explains it. Where it waits for packages that it depends
 on, these are explained in turn. NAME is the name of a Package in the
 namespace or of a ClusterPackage, or package/NAME or clusterpackage/NAME. Exits with 0 whenever
 the package exists, however it stands.
 
-Or say what a package in a folder or an image is, without a cluster: its phases and objects and
-what is waited for, its configuration as a table, its images, its constraints, the rights that
-it gives to others and those that its installation takes. For which installation, --config
-and the flags beside it say as with render.`,
-		Example: `  kubectl package explain clusterpackage/cert-operator
-  kubectl package explain ./cert-operator
-  kubectl package explain registry.example.com/cert-operator:v1.2.0 --query .needs -o yaml`,
-		Args:              command.Takes("NAME|SOURCE|IMAGE"),
-		ValidArgsFunction: c.CompleteSource(1),
-		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd, args[0]) },
+What a package in a folder or an image is says kubectl package inspect.`,
+		Example: `  kubectl package explain clusterpackage/cert-operator`,
+		Args:    command.Takes("NAME"),
 	}
-	c.Connects(cmd)
-	c.source.Add(cmd)
-	c.preview.AddBesideConnection(cmd)
+	c.About(cmd, c.name, c.diagnose)
+	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "a ClusterPackage")
 	c.Output.Add(cmd)
 	return cmd
 }
 
-func (c *explainCommand) run(cmd *cobra.Command, arg string) error {
-	c.preview.Namespace = *c.Flags.Namespace
-	err := cmp.Or(c.Output.Check(), c.preview.Check())
-	n, installed := installedName(arg)
-	if installed = installed && !c.source.Pull; installed && err == nil {
-		err = c.preview.OnlyForSource(cmd, arg)
-		if c.preview.Cluster && n.Scope == corev1alpha1.ScopeNamespaced {
-			err = cmp.Or(err, fmt.Errorf("%s and --cluster contradict each other", arg))
-		}
-	}
+func (c *explainCommand) name(args []string) (cluster.Name, error) {
+	n, err := cluster.ParseName(args[0])
 	if err != nil {
-		return command.UsageError(cmd, err)
+		return n, err
 	}
-	if !installed {
-		if content.BareName(arg) && !c.source.Pull {
-			fmt.Fprintf(c.Streams.ErrOut, "note: this is about the folder %[1]s; of an installed package: kubectl package explain package/%[1]s or clusterpackage/%[1]s\n", arg)
-		}
-		return c.describe(cmd.Context(), arg)
-	}
-	if c.preview.Cluster {
-		n.Scope = corev1alpha1.ScopeCluster
-	}
-	return c.diagnose(cmd.Context(), n)
+	return scoped(n, args[0], c.cluster)
 }
 
-// installedName reports whether an argument names an installed package: with its kind, or as a
-// bare name that is neither a folder with a package nor an image.
-func installedName(arg string) (cluster.Name, bool) {
-	if content.IsPath(arg) && (!content.BareName(arg) || content.HasManifest(arg)) {
-		return cluster.Name{}, false
+// scoped adds the scope of --cluster to the name of arg.
+func scoped(n cluster.Name, arg string, ofCluster bool) (cluster.Name, error) {
+	if ofCluster && n.Scope == corev1alpha1.ScopeNamespaced {
+		return n, fmt.Errorf("%s and --cluster contradict each other", arg)
 	}
-	n, err := cluster.ParseName(arg)
-	return n, err == nil && (n.Scope != "" || !strings.ContainsAny(arg, ":@"))
+	if ofCluster {
+		n.Scope = corev1alpha1.ScopeCluster
+	}
+	return n, nil
 }
 
 func (c *explainCommand) diagnose(ctx context.Context, n cluster.Name) error {
@@ -131,24 +102,6 @@ func readerOf(cl *cluster.Cluster) diagnose.Reader {
 		}
 		return cl.Snapshot(ctx, t, pkg)
 	}
-}
-
-func (c *explainCommand) describe(ctx context.Context, source string) error {
-	files, err := c.source.Read(ctx, source)
-	if err != nil {
-		return err
-	}
-	pkg, _, err := c.preview.Load(ctx, c.Streams, source, files)
-	if err != nil {
-		return err
-	}
-	report, err := describe.Of(pkg, c.preview.Component, content.ComponentsOf(files))
-	if err != nil {
-		return err
-	}
-	return c.Output.Write(ctx, c.Streams.Out, report, func(styles terminal.Styles) string {
-		return describe.Text(report, styles, terminal.WidthOf(c.Streams.Out))
-	})
 }
 
 func diagnosisText(name string, d *diagnose.Diagnosis, styles terminal.Styles) string {

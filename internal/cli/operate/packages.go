@@ -3,7 +3,6 @@ package operate
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -12,7 +11,6 @@ import (
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/graph"
 	"lockstep.run/lockstep/internal/cli/output"
-	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
 // nodeOf finds a package in a graph, or else reads it.
@@ -37,30 +35,6 @@ func selection(cl *cluster.Cluster, ofCluster, everywhere bool) func(*graph.Node
 // installedPackages is the result of tree as JSON and YAML.
 type installedPackages struct {
 	Packages []*graph.Node `json:"packages"`
-}
-
-func (c *treeCommand) ofInstalled(ctx context.Context, n cluster.Name) error {
-	cl, g, err := c.ConnectGraph(ctx)
-	if err != nil {
-		return err
-	}
-	if n.Name == "" {
-		nodes := g.Nodes(selection(cl, c.preview.Cluster, c.everywhere))
-		if len(nodes) == 0 && !c.Output.Wanted() {
-			fmt.Fprintln(c.Streams.ErrOut, terminal.Line("No package is installed "+command.Where(cl, c.preview.Cluster, c.everywhere)+"."))
-			return nil
-		}
-		return c.Output.Write(ctx, c.Streams.Out, installedPackages{nodes}, func(s terminal.Styles) string { return g.Tree(nodes, s) })
-	}
-	if c.preview.Cluster {
-		n.Scope = corev1alpha1.ScopeCluster
-	}
-	root, err := nodeOf(ctx, cl, g, n)
-	if err != nil {
-		return err
-	}
-	nodes := g.Nodes(func(n *graph.Node) bool { return n == root })
-	return c.Output.Write(ctx, c.Streams.Out, installedPackages{nodes}, func(s terminal.Styles) string { return g.TreeOf(root, s) })
 }
 
 type whyCommand struct{ command.Command }

@@ -67,8 +67,7 @@ func TestInstalledPackages(t *testing.T) {
 	for args, want := range map[string]string{
 		"tree front -A":                        "--all-namespaces shows everything",
 		"tree package/front --cluster":         "contradict each other",
-		"tree package/front --component x":     "--component is for a package in a folder",
-		"tree . -o json":                       "-o and --query are about installed packages",
+		"tree package/front --component x":     "unknown flag: --component",
 		"lock -A --cluster":                    "--all-namespaces contains what --cluster selects",
 		"why nothing":                          "there is neither a package nothing in namespace shop nor a clusterpackage of that name",
 		"why front.db --query .packages[ -n x": "--query",

@@ -26,8 +26,8 @@ func TestString(t *testing.T) {
 			},
 			"Phase name not found in manifest in a.yaml idx 1 line 7 [web]: v1 ConfigMap x: metadata.name: what is wrong. What to do.",
 		},
-		{Violation{Reason: ReasonTemplate, Details: "a\nb\x1b[31m\u202ec\xff"}, "Template error: a b?[31m?c? Correct the template; `kubectl package tree` renders it."},
-		{Violation{Reason: ReasonTemplate, Details: strings.Repeat("ü", limits.DetailBytes)}, "Template error: " + strings.Repeat("ü", limits.DetailBytes/2) + "…. Correct the template; `kubectl package tree` renders it."},
+		{Violation{Reason: ReasonTemplate, Details: "a\nb\x1b[31m\u202ec\xff"}, "Template error: a b?[31m?c? Correct the template; `kubectl package render` renders it."},
+		{Violation{Reason: ReasonTemplate, Details: strings.Repeat("ü", limits.DetailBytes)}, "Template error: " + strings.Repeat("ü", limits.DetailBytes/2) + "…. Correct the template; `kubectl package render` renders it."},
 		{Violation{Reason: ReasonTemplate, Details: "why?", Remedy: "Because."}, "Template error: why? Because."},
 	} {
 		if diff := cmp.Diff(test.want, test.v.String()); diff != "" {

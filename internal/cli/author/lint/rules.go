@@ -70,7 +70,7 @@ func Rules() []Rule {
 		{"undeclared-api", Info, undeclaredAPI,
 			"An object is of a kind that neither Kubernetes nor the package brings, and no dependency names it: where it is not served, the rollout is stuck."},
 		{"undocumented-config", Info, once(undocumentedConfig),
-			"A configuration key has no description, which `kubectl package explain` would show."},
+			"A configuration key has no description, which `kubectl package inspect` would show."},
 		{"unused-image", Info, once(unusedImage),
 			"An image of the manifest is used by no template."},
 	}

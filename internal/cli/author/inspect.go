@@ -1,0 +1,136 @@
+package author
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/content"
+	"lockstep.run/lockstep/internal/cli/describe"
+	"lockstep.run/lockstep/internal/cli/output"
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/loader"
+)
+
+type inspectCommand struct {
+	streams genericiooptions.IOStreams
+	source  content.SourceFlags
+	preview previewFlags
+	tree    bool
+	output  output.Flags
+}
+
+func newInspect(streams genericiooptions.IOStreams) *cobra.Command {
+	c := inspectCommand{streams: streams}
+	cmd := command.OnSource(&cobra.Command{
+		Use:   "inspect SOURCE|IMAGE",
+		Short: "Say what a package in a folder or an image is (an installed one: status, explain)",
+		Long: `Say what a package in a folder or an image is, without a cluster: its phases and objects and
+what is waited for, its configuration as a table, its images, its constraints, the rights that
+it gives to others and those that its installation takes. For which installation, --config
+and the flags beside it say as with render.
+
+With --tree it shows the objects alone, in their phases: for the first test case, or for the one
+that --config-testcase names, or else with the default configuration for a package called name in
+the namespace called namespace. A package that can only be installed in a cluster is shown as a
+ClusterPackage. Components follow, unless a flag is about one part alone.`,
+		Example: `  kubectl package inspect ./cert-operator
+  kubectl package inspect ./cert-operator --tree
+  kubectl package inspect registry.example.com/cert-operator:v1.2.0 --query .needs -o yaml`,
+		Args: command.Takes("SOURCE|IMAGE"),
+	}, c.run, c.output.Check, c.preview.check, c.check)
+	c.source.Add(cmd)
+	c.preview.add(cmd)
+	cmd.Flags().BoolVar(&c.tree, "tree", false, "the phases and objects alone")
+	c.output.Add(cmd)
+	for _, flag := range []string{"context", "kubeconfig"} { // of explain and tree, which this was
+		cmd.Flags().String(flag, "", "")
+		_ = cmd.Flags().MarkHidden(flag)
+	}
+	return cmd
+}
+
+func (c *inspectCommand) check() error {
+	if c.tree && c.output.Wanted() {
+		return errors.New("--tree is for people: leave it out for -o and --query")
+	}
+	return nil
+}
+
+func (c *inspectCommand) run(ctx context.Context, source string) error {
+	files, err := c.source.Read(ctx, source)
+	if err != nil {
+		return err
+	}
+	c.preview.locked = !c.tree
+	pkg, object, err := c.preview.load(ctx, c.streams, source, files)
+	if err != nil {
+		return err
+	}
+	if c.tree {
+		fmt.Fprint(c.streams.Out, drawTree(pkg, object))
+		if cmp.Or(c.preview.component, c.preview.config, c.preview.testCase) != "" {
+			return nil // they are about this part alone
+		}
+		return c.components(ctx, source, files)
+	}
+	report, err := describe.Of(pkg, c.preview.component, content.ComponentsOf(files))
+	if err != nil {
+		return err
+	}
+	return c.output.Write(ctx, c.streams.Out, report, func(styles terminal.Styles) string {
+		return describe.Text(report, styles, terminal.WidthOf(c.streams.Out))
+	})
+}
+
+func (c *inspectCommand) components(ctx context.Context, source string, files loader.Files) error {
+	for _, part := range loader.Parts(files) {
+		if part.Component == "" {
+			continue
+		}
+		preview := c.preview
+		preview.component = part.Component
+		pkg, object, err := preview.load(ctx, c.streams, source, files)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(c.streams.Out, "\nComponent %s", drawTree(pkg, object))
+	}
+	return nil
+}
+
+// drawTree keeps Package Operator's form, which scripts parse.
+func drawTree(pkg *loader.Package, object manifestsv1alpha1.TemplateContextPackage) string {
+	var b strings.Builder
+	kind := corev1alpha1.ScopeOf(object.Metadata.Namespace).Kind("Package")
+	fmt.Fprintf(&b, "%s\n%s %s/%s\n", terminal.Line(pkg.Manifest.Name), kind, terminal.Line(object.Metadata.Namespace), terminal.Line(object.Metadata.Name))
+	for i, ph := range pkg.Phases {
+		leaf := "│   ├── "
+		if i == len(pkg.Phases)-1 {
+			leaf = "    └── "
+		}
+		fmt.Fprintf(&b, "└── Phase %s\n", terminal.Line(ph.Name))
+		for _, obj := range ph.Objects {
+			fmt.Fprintf(&b, "%s%s\n", leaf, terminal.Line(leafText(obj)))
+		}
+	}
+	return b.String()
+}
+
+func leafText(obj corev1alpha1.ObjectSetObject) string {
+	var u unstructured.Unstructured
+	if err := json.Unmarshal(obj.Object.Raw, &u.Object); err != nil {
+		return "an object that cannot be read"
+	}
+	return fmt.Sprintf("%s %s/%s", u.GroupVersionKind(), u.GetNamespace(), u.GetName())
+}
