@@ -22,6 +22,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 const (
@@ -105,9 +106,9 @@ func newBed(t *testing.T, insecure []string) *bed {
 	}
 	var err error
 	b.audit, err = b.env.Audit()
-	check(t, err)
+	require.NoError(t, err)
 	b.start, err = b.audit.Mark(t.Context())
-	check(t, err)
+	require.NoError(t, err)
 	b.manager = b.env.StartManager(t, args...)
 	b.good = b.env.Push(t, "good:1", harness.Phased("good", 2, 2))
 	// From here on the manager leads, so that times are those of the rows.
@@ -137,7 +138,7 @@ func (b *bed) judge(t *testing.T, r row) {
 		image = b.env.Push(t, r.slug()+":1", r.files)
 	}
 	mark, err := b.audit.Mark(t.Context())
-	check(t, err)
+	require.NoError(t, err)
 	begin := time.Now()
 	b.env.Create(t, harness.Package(ns, "bad", image))
 	if r.beside != nil {
@@ -159,7 +160,7 @@ func (b *bed) judge(t *testing.T, r row) {
 		r.after(t, b.env, ns)
 	}
 	bad := harness.Package(ns, "bad", "")
-	check(t, client.IgnoreNotFound(b.env.Client.Delete(t.Context(), bad)))
+	require.NoError(t, client.IgnoreNotFound(b.env.Client.Delete(t.Context(), bad)))
 	b.env.WaitGone(t, patience, bad)
 }
 
@@ -231,8 +232,8 @@ func (b *bed) judgeValidateCommand(t *testing.T, r row) {
 	dir := t.TempDir()
 	for name, content := range r.files {
 		path := filepath.Join(dir, filepath.FromSlash(name))
-		check(t, os.MkdirAll(filepath.Dir(path), 0o755))
-		check(t, os.WriteFile(path, []byte(content), 0o644))
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o644))
 	}
 	out, err := b.plugin(t, "validate", dir)
 	out = strings.ReplaceAll(out, dir, "DIR")
@@ -280,7 +281,7 @@ func (b *bed) judgeNothingWritten(t *testing.T, since sandbox.Position, ns strin
 	entries, err := b.audit.Since(t.Context(), since, sandbox.ByUser(harness.ManagerUser()), sandbox.Writes(), func(e sandbox.Entry) bool {
 		return e.Object.Namespace == ns && content(e) && !strings.HasPrefix(e.Object.Name, "good-") && !strings.HasPrefix(e.Object.Name, "first-")
 	})
-	check(t, err)
+	require.NoError(t, err)
 	for _, e := range entries {
 		t.Errorf("the manager wrote: %s %s (%d)", e.Verb, e.RequestURI, e.Code)
 	}
@@ -293,7 +294,7 @@ func (b *bed) judgeWrites(t *testing.T) {
 	entries, err := b.audit.Since(t.Context(), b.start, sandbox.ByUser(harness.ManagerUser()), sandbox.Writes(), func(e sandbox.Entry) bool {
 		return strings.HasPrefix(e.Object.Name, "never")
 	})
-	check(t, err)
+	require.NoError(t, err)
 	for _, e := range entries {
 		t.Errorf("the manager wrote: %s %s (%d)", e.Verb, e.RequestURI, e.Code)
 	}
@@ -309,11 +310,11 @@ func content(e sandbox.Entry) bool {
 func memoryOf(t *testing.T, m *harness.Manager) int {
 	t.Helper()
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.PID()))
-	check(t, err)
+	require.NoError(t, err)
 	for line := range strings.Lines(string(raw)) {
 		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "VmHWM:" {
 			kib, err := strconv.Atoi(fields[1])
-			check(t, err)
+			require.NoError(t, err)
 			return kib << 10
 		}
 	}
@@ -335,21 +336,14 @@ func note(t *testing.T, name, format string, args ...any) {
 	texts.Lock()
 	defer texts.Unlock()
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	check(t, err)
+	require.NoError(t, err)
 	defer f.Close()
 	_, err = fmt.Fprintln(f, text)
-	check(t, err)
+	require.NoError(t, err)
 }
 
 func indent(s string) string {
 	return "    " + strings.ReplaceAll(strings.TrimSpace(s), "\n", "\n    ")
-}
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func gone(ctx context.Context, env *harness.Env, obj client.Object) error {

@@ -25,6 +25,7 @@ import (
 
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 const gigabyte = 1 << 30
@@ -187,11 +188,11 @@ func layerRows() []row {
 			files := packageOf(harness.Files{"never.yaml": never("entry")})
 			return zip(t, func(w *tar.Writer) {
 				for path, content := range files {
-					check(t, w.WriteHeader(&tar.Header{Name: "package/" + path, Mode: 0o644, Size: int64(len(content)), Typeflag: tar.TypeReg}))
+					require.NoError(t, w.WriteHeader(&tar.Header{Name: "package/" + path, Mode: 0o644, Size: int64(len(content)), Typeflag: tar.TypeReg}))
 					_, err := io.WriteString(w, content)
-					check(t, err)
+					require.NoError(t, err)
 				}
-				check(t, w.WriteHeader(&header))
+				require.NoError(t, w.WriteHeader(&header))
 			})
 		}
 	}
@@ -210,11 +211,11 @@ func layerRows() []row {
 func pushLayer(t *testing.T, env *harness.Env, repository string, layer []byte) string {
 	t.Helper()
 	image, err := mutate.AppendLayers(empty.Image, static.NewLayer(layer, ocitypes.OCILayer))
-	check(t, err)
+	require.NoError(t, err)
 	reference := env.Registry() + "/" + repository + ":v1"
 	parsed, err := name.ParseReference(reference, name.Insecure)
-	check(t, err)
-	check(t, remote.Write(parsed, image, remote.WithContext(t.Context())))
+	require.NoError(t, err)
+	require.NoError(t, remote.Write(parsed, image, remote.WithContext(t.Context())))
 	t.Logf("pushed %d bytes", len(layer))
 	return reference
 }
@@ -224,11 +225,11 @@ func zip(t *testing.T, write func(*tar.Writer)) []byte {
 	t.Helper()
 	var buf bytes.Buffer
 	z, err := gzip.NewWriterLevel(&buf, gzip.BestSpeed)
-	check(t, err)
+	require.NoError(t, err)
 	w := tar.NewWriter(z)
 	write(w)
-	check(t, w.Flush())
-	check(t, z.Close())
+	require.NoError(t, w.Flush())
+	require.NoError(t, z.Close())
 	return buf.Bytes()
 }
 
@@ -238,13 +239,13 @@ func member(t *testing.T, header *tar.Header, zeros int) []byte {
 	t.Helper()
 	var buf bytes.Buffer
 	z, err := gzip.NewWriterLevel(&buf, gzip.BestCompression)
-	check(t, err)
+	require.NoError(t, err)
 	if header != nil {
-		check(t, tar.NewWriter(z).WriteHeader(header))
+		require.NoError(t, tar.NewWriter(z).WriteHeader(header))
 	}
 	_, err = z.Write(make([]byte, zeros))
-	check(t, err)
-	check(t, z.Close())
+	require.NoError(t, err)
+	require.NoError(t, z.Close())
 	return buf.Bytes()
 }
 
@@ -268,7 +269,7 @@ func tarBomb(t *testing.T) []byte {
 func millionFiles(t *testing.T) []byte {
 	return zip(t, func(w *tar.Writer) {
 		for i := range 1_000_000 {
-			check(t, w.WriteHeader(&tar.Header{Name: fmt.Sprintf("package/never-%06d.yaml", i), Mode: 0o644, Typeflag: tar.TypeReg}))
+			require.NoError(t, w.WriteHeader(&tar.Header{Name: fmt.Sprintf("package/never-%06d.yaml", i), Mode: 0o644, Typeflag: tar.TypeReg}))
 		}
 	})
 }

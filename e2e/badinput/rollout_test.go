@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // rolloutRows are packages that are sound, and what stands in their way in the
@@ -103,13 +104,13 @@ spec:
 // and that the phase starts when its API appears.
 func bringWidgets(t *testing.T, env *harness.Env, ns string) {
 	t.Helper()
-	check(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "first-phase"}, &corev1.ConfigMap{}))
+	require.NoError(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "first-phase"}, &corev1.ConfigMap{}))
 	crd := &unstructured.Unstructured{}
-	check(t, yaml.Unmarshal([]byte(widgetCRD), crd))
+	require.NoError(t, yaml.Unmarshal([]byte(widgetCRD), crd))
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 		defer cancel()
-		check(t, client.IgnoreNotFound(env.Client.Delete(ctx, crd)))
+		require.NoError(t, client.IgnoreNotFound(env.Client.Delete(ctx, crd)))
 	})
 	begin := time.Now()
 	env.Create(t, crd)
@@ -118,7 +119,7 @@ func bringWidgets(t *testing.T, env *harness.Env, ns string) {
 	obj := &unstructured.Unstructured{}
 	obj.SetAPIVersion("badinput.lockstep.run/v1")
 	obj.SetKind("Widget")
-	check(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "widget"}, obj))
+	require.NoError(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "widget"}, obj))
 }
 
 // winner installs a package that brings the object which the bad one wants, too.
@@ -133,13 +134,13 @@ func winner(t *testing.T, env *harness.Env, ns string) {
 func removeWinner(t *testing.T, env *harness.Env, ns string) {
 	t.Helper()
 	both := &corev1.ConfigMap{}
-	check(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "both"}, both))
+	require.NoError(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "both"}, both))
 	if both.Data["value"] != "first" {
 		t.Errorf("the loser wrote the object: %v", both.Data)
 	}
-	check(t, env.Client.Delete(t.Context(), harness.Package(ns, "winner", "")))
+	require.NoError(t, env.Client.Delete(t.Context(), harness.Package(ns, "winner", "")))
 	env.WaitAvailable(t, ns, "bad")
-	check(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "both"}, both))
+	require.NoError(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "both"}, both))
 	if both.Data["value"] != "second" {
 		t.Errorf("the object was not taken over: %v", both.Data)
 	}

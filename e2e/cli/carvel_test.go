@@ -20,6 +20,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // pushBundle pushes files as imgpkg does: at the root of an image that is labelled as a bundle. It returns the reference by digest.
@@ -30,28 +31,21 @@ func pushBundle(t *testing.T, env *harness.Env, tag string, files map[string]str
 		content[path] = []byte(text)
 	}
 	layer, err := crane.Layer(content)
-	must(t, err)
+	require.NoError(t, err)
 	image, err := mutate.AppendLayers(empty.Image, layer)
-	must(t, err)
+	require.NoError(t, err)
 	file, err := image.ConfigFile()
-	must(t, err)
+	require.NoError(t, err)
 	labelled := file.Config.DeepCopy()
 	labelled.Labels = map[string]string{"dev.carvel.imgpkg.bundle": "true"}
 	image, err = mutate.Config(image, *labelled)
-	must(t, err)
+	require.NoError(t, err)
 	ref, err := name.NewTag(env.Registry()+"/"+tag, name.Insecure)
-	must(t, err)
-	must(t, remote.Write(ref, image, remote.WithContext(t.Context())))
+	require.NoError(t, err)
+	require.NoError(t, remote.Write(ref, image, remote.WithContext(t.Context())))
 	digest, err := image.Digest()
-	must(t, err)
+	require.NoError(t, err)
 	return ref.Context().Digest(digest.String()).Name()
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // carvelPackage is a Package of data.packaging.carvel.dev with a template.
@@ -107,7 +101,7 @@ items:
 - {apiVersion: v1, kind: Secret, metadata: {name: shop-config, namespace: NS}, stringData: {values.yaml: "title: Corner"}}
 `, "NS", ns), "REGISTRY", env.Registry())
 	file := filepath.Join(t.TempDir(), "kapp.yaml")
-	must(t, os.WriteFile(file, []byte(input), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte(input), 0o600))
 	imported := ok(t, env, "import", "carvel", file)
 	has(t, imported.err, "PackageRepository carvel/stable", "+ spec.fetch.imgpkgBundle: becomes spec.source.image", "+ spec.values[0]: becomes spec.configFrom: values.yaml of Secret shop-config",
 		"+ annotation packaging.carvel.dev/ignore-kubernetes-version-selection: is the same", "- annotation ext.packaging.carvel.dev/ytt-paths-from-secret-name", "of which 1 not carried over")
@@ -121,21 +115,21 @@ items:
 	})
 	for _, document := range strings.Split(imported.out, "---\n") {
 		var meta metav1.TypeMeta
-		if must(t, yaml.Unmarshal([]byte(document), &meta)); meta.Kind == "" {
+		if require.NoError(t, yaml.Unmarshal([]byte(document), &meta)); meta.Kind == "" {
 			continue
 		}
 		obj := map[string]client.Object{"Package": &corev1alpha1.Package{}, "PackageRepository": &corev1alpha1.PackageRepository{}}[meta.Kind]
-		must(t, yaml.UnmarshalStrict([]byte(document), obj))
+		require.NoError(t, yaml.UnmarshalStrict([]byte(document), obj))
 		env.Create(t, obj)
 	}
 	env.WaitAvailable(t, ns, "shop")
 	env.WaitAvailable(t, ns, "plain")
 	var front corev1.ConfigMap
-	must(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "front"}, &front))
+	require.NoError(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "front"}, &front))
 	if front.Data["title"] != "Corner" || front.Data["version"] != "1.0.0" {
 		t.Errorf("front: %v", front.Data)
 	}
-	must(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "plain"}, &front))
+	require.NoError(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "plain"}, &front))
 	if front.Data["image"] != locked {
 		t.Errorf("the image of the lock of the bundle: %v", front.Data)
 	}

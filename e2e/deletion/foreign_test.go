@@ -12,6 +12,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // A deployment whose foreign owner is deleted in the foreground is torn down by
@@ -38,16 +39,16 @@ func TestForeignOwnerDeletedInTheForeground(t *testing.T) {
 	c := &deletion{env: env, namespace: "foreign"}
 	c.waitObjects(t, 9)
 	audit, err := env.Audit()
-	check(t, err)
+	require.NoError(t, err)
 	mark, err := audit.Mark(t.Context())
-	check(t, err)
+	require.NoError(t, err)
 
-	check(t, env.Client.Delete(t.Context(), owner, client.PropagationPolicy(metav1.DeletePropagationForeground)))
+	require.NoError(t, env.Client.Delete(t.Context(), owner, client.PropagationPolicy(metav1.DeletePropagationForeground)))
 	env.WaitGone(t, 90*time.Second, owner)
 	nothingLeft(t, env, "foreign")
 
 	entries, err := audit.Since(t.Context(), mark, sandbox.ByVerb("delete"), sandbox.ByResource("configmaps"))
-	check(t, err)
+	require.NoError(t, err)
 	last := "99"
 	for _, e := range entries {
 		if e.Object.Namespace != "foreign" || e.Code >= 300 {

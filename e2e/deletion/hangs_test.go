@@ -16,6 +16,7 @@ import (
 
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/internal/cli"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // draining returns an operator: a CRD, a namespace, and a Deployment.
@@ -134,7 +135,7 @@ func TestDeletionHangs(t *testing.T) {
 func drain(t *testing.T, env *harness.Env, u *unstructured.Unstructured) {
 	t.Helper()
 	patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
-	check(t, env.Client.Patch(t.Context(), u.DeepCopy(), patch, &client.PatchOptions{FieldManager: "test", FieldValidation: metav1.FieldValidationIgnore}))
+	require.NoError(t, env.Client.Patch(t.Context(), u.DeepCopy(), patch, &client.PatchOptions{FieldManager: "test", FieldValidation: metav1.FieldValidationIgnore}))
 }
 
 // inOrder checks that a text contains the parts in this order.

@@ -17,6 +17,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 type ctxType = context.Context
@@ -136,7 +137,7 @@ func newCase(t *testing.T, env *harness.Env, prefix, kind string, policy metav1.
 		}
 	}
 	c.waitObjects(t, 9)
-	check(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(c.target), c.target))
+	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(c.target), c.target))
 	c.uid = c.target.GetUID()
 	return c
 }
@@ -145,7 +146,7 @@ func newCase(t *testing.T, env *harness.Env, prefix, kind string, policy metav1.
 func (c *deletion) leaveAlone(t *testing.T) {
 	t.Helper()
 	pkg := harness.Package(c.namespace, "shop", "")
-	check(t, c.env.Client.Delete(t.Context(), pkg, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
+	require.NoError(t, c.env.Client.Delete(t.Context(), pkg, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
 	c.env.WaitGone(t, 30*time.Second, pkg)
 	harness.Eventually(t, 30*time.Second, "the deployment to stand alone", func(ctx context.Context) error {
 		if err := c.env.Client.Get(ctx, client.ObjectKeyFromObject(c.target), c.target); err != nil {
@@ -167,7 +168,7 @@ func (c *deletion) find(t *testing.T, kind string) client.Object {
 		return &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "shop"}}
 	}
 	sets := &corev1alpha1.ObjectSetList{}
-	check(t, c.env.Client.List(t.Context(), sets, client.InNamespace(c.namespace)))
+	require.NoError(t, c.env.Client.List(t.Context(), sets, client.InNamespace(c.namespace)))
 	if len(sets.Items) != 1 {
 		t.Fatalf("%d sets", len(sets.Items))
 	}
@@ -218,7 +219,7 @@ func (c *deletion) judge(t *testing.T, want outcome) {
 		c.judgeRefused(t)
 		return
 	}
-	check(t, c.refusal)
+	require.NoError(t, c.refusal)
 	c.waitReplaced(t)
 	switch want {
 	case tornDown:
@@ -263,7 +264,7 @@ func (c *deletion) judgeRefused(t *testing.T) {
 			t.Errorf("the refusal does not name %s: %v", remedy, c.refusal)
 		}
 	}
-	check(t, c.env.Client.Get(t.Context(), client.ObjectKeyFromObject(c.target), c.target))
+	require.NoError(t, c.env.Client.Get(t.Context(), client.ObjectKeyFromObject(c.target), c.target))
 	if c.target.GetDeletionTimestamp() != nil {
 		t.Error("the object is being deleted all the same")
 	}
@@ -310,11 +311,11 @@ func marks(obj client.Object) string {
 func (c *deletion) judgeKept(t *testing.T) {
 	t.Helper()
 	dep := &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "shop"}}
-	check(t, c.env.Client.Get(t.Context(), client.ObjectKeyFromObject(dep), dep))
+	require.NoError(t, c.env.Client.Get(t.Context(), client.ObjectKeyFromObject(dep), dep))
 	uid, before := dep.UID, mustObjects(t, c)
 	c.env.Create(t, harness.Package(c.namespace, "shop", c.env.Registry()+"/matrix:1"))
 	c.env.WaitAvailable(t, c.namespace, "shop")
-	check(t, c.env.Client.Get(t.Context(), client.ObjectKeyFromObject(dep), dep))
+	require.NoError(t, c.env.Client.Get(t.Context(), client.ObjectKeyFromObject(dep), dep))
 	if dep.UID != uid || metav1.GetControllerOf(dep) == nil {
 		t.Errorf("the deployment was not taken back: UID %s, was %s", dep.UID, uid)
 	}
@@ -332,6 +333,6 @@ func (c *deletion) judgeKept(t *testing.T) {
 func mustObjects(t *testing.T, c *deletion) []corev1.ConfigMap {
 	t.Helper()
 	objs, err := c.objects(t.Context())
-	check(t, err)
+	require.NoError(t, err)
 	return objs
 }

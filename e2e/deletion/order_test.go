@@ -14,6 +14,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // Deleting a package with 1,000 objects in 10 phases leaves nothing, and goes in
@@ -26,17 +27,17 @@ func TestDeleteThousandObjectsInReverse(t *testing.T) {
 	env.Create(t, harness.Package("order", "large", env.Push(t, "large:1", harness.Phased("large", 10, 100))))
 	env.WaitAvailableWithin(t, 2*time.Minute, "order", "large")
 	audit, err := env.Audit()
-	check(t, err)
+	require.NoError(t, err)
 	mark, err := audit.Mark(t.Context())
-	check(t, err)
+	require.NoError(t, err)
 
 	pkg := harness.Package("order", "large", "")
-	check(t, env.Client.Delete(t.Context(), pkg))
+	require.NoError(t, env.Client.Delete(t.Context(), pkg))
 	env.WaitGone(t, 2*time.Minute, pkg)
 	nothingLeft(t, env, "order")
 
 	entries, err := audit.Since(t.Context(), mark, sandbox.ByUser(harness.ManagerUser()))
-	check(t, err)
+	require.NoError(t, err)
 	firstBegin, lastEnd, deletes := map[string]time.Time{}, map[string]time.Time{}, 0
 	for _, e := range entries {
 		if e.Verb != "delete" || e.Object.Resource != "configmaps" || e.Object.Namespace != "order" {
@@ -92,13 +93,6 @@ func countOurs(list client.ObjectList) int {
 		return len(list.Items)
 	}
 	return 0
-}
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func controlled(cm *corev1.ConfigMap) bool { return metav1.GetControllerOf(cm) != nil }

@@ -17,6 +17,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // orphans are packages that are deleted at a time.
@@ -140,7 +141,7 @@ func (u *unrest) during(t *testing.T, deletion func(context.Context) error) {
 	for {
 		select {
 		case err := <-over:
-			check(t, err)
+			require.NoError(t, err)
 			return
 		default:
 		}
@@ -190,7 +191,7 @@ func (u *unrest) keeps(t *testing.T, ns string, before map[string]corev1.ConfigM
 		}
 	}
 	list := &corev1alpha1.ObjectDeploymentList{}
-	check(t, u.env.Client.List(t.Context(), list, client.InNamespace(ns)))
+	require.NoError(t, u.env.Client.List(t.Context(), list, client.InNamespace(ns)))
 	if len(list.Items) != deployments {
 		t.Errorf("%d deployments are left, want %d", len(list.Items), deployments)
 	}
@@ -205,7 +206,7 @@ func (u *unrest) keeps(t *testing.T, ns string, before map[string]corev1.ConfigM
 func (u *unrest) objects(t *testing.T, ns string) map[string]corev1.ConfigMap {
 	t.Helper()
 	list := &corev1.ConfigMapList{}
-	check(t, u.env.Client.List(t.Context(), list, client.InNamespace(ns)))
+	require.NoError(t, u.env.Client.List(t.Context(), list, client.InNamespace(ns)))
 	found := map[string]corev1.ConfigMap{}
 	for _, cm := range list.Items {
 		if cm.Name != "kube-root-ca.crt" {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"lockstep.run/lockstep/e2e/sandbox/binary"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // binaries are the commands that this process has built, in a folder of its own.
@@ -35,22 +36,22 @@ func Binary(tb testing.TB, name string) string {
 		return path
 	}
 	root, err := binary.Repository(".")
-	must(tb, err)
+	require.NoError(tb, err)
 	store := filepath.Join(root, ".task", "test")
-	must(tb, os.MkdirAll(store, 0o755))
+	require.NoError(tb, os.MkdirAll(store, 0o755))
 	lock, err := os.OpenFile(filepath.Join(store, ".lock"), os.O_CREATE|os.O_RDWR, 0o600)
-	must(tb, err)
+	require.NoError(tb, err)
 	defer lock.Close()
-	must(tb, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
+	require.NoError(tb, syscall.Flock(int(lock.Fd()), syscall.LOCK_EX))
 	if binaries.dir == "" {
 		sweep(store)
 		binaries.dir, err = os.MkdirTemp(store, "run-")
-		must(tb, err)
+		require.NoError(tb, err)
 		binaries.path = map[string]string{}
 	}
 	built, path := filepath.Join(store, name), filepath.Join(binaries.dir, name)
 	build(tb, root, name, built)
-	must(tb, os.Link(built, path))
+	require.NoError(tb, os.Link(built, path))
 	binaries.path[name] = path
 	return path
 }

@@ -8,6 +8,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // WaitCollector waits until the garbage collector knows our kinds: before that it
@@ -16,8 +17,8 @@ import (
 func (e *Env) WaitCollector(tb testing.TB) {
 	tb.Helper()
 	e.collector.Do(func() {
-		must(tb, e.KillComponent(tb.Context(), sandbox.ControllerManager))
-		must(tb, e.StartComponent(tb.Context(), sandbox.ControllerManager))
+		require.NoError(tb, e.KillComponent(tb.Context(), sandbox.ControllerManager))
+		require.NoError(tb, e.StartComponent(tb.Context(), sandbox.ControllerManager))
 	})
 	leftover := &corev1alpha1.ObjectSlice{
 		ObjectMeta: metav1.ObjectMeta{

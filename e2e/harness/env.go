@@ -28,6 +28,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/config"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // Env is a sandbox with Lockstep's config installed.
@@ -67,7 +68,7 @@ func Shared(tb testing.TB) *Env {
 		return shared.env
 	}
 	sb, err := sandbox.Run(context.Background())
-	must(tb, err)
+	require.NoError(tb, err)
 	env := install(tb, sb)
 	shared.manager = env.launch(tb)
 	Eventually(tb, 60*time.Second, "the manager to be ready", shared.manager.ready)
@@ -101,13 +102,13 @@ func install(tb testing.TB, sb *sandbox.Sandbox) *Env {
 	tb.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, corev1alpha1.AddToScheme, apiextensionsv1.AddToScheme} {
-		must(tb, add(scheme))
+		require.NoError(tb, add(scheme))
 	}
 	c, err := client.New(sb.Config(), client.Options{Scheme: scheme})
-	must(tb, err)
+	require.NoError(tb, err)
 	env := &Env{Sandbox: sb, Client: c}
 	objs, err := config.Prerequisites()
-	must(tb, err)
+	require.NoError(tb, err)
 	for _, obj := range objs {
 		err := wait.PollUntilContextTimeout(tb.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
 			//nolint:staticcheck // the typed apply of this client needs generated types
@@ -141,14 +142,14 @@ func (e *Env) token(tb testing.TB) string {
 	tb.Helper()
 	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: config.ServiceAccount}}
 	req := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(86400))}}
-	must(tb, e.Client.SubResource("token").Create(tb.Context(), sa, req))
+	require.NoError(tb, e.Client.SubResource("token").Create(tb.Context(), sa, req))
 	cfg := api.NewConfig()
 	cfg.Clusters["sandbox"] = &api.Cluster{Server: e.Server(), CertificateAuthorityData: e.authority(tb)}
 	cfg.AuthInfos["manager"] = &api.AuthInfo{Token: req.Status.Token}
 	cfg.Contexts["sandbox"] = &api.Context{Cluster: "sandbox", AuthInfo: "manager"}
 	cfg.CurrentContext = "sandbox"
 	path := filepath.Join(e.DataDir(), "manager.kubeconfig")
-	must(tb, clientcmd.WriteToFile(*cfg, path))
+	require.NoError(tb, clientcmd.WriteToFile(*cfg, path))
 	return path
 }
 
@@ -159,7 +160,7 @@ func (e *Env) authority(tb testing.TB) []byte {
 		return rc.CAData
 	}
 	ca, err := os.ReadFile(rc.CAFile)
-	must(tb, err)
+	require.NoError(tb, err)
 	return ca
 }
 
@@ -171,7 +172,7 @@ func ManagerUser() string {
 // Namespace makes a namespace for the test.
 func (e *Env) Namespace(tb testing.TB, name string) {
 	tb.Helper()
-	must(tb, e.Client.Create(tb.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+	require.NoError(tb, e.Client.Create(tb.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	tb.Cleanup(func() {
 		if tb.Failed() {
 			tb.Logf("what the manager logged about the namespace:\n%s", e.logAbout(name))
@@ -226,9 +227,9 @@ func (e *Env) TestNamespace(tb testing.TB) string {
 func (e *Env) Watch(tb testing.TB, list client.ObjectList, opts ...client.ListOption) <-chan watch.Event {
 	tb.Helper()
 	watcher, err := client.NewWithWatch(e.Config(), client.Options{Scheme: e.Client.Scheme()})
-	must(tb, err)
+	require.NoError(tb, err)
 	w, err := watcher.Watch(tb.Context(), list, opts...)
-	must(tb, err)
+	require.NoError(tb, err)
 	tb.Cleanup(w.Stop)
 	return w.ResultChan()
 }
@@ -259,12 +260,5 @@ func Eventually(tb testing.TB, timeout time.Duration, what string, check func(co
 	})
 	if err != nil {
 		tb.Fatalf("waited %s for %s: %v", timeout, what, last)
-	}
-}
-
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
 	}
 }

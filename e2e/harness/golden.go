@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // Golden compares text with testdata/NAME.txt, which it writes instead where
@@ -15,12 +17,12 @@ func Golden(tb testing.TB, name, got string, part func(string) string) {
 	tb.Helper()
 	path := filepath.Join("testdata", name+".txt")
 	if os.Getenv("LOCKSTEP_UPDATE") != "" {
-		must(tb, os.MkdirAll("testdata", 0o755))
-		must(tb, os.WriteFile(path, []byte(got), 0o644))
+		require.NoError(tb, os.MkdirAll("testdata", 0o755))
+		require.NoError(tb, os.WriteFile(path, []byte(got), 0o644))
 		return
 	}
 	raw, err := os.ReadFile(path)
-	must(tb, err)
+	require.NoError(tb, err)
 	want := string(raw)
 	if part != nil {
 		want, got = part(want), part(got)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // Journal is what the manager requests of the API server from a point on.
@@ -20,9 +21,9 @@ type Journal struct {
 func (e *Env) Journal(tb testing.TB) *Journal {
 	tb.Helper()
 	audit, err := e.Audit()
-	must(tb, err)
+	require.NoError(tb, err)
 	from, err := audit.Mark(tb.Context())
-	must(tb, err)
+	require.NoError(tb, err)
 	return &Journal{audit, from}
 }
 
@@ -30,7 +31,7 @@ func (e *Env) Journal(tb testing.TB) *Journal {
 func (j *Journal) Requests(tb testing.TB, namespace string, filters ...sandbox.Filter) []sandbox.Entry {
 	tb.Helper()
 	entries, err := j.Since(tb.Context(), j.From, append(about(namespace), filters...)...)
-	must(tb, err)
+	require.NoError(tb, err)
 	return entries
 }
 
@@ -39,9 +40,9 @@ func (j *Journal) Requests(tb testing.TB, namespace string, filters ...sandbox.F
 func (j *Journal) Rest(tb testing.TB, namespaces ...string) []sandbox.Entry {
 	tb.Helper()
 	_, err := j.Settled(tb.Context(), j.From, 2*time.Second, about(namespaces...)...)
-	must(tb, err)
+	require.NoError(tb, err)
 	entries, err := j.Since(tb.Context(), j.From, about(namespaces...)...)
-	must(tb, err)
+	require.NoError(tb, err)
 	return entries
 }
 

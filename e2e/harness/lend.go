@@ -13,6 +13,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // lent are the sandboxes of Lend. Two at a time: a test that waits for one is cheaper
@@ -34,7 +35,7 @@ func Lend(tb testing.TB) *Env {
 	if sb == nil {
 		var err error
 		sb, err = sandbox.Run(context.Background(), sandbox.WithComponents(sandbox.Etcd, sandbox.Registry, sandbox.APIServer, sandbox.ControllerManager))
-		must(tb, err)
+		require.NoError(tb, err)
 	}
 	tb.Cleanup(func() {
 		if tb.Failed() { // whatever the test left it in

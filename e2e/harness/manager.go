@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // Manager is a running manager process.
@@ -56,7 +57,7 @@ func (e *Env) LaunchManager(tb testing.TB, args ...string) *Manager {
 func (e *Env) launch(tb testing.TB, args ...string) *Manager {
 	tb.Helper()
 	dir, err := os.MkdirTemp(e.DataDir(), "manager-")
-	must(tb, err)
+	require.NoError(tb, err)
 	all := append([]string{
 		"--kubeconfig", e.ManagerKubeconfig, "--namespace", "package-operator-system",
 		"--leader-elect=true", "--metrics-bind-address", "0", "--metrics-secure=false", "--health-probe-bind-address", "127.0.0.1:0",
@@ -64,14 +65,14 @@ func (e *Env) launch(tb testing.TB, args ...string) *Manager {
 	}, args...)
 	m := &Manager{cmd: exec.Command(Binary(tb, "lockstep-manager"), all...), log: filepath.Join(dir, "manager.log"), done: make(chan struct{})}
 	log, err := os.Create(m.log)
-	must(tb, err)
+	require.NoError(tb, err)
 	m.cmd.Stdout, m.cmd.Stderr = log, log
 	m.cmd.Env = append(os.Environ(), "GOMEMLIMIT=400MiB") // as config/manager has it
 	if race() {
 		m.cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1")
 	}
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	must(tb, m.cmd.Start())
+	require.NoError(tb, m.cmd.Start())
 	e.mu.Lock()
 	e.managers = append(e.managers, m)
 	e.mu.Unlock()
@@ -111,7 +112,7 @@ func (m *Manager) ready(ctx context.Context) error {
 func (e *Env) ClearLease(tb testing.TB) {
 	tb.Helper()
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: corev1alpha1.LeaderElectionLease}}
-	must(tb, client.IgnoreNotFound(e.Client.Delete(context.WithoutCancel(tb.Context()), lease)))
+	require.NoError(tb, client.IgnoreNotFound(e.Client.Delete(context.WithoutCancel(tb.Context()), lease)))
 }
 
 // Stop ends the manager in an orderly way, by force after ten seconds.
@@ -142,11 +143,11 @@ func (m *Manager) PID() int { return m.cmd.Process.Pid }
 func (m *Manager) Peak(tb testing.TB) int64 {
 	tb.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.PID()))
-	must(tb, err)
+	require.NoError(tb, err)
 	for line := range strings.Lines(string(status)) {
 		if kilobytes, found := strings.CutPrefix(line, "VmHWM:"); found {
 			n, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(kilobytes), " kB"), 10, 64)
-			must(tb, err)
+			require.NoError(tb, err)
 			return n << 10
 		}
 	}
@@ -177,10 +178,10 @@ func (m *Manager) Log() string {
 func Metrics(tb testing.TB, address string) string {
 	tb.Helper()
 	resp, err := http.Get("http://" + address + "/metrics")
-	must(tb, err)
+	require.NoError(tb, err)
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 16<<20))
-	must(tb, err)
+	require.NoError(tb, err)
 	return string(text)
 }
 

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // Await reads obj again and again until check returns nil.
@@ -29,14 +30,14 @@ func Await[T client.Object](tb testing.TB, e *Env, timeout time.Duration, obj T,
 // Edit changes an object as a user does.
 func Edit[T client.Object](tb testing.TB, e *Env, obj T, change func(T)) T {
 	tb.Helper()
-	must(tb, TryEdit(tb, e, obj, change))
+	require.NoError(tb, TryEdit(tb, e, obj, change))
 	return obj
 }
 
 // TryEdit is Edit that returns what the API server answers to the change.
 func TryEdit[T client.Object](tb testing.TB, e *Env, obj T, change func(T)) error {
 	tb.Helper()
-	must(tb, e.Client.Get(tb.Context(), client.ObjectKeyFromObject(obj), obj))
+	require.NoError(tb, e.Client.Get(tb.Context(), client.ObjectKeyFromObject(obj), obj))
 	before := obj.DeepCopyObject().(client.Object)
 	change(obj)
 	return e.Client.Patch(tb.Context(), obj, client.MergeFrom(before))

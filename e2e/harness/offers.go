@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // Release is one version of a package that is offered without a registry: one ConfigMap of the name of its Package, which says
@@ -44,7 +45,7 @@ func (r Release) available(tb testing.TB, name string) corev1alpha1.AvailableVer
 	tb.Helper()
 	encoded := func(v any) string {
 		text, err := json.Marshal(v)
-		must(tb, err)
+		require.NoError(tb, err)
 		return string(text)
 	}
 	if r.Manifest != "" {
@@ -85,20 +86,20 @@ func (e *Env) Offer(tb testing.TB, namespace, name string, releases ...Release) 
 	repo.RepositorySpec().Paused = true
 	repo.RepositorySpec().Source.Inline = &corev1alpha1.RepositoryInlineSource{}
 	if err := e.Client.Create(tb.Context(), repo); !apierrors.IsAlreadyExists(err) {
-		must(tb, err)
+		require.NoError(tb, err)
 	}
 	available := scope.NewAvailablePackage()
 	available.SetNamespace(namespace)
 	available.SetName(name)
 	err := e.Client.Get(tb.Context(), client.ObjectKeyFromObject(available), available)
-	must(tb, client.IgnoreNotFound(err))
+	require.NoError(tb, client.IgnoreNotFound(err))
 	spec := corev1alpha1.AvailablePackageSpec{PackageName: name}
 	for _, r := range releases {
 		spec.Versions = append(spec.Versions, r.available(tb, name))
 	}
 	*available.AvailableSpec() = spec
 	if err == nil {
-		must(tb, e.Client.Update(tb.Context(), available))
+		require.NoError(tb, e.Client.Update(tb.Context(), available))
 		return
 	}
 	e.Create(tb, available)

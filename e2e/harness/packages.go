@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // Files of a package by their path below /package.
@@ -47,15 +48,15 @@ func Image(tb testing.TB, files Files) v1.Image {
 	var buf bytes.Buffer
 	w := tar.NewWriter(&buf)
 	for _, path := range slices.Sorted(maps.Keys(files)) {
-		must(tb, w.WriteHeader(&tar.Header{Name: "package/" + path, Mode: 0o644, Size: int64(len(files[path])), Typeflag: tar.TypeReg}))
+		require.NoError(tb, w.WriteHeader(&tar.Header{Name: "package/" + path, Mode: 0o644, Size: int64(len(files[path])), Typeflag: tar.TypeReg}))
 		_, err := w.Write([]byte(files[path]))
-		must(tb, err)
+		require.NoError(tb, err)
 	}
-	must(tb, w.Close())
+	require.NoError(tb, w.Close())
 	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(buf.Bytes())), nil })
-	must(tb, err)
+	require.NoError(tb, err)
 	img, err := mutate.AppendLayers(empty.Image, layer)
-	must(tb, err)
+	require.NoError(tb, err)
 	return img
 }
 
@@ -64,8 +65,8 @@ func Image(tb testing.TB, files Files) v1.Image {
 func (e *Env) Push(tb testing.TB, tag string, files Files) string {
 	tb.Helper()
 	ref, err := name.ParseReference(e.Registry()+"/"+tag, name.Insecure)
-	must(tb, err)
-	must(tb, remote.Write(ref, Image(tb, files), remote.WithContext(tb.Context())))
+	require.NoError(tb, err)
+	require.NoError(tb, remote.Write(ref, Image(tb, files), remote.WithContext(tb.Context())))
 	return e.Registry() + "/" + tag
 }
 
@@ -118,7 +119,7 @@ func ClusterPackage(name, image string) *corev1alpha1.ClusterPackage {
 // Create creates an object as the administrator.
 func (e *Env) Create(tb testing.TB, obj client.Object) {
 	tb.Helper()
-	must(tb, e.Client.Create(tb.Context(), obj))
+	require.NoError(tb, e.Client.Create(tb.Context(), obj))
 }
 
 // SetImage changes the image of a Package, or of a ClusterPackage where the
@@ -128,14 +129,14 @@ func (e *Env) SetImage(tb testing.TB, namespace, name, image string) {
 	pkg := e.Package(tb, namespace, name)
 	before := pkg.DeepCopyObject().(client.Object)
 	pkg.PackageSpec().Image = image
-	must(tb, e.Client.Patch(tb.Context(), pkg.(client.Object), client.MergeFrom(before)))
+	require.NoError(tb, e.Client.Patch(tb.Context(), pkg.(client.Object), client.MergeFrom(before)))
 }
 
 // Package reads a Package, or a ClusterPackage where the namespace is empty.
 func (e *Env) Package(tb testing.TB, namespace, name string) corev1alpha1.GenericPackage {
 	tb.Helper()
 	pkg := corev1alpha1.ScopeOf(namespace).NewPackage()
-	must(tb, e.Client.Get(tb.Context(), types.NamespacedName{Namespace: namespace, Name: name}, pkg.(client.Object)))
+	require.NoError(tb, e.Client.Get(tb.Context(), types.NamespacedName{Namespace: namespace, Name: name}, pkg.(client.Object)))
 	return pkg
 }
 

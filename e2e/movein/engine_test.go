@@ -31,6 +31,7 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/internal/cli"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // installOwn writes Package Operator's own package, which contains the definitions and the
@@ -38,12 +39,12 @@ import (
 func installOwn(t *testing.T) *installation {
 	t.Helper()
 	objs, err := config.Objects(config.FolderCRDs, config.FolderNamespace)
-	must(t, err)
+	require.NoError(t, err)
 	var docs []string
 	for _, u := range objs {
 		u.SetAnnotations(map[string]string{corev1alpha1.PhaseAnnotation: "crds"})
 		text, err := yaml.Marshal(u.Object)
-		must(t, err)
+		require.NoError(t, err)
 		docs = append(docs, string(text))
 	}
 	i := &installation{scope: corev1alpha1.ScopeCluster, name: corev1alpha1.EnginePackage, image: "example.com/package-operator:v1", files: harness.Files{
@@ -163,12 +164,12 @@ func run(t *testing.T, limit int, args ...string) (code int, out string, killed 
 func through(t *testing.T, handle func(http.ResponseWriter, *http.Request, http.Handler)) string {
 	t.Helper()
 	target, err := url.Parse(env.Server())
-	must(t, err)
+	require.NoError(t, err)
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	proxy.Transport, err = rest.TransportFor(env.Config())
-	must(t, err)
+	require.NoError(t, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	require.NoError(t, err)
 	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { handle(w, r, proxy) })}}
 	server.Start()
 	t.Cleanup(server.Close)
@@ -177,7 +178,7 @@ func through(t *testing.T, handle func(http.ResponseWriter, *http.Request, http.
 	cfg.Contexts["proxy"] = &api.Context{Cluster: "proxy"}
 	cfg.CurrentContext = "proxy"
 	path := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, clientcmd.WriteToFile(*cfg, path))
+	require.NoError(t, clientcmd.WriteToFile(*cfg, path))
 	return path
 }
 
@@ -241,13 +242,13 @@ func leadsElsewhere(t *testing.T) {
 			HolderIdentity: ptr.To("package-operator-manager-0_3"), LeaseDurationSeconds: ptr.To[int32](137), RenewTime: ptr.To(metav1.NowMicro()),
 		},
 	}
-	must(t, env.Client.Create(t.Context(), lease))
+	require.NoError(t, env.Client.Create(t.Context(), lease))
 	for _, command := range []string{"adopt-engine", "release-engine"} {
 		if code, out, _ := run(t, 0, command, "--yes"); code == 0 || !strings.Contains(out, "nothing was changed: package-operator-manager-0_3 leads by the Lease default/") {
 			t.Errorf("%s while another engine leads elsewhere: exit code %d\n%s", command, code, out)
 		}
 	}
-	must(t, env.Client.Delete(t.Context(), lease))
+	require.NoError(t, env.Client.Delete(t.Context(), lease))
 }
 
 // stays checks that no object of Package Operator's own package goes.
@@ -273,7 +274,7 @@ func waitForLease(t *testing.T) *harness.Manager {
 		return nil
 	})
 	requests, err := journal.Since(t.Context(), journal.From)
-	must(t, err)
+	require.NoError(t, err)
 	for _, e := range requests {
 		if e.User == harness.ManagerUser() && e.Verb != "get" && e.Verb != "list" && e.Verb != "watch" {
 			t.Errorf("without the Lease it sent %s %s", e.Verb, e.RequestURI)

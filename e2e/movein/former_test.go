@@ -20,6 +20,7 @@ import (
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // formerManager is the field manager of what Package Operator creates and updates.
@@ -134,7 +135,7 @@ func (i *installation) install(t *testing.T) {
 	pkg.SetName(i.name)
 	pkg.SetFinalizers([]string{corev1alpha1.MetricsFinalizer})
 	pkg.PackageSpec().Image = i.image
-	must(t, env.Client.Create(t.Context(), pkg))
+	require.NoError(t, env.Client.Create(t.Context(), pkg))
 	template := i.template(t)
 	i.deploy(t, pkg, template)
 	for n := range i.former + 1 {
@@ -160,7 +161,7 @@ func (i *installation) template(t *testing.T) corev1alpha1.ObjectSetTemplateSpec
 		},
 		Environment: &manifestsv1alpha1.PackageEnvironment{Kubernetes: manifestsv1alpha1.PackageEnvironmentKubernetes{Version: "v1.30.0"}},
 	})
-	must(t, err)
+	require.NoError(t, err)
 	template := pkg.Template()
 	for p := range template.Phases {
 		for o := range template.Phases[p].Objects {
@@ -173,7 +174,7 @@ func (i *installation) template(t *testing.T) corev1alpha1.ObjectSetTemplateSpec
 			maps.Copy(labels, i.labels())
 			u.SetLabels(labels)
 			raw.Raw, err = json.Marshal(u.Object)
-			must(t, err)
+			require.NoError(t, err)
 		}
 	}
 	return template
@@ -194,14 +195,14 @@ func (i *installation) deploy(t *testing.T, pkg corev1alpha1.GenericPackage, tem
 	spec := dep.ObjectDeploymentSpec()
 	spec.RevisionHistoryLimit = ptr.To[int32](10)
 	spec.Selector.MatchLabels, spec.Template.Metadata.Labels = i.labels(), i.labels()
-	must(t, env.Client.Create(t.Context(), dep, client.FieldOwner(formerManager)))
+	require.NoError(t, env.Client.Create(t.Context(), dep, client.FieldOwner(formerManager)))
 	i.deployment = dep
 	before := dep.DeepCopyObject().(client.Object)
 	template.DeepCopyInto(&dep.ObjectDeploymentSpec().Template.Spec)
 	if i.sliced {
 		i.slice(t, &dep.ObjectDeploymentSpec().Template.Spec)
 	}
-	must(t, env.Client.Patch(t.Context(), dep, client.MergeFrom(before), client.FieldOwner(formerManager)))
+	require.NoError(t, env.Client.Patch(t.Context(), dep, client.MergeFrom(before), client.FieldOwner(formerManager)))
 }
 
 // slice puts the objects of a template into slices.
@@ -216,7 +217,7 @@ func (i *installation) slice(t *testing.T, template *corev1alpha1.ObjectSetTempl
 			slice.SetLabels(map[string]string{corev1alpha1.SliceOwnerLabel: i.name})
 			slice.SetOwnerReferences([]metav1.OwnerReference{reference(i.scope.Kind("ObjectDeployment"), i.deployment)})
 			*slice.SliceObjects() = []corev1alpha1.ObjectSetObject{o}
-			must(t, env.Client.Create(t.Context(), slice, client.FieldOwner(formerManager)))
+			require.NoError(t, env.Client.Create(t.Context(), slice, client.FieldOwner(formerManager)))
 			ph.Slices = append(ph.Slices, slice.GetName())
 		}
 		ph.Objects = nil
@@ -250,7 +251,7 @@ func (i *installation) revise(t *testing.T, number int64, template corev1alpha1.
 		first := &spec.Phases[0].Objects[0].Object
 		first.Raw = []byte(strings.Replace(string(first.Raw), `"value":"`, `"value":"former`, 1))
 	}
-	must(t, env.Client.Create(t.Context(), set, client.FieldOwner(formerManager)))
+	require.NoError(t, env.Client.Create(t.Context(), set, client.FieldOwner(formerManager)))
 	i.sets = append(i.sets, set)
 }
 
@@ -271,10 +272,10 @@ func (i *installation) write(t *testing.T, o *corev1alpha1.ObjectSetObject) {
 	u.SetAnnotations(annotations)
 	u.SetOwnerReferences([]metav1.OwnerReference{reference(i.scope.Kind("ObjectSet"), newest)})
 	if i.updates {
-		must(t, env.Client.Create(t.Context(), u, client.FieldOwner(formerManager)))
+		require.NoError(t, env.Client.Create(t.Context(), u, client.FieldOwner(formerManager)))
 	} else {
 		//nolint:staticcheck // the typed apply of this client needs generated types
-		must(t, env.Client.Patch(t.Context(), u, client.Apply, client.FieldOwner(corev1alpha1.FieldManager)))
+		require.NoError(t, env.Client.Patch(t.Context(), u, client.Apply, client.FieldOwner(corev1alpha1.FieldManager)))
 	}
 	i.objects = append(i.objects, u)
 }
@@ -286,12 +287,12 @@ func (i *installation) reference(t *testing.T) {
 	for _, ph := range newest.ObjectSetSpec().Phases {
 		for _, name := range ph.Slices {
 			slice := i.scope.NewObjectSlice()
-			must(t, env.Client.Get(t.Context(), client.ObjectKey{Namespace: i.namespace, Name: name}, slice))
+			require.NoError(t, env.Client.Get(t.Context(), client.ObjectKey{Namespace: i.namespace, Name: name}, slice))
 			before := slice.DeepCopyObject().(client.Object)
 			owner := reference(i.scope.Kind("ObjectSet"), newest)
 			owner.Controller, owner.BlockOwnerDeletion = nil, nil
 			slice.SetOwnerReferences(append(slice.GetOwnerReferences(), owner))
-			must(t, env.Client.Patch(t.Context(), slice, client.MergeFrom(before), client.FieldOwner(formerManager)))
+			require.NoError(t, env.Client.Patch(t.Context(), slice, client.MergeFrom(before), client.FieldOwner(formerManager)))
 		}
 	}
 }
@@ -320,7 +321,7 @@ func (i *installation) reportAll(t *testing.T, pkg corev1alpha1.GenericPackage) 
 				})
 			}
 		}
-		must(t, env.Client.Status().Update(t.Context(), set, client.FieldOwner(formerManager)))
+		require.NoError(t, env.Client.Status().Update(t.Context(), set, client.FieldOwner(formerManager)))
 	}
 	newest := i.sets[len(i.sets)-1]
 	dep := i.deployment.ObjectDeploymentStatus()
@@ -330,12 +331,12 @@ func (i *installation) reportAll(t *testing.T, pkg corev1alpha1.GenericPackage) 
 	}}
 	condition(i.deployment, corev1alpha1.ConditionAvailable, "True", corev1alpha1.ReasonAvailable)
 	condition(i.deployment, corev1alpha1.ConditionProgressing, "False", "Idle")
-	must(t, env.Client.Status().Update(t.Context(), i.deployment, client.FieldOwner(formerManager)))
+	require.NoError(t, env.Client.Status().Update(t.Context(), i.deployment, client.FieldOwner(formerManager)))
 	pkg.PackageStatus().UnpackedHash, pkg.PackageStatus().Revision = strings.Repeat("0123456789abcdef", 4), newest.ObjectSetSpec().Revision
 	condition(pkg, corev1alpha1.ConditionUnpacked, "True", "UnpackSuccess")
 	condition(pkg, corev1alpha1.ConditionAvailable, "True", corev1alpha1.ReasonAvailable)
 	condition(pkg, corev1alpha1.ConditionProgressing, "False", "Idle")
-	must(t, env.Client.Status().Update(t.Context(), pkg, client.FieldOwner(formerManager)))
+	require.NoError(t, env.Client.Status().Update(t.Context(), pkg, client.FieldOwner(formerManager)))
 }
 
 // reference is a controller reference of Package Operator.
@@ -349,7 +350,7 @@ func reference(kind string, owner client.Object) metav1.OwnerReference {
 func decode(t *testing.T, raw []byte) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{}
-	must(t, u.UnmarshalJSON(raw))
+	require.NoError(t, u.UnmarshalJSON(raw))
 	return u
 }
 
@@ -386,15 +387,8 @@ func (i *installation) live(t *testing.T) map[string]*unstructured.Unstructured 
 	for _, o := range i.objects {
 		u := &unstructured.Unstructured{}
 		u.SetGroupVersionKind(o.GroupVersionKind())
-		must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(o), u))
+		require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(o), u))
 		found[u.GetKind()+"/"+u.GetName()] = u
 	}
 	return found
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

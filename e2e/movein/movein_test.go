@@ -19,6 +19,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // patience is how long a test waits for what has to happen.
@@ -176,7 +177,7 @@ func (i *installation) tookOver(t *testing.T, journal *harness.Journal) {
 func (i *installation) settings(t *testing.T) *corev1.ConfigMap {
 	t.Helper()
 	cm := &corev1.ConfigMap{}
-	must(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: i.at, Name: "settings"}, cm))
+	require.NoError(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: i.at, Name: "settings"}, cm))
 	return cm
 }
 
@@ -197,7 +198,7 @@ func (i *installation) losesItsSet(t *testing.T) {
 	t.Helper()
 	before := i.live(t)
 	set := i.sets[len(i.sets)-1]
-	must(t, env.Client.Delete(t.Context(), set))
+	require.NoError(t, env.Client.Delete(t.Context(), set))
 	env.WaitGone(t, patience, set)
 	env.WaitAvailableWithin(t, patience, i.namespace, i.name)
 	for name, live := range i.live(t) {
@@ -236,14 +237,14 @@ func (i *installation) upgrades(t *testing.T) {
 func (i *installation) pods(t *testing.T) []corev1.Pod {
 	t.Helper()
 	list := &corev1.PodList{}
-	must(t, env.Client.List(t.Context(), list, client.InNamespace(i.at)))
+	require.NoError(t, env.Client.List(t.Context(), list, client.InNamespace(i.at)))
 	return list.Items
 }
 
 func (i *installation) deletes(t *testing.T) {
 	t.Helper()
 	pkg := env.Package(t, i.namespace, i.name)
-	must(t, env.Client.Delete(t.Context(), pkg))
+	require.NoError(t, env.Client.Delete(t.Context(), pkg))
 	env.WaitGone(t, patience, pkg)
 	for _, obj := range []client.Object{
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: i.at, Name: "settings"}},
@@ -260,8 +261,8 @@ func (i *installation) orphans(t *testing.T) {
 	pkg := env.Package(t, i.namespace, i.name)
 	old := pkg.DeepCopyObject().(client.Object)
 	pkg.PackageSpec().DeletionPolicy = corev1alpha1.DeletionPolicyOrphan
-	must(t, env.Client.Patch(t.Context(), pkg, client.MergeFrom(old)))
-	must(t, env.Client.Delete(t.Context(), pkg))
+	require.NoError(t, env.Client.Patch(t.Context(), pkg, client.MergeFrom(old)))
+	require.NoError(t, env.Client.Delete(t.Context(), pkg))
 	for _, obj := range []client.Object{pkg, i.deployment, i.sets[len(i.sets)-1]} {
 		env.WaitGone(t, patience, obj)
 	}
@@ -271,7 +272,7 @@ func (i *installation) orphans(t *testing.T) {
 		}
 	}
 	list := i.scope.NewObjectSetList()
-	must(t, env.Client.List(t.Context(), list, client.InNamespace(i.namespace), client.MatchingLabels{corev1alpha1.ObjectDeploymentLabel: i.name}))
+	require.NoError(t, env.Client.List(t.Context(), list, client.InNamespace(i.namespace), client.MatchingLabels{corev1alpha1.ObjectDeploymentLabel: i.name}))
 	if sets := list.GenericObjectSets(); len(sets) > 0 {
 		t.Errorf("%s: %d ObjectSets are left", i.at, len(sets))
 	}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // verdict is what a revision of Package Operator does with an object that exists.
@@ -97,18 +98,18 @@ func TestRules(t *testing.T) {
 func (i *installation) takesBack(t *testing.T) {
 	t.Helper()
 	dep := i.scope.NewObjectDeployment()
-	must(t, env.Client.Get(t.Context(), client.ObjectKey{Namespace: i.namespace, Name: i.name}, dep))
+	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKey{Namespace: i.namespace, Name: i.name}, dep))
 	if len(dep.GetFinalizers()) > 0 {
 		t.Errorf("%s: the deployment has the finalizers %v, which nobody removes", i.namespace, dep.GetFinalizers())
 	}
 	selector, err := metav1.LabelSelectorAsSelector(&dep.ObjectDeploymentSpec().Selector)
-	must(t, err)
+	require.NoError(t, err)
 	if !selector.Matches(labels.Set(dep.ObjectDeploymentSpec().Template.Metadata.Labels)) {
 		t.Errorf("%s: the next revision would not be selected", i.namespace)
 	}
 	list, sliced := i.scope.NewObjectSetList(), i.scope.NewObjectSliceList()
-	must(t, env.Client.List(t.Context(), list, client.InNamespace(i.namespace), client.MatchingLabelsSelector{Selector: selector}))
-	must(t, env.Client.List(t.Context(), sliced, client.InNamespace(i.namespace)))
+	require.NoError(t, env.Client.List(t.Context(), list, client.InNamespace(i.namespace), client.MatchingLabelsSelector{Selector: selector}))
+	require.NoError(t, env.Client.List(t.Context(), sliced, client.InNamespace(i.namespace)))
 	for _, slice := range sliced.GenericObjectSlices() {
 		if len(slice.GetFinalizers()) > 0 {
 			t.Errorf("%s: slice %s has the finalizers %v, which nobody removes", i.namespace, slice.GetName(), slice.GetFinalizers())

@@ -9,6 +9,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 func decode(text string, into any) error { return yaml.Unmarshal([]byte(text), into) }
@@ -32,9 +33,9 @@ func TestResourceAfterItsDefinition(t *testing.T) {
 	env.Namespace(t, "crd")
 	image := env.Push(t, "locks:1", definitionAndResource())
 	audit, err := env.Audit()
-	check(t, err)
+	require.NoError(t, err)
 	mark, err := audit.Mark(t.Context())
-	check(t, err)
+	require.NoError(t, err)
 
 	env.Create(t, harness.Package("crd", "locks", image))
 	invalid := env.WaitCondition(t, "crd", "locks", corev1alpha1.ConditionInvalid, "True")
@@ -45,7 +46,7 @@ func TestResourceAfterItsDefinition(t *testing.T) {
 	env.Create(t, harness.ClusterPackage("locks", image))
 	env.WaitAvailable(t, "", "locks")
 	entries, err := audit.Since(t.Context(), mark, sandbox.ByUser(harness.ManagerUser()), sandbox.Writes())
-	check(t, err)
+	require.NoError(t, err)
 	applied := 0
 	for _, e := range entries {
 		if e.Object.Resource == "locks" || e.Object.Name == "locks.e2e.lockstep.run" {

@@ -16,6 +16,7 @@ import (
 
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 const gateCRD = `
@@ -83,19 +84,12 @@ func turn(t *testing.T, env *harness.Env, name string, ready bool) {
 		obj.SetKind("Gate")
 		status := map[bool]string{true: "True", false: "False"}[ready]
 		patch := fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":%q}]}}`, status)
-		check(t, env.Client.Status().Patch(t.Context(), obj, client.RawPatch(types.MergePatchType, []byte(patch))))
+		require.NoError(t, env.Client.Status().Patch(t.Context(), obj, client.RawPatch(types.MergePatchType, []byte(patch))))
 		return
 	}
 	obj.SetAPIVersion("v1")
 	obj.SetKind("ConfigMap")
-	check(t, env.Client.Patch(t.Context(), obj, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"data":{"ready":"%t"}}`, ready))))
-}
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, env.Client.Patch(t.Context(), obj, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"data":{"ready":"%t"}}`, ready))))
 }
 
 // Invariant 1, by the audit log: no object of phase k+1 is written before all
@@ -106,7 +100,7 @@ func TestPhaseOrder(t *testing.T) {
 	env := shared(t)
 	env.Namespace(t, "phases")
 	crd := &unstructured.Unstructured{}
-	check(t, decode(gateCRD, crd))
+	require.NoError(t, decode(gateCRD, crd))
 	env.Create(t, crd)
 	harness.Eventually(t, 20*time.Second, "gates to be served", func(ctx context.Context) error {
 		list := &unstructured.UnstructuredList{}
@@ -115,9 +109,9 @@ func TestPhaseOrder(t *testing.T) {
 		return env.Client.List(ctx, list)
 	})
 	audit, err := env.Audit()
-	check(t, err)
+	require.NoError(t, err)
 	mark, err := audit.Mark(t.Context())
-	check(t, err)
+	require.NoError(t, err)
 	env.Create(t, harness.Package("phases", "gated", env.Push(t, "gated:1", gated())))
 
 	seed := uint64(time.Now().UnixNano())
@@ -134,7 +128,7 @@ func TestPhaseOrder(t *testing.T) {
 	env.WaitAvailable(t, "phases", "gated")
 
 	entries, err := audit.Since(t.Context(), mark)
-	check(t, err)
+	require.NoError(t, err)
 	judgePhases(t, entries)
 }
 

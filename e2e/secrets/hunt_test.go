@@ -22,6 +22,8 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // needle is a value in every form that is looked for.
@@ -96,7 +98,7 @@ func (l *lives) hunt(t *testing.T, needles ...needle) map[string]int {
 		h.look("log", fmt.Sprint("of manager ", i), []byte(manager.Log()), needles)
 	}
 	h.look("metrics", "", l.scrape(t), needles)
-	must(t, filepath.WalkDir(l.cache, func(path string, entry fs.DirEntry, err error) error {
+	require.NoError(t, filepath.WalkDir(l.cache, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
@@ -116,27 +118,27 @@ func (l *lives) hunt(t *testing.T, needles ...needle) map[string]int {
 func (l *lives) all(t *testing.T) map[string]map[string][]byte {
 	t.Helper()
 	client, err := discovery.NewDiscoveryClientForConfig(l.env.Config())
-	must(t, err)
+	require.NoError(t, err)
 	lists, err := client.ServerPreferredResources()
-	must(t, err)
+	require.NoError(t, err)
 	config := l.env.Config()
 	config.WarningHandler = rest.NoWarnings{}
 	reader, err := dynamic.NewForConfig(config)
-	must(t, err)
+	require.NoError(t, err)
 	all := map[string]map[string][]byte{}
 	for _, list := range lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
-		must(t, err)
+		require.NoError(t, err)
 		for _, resource := range list.APIResources {
 			if !slices.Contains(resource.Verbs, "list") || strings.Contains(resource.Name, "/") {
 				continue
 			}
 			found, err := reader.Resource(gv.WithResource(resource.Name)).List(t.Context(), metav1.ListOptions{})
-			must(t, err)
+			require.NoError(t, err)
 			objects := map[string][]byte{}
 			for i := range found.Items {
 				text, err := found.Items[i].MarshalJSON()
-				must(t, err)
+				require.NoError(t, err)
 				objects[found.Items[i].GetNamespace()+"/"+found.Items[i].GetName()] = text
 			}
 			name := resource.Name
@@ -154,7 +156,7 @@ func (l *lives) all(t *testing.T) map[string]map[string][]byte {
 func (l *lives) audit(t *testing.T) []byte {
 	t.Helper()
 	log, err := os.ReadFile(l.env.AuditLog())
-	must(t, err)
+	require.NoError(t, err)
 	var text []byte
 	for line := range bytes.Lines(log) {
 		if bytes.Contains(line, []byte(`"resource":"secrets"`)) {
@@ -162,12 +164,12 @@ func (l *lives) audit(t *testing.T) []byte {
 				ObjectRef struct{ Resource string }
 				Rest      map[string]any `json:"-"`
 			}
-			must(t, json.Unmarshal(line, &event))
-			must(t, json.Unmarshal(line, &event.Rest))
+			require.NoError(t, json.Unmarshal(line, &event))
+			require.NoError(t, json.Unmarshal(line, &event.Rest))
 			if event.ObjectRef.Resource == "secrets" {
 				delete(event.Rest, "responseStatus")
 				line, err = json.Marshal(event.Rest)
-				must(t, err)
+				require.NoError(t, err)
 			}
 		}
 		text = append(text, line...)
@@ -179,12 +181,12 @@ func (l *lives) audit(t *testing.T) []byte {
 func (l *lives) scrape(t *testing.T) []byte {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+l.metrics+"/metrics", nil)
-	must(t, err)
+	require.NoError(t, err)
 	resp, err := http.DefaultClient.Do(req)
-	must(t, err)
+	require.NoError(t, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	must(t, err)
+	require.NoError(t, err)
 	return body
 }
 
@@ -210,12 +212,5 @@ func TestNeedle(t *testing.T) {
 	}
 	if got := n.in([]byte("K3y-of.24 bytes/long+VAL")); len(got) > 0 {
 		t.Errorf("something else is found as %v", got)
-	}
-}
-
-func must(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
 	}
 }

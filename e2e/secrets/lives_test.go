@@ -22,6 +22,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // auditPolicy has the bodies of all that the manager asks for and gets, but for
@@ -59,10 +60,10 @@ type lives struct {
 
 func begin(tb testing.TB) *lives {
 	dir, err := os.MkdirTemp("", "lockstep-secrets-")
-	must(tb, err)
+	require.NoError(tb, err)
 	tb.Cleanup(func() { os.RemoveAll(dir) })
 	policy := filepath.Join(dir, "audit.yaml")
-	must(tb, os.WriteFile(policy, fmt.Appendf(nil, auditPolicy, harness.ManagerUser()), 0o600))
+	require.NoError(tb, os.WriteFile(policy, fmt.Appendf(nil, auditPolicy, harness.ManagerUser()), 0o600))
 	l := &lives{
 		env: harness.New(tb, sandbox.WithAuditPolicy(policy),
 			sandbox.WithComponents(sandbox.Etcd, sandbox.Registry, sandbox.APIServer, sandbox.ControllerManager)),
@@ -111,11 +112,11 @@ func (l *lives) give(t *testing.T, one *life, value string) {
 	err := l.env.Client.Get(t.Context(), client.ObjectKeyFromObject(input), input)
 	input.Data = map[string][]byte{"values.yaml": []byte("password: " + value + "\n")}
 	if err == nil {
-		must(t, l.env.Client.Update(t.Context(), input))
+		require.NoError(t, l.env.Client.Update(t.Context(), input))
 		return
 	}
-	must(t, client.IgnoreNotFound(err))
-	must(t, l.env.Client.Create(t.Context(), input))
+	require.NoError(t, client.IgnoreNotFound(err))
+	require.NoError(t, l.env.Client.Create(t.Context(), input))
 }
 
 // newPackage returns the Package or ClusterPackage of a life.
@@ -133,7 +134,7 @@ func (one *life) newPackage(image string) corev1alpha1.GenericPackage {
 // patch changes the Package.
 func (l *lives) patch(t *testing.T, one *life, patch string) {
 	t.Helper()
-	must(t, l.env.Client.Patch(t.Context(), one.newPackage(""), client.RawPatch(types.MergePatchType, []byte(patch))))
+	require.NoError(t, l.env.Client.Patch(t.Context(), one.newPackage(""), client.RawPatch(types.MergePatchType, []byte(patch))))
 }
 
 // upgrade gives every package another image.
@@ -192,7 +193,7 @@ func (l *lives) drift(t *testing.T) {
 	t.Helper()
 	l.each(func(one *life) {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: one.objects, Name: "credentials"}}
-		must(t, l.env.Client.Patch(t.Context(), secret, client.RawPatch(types.MergePatchType, []byte(`{"data":{"password":"ZHJpZnRlZA=="}}`)), client.FieldOwner("someone")))
+		require.NoError(t, l.env.Client.Patch(t.Context(), secret, client.RawPatch(types.MergePatchType, []byte(`{"data":{"password":"ZHJpZnRlZA=="}}`)), client.FieldOwner("someone")))
 	})
 }
 
@@ -251,7 +252,7 @@ func (l *lives) commands(t *testing.T) map[string][]byte {
 func address(tb testing.TB) string {
 	tb.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(tb, err)
+	require.NoError(tb, err)
 	defer listener.Close()
 	return listener.Addr().String()
 }

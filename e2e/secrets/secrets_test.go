@@ -16,6 +16,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // patience is how long a test waits for what has to happen.
@@ -38,7 +39,7 @@ func TestRefusedOutsideSecrets(t *testing.T) {
 	}
 	l.hunt(t, value)
 	deployments := &corev1alpha1.ObjectDeploymentList{}
-	must(t, l.env.Client.List(t.Context(), deployments, client.InNamespace(one.namespace)))
+	require.NoError(t, l.env.Client.List(t.Context(), deployments, client.InNamespace(one.namespace)))
 	if stored, _, err := l.stored(t.Context()); err != nil || len(stored) > 0 || len(deployments.Items) > 0 {
 		t.Errorf("something was written: %d Secrets, %d deployments, error %v", len(stored), len(deployments.Items), err)
 	}
@@ -176,12 +177,12 @@ func (l *lives) forgets(t *testing.T, values map[*life]needle) {
 func (l *lives) losesKeys(t *testing.T) {
 	t.Helper()
 	_, keys, err := l.stored(t.Context())
-	must(t, err)
+	require.NoError(t, err)
 	if len(keys) != len(l.packages) {
 		t.Errorf("%d keys for %d packages", len(keys), len(l.packages))
 	}
 	for i := range keys {
-		must(t, l.env.Client.Delete(t.Context(), &keys[i]))
+		require.NoError(t, l.env.Client.Delete(t.Context(), &keys[i]))
 	}
 }
 
@@ -190,15 +191,15 @@ func (l *lives) losesKeys(t *testing.T) {
 func (l *lives) losesObjects(t *testing.T, one *life) {
 	t.Helper()
 	objects, _, err := l.stored(t.Context())
-	must(t, err)
+	require.NoError(t, err)
 	deleted := 0
 	for i := range objects {
 		secret := &objects[i]
 		if secret.Namespace != one.input {
 			continue
 		}
-		must(t, l.env.Client.Patch(t.Context(), secret, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
-		must(t, l.env.Client.Delete(t.Context(), secret))
+		require.NoError(t, l.env.Client.Patch(t.Context(), secret, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+		require.NoError(t, l.env.Client.Delete(t.Context(), secret))
 		deleted++
 	}
 	if deleted == 0 {
@@ -233,7 +234,7 @@ func (l *lives) versions(t *testing.T) map[string]string {
 	versions := map[string]string{}
 	l.each(func(one *life) {
 		secret := &corev1.Secret{}
-		must(t, l.env.Client.Get(t.Context(), types.NamespacedName{Namespace: one.objects, Name: "encoded"}, secret))
+		require.NoError(t, l.env.Client.Get(t.Context(), types.NamespacedName{Namespace: one.objects, Name: "encoded"}, secret))
 		versions[one.objects] = secret.ResourceVersion
 	})
 	return versions
@@ -242,7 +243,7 @@ func (l *lives) versions(t *testing.T) map[string]string {
 // remove deletes the packages and checks that nothing is left of them.
 func (l *lives) remove(t *testing.T) {
 	t.Helper()
-	l.each(func(one *life) { must(t, l.env.Client.Delete(t.Context(), one.newPackage(""))) })
+	l.each(func(one *life) { require.NoError(t, l.env.Client.Delete(t.Context(), one.newPackage(""))) })
 	l.each(func(one *life) { l.env.WaitGone(t, patience, one.newPackage("")) })
 	harness.Eventually(t, patience, "the Secrets of the engine to go", func(ctx context.Context) error {
 		stored, keys, err := l.stored(ctx)
@@ -253,7 +254,7 @@ func (l *lives) remove(t *testing.T) {
 	})
 	l.each(func(one *life) {
 		secrets := &corev1.SecretList{}
-		must(t, l.env.Client.List(t.Context(), secrets, client.InNamespace(one.objects), client.MatchingLabels{corev1alpha1.CacheLabel: corev1alpha1.CacheLabelValue}))
+		require.NoError(t, l.env.Client.List(t.Context(), secrets, client.InNamespace(one.objects), client.MatchingLabels{corev1alpha1.CacheLabel: corev1alpha1.CacheLabelValue}))
 		if len(secrets.Items) > 0 {
 			t.Errorf("%s: %d Secrets are left", one.objects, len(secrets.Items))
 		}

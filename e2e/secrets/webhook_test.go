@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // gossip is a webhook that repeats each Secret in everything that it may say:
@@ -32,7 +33,7 @@ func (l *lives) listen(t *testing.T) *gossip {
 	g.server = httptest.NewTLSServer(g)
 	t.Cleanup(g.server.Close)
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: g.server.Certificate().Raw})
-	must(t, l.env.Client.Create(t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{
+	require.NoError(t, l.env.Client.Create(t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "gossip"},
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
 			Name:                    "gossip.example.com",

@@ -22,6 +22,7 @@ import (
 	"lockstep.run/lockstep/config"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // class is that of the agent.
@@ -34,19 +35,19 @@ var agentUser = "system:serviceaccount:" + corev1alpha1.DefaultNamespace + ":loc
 func (f *fixture) agent(t *testing.T) []string {
 	t.Helper()
 	objects, err := config.Objects(config.FolderAgent, config.FolderAgentAllNamespaces)
-	must(t, err)
+	require.NoError(t, err)
 	for _, object := range objects {
 		if object.GetKind() != "Deployment" {
-			must(t, f.Client.Create(t.Context(), object))
+			require.NoError(t, f.Client.Create(t.Context(), object))
 		}
 	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: "lockstep-agent"}}
 	req := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(86400))}}
-	must(t, f.Client.SubResource("token").Create(t.Context(), account, req))
+	require.NoError(t, f.Client.SubResource("token").Create(t.Context(), account, req))
 	dir := t.TempDir()
 	write := func(name, content string) string {
 		path := filepath.Join(dir, name)
-		must(t, os.WriteFile(path, []byte(content), 0o600))
+		require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 		return path
 	}
 	there := f.target.kubeconfig(t, "agent")
@@ -103,7 +104,7 @@ func (f *fixture) ofAgent(t *testing.T, from [2]sandbox.Position, filters ...san
 		entries, err := audit.Since(t.Context(), from[i], append([]sandbox.Filter{
 			sandbox.ByUser(who), sandbox.Not(sandbox.ByVerb("watch")), sandbox.Not(sandbox.ByResource("leases.coordination.k8s.io")),
 		}, filters...)...)
-		must(t, err)
+		require.NoError(t, err)
 		all = append(all, entries...)
 	}
 	return all
@@ -112,9 +113,9 @@ func (f *fixture) ofAgent(t *testing.T, from [2]sandbox.Position, filters ...san
 func (f *fixture) audits(t *testing.T) [2]*sandbox.Audit {
 	t.Helper()
 	here, err := f.Audit()
-	must(t, err)
+	require.NoError(t, err)
 	there, err := f.target.Audit()
-	must(t, err)
+	require.NoError(t, err)
 	return [2]*sandbox.Audit{here, there}
 }
 
@@ -123,7 +124,7 @@ func (f *fixture) mark(t *testing.T) (from [2]sandbox.Position) {
 	for i, audit := range f.audits(t) {
 		var err error
 		from[i], err = audit.Mark(t.Context())
-		must(t, err)
+		require.NoError(t, err)
 	}
 	return from
 }
@@ -135,7 +136,7 @@ func (f *fixture) settle(t *testing.T) {
 	for i, audit := range f.audits(t) {
 		_, err := audit.Settled(t.Context(), from[i], 2*time.Second, sandbox.ByUser([]string{agentUser, user("agent")}[i]),
 			sandbox.Not(sandbox.ByVerb("watch")), sandbox.Not(sandbox.ByResource("leases.coordination.k8s.io")))
-		must(t, err)
+		require.NoError(t, err)
 	}
 }
 
@@ -153,7 +154,7 @@ func (f *fixture) phases(t *testing.T) {
 	// A later revision takes over; what only the former one has goes with it.
 	uid := func(name string) string {
 		cm := configMap(name)
-		must(t, f.target.Get(t.Context(), client.ObjectKeyFromObject(cm), cm))
+		require.NoError(t, f.target.Get(t.Context(), client.ObjectKeyFromObject(cm), cm))
 		return string(cm.UID) + cm.Annotations[corev1alpha1.RevisionAnnotation]
 	}
 	before := uid("a-1")
@@ -164,7 +165,7 @@ func (f *fixture) phases(t *testing.T) {
 	if now := uid("a-1"); now != strings.TrimSuffix(before, "1")+"2" {
 		t.Errorf("a-1 was %s, and is %s", before, now)
 	}
-	must(t, f.Client.Delete(t.Context(), first))
+	require.NoError(t, f.Client.Delete(t.Context(), first))
 	f.WaitGone(t, long, first)
 	if err := f.target.Get(t.Context(), client.ObjectKeyFromObject(configMap("a-2")), configMap("a-2")); client.IgnoreNotFound(err) != nil || err == nil {
 		t.Errorf("a-2 is still there: %v", err)
@@ -195,13 +196,13 @@ func (f *fixture) phases(t *testing.T) {
 	}
 
 	// The target is away for a while, and the phase is deleted meanwhile.
-	must(t, f.target.StopComponent(t.Context(), sandbox.APIServer))
+	require.NoError(t, f.target.StopComponent(t.Context(), sandbox.APIServer))
 	f.has(t, second, corev1alpha1.ConditionTargetConnected, metav1.ConditionFalse, corev1alpha1.ReasonTargetUnreachable, "It is tried again after")
 	f.has(t, second, corev1alpha1.ConditionAvailable, metav1.ConditionUnknown, corev1alpha1.ReasonTargetUnreachable)
-	must(t, f.target.StartComponent(t.Context(), sandbox.APIServer))
+	require.NoError(t, f.target.StartComponent(t.Context(), sandbox.APIServer))
 	f.available(t, second)
 	f.repairs(t, "a-3")
-	must(t, f.Client.Delete(t.Context(), second))
+	require.NoError(t, f.Client.Delete(t.Context(), second))
 	f.WaitGone(t, long, second)
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "of-the-agent"}}
 	if err := f.target.Get(t.Context(), client.ObjectKeyFromObject(role), role); client.IgnoreNotFound(err) != nil || err == nil {
@@ -212,7 +213,7 @@ func (f *fixture) phases(t *testing.T) {
 // repairs changes a ConfigMap, and waits until that is put right.
 func (f *fixture) repairs(t *testing.T, name string) {
 	t.Helper()
-	must(t, f.target.Patch(t.Context(), configMap(name), client.RawPatch("application/merge-patch+json", []byte(`{"data": {"value": "drift"}}`))))
+	require.NoError(t, f.target.Patch(t.Context(), configMap(name), client.RawPatch("application/merge-patch+json", []byte(`{"data": {"value": "drift"}}`))))
 	f.shows(t, name)
 }
 
@@ -240,7 +241,7 @@ func (f *fixture) classes(t *testing.T) {
 	if entries := f.ofAgent(t, rest); len(entries) > 0 {
 		t.Errorf("at rest:%s", harness.Lines(entries))
 	}
-	must(t, f.Client.Delete(t.Context(), dep))
+	require.NoError(t, f.Client.Delete(t.Context(), dep))
 	f.WaitGone(t, long, dep)
 	order := func(verb string) string {
 		var names []string

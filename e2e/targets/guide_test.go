@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // fence is a block of code of a page.
@@ -22,9 +23,9 @@ var fence = regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$")
 func (f *fixture) guide(t *testing.T) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/targets.md")
-	must(t, err)
+	require.NoError(t, err)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "edge"}}
-	must(t, f.Client.Delete(t.Context(), secret))
+	require.NoError(t, f.Client.Delete(t.Context(), secret))
 	image := f.Push(t, "app:v1", harness.Phased("guide", 1, 1))
 	dir, installed := t.TempDir(), false
 	for _, block := range fence.FindAllStringSubmatch(string(page), -1) {
@@ -41,9 +42,9 @@ func (f *fixture) guide(t *testing.T) {
 	}
 	f.shows(t, "guide-00-000")
 	pkg := harness.Package(home, "app", "")
-	must(t, f.Client.Delete(t.Context(), pkg))
+	require.NoError(t, f.Client.Delete(t.Context(), pkg))
 	f.WaitGone(t, long, pkg)
-	must(t, client.IgnoreNotFound(f.Client.Delete(t.Context(), secret)))
+	require.NoError(t, client.IgnoreNotFound(f.Client.Delete(t.Context(), secret)))
 }
 
 // commands runs lines of the page: those that make the kubeconfig where the target is the current

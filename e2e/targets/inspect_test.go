@@ -15,6 +15,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 const looked = `  availabilityProbes:
@@ -41,11 +42,11 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: main, image: 
 	for _, typ := range []batchv1.JobConditionType{batchv1.JobSuccessCriteriaMet, batchv1.JobComplete} {
 		first.Status.Conditions = append(first.Status.Conditions, batchv1.JobCondition{Type: typ, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()})
 	}
-	must(t, f.target.Status().Update(t.Context(), first))
+	require.NoError(t, f.target.Status().Update(t.Context(), first))
 	f.shows(t, "gate")
 	gate := configMap("gate")
-	must(t, f.target.Get(t.Context(), client.ObjectKeyFromObject(gate), gate))
-	must(t, f.target.Create(t.Context(), &corev1.Event{
+	require.NoError(t, f.target.Get(t.Context(), client.ObjectKeyFromObject(gate), gate))
+	require.NoError(t, f.target.Create(t.Context(), &corev1.Event{
 		ObjectMeta:     metav1.ObjectMeta{Namespace: there, Name: "gate"},
 		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: there, Name: "gate", UID: gate.UID},
 		Type:           corev1.EventTypeWarning, Reason: "Odd", Message: "seen in the target", LastTimestamp: metav1.Now(),
@@ -65,7 +66,7 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: main, image: 
 		t.Errorf("rerun ends with %d:\n%s%s", code, out, errOut)
 	}
 	f.job(t, first.UID)
-	must(t, f.Client.Delete(t.Context(), pkg))
+	require.NoError(t, f.Client.Delete(t.Context(), pkg))
 	f.WaitGone(t, long, pkg)
 }
 

@@ -13,6 +13,7 @@ import (
 	"lockstep.run/lockstep/e2e/sandbox"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // TestManyTargets installs 500 objects in each of 20 targets, beside one that hangs. The
@@ -29,7 +30,7 @@ func TestManyTargets(t *testing.T) {
 	memory(t, "with nothing installed", manager)
 
 	hangs, err := net.Listen("tcp", "127.0.0.1:0") // and never accepts
-	must(t, err)
+	require.NoError(t, err)
 	t.Cleanup(func() { _ = hangs.Close() })
 	first := f.target.kubeconfig(t, "first")
 	f.secret(t, "hangs", strings.Replace(first, f.target.Server(), "https://"+hangs.Addr().String(), 1))
@@ -46,12 +47,12 @@ func TestManyTargets(t *testing.T) {
 	t.Logf("%d targets of %d objects after %s", connections, objects, time.Since(began).Round(time.Second))
 	f.connected(t, "hangs", "False", corev1alpha1.ReasonTargetUnreachable)
 	gone := harness.Package(home, "hangs", "")
-	must(t, f.Client.Delete(t.Context(), gone)) // nothing was written there
+	require.NoError(t, f.Client.Delete(t.Context(), gone)) // nothing was written there
 	f.WaitGone(t, long, gone)
 	f.rest(t, "first")
 	memory(t, "at rest", manager)
 	pkg := harness.Package(home, "app00", "")
-	must(t, f.Client.Delete(t.Context(), pkg))
+	require.NoError(t, f.Client.Delete(t.Context(), pkg))
 	f.WaitGone(t, 5*time.Minute, pkg)
 }
 
@@ -61,7 +62,7 @@ var anonymous = regexp.MustCompile(`(?m)^RssAnon:\s+(\d+) kB`)
 func memory(t *testing.T, when string, m *harness.Manager) {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.PID()))
-	must(t, err)
+	require.NoError(t, err)
 	if found := anonymous.FindSubmatch(status); found != nil {
 		t.Logf("RssAnon %s: %s kB", when, found[1])
 	}

@@ -25,6 +25,7 @@ import (
 	"lockstep.run/lockstep/e2e/sandbox"
 	"lockstep.run/lockstep/internal/cli"
 	"lockstep.run/lockstep/internal/cli/dryrun"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // command runs kubectl package in this process.
@@ -72,9 +73,9 @@ func (f *fixture) paused(t *testing.T, name, image string) {
 func (f *fixture) plan(t *testing.T, image string) {
 	t.Helper()
 	audit, err := f.target.Audit()
-	must(t, err)
+	require.NoError(t, err)
 	from, err := audit.Mark(t.Context())
-	must(t, err)
+	require.NoError(t, err)
 	if plan, actions := f.planOf(t, "app", image); plan.Outcome != dryrun.OutcomeNothing || len(plan.Warnings) > 0 {
 		t.Errorf("nothing differs, and planned is %s: %v, %q", plan.Outcome, actions, plan.Warnings)
 	}
@@ -108,16 +109,16 @@ func (f *fixture) plan(t *testing.T, image string) {
 		t.Errorf("a deletion ends with %d:\n%s%s", code, out, errOut)
 	}
 	entries, err := audit.Since(t.Context(), from, sandbox.ByUser(user("first")))
-	must(t, err)
+	require.NoError(t, err)
 	if !slices.ContainsFunc(entries, func(e sandbox.Entry) bool { return e.DryRun }) {
 		t.Error("no dry run was made in the target")
 	}
 	writes, err := audit.Since(t.Context(), from, sandbox.ByUser(user("first")), sandbox.Writes())
-	must(t, err)
+	require.NoError(t, err)
 	if len(writes) > 0 {
 		t.Errorf("plans wrote:%s", harness.Lines(writes))
 	}
-	must(t, f.Client.Delete(t.Context(), harness.Package(home, "fresh", "")))
+	require.NoError(t, f.Client.Delete(t.Context(), harness.Package(home, "fresh", "")))
 	f.unreadable(t, image)
 	f.unplanned(t, image)
 }
@@ -143,7 +144,7 @@ func (f *fixture) unreadable(t *testing.T, image string) {
 func (f *fixture) unplanned(t *testing.T, image string) {
 	t.Helper()
 	own, err := os.ReadFile(f.ManagerKubeconfig)
-	must(t, err)
+	require.NoError(t, err)
 	for name, tc := range map[string]struct{ kubeconfig, want string }{
 		"runs":    {kubeconfigOf(f.target.Sandbox, "exec: {apiVersion: client.authentication.k8s.io/v1, command: hunter2}"), "user.exec would run a program"},
 		"expired": {kubeconfigOf(f.target.Sandbox, "token: hunter2"), "does not accept the credentials"},
@@ -158,7 +159,7 @@ func (f *fixture) unplanned(t *testing.T, image string) {
 		if code == 0 || out != "" || !strings.Contains(errOut, tc.want) || strings.Contains(errOut, "hunter2") {
 			t.Errorf("%s ends with %d, and not with %q:\n%s%s", name, code, tc.want, out, errOut)
 		}
-		must(t, f.Client.Delete(t.Context(), pkg))
+		require.NoError(t, f.Client.Delete(t.Context(), pkg))
 	}
 }
 
@@ -195,7 +196,7 @@ func (f *fixture) scopes(t *testing.T) {
 	f.byVersion(t)
 	for _, name := range []string{"once-here", "once-there", "once-again"} {
 		pkg := harness.Package(home, name, "")
-		must(t, f.Client.Delete(t.Context(), pkg))
+		require.NoError(t, f.Client.Delete(t.Context(), pkg))
 		f.WaitGone(t, long, pkg)
 	}
 }
@@ -210,16 +211,16 @@ func (f *fixture) clusterPackage(t *testing.T) {
 	f.Create(t, pkg)
 	f.WaitAvailable(t, "", "seen")
 	cm := configMap("seen")
-	must(t, f.target.Get(t.Context(), client.ObjectKeyFromObject(cm), cm))
+	require.NoError(t, f.target.Get(t.Context(), client.ObjectKeyFromObject(cm), cm))
 	if want := map[string]string{"openShift": "4.17.1"}; !maps.Equal(cm.Data, want) {
 		t.Errorf("the template sees %v", cm.Data)
 	}
 	elsewhere := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "seen-elsewhere"}}
-	must(t, f.target.Get(t.Context(), client.ObjectKeyFromObject(elsewhere), elsewhere))
+	require.NoError(t, f.target.Get(t.Context(), client.ObjectKeyFromObject(elsewhere), elsewhere))
 	if plan, actions := f.planOf(t, "clusterpackage/seen", pkg.Spec.Image); plan.Outcome != dryrun.OutcomeNothing {
 		t.Errorf("nothing differs, and planned is %s: %v", plan.Outcome, actions)
 	}
-	must(t, f.Client.Delete(t.Context(), pkg))
+	require.NoError(t, f.Client.Delete(t.Context(), pkg))
 	f.WaitGone(t, long, pkg)
 }
 
@@ -244,7 +245,7 @@ func (f *fixture) byVersion(t *testing.T) {
 		t.Errorf("installing there ends with %d:\n%s%s", code, out, errOut)
 	}
 	pkg := harness.Package(home, "shifted", "")
-	must(t, f.Client.Delete(t.Context(), pkg))
+	require.NoError(t, f.Client.Delete(t.Context(), pkg))
 	f.WaitGone(t, long, pkg)
 }
 
@@ -252,11 +253,11 @@ func (f *fixture) byVersion(t *testing.T) {
 func (f *fixture) openShift(t *testing.T, version string) {
 	t.Helper()
 	definition := &unstructured.Unstructured{}
-	must(t, yaml.Unmarshal([]byte(harness.Definition("config.openshift.io", "ClusterVersion", "clusterversions", "v1", "Cluster")), &definition.Object))
-	must(t, f.target.Create(t.Context(), definition))
+	require.NoError(t, yaml.Unmarshal([]byte(harness.Definition("config.openshift.io", "ClusterVersion", "clusterversions", "v1", "Cluster")), &definition.Object))
+	require.NoError(t, f.target.Create(t.Context(), definition))
 	obj := &unstructured.Unstructured{}
-	must(t, yaml.Unmarshal([]byte("{apiVersion: config.openshift.io/v1, kind: ClusterVersion, metadata: {name: version}}"), &obj.Object))
+	require.NoError(t, yaml.Unmarshal([]byte("{apiVersion: config.openshift.io/v1, kind: ClusterVersion, metadata: {name: version}}"), &obj.Object))
 	harness.Eventually(t, long, "the target to take a ClusterVersion", func(ctx context.Context) error { return f.target.Create(ctx, obj) })
 	status := fmt.Sprintf(`{"status": {"desired": {"version": %[1]q}, "history": [{"state": "Completed", "version": %[1]q}]}}`, version)
-	must(t, f.target.Status().Patch(t.Context(), obj, client.RawPatch("application/merge-patch+json", []byte(status))))
+	require.NoError(t, f.target.Status().Patch(t.Context(), obj, client.RawPatch("application/merge-patch+json", []byte(status))))
 }

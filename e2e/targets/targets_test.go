@@ -23,6 +23,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
@@ -43,30 +44,23 @@ func newTarget(t *testing.T) *target {
 	t.Helper()
 	sb := sandbox.Start(t, sandbox.WithComponents(sandbox.Etcd, sandbox.APIServer))
 	c, err := client.New(sb.Config(), client.Options{Scheme: clientgoscheme.Scheme})
-	must(t, err)
+	require.NoError(t, err)
 	s := &target{sb, c}
-	must(t, c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: there}}))
+	require.NoError(t, c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: there}}))
 	return s
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // kubeconfig returns one of a new administrator of the target.
 func (s *target) kubeconfig(t *testing.T, name string) string {
 	t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: there, Name: name}}
-	must(t, s.Create(t.Context(), account))
-	must(t, s.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+	require.NoError(t, s.Create(t.Context(), account))
+	require.NoError(t, s.Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: there, Name: name}},
 	}))
 	req := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(86400))}}
-	must(t, s.SubResource("token").Create(t.Context(), account, req))
+	require.NoError(t, s.SubResource("token").Create(t.Context(), account, req))
 	return kubeconfigOf(s.Sandbox, "token: "+req.Status.Token)
 }
 
@@ -90,10 +84,10 @@ func (f *fixture) secret(t *testing.T, name, kubeconfig string) {
 	err := f.Client.Get(t.Context(), client.ObjectKeyFromObject(secret), secret)
 	secret.Data = map[string][]byte{"value": []byte(kubeconfig)}
 	if err == nil {
-		must(t, f.Client.Update(t.Context(), secret))
+		require.NoError(t, f.Client.Update(t.Context(), secret))
 		return
 	}
-	must(t, client.IgnoreNotFound(err))
+	require.NoError(t, client.IgnoreNotFound(err))
 	f.Create(t, secret)
 }
 
@@ -128,8 +122,8 @@ func (f *fixture) shows(t *testing.T, name string) {
 func (f *fixture) drift(t *testing.T) {
 	t.Helper()
 	cm := configMap("app-00-000")
-	must(t, f.target.Patch(t.Context(), cm, client.RawPatch("application/merge-patch+json", []byte(`{"data": {"value": "drift"}}`))))
-	must(t, f.target.Delete(t.Context(), configMap("app-01-001")))
+	require.NoError(t, f.target.Patch(t.Context(), cm, client.RawPatch("application/merge-patch+json", []byte(`{"data": {"value": "drift"}}`))))
+	require.NoError(t, f.target.Delete(t.Context(), configMap("app-01-001")))
 	f.shows(t, "app-00-000")
 	f.shows(t, "app-01-001")
 }
@@ -154,14 +148,14 @@ func (f *fixture) rest(t *testing.T, as string) {
 	f.Journal(t).Rest(t, home)
 	j := f.Journal(t)
 	audit, err := f.target.Audit()
-	must(t, err)
+	require.NoError(t, err)
 	from, err := audit.Mark(t.Context())
-	must(t, err)
+	require.NoError(t, err)
 	if entries := j.Rest(t, home); len(entries) > 0 {
 		t.Errorf("at rest at home:%s", harness.Lines(entries))
 	}
 	entries, err := audit.Since(t.Context(), from, sandbox.ByUser(user(as)), sandbox.Not(sandbox.ByVerb("watch")))
-	must(t, err)
+	require.NoError(t, err)
 	if len(entries) > 0 {
 		t.Errorf("at rest in the target:%s", harness.Lines(entries))
 	}
@@ -187,7 +181,7 @@ func TestTarget(t *testing.T) {
 		f.shows(t, name)
 	}
 	var here corev1.ConfigMapList
-	must(t, f.Client.List(t.Context(), &here, client.MatchingLabels{corev1alpha1.CacheLabel: corev1alpha1.CacheLabelValue}))
+	require.NoError(t, f.Client.List(t.Context(), &here, client.MatchingLabels{corev1alpha1.CacheLabel: corev1alpha1.CacheLabelValue}))
 	if len(here.Items) > 0 {
 		t.Errorf("%d objects are at home", len(here.Items))
 	}
@@ -198,14 +192,14 @@ func TestTarget(t *testing.T) {
 
 	// A restart writes nothing.
 	audit, err := f.target.Audit()
-	must(t, err)
+	require.NoError(t, err)
 	from, err := audit.Mark(t.Context())
-	must(t, err)
+	require.NoError(t, err)
 	manager.Stop()
 	f.StartManager(t, "--allow-local-targets")
 	f.drift(t)
 	writes, err := audit.Since(t.Context(), from, sandbox.ByUser(user("first")), sandbox.Writes())
-	must(t, err)
+	require.NoError(t, err)
 	if len(writes) != 3 { // one turns the fields of the creation into those of an apply
 		t.Errorf("after a restart and two drifts:%s", harness.Lines(writes))
 	}
@@ -225,7 +219,7 @@ func (f *fixture) rotate(t *testing.T) {
 	t.Helper()
 	f.secret(t, "edge", f.target.kubeconfig(t, "second"))
 	audit, err := f.target.Audit()
-	must(t, err)
+	require.NoError(t, err)
 	harness.Eventually(t, long, "the second account to write", func(ctx context.Context) error {
 		from, err := audit.Mark(ctx)
 		if err != nil {
@@ -243,7 +237,7 @@ func (f *fixture) rotate(t *testing.T) {
 // unreachable stops the target for a while: that is reported, and delays no other package.
 func (f *fixture) unreachable(t *testing.T, image string) {
 	t.Helper()
-	must(t, f.target.StopComponent(t.Context(), sandbox.APIServer))
+	require.NoError(t, f.target.StopComponent(t.Context(), sandbox.APIServer))
 	if message := f.connected(t, "app", "False", corev1alpha1.ReasonTargetUnreachable); !strings.Contains(message, "It is tried again after") {
 		t.Errorf("away: %q", message)
 	}
@@ -254,12 +248,12 @@ func (f *fixture) unreachable(t *testing.T, image string) {
 	f.install(t, "self", "self", image)
 	f.connected(t, "self", "False", corev1alpha1.ReasonTargetUnauthorized)
 	admin, err := os.ReadFile(f.ManagerKubeconfig)
-	must(t, err)
+	require.NoError(t, err)
 	f.secret(t, "self", string(admin))
 	if message := f.connected(t, "self", "False", corev1alpha1.ReasonKubeconfigRefused); !strings.Contains(message, "leads to the manager's own cluster") {
 		t.Errorf("refused with %q", message)
 	}
-	must(t, f.target.StartComponent(t.Context(), sandbox.APIServer))
+	require.NoError(t, f.target.StartComponent(t.Context(), sandbox.APIServer))
 	f.connected(t, "app", "True", corev1alpha1.ReasonTargetConnected)
 	f.WaitAvailable(t, home, "app")
 	f.drift(t)
@@ -269,13 +263,13 @@ func (f *fixture) unreachable(t *testing.T, image string) {
 func (f *fixture) remove(t *testing.T, pkg *corev1alpha1.Package) {
 	t.Helper()
 	audit, err := f.target.Audit()
-	must(t, err)
+	require.NoError(t, err)
 	from, err := audit.Mark(t.Context())
-	must(t, err)
-	must(t, f.Client.Delete(t.Context(), pkg))
+	require.NoError(t, err)
+	require.NoError(t, f.Client.Delete(t.Context(), pkg))
 	f.WaitGone(t, long, pkg)
 	deletes, err := audit.Since(t.Context(), from, sandbox.ByUser(user("second")), sandbox.ByVerb("delete"))
-	must(t, err)
+	require.NoError(t, err)
 	var names []string
 	for _, e := range deletes {
 		names = append(names, e.Object.Name[:len("app-00")])
@@ -290,8 +284,8 @@ func (f *fixture) letGo(t *testing.T, image string) {
 	t.Helper()
 	pkg := f.install(t, "left", "edge", image)
 	f.WaitAvailable(t, home, "left")
-	must(t, f.target.StopComponent(t.Context(), sandbox.APIServer))
-	must(t, f.Client.Delete(t.Context(), pkg))
+	require.NoError(t, f.target.StopComponent(t.Context(), sandbox.APIServer))
+	require.NoError(t, f.Client.Delete(t.Context(), pkg))
 	f.connected(t, "left", "False", corev1alpha1.ReasonTargetUnreachable)
 	harness.Eventually(t, long, "the remedy to be named", func(ctx context.Context) error {
 		found := &corev1alpha1.Package{}
@@ -306,8 +300,8 @@ func (f *fixture) letGo(t *testing.T, image string) {
 		return fmt.Errorf("status %+v", found.Status)
 	})
 	patch := fmt.Sprintf(`{"metadata": {"annotations": {%q: "true"}}}`, corev1alpha1.AbandonTargetAnnotation)
-	must(t, f.Client.Patch(t.Context(), pkg, client.RawPatch("application/merge-patch+json", []byte(patch))))
+	require.NoError(t, f.Client.Patch(t.Context(), pkg, client.RawPatch("application/merge-patch+json", []byte(patch))))
 	f.WaitGone(t, long, pkg)
-	must(t, f.target.StartComponent(t.Context(), sandbox.APIServer))
+	require.NoError(t, f.target.StartComponent(t.Context(), sandbox.APIServer))
 	f.shows(t, "app-00-000")
 }

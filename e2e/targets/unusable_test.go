@@ -15,6 +15,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // unusable installs and deletes packages whose target is away, refuses the credentials or a right, or is another cluster: every
@@ -27,14 +28,14 @@ func (f *fixture) unusable(t *testing.T) {
 	f.WaitAvailable(t, home, "unusable")
 
 	const abandon = "kubectl annotate package/unusable -n shop package-operator.run/abandon-target=true"
-	must(t, f.target.StopComponent(t.Context(), sandbox.APIServer))
+	require.NoError(t, f.target.StopComponent(t.Context(), sandbox.APIServer))
 	f.connected(t, "unusable", "False", corev1alpha1.ReasonTargetUnreachable)
 	f.says(t, "away", []string{"target not connected", "cannot be reached", "Look whether the target runs"}, "status", "package/unusable")
 	f.says(t, "away", []string{"package shop/unusable: target not connected", "cannot be reached", "Do     Look whether the target runs"}, "explain", "package/unusable")
 	f.installs(t, "away", image, []string{"its target is not connected:", "cannot be reached", "Look whether the target runs"})
 	f.says(t, "away", []string{"its target is not connected, so that its objects there cannot be removed:", "cannot be reached", abandon},
 		"delete", "package/unusable", "--yes", "--timeout", "2s")
-	must(t, f.target.StartComponent(t.Context(), sandbox.APIServer))
+	require.NoError(t, f.target.StartComponent(t.Context(), sandbox.APIServer))
 	f.WaitGone(t, long, harness.Package(home, "unusable", ""))
 
 	f.install(t, "unusable", "spare", image)
@@ -59,7 +60,7 @@ func (f *fixture) unusable(t *testing.T) {
 	f.WaitAvailable(t, home, "unusable")
 	dep := &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "unusable"}}
 	patch := fmt.Sprintf(`{"metadata": {"annotations": {%q: "another"}}}`, corev1alpha1.TargetClusterAnnotation)
-	must(t, f.Client.Patch(t.Context(), dep, client.RawPatch("application/merge-patch+json", []byte(patch))))
+	require.NoError(t, f.Client.Patch(t.Context(), dep, client.RawPatch("application/merge-patch+json", []byte(patch))))
 	f.connected(t, "unusable", "False", corev1alpha1.ReasonOtherCluster)
 	f.says(t, "replaced", []string{
 		"target not connected", "leads to another cluster than the one that has the objects", "kubectl annotate objectdeployment/unusable -n shop package-operator.run/target-cluster-",
@@ -96,7 +97,7 @@ func (f *fixture) abandon(t *testing.T, name string) {
 	t.Helper()
 	pkg := harness.Package(home, name, "")
 	patch := fmt.Sprintf(`{"metadata": {"annotations": {%q: "true"}}}`, corev1alpha1.AbandonTargetAnnotation)
-	must(t, f.Client.Patch(t.Context(), pkg, client.RawPatch("application/merge-patch+json", []byte(patch))))
+	require.NoError(t, f.Client.Patch(t.Context(), pkg, client.RawPatch("application/merge-patch+json", []byte(patch))))
 	f.WaitGone(t, long, pkg)
 }
 
@@ -104,16 +105,16 @@ func (f *fixture) abandon(t *testing.T, name string) {
 func (f *fixture) poor(t *testing.T) string {
 	t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: there, Name: "poor"}}
-	must(t, f.target.Create(t.Context(), account))
-	must(t, f.target.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "poor"}, Rules: []rbacv1.PolicyRule{
+	require.NoError(t, f.target.Create(t.Context(), account))
+	require.NoError(t, f.target.Create(t.Context(), &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "poor"}, Rules: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{"kube-system"}, Verbs: []string{"get"}},
 		{APIGroups: []string{"apiextensions.k8s.io", "apiregistration.k8s.io"}, Resources: []string{"customresourcedefinitions", "apiservices"}, Verbs: []string{"list", "watch"}},
 	}}))
-	must(t, f.target.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+	require.NoError(t, f.target.Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "poor"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "poor"},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: there, Name: "poor"}},
 	}))
 	req := &authenticationv1.TokenRequest{}
-	must(t, f.target.SubResource("token").Create(t.Context(), account, req))
+	require.NoError(t, f.target.SubResource("token").Create(t.Context(), account, req))
 	return kubeconfigOf(f.target.Sandbox, "token: "+req.Status.Token)
 }

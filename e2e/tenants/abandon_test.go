@@ -14,6 +14,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // Whatever a target does from some time on, a package is let go of it as soon as its user says so, and at once where nothing was
@@ -52,14 +53,14 @@ func TestAbandonTarget(t *testing.T) {
 				return nil
 			})
 			if target.unwritten {
-				must(t, u.Delete(t.Context(), pkg))
+				require.NoError(t, u.Delete(t.Context(), pkg))
 				env.WaitGone(t, 20*time.Second, pkg) // requests to a target end after 30 s
 				env.WaitGone(t, 20*time.Second, dep)
 				return
 			}
 			u.claimed(t)
 			turned.Store(true)
-			must(t, u.Delete(t.Context(), pkg))
+			require.NoError(t, u.Delete(t.Context(), pkg))
 			harness.Await(t, env, 20*time.Second, dep, "to be torn down", func(dep *corev1alpha1.ObjectDeployment) error {
 				if dep.DeletionTimestamp == nil {
 					return fmt.Errorf("it is not deleted")
@@ -67,7 +68,7 @@ func TestAbandonTarget(t *testing.T) {
 				return nil
 			})
 			annotation := fmt.Sprintf(`{"metadata": {"annotations": {%q: "true"}}}`, corev1alpha1.AbandonTargetAnnotation)
-			must(t, u.Patch(t.Context(), pkg, client.RawPatch("application/merge-patch+json", []byte(annotation))))
+			require.NoError(t, u.Patch(t.Context(), pkg, client.RawPatch("application/merge-patch+json", []byte(annotation))))
 			env.WaitGone(t, 20*time.Second, pkg)
 			env.WaitGone(t, 20*time.Second, dep)
 		})

@@ -22,6 +22,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // Where accounts are required, a Secret leaves the namespace, or reaches a package, only where the account may get it, and tokens
@@ -68,7 +69,7 @@ func TestSecretsOfAccounts(t *testing.T) {
 	u.create(t, mine)
 	lent.WaitAvailable(t, ns, "mine")
 	questions, err := journal.Since(t.Context(), journal.From, sandbox.ByUser(harness.ManagerUser()), func(e sandbox.Entry) bool { return e.Object.Resource == "subjectaccessreviews" })
-	must(t, err)
+	require.NoError(t, err)
 	if len(questions) > 2 {
 		t.Errorf("%d questions for one installation", len(questions))
 	}
@@ -108,9 +109,9 @@ func TestSecretsOfAccounts(t *testing.T) {
 		u.create(t, repositoryOf(ns, name, test.source))
 		refusedWith(t, waitRepository(t, lent, ns, name, test.reason).Message, test.parts...)
 		repository := &corev1alpha1.PackageRepository{}
-		must(t, lent.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, repository))
+		require.NoError(t, lent.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, repository))
 		status, err := json.Marshal(repository.Status)
-		must(t, err)
+		require.NoError(t, err)
 		for _, secret := range []string{"correct-horse", hex.EncodeToString(digest[:8])} {
 			if strings.Contains(string(status), secret) {
 				t.Errorf("there is %q in %s", secret, status)

@@ -20,6 +20,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // Images, repositories and kubeconfigs of a namespace do not have the manager connect to private, loopback or metadata
@@ -31,8 +32,8 @@ func TestPrivateAddresses(t *testing.T) {
 	count := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) })
 	inner := httptest.NewUnstartedServer(count)
 	listener, err := net.Listen("tcp", ":0")
-	must(t, err)
-	must(t, inner.Listener.Close())
+	require.NoError(t, err)
+	require.NoError(t, inner.Listener.Close())
 	inner.Listener = listener
 	inner.Start()
 	t.Cleanup(inner.Close)
@@ -99,7 +100,7 @@ func refusedWith(t *testing.T, message string, parts ...string) {
 func privateAddress(t *testing.T) string {
 	t.Helper()
 	addresses, err := net.InterfaceAddrs()
-	must(t, err)
+	require.NoError(t, err)
 	for _, a := range addresses {
 		if prefix, err := netip.ParsePrefix(a.String()); err == nil && prefix.Addr().Is4() && prefix.Addr().IsPrivate() {
 			return prefix.Addr().String()

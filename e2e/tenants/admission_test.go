@@ -13,6 +13,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // installed has the tenant install a Package shop, for which the manager installs shop.db.
@@ -47,7 +48,7 @@ func TestAdmissionBypass(t *testing.T) {
 	t.Parallel()
 	u := newTenant(t, env, "")
 	db := u.installed(t)
-	must(t, u.Get(t.Context(), client.ObjectKeyFromObject(db), db))
+	require.NoError(t, u.Get(t.Context(), client.ObjectKeyFromObject(db), db))
 	for what, patch := range map[string]string{
 		"the label":          `{"metadata":{"labels":{"package-operator.run/generated":null}}}`,
 		"its value":          `{"metadata":{"labels":{"package-operator.run/generated":"no"}}}`,
@@ -65,14 +66,14 @@ func TestAdmissionBypass(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	must(t, u.Patch(t.Context(), db, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"package-operator.run/adopt":"true"}}}`))))
+	require.NoError(t, u.Patch(t.Context(), db, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"package-operator.run/adopt":"true"}}}`))))
 	harness.Await(t, env, harness.Patience, db, "to be the tenant's", func(p *corev1alpha1.Package) error {
 		if p.Labels[corev1alpha1.GeneratedLabel] != "" {
 			return fmt.Errorf("labels %v", p.Labels)
 		}
 		return nil
 	})
-	must(t, u.Patch(t.Context(), db, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"packageRef":{"version":">=1"}}}`))))
+	require.NoError(t, u.Patch(t.Context(), db, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"packageRef":{"version":">=1"}}}`))))
 }
 
 // No user but the manager makes a package that says it was installed for others: not by hand, nor by the objects of a package,
@@ -128,7 +129,7 @@ func TestGeneratedForge(t *testing.T) {
 	})
 
 	list := &corev1alpha1.PackageList{}
-	must(t, env.Client.List(context.Background(), list, client.InNamespace(u.namespace), client.MatchingLabels(label)))
+	require.NoError(t, env.Client.List(context.Background(), list, client.InNamespace(u.namespace), client.MatchingLabels(label)))
 	if len(list.Items) != 1 || list.Items[0].Name != db.Name {
 		t.Errorf("the generated packages are %v", list.Items)
 	}

@@ -21,6 +21,7 @@ import (
 	"lockstep.run/lockstep/config"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // agentTarget is a cluster that an agent writes to.
@@ -33,7 +34,7 @@ func newAgentTarget(t *testing.T) *agentTarget {
 	t.Helper()
 	sb := sandbox.Start(t, sandbox.WithComponents(sandbox.Etcd, sandbox.APIServer))
 	c, err := client.New(sb.Config(), client.Options{Scheme: clientgoscheme.Scheme})
-	must(t, err)
+	require.NoError(t, err)
 	return &agentTarget{sb, c}
 }
 
@@ -41,7 +42,7 @@ func newAgentTarget(t *testing.T) *agentTarget {
 func startAgent(t *testing.T, ns string, target *agentTarget) {
 	t.Helper()
 	objects, err := config.Objects(config.FolderAgent)
-	must(t, err)
+	require.NoError(t, err)
 	for _, object := range objects {
 		if object.GetKind() == "Deployment" {
 			continue
@@ -54,18 +55,18 @@ func startAgent(t *testing.T, ns string, target *agentTarget) {
 		}
 		if subjects, found, _ := unstructured.NestedSlice(object.Object, "subjects"); found {
 			subjects[0].(map[string]any)["namespace"] = ns
-			must(t, unstructured.SetNestedSlice(object.Object, subjects, "subjects"))
+			require.NoError(t, unstructured.SetNestedSlice(object.Object, subjects, "subjects"))
 			if object.GetKind() == "ClusterRoleBinding" {
-				must(t, unstructured.SetNestedField(object.Object, object.GetName(), "roleRef", "name"))
+				require.NoError(t, unstructured.SetNestedField(object.Object, object.GetName(), "roleRef", "name"))
 			}
 		}
 		env.Create(t, object)
 	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "lockstep-agent"}}
 	home := tokenOf(t, env.Client, account)
-	must(t, target.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
+	require.NoError(t, target.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
 	admin := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "admin"}}
-	must(t, target.Create(t.Context(), admin), target.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+	require.NoError(t, target.Create(t.Context(), admin), target.Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "admin-" + ns}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: ns, Name: "admin"}},
 	}))
@@ -74,7 +75,7 @@ func startAgent(t *testing.T, ns string, target *agentTarget) {
 		path := filepath.Join(dir, name)
 		text := fmt.Sprintf(`{current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}], users: [{name: a, user: {token: %s}}],
 clusters: [{name: a, cluster: {server: %q, certificate-authority-data: %s}}]}`, token, sb.Server(), base64.StdEncoding.EncodeToString(sb.Config().CAData))
-		must(t, os.WriteFile(path, []byte(text), 0o600))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	env.StartManager(t, "--namespace", ns, "--kubeconfig", write("home", env.Sandbox, home), "--target-kubeconfig", write("target", target.Sandbox, tokenOf(t, target.Client, admin)))
@@ -83,7 +84,7 @@ clusters: [{name: a, cluster: {server: %q, certificate-authority-data: %s}}]}`, 
 func tokenOf(t *testing.T, c client.Client, account *corev1.ServiceAccount) string {
 	t.Helper()
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(3600))}}
-	must(t, c.SubResource("token").Create(t.Context(), account, request))
+	require.NoError(t, c.SubResource("token").Create(t.Context(), account, request))
 	return request.Status.Token
 }
 
@@ -104,7 +105,7 @@ func (a *agentTarget) bindings(t *testing.T, names ...string) (found []string) {
 	t.Helper()
 	for _, name := range names {
 		err := a.Get(t.Context(), client.ObjectKey{Name: name}, &rbacv1.ClusterRoleBinding{})
-		must(t, client.IgnoreNotFound(err))
+		require.NoError(t, client.IgnoreNotFound(err))
 		if err == nil {
 			found = append(found, name)
 		}
@@ -139,7 +140,7 @@ func TestAgents(t *testing.T) {
 		}
 	}
 	attack := handed(evil.namespace, "agents-evil")
-	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(attack), attack))
+	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(attack), attack))
 	if len(attack.Finalizers) > 0 || len(attack.Status.Conditions) > 0 {
 		t.Errorf("an agent has taken it: %v, %+v", attack.Finalizers, attack.Status.Conditions)
 	}

@@ -24,6 +24,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 const whoAmI = "/api/v1/namespaces/kube-system"
@@ -43,9 +44,9 @@ func newCluster(t *testing.T, uid string) *httptest.Server {
 	t.Helper()
 	config := rest.AnonymousClientConfig(env.Config())
 	transport, err := rest.TransportFor(config)
-	must(t, err)
+	require.NoError(t, err)
 	host, err := url.Parse(config.Host)
-	must(t, err)
+	require.NoError(t, err)
 	proxy := httputil.NewSingleHostReverseProxy(host)
 	proxy.Transport, proxy.FlushInterval = transport, -1
 	return serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -89,7 +90,7 @@ func account(t *testing.T, namespace, name, role, in string) string {
 		env.Create(t, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: in, Name: name}, RoleRef: ref, Subjects: subjects})
 	}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(3600))}}
-	must(t, env.Client.SubResource("token").Create(t.Context(), sa, request))
+	require.NoError(t, env.Client.SubResource("token").Create(t.Context(), sa, request))
 	return request.Status.Token
 }
 

@@ -14,6 +14,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 const patience = time.Minute
@@ -107,7 +108,7 @@ func untouched(t *testing.T, j *harness.Journal, namespace, name string) {
 		return (e.Object.Resource == "packages" || e.Object.Resource == "clusterpackages") && e.Object.Namespace == namespace && e.Object.Name == name &&
 			e.Object.Subresource == "" && e.Verb != "get"
 	})
-	must(t, err)
+	require.NoError(t, err)
 	if len(entries) > 0 {
 		t.Errorf("%s/%s was changed:%s", namespace, name, harness.Lines(entries))
 	}
@@ -137,7 +138,7 @@ func TestDepDelete(t *testing.T) {
 	}
 	gone := func(t *testing.T, u *tenant, name string) {
 		pkg := harness.Package(u.namespace, name, "")
-		must(t, u.Delete(t.Context(), pkg))
+		require.NoError(t, u.Delete(t.Context(), pkg))
 		env.WaitGone(t, patience, pkg)
 	}
 	t.Run("cluster", func(t *testing.T) {
@@ -178,7 +179,7 @@ func TestDepDelete(t *testing.T) {
 		u.create(t, wish(u.namespace, "x", "x", "1.0.0", deleting))
 		awaitReady(t, u.namespace, "x", "1.0.0")
 		pkg := harness.Package(u.namespace, "x", "")
-		must(t, u.Patch(t.Context(), pkg, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"packageRef":{"version":"2.0.0"}}}`))))
+		require.NoError(t, u.Patch(t.Context(), pkg, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"packageRef":{"version":"2.0.0"}}}`))))
 		harness.Await(t, env, patience, pkg, "needs nothing any more", func(p *corev1alpha1.Package) error {
 			if p.Status.Resolved.Version != "2.0.0" || len(p.Status.Dependencies) > 0 {
 				return fmt.Errorf("%+v", p.Status)
@@ -340,7 +341,7 @@ func TestDepHold(t *testing.T) {
 	u.create(t, wish(u.namespace, "x", "x", ""))
 	awaitReady(t, u.namespace, "x", "1.0.0")
 	pkg := harness.ClusterPackage(db, "")
-	must(t, env.Client.Delete(t.Context(), pkg))
+	require.NoError(t, env.Client.Delete(t.Context(), pkg))
 	env.WaitGone(t, patience, pkg)
 	awaitEvent(t, pkg, "DependentsAffected", "Package "+u.namespace+"/x")
 }

@@ -12,6 +12,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // Where a policy refuses the manager's finalizer, on or off, the statuses say so, and without the policy all goes on.
@@ -26,16 +27,16 @@ func TestFinalizerPolicy(t *testing.T) {
 	harness.Await(t, u.env, patience, pkg, "to be refused", refusedTo[*corev1alpha1.Package]("put the finalizer on"))
 	harness.Await(t, u.env, patience, tmpl, "to be refused", refusedTo[*corev1alpha1.ObjectTemplate]("put the finalizer on"))
 
-	must(t, u.env.Client.Delete(t.Context(), binding))
+	require.NoError(t, u.env.Client.Delete(t.Context(), binding))
 	u.retry(t, pkg, tmpl)
 	harness.Await(t, u.env, harness.Patience, pkg, "to be rolled out", ready[*corev1alpha1.Package])
 	harness.Await(t, u.env, harness.Patience, tmpl, "to be rendered", ready[*corev1alpha1.ObjectTemplate])
 
 	binding = u.refuseFinalizers(t)
-	must(t, u.Delete(t.Context(), pkg), u.Delete(t.Context(), tmpl))
+	require.NoError(t, u.Delete(t.Context(), pkg), u.Delete(t.Context(), tmpl))
 	harness.Await(t, u.env, patience, pkg, "to be refused", refusedTo[*corev1alpha1.Package]("take the finalizer off"))
 	harness.Await(t, u.env, patience, tmpl, "to be refused", refusedTo[*corev1alpha1.ObjectTemplate]("take the finalizer off"))
-	must(t, u.env.Client.Delete(t.Context(), binding))
+	require.NoError(t, u.env.Client.Delete(t.Context(), binding))
 	u.retry(t, pkg, tmpl)
 	u.env.WaitGone(t, harness.Patience, pkg)
 	u.env.WaitGone(t, harness.Patience, tmpl)
@@ -46,7 +47,7 @@ func (u *tenant) retry(t *testing.T, objs ...client.Object) {
 	t.Helper()
 	for _, obj := range objs {
 		patch := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"package-operator.run/retry":"now"}}}`))
-		must(t, client.IgnoreNotFound(u.Patch(t.Context(), obj, patch)))
+		require.NoError(t, client.IgnoreNotFound(u.Patch(t.Context(), obj, patch)))
 	}
 }
 
@@ -82,7 +83,7 @@ func (u *tenant) refuseFinalizers(t *testing.T) client.Object {
 	probe := &corev1alpha1.PackageRepository{ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: "probe"}}
 	probe.Spec.Paused, probe.Spec.Source.Inline = true, &corev1alpha1.RepositoryInlineSource{}
 	for _, obj := range []client.Object{policy, binding, probe} {
-		must(t, client.IgnoreAlreadyExists(u.env.Client.Create(t.Context(), obj)))
+		require.NoError(t, client.IgnoreAlreadyExists(u.env.Client.Create(t.Context(), obj)))
 	}
 	t.Cleanup(func() {
 		_ = u.env.Client.Delete(context.Background(), &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta})

@@ -15,6 +15,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // bombOf returns a package of so many ConfigMaps with a text of a size.
@@ -106,7 +107,7 @@ func TestBombLoop(t *testing.T) {
 		}
 		e.WaitCondition(t, other.namespace, name, corev1alpha1.ConditionUnpacked, "True")
 	}
-	must(t, e.Client.Delete(t.Context(), full))
+	require.NoError(t, e.Client.Delete(t.Context(), full))
 	e.WaitAvailable(t, u.namespace, "bomb")
 	if left := e.Package(t, u.namespace, "bomb").PackageStatus().Load; left != nil {
 		t.Errorf("the record stays: %+v", left)

@@ -18,6 +18,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // The metrics name the packages of all namespaces: they take TLS, and a token of an account that may get them. A manager that waits for
@@ -26,9 +27,9 @@ func TestMetricsTakeAToken(t *testing.T) {
 	t.Parallel()
 	u := newTenant(t, env, "")
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	require.NoError(t, err)
 	address := listener.Addr().String()
-	must(t, listener.Close())
+	require.NoError(t, listener.Close())
 	// This one waits for the Lease: it must not be the one that leads, whose end would disturb other tests.
 	harness.Eventually(t, harness.Patience, "the manager of all tests to lead", func(ctx context.Context) error {
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: corev1alpha1.LeaderElectionLease}}
@@ -44,7 +45,7 @@ func TestMetricsTakeAToken(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // its own certificate
 	status := func(ctx context.Context, scheme, token string) int {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+address+"/metrics", nil)
-		must(t, err)
+		require.NoError(t, err)
 		if token != "" {
 			req.Header.Set("Authorization", "Bearer "+token)
 		}
@@ -53,7 +54,7 @@ func TestMetricsTakeAToken(t *testing.T) {
 			t.Logf("%s: %v", scheme, err)
 			return 0
 		}
-		must(t, resp.Body.Close())
+		require.NoError(t, resp.Body.Close())
 		return resp.StatusCode
 	}
 	prometheus := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: "prometheus"}}

@@ -20,6 +20,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // owned returns an ObjectDeployment of one ConfigMap with owner references.
@@ -133,7 +134,7 @@ func TestAggregated503(t *testing.T) {
 		})
 	}
 	shows("v1")
-	must(t, u.Patch(t.Context(), cm, client.RawPatch(types.MergePatchType, []byte(`{"data": {"value": "drift"}}`))))
+	require.NoError(t, u.Patch(t.Context(), cm, client.RawPatch(types.MergePatchType, []byte(`{"data": {"value": "drift"}}`))))
 	shows("v1")
 	harness.Edit(t, e, dep, func(dep *corev1alpha1.ObjectDeployment) {
 		raw := &dep.Spec.Template.Spec.Phases[0].Objects[0].Object

@@ -18,6 +18,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // slowWebhook answers requests of the manager about Packages of a namespace at the end of its test.
@@ -87,7 +88,7 @@ func others(t *testing.T, name string) time.Duration {
 	app := wish(ns, "app", "app", "", deleting)
 	install(t, app)
 	lap()
-	must(t, env.Client.Delete(t.Context(), app))
+	require.NoError(t, env.Client.Delete(t.Context(), app))
 	env.WaitGone(t, patience, app)
 	lap()
 	return longest

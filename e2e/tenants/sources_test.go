@@ -12,6 +12,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // However many sources the templates of a namespace name, so many watches and one more show them, and only while they are named.
@@ -63,15 +64,15 @@ func TestTemplateSources(t *testing.T) {
 		u.create(t, last)
 		shows(n, "a.example.com")
 		last.Spec.ExternalName = "b.example.com"
-		must(t, u.Update(t.Context(), last))
+		require.NoError(t, u.Update(t.Context(), last))
 		shows(n, "b.example.com")
-		must(t, u.Delete(t.Context(), last))
+		require.NoError(t, u.Delete(t.Context(), last))
 		shows(n, "none")
 	}
 	if most == 0 || most > limits.SourceWatches+1 {
 		t.Errorf("%d watches of sources at a time, want %d at most", most, limits.SourceWatches+1)
 	}
-	must(t, u.DeleteAllOf(t.Context(), &corev1alpha1.ObjectTemplate{}, client.InNamespace(u.namespace)))
+	require.NoError(t, u.DeleteAllOf(t.Context(), &corev1alpha1.ObjectTemplate{}, client.InNamespace(u.namespace)))
 	harness.Eventually(t, patience, "the watches to end", func(ctx context.Context) error {
 		n, err := count(ctx)
 		if err == nil && n > 0 {

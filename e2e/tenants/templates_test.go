@@ -13,6 +13,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 func configMap(namespace, name, value string) *corev1.ConfigMap {
@@ -72,7 +73,7 @@ func TestTemplateWorkers(t *testing.T) {
 	}()
 	other.create(t, configMap(other.namespace, "source", "0"), templateOf(other.namespace, "quick", "", "source"))
 	other.awaitTemplate(t, "quick", 10*time.Second, metav1.ConditionTrue, corev1alpha1.ReasonRendered)
-	must(t, u.DeleteAllOf(t.Context(), &corev1alpha1.ObjectTemplate{}, client.InNamespace(u.namespace)))
+	require.NoError(t, u.DeleteAllOf(t.Context(), &corev1alpha1.ObjectTemplate{}, client.InNamespace(u.namespace)))
 }
 
 // The content of sources of templates is bounded for a namespace: beyond that a template says so, and others go on.
@@ -88,5 +89,5 @@ func TestTemplateMemory(t *testing.T) {
 	u.awaitTemplate(t, "greedy", 30*time.Second, metav1.ConditionFalse, corev1alpha1.ReasonSourceError, "of the manager's memory, more than its share", "GOMEMLIMIT")
 	other.create(t, configMap(other.namespace, "source", "0"), templateOf(other.namespace, "modest", "", "source"))
 	other.awaitTemplate(t, "modest", 10*time.Second, metav1.ConditionTrue, corev1alpha1.ReasonRendered)
-	must(t, u.DeleteAllOf(t.Context(), &corev1alpha1.ObjectTemplate{}, client.InNamespace(u.namespace)))
+	require.NoError(t, u.DeleteAllOf(t.Context(), &corev1alpha1.ObjectTemplate{}, client.InNamespace(u.namespace)))
 }

@@ -17,6 +17,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // tenant is a user with rights in one namespace alone.
@@ -42,11 +43,11 @@ func newTenant(t *testing.T, e *harness.Env, suffix string, more ...string) *ten
 		})
 	}
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(3600))}}
-	must(t, e.Client.SubResource("token").Create(t.Context(), sa, request))
+	require.NoError(t, e.Client.SubResource("token").Create(t.Context(), sa, request))
 	config := rest.AnonymousClientConfig(e.Config())
 	config.BearerToken = request.Status.Token
 	c, err := client.New(config, client.Options{Scheme: e.Client.Scheme()})
-	must(t, err)
+	require.NoError(t, err)
 	return &tenant{Client: c, env: e, namespace: ns}
 }
 
@@ -68,20 +69,11 @@ func (u *tenant) changesOutside(t *testing.T, j *harness.Journal) []sandbox.Entr
 			slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, e.Verb) &&
 			(e.Object.Namespace == metav1.NamespaceSystem || e.Object.Namespace == "" && e.Object.Group != corev1alpha1.GroupName)
 	})
-	must(t, err)
+	require.NoError(t, err)
 	return entries
 }
 
 func namespaceOf(t *testing.T, suffix string) string {
 	t.Helper()
 	return strings.ToLower(strings.NewReplacer("Test", "", "/", "-", "_", "-").Replace(t.Name())) + suffix
-}
-
-func must(t *testing.T, errs ...error) {
-	t.Helper()
-	for _, err := range errs {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 }

@@ -22,6 +22,7 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
 	"lockstep.run/lockstep/internal/testing/hostile"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // The attacks that take memory or time, each by five tenants at once, and a flood by one, on a manager with the memory of
@@ -35,7 +36,7 @@ func TestTogether(t *testing.T) {
 	m := e.StartManager(t, "--allow-local-targets", "--allow-private-sources=127.0.0.0/8")
 	confine(t, m)
 	watcher, err := client.NewWithWatch(e.Config(), client.Options{Scheme: e.Client.Scheme()})
-	must(t, err)
+	require.NoError(t, err)
 	v := &victim{env: e, watcher: watcher, image: e.Push(t, "together-control:v1", renamable(5, ""))}
 	v.installs(t, "warm-up", 5)
 	journal := e.Journal(t)
@@ -54,7 +55,7 @@ func TestTogether(t *testing.T) {
 		t.Run(a.name, func(t *testing.T) { v.attacked(t, m, a.tenants, a.begin) })
 	}
 	changes, err := journal.Since(t.Context(), journal.From, sandbox.ByUser(harness.ManagerUser()), changing)
-	must(t, err)
+	require.NoError(t, err)
 	elsewhere := slices.DeleteFunc(slices.Clone(changes), func(e sandbox.Entry) bool { return strings.HasPrefix(e.Object.Namespace, "together-") })
 	if len(elsewhere) > 0 {
 		t.Errorf("changed elsewhere:%s", harness.Lines(elsewhere))
@@ -82,7 +83,7 @@ func (v *victim) installs(t *testing.T, name string, number int) (took, raw []ti
 	namespace := "together-victim-" + name
 	v.env.Namespace(t, namespace)
 	packages, err := v.watcher.Watch(t.Context(), &corev1alpha1.PackageList{}, client.InNamespace(namespace))
-	must(t, err)
+	require.NoError(t, err)
 	defer packages.Stop()
 	for i := range number {
 		began := time.Now()

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // step makes one change, drawn at random, and gives the manager a random time,
@@ -16,7 +17,7 @@ import (
 func (w *world) step(t *testing.T) {
 	t.Helper()
 	s := w.subjects[w.random.IntN(len(w.subjects))]
-	check(t, tolerable(s.create(t.Context())))
+	require.NoError(t, tolerable(s.create(t.Context())))
 	switch n := w.random.IntN(100); {
 	case n < 45:
 		w.ask(t, s)
@@ -61,7 +62,7 @@ func (w *world) ask(t *testing.T, s *subject) {
 	t.Helper()
 	what := w.draw(s)
 	w.note("%s: %s", s, what)
-	check(t, tolerable(s.apply(t.Context())))
+	require.NoError(t, tolerable(s.apply(t.Context())))
 }
 
 // draw changes what is wanted of a Package, and says how.
@@ -127,12 +128,12 @@ func (w *world) bounce(t *testing.T, s *subject) {
 	for range 1 + w.random.IntN(2) {
 		what := w.draw(s)
 		w.note("%s, for a moment: %s", s, what)
-		check(t, tolerable(s.apply(t.Context())))
+		require.NoError(t, tolerable(s.apply(t.Context())))
 		w.lapse()
 	}
 	s.spec, s.config = before, config
 	w.note("%s: as before", s)
-	check(t, tolerable(s.apply(t.Context())))
+	require.NoError(t, tolerable(s.apply(t.Context())))
 }
 
 // rebound has Packages that are at rest change their image and go back before the
@@ -148,7 +149,7 @@ func (w *world) rebound(t *testing.T) {
 		if !fed && len(s.spec.ConfigFrom) == 2 {
 			fed = true
 			w.note("%s: its Secret is changed", s)
-			check(t, s.write(t.Context(), "Secret", fmt.Sprintf("password: correct-horse-battery-%d\n", 10+w.random.IntN(90))))
+			require.NoError(t, s.write(t.Context(), "Secret", fmt.Sprintf("password: correct-horse-battery-%d\n", 10+w.random.IntN(90))))
 			continue
 		}
 		before := s.spec.Image
@@ -156,7 +157,7 @@ func (w *world) rebound(t *testing.T) {
 			s.spec.Image = w.images[w.random.IntN(len(w.images))].reference
 		}
 		w.note("%s, for a moment: %s", s, s.spec.Image)
-		check(t, s.apply(t.Context()))
+		require.NoError(t, s.apply(t.Context()))
 		time.Sleep(time.Duration(100+w.random.IntN(600)) * time.Millisecond) // enough to roll it out, or almost
 		if w.manager != nil && w.random.IntN(8) == 0 {
 			w.note("the manager is killed")
@@ -164,7 +165,7 @@ func (w *world) rebound(t *testing.T) {
 		}
 		s.spec.Image = before
 		w.note("%s: as before", s)
-		check(t, s.apply(t.Context()))
+		require.NoError(t, s.apply(t.Context()))
 		w.start()
 	}
 }
@@ -184,7 +185,7 @@ func (w *world) feed(t *testing.T, s *subject) {
 		w.note("%s: its %s says %q", s, kind, text)
 		err = s.write(t.Context(), kind, text)
 	}
-	check(t, err)
+	require.NoError(t, err)
 }
 
 // remove deletes a Package; mostly it is wanted again at once.
@@ -195,7 +196,7 @@ func (w *world) remove(t *testing.T, s *subject) {
 		propagation, again = metav1.DeletePropagationOrphan, true
 	}
 	w.note("%s: deleted, %s, wanted again %t", s, propagation, again)
-	check(t, s.remove(t.Context(), again, propagation))
+	require.NoError(t, s.remove(t.Context(), again, propagation))
 }
 
 // heal has every Package get where it is asked to go, from now on.

@@ -15,6 +15,7 @@ import (
 
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 const (
@@ -40,19 +41,19 @@ func TestConvergence(t *testing.T) {
 	if given := os.Getenv("LOCKSTEP_SEED"); given != "" {
 		var err error
 		seed, err = strconv.ParseUint(given, 10, 64)
-		check(t, err)
+		require.NoError(t, err)
 	}
 	end := time.Now()
 	if given := os.Getenv("LOCKSTEP_CONVERGENCE"); given != "" {
 		length, err := time.ParseDuration(given)
-		check(t, err)
+		require.NoError(t, err)
 		end = end.Add(length)
 		env.WaitCollector(t)
 	}
 	t.Logf("LOCKSTEP_SEED=%d", seed)
 	images, version := push(t), serverVersion(t)
-	check(t, env.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusters}}))
-	check(t, env.Client.Create(t.Context(), hyperShiftKind("HostedControlPlane", "hostedcontrolplanes")))
+	require.NoError(t, env.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: clusters}}))
+	require.NoError(t, env.Client.Create(t.Context(), hyperShiftKind("HostedControlPlane", "hostedcontrolplanes")))
 	for i := 0; (i < rounds || time.Now().Before(end)) && !t.Failed(); i++ {
 		t.Run(fmt.Sprintf("seed-%d", seed+uint64(i)), func(t *testing.T) {
 			w := newWorld(t, seed+uint64(i), images, version, os.Getenv("LOCKSTEP_CONVERGENCE") != "")
@@ -65,9 +66,9 @@ func TestConvergence(t *testing.T) {
 func serverVersion(t *testing.T) string {
 	t.Helper()
 	asking, err := discovery.NewDiscoveryClientForConfig(env.Config())
-	check(t, err)
+	require.NoError(t, err)
 	info, err := asking.ServerVersion()
-	check(t, err)
+	require.NoError(t, err)
 	return info.GitVersion
 }
 
@@ -76,7 +77,7 @@ func serverVersion(t *testing.T) string {
 func (w *world) round(t *testing.T) {
 	for i := range steps {
 		if i == steps-healthy {
-			check(t, w.heal(t.Context()))
+			require.NoError(t, w.heal(t.Context()))
 		}
 		w.step(t)
 	}
@@ -92,7 +93,7 @@ func (w *world) round(t *testing.T) {
 	}
 	w.withdraw(t)
 	for _, s := range w.subjects {
-		check(t, s.remove(t.Context(), false, metav1.DeletePropagationBackground))
+		require.NoError(t, s.remove(t.Context(), false, metav1.DeletePropagationBackground))
 	}
 	w.note("everything is deleted")
 	if w.settle(t, "something is left") {
@@ -111,9 +112,9 @@ func (w *world) settle(t *testing.T, otherwise string) bool {
 		return false
 	}
 	audit, err := env.Audit()
-	check(t, err)
+	require.NoError(t, err)
 	from, err := audit.Mark(ctx)
-	check(t, err)
+	require.NoError(t, err)
 	requests := []sandbox.Filter{
 		sandbox.ByUser(harness.ManagerUser()), sandbox.Not(sandbox.ByVerb("watch")), sandbox.Not(sandbox.ByResource("leases.coordination.k8s.io")),
 	}
@@ -122,10 +123,10 @@ func (w *world) settle(t *testing.T, otherwise string) bool {
 		return false
 	}
 	from, err = audit.Mark(ctx)
-	check(t, err)
+	require.NoError(t, err)
 	err = w.judge(ctx)
 	late, auditErr := audit.Since(ctx, from, requests...)
-	check(t, auditErr)
+	require.NoError(t, auditErr)
 	switch {
 	case err != nil:
 		w.fail(t, "it was so, and is not any more: "+otherwise, err)

@@ -10,6 +10,7 @@ import (
 
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // image is a package as it was pushed.
@@ -39,9 +40,9 @@ func push(t *testing.T) []image {
 		}
 		reference := env.Push(t, fmt.Sprintf("shop:v%d", version), files)
 		ref, err := name.ParseReference(reference, name.Insecure)
-		check(t, err)
+		require.NoError(t, err)
 		found, err := remote.Head(ref, remote.WithContext(t.Context()))
-		check(t, err)
+		require.NoError(t, err)
 		pushed := image{reference: reference, digest: found.Digest.String(), files: files.Bytes()}
 		images = append(images, pushed)
 	}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // meddle changes what the manager made, as a user with a heavy hand.
@@ -31,7 +32,7 @@ func (w *world) meddle(t *testing.T, s *subject) {
 	default:
 		err = w.meddleWithSlice(t.Context(), s)
 	}
-	check(t, tolerable(err))
+	require.NoError(t, tolerable(err))
 }
 
 // merge sends a merge patch.

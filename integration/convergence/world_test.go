@@ -2,7 +2,6 @@ package convergence_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // patience is how long a round has at most to come to rest.
@@ -203,7 +203,7 @@ func (w *world) change(t *testing.T) {
 	case w.random.IntN(3) == 0:
 		w.withdraw(t)
 	default:
-		check(t, env.Client.Delete(ctx, w.hostedCluster()))
+		require.NoError(t, env.Client.Delete(ctx, w.hostedCluster()))
 		w.hosted = false
 	}
 	w.note("environment: kind of hosted clusters %t, hosted cluster %t", w.hosting, w.hosted)
@@ -212,7 +212,7 @@ func (w *world) change(t *testing.T) {
 // withdraw takes the kind of hosted clusters away, with what there is of it.
 func (w *world) withdraw(t *testing.T) {
 	t.Helper()
-	check(t, client.IgnoreNotFound(env.Client.Delete(t.Context(), hostedKind())))
+	require.NoError(t, client.IgnoreNotFound(env.Client.Delete(t.Context(), hostedKind())))
 	w.hosting, w.hosted = false, false
 }
 
@@ -220,10 +220,10 @@ func (w *world) withdraw(t *testing.T) {
 func (w *world) clear(t *testing.T) {
 	t.Helper()
 	for _, ns := range []string{w.namespace, w.subjects[len(w.subjects)-1].objects} {
-		check(t, env.Client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
+		require.NoError(t, env.Client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
 	}
 	for _, kind := range []string{"ConfigMap", "Secret"} {
-		check(t, w.subjects[len(w.subjects)-1].forget(t.Context(), kind))
+		require.NoError(t, w.subjects[len(w.subjects)-1].forget(t.Context(), kind))
 	}
 }
 
@@ -233,11 +233,4 @@ func tolerable(err error) error {
 		return nil
 	}
 	return err
-}
-
-func check(t *testing.T, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -11,6 +11,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // provider returns the release of a package with a CustomResourceDefinition of the group, with fields of its spec.
@@ -74,7 +75,7 @@ func TestAPIArrives(t *testing.T) {
 		d.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties["added"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
 	})
 	awaitVersion(t, ns, "shop", "1.0.0")
-	must(t, env.Client.Delete(t.Context(), definition))
+	require.NoError(t, env.Client.Delete(t.Context(), definition))
 	awaitRefusal(t, ns, "shop", corev1alpha1.ReasonDependenciesUnsatisfied, "UnknownPackage", "Gadget")
 }
 
@@ -111,7 +112,7 @@ func TestProvidedAPI(t *testing.T) {
 		}
 		return nil
 	})
-	must(t, env.Client.Delete(t.Context(), pkg))
+	require.NoError(t, env.Client.Delete(t.Context(), pkg))
 	env.WaitGone(t, patience, pkg)
-	must(t, env.Client.Delete(t.Context(), &corev1alpha1.ClusterPackage{ObjectMeta: metav1.ObjectMeta{Name: ns + ".gadgets"}}))
+	require.NoError(t, env.Client.Delete(t.Context(), &corev1alpha1.ClusterPackage{ObjectMeta: metav1.ObjectMeta{Name: ns + ".gadgets"}}))
 }

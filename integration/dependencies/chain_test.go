@@ -12,6 +12,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // created returns the names of ConfigMaps of packages, and of Packages, in the order in which the manager wrote them first.
@@ -51,7 +52,7 @@ func TestChain(t *testing.T) {
 	if got := dependency(pkg, "next"); got != "InstalledByThisPackage 1.0.0 Package/shop.next" {
 		t.Error(got)
 	}
-	must(t, harness.HasCondition(pkg, corev1alpha1.ConditionDependenciesReady, metav1.ConditionTrue, corev1alpha1.ReasonDependenciesReady))
+	require.NoError(t, harness.HasCondition(pkg, corev1alpha1.ConditionDependenciesReady, metav1.ConditionTrue, corev1alpha1.ReasonDependenciesReady))
 	env.Settle(t, ns)
 	entries := from.Rest(t, ns)
 	if diff := cmp.Diff(names, created(entries, "configmaps")); diff != "" {

@@ -11,6 +11,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 func deleting(s *corev1alpha1.PackageSpec) {
@@ -28,7 +29,7 @@ func TestDeletionIsHeld(t *testing.T) {
 	env.Create(t, wish(ns, "shop", "shop", ""))
 	awaitVersion(t, ns, "shop", "1.0.0")
 	from := env.Journal(t)
-	must(t, env.Client.Delete(t.Context(), named(ns, "database")))
+	require.NoError(t, env.Client.Delete(t.Context(), named(ns, "database")))
 	await(t, named(ns, "database"), "is held", func(p *corev1alpha1.Package) error {
 		return harness.HasCondition(p, corev1alpha1.ConditionDeletionHeld, metav1.ConditionTrue, corev1alpha1.ReasonRequired, "Package "+ns+"/shop", corev1alpha1.DeleteRequiredAnnotation)
 	})
@@ -38,7 +39,7 @@ func TestDeletionIsHeld(t *testing.T) {
 			t.Errorf("%s %s", e.Verb, e.RequestURI)
 		}
 	}
-	must(t, env.Client.Delete(t.Context(), named(ns, "shop")))
+	require.NoError(t, env.Client.Delete(t.Context(), named(ns, "shop")))
 	env.WaitGone(t, patience, named(ns, "database"))
 	var gone []string
 	for _, e := range from.Rest(t, ns) {
@@ -61,7 +62,7 @@ func TestDeleteRequired(t *testing.T) {
 	awaitVersion(t, ns, "database", "1.0.0")
 	env.Create(t, wish(ns, "shop", "shop", ""))
 	awaitVersion(t, ns, "shop", "1.0.0")
-	must(t, env.Client.Delete(t.Context(), named(ns, "database")))
+	require.NoError(t, env.Client.Delete(t.Context(), named(ns, "database")))
 	harness.Edit(t, env, named(ns, "database"), func(p *corev1alpha1.Package) {
 		p.Annotations = map[string]string{corev1alpha1.DeleteRequiredAnnotation: "true"}
 	})
@@ -81,7 +82,7 @@ func TestDeletionPolicyOfDependencies(t *testing.T) {
 	awaitVersion(t, ns, "shop", "1.0.0")
 	env.Create(t, wish(ns, "stats", "stats", ""))
 	awaitVersion(t, ns, "stats", "1.0.0")
-	must(t, env.Client.Delete(t.Context(), named(ns, "shop")))
+	require.NoError(t, env.Client.Delete(t.Context(), named(ns, "shop")))
 	env.WaitGone(t, patience, named(ns, "shop.orm"))
 	await(t, named(ns, "shop.orm.db"), "is released", func(p *corev1alpha1.Package) error {
 		if _, found := p.Labels[corev1alpha1.RequiredByLabelPrefix+"shop.orm"]; found || p.Labels[corev1alpha1.RequiredByLabelPrefix+"stats"] != ns {
@@ -89,7 +90,7 @@ func TestDeletionPolicyOfDependencies(t *testing.T) {
 		}
 		return nil
 	})
-	must(t, env.Client.Delete(t.Context(), named(ns, "stats")))
+	require.NoError(t, env.Client.Delete(t.Context(), named(ns, "stats")))
 	env.WaitGone(t, patience, named(ns, "stats"))
 	env.Settle(t, ns)
 	if diff := cmp.Diff([]string{"shop.orm.db=1.0.0"}, packages(t, ns)); diff != "" {

@@ -1,7 +1,6 @@
 package dependencies_test
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -12,6 +11,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // patience is how long a test waits for what has to happen.
@@ -104,7 +104,7 @@ func dependency(pkg *corev1alpha1.Package, name string) string {
 func packages(t *testing.T, ns string) []string {
 	t.Helper()
 	list := &corev1alpha1.PackageList{}
-	must(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
+	require.NoError(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
 	names := []string{}
 	for _, pkg := range list.Items {
 		version := ""
@@ -121,11 +121,4 @@ func packages(t *testing.T, ns string) []string {
 func await[T client.Object](t *testing.T, obj T, what string, check func(T) error) T {
 	t.Helper()
 	return harness.Await(t, env, patience, obj, what, check)
-}
-
-func must(t *testing.T, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
 }

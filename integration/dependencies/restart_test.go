@@ -14,6 +14,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // graph is what several tests install: app and report need orm and log, both share db; tool needs log.
@@ -45,9 +46,9 @@ func TestRestart(t *testing.T) {
 	manager = env.StartManager(suite, "--pace=0.1")
 	byManager, lease := sandbox.ByUser(harness.ManagerUser()), sandbox.Not(sandbox.ByResource("leases.coordination.k8s.io"))
 	_, err := from.Settled(t.Context(), from.From, 3*time.Second, byManager, lease)
-	must(t, err)
+	require.NoError(t, err)
 	writes, err := from.Since(t.Context(), from.From, byManager, sandbox.Writes(), lease)
-	must(t, err)
+	require.NoError(t, err)
 	if len(writes) > 0 {
 		t.Errorf("written:%s", harness.Lines(writes))
 	}
@@ -86,7 +87,7 @@ func kill(t *testing.T, ns string, random *rand.Rand) {
 	from, want := env.Journal(t), 1+random.IntN(12)
 	writes := func() int {
 		entries, err := from.Since(t.Context(), from.From, sandbox.ByUser(harness.ManagerUser()), sandbox.Writes(), func(e sandbox.Entry) bool { return e.Object.Namespace == ns })
-		must(t, err)
+		require.NoError(t, err)
 		return len(entries)
 	}
 	for end := time.Now().Add(3 * time.Second); writes() < want && time.Now().Before(end); {
@@ -115,10 +116,10 @@ func TestKilledDuringDeletion(t *testing.T) {
 		needs := needsIn(t, ns)
 		from := env.Journal(t)
 		list := &corev1alpha1.PackageList{}
-		must(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
+		require.NoError(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
 		random.Shuffle(len(list.Items), func(i, j int) { list.Items[i], list.Items[j] = list.Items[j], list.Items[i] })
 		for i := range list.Items {
-			must(t, client.IgnoreNotFound(env.Client.Delete(t.Context(), &list.Items[i])))
+			require.NoError(t, client.IgnoreNotFound(env.Client.Delete(t.Context(), &list.Items[i])))
 			if i%3 == 1 {
 				kill(t, ns, random)
 			}
@@ -128,7 +129,7 @@ func TestKilledDuringDeletion(t *testing.T) {
 		}
 		checkOrder(t, from, ns, needs)
 		left := &corev1.ConfigMapList{}
-		must(t, env.Client.List(t.Context(), left, client.InNamespace(ns)))
+		require.NoError(t, env.Client.List(t.Context(), left, client.InNamespace(ns)))
 		left.Items = slices.DeleteFunc(left.Items, func(c corev1.ConfigMap) bool { return c.Name == "kube-root-ca.crt" })
 		if len(left.Items) > 0 {
 			t.Errorf("left: %v", left.Items)
@@ -140,7 +141,7 @@ func TestKilledDuringDeletion(t *testing.T) {
 func needsIn(t *testing.T, ns string) map[string][]string {
 	t.Helper()
 	list := &corev1alpha1.PackageList{}
-	must(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
+	require.NoError(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
 	needs := map[string][]string{}
 	for _, p := range list.Items {
 		for _, d := range p.Status.Dependencies {
@@ -155,7 +156,7 @@ func needsIn(t *testing.T, ns string) map[string][]string {
 func checkOrder(t *testing.T, from *harness.Journal, ns string, needs map[string][]string) {
 	t.Helper()
 	entries, err := from.Since(t.Context(), from.From, sandbox.ByVerb("delete"), sandbox.ByResource("configmaps"))
-	must(t, err)
+	require.NoError(t, err)
 	order := []string{}
 	for _, e := range entries {
 		if e.Object.Namespace == ns && e.Code != http.StatusNotFound && e.Code != http.StatusConflict {

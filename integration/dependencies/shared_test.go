@@ -11,6 +11,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // A diamond has one instance of what both sides need, in the highest version that both accept. Nothing is written more
@@ -181,7 +182,7 @@ func TestOptionalAndUnknown(t *testing.T) {
 	if got := dependency(pkg, "cache"); got != "UnknownPackage" {
 		t.Error(got)
 	}
-	must(t, harness.HasCondition(pkg, corev1alpha1.ConditionDependenciesReady, metav1.ConditionTrue, ""))
+	require.NoError(t, harness.HasCondition(pkg, corev1alpha1.ConditionDependenciesReady, metav1.ConditionTrue, ""))
 }
 
 // A package may have Packages among its objects, whatever it depends on.
@@ -194,7 +195,7 @@ func TestPackagesAmongObjects(t *testing.T) {
 	env.Create(t, wish(ns, "shop", "shop", "", deleting))
 	awaitVersion(t, ns, "shop", "1.0.0")
 	awaitVersion(t, ns, "inner", "1.0.0")
-	must(t, env.Client.Delete(t.Context(), named(ns, "shop")))
+	require.NoError(t, env.Client.Delete(t.Context(), named(ns, "shop")))
 	env.WaitGone(t, patience, named(ns, "inner"))
 }
 

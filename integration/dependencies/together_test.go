@@ -18,6 +18,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/internal/testing/jointneeds"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // Two packages whose dependencies need one package in one version cannot be upgraded one after the other: the first one
@@ -173,7 +174,7 @@ func playSet(t *testing.T, env *harness.Env, set jointneeds.Set, seed uint64) {
 	}
 	harness.Eventually(t, patience, "all to have the versions of the set", func(context.Context) error {
 		list := &corev1alpha1.PackageList{}
-		must(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
+		require.NoError(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
 		got := map[string]string{}
 		for _, pkg := range list.Items {
 			name, version := pkg.Name, ""

@@ -15,6 +15,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // workload returns a Deployment without spec.replicas.
@@ -37,14 +38,14 @@ func setAvailable(t *testing.T, ns, name string, available corev1.ConditionStatu
 	await(t, d, "to be there", func(*appsv1.Deployment) error { return nil })
 	d.Status.ObservedGeneration = d.Generation
 	d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: available, Reason: "Test"}}
-	must(t, env.Client.Status().Update(t.Context(), d))
+	require.NoError(t, env.Client.Status().Update(t.Context(), d))
 }
 
 // scale changes the generation of a Deployment.
 func scale(t *testing.T, ns, name string, replicas int) {
 	t.Helper()
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
-	must(t, env.Client.Patch(t.Context(), d, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))))
+	require.NoError(t, env.Client.Patch(t.Context(), d, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas))))
 }
 
 // unavailable returns when the deployment is first observed not to be available.

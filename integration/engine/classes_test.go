@@ -16,6 +16,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // classed returns a phase of a class that the manager does not serve.
@@ -35,7 +36,7 @@ func agentOf(t *testing.T, ns, name string) *corev1alpha1.ObjectSetPhase {
 // reports writes the status of an ObjectSetPhase as an agent does.
 func reports(t *testing.T, p *corev1alpha1.ObjectSetPhase, available bool, message string) {
 	t.Helper()
-	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p))
+	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(p), p))
 	before := p.DeepCopy()
 	status := func(is bool) metav1.ConditionStatus {
 		if is {
@@ -57,7 +58,7 @@ func reports(t *testing.T, p *corev1alpha1.ObjectSetPhase, available bool, messa
 	for range p.Spec.Objects {
 		p.Status.ControllerOf = append(p.Status.ControllerOf, corev1alpha1.ControlledObjectReference{Kind: "ConfigMap", Name: "there", Namespace: "elsewhere"})
 	}
-	must(t, env.Client.Status().Patch(t.Context(), p, client.MergeFrom(before)))
+	require.NoError(t, env.Client.Status().Patch(t.Context(), p, client.MergeFrom(before)))
 }
 
 // lets waits until an ObjectSetPhase is being deleted, and removes the finalizer as its agent does.
@@ -86,7 +87,7 @@ func setOfRevision(t *testing.T, dep *corev1alpha1.ObjectDeployment, number int6
 	})
 	refs := dep.Status.ControllerOf
 	s := &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{Namespace: dep.Namespace, Name: refs[len(refs)-1].Name}}
-	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(s), s))
+	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(s), s))
 	return s
 }
 
@@ -160,7 +161,7 @@ func TestClassPhase(t *testing.T) {
 		return pausedIs(p, false)
 	})
 	former := remote.UID
-	must(t, env.Client.Delete(t.Context(), remote))
+	require.NoError(t, env.Client.Delete(t.Context(), remote))
 	lets(t, remote)
 	remote = agentOf(t, ns, set.Name+"-remote")
 	if remote.UID == former {
@@ -177,7 +178,7 @@ func TestClassPhase(t *testing.T) {
 	if newer.Spec.Revision != 2 || len(newer.Spec.Previous) != 1 || newer.Spec.Previous[0].Name != set.Name {
 		t.Errorf("the new one is %+v", newer.Spec)
 	}
-	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(remote), remote))
+	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(remote), remote))
 	if remote.DeletionTimestamp != nil {
 		t.Error("the former ObjectSetPhase went before the new one was available")
 	}
@@ -192,7 +193,7 @@ func TestClassPhase(t *testing.T) {
 	})
 
 	t.Log("teardown")
-	must(t, env.Client.Delete(t.Context(), dep))
+	require.NoError(t, env.Client.Delete(t.Context(), dep))
 	await(t, dep, "to wait for the agent", func(d *corev1alpha1.ObjectDeployment) error {
 		if b := d.Status.Blocking; len(b) != 1 || b[0].Name != newer.Name || !strings.Contains(b[0].Message, `the agent of class "hosted-cluster" removes`) {
 			return fmt.Errorf("it waits for %+v", b)
@@ -250,7 +251,7 @@ func ofPackageOperator(t *testing.T, owner *corev1alpha1.ObjectSet) (made []*cor
 			},
 			Spec: corev1alpha1.ObjectSetPhaseSpec{Revision: 1, Objects: p.Objects},
 		}
-		must(t, env.Client.Create(t.Context(), one, client.FieldOwner("package-operator-manager")))
+		require.NoError(t, env.Client.Create(t.Context(), one, client.FieldOwner("package-operator-manager")))
 		reports(t, one, true, "")
 		made = append(made, one)
 	}
@@ -279,7 +280,7 @@ func TestClassPhasesOfPackageOperator(t *testing.T) {
 		}
 		return nil
 	})
-	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(owner), owner))
+	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(owner), owner))
 	if err := harness.HasCondition(owner, corev1alpha1.ConditionArchived, metav1.ConditionTrue, ""); err == nil {
 		t.Error("it was archived before the agent was done")
 	}
@@ -299,7 +300,7 @@ func TestOrphanedClassPhase(t *testing.T) {
 	remote := agentOf(t, ns, "shop-1-remote")
 	reports(t, remote, true, "")
 	await(t, owner, "to be available", available)
-	must(t, env.Client.Delete(t.Context(), owner, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
+	require.NoError(t, env.Client.Delete(t.Context(), owner, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
 	// There is no garbage collector here, which takes the references off.
 	await(t, owner, "to be known as orphaned", func(s *corev1alpha1.ObjectSet) error {
 		if s.Annotations[corev1alpha1.OrphanedAnnotation] != "true" {
@@ -312,7 +313,7 @@ func TestOrphanedClassPhase(t *testing.T) {
 		s.Finalizers = slices.DeleteFunc(s.Finalizers, func(f string) bool { return f == metav1.FinalizerOrphanDependents })
 	})
 	env.WaitGone(t, patience, owner)
-	must(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: remote.Name}, remote))
+	require.NoError(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: remote.Name}, remote))
 	if remote.DeletionTimestamp != nil || len(remote.OwnerReferences) > 0 {
 		t.Errorf("it is %+v", remote.ObjectMeta)
 	}
@@ -330,7 +331,7 @@ func TestOrphanedClassPhaseKeepsItsAccount(t *testing.T) {
 	env.Create(t, owner)
 	await(t, owner, "to be available", available)
 	p := &corev1alpha1.ObjectSetPhase{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "shop-1-local"}}
-	must(t, env.Client.Delete(t.Context(), owner, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
+	require.NoError(t, env.Client.Delete(t.Context(), owner, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
 	await(t, owner, "to be known as orphaned", func(s *corev1alpha1.ObjectSet) error {
 		if s.Annotations[corev1alpha1.OrphanedAnnotation] != "true" {
 			return errors.New("it is not")
@@ -344,7 +345,7 @@ func TestOrphanedClassPhaseKeepsItsAccount(t *testing.T) {
 	env.WaitGone(t, patience, owner)
 	edit(t, ns, "object", `{"data":{"value":"theirs"}}`)
 	awaitValue(t, ns, "object", "v1")
-	must(t, env.Client.Delete(t.Context(), p))
+	require.NoError(t, env.Client.Delete(t.Context(), p))
 	env.WaitGone(t, patience, p)
 	absent(t, ns, "object")
 	writes := j.Requests(t, ns, attempts(), sandbox.ByResource("configmaps"))
@@ -455,17 +456,17 @@ func TestClassDefault(t *testing.T) {
 	third.Name = "third"
 	third.Spec.Selector.MatchLabels, third.Spec.Template.Metadata.Labels = map[string]string{"app": "third"}, map[string]string{"app": "third"}
 	install(t, third) // what is refused holds nothing
-	must(t, env.Client.Delete(t.Context(), third))
+	require.NoError(t, env.Client.Delete(t.Context(), third))
 	env.WaitGone(t, patience, third)
 	if writes := j.Requests(t, ns, sandbox.Writes(), named("local")); len(writes) > 0 {
 		t.Errorf("it was written:%s", harness.Lines(writes))
 	}
-	must(t, env.Client.Delete(t.Context(), other))
+	require.NoError(t, env.Client.Delete(t.Context(), other))
 	env.WaitGone(t, patience, other)
 
 	t.Log("teardown")
 	j = env.Journal(t)
-	must(t, env.Client.Delete(t.Context(), dep))
+	require.NoError(t, env.Client.Delete(t.Context(), dep))
 	env.WaitGone(t, patience, dep)
 	var order []string
 	for _, e := range j.Requests(t, ns, sandbox.ByVerb("delete")) {

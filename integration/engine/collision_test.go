@@ -15,6 +15,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // foreign is an object that exists before the package, controlled or not. What its label and annotation say of the package
@@ -79,7 +80,7 @@ func TestAdoptionByAnnotation(t *testing.T) {
 		t.Helper()
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
 		patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, corev1alpha1.AdoptableByAnnotation, by)
-		must(t, env.Client.Patch(t.Context(), cm, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(corev1alpha1.HandoverFieldManager)))
+		require.NoError(t, env.Client.Patch(t.Context(), cm, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner(corev1alpha1.HandoverFieldManager)))
 	}
 	mark("object", ns+"/shop")
 	mark("other", ns+"/store")
@@ -164,7 +165,7 @@ func judgeRefused(t *testing.T, dep *corev1alpha1.ObjectDeployment, theirs *core
 	if cm := get(t, ns, theirs.Name); cm.ResourceVersion != theirs.ResourceVersion {
 		t.Error("the foreign object was touched")
 	}
-	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(dep), dep))
+	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(dep), dep))
 	message := ""
 	for _, c := range dep.Status.Conditions {
 		message += c.Message + "\n"
@@ -181,7 +182,7 @@ func judgeRefused(t *testing.T, dep *corev1alpha1.ObjectDeployment, theirs *core
 	if len(dep.Status.Blocking) != 1 || dep.Status.Blocking[0].Name != "object" || dep.Status.Blocking[0].Phase != "two" {
 		t.Errorf("blocking objects are %+v, want the ConfigMap object of phase two", dep.Status.Blocking)
 	}
-	must(t, env.Client.Delete(t.Context(), theirs))
+	require.NoError(t, env.Client.Delete(t.Context(), theirs))
 	// No watch shows objects without our label: they are looked at again after 30 s.
 	// A change of the template makes a new revision, which asks anew at once.
 	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
@@ -214,7 +215,7 @@ func TestClaimDecidesInEveryMode(t *testing.T) {
 				t.Errorf("the loser wrote:%s", harness.Lines(writes))
 			}
 			absent(t, ns, "second-own")
-			must(t, env.Client.Delete(t.Context(), first))
+			require.NoError(t, env.Client.Delete(t.Context(), first))
 			awaitRollout(t, second)
 			awaitValue(t, ns, "both", "second")
 			awaitValue(t, ns, "second-own", "v1")

@@ -15,6 +15,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // objectSet is an ObjectSet as a user of Package Operator writes it.
@@ -70,7 +71,7 @@ func TestObjectSetOfPackageOperator(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
 	obj := &unstructured.Unstructured{}
-	must(t, yaml.Unmarshal([]byte(objectSet), obj))
+	require.NoError(t, yaml.Unmarshal([]byte(objectSet), obj))
 	obj.SetNamespace(ns)
 	env.Create(t, obj)
 	nginx := &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "nginx-v1"}}
@@ -80,13 +81,13 @@ func TestObjectSetOfPackageOperator(t *testing.T) {
 	})
 
 	web := &appsv1.Deployment{}
-	must(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "nginx"}, web))
+	require.NoError(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "nginx"}, web))
 	before := web.DeepCopy()
 	web.Status = appsv1.DeploymentStatus{
 		ObservedGeneration: web.Generation, Replicas: 2, UpdatedReplicas: 2, AvailableReplicas: 2, ReadyReplicas: 2,
 		Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue, Reason: "MinimumReplicasAvailable", Message: "2 replicas"}},
 	}
-	must(t, env.Client.Status().Patch(t.Context(), web, client.MergeFrom(before)))
+	require.NoError(t, env.Client.Status().Patch(t.Context(), web, client.MergeFrom(before)))
 	await(t, nginx, "to be available", func(s *corev1alpha1.ObjectSet) error {
 		return errors.Join(available(s),
 			harness.HasCondition(s, corev1alpha1.ConditionSucceeded, metav1.ConditionTrue, corev1alpha1.ReasonRolloutSuccess),
@@ -107,7 +108,7 @@ func TestObjectSetOfPackageOperator(t *testing.T) {
 	})
 	absent(t, ns, "nginx")
 	env.WaitGone(t, patience, web)
-	must(t, env.Client.Delete(t.Context(), nginx))
+	require.NoError(t, env.Client.Delete(t.Context(), nginx))
 	env.WaitGone(t, patience, nginx)
 }
 

@@ -15,6 +15,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // Mapped conditions that violate the API's rules are sanitized, surplus ones are truncated
@@ -31,7 +32,7 @@ func TestInvalidForeignConditions(t *testing.T) {
 	}
 	dep := install(t, deployment(ns, phase("one", object)))
 	web := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web"}}
-	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(web), web))
+	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(web), web))
 	given := []struct{ status, reason, want string }{
 		{"True", "not ready", "not_ready"}, {"True", "crash-loop", "crash_loop"}, {"True", "404", "Reason_404"}, {"True", "", "Unknown"},
 		{"True", strings.Repeat("r", 2000), strings.Repeat("r", 1024)}, {"yes", "Fine", "Fine"},
@@ -44,7 +45,7 @@ func TestInvalidForeignConditions(t *testing.T) {
 		}
 		web.Status.Conditions = append(web.Status.Conditions, c)
 	}
-	must(t, env.Client.Status().Patch(t.Context(), web, client.MergeFrom(before)))
+	require.NoError(t, env.Client.Status().Patch(t.Context(), web, client.MergeFrom(before)))
 	await(t, dep, "to report the conditions", func(d *corev1alpha1.ObjectDeployment) error {
 		for i, want := range given {
 			status := metav1.ConditionStatus(want.status)
@@ -69,7 +70,7 @@ func TestInvalidForeignConditions(t *testing.T) {
 	awaitValue(t, ns, "next", "v1")
 	before = web.DeepCopy()
 	web.Status.Conditions = web.Status.Conditions[len(given)+10 : len(given)+12]
-	must(t, env.Client.Status().Patch(t.Context(), web, client.MergeFrom(before)))
+	require.NoError(t, env.Client.Status().Patch(t.Context(), web, client.MergeFrom(before)))
 	await(t, dep, "not to be truncated any more", func(d *corev1alpha1.ObjectDeployment) error {
 		if c := meta.FindStatusCondition(d.Status.Conditions, corev1alpha1.ConditionTruncated); c != nil {
 			return fmt.Errorf("it says %+v", c)

@@ -18,6 +18,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // Drift of what the template says is put back, at the price of three requests or
@@ -35,7 +36,9 @@ func TestDriftIsCorrected(t *testing.T) {
 			edit(t, ns, "object", fmt.Sprintf(`{"metadata":{"labels":{%q:null}}}`, corev1alpha1.CacheLabel))
 		}},
 		{"the controller reference stripped", func(t *testing.T, ns string) { edit(t, ns, "object", `{"metadata":{"ownerReferences":null}}`) }},
-		{"the object deleted", func(t *testing.T, ns string) { must(t, env.Client.Delete(t.Context(), get(t, ns, "object"))) }},
+		{"the object deleted", func(t *testing.T, ns string) {
+			require.NoError(t, env.Client.Delete(t.Context(), get(t, ns, "object")))
+		}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
@@ -179,10 +182,10 @@ func TestFightIsThrottled(t *testing.T) {
 func fight(ctx context.Context, t *testing.T, namespace, name string) <-chan int {
 	t.Helper()
 	clients, err := kubernetes.NewForConfig(env.Config())
-	must(t, err)
+	require.NoError(t, err)
 	configMaps := clients.CoreV1().ConfigMaps(namespace)
 	w, err := configMaps.Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + name})
-	must(t, err)
+	require.NoError(t, err)
 	edits := make(chan int, 1)
 	go func() {
 		n := 0

@@ -9,6 +9,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // A template without phases is one that is not written yet, unless a package says that it has no objects: that is
@@ -37,6 +38,6 @@ func TestTemplateWithoutPhases(t *testing.T) {
 	awaitRollout(t, dep)
 	a := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "a"}}
 	harness.Eventually(t, patience, "what the last revision had to go", func(ctx context.Context) error { return gone(ctx, a) })
-	must(t, env.Client.Delete(t.Context(), dep))
+	require.NoError(t, env.Client.Delete(t.Context(), dep))
 	harness.Eventually(t, patience, "the deployment to go", func(ctx context.Context) error { return gone(ctx, dep) })
 }

@@ -15,6 +15,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // patience is how long a test waits for what has to happen.
@@ -100,16 +101,16 @@ func install(t *testing.T, dep *corev1alpha1.ObjectDeployment) *corev1alpha1.Obj
 // change changes the deployment as a user does.
 func change(t *testing.T, dep *corev1alpha1.ObjectDeployment, f func(*corev1alpha1.ObjectDeployment)) {
 	t.Helper()
-	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(dep), dep))
+	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(dep), dep))
 	before := dep.DeepCopy()
 	f(dep)
-	must(t, env.Client.Patch(t.Context(), dep, client.MergeFrom(before)))
+	require.NoError(t, env.Client.Patch(t.Context(), dep, client.MergeFrom(before)))
 }
 
 func get(t *testing.T, namespace, name string) *corev1.ConfigMap {
 	t.Helper()
 	cm := &corev1.ConfigMap{}
-	must(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: name}, cm))
+	require.NoError(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: name}, cm))
 	return cm
 }
 
@@ -125,7 +126,7 @@ func absent(t *testing.T, namespace, name string) {
 func edit(t *testing.T, namespace, name, patch string) *corev1.ConfigMap {
 	t.Helper()
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	must(t, env.Client.Patch(t.Context(), cm, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("someone")))
+	require.NoError(t, env.Client.Patch(t.Context(), cm, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("someone")))
 	return cm
 }
 
@@ -149,11 +150,4 @@ func named(name string) sandbox.Filter {
 func await[T client.Object](t *testing.T, obj T, what string, check func(T) error) T {
 	t.Helper()
 	return harness.Await(t, env, patience, obj, what, check)
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -14,6 +14,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // A set that controls an object, as Package Operator leaves it, is not let go before its
@@ -37,7 +38,7 @@ func TestSetIsHeldByItsObjects(t *testing.T) {
 	}
 
 	edit(t, ns, "gate", makeUnready)
-	must(t, env.Client.Delete(t.Context(), set))
+	require.NoError(t, env.Client.Delete(t.Context(), set))
 	await(t, dep, "to have a revision that waits for its first phase", func(d *corev1alpha1.ObjectDeployment) error {
 		if p := d.Status.Phases; d.Status.Revision != 2 || len(p) != 2 || p[1].State != corev1alpha1.PhaseStateWaiting {
 			return fmt.Errorf("revision %d, phases %+v", d.Status.Revision, d.Status.Phases)
@@ -77,11 +78,11 @@ func formerSet(t *testing.T, dep *corev1alpha1.ObjectDeployment) *corev1alpha1.O
 func formerObject(t *testing.T, by *corev1alpha1.ObjectSet, o corev1alpha1.ObjectSetObject) {
 	t.Helper()
 	cm := &corev1.ConfigMap{}
-	must(t, json.Unmarshal(o.Object.Raw, cm))
+	require.NoError(t, json.Unmarshal(o.Object.Raw, cm))
 	cm.Namespace, cm.Labels[corev1alpha1.CacheLabel] = by.Namespace, corev1alpha1.CacheLabelValue
 	cm.Annotations = map[string]string{corev1alpha1.RevisionAnnotation: "1"}
 	cm.OwnerReferences = []metav1.OwnerReference{formerController("ObjectSet", by)}
-	must(t, env.Client.Create(t.Context(), cm, client.FieldOwner("package-operator-manager")))
+	require.NoError(t, env.Client.Create(t.Context(), cm, client.FieldOwner("package-operator-manager")))
 	edit(t, cm.Namespace, cm.Name, makeReady)
 }
 

@@ -17,6 +17,7 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
 	"lockstep.run/lockstep/internal/objects/objectslices"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // gated returns a deployment that probes every object.
@@ -246,7 +247,7 @@ func TestWhatAllowsAWriteIsDurable(t *testing.T) {
 	if len(finalized) == 0 {
 		t.Error("the first object was written before the deployment got our finalizer")
 	}
-	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(dep), dep))
+	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(dep), dep))
 	for _, obj := range []corev1alpha1.Conditioned{dep, currentSet(t, dep)} {
 		if !slices.Contains(obj.GetFinalizers(), corev1alpha1.CachedFinalizer) {
 			t.Errorf("%T has the finalizers %v while its objects are there", obj, obj.GetFinalizers())
@@ -386,7 +387,7 @@ func TestArchivedRevisionOwnsNothing(t *testing.T) {
 	awaitRollout(t, dep)
 	j := env.Journal(t)
 	j.Rest(t, ns)
-	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(old), old))
+	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(old), old))
 	if old.Spec.LifecycleState == corev1alpha1.ObjectSetLifecycleStateArchived {
 		t.Errorf("the old revision is archived, and an object of it is there: %+v", get(t, ns, "held").ObjectMeta)
 	}
@@ -448,9 +449,9 @@ func sealed(t *testing.T, ns string, o corev1alpha1.ObjectSetObject) client.Obje
 	t.Helper()
 	_, made, err := objectslices.Split("shop", "", []corev1alpha1.ObjectSetTemplatePhase{phase("one", o)},
 		&objectslices.Sealing{Key: []byte("key"), Holds: func(int, int) bool { return true }})
-	must(t, err)
+	require.NoError(t, err)
 	secret, err := made[0].Secret()
-	must(t, err)
+	require.NoError(t, err)
 	secret.Namespace = ns
 	return secret
 }
@@ -497,6 +498,6 @@ func TestDeletionDoesNotWaitForProbes(t *testing.T) {
 	awaitValue(t, ns, "object-199", "v1")
 	env.Namespace(t, ns+"-other")
 	install(t, deployment(ns+"-other", phase("one", configMap("one", "v1"))))
-	must(t, env.Client.Delete(t.Context(), dep))
+	require.NoError(t, env.Client.Delete(t.Context(), dep))
 	env.WaitGone(t, patience, dep)
 }

@@ -12,11 +12,12 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 func patch[T client.Object](t *testing.T, before, after T) {
 	t.Helper()
-	must(t, env.Client.Patch(t.Context(), after, client.MergeFrom(before)))
+	require.NoError(t, env.Client.Patch(t.Context(), after, client.MergeFrom(before)))
 }
 
 func available(s *corev1alpha1.ObjectSet) error {
@@ -55,7 +56,7 @@ func TestLoneSetHandsOverByPrevious(t *testing.T) {
 		t.Errorf("dropped is controlled by %v, want the first set until that is archived", ref)
 	}
 
-	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(first), first))
+	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(first), first))
 	before := first.DeepCopy()
 	first.Spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStateArchived
 	patch(t, before, first)
@@ -129,7 +130,7 @@ func TestSuccessorTakesNothingAlongThatItNeverHad(t *testing.T) {
 	second.Spec.AvailabilityProbes = []corev1alpha1.ObjectSetProbe{readyProbe}
 	env.Create(t, second)
 	awaitValue(t, ns, "gate", "v1")
-	must(t, env.Client.Delete(t.Context(), second))
+	require.NoError(t, env.Client.Delete(t.Context(), second))
 	env.WaitGone(t, patience, second)
 	cm := get(t, ns, "kept")
 	if ref := metav1.GetControllerOf(cm); cm.UID != kept.UID || cm.DeletionTimestamp != nil || ref == nil || ref.UID != first.UID {
@@ -156,7 +157,7 @@ func TestDeletionPolicyKeep(t *testing.T) {
 	awaitRollout(t, dep)
 	env.WaitGone(t, patience, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "leaves"}})
 	awaitReleased(t, ns, "leaves-kept", uids)
-	must(t, env.Client.Delete(t.Context(), dep))
+	require.NoError(t, env.Client.Delete(t.Context(), dep))
 	env.WaitGone(t, patience, dep)
 	awaitReleased(t, ns, "stays-kept", uids)
 	awaitReleased(t, ns, "leaves-kept", uids)

@@ -18,6 +18,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // allVerbs are the rights that the objects of a package take.
@@ -43,12 +44,12 @@ func user(ns, name string) string { return "system:serviceaccount:" + ns + ":" +
 func grant(t *testing.T, ns, name string, verbs ...string) {
 	t.Helper()
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
-	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(role), role))
+	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(role), role))
 	role.Rules = nil
 	if len(verbs) > 0 {
 		role.Rules = []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: verbs}}
 	}
-	must(t, env.Client.Update(t.Context(), role))
+	require.NoError(t, env.Client.Update(t.Context(), role))
 	for _, verb := range allVerbs {
 		harness.Eventually(t, patience, "the rights of "+name+" to hold", func(ctx context.Context) error {
 			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
@@ -96,7 +97,7 @@ func TestEveryWriteIsMadeAsTheAccount(t *testing.T) {
 		return raw(fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"frozen","annotations":{%q:%q}},"immutable":true,"data":{"value":%q}}`,
 			corev1alpha1.OnImmutableAnnotation, corev1alpha1.OnImmutableRecreate, value))
 	}
-	must(t, env.Client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "found"}, Data: map[string]string{"value": "v0"}}))
+	require.NoError(t, env.Client.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "found"}, Data: map[string]string{"value": "v0"}}))
 	j := env.Journal(t)
 	dep := install(t, as(deployment(ns,
 		phase("one", configMap("kept", "v1"), configMap("found", "v1", collision(corev1alpha1.CollisionProtectionIfNoController)), frozen("v1")),
@@ -138,7 +139,7 @@ func TestEveryWriteIsMadeAsTheAccount(t *testing.T) {
 	}
 	edit(t, ns, "kept", `{"data":{"value":"theirs"}}`)
 	awaitValue(t, ns, "kept", "v1")
-	must(t, env.Client.Delete(t.Context(), dep))
+	require.NoError(t, env.Client.Delete(t.Context(), dep))
 	env.WaitGone(t, patience, dep)
 	entries = j.Requests(t, ns, attempts(), sandbox.ByResource("configmaps"))
 	if wrong := notAs(entries, second); len(wrong) > 0 || len(entries) < 5 {
@@ -181,7 +182,7 @@ func TestMissingAccount(t *testing.T) {
 	ns := env.TestNamespace(t)
 	account(t, ns, "deployer", allVerbs...)
 	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "deployer"}}
-	must(t, env.Client.Delete(t.Context(), sa))
+	require.NoError(t, env.Client.Delete(t.Context(), sa))
 	j := env.Journal(t)
 	dep := as(deployment(ns, phase("one", configMap("object", "v1"))), "deployer")
 	env.Create(t, dep)
@@ -221,9 +222,9 @@ func TestAccountCannotEscalate(t *testing.T) {
 	ns := env.TestNamespace(t)
 	account(t, ns, "deployer", allVerbs...)
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "deployer"}}
-	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(role), role))
+	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(role), role))
 	role.Rules = append(role.Rules, rbacv1.PolicyRule{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"roles"}, Verbs: allVerbs})
-	must(t, env.Client.Update(t.Context(), role))
+	require.NoError(t, env.Client.Update(t.Context(), role))
 	dep := as(deployment(ns, phase("one",
 		raw(`{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"more"},"rules":[{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]}]}`),
 	)), "deployer")
@@ -275,7 +276,7 @@ func TestTeardownForbidden(t *testing.T) {
 	dep := install(t, as(deployment(ns, phase("one", configMap("first", "v1")), phase("two", configMap("second", "v1"))), "deployer"))
 	grant(t, ns, "deployer", "create", "patch")
 	j := env.Journal(t)
-	must(t, env.Client.Delete(t.Context(), dep))
+	require.NoError(t, env.Client.Delete(t.Context(), dep))
 	forbidden := func(d *corev1alpha1.ObjectDeployment) error {
 		return errors.Join(
 			harness.HasCondition(d, corev1alpha1.ConditionTeardownForbidden, metav1.ConditionTrue, corev1alpha1.ReasonForbidden,
@@ -303,8 +304,8 @@ func TestOrphanWithoutRights(t *testing.T) {
 	account(t, ns, "deployer", allVerbs...)
 	dep := install(t, as(deployment(ns, phase("one", configMap("object", "v1"))), "deployer"))
 	grant(t, ns, "deployer")
-	must(t, env.Client.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "deployer"}}))
-	must(t, env.Client.Delete(t.Context(), dep))
+	require.NoError(t, env.Client.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "deployer"}}))
+	require.NoError(t, env.Client.Delete(t.Context(), dep))
 	await(t, dep, "to name the account", func(d *corev1alpha1.ObjectDeployment) error {
 		c := meta.FindStatusCondition(d.Status.Conditions, corev1alpha1.ConditionTeardownForbidden)
 		if c == nil {

@@ -18,6 +18,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // The tests play the Job controller: there is none here.
@@ -50,7 +51,7 @@ func awaitJob(t *testing.T, namespace, name string, before types.UID) *batchv1.J
 func finish(t *testing.T, j *batchv1.Job, end batchv1.JobConditionType) {
 	t.Helper()
 	first := map[batchv1.JobConditionType]batchv1.JobConditionType{batchv1.JobComplete: batchv1.JobSuccessCriteriaMet, batchv1.JobFailed: batchv1.JobFailureTarget}[end]
-	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(j), j))
+	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(j), j))
 	j.Status.StartTime = ptr.To(metav1.Now())
 	for _, typ := range []batchv1.JobConditionType{first, end} {
 		j.Status.Conditions = append(j.Status.Conditions, batchv1.JobCondition{Type: typ, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()})
@@ -58,13 +59,13 @@ func finish(t *testing.T, j *batchv1.Job, end batchv1.JobConditionType) {
 	if end == batchv1.JobComplete {
 		j.Status.CompletionTime, j.Status.Succeeded = ptr.To(metav1.Now()), 1
 	}
-	must(t, env.Client.Status().Update(t.Context(), j))
+	require.NoError(t, env.Client.Status().Update(t.Context(), j))
 }
 
 // remove takes a Job away as its TTL does.
 func remove(t *testing.T, j *batchv1.Job) {
 	t.Helper()
-	must(t, env.Client.Delete(t.Context(), j, client.PropagationPolicy(metav1.DeletePropagationBackground)))
+	require.NoError(t, env.Client.Delete(t.Context(), j, client.PropagationPolicy(metav1.DeletePropagationBackground)))
 }
 
 // results are what a deployment has recorded.
@@ -183,7 +184,7 @@ func TestPausedDeploymentRecordsJobs(t *testing.T) {
 		t.Errorf("the Job was written again:%s", harness.Lines(writes))
 	}
 	// Whoever takes the record away has it run again.
-	must(t, env.Client.Status().Patch(t.Context(), dep, client.RawPatch(types.MergePatchType, []byte(`{"status":{"jobs":null}}`))))
+	require.NoError(t, env.Client.Status().Patch(t.Context(), dep, client.RawPatch(types.MergePatchType, []byte(`{"status":{"jobs":null}}`))))
 	awaitJob(t, ns, "migrate", migrate.UID)
 }
 
@@ -259,15 +260,15 @@ func TestJobRunsAgainInARecreatedNamespace(t *testing.T) {
 		return nil
 	})
 	was := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}
-	must(t, env.Client.Delete(t.Context(), was))
+	require.NoError(t, env.Client.Delete(t.Context(), was))
 	// As the namespace controller does, which does not run here.
 	remove(t, migrate)
-	must(t, env.Client.Delete(t.Context(), get(t, ns, "settings")))
-	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(was), was))
+	require.NoError(t, env.Client.Delete(t.Context(), get(t, ns, "settings")))
+	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(was), was))
 	was.Spec.Finalizers = nil
-	must(t, env.Client.SubResource("finalize").Update(t.Context(), was))
+	require.NoError(t, env.Client.SubResource("finalize").Update(t.Context(), was))
 	env.WaitGone(t, patience, was)
-	must(t, env.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
+	require.NoError(t, env.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
 	awaitJob(t, ns, "migrate", migrate.UID)
 }
 

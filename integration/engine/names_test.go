@@ -15,6 +15,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // A set with invalid names, which older CRDs accept, reports them on its own status, can be
@@ -86,7 +87,7 @@ func TestInvalidNames(t *testing.T) {
 	install(t, deployment(ns+"-other", phase("one", configMap("object", "v1"))))
 	awaitReports()
 	for s := range rows {
-		must(t, env.Client.Delete(t.Context(), s))
+		require.NoError(t, env.Client.Delete(t.Context(), s))
 	}
 	for s := range rows {
 		harness.Eventually(t, patience, s.GetName()+" to go", func(ctx context.Context) error { return gone(ctx, s) })
@@ -99,19 +100,19 @@ func dropPatterns(t *testing.T, name string) {
 	t.Helper()
 	definition := &unstructured.Unstructured{}
 	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
-	must(t, env.Client.Get(t.Context(), types.NamespacedName{Name: name}, definition))
+	require.NoError(t, env.Client.Get(t.Context(), types.NamespacedName{Name: name}, definition))
 	versions, _, err := unstructured.NestedSlice(definition.Object, "spec", "versions")
-	must(t, err)
+	require.NoError(t, err)
 	fields := []string{"schema", "openAPIV3Schema", "properties", "spec", "properties", "phases", "items", "properties"}
 	phase, _, err := unstructured.NestedMap(versions[0].(map[string]any), fields...)
-	must(t, err)
+	require.NoError(t, err)
 	for _, field := range []string{"slices", "secretSlices"} {
 		unstructured.RemoveNestedField(phase, field, "items", "pattern")
 	}
 	strict := definition.DeepCopy()
-	must(t, unstructured.SetNestedMap(versions[0].(map[string]any), phase, fields...))
-	must(t, unstructured.SetNestedSlice(definition.Object, versions, "spec", "versions"))
-	must(t, env.Client.Update(t.Context(), definition))
+	require.NoError(t, unstructured.SetNestedMap(versions[0].(map[string]any), phase, fields...))
+	require.NoError(t, unstructured.SetNestedSlice(definition.Object, versions, "spec", "versions"))
+	require.NoError(t, env.Client.Update(t.Context(), definition))
 	t.Cleanup(func() {
 		strict.SetResourceVersion("")
 		if err := env.Client.Patch(context.Background(), strict, client.Merge); err != nil {
@@ -150,8 +151,8 @@ func TestOwnershipCycles(t *testing.T) {
 	if owners := first.GetOwnerReferences(); len(owners) > 0 {
 		t.Errorf("the first one is owned by %v", owners)
 	}
-	must(t, env.Client.Delete(t.Context(), self))
-	must(t, env.Client.Delete(t.Context(), first))
+	require.NoError(t, env.Client.Delete(t.Context(), self))
+	require.NoError(t, env.Client.Delete(t.Context(), first))
 	harness.Eventually(t, patience, "all of them to go", func(ctx context.Context) error { return gone(ctx, self, first, second) })
 }
 
@@ -183,10 +184,10 @@ func TestEngineObjects(t *testing.T) {
 	await(t, dep, "to be refused", func(d *corev1alpha1.ClusterObjectDeployment) error {
 		return harness.HasCondition(d, corev1alpha1.ConditionStalled, metav1.ConditionTrue, "", "is a part of the engine itself", "Lease", "and 1 more")
 	})
-	must(t, env.Client.Delete(t.Context(), dep))
+	require.NoError(t, env.Client.Delete(t.Context(), dep))
 	harness.Eventually(t, patience, "the deployment to go", func(ctx context.Context) error { return gone(ctx, dep) })
 	for _, m := range objects {
-		must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(m), m))
+		require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(m), m))
 		if m.DeletionTimestamp != nil || metav1.GetControllerOf(m) != nil {
 			t.Errorf("%s %s was adopted: %v", m.Kind, m.Name, m.ObjectMeta)
 		}

@@ -8,6 +8,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // A paused deployment reports and writes nothing: no drift, no new revision.
@@ -24,7 +25,7 @@ func TestPauseStopsWrites(t *testing.T) {
 
 	j := env.Journal(t)
 	edit(t, ns, "changed", `{"data":{"value":"drifted"}}`)
-	must(t, env.Client.Delete(t.Context(), get(t, ns, "deleted")))
+	require.NoError(t, env.Client.Delete(t.Context(), get(t, ns, "deleted")))
 	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
 		d.Spec.Template.Spec.Phases[0].Objects[2] = configMap("upgraded", "v2")
 	})

@@ -16,6 +16,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // phaseObject is an ObjectSetPhase that the manager runs.
@@ -36,7 +37,7 @@ func phaseAvailable(p *corev1alpha1.ObjectSetPhase) error {
 func pausePhase(t *testing.T, p *corev1alpha1.ObjectSetPhase, paused bool) {
 	t.Helper()
 	patch := client.RawPatch(types.MergePatchType, []byte(fmt.Sprintf(`{"spec":{"paused":%t}}`, paused)))
-	must(t, env.Client.Patch(t.Context(), p, patch))
+	require.NoError(t, env.Client.Patch(t.Context(), p, patch))
 }
 
 // An ObjectSetPhase that is written by hand behaves as a set of one phase: probes, drift,
@@ -86,8 +87,8 @@ func TestPhaseObject(t *testing.T) {
 	env.Journal(t).Silent(t, ns)
 
 	p.Finalizers = append(p.Finalizers, "example.com/foreign")
-	must(t, env.Client.Update(t.Context(), p))
-	must(t, env.Client.Delete(t.Context(), p))
+	require.NoError(t, env.Client.Update(t.Context(), p))
+	require.NoError(t, env.Client.Delete(t.Context(), p))
 	await(t, p, "to be held by a foreign finalizer alone", func(p *corev1alpha1.ObjectSetPhase) error {
 		if p.DeletionTimestamp == nil || len(p.Finalizers) != 1 || p.Finalizers[0] != "example.com/foreign" {
 			return fmt.Errorf("it has %v", p.Finalizers)
@@ -97,7 +98,7 @@ func TestPhaseObject(t *testing.T) {
 	absent(t, ns, "object")
 	absent(t, ns, "beside")
 	p.Finalizers = nil
-	must(t, env.Client.Update(t.Context(), p))
+	require.NoError(t, env.Client.Update(t.Context(), p))
 }
 
 // A phase of a higher revision of the same deployment, by the label, takes over what both
@@ -131,7 +132,7 @@ func TestPhaseObjectsHandOver(t *testing.T) {
 		}
 		return nil
 	})
-	must(t, env.Client.Delete(t.Context(), first))
+	require.NoError(t, env.Client.Delete(t.Context(), first))
 	env.WaitGone(t, patience, first)
 	absent(t, ns, "dropped")
 	if cm := get(t, ns, "same"); cm.UID != same.UID || cm.DeletionTimestamp != nil {
@@ -204,7 +205,7 @@ func TestPhaseObjectProblems(t *testing.T) {
 					harness.HasCondition(p, corev1alpha1.ConditionStalled, metav1.ConditionTrue, ""))
 			})
 			absent(t, ns, "first")
-			must(t, env.Client.Delete(t.Context(), p))
+			require.NoError(t, env.Client.Delete(t.Context(), p))
 			env.WaitGone(t, patience, p)
 		})
 	}
@@ -262,7 +263,7 @@ func TestClusterPhaseObject(t *testing.T) {
 	await(t, cluster("nowhere", configMap("nowhere", "v1")), "to say what is wrong", func(p *corev1alpha1.ClusterObjectSetPhase) error {
 		return harness.HasCondition(p, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, corev1alpha1.ReasonPreflightError, "metadata.namespace is required")
 	})
-	must(t, env.Client.Delete(t.Context(), p))
+	require.NoError(t, env.Client.Delete(t.Context(), p))
 	env.WaitGone(t, patience, p)
 	absent(t, ns, "object")
 }
@@ -275,7 +276,7 @@ func TestPhaseObjectReportsDrift(t *testing.T) {
 	dep.Spec.DriftPolicy = corev1alpha1.DriftPolicyReport
 	install(t, dep)
 	sets := &corev1alpha1.ObjectSetList{}
-	must(t, env.Client.List(t.Context(), sets, client.InNamespace(ns)))
+	require.NoError(t, env.Client.List(t.Context(), sets, client.InNamespace(ns)))
 	owner := &sets.Items[0]
 	p := phaseObject(ns, owner.Name+"-extra", 1, configMap("object", "v1"))
 	p.Labels[corev1alpha1.ObjectDeploymentLabel] = dep.Name

@@ -15,6 +15,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // leaving adds a field that the next template lacks.
@@ -35,7 +36,7 @@ func adoptedFieldsLeave(t *testing.T, manager string) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "object"},
 		Data:       map[string]string{"value": "v1", "leaves": "v1", "former": "v1"},
 	}
-	must(t, env.Client.Create(t.Context(), former, client.FieldOwner(manager)))
+	require.NoError(t, env.Client.Create(t.Context(), former, client.FieldOwner(manager)))
 	edit(t, ns, "object", `{"data":{"others":"added"}}`)
 
 	adopt := collision(corev1alpha1.CollisionProtectionIfNoController)
@@ -116,12 +117,12 @@ func TestFieldsLeaveAfterTheirRevisionWasArchivedByHand(t *testing.T) {
 	})
 	awaitValue(t, ns, "gate", "v2") // and is not ready yet
 	sets := &corev1alpha1.ObjectSetList{}
-	must(t, env.Client.List(t.Context(), sets, client.InNamespace(ns)))
+	require.NoError(t, env.Client.List(t.Context(), sets, client.InNamespace(ns)))
 	for i := range sets.Items {
 		if set := &sets.Items[i]; set.Spec.Revision == 1 {
 			before := set.DeepCopy()
 			set.Spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStateArchived
-			must(t, env.Client.Patch(t.Context(), set, client.MergeFrom(before)))
+			require.NoError(t, env.Client.Patch(t.Context(), set, client.MergeFrom(before)))
 			await(t, set, "to be archived", func(s *corev1alpha1.ObjectSet) error {
 				return harness.HasCondition(s, corev1alpha1.ConditionArchived, metav1.ConditionTrue, "")
 			})

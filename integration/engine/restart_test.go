@@ -10,6 +10,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // What drifted while the manager was away is put back when it comes, as if it had
@@ -26,7 +27,7 @@ func TestDriftWhileTheManagerWasAway(t *testing.T) {
 			edit(t, ns, "object", fmt.Sprintf(`{"metadata":{"labels":{%q:null}}}`, corev1alpha1.CacheLabel))
 		}},
 		{"reference", func(ns string) { edit(t, ns, "object", `{"metadata":{"ownerReferences":null}}`) }},
-		{"deleted", func(ns string) { must(t, env.Client.Delete(t.Context(), get(t, ns, "object"))) }},
+		{"deleted", func(ns string) { require.NoError(t, env.Client.Delete(t.Context(), get(t, ns, "object"))) }},
 	}
 	before := map[string]*corev1.ConfigMap{}
 	for _, row := range rows {

@@ -14,6 +14,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // A revision that is not available in time says so and names what it waits for;
@@ -104,7 +105,7 @@ func TestSuccessDelay(t *testing.T) {
 func setsOf(t *testing.T, ns string) []corev1alpha1.ObjectSet {
 	t.Helper()
 	list := &corev1alpha1.ObjectSetList{}
-	must(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
+	require.NoError(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
 	return list.Items
 }
 

@@ -13,6 +13,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // The current set is deleted by a user, and a foreign finalizer holds it: its successor
@@ -26,7 +27,7 @@ func TestSetHeldByOthersCostsNothing(t *testing.T) {
 	old := currentSet(t, dep)
 	before := get(t, ns, "object")
 	meddle(t, old, `{"metadata":{"finalizers":["package-operator.run/cached","example.com/hold"]}}`)
-	must(t, env.Client.Delete(t.Context(), old))
+	require.NoError(t, env.Client.Delete(t.Context(), old))
 	await(t, old, "to be held by the other finalizer alone", func(s *corev1alpha1.ObjectSet) error {
 		if len(s.Finalizers) != 1 || s.Finalizers[0] != "example.com/hold" {
 			return fmt.Errorf("it is held by %v", s.Finalizers)
@@ -94,7 +95,7 @@ func TestObjectsStayWhileAPausedDeploymentHasNoSet(t *testing.T) {
 		return harness.HasCondition(d, corev1alpha1.ConditionPaused, metav1.ConditionTrue, "")
 	})
 	j := env.Journal(t)
-	must(t, env.Client.Delete(t.Context(), currentSet(t, dep)))
+	require.NoError(t, env.Client.Delete(t.Context(), currentSet(t, dep)))
 	j.Rest(t, ns)
 	edit(t, ns, "object", `{"metadata":{"annotations":{"their":"note"}}}`)
 	j.Rest(t, ns)
@@ -108,7 +109,7 @@ func TestObjectsStayWhileAPausedDeploymentHasNoSet(t *testing.T) {
 func currentSet(t *testing.T, dep *corev1alpha1.ObjectDeployment) *corev1alpha1.ObjectSet {
 	t.Helper()
 	sets := &corev1alpha1.ObjectSetList{}
-	must(t, env.Client.List(t.Context(), sets, client.InNamespace(dep.Namespace)))
+	require.NoError(t, env.Client.List(t.Context(), sets, client.InNamespace(dep.Namespace)))
 	if len(sets.Items) != 1 {
 		t.Fatalf("there are %d sets", len(sets.Items))
 	}
@@ -117,7 +118,7 @@ func currentSet(t *testing.T, dep *corev1alpha1.ObjectDeployment) *corev1alpha1.
 
 func meddle(t *testing.T, obj client.Object, text string) {
 	t.Helper()
-	must(t, env.Client.Patch(t.Context(), obj, client.RawPatch(types.MergePatchType, []byte(text)), client.FieldOwner("someone")))
+	require.NoError(t, env.Client.Patch(t.Context(), obj, client.RawPatch(types.MergePatchType, []byte(text)), client.FieldOwner("someone")))
 }
 
 func gone(ctx context.Context, objs ...client.Object) error {

@@ -2,7 +2,6 @@ package environment_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -19,6 +18,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 var patience = harness.Patience
@@ -41,7 +41,7 @@ data:
 func object(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
 	u := &unstructured.Unstructured{}
-	must(t, yaml.Unmarshal([]byte(text), &u.Object))
+	require.NoError(t, yaml.Unmarshal([]byte(text), &u.Object))
 	return u
 }
 
@@ -53,7 +53,7 @@ func create(t *testing.T, text string) *unstructured.Unstructured {
 	harness.Eventually(t, patience, "the API of "+u.GetKind(), func(ctx context.Context) error { return env.Client.Create(ctx, u) })
 	if status != nil {
 		u.Object["status"] = status
-		must(t, env.Client.Status().Update(t.Context(), u))
+		require.NoError(t, env.Client.Status().Update(t.Context(), u))
 	}
 	return u
 }
@@ -61,9 +61,9 @@ func create(t *testing.T, text string) *unstructured.Unstructured {
 // setStatus replaces the status of an object.
 func setStatus(t *testing.T, u *unstructured.Unstructured, text string) {
 	t.Helper()
-	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(u), u))
+	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(u), u))
 	u.Object["status"] = object(t, text).Object
-	must(t, env.Client.Status().Update(t.Context(), u))
+	require.NoError(t, env.Client.Status().Update(t.Context(), u))
 }
 
 // shows waits until the package in a namespace was rendered with all of the texts
@@ -135,7 +135,7 @@ status: {desired: {version: 4.17.1}, history: [{state: Completed, version: 4.17.
 	restsAfterAnUpdateThatSaysNothingNew(t, version)
 
 	for _, c := range crds {
-		must(t, env.Client.Delete(t.Context(), c))
+		require.NoError(t, env.Client.Delete(t.Context(), c))
 	}
 	shows(t, "shown", "!openShift", "!proxy")
 }
@@ -147,21 +147,21 @@ func restsAfterAnUpdateThatSaysNothingNew(t *testing.T, version *unstructured.Un
 	env.WaitAvailable(t, "shown", "shown")
 	env.WaitAvailable(t, "only-openshift", "shown")
 	audit, err := env.Audit()
-	must(t, err)
+	require.NoError(t, err)
 	byManager := []sandbox.Filter{
 		sandbox.ByUser(harness.ManagerUser()), sandbox.Not(sandbox.ByVerb("watch")), sandbox.Not(sandbox.ByResource("leases.coordination.k8s.io")),
 	}
 	from, err := audit.Mark(t.Context())
-	must(t, err)
+	require.NoError(t, err)
 	_, err = audit.Settled(t.Context(), from, 3*time.Second, byManager...)
-	must(t, err)
+	require.NoError(t, err)
 	from, err = audit.Mark(t.Context())
-	must(t, err)
+	require.NoError(t, err)
 	setStatus(t, version, "{desired: {version: 4.18.4}, conditions: [{type: Progressing}], history: [{state: Partial, version: 4.18.4}, {state: Completed, version: 4.18.3}]}")
 	_, err = audit.Settled(t.Context(), from, 3*time.Second, byManager...)
-	must(t, err)
+	require.NoError(t, err)
 	entries, err := audit.Since(t.Context(), from, byManager...)
-	must(t, err)
+	require.NoError(t, err)
 	for _, e := range entries {
 		t.Errorf("an update that is on its way costs %s %s", e.Verb, e.RequestURI)
 	}
@@ -190,15 +190,8 @@ kind: HostedControlPlane
 metadata: {name: my.cluster, namespace: clusters-my-cluster, annotations: {hypershift.openshift.io/cluster: clusters/my.cluster}}`)
 	shows(t, "clusters-my-cluster", `"hostedClusterNamespace":"clusters-my-cluster"`, `"name":"my.cluster"`, `"team":"blue"`, `"nodeSelector":{"role":"infra"}`)
 	shows(t, "elsewhere", `"hyperShift":{}`)
-	must(t, env.Client.Delete(t.Context(), hosted))
+	require.NoError(t, env.Client.Delete(t.Context(), hosted))
 	shows(t, "clusters-my-cluster", `"hyperShift":{}`)
-	must(t, env.Client.Delete(t.Context(), definition), env.Client.Delete(t.Context(), planes))
+	require.NoError(t, env.Client.Delete(t.Context(), definition), env.Client.Delete(t.Context(), planes))
 	shows(t, "elsewhere", "!hyperShift")
-}
-
-func must(t *testing.T, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
 }

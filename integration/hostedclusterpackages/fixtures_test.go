@@ -2,7 +2,6 @@ package hostedclusterpackages_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -20,6 +19,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // patience is how long a test waits for what has to happen.
@@ -31,7 +31,7 @@ func definitions(t *testing.T) []*unstructured.Unstructured {
 	var all []*unstructured.Unstructured
 	for kind, plural := range map[string]string{"HostedCluster": "hostedclusters", "HostedControlPlane": "hostedcontrolplanes"} {
 		u := &unstructured.Unstructured{}
-		must(t, yaml.Unmarshal([]byte(harness.Definition("hypershift.openshift.io", kind, plural, "v1beta1", "Namespaced")), &u.Object))
+		require.NoError(t, yaml.Unmarshal([]byte(harness.Definition("hypershift.openshift.io", kind, plural, "v1beta1", "Namespaced")), &u.Object))
 		all = append(all, u)
 	}
 	return all
@@ -42,7 +42,7 @@ func serve(t *testing.T) {
 	t.Helper()
 	for _, definition := range definitions(t) {
 		if err := env.Client.Create(t.Context(), definition); !apierrors.IsAlreadyExists(err) {
-			must(t, err)
+			require.NoError(t, err)
 		}
 	}
 }
@@ -51,7 +51,7 @@ func serve(t *testing.T) {
 func unserve(t *testing.T) {
 	t.Helper()
 	for _, definition := range definitions(t) {
-		must(t, client.IgnoreNotFound(env.Client.Delete(t.Context(), definition)))
+		require.NoError(t, client.IgnoreNotFound(env.Client.Delete(t.Context(), definition)))
 		env.WaitGone(t, patience, definition)
 	}
 }
@@ -136,7 +136,7 @@ func (f *fleet) setAvailable(t *testing.T, u *unstructured.Unstructured, status 
 	u.Object["status"] = map[string]any{"conditions": []any{
 		map[string]any{"type": "Degraded", "status": "False"}, map[string]any{"type": "Available", "status": status},
 	}}
-	must(t, env.Client.Status().Update(t.Context(), u))
+	require.NoError(t, env.Client.Status().Update(t.Context(), u))
 }
 
 // namespace returns the namespace of the control plane of a hosted cluster.
@@ -258,7 +258,7 @@ func (f *fleet) rolledOut(t *testing.T) *corev1alpha1.HostedClusterPackage {
 func (f *fleet) versions(t *testing.T) []string {
 	t.Helper()
 	list := &corev1.ConfigMapList{}
-	must(t, env.Client.List(t.Context(), list))
+	require.NoError(t, env.Client.List(t.Context(), list))
 	all := []string{}
 	for _, cm := range list.Items {
 		if cluster, ok := strings.CutPrefix(cm.Namespace, f.name+"-"); ok && cm.Name == f.name {
@@ -277,11 +277,4 @@ func edit[T client.Object](t *testing.T, obj T, change func(T)) T {
 func await[T client.Object](t *testing.T, obj T, what string, check func(T) error) T {
 	t.Helper()
 	return harness.Await(t, env, patience, obj, what, check)
-}
-
-func must(t *testing.T, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -12,6 +12,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // Over many hosted clusters in groups, some of which fail on the way, and with the manager killed, never more updates are
@@ -79,7 +80,7 @@ func (f *fleet) updated(t *testing.T, n int) {
 func (f *fleet) checkUpdates(t *testing.T, j *harness.Journal, names []string, most int) {
 	t.Helper()
 	entries, err := j.Since(t.Context(), j.From)
-	must(t, err)
+	require.NoError(t, err)
 	// By their arrival: what a request gives rise to may be done before its response is.
 	slices.SortStableFunc(entries, func(a, b sandbox.Entry) int { return a.Received.Compare(b.Received) })
 	group := map[string]string{}

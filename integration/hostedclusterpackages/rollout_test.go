@@ -17,6 +17,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // HostedClusters that are served later are noticed without a restart. It is not parallel: others have them served.
@@ -109,9 +110,9 @@ func (f *fleet) settle(t *testing.T) []sandbox.Entry {
 	}
 	j := env.Journal(t)
 	_, err := j.Settled(t.Context(), j.From, 2*time.Second, byManager...)
-	must(t, err)
+	require.NoError(t, err)
 	entries, err := j.Since(t.Context(), j.From, byManager...)
-	must(t, err)
+	require.NoError(t, err)
 	return entries
 }
 
@@ -146,7 +147,7 @@ func (f *fleet) updates(t *testing.T, j *harness.Journal) []string {
 	t.Helper()
 	entries, err := j.Since(t.Context(), j.From, sandbox.ByUser(harness.ManagerUser()), sandbox.ByVerb("patch"),
 		sandbox.ByResource("packages.package-operator.run"))
-	must(t, err)
+	require.NoError(t, err)
 	order := []string{}
 	for _, e := range entries {
 		cluster, ours := strings.CutPrefix(e.Object.Namespace, f.name+"-")
@@ -218,7 +219,7 @@ func TestDeselected(t *testing.T) {
 	env.Create(t, own)
 	f.install(t, "v1", rolling(1))
 	f.says(t, "Stalled=True/CollisionDetected: "+f.namespace("d")+"/"+f.name+": it was not made for this", "Available=True/EnoughPackagesAvailable: 3/4")
-	must(t, env.Client.Delete(t.Context(), own))
+	require.NoError(t, env.Client.Delete(t.Context(), own))
 	f.rolledOut(t)
 
 	// A finalizer of another keeps the first one: the second one waits.
@@ -248,10 +249,10 @@ func TestDeselected(t *testing.T) {
 		env.WaitGone(t, patience, f.pkg(cluster))
 		env.WaitGone(t, patience, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace(cluster), Name: f.name}})
 	}
-	must(t, env.Client.Delete(t.Context(), f.clusterNamed("c")))
+	require.NoError(t, env.Client.Delete(t.Context(), f.clusterNamed("c")))
 	env.WaitGone(t, patience, f.pkg("c"))
 	f.rolledOut(t)
-	must(t, env.Client.Delete(t.Context(), f.object(), client.PropagationPolicy(metav1.DeletePropagationBackground)))
+	require.NoError(t, env.Client.Delete(t.Context(), f.object(), client.PropagationPolicy(metav1.DeletePropagationBackground)))
 	env.WaitGone(t, patience, f.pkg("d"))
 }
 
@@ -266,9 +267,9 @@ func TestRestart(t *testing.T) {
 	manager = env.StartManager(suite, "--pace=0.1")
 	byManager, lease := sandbox.ByUser(harness.ManagerUser()), sandbox.Not(sandbox.ByResource("leases.coordination.k8s.io"))
 	_, err := j.Settled(t.Context(), j.From, 2*time.Second, byManager, lease)
-	must(t, err)
+	require.NoError(t, err)
 	writes, err := j.Since(t.Context(), j.From, byManager, sandbox.Writes(), lease)
-	must(t, err)
+	require.NoError(t, err)
 	if len(writes) > 0 {
 		t.Errorf("written:%s", harness.Lines(writes))
 	}

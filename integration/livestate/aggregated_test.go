@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // extension is an API server of the old kind: without aggregated discovery and
@@ -74,10 +75,10 @@ func TestAggregatedAPI(t *testing.T) {
 	server := httptest.NewTLSServer(x)
 	t.Cleanup(server.Close)
 	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
-	must(t, err)
+	require.NoError(t, err)
 	number, err := strconv.Atoi(port)
-	must(t, err)
-	must(t, e.admin.Create(t.Context(), &corev1.Service{
+	require.NoError(t, err)
+	require.NoError(t, e.admin.Create(t.Context(), &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: "extension"},
 		Spec: corev1.ServiceSpec{
 			Type: corev1.ServiceTypeExternalName, ExternalName: "localhost",
@@ -99,7 +100,7 @@ func TestAggregatedAPI(t *testing.T) {
 			"service": obj{"namespace": e.namespace, "name": "extension", "port": int64(number)},
 		},
 	}}
-	must(t, e.admin.Create(t.Context(), service))
+	require.NoError(t, e.admin.Create(t.Context(), service))
 	f.synced(t, gk)
 	for _, name := range []string{"page-0", "page-1", "page-2"} {
 		if _, ok := f.Get(objects.Key{Group: x.group, Kind: "Thing", Namespace: "n", Name: name}); !ok {
@@ -116,7 +117,7 @@ func TestAggregatedAPI(t *testing.T) {
 	x.down.Store(false)
 	eventually(t, "the error is gone", func() bool { s := f.State(gk); return s.Err == nil && s.Synced })
 
-	must(t, e.admin.Delete(t.Context(), service))
+	require.NoError(t, e.admin.Delete(t.Context(), service))
 	eventually(t, "the kind is gone", func() bool { s := f.State(gk); return !s.Served && !s.Synced && s.Err == nil })
 	if s := f.State(configMapKind); !s.Synced || s.Err != nil {
 		t.Errorf("other kinds are not affected: %+v", s)

@@ -21,6 +21,7 @@ import (
 
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/kube/leadership"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 var (
@@ -38,7 +39,7 @@ var (
 func newWriter(t *testing.T, config *rest.Config) *apply.Writer {
 	t.Helper()
 	w, err := apply.NewWriter(config)
-	must(t, err)
+	require.NoError(t, err)
 	return w
 }
 
@@ -116,13 +117,13 @@ func TestGuardedApplyCreatesOnly(t *testing.T) {
 			req := request(t, tc.mapping, tc.namespace, tc.name, guards, tc.fields)
 			req.DryRun = true
 			_, err := w.Apply(t.Context(), req)
-			must(t, err)
+			require.NoError(t, err)
 			_, err = w.Get(t.Context(), tc.mapping, tc.namespace, tc.name)
 			wantClass(t, err, apply.Absent, "a dry run stores nothing")
 
 			req.DryRun = false
 			live, err := w.Apply(t.Context(), req)
-			must(t, err)
+			require.NoError(t, err)
 			ours := slices.DeleteFunc(live.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
 				return f.Manager != "package-operator"
 			})
@@ -135,7 +136,7 @@ func TestGuardedApplyCreatesOnly(t *testing.T) {
 				wantClass(t, err, apply.Conflict, "the object is present")
 			}
 			after, err := w.Get(t.Context(), tc.mapping, tc.namespace, tc.name)
-			must(t, err)
+			require.NoError(t, err)
 			if after.GetUID() != live.GetUID() || after.GetGeneration() != live.GetGeneration() {
 				t.Errorf("a refused apply changed the object: %v", after)
 			}
@@ -152,7 +153,7 @@ func TestApplyAnswers(t *testing.T) {
 	create := func(t *testing.T, m *meta.RESTMapping, fields obj) *unstructured.Unstructured {
 		t.Helper()
 		live, err := w.Apply(ctx, request(t, m, e.namespace, unique("answers"), absent(), fields))
-		must(t, err)
+		require.NoError(t, err)
 		return live
 	}
 	again := func(t *testing.T, m *meta.RESTMapping, live *unstructured.Unstructured, guards, fields obj) error {
@@ -167,7 +168,7 @@ func TestApplyAnswers(t *testing.T) {
 	t.Run("uid and resource version of the live object", func(t *testing.T) {
 		t.Parallel()
 		live := create(t, configMaps, data)
-		must(t, again(t, configMaps, live, guard(live), obj{"data": obj{"a": "2"}}))
+		require.NoError(t, again(t, configMaps, live, guard(live), obj{"data": obj{"a": "2"}}))
 	})
 	t.Run("another uid", func(t *testing.T) {
 		t.Parallel()
@@ -182,7 +183,7 @@ func TestApplyAnswers(t *testing.T) {
 		t.Parallel()
 		live := create(t, configMaps, data)
 		gone, _, err := w.Delete(ctx, configMaps, e.namespace, live.GetName(), "", "", metav1.DeletePropagationBackground)
-		must(t, err)
+		require.NoError(t, err)
 		if !gone {
 			t.Error("a ConfigMap is gone at once")
 		}
@@ -191,7 +192,7 @@ func TestApplyAnswers(t *testing.T) {
 	t.Run("a stale resource version", func(t *testing.T) {
 		t.Parallel()
 		live := create(t, configMaps, data)
-		must(t, again(t, configMaps, live, guard(live), obj{"data": obj{"a": "2"}}))
+		require.NoError(t, again(t, configMaps, live, guard(live), obj{"data": obj{"a": "2"}}))
 		wantClass(t, again(t, configMaps, live, guard(live), obj{"data": obj{"a": "3"}}), apply.Conflict, "the object has changed since")
 	})
 	t.Run("an unknown field and a wrong type", func(t *testing.T) {
@@ -214,14 +215,14 @@ func TestApplyAnswers(t *testing.T) {
 	t.Run("fields of another manager", func(t *testing.T) {
 		t.Parallel()
 		name := unique("shared")
-		must(t, e.admin.Create(ctx, &corev1.ConfigMap{
+		require.NoError(t, e.admin.Create(ctx, &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: name}, Data: map[string]string{"a": "theirs"},
 		}))
 		live, err := w.Get(ctx, configMaps, e.namespace, name)
-		must(t, err)
+		require.NoError(t, err)
 		_, err = w.Apply(ctx, request(t, configMaps, e.namespace, name, guard(live), data))
 		wantClass(t, err, apply.FieldConflict, "without force their field is not taken over")
-		must(t, again(t, configMaps, live, guard(live), data))
+		require.NoError(t, again(t, configMaps, live, guard(live), data))
 	})
 	t.Run("too large", func(t *testing.T) {
 		t.Parallel()
@@ -292,11 +293,11 @@ func TestStaleManagedFields(t *testing.T) {
 	v1 := mapping(thing.Spec.Group, "v1", "Thing", "things", true)
 	v2 := mapping(thing.Spec.Group, "v2", "Thing", "things", true)
 	live, err := w.Apply(ctx, request(t, v1, e.namespace, "a", absent(), obj{"spec": obj{"a": "1"}}))
-	must(t, err)
+	require.NoError(t, err)
 
-	must(t, e.admin.Get(ctx, client.ObjectKeyFromObject(thing), thing))
+	require.NoError(t, e.admin.Get(ctx, client.ObjectKeyFromObject(thing), thing))
 	thing.Spec.Versions = thing.Spec.Versions[:1]
-	must(t, e.admin.Update(ctx, thing))
+	require.NoError(t, e.admin.Update(ctx, thing))
 	req := request(t, v2, e.namespace, "a", guard(live), obj{"spec": obj{"a": "2"}})
 	req.Force = true
 	eventually(t, "v2 is served by what does not know v1 any more", func() bool {
@@ -315,13 +316,13 @@ func TestStaleManagedFields(t *testing.T) {
 		{"op": "test", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()},
 		{"op": "replace", "path": "/metadata/managedFields", "value": fields},
 	}))
-	must(t, err)
+	require.NoError(t, err)
 	migrated, err := w.Get(ctx, v2, e.namespace, "a")
-	must(t, err)
+	require.NoError(t, err)
 	req = request(t, v2, e.namespace, "a", guard(migrated), obj{"spec": obj{"b": "2"}})
 	req.Force = true
 	after, err := w.Apply(ctx, req)
-	must(t, err)
+	require.NoError(t, err)
 	if _, found, _ := unstructured.NestedString(after.Object, "spec", "a"); found {
 		t.Error("a field that the template no longer has must go after the migration")
 	}
@@ -332,7 +333,7 @@ func TestNamespaceTerminating(t *testing.T) {
 	e := newEnv(t)
 	w := newWriter(t, e.config)
 	gone, live, err := w.Delete(t.Context(), namespaces, "", e.namespace, "", "", metav1.DeletePropagationBackground)
-	must(t, err)
+	require.NoError(t, err)
 	if gone || live == nil || live.GetDeletionTimestamp() == nil {
 		t.Fatalf("a namespace is terminating first: gone=%v live=%v", gone, live)
 	}
@@ -353,9 +354,9 @@ func TestCRDTerminating(t *testing.T) {
 	guards := absent()
 	guards["finalizers"] = []string{"example.com/hold"}
 	_, err := w.Apply(ctx, request(t, things, e.namespace, "held", guards, nil))
-	must(t, err)
+	require.NoError(t, err)
 	gone, _, err := w.Delete(ctx, crds, "", thing.Name, "", "", metav1.DeletePropagationBackground)
-	must(t, err)
+	require.NoError(t, err)
 	if gone {
 		t.Fatal("a CRD with an instance that is held must be terminating")
 	}
@@ -364,7 +365,7 @@ func TestCRDTerminating(t *testing.T) {
 		return apply.Classify(err) == apply.NotServed
 	})
 	_, err = w.Patch(ctx, things, e.namespace, "held", toJSON(t, []obj{{"op": "remove", "path": "/metadata/finalizers"}}))
-	must(t, err)
+	require.NoError(t, err)
 }
 
 func TestDelete(t *testing.T) {
@@ -375,7 +376,7 @@ func TestDelete(t *testing.T) {
 	create := func(t *testing.T, m *meta.RESTMapping, guards, fields obj) *unstructured.Unstructured {
 		t.Helper()
 		live, err := w.Apply(ctx, request(t, m, e.namespace, unique("delete"), guards, fields))
-		must(t, err)
+		require.NoError(t, err)
 		return live
 	}
 	remove := func(m *meta.RESTMapping, live *unstructured.Unstructured, uid types.UID, rv string) (bool, *unstructured.Unstructured, error) {
@@ -409,7 +410,7 @@ func TestDelete(t *testing.T) {
 			guards["finalizers"] = []string{"example.com/hold"}
 			live := create(t, m, guards, nil)
 			gone, rest, err := remove(m, live, live.GetUID(), live.GetResourceVersion())
-			must(t, err)
+			require.NoError(t, err)
 			if gone || rest == nil || rest.GetDeletionTimestamp() == nil || rest.GetUID() != live.GetUID() {
 				t.Errorf("want the terminating object: gone=%v live=%v", gone, rest)
 			}
@@ -425,7 +426,7 @@ func TestDelete(t *testing.T) {
 		t.Parallel()
 		live := create(t, configMaps, absent(), nil)
 		_, err := w.Apply(ctx, request(t, configMaps, e.namespace, live.GetName(), guard(live), obj{"data": obj{"a": "b"}}))
-		must(t, err)
+		require.NoError(t, err)
 		_, _, err = remove(configMaps, live, live.GetUID(), live.GetResourceVersion())
 		wantClass(t, err, apply.Conflict, "the object was changed")
 	})
@@ -437,7 +438,7 @@ func TestPatch(t *testing.T) {
 	w := newWriter(t, e.config)
 	ctx := t.Context()
 	live, err := w.Apply(ctx, request(t, configMaps, e.namespace, "a", absent(), obj{"data": obj{"a": "1"}}))
-	must(t, err)
+	require.NoError(t, err)
 	patch := func(name, resourceVersion string) error {
 		_, err := w.Patch(ctx, configMaps, e.namespace, name, toJSON(t, []obj{
 			{"op": "test", "path": "/metadata/resourceVersion", "value": resourceVersion},
@@ -445,7 +446,7 @@ func TestPatch(t *testing.T) {
 		}))
 		return err
 	}
-	must(t, patch("a", live.GetResourceVersion()))
+	require.NoError(t, patch("a", live.GetResourceVersion()))
 	wantClass(t, patch("a", live.GetResourceVersion()), apply.Conflict, "a failed test means that the object changed")
 	wantClass(t, patch("b", "1"), apply.Absent, "nothing to patch")
 }
@@ -533,14 +534,14 @@ func (e *env) denyNamed(t *testing.T, prefix string) {
 		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create},
 		Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
 	}}}
-	must(t, e.admin.Create(t.Context(), &admissionregistrationv1.ValidatingAdmissionPolicy{
+	require.NoError(t, e.admin.Create(t.Context(), &admissionregistrationv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: policy},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicySpec{
 			MatchConstraints: &admissionregistrationv1.MatchResources{ResourceRules: rules},
 			Validations:      []admissionregistrationv1.Validation{{Expression: "!object.metadata.name.startsWith('" + prefix + "')"}},
 		},
 	}))
-	must(t, e.admin.Create(t.Context(), &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
+	require.NoError(t, e.admin.Create(t.Context(), &admissionregistrationv1.ValidatingAdmissionPolicyBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: policy},
 		Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
 			PolicyName: policy, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
@@ -552,7 +553,7 @@ func (e *env) denyNamed(t *testing.T, prefix string) {
 // webhook has every write of ConfigMaps in the namespace ask the URL.
 func (e *env) webhook(t *testing.T, url string) {
 	t.Helper()
-	must(t, e.admin.Create(t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{
+	require.NoError(t, e.admin.Create(t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: unique("webhook")},
 		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
 			Name: "a.example.com", AdmissionReviewVersions: []string{"v1"},

@@ -29,6 +29,7 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
 	"lockstep.run/lockstep/internal/testing/properties"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // shared is the control plane of all tests but those that restart it.
@@ -87,21 +88,14 @@ func newEnv(t *testing.T) *env {
 func newEnvIn(t *testing.T, s *sandbox.Sandbox) *env {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	must(t, clientgoscheme.AddToScheme(scheme))
-	must(t, apiextensionsv1.AddToScheme(scheme))
+	require.NoError(t, clientgoscheme.AddToScheme(scheme))
+	require.NoError(t, apiextensionsv1.AddToScheme(scheme))
 	config := s.Config()
 	admin, err := client.New(config, client.Options{Scheme: scheme})
-	must(t, err)
+	require.NoError(t, err)
 	e := &env{config: config, admin: admin, namespace: unique("test")}
-	must(t, admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.namespace}}))
+	require.NoError(t, admin.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: e.namespace}}))
 	return e
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // eventually waits until the condition holds. The message is made when it does
@@ -121,7 +115,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 func toJSON(t *testing.T, v any) []byte {
 	t.Helper()
 	var buf bytes.Buffer
-	must(t, json.NewEncoder(&buf).Encode(v))
+	require.NoError(t, json.NewEncoder(&buf).Encode(v))
 	return buf.Bytes()
 }
 
@@ -157,7 +151,7 @@ func crd(group, kind string, scope apiextensionsv1.ResourceScope, versions ...st
 // installCRD creates the CRD and waits until it is established.
 func (e *env) installCRD(t *testing.T, c *apiextensionsv1.CustomResourceDefinition) {
 	t.Helper()
-	must(t, e.admin.Create(t.Context(), c))
+	require.NoError(t, e.admin.Create(t.Context(), c))
 	e.established(t, c.Name)
 }
 
@@ -165,7 +159,7 @@ func (e *env) established(t *testing.T, name string) {
 	t.Helper()
 	eventually(t, "CRD "+name+" is established", func() bool {
 		live := &apiextensionsv1.CustomResourceDefinition{}
-		must(t, e.admin.Get(t.Context(), client.ObjectKey{Name: name}, live))
+		require.NoError(t, e.admin.Get(t.Context(), client.ObjectKey{Name: name}, live))
 		for _, c := range live.Status.Conditions {
 			if c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue {
 				return true
@@ -195,8 +189,8 @@ func (e *env) grant(t *testing.T, user string, resources ...string) *rbacv1.Clus
 		{Verbs: read, APIGroups: []string{""}, Resources: resources},
 		{Verbs: read, APIGroups: []string{"apiextensions.k8s.io", "apiregistration.k8s.io"}, Resources: []string{"*"}},
 	}}
-	must(t, e.admin.Create(t.Context(), role))
-	must(t, e.admin.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+	require.NoError(t, e.admin.Create(t.Context(), role))
+	require.NoError(t, e.admin.Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: user},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: user},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: user}},

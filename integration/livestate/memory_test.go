@@ -23,6 +23,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/cluster/memory"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // server is an API server, or the one in memory, with the requests of the engine and of another user.
@@ -240,7 +241,7 @@ func TestMemoryAnswersAsAnAPIServer(t *testing.T) {
 		return err == nil
 	})
 	client, err := metadata.NewForConfig(e.config)
-	must(t, err)
+	require.NoError(t, err)
 	served := realServer{&cluster.Connection{Writer: newWriter(t, e.config), Metadata: client}, t, e.admin}
 	for key, m := range map[string]*meta.RESTMapping{"data": configMaps, "spec": things} {
 		t.Run(m.GroupVersionKind.Kind, func(t *testing.T) {

@@ -10,13 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // requests are the requests of a user: verb and path without query, sorted.
 func requests(t *testing.T, audit *sandbox.Audit, from sandbox.Position, user string) []string {
 	t.Helper()
 	entries, err := audit.Since(t.Context(), from, sandbox.ByUser(user))
-	must(t, err)
+	require.NoError(t, err)
 	var all []string
 	for _, e := range entries {
 		path, _, _ := strings.Cut(e.RequestURI, "?")
@@ -33,11 +34,11 @@ func TestRequests(t *testing.T) {
 	e := newEnv(t)
 	user := unique("counted")
 	config, err := shared.User(user, "system:masters")
-	must(t, err)
+	require.NoError(t, err)
 	audit, err := shared.Audit()
-	must(t, err)
+	require.NoError(t, err)
 	start, err := audit.Mark(t.Context())
-	must(t, err)
+	require.NoError(t, err)
 
 	thing := crd(unique("counted")+".example.com", "Thing", apiextensionsv1.NamespaceScoped, "v1")
 	gk := schema.GroupKind{Group: thing.Spec.Group, Kind: "Thing"}
@@ -53,7 +54,7 @@ func TestRequests(t *testing.T) {
 	e.installCRD(t, thing)
 	f.synced(t, gk)
 	_, err = f.Mapping(gk, "v1")
-	must(t, err)
+	require.NoError(t, err)
 
 	want := []string{
 		"get /api", "get /apis", "get /version",

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // TestAPIServerRestarts: while the API server is away, what was known stays and
@@ -15,8 +16,8 @@ import (
 func TestAPIServerRestarts(t *testing.T) {
 	t.Parallel()
 	s, err := startSandbox(t.Context())
-	must(t, err)
-	t.Cleanup(func() { must(t, s.Stop()) })
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Stop()) })
 	e := newEnvIn(t, s)
 	kept, changed, deleted := e.configMap(t, "kept"), e.configMap(t, "changed"), e.configMap(t, "deleted")
 	f, _ := follow(t, e.config)
@@ -25,7 +26,7 @@ func TestAPIServerRestarts(t *testing.T) {
 	f.watched(t, e.key("kept"), kept.ResourceVersion)
 	listing := f.State(configMapKind).Listing
 
-	must(t, s.KillComponent(t.Context(), sandbox.APIServer))
+	require.NoError(t, s.KillComponent(t.Context(), sandbox.APIServer))
 	eventually(t, "the error is shown", func() bool { return f.State(configMapKind).Err != nil })
 	if state := f.State(configMapKind); !state.Synced || !state.Served {
 		t.Errorf("what was known must stay: %+v", state)
@@ -33,9 +34,9 @@ func TestAPIServerRestarts(t *testing.T) {
 	if _, ok := f.Get(e.key("kept")); !ok {
 		t.Error("records must stay")
 	}
-	must(t, s.StartComponent(t.Context(), sandbox.APIServer))
+	require.NoError(t, s.StartComponent(t.Context(), sandbox.APIServer))
 	e.set(t, changed, "1")
-	must(t, e.admin.Delete(t.Context(), deleted))
+	require.NoError(t, e.admin.Delete(t.Context(), deleted))
 	f.watched(t, e.key("changed"), changed.ResourceVersion)
 	f.unknown(t, e.key("deleted"))
 	f.watched(t, e.key("kept"), kept.ResourceVersion)
@@ -54,11 +55,11 @@ func TestAPIServerRestarts(t *testing.T) {
 func TestStartsBeforeTheAPIServer(t *testing.T) {
 	t.Parallel()
 	s, err := startSandbox(t.Context())
-	must(t, err)
-	t.Cleanup(func() { must(t, s.Stop()) })
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, s.Stop()) })
 	e := newEnvIn(t, s)
 	cm := e.configMap(t, "a")
-	must(t, s.StopComponent(t.Context(), sandbox.APIServer))
+	require.NoError(t, s.StopComponent(t.Context(), sandbox.APIServer))
 	f, _ := follow(t, e.config)
 	f.Use("a", []schema.GroupKind{configMapKind})
 	eventually(t, "the error is shown", func() bool {
@@ -68,7 +69,7 @@ func TestStartsBeforeTheAPIServer(t *testing.T) {
 	if _, err := f.Mapping(configMapKind, ""); err == nil {
 		t.Error("nothing is known yet")
 	}
-	must(t, s.StartComponent(t.Context(), sandbox.APIServer))
+	require.NoError(t, s.StartComponent(t.Context(), sandbox.APIServer))
 	f.synced(t, configMapKind)
 	f.watched(t, e.key("a"), cm.ResourceVersion)
 }

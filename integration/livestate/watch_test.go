@@ -23,6 +23,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 const cacheLabel = "package-operator.run/cache"
@@ -82,7 +83,7 @@ func follow(t *testing.T, config *rest.Config, options ...func(*livestate.Option
 	}
 	var err error
 	f.Cache, err = livestate.New(o)
-	must(t, err)
+	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = f.Start(ctx) }()
@@ -153,14 +154,14 @@ func (e *env) configMap(t *testing.T, name string) *corev1.ConfigMap {
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Namespace: e.namespace, Name: name, Labels: map[string]string{cacheLabel: "True", "test": e.namespace},
 	}}
-	must(t, e.admin.Create(t.Context(), cm))
+	require.NoError(t, e.admin.Create(t.Context(), cm))
 	return cm
 }
 
 func (e *env) set(t *testing.T, cm *corev1.ConfigMap, value string) {
 	t.Helper()
 	cm.Data = map[string]string{"a": value}
-	must(t, e.admin.Update(t.Context(), cm))
+	require.NoError(t, e.admin.Update(t.Context(), cm))
 }
 
 func record(o client.Object) *objects.Observed {
@@ -171,7 +172,7 @@ func TestWatchFollowsLabelledObjects(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
 	before := e.configMap(t, "before")
-	must(t, e.admin.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: "foreign"}}))
+	require.NoError(t, e.admin.Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: "foreign"}}))
 	f, _ := follow(t, e.config)
 	f.Use("a", []schema.GroupKind{configMapKind, namespaceKind})
 	f.synced(t, configMapKind, namespaceKind)
@@ -200,17 +201,17 @@ func TestWatchFollowsLabelledObjects(t *testing.T) {
 	f.lastTold(t, e.key("a"), cm.ResourceVersion)
 
 	delete(cm.Labels, cacheLabel)
-	must(t, e.admin.Update(t.Context(), cm))
+	require.NoError(t, e.admin.Update(t.Context(), cm))
 	f.unknown(t, e.key("a"))
 	f.lastTold(t, e.key("a"), "")
 	cm.Labels[cacheLabel] = "True"
-	must(t, e.admin.Update(t.Context(), cm))
+	require.NoError(t, e.admin.Update(t.Context(), cm))
 	f.watched(t, e.key("a"), cm.ResourceVersion)
-	must(t, e.admin.Delete(t.Context(), cm))
+	require.NoError(t, e.admin.Delete(t.Context(), cm))
 	f.unknown(t, e.key("a"))
 
 	live, err := f.Fetch(t.Context(), e.key("foreign"))
-	must(t, err)
+	require.NoError(t, err)
 	if live.GetName() != "foreign" {
 		t.Errorf("Fetch returned %v", live)
 	}
@@ -235,7 +236,7 @@ func TestRememberIsAheadOfTheWatch(t *testing.T) {
 		guards := absent()
 		guards["labels"] = obj{cacheLabel: "True"}
 		live, err := w.Apply(t.Context(), request(t, configMaps, e.namespace, name, guards, nil))
-		must(t, err)
+		require.NoError(t, err)
 		f.Remember(e.key(name), record(live))
 		if obs, ok := f.Get(e.key(name)); !ok || obs.ResourceVersion != live.GetResourceVersion() {
 			t.Fatalf("after Remember the record must be known: %+v %v", obs, ok)
@@ -244,7 +245,7 @@ func TestRememberIsAheadOfTheWatch(t *testing.T) {
 		f.lastTold(t, e.key(name), live.GetResourceVersion())
 
 		gone, _, err := w.Delete(t.Context(), configMaps, e.namespace, name, live.GetUID(), live.GetResourceVersion(), metav1.DeletePropagationBackground)
-		must(t, err)
+		require.NoError(t, err)
 		if !gone {
 			t.Fatal("a ConfigMap is gone at once")
 		}
@@ -355,15 +356,15 @@ func TestCRDAppearsAndDisappears(t *testing.T) {
 	}
 
 	for round := range 3 {
-		must(t, e.admin.Create(t.Context(), thing.DeepCopy()))
+		require.NoError(t, e.admin.Create(t.Context(), thing.DeepCopy()))
 		f.synced(t, gk)
 		m, err := f.Mapping(gk, "")
-		must(t, err)
+		require.NoError(t, err)
 		if m.Resource.Version != "v1" || m.Resource.Resource != "things" || m.Scope.Name() != meta.RESTScopeNameNamespace {
 			t.Errorf("preferred mapping %v", m)
 		}
 		_, err = f.Mapping(gk, "v1alpha1")
-		must(t, err)
+		require.NoError(t, err)
 		if _, err := f.Mapping(gk, "v2"); !meta.IsNoMatchError(err) {
 			t.Errorf("Mapping of a version that is not served: %v", err)
 		}
@@ -371,10 +372,10 @@ func TestCRDAppearsAndDisappears(t *testing.T) {
 		guards["labels"] = obj{cacheLabel: "True"}
 		// A synced kind never answers 404 to a create.
 		live, err := w.Apply(t.Context(), request(t, m, e.namespace, "a", guards, nil))
-		must(t, err)
+		require.NoError(t, err)
 		f.watched(t, key, live.GetResourceVersion())
 
-		must(t, e.admin.Delete(t.Context(), thing.DeepCopy()))
+		require.NoError(t, e.admin.Delete(t.Context(), thing.DeepCopy()))
 		eventually(t, fmt.Sprintf("the kind is gone in round %d", round), func() bool { return !f.State(gk).Served })
 		f.unknown(t, key)
 		f.lastTold(t, key, "")
@@ -401,24 +402,24 @@ func TestCRDChangesVersions(t *testing.T) {
 	key := objects.Key{Group: gk.Group, Kind: gk.Kind, Name: "a"}
 	f, _ := follow(t, e.config)
 	f.Use("a", []schema.GroupKind{gk})
-	must(t, e.admin.Create(t.Context(), thing))
+	require.NoError(t, e.admin.Create(t.Context(), thing))
 	f.synced(t, gk)
 	if s := f.State(gk); s.Version != "v1beta1" || s.Namespaced {
 		t.Errorf("state %+v", s)
 	}
 	m, err := f.Mapping(gk, "")
-	must(t, err)
+	require.NoError(t, err)
 	guards := absent()
 	guards["labels"] = obj{cacheLabel: "True"}
 	live, err := w.Apply(t.Context(), request(t, m, "", "a", guards, nil))
-	must(t, err)
+	require.NoError(t, err)
 	f.watched(t, key, live.GetResourceVersion())
 	listing := f.State(gk).Listing
 
 	for _, served := range []bool{true, false} {
-		must(t, e.admin.Get(t.Context(), client.ObjectKeyFromObject(thing), thing))
+		require.NoError(t, e.admin.Get(t.Context(), client.ObjectKeyFromObject(thing), thing))
 		thing.Spec.Versions[1].Served = served
-		must(t, e.admin.Update(t.Context(), thing))
+		require.NoError(t, e.admin.Update(t.Context(), thing))
 		want := map[bool]string{true: "v1", false: "v1beta1"}[served]
 		eventually(t, "version "+want+" is watched", func() bool {
 			s := f.State(gk)
@@ -442,7 +443,7 @@ func TestConfirm(t *testing.T) {
 	e := newEnv(t)
 	a, b := e.configMap(t, "a"), e.configMap(t, "b")
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: "s", Labels: a.Labels}}
-	must(t, e.admin.Create(t.Context(), secret))
+	require.NoError(t, e.admin.Create(t.Context(), secret))
 	secretKey := objects.Key{Kind: "Secret", Namespace: e.namespace, Name: "s"}
 	f, _ := follow(t, e.config)
 	f.Use("a", []schema.GroupKind{configMapKind})
@@ -471,7 +472,7 @@ func TestConfirm(t *testing.T) {
 	elsewhere := objects.Key{Kind: "ConfigMap", Namespace: "default", Name: "c"}
 	confirm(map[objects.Key]string{elsewhere: "1", e.key("a"): a.ResourceVersion}, false, "an object in another namespace is absent")
 	confirm(map[objects.Key]string{{Group: "no.example.com", Kind: "Thing", Name: "a"}: "1"}, false, "a kind is not served")
-	must(t, e.admin.Delete(t.Context(), secret))
+	require.NoError(t, e.admin.Delete(t.Context(), secret))
 	confirm(seen(), false, "an object of another kind was deleted")
 
 	over, cancel := context.WithCancel(t.Context())
@@ -519,7 +520,7 @@ func TestForbiddenKind(t *testing.T) {
 		t.Errorf("another kind must not be affected: %+v", s)
 	}
 	role.Rules[0].Resources = append(role.Rules[0].Resources, "secrets")
-	must(t, e.admin.Update(t.Context(), role))
+	require.NoError(t, e.admin.Update(t.Context(), role))
 	f.synced(t, secretKind)
 	if s := f.State(secretKind); s.Err != nil {
 		t.Errorf("the error must go: %+v", s)

@@ -15,18 +15,12 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 var patience = harness.Patience
 
 const invalid = corev1alpha1.ConditionObjectTemplateInvalid
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // source names an object and its values, each as key=destination.
 func source(apiVersion, kind, name string, items ...string) corev1alpha1.ObjectTemplateSource {
@@ -48,7 +42,7 @@ func template(t *testing.T, ns, name, text string, sources ...corev1alpha1.Objec
 	t.Helper()
 	tmpl := &corev1alpha1.ObjectTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
 	tmpl.Spec.Template, tmpl.Spec.Sources = text, append([]corev1alpha1.ObjectTemplateSource{}, sources...)
-	must(t, env.Client.Create(t.Context(), tmpl))
+	require.NoError(t, env.Client.Create(t.Context(), tmpl))
 	return tmpl
 }
 
@@ -60,14 +54,14 @@ func rendering(name, expression string) string {
 func configMap(t *testing.T, ns, name string, data map[string]string) *corev1.ConfigMap {
 	t.Helper()
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}, Data: data}
-	must(t, env.Client.Create(t.Context(), cm))
+	require.NoError(t, env.Client.Create(t.Context(), cm))
 	return cm
 }
 
 func secret(t *testing.T, ns, name, key, value string) *corev1.Secret {
 	t.Helper()
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}, StringData: map[string]string{key: value}}
-	must(t, env.Client.Create(t.Context(), s))
+	require.NoError(t, env.Client.Create(t.Context(), s))
 	return s
 }
 

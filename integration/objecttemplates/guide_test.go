@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // The example of docs/object-templates.md does what the page says.
@@ -18,14 +19,14 @@ func TestGuide(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
 	page, err := os.ReadFile("../../docs/object-templates.md")
-	must(t, err)
+	require.NoError(t, err)
 	_, example, _ := strings.Cut(string(page), "```yaml\n")
 	example, _, _ = strings.Cut(example, "```\n")
 	for text := range strings.SplitSeq(example, "\n---\n") {
 		u := &unstructured.Unstructured{}
-		must(t, yaml.Unmarshal([]byte(text), &u.Object))
+		require.NoError(t, yaml.Unmarshal([]byte(text), &u.Object))
 		u.SetNamespace(ns)
-		must(t, env.Client.Create(t.Context(), u))
+		require.NoError(t, env.Client.Create(t.Context(), u))
 	}
 	tmpl := &corev1alpha1.ObjectTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "connection"}}
 	awaitReady(t, tmpl)

@@ -10,6 +10,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // Drift is put back, fields that left the template leave the object, and what others set stays.
@@ -24,7 +25,7 @@ func TestDrift(t *testing.T) {
 	if out.Data["theirs"] != "kept" {
 		t.Errorf("what others set is gone: %v", out.Data)
 	}
-	must(t, env.Client.Delete(t.Context(), out))
+	require.NoError(t, env.Client.Delete(t.Context(), out))
 	awaitValue(t, ns, "out", "a")
 	change(t, tmpl, func(o *corev1alpha1.ObjectTemplate) {
 		o.Spec.Template = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: out}\ndata: {value: c}\n"
@@ -44,13 +45,13 @@ func TestCollision(t *testing.T) {
 	if tmpl.Status.ControllerOf != nil {
 		t.Errorf("controllerOf is %+v", tmpl.Status.ControllerOf)
 	}
-	must(t, env.Client.Get(t.Context(), keyOf(theirs), theirs))
+	require.NoError(t, env.Client.Get(t.Context(), keyOf(theirs), theirs))
 	if theirs.Data["value"] != "theirs" || len(theirs.OwnerReferences) > 0 {
 		t.Errorf("the object was changed: %+v", theirs)
 	}
 
 	// It is noticed when the object goes.
-	must(t, env.Client.Delete(t.Context(), theirs))
+	require.NoError(t, env.Client.Delete(t.Context(), theirs))
 	awaitValue(t, ns, "out", "ours")
 	awaitReady(t, tmpl)
 
@@ -59,7 +60,7 @@ func TestCollision(t *testing.T) {
 	awaitReady(t, first)
 	second := template(t, ns, "second", rendering("both", `"second"`))
 	awaitCondition(t, second, corev1alpha1.ConditionStalled, metav1.ConditionTrue, corev1alpha1.ReasonCollisionDetected, "ObjectTemplate "+ns+"/first")
-	must(t, env.Client.Delete(t.Context(), first))
+	require.NoError(t, env.Client.Delete(t.Context(), first))
 	awaitValue(t, ns, "both", "second")
 	awaitReady(t, second)
 }
@@ -75,7 +76,7 @@ func TestRename(t *testing.T) {
 	change(t, tmpl, func(o *corev1alpha1.ObjectTemplate) { o.Spec.Template = rendering("two", `"v"`) })
 	awaitCondition(t, tmpl, corev1alpha1.ConditionReady, metav1.ConditionFalse, corev1alpha1.ReasonCollisionDetected)
 	awaitValue(t, ns, "one", "v")
-	must(t, env.Client.Delete(t.Context(), theirs))
+	require.NoError(t, env.Client.Delete(t.Context(), theirs))
 	change(t, tmpl, func(o *corev1alpha1.ObjectTemplate) {
 		o.Spec.Template = "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: three}\n"
 	})
@@ -95,9 +96,9 @@ func TestDeletion(t *testing.T) {
 	for _, tmpl := range []*corev1alpha1.ObjectTemplate{gone, orphan, kept} {
 		awaitReady(t, tmpl)
 	}
-	must(t, env.Client.Delete(t.Context(), gone))
-	must(t, env.Client.Delete(t.Context(), orphan, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
-	must(t, env.Client.Delete(t.Context(), kept))
+	require.NoError(t, env.Client.Delete(t.Context(), gone))
+	require.NoError(t, env.Client.Delete(t.Context(), orphan, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
+	require.NoError(t, env.Client.Delete(t.Context(), kept))
 	for _, tmpl := range []*corev1alpha1.ObjectTemplate{gone, orphan, kept} {
 		awaitGone(t, tmpl)
 	}
@@ -157,16 +158,16 @@ func TestScopes(t *testing.T) {
 	cluster := &corev1alpha1.ClusterObjectTemplate{ObjectMeta: metav1.ObjectMeta{Name: ns}}
 	cluster.Spec.Template = "{apiVersion: v1, kind: Namespace, metadata: {name: " + ns + "-made, labels: {v: '{{ .config.v }}'}}}"
 	cluster.Spec.Sources = []corev1alpha1.ObjectTemplateSource{from}
-	must(t, env.Client.Create(t.Context(), cluster))
+	require.NoError(t, env.Client.Create(t.Context(), cluster))
 	awaitCondition(t, cluster, invalid, metav1.ConditionTrue, corev1alpha1.ReasonSourceError, "namespace: it is required")
 	change(t, cluster, func(o *corev1alpha1.ClusterObjectTemplate) { o.Spec.Sources[0].Namespace = ns })
 	awaitReady(t, cluster)
 	made := &corev1.Namespace{}
-	must(t, env.Client.Get(t.Context(), client.ObjectKey{Name: ns + "-made"}, made))
+	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKey{Name: ns + "-made"}, made))
 	if made.Labels["v"] != "x" {
 		t.Errorf("the Namespace has %v", made.Labels)
 	}
-	must(t, env.Client.Delete(t.Context(), cluster))
+	require.NoError(t, env.Client.Delete(t.Context(), cluster))
 	awaitGone(t, cluster)
 }
 
@@ -195,7 +196,7 @@ func TestInDeployment(t *testing.T) {
 		Selector: corev1alpha1.ProbeSelector{Kind: &corev1alpha1.PackageProbeKindSpec{Group: corev1alpha1.GroupName, Kind: "ObjectTemplate"}},
 		Probes:   []corev1alpha1.Probe{{Condition: &corev1alpha1.ProbeConditionSpec{Type: corev1alpha1.ConditionReady, Status: "True"}}},
 	}}
-	must(t, env.Client.Create(t.Context(), dep))
+	require.NoError(t, env.Client.Create(t.Context(), dep))
 	tmpl := &corev1alpha1.ObjectTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "t"}}
 	eventually(t, "the template to be there", func() error { return env.Client.Get(t.Context(), keyOf(tmpl), tmpl) })
 	awaitCondition(t, tmpl, invalid, metav1.ConditionTrue, corev1alpha1.ReasonSourceError, "late does not exist")
@@ -211,9 +212,9 @@ func TestInDeployment(t *testing.T) {
 
 	held := named(ns, "out")
 	change(t, held, func(o *corev1.ConfigMap) { o.Finalizers = []string{"example.com/hold"} })
-	must(t, env.Client.Delete(t.Context(), dep))
+	require.NoError(t, env.Client.Delete(t.Context(), dep))
 	awaitCondition(t, tmpl, corev1alpha1.ConditionReady, metav1.ConditionFalse, corev1alpha1.ReasonTearingDown, "example.com/hold")
-	must(t, env.Client.Get(t.Context(), keyOf(named(ns, "from")), named(ns, "from")))
+	require.NoError(t, env.Client.Get(t.Context(), keyOf(named(ns, "from")), named(ns, "from")))
 	change(t, held, func(o *corev1.ConfigMap) { o.Finalizers = nil })
 	awaitGone(t, dep)
 	for _, name := range []string{"from", "out", "after"} {

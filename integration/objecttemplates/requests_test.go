@@ -17,6 +17,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 var deep = harness.Deep()
@@ -27,7 +28,7 @@ func noSecretIn(t *testing.T, tmpl *corev1alpha1.ObjectTemplate, value string) {
 	t.Helper()
 	text := fmt.Sprintf("%+v", tmpl.Status)
 	events := &corev1.EventList{}
-	must(t, env.Client.List(t.Context(), events, client.InNamespace(tmpl.Namespace)))
+	require.NoError(t, env.Client.List(t.Context(), events, client.InNamespace(tmpl.Namespace)))
 	for i := range events.Items {
 		text += events.Items[i].Message
 	}
@@ -41,7 +42,7 @@ func renders(t *testing.T, ns string) (sum int) {
 	t.Helper()
 	for _, found := range regexp.MustCompile(`lockstep_objecttemplate_renders_total\{[^}]*pko_namespace="`+ns+`"\} (\d+)`).FindAllStringSubmatch(harness.Metrics(t, metrics), -1) {
 		n, err := strconv.Atoi(found[1])
-		must(t, err)
+		require.NoError(t, err)
 		sum += n
 	}
 	return sum
@@ -111,7 +112,7 @@ spec:
 `
 	create := func(text string) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{}
-		must(t, yaml.Unmarshal([]byte(text), &u.Object))
+		require.NoError(t, yaml.Unmarshal([]byte(text), &u.Object))
 		harness.Eventually(t, patience, "the API of "+u.GetKind(), func(ctx context.Context) error { return env.Client.Create(ctx, u) })
 		return u
 	}
@@ -122,7 +123,7 @@ spec:
 	awaitReady(t, tmpl)
 	awaitReady(t, writing)
 
-	must(t, env.Client.Delete(t.Context(), crd))
+	require.NoError(t, env.Client.Delete(t.Context(), crd))
 	env.WaitGone(t, patience, crd)
 	awaitCondition(t, tmpl, invalid, metav1.ConditionTrue, corev1alpha1.ReasonSourceError, "does not serve")
 	awaitCondition(t, writing, corev1alpha1.ConditionReady, metav1.ConditionFalse, corev1alpha1.ReasonPreflightError, "does not serve")

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // Sources are read when they come, and when they come back; meanwhile the object stays as it is.
@@ -27,10 +28,10 @@ func TestSources(t *testing.T) {
 	}
 	extra := configMap(t, ns, "extra", map[string]string{"a.b": "more"})
 	awaitValue(t, ns, "out", "db:more:x")
-	must(t, env.Client.Delete(t.Context(), extra))
+	require.NoError(t, env.Client.Delete(t.Context(), extra))
 	awaitValue(t, ns, "out", "db:none:x")
 
-	must(t, env.Client.Delete(t.Context(), required))
+	require.NoError(t, env.Client.Delete(t.Context(), required))
 	awaitCondition(t, tmpl, invalid, metav1.ConditionTrue, corev1alpha1.ReasonSourceError, "does not exist")
 	awaitValue(t, ns, "out", "db:none:x")
 	configMap(t, ns, "required", map[string]string{"host": "other", "list": "z"})
@@ -38,7 +39,7 @@ func TestSources(t *testing.T) {
 	awaitReady(t, tmpl)
 
 	// Nothing was put on the sources.
-	must(t, env.Client.Get(t.Context(), keyOf(required), required))
+	require.NoError(t, env.Client.Get(t.Context(), keyOf(required), required))
 	if len(required.Labels)+len(required.Annotations)+len(required.Finalizers) > 0 {
 		t.Errorf("the source was changed: %+v", required.ObjectMeta)
 	}
@@ -67,7 +68,7 @@ func TestSecrets(t *testing.T) {
 	})
 	awaitReady(t, tmpl)
 	out := &corev1.Secret{}
-	must(t, env.Client.Get(t.Context(), keyOf(named(ns, "out")), out))
+	require.NoError(t, env.Client.Get(t.Context(), keyOf(named(ns, "out")), out))
 	if string(out.Data["url"]) != "db:"+value {
 		t.Errorf("the Secret has %q", out.Data["url"])
 	}

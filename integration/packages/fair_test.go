@@ -10,6 +10,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // A small package is not delayed by six large ones of the same registry, which take half a
@@ -42,10 +43,10 @@ metadata: {name: %s-{{ . }}, annotations: {package-operator.run/phase: one}}
 	env.Create(t, harness.Package(ns, "small", small))
 	env.WaitAvailableWithin(t, 20*time.Second, ns, "small")
 	for _, pkg := range all {
-		must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(pkg), pkg))
+		require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(pkg), pkg))
 		if loaded := pkg.(*corev1alpha1.Package).Status.Resolved; loaded != nil {
 			t.Errorf("%s was rendered before the small one", pkg.GetName())
 		}
-		must(t, env.Client.Delete(t.Context(), pkg))
+		require.NoError(t, env.Client.Delete(t.Context(), pkg))
 	}
 }

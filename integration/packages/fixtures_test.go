@@ -1,7 +1,6 @@
 package packages_test
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -24,6 +23,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // patience is how long a test waits for what has to happen.
@@ -93,7 +93,7 @@ func loadsOf(t *testing.T, ns string) int {
 	}
 	line, _, _ := strings.Cut(rest, "\n")
 	n, err := strconv.Atoi(line)
-	must(t, err)
+	require.NoError(t, err)
 	return n
 }
 
@@ -123,7 +123,7 @@ func shop(t *testing.T, ns string) *corev1alpha1.Package {
 func deployment(t *testing.T, ns string) *corev1alpha1.ObjectDeployment {
 	t.Helper()
 	dep := &corev1alpha1.ObjectDeployment{}
-	must(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "shop"}, dep))
+	require.NoError(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: "shop"}, dep))
 	return dep
 }
 
@@ -143,7 +143,7 @@ func lacks(pkg *corev1alpha1.Package, typ string) error {
 func events(t *testing.T, ns string) []string {
 	t.Helper()
 	list := &eventsv1.EventList{}
-	must(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
+	require.NoError(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
 	var reasons []string
 	for _, e := range list.Items {
 		if e.Regarding.Kind == "Package" {
@@ -157,11 +157,4 @@ func events(t *testing.T, ns string) []string {
 func await[T client.Object](t *testing.T, obj T, what string, check func(T) error) T {
 	t.Helper()
 	return harness.Await(t, env, patience, obj, what, check)
-}
-
-func must(t *testing.T, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -19,6 +19,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // One new version upgrades all Packages that follow it, and no other; those are not written at all.
@@ -166,11 +167,11 @@ func pushPlain(t *testing.T, tag string, files map[string]string) string {
 		content[path] = []byte(text)
 	}
 	layer, err := crane.Layer(content)
-	must(t, err)
+	require.NoError(t, err)
 	img, err := mutate.AppendLayers(empty.Image, layer)
-	must(t, err)
+	require.NoError(t, err)
 	ref, err := name.ParseReference(env.Registry()+"/"+tag, name.Insecure)
-	must(t, err)
-	must(t, remote.Write(ref, img, remote.WithContext(t.Context())))
+	require.NoError(t, err)
+	require.NoError(t, remote.Write(ref, img, remote.WithContext(t.Context())))
 	return env.Registry() + "/" + tag
 }

@@ -15,6 +15,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // account makes a ServiceAccount that may write and delete the ConfigMaps of its namespace.
@@ -78,9 +79,9 @@ func TestPackageServiceAccount(t *testing.T) {
 		t.Errorf("the package was loaded %d times for another account", after-loads)
 	}
 
-	must(t, env.Client.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "second"}}))
-	must(t, env.Client.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "second"}}))
-	must(t, env.Client.Delete(t.Context(), pkg))
+	require.NoError(t, env.Client.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "second"}}))
+	require.NoError(t, env.Client.Delete(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "second"}}))
+	require.NoError(t, env.Client.Delete(t.Context(), pkg))
 	c := env.WaitCondition(t, ns, "shop", corev1alpha1.ConditionTeardownForbidden, "True")
 	if want := "ServiceAccount " + ns + "/second does not exist"; c.Reason != corev1alpha1.ReasonServiceAccountMissing || !strings.Contains(c.Message, want) {
 		t.Errorf("the condition says %s: %s, want %s", c.Reason, c.Message, want)
@@ -88,7 +89,7 @@ func TestPackageServiceAccount(t *testing.T) {
 	harness.Edit(t, env, shop(t, ns), func(p *corev1alpha1.Package) { p.Spec.DeletionPolicy = corev1alpha1.DeletionPolicyOrphan })
 	env.WaitGone(t, patience, pkg)
 	left := &corev1.ConfigMapList{}
-	must(t, env.Client.List(t.Context(), left, client.InNamespace(ns)))
+	require.NoError(t, env.Client.List(t.Context(), left, client.InNamespace(ns)))
 	released := 0
 	for _, cm := range left.Items {
 		if cm.Name == "kube-root-ca.crt" {
@@ -130,6 +131,6 @@ func TestClusterPackageServiceAccount(t *testing.T) {
 		}
 		return fmt.Errorf("the conditions are %+v", pkg.Status.Conditions)
 	})
-	must(t, env.Client.Delete(t.Context(), pkg))
+	require.NoError(t, env.Client.Delete(t.Context(), pkg))
 	env.WaitGone(t, patience, pkg)
 }

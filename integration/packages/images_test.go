@@ -16,6 +16,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // An image that does not exist is on the status, touches nothing else, and is
@@ -45,7 +46,7 @@ func TestMissingImage(t *testing.T) {
 	// It appears, and the next try, at most 10 s later, finds it.
 	env.Push(t, "missingimage:v1", harness.Phased("shop", 1, 1))
 	env.WaitAvailable(t, ns, "shop")
-	must(t, lacks(shop(t, ns), corev1alpha1.ConditionStalled))
+	require.NoError(t, lacks(shop(t, ns), corev1alpha1.ConditionStalled))
 }
 
 // An upgrade to an image that does not exist leaves what is installed as it is;
@@ -100,7 +101,7 @@ func TestWrongPackage(t *testing.T) {
 	}
 	env.SetImage(t, ns, "shop", push(t, 1, 2, "v3"))
 	env.WaitAvailable(t, ns, "shop")
-	must(t, lacks(shop(t, ns), corev1alpha1.ConditionInvalid), lacks(shop(t, ns), corev1alpha1.ConditionStalled))
+	require.NoError(t, lacks(shop(t, ns), corev1alpha1.ConditionInvalid), lacks(shop(t, ns), corev1alpha1.ConditionStalled))
 }
 
 // A dozen packages on a registry that hangs hold up no other, and can be deleted.
@@ -118,7 +119,7 @@ func TestHangingRegistry(t *testing.T) {
 	stuck := await(t, &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "hangs-11"}}, "to say that it loads", func(p *corev1alpha1.Package) error {
 		return harness.HasCondition(p, corev1alpha1.ConditionReconciling, metav1.ConditionTrue, corev1alpha1.ReasonProgressing, "Loading "+hanging())
 	})
-	must(t, env.Client.DeleteAllOf(t.Context(), stuck, client.InNamespace(ns)))
+	require.NoError(t, env.Client.DeleteAllOf(t.Context(), stuck, client.InNamespace(ns)))
 	for i := range 12 {
 		env.WaitGone(t, patience, &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: fmt.Sprintf("hangs-%02d", i)}})
 	}
@@ -133,10 +134,10 @@ func TestMovedTag(t *testing.T) {
 	install(t, ns, image)
 	digest := shop(t, ns).Status.Resolved.Digest
 	moved := harness.Phased("shop", 1, 5)
-	must(t, retag(t, image, moved))
+	require.NoError(t, retag(t, image, moved))
 
 	dep := deployment(t, ns)
-	must(t, env.Client.Delete(t.Context(), dep))
+	require.NoError(t, env.Client.Delete(t.Context(), dep))
 	again := await(t, &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "shop"}}, "to be made again", func(d *corev1alpha1.ObjectDeployment) error {
 		if d.UID == dep.UID || len(d.Spec.Template.Spec.Phases) == 0 {
 			return errors.New("it is still the former one, or has no content yet")
@@ -175,7 +176,7 @@ func TestUnknownFields(t *testing.T) {
 	files := harness.Phased("shop", 1, 1)
 	files["manifest.yaml"] += "  availabilityProbe: []\n"
 	install(t, ns, env.Push(t, "unknownfields:v1", files))
-	must(t, harness.HasCondition(shop(t, ns), corev1alpha1.ConditionUnpacked, metav1.ConditionTrue, corev1alpha1.ReasonUnpackSuccess, "availabilityProbe"))
+	require.NoError(t, harness.HasCondition(shop(t, ns), corev1alpha1.ConditionUnpacked, metav1.ConditionTrue, corev1alpha1.ReasonUnpackSuccess, "availabilityProbe"))
 	env.Settle(t, ns)
 	if reasons := events(t, ns); !slices.Contains(reasons, "Warning/FieldsIgnored") {
 		t.Errorf("events: %v", reasons)

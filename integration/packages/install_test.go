@@ -14,6 +14,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // ours are the requests of this controller among those of the manager.
@@ -94,7 +95,7 @@ func TestInstall(t *testing.T) {
 	}
 
 	pkg = shop(t, ns)
-	must(t,
+	require.NoError(t,
 		harness.HasCondition(pkg, corev1alpha1.ConditionUnpacked, metav1.ConditionTrue, corev1alpha1.ReasonUnpackSuccess, image),
 		harness.HasCondition(pkg, corev1alpha1.ConditionReady, metav1.ConditionTrue, ""),
 		lacks(pkg, corev1alpha1.ConditionInvalid), lacks(pkg, corev1alpha1.ConditionReconciling), lacks(pkg, corev1alpha1.ConditionStalled))
@@ -125,7 +126,7 @@ func TestClusterPackage(t *testing.T) {
 	pkg := harness.ClusterPackage("clusterpackage-test", image)
 	env.Create(t, pkg)
 	env.WaitAvailable(t, "", pkg.Name)
-	must(t, env.Client.Delete(t.Context(), pkg))
+	require.NoError(t, env.Client.Delete(t.Context(), pkg))
 	env.WaitGone(t, patience, pkg)
 	env.WaitGone(t, patience, &corev1alpha1.ClusterObjectDeployment{ObjectMeta: metav1.ObjectMeta{Name: pkg.Name}})
 }
@@ -140,7 +141,7 @@ func TestSlices(t *testing.T) {
 	from := env.Journal(t)
 	install(t, ns, v1)
 	list := &corev1alpha1.ObjectSliceList{}
-	must(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
+	require.NoError(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
 	if len(list.Items) < 2 {
 		t.Fatalf("%d slices", len(list.Items))
 	}
@@ -173,7 +174,7 @@ func TestSlices(t *testing.T) {
 	env.WaitGone(t, patience, newConfigMap(ns, "shop-00-new", nil))
 
 	pkg := named(ns)
-	must(t, env.Client.Delete(t.Context(), pkg))
+	require.NoError(t, env.Client.Delete(t.Context(), pkg))
 	env.WaitGone(t, patience, pkg)
 	absent(t, ns, "shop-00-000")
 	absent(t, ns, "shop-01-199")

@@ -16,6 +16,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // An orphaning deletion leaves the deployment running, and a new Package of that
@@ -26,7 +27,7 @@ func TestOrphanAndTakeBack(t *testing.T) {
 	install(t, ns, image)
 	dep, object := deployment(t, ns), configMap(t, ns, "shop-01-001")
 	pkg := named(ns)
-	must(t, env.Client.Delete(t.Context(), pkg, orphan))
+	require.NoError(t, env.Client.Delete(t.Context(), pkg, orphan))
 	env.WaitGone(t, patience, pkg)
 	left := await(t, dep, "to be let go", func(d *corev1alpha1.ObjectDeployment) error {
 		if len(d.OwnerReferences) > 0 || d.DeletionTimestamp != nil {
@@ -66,9 +67,9 @@ func TestForeignDeployment(t *testing.T) {
 	if dep := deployment(t, ns); len(dep.OwnerReferences) > 0 || len(dep.Spec.Template.Spec.Phases) > 0 {
 		t.Errorf("it was written: %+v", dep)
 	}
-	must(t, env.Client.Delete(t.Context(), foreign))
+	require.NoError(t, env.Client.Delete(t.Context(), foreign))
 	env.WaitAvailable(t, ns, "shop")
-	must(t, lacks(shop(t, ns), corev1alpha1.ConditionInvalid))
+	require.NoError(t, lacks(shop(t, ns), corev1alpha1.ConditionInvalid))
 }
 
 // Deleting a Package never deletes a deployment with another controller.
@@ -86,7 +87,7 @@ func TestDeleteBesideForeignDeployment(t *testing.T) {
 	await(t, named(ns), "to report the collision", func(p *corev1alpha1.Package) error {
 		return harness.HasCondition(p, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, corev1alpha1.ReasonCollisionDetected, "ConfigMap someone")
 	})
-	must(t, env.Client.Delete(t.Context(), named(ns)))
+	require.NoError(t, env.Client.Delete(t.Context(), named(ns)))
 	await(t, named(ns), "to be let go", func(p *corev1alpha1.Package) error {
 		if len(p.Finalizers) != 1 {
 			return fmt.Errorf("finalizers %v", p.Finalizers)
@@ -108,7 +109,7 @@ func TestTeardownIsMirrored(t *testing.T) {
 	// A foreign finalizer holds an object of the last phase.
 	harness.Edit(t, env, configMap(t, ns, "shop-01-001"), func(c *corev1.ConfigMap) { c.Finalizers = []string{"test.lockstep.run/hold"} })
 	pkg := named(ns)
-	must(t, env.Client.Delete(t.Context(), pkg))
+	require.NoError(t, env.Client.Delete(t.Context(), pkg))
 	await(t, named(ns), "to say what holds it", func(p *corev1alpha1.Package) error {
 		if len(p.Status.Blocking) != 1 || p.Status.Blocking[0].Name != "shop-01-001" {
 			return fmt.Errorf("blocking: %+v", p.Status.Blocking)
@@ -129,7 +130,7 @@ func TestTerminatingNamespace(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
 	install(t, ns, push(t, 2, 2, "v1"))
-	must(t, env.Client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
+	require.NoError(t, env.Client.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}))
 	env.WaitGone(t, 2*patience, named(ns)) // the namespace controller backs off
 	env.WaitGone(t, 2*patience, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}})
 }
@@ -142,7 +143,7 @@ func TestDeletedWhileInstalling(t *testing.T) {
 		pkg := harness.Package(ns, fmt.Sprintf("shop-%d", i), image)
 		env.Create(t, pkg)
 		time.Sleep(time.Duration(i) * 20 * time.Millisecond)
-		must(t, env.Client.Delete(t.Context(), pkg))
+		require.NoError(t, env.Client.Delete(t.Context(), pkg))
 		env.WaitGone(t, patience, pkg)
 	}
 	harness.Eventually(t, patience, "nothing to be left", func(ctx context.Context) error {
@@ -184,7 +185,7 @@ func count(list client.ObjectList) int {
 func configMap(t *testing.T, ns, name string) *corev1.ConfigMap {
 	t.Helper()
 	cm := &corev1.ConfigMap{}
-	must(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: name}, cm))
+	require.NoError(t, env.Client.Get(t.Context(), types.NamespacedName{Namespace: ns, Name: name}, cm))
 	return cm
 }
 
@@ -222,6 +223,6 @@ spec:
 	}
 	absent(t, ns, "shop-00-002")
 	configMap(t, ns, "shop-00-001")
-	must(t, env.Client.Delete(t.Context(), pkg))
+	require.NoError(t, env.Client.Delete(t.Context(), pkg))
 	env.WaitGone(t, patience, pkg)
 }

@@ -11,6 +11,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 func pause(paused bool) func(*corev1alpha1.Package) {
@@ -35,7 +36,7 @@ func TestCreatedPaused(t *testing.T) {
 	}
 	harness.Edit(t, env, named(ns), pause(false))
 	env.WaitAvailable(t, ns, "shop")
-	must(t, lacks(shop(t, ns), corev1alpha1.ConditionPaused))
+	require.NoError(t, lacks(shop(t, ns), corev1alpha1.ConditionPaused))
 }
 
 // Pausing reaches everything below; a new image waits until the Package is
@@ -65,7 +66,7 @@ func TestPause(t *testing.T) {
 	if cm := configMap(t, ns, "shop-00-000"); cm.Data["value"] != "v2" {
 		t.Errorf("value %s", cm.Data["value"])
 	}
-	must(t, lacks(shop(t, ns), corev1alpha1.ConditionPaused))
+	require.NoError(t, lacks(shop(t, ns), corev1alpha1.ConditionPaused))
 }
 
 // A paused Package is deleted like any other.
@@ -77,7 +78,7 @@ func TestDeletePaused(t *testing.T) {
 	await(t, named(ns), "to be paused", func(p *corev1alpha1.Package) error {
 		return harness.HasCondition(p, corev1alpha1.ConditionPaused, metav1.ConditionTrue, "")
 	})
-	must(t, env.Client.Delete(t.Context(), named(ns)))
+	require.NoError(t, env.Client.Delete(t.Context(), named(ns)))
 	env.WaitGone(t, patience, named(ns))
 	absent(t, ns, "shop-00-000")
 }
@@ -110,7 +111,7 @@ func TestStatusIsCoalesced(t *testing.T) {
 	begun := time.Now()
 	for i := range 100 {
 		status := []byte(`{"status":{"blocking":[{"kind":"ConfigMap","name":"x","message":"` + string(rune('a'+i%26)) + `"}]}}`)
-		must(t, env.Client.Status().Patch(t.Context(), dep, client.RawPatch(types.MergePatchType, status)))
+		require.NoError(t, env.Client.Status().Patch(t.Context(), dep, client.RawPatch(types.MergePatchType, status)))
 	}
 	most := 8 + int(time.Since(begun).Seconds())
 	if counts := harness.Tally(from.Rest(t, ns)); counts["update packages/status"] > most {

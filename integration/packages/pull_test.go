@@ -22,6 +22,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // private is a registry that asks for a password, one for each repository: its
@@ -46,8 +47,8 @@ func pushPrivate(t *testing.T, repository string) string {
 	t.Helper()
 	image := private() + "/" + repository + ":v1"
 	ref, err := name.ParseReference(image, name.Insecure)
-	must(t, err)
-	must(t, remote.Write(ref, harness.Image(t, harness.Phased("shop", 1, 1)), remote.WithContext(t.Context()),
+	require.NoError(t, err)
+	require.NoError(t, remote.Write(ref, harness.Image(t, harness.Phased("shop", 1, 1)), remote.WithContext(t.Context()),
 		remote.WithAuth(authn.FromConfig(authn.AuthConfig{Username: "any", Password: repository}))))
 	return image
 }
@@ -56,7 +57,7 @@ func pullSecret(t *testing.T, ns, name, password string) *corev1.Secret {
 	t.Helper()
 	auths := map[string]any{"auths": map[string]any{private(): map[string]string{"username": "any", "password": password}}}
 	raw, err := json.Marshal(auths)
-	must(t, err)
+	require.NoError(t, err)
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}, Type: corev1.SecretTypeDockerConfigJson,
 		Data: map[string][]byte{corev1.DockerConfigJsonKey: raw},
@@ -112,7 +113,7 @@ func TestImagePullPolicy(t *testing.T) {
 	env.Create(t, pkg)
 	env.WaitAvailable(t, ns, "shop")
 	digest := shop(t, ns).Status.Resolved.Digest
-	must(t, retag(t, image, harness.Phased("shop", 1, 2)))
+	require.NoError(t, retag(t, image, harness.Phased("shop", 1, 2)))
 	change := func(policy corev1alpha1.ImagePullPolicy, label string) *corev1alpha1.Package {
 		harness.Edit(t, env, named(ns), func(p *corev1alpha1.Package) {
 			p.Spec.ImagePullPolicy = policy
@@ -160,7 +161,7 @@ func TestInterval(t *testing.T) {
 	digest := shop(t, ns).Status.Resolved.Digest
 	env.Settle(t, ns)
 	env.Journal(t).Silent(t, ns)
-	must(t, retag(t, image, harness.Phased("shop", 1, 3)))
+	require.NoError(t, retag(t, image, harness.Phased("shop", 1, 3)))
 	harness.Eventually(t, 90*time.Second, "the moved tag to be rolled out", func(ctx context.Context) error {
 		p := shop(t, ns)
 		if p.Status.Resolved.Digest == digest || p.Status.Revision != 2 || len(p.Status.Phases) != 1 || p.Status.Phases[0].Ready != 3 {
@@ -185,6 +186,6 @@ func TestUnique(t *testing.T) {
 	await(t, second, "to be refused", func(p *corev1alpha1.Package) error {
 		return harness.HasCondition(p, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, corev1alpha1.ReasonConstraintsFailed, "Package "+ns+"/first is installed")
 	})
-	must(t, env.Client.Delete(t.Context(), first))
+	require.NoError(t, env.Client.Delete(t.Context(), first))
 	env.WaitAvailable(t, ns, "second")
 }

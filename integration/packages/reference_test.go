@@ -15,6 +15,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // catalogue is what the repository of a namespace offers, or with an empty namespace one of the cluster.
@@ -52,7 +53,7 @@ func (c catalogue) offers(t *testing.T, name string, versions ...corev1alpha1.Av
 	}
 	*available.AvailableSpec() = spec
 	if err == nil {
-		must(t, env.Client.Update(t.Context(), available))
+		require.NoError(t, env.Client.Update(t.Context(), available))
 		return
 	}
 	env.Create(t, available)
@@ -227,7 +228,7 @@ func TestReferenceDowngrades(t *testing.T) {
 		return harness.HasCondition(pkg, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, "")
 	})
 	repo.offers(t, "other", version("1.0.0", one))
-	must(t, env.Client.Delete(t.Context(), &corev1alpha1.AvailablePackage{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "shop"}}))
+	require.NoError(t, env.Client.Delete(t.Context(), &corev1alpha1.AvailablePackage{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "shop"}}))
 	awaitRefusal(t, ns, corev1alpha1.ReasonUnknownPackage, "shop")
 	if err := env.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "shop"}, &corev1alpha1.ObjectDeployment{}); err != nil {
 		t.Error(err)
@@ -352,7 +353,7 @@ func TestReferenceVisibility(t *testing.T) {
 	})
 
 	labelled := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: ns}}
-	must(t, env.Client.Patch(t.Context(), labelled, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"tier":"gold"}}}`))))
+	require.NoError(t, env.Client.Patch(t.Context(), labelled, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"tier":"gold"}}}`))))
 	awaitVersion(t, ns, "2.0.0")
 	repo := &corev1alpha1.ClusterPackageRepository{ObjectMeta: metav1.ObjectMeta{Name: chosen.repository}}
 	harness.Edit(t, env, repo, func(r *corev1alpha1.ClusterPackageRepository) { r.Spec.NamespaceSelector.MatchLabels["tier"] = "none" })
@@ -368,5 +369,5 @@ func TestReferenceVisibility(t *testing.T) {
 		}
 		return nil
 	})
-	must(t, env.Client.Delete(t.Context(), repo, client.Preconditions{UID: ptr.To(repo.UID)}))
+	require.NoError(t, env.Client.Delete(t.Context(), repo, client.Preconditions{UID: ptr.To(repo.UID)}))
 }

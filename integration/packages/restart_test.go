@@ -12,6 +12,7 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // odd is a package with fields that say nothing, as tools write them. The API
@@ -44,7 +45,7 @@ spec:
 func TestRestart(t *testing.T) {
 	ns := env.TestNamespace(t)
 	image := counting().host + "/shop:v1"
-	must(t, retag(t, image, harness.Phased("shop", 2, 3)))
+	require.NoError(t, retag(t, image, harness.Phased("shop", 2, 3)))
 	install(t, ns, image)
 	broken := harness.Phased("shop", 1, 1)
 	broken["manifest.yaml"] += "wrong\n"
@@ -69,12 +70,12 @@ func TestRestart(t *testing.T) {
 	from := env.Journal(t)
 	manager = env.StartManager(suite, extraFlags()...)
 	audit, err := env.Audit()
-	must(t, err)
+	require.NoError(t, err)
 	byManager := sandbox.ByUser(harness.ManagerUser())
 	_, err = audit.Settled(t.Context(), from.From, 5*time.Second, byManager, sandbox.Not(sandbox.ByResource("leases.coordination.k8s.io")))
-	must(t, err)
+	require.NoError(t, err)
 	writes, err := audit.Since(t.Context(), from.From, byManager, sandbox.Writes(), sandbox.Not(sandbox.ByResource("leases.coordination.k8s.io")))
-	must(t, err)
+	require.NoError(t, err)
 	if len(writes) > 0 {
 		t.Errorf("written:%s", harness.Lines(writes))
 	}
@@ -97,7 +98,7 @@ func TestOrphanWithoutManager(t *testing.T) {
 	env.WaitCollector(t)
 	manager.Stop()
 	pkg := named(ns)
-	must(t, env.Client.Delete(t.Context(), pkg, orphan))
+	require.NoError(t, env.Client.Delete(t.Context(), pkg, orphan))
 	await(t, pkg, "to be let go by the garbage collector", func(p *corev1alpha1.Package) error {
 		return onlyFinalizer(p, corev1alpha1.MetricsFinalizer)
 	})

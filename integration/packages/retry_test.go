@@ -11,6 +11,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // retry annotates the Package shop.
@@ -47,7 +48,7 @@ func TestRetryOfAPull(t *testing.T) {
 	if err := harness.HasCondition(shop(t, ns), corev1alpha1.ConditionUnpacked, metav1.ConditionFalse, corev1alpha1.ReasonImagePullBackOff); err != nil {
 		t.Error(err)
 	}
-	must(t, retag(t, missing, harness.Phased("shop", 1, 1)))
+	require.NoError(t, retag(t, missing, harness.Phased("shop", 1, 1)))
 	retry(t, ns, "4")
 	env.WaitAvailable(t, ns, "shop")
 	if loads := loadsOf(t, ns); loads != 5 {
@@ -68,7 +69,7 @@ func TestRetryOfAnInvalidPackage(t *testing.T) {
 	await(t, named(ns), "to be invalid", func(p *corev1alpha1.Package) error {
 		return harness.HasCondition(p, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, "")
 	})
-	must(t, retag(t, image, harness.Phased("shop", 1, 1)))
+	require.NoError(t, retag(t, image, harness.Phased("shop", 1, 1)))
 	retry(t, ns, "now")
 	env.WaitAvailable(t, ns, "shop")
 }
@@ -83,11 +84,11 @@ func TestRetryOfACollision(t *testing.T) {
 	await(t, named(ns), "to be refused", func(p *corev1alpha1.Package) error {
 		return harness.HasCondition(p, corev1alpha1.ConditionStalled, metav1.ConditionTrue, "", "nothing controls it")
 	})
-	must(t, env.Client.Delete(t.Context(), taken))
+	require.NoError(t, env.Client.Delete(t.Context(), taken))
 	retry(t, ns, "now")
 	env.WaitAvailableWithin(t, 15*time.Second, ns, "shop")
 	sets := &corev1alpha1.ObjectSetList{}
-	must(t, env.Client.List(t.Context(), sets, client.InNamespace(ns)))
+	require.NoError(t, env.Client.List(t.Context(), sets, client.InNamespace(ns)))
 	for _, set := range sets.Items {
 		if value, has := set.Annotations[corev1alpha1.RetryAnnotation]; has {
 			t.Errorf("%s has the annotation of a retry: %s", set.Name, value)

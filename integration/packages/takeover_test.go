@@ -17,6 +17,7 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
 	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // reference is an owner reference as Package Operator writes it.
@@ -35,7 +36,7 @@ func leave(t *testing.T, ns string, files harness.Files) *corev1alpha1.ObjectDep
 	opts := loader.Options{}
 	opts.Package.Metadata.Name, opts.Package.Metadata.Namespace, opts.Package.Image = "shop", ns, "example.invalid/shop:v1"
 	loaded, err := loader.Load(t.Context(), files.Bytes(), opts)
-	must(t, err)
+	require.NoError(t, err)
 	template := loaded.Template()
 	names := map[string][]corev1alpha1.ObjectSetObject{}
 	for i := range template.Phases {
@@ -67,7 +68,7 @@ func leave(t *testing.T, ns string, files harness.Files) *corev1alpha1.ObjectDep
 		meta.SetStatusCondition(&set.Status.Conditions, metav1.Condition{Type: typ, Status: metav1.ConditionTrue, Reason: typ, ObservedGeneration: set.Generation})
 	}
 	set.Status.Revision = 1
-	must(t, env.Client.Status().Update(t.Context(), set))
+	require.NoError(t, env.Client.Status().Update(t.Context(), set))
 	for name, some := range names {
 		slice := &corev1alpha1.ObjectSlice{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
 		harness.Edit(t, env, slice, func(s *corev1alpha1.ObjectSlice) {
@@ -75,12 +76,12 @@ func leave(t *testing.T, ns string, files harness.Files) *corev1alpha1.ObjectDep
 		})
 		for _, o := range some {
 			obj := &unstructured.Unstructured{}
-			must(t, obj.UnmarshalJSON(o.Object.Raw))
-			must(t, unstructured.SetNestedField(obj.Object, corev1alpha1.CacheLabelValue, "metadata", "labels", corev1alpha1.CacheLabel))
-			must(t, unstructured.SetNestedField(obj.Object, "1", "metadata", "annotations", corev1alpha1.RevisionAnnotation))
+			require.NoError(t, obj.UnmarshalJSON(o.Object.Raw))
+			require.NoError(t, unstructured.SetNestedField(obj.Object, corev1alpha1.CacheLabelValue, "metadata", "labels", corev1alpha1.CacheLabel))
+			require.NoError(t, unstructured.SetNestedField(obj.Object, "1", "metadata", "annotations", corev1alpha1.RevisionAnnotation))
 			obj.SetNamespace(ns)
 			obj.SetOwnerReferences([]metav1.OwnerReference{reference("ObjectSet", set, true)})
-			must(t, env.Client.Create(t.Context(), obj, client.FieldOwner("package-operator")))
+			require.NoError(t, env.Client.Create(t.Context(), obj, client.FieldOwner("package-operator")))
 		}
 	}
 	return dep
@@ -126,7 +127,7 @@ func TestSlicesOfPackageOperator(t *testing.T) {
 	from.Rest(t, ns)
 
 	from = env.Journal(t)
-	must(t, env.Client.Delete(t.Context(), pkg))
+	require.NoError(t, env.Client.Delete(t.Context(), pkg))
 	env.WaitGone(t, patience, pkg)
 	deletes := from.Requests(t, ns, sandbox.ByResource("configmaps"), sandbox.ByVerb("delete"))
 	for i := 1; i < len(deletes); i++ {
@@ -138,7 +139,7 @@ func TestSlicesOfPackageOperator(t *testing.T) {
 		t.Errorf("%d objects are deleted, want 39", len(deletes))
 	}
 	list := &corev1alpha1.ObjectSliceList{}
-	must(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
+	require.NoError(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
 	if len(list.Items) > 0 {
 		t.Errorf("%d slices are left", len(list.Items))
 	}

@@ -14,6 +14,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // Of several Packages of one package that are created at the same time, by image and by packageRef, exactly one is installed in
@@ -42,10 +43,10 @@ func TestUniqueAtOnce(t *testing.T) {
 	for _, pkg := range all {
 		created.Go(func() error { return env.Client.Create(t.Context(), pkg) })
 	}
-	must(t, created.Wait())
+	require.NoError(t, created.Wait())
 	for _, in := range []string{ns, other} {
 		first := onlyInstalled(t, byNamespace[in])
-		must(t, env.Client.Delete(t.Context(), first))
+		require.NoError(t, env.Client.Delete(t.Context(), first))
 		env.WaitGone(t, patience, first)
 		onlyInstalled(t, slices.DeleteFunc(byNamespace[in], func(pkg *corev1alpha1.Package) bool { return pkg == first }))
 	}

@@ -14,6 +14,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // configured is a package whose ConfigMap shows its configuration, and whose
@@ -157,11 +158,11 @@ func TestConfigFromMissing(t *testing.T) {
 	harness.Edit(t, env, newConfigMap(ns, "broken", nil), func(c *corev1.ConfigMap) { c.Data = map[string]string{"values": "list: []"} })
 	env.Create(t, newSecret(ns, "login", map[string]string{"values": "password: correct horse battery"}))
 	env.WaitAvailable(t, ns, "shop")
-	must(t, lacks(shop(t, ns), corev1alpha1.ConditionInvalid))
+	require.NoError(t, lacks(shop(t, ns), corev1alpha1.ConditionInvalid))
 	shows(t, ns, map[string]string{"size": "7"})
 
 	// It goes: what is installed stays, and the status says so.
-	must(t, env.Client.Delete(t.Context(), newSecret(ns, "login", nil)))
+	require.NoError(t, env.Client.Delete(t.Context(), newSecret(ns, "login", nil)))
 	await(t, named(ns), "to say that it is gone", func(p *corev1alpha1.Package) error {
 		return errors.Join(
 			harness.HasCondition(p, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, corev1alpha1.ReasonConfigSourceMissing, ns+"/login"),
@@ -181,7 +182,7 @@ func TestConfigFromOfAClusterPackage(t *testing.T) {
 	env.Create(t, pkg)
 	env.WaitAvailable(t, "", pkg.Name)
 	shows(t, ns, map[string]string{"size": "9"})
-	must(t, env.Client.Delete(t.Context(), pkg))
+	require.NoError(t, env.Client.Delete(t.Context(), pkg))
 	env.WaitGone(t, patience, pkg)
 	absent(t, ns, "shown")
 }
@@ -300,7 +301,7 @@ func TestDeletionPolicyOrphan(t *testing.T) {
 	env.Create(t, pkg)
 	env.WaitAvailable(t, ns, "shop")
 	before := configMap(t, ns, "shop-01-001")
-	must(t, env.Client.Delete(t.Context(), pkg))
+	require.NoError(t, env.Client.Delete(t.Context(), pkg))
 	env.WaitGone(t, patience, pkg)
 	env.WaitGone(t, patience, deploymentNamed(ns))
 	for _, name := range []string{"shop-00-000", "shop-01-001"} {

@@ -17,6 +17,7 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/testing/gittest"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // badInput is a source that something is wrong with, and what its repository says.
@@ -193,9 +194,9 @@ func gzipped(t *testing.T, data []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
-	must(t, err)
+	require.NoError(t, err)
 	_, err = w.Write(data)
-	must(t, err, w.Close())
+	require.NoError(t, err, w.Close())
 	return b.Bytes()
 }
 
@@ -204,9 +205,9 @@ func zipped(t *testing.T, path, content string) string {
 	t.Helper()
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
-	must(t, w.WriteHeader(&tar.Header{Name: path, Mode: 0o644, Size: int64(len(content))}))
+	require.NoError(t, w.WriteHeader(&tar.Header{Name: path, Mode: 0o644, Size: int64(len(content))}))
 	_, err := w.Write([]byte(content))
-	must(t, err, w.Close())
+	require.NoError(t, err, w.Close())
 	return string(gzipped(t, b.Bytes()))
 }
 
@@ -214,7 +215,7 @@ func zipped(t *testing.T, path, content string) string {
 func bomb(t *testing.T, mebibytes int) string {
 	t.Helper()
 	var header bytes.Buffer
-	must(t, tar.NewWriter(&header).WriteHeader(&tar.Header{Name: "x.bin", Size: int64(mebibytes) << 20}))
+	require.NoError(t, tar.NewWriter(&header).WriteHeader(&tar.Header{Name: "x.bin", Size: int64(mebibytes) << 20}))
 	return string(append(gzipped(t, header.Bytes()), bytes.Repeat(gzipped(t, make([]byte, 1<<20)), mebibytes)...))
 }
 

@@ -18,6 +18,7 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // A source that did not change is asked for with what is known of it, and nothing is written but that it was asked for.
@@ -63,7 +64,7 @@ func TestInterval(t *testing.T) {
 	requests := from.Rest(t, ns)
 	full, unmodified, _ := server.counts()
 	t.Logf("%d conditional and %d full requests to the source: %d requests to the API server", unmodified, full, len(requests))
-	must(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(r), r))
+	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(r), r))
 	if len(requests) > 0 || full != 1 || r.ResourceVersion != version {
 		t.Errorf("requests %v, %d full ones to the source, resource version %s and then %s", harness.Tally(requests), full, version, r.ResourceVersion)
 	}
@@ -181,7 +182,7 @@ func TestHangingServerDelaysNoOther(t *testing.T) {
 	await(t, hangs, "to be fetched", func(r *corev1alpha1.PackageRepository) error {
 		return harness.HasCondition(r, corev1alpha1.ConditionReconciling, metav1.ConditionTrue, "", "http://"+hanging())
 	})
-	must(t, env.Client.Delete(t.Context(), hangs))
+	require.NoError(t, env.Client.Delete(t.Context(), hangs))
 	env.WaitGone(t, patience, hangs)
 }
 
@@ -254,7 +255,7 @@ func TestRestart(t *testing.T) {
 	}
 	t.Logf("%d packages of %d versions after a restart: resident memory %d MiB", packages, versions, residentMiB(t))
 	// What was shadowed before the restart steps in.
-	must(t, env.Client.Delete(t.Context(), byWeb))
+	require.NoError(t, env.Client.Delete(t.Context(), byWeb))
 	awaitOffers(t, ns, "shop@1.0.0=files", "shop@2.0.0=files")
 }
 
@@ -265,7 +266,7 @@ func TestDeletedWithoutManager(t *testing.T) {
 	env.Create(t, r)
 	awaitReady(t, r)
 	manager.Stop()
-	must(t, env.Client.Delete(t.Context(), r))
+	require.NoError(t, env.Client.Delete(t.Context(), r))
 	manager = env.StartManager(suite, extraFlags()...)
 	awaitOffers(t, ns)
 }

@@ -3,7 +3,6 @@ package repositories_test
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -24,6 +23,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // patience is how long a test waits for what has to happen.
@@ -213,7 +213,7 @@ func awaitHandled[T corev1alpha1.GenericPackageRepository](t *testing.T, r T, va
 func offers(t *testing.T, ns string) []string {
 	t.Helper()
 	list := corev1alpha1.ScopeOf(ns).NewAvailablePackageList()
-	must(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
+	require.NoError(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
 	all := []string{}
 	for _, object := range list.GenericAvailablePackages() {
 		for _, v := range object.AvailableSpec().Versions {
@@ -240,7 +240,7 @@ func awaitOffers(t *testing.T, ns string, want ...string) {
 func available(t *testing.T, ns, name string) *corev1alpha1.AvailablePackage {
 	t.Helper()
 	object := &corev1alpha1.AvailablePackage{}
-	must(t, env.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, object))
+	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: name}, object))
 	return object
 }
 
@@ -248,7 +248,7 @@ func available(t *testing.T, ns, name string) *corev1alpha1.AvailablePackage {
 func events(t *testing.T, ns string) []string {
 	t.Helper()
 	list := &eventsv1.EventList{}
-	must(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
+	require.NoError(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
 	var reasons []string
 	for _, e := range list.Items {
 		reasons = append(reasons, e.Type+"/"+e.Reason)
@@ -263,11 +263,4 @@ func every(d time.Duration) *metav1.Duration { return ptr.To(metav1.Duration{Dur
 func await[T client.Object](t *testing.T, obj T, what string, check func(T) error) T {
 	t.Helper()
 	return harness.Await(t, env, patience, obj, what, check)
-}
-
-func must(t *testing.T, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -11,18 +11,19 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/repository"
 	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // push pushes a repository of packages as an image, and returns its reference by digest.
 func push(t *testing.T, tag string, packages ...string) string {
 	t.Helper()
 	image, err := loader.BuildFolder(repository.Folder, loader.Files{"repository.yaml": []byte(document(packages...))}, loader.BuildOptions{})
-	must(t, err)
+	require.NoError(t, err)
 	ref, err := name.ParseReference(env.Registry()+"/"+tag, name.Insecure)
-	must(t, err)
-	must(t, remote.Write(ref, image, remote.WithContext(t.Context())))
+	require.NoError(t, err)
+	require.NoError(t, remote.Write(ref, image, remote.WithContext(t.Context())))
 	digest, err := image.Digest()
-	must(t, err)
+	require.NoError(t, err)
 	return ref.Context().Digest(digest.String()).Name()
 }
 

@@ -10,6 +10,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // What a repository offers is published without further action: one object for each package, with the versions, the
@@ -50,7 +51,7 @@ func TestClusterRepository(t *testing.T) {
 	env.Create(t, r)
 	awaitReady(t, r)
 	awaitOffers(t, "", "cluster-shop@1.0.0=everyone")
-	must(t, env.Client.Delete(t.Context(), r))
+	require.NoError(t, env.Client.Delete(t.Context(), r))
 	awaitOffers(t, "")
 }
 
@@ -99,7 +100,7 @@ func TestConflict(t *testing.T) {
 	await(t, first, "to report the conflict", func(r *corev1alpha1.PackageRepository) error {
 		return harness.HasCondition(r, corev1alpha1.ConditionConflicting, metav1.ConditionTrue, corev1alpha1.ReasonVersionConflict, "shop 1.0.0", "second")
 	})
-	must(t, env.Client.Delete(t.Context(), second))
+	require.NoError(t, env.Client.Delete(t.Context(), second))
 	awaitOffers(t, ns, "shop@1.0.0=first", "shop@1.1.0=first")
 	await(t, first, "to report no conflict", lacksConflict)
 }
@@ -124,7 +125,7 @@ func TestDeletedRepository(t *testing.T) {
 	await(t, r, "to be paused", func(r *corev1alpha1.PackageRepository) error {
 		return harness.HasCondition(r, corev1alpha1.ConditionPaused, metav1.ConditionTrue, corev1alpha1.ReasonPaused)
 	})
-	must(t, env.Client.Delete(t.Context(), r))
+	require.NoError(t, env.Client.Delete(t.Context(), r))
 	awaitOffers(t, ns)
 	env.WaitGone(t, patience, r)
 }
@@ -137,6 +138,6 @@ func TestEditedAvailablePackageIsPutBack(t *testing.T) {
 	env.Create(t, r)
 	awaitReady(t, r)
 	harness.Edit(t, env, available(t, ns, "shop"), func(a *corev1alpha1.AvailablePackage) { a.Spec.Versions[0].Repository = "forged" })
-	must(t, env.Client.Delete(t.Context(), available(t, ns, "cart")))
+	require.NoError(t, env.Client.Delete(t.Context(), available(t, ns, "cart")))
 	awaitOffers(t, ns, "shop@1.0.0=stable", "cart@1.0.0=stable")
 }

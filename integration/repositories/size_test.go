@@ -16,6 +16,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // many is an archive of packages, each a file of some versions with notes and a schema; more are added to the first one.
@@ -32,11 +33,11 @@ func many(t *testing.T, packages, versions int, more ...string) string {
 		if p == 0 {
 			text += strings.Join(more, "")
 		}
-		must(t, w.WriteHeader(&tar.Header{Name: fmt.Sprintf("packages/%04d.yaml", p), Mode: 0o644, Size: int64(len(text))}))
+		require.NoError(t, w.WriteHeader(&tar.Header{Name: fmt.Sprintf("packages/%04d.yaml", p), Mode: 0o644, Size: int64(len(text))}))
 		_, err := w.Write([]byte(text))
-		must(t, err)
+		require.NoError(t, err)
 	}
-	must(t, w.Close())
+	require.NoError(t, w.Close())
 	return archive.String()
 }
 
@@ -109,7 +110,7 @@ func TestManyVersions(t *testing.T) {
 	took := time.Since(began)
 	parts := harness.Tally(from.Rest(t, ns))["create availablepackages"]
 	list := &corev1alpha1.AvailablePackageList{}
-	must(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
+	require.NoError(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
 	if int(r.Status.Versions) != n-1 || parts < 2 || len(list.Items) != parts {
 		t.Errorf("%d versions in %d parts, %d written", r.Status.Versions, len(list.Items), parts)
 	}
@@ -128,10 +129,10 @@ func TestManyVersions(t *testing.T) {
 func publishedBytes(t *testing.T, ns string) (n int) {
 	t.Helper()
 	list := &corev1alpha1.AvailablePackageList{}
-	must(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
+	require.NoError(t, env.Client.List(t.Context(), list, client.InNamespace(ns)))
 	for i := range list.Items {
 		encoded, err := json.Marshal(list.Items[i].Spec)
-		must(t, err)
+		require.NoError(t, err)
 		n += len(encoded)
 	}
 	return n
@@ -141,7 +142,7 @@ func publishedBytes(t *testing.T, ns string) (n int) {
 func stored(t *testing.T, ns string) int {
 	t.Helper()
 	encoded, err := json.Marshal(available(t, ns, "package-0000"))
-	must(t, err)
+	require.NoError(t, err)
 	return len(encoded)
 }
 
@@ -151,7 +152,7 @@ func residentMiB(t *testing.T) int { t.Helper(); return memoryMiB(t, "VmRSS:") }
 func memoryMiB(t *testing.T, key string) (n int) {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", manager.PID()))
-	must(t, err)
+	require.NoError(t, err)
 	_, rest, _ := strings.Cut(string(text), key)
 	if _, err = fmt.Sscanf(strings.TrimSpace(rest), "%d", &n); err != nil {
 		t.Fatal(err)

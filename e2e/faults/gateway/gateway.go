@@ -18,6 +18,7 @@ import (
 
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // Gateway is the way of a manager to the API server, and to that of another cluster.
@@ -42,11 +43,11 @@ type upstream struct {
 func newUpstream(tb testing.TB, sb *sandbox.Sandbox) upstream {
 	tb.Helper()
 	target, err := url.Parse(sb.Server())
-	check(tb, err)
+	require.NoError(tb, err)
 	authority := sb.Config().CAData
 	if len(authority) == 0 {
 		authority, err = os.ReadFile(sb.Config().CAFile)
-		check(tb, err)
+		require.NoError(tb, err)
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(authority) {
@@ -246,11 +247,4 @@ func (g *Gateway) kubeconfig(server *httptest.Server) (string, error) {
 
 func certificate(server *httptest.Server) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-}
-
-func check(tb testing.TB, err error) {
-	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
 }

@@ -15,6 +15,7 @@ import (
 	"lockstep.run/lockstep/e2e/faults/invariants"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // suite is what all runs share.
@@ -65,12 +66,12 @@ func sweepAll(t *testing.T, remote bool) {
 	if given := os.Getenv("LOCKSTEP_SEED"); given != "" {
 		var err error
 		seed, err = strconv.ParseUint(given, 10, 64)
-		check(t, err)
+		require.NoError(t, err)
 	}
 	t.Logf("LOCKSTEP_SEED=%d", seed)
 	env := harness.New(t, sandbox.WithComponents(sandbox.Etcd, sandbox.Registry, sandbox.APIServer, sandbox.ControllerManager))
 	audit, err := env.Audit()
-	check(t, err)
+	require.NoError(t, err)
 	s := &suite{
 		env: env, gateway: gateway.New(t, env), scenario: newScenario(t, env), audit: audit,
 		seed: seed, random: rand.New(rand.NewPCG(seed, 0)), reference: map[string]invariants.Snapshot{},
@@ -249,11 +250,4 @@ func (s *suite) met(p position) bool {
 // of returns the positions of a kind.
 func (s *suite) of(kind string) []position {
 	return slices.DeleteFunc(slices.Clone(s.positions), func(p position) bool { return p.kind != kind })
-}
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 const operatorUser = "operator"
@@ -22,9 +23,9 @@ const operatorUser = "operator"
 func operate(t *testing.T, in *sandbox.Sandbox) {
 	t.Helper()
 	config, err := in.User(operatorUser, "system:masters")
-	check(t, err)
+	require.NoError(t, err)
 	clients, err := kubernetes.NewForConfig(config)
-	check(t, err)
+	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	done := make(chan struct{})
 	t.Cleanup(func() {

@@ -20,6 +20,7 @@ import (
 	"lockstep.run/lockstep/e2e/faults/invariants"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // run is one manager, restarted where it is killed, and many packages at once,
@@ -51,7 +52,7 @@ func (s *suite) newRun(t *testing.T, lives []*life, leader bool, starts [][]faul
 	}
 	var err error
 	r.mark, err = s.audit.Mark(t.Context())
-	check(t, err)
+	require.NoError(t, err)
 	r.thereMark = s.there.mark(t)
 	before := func() {
 		if leader {
@@ -169,15 +170,15 @@ func (r *run) rest(t *testing.T) {
 	}
 	ctx := t.Context()
 	collects, err := invariants.Collections(ctx, r.env.Client, slices.Collect(maps.Keys(r.director.lives))...)
-	check(t, err)
+	require.NoError(t, err)
 	r.calm(t, collects)
 	mark, err := r.audit.Mark(ctx)
-	check(t, err)
+	require.NoError(t, err)
 	there := r.there.mark(t)
 	_, err = r.audit.Settled(ctx, mark, restFor, func(sandbox.Entry) bool { return false })
-	check(t, err)
+	require.NoError(t, err)
 	entries, err := r.audit.Since(ctx, mark, sandbox.ByUser(harness.ManagerUser()))
-	check(t, err)
+	require.NoError(t, err)
 	entries = slices.DeleteFunc(slices.DeleteFunc(entries, r.resent), collects)
 	broken := invariants.Rest("at rest", harness.ManagerUser(), entries)
 	if len(broken) > 0 {
@@ -186,7 +187,7 @@ func (r *run) rest(t *testing.T) {
 	r.complain(t, restStage, nil, broken)
 	r.complain(t, restStage, nil, invariants.Rest("at rest, in the target", r.user(), r.there.since(t, there)))
 	mark, err = r.audit.Mark(ctx)
-	check(t, err)
+	require.NoError(t, err)
 	there = r.there.mark(t)
 	if r.there != nil {
 		r.director.spare() // a target that does not answer is reported
@@ -208,7 +209,7 @@ func (r *run) rest(t *testing.T) {
 // is written any more.
 func (r *run) calm(t *testing.T, collects func(sandbox.Entry) bool) {
 	mark, err := r.audit.Mark(t.Context())
-	check(t, err)
+	require.NoError(t, err)
 	for {
 		present := r.present()
 		r.watches(t, present)
@@ -245,7 +246,7 @@ func (r *run) watches(t *testing.T, from sandbox.Position) {
 func (r *run) settled(t *testing.T, from sandbox.Position) []sandbox.Entry {
 	t.Helper()
 	entries, err := r.audit.Settled(t.Context(), from, restFor, sandbox.ByUser(harness.ManagerUser()), func(e sandbox.Entry) bool { return e.Object.Resource != "leases" })
-	check(t, err)
+	require.NoError(t, err)
 	return entries
 }
 
@@ -253,7 +254,7 @@ func (r *run) settled(t *testing.T, from sandbox.Position) []sandbox.Entry {
 // far: what is written at rest is an answer to something.
 func (r *run) retrace(t *testing.T) {
 	entries, err := r.audit.Since(t.Context(), r.mark, sandbox.ByUser(harness.ManagerUser()))
-	check(t, err)
+	require.NoError(t, err)
 	for _, e := range entries[max(0, len(entries)-40):] {
 		t.Logf("%s %s %s answered %d", e.Received.Format(time.StampMilli), e.Verb, e.RequestURI, e.Code)
 	}
@@ -275,7 +276,7 @@ const restFor = 2 * time.Second
 // judge judges every stage of every package by the audit log.
 func (r *run) judge(t *testing.T) {
 	entries, err := r.audit.Since(t.Context(), r.mark, sandbox.Writes())
-	check(t, err)
+	require.NoError(t, err)
 	of := map[string][]sandbox.Entry{}
 	for _, e := range append(entries, r.there.since(t, r.thereMark, sandbox.Writes())...) {
 		of[e.Object.Namespace] = append(of[e.Object.Namespace], e)

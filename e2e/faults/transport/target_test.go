@@ -20,6 +20,7 @@ import (
 	"lockstep.run/lockstep/e2e/faults/gateway"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // target is another cluster, which has the objects of packages, behind the gateway. A nil
@@ -41,17 +42,17 @@ func newTarget(t *testing.T, g *gateway.Gateway) *target {
 	t.Helper()
 	sb := sandbox.Start(t, sandbox.WithComponents(sandbox.Etcd, sandbox.APIServer))
 	c, err := client.New(sb.Config(), client.Options{Scheme: clientgoscheme.Scheme})
-	check(t, err)
+	require.NoError(t, err)
 	audit, err := sb.Audit()
-	check(t, err)
+	require.NoError(t, err)
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: targetName}}
-	check(t, c.Create(t.Context(), account))
-	check(t, c.Create(t.Context(), &rbacv1.ClusterRoleBinding{
+	require.NoError(t, c.Create(t.Context(), account))
+	require.NoError(t, c.Create(t.Context(), &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: targetName}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "default", Name: targetName}},
 	}))
 	token := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(86400))}}
-	check(t, c.SubResource("token").Create(t.Context(), account, token))
+	require.NoError(t, c.SubResource("token").Create(t.Context(), account, token))
 	server, authority := g.Other(t, sb)
 	return &target{Sandbox: sb, Client: c, audit: audit, kubeconfig: fmt.Sprintf(`{current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
 clusters: [{name: a, cluster: {server: %q, certificate-authority-data: %s}}], users: [{name: a, user: {token: %s}}]}`,
@@ -62,7 +63,7 @@ clusters: [{name: a, cluster: {server: %q, certificate-authority-data: %s}}], us
 func (c *target) namespace(t *testing.T, name string) {
 	t.Helper()
 	if c != nil {
-		check(t, c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
+		require.NoError(t, c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}))
 	}
 }
 
@@ -94,7 +95,7 @@ func (c *target) mark(t *testing.T) (end sandbox.Position) {
 		return end
 	}
 	end, err := c.audit.Mark(t.Context())
-	check(t, err)
+	require.NoError(t, err)
 	return end
 }
 
@@ -105,7 +106,7 @@ func (c *target) since(t *testing.T, from sandbox.Position, of ...sandbox.Filter
 		return nil
 	}
 	entries, err := c.audit.Since(t.Context(), from, of...)
-	check(t, err)
+	require.NoError(t, err)
 	return entries
 }
 

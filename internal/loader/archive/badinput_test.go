@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // raw writes one header as the archive has it, with fields that tar.Writer would
@@ -54,10 +55,10 @@ func extended(t *testing.T, records map[string]string, body string) []byte {
 	}
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
-	check(t, w.WriteHeader(&tar.Header{Name: "x", Typeflag: tar.TypeReg, Size: int64(text.Len()), Format: tar.FormatUSTAR}))
+	require.NoError(t, w.WriteHeader(&tar.Header{Name: "x", Typeflag: tar.TypeReg, Size: int64(text.Len()), Format: tar.FormatUSTAR}))
 	_, err := io.WriteString(w, text.String())
-	check(t, err)
-	check(t, w.Flush())
+	require.NoError(t, err)
+	require.NoError(t, w.Flush())
 	header := b.Bytes()
 	header[156] = tar.TypeXHeader
 	copy(header[148:156], "        ")
@@ -67,13 +68,6 @@ func extended(t *testing.T, records map[string]string, body string) []byte {
 	}
 	copy(header[148:156], fmt.Sprintf("%06o\x00 ", sum))
 	return append(bytes.Clone(header), tarball(t, file("package/a", body))...)
-}
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // The rows A of the checklist of bad input (docs/development.md): each is
@@ -152,8 +146,8 @@ func TestBadInput(t *testing.T) {
 	t.Run("A4 bomb in a bomb", func(t *testing.T) {
 		var inner bytes.Buffer
 		z := fastGzip(&inner)
-		check(t, zeros(z, 200<<20))
-		check(t, z.Close())
+		require.NoError(t, zeros(z, 200<<20))
+		require.NoError(t, z.Close())
 		_, err := unpack(gzipped(inner.Bytes()))
 		checkError(t, "a bomb in a bomb", err, KindCorrupt, "no complete tar archive")
 	})
