@@ -23,7 +23,7 @@ const (
 
 // Options say how to measure.
 type Options struct {
-	// Raw has the bare API server measured before the manager starts.
+	// Raw measures the bare API server before the manager starts.
 	Raw bool
 	// Quiet is how long the manager sends nothing when a scenario is over. It has
 	// to be longer than the interval to which statuses are coalesced; the default

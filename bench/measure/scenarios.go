@@ -69,7 +69,7 @@ var scenarios = []Scenario{
 	{Replay, "the writes of the install are sent by plain clients, without a manager", (*Cluster).replay},
 }
 
-// Run has the scenario happen and measures it.
+// Run plays the scenario and measures it.
 func (s Scenario) Run(c *Cluster) Measurement {
 	c.tb.Helper()
 	m := s.run(c)

@@ -41,7 +41,7 @@ type operator struct {
 // authority is what the rules fill in.
 var authority = []byte("\n")
 
-// fill has a workload fill in the certificate authority of its webhooks, and the key of a Secret where it is named.
+// fill makes a workload fill in the certificate authority of its webhooks, and the key of a Secret where it is named.
 func fill(config client.Object, secret string) rule {
 	return func(ctx context.Context, c client.Client) (bool, error) {
 		webhooks := config.DeepCopyObject().(client.Object)
@@ -86,7 +86,7 @@ func mutating(name string) *admissionv1.MutatingWebhookConfiguration {
 	return &admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-// closes has a workload, once it runs, let its webhook fail closed.
+// closes makes a workload, once it runs, let its webhook fail closed.
 func closes(name string) rule {
 	return func(ctx context.Context, c client.Client) (bool, error) {
 		config := validating(name)
@@ -102,7 +102,7 @@ func closes(name string) rule {
 	}
 }
 
-// after has a workload succeed once the webhooks of a configuration have their certificate authority.
+// after lets a workload succeed once the webhooks of a configuration have their certificate authority.
 func after(config client.Object) rule {
 	return func(ctx context.Context, c client.Client) (bool, error) {
 		live := config.DeepCopyObject().(client.Object)

@@ -99,7 +99,7 @@ func merge(into, from map[string]any) {
 	}
 }
 
-// packageSpec has the API server check a part of a Package. One that sets
+// packageSpec lets the API server check a part of a Package. One that sets
 // nothing of a cluster's is a namespaced one.
 func (r *runner) packageSpec(t *testing.T, b block) {
 	t.Helper()
@@ -119,7 +119,7 @@ func (r *runner) packageSpec(t *testing.T, b block) {
 	r.apply(t, b, string(text))
 }
 
-// apply has the API server check objects; unknown fields are refused.
+// apply lets the API server check objects; unknown fields are refused.
 func (r *runner) apply(t *testing.T, b block, text string) {
 	t.Helper()
 	file, err := os.CreateTemp(t.TempDir(), "*.yaml")

@@ -75,7 +75,7 @@ spec:
       {{ end }}
 `
 
-// addStage has kwok read the stage, which it does when it starts.
+// addStage gives the stage to kwok, which reads it when it starts.
 func addStage(tb testing.TB) {
 	path := filepath.Join(env.DataDir(), "config", "kwok.yaml")
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)

@@ -75,7 +75,7 @@ func (r Release) available(tb testing.TB, name string) corev1alpha1.AvailableVer
 	}
 }
 
-// Offer has the repository stable of a namespace, or without one that of the cluster, offer exactly these versions of a
+// Offer makes the repository stable of a namespace, or without one that of the cluster, offer exactly these versions of a
 // package. The repository fetches nothing. What is offered in the cluster goes with the test.
 func (e *Env) Offer(tb testing.TB, namespace, name string, releases ...Release) {
 	tb.Helper()

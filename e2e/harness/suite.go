@@ -71,7 +71,7 @@ func (s *Suite) Helper() {}
 // Context ends with the suite.
 func (s *Suite) Context() context.Context { return s.ctx }
 
-// Cleanup has f called by End.
+// Cleanup registers f, which End calls.
 func (s *Suite) Cleanup(f func()) { s.cleanups = append(s.cleanups, f) }
 
 // Failed reports whether a step or a test failed.
@@ -92,7 +92,7 @@ func (s *Suite) Fatalf(format string, args ...any) {
 	s.fail()
 }
 
-// Errorf has the step fail at its end.
+// Errorf makes the step fail at its end.
 func (s *Suite) Errorf(format string, args ...any) {
 	s.Logf(format, args...)
 	s.failed = true

@@ -75,7 +75,7 @@ spec:
 	return i
 }
 
-// hold has somebody hold the Lease from now on.
+// hold makes another process hold the Lease from now on.
 func hold(t *testing.T, holder string, seconds int32) {
 	t.Helper()
 	harness.Edit(t, env, &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: corev1alpha1.LeaderElectionLease}},

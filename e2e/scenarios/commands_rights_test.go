@@ -57,7 +57,7 @@ func (s *scenario) boundToken(secret *corev1.Secret) string {
 	return req.Status.Token
 }
 
-// readTokenFrom has the manager's kubeconfig name a file with the token.
+// readTokenFrom makes the manager's kubeconfig name a file with the token.
 func (s *scenario) readTokenFrom(path string) {
 	kubeconfig, err := clientcmd.LoadFromFile(s.env.ManagerKubeconfig)
 	s.check(err)

@@ -207,7 +207,7 @@ func (l *lives) losesObjects(t *testing.T, one *life) {
 	}
 }
 
-// makesKeys has packages rendered again: with new keys, and without a write of an
+// makesKeys renders packages again: with new keys, and without a write of an
 // object.
 func (l *lives) makesKeys(t *testing.T) {
 	t.Helper()

@@ -26,7 +26,7 @@ type gossip struct {
 	allows atomic.Bool
 }
 
-// listen has the webhook asked about the Secrets of packages.
+// listen registers the webhook for the Secrets of packages.
 func (l *lives) listen(t *testing.T) *gossip {
 	t.Helper()
 	g := &gossip{}

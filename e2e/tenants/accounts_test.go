@@ -123,7 +123,7 @@ func TestSecretsOfAccounts(t *testing.T) {
 	}
 }
 
-// ofAccount has a Package installed as the account app with the configuration in a Secret.
+// ofAccount installs a Package as the account app with the configuration in a Secret.
 func ofAccount(pkg *corev1alpha1.Package, secret string) *corev1alpha1.Package {
 	pkg.Spec.ServiceAccountName = "app"
 	pkg.Spec.ConfigFrom = []corev1alpha1.ValueSource{{SecretKeyRef: &corev1alpha1.SecretKeyReference{Name: secret, Key: "config"}}}

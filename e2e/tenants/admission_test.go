@@ -16,7 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/testing/require"
 )
 
-// installed has the tenant install a Package shop, for which the manager installs shop.db.
+// installed makes the tenant install a Package shop, for which the manager installs shop.db.
 func (u *tenant) installed(t *testing.T) *corev1alpha1.Package {
 	t.Helper()
 	repository := &corev1alpha1.PackageRepository{ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: "stable"}}

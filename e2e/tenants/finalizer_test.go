@@ -61,7 +61,7 @@ func ready[T corev1alpha1.Conditioned](obj T) error {
 	return harness.HasCondition(obj, corev1alpha1.ConditionReady, metav1.ConditionTrue, "")
 }
 
-// refuseFinalizers has changes of the finalizers of packages and templates refused in the tenant's namespace.
+// refuseFinalizers makes the API server refuse changes of the finalizers of packages and templates in the tenant's namespace.
 func (u *tenant) refuseFinalizers(t *testing.T) client.Object {
 	t.Helper()
 	meta := metav1.ObjectMeta{Name: u.namespace}

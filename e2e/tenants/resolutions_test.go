@@ -42,7 +42,7 @@ func (w *slowWebhook) ServeHTTP(answer http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(answer).Encode(review)
 }
 
-// slowDown has the API server ask a webhook about what the manager writes to Packages of a namespace, which takes longer than the test.
+// slowDown makes the API server ask a webhook about what the manager writes to Packages of a namespace, which takes longer than the test.
 func slowDown(t *testing.T, namespace string) *slowWebhook {
 	t.Helper()
 	w := &slowWebhook{asked: make(chan struct{}), let: make(chan struct{})}

@@ -136,7 +136,7 @@ func (w *world) bounce(t *testing.T, s *subject) {
 	require.NoError(t, tolerable(s.apply(t.Context())))
 }
 
-// rebound has Packages that are at rest change their image and go back before the
+// rebound makes Packages that are at rest change their image and go back before the
 // status, which is held back, has said anything of it. Of one that takes values from
 // a Secret that alone is changed, so that nothing else wakes it.
 func (w *world) rebound(t *testing.T) {
@@ -199,7 +199,7 @@ func (w *world) remove(t *testing.T, s *subject) {
 	require.NoError(t, s.remove(t.Context(), again, propagation))
 }
 
-// heal has every Package get where it is asked to go, from now on.
+// heal lets every Package reach what is asked for, from now on.
 func (w *world) heal(ctx context.Context) error {
 	for _, s := range w.subjects {
 		s.heal()

@@ -76,7 +76,7 @@ func (s *subject) configure(key, value string) {
 	s.spec.Config = &runtime.RawExtension{Raw: []byte(raw + "}")}
 }
 
-// apply has the cluster know what is wanted, where there is a Package to tell.
+// apply tells the cluster what is wanted, where there is a Package.
 func (s *subject) apply(ctx context.Context) error {
 	if s.pending || !s.wanted {
 		return s.create(ctx)

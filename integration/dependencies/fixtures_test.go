@@ -40,7 +40,7 @@ func offer(t *testing.T, ns, name string, releases ...release) {
 	env.Offer(t, ns, name, releases...)
 }
 
-// offerCluster has the repository of the cluster offer versions of a package.
+// offerCluster makes the repository of the cluster offer versions of a package.
 func offerCluster(t *testing.T, name string, releases ...release) {
 	t.Helper()
 	env.Offer(t, "", name, releases...)

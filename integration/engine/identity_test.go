@@ -67,7 +67,7 @@ func grant(t *testing.T, ns, name string, verbs ...string) {
 	}
 }
 
-// as has the deployment roll its objects out as an account.
+// as makes the deployment roll its objects out as an account.
 func as(dep *corev1alpha1.ObjectDeployment, account string) *corev1alpha1.ObjectDeployment {
 	dep.Spec.Template.Spec.ServiceAccountName = account
 	return dep

@@ -47,7 +47,7 @@ func awaitJob(t *testing.T, namespace, name string, before types.UID) *batchv1.J
 	})
 }
 
-// finish has a Job end.
+// finish ends a Job.
 func finish(t *testing.T, j *batchv1.Job, end batchv1.JobConditionType) {
 	t.Helper()
 	first := map[batchv1.JobConditionType]batchv1.JobConditionType{batchv1.JobComplete: batchv1.JobSuccessCriteriaMet, batchv1.JobFailed: batchv1.JobFailureTarget}[end]

@@ -37,7 +37,7 @@ func definitions(t *testing.T) []*unstructured.Unstructured {
 	return all
 }
 
-// serve has the API server serve HostedClusters and their control planes.
+// serve makes the API server serve HostedClusters and their control planes.
 func serve(t *testing.T) {
 	t.Helper()
 	for _, definition := range definitions(t) {
@@ -47,7 +47,7 @@ func serve(t *testing.T) {
 	}
 }
 
-// unserve has it serve them no more, and removes those that there are.
+// unserve makes it serve them no more, and removes those that there are.
 func unserve(t *testing.T) {
 	t.Helper()
 	for _, definition := range definitions(t) {
@@ -175,7 +175,7 @@ func (f *fleet) examine(ctx context.Context, cm *corev1.ConfigMap) {
 	}
 }
 
-// setIll has what is in the control plane of a hosted cluster available no more, or again.
+// setIll makes what is in the control plane of a hosted cluster available no more, or again.
 func (f *fleet) setIll(t *testing.T, cluster string, ill bool) {
 	t.Helper()
 	f.mu.Lock()

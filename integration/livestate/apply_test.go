@@ -526,7 +526,7 @@ func (endless) Read(p []byte) (int, error) {
 
 func (endless) Close() error { return nil }
 
-// denyNamed has an admission policy deny ConfigMaps whose name has the prefix.
+// denyNamed makes an admission policy deny ConfigMaps whose name has the prefix.
 func (e *env) denyNamed(t *testing.T, prefix string) {
 	t.Helper()
 	policy := unique("deny")
@@ -550,7 +550,7 @@ func (e *env) denyNamed(t *testing.T, prefix string) {
 	}))
 }
 
-// webhook has every write of ConfigMaps in the namespace ask the URL.
+// webhook makes every write of ConfigMaps in the namespace ask the URL.
 func (e *env) webhook(t *testing.T, url string) {
 	t.Helper()
 	require.NoError(t, e.admin.Create(t.Context(), &admissionregistrationv1.ValidatingWebhookConfiguration{

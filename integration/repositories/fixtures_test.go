@@ -103,7 +103,7 @@ func (s *webServer) set(content string) {
 	s.content, s.etag = content, fmt.Sprintf(`"%x"`, sha256.Sum256([]byte(content)))
 }
 
-// alternate has the server answer with other contents in turn; without any, with its own.
+// alternate makes the server answer with other contents in turn; without any, with its own.
 func (s *webServer) alternate(contents ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,7 +177,7 @@ var hanging = sync.OnceValue(func() string {
 	return l.Addr().String()
 })
 
-// retry has a repository fetched at once.
+// retry requests a fetch of a repository at once.
 func retry[T client.Object](t *testing.T, obj T, value string) {
 	t.Helper()
 	harness.Edit(t, env, obj, func(o T) {

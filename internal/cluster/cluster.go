@@ -70,7 +70,7 @@ type LiveState interface {
 	Observed(key objects.Key) (*objects.Observed, bool)
 	// Passed reports whether the records of a kind are from a resource version or later.
 	Passed(gk schema.GroupKind, resourceVersion string) bool
-	// Relist has every object of a kind observed again, up to KindState.Listing.
+	// Relist observes every object of a kind again, up to KindState.Listing.
 	Relist(gk schema.GroupKind) int64
 	// Remember keeps the record of a response, and Gone that an object was deleted, until
 	// the watch shows something newer.

@@ -163,7 +163,7 @@ func connectRepositories(
 	return watches, nil
 }
 
-// preparation has the largest document of schemas at hand, which nearly every package
+// preparation fetches the largest document of schemas, which nearly every package
 // asks for: an API server that was not asked for it yet has to put it together, and
 // the first rollout after a start would wait for that.
 func preparation(checker *schemas.Checker, log logr.Logger) ctrlmanager.RunnableFunc {
@@ -175,7 +175,7 @@ func preparation(checker *schemas.Checker, log logr.Logger) ctrlmanager.Runnable
 	}
 }
 
-// follower has packages and templates rendered again when the cluster changes.
+// follower enqueues packages and templates when the cluster changes.
 type follower struct {
 	config     *rest.Config
 	log        logr.Logger

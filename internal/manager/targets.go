@@ -171,7 +171,7 @@ func targetVersion(ctx context.Context, config *rest.Config) (string, error) {
 	return version, err
 }
 
-// targetFollower has packages rendered again when their target changes.
+// targetFollower enqueues packages when their target changes.
 type targetFollower struct {
 	of       *otherClusters
 	ref      targets.Ref

@@ -169,7 +169,7 @@ func recordedBy(results []resolver.Result) *graph.Graph {
 	return graph.Of(all)
 }
 
-// judgedBy has each of some packages judged by what is installed.
+// judgedBy judges each of some packages by what is installed.
 func judgedBy(packages []part) *graph.Graph {
 	input := resolver.Input{}
 	for _, p := range packages {

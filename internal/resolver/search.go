@@ -307,7 +307,7 @@ func (s *search) isSpent() bool {
 	return *s.steps > s.until
 }
 
-// keep has what is installed and depends on a slot accept its values, where it accepts the present one.
+// keep makes what is installed and depends on a slot accept its values, where it accepts the present one.
 func (s *search) keep(i int32) {
 	if len(s.slots[i].values) < 2 {
 		return

@@ -13,7 +13,7 @@ func TestConformance(t *testing.T) {
 	conformance.Suite{Operations: map[string]conformance.Operation{"revision-manage": conformance.Of(managed)}}.Run(t)
 }
 
-// managed has all that is decided done at once, until nothing is left to do: a revision that is made succeeds.
+// managed does all that is decided at once, until nothing is left to do: a revision that is made succeeds.
 func managed(_ *testing.T, in struct {
 	ActivationPolicy, Current string
 	HistoryLimit              int

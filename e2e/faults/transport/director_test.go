@@ -50,7 +50,7 @@ func (d *director) begin() {
 	}
 }
 
-// spare has the next start meet no fault.
+// spare keeps faults from the next start.
 func (d *director) spare() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

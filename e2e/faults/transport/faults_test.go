@@ -144,7 +144,7 @@ type sweep struct {
 	// lives is how many packages a run has at most, and perStage how many faults each
 	// of them meets in a stage.
 	lives, perStage int
-	// leader has the manager hold the Lease.
+	// leader makes the manager hold the Lease.
 	leader bool
 	// last tells that no sweep follows.
 	last bool

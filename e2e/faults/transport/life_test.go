@@ -211,7 +211,7 @@ func (l *life) decide(p position, version string) gateway.Decision {
 	return gateway.Decision{Fault: f.Fault, For: f.length, Version: version}
 }
 
-// disarm has the package meet no more faults in this stage.
+// disarm keeps further faults of this stage from the package.
 func (l *life) disarm() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

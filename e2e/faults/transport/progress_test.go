@@ -10,7 +10,7 @@ import (
 // often is how often a run says how far it is.
 const often = 15 * time.Second
 
-// progress has a run say how far it is, with -v, until stop is called: where one
+// progress logs how far a run is, with -v, until stop is called: where one
 // hangs, or is ended from outside, the last line tells where.
 func (r *run) progress(t *testing.T) (stop func()) {
 	if !testing.Verbose() {

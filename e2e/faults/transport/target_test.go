@@ -67,7 +67,7 @@ func (c *target) namespace(t *testing.T, name string) {
 	}
 }
 
-// use has a package installed there.
+// use installs a package there.
 func (c *target) use(ctx context.Context, home client.Client, pkg *corev1alpha1.Package) error {
 	if c == nil {
 		return nil

@@ -112,7 +112,7 @@ func (p *planner) fetch(steps []map[string]any) (s Source) {
 	return s
 }
 
-// fetchChart has helm itself fetch a chart of a repository.
+// fetchChart makes helm itself fetch a chart of a repository.
 func (p *planner) fetchChart(at string, from map[string]any) {
 	repository, _ := from["repository"].(map[string]any)
 	if !p.rest(at, from, "name", "version", "repository") || !p.rest(at+".repository", repository, "url") {

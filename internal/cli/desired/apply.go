@@ -52,7 +52,7 @@ type Package struct {
 	beforeWrite func(context.Context) error
 	// Adopts existing objects without a controller.
 	Adopts bool
-	// Retries has the manager look at the package again even where nothing of it changes.
+	// Retries makes the manager reconcile the package even where nothing of it changes.
 	Retries bool
 }
 

@@ -159,7 +159,7 @@ func (c *Cluster) whileServed(ctx context.Context, request func() error) (err er
 	return cmp.Or(err, ctx.Err())
 }
 
-// rediscover has the API server asked anew what it serves, unless that was done since a request began.
+// rediscover asks the API server again what it serves, unless that was done since a request began.
 func (c *Cluster) rediscover(begun time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -86,7 +86,7 @@ type ApplyRequest struct {
 	Body []byte
 	// Force takes over fields of other managers.
 	Force bool
-	// DryRun has the server decide without storing anything.
+	// DryRun makes the server decide without storing anything.
 	DryRun bool
 	// FieldValidation is Ignore, Warn or Strict; empty means the server's
 	// default, Warn. Built-in kinds refuse unknown fields in an apply always,

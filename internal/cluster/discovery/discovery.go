@@ -89,7 +89,7 @@ func (d *Discovery) Mapping(gk schema.GroupKind, version string) (*meta.RESTMapp
 	return d.index.mapping(gk, version)
 }
 
-// Reload has discovery read again.
+// Reload reads discovery again.
 func (d *Discovery) Reload() { d.request(&d.wantDiscovery) }
 
 func (d *Discovery) request(want *atomic.Bool) {

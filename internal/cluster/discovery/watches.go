@@ -61,7 +61,7 @@ func (d *Discovery) watch(ctx context.Context, resource string, source cache.Lis
 	})
 }
 
-// crds has the index follow the watch of CRDs.
+// crds updates the index by the watch of CRDs.
 type crds struct {
 	*Discovery
 	cache.ListerWatcherWithContext
@@ -117,7 +117,7 @@ func (c *crds) Deleted(crd *definition) { c.options.Changed(c.index.dropCRD(crd.
 
 func (c *crds) known() { c.crdsOnce.Do(func() { close(c.crdsKnown) }) }
 
-// apiServices has discovery read again when an aggregated API comes or goes.
+// apiServices reads discovery again when an aggregated API is added or removed.
 type apiServices struct{ *Discovery }
 
 // Failed does nothing: the watch is repeated.

@@ -250,7 +250,7 @@ func (c *Cache) watch(k *kind, served *discovery.Kind, keep bool) []objects.Key 
 	return dropped
 }
 
-// Relist has Observe called with every object of the kind again. Once KindState.Listing is
+// Relist calls Observe with every object of the kind again. Once KindState.Listing is
 // not lower than the result, every record was made after this call, or was remembered from
 // a write. Concurrent calls share one list.
 func (c *Cache) Relist(gk schema.GroupKind) int64 {

@@ -167,7 +167,7 @@ func (r *run) read(first bool, items []runtime.Object) {
 	r.cache.held(k.change())
 }
 
-// Transformer has a streamed list hold records in place of objects.
+// Transformer makes a streamed list hold records in place of objects.
 func (r *run) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) {
 		if live, ok := obj.(*unstructured.Unstructured); ok {

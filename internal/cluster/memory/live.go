@@ -63,7 +63,7 @@ func (c *Cluster) Passed(gk schema.GroupKind, resourceVersion string) bool {
 // Seen is the resource version that the watch of a kind has reached.
 func (c *Cluster) Seen(gk schema.GroupKind) int64 { return c.watch(gk).seen }
 
-// Relist has Sync list a kind once more.
+// Relist makes Sync list a kind once more.
 func (c *Cluster) Relist(gk schema.GroupKind) int64 {
 	w := c.watch(gk)
 	w.relist = w.synced

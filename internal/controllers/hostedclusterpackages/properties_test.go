@@ -170,7 +170,7 @@ func TestRolloutProperties(t *testing.T) {
 	})
 }
 
-// finish has every member available, and fails where an update is left out.
+// finish makes every member available, and fails where an update is left out.
 func (f *fleet) finish() {
 	for range 3 * (len(f.members) + 1) {
 		for _, m := range f.members {

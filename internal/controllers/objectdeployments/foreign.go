@@ -148,7 +148,7 @@ func (w *OwnerWatch) find(key objects.OwnerKey, ref *metav1.OwnerReference) (for
 	return owner, nil
 }
 
-// add has a watch show an owner, and returns it.
+// add adds an owner to a watch, and returns it.
 func (w *OwnerWatch) add(key objects.OwnerKey, owner foreignOwner) *ownerWatch {
 	watch := w.watchOf(key.Namespace, owner)
 	keys := watch.owners[owner]

@@ -50,7 +50,7 @@ func (l *lanes) Start(ctx context.Context) error {
 	return nil
 }
 
-// add has an owner reconciled in a lane, once however often it is added meanwhile.
+// add enqueues an owner in a lane, once however often it is added meanwhile.
 func (l *lanes) add(ctx context.Context, lane string, key objects.OwnerKey) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -249,7 +249,7 @@ func TestCollectionAfterACrash(t *testing.T) {
 	}
 }
 
-// collectTwice has a process delete Secrets that dies at a write, and then another
+// collectTwice lets a process delete Secrets that dies at a write, and then another
 // one; it reports whether the first one got so far.
 func collectTwice(t *testing.T, server client.WithWatch, at int, effect bool, collect func(context.Context, *reconciliation) error) (died bool) {
 	t.Helper()

@@ -229,7 +229,7 @@ func isNews(is func() bool) (news bool) {
 	return news
 }
 
-// enqueues has the owners reconciled that keys returns for an object; none where it panics.
+// enqueues enqueues the owners that keys returns for an object; none where it panics.
 func enqueues(keys func(context.Context, client.Object) []objects.OwnerKey) handler.TypedEventHandler[client.Object, objects.OwnerKey] {
 	return handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) (all []objects.OwnerKey) {
 		_ = panics.Guard(ctx, "handling an event", func() error { all = keys(ctx, obj); return nil })

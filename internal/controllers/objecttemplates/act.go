@@ -167,7 +167,7 @@ func collides(blocking []phases.Blocker) bool {
 	return slices.ContainsFunc(blocking, func(b phases.Blocker) bool { return b.Kind == phases.BlockCollision })
 }
 
-// awaitRival has an object watched that has another owner: the watch of managed objects may not show it. Each change of it
+// awaitRival watches an object that has another owner: the watch of managed objects may not show it. Each change of it
 // ends the pause before it is read again.
 func (s *reconciliation) awaitRival(blocking []phases.Blocker) {
 	rival := sources.Ref{}

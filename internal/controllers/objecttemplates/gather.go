@@ -51,7 +51,7 @@ func (s *reconciliation) ensureFinalizer(ctx context.Context) error {
 	return nil
 }
 
-// gatherInputs has the sources watched, and reads what is known of them and of the environment.
+// gatherInputs watches the sources, and reads what is known of them and of the environment.
 func (s *reconciliation) gatherInputs(context.Context) error {
 	if s.state.plan == nil || s.generation != s.tmpl.GetGeneration() {
 		s.state.plan, s.generation, s.state.last = planOf(s.tmpl.ObjectTemplateSpec(), s.rollout.Owner), s.tmpl.GetGeneration(), nil
@@ -82,7 +82,7 @@ func (s *reconciliation) namespaced(gk schema.GroupKind) (namespaced, known bool
 	return state.Namespaced, state.Served
 }
 
-// watch has the sources watched, and the object in the place of this template's.
+// watch watches the sources, and the object in the place of this template's.
 func (s *reconciliation) watch() {
 	refs := s.refs
 	if s.rival != (sources.Ref{}) {

@@ -118,7 +118,7 @@ func owned(t *testing.T, in struct {
 // need is a dependency of a version in a catalogue.
 type need struct{ Package, Constraint string }
 
-// script has packages of users installed and changed, one after the other.
+// script installs and changes packages of users, one after the other.
 type script struct {
 	*play
 	offered map[string]map[string][]need
@@ -129,7 +129,7 @@ func newScript(t *testing.T) *script {
 	return &script{newPlay(t, jointneeds.Set{}, 0), map[string]map[string][]need{}}
 }
 
-// install has "name@version" installed, or another version of what is installed.
+// install installs "name@version", or another version of what is installed.
 func (p *script) install(all ...string) {
 	p.t.Helper()
 	var releases []jointneeds.Release

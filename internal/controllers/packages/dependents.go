@@ -58,7 +58,7 @@ func (r *Reconciler) await(key types.NamespacedName, awaited []string) {
 	}
 }
 
-// attend has what arrives from now on remembered for a Package until it is known what that awaits.
+// attend remembers for a Package what arrives from now on, until it is known what that awaits.
 func (r *Reconciler) attend(key types.NamespacedName) {
 	r.memory.Lock()
 	defer r.memory.Unlock()

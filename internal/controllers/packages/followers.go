@@ -53,7 +53,7 @@ func offered(obj client.Object) []string {
 	return nil
 }
 
-// watchOffers has Packages reconciled whose choice may change with what repositories offer, or to whom.
+// watchOffers enqueues Packages whose choice may change with what repositories offer, or to whom.
 func (r *Reconciler) watchOffers(build *builder.Builder) *builder.Builder {
 	for _, scope := range scopes {
 		build = build.Watches(scope.NewAvailablePackage(), changes(r.offersChanged)).

@@ -85,7 +85,7 @@ func (p *Pipeline) load(ctx context.Context, in input) (*content, error) {
 	return loaded, forKindOf(in.pkg, err)
 }
 
-// forKindOf has remedies name the ClusterPackage where the Package is one, and where its configuration comes from.
+// forKindOf makes remedies name the ClusterPackage where the Package is one, and where its configuration comes from.
 func forKindOf(pkg corev1alpha1.GenericPackage, err error) error {
 	spec := pkg.PackageSpec()
 	var replace [][2]string

@@ -45,7 +45,7 @@ func (s *reconciliation) beginRecorded() {
 	}
 }
 
-// backOff has an attempt that failed in place of one that has to wait, and reports whether that is so.
+// backOff replaces an attempt that has to wait by one that failed, and reports whether it did.
 func (s *reconciliation) backOff() bool {
 	record := afterInterruption(s.pkg.PackageStatus().Load, s.view)
 	if record == nil {

@@ -62,7 +62,7 @@ func (s *reconciliation) begin(t *turns) (end func(), admitted bool) {
 	return end, admitted
 }
 
-// leave has a Package wait for no turn any more but for that which its last reconcile asked for.
+// leave removes a Package from all queues but the one that its last reconcile entered.
 func (r *Reconciler) leave(req reconcile.Request, s *reconciliation) {
 	for _, t := range []*turns{&r.resolving.resolutions, &r.resolving.releases} {
 		if s == nil || s.waits != t {
@@ -118,7 +118,7 @@ func heedsAll(pkg corev1alpha1.GenericPackage) bool {
 	return pkg.GetNamespace() == "" && policy != nil && policy.Dependents == corev1alpha1.DependentsAll
 }
 
-// apply has what was decided count as if it was written.
+// apply adds what was decided as if it was written.
 func (r *resolving) apply(installed []resolver.Installed) {
 	deleted := map[resolver.Instance]bool{}
 	for _, d := range r.decided {

@@ -83,7 +83,7 @@ func (s *reconciliation) orphan(ctx context.Context) error {
 	})
 }
 
-// copyOrphan has the deployment release what is left of its objects where deletionPolicy became Orphan after the deletion
+// copyOrphan makes the deployment release what is left of its objects where deletionPolicy became Orphan after the deletion
 // began, and reports whether that changed it.
 func copyOrphan(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage) bool {
 	if pkg.PackageSpec().DeletionPolicy != corev1alpha1.DeletionPolicyOrphan || dep.GetDeletionTimestamp() == nil ||
@@ -94,7 +94,7 @@ func copyOrphan(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.Gener
 	return true
 }
 
-// copyAbandon has the deployment leave its objects where its target is not connected, and reports whether that changed it.
+// copyAbandon makes the deployment leave its objects where its target is not connected, and reports whether that changed it.
 func copyAbandon(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage) bool {
 	const key = corev1alpha1.AbandonTargetAnnotation
 	if !remote(pkg) || pkg.GetAnnotations()[key] != "true" || dep.GetAnnotations()[key] == "true" {

@@ -83,7 +83,7 @@ func TestNewVersionBeforeItsNeeds(t *testing.T) {
 	}
 }
 
-// play has Packages reconciled in a random order, by the decisions of the controller over a cluster in memory.
+// play reconciles Packages in a random order, by the decisions of the controller over a cluster in memory.
 type play struct {
 	*cluster
 	set  jointneeds.Set
@@ -186,7 +186,7 @@ func (p *play) reconcileAll() {
 	}
 }
 
-// rest has all Packages reconciled in random orders until nothing changes.
+// rest reconciles all Packages in random orders until nothing changes.
 func (p *play) rest() {
 	p.t.Helper()
 	for quiet := 0; quiet < 3; {

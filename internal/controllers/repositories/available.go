@@ -63,7 +63,7 @@ func (a available) partsOf() map[string][]part {
 	return byPackage
 }
 
-// compare has packages merged again of which others changed or deleted a part since it was written.
+// compare enqueues packages of which others changed or deleted a part since it was written.
 func (s *reconciliation) compare() {
 	var changed []string
 	for name, p := range s.available {
@@ -89,7 +89,7 @@ func (s *reconciliation) compare() {
 	}
 }
 
-// repair has the package of a changed part merged again. A repository whose content is not in memory is fetched anew.
+// repair enqueues the package of a changed part. A repository whose content is not in memory is fetched anew.
 func (s *reconciliation) repair(name string) {
 	if p, found := s.available[name]; found {
 		s.pending[p.spec.PackageName] = struct{}{}
@@ -105,7 +105,7 @@ func (s *reconciliation) repair(name string) {
 	}
 }
 
-// mergeAll has all packages of a repository merged again.
+// mergeAll enqueues all packages of a repository.
 func (s *reconciliation) mergeAll(repository string, content *packed) {
 	if content != nil {
 		for name := range content.packages {

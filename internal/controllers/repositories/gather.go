@@ -156,7 +156,7 @@ func (s *reconciliation) restore(repository corev1alpha1.GenericPackageRepositor
 	}
 }
 
-// withdraw has the packages of repositories that are gone merged without them, and forgets the repositories.
+// withdraw merges the packages of repositories that are gone without them, and forgets the repositories.
 func (s *reconciliation) withdraw() {
 	present := map[string]bool{}
 	for _, v := range s.views {

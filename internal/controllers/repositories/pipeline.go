@@ -32,7 +32,7 @@ type Pipeline struct {
 	ClusterPullSecrets bool
 
 	levels queueing.Levels
-	// account has the manager's service account watched once its pull secrets are needed.
+	// account watches the manager's service account once its pull secrets are needed.
 	account sync.Once
 }
 

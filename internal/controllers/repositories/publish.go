@@ -302,7 +302,7 @@ func (s *reconciliation) deletePart(ctx context.Context, mu *sync.Mutex, p part)
 	return nil
 }
 
-// noteShadowed has repositories fetched in whole whose versions are no longer published, and nowhere else. It is called
+// noteShadowed requests a fetch in whole of repositories whose versions are no longer published, and nowhere else. It is called
 // with the lock of what the catalogue remembers.
 func (s *reconciliation) noteShadowed(parts []part, merged []corev1alpha1.AvailablePackageSpec) {
 	type offer struct{ version, repository string }

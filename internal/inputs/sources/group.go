@@ -67,7 +67,7 @@ func (w *Watches) join(ref Ref, resource schema.GroupVersionResource, l *listene
 	}
 }
 
-// enqueue has a member read once the watch shows it; w.mu is held.
+// enqueue reads a member once the watch shows it; w.mu is held.
 func (g *group) enqueue(ref Ref) {
 	if g.members[ref] != nil && (g.listed || g.err != nil) {
 		g.due.Add(ref)
@@ -115,7 +115,7 @@ func (g *group) Deleted(obj metav1.Object) {
 	g.shown(g.refOf(obj.GetName()), "")
 }
 
-// shown has a source read unless it is known in the version that the watch shows, which is empty for none; w.mu is held.
+// shown reads a source unless it is known in the version that the watch shows, which is empty for none; w.mu is held.
 func (g *group) shown(ref Ref, version string) {
 	o := g.w.watched[ref]
 	if o == nil || o.state.Known && o.state.Err == nil && o.state.Version == version {

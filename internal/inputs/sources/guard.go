@@ -49,7 +49,7 @@ func (e *ForbiddenError) Error() string {
 		e.Account, e.Ref, e.Ref.Name, e.Ref.Namespace, e.Account.User())
 }
 
-// Status has the error reported as one of the API server, which may pass.
+// Status reports the error as one of the API server, which may pass.
 func (e *ForbiddenError) Status() metav1.Status {
 	return metav1.Status{Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: e.Error()}
 }

@@ -54,7 +54,7 @@ type Watches struct {
 	Enqueue func(types.NamespacedName)
 	// Mapping returns the mapping of a served kind, for sources of any kind; nil where all are of the core API.
 	Mapping func(gk schema.GroupKind, version string) (*meta.RESTMapping, error)
-	// Whole has the content of sources watched, not only their versions.
+	// Whole means that the content of sources is watched, not only their versions.
 	Whole bool
 	// Memory is what content is counted in; a source for whose content there is none is not watched until there is.
 	Memory *quota.Memory

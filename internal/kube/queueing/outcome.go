@@ -20,7 +20,7 @@ type Outcome struct {
 	After time.Duration
 }
 
-// Requeue has the request reconciled again after d at the latest.
+// Requeue requeues the request after d at the latest.
 func (o *Outcome) Requeue(d time.Duration) {
 	d = max(d, time.Millisecond)
 	if o.After == 0 || d < o.After {

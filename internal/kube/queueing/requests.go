@@ -10,7 +10,7 @@ import (
 type Requests[R comparable] struct {
 	// Most requests are admitted at a time; zero means one.
 	Most int
-	// Enqueue has a request reconciled again.
+	// Enqueue enqueues a request.
 	Enqueue func(R)
 
 	mu      sync.Mutex
@@ -37,7 +37,7 @@ func (s *Requests[R]) Begin(namespace string, request R) (end func(), admitted b
 	return func() { s.end(namespace) }, true
 }
 
-// Leave has a request wait no more.
+// Leave removes a request from the queue.
 func (s *Requests[R]) Leave(namespace string, request R) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -73,7 +73,7 @@ func (s *Shares) Waited() bool {
 	return s.waiting.count > 0
 }
 
-// admit has those acquire whose turn it is. mu is held.
+// admit lets those acquire whose turn it is. mu is held.
 func (s *Shares) admit() {
 	for s.waiting.count > 0 {
 		w := s.waiting.Peek(0)

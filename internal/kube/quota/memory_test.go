@@ -12,7 +12,7 @@ import (
 
 const mebibyte = 1 << 20
 
-// fill has a namespace hold as much as it may, in pieces of a size.
+// fill fills the share of a namespace, in pieces of a size.
 func fill(a *Memory, namespace string, size int64) (held int64) {
 	for i := 0; ; i++ {
 		if a.Hold(Key{Namespace: namespace, Name: fmt.Sprintf("piece %d", i)}, size) != nil {

@@ -24,7 +24,7 @@ const variable = "#lockstep.budget"
 // AddTo puts the budget among the variables of an evaluation.
 func (b *Budget) AddTo(variables map[string]any) { variables[variable] = b }
 
-// Option has a program weigh what it builds. Evaluations need a Budget.
+// Option makes a program weigh what it builds. Evaluations need a Budget.
 func Option() cel.ProgramOption {
 	return cel.CustomDecoratorV2(func(i interpreter.InterpretableV2) (interpreter.InterpretableV2, error) {
 		made, ok := i.(interpreter.InterpretableConstructor)

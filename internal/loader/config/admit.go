@@ -88,7 +88,7 @@ func (s *Schema) checkRules(ctx context.Context, path *field.Path, values map[st
 	return sorted(errs)
 }
 
-// sorted has errors in the order of their fields: validators go through maps.
+// sorted sorts errors by their fields: validators go through maps.
 func sorted(errs field.ErrorList) field.ErrorList {
 	slices.SortStableFunc(errs, func(a, b *field.Error) int {
 		return cmp.Or(strings.Compare(a.Field, b.Field), strings.Compare(a.Detail, b.Detail))

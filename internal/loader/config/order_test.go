@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// TestOrder has the same problems named in the same order each time: a status would
+// TestOrder shows that the same problems are named in the same order each time: a status would
 // change else, and a reader would search for what is new.
 func TestOrder(t *testing.T) {
 	t.Parallel()

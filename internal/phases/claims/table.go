@@ -151,7 +151,7 @@ func (t *Table) conflict(h objects.Owner, keys []objects.Key, over map[objects.K
 	return wanted, conflict
 }
 
-// await has an owner woken by the release of these claims, and of no others.
+// await enqueues an owner when these claims are released, and no others.
 func (t *Table) await(h objects.Owner, refused []claim) {
 	for _, c := range t.waiters[h.UID].refused {
 		if delete(t.waiting[c], h.UID); len(t.waiting[c]) == 0 {

@@ -25,7 +25,7 @@ func New(t testing.TB) *Repository {
 	return r
 }
 
-// Environment has git read no configuration of the machine.
+// Environment keeps git from reading the configuration of the machine.
 var Environment = []string{
 	"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*",
 	"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@example.com", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@example.com",
