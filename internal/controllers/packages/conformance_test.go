@@ -16,6 +16,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/offers"
+	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/resolver"
 	"lockstep.run/lockstep/internal/testing/conformance"
@@ -46,7 +47,7 @@ func deleted(t *testing.T, in struct {
 		c.generate(name, dependents...)
 	}
 	held, gone, left, required := []string{}, []string{}, []string{}, map[string][]string{}
-	for _, i := range holders(c.survey(c.t.Context(), "team").installed, resolver.Instance{Namespace: "team", Name: in.Package}) {
+	for _, i := range dependencies.Holders(c.survey(c.t.Context(), "team").Installed, resolver.Instance{Namespace: "team", Name: in.Package}) {
 		held = append(held, i.Name)
 	}
 	if len(held) == 0 {
@@ -100,7 +101,7 @@ func owned(t *testing.T, in struct {
 	}
 	owners := map[string][]string{}
 	for _, pkg := range p.packages() {
-		if name := of[pkg.Name]; generated(&pkg) {
+		if name := of[pkg.Name]; dependencies.Generated(&pkg) {
 			created, required = append(created, name), requiredBy(&pkg)
 			by = strings.TrimSuffix(pkg.Name, "."+name)
 			for _, dependent := range required {
@@ -214,7 +215,7 @@ func scripted(t *testing.T, in struct {
 		is := p.versions()
 		is["resolved"] = "True"
 		for _, pkg := range p.packages() {
-			if unsatisfied(&pkg) {
+			if dependencies.Unsatisfied(&pkg) {
 				is["resolved"], allResolved = "False", false
 			}
 		}
@@ -366,7 +367,7 @@ func (c *cluster) generate(name string, dependents ...string) {
 	entry := corev1alpha1.DependencyStatus{PackageRef: resolver.Instance{Namespace: "team", Name: name}.Reference()}
 	entry.Name, entry.Package = name[strings.LastIndex(name, ".")+1:], &corev1alpha1.DependencyPackage{Name: name}
 	for _, by := range dependents {
-		require(pkg, []resolver.Need{{Dependent: resolver.Instance{Namespace: "team", Name: by}, Dependency: entry.Dependency}}, nil)
+		dependencies.Require(pkg, []resolver.Need{{Dependent: resolver.Instance{Namespace: "team", Name: by}, Dependency: entry.Dependency}}, nil)
 		if parent := c.get(by); parent != nil {
 			parent.Status.Dependencies = append(parent.Status.Dependencies, entry)
 			c.must(c.server.Update(c.t.Context(), parent))
@@ -399,13 +400,13 @@ func (c *cluster) teardown(name string, policy corev1alpha1.DeletionPolicy) {
 func requiredBy(pkg *corev1alpha1.Package) []string {
 	names := []string{}
 	for label := range pkg.Labels {
-		if isRequiredBy(label) {
+		if dependencies.IsRequiredBy(label) {
 			names = append(names, label[len(corev1alpha1.RequiredByLabelPrefix):])
 		}
 	}
 	slices.Sort(names)
 	ranges := []string{}
-	ranges = slices.AppendSeq(ranges, maps.Keys(marksOf(pkg)))
+	ranges = slices.AppendSeq(ranges, maps.Keys(dependencies.MarksOf(pkg)))
 	slices.Sort(ranges)
 	if !slices.Equal(names, ranges) {
 		return []string{"labels", "and", "annotation", "differ"}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/kube/background"
 	"lockstep.run/lockstep/internal/limits"
@@ -35,7 +36,7 @@ type view struct {
 	// forbidden is why the manager does not install the package as it is; empty if it does.
 	forbidden string
 	// required is nil where there are no dependencies, or nothing is known of them.
-	required *dependencyView
+	required *dependencies.Plan
 	// heldBy are the instances that the teardown of the Package waits for.
 	heldBy []resolver.Instance
 	outcome

@@ -3,16 +3,16 @@ package packages
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
+	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/resolver"
 )
 
@@ -50,7 +50,7 @@ func TestReleaseStaysAtHome(t *testing.T) {
 			shared.SetName(tc.at.Name)
 			shared.SetLabels(map[string]string{corev1alpha1.GeneratedLabel: "true"})
 			shared.PackageSpec().PackageRef = &corev1alpha1.PackageReference{Name: "db.example.com"}
-			require(shared, []resolver.Need{{Dependent: tc.own, Dependency: dependencyOn("db", ">=1")}, {Dependent: resolver.Instance{Namespace: tc.at.Namespace, Name: "kept"}, Dependency: dependencyOn("db", "")}}, nil)
+			dependencies.Require(shared, []resolver.Need{{Dependent: tc.own, Dependency: dependencyOn("db", ">=1")}, {Dependent: resolver.Instance{Namespace: tc.at.Namespace, Name: "kept"}, Dependency: dependencyOn("db", "")}}, nil)
 			if tc.change != nil {
 				tc.change(shared)
 			}
@@ -85,66 +85,6 @@ func TestReleaseStaysAtHome(t *testing.T) {
 	}
 }
 
-func TestMayTake(t *testing.T) {
-	t.Parallel()
-	pkg := func(namespace string, change ...func(corev1alpha1.GenericPackage)) corev1alpha1.GenericPackage {
-		p := corev1alpha1.ScopeOf(namespace).NewPackage()
-		p.SetNamespace(namespace)
-		p.SetName("db")
-		p.PackageSpec().PackageRef = &corev1alpha1.PackageReference{Name: "db.example.com"}
-		for _, c := range change {
-			c(p)
-		}
-		return p
-	}
-	generated := func(p corev1alpha1.GenericPackage) {
-		p.SetLabels(map[string]string{corev1alpha1.GeneratedLabel: "true"})
-	}
-	allows := func(p corev1alpha1.GenericPackage) {
-		p.PackageSpec().UpgradePolicy = &corev1alpha1.UpgradePolicy{AllowDependents: true}
-	}
-	all := func(p corev1alpha1.GenericPackage) {
-		p.PackageSpec().UpgradePolicy = &corev1alpha1.UpgradePolicy{AllowDependents: true, Dependents: corev1alpha1.DependentsAll}
-	}
-	heeds := func(p corev1alpha1.GenericPackage) {
-		p.PackageSpec().UpgradePolicy = &corev1alpha1.UpgradePolicy{Dependents: corev1alpha1.DependentsAll}
-	}
-	deleted := func(p corev1alpha1.GenericPackage) { p.SetDeletionTimestamp(&metav1.Time{Time: start}) }
-	for _, tc := range []struct {
-		reason string
-		own    string // namespace
-		known  corev1alpha1.GenericPackage
-		to     string // namespace of what is created
-		want   bool
-	}{
-		{"creates in its namespace", "team", nil, "team", true},
-		{"creates in another", "team", nil, "other", false},
-		{"creates a ClusterPackage", "team", nil, "", false},
-		{"a ClusterPackage creates one", "", nil, "", true},
-		{"a ClusterPackage creates a Package", "", nil, "team", false},
-		{"changes what was generated in its namespace", "team", pkg("team", generated), "", true},
-		{"changes what a user allows", "team", pkg("team", allows), "", true},
-		{"changes what no user allows", "team", pkg("team"), "", false},
-		{"changes what is being deleted", "team", pkg("team", generated, deleted), "", false},
-		{"changes another namespace", "team", pkg("other", generated), "", false},
-		{"changes another namespace, which says that it heeds all", "team", pkg("other", all), "", false},
-		{"changes a generated ClusterPackage", "team", pkg("", generated), "", false},
-		{"changes a ClusterPackage that allows dependents", "team", pkg("", allows), "", false},
-		{"changes a ClusterPackage that heeds all", "team", pkg("", heeds), "", false},
-		{"changes a ClusterPackage that heeds and allows all", "team", pkg("", all), "", true},
-		{"a ClusterPackage changes one", "", pkg("", allows), "", true},
-		{"a ClusterPackage changes a Package", "", pkg("team", generated), "", false},
-	} {
-		step := resolver.Step{Instance: resolver.Instance{Namespace: tc.to, Name: "db"}, Create: tc.known == nil}
-		if tc.known != nil {
-			step.Namespace = tc.known.GetNamespace()
-		}
-		if err := mayTake(resolver.Instance{Namespace: tc.own, Name: "x"}, step, tc.known); (err == nil) != tc.want {
-			t.Errorf("%s: %v", tc.reason, err)
-		}
-	}
-}
-
 // What cannot be marked is used all the same.
 func TestMarksFailNothing(t *testing.T) {
 	t.Parallel()
@@ -170,7 +110,7 @@ func TestMarksFailNothing(t *testing.T) {
 			},
 		})
 		s := c.of(blog)
-		d := &dependencyView{result: resolver.Result{Ready: true, Outcomes: []resolver.Outcome{{Dependency: dependencyOn("db", ">=9"), Satisfied: true, Satisfier: &at}}}}
+		d := &dependencies.Plan{Result: resolver.Result{Ready: true, Outcomes: []resolver.Outcome{{Dependency: dependencyOn("db", ">=9"), Satisfied: true, Satisfier: &at}}}}
 		if err := s.perform(t.Context(), d, c.survey(t.Context(), "team")); err != nil {
 			t.Errorf("%s: %v", tc.reason, err)
 		}
@@ -180,28 +120,66 @@ func TestMarksFailNothing(t *testing.T) {
 	}
 }
 
-// An upgrade names those that do not accept it, and a deletion all.
-func TestRefusing(t *testing.T) {
+func TestRequirements(t *testing.T) {
 	t.Parallel()
-	of := resolver.Instance{Name: "db"}
-	dependent := func(namespace, name string, on corev1alpha1.Dependency, at resolver.Instance) corev1alpha1.GenericPackage {
-		pkg := corev1alpha1.ScopeOf(namespace).NewPackage()
-		pkg.SetNamespace(namespace)
-		pkg.SetName(name)
-		pkg.PackageStatus().Dependencies = []corev1alpha1.DependencyStatus{{Dependency: on, PackageRef: at.Reference()}, {Dependency: on}}
-		return pkg
-	}
-	all := []corev1alpha1.GenericPackage{
-		dependent("team", "old", dependencyOn("db", "<2"), of), dependent("team", "any", dependencyOn("db", ""), of), dependent("", "infra", dependencyOn("db", "~1"), of),
-		dependent("team", "new", dependencyOn("db", ">=1"), of), dependent("team", "api", corev1alpha1.Dependency{Name: "api", API: &corev1alpha1.DependencyAPI{}}, of),
-		dependent("team", "elsewhere", dependencyOn("db", "<2"), in("db")), dependent("team", "odd", dependencyOn("db", "none"), of),
-	}
-	for version, want := range map[string]string{
-		"2.0.0": "ClusterPackage infra (~1), Package team/old (<2)", "1.5.0": "", "odd": "",
-		"": "ClusterPackage infra, Package team/any, Package team/api, Package team/new, Package team/odd, Package team/old",
+	pkg := newPackage(recording(entry("db", "mine", corev1alpha1.ReasonAlreadyInstalled), entry("old", "old", corev1alpha1.ReasonNoLongerRequired)), func(pkg *corev1alpha1.Package) {
+		pkg.Spec.Dependencies = &corev1alpha1.PackageDependencies{Overrides: []corev1alpha1.DependencyOverride{{Name: "cache", Package: &corev1alpha1.DependencyPackageOverride{VersionSelection: corev1alpha1.VersionSelection{Version: "~2"}}}}}
+	})
+	loaded := &attempt{Out: load{content: &content{dependencies: []corev1alpha1.Dependency{dependencyOn("cache", ">=1")}}}}
+	for _, tc := range []struct {
+		reason string
+		step   step
+		want   string
+		known  bool
+	}{
+		{"what was loaded, with overrides", stepDeploy, "cache ~2", true},
+		{"what is recorded, without what only an earlier revision required", stepSync, "db ", true},
+		{"not known while it is loaded", stepLoad, "", false},
+		{"not acted upon in a pause", stepPaused, "", false},
 	} {
-		if got := strings.Join(refusing(all, of, version), ", "); got != want {
-			t.Errorf("%q: %s", version, got)
+		v := view{pkg: pkg, attempt: loaded, outcome: outcome{step: tc.step}}
+		got, known := v.requirements()
+		text := ""
+		for _, d := range got {
+			text += d.Name + " " + d.Package.Version
+		}
+		if text != tc.want || known != tc.known {
+			t.Errorf("%s: %q %t, want %q %t", tc.reason, text, known, tc.want, tc.known)
 		}
 	}
+	if got := loaded.Out.content.dependencies[0].Package.Version; got != ">=1" {
+		t.Errorf("what was loaded is changed: %s", got)
+	}
+}
+
+func in(name string) resolver.Instance { return resolver.Instance{Namespace: "team", Name: name} }
+
+func dependencyOn(name, version string) corev1alpha1.Dependency {
+	return corev1alpha1.Dependency{Name: name, Package: &corev1alpha1.DependencyPackage{
+		Name: name + ".example.com", VersionSelection: corev1alpha1.VersionSelection{Version: version},
+	}}
+}
+
+// entry is that of a status.
+func entry(name, satisfier, reason string) corev1alpha1.DependencyStatus {
+	d := corev1alpha1.DependencyStatus{Dependency: dependencyOn(name, "")}
+	if satisfier != "" {
+		d.PackageRef = in(satisfier).Reference()
+	}
+	conditions.Set(&d.Conditions, 1, corev1alpha1.ConditionSatisfied, reason != corev1alpha1.ReasonVersionMismatch, reason, "")
+	return d
+}
+
+func outcomeOf(name, satisfier, reason string) resolver.Outcome {
+	o := resolver.Outcome{Dependency: dependencyOn(name, ""), Reason: reason, Message: reason + "."}
+	o.Satisfied, o.Failed = reason == corev1alpha1.ReasonAlreadyInstalled, reason == corev1alpha1.ReasonVersionMismatch
+	if satisfier != "" {
+		at := in(satisfier)
+		o.Satisfier, o.Version = &at, "1.0.0"
+	}
+	return o
+}
+
+func recording(entries ...corev1alpha1.DependencyStatus) func(*corev1alpha1.Package) {
+	return func(pkg *corev1alpha1.Package) { pkg.Status.Dependencies = entries }
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
 	"lockstep.run/lockstep/internal/kube/background"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/kube/quota"
@@ -39,11 +40,11 @@ func untruncatedStatus(v view) *corev1alpha1.PackageStatus {
 	if deleted || !v.loading() && v.step != stepGather {
 		status.LastHandledRetry = background.RetryValue(v.pkg)
 	}
-	reportHold(status, v)
+	dependencies.ReportHold(status, v.pkg.GetGeneration(), v.heldBy)
 	reportTarget(status, v)
 	if !deleted {
 		reportChoice(status, v)
-		reportDependencies(status, v)
+		v.required.Report(status, v.pkg.GetGeneration())
 		reportImage(status, v)
 		if v.changed {
 			expect(status, generation)
@@ -267,7 +268,7 @@ func expect(status *corev1alpha1.PackageStatus, generation int64) {
 func stateOf(v view) conditions.State {
 	if v.pkg.GetDeletionTimestamp() != nil {
 		if len(v.heldBy) > 0 {
-			return conditions.State{Reason: corev1alpha1.ReasonRequired, Message: heldMessage(v.heldBy)}
+			return conditions.State{Reason: corev1alpha1.ReasonRequired, Message: dependencies.HeldMessage(v.heldBy)}
 		}
 		return teardownState(v.dep)
 	}
@@ -290,8 +291,8 @@ func stateOf(v view) conditions.State {
 	}
 	switch v.step {
 	case stepDepend:
-		_, reason, message := v.required.ready()
-		return conditions.State{Stalled: v.required.stalled(), Reason: reason, Message: message}
+		_, reason, message := v.required.Ready()
+		return conditions.State{Stalled: v.required.Stalled(), Reason: reason, Message: message}
 	case stepPaused:
 		return conditions.State{Reason: corev1alpha1.ReasonPaused, Message: "The package is paused; this spec is unpacked when it is resumed."}
 	case stepWait, stepLoad:

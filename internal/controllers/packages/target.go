@@ -162,12 +162,3 @@ func sameTarget(a, b corev1alpha1.GenericPackage) bool {
 func kubeconfigOf(pkg corev1alpha1.GenericPackage) targets.Ref {
 	return targets.RefOf(pkg.GetNamespace(), pkg.PackageSpec().TargetRef)
 }
-
-// nothing is the catalogue of packages in other clusters: no package is installed for them.
-type nothing struct{}
-
-// Offers returns nothing.
-func (nothing) Offers(string, string) []resolver.Offer { return nil }
-
-// Providers returns nothing.
-func (nothing) Providers(string, corev1alpha1.ProvidedAPI) []string { return nil }

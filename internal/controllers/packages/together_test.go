@@ -19,6 +19,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/testing/jointneeds"
 )
@@ -236,8 +237,8 @@ func (p *play) reconcile(cached *corev1alpha1.Package) bool {
 		}
 		p.must(s.next(s.depend)(ctx))
 		pkg = s.pkg.(*corev1alpha1.Package)
-		reportDependencies(&pkg.Status, s.view)
-		available := !p.gated || p.applied || !generated(pkg)
+		s.required.Report(&pkg.Status, pkg.GetGeneration())
+		available := !p.gated || p.applied || !dependencies.Generated(pkg)
 		switch s.step {
 		case stepDeploy:
 			pkg.Status.Resolved = &loaded.resolved
@@ -293,7 +294,7 @@ func (p *play) versions() map[string]string {
 		if pkg.Status.Resolved != nil {
 			version = pkg.Status.Resolved.Version
 		}
-		if generated(&pkg) {
+		if dependencies.Generated(&pkg) {
 			found[pkg.Spec.PackageRef.Name] = version
 		} else {
 			found[pkg.Name] = version

@@ -1,4 +1,4 @@
-package packages
+package dependencies
 
 import (
 	"errors"
@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -17,6 +18,20 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/resolver"
 )
+
+func newPackage(change ...func(*corev1alpha1.Package)) *corev1alpha1.Package {
+	pkg := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "shop", UID: "pkg-uid", Generation: 2}}
+	for _, c := range change {
+		c(pkg)
+	}
+	return pkg
+}
+
+func recording(entries ...corev1alpha1.DependencyStatus) *corev1alpha1.Package {
+	pkg := newPackage()
+	pkg.Status.Dependencies = entries
+	return pkg
+}
 
 func in(name string) resolver.Instance { return resolver.Instance{Namespace: "team", Name: name} }
 
@@ -70,7 +85,7 @@ func TestHolders(t *testing.T) {
 		if name, cluster := strings.CutPrefix(tc.of, "/"); cluster {
 			of = resolver.Instance{Name: name}
 		}
-		for _, h := range holders(tc.installed, of) {
+		for _, h := range Holders(tc.installed, of) {
 			names = append(names, h.Name)
 		}
 		if got := strings.Join(names, " "); got != tc.want {
@@ -97,14 +112,14 @@ func TestHoldersEnd(t *testing.T) {
 		for len(left) > 0 {
 			free := -1
 			for k := range left {
-				if len(holders(left, left[k].Instance)) == 0 {
+				if len(Holders(left, left[k].Instance)) == 0 {
 					free = k
 				}
 			}
 			if free < 0 {
 				t.Fatalf("seed %d: each of these waits for another: %+v", seed, left)
 			}
-			if by := dependentsBy(left)[left[free].Instance]; isAcyclic && len(by) > 0 {
+			if by := DependentsBy(left)[left[free].Instance]; isAcyclic && len(by) > 0 {
 				t.Errorf("seed %d: %s goes before %v", seed, left[free].Instance, by)
 			}
 			left = append(left[:free], left[free+1:]...)
@@ -126,10 +141,6 @@ func entry(name, satisfier, reason string) corev1alpha1.DependencyStatus {
 	}
 	conditions.Set(&d.Conditions, 1, corev1alpha1.ConditionSatisfied, reason != corev1alpha1.ReasonVersionMismatch, reason, "")
 	return d
-}
-
-func recording(entries ...corev1alpha1.DependencyStatus) func(*corev1alpha1.Package) {
-	return func(pkg *corev1alpha1.Package) { pkg.Status.Dependencies = entries }
 }
 
 func entriesText(entries []corev1alpha1.DependencyStatus) string {
@@ -186,7 +197,7 @@ func TestEntries(t *testing.T) {
 		{"an API is served, and another scope's owner of it is forgotten", []corev1alpha1.DependencyStatus{ownedBy("db", resolver.Instance{Name: "platform.db"})}, []resolver.Outcome{servedOf("db")}, "db ApiServed/2"},
 		{"what is required again", []corev1alpha1.DependencyStatus{entry("db", "mine", former)}, []resolver.Outcome{outcomeOf("db", "mine", installed)}, "db by mine AlreadyInstalled/2"},
 	} {
-		pkg := newPackage(recording(tc.before...))
+		pkg := recording(tc.before...)
 		if got := entriesText(entriesOf(pkg, tc.outcomes)); got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.reason, got, tc.want)
 		}
@@ -198,38 +209,6 @@ func TestEntries(t *testing.T) {
 	}
 }
 
-func TestRequirements(t *testing.T) {
-	t.Parallel()
-	pkg := newPackage(recording(entry("db", "mine", corev1alpha1.ReasonAlreadyInstalled), entry("old", "old", corev1alpha1.ReasonNoLongerRequired)), func(pkg *corev1alpha1.Package) {
-		pkg.Spec.Dependencies = &corev1alpha1.PackageDependencies{Overrides: []corev1alpha1.DependencyOverride{{Name: "cache", Package: &corev1alpha1.DependencyPackageOverride{VersionSelection: corev1alpha1.VersionSelection{Version: "~2"}}}}}
-	})
-	loaded := &attempt{Out: load{content: &content{dependencies: []corev1alpha1.Dependency{dependencyOn("cache", ">=1")}}}}
-	for _, tc := range []struct {
-		reason string
-		step   step
-		want   string
-		known  bool
-	}{
-		{"what was loaded, with overrides", stepDeploy, "cache ~2", true},
-		{"what is recorded, without what only an earlier revision required", stepSync, "db ", true},
-		{"not known while it is loaded", stepLoad, "", false},
-		{"not acted upon in a pause", stepPaused, "", false},
-	} {
-		v := view{pkg: pkg, attempt: loaded, outcome: outcome{step: tc.step}}
-		got, known := v.requirements()
-		text := ""
-		for _, d := range got {
-			text += d.Name + " " + d.Package.Version
-		}
-		if text != tc.want || known != tc.known {
-			t.Errorf("%s: %q %t, want %q %t", tc.reason, text, known, tc.want, tc.known)
-		}
-	}
-	if got := loaded.Out.content.dependencies[0].Package.Version; got != ">=1" {
-		t.Errorf("what was loaded is changed: %s", got)
-	}
-}
-
 func TestLabelsOfDependents(t *testing.T) {
 	t.Parallel()
 	pkg := newPackage(func(pkg *corev1alpha1.Package) { pkg.Labels = map[string]string{"own": "kept"} })
@@ -237,35 +216,35 @@ func TestLabelsOfDependents(t *testing.T) {
 		return resolver.Need{Dependent: dependent, Dependency: dependencyOn("db", version)}
 	}
 	cluster, elsewhere := resolver.Instance{Name: "base"}, resolver.Instance{Namespace: "other", Name: "blog"}
-	require(pkg, []resolver.Need{need(in("web"), ">=1"), need(cluster, ""), need(elsewhere, "<3"), need(in("web"), "<4")}, nil)
-	require(pkg, []resolver.Need{{Dependent: in("api"), Dependency: corev1alpha1.Dependency{API: &corev1alpha1.DependencyAPI{Kind: "X"}}}}, nil)
-	want := marks{"web": ">=1 and <4", "api": "any"}
-	if diff := cmp.Diff(want, marksOf(pkg)); diff != "" {
+	Require(pkg, []resolver.Need{need(in("web"), ">=1"), need(cluster, ""), need(elsewhere, "<3"), need(in("web"), "<4")}, nil)
+	Require(pkg, []resolver.Need{{Dependent: in("api"), Dependency: corev1alpha1.Dependency{API: &corev1alpha1.DependencyAPI{Kind: "X"}}}}, nil)
+	want := Marks{"web": ">=1 and <4", "api": "any"}
+	if diff := cmp.Diff(want, MarksOf(pkg)); diff != "" {
 		t.Errorf("those of its own scope: %s", diff)
 	}
 	if len(pkg.Labels) != 3 || pkg.Labels[corev1alpha1.RequiredByLabelPrefix+"web"] != "team" || pkg.Labels["own"] != "kept" {
 		t.Error(pkg.Labels)
 	}
 	before := pkg.DeepCopy()
-	require(pkg, []resolver.Need{need(in("web"), ">=1"), need(in("web"), "<4")}, []resolver.Instance{in("web"), in("api"), elsewhere})
+	Require(pkg, []resolver.Need{need(in("web"), ">=1"), need(in("web"), "<4")}, []resolver.Instance{in("web"), in("api"), elsewhere})
 	if diff := cmp.Diff(before, pkg); diff != "" {
 		t.Errorf("the same again is no change: %s", diff)
 	}
-	require(pkg, []resolver.Need{need(in("web"), ">=2 \n <3")}, nil)
-	if got := marksOf(pkg)["web"]; got != ">=2 <3" {
+	Require(pkg, []resolver.Need{need(in("web"), ">=2 \n <3")}, nil)
+	if got := MarksOf(pkg)["web"]; got != ">=2 <3" {
 		t.Errorf("a range that changed: %s", got)
 	}
 	for _, dependent := range []resolver.Instance{in("web"), in("api"), cluster, elsewhere, in("web")} {
-		releaseFrom(pkg, dependent, nil)
+		ReleaseFrom(pkg, dependent, nil)
 	}
-	if len(pkg.Labels) != 1 || len(marksOf(pkg)) != 0 {
+	if len(pkg.Labels) != 1 || len(MarksOf(pkg)) != 0 {
 		t.Errorf("all are released: %v %v", pkg.Labels, pkg.Annotations)
 	}
 	if _, ok := pkg.Annotations[corev1alpha1.RequiredVersionsAnnotation]; ok {
 		t.Error("the annotation stays empty")
 	}
 	pkg.Annotations = map[string]string{corev1alpha1.RequiredVersionsAnnotation: "by hand\n\nPackage team/x: >=1: odd\nClusterPackage base: any\nand 7 more"}
-	if diff := cmp.Diff(marks{"x": ">=1: odd"}, marksOf(pkg)); diff != "" {
+	if diff := cmp.Diff(Marks{"x": ">=1: odd"}, MarksOf(pkg)); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -280,7 +259,7 @@ func TestMarksAreBounded(t *testing.T) {
 		for k := range 700 {
 			i := resolver.Instance{Namespace: scope, Name: fmt.Sprintf("p%03d", k)}
 			recorded = append(recorded, i)
-			require(pkg, []resolver.Need{{Dependent: i, Dependency: dependencyOn("db", long)}, {Dependent: i, Dependency: dependencyOn("more", long+" ")}}, recorded)
+			Require(pkg, []resolver.Need{{Dependent: i, Dependency: dependencyOn("db", long)}, {Dependent: i, Dependency: dependencyOn("more", long+" ")}}, recorded)
 		}
 		text := pkg.Annotations[corev1alpha1.RequiredVersionsAnnotation]
 		lines := strings.Split(text, "\n")
@@ -288,15 +267,15 @@ func TestMarksAreBounded(t *testing.T) {
 			t.Errorf("%d lines, %d labels, %d bytes; the last line is %q", len(lines), len(pkg.Labels), len(text), lines[len(lines)-1])
 		}
 		before := pkg.DeepCopy()
-		require(pkg, []resolver.Need{{Dependent: recorded[650], Dependency: dependencyOn("db", "")}}, recorded)
+		Require(pkg, []resolver.Need{{Dependent: recorded[650], Dependency: dependencyOn("db", "")}}, recorded)
 		if diff := cmp.Diff(before, pkg); diff != "" {
 			t.Errorf("one that is counted changes nothing: %s", diff)
 		}
-		releaseFrom(pkg, recorded[3], recorded)
+		ReleaseFrom(pkg, recorded[3], recorded)
 		if lines := strings.Split(pkg.Annotations[corev1alpha1.RequiredVersionsAnnotation], "\n"); len(lines) != 20 || lines[19] != "and 680 more" {
 			t.Errorf("one that is named goes: %d lines, %q", len(lines), lines[len(lines)-1])
 		}
-		require(pkg, []resolver.Need{{Dependent: recorded[650], Dependency: dependencyOn("db", "")}}, slices.Delete(recorded, 3, 4))
+		Require(pkg, []resolver.Need{{Dependent: recorded[650], Dependency: dependencyOn("db", "")}}, slices.Delete(recorded, 3, 4))
 		if lines := strings.Split(pkg.Annotations[corev1alpha1.RequiredVersionsAnnotation], "\n"); len(lines) != 21 || lines[20] != "and 679 more" || len(pkg.Labels) != 20 {
 			t.Errorf("another takes its place: %d lines, %q", len(lines), lines[len(lines)-1])
 		}
@@ -309,8 +288,8 @@ func TestMarksAreBounded(t *testing.T) {
 		pkg.Labels[fmt.Sprintf("%sp%04d", corev1alpha1.RequiredByLabelPrefix, k)] = "team"
 	}
 	pkg.Annotations = map[string]string{corev1alpha1.RequiredVersionsAnnotation: strings.Join(lines, "\n")}
-	if require(pkg, nil, nil); len(marksOf(pkg)) != 20 || len(pkg.Labels) != 20 {
-		t.Errorf("%d lines, %d labels", len(marksOf(pkg)), len(pkg.Labels))
+	if Require(pkg, nil, nil); len(MarksOf(pkg)) != 20 || len(pkg.Labels) != 20 {
+		t.Errorf("%d lines, %d labels", len(MarksOf(pkg)), len(pkg.Labels))
 	}
 }
 
@@ -343,13 +322,13 @@ func TestInherit(t *testing.T) {
 		}
 		pkg := &corev1alpha1.Package{}
 		pkg.Spec.PackageRef, pkg.Spec.ServiceAccountName = &corev1alpha1.PackageReference{Name: "db"}, "before"
-		inherit(pkg, parent, tc.dependency, tc.direct)
+		Inherit(pkg, parent, tc.dependency, tc.direct)
 		if diff := cmp.Diff(want, pkg.Spec); diff != "" {
 			t.Errorf("%s: %s", tc.reason, diff)
 		}
 	}
 	plain, pkg := newPackage(), &corev1alpha1.Package{}
-	if inherit(pkg, plain, "db", true); !cmp.Equal(pkg.Spec, corev1alpha1.PackageSpec{}) {
+	if Inherit(pkg, plain, "db", true); !cmp.Equal(pkg.Spec, corev1alpha1.PackageSpec{}) {
 		t.Errorf("%+v", pkg.Spec)
 	}
 }
@@ -365,38 +344,38 @@ func TestReportDependencies(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		reason  string
-		d       dependencyView
+		d       Plan
 		want    string // of the condition
 		stalled bool
 	}{
-		{"no dependencies", dependencyView{result: resolver.Result{Ready: true}}, "", false},
-		{"all available", dependencyView{result: result("DependenciesReady", "", outcomeOf("db", "shop.db", corev1alpha1.ReasonAlreadyInstalled), optional)},
+		{"no dependencies", Plan{Result: resolver.Result{Ready: true}}, "", false},
+		{"all available", Plan{Result: result("DependenciesReady", "", outcomeOf("db", "shop.db", corev1alpha1.ReasonAlreadyInstalled), optional)},
 			"True DependenciesReady All dependencies are available.", false},
-		{"waiting", dependencyView{result: result("WaitingForDependencies", "Waiting for db.", waiting, optional)}, "False WaitingForDependencies db: NotAvailable.", false},
-		{"unsatisfied", dependencyView{result: result("DependenciesUnsatisfied", "db: VersionMismatch.", waiting, failed)},
+		{"waiting", Plan{Result: result("WaitingForDependencies", "Waiting for db.", waiting, optional)}, "False WaitingForDependencies db: NotAvailable.", false},
+		{"unsatisfied", Plan{Result: result("DependenciesUnsatisfied", "db: VersionMismatch.", waiting, failed)},
 			"False DependenciesUnsatisfied VersionMismatch: db: VersionMismatch.", true},
-		{"a cycle", dependencyView{result: result("DependencyCycle", "db: a → b → a", failed)}, "False DependencyCycle db: a → b → a", true},
-		{"the plan could not be performed", dependencyView{result: result("DependenciesReady", "", waiting), err: errors.New("install db 1.0.0: forbidden")},
+		{"a cycle", Plan{Result: result("DependencyCycle", "db: a → b → a", failed)}, "False DependencyCycle db: a → b → a", true},
+		{"the plan could not be performed", Plan{Result: result("DependenciesReady", "", waiting), Err: errors.New("install db 1.0.0: forbidden")},
 			"False DependenciesUnsatisfied install db 1.0.0: forbidden", false},
 	} {
 		pkg := newPackage()
 		conditions.Set(&pkg.Status.Conditions, 1, corev1alpha1.ConditionDependenciesReady, false, "Before", "")
-		tc.d.entries = entriesOf(pkg, tc.d.result.Outcomes)
-		reportDependencies(&pkg.Status, view{pkg: pkg, required: &tc.d})
+		tc.d.Entries = entriesOf(pkg, tc.d.Result.Outcomes)
+		tc.d.Report(&pkg.Status, pkg.Generation)
 		got := ""
 		if c := meta.FindStatusCondition(pkg.Status.Conditions, corev1alpha1.ConditionDependenciesReady); c != nil {
 			got = fmt.Sprintf("%s %s %s", c.Status, c.Reason, c.Message)
 		}
-		if got != tc.want || len(pkg.Status.Dependencies) != len(tc.d.result.Outcomes) {
+		if got != tc.want || len(pkg.Status.Dependencies) != len(tc.d.Result.Outcomes) {
 			t.Errorf("%s: %s, %d entries; want %s", tc.reason, got, len(pkg.Status.Dependencies), tc.want)
 		}
-		if got := tc.d.stalled(); got != tc.stalled {
+		if got := tc.d.Stalled(); got != tc.stalled {
 			t.Errorf("%s: stalled %t", tc.reason, got)
 		}
 	}
-	pkg := newPackage(recording(entry("db", "mine", corev1alpha1.ReasonAlreadyInstalled)))
+	pkg := recording(entry("db", "mine", corev1alpha1.ReasonAlreadyInstalled))
 	before := pkg.DeepCopy()
-	if reportDependencies(&pkg.Status, view{pkg: pkg}); !cmp.Equal(before, pkg) {
+	if (*Plan)(nil).Report(&pkg.Status, pkg.Generation); !cmp.Equal(before, pkg) {
 		t.Error("while nothing is known, the status stays")
 	}
 }
@@ -408,7 +387,7 @@ func TestReportHold(t *testing.T) {
 	for k := range 12 {
 		by = append(by, in(fmt.Sprintf("p%02d", k)))
 	}
-	reportHold(&pkg.Status, view{pkg: pkg, heldBy: by})
+	ReportHold(&pkg.Status, pkg.Generation, by)
 	c := meta.FindStatusCondition(pkg.Status.Conditions, corev1alpha1.ConditionDeletionHeld)
 	if c == nil || c.Status != metav1.ConditionTrue || c.Reason != corev1alpha1.ReasonRequired {
 		t.Fatal(pkg.Status.Conditions)
@@ -418,7 +397,7 @@ func TestReportHold(t *testing.T) {
 			t.Errorf("%q is missing in %s", part, c.Message)
 		}
 	}
-	if reportHold(&pkg.Status, view{pkg: pkg}); len(pkg.Status.Conditions) != 0 {
+	if ReportHold(&pkg.Status, pkg.Generation, nil); len(pkg.Status.Conditions) != 0 {
 		t.Error(pkg.Status.Conditions)
 	}
 }
@@ -446,5 +425,125 @@ func TestStepsOf(t *testing.T) {
 		if got := strings.Join(names, " "); got != want {
 			t.Errorf("%s takes %s, want %s", root, got, want)
 		}
+	}
+}
+
+func TestMayTake(t *testing.T) {
+	t.Parallel()
+	pkg := func(namespace string, change ...func(corev1alpha1.GenericPackage)) corev1alpha1.GenericPackage {
+		p := corev1alpha1.ScopeOf(namespace).NewPackage()
+		p.SetNamespace(namespace)
+		p.SetName("db")
+		p.PackageSpec().PackageRef = &corev1alpha1.PackageReference{Name: "db.example.com"}
+		for _, c := range change {
+			c(p)
+		}
+		return p
+	}
+	generated := func(p corev1alpha1.GenericPackage) {
+		p.SetLabels(map[string]string{corev1alpha1.GeneratedLabel: "true"})
+	}
+	allows := func(p corev1alpha1.GenericPackage) {
+		p.PackageSpec().UpgradePolicy = &corev1alpha1.UpgradePolicy{AllowDependents: true}
+	}
+	all := func(p corev1alpha1.GenericPackage) {
+		p.PackageSpec().UpgradePolicy = &corev1alpha1.UpgradePolicy{AllowDependents: true, Dependents: corev1alpha1.DependentsAll}
+	}
+	heeds := func(p corev1alpha1.GenericPackage) {
+		p.PackageSpec().UpgradePolicy = &corev1alpha1.UpgradePolicy{Dependents: corev1alpha1.DependentsAll}
+	}
+	deleted := func(p corev1alpha1.GenericPackage) { p.SetDeletionTimestamp(&metav1.Time{Time: time.Unix(0, 0)}) }
+	for _, tc := range []struct {
+		reason string
+		own    string // namespace
+		known  corev1alpha1.GenericPackage
+		to     string // namespace of what is created
+		want   bool
+	}{
+		{"creates in its namespace", "team", nil, "team", true},
+		{"creates in another", "team", nil, "other", false},
+		{"creates a ClusterPackage", "team", nil, "", false},
+		{"a ClusterPackage creates one", "", nil, "", true},
+		{"a ClusterPackage creates a Package", "", nil, "team", false},
+		{"changes what was generated in its namespace", "team", pkg("team", generated), "", true},
+		{"changes what a user allows", "team", pkg("team", allows), "", true},
+		{"changes what no user allows", "team", pkg("team"), "", false},
+		{"changes what is being deleted", "team", pkg("team", generated, deleted), "", false},
+		{"changes another namespace", "team", pkg("other", generated), "", false},
+		{"changes another namespace, which says that it heeds all", "team", pkg("other", all), "", false},
+		{"changes a generated ClusterPackage", "team", pkg("", generated), "", false},
+		{"changes a ClusterPackage that allows dependents", "team", pkg("", allows), "", false},
+		{"changes a ClusterPackage that heeds all", "team", pkg("", heeds), "", false},
+		{"changes a ClusterPackage that heeds and allows all", "team", pkg("", all), "", true},
+		{"a ClusterPackage changes one", "", pkg("", allows), "", true},
+		{"a ClusterPackage changes a Package", "", pkg("team", generated), "", false},
+	} {
+		step := resolver.Step{Instance: resolver.Instance{Namespace: tc.to, Name: "db"}, Create: tc.known == nil}
+		if tc.known != nil {
+			step.Namespace = tc.known.GetNamespace()
+		}
+		if err := MayTake(resolver.Instance{Namespace: tc.own, Name: "x"}, step, tc.known); (err == nil) != tc.want {
+			t.Errorf("%s: %v", tc.reason, err)
+		}
+	}
+}
+
+// An upgrade names those that do not accept it, and a deletion all.
+func TestRefusing(t *testing.T) {
+	t.Parallel()
+	of := resolver.Instance{Name: "db"}
+	dependent := func(namespace, name string, on corev1alpha1.Dependency, at resolver.Instance) corev1alpha1.GenericPackage {
+		pkg := corev1alpha1.ScopeOf(namespace).NewPackage()
+		pkg.SetNamespace(namespace)
+		pkg.SetName(name)
+		pkg.PackageStatus().Dependencies = []corev1alpha1.DependencyStatus{{Dependency: on, PackageRef: at.Reference()}, {Dependency: on}}
+		return pkg
+	}
+	all := []corev1alpha1.GenericPackage{
+		dependent("team", "old", dependencyOn("db", "<2"), of), dependent("team", "any", dependencyOn("db", ""), of), dependent("", "infra", dependencyOn("db", "~1"), of),
+		dependent("team", "new", dependencyOn("db", ">=1"), of), dependent("team", "api", corev1alpha1.Dependency{Name: "api", API: &corev1alpha1.DependencyAPI{}}, of),
+		dependent("team", "elsewhere", dependencyOn("db", "<2"), in("db")), dependent("team", "odd", dependencyOn("db", "none"), of),
+	}
+	for version, want := range map[string]string{
+		"2.0.0": "ClusterPackage infra (~1), Package team/old (<2)", "1.5.0": "", "odd": "",
+		"": "ClusterPackage infra, Package team/any, Package team/api, Package team/new, Package team/odd, Package team/old",
+	} {
+		if got := strings.Join(Refusing(all, of, version), ", "); got != want {
+			t.Errorf("%q: %s", version, got)
+		}
+	}
+}
+
+// What matters for a resolution is what is in its scope, and whether what it uses is available.
+func TestSameKnown(t *testing.T) {
+	t.Parallel()
+	list := func(change func([]resolver.Installed)) Known {
+		all := []resolver.Installed{
+			{Instance: in("a"), Package: "a", Version: "1.0.0"}, {Instance: in("b"), Package: "b", Version: "1.0.0"},
+			{Instance: in("c"), Package: "c", Provides: []corev1alpha1.ProvidedAPI{{APIVersion: "v1", Kind: "X"}}}, {Instance: in("own"), Package: "own"},
+		}
+		change(all)
+		return Known{Installed: all}
+	}
+	was := list(func([]resolver.Installed) {})
+	for reason, tc := range map[string]struct {
+		change func([]resolver.Installed)
+		want   bool
+	}{
+		"nothing":                           {func([]resolver.Installed) {}, true},
+		"what it uses became available":     {func(all []resolver.Installed) { all[0].Available = true }, false},
+		"what it does not use did":          {func(all []resolver.Installed) { all[1].Available = true }, true},
+		"the owner of an API that it needs": {func(all []resolver.Installed) { all[2].Available = true }, false},
+		"another version":                   {func(all []resolver.Installed) { all[1].Version = "2.0.0" }, false},
+		"a deletion":                        {func(all []resolver.Installed) { all[1].Deleting = true }, false},
+		"a record":                          {func(all []resolver.Installed) { all[1].Requirements = make([]resolver.Requirement, 1) }, false},
+		"itself":                            {func(all []resolver.Installed) { all[3].Available = true }, true},
+	} {
+		if got := Same(was, list(tc.change), in("own"), []string{"a", "v1 X"}); got != tc.want {
+			t.Errorf("%s: the same: %t", reason, got)
+		}
+	}
+	if now := list(func([]resolver.Installed) {}); Same(was, Known{Installed: now.Installed[:3]}, in("own"), nil) {
+		t.Error("another number")
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/catalog/versions"
+	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/resolver"
@@ -35,10 +35,6 @@ func satisfiers(obj client.Object) []string {
 		}
 	}
 	return found
-}
-
-func isRequiredBy(label string) bool {
-	return strings.HasPrefix(label, corev1alpha1.RequiredByLabelPrefix)
 }
 
 // await records what the dependencies of a Package were resolved by: names of packages, and APIs.
@@ -145,10 +141,10 @@ func (r *Reconciler) packageChanged(ctx context.Context, before, after client.Ob
 // been resolved before either had a status.
 func (r *Reconciler) wakeTogether(before, after client.Object, same bool) {
 	is, ok := after.(corev1alpha1.GenericPackage)
-	if !ok || !unsatisfied(is) {
+	if !ok || !dependencies.Unsatisfied(is) {
 		return
 	}
-	if was, ok := before.(corev1alpha1.GenericPackage); !ok || !unsatisfied(was) || !same {
+	if was, ok := before.(corev1alpha1.GenericPackage); !ok || !dependencies.Unsatisfied(was) || !same {
 		r.wake(func(string) bool { return true })
 	}
 }
@@ -176,66 +172,27 @@ func (r *Reconciler) enqueueDependents(ctx context.Context, i resolver.Instance)
 	}
 }
 
-// dependentsOf returns the Packages that record an instance, from the cache, for reading only.
-func (r *Reconciler) dependentsOf(ctx context.Context, i resolver.Instance) []corev1alpha1.GenericPackage {
-	var all []corev1alpha1.GenericPackage
-	for _, scope := range scopes {
-		list := scope.NewPackageList()
-		if err := r.Client.List(ctx, list, client.MatchingFields{dependencyIndex: i.String()}, client.UnsafeDisableDeepCopy); err != nil {
-			continue // the cache has stopped, and with it this process
-		}
-		all = append(all, list.GenericPackages()...)
-	}
-	return all
-}
-
 // warnUpgraded names in an event those that depend on a package and do not accept the version that is rolled out.
 func (s *reconciliation) warnUpgraded(ctx context.Context, before, after *corev1alpha1.PackageStatus) {
 	if before.Resolved == nil || after.Resolved == nil || before.Resolved.Version == after.Resolved.Version {
 		return
 	}
 	own := snapshot.InstanceOf(s.pkg)
-	if names := refusing(s.dependentsOf(ctx, own), own, after.Resolved.Version); len(names) > 0 {
-		s.warn("Upgrade", after.Resolved.Version+" is rolled out, which is not within the ranges of "+firstOf(names)+". Change these.")
+	if names := dependencies.Refusing(s.dependentsOf(ctx, own), own, after.Resolved.Version); len(names) > 0 {
+		s.warn("Upgrade", after.Resolved.Version+" is rolled out, which is not within the ranges of "+dependencies.FirstOf(names)+". Change these.")
 	}
 }
 
 // warnDeleted names in an event those that depend on a package that goes, and do not hold it.
 func (s *reconciliation) warnDeleted(ctx context.Context) {
 	own := snapshot.InstanceOf(s.pkg)
-	if names := refusing(s.dependentsOf(ctx, own), own, ""); len(names) > 0 {
-		s.warn("Delete", "It is deleted, and these depend on it: "+firstOf(names)+".")
+	if names := dependencies.Refusing(s.dependentsOf(ctx, own), own, ""); len(names) > 0 {
+		s.warn("Delete", "It is deleted, and these depend on it: "+dependencies.FirstOf(names)+".")
 	}
 }
 
 func (s *reconciliation) warn(action, note string) {
 	s.Events.Eventf(s.pkg, nil, corev1.EventTypeWarning, eventDependents, action, "%s", conditions.Cut(conditions.Message(note), limits.EventNote))
-}
-
-// refusing returns which dependents of an instance do not accept a version, with their ranges, sorted; all for no version.
-func refusing(dependents []corev1alpha1.GenericPackage, of resolver.Instance, version string) []string {
-	v, _ := versions.Parse(version)
-	var names []string
-	for _, pkg := range dependents {
-		for _, r := range snapshot.RequirementsOf(pkg.PackageStatus()) {
-			if r.Satisfier == nil || *r.Satisfier != of {
-				continue
-			}
-			text := snapshot.InstanceOf(pkg).String()
-			if version != "" {
-				if r.Package == nil || v == nil {
-					continue
-				}
-				if c, err := versions.ParseConstraint(r.Package.Version); err != nil || c.Admits(v, &corev1alpha1.Prereleases{}) {
-					continue
-				}
-				text += " (" + r.Package.Version + ")"
-			}
-			names = append(names, text)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }
 
 // addDependencyIndex indexes Packages by what satisfies their dependencies.

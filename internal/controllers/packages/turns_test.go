@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/resolver"
@@ -43,7 +44,7 @@ func TestNothingWaitsForAResolution(t *testing.T) {
 	})
 	s := requiresShops(c)
 	c.must(s.next(s.depend)(t.Context()))
-	if s.required == nil || !s.required.result.Ready || reads != 1 {
+	if s.required == nil || !s.required.Result.Ready || reads != 1 {
 		t.Errorf("%+v after %d reads", s.required, reads)
 	}
 }
@@ -63,7 +64,7 @@ func TestPanicInAResolution(t *testing.T) {
 	}()
 	c.ServedAPI = resolver.Served(func(*corev1alpha1.DependencyAPI) (bool, []string) { return true, nil })
 	s := requiresShops(c)
-	if c.must(s.next(s.depend)(t.Context())); s.required == nil || !s.required.result.Ready {
+	if c.must(s.next(s.depend)(t.Context())); s.required == nil || !s.required.Result.Ready {
 		t.Errorf("%+v", s.required)
 	}
 }
@@ -82,10 +83,10 @@ func TestDecisionsCount(t *testing.T) {
 		return s.heldBy
 	}
 	s := c.of(blog)
-	d := &dependencyView{entries: []corev1alpha1.DependencyStatus{entry("db", "shop.db", corev1alpha1.ReasonAlreadyInstalled)}}
-	d.result.Outcomes = []resolver.Outcome{outcomeOf("db", "shop.db", corev1alpha1.ReasonAlreadyInstalled)}
+	d := &dependencies.Plan{Entries: []corev1alpha1.DependencyStatus{entry("db", "shop.db", corev1alpha1.ReasonAlreadyInstalled)}}
+	d.Result.Outcomes = []resolver.Outcome{outcomeOf("db", "shop.db", corev1alpha1.ReasonAlreadyInstalled)}
 	was := c.survey(t.Context(), "team")
-	_, done, ok := s.commit(t.Context(), d, nil, was, false)
+	_, done, ok := s.commit(t.Context(), d, was, false)
 	if !ok || fmt.Sprint(held()) != "[Package team/blog Package team/shop]" {
 		t.Errorf("committed %t, held by %v", ok, held())
 	}
@@ -100,12 +101,12 @@ func TestDecisionsCount(t *testing.T) {
 		t.Fatalf("%v, others %v", pkg, others)
 	}
 	for _, last := range []bool{false, true} {
-		if _, _, ok := s.commit(t.Context(), d, nil, was, last); ok {
+		if _, _, ok := s.commit(t.Context(), d, was, last); ok {
 			t.Errorf("what goes is used (last attempt: %t)", last)
 		}
 	}
 	done()
-	if _, done, ok = s.commit(t.Context(), d, nil, was, false); !ok {
+	if _, done, ok = s.commit(t.Context(), d, was, false); !ok {
 		t.Error("it stays, and is used")
 	}
 	// And the other way round: what is used stays.
@@ -113,40 +114,6 @@ func TestDecisionsCount(t *testing.T) {
 		t.Errorf("deleted beside %v", others)
 	}
 	done()
-}
-
-// What matters for a resolution is what is in its scope, and whether what it uses is available.
-func TestSameKnown(t *testing.T) {
-	t.Parallel()
-	list := func(change func([]resolver.Installed)) known {
-		all := []resolver.Installed{
-			{Instance: in("a"), Package: "a", Version: "1.0.0"}, {Instance: in("b"), Package: "b", Version: "1.0.0"},
-			{Instance: in("c"), Package: "c", Provides: []corev1alpha1.ProvidedAPI{{APIVersion: "v1", Kind: "X"}}}, {Instance: in("own"), Package: "own"},
-		}
-		change(all)
-		return known{installed: all}
-	}
-	was := list(func([]resolver.Installed) {})
-	for reason, tc := range map[string]struct {
-		change func([]resolver.Installed)
-		want   bool
-	}{
-		"nothing":                           {func([]resolver.Installed) {}, true},
-		"what it uses became available":     {func(all []resolver.Installed) { all[0].Available = true }, false},
-		"what it does not use did":          {func(all []resolver.Installed) { all[1].Available = true }, true},
-		"the owner of an API that it needs": {func(all []resolver.Installed) { all[2].Available = true }, false},
-		"another version":                   {func(all []resolver.Installed) { all[1].Version = "2.0.0" }, false},
-		"a deletion":                        {func(all []resolver.Installed) { all[1].Deleting = true }, false},
-		"a record":                          {func(all []resolver.Installed) { all[1].Requirements = make([]resolver.Requirement, 1) }, false},
-		"itself":                            {func(all []resolver.Installed) { all[3].Available = true }, true},
-	} {
-		if got := sameKnown(was, list(tc.change), in("own"), []string{"a", "v1 X"}); got != tc.want {
-			t.Errorf("%s: the same: %t", reason, got)
-		}
-	}
-	if now := list(func([]resolver.Installed) {}); sameKnown(was, known{installed: now.installed[:3]}, in("own"), nil) {
-		t.Error("another number")
-	}
 }
 
 // A resolution that is overtaken is made anew, and in the end only where something that it uses goes it is given up.
@@ -168,7 +135,7 @@ func TestOvertakenResolution(t *testing.T) {
 	entry.Name, entry.API = "shops", &corev1alpha1.DependencyAPI{APIVersion: "example.com/v1", Kind: "Shop"}
 	s := c.of(newPackage(recording(entry)))
 	s.step = stepSync
-	if c.must(s.next(s.depend)(t.Context())); s.required == nil || !s.required.result.Ready || reads < limits.ResolutionAttempts {
+	if c.must(s.next(s.depend)(t.Context())); s.required == nil || !s.required.Result.Ready || reads < limits.ResolutionAttempts {
 		t.Errorf("%+v after %d reads", s.required, reads)
 	}
 }
@@ -242,8 +209,8 @@ func TestSlowWritesDelayNoOthers(t *testing.T) {
 		s := c.of(c.get("blog"))
 		end, _ := s.begin(&s.resolving.resolutions)
 		defer end()
-		d := &dependencyView{result: resolver.Result{Ready: true, Outcomes: []resolver.Outcome{{Dependency: dependencyOn("db", ">=9"), Satisfied: true, Satisfier: &at}}}}
-		now, done, _ := s.commit(t.Context(), d, nil, c.survey(t.Context(), "team"), true)
+		d := &dependencies.Plan{Result: resolver.Result{Ready: true, Outcomes: []resolver.Outcome{{Dependency: dependencyOn("db", ">=9"), Satisfied: true, Satisfier: &at}}}}
+		now, done, _ := s.commit(t.Context(), d, c.survey(t.Context(), "team"), true)
 		defer done()
 		slow <- s.perform(t.Context(), d, now)
 	}()

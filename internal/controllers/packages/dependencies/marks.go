@@ -1,4 +1,4 @@
-package packages
+package dependencies
 
 import (
 	"cmp"
@@ -15,14 +15,14 @@ import (
 	"lockstep.run/lockstep/internal/resolver"
 )
 
-// marks are the ranges of the dependents on a generated package, by the names of those of its own scope. They are for people:
+// Marks are the ranges of the dependents on a generated package, by the names of those of its own scope. They are for people:
 // the label that each has, and one line of the annotation, as "Package team/shop: >=1". The first limits.RequiredByShown to come
 // are named, the others are counted.
-type marks map[string]string
+type Marks map[string]string
 
-// require puts marks of dependents on a generated package. recorded are all its dependents that are on record.
-func require(pkg corev1alpha1.GenericPackage, needs []resolver.Need, recorded []resolver.Instance) {
-	m, mine := marksOf(pkg), marks{}
+// Require puts marks of dependents on a generated package. recorded are all its dependents that are on record.
+func Require(pkg corev1alpha1.GenericPackage, needs []resolver.Need, recorded []resolver.Instance) {
+	m, mine := MarksOf(pkg), Marks{}
 	for _, n := range needs {
 		if n.Dependent.Namespace != pkg.GetNamespace() {
 			continue
@@ -44,16 +44,16 @@ func require(pkg corev1alpha1.GenericPackage, needs []resolver.Need, recorded []
 	m.write(pkg, recorded, mine)
 }
 
-// releaseFrom takes the marks of a dependent off.
-func releaseFrom(pkg corev1alpha1.GenericPackage, dependent resolver.Instance, recorded []resolver.Instance) {
-	m := marksOf(pkg)
+// ReleaseFrom takes the marks of a dependent off.
+func ReleaseFrom(pkg corev1alpha1.GenericPackage, dependent resolver.Instance, recorded []resolver.Instance) {
+	m := MarksOf(pkg)
 	delete(m, dependent.Name)
 	m.write(pkg, slices.DeleteFunc(slices.Clone(recorded), func(i resolver.Instance) bool { return i == dependent }), nil)
 }
 
-// marksOf reads the annotation. What it says of dependents of another scope, as earlier managers wrote, is left out.
-func marksOf(pkg metav1.Object) marks {
-	m, scope := marks{}, scopeOf(pkg)
+// MarksOf reads the annotation. What it says of dependents of another scope, as earlier managers wrote, is left out.
+func MarksOf(pkg metav1.Object) Marks {
+	m, scope := Marks{}, scopeOf(pkg)
 	for line := range strings.SplitSeq(pkg.GetAnnotations()[corev1alpha1.RequiredVersionsAnnotation], "\n") {
 		dependent, text, ok := strings.Cut(line, ": ")
 		if name, own := strings.CutPrefix(dependent, scope); ok && own {
@@ -68,9 +68,9 @@ func scopeOf(pkg metav1.Object) string {
 	return resolver.Instance{Namespace: pkg.GetNamespace()}.String()
 }
 
-func (m marks) write(pkg corev1alpha1.GenericPackage, recorded []resolver.Instance, more marks) {
+func (m Marks) write(pkg corev1alpha1.GenericPackage, recorded []resolver.Instance, more Marks) {
 	labels := cloned(pkg.GetLabels())
-	maps.DeleteFunc(labels, func(label, _ string) bool { return isRequiredBy(label) })
+	maps.DeleteFunc(labels, func(label, _ string) bool { return IsRequiredBy(label) })
 	names := slices.Sorted(maps.Keys(m))
 	names = names[:min(len(names), limits.RequiredByShown)]
 	lines := []string{}
@@ -94,10 +94,36 @@ func (m marks) write(pkg corev1alpha1.GenericPackage, recorded []resolver.Instan
 		lines = append(lines, fmt.Sprintf("and %d more", len(rest)))
 	}
 	pkg.SetLabels(labels)
-	annotate(pkg, map[string]string{corev1alpha1.RequiredVersionsAnnotation: strings.Join(lines, "\n")})
+	annotations := cloned(pkg.GetAnnotations())
+	if annotations[corev1alpha1.RequiredVersionsAnnotation] = strings.Join(lines, "\n"); len(lines) == 0 {
+		delete(annotations, corev1alpha1.RequiredVersionsAnnotation)
+	}
+	pkg.SetAnnotations(annotations)
+}
+
+func cloned(m map[string]string) map[string]string {
+	if m == nil {
+		return map[string]string{}
+	}
+	return maps.Clone(m)
 }
 
 // requiredLabel is the label of a dependent on a package in namespace.
 func requiredLabel(dependent resolver.Instance, namespace string) string {
 	return corev1alpha1.RequiredByLabelPrefix + resolver.LabelOf(dependent, namespace)
+}
+
+// IsRequiredBy reports whether a label is the mark of a dependent.
+func IsRequiredBy(label string) bool {
+	return strings.HasPrefix(label, corev1alpha1.RequiredByLabelPrefix)
+}
+
+// TakeOver makes a generated package one of its user's.
+func TakeOver(pkg corev1alpha1.GenericPackage) {
+	labels := cloned(pkg.GetLabels())
+	maps.DeleteFunc(labels, func(label, _ string) bool { return label == corev1alpha1.GeneratedLabel || IsRequiredBy(label) })
+	pkg.SetLabels(labels)
+	annotations := cloned(pkg.GetAnnotations())
+	delete(annotations, corev1alpha1.RequiredVersionsAnnotation)
+	pkg.SetAnnotations(annotations)
 }

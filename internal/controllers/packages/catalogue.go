@@ -1,0 +1,135 @@
+package packages
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/offers"
+	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
+	"lockstep.run/lockstep/internal/resolver"
+	"lockstep.run/lockstep/internal/resolver/snapshot"
+)
+
+// catalogue reads what repositories offer.
+type catalogue struct {
+	*Reconciler
+	ctx context.Context //nolint:containedctx // of the one resolution that it is made for
+	err error
+}
+
+// Offers returns the versions of a package that a namespace sees, and without one those that ClusterPackages see.
+func (c *catalogue) Offers(namespace, name string) []resolver.Offer {
+	listed, err := c.listOffers(c.ctx, name, namespace)
+	if err != nil {
+		c.err = err
+		return nil
+	}
+	return snapshot.OffersOf(offers.Candidates(name, listed.local, listed.cluster, listed.visible))
+}
+
+// Providers returns the names of packages of which a version there provides an API.
+func (c *catalogue) Providers(namespace string, api corev1alpha1.ProvidedAPI) []string {
+	names := map[string]bool{}
+	for _, scope := range scopes {
+		list, in := scope.NewAvailablePackageList(), ""
+		if scope == corev1alpha1.ScopeNamespaced {
+			if in = namespace; in == "" {
+				continue
+			}
+		}
+		if err := c.Client.List(c.ctx, list, client.InNamespace(in), client.UnsafeDisableDeepCopy); err != nil {
+			c.err = fmt.Errorf("read what repositories offer: %w", err)
+			return nil
+		}
+		for _, available := range list.GenericAvailablePackages() {
+			if spec := available.AvailableSpec(); provides(spec, api) {
+				names[spec.PackageName] = true
+			}
+		}
+	}
+	found := []string{}
+	for name := range names {
+		if slices.ContainsFunc(c.Offers(namespace, name), func(o resolver.Offer) bool { return slices.Contains(o.Provides, api) }) {
+			found = append(found, name)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+func provides(spec *corev1alpha1.AvailablePackageSpec, api corev1alpha1.ProvidedAPI) bool {
+	return slices.ContainsFunc(spec.Versions, func(v corev1alpha1.AvailableVersion) bool { return slices.Contains(v.Provides, api) })
+}
+
+// versionsOf returns the versions that a Package with a packageRef may have, and whether its requirements are known without these:
+// they were recorded.
+func (r *Reconciler) versionsOf(ctx context.Context, pkg corev1alpha1.GenericPackage) (known bool, all []resolver.RootVersion, err error) {
+	status, ref := pkg.PackageStatus(), pkg.PackageSpec().PackageRef
+	known = meta.FindStatusCondition(status.Conditions, corev1alpha1.ConditionDependenciesReady) != nil
+	if ref == nil {
+		return known, nil, nil
+	}
+	env, waiting, err := r.Environment.For(pkg.GetNamespace())
+	if err != nil || waiting {
+		return known, nil, nil // it is reconciled once that is known
+	}
+	listed, err := r.listOffers(ctx, ref.Name, pkg.GetNamespace())
+	if err != nil {
+		return false, nil, err
+	}
+	offered := offers.Candidates(ref.Name, listed.local, listed.cluster, listed.visible)
+	c := choose(pkg, offered, nil, offers.RequestOf(pkg, platformOf(env, r.Version)))
+	return known, rootVersions(pkg, c.candidates), nil
+}
+
+// rootVersions returns versions that may be chosen with what they depend on.
+func rootVersions(pkg corev1alpha1.GenericPackage, all []origin) []resolver.RootVersion {
+	versions := make([]resolver.RootVersion, len(all))
+	for i, o := range all {
+		versions[i] = dependencies.VersionOf(pkg, o.version, o.declared)
+	}
+	return versions
+}
+
+// wasAvailable reports whether a revision of a package was available at any time.
+func (r *Reconciler) wasAvailable(ctx context.Context, i resolver.Instance) bool {
+	list := corev1alpha1.ScopeOf(i.Namespace).NewObjectSetList()
+	err := r.Client.List(ctx, list, client.InNamespace(i.Namespace), client.MatchingLabels{corev1alpha1.PackageInstanceLabel: i.Name}, client.UnsafeDisableDeepCopy)
+	return err != nil || slices.ContainsFunc(list.GenericObjectSets(), func(set corev1alpha1.GenericObjectSet) bool {
+		return meta.IsStatusConditionTrue(*set.StatusConditions(), corev1alpha1.ConditionSucceeded)
+	})
+}
+
+// schemas are answers of resolver.Served in one reconcile. Whether an API has fields is read from the API server, once; nobody waits
+// for that.
+type schemas struct {
+	read  resolver.Served
+	known map[string]answer
+}
+
+type answer struct {
+	served bool
+	fields []string
+}
+
+// served is a resolver.Served.
+func (a *schemas) served(api *corev1alpha1.DependencyAPI) (bool, []string) {
+	if len(api.FieldPaths) == 0 {
+		return a.read(api)
+	}
+	key := resolver.KeyOf(api.APIVersion, api.Kind) + " " + strings.Join(api.FieldPaths, " ")
+	if _, known := a.known[key]; !known {
+		if a.known == nil {
+			a.known = map[string]answer{}
+		}
+		served, fields := a.read(api)
+		a.known[key] = answer{served, fields}
+	}
+	return a.known[key].served, a.known[key].fields
+}

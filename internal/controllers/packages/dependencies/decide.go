@@ -1,0 +1,248 @@
+package dependencies
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/versions"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/internal/resolver"
+	"lockstep.run/lockstep/internal/resolver/snapshot"
+)
+
+// Input is what a decision for a Package is made from.
+type Input struct {
+	Package corev1alpha1.GenericPackage
+	// Root is the Package with what it requires, or with the versions that it may have.
+	Root      resolver.Root
+	Known     Known
+	Catalogue resolver.Catalogue
+	Served    resolver.Served
+	Platform  versions.Platform
+	Yield     func()
+	// TakesPart reports whether the dependencies of another Package count before they are satisfied.
+	TakesPart func(corev1alpha1.GenericPackage) bool
+	// Versions returns the versions that a Package may have, and whether its requirements are known without these.
+	Versions func(corev1alpha1.GenericPackage) (known bool, all []resolver.RootVersion, err error)
+	// WasAvailable reports whether a revision of a package was available at any time.
+	WasAvailable func(resolver.Instance) bool
+}
+
+// Decide returns what is done for the requirements of a Package.
+func Decide(in Input) (*Plan, error) {
+	plan, err := in.solve(in.resolver())
+	if err != nil {
+		return nil, err
+	}
+	return planOf(in.Package, plan), nil
+}
+
+// DecideVersion decides which version a Package has. Where it is not the preferred one, alone is what becomes of the Package in
+// that, without others. awaited is what that was resolved by.
+func DecideVersion(in Input) (own, alone resolver.Result, awaited []string, err error) {
+	r := in.resolver()
+	plan, err := in.solve(r)
+	if err != nil {
+		return own, alone, nil, err
+	}
+	own, awaited = plan.Results[0], plan.Awaited
+	if own.Version != in.Root.Versions[0].Version {
+		preferred := in.Root
+		preferred.Versions = in.Root.Versions[:1]
+		other := r.Solve([]resolver.Root{preferred})
+		alone, awaited = other.Results[0], slices.Concat(awaited, other.Awaited)
+	}
+	return own, alone, awaited, nil
+}
+
+// resolver returns the resolver for a Package. One in another cluster finds nothing installed or offered.
+func (in Input) resolver() *resolver.Resolver {
+	all := resolver.Input{
+		Roots: []resolver.Root{in.Root}, Installed: in.installed(), Catalogue: in.Catalogue, Served: in.Served, Platform: in.Platform, Yield: in.Yield,
+	}
+	if remote(in.Package) {
+		all.Installed, all.Catalogue = nil, nothing{}
+	}
+	return resolver.New(all)
+}
+
+// solve resolves a Package together with all Packages of its scope whose dependencies are open and that lead to something that
+// it leads to, so that the result does not depend on which of them is reconciled first. Where the Package fails, or does not get
+// the version that it prefers, those take part, too, that may move to a higher version: two that share a package in one version
+// can only change it at the same time. The plan has the result of the Package alone, and the steps that are its own to take.
+func (in Input) solve(r *resolver.Resolver) (resolver.Plan, error) {
+	root := in.Root
+	open, movable, err := in.beside()
+	if err != nil {
+		return resolver.Plan{}, err
+	}
+	open = r.Related(root, open)
+	plan := r.Solve(append(open, root))
+	own := resultOf(plan, root.Instance)
+	if own.Failed() || len(root.Versions) > 0 && own.Version != root.Versions[0].Version {
+		if movable = r.Related(root, movable); len(movable) > 0 {
+			with := r.Solve(slices.Concat(open, movable[:min(len(movable), limits.UpgradesTogether)], []resolver.Root{root}))
+			if moved := resultOf(with, root.Instance); !moved.Failed() && (own.Failed() || moved.Version != own.Version) {
+				plan, own = with, moved
+			}
+		}
+	}
+	steps := stepsOf(plan.Steps, root.Instance)
+	if own.Failed() {
+		steps = nil
+	}
+	return resolver.Plan{Steps: steps, Results: []resolver.Result{own}, Awaited: plan.Awaited}, nil
+}
+
+func resultOf(plan resolver.Plan, of resolver.Instance) resolver.Result {
+	at := slices.IndexFunc(plan.Results, func(r resolver.Result) bool { return r.Instance == of })
+	return plan.Results[at]
+}
+
+// beside returns the Packages that are resolved together with one, as roots: those whose dependencies are open, and those that may
+// move to a higher version. What was generated has its requirements from those that it was generated for, and what dependents
+// may change has its version from them.
+func (in Input) beside() (open, movable []resolver.Root, err error) {
+	root := in.Root
+	if Generated(in.Package) || root.UserManaged || remote(in.Package) {
+		return nil, nil, nil
+	}
+	for _, at := range slices.SortedFunc(maps.Keys(in.Known.Packages), resolver.Instance.Compare) {
+		pkg := in.Known.Packages[at]
+		if at.Namespace != root.Namespace || at == root.Instance || !in.TakesPart(pkg) {
+			continue
+		}
+		known, all, err := in.Versions(pkg)
+		if err != nil {
+			return nil, nil, err
+		}
+		other := RootOf(pkg, Recorded(pkg.PackageStatus()))
+		other.Versions = all
+		switch {
+		case len(all) == 0 && !known || other.UserManaged:
+		case len(all) > 0 && len(all[0].Dependencies) == 0: // it takes that, whatever others need
+		case isOpen(pkg):
+			open = append(open, other)
+		case len(all) > 1 && all[0].Version != other.Version:
+			movable = append(movable, other)
+		}
+	}
+	return open, movable, nil
+}
+
+// TakesPart reports whether the dependencies of a Package of a user count for others before they are satisfied. What cannot be
+// installed holds up nothing else.
+func TakesPart(pkg corev1alpha1.GenericPackage) bool {
+	i := snapshot.InstalledOf(pkg)
+	return !i.Generated && !i.Changeable && !i.Deleting && !pkg.PackageSpec().Paused && !remote(pkg) && !broken(pkg)
+}
+
+// broken reports whether what the spec asks for could not be loaded.
+func broken(pkg corev1alpha1.GenericPackage) bool {
+	c := meta.FindStatusCondition(*pkg.StatusConditions(), corev1alpha1.ConditionUnpacked)
+	return c != nil && c.Status == metav1.ConditionFalse && c.ObservedGeneration == pkg.GetGeneration()
+}
+
+// isOpen reports whether it is not known that the dependencies of a Package are available, for the version that it is to have.
+func isOpen(pkg corev1alpha1.GenericPackage) bool {
+	status, own := pkg.PackageStatus(), snapshot.InstalledOf(pkg)
+	if status.Resolved == nil || status.ObservedGeneration != pkg.GetGeneration() || status.Resolved.Version != own.Version {
+		return true
+	}
+	c := meta.FindStatusCondition(status.Conditions, corev1alpha1.ConditionDependenciesReady)
+	return c != nil && c.Status != metav1.ConditionTrue
+}
+
+// VersionOf returns a version that a Package may have with what it depends on. What is recorded of it stands for what its repository
+// says.
+func VersionOf(pkg corev1alpha1.GenericPackage, version string, declared loader.Declared) resolver.RootVersion {
+	status, target := pkg.PackageStatus(), snapshot.InstalledOf(pkg).Version
+	v := resolver.RootVersion{
+		Version: version, Unique: declared.UniqueInScope, Dependencies: snapshot.Overridden(declared.Dependencies, pkg.PackageSpec().Dependencies),
+	}
+	c := meta.FindStatusCondition(status.Conditions, corev1alpha1.ConditionDependenciesReady)
+	if c != nil && c.ObservedGeneration == pkg.GetGeneration() && version == target && status.Resolved != nil && status.Resolved.Version == target {
+		v.Dependencies = Recorded(status)
+	}
+	return v
+}
+
+// stepsOf returns the steps of a plan for several roots that one of them takes: the creations that it leads to, and where it leads
+// to a change all of them, which its own depend on. What only others lead to is created by them.
+func stepsOf(steps []resolver.Step, root resolver.Instance) []resolver.Step {
+	reached, changes := map[resolver.Instance]bool{root: true}, false
+	for _, step := range slices.Backward(steps) {
+		if slices.ContainsFunc(step.Needs, func(n resolver.Need) bool { return reached[n.Dependent] }) {
+			reached[step.Instance] = true
+			changes = changes || !step.Create && step.From != step.Version
+		}
+	}
+	taken := []resolver.Step{}
+	for _, step := range steps {
+		if !step.Create && step.From == step.Version {
+			continue // it is there
+		}
+		if reached[step.Instance] || changes && !step.Create {
+			taken = append(taken, step)
+		}
+	}
+	return taken
+}
+
+// RootOf returns a Package as it was rolled out last, with some requirements.
+func RootOf(pkg corev1alpha1.GenericPackage, required []corev1alpha1.Dependency) resolver.Root {
+	own, managed := snapshot.InstalledOf(pkg), pkg.PackageSpec().Dependencies
+	return resolver.Root{
+		Instance: own.Instance, Package: own.Package, Version: own.Version, Unique: own.Unique, Dependencies: required,
+		UserManaged: managed != nil && managed.Management == corev1alpha1.DependencyManagementUser,
+	}
+}
+
+// Recorded returns what a status says that is required.
+func Recorded(status *corev1alpha1.PackageStatus) []corev1alpha1.Dependency {
+	required := []corev1alpha1.Dependency{}
+	for _, d := range status.Dependencies {
+		if !Dropped(d) {
+			required = append(required, d.Dependency)
+		}
+	}
+	return required
+}
+
+// Unsatisfied reports whether a Package was last found to have dependencies that cannot be satisfied.
+func Unsatisfied(pkg corev1alpha1.GenericPackage) bool {
+	c := meta.FindStatusCondition(*pkg.StatusConditions(), corev1alpha1.ConditionDependenciesReady)
+	return c != nil && c.Reason == corev1alpha1.ReasonDependenciesUnsatisfied && !pkg.PackageSpec().Paused && pkg.GetDeletionTimestamp() == nil
+}
+
+// installed returns what is installed as a resolution for the Package finds it. What was generated in its scope and was never available
+// is chosen anew for Packages of users, and stays as it is for what was generated itself.
+func (in Input) installed() []resolver.Installed {
+	if managed := in.Package.PackageSpec().Dependencies; managed != nil && managed.Management == corev1alpha1.DependencyManagementUser {
+		return in.Known.Installed
+	}
+	all := slices.Clone(in.Known.Installed)
+	for n := range all {
+		i := &all[n]
+		if !i.Generated || i.Namespace != in.Package.GetNamespace() || i.Name == in.Package.GetName() || i.Available || in.WasAvailable(i.Instance) {
+			continue
+		}
+		i.Tentative = !Generated(in.Package)
+		i.Changeable = i.Tentative
+	}
+	return all
+}
+
+// nothing is a catalogue without offers.
+type nothing struct{}
+
+// Offers returns none.
+func (nothing) Offers(string, string) []resolver.Offer { return nil }
+
+// Providers returns none.
+func (nothing) Providers(string, corev1alpha1.ProvidedAPI) []string { return nil }

@@ -1,0 +1,113 @@
+package packages
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/resolver"
+	"lockstep.run/lockstep/internal/resolver/snapshot"
+)
+
+// survey returns the Packages that matter to those of a namespace, or to ClusterPackages: these, ClusterPackages, and what
+// depends on ClusterPackages that heed all, in their latest known states and with what was decided.
+func (r *Reconciler) survey(ctx context.Context, namespace string) dependencies.Known {
+	r.resolving.mu.Lock()
+	defer r.resolving.mu.Unlock()
+	return r.surveyed(ctx, namespace)
+}
+
+// surveyed is survey with the lock held.
+func (r *Reconciler) surveyed(ctx context.Context, namespace string) dependencies.Known {
+	packages := map[resolver.Instance]corev1alpha1.GenericPackage{}
+	for _, obj := range r.Fresh.Created(generatedOwner) {
+		if pkg, ok := obj.(corev1alpha1.GenericPackage); ok && (pkg.GetNamespace() == "" || pkg.GetNamespace() == namespace) {
+			packages[snapshot.InstanceOf(pkg)] = pkg
+		}
+	}
+	cached := r.packagesIn("")
+	if namespace != "" {
+		cached = append(cached, r.packagesIn(namespace)...)
+	}
+	for len(cached) > 0 {
+		pkg, ok := r.Fresh.Latest(cached[0]).(corev1alpha1.GenericPackage)
+		if cached = cached[1:]; !ok {
+			continue
+		}
+		i := snapshot.InstanceOf(pkg)
+		if _, again := packages[i]; !again && heedsAll(pkg) {
+			cached = append(cached, r.dependentsOf(ctx, i)...)
+		}
+		packages[i] = pkg
+	}
+	return dependencies.NewKnown(packages, r.resolving.decided)
+}
+
+func heedsAll(pkg corev1alpha1.GenericPackage) bool {
+	policy := pkg.PackageSpec().UpgradePolicy
+	return pkg.GetNamespace() == "" && policy != nil && policy.Dependents == corev1alpha1.DependentsAll
+}
+
+// packagesIn returns the Packages of a namespace, or without one ClusterPackages, from the cache, for reading only.
+func (r *Reconciler) packagesIn(namespace string) []corev1alpha1.GenericPackage {
+	list := corev1alpha1.ScopeOf(namespace).NewPackageList()
+	if err := r.Client.List(context.Background(), list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil // the cache has stopped, and with it this process
+	}
+	return list.GenericPackages()
+}
+
+// dependentsOf returns the Packages that record an instance, from the cache, for reading only.
+func (r *Reconciler) dependentsOf(ctx context.Context, i resolver.Instance) []corev1alpha1.GenericPackage {
+	var all []corev1alpha1.GenericPackage
+	for _, scope := range scopes {
+		list := scope.NewPackageList()
+		if err := r.Client.List(ctx, list, client.MatchingFields{dependencyIndex: i.String()}, client.UnsafeDisableDeepCopy); err != nil {
+			continue // the cache has stopped, and with it this process
+		}
+		all = append(all, list.GenericPackages()...)
+	}
+	return all
+}
+
+// commit notes what the Package is about to record, if what it was resolved by is what is known now, or in the last attempt
+// if nothing that it uses goes. Until done is called, that counts for others.
+func (s *reconciliation) commit(
+	ctx context.Context, d *dependencies.Plan, was dependencies.Known, last bool,
+) (now dependencies.Known, done func(), ok bool) {
+	own := snapshot.InstanceOf(s.pkg)
+	s.resolving.mu.Lock()
+	defer s.resolving.mu.Unlock()
+	now = s.surveyed(ctx, own.Namespace)
+	if !dependencies.Same(was, now, own, d.Awaited) {
+		if !last || !d.Remains(now) {
+			return now, nil, false
+		}
+		s.Requeue(limits.ConflictRetry)
+	}
+	return now, s.note(ctx, own, d.Decision()), true
+}
+
+// note notes a decision with the lock held, and returns what takes it back. What is held by what was not recorded in the end
+// is reconciled then.
+func (r *Reconciler) note(ctx context.Context, own resolver.Instance, d dependencies.Decision) (done func()) {
+	if r.resolving.decided == nil {
+		r.resolving.decided = dependencies.Decisions{}
+	}
+	r.resolving.decided[own] = d
+	return func() {
+		r.resolving.mu.Lock()
+		delete(r.resolving.decided, own)
+		r.resolving.mu.Unlock()
+		for _, record := range d.Records {
+			pkg, key := corev1alpha1.ScopeOf(record.Satisfier.Namespace).NewPackage(), types.NamespacedName(*record.Satisfier)
+			if err := r.Client.Get(ctx, key, pkg); err == nil && pkg.GetDeletionTimestamp() != nil {
+				r.enqueue(key)
+			}
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package packages
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
+	"lockstep.run/lockstep/internal/kube/queueing"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// resolving is what goes on with dependencies in this process. Packages of one scope, a namespace or all ClusterPackages, are
+// resolved one after the other, so that two of them do not install a third one each. No lock is held while a resolution is
+// computed or written: what was decided is noted, and counts for others as if it was written.
+type resolving struct {
+	resolutions, releases turns
+
+	mu sync.Mutex
+	// decided is what Packages are about to record and to delete, by these.
+	decided dependencies.Decisions
+}
+
+// turns are those of the namespaces, and that of ClusterPackages, which waits for no namespace.
+type turns struct {
+	namespaces, cluster queueing.Requests[types.NamespacedName]
+}
+
+func (t *turns) of(namespace string) *queueing.Requests[types.NamespacedName] {
+	if namespace == "" {
+		return &t.cluster
+	}
+	return &t.namespaces
+}
+
+func (r *Reconciler) setupTurns() {
+	for most, t := range map[int]*turns{limits.ResolutionsAtOnce: &r.resolving.resolutions, limits.ReleasesAtOnce: &r.resolving.releases} {
+		t.namespaces.Most, t.namespaces.Enqueue, t.cluster.Enqueue = most, r.enqueue, r.enqueue
+	}
+}
+
+// begin reports whether it is the turn of a Package; if so, end has to be called. Else it is reconciled again in its turn.
+func (s *reconciliation) begin(t *turns) (end func(), admitted bool) {
+	key := keyOf(s.pkg)
+	if end, admitted = t.of(key.Namespace).Begin(key.Namespace, key); !admitted {
+		s.waits = t
+	}
+	return end, admitted
+}
+
+// leave removes a Package from all queues but the one that its last reconcile entered.
+func (r *Reconciler) leave(req reconcile.Request, s *reconciliation) {
+	for _, t := range []*turns{&r.resolving.resolutions, &r.resolving.releases} {
+		if s == nil || s.waits != t {
+			t.of(req.Namespace).Leave(req.Namespace, req.NamespacedName)
+		}
+	}
+}
