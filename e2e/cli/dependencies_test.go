@@ -81,9 +81,9 @@ func TestDependencies(t *testing.T) {
 			t.Errorf("%s: %v %v", name, err, live.Data)
 		}
 	}
-	has(t, run(0, "tree"), "package dependencies/front  front.example.com 1.0.0  available\n└── db: package dependencies/front.db  store.example.com 1.0.0  available  generated  needs ",
+	has(t, run(0, "deps"), "package dependencies/front  front.example.com 1.0.0  available\n└── db: package dependencies/front.db  store.example.com 1.0.0  available  generated  needs ",
 		"    └── disk: package dependencies/front.db.disk  disk.example.com 1.0.0  available  generated  needs >=1\n")
-	has(t, run(0, "why", "front.db.disk"), "  package dependencies/front → db (store.example.com ", "→ package dependencies/front.db (generated) → disk (disk.example.com >=1)")
+	has(t, run(0, "deps", "front.db.disk"), "  package dependencies/front → db (store.example.com ", "→ package dependencies/front.db (generated) → disk (disk.example.com >=1)")
 	lock := run(0, "lock")
 	has(t, lock, "name: front.db.disk", "digest: sha256:…", "range: '>=1'")
 	if again := run(0, "lock"); again != lock {
@@ -115,6 +115,6 @@ func TestDependencies(t *testing.T) {
 		}
 		return client.IgnoreNotFound(err)
 	})
-	has(t, run(0, "why", "front.db.disk"), "Nothing needs it; it was installed for package dependencies/front.db, which is gone: kubectl package delete package/front.db.disk -n dependencies")
+	has(t, run(0, "deps", "front.db.disk"), "Nothing needs it; it was installed for package dependencies/front.db, which is gone: kubectl package delete package/front.db.disk -n dependencies")
 	has(t, run(0, "delete", "front.db.disk"), "is deleted")
 }

@@ -55,7 +55,7 @@ func TestKickstartedChart(t *testing.T) {
 	if got := cache.Spec.Template.Spec.Containers[0].Image; !strings.HasPrefix(got, "index.docker.io/library/redis@sha256:") {
 		t.Errorf("the image is not pinned: %s", got)
 	}
-	tree := ok(t, env, "clustertree", "shop")
+	tree := ok(t, env, "status", "shop", "--objects")
 	for _, line := range []string{"apps/v1, Kind=StatefulSet store/main-shop-cache  Current", "batch/v1, Kind=Job store/main-shop-migrate  Current", "shop.example.com/v1, Kind=Coupon store/welcome  Current"} {
 		if !strings.Contains(tree.out, line) {
 			t.Errorf("%q is missing in\n%s", line, tree.out)

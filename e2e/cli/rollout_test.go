@@ -73,9 +73,13 @@ func TestRolloutCommands(t *testing.T) {
 	if got := ok(t, env, "rollout", "history", "notes", "-n", "rollout"); !strings.Contains(got.out, "\n3         True        Undone to revision 1. ") {
 		t.Errorf("got %s", got.out)
 	}
-	tree := ok(t, env, "clustertree", "package/notes", "-n", "rollout", "--query", "[.phases[].objects[] | select(.health == \"Current\")] | length")
+	tree := ok(t, env, "status", "package/notes", "-n", "rollout", "--objects", "--query", "[.objects.phases[].objects[] | select(.health == \"Current\")] | length")
 	if tree.out != "252\n" {
 		t.Errorf("got %+v", tree)
+	}
+	objects, why := ok(t, env, "clustertree", "notes", "-n", "rollout").out, ok(t, env, "explain", "notes", "-n", "rollout").out
+	if got := ok(t, env, "status", "notes", "-n", "rollout", "--objects", "--why"); !strings.HasSuffix(got.out, "\n"+objects+"\n"+why) {
+		t.Errorf("got %s", got.out)
 	}
 	ok(t, env, "delete", "notes", "-n", "rollout")
 }

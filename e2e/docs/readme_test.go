@@ -70,8 +70,7 @@ clusterpackage shop
   ✓ deploy  2/2  ready
 …`},
 	{command: "kubectl package explain clusterpackage/shop", want: "clusterpackage shop: available, everything is as the spec asks for"},
-	{command: "kubectl package tree clusterpackage/shop", want: "clusterpackage shop  shop 0.1.0  available"},
-	{command: "kubectl package why clusterpackage/shop", want: "clusterpackage shop  shop 0.1.0: installed by a user\nNo package depends on it."},
+	{command: "kubectl package deps clusterpackage/shop", want: "clusterpackage shop  shop 0.1.0  available\n\nclusterpackage shop  shop 0.1.0: installed by a user\nNo package depends on it."},
 	{
 		before: "sed -i 's/version: 0.1.0/version: 0.2.0/; s/default: info/default: debug/' shop/manifest.yaml\n" +
 			"kubectl package test shop/ --update\n" +

@@ -58,9 +58,9 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: main, image: 
 		}
 		return nil
 	})
-	code, out, errOut := f.command(t, "clustertree", "package/looked")
+	code, out, errOut := f.command(t, "status", "package/looked", "--objects")
 	if code != 0 || strings.Count(out, "Current") != 2 || strings.Contains(out, "controlled by") {
-		t.Errorf("clustertree ends with %d:\n%s%s", code, out, errOut)
+		t.Errorf("status ends with %d:\n%s%s", code, out, errOut)
 	}
 	if code, out, errOut = f.command(t, "rerun", "job/migrate"); code != 0 {
 		t.Errorf("rerun ends with %d:\n%s%s", code, out, errOut)

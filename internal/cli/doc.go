@@ -1,10 +1,10 @@
 // Package cli is kubectl-package, the command line for authors and users of packages.
 //
-//	author      init, kickstart ─► folder ─► validate, test, lint, render, build ─► image; repository
+//	author      init, kickstart ─► folder ─► validate, lint, render, inspect, test, build ─► image; repository
 //	planning    plan
-//	install     install, upgrade, list, status, delete
-//	operate     explain, tree, rollout, pause, retry
-//	catalogue   source, available, values, outdated
+//	install     install, upgrade, list, delete
+//	operate     status, explain, deps, lock, rollout, pause, retry, rerun
+//	catalogue   repo, available, values, outdated
 //	migrate     import, adopt, release
 //
 // Each of these has the commands for one purpose. They stand on command (flags, connection, waiting), content (folders and

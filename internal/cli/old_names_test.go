@@ -25,6 +25,9 @@ func TestOldNames(t *testing.T) {
 		{"repo remove FILE", "", "IMAGE is missing"},
 		{"repo push FILE", "", "TAG is missing"},
 		{"repo pull FILE", "", "TAG is missing"},
+		{"clustertree --help", "kubectl package clustertree NAME", ""},
+		{"tree", "", "No package is installed in namespace shop.\n"},
+		{"why --help", "deps NAME", ""},
 		{"repo build --help", "kubectl package repository build", ""},
 	} {
 		args := strings.Fields(strings.ReplaceAll(test.line, "FILE", file))

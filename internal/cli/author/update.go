@@ -30,7 +30,7 @@ func newUpdate(streams genericiooptions.IOStreams) *cobra.Command {
 	c := updateCommand{streams: streams}
 	cmd := command.OnSource(&cobra.Command{
 		Use:   "update SOURCE",
-		Short: "Pin the images and dependencies of a package in its lock file",
+		Short: "Pin the images and dependencies of a package in its lock file (an installed package: upgrade)",
 		Long: `Look up the digests of the images that the manifest of a package names, choose images for its
 dependencies, and write both to manifest.lock.yaml. Components have lock files of their own.
 

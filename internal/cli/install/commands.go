@@ -8,5 +8,5 @@ import (
 
 // Commands returns the commands of this package.
 func Commands(on command.Command) []*cobra.Command {
-	return []*cobra.Command{newInstall(on), newUpgrade(on), newList(on), newStatus(on), newDelete(on)}
+	return []*cobra.Command{newInstall(on), newUpgrade(on), newList(on), newDelete(on)}
 }

@@ -2,7 +2,6 @@ package install_test
 
 import (
 	"context"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -205,40 +204,6 @@ func TestInstallArguments(t *testing.T) {
 				t.Errorf("got %+v, want %q", got, tc.want)
 			}
 		})
-	}
-}
-
-func TestStatus(t *testing.T) {
-	t.Parallel()
-	c := clustertest.FakeCluster(t, clustertest.Installed(clustertest.Blocked()))
-	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "status", "web")
-	for _, want := range []string{"clusterpackage web\n", "  ✗ deploy  0/1  waiting for probes\n", "      Deployment.apps shop/web\n        no replicas\n"} {
-		if !strings.Contains(got.Out, want) {
-			t.Errorf("%q is missing in\n%s", want, got.Out)
-		}
-	}
-	if got.Code != 0 || got.Err != "" {
-		t.Errorf("exit code %d, %s", got.Code, got.Err)
-	}
-	var report progress.Report
-	got = clitest.InvokeOn(t, clustertest.DialTo(c), "", "status", "clpkg/web", "-o", "json")
-	if err := json.Unmarshal([]byte(got.Out), &report); err != nil {
-		t.Fatal(err)
-	}
-	if report.Summary != progress.SummaryProgressing || report.Blocking[0].Message != "no replicas" || report.Kind != "ClusterPackage" {
-		t.Errorf("got %+v", report)
-	}
-	got = clitest.InvokeOn(t, clustertest.DialTo(c), "", "status", "web", "-o", "yaml")
-	if !strings.HasPrefix(got.Out, "kind: ClusterPackage\nname: web\nsummary: Progressing\n") {
-		t.Errorf("got %s", got.Out)
-	}
-	for arg, want := range map[string]string{
-		"nope":         "Error: there is neither a package nope in namespace shop nor a clusterpackage of that name\n",
-		"package/nope": "Error: there is no package shop/nope\n",
-	} {
-		if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "status", arg); got != (clitest.Result{Code: 1, Out: "", Err: want}) {
-			t.Errorf("got %+v, want %q", got, want)
-		}
 	}
 }
 

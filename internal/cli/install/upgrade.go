@@ -24,7 +24,7 @@ func newUpgrade(on command.Command) *cobra.Command {
 	c.spec.Given = func(string) bool { return false }
 	cmd := c.About(&cobra.Command{
 		Use:   "upgrade NAME",
-		Short: "Move a package that follows repositories to another version, or give it other values",
+		Short: "Move an installed package to another version, or give it other values (a lock file: update)",
 		Long: `Change which versions a package takes of what repositories offer, by --version and
 --prereleases, or its values, and watch the rollout. Without these, it moves to the highest
 version that it allows, if it is not there already. What it has is checked before anything is

@@ -32,7 +32,7 @@ func newAdopt(on command.Command) *cobra.Command {
 	c := &adoptCommand{handoverCommand: handoverCommand{Command: on}}
 	cmd := &cobra.Command{
 		Use:   "adopt [KIND/NAME...] --into PACKAGE",
-		Short: "Have a package take over objects that kubectl or Helm installed",
+		Short: "Have a package take over objects of kubectl, Helm or kapp (a whole Package Operator: adopt-engine)",
 		Long: `Have an installed package take over single objects that exist already: what kubectl apply or Helm
 installed, and what a package released. Nothing is deleted or made anew. The package has to bring
 the objects, and nothing may control them.

@@ -30,7 +30,7 @@ func newAdoptEngine(on command.Command) *cobra.Command {
 	c := &adoptEngineCommand{engineCommand: engineCommand{Command: on}}
 	cmd := &cobra.Command{
 		Use:   "adopt-engine",
-		Short: "Have this engine take over a cluster from Package Operator",
+		Short: "Take a cluster over from Package Operator, with all of its packages (single objects: adopt)",
 		Long: `Have this engine take over a cluster in which Package Operator runs. Its packages stay as they are:
 no object of them is deleted, made anew or restarted.
 

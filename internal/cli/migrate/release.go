@@ -26,7 +26,7 @@ func newRelease(on command.Command) *cobra.Command {
 	c := &releaseCommand{handoverCommand{Command: on}}
 	cmd := &cobra.Command{
 		Use:   "release KIND/NAME...",
-		Short: "Have a package leave single objects to others, without deleting them",
+		Short: "Have a package leave single objects to others, without deleting them (all packages: release-engine)",
 		Long: `Have the package that controls objects leave them as they are: nothing is deleted or changed but
 the owner reference and the label of the engine. From then on kubectl, Helm or another package
 may have them; see adopt.

@@ -33,7 +33,7 @@ func newReleaseEngine(on command.Command) *cobra.Command {
 	c := &releaseEngineCommand{engineCommand: engineCommand{Command: on}}
 	cmd := &cobra.Command{
 		Use:   "release-engine",
-		Short: "Give the packages of the cluster back to Package Operator",
+		Short: "Give all packages of the cluster back to Package Operator (single objects: release)",
 		Long: `Make what this engine has written such that Package Operator takes it back: the way back from
 adopt-engine. The manager is stopped; then metadata change, and nothing else. Each object gets the
 newest ObjectSet that contains it as its controller, in place of the ObjectDeployment, and the

@@ -54,17 +54,14 @@ type treeObject struct {
 
 type clusterTreeCommand struct{ command.Command }
 
+// newClusterTree returns Package Operator's name for status --objects.
 func newClusterTree(on command.Command) *cobra.Command {
 	c := &clusterTreeCommand{on}
 	cmd := c.About(&cobra.Command{
-		Use:   "clustertree NAME",
-		Short: "Show the phases and objects of an installed package with their health",
-		Long: `Show the objects of the newest revision of an installed package in their phases, with the
-health of each as it is in the cluster now.
-
-NAME is the name of a Package in the namespace or of a ClusterPackage, or package/NAME or
-clusterpackage/NAME; kind and name may be two arguments as well.`,
-		Args: command.Takes("NAME", "[NAME]"),
+		Use:    "clustertree NAME",
+		Short:  "Show the phases and objects of an installed package with their health: status --objects",
+		Hidden: true,
+		Args:   command.Takes("NAME", "[NAME]"),
 	}, command.PackageName, c.run)
 	c.Output.Add(cmd)
 	return cmd
@@ -76,24 +73,33 @@ func (c *clusterTreeCommand) run(ctx context.Context, n cluster.Name) error {
 		return err
 	}
 	c.WarnOfSilence(ctx, cl)
+	tree, err := objectsOf(ctx, cl, r)
+	if err != nil {
+		return err
+	}
+	return c.Output.Write(ctx, c.Streams.Out, tree, tree.draw)
+}
+
+// objectsOf reads the objects of the newest revision of a package.
+func objectsOf(ctx context.Context, cl *cluster.Cluster, r *cluster.Rollout) (*clusterTree, error) {
 	set := r.Current()
 	if set == nil {
-		return fmt.Errorf("%s: %w", r, errNoRevision)
+		return nil, fmt.Errorf("%s: %w", r, errNoRevision)
 	}
 	wanted, _, err := cl.Objects(ctx, set)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	at, err := cl.At(ctx, r.Target.Namespace, set.ObjectSetSpec().TargetRef)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	live, unreadable, err := at.Live(ctx, wanted)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	tree := treeOf(r, set, wanted, live, unreadable)
-	return c.Output.Write(ctx, c.Streams.Out, tree, tree.draw)
+	return &tree, nil
 }
 
 func treeOf(

@@ -1,2 +1,2 @@
-// Package operate holds the commands about installed packages that say what is wrong, and put it right.
+// Package operate holds the commands that show how installed packages stand, and put right what is wrong.
 package operate

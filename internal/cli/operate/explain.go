@@ -67,27 +67,36 @@ func (c *explainCommand) diagnose(ctx context.Context, n cluster.Name) error {
 	if err != nil {
 		return err
 	}
-	snap, deployment, err := cl.Snapshot(ctx, target, pkg)
+	d, err := causeOf(ctx, cl, target, pkg)
 	if err != nil {
 		return err
 	}
+	c.WarnOfSilence(ctx, cl)
+	return c.Output.Write(ctx, c.Streams.Out, d, func(styles terminal.Styles) string { return diagnosisText(target.String(), d, styles) })
+}
+
+// causeOf finds why a package is not available.
+func causeOf(ctx context.Context, cl *cluster.Cluster, target progress.Target, pkg corev1alpha1.GenericPackage) (*diagnose.Diagnosis, error) {
+	snap, deployment, err := cl.Snapshot(ctx, target, pkg)
+	if err != nil {
+		return nil, err
+	}
 	all, err := cl.AnyKind()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	d, err := diagnose.Explain(ctx, all, snap, deployment, readerOf(cl), func(pkg corev1alpha1.GenericPackage) (client.Client, error) {
 		return cl.AnyKindAt(ctx, pkg.GetNamespace(), pkg.PackageSpec().TargetRef)
 	})
 	if err != nil {
-		return cl.Explain("cannot explain "+target.String(), err)
+		return nil, cl.Explain("cannot explain "+target.String(), err)
 	}
 	if d.Reason == diagnose.ReasonPackage && progress.Unreported(progress.Of(snap)) {
 		if delay := cl.Delay(ctx); delay != "" {
 			d.Cause += "; " + delay
 		}
 	}
-	c.WarnOfSilence(ctx, cl)
-	return c.Output.Write(ctx, c.Streams.Out, d, func(styles terminal.Styles) string { return diagnosisText(target.String(), d, styles) })
+	return d, nil
 }
 
 // readerOf reads packages that others depend on, as far as the user may.

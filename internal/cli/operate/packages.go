@@ -32,26 +32,16 @@ func selection(cl *cluster.Cluster, ofCluster, everywhere bool) func(*graph.Node
 	}
 }
 
-// installedPackages is the result of tree as JSON and YAML.
-type installedPackages struct {
-	Packages []*graph.Node `json:"packages"`
-}
-
 type whyCommand struct{ command.Command }
 
+// newWhy returns the second half of deps NAME.
 func newWhy(on command.Command) *cobra.Command {
 	c := &whyCommand{on}
 	cmd := c.About(&cobra.Command{
-		Use:   "why NAME",
-		Short: "Say why a package is installed: who installed it, and what depends on it",
-		Long: `Say why a package is installed: by a user, or because others depend on it, with all paths from
-packages that users installed, and the versions that each of them requires. Of a generated package
-that nothing depends on any more it says what it was installed for, and how to delete it.
-
-NAME is the name of a Package in the namespace or of a ClusterPackage, or package/NAME or
-clusterpackage/NAME; kind and name may be two arguments as well.`,
-		Example: `  kubectl package why shop.db -n shop`,
-		Args:    command.Takes("NAME", "[NAME]"),
+		Use:    "why NAME",
+		Short:  "Say why a package is installed: deps NAME",
+		Hidden: true,
+		Args:   command.Takes("NAME", "[NAME]"),
 	}, command.PackageName, c.run)
 	c.Output.Add(cmd)
 	return cmd

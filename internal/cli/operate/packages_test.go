@@ -54,6 +54,10 @@ func TestInstalledPackages(t *testing.T) {
 		{"tree --cluster", "clusterpackage certs  certs.example.com 1.2.0  available\n"},
 		{"tree -A", "clusterpackage certs  certs.example.com 1.2.0  available\npackage other/blog  blog.example.com 1.2.0  available\n" + front},
 		{"tree package/front --query .packages[0].dependencies[0].to.name", "front.db\n"},
+		{"deps", front},
+		{"deps -A --query .packages[].name", "certs\nblog\nfront\nfront.db\n"},
+		{"deps front", front + "\npackage shop/front  front.example.com 1.2.0: installed by a user\nNo package depends on it.\n"},
+		{"deps package front.db --query .why.paths[0][0].dependency", "db\n"},
 		{"why front.db", "package shop/front.db  front.db.example.com 1.2.0: generated: installed for what depends on it\nIt is needed by:\n  package shop/front → db (front.db.example.com)\n"},
 		{"why package front", "package shop/front  front.example.com 1.2.0: installed by a user\nNo package depends on it.\n"},
 		{"why front.db --query .paths[0][0].dependency", "db\n"},
@@ -66,6 +70,8 @@ func TestInstalledPackages(t *testing.T) {
 	}
 	for args, want := range map[string]string{
 		"tree front -A":                        "--all-namespaces shows everything",
+		"deps front -A":                        "--all-namespaces shows everything",
+		"deps nothing":                         "there is neither a package nothing in namespace shop nor a clusterpackage of that name",
 		"tree package/front --cluster":         "contradict each other",
 		"tree package/front --component x":     "unknown flag: --component",
 		"lock -A --cluster":                    "--all-namespaces contains what --cluster selects",

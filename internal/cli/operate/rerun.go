@@ -34,7 +34,7 @@ func newRerun(on command.Command) *cobra.Command {
 	c := &rerunCommand{on}
 	cmd := c.About(&cobra.Command{
 		Use:   "rerun job/NAME",
-		Short: "Run a Job of a package once more that has finished",
+		Short: "Run a Job of a package once more that has finished (what has failed: retry)",
 		Long: `Run a Job of a package once more that has finished with this content: it is deleted where it
 is still there, and what is recorded of it is taken off the status of its deployment, so that
 the engine creates it again. Returns when it is there. A Job that runs at present is left alone.

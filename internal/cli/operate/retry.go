@@ -19,7 +19,7 @@ func newRetry(on command.Command) *cobra.Command {
 	c := &retryCommand{on}
 	cmd := c.About(&cobra.Command{
 		Use:   "retry NAME",
-		Short: "Try again at once what has failed of a package",
+		Short: "Try again at once what has failed of a package (a Job that has finished: rerun)",
 		Long: `Have the engine try again at once what has failed of a package, instead of after a pause that
 grows with each failure: an image that could not be pulled or was invalid, a write that was
 refused, an object that has another owner or that is changed back again and again. Of a package with

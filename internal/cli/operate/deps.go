@@ -1,0 +1,107 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/graph"
+	"lockstep.run/lockstep/internal/cli/terminal"
+)
+
+// depsCommand shows what packages depend on, and of one package also what depends on it.
+type depsCommand struct {
+	command.Command
+	cluster, everywhere bool
+	// downwards leaves out why a package is installed.
+	downwards bool
+}
+
+func newDeps(on command.Command) *cobra.Command {
+	return (&depsCommand{Command: on}).complete(&cobra.Command{
+		Use:   "deps [NAME]",
+		Short: "Show which installed packages depend on which, and why one is installed",
+		Long: `Show the packages of the namespace and what they depend on: which version of what is installed for
+it, whether it was generated, and what is wrong with it. With --cluster those of the cluster, with
+-A all. Each package is shown once: "(above)" marks one that was shown before, "(cycle)" one that
+depends on itself.
+
+With NAME, as of a Package in the namespace or of a ClusterPackage, or package/NAME or
+clusterpackage/NAME, that one alone, with what it depends on, and why it is installed: by a user, or
+because others depend on it, with all paths from packages that users installed, and the versions that
+each of them requires. Of a generated package that nothing depends on any more it says what it was
+installed for, and how to delete it.`,
+		Example: `  kubectl package deps -n shop
+  kubectl package deps clusterpackage/cert-operator`,
+	})
+}
+
+// newTree returns the first half of deps.
+func newTree(on command.Command) *cobra.Command {
+	return (&depsCommand{Command: on, downwards: true}).complete(&cobra.Command{
+		Use: "tree [NAME]", Short: "Show which installed packages depend on which: deps", Hidden: true,
+	})
+}
+
+func (c *depsCommand) complete(cmd *cobra.Command) *cobra.Command {
+	cmd.Args = command.Takes("[NAME]", "[NAME]")
+	c.About(cmd, c.name, c.run)
+	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "the ClusterPackages")
+	cmd.Flags().BoolVarP(&c.everywhere, "all-namespaces", "A", false, "the packages of all namespaces and of the cluster")
+	c.Output.Add(cmd)
+	return cmd
+}
+
+func (c *depsCommand) name(args []string) (n cluster.Name, err error) {
+	if c.everywhere && (len(args) > 0 || c.cluster) {
+		return n, errors.New("--all-namespaces shows everything: leave out --cluster and NAME")
+	}
+	if len(args) == 0 {
+		return n, nil
+	}
+	if n, err = command.PackageName(args); err != nil {
+		return n, err
+	}
+	return scoped(n, args[0], c.cluster)
+}
+
+// dependencyReport is the result as JSON and YAML.
+type dependencyReport struct {
+	Packages []*graph.Node  `json:"packages"`
+	Why      *graph.Reasons `json:"why,omitempty"`
+}
+
+func (c *depsCommand) run(ctx context.Context, n cluster.Name) error {
+	cl, g, err := c.ConnectGraph(ctx)
+	if err != nil {
+		return err
+	}
+	if n.Name == "" {
+		nodes := g.Nodes(selection(cl, c.cluster, c.everywhere))
+		if len(nodes) == 0 && !c.Output.Wanted() {
+			fmt.Fprintln(c.Streams.ErrOut, terminal.Line("No package is installed "+command.Where(cl, c.cluster, c.everywhere)+"."))
+			return nil
+		}
+		return c.Output.Write(ctx, c.Streams.Out, dependencyReport{Packages: nodes}, func(s terminal.Styles) string { return g.Tree(nodes, s) })
+	}
+	root, err := nodeOf(ctx, cl, g, n)
+	if err != nil {
+		return err
+	}
+	report := dependencyReport{Packages: g.Nodes(func(n *graph.Node) bool { return n == root })}
+	if !c.downwards {
+		reasons := g.Why(root)
+		report.Why = &reasons
+	}
+	return c.Output.Write(ctx, c.Streams.Out, report, func(s terminal.Styles) string {
+		text := g.TreeOf(root, s)
+		if report.Why != nil {
+			text += "\n" + report.Why.Text(s)
+		}
+		return text
+	})
+}

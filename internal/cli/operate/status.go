@@ -1,0 +1,90 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/diagnose"
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/cli/terminal"
+)
+
+type statusCommand struct {
+	command.Command
+	objects, why bool
+}
+
+// statusReport is the result as JSON and YAML.
+type statusReport struct {
+	progress.Report `json:",inline"`
+	// Objects and Why are absent unless they are asked for.
+	Objects *clusterTree        `json:"objects,omitempty"`
+	Why     *diagnose.Diagnosis `json:"why,omitempty"`
+}
+
+func newStatus(on command.Command) *cobra.Command {
+	c := &statusCommand{Command: on}
+	cmd := c.About(&cobra.Command{
+		Use:   "status NAME",
+		Short: "Show how a package stands, what blocks it and why",
+		Long: `Show how a package stands: its phases, what blocks them and why, its image and revision. With
+--objects also the objects of its newest revision in their phases, with the health of each as it is
+in the cluster now. With --why also what explain says: the cause, down to the pod, the event or the
+refusal, and what to do about it.
+
+NAME is the name of a Package in the namespace or of a ClusterPackage, or package/NAME or
+clusterpackage/NAME; kind and name may be two arguments as well. Exits with 0 whenever the
+package exists, however it stands; to test for availability:
+kubectl wait --for=condition=Available package/NAME`,
+		Args: command.Takes("NAME", "[NAME]"),
+	}, command.PackageName, c.run)
+	cmd.Flags().BoolVar(&c.objects, "objects", false, "the objects, and the health of each")
+	cmd.Flags().BoolVar(&c.why, "why", false, "the cause, where it is not available")
+	c.Output.Add(cmd)
+	return cmd
+}
+
+func (c *statusCommand) run(ctx context.Context, n cluster.Name) error {
+	cl, target, pkg, err := c.Find(ctx, n)
+	if err != nil {
+		return err
+	}
+	c.WarnOfSilence(ctx, cl)
+	report := statusReport{Report: progress.ReportOf(progress.Snapshot{Target: target, Package: pkg})}
+	if c.objects {
+		r, err := cl.Rollout(ctx, n)
+		if err != nil {
+			return err
+		}
+		if report.Objects, err = objectsOf(ctx, cl, r); err != nil && !errors.Is(err, errNoRevision) {
+			return err
+		}
+	}
+	if c.why {
+		if report.Why, err = causeOf(ctx, cl, target, pkg); err != nil {
+			return err
+		}
+	}
+	return c.Output.Write(ctx, c.Streams.Out, report, func(styles terminal.Styles) string {
+		return report.text(progress.ScreenOptions{Width: terminal.WidthOf(c.Streams.Out), Now: time.Now(), Styles: styles})
+	})
+}
+
+// text is the screen of the package, and what was asked for besides.
+func (r *statusReport) text(o progress.ScreenOptions) string {
+	text := progress.Screen(r.Report, o)
+	if r.Objects != nil {
+		text += "\n" + r.Objects.draw(o.Styles)
+	}
+	if r.Why != nil {
+		target := progress.Target{Scope: corev1alpha1.ScopeOf(r.Namespace), Namespace: r.Namespace, Name: r.Name}
+		text += "\n" + diagnosisText(target.String(), r.Why, o.Styles)
+	}
+	return text
+}
