@@ -1,0 +1,152 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/memory"
+	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/phases/claims"
+	"lockstep.run/lockstep/internal/probes"
+)
+
+var (
+	configMaps  = corev1.SchemeGroupVersion.WithKind("ConfigMap")
+	deployments = appsv1.SchemeGroupVersion.WithKind("Deployment")
+
+	shop = objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectSet", Namespace: "shop", Name: "shop"}, UID: "shop-1"}
+)
+
+// desired returns an object without content.
+func desired(kind schema.GroupVersionKind, name string) *objects.Desired {
+	key := objects.Key{Group: kind.Group, Kind: kind.Kind, Namespace: shop.Namespace, Name: name}
+	d, err := engine.NewDesired(key, kind.Version, map[string]any{
+		"apiVersion": kind.GroupVersion().String(), "kind": kind.Kind, "metadata": map[string]any{"name": name},
+	})
+	if err != nil {
+		panic(err)
+	}
+	return d
+}
+
+// available is true of Deployments with that condition.
+func available() *probes.Set {
+	set, err := probes.Compile([]corev1alpha1.ObjectSetProbe{{
+		Selector: corev1alpha1.ProbeSelector{Kind: &corev1alpha1.PackageProbeKindSpec{Group: deployments.Group, Kind: deployments.Kind}},
+		Probes:   []corev1alpha1.Probe{{Condition: &corev1alpha1.ProbeConditionSpec{Type: "Available", Status: "True"}}},
+	}})
+	if err != nil {
+		panic(err)
+	}
+	return set
+}
+
+// notes is a store that keeps nothing. The methods for Jobs are not called, as none are recorded.
+type notes struct{ engine.Store }
+
+func (notes) Claimed(context.Context, *engine.Revision) error {
+	fmt.Println("  record that the objects are claimed")
+	return nil
+}
+
+func (notes) Opened(_ context.Context, rev *engine.Revision) error {
+	fmt.Println("  record that phases are open:", rev.Opened())
+	return nil
+}
+
+func (notes) Started(context.Context, *engine.Revision) error { return nil }
+
+func (notes) SucceedsAt(context.Context, *engine.Revision) (time.Time, error) {
+	return time.Time{}, nil
+}
+
+func (notes) Succeeded(context.Context, *engine.Revision) error {
+	fmt.Println("  record that the revision has succeeded")
+	return nil
+}
+
+// Three objects are rolled out in order: the frontend is written when the backend is available.
+func Example() {
+	// The cluster is in memory here. Its watches tell the tracker of objects.
+	server := memory.NewServer(time.Now, memory.Kind{GroupVersionKind: configMaps}, memory.Kind{GroupVersionKind: deployments})
+	tracker, here := engine.NewTracker(), server.Connect()
+	here.Observe, here.Changed, here.KindChanged = tracker.Observe, tracker.Changed, tracker.KindChanged
+	here.Send = func(_ context.Context, r memory.Request, do func() error) error {
+		if r.Writes() {
+			fmt.Println(" ", r.Verb, r.Key)
+		}
+		return do()
+	}
+	tracker.Wake = func(objects.OwnerKey) {} // a controller enqueues the owner
+	rollOut := &engine.Engine{Cluster: here, Tracker: tracker, Pool: engine.NewPool(1, 1)}
+
+	// A revision has phases, whose objects are probed.
+	rev := engine.NewRevision()
+	rev.Identify("shop", "shop-1", "")
+	rev.Metadata = objects.ManagedMetadata{Owner: shop}
+	rev.Phases = []phases.Phase{
+		{Name: "backend", Objects: []*objects.Desired{desired(configMaps, "settings"), desired(deployments, "backend")}},
+		{Name: "frontend", Objects: []*objects.Desired{desired(deployments, "frontend")}},
+	}
+	rev.Judge(available())
+
+	// The owner wants it, and takes steps until nothing is left to do for now.
+	owner := engine.New(shop)
+	owner.Claims = claims.NewTable(func(objects.Owner) {})
+	owner.Put(rev)
+	reconcile := func() {
+		owner.Begin(time.Now, time.Second)
+		for again := true; again; {
+			out, err := rollOut.Step(context.Background(), owner, engine.Want{Current: rev.UID, Store: notes{}})
+			if err != nil {
+				panic(err)
+			}
+			again = out.Again
+			for _, kind := range []schema.GroupVersionKind{configMaps, deployments} {
+				again = here.Sync(kind.GroupKind()) || again
+				again = here.Deliver(kind.GroupKind()) || again
+			}
+		}
+		for _, b := range owner.Report(rev.UID).Blocking {
+			fmt.Println("  wait for", b.Key)
+		}
+	}
+	becomeAvailable := func(name string) {
+		key := objects.Key{Group: deployments.Group, Kind: deployments.Kind, Namespace: shop.Namespace, Name: name}
+		live := server.Get(key).DeepCopy()
+		_ = unstructured.SetNestedSlice(live.Object, []any{map[string]any{"type": "Available", "status": "True"}}, "status", "conditions")
+		if _, err := server.UpdateStatus(key, live); err != nil {
+			panic(err)
+		}
+	}
+
+	fmt.Println("first:")
+	reconcile()
+	becomeAvailable("backend")
+	fmt.Println("the backend is available:")
+	reconcile()
+	becomeAvailable("frontend")
+	fmt.Println("the frontend is available:")
+	reconcile()
+	// Output:
+	// first:
+	//   record that the objects are claimed
+	//   create ConfigMap shop/settings
+	//   create apps Deployment shop/backend
+	//   wait for apps Deployment shop/backend
+	// the backend is available:
+	//   record that phases are open: 2
+	//   create apps Deployment shop/frontend
+	//   wait for apps Deployment shop/frontend
+	// the frontend is available:
+	//   record that the revision has succeeded
+}
