@@ -44,11 +44,11 @@ func TestRetry(t *testing.T) {
 	key := objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: "web"}
 	now := time.Now()
 	r := New(objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "web"}, UID: "uid"})
-	r.Applied[key] = &phases.Applied{
+	r.applied[key] = &phases.Applied{
 		UID: "written", ReadAt: now, Failure: &phases.Failure{Until: now.Add(time.Minute)}, Contention: &phases.Contention{Corrections: 9, Corrected: now},
 	}
 	r.Retry()
-	if diff := cmp.Diff(&phases.Applied{UID: "written", ReadAt: time.Unix(0, 0)}, r.Applied[key]); diff != "" {
+	if diff := cmp.Diff(&phases.Applied{UID: "written", ReadAt: time.Unix(0, 0)}, r.applied[key]); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -6,7 +6,7 @@
 //
 //	r := engine.New(owner)                     once
 //	r.Begin(now, time for probes)              in each reconcile
-//	r.Put(revision), r.Drop(uid, tracker)      as revisions come and go
+//	r.Put(revision), e.Drop(r, uid)            as revisions come and go
 //	outcome, err := e.Step(ctx, r, want)       while outcome.Again
 //	r.Plan(), r.Report(uid)                    how things stand, for the status
 //	e.Background(ctx, r, want)                 what comes after all other work

@@ -48,12 +48,12 @@ func (s *step) refuse(obs *objects.Observed) {
 	r := s.run.rollout
 	v := phases.Decide(phases.DecisionInput{
 		Key: s.Key, Desired: s.Desired, Labels: s.Labels, Owner: r.Owner, Controllers: r.Controllers,
-		Live: phases.LiveState{Synced: true, Object: obs}, Applied: *r.Applied.At(s.Key), Now: s.run.Cluster.Now(),
+		Live: phases.LiveState{Synced: true, Object: obs}, Applied: *r.applied.At(s.Key), Now: s.run.Cluster.Now(),
 	})
 	if v.Action != phases.Refuse {
 		return
 	}
-	r.Applied.At(s.Key).Failure = &phases.Failure{
+	r.applied.At(s.Key).Failure = &phases.Failure{
 		Content: s.Desired.Content, Collision: true, Preflight: true,
 		Message: v.Message, Until: s.run.Cluster.Now().Add(collisionRetry),
 	}
@@ -64,7 +64,7 @@ func (s *step) refuse(obs *objects.Observed) {
 func (x *run) fail(s phases.Step, err error, preflight bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	rec := x.rollout.Applied.At(s.Key)
+	rec := x.rollout.applied.At(s.Key)
 	f := &phases.Failure{
 		Message: x.explain(s, err), Reason: x.rollout.accountReason(s, err), Preflight: preflight, Attempts: 1, Immutable: len(apply.ImmutableFields(err)) > 0,
 	}
@@ -92,7 +92,7 @@ func (x *run) catch(ctx context.Context, s phases.Step) {
 // clearFailures ends the backoff of writes after a change of another object: of those in a
 // namespace that was created, and of all when a policy or webhook is gone.
 func (r *Rollout) clearFailures(because objects.Key) {
-	for key, rec := range r.Applied {
+	for key, rec := range r.applied {
 		if because.Admission() || key.Namespace == because.Name {
 			rec.Failure = nil
 		}
@@ -106,7 +106,7 @@ func (r *Rollout) Retry() {
 	for _, rev := range r.revisions {
 		rev.recheck = time.Time{}
 	}
-	for _, rec := range r.Applied {
+	for _, rec := range r.applied {
 		rec.Failure, rec.Contention = nil, nil
 		if !rec.ReadAt.IsZero() {
 			rec.ReadAt = time.Unix(0, 0)

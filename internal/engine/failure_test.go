@@ -53,7 +53,7 @@ func TestFailuresOfSensitiveRevisionsAreReduced(t *testing.T) {
 			r.Put(&Revision{Revision: phases.Revision{UID: types.UID("new")}})
 			x := &run{Engine: &Engine{Cluster: &cluster.Connection{}}, rollout: r}
 			x.fail(phases.Step{Key: key}, fmt.Errorf("phase one: %w", tc.err), false)
-			got := r.Applied.At(key).Failure.Message
+			got := r.applied.At(key).Failure.Message
 			if !strings.Contains(got, tc.want) || strings.Contains(got, value) != tc.quoted {
 				t.Errorf("%s: %q, want %q in it", tc.reason, got, tc.want)
 			}
@@ -112,7 +112,7 @@ func TestPanicIsTheFailureOfOneObject(t *testing.T) {
 			for range 2 {
 				do(t, s.run.Engine, s.run.rollout, s.Step)
 			}
-			f := s.run.rollout.Applied.At(s.Key).Failure
+			f := s.run.rollout.applied.At(s.Key).Failure
 			if f == nil || f.Attempts != 2 || !strings.HasPrefix(f.Message, "Change of ConfigMap n/object failed by a defect") || !f.Until.After(now) {
 				t.Errorf("the failure is %+v", f)
 			}
@@ -128,7 +128,7 @@ func TestPanicOverAnAnswer(t *testing.T) {
 	s := newStep(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }), phases.Change,
 		&objects.Observed{UID: "uid-read", ResourceVersion: "76", ApplyFields: true, Wrote: true})
 	s.run.Tracker.Served = func(schema.GroupKind, string) bool { panic("a defect") }
-	rec := s.run.rollout.Applied.At(s.Key)
+	rec := s.run.rollout.applied.At(s.Key)
 	rec.Content, rec.UID = objects.Digest{2}, s.Live.UID
 	func() {
 		defer s.run.catch(t.Context(), s.Step)

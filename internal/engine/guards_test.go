@@ -191,7 +191,7 @@ func TestLostAnswer(t *testing.T) {
 	t.Parallel()
 	lost := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	s := newStep(t, lost, phases.Create, nil)
-	s.run.rollout.Applied.At(s.Key).Gone = true
+	s.run.rollout.applied.At(s.Key).Gone = true
 	if err := s.do(t.Context()); apply.Classify(err) != apply.Retry {
 		t.Fatalf("the answer is lost, and the step says: %v", err)
 	}
@@ -207,7 +207,7 @@ func TestLostAnswerOfAChange(t *testing.T) {
 	lost := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 	s := newStep(t, lost, phases.Change, &objects.Observed{UID: "uid", ResourceVersion: "1", ApplyFields: true, Wrote: true})
 	former := objects.Digest{2}
-	rec := s.run.rollout.Applied.At(s.Key)
+	rec := s.run.rollout.applied.At(s.Key)
 	rec.Content, rec.UID = former, s.Live.UID
 	if err := s.do(t.Context()); apply.Classify(err) != apply.Retry {
 		t.Fatalf("the answer is lost, and the step says: %v", err)

@@ -1,7 +1,6 @@
-package engine_test
+package engine
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,43 +9,15 @@ import (
 	"k8s.io/utils/ptr"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/objectsets"
-	"lockstep.run/lockstep/internal/phases"
 )
 
 // endedOf returns what was seen of a Job, or nil.
-func endedOf(tracker *engine.Tracker, owner objects.OwnerKey, key objects.Key) *objects.Finished {
-	if ended, seen := tracker.Finished(owner)[key]; seen {
+func endedOf(tracker *Tracker, owner objects.OwnerKey, key objects.Key) *objects.Finished {
+	if ended, seen := tracker.finishedOf(owner)[key]; seen {
 		return &ended
 	}
 	return nil
-}
-
-func TestRecordsOfJobs(t *testing.T) {
-	t.Parallel()
-	a, b := objects.Key{Group: "batch", Kind: "Job", Namespace: "n", Name: "a"}, objects.Key{Group: "batch", Kind: "Job", Namespace: "n", Name: "b"}
-	runs := map[objects.Key]phases.Run{
-		b: {Content: objects.Digest{1, 2}, Outcome: objects.Failed}, a: {Content: objects.Digest{3}, Outcome: objects.Succeeded},
-	}
-	records := objectsets.Records(runs)
-	want := []corev1alpha1.JobRecord{
-		{Group: "batch", Kind: "Job", Namespace: "n", Name: "a", ContentHash: "03" + strings.Repeat("0", 30), Result: "Succeeded"},
-		{Group: "batch", Kind: "Job", Namespace: "n", Name: "b", ContentHash: "0102" + strings.Repeat("0", 28), Result: "Failed"},
-	}
-	if diff := cmp.Diff(want, records); diff != "" {
-		t.Fatalf("what is on the status:\n%s", diff)
-	}
-	byHand := []corev1alpha1.JobRecord{
-		{Kind: "Job", Name: "short", ContentHash: "03", Result: "Succeeded"},
-		{Kind: "Job", Name: "no hash", ContentHash: strings.Repeat("z", 32), Result: "Succeeded"},
-		{Kind: "Job", Name: "no result", ContentHash: strings.Repeat("0", 32), Result: "Perhaps"},
-	}
-	got := objectsets.Recorded(&corev1alpha1.ObjectDeploymentStatus{Jobs: append(byHand, records...)})
-	if diff := cmp.Diff(runs, got); diff != "" {
-		t.Errorf("what is read back:\n%s", diff)
-	}
 }
 
 // The end of a Job outlives the Job, until it is recorded.
@@ -78,10 +49,10 @@ func TestTrackerRecordsFinished(t *testing.T) {
 		u.Object["spec"] = map[string]any{"parallelism": parallelism}
 		return u
 	}
-	tracker := engine.NewTracker()
+	tracker := NewTracker()
 	tracker.Wake = func(objects.OwnerKey) {}
-	tracker.Own(objects.Owner{OwnerKey: owner}, "owner")
-	tracker.Track(owner, desired, metadata, objects.Digest{9})
+	tracker.own(objects.Owner{OwnerKey: owner}, "owner")
+	tracker.track(owner, desired, metadata, objects.Digest{9})
 
 	tracker.Observe(key, job("", 1))
 	tracker.Observe(key, job("nightly", 1, "Complete"))
@@ -100,16 +71,16 @@ func TestTrackerRecordsFinished(t *testing.T) {
 	}
 	newer := *want
 	newer.Outcome = objects.Succeeded
-	tracker.ForgetFinished(map[objects.Key]objects.Finished{key: newer})
+	tracker.forgetFinished(map[objects.Key]objects.Finished{key: newer})
 	if endedOf(tracker, owner, key) == nil {
 		t.Error("another end was recorded, and this one is forgotten")
 	}
-	tracker.ForgetFinished(map[objects.Key]objects.Finished{key: *want})
+	tracker.forgetFinished(map[objects.Key]objects.Finished{key: *want})
 	if got := endedOf(tracker, owner, key); got != nil {
 		t.Errorf("it is recorded, and remembered all the same: %+v", got)
 	}
 	tracker.Observe(key, job("", 1, "Complete"))
-	tracker.Untrack(owner, key)
+	tracker.untrack(owner, key)
 	if got := endedOf(tracker, owner, key); got != nil {
 		t.Errorf("nobody follows the Job, and its end is remembered: %+v", got)
 	}

@@ -264,7 +264,7 @@ func (s *step) submit(ctx context.Context) (objects.Digest, *objects.Observed, e
 func (s *step) again() bool {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
-	return s.run.rollout.Applied.At(s.Key).Content == s.Desired.Content
+	return s.run.rollout.applied.At(s.Key).Content == s.Desired.Content
 }
 
 // markInFlight forgets that the object was absent, and that it has the content of before: a
@@ -274,7 +274,7 @@ func (s *step) again() bool {
 func (s *step) markInFlight() {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
-	rec := s.run.rollout.Applied.At(s.Key)
+	rec := s.run.rollout.applied.At(s.Key)
 	rec.Gone = false
 	if !rec.Content.IsZero() && rec.Content != s.Desired.Content {
 		rec.Content = differs
@@ -284,8 +284,8 @@ func (s *step) markInFlight() {
 // track makes the template what the object is compared with from now on, also
 // by events that arrive before the response of the write.
 func (s *step) track() objects.Digest {
-	id := TemplateID(s.Desired, s.Labels, s.run.rollout.Owner)
-	s.run.Tracker.Track(s.run.rollout.Owner.OwnerKey, s.Desired, s.Metadata, id)
+	id := templateID(s.Desired, s.Labels, s.run.rollout.Owner)
+	s.run.Tracker.track(s.run.rollout.Owner.OwnerKey, s.Desired, s.Metadata, id)
 	return id
 }
 
@@ -293,7 +293,7 @@ func (s *step) track() objects.Digest {
 func (s *step) markApplied(id objects.Digest, obs *objects.Observed, correction bool) {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
-	rec := s.run.rollout.Applied.At(s.Key)
+	rec := s.run.rollout.applied.At(s.Key)
 	rec.Content, rec.Labels, rec.Template = s.Desired.Content, s.Labels, id
 	rec.Baseline, rec.UID = obs.Projection, obs.UID
 	rec.Gone, rec.Failure = false, nil
@@ -314,7 +314,7 @@ func (s *step) markApplied(id objects.Digest, obs *objects.Observed, correction 
 func (s *step) setContent(content objects.Digest) {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
-	rec := s.run.rollout.Applied.At(s.Key)
+	rec := s.run.rollout.applied.At(s.Key)
 	rec.Content, rec.UID = content, s.Live.UID
 }
 
@@ -325,7 +325,7 @@ func (s *step) read(ctx context.Context) (*objects.Observed, error) {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
 	if apply.IsAbsent(err) {
-		rec := s.run.rollout.Applied.At(s.Key)
+		rec := s.run.rollout.applied.At(s.Key)
 		rec.Gone, rec.UID, rec.Failure = true, "", nil
 		if s.Key.Admission() {
 			s.run.rollout.clearFailures(s.Key)
@@ -352,7 +352,7 @@ func (s *step) keep(live *unstructured.Unstructured) *objects.Observed {
 	} else {
 		s.run.rollout.unwatchedRecords[s.Key] = obs
 	}
-	rec := s.run.rollout.Applied.At(s.Key)
+	rec := s.run.rollout.applied.At(s.Key)
 	rec.Gone, rec.ReadAt = false, s.run.Cluster.Now()
 	return obs
 }

@@ -40,7 +40,7 @@ func (s *step) gone() {
 	s.run.Cluster.Gone(s.Key, s.Live.UID)
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
-	*s.run.rollout.Applied.At(s.Key) = phases.Applied{Gone: true}
+	*s.run.rollout.applied.At(s.Key) = phases.Applied{Gone: true}
 	delete(s.run.rollout.unwatchedRecords, s.Key)
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -22,8 +23,7 @@ import (
 // Rollout is the memory of one owner between reconciles. It is not safe for
 // concurrent use.
 type Rollout struct {
-	Owner   objects.Owner
-	Applied phases.AppliedObjects
+	Owner objects.Owner
 	// Account removes objects that no revision contains: that of the template.
 	Account objects.Account
 	// Claims are those to objects in the cluster; nil where it is not known which one that is.
@@ -35,8 +35,9 @@ type Rollout struct {
 	// Previous are owners that hand their objects over to this one.
 	Previous []types.UID
 
-	// plan is the last one.
-	plan phases.Plan
+	// applied is what this process remembers of its writes, and plan the last plan.
+	applied phases.AppliedObjects
+	plan    phases.Plan
 	// single means that the owner has one object, of Single, and maybe a Removal. It is created by an
 	// apply, never by a POST: then managedFields tell what a former content has left on it.
 	single bool
@@ -63,7 +64,7 @@ type Rollout struct {
 func New(owner objects.Owner) *Rollout {
 	return &Rollout{
 		Owner:            owner,
-		Applied:          phases.AppliedObjects{},
+		applied:          phases.AppliedObjects{},
 		revisions:        map[types.UID]*Revision{},
 		unwatchedRecords: map[objects.Key]*objects.Observed{},
 		lists:            map[schema.GroupKind]int64{},
@@ -109,8 +110,8 @@ func (r *Rollout) Put(rev *Revision) {
 	rev.exposes = r.exposes
 }
 
-// Drop forgets the revision of a set, and the objects that only it has.
-func (r *Rollout) Drop(uid types.UID, tracker *Tracker) {
+// Drop forgets a revision of an owner, and the objects that only it has.
+func (e *Engine) Drop(r *Rollout, uid types.UID) {
 	rev := r.revisions[uid]
 	delete(r.revisions, uid)
 	if rev == nil {
@@ -118,8 +119,8 @@ func (r *Rollout) Drop(uid types.UID, tracker *Tracker) {
 	}
 	for _, key := range rev.Keys() {
 		if !r.Contains(key) {
-			tracker.Untrack(r.Owner.OwnerKey, key)
-			delete(r.Applied, key)
+			e.Tracker.untrack(r.Owner.OwnerKey, key)
+			delete(r.applied, key)
 			delete(r.unwatchedRecords, key)
 			delete(r.migrations, key)
 		}
@@ -174,8 +175,8 @@ func (r *Rollout) track(tracker *Tracker, live cluster.Cluster) {
 	state := r.state(nil, time.Time{})
 	for key, src := range phases.Templates(state) {
 		holder, held := r.Claims.Holder(key)
-		if !tracker.Tracks(r.Owner.OwnerKey, key) && (!held || holder.UID == r.Owner.UID) {
-			tracker.Track(r.Owner.OwnerKey, src.Desired, src.Metadata, TemplateID(src.Desired, src.Labels, r.Owner))
+		if !tracker.isTracked(r.Owner.OwnerKey, key) && (!held || holder.UID == r.Owner.UID) {
+			tracker.track(r.Owner.OwnerKey, src.Desired, src.Metadata, templateID(src.Desired, src.Labels, r.Owner))
 		}
 	}
 	uids := []types.UID{r.Owner.UID}
@@ -186,8 +187,8 @@ func (r *Rollout) track(tracker *Tracker, live cluster.Cluster) {
 			needs[gk] = needs[gk].Union(need)
 		}
 	}
-	tracker.Own(r.Owner, uids...)
-	r.fieldGenerations = tracker.Probe(r.Owner.OwnerKey, needs)
+	tracker.own(r.Owner, uids...)
+	r.fieldGenerations = tracker.probe(r.Owner.OwnerKey, needs)
 	for _, rev := range r.revisions {
 		rev.keepGenerations(r.fieldGenerations)
 	}
@@ -195,7 +196,7 @@ func (r *Rollout) track(tracker *Tracker, live cluster.Cluster) {
 		return
 	}
 	kinds := r.Kinds()
-	tracker.Use(r.Owner.OwnerKey, kinds)
+	tracker.use(r.Owner.OwnerKey, kinds)
 	live.Use(r.Owner.String(), kinds)
 }
 
@@ -216,10 +217,10 @@ func (r *Rollout) marks() []mark {
 	return all
 }
 
-// Forget removes what the tracker and the watches hold for the owner.
-func (r *Rollout) Forget(tracker *Tracker, live cluster.Cluster) {
-	tracker.Disown(r.Owner.OwnerKey)
-	live.Use(r.Owner.String(), nil)
+// Forget removes what the tracker and the watches hold for an owner.
+func (e *Engine) Forget(r *Rollout) {
+	e.Tracker.disown(r.Owner.OwnerKey)
+	e.Cluster.Use(r.Owner.String(), nil)
 }
 
 // decide returns what is next by what the watches show now. complete adds to the state what the
@@ -271,7 +272,7 @@ const snapshots = 3
 // state returns a state without what is live, for decisions that read none of it.
 func (r *Rollout) state(strays []objects.Key, now time.Time) *phases.State {
 	s := &phases.State{
-		Owner: r.Owner, Account: r.Account, Controllers: r.Controllers, Applied: r.Applied, Strays: strays, Now: now,
+		Owner: r.Owner, Account: r.Account, Controllers: r.Controllers, Applied: r.applied, Strays: strays, Now: now,
 	}
 	for _, rev := range r.Revisions() {
 		s.Revisions = append(s.Revisions, &rev.Revision)
@@ -379,6 +380,27 @@ func (r *Rollout) Contains(key objects.Key) bool {
 
 // gone reports whether the object was confirmed to be absent.
 func (r *Rollout) gone(key objects.Key) bool {
-	rec := r.Applied[key]
+	rec := r.applied[key]
 	return rec != nil && rec.Gone
+}
+
+// Wrote reports whether this process knows that an object has a content.
+func (r *Rollout) Wrote(key objects.Key, content objects.Digest) bool {
+	rec := r.applied[key]
+	return rec != nil && rec.Content == content
+}
+
+// Assume counts an object as written for a revision, with live as the response, or as gone where
+// that is nil. Plans do so with what they cannot write.
+func (e *Engine) Assume(r *Rollout, rev *Revision, key objects.Key, live *unstructured.Unstructured) *objects.Observed {
+	if live == nil {
+		r.applied[key] = &phases.Applied{Gone: true}
+		return nil
+	}
+	d, _ := rev.Find(key)
+	id := templateID(d, rev.Labels, r.Owner)
+	e.Tracker.track(r.Owner.OwnerKey, d, rev.Metadata, id)
+	obs := e.Tracker.Observe(key, live)
+	r.applied[key] = &phases.Applied{Content: d.Content, Labels: rev.Labels, Template: id, Baseline: obs.Projection, UID: obs.UID}
+	return obs
 }

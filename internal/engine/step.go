@@ -145,7 +145,7 @@ func (t *turn) plan() {
 	r.plan = r.decide(t.Cluster, t.strays(r), now, func(s *phases.State) {
 		s.Teardown, s.Orphan, s.Paused, s.ReportDrift = w.Teardown, w.Orphan, w.Paused, w.ReportDrift
 		if w.RecordsJobs {
-			s.Namespaces, s.Jobs, s.Finished = r.namespaces, w.Jobs, t.Tracker.Finished(r.Owner.OwnerKey)
+			s.Namespaces, s.Jobs, s.Finished = r.namespaces, w.Jobs, t.Tracker.finishedOf(r.Owner.OwnerKey)
 		}
 	})
 	if r.ProbeBudgetSpent() {

@@ -52,21 +52,21 @@ func NewTracker() *Tracker {
 	}
 }
 
-// TemplateID names the full template that desired and metadata make.
-func TemplateID(d *objects.Desired, labels objects.Digest, owner objects.Owner) objects.Digest {
+// templateID names the full template that desired and metadata make.
+func templateID(d *objects.Desired, labels objects.Digest, owner objects.Owner) objects.Digest {
 	return drift.Digest([]any{string(d.Content[:]), string(labels[:]), string(owner.UID)})
 }
 
-// Track makes owner the one that changes of an object enqueue, and desired with metadata what
+// track makes owner the one that changes of an object enqueue, and desired with metadata what
 // its live values are compared with.
-func (t *Tracker) Track(owner objects.OwnerKey, d *objects.Desired, metadata objects.ManagedMetadata, template objects.Digest) {
+func (t *Tracker) track(owner objects.OwnerKey, d *objects.Desired, metadata objects.ManagedMetadata, template objects.Digest) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.tracks.add(owner, d, metadata, template)
 }
 
-// Untrack forgets an object if owner tracks it.
-func (t *Tracker) Untrack(owner objects.OwnerKey, key objects.Key) {
+// untrack forgets an object if owner tracks it.
+func (t *Tracker) untrack(owner objects.OwnerKey, key objects.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if _, ok := t.tracks.of(owner, key); ok {
@@ -75,17 +75,17 @@ func (t *Tracker) Untrack(owner objects.OwnerKey, key objects.Key) {
 	}
 }
 
-// Tracks reports whether owner tracks an object.
-func (t *Tracker) Tracks(owner objects.OwnerKey, key objects.Key) bool {
+// isTracked reports whether owner tracks an object.
+func (t *Tracker) isTracked(owner objects.OwnerKey, key objects.Key) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	_, ok := t.tracks.of(owner, key)
 	return ok
 }
 
-// Template returns the object that live values of key are compared with, or nil where
+// template returns the object that live values of key are compared with, or nil where
 // owner does not track it.
-func (t *Tracker) Template(owner objects.OwnerKey, key objects.Key) (map[string]any, error) {
+func (t *Tracker) template(owner objects.OwnerKey, key objects.Key) (map[string]any, error) {
 	t.mu.RLock()
 	tr, ok := t.tracks.of(owner, key)
 	t.mu.RUnlock()
@@ -95,9 +95,9 @@ func (t *Tracker) Template(owner objects.OwnerKey, key objects.Key) (map[string]
 	return tr.desired.Object(tr.metadata)
 }
 
-// Own makes owner the one that owner references with one of the UIDs lead to: those of
+// own makes owner the one that owner references with one of the UIDs lead to: those of
 // the deployment and of its sets. Objects that came before become strays.
-func (t *Tracker) Own(owner objects.Owner, uids ...types.UID) {
+func (t *Tracker) own(owner objects.Owner, uids ...types.UID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.owners.add(owner.OwnerKey, uids)
@@ -123,10 +123,10 @@ func (t *Tracker) controlledBy(controller *objects.Reference) (objects.OwnerKey,
 	return remote.OwnerKey, remote.SameName(controller)
 }
 
-// Disown forgets everything about an owner.
-func (t *Tracker) Disown(owner objects.OwnerKey) {
-	t.Probe(owner, nil)
-	t.Use(owner, nil)
+// disown forgets everything about an owner.
+func (t *Tracker) disown(owner objects.OwnerKey) {
+	t.probe(owner, nil)
+	t.use(owner, nil)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.strays, owner)

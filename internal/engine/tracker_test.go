@@ -70,7 +70,7 @@ func TestFieldsGeneration(t *testing.T) {
 				if s.needs != nil {
 					declared[kind], asks[s.owner] = *s.needs, s.needs
 				}
-				since := tracker.Probe(s.owner, declared)[kind]
+				since := tracker.probe(s.owner, declared)[kind]
 				if lacks := record.FieldsGeneration < since; lacks != s.lacks {
 					t.Errorf("%s: the record lacks something: %t, want %t", s.reason, lacks, s.lacks)
 				}
@@ -168,9 +168,9 @@ func TestChangedWakesFormerControllers(t *testing.T) {
 		tracker := NewTracker()
 		var woken []objects.OwnerKey
 		tracker.Wake = func(k objects.OwnerKey) { woken = append(woken, k) }
-		tracker.Own(objects.Owner{OwnerKey: first}, "1")
-		tracker.Own(objects.Owner{OwnerKey: second}, "2")
-		tracker.Track(second, &objects.Desired{Key: key}, objects.ManagedMetadata{}, objects.Digest{})
+		tracker.own(objects.Owner{OwnerKey: first}, "1")
+		tracker.own(objects.Owner{OwnerKey: second}, "2")
+		tracker.track(second, &objects.Desired{Key: key}, objects.ManagedMetadata{}, objects.Digest{})
 		tracker.Changed(key, &objects.Observed{Owners: objects.References(c.refs, nil)})
 		if !slices.Equal(woken, c.want) {
 			t.Errorf("%s: woke %v, want %v", c.reason, woken, c.want)
@@ -213,7 +213,7 @@ func TestStrays(t *testing.T) {
 			if early {
 				tracker.Changed(key, tc.obs)
 			}
-			tracker.Own(tc.owner, tc.owner.UID)
+			tracker.own(tc.owner, tc.owner.UID)
 			if !early {
 				tracker.Changed(key, tc.obs)
 			}

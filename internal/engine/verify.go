@@ -13,7 +13,7 @@ var differs = objects.Digest{0xff}
 // verify finds out whether the object shows the template, where this process
 // has not written it: by its values, or else by one dry run.
 func (s *step) verify(ctx context.Context) error {
-	id := TemplateID(s.Desired, s.Labels, s.run.rollout.Owner)
+	id := templateID(s.Desired, s.Labels, s.run.rollout.Owner)
 	if s.Live.ProjectedBy != id {
 		s.track()
 		obs, err := s.read(ctx)
@@ -68,7 +68,7 @@ func (s *step) own(ctx context.Context) error {
 // record puts the Apply entry back that the template left which wrote the object
 // last, as a dry run shows it.
 func (s *step) record(ctx context.Context) error {
-	former, err := s.run.Tracker.Template(s.run.rollout.Owner.OwnerKey, s.Key)
+	former, err := s.run.Tracker.template(s.run.rollout.Owner.OwnerKey, s.Key)
 	if err != nil || former == nil {
 		return err
 	}

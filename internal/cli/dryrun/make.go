@@ -152,12 +152,12 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 	if err != nil {
 		return nil, err
 	}
-	executor := &engine.Engine{Cluster: c, Tracker: c.tracker, Pool: c}
+	s.at = &engine.Engine{Cluster: c, Tracker: c.tracker, Pool: c}
 	s.reconciler = objectdeployments.New(objectdeployments.Home{
 		Client: h, Reader: h, Events: &events.FakeRecorder{}, Now: c.Now, Namespace: in.ManagerNamespace,
-	}, executor, func(objects.OwnerKey) {})
+	}, s.at, func(objects.OwnerKey) {})
 	if in.remote() {
-		s.reconciler.Targets = connected{s.reconciler.NewTarget(executor, in.ID, in.Home)}
+		s.reconciler.Targets = connected{s.reconciler.NewTarget(s.at, in.ID, in.Home)}
 	}
 	s.reconciler.Here.Exists = in.accountExists
 	s.reconciler.Hooks = objectdeployments.Hooks{Loaded: s.loaded, Planned: func(r *engine.Rollout) { s.rollout, s.plan = r, r.Plan() }}

@@ -24,6 +24,7 @@ type simulation struct {
 	*simulatedCluster
 	in         *input
 	reconciler *objectdeployments.Reconciler
+	at         *engine.Engine
 	// rollout and plan are those of the last reconcile.
 	rollout *engine.Rollout
 	plan    *phases.Plan
@@ -180,7 +181,7 @@ func (s *simulation) unblockOne(rev *engine.Revision, b phases.Blocker) error {
 		o.unverified = "it is being deleted; the engine waits until it is gone"
 	}
 	o.now, o.observed = nil, nil
-	*s.rollout.Applied.At(b.Key) = phases.Applied{Gone: true}
+	s.at.Assume(s.rollout, rev, b.Key, nil)
 	return nil
 }
 
@@ -204,14 +205,11 @@ func (s *simulation) pretend(rev *engine.Revision, d *objects.Desired) error {
 		Manager: corev1alpha1.FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: after.GetAPIVersion(),
 		FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1("{}"),
 	}})
-	id := engine.TemplateID(d, rev.Labels, s.owner)
-	s.tracker.Track(s.in.key, d, rev.Metadata, id)
-	obs := s.tracker.Observe(d.Key, after)
+	obs := s.at.Assume(s.rollout, rev, d.Key, after)
 	s.mu.Lock()
 	o.now, s.pretended[d.Key.GroupKind()] = after, d
 	s.mu.Unlock()
 	s.remember(d.Key, after, obs)
-	*s.rollout.Applied.At(d.Key) = phases.Applied{Content: d.Content, Labels: rev.Labels, Template: id, Baseline: obs.Projection, UID: obs.UID}
 	return nil
 }
 

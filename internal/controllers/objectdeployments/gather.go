@@ -246,7 +246,7 @@ func (r *Reconciler) remember(key objects.OwnerKey, uid types.UID, target *Targe
 // unwatch ends the watches of the owner.
 func (o *owner) unwatch() {
 	if o.Target != nil && o.Cluster != nil {
-		o.rollout.Forget(o.Tracker, o.Cluster)
+		o.Forget(o.rollout)
 	}
 }
 

@@ -64,7 +64,7 @@ func (s *reconciliation) loadSets(ctx context.Context) error {
 	defer s.countMemory()
 	for _, rev := range s.rollout.Revisions() {
 		if !present[rev.UID] {
-			s.rollout.Drop(rev.UID, s.Target.Tracker)
+			s.Target.Drop(s.rollout, rev.UID)
 			s.forgetSet(rev.UID)
 			s.forgetSlices()
 			s.rollout.Claims.Retain(s.rollout.Owner, s.rollout.Keys())

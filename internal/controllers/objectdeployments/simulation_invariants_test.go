@@ -124,7 +124,7 @@ func (s *simulation) remembered(key objects.Key, o *object) bool {
 // knows reports whether the engine knows that the object has the content of a revision.
 func (s *simulation) knows(writer *set, key objects.Key) bool {
 	d, _ := s.engine.loaded(writer.uid).Find(key)
-	return d != nil && s.engine.rollout().Applied.At(key).Content == d.Content
+	return d != nil && s.engine.rollout().Wrote(key, d.Content)
 }
 
 // checkOrder checks the order of creation in invariant 1: before an object is

@@ -60,7 +60,7 @@ func (s *reconciliation) put() {
 	}
 	if s.written != nil && s.written.Key != s.desired.Key {
 		s.former[s.written.Key] = struct{}{}
-		s.rollout.Drop(s.rollout.Owner.UID, s.Target.Tracker)
+		s.Target.Drop(s.rollout, s.rollout.Owner.UID)
 	}
 	written := s.written == nil && controlled(s.tmpl) == s.desired.Key
 	if before := s.rollout.Loaded(s.rollout.Owner.UID); before != nil {
@@ -240,7 +240,7 @@ func (s *reconciliation) remove(ctx context.Context, want engine.Want) (gone boo
 
 // forgetFormer forgets objects that are gone.
 func (s *reconciliation) forgetFormer(keys []objects.Key) {
-	s.rollout.Drop(engine.RemovalOf(s.rollout.Owner), s.Target.Tracker)
+	s.Target.Drop(s.rollout, engine.RemovalOf(s.rollout.Owner))
 	for _, key := range keys {
 		delete(s.former, key)
 		s.Target.Tracker.ForgetStray(s.rollout.Owner.OwnerKey, key)

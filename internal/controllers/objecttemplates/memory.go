@@ -90,7 +90,7 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.Sources.Use(key, nil)
 	if st != nil {
 		r.Memory.Count(st.held(), 0)
-		st.rollout.Forget(r.Target.Tracker, r.Target.Cluster)
+		r.Target.Forget(st.rollout)
 		r.Claims.Release(st.rollout.Owner)
 	}
 }

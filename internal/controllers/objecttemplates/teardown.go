@@ -26,7 +26,7 @@ func (s *reconciliation) tearDown(ctx context.Context) error {
 	}
 	if s.written != nil {
 		s.former[s.written.Key] = struct{}{}
-		s.rollout.Drop(s.rollout.Owner.UID, s.Target.Tracker)
+		s.Target.Drop(s.rollout, s.rollout.Owner.UID)
 		s.written = nil
 	}
 	if keys := s.formerKeys(); len(keys) > 0 {
