@@ -18,21 +18,29 @@ func oldNames(args []string, errOut io.Writer) []string {
 	if first < 0 {
 		return args
 	}
-	now := ""
+	word := nextWord(args, first+1)
+	now, flag := "", ""
 	switch args[first] {
 	case "repo":
-		now = ofRepositoryFile(args, nextWord(args, first+1))
-	case "explain", "tree":
-		now = ofSource(args, nextWord(args, first+1), errOut)
+		now = ofRepositoryFile(args, word)
+	case "explain":
+		now = ofSource(args, word, namesInstalled)
+	case "tree":
+		now, flag = ofSource(args, word, namesInstalled), "--tree"
+	case "values":
+		now, flag = ofSource(args, word, namesOffered), "--values"
 	}
 	if now == "" {
 		return args
 	}
-	args = slices.Clone(args)
-	if args[first] == "tree" {
-		args = slices.Insert(args, first+1, "--tree")
+	if flag != "--values" && now == "inspect" && content.BareName(args[word]) && !slices.Contains(args, "--pull") {
+		fmt.Fprintf(errOut, "note: this is about the folder %[1]s; of an installed package: kubectl package explain package/%[1]s or clusterpackage/%[1]s\n", args[word])
 	}
+	args = slices.Clone(args)
 	args[first] = now
+	if flag != "" {
+		args = slices.Insert(args, first+1, flag)
+	}
 	return args
 }
 
@@ -54,14 +62,10 @@ func ofRepositoryFile(args []string, verb int) string {
 	return ""
 }
 
-// ofSource reports commands about a folder or an image, which explain and tree took besides installed packages.
-func ofSource(args []string, word int, errOut io.Writer) string {
-	pull := slices.Contains(args, "--pull")
-	if word < 0 || !pull && namesInstalled(args[word]) {
+// ofSource reports commands about a folder or an image, which explain, tree and values took besides names.
+func ofSource(args []string, word int, isName func(string) bool) string {
+	if word < 0 || isName(args[word]) && !slices.Contains(args, "--pull") {
 		return ""
-	}
-	if arg := args[word]; !pull && content.BareName(arg) {
-		fmt.Fprintf(errOut, "note: this is about the folder %[1]s; of an installed package: kubectl package explain package/%[1]s or clusterpackage/%[1]s\n", arg)
 	}
 	return "inspect"
 }
@@ -74,4 +78,15 @@ func namesInstalled(arg string) bool {
 	}
 	n, err := cluster.ParseName(arg)
 	return err == nil && (n.Scope != "" || !strings.ContainsAny(arg, ":@"))
+}
+
+// namesOffered reports whether an argument names a package of a repository: a version after the only slash, or no sign of an
+// image or a folder.
+func namesOffered(arg string) bool {
+	if content.IsPath(arg) || strings.ContainsAny(arg, ":@") {
+		return false
+	}
+	_, version, slash := strings.Cut(arg, "/")
+	version = strings.TrimPrefix(version, "v")
+	return !slash || version != "" && version[0] >= '0' && version[0] <= '9' && !strings.Contains(version, "/")
 }

@@ -41,7 +41,7 @@ func TestOldNames(t *testing.T) {
 	}
 }
 
-// What explain and tree said of folders and images, inspect says.
+// What explain, tree and values said of folders and images, inspect says.
 func TestOldNamesOfInspect(t *testing.T) {
 	t.Parallel()
 	dir := clitest.Folder(t, clitest.GoodPackage)
@@ -50,6 +50,9 @@ func TestOldNamesOfInspect(t *testing.T) {
 		"explain -n lab SOURCE":                 {"inspect", dir, "-n", "lab"},
 		"explain SOURCE -o json":                {"inspect", dir, "-o", "json"},
 		"explain --kubeconfig none SOURCE":      {"inspect", dir},
+		"values SOURCE":                         {"inspect", dir, "--values"},
+		"values SOURCE --component x":           {"inspect", dir, "--values", "--component", "x"},
+		"values localhost:1/x:v1":               {"inspect", "localhost:1/x:v1", "--values"},
 		"tree SOURCE":                           {"inspect", dir, "--tree"},
 		"tree --cluster SOURCE":                 {"inspect", dir, "--tree", "--cluster"},
 		"tree SOURCE --config-testcase cluster": {"inspect", dir, "--tree", "--config-testcase", "cluster"},

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
@@ -20,6 +21,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/output"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/internal/loader/manifest"
 )
 
 type inspectCommand struct {
@@ -27,6 +29,7 @@ type inspectCommand struct {
 	source  content.SourceFlags
 	preview previewFlags
 	tree    bool
+	values  bool
 	output  output.Flags
 }
 
@@ -40,20 +43,26 @@ what is waited for, its configuration as a table, its images, its constraints, t
 it gives to others and those that its installation takes. For which installation, --config
 and the flags beside it say as with render.
 
+With --values it prints an example of the package's values as YAML, made from its schema: what is
+required or has a default has a value, all else is commented out.
+
 With --tree it shows the objects alone, in their phases: for the first test case, or for the one
 that --config-testcase names, or else with the default configuration for a package called name in
 the namespace called namespace. A package that can only be installed in a cluster is shown as a
 ClusterPackage. Components follow, unless a flag is about one part alone.`,
 		Example: `  kubectl package inspect ./cert-operator
   kubectl package inspect ./cert-operator --tree
+  kubectl package inspect ./cert-operator --values > values.yaml
   kubectl package inspect registry.example.com/cert-operator:v1.2.0 --query .needs -o yaml`,
 		Args: command.Takes("SOURCE|IMAGE"),
 	}, c.run, c.output.Check, c.preview.check, c.check)
 	c.source.Add(cmd)
 	c.preview.add(cmd)
 	cmd.Flags().BoolVar(&c.tree, "tree", false, "the phases and objects alone")
+	cmd.Flags().BoolVar(&c.values, "values", false, "an example of its values alone")
+	cmd.MarkFlagsMutuallyExclusive("tree", "values")
 	c.output.Add(cmd)
-	for _, flag := range []string{"context", "kubeconfig"} { // of explain and tree, which this was
+	for _, flag := range []string{"context", "kubeconfig"} { // of explain, tree and values, which this was
 		cmd.Flags().String(flag, "", "")
 		_ = cmd.Flags().MarkHidden(flag)
 	}
@@ -61,8 +70,8 @@ ClusterPackage. Components follow, unless a flag is about one part alone.`,
 }
 
 func (c *inspectCommand) check() error {
-	if c.tree && c.output.Wanted() {
-		return errors.New("--tree is for people: leave it out for -o and --query")
+	if (c.tree || c.values) && c.output.Wanted() {
+		return errors.New("--tree and --values have no -o and --query: leave them out for these")
 	}
 	return nil
 }
@@ -71,6 +80,13 @@ func (c *inspectCommand) run(ctx context.Context, source string) error {
 	files, err := c.source.Read(ctx, source)
 	if err != nil {
 		return err
+	}
+	if c.values {
+		schema, err := c.schema(source, files)
+		if err != nil {
+			return err
+		}
+		return content.PrintExample(ctx, c.streams, schema)
 	}
 	c.preview.locked = !c.tree
 	pkg, object, err := c.preview.load(ctx, c.streams, source, files)
@@ -91,6 +107,24 @@ func (c *inspectCommand) run(ctx context.Context, source string) error {
 	return c.output.Write(ctx, c.streams.Out, report, func(styles terminal.Styles) string {
 		return describe.Text(report, styles, terminal.WidthOf(c.streams.Out))
 	})
+}
+
+// schema is that of the configuration of the package, or of one of its components.
+func (c *inspectCommand) schema(source string, files loader.Files) (*apiextensionsv1.JSONSchemaProps, error) {
+	for _, part := range loader.Parts(files) {
+		if part.Component != c.preview.component {
+			continue
+		}
+		read, problems := manifest.Read(part.Files, part.Component)
+		if read == nil {
+			return nil, problems.Err()
+		}
+		return read.Manifest.Spec.Config.OpenAPIV3Schema, nil
+	}
+	if c.preview.component != "" {
+		return nil, fmt.Errorf("%s has no component %s; it has: %s", source, c.preview.component, strings.Join(content.ComponentsOf(files), ", "))
+	}
+	return nil, errors.New(source + " has no manifest.yaml")
 }
 
 func (c *inspectCommand) components(ctx context.Context, source string, files loader.Files) error {

@@ -30,10 +30,21 @@ func TestInspect(t *testing.T) {
 		"arguments invalid: --cluster and --namespace contradict each other": {dir, "--cluster", "-n", "x"},
 		`unknown output format "xml"`:                                        {dir, "-o", "xml"},
 		"there is no folder ":                                                {dir + "/nope"},
-		"--tree is for people: leave it out for -o and --query":              {dir, "--tree", "-o", "json"},
+		"--tree and --values have no -o and --query":                         {dir, "--tree", "-o", "json"},
 	} {
 		if got := clitest.Invoke(t, "", append([]string{"inspect"}, args...)...); got.Code != 1 || got.Out != "" || !strings.Contains(got.Err, want) {
 			t.Errorf("%q: %+v, want %q", args, got, want)
 		}
+	}
+}
+
+func TestInspectValues(t *testing.T) {
+	t.Parallel()
+	dir := clitest.Folder(t, clitest.GoodPackage)
+	if got := clitest.Invoke(t, "", "inspect", dir, "--values"); got != (clitest.Result{Code: 0, Out: "# string\ncolor: red\n", Err: ""}) {
+		t.Errorf("got %+v", got)
+	}
+	if got := clitest.Invoke(t, "", "inspect", dir, "--values", "--component", "x"); got.Code != 1 || !strings.Contains(got.Err, " has no component x") {
+		t.Errorf("got %+v", got)
 	}
 }

@@ -245,10 +245,6 @@ title: ""
 	if diff := cmp.Diff(clitest.Result{Code: 0, Out: want, Err: ""}, got, cmp.AllowUnexported(clitest.Result{})); diff != "" {
 		t.Error(diff)
 	}
-	dir := clitest.Folder(t, clitest.GoodPackage)
-	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "values", dir); got.Code != 0 || got.Out != "# string\ncolor: red\n" {
-		t.Errorf("a folder: %+v", got)
-	}
 	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "values", "shop.example.org"); got.Code != 1 || !strings.Contains(got.Err, `Did you mean "shop.example.com"?`) {
 		t.Errorf("an unknown package: %+v", got)
 	}
