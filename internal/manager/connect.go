@@ -101,7 +101,7 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 		return fmt.Errorf("set up the controller of packages: %w", err)
 	}
 	follow.hosted, err = hostedclusterpackages.Setup(mgr, hostedclusterpackages.Options{
-		Listen: here.Listen, Mapping: here.Mapping, Fresh: mutationcache.NewStore(), Pace: c.Pace,
+		HostedClusters: follow.detector.HostedClusters, Fresh: mutationcache.NewStore(), Pace: c.Pace,
 	})
 	if err != nil {
 		return fmt.Errorf("set up the controller of hosted cluster packages: %w", err)
@@ -189,7 +189,7 @@ type follower struct {
 func (f *follower) watch(live *livestate.Cache, version string) {
 	f.detector = environment.New(environment.Options{
 		Version: func(context.Context) (string, error) { return serverVersion(f.config) },
-		Listen:  live.Listen, Mapping: live.Mapping, Changed: f.changed,
+		Listen:  live.Listen, Mapping: live.Mapping, Changed: f.changed, HostedChanged: func() { f.hosted.HostedChanged() },
 	}, version)
 }
 
@@ -204,7 +204,6 @@ func (f *follower) changed() {
 // kindChanged and versionChanged are called by livestate, which must not wait.
 func (f *follower) kindChanged(gk schema.GroupKind) {
 	f.detector.KindChanged(gk)
-	f.hosted.KindChanged(gk)
 	f.templates.KindChanged(gk)
 	if f.reconciler.KindChanged(gk) {
 		// Its schema is published a moment after it.

@@ -1,8 +1,7 @@
 // Package hostedclusterpackages reconciles HostedClusterPackages: a Package of the same name in the namespace of the
 // control plane of each of HyperShift's hosted clusters that is selected. The steps have a file each:
 //
-//	clusters   one watch of HostedClusters, and of HostedControlPlanes, from when the kind is served
-//	gather     the hosted clusters and Packages become a snapshot (template.go: what differs from the template)
+//	gather     the hosted clusters, as package environment knows them, and Packages become a snapshot (template.go: what differs from the template)
 //	decide     which Packages to create, update and remove (pure; partition.go: in which order)
 //	record     the queue of updates is in status.processing before the first of them is sent
 //	act        server-side applies without force, and deletions

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/inputs/environment"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/limits"
 )
@@ -55,12 +56,12 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*rec
 	}
 	s := &reconciliation{Reconciler: r, state: r.memory.of(owner), now: r.Now()}
 	s.owner = owner
-	var selected []hostedCluster
+	var selected []environment.HostedCluster
 	var err error
 	if s.template, err = templateOf(owner); err != nil {
 		return nil, err
 	}
-	known, err := r.hostedClusters()
+	known, err := r.HostedClusters()
 	if err == nil {
 		selected, err = selectClusters(owner, known)
 	}
@@ -78,16 +79,16 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*rec
 var errSelector = errors.New("spec.hostedClusterSelector is invalid")
 
 // selectClusters returns one hosted cluster for each namespace: those that are selected and not being deleted.
-func selectClusters(owner *corev1alpha1.HostedClusterPackage, known []hostedCluster) ([]hostedCluster, error) {
+func selectClusters(owner *corev1alpha1.HostedClusterPackage, known []environment.HostedCluster) ([]environment.HostedCluster, error) {
 	selector, err := metav1.LabelSelectorAsSelector(&owner.Spec.HostedClusterSelector)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errSelector, err)
 	}
-	var selected []hostedCluster
+	var selected []environment.HostedCluster
 	taken := sets.New[string]()
 	for _, c := range known {
-		if !c.deleting && selector.Matches(labels.Set(c.labels)) && !taken.Has(c.namespace) {
-			taken.Insert(c.namespace)
+		if !c.Deleting && selector.Matches(labels.Set(c.Labels)) && !taken.Has(c.Namespace) {
+			taken.Insert(c.Namespace)
 			selected = append(selected, c)
 		}
 	}
@@ -97,7 +98,7 @@ func selectClusters(owner *corev1alpha1.HostedClusterPackage, known []hostedClus
 // packagesOf returns the Packages of the name of their owner by namespace, in their latest known states, for reading only:
 // those that it controls, and those in the namespaces of selected hosted clusters.
 func (r *Reconciler) packagesOf(
-	ctx context.Context, owner *corev1alpha1.HostedClusterPackage, selected []hostedCluster,
+	ctx context.Context, owner *corev1alpha1.HostedClusterPackage, selected []environment.HostedCluster,
 ) (map[string]*corev1alpha1.Package, error) {
 	all := map[string]*corev1alpha1.Package{}
 	for _, created := range r.Fresh.Created(string(owner.UID)) {
@@ -117,11 +118,11 @@ func (r *Reconciler) packagesOf(
 		add(&list.Items[i])
 	}
 	for _, c := range selected {
-		if all[c.namespace] != nil {
+		if all[c.Namespace] != nil {
 			continue
 		}
 		pkg := &corev1alpha1.Package{}
-		err := r.Client.Get(ctx, types.NamespacedName{Namespace: c.namespace, Name: owner.Name}, pkg)
+		err := r.Client.Get(ctx, types.NamespacedName{Namespace: c.Namespace, Name: owner.Name}, pkg)
 		if client.IgnoreNotFound(err) != nil {
 			return nil, err
 		}
@@ -133,7 +134,7 @@ func (r *Reconciler) packagesOf(
 }
 
 // look makes the snapshot.
-func (s *reconciliation) look(selected, known []hostedCluster) error {
+func (s *reconciliation) look(selected, known []environment.HostedCluster) error {
 	s.templateChanged = int64(s.owner.Status.ObservedGeneration) != s.owner.Generation
 	s.most = min(maxUnavailable(s.owner), limits.HostedUpdates)
 	queued := sets.New[types.UID]()
@@ -141,10 +142,10 @@ func (s *reconciliation) look(selected, known []hostedCluster) error {
 		queued.Insert(ref.UID)
 	}
 	kept := sets.New[string]()
-	var present []hostedCluster
+	var present []environment.HostedCluster
 	for _, c := range selected {
-		kept.Insert(c.namespace)
-		if s.packages[c.namespace] != nil || c.available {
+		kept.Insert(c.Namespace)
+		if s.packages[c.Namespace] != nil || c.Available {
 			present = append(present, c)
 		}
 	}
@@ -160,8 +161,8 @@ func (s *reconciliation) look(selected, known []hostedCluster) error {
 		return cmp.Or(cmp.Compare(a.group, b.group), strings.Compare(a.namespace, b.namespace))
 	})
 	for _, c := range known {
-		if c.deleting { // HyperShift removes the namespace
-			kept.Insert(c.namespace)
+		if c.Deleting { // HyperShift removes the namespace
+			kept.Insert(c.Namespace)
 		}
 	}
 	s.gatherSurplus(kept)
@@ -179,10 +180,10 @@ func maxUnavailable(owner *corev1alpha1.HostedClusterPackage) int {
 	return max(1, strategy.RollingUpgrade.MaxUnavailable)
 }
 
-func labelsOf(clusters []hostedCluster) []map[string]string {
+func labelsOf(clusters []environment.HostedCluster) []map[string]string {
 	all := make([]map[string]string, len(clusters))
 	for i := range clusters {
-		all[i] = clusters[i].labels
+		all[i] = clusters[i].Labels
 	}
 	return all
 }
@@ -201,9 +202,9 @@ func (s *reconciliation) gatherSurplus(kept sets.Set[string]) {
 }
 
 // targetOf returns what the decision is to be told of a hosted cluster and its Package.
-func (s *reconciliation) targetOf(c hostedCluster, queued sets.Set[types.UID]) (target, error) {
-	t := target{namespace: c.namespace, group: s.groups.numberOf(c.labels)}
-	pkg := s.packages[c.namespace]
+func (s *reconciliation) targetOf(c environment.HostedCluster, queued sets.Set[types.UID]) (target, error) {
+	t := target{namespace: c.Namespace, group: s.groups.numberOf(c.Labels)}
+	pkg := s.packages[c.Namespace]
 	if pkg == nil {
 		s.recall(&t, nil)
 		return t, nil
@@ -211,7 +212,7 @@ func (s *reconciliation) targetOf(c hostedCluster, queued sets.Set[types.UID]) (
 	t.uid, t.queued, t.deleting = pkg.UID, queued.Has(pkg.UID), pkg.DeletionTimestamp != nil
 	if message, pending := s.foreign(pkg); message != "" {
 		t.foreign = true
-		s.problems = append(s.problems, problem{c.namespace, corev1alpha1.ReasonCollisionDetected, message, pending})
+		s.problems = append(s.problems, problem{c.Namespace, corev1alpha1.ReasonCollisionDetected, message, pending})
 	}
 	var err error
 	if t.updated, err = s.isUpdated(pkg); err != nil {

@@ -10,20 +10,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/inputs/environment"
 	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/objects"
 )
 
 func TestSelectClusters(t *testing.T) {
 	t.Parallel()
-	cluster := func(namespace, name, tier string, deleting bool) hostedCluster {
-		c := parseObject(t, "{metadata: {labels: {tier: "+tier+"}}}")
-		c.SetNamespace(namespace)
-		c.SetName(name)
-		h := hostedClusterOf(c)
-		h.deleting = deleting
-		return h
+	cluster := func(namespace, name, tier string, deleting bool) environment.HostedCluster {
+		return environment.HostedCluster{
+			Key: types.NamespacedName{Namespace: namespace, Name: name}, Namespace: objects.HostedNamespace(namespace, name),
+			Labels: map[string]string{"tier": tier}, Deleting: deleting,
+		}
 	}
-	known := []hostedCluster{
+	known := []environment.HostedCluster{
 		cluster("a", "b-c", "low", false), cluster("a", "going", "low", true), cluster("a", "high", "high", false), cluster("a-b", "c", "low", false),
 	}
 	h := owner()
@@ -31,7 +31,7 @@ func TestSelectClusters(t *testing.T) {
 	selected, err := selectClusters(h, known)
 	var names []types.NamespacedName
 	for _, c := range must(t, selected, err) {
-		names = append(names, c.key)
+		names = append(names, c.Key)
 	}
 	if diff := cmp.Diff([]types.NamespacedName{{Namespace: "a", Name: "b-c"}}, names); diff != "" {
 		t.Error("one for each namespace of a control plane:", diff)

@@ -21,10 +21,7 @@ type Reconciler struct {
 	Events events.EventRecorder
 	Now    func() time.Time
 
-	queue    queueing.Queue[reconcile.Request]
-	clusters *clusters
-	// planes are the control planes of hosted clusters.
-	planes *clusters
+	queue  queueing.Queue[reconcile.Request]
 	memory memory
 }
 

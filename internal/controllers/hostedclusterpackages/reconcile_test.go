@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/inputs/environment"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/kube/leadership"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
@@ -134,8 +135,9 @@ func (s statusServer) Apply(context.Context, runtime.ApplyConfiguration, ...clie
 type rig struct {
 	*server
 	*Reconciler
-	t   *testing.T
-	now time.Time
+	t        *testing.T
+	now      time.Time
+	clusters []environment.HostedCluster
 }
 
 func newRig(t *testing.T, names ...string) *rig {
@@ -150,22 +152,16 @@ func newRig(t *testing.T, names ...string) *rig {
 
 // restart forgets what the manager remembers.
 func (r *rig) restart(names ...string) {
-	known, planes := &clusters{changed: func() {}}, &clusters{changed: func() {}}
-	for _, c := range []*clusters{known, planes} {
-		c.current = &clusterWatch{clusters: c, listed: true, found: map[types.NamespacedName]hostedCluster{}}
-	}
 	for _, name := range names {
-		key := types.NamespacedName{Namespace: "ns", Name: name}
-		known.current.found[key] = hostedCluster{key: key, namespace: "ns-" + name, available: true}
-		plane := types.NamespacedName{Namespace: "ns-" + name, Name: name}
-		planes.current.found[plane] = hostedCluster{key: plane, of: key.String()}
-	}
-	if r.Reconciler != nil {
-		known, planes = r.clusters, r.planes
+		r.clusters = append(r.clusters, environment.HostedCluster{
+			Key: types.NamespacedName{Namespace: "ns", Name: name}, Namespace: "ns-" + name, Available: true,
+		})
 	}
 	r.Reconciler = &Reconciler{
-		Options: Options{Fresh: mutationcache.NewStore()}, Client: r.server, Reader: r.server, Events: events.NewFakeRecorder(100),
-		Now: func() time.Time { return r.now }, clusters: known, planes: planes,
+		Options: Options{
+			Fresh: mutationcache.NewStore(), HostedClusters: func() ([]environment.HostedCluster, error) { return r.clusters, nil },
+		}, Client: r.server, Reader: r.server, Events: events.NewFakeRecorder(100),
+		Now: func() time.Time { return r.now },
 	}
 }
 
@@ -307,7 +303,7 @@ func TestRemovalRefused(t *testing.T) {
 	r.rollOut()
 	r.now = r.now.Add(time.Minute)
 	r.reconcile()
-	delete(r.clusters.current.found, types.NamespacedName{Namespace: "ns", Name: "a"})
+	r.clusters = r.clusters[1:]
 	r.refuse["ns-a"] = apierrors.NewForbidden(corev1alpha1.Resource("packages"), "shop", errors.New("no"))
 	r.now = r.now.Add(time.Minute)
 	r.expect("reported", "status [], delete ns-a, status []", time.Second)
@@ -389,7 +385,7 @@ func TestOrphanedPackagesAreNotTakenBack(t *testing.T) {
 				if image != "" {
 					r.upgrade(image)
 				}
-				r.restart("a")
+				r.restart()
 				r.Reader = live{owner: tc.live(r.owner)}
 				writes, _ := r.reconcile()
 				if takes := strings.Contains(writes, "apply ns-a"); takes != tc.takes {

@@ -14,6 +14,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/inputs/environment"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/kube/statuswriter"
 	"lockstep.run/lockstep/internal/limits"
@@ -22,7 +23,7 @@ import (
 // report writes a changed status: at once where the queue or a condition changed, since no update may begin before it is in
 // the queue on record, and else once in limits.PackageStatusInterval.
 func (s *reconciliation) report(ctx context.Context) error {
-	if errors.Is(s.unknown, errUnknown) {
+	if errors.Is(s.unknown, environment.ErrUnknown) {
 		return nil // they are known in a moment
 	}
 	before, after := s.owner.Status.DeepCopy(), statusOf(s.view)

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -19,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/inputs/environment"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
@@ -27,10 +25,8 @@ import (
 
 // Options are the parts that Setup connects.
 type Options struct {
-	// Listen watches a selection until the context ends.
-	Listen func(context.Context, livestate.Selection, livestate.Listener)
-	// Mapping returns the mapping of a served kind without a request, as [livestate.Cache.Mapping].
-	Mapping func(gk schema.GroupKind, version string) (*meta.RESTMapping, error)
+	// HostedClusters returns the hosted clusters by namespace and name, or why they are not known, as [environment.Detector.HostedClusters].
+	HostedClusters func() ([]environment.HostedCluster, error)
 	// Fresh keeps the responses to writes of HostedClusterPackages and their Packages.
 	Fresh *mutationcache.Store
 	// Pace of writes that are sent again.
@@ -43,13 +39,6 @@ const ownerIndex = "hostedClusterPackage"
 // Setup adds the controller of HostedClusterPackages to mgr.
 func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	r := &Reconciler{Options: o, Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now}
-	changed := func() { panics.Go(context.Background(), "enqueueing HostedClusterPackages", r.enqueueAll) }
-	r.clusters, r.planes = newClusters(o, hostedClusterKind, errNotServed, changed), newClusters(o, controlPlaneKind, errNoPlanes, changed)
-	for _, watched := range []*clusters{r.clusters, r.planes} {
-		if err := mgr.Add(watched); err != nil {
-			return nil, err
-		}
-	}
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &corev1alpha1.Package{}, ownerIndex, ownerOf); err != nil {
 		return nil, fmt.Errorf("index packages by owner: %w", err)
 	}
@@ -64,10 +53,6 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 		Watches(&corev1alpha1.HostedClusterPackage{}, handler).
 		Watches(&corev1alpha1.Package{}, handler, builder.WithPredicates(predicate.NewPredicateFuncs(r.concerns))).
 		Complete(r)
-}
-
-func newClusters(o Options, kind schema.GroupKind, absent error, changed func()) *clusters {
-	return &clusters{kind: kind, absent: absent, listen: o.Listen, mapping: o.Mapping, changed: changed, wake: make(chan struct{}, 1)}
 }
 
 // requestFor returns the request of a HostedClusterPackage, whose Packages have its name.
@@ -91,10 +76,9 @@ func (r *Reconciler) concerns(pkg client.Object) bool {
 	return r.Client.Get(context.Background(), requestFor(pkg).NamespacedName, &corev1alpha1.HostedClusterPackage{}) == nil
 }
 
-// KindChanged is called with a kind that is served in another way than before. It does not block.
-func (r *Reconciler) KindChanged(gk schema.GroupKind) {
-	r.clusters.kindChanged(gk)
-	r.planes.kindChanged(gk)
+// HostedChanged is called when hosted clusters changed, or whether they are known. It does not block.
+func (r *Reconciler) HostedChanged() {
+	panics.Go(context.Background(), "enqueueing HostedClusterPackages", r.enqueueAll)
 }
 
 // enqueueAll enqueues all HostedClusterPackages.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/inputs/environment"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/limits"
 )
@@ -92,7 +93,7 @@ Progressing=False AllPackagesProgressed: 1/1 packages progressed.
 HasPausedPackage=False NoPackagePaused: 0/1 packages paused.
 Ready=False NotAllPackagesProgressed: packages of hosted clusters that are not selected are being removed: 1.
 Reconciling=True NotAllPackagesProgressed: packages of hosted clusters that are not selected are being removed: 1.`},
-		"not served": {viewOf("", func(v *view) { v.unknown = errNotServed }), `
+		"not served": {viewOf("", func(v *view) { v.unknown = environment.ErrNotServed }), `
 Ready=False HostedClustersUnknown: the cluster serves no HostedClusters (hypershift.openshift.io). Packages stay as they are.
 Reconciling=True HostedClustersUnknown: the cluster serves no HostedClusters (hypershift.openshift.io). Packages stay as they are.`},
 		"invalid selector": {viewOf("", func(v *view) { v.unknown = fmt.Errorf("%w: no", errSelector) }), `

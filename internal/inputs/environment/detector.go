@@ -33,6 +33,8 @@ type Options struct {
 	Mapping func(gk schema.GroupKind, version string) (*meta.RESTMapping, error)
 	// Changed is called when the environment changed, or became known. It must not block.
 	Changed func()
+	// HostedChanged is called when HostedClusters returns others, or another error. It must not block, and may be nil.
+	HostedChanged func()
 }
 
 // Detector keeps the environment up to date. It is safe for concurrent use.
@@ -50,6 +52,9 @@ type Detector struct {
 	seen map[string]manifestsv1alpha1.PackageEnvironment
 	// reported is the last result of unknown.
 	reported error
+	// clusters and unlisted are the last results of hostedClusters.
+	clusters []HostedCluster
+	unlisted error
 	watches  [topics]*watch
 }
 
@@ -121,7 +126,7 @@ type watch struct {
 // New returns a Detector that works from Start on. version is that of the API server, as
 // far as it is known until then.
 func New(options Options, version string) *Detector {
-	return &Detector{options: options, version: version, reported: errUnknown}
+	return &Detector{options: options, version: version, reported: ErrUnknown, unlisted: ErrUnknown}
 }
 
 // NeedLeaderElection reports whether only the leader watches.
@@ -235,18 +240,24 @@ func (d *Detector) end(t topic) {
 // change changes what is known, and calls Changed where packages see another environment,
 // or another reason why it is not known.
 func (d *Detector) change(do func()) {
-	if d.changes(do) {
+	seen, hosted := d.changes(do)
+	if seen {
 		d.options.Changed()
+	}
+	if hosted && d.options.HostedChanged != nil {
+		d.options.HostedChanged()
 	}
 }
 
-func (d *Detector) changes(do func()) bool {
+func (d *Detector) changes(do func()) (seen, hosted bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	before, reported := d.seen, d.reported
+	before, reported, clusters, unlisted := d.seen, d.reported, d.clusters, d.unlisted
 	do()
 	d.seen, d.reported = d.state(), d.unknown()
-	return text(reported) != text(d.reported) || d.reported == nil && !reflect.DeepEqual(before, d.seen)
+	d.clusters, d.unlisted = d.hostedClusters()
+	return text(reported) != text(d.reported) || d.reported == nil && !reflect.DeepEqual(before, d.seen),
+		!errors.Is(d.unlisted, ErrUnknown) && (text(unlisted) != text(d.unlisted) || !slices.EqualFunc(clusters, d.clusters, HostedCluster.equal))
 }
 
 // listener receives the objects of one topic.
@@ -288,8 +299,8 @@ func text(err error) string {
 	return err.Error()
 }
 
-// errUnknown means that the environment is not known yet.
-var errUnknown = errors.New("the cluster is being looked at")
+// ErrUnknown means that the environment is not known yet.
+var ErrUnknown = errors.New("the cluster is being looked at")
 
 // unknown returns why the environment is not known, nil where it is; d.mu is held.
 func (d *Detector) unknown() error {
@@ -297,7 +308,7 @@ func (d *Detector) unknown() error {
 		return d.unread
 	}
 	if !d.complete {
-		return errUnknown
+		return ErrUnknown
 	}
 	for t, w := range d.watches {
 		switch {
@@ -305,7 +316,7 @@ func (d *Detector) unknown() error {
 		case w.err != nil:
 			return fmt.Errorf("watch %s: %w", table[t].kind, w.err)
 		default:
-			return errUnknown
+			return ErrUnknown
 		}
 	}
 	return nil
@@ -330,8 +341,8 @@ func (d *Detector) hosted() []*manifestsv1alpha1.PackageEnvironmentHyperShiftHos
 	var all []*manifestsv1alpha1.PackageEnvironmentHyperShiftHostedCluster
 	if w := d.watches[hostedClusters]; w != nil {
 		for _, name := range slices.Sorted(maps.Keys(w.found)) {
-			if hosted := w.found[name].(*manifestsv1alpha1.PackageEnvironmentHyperShiftHostedCluster); d.runs(hosted) {
-				all = append(all, hosted)
+			if h := w.found[name].(hosted); d.runs(h.seen) {
+				all = append(all, h.seen)
 			}
 		}
 	}
@@ -378,7 +389,7 @@ func (d *Detector) For(namespace string) (env manifestsv1alpha1.PackageEnvironme
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.unknown(); err != nil {
-		return env, errors.Is(err, errUnknown), err
+		return env, errors.Is(err, ErrUnknown), err
 	}
 	if env, found := d.seen[namespace]; found {
 		return env, false, nil

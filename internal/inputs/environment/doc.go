@@ -6,4 +6,7 @@
 // Only APIs that are served are watched, and single objects by their name. Of the objects
 // only what packages see is kept. Nothing is rendered before everything that is served was
 // read: after a restart, a package must not be rendered for half of it.
+//
+// Of HostedClusters and of their control planes there is one watch each, which HostedClusterPackages are
+// reconciled by, too.
 package environment

@@ -58,8 +58,8 @@ func managedOf(configMap metav1.Object) *manifestsv1alpha1.PackageEnvironmentMan
 	return &manifestsv1alpha1.PackageEnvironmentManagedOpenShift{Data: data}
 }
 
-// hostedOf returns a hosted cluster with the namespace of its control plane.
-func hostedOf(cluster metav1.Object) *manifestsv1alpha1.PackageEnvironmentHyperShiftHostedCluster {
+// seenOf returns what packages see of a hosted cluster, with the namespace of its control plane.
+func seenOf(cluster metav1.Object) *manifestsv1alpha1.PackageEnvironmentHyperShiftHostedCluster {
 	selector, _, _ := unstructured.NestedStringMap(contentOf(cluster), "spec", "nodeSelector")
 	annotations := maps.Clone(cluster.GetAnnotations())
 	delete(annotations, lastApplied)

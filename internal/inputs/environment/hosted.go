@@ -1,0 +1,113 @@
+package environment
+
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+)
+
+// Errors are why hosted clusters are not known. Of HostedClusters only metadata and the condition Available are read, which
+// are the same in all versions, and of HostedControlPlanes, an object in the namespace of each control plane, metadata.
+var (
+	ErrNotServed = errors.New("the cluster serves no HostedClusters (hypershift.openshift.io)")
+	ErrNoPlanes  = errors.New("the cluster serves no HostedControlPlanes (hypershift.openshift.io)")
+)
+
+// HostedCluster is a cluster of HyperShift.
+type HostedCluster struct {
+	Key types.NamespacedName
+	// Namespace of its control plane.
+	Namespace           string
+	Labels              map[string]string
+	Available, Deleting bool
+}
+
+func (c HostedCluster) equal(o HostedCluster) bool {
+	return c.Key == o.Key && c.Available == o.Available && c.Deleting == o.Deleting && maps.Equal(c.Labels, o.Labels)
+}
+
+// hosted is what is kept of a HostedCluster: what packages see of it, and its state.
+type hosted struct {
+	seen  *manifestsv1alpha1.PackageEnvironmentHyperShiftHostedCluster
+	state HostedCluster
+}
+
+func hostedOf(obj metav1.Object) hosted {
+	seen := seenOf(obj)
+	return hosted{seen, HostedCluster{
+		Key:       types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()},
+		Namespace: seen.HostedClusterNamespace, Labels: seen.Metadata.Labels,
+		Available: isAvailable(obj), Deleting: obj.GetDeletionTimestamp() != nil,
+	}}
+}
+
+func isAvailable(obj metav1.Object) (available bool) {
+	status, _, _ := unstructured.NestedFieldNoCopy(contentOf(obj), "status", "conditions")
+	conditions, _ := status.([]any)
+	for _, entry := range conditions {
+		if condition, _ := entry.(map[string]any); condition["type"] == "Available" {
+			available = condition["status"] == string(metav1.ConditionTrue)
+		}
+	}
+	return available
+}
+
+// HostedClusters returns the hosted clusters by namespace and name, for reading only, or why they are not known: ErrUnknown for
+// a moment.
+func (d *Detector) HostedClusters() ([]HostedCluster, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.clusters, d.unlisted
+}
+
+// hostedClusters returns the hosted clusters as their control planes show them. Who may create HostedClusters chooses the names
+// of namespaces: one without its control plane in the namespace is not available, so that nothing is installed there, and one
+// whose namespace has the control plane of another is left out. d.mu is held.
+func (d *Detector) hostedClusters() ([]HostedCluster, error) {
+	if err := d.unlistedOf(hostedClusters, ErrNotServed); err != nil {
+		return nil, err
+	}
+	if err := d.unlistedOf(hostedControlPlanes, ErrNoPlanes); err != nil {
+		return nil, err
+	}
+	occupied := map[string]bool{}
+	for key := range d.watches[hostedControlPlanes].found {
+		namespace, _, _ := strings.Cut(key, "/")
+		occupied[namespace] = true
+	}
+	var all []HostedCluster
+	for _, found := range d.watches[hostedClusters].found {
+		h := found.(hosted)
+		own := d.runs(h.seen)
+		if h.state.Available = h.state.Available && own; own || !occupied[h.state.Namespace] {
+			all = append(all, h.state)
+		}
+	}
+	slices.SortFunc(all, func(a, b HostedCluster) int {
+		return cmp.Or(strings.Compare(a.Key.Namespace, b.Key.Namespace), strings.Compare(a.Key.Name, b.Key.Name))
+	})
+	return all, nil
+}
+
+// unlistedOf returns why the objects of a topic are not known, nil where they are; d.mu is held.
+func (d *Detector) unlistedOf(t topic, absent error) error {
+	switch w := d.watches[t]; {
+	case w == nil && d.complete:
+		return absent
+	case w == nil || w.resource.Empty():
+		return ErrUnknown
+	case w.listed:
+		return nil
+	case w.err != nil:
+		return w.err
+	}
+	return ErrUnknown
+}
