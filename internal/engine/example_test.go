@@ -97,7 +97,7 @@ func Example() {
 		{Name: "backend", Objects: []*objects.Desired{desired(configMaps, "settings"), desired(deployments, "backend")}},
 		{Name: "frontend", Objects: []*objects.Desired{desired(deployments, "frontend")}},
 	}
-	rev.Judge(available())
+	rev.SetProbes(available())
 
 	// The owner wants it, and takes steps until nothing is left to do for now.
 	owner := engine.New(shop)

@@ -63,8 +63,8 @@ func NewRevision() *Revision {
 	}
 }
 
-// Judge sets the probes of the objects.
-func (r *Revision) Judge(by *probes.Set) {
+// SetProbes sets the probes of the objects.
+func (r *Revision) SetProbes(by *probes.Set) {
 	r.Probes, r.Probed = by, sets.Set[schema.GroupKind]{}
 	for _, gk := range r.Kinds() {
 		if by.Selects(gk) || objects.IsPhase(gk) {

@@ -50,13 +50,13 @@ type Outcome struct {
 	Idle bool
 	// TornDown means that everything that was to be removed is gone.
 	TornDown bool
-	// At is when a step is due although nothing happens; zero for never.
-	At time.Time
+	// RequeueAt is when a step is due although nothing happens; zero for never.
+	RequeueAt time.Time
 }
 
 func (o *Outcome) at(due time.Time) {
-	if !due.IsZero() && (o.At.IsZero() || due.Before(o.At)) {
-		o.At = due
+	if !due.IsZero() && (o.RequeueAt.IsZero() || due.Before(o.RequeueAt)) {
+		o.RequeueAt = due
 	}
 }
 

@@ -110,7 +110,7 @@ func TestEachRevisionProbesWhatItReads(t *testing.T) {
 		rev := NewRevision()
 		rev.Identify(string(uid), uid, "")
 		rev.Number, rev.Phases = number, []phases.Phase{{Name: "one", Objects: []*objects.Desired{one}}}
-		rev.Judge(judges)
+		rev.SetProbes(judges)
 		r.Put(rev)
 		r.track(tracker, nil)
 		return rev

@@ -74,7 +74,7 @@ func Load(set corev1alpha1.GenericObjectSet, stored Stored, owner objects.Owner,
 		l.problem("%v", err)
 		judges = &probes.Set{}
 	}
-	r.Judge(judges)
+	r.SetProbes(judges)
 	r.Block(strings.Join(l.problems, "; "))
 	return r
 }

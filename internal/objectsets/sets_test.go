@@ -90,7 +90,7 @@ func TestRestoreFromStatus(t *testing.T) {
 			t.Parallel()
 			r := revision(t, tc.kinds...)
 			if r.ClaimedAtCreation = tc.pledged; tc.incomplete {
-				r.Lack("a slice is missing")
+				r.MarkIncomplete("a slice is missing")
 			}
 			for range 2 { // the second time changes nothing
 				objectsets.Restore(r, &tc.set, true)

@@ -69,7 +69,7 @@ func TestJobsAreRecorded(t *testing.T) {
 	t.Parallel()
 	job := jobKey("migrate")
 	incomplete := &phases.Revision{Name: "app-3", Number: 3}
-	incomplete.Lack("a slice is missing")
+	incomplete.MarkIncomplete("a slice is missing")
 	first, second := jobRevision(1, map[string]string{"migrate": "one"}), jobRevision(2, map[string]string{"migrate": "two"})
 	run := func(content string, o objects.Outcome) phases.Run {
 		return phases.Run{Content: digest(content), Outcome: o}

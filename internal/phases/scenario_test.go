@@ -349,7 +349,7 @@ func (p *player) set(r *phases.Revision, words []string) error {
 		case "keepall":
 			r.SetReleasing()
 		case "incomplete":
-			r.Lack(r.Blocked())
+			r.MarkIncomplete(r.Blocked())
 		default:
 			return fmt.Errorf("%q is no property of a revision", word)
 		}

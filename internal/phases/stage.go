@@ -41,8 +41,8 @@ func (r *Revision) Pause(paused bool) { r.paused = paused }
 // Block stops the rollout of the revision for a reason; without one it goes on.
 func (r *Revision) Block(why string) { r.blocked = why }
 
-// Lack blocks the revision because not all of its objects are known.
-func (r *Revision) Lack(why string) { r.incomplete, r.blocked = true, why }
+// MarkIncomplete blocks the revision because not all of its objects are known.
+func (r *Revision) MarkIncomplete(why string) { r.incomplete, r.blocked = true, why }
 
 // Identify names the set of the revision, and its resource version.
 func (r *Revision) Identify(name string, uid types.UID, resourceVersion string) {

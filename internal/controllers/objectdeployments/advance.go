@@ -22,7 +22,7 @@ func (s *reconciliation) advance(ctx context.Context) (bool, error) {
 func (s *reconciliation) step(ctx context.Context, want engine.Want) (engine.Outcome, error) {
 	out, err := s.Target.Step(ctx, s.rollout, want)
 	if !out.Again {
-		s.requeueAt(out.At)
+		s.requeueAt(out.RequeueAt)
 	}
 	return out, err
 }

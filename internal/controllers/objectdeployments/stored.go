@@ -38,7 +38,7 @@ func (s *reconciliation) loadSet(ctx context.Context, set corev1alpha1.GenericOb
 		return nil, err
 	}
 	if missing = append(missing, secrets...); len(missing) > 0 {
-		rev.Lack(fmt.Sprintf("slices %s are missing: a Package makes them again, unless it is paused; else restore them, or change the template", named(missing)))
+		rev.MarkIncomplete(fmt.Sprintf("slices %s are missing: a Package makes them again, unless it is paused; else restore them, or change the template", named(missing)))
 		s.missingReadAt[rev.UID] = s.Now()
 		s.requeue(missingRetry)
 	}
