@@ -54,7 +54,7 @@ type row struct {
 	// validate are parts of what `validate` prints about the folder; nil where the
 	// folder alone does not tell.
 	validate []string
-	// valid tells that validate only warns.
+	// valid means that validate only warns.
 	valid bool
 	// within is how long the verdict takes at most; 0 means patience.
 	within time.Duration

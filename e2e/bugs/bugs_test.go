@@ -59,19 +59,19 @@ func TestBugsApply(t *testing.T) {
 	root, bugs := repository(t)
 	for _, b := range bugs {
 		if _, err := apply(t.Context(), root, b.Path, t.TempDir()); err != nil {
-			t.Errorf("%s: write it anew, as doc.go says: %v", b, err)
+			t.Errorf("%s: rewrite it, as doc.go says: %v", b, err)
 		}
 	}
 }
 
-// A bug is noticed. It takes compiling a part of the engine anew: ./task bugs plays all of them.
+// A bug is noticed. It takes compiling a part of the engine again: ./task bugs plays all of them.
 func TestBugIsNoticed(t *testing.T) {
 	t.Parallel()
 	root, bugs := repository(t)
 	tr := &trial{root: root, scratch: t.TempDir()}
 	overlay, err := apply(t.Context(), root, bugs[0].Path, tr.scratch)
 	if err != nil {
-		t.Fatalf("write it anew, as doc.go says: %v", err)
+		t.Fatalf("rewrite it, as doc.go says: %v", err)
 	}
 	checks := slices.DeleteFunc(slices.Clone(bugs[0].Checks), func(c check) bool { return c.level() != unit })
 	if len(checks) == 0 {

@@ -24,7 +24,7 @@
 //	./task bugs -- -list               the table alone
 //
 // The patches have little context and are found wherever it is. One that does not
-// apply any more is written anew: change the sources as the header says, and take
+// apply any more is rewritten: change the sources as the header says, and take
 // git diff -U2. A bug that no test notices is a gap of the tests, not of the patch.
 //
 // The table is short: a bug or two for each promise. What tests of the pure packages

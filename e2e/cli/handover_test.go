@@ -65,7 +65,7 @@ func fails(t *testing.T, env *harness.Env, texts []string, args ...string) {
 }
 
 // What Helm and kubectl installed becomes a package's object by object, is released, and becomes
-// another's: none is deleted or made anew.
+// another's: none is deleted or recreated.
 func TestAdoptAndRelease(t *testing.T) {
 	t.Parallel()
 	env := harness.Shared(t)

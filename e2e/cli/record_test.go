@@ -26,7 +26,7 @@ func namespaceObject(name, policy string) string {
 	return "apiVersion: v1\nkind: Namespace\nmetadata: {name: " + name + ", annotations: {package-operator.run/phase: namespaces" + policy + "}}\n"
 }
 
-// A release of Helm in two namespaces becomes that of a ClusterPackage in one step: no object is made anew, what the package
+// A release of Helm in two namespaces becomes that of a ClusterPackage in one step: no object is recreated, what the package
 // lacks stays, its namespace is never deleted with it, and Helm has nothing left to uninstall.
 func TestAdoptAHelmRelease(t *testing.T) {
 	t.Parallel()

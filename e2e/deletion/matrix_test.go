@@ -133,7 +133,7 @@ func newCase(t *testing.T, env *harness.Env, prefix, kind string, policy metav1.
 		env.WaitAvailable(t, ns, "shop")
 		c.target = c.find(t, kind)
 		if kind == "ObjectDeployment" {
-			c.leaveAlone(t) // else the Package makes it anew
+			c.leaveAlone(t) // else the Package recreates it
 		}
 	}
 	c.waitObjects(t, 9)

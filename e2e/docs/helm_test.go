@@ -44,7 +44,7 @@ type helmChart struct {
 }
 
 // A chart in one namespace, one over two, and in sweeps one over two with a Namespace and definitions of its own go to packages
-// and back by the commands of the guide: no object is made anew and no pod is restarted.
+// and back by the commands of the guide: no object is recreated and no pod is restarted.
 func TestHelmGuide(t *testing.T) {
 	t.Parallel()
 	env := harness.Shared(t)

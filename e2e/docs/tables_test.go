@@ -40,7 +40,7 @@ func TestTables(t *testing.T) {
 			continue
 		}
 		if os.Getenv("LOCKSTEP_UPDATE") == "" {
-			t.Errorf("%s: the table %s is stale; LOCKSTEP_UPDATE=1 writes it anew. It has to be:\n%s", table.page, table.name, want)
+			t.Errorf("%s: the table %s is stale; LOCKSTEP_UPDATE=1 rewrites it. It has to be:\n%s", table.page, table.name, want)
 			continue
 		}
 		if err := os.WriteFile(path, []byte(before+begin+want+end+after), 0o644); err != nil {

@@ -13,7 +13,7 @@ import (
 
 // WaitCollector waits until the garbage collector knows our kinds: before that it
 // neither orphans nor collects them. It finds new kinds every half minute, and when
-// it starts, so it is started anew.
+// it starts, so it is started again.
 func (e *Env) WaitCollector(tb testing.TB) {
 	tb.Helper()
 	e.collector.Do(func() {

@@ -38,7 +38,7 @@ type Env struct {
 	Client client.Client
 	// Kubeconfig of the manager's service account.
 	ManagerKubeconfig string
-	// collector starts the controller manager anew, once.
+	// collector starts the controller manager again, once.
 	collector sync.Once
 
 	mu       sync.Mutex

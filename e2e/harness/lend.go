@@ -26,7 +26,7 @@ var lent = struct {
 
 // Lend returns a sandbox without nodes and manager, which no other test uses meanwhile:
 // for tests that disturb managers, components or rights. A later test gets the same one,
-// with config installed anew and without objects of our kinds.
+// with config installed again and without objects of our kinds.
 func Lend(tb testing.TB) *Env {
 	tb.Helper()
 	lent.places <- struct{}{}

@@ -165,7 +165,7 @@ func (i *installation) tookOver(t *testing.T, journal *harness.Journal) {
 	for name, live := range i.live(t) {
 		for _, before := range i.objects {
 			if before.GetKind()+"/"+before.GetName() == name && before.GetUID() != live.GetUID() {
-				t.Errorf("%s: %s was made anew", i.at, name)
+				t.Errorf("%s: %s was recreated", i.at, name)
 			}
 		}
 		if ref := metav1.GetControllerOf(live); ref == nil || ref.Kind != i.scope.Kind("ObjectSet") {

@@ -69,7 +69,7 @@ var objectCommands = commands{
 	"same": func(s *scenario, neg bool, args []string) {
 		s.usage(len(args) == 2, "same UID KIND/NAME")
 		if neg {
-			s.eventually(patience, args[1]+" to be made anew", func(ctx context.Context) error { return s.another(ctx, args[0], args[1]) })
+			s.eventually(patience, args[1]+" to be recreated", func(ctx context.Context) error { return s.another(ctx, args[0], args[1]) })
 			return
 		}
 		obj := s.object(args[1])

@@ -65,7 +65,7 @@ type release struct {
 type object struct {
 	phase    int
 	template *unstructured.Unstructured
-	// gated tells that the probes of the release look at it: label gated=true.
+	// gated means that the probes of the release look at it: label gated=true.
 	gated bool
 }
 
@@ -78,9 +78,9 @@ type step struct {
 	at time.Time
 	// name of the package, and its version from then on; empty for none.
 	name, version string
-	// ended tells that a check found it complete.
+	// ended means that a check found it complete.
 	ended bool
-	// restored tells that the state that it asked for came back with a snapshot.
+	// restored means that the state that it asked for came back with a snapshot.
 	restored bool
 }
 

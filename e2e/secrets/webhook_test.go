@@ -22,7 +22,7 @@ import (
 // message, reason, causes, warnings.
 type gossip struct {
 	server *httptest.Server
-	// allows tells that it refuses nothing and only warns.
+	// allows means that it refuses nothing and only warns.
 	allows atomic.Bool
 }
 

@@ -35,7 +35,7 @@ The end, in reverse order; and the end of the sandbox and of the manager:
   ./task sandbox:down -- --name %[8]s
 
 The manager's log: %[9]s
-Run ./task try again to start the manager anew.
+Run ./task try again to start the manager again.
 `, packageName, took.Round(time.Second), quote(t.sandbox.Kubeconfig),
 		quote(filepath.Join(t.repository, "bin")), quote(t.sandboxBin), example, t.image(), sandboxName, t.logFile())
 }

@@ -23,9 +23,9 @@ type subject struct {
 	// spec is what it is to be; wanted reports whether it is to be at all.
 	spec   corev1alpha1.PackageSpec
 	wanted bool
-	// pending tells that it is to be created, as soon as the former one is gone.
+	// pending means that it is to be created, as soon as the former one is gone.
 	pending bool
-	// orphaned tells that objects may have been left behind, for anyone to take, as a
+	// orphaned means that objects may have been left behind, for anyone to take, as a
 	// deletion said; ownerless are the names of those whose owner was taken away.
 	orphaned  bool
 	ownerless map[string]bool

@@ -36,13 +36,13 @@ type world struct {
 	subjects []*subject
 	// namespace is that of the Packages, and of the hosted cluster's control plane.
 	namespace string
-	// hosting tells that the kind of hosted clusters exists, and hosted that ours
+	// hosting means that the kind of hosted clusters exists, and hosted that ours
 	// does.
 	hosting, hosted bool
-	// orphaning tells that Packages are deleted with Orphan, too: in longer runs, since
+	// orphaning means that Packages are deleted with Orphan, too: in longer runs, since
 	// the garbage collector does not know our kinds at first.
 	orphaning bool
-	// healed tells that nothing is asked for any more that keeps a package from
+	// healed means that nothing is asked for any more that keeps a package from
 	// getting where it is asked to go.
 	healed bool
 	// history is what was done, for a failure.

@@ -53,7 +53,7 @@ func TestUpgradeTogether(t *testing.T) {
 	}
 }
 
-// What was generated and was never available is chosen anew, lower too, for a Package that comes later; then all get what they need.
+// What was generated and was never available is chosen again, lower too, for a Package that comes later; then all get what they need.
 func TestChosenAnewBeforeItIsAvailable(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

@@ -184,7 +184,7 @@ func judgeRefused(t *testing.T, dep *corev1alpha1.ObjectDeployment, theirs *core
 	}
 	require.NoError(t, env.Client.Delete(t.Context(), theirs))
 	// No watch shows objects without our label: they are looked at again after 30 s.
-	// A change of the template makes a new revision, which asks anew at once.
+	// A change of the template makes a new revision, which asks again at once.
 	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
 		d.Spec.Template.Spec.Phases[0].Objects[0] = configMap("ours", "v2")
 	})

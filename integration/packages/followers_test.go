@@ -136,7 +136,7 @@ func TestReferenceToPlainManifests(t *testing.T) {
 		t.Errorf("resolved %+v", r)
 	}
 
-	// Withdrawn manifests stay installed, and cannot be rendered anew.
+	// Withdrawn manifests stay installed, and cannot be rendered again.
 	harness.Edit(t, env, named(ns), constrain("1.1.0"))
 	harness.Edit(t, env, named(ns), func(pkg *corev1alpha1.Package) { pkg.Spec.DowngradePolicy = corev1alpha1.DowngradePolicyAllow })
 	awaitVersion(t, ns, "1.1.0")

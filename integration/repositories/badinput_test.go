@@ -111,7 +111,7 @@ func TestCredentialsInURLs(t *testing.T) {
 	}
 }
 
-// A git repository whose history was written anew offers what it has now; one that lost the branch keeps what was fetched.
+// A git repository whose history was rewritten offers what it has now; one that lost the branch keeps what was fetched.
 func TestGitHistoryRewritten(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

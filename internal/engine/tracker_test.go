@@ -46,7 +46,7 @@ func TestFieldsGeneration(t *testing.T) {
 			{"what was left out meanwhile", first, needs("a"), true},
 			{"more", first, needs("a", "b"), true},
 			{"nothing", first, nil, false},
-			{"all anew", first, needs("a"), true},
+			{"all again", first, needs("a"), true},
 		},
 		"two owners": {
 			{"nothing was kept", first, needs("a"), true},

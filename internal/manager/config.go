@@ -140,7 +140,7 @@ func Parse(args []string) (*Config, error) {
 	flags.StringVar(&hosts, "registry-host-overrides", cmp.Or(os.Getenv("LOCKSTEP_REGISTRY_HOST_OVERRIDES"), os.Getenv("PKO_REGISTRY_HOST_OVERRIDES")),
 		"FROM=HOST,…: the registry that packages are pulled from instead; after the prefixes [LOCKSTEP_REGISTRY_HOST_OVERRIDES, PKO_REGISTRY_HOST_OVERRIDES]")
 	modifier := os.Getenv("PKO_PACKAGE_HASH_MODIFIER")
-	flags.StringVar(&modifier, "package-hash-modifier", modifier, "a number; another one has every package rendered anew [PKO_PACKAGE_HASH_MODIFIER]")
+	flags.StringVar(&modifier, "package-hash-modifier", modifier, "a number; another one has every package rendered again [PKO_PACKAGE_HASH_MODIFIER]")
 	flags.Float64Var((*float64)(&c.Pace), "pace", 1, "share of the pauses between fetches and repairs; for tests")
 	flags.Lookup("pace").Hidden = true
 	flags.BoolVar(&c.Version, "version", false, "print the version and exit")

@@ -48,11 +48,11 @@ func TestDecideReportsDrift(t *testing.T) {
 			reason: "the package itself changes it", want: phases.Create,
 			given: []func(*phases.DecisionInput){absent, func(c *phases.DecisionInput) { c.Applied.Content = digest("older") }},
 		},
-		"made anew by the engine": {
+		"recreated by the engine": {
 			reason: "what the engine took away itself comes back", want: phases.Create,
 			given: []func(*phases.DecisionInput){absent, func(c *phases.DecisionInput) { c.Applied, c.WrittenBefore = phases.Applied{Gone: true}, true }},
 		},
-		"made anew by an engine that was stopped": {
+		"recreated by an engine that was stopped": {
 			reason: "nothing tells who took it away", want: phases.Create,
 			given: []func(*phases.DecisionInput){absent, unwritten, func(c *phases.DecisionInput) { c.WrittenBefore, c.Desired.Recreate = true, true }},
 		},

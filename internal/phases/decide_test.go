@@ -271,7 +271,7 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			name: "a field that cannot be changed, Recreate", given: []func(*phases.DecisionInput){immutable(content)}, want: phases.Recreate,
-			reason: "the object says that it may be made anew",
+			reason: "the object says that it may be recreated",
 		},
 		{
 			name:  "a field that cannot be changed, Recreate, after a restart",

@@ -55,7 +55,7 @@ func TestScenarios(t *testing.T) {
 				return
 			}
 			if diff := cmp.Diff(string(raw), got); diff != "" {
-				t.Errorf("%s: go test -run TestScenarios -update writes it anew\n%s", file, diff)
+				t.Errorf("%s: go test -run TestScenarios -update rewrites it\n%s", file, diff)
 			}
 		})
 	}

@@ -155,7 +155,7 @@ func (r *Revision) Restore(rec Recorded) {
 }
 
 // CarryOver takes over the stage of the same revision as it was loaded before. Whether its
-// claim is lost has to be found out again, and its phases are entered anew.
+// claim is lost has to be found out again, and its phases are entered again.
 func (r *Revision) CarryOver(before *Revision) {
 	r.stage = before.stage
 	if r.ClaimLost() {

@@ -194,7 +194,7 @@ func (s *search) aim(e *edge, private bool) {
 	switch {
 	case len(to) > 0:
 	case deleted != nil:
-		e.reason, e.problem = corev1alpha1.ReasonNotAvailable, deleted.String()+" is being deleted. It is installed anew once it is gone."
+		e.reason, e.problem = corev1alpha1.ReasonNotAvailable, deleted.String()+" is being deleted. It is installed again once it is gone."
 		return
 	case private:
 		to = []int32{s.created(key{namespace: of.namespace, name: e.name, dependent: e.slot + 1, handle: e.dependency.Name})}

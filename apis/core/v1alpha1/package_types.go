@@ -72,7 +72,7 @@ type PackageSpec struct {
 
 	// Interval is how often a registry is asked whether a tag has moved, such as
 	// 10m; what it stands for then is rolled out. With packageRef, how often the
-	// version is chosen anew, beside whenever a repository offers another one. Unset: a tag is followed only as
+	// version is chosen again, beside whenever a repository offers another one. Unset: a tag is followed only as
 	// imagePullPolicy says. The least is 1m. An image by digest is never asked for.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32

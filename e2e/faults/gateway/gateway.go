@@ -33,7 +33,7 @@ type Gateway struct {
 	lanes int
 }
 
-// upstream is an API server behind the gateway; other tells that it is not the manager's own.
+// upstream is an API server behind the gateway; other means that it is not the manager's own.
 type upstream struct {
 	target *url.URL
 	to     http.RoundTripper
@@ -65,7 +65,7 @@ func New(tb testing.TB, env *harness.Env) *Gateway {
 }
 
 // Other opens a way to another cluster, at an address that stays when managers are started
-// anew, and returns that and its authority.
+// again, and returns that and its authority.
 func (g *Gateway) Other(tb testing.TB, sb *sandbox.Sandbox) (server string, authority []byte) {
 	tb.Helper()
 	up := newUpstream(tb, sb)
@@ -91,7 +91,7 @@ type Crew struct {
 	processes []*process // in the order of their starts
 }
 
-// process is one manager; wanted tells that its end was asked for.
+// process is one manager; wanted means that its end was asked for.
 type process struct {
 	*harness.Manager
 	wanted bool

@@ -15,7 +15,7 @@ type Request struct {
 	// Group, Resource, Namespace, Name and Subresource are empty for requests about
 	// no resource. Path is always there.
 	Group, Resource, Namespace, Name, Subresource, Path string
-	// Other tells that the request is to another cluster than the manager's own.
+	// Other means that the request is to another cluster than the manager's own.
 	Other bool
 	// List and Watch are reads of collections; Initial says that a watch begins with
 	// a list.

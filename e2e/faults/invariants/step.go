@@ -43,7 +43,7 @@ type Place struct {
 	// Content differs between two revisions exactly where what they want of the
 	// object differs, labels of the engine apart.
 	Content string
-	// Keep tells that the object is released and not deleted.
+	// Keep means that the object is released and not deleted.
 	Keep bool
 }
 
@@ -75,7 +75,7 @@ type Step struct {
 	// Recreated are objects that have to be replaced, because a field of theirs
 	// cannot be changed.
 	Recreated []Object
-	// Unfinished tells that the step did not come to its end: that something was
+	// Unfinished means that the step did not come to its end: that something was
 	// not written or not deleted is no violation.
 	Unfinished bool
 	// Revision returns the number of the revision that a write of the manager is

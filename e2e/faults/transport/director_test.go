@@ -19,7 +19,7 @@ type director struct {
 	// present one.
 	starts [][]fault
 	armed  []fault
-	// calm tells that the next start meets no fault.
+	// calm means that the next start meets no fault.
 	calm   bool
 	counts counter
 	seen   []position

@@ -38,7 +38,7 @@ type suite struct {
 	starts []fault
 	// runs is how many were made, failed how many of them failed.
 	runs, failed int
-	// everything tells that every position of a write or read meets every fault.
+	// everything means that every position of a write or read meets every fault.
 	everything bool
 	// violations is guarded by the run.
 	violations []violation
@@ -146,9 +146,9 @@ type sweep struct {
 	lives, perStage int
 	// leader makes the manager hold the Lease.
 	leader bool
-	// last tells that no sweep follows.
+	// last means that no sweep follows.
 	last bool
-	// exact tells that a fault that was missed is tried again where it was planned,
+	// exact means that a fault that was missed is tried again where it was planned,
 	// and not at another position of its kind.
 	exact bool
 }

@@ -51,7 +51,7 @@ func newLife(s *scenario, namespace string, plan plan, reference map[string]inva
 
 const (
 	// patience is how long a stage takes at most to end, with its faults: a manager
-	// that is killed dozens of times in it begins as often anew.
+	// that is killed dozens of times in it starts over as often.
 	patience = 100 * time.Second
 	// calm is how long no request about a package is made before its stage counts as
 	// over; without a fault to compare with, settled is.

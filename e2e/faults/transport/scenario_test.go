@@ -25,9 +25,9 @@ type stage struct {
 	begin func(ctx context.Context, s *scenario, namespace string) error
 	// from and to are the versions before and after it; nil for none.
 	from, to *version
-	// paused tells that the package is paused at the end.
+	// paused means that the package is paused at the end.
 	paused bool
-	// drift tells that objects are changed by others, and put back.
+	// drift means that objects are changed by others, and put back.
 	drift bool
 	// sets is how many revisions the stage makes.
 	sets int

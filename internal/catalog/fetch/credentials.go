@@ -36,7 +36,7 @@ func (c credentials) authorization() (string, error) {
 		return "", permanent("Leave one of them out.", "%s: the Secret %q has both token and password", c.field, c.name)
 	case token != "":
 		if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-			return "", permanent("Make it anew.", "%s: the token of the Secret %q has characters that no header may have", c.field, c.name)
+			return "", permanent("Create it again.", "%s: the token of the Secret %q has characters that no header may have", c.field, c.name)
 		}
 		return "Bearer " + token, nil
 	case user != "" || password != "":

@@ -30,7 +30,7 @@ func filesIn(t testing.TB, folder string) map[string][]byte {
 	return files
 }
 
-// golden compares a value with a file, which LOCKSTEP_UPDATE=1 writes anew.
+// golden compares a value with a file, which LOCKSTEP_UPDATE=1 rewrites.
 func golden(t *testing.T, path string, value any) {
 	t.Helper()
 	got, err := yaml.Marshal(value)
@@ -47,7 +47,7 @@ func golden(t *testing.T, path string, value any) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s (LOCKSTEP_UPDATE=1 writes it anew): %s", path, diff)
+		t.Errorf("%s (LOCKSTEP_UPDATE=1 rewrites it): %s", path, diff)
 	}
 }
 

@@ -87,7 +87,7 @@ listed in the manifest; update pins them.`,
 	cmd.Flags().StringVar(&c.scope, "scope", "", "the `scope` of the package, Namespaced or Cluster; the one that the objects allow where it is not given")
 	cmd.Flags().BoolVar(&c.namespaces, "add-namespaces", true, "add a Namespace for each that objects are in and that is not in the input")
 	cmd.Flags().StringSliceVar(&c.keep, "keep", nil, "`kinds` that stay when the package is deleted: crds")
-	cmd.Flags().StringSliceVar(&c.recreate, "recreate", nil, "`kinds` that are deleted and made anew when a field changes that cannot be changed: jobs")
+	cmd.Flags().StringSliceVar(&c.recreate, "recreate", nil, "`kinds` that are deleted and recreated when a field changes that cannot be changed: jobs")
 	cmd.Flags().StringVar(&c.conflicts, "conflicts", "", "whose change counts where the package and a new release changed the same: ours or theirs")
 	c.registry.Add(cmd)
 	for flag, values := range map[string][]string{"scope": {"Namespaced", "Cluster"}, "keep": {keepCRDs}, "recreate": {recreateJobs}, "conflicts": {string(threeway.Ours), string(threeway.Theirs)}} {

@@ -40,7 +40,7 @@ func refused(key objects.Key, object, message string) (cause, bool) {
 		return of(ReasonWebhook, "an admission policy refuses "+object+": "+reason, "Change the object as the policy asks, or the policy. The engine tries again by itself.")
 	case says("because it is being terminated"):
 		return of(ReasonDeleting, "the namespace of "+object+" is being deleted: "+reason,
-			"It is made anew when it is gone, where the package brings it; else create it again then. What holds it: kubectl get namespace NAMESPACE -o yaml")
+			"It is recreated when it is gone, where the package brings it; else create it again then. What holds it: kubectl get namespace NAMESPACE -o yaml")
 	case missingNamespace.MatchString(reason):
 		return of(ReasonNoNamespace, "the namespace of "+object+" does not exist",
 			"Create it: kubectl create namespace NAMESPACE, or bring it in an earlier phase of the package. It is tried again by itself.")

@@ -36,7 +36,7 @@ func (in *input) checkTarget() error {
 	recorded := types.UID(in.deployment.GetAnnotations()[corev1alpha1.TargetClusterAnnotation])
 	if recorded != "" && recorded != in.ID {
 		return fmt.Errorf("the kubeconfig leads to another cluster than the one that has the objects of %s: name that one. "+
-			"If its former one was made anew, remove the annotation %s from the deployment", in.key, corev1alpha1.TargetClusterAnnotation)
+			"If its former one was recreated, remove the annotation %s from the deployment", in.key, corev1alpha1.TargetClusterAnnotation)
 	}
 	return nil
 }

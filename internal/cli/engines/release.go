@@ -46,7 +46,7 @@ func (r *Rollout) Refusals() (why []string) {
 	}
 	template := &r.Deployment.ObjectDeploymentSpec().Template.Spec
 	if template.TargetRef != nil {
-		why = append(why, "its objects are in another cluster (spec.targetRef): Package Operator would make them anew in this one")
+		why = append(why, "its objects are in another cluster (spec.targetRef): Package Operator would recreate them in this one")
 	}
 	if slices.ContainsFunc(template.Phases, func(p corev1alpha1.ObjectSetTemplatePhase) bool { return len(p.SecretSlices) > 0 }) {
 		why = append(why, "it has objects with sensitive values, which Package Operator cannot read: give it values by spec.config")

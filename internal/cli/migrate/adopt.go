@@ -34,7 +34,7 @@ func newAdopt(on command.Command) *cobra.Command {
 		Use:   "adopt [KIND/NAME...] --into PACKAGE",
 		Short: "Have a package take over objects of kubectl, Helm or kapp (a whole Package Operator: adopt-engine)",
 		Long: `Have an installed package take over single objects that exist already: what kubectl apply or Helm
-installed, and what a package released. Nothing is deleted or made anew. The package has to bring
+installed, and what a package released. Nothing is deleted or recreated. The package has to bring
 the objects, and nothing may control them.
 
 The plan comes first: the phase of each object, the field managers whose fields become those of

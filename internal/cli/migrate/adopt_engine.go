@@ -32,7 +32,7 @@ func newAdoptEngine(on command.Command) *cobra.Command {
 		Use:   "adopt-engine",
 		Short: "Take a cluster over from Package Operator, with all of its packages (single objects: adopt)",
 		Long: `Have this engine take over a cluster in which Package Operator runs. Its packages stay as they are:
-no object of them is deleted, made anew or restarted.
+no object of them is deleted, recreated or restarted.
 
 Package Operator is paused and stopped. Its own ClusterPackage, ` + corev1alpha1.EnginePackage + `, is removed, after its
 objects were taken out of it, the CustomResourceDefinitions above all: none of them is deleted, and

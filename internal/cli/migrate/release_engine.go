@@ -38,7 +38,7 @@ func newReleaseEngine(on command.Command) *cobra.Command {
 adopt-engine. The manager is stopped; then metadata change, and nothing else. Each object gets the
 newest ObjectSet that contains it as its controller, in place of the ObjectDeployment, and the
 revision of that. ObjectSets get the labels that their deployment selects. Finalizers go that
-Package Operator never removes. No object is deleted, made anew or restarted.
+Package Operator never removes. No object is deleted, recreated or restarted.
 
 The plan comes first and is asked for on a terminal; elsewhere it wants --yes. With --dry-run nothing
 is changed. What Package Operator does not know of a package is named, and wants --accept-losses.

@@ -94,7 +94,7 @@ func (c *rerunCommand) run(ctx context.Context, n cluster.Name) error {
 	}
 	if job != nil {
 		if objects.OutcomeOf(job.Object) == "" {
-			return fmt.Errorf("%s has not finished. Delete it to have it begin anew: kubectl delete job -n %s %s", r, r.key.Namespace, r.key.Name)
+			return fmt.Errorf("%s has not finished. Delete it to have it begin again: kubectl delete job -n %s %s", r, r.key.Namespace, r.key.Name)
 		}
 		r.before = job.GetUID()
 		err := r.kinds.Delete(ctx, job, client.Preconditions{UID: ptr.To(r.before)}, client.PropagationPolicy(metav1.DeletePropagationBackground))

@@ -134,7 +134,7 @@ var planMarks = map[dryrun.Action]struct{ mark, word string }{
 	dryrun.ActionChange:   {"~", ""},
 	dryrun.ActionCorrect:  {"~", "someone changed it: put back"},
 	dryrun.ActionTakeOver: {"<", "taken over from "},
-	dryrun.ActionReplace:  {"±", "deleted and made anew"},
+	dryrun.ActionReplace:  {"±", "deleted and recreated"},
 	dryrun.ActionDelete:   {"-", ""},
 	dryrun.ActionRelease:  {"o", "stays, and is nobody's from then on"},
 	dryrun.ActionRefuse:   {"✗", "refused"},

@@ -44,7 +44,7 @@ func TestPlanText(t *testing.T) {
         + data.b  "long long long long long long long long long long long lon…
         - data.c  {"x":1}
 ▸ deploy    not reached
-    ± Job migrate  deleted and made anew
+    ± Job migrate  deleted and recreated
         no dry run: it is deleted first
 · once  1 unchanged
       batch Job shop/seed\u001b  completed earlier, does not run again

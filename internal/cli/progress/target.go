@@ -32,7 +32,7 @@ func awayRemedy(t Target, pkg corev1alpha1.GenericPackage, reason string) string
 		return "Do what it says, for the user of the kubeconfig in " + secret + "; it is tried again by itself, and at once when the Secret changes"
 	case corev1alpha1.ReasonOtherCluster:
 		deployment := strings.ToLower(t.Scope.Kind("ObjectDeployment")) + strings.TrimPrefix(t.Flags(), strings.ToLower(t.Kind()))
-		return fmt.Sprintf("Name the cluster that has the objects in %s. Where that was made anew, install the package in it: kubectl annotate %s %s-",
+		return fmt.Sprintf("Name the cluster that has the objects in %s. Where that was recreated, install the package in it: kubectl annotate %s %s-",
 			secret, deployment, corev1alpha1.TargetClusterAnnotation)
 	}
 	return ""

@@ -41,7 +41,7 @@ func TestTargetNotConnected(t *testing.T) {
 		"replaced": {
 			parts: []part{away(corev1alpha1.ReasonOtherCluster, "Another cluster.")},
 			want: "its target is not connected:\n  Another cluster.\n  Name the cluster that has the objects in Secret package-operator-system/edge, key value. " +
-				"Where that was made anew, install the package in it: kubectl annotate clusterobjectdeployment/cert package-operator.run/target-cluster-",
+				"Where that was recreated, install the package in it: kubectl annotate clusterobjectdeployment/cert package-operator.run/target-cluster-",
 		},
 		"deleted": {
 			parts: append([]part{away(corev1alpha1.ReasonTargetUnreachable, "No answer."), deleting()}, blocked...),

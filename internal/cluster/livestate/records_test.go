@@ -118,7 +118,7 @@ func TestRecords(t *testing.T) {
 			steps:  []step{put("u", "5"), remove("u", "6"), remember("u", "5")}, want: "", last: "",
 		},
 		"response after progress": {
-			reason: "a bookmark tells that the watch has passed that state",
+			reason: "a bookmark shows that the watch has passed that state",
 			steps:  []step{progress("7"), remember("u", "5")}, want: "", last: "",
 		},
 		"put back under the label": {

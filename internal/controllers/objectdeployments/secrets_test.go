@@ -161,7 +161,7 @@ func TestLoadFromSecrets(t *testing.T) {
 		"as written":             {"", corev1alpha1.ScopeNamespaced, func(*corev1.Secret) {}, false},
 		"of a cluster kind":      {"its Secrets are in the manager's namespace", corev1alpha1.ScopeCluster, func(*corev1.Secret) {}, false},
 		"missing":                {"somebody deleted it by force", corev1alpha1.ScopeNamespaced, nil, true},
-		"made anew by somebody":  {"who may write Secrets may write no packages", corev1alpha1.ScopeNamespaced, func(s *corev1.Secret) { s.Data["objects"] = []byte(`[]`) }, true},
+		"recreated by somebody":  {"who may write Secrets may write no packages", corev1alpha1.ScopeNamespaced, func(s *corev1.Secret) { s.Data["objects"] = []byte(`[]`) }, true},
 		"a Secret of other type": {"a set cannot have any Secret read", corev1alpha1.ScopeNamespaced, func(s *corev1.Secret) { s.Type = corev1.SecretTypeOpaque }, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -161,7 +161,7 @@ func (s *simulation) rewind(b *memory.Backup) {
 }
 
 // restoreTarget takes objects back to a backup: by a snapshot of etcd, after which another
-// session begins, or one by one, where those that are gone are made anew.
+// session begins, or one by one, where those that are gone are recreated.
 func (s *simulation) restoreTarget() {
 	if len(s.backups) == 0 || s.deleting {
 		return

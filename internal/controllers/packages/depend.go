@@ -79,7 +79,7 @@ func (s *reconciliation) beginResolution(ctx context.Context, undeployed bool, r
 	return s.begin(&s.resolving.resolutions)
 }
 
-// resolveDependencies decides what is done for what is required, without a lock, and anew where what is known changed meanwhile.
+// resolveDependencies decides what is done for what is required, without a lock, and again where what is known changed meanwhile.
 // What it decided counts for others until done is called.
 func (s *reconciliation) resolveDependencies(
 	ctx context.Context, required []corev1alpha1.Dependency,

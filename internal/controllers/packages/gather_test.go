@@ -62,7 +62,7 @@ func TestFingerprintCoversTheSpec(t *testing.T) {
 	one, err = fingerprintOf(newPackage(), imageChoice.origin, env, nil, "a/=b/;0")
 	two, err2 = fingerprintOf(newPackage(), imageChoice.origin, env, nil, "a/=c/;0")
 	if errors.Join(err, err2) != nil || one == two || one == base || one.spec != base.spec {
-		t.Errorf("overrides of the manager that change have packages rendered anew: %s, %s, %s", base, one, two)
+		t.Errorf("overrides of the manager that change have packages rendered again: %s, %s, %s", base, one, two)
 	}
 }
 

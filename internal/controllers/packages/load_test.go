@@ -148,13 +148,13 @@ func TestBackoff(t *testing.T) {
 	b.gate("registry.test/shop:v2") <- &registry.PullError{}
 	b.wait(t)
 	if got := b.last("a").Retry.Sub(start); got != limits.LoadBackoffMin {
-		t.Errorf("a new image begins anew, got %s", got)
+		t.Errorf("a new image begins again, got %s", got)
 	}
 	b.begin(t, named("a", "registry.test/shop:v2", retried("1")))
 	b.gate("registry.test/shop:v2") <- &registry.PullError{}
 	b.wait(t)
 	if got := b.last("a").Retry.Sub(start); got != limits.LoadBackoffMin {
-		t.Errorf("a try that was asked for begins anew, got %s", got)
+		t.Errorf("a try that was asked for begins again, got %s", got)
 	}
 }
 

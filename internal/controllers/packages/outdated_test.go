@@ -28,7 +28,7 @@ func TestOutdated(t *testing.T) {
 		"same":              {reason: "the usual case at rest", dep: newOwned(written("2"))},
 		"known as it was":   {reason: "somebody saw the spec as it is by now", dep: newOwned(written("3")), want: true},
 		"not a number":      {reason: "somebody wrote it by hand", dep: newOwned(written("three"))},
-		"of a former one":   {reason: "the generations of a new Package begin anew", dep: newOwned(written("9"), controlledBy("Package", "shop", ""))},
+		"of a former one":   {reason: "the generations of a new Package begin again", dep: newOwned(written("9"), controlledBy("Package", "shop", ""))},
 		"of nobody by now":  {reason: "left behind by a former Package", dep: newOwned(written("9"), func(d *corev1alpha1.ObjectDeployment) { d.OwnerReferences = nil })},
 		"of someone else's": {reason: "not ours to write at all", dep: newOwned(written("9"), controlledBy("ConfigMap", "someone", ""))},
 	} {

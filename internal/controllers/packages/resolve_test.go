@@ -112,7 +112,7 @@ func TestTags(t *testing.T) {
 	}
 	answers <- nil // nothing waits for it
 	if got, _, _ := look(); got != "" {
-		t.Errorf("a Package that came anew knows %q", got)
+		t.Errorf("a Package that was recreated knows %q", got)
 	}
 	select {
 	case key := <-woken:

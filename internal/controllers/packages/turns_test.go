@@ -116,7 +116,7 @@ func TestDecisionsCount(t *testing.T) {
 	done()
 }
 
-// A resolution that is overtaken is made anew, and in the end only where something that it uses goes it is given up.
+// A resolution that is overtaken is made again, and in the end only where something that it uses goes it is given up.
 func TestOvertakenResolution(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

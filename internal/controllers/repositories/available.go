@@ -89,7 +89,7 @@ func (s *reconciliation) compare() {
 	}
 }
 
-// repair enqueues the package of a changed part. A repository whose content is not in memory is fetched anew.
+// repair enqueues the package of a changed part. A repository whose content is not in memory is fetched again.
 func (s *reconciliation) repair(name string) {
 	if p, found := s.available[name]; found {
 		s.pending[p.spec.PackageName] = struct{}{}

@@ -225,7 +225,7 @@ func drawn(t *rapid.T) *repository.Content {
 	return c
 }
 
-// Whatever repositories offered, however they changed, whatever failed and when the manager was started anew: at the end
+// Whatever repositories offered, however they changed, whatever failed and when the manager was started again: at the end
 // each version that any repository offers is published, as one of those with the highest priority has it, and nothing
 // else; one more reconcile and one more restart write nothing.
 func TestCatalogueConverges(t *testing.T) {

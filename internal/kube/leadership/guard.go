@@ -17,7 +17,7 @@ var ErrNotLeading = errors.New("not sent: this manager does not hold the leader 
 
 // ErrRestored is why a process has to end whose cluster went back to an earlier
 // state: what its caches hold may never have happened.
-var ErrRestored = errors.New("the leader lease holds an earlier state than before: the cluster was restored from a backup, and everything has to be read anew")
+var ErrRestored = errors.New("the leader lease holds an earlier state than before: the cluster was restored from a backup, and everything has to be read again")
 
 // Guard reports whether this process may write.
 type Guard struct {

@@ -141,7 +141,7 @@ func (v *verified) CloseIdleConnections() {
 	}
 }
 
-const bundleRemedy = "Correct the file; it is read anew for every pull."
+const bundleRemedy = "Correct the file; it is read again for every pull."
 
 // Transport returns base with the proxy and the certificate authorities of a registry. What base does not verify is not
 // verified by these either.

@@ -49,7 +49,7 @@ type Access struct {
 	Admit func() error
 }
 
-// errNotAdmitted is that of a caller that has given up; others that wait for the same begin anew.
+// errNotAdmitted is that of a caller that has given up; others that wait for the same begin again.
 var errNotAdmitted = errors.New("the pull was given up")
 
 // Puller pulls images. It is safe for concurrent use.

@@ -103,7 +103,7 @@ func Open(secret *corev1.Secret) ([]corev1alpha1.ObjectSetObject, error) {
 	}
 	content, key := secret.Data[dataObjects], secret.Data[dataKey]
 	if want := named("", sealOf(key, content)); len(key) != sha256.Size || !strings.HasSuffix(secret.Name, want) {
-		return nil, fmt.Errorf("the Secret %s does not hold what it is named after: someone made it anew", secret.Name)
+		return nil, fmt.Errorf("the Secret %s does not hold what it is named after: someone recreated it", secret.Name)
 	}
 	var objects []corev1alpha1.ObjectSetObject
 	if json.Unmarshal(content, &objects) != nil {

@@ -145,7 +145,7 @@ func TestNames(t *testing.T) {
 	if len(made[0].Name) != 253 || made[0].Name == made[1].Name {
 		t.Errorf("%d bytes, equal %t", len(made[0].Name), made[0].Name == made[1].Name)
 	}
-	// A name is part of stored revisions: another one would write all slices anew.
+	// A name is part of stored revisions: another one would rewrite all slices.
 	_, made, err = objectslices.Split(deployment, corev1alpha1.ChunkingStrategyEachObject, phases(phase("a", 1, 10)), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -258,7 +258,7 @@ func checkLocal(t *rapid.T, before map[string]bool, after []objectslices.Slice) 
 		}
 	}
 	if bytes > 3*limits.SliceBytes {
-		t.Fatalf("%d bytes were written anew", bytes)
+		t.Fatalf("%d bytes were rewritten", bytes)
 	}
 }
 

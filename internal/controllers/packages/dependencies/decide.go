@@ -221,7 +221,7 @@ func Unsatisfied(pkg corev1alpha1.GenericPackage) bool {
 }
 
 // installed returns what is installed as a resolution for the Package finds it. What was generated in its scope and was never available
-// is chosen anew for Packages of users, and stays as it is for what was generated itself.
+// is chosen again for Packages of users, and stays as it is for what was generated itself.
 func (in Input) installed() []resolver.Installed {
 	if managed := in.Package.PackageSpec().Dependencies; managed != nil && managed.Management == corev1alpha1.DependencyManagementUser {
 		return in.Known.Installed
