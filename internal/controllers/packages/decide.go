@@ -3,69 +3,13 @@ package packages
 import (
 	"context"
 	"fmt"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/kube/background"
-	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/resolver"
-)
-
-// view is what is known of one Package in one reconcile: the input of its decision and status.
-type view struct {
-	pkg corev1alpha1.GenericPackage
-	// dep is the deployment of the Package's name, whatever its owner, or nil.
-	dep         corev1alpha1.GenericObjectDeployment
-	choice      choice
-	fingerprint fingerprint
-	inputs
-	// attempt is the last one of this process to load, of any fingerprint, or nil.
-	attempt *attempt
-	// process identifies this process in records of loads.
-	process string
-	// drifted reports whether the deployment has another template than the one made for the Package.
-	drifted  bool
-	repaired time.Time
-	now      time.Time
-	pace     limits.Pace
-	// forbidden is why the manager does not install the package as it is; empty if it does.
-	forbidden string
-	// required is nil where there are no dependencies, or nothing is known of them.
-	required *dependencies.Plan
-	// heldBy are the instances that the teardown of the Package waits for.
-	heldBy []resolver.Instance
-	outcome
-}
-
-type outcome struct {
-	step    step
-	why     string
-	content *content
-	// changed reports whether the template was written and the deployment has not reported on it yet.
-	changed  bool
-	writeErr error
-}
-
-type step int
-
-const (
-	stepSync   step = iota // what is unpacked is current; settings that need no rendering are copied
-	stepPaused             // the spec is not unpacked while the Package is paused
-	stepLoad               // start to load
-	stepWait               // a load goes on, or a failed one is retried later
-	stepDeploy             // write what was loaded
-	stepRefuse             // the package is wrong and stays so
-	stepYield              // the deployment of this name has another owner
-	stepForbid             // the manager does not install the package as it is
-	stepAwait              // the deployment of this name is terminating
-	stepHold               // packageRef led to nothing that can be loaded; what is installed stays
-	stepDepend             // what was loaded is not deployed before its dependencies are available
-	stepGather             // what the package is rendered from is not known yet
 )
 
 func (s *reconciliation) decide(context.Context) (step, string, error) {

@@ -12,6 +12,8 @@
 //	report     the status (status.go, pure) and events
 //	teardown   instead of all, where the Package is being deleted; after those that depend on it (hold.go)
 //
+// What the steps know of a Package, decide and remember is in state.go, which every file stands on; reconcile.go has their order.
+//
 // A Package with packageRef is reconciled when its choice may change with what repositories offer (followers.go). A version
 // that cannot be chosen changes only the status: what is installed stays.
 //

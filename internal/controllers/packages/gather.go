@@ -11,10 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/inputs/sources"
-	"lockstep.run/lockstep/internal/inputs/targets"
 )
 
 // gather reads a Package and its deployment in their latest known states; nil where there is no such Package.
@@ -80,32 +78,6 @@ func (r *Reconciler) deployment(ctx context.Context, key types.NamespacedName, p
 		return created.(corev1alpha1.GenericObjectDeployment), nil
 	}
 	return nil, nil
-}
-
-// Environment is the cluster as packages see it.
-type Environment interface {
-	// For returns the environment in a namespace, or of a ClusterPackage. If waiting, it is known in a moment.
-	For(namespace string) (env manifestsv1alpha1.PackageEnvironment, waiting bool, err error)
-}
-
-type inputs struct {
-	environment manifestsv1alpha1.PackageEnvironment
-	// waiting means that inputs will be known in a moment, inputError why they are not known for longer, and inputReason that of
-	// what a user has to mend; else it is empty.
-	waiting                 bool
-	inputError, inputReason string
-	// sourceVersions are those of the Secrets and ConfigMaps that the spec names.
-	sourceVersions map[string]string
-	// newDigest is what the tag stands for by now, if it moved; lookupError why that is not known.
-	newDigest, lookupError string
-	// dependencies are the pull secrets of a failed attempt; empty while they are not known.
-	dependencies string
-	// retryNumber counts the retries that other Packages gave rise to.
-	retryNumber int
-	// targetState is that of the target of a Package with a targetRef, else nil; target is
-	// nil where it is not connected.
-	targetState *targets.State
-	target      *Target
 }
 
 // gatherInputs adds the finalizer, and reads the environment and versions of sources. Pull secrets are watched after a

@@ -10,18 +10,6 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// installation is a Package as an installation of a package that may be installed once. The first of two to claim the
-// name is installed. The lock of the memory guards it.
-type installation struct {
-	// recorded is the name that the status had at the last reconcile.
-	recorded string
-	// claimed is the name of the package that is being loaded; the status may lack it yet.
-	claimed string
-	// others are the installations that were found: when one is deleted, the Package is retried.
-	others      map[types.NamespacedName]struct{}
-	retryNumber int
-}
-
 // noteInstallation retries others where a Package became one of another package.
 func (r *Reconciler) noteInstallation(st *state, pkg corev1alpha1.GenericPackage) {
 	r.memory.Lock()

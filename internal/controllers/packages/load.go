@@ -9,12 +9,10 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"golang.org/x/time/rate"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/kube/background"
 	"lockstep.run/lockstep/internal/kube/queueing"
@@ -22,54 +20,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/archive"
 	"lockstep.run/lockstep/internal/loader/violation"
-	"lockstep.run/lockstep/internal/objects"
 )
-
-type input struct {
-	pkg corev1alpha1.GenericPackage
-	// image is the reference to pull: of the spec, or by the digest that was unpacked before.
-	image string
-	// origin is what was chosen to load.
-	origin        origin
-	namespace     string
-	environment   manifestsv1alpha1.PackageEnvironment
-	installations func(packageName string) []types.NamespacedName
-	// hashKey hashes what is sensitive; nil where nothing is.
-	hashKey []byte
-	// namespaced is that of another cluster, or nil.
-	namespaced func(schema.GroupKind) (namespaced, known bool)
-	level      int
-	// size is how often it was found to be larger than there was room for.
-	size int
-	// reader has to have the right to get the Secrets that the Package names.
-	reader objects.Account
-}
-
-// attempt is the last load of a Package. Its input is compared with that of the next one.
-type attempt = background.Attempt[loadInput, load]
-
-type loadInput struct {
-	fingerprint fingerprint
-	// newDigest is that of a tag that has moved, where that is loaded.
-	newDigest string
-	// retryNumber is that of the Package at the start.
-	retryNumber int
-}
-
-// load is what is known of a load, and of what becomes of its content.
-type load struct {
-	// dependencies are those of a failed attempt; empty while they are not known.
-	dependencies string
-	// large means that the status has a record of it until it has ended, and begin starts the load once that is written; nil after that.
-	large bool
-	begin func(*attempt)
-	// memory is what the content is counted by until it is deployed.
-	memory  quota.Key
-	content *content
-	took    time.Duration
-	// deployed is when the content was written, of which only a summary is kept then.
-	deployed time.Time
-}
 
 // inFlight returns 1 for an attempt that goes on, or whose content no status records yet.
 func inFlight(a *attempt) int {

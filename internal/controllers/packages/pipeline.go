@@ -44,21 +44,6 @@ type Pipeline struct {
 	processors *queueing.Processors
 }
 
-type content struct {
-	resolved corev1alpha1.ResolvedPackage
-	// sourceImage is the image of the spec after overrides.
-	sourceImage string
-	labels      map[string]string
-	// template is what the deployment rolls out, without slices.
-	template corev1alpha1.ObjectSetTemplateSpec
-	// sealing selects the objects with sensitive values; nil where the input has none.
-	sealing *objectslices.Sealing
-	// warnings name what was ignored, such as unknown fields.
-	warnings []string
-	// dependencies are those of the manifest.
-	dependencies []corev1alpha1.Dependency
-}
-
 // summary is what the status of a Package needs once the rest was deployed.
 func (c *content) summary() *content {
 	return &content{resolved: c.resolved, warnings: c.warnings, dependencies: c.dependencies}

@@ -12,20 +12,6 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-type tag struct {
-	image     string
-	interval  time.Duration
-	due       time.Time
-	resolving bool
-	// digest is what it stood for last, and err why the last resolution failed.
-	digest string
-	err    error
-	// unpacked is the digest when the resolution began: its response must not revert what was unpacked since.
-	unpacked string
-	// retryValue is that of the retry annotation at the last reconcile.
-	retryValue string
-}
-
 // resolve computes the fingerprint, and looks up whether a tag has moved.
 func (s *reconciliation) resolve(context.Context) error {
 	spec, resolved, image := s.pkg.PackageSpec(), s.pkg.PackageStatus().Resolved, s.choice.origin.image

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/util/workqueue"
@@ -17,46 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/inputs/sources"
-	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/resolver"
 )
-
-// Options are the parts that Setup connects.
-type Options struct {
-	Pipeline    *Pipeline
-	Environment Environment
-	Sources     *sources.Watches
-	// Targets are other clusters; nil where they are not served.
-	Targets Targets
-	// Unserved reports whether a kind is certainly not served.
-	Unserved func(schema.GroupKind) bool
-	// ServedAPI reports whether an API is served, and which of its field paths are missing.
-	ServedAPI resolver.Served
-	// Underway returns how many deployments are reconciled or wait for that, in all and of a namespace.
-	Underway func(namespace string) (all, own int)
-	// Fresh keeps the responses to writes of Packages and deployments.
-	Fresh *mutationcache.Store
-	// Slices keeps the slices that were written, for the controller of deployments.
-	Slices *mutationcache.Store
-	// Overrides identify settings of the manager that affect rendering. A change renders all packages again.
-	Overrides string
-	// Version of the manager, which versions of packages may limit.
-	Version string
-	// Accounts is which ServiceAccounts Packages are installed with.
-	Accounts Accounts
-	// Namespace of the manager has what ClusterPackages name, and their Secrets.
-	Namespace string
-	// Processors are what is resolved and rendered on.
-	Processors *queueing.Processors
-	// Pace of resolutions and repairs.
-	Pace limits.Pace
-}
-
-var scopes = []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster}
 
 // Setup adds the controller of Packages and ClusterPackages to mgr.
 func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
@@ -113,20 +75,3 @@ func (r *Reconciler) EnvironmentChanged() {
 		r.enqueue(keyOf(pkg))
 	}
 }
-
-// packages returns all Packages of both scopes from the cache, for reading only.
-func (r *Reconciler) packages() []corev1alpha1.GenericPackage { return listPackages(r.Client) }
-
-func listPackages(reader client.Reader) []corev1alpha1.GenericPackage {
-	var all []corev1alpha1.GenericPackage
-	for _, scope := range scopes {
-		list := scope.NewPackageList()
-		if err := reader.List(context.Background(), list, client.UnsafeDisableDeepCopy); err != nil {
-			continue // the cache has stopped, and with it this process
-		}
-		all = append(all, list.GenericPackages()...)
-	}
-	return all
-}
-
-func keyOf(obj client.Object) types.NamespacedName { return client.ObjectKeyFromObject(obj) }

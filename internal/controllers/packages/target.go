@@ -42,9 +42,6 @@ type Targets interface {
 // userOf names a Package among the users of targets.
 func userOf(key types.NamespacedName) string { return "Package " + key.String() }
 
-// remote reports whether the objects of a Package are in another cluster.
-func remote(pkg corev1alpha1.GenericPackage) bool { return pkg.PackageSpec().TargetRef != nil }
-
 // connect finds the target of a Package with a targetRef.
 func (s *reconciliation) connect() {
 	ref := s.pkg.PackageSpec().TargetRef

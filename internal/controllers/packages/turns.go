@@ -1,31 +1,12 @@
 package packages
 
 import (
-	"sync"
-
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
 )
-
-// resolving is what goes on with dependencies in this process. Packages of one scope, a namespace or all ClusterPackages, are
-// resolved one after the other, so that two of them do not install a third one each. No lock is held while a resolution is
-// computed or written: what was decided is noted, and counts for others as if it was written.
-type resolving struct {
-	resolutions, releases turns
-
-	mu sync.Mutex
-	// decided is what Packages are about to record and to delete, by these.
-	decided dependencies.Decisions
-}
-
-// turns are those of the namespaces, and that of ClusterPackages, which waits for no namespace.
-type turns struct {
-	namespaces, cluster queueing.Requests[types.NamespacedName]
-}
 
 func (t *turns) of(namespace string) *queueing.Requests[types.NamespacedName] {
 	if namespace == "" {

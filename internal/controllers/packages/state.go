@@ -1,0 +1,344 @@
+package packages
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
+	"lockstep.run/lockstep/internal/inputs/sources"
+	"lockstep.run/lockstep/internal/inputs/targets"
+	"lockstep.run/lockstep/internal/kube/background"
+	"lockstep.run/lockstep/internal/kube/mutationcache"
+	"lockstep.run/lockstep/internal/kube/queueing"
+	"lockstep.run/lockstep/internal/kube/quota"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/objects/objectslices"
+	"lockstep.run/lockstep/internal/resolver"
+)
+
+// Reconciler reconciles Packages and ClusterPackages.
+type Reconciler struct {
+	Options
+	// Client reads from the caches and writes; Reader reads from the API server.
+	Client client.Client
+	Reader client.Reader
+	Events events.EventRecorder
+	Now    func() time.Time
+
+	queue   queueing.Queue[reconcile.Request]
+	enqueue func(types.NamespacedName)
+	memory  memory
+	// identity is that of this process in records of loads.
+	identity string
+	// life ends with the leadership of this process, and background work with it.
+	life       context.Context
+	hosts      queueing.Keyed
+	load       func(context.Context, input) (*content, error)
+	resolveTag func(context.Context, input) (digest string, err error)
+	spread     func(time.Duration) time.Duration
+	resolving  resolving
+}
+
+type reconciliation struct {
+	*Reconciler
+	state *state
+	view
+	queueing.Outcome
+	// waits are the turns in one of which it is reconciled again; nil for none.
+	waits *turns
+}
+
+// view is what is known of one Package in one reconcile: the input of its decision and status.
+type view struct {
+	pkg corev1alpha1.GenericPackage
+	// dep is the deployment of the Package's name, whatever its owner, or nil.
+	dep         corev1alpha1.GenericObjectDeployment
+	choice      choice
+	fingerprint fingerprint
+	inputs
+	// attempt is the last one of this process to load, of any fingerprint, or nil.
+	attempt *attempt
+	// process identifies this process in records of loads.
+	process string
+	// drifted reports whether the deployment has another template than the one made for the Package.
+	drifted  bool
+	repaired time.Time
+	now      time.Time
+	pace     limits.Pace
+	// forbidden is why the manager does not install the package as it is; empty if it does.
+	forbidden string
+	// required is nil where there are no dependencies, or nothing is known of them.
+	required *dependencies.Plan
+	// heldBy are the instances that the teardown of the Package waits for.
+	heldBy []resolver.Instance
+	outcome
+}
+
+type outcome struct {
+	step    step
+	why     string
+	content *content
+	// changed reports whether the template was written and the deployment has not reported on it yet.
+	changed  bool
+	writeErr error
+}
+
+type step int
+
+const (
+	stepSync   step = iota // what is unpacked is current; settings that need no rendering are copied
+	stepPaused             // the spec is not unpacked while the Package is paused
+	stepLoad               // start to load
+	stepWait               // a load goes on, or a failed one is retried later
+	stepDeploy             // write what was loaded
+	stepRefuse             // the package is wrong and stays so
+	stepYield              // the deployment of this name has another owner
+	stepForbid             // the manager does not install the package as it is
+	stepAwait              // the deployment of this name is terminating
+	stepHold               // packageRef led to nothing that can be loaded; what is installed stays
+	stepDepend             // what was loaded is not deployed before its dependencies are available
+	stepGather             // what the package is rendered from is not known yet
+)
+
+type inputs struct {
+	environment manifestsv1alpha1.PackageEnvironment
+	// waiting means that inputs will be known in a moment, inputError why they are not known for longer, and inputReason that of
+	// what a user has to mend; else it is empty.
+	waiting                 bool
+	inputError, inputReason string
+	// sourceVersions are those of the Secrets and ConfigMaps that the spec names.
+	sourceVersions map[string]string
+	// newDigest is what the tag stands for by now, if it moved; lookupError why that is not known.
+	newDigest, lookupError string
+	// dependencies are the pull secrets of a failed attempt; empty while they are not known.
+	dependencies string
+	// retryNumber counts the retries that other Packages gave rise to.
+	retryNumber int
+	// targetState is that of the target of a Package with a targetRef, else nil; target is
+	// nil where it is not connected.
+	targetState *targets.State
+	target      *Target
+}
+
+// Environment is the cluster as packages see it.
+type Environment interface {
+	// For returns the environment in a namespace, or of a ClusterPackage. If waiting, it is known in a moment.
+	For(namespace string) (env manifestsv1alpha1.PackageEnvironment, waiting bool, err error)
+}
+
+type content struct {
+	resolved corev1alpha1.ResolvedPackage
+	// sourceImage is the image of the spec after overrides.
+	sourceImage string
+	labels      map[string]string
+	// template is what the deployment rolls out, without slices.
+	template corev1alpha1.ObjectSetTemplateSpec
+	// sealing selects the objects with sensitive values; nil where the input has none.
+	sealing *objectslices.Sealing
+	// warnings name what was ignored, such as unknown fields.
+	warnings []string
+	// dependencies are those of the manifest.
+	dependencies []corev1alpha1.Dependency
+}
+
+// Options are the parts that Setup connects.
+type Options struct {
+	Pipeline    *Pipeline
+	Environment Environment
+	Sources     *sources.Watches
+	// Targets are other clusters; nil where they are not served.
+	Targets Targets
+	// Unserved reports whether a kind is certainly not served.
+	Unserved func(schema.GroupKind) bool
+	// ServedAPI reports whether an API is served, and which of its field paths are missing.
+	ServedAPI resolver.Served
+	// Underway returns how many deployments are reconciled or wait for that, in all and of a namespace.
+	Underway func(namespace string) (all, own int)
+	// Fresh keeps the responses to writes of Packages and deployments.
+	Fresh *mutationcache.Store
+	// Slices keeps the slices that were written, for the controller of deployments.
+	Slices *mutationcache.Store
+	// Overrides identify settings of the manager that affect rendering. A change renders all packages again.
+	Overrides string
+	// Version of the manager, which versions of packages may limit.
+	Version string
+	// Accounts is which ServiceAccounts Packages are installed with.
+	Accounts Accounts
+	// Namespace of the manager has what ClusterPackages name, and their Secrets.
+	Namespace string
+	// Processors are what is resolved and rendered on.
+	Processors *queueing.Processors
+	// Pace of resolutions and repairs.
+	Pace limits.Pace
+}
+
+// memory is what this process remembers of Packages. A restart repeats a failed load, a resolution or a repair at most.
+type memory struct {
+	background.Attempts[loadInput, load]
+	// account counts what is loaded and not deployed yet; it may be nil.
+	account *quota.Memory
+	states  map[types.NamespacedName]*state
+	// loading counts Packages that are being loaded, or whose content no status records yet.
+	loading int
+	// awaited is what the dependencies of Packages were resolved by.
+	awaited map[types.NamespacedName][]string
+	// missed is what arrived while the dependencies of a Package are being resolved.
+	missed map[types.NamespacedName][]func(string) bool
+}
+
+// state is what is remembered of one Package, above the lock line for its reconcile alone.
+type state struct {
+	uid types.UID
+	// seen is when this process saw the Package first.
+	seen time.Time
+	// When the status was written, the deployment repaired, and last observed to be deleted.
+	reported, repaired, terminating time.Time
+	// drifted reports whether the version of the template was edited.
+	template templateVersion
+	drifted  bool
+	hashKey  []byte
+	chosen   rememberedChoice
+	// awaited is what the choice of a version was resolved by.
+	awaited  []string
+	failures queueing.Failures
+	// pace is that of the loads of a generation of the Package.
+	pace      *rate.Limiter
+	pacedFrom int64
+
+	// ---- lock ----
+
+	attempt *attempt
+	tag     *tag
+	// loads counts loads; took is the duration of the last one that was deployed.
+	loads int
+	took  time.Duration
+	installation
+}
+
+// attempt is the last load of a Package. Its input is compared with that of the next one.
+type attempt = background.Attempt[loadInput, load]
+
+type loadInput struct {
+	fingerprint fingerprint
+	// newDigest is that of a tag that has moved, where that is loaded.
+	newDigest string
+	// retryNumber is that of the Package at the start.
+	retryNumber int
+}
+
+// load is what is known of a load, and of what becomes of its content.
+type load struct {
+	// dependencies are those of a failed attempt; empty while they are not known.
+	dependencies string
+	// large means that the status has a record of it until it has ended, and begin starts the load once that is written; nil after that.
+	large bool
+	begin func(*attempt)
+	// memory is what the content is counted by until it is deployed.
+	memory  quota.Key
+	content *content
+	took    time.Duration
+	// deployed is when the content was written, of which only a summary is kept then.
+	deployed time.Time
+}
+
+type input struct {
+	pkg corev1alpha1.GenericPackage
+	// image is the reference to pull: of the spec, or by the digest that was unpacked before.
+	image string
+	// origin is what was chosen to load.
+	origin        origin
+	namespace     string
+	environment   manifestsv1alpha1.PackageEnvironment
+	installations func(packageName string) []types.NamespacedName
+	// hashKey hashes what is sensitive; nil where nothing is.
+	hashKey []byte
+	// namespaced is that of another cluster, or nil.
+	namespaced func(schema.GroupKind) (namespaced, known bool)
+	level      int
+	// size is how often it was found to be larger than there was room for.
+	size int
+	// reader has to have the right to get the Secrets that the Package names.
+	reader objects.Account
+}
+
+type tag struct {
+	image     string
+	interval  time.Duration
+	due       time.Time
+	resolving bool
+	// digest is what it stood for last, and err why the last resolution failed.
+	digest string
+	err    error
+	// unpacked is the digest when the resolution began: its response must not revert what was unpacked since.
+	unpacked string
+	// retryValue is that of the retry annotation at the last reconcile.
+	retryValue string
+}
+
+// installation is a Package as an installation of a package that may be installed once. The first of two to claim the
+// name is installed. The lock of the memory guards it.
+type installation struct {
+	// recorded is the name that the status had at the last reconcile.
+	recorded string
+	// claimed is the name of the package that is being loaded; the status may lack it yet.
+	claimed string
+	// others are the installations that were found: when one is deleted, the Package is retried.
+	others      map[types.NamespacedName]struct{}
+	retryNumber int
+}
+
+// resolving is what goes on with dependencies in this process. Packages of one scope, a namespace or all ClusterPackages, are
+// resolved one after the other, so that two of them do not install a third one each. No lock is held while a resolution is
+// computed or written: what was decided is noted, and counts for others as if it was written.
+type resolving struct {
+	resolutions, releases turns
+
+	mu sync.Mutex
+	// decided is what Packages are about to record and to delete, by these.
+	decided dependencies.Decisions
+}
+
+// turns are those of the namespaces, and that of ClusterPackages, which waits for no namespace.
+type turns struct {
+	namespaces, cluster queueing.Requests[types.NamespacedName]
+}
+
+// patch sends what differs from before in one merge patch with an optimistic lock.
+func (r *Reconciler) patch(ctx context.Context, before, obj client.Object) error {
+	return r.Fresh.Patch(ctx, r.Client, before, obj)
+}
+
+func copyOf[T client.Object](obj T) T { return obj.DeepCopyObject().(T) }
+
+var scopes = []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster}
+
+// packages returns all Packages of both scopes from the cache, for reading only.
+func (r *Reconciler) packages() []corev1alpha1.GenericPackage { return listPackages(r.Client) }
+
+func listPackages(reader client.Reader) []corev1alpha1.GenericPackage {
+	var all []corev1alpha1.GenericPackage
+	for _, scope := range scopes {
+		list := scope.NewPackageList()
+		if err := reader.List(context.Background(), list, client.UnsafeDisableDeepCopy); err != nil {
+			continue // the cache has stopped, and with it this process
+		}
+		all = append(all, list.GenericPackages()...)
+	}
+	return all
+}
+
+func keyOf(obj client.Object) types.NamespacedName { return client.ObjectKeyFromObject(obj) }
+
+// remote reports whether the objects of a Package are in another cluster.
+func remote(pkg corev1alpha1.GenericPackage) bool { return pkg.PackageSpec().TargetRef != nil }
