@@ -32,9 +32,6 @@ import (
 	"os"
 	"testing"
 
-	"github.com/go-logr/logr"
-	"sigs.k8s.io/controller-runtime/pkg/log"
-
 	"lockstep.run/lockstep/e2e/harness"
 )
 
@@ -42,6 +39,5 @@ func TestMain(m *testing.M) {
 	if os.Getenv(standInVariable) != "" {
 		os.Exit(runStandIn(os.Args[1:]))
 	}
-	log.SetLogger(logr.Discard()) // else the client library complains, with a stack trace
 	os.Exit(harness.Main(m))
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +23,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
@@ -79,6 +81,7 @@ func Shared(tb testing.TB) *Env {
 // Main runs the tests of a package and removes what they shared.
 func Main(m *testing.M) int {
 	defer removeBinaries()
+	log.SetLogger(logr.Discard()) // warnings of the tests' own clients, and a stack trace where no logger is set
 	code := m.Run()
 	if shared.manager != nil {
 		shared.manager.Stop()

@@ -7,9 +7,6 @@ import (
 	"os"
 	"testing"
 
-	"github.com/go-logr/logr"
-	"sigs.k8s.io/controller-runtime/pkg/log"
-
 	"lockstep.run/lockstep/e2e/harness"
 )
 
@@ -20,6 +17,5 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard()) // else the client library complains, with a stack trace
 	os.Exit(suite.Run(m, 1, func() { env = harness.New(suite) }))
 }

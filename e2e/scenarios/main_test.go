@@ -19,15 +19,11 @@ import (
 	"os"
 	"testing"
 
-	"github.com/go-logr/logr"
-	"sigs.k8s.io/controller-runtime/pkg/log"
-
 	"lockstep.run/lockstep/e2e/harness"
 )
 
 func TestMain(m *testing.M) {
 	flag.Parse()
 	_ = flag.Set("test.parallel", "8") // most of a scenario is waiting, also for a sandbox that is lent
-	log.SetLogger(logr.Discard())      // else the client library complains, with a stack trace
 	os.Exit(harness.Main(m))
 }

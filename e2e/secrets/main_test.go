@@ -9,9 +9,6 @@ import (
 	"os"
 	"testing"
 
-	"github.com/go-logr/logr"
-	"sigs.k8s.io/controller-runtime/pkg/log"
-
 	"lockstep.run/lockstep/e2e/harness"
 )
 
@@ -20,7 +17,6 @@ import (
 var shared *lives
 
 func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard()) // the warnings of the tests' own client
 	suite := harness.NewSuite()
 	os.Exit(suite.Run(m, 0, func() { shared = begin(suite) }))
 }

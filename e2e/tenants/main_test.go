@@ -9,9 +9,6 @@ import (
 	"os"
 	"testing"
 
-	"github.com/go-logr/logr"
-	"sigs.k8s.io/controller-runtime/pkg/log"
-
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
 )
@@ -24,7 +21,6 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard()) // the warnings of the tests' own clients
 	os.Exit(suite.Run(m, 12, func() {
 		env = harness.New(suite, sandbox.WithComponents(sandbox.Etcd, sandbox.Registry, sandbox.APIServer, sandbox.ControllerManager))
 		env.StartManager(suite, "--pace=0.1", "--allow-local-targets")
