@@ -10,44 +10,6 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// view is what is known of one repository in one reconcile: the input of its decision and status.
-type view struct {
-	repository corev1alpha1.GenericPackageRepository
-	input      input
-	// waiting means that the versions of Secrets and ConfigMaps will be known in a moment, inputError why they are not
-	// known for longer.
-	waiting    bool
-	inputError string
-	last       *success
-	attempt    *attempt
-	// began is when the last fetch began.
-	began time.Time
-	now   time.Time
-	pace  limits.Pace
-	outcome
-}
-
-type outcome struct {
-	step step
-	// published is set where the content of the attempt was published by this reconcile.
-	published *result
-	// conflicts are the versions that are not published as the repository has them; nil where that is not known.
-	conflicts []string
-	writeErr  error
-}
-
-type step int
-
-const (
-	stepRest    step = iota // the content is published
-	stepPaused              // nothing is fetched while the repository is paused
-	stepFetch               // begin to fetch
-	stepWait                // a fetch goes on, or the next one is due in a moment
-	stepBackOff             // a failed fetch is repeated later, or never
-	stepPublish             // publish what was fetched
-	stepGather              // what the source names is not known yet
-)
-
 // decide returns the next step, and after which time the next decision is due; zero for never.
 func decide(v view) (step, time.Duration) {
 	spec, a := v.repository.RepositorySpec(), v.attempt

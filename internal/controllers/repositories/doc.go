@@ -18,4 +18,6 @@
 //
 // Requests of a new version of one package: the part that has it, the status, one event. At rest there are none, and
 // one conditional request to each source in its interval.
+//
+// What the steps know, decide and remember is in state.go, which every file stands on; reconcile.go has their order.
 package repositories

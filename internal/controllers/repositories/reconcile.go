@@ -7,42 +7,11 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"lockstep.run/lockstep/internal/kube/queueing"
 )
-
-// Reconciler reconciles the repositories of a namespace, or of the cluster.
-type Reconciler struct {
-	Options
-	// Client reads from the caches and writes; Reader reads from the API server.
-	Client client.Client
-	Reader client.Reader
-	Events events.EventRecorder
-	Now    func() time.Time
-
-	queue   queueing.Queue[reconcile.Request]
-	enqueue func(namespace string)
-	memory  memory
-	// life ends with the leadership of this process, and background work with it.
-	life   context.Context
-	hosts  queueing.Keyed
-	fetch  func(context.Context, job) (*result, error)
-	jitter func() float64
-}
-
-// reconciliation is one reconcile of a catalogue.
-type reconciliation struct {
-	*Reconciler
-	*catalogue
-	namespace string
-	views     []*view
-	available available
-	now       time.Time
-	queueing.Outcome
-}
 
 // Reconcile takes the repositories of a namespace through the steps. It waits for no source.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {

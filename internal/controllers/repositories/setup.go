@@ -16,27 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/inputs/sources"
-	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
 )
-
-// Options are the parts that Setup connects.
-type Options struct {
-	Pipeline *Pipeline
-	// Sources watches what repositories name, and nothing else.
-	Sources *sources.Watches
-	// Fresh keeps the responses to writes of repositories and of what is available.
-	Fresh *mutationcache.Store
-	// Namespace of the manager has what ClusterPackageRepositories name.
-	Namespace string
-	// Pace of fetches and repairs.
-	Pace limits.Pace
-}
-
-var scopes = []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster}
 
 // Setup adds the controller of repositories to mgr, whose caches are those of [Compact].
 func Setup(mgr ctrl.Manager, o Options) error {
@@ -78,5 +60,3 @@ func requestFor(namespace string) reconcile.Request {
 
 // jitter returns a share of an interval, so that repositories are not fetched together after a restart.
 func jitter() float64 { return rand.Float64() * limits.RepositoryJitter } //nolint:gosec // no secret depends on it
-
-func copyOf[T client.Object](obj T) T { return obj.DeepCopyObject().(T) }

@@ -1,0 +1,178 @@
+package repositories
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/inputs/sources"
+	"lockstep.run/lockstep/internal/kube/background"
+	"lockstep.run/lockstep/internal/kube/mutationcache"
+	"lockstep.run/lockstep/internal/kube/queueing"
+	"lockstep.run/lockstep/internal/kube/quota"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// Options are the parts that Setup connects.
+type Options struct {
+	Pipeline *Pipeline
+	// Sources watches what repositories name, and nothing else.
+	Sources *sources.Watches
+	// Fresh keeps the responses to writes of repositories and of what is available.
+	Fresh *mutationcache.Store
+	// Namespace of the manager has what ClusterPackageRepositories name.
+	Namespace string
+	// Pace of fetches and repairs.
+	Pace limits.Pace
+}
+
+// Reconciler reconciles the repositories of a namespace, or of the cluster.
+type Reconciler struct {
+	Options
+	// Client reads from the caches and writes; Reader reads from the API server.
+	Client client.Client
+	Reader client.Reader
+	Events events.EventRecorder
+	Now    func() time.Time
+
+	queue   queueing.Queue[reconcile.Request]
+	enqueue func(namespace string)
+	memory  memory
+	// life ends with the leadership of this process, and background work with it.
+	life   context.Context
+	hosts  queueing.Keyed
+	fetch  func(context.Context, job) (*result, error)
+	jitter func() float64
+}
+
+// reconciliation is one reconcile of a catalogue.
+type reconciliation struct {
+	*Reconciler
+	*catalogue
+	namespace string
+	views     []*view
+	available available
+	now       time.Time
+	queueing.Outcome
+}
+
+// view is what is known of one repository in one reconcile: the input of its decision and status.
+type view struct {
+	repository corev1alpha1.GenericPackageRepository
+	input      input
+	// waiting means that the versions of Secrets and ConfigMaps will be known in a moment, inputError why they are not
+	// known for longer.
+	waiting    bool
+	inputError string
+	last       *success
+	attempt    *attempt
+	// began is when the last fetch began.
+	began time.Time
+	now   time.Time
+	pace  limits.Pace
+	outcome
+}
+
+type outcome struct {
+	step step
+	// published is set where the content of the attempt was published by this reconcile.
+	published *result
+	// conflicts are the versions that are not published as the repository has them; nil where that is not known.
+	conflicts []string
+	writeErr  error
+}
+
+type step int
+
+const (
+	stepRest    step = iota // the content is published
+	stepPaused              // nothing is fetched while the repository is paused
+	stepFetch               // begin to fetch
+	stepWait                // a fetch goes on, or the next one is due in a moment
+	stepBackOff             // a failed fetch is repeated later, or never
+	stepPublish             // publish what was fetched
+	stepGather              // what the source names is not known yet
+)
+
+// memory is what this process remembers. A restart repeats a conditional fetch of each repository at most.
+type memory struct {
+	background.Attempts[input, download]
+	// account counts what repositories offer; it may be nil.
+	account    *quota.Memory
+	catalogues map[string]*catalogue
+	fetches    map[types.NamespacedName]*fetches
+}
+
+// catalogue is what is remembered of the repositories of a namespace, or of the cluster. Its reconcile alone has it,
+// except for the attempts, which are above the lock of memory.
+type catalogue struct {
+	states map[string]*state
+	// pending are packages whose offers changed since they were published.
+	pending map[string]struct{}
+	// published are the parts by their names, as they were written or found last.
+	published map[string]published
+	// conflicts by package and repository.
+	conflicts map[string]map[string][]string
+	repaired  time.Time
+}
+
+type published struct{ packageName, digest string }
+
+// state is what is remembered of one repository.
+type state struct {
+	uid types.UID
+	// last is the last success, also of an earlier process; nil where there is none.
+	last *success
+	// content is what it offers; nil where no fetch of this process returned any.
+	content  *packed
+	priority int32
+	limited  bool
+	// attempt is the last one of this process, unless it was published. It is replaced with the lock of memory.
+	attempt *attempt
+	// began is when the last fetch began.
+	began time.Time
+	// unreported is published, and no status has it yet.
+	unreported *result
+	// source identifies the source of a generation.
+	source     string
+	generation int64
+}
+
+// success is a fetch whose content is published.
+type success struct {
+	// input is what was fetched; of an earlier process, the source alone is known.
+	input input
+	// restored is set for one of an earlier process.
+	restored   bool
+	validator  string
+	retryValue string
+	at         time.Time
+	jitter     float64
+	// incomplete is set where the repository offers more than is published of it, and its content is not in memory.
+	incomplete bool
+}
+
+// input identifies what is fetched.
+type input struct{ source, versions string }
+
+// attempt is the last fetch of a repository.
+type attempt = background.Attempt[input, download]
+
+// download is what came of a fetch.
+type download struct {
+	result *result
+	// rejected is the error of a content that cannot be used: of this attempt if it has ended, else of the one before.
+	rejected *contentError
+}
+
+// fetches counts the fetches of a repository by their outcome.
+type fetches struct{ modified, unmodified, failed int }
+
+var scopes = []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster}
+
+func copyOf[T client.Object](obj T) T { return obj.DeepCopyObject().(T) }
