@@ -166,9 +166,13 @@ func (c *Kickstart) run(ctx context.Context, folder string, opts kickstart.Optio
 	if opts.Scope == corev1alpha1.ScopeNamespaced && c.given("namespace") && opts.Namespace != "" {
 		return errors.New("--namespace and --scope Namespaced contradict each other: such a package is for any namespace")
 	}
-	inputs, err := content.NewInputs(c.Streams.In).All(ctx, c.files)
+	files, err := content.NewInputs(c.Streams.In).All(ctx, c.files)
 	if err != nil {
 		return err
+	}
+	inputs := make([]kickstart.Input, len(files))
+	for i, file := range files {
+		inputs[i] = kickstart.Input(file)
 	}
 	var notes []string
 	if c.bundle != "" {

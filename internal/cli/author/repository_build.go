@@ -25,7 +25,6 @@ import (
 
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/repository"
-	"lockstep.run/lockstep/internal/cli/author/kickstart"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/content"
 	"lockstep.run/lockstep/internal/cli/terminal"
@@ -276,7 +275,7 @@ type repositoryInput struct {
 	// others are documents of kapp-controller.
 	others []carvelText
 	// sources are the files that these are in.
-	sources []kickstart.Input
+	sources []content.Input
 }
 
 // carvelText is a document of kapp-controller as YAML, a Package of a version or a PackageMetadata without.

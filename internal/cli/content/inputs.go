@@ -15,15 +15,20 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
-	"lockstep.run/lockstep/internal/cli/author/kickstart"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/version"
 )
 
+// Input is a file of objects; messages use its name.
+type Input struct {
+	Name string
+	Data []byte
+}
+
 // Inputs reads files of objects within common limits.
 type Inputs struct {
 	stdin io.Reader
-	Out   []kickstart.Input
+	Out   []Input
 	bytes int
 }
 
@@ -31,7 +36,7 @@ type Inputs struct {
 func NewInputs(stdin io.Reader) *Inputs { return &Inputs{stdin: stdin} }
 
 // All reads files, folders, patterns and URLs, in their order.
-func (in *Inputs) All(ctx context.Context, names []string) ([]kickstart.Input, error) {
+func (in *Inputs) All(ctx context.Context, names []string) ([]Input, error) {
 	for _, name := range names {
 		if err := in.One(ctx, name); err != nil {
 			return nil, err
@@ -158,6 +163,6 @@ func (in *Inputs) read(name string, r io.Reader) error {
 	if in.bytes += len(data); in.bytes > limits.KickstartBytes {
 		return fmt.Errorf("%s: the input has more than %d bytes: name fewer files, or make several packages", name, limits.KickstartBytes)
 	}
-	in.Out = append(in.Out, kickstart.Input{Name: name, Data: data})
+	in.Out = append(in.Out, Input{Name: name, Data: data})
 	return nil
 }
