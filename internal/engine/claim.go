@@ -21,6 +21,7 @@ const recheckRetry = 30 * time.Second
 // Claim claims all objects of a revision, or refuses it: another owner has claimed one, or one is
 // there that is not the owner's to take. That a revision is claimed is for the store to record.
 func (e *Engine) Claim(ctx context.Context, r *Rollout, rev *Revision) error {
+	rev.recheck = time.Time{} // of an earlier refusal
 	refusals, err := e.refusals(ctx, r, rev)
 	if err != nil {
 		return err

@@ -83,9 +83,10 @@ func NewSingle(owner objects.Owner) *Rollout {
 }
 
 // Begin begins a reconcile, in which there is so much time for probes: costly ones block neither
-// other owners nor the deletion of their own.
-func (r *Rollout) Begin(now func() time.Time, probes time.Duration) {
+// other owners nor the deletion of their own. The plan of the reconcile is dropped when it ends.
+func (r *Rollout) Begin(now func() time.Time, probes time.Duration) (end func()) {
 	r.plan, r.budget = phases.Plan{}, probeBudget{now: now, left: probes}
+	return func() { r.plan = phases.Plan{} }
 }
 
 // Plan returns the last plan of the reconcile, for reports.

@@ -193,7 +193,7 @@ func (r *Reconciler) reconcile(ctx context.Context, key objects.OwnerKey, s *rec
 	if err := s.recall(ctx); err != nil {
 		return reconcile.Result{}, err
 	}
-	s.rollout.Begin(r.Now, limits.ProbeBudget)
+	defer s.rollout.Begin(r.Now, limits.ProbeBudget)()
 	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithValues("owner", key.String()))
 	err := s.run(ctx)
 	if r.Hooks.Planned != nil {

@@ -11,6 +11,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/queueing"
+	"lockstep.run/lockstep/internal/limits"
 )
 
 // Reconciler reconciles ObjectTemplates and ClusterObjectTemplates. The zero Reconciler is ready for Setup.
@@ -41,6 +42,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil || s == nil {
 		return reconcile.Result{}, err
 	}
+	defer s.rollout.Begin(r.Now, limits.ProbeBudget)()
 	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithValues("owner", s.rollout.Owner.String()))
 	if s.tmpl.GetDeletionTimestamp() != nil {
 		return s.Run(ctx, s.reportFailure, s.tearDown)

@@ -58,12 +58,14 @@ func ahead(dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPac
 		digest != "" && status.Resolved != nil && digest != status.Resolved.Digest
 }
 
-// rereads reports whether a retry was requested and not handled yet for a Package that is rendered from ConfigMaps or Secrets: they
-// may have changed before the request, of which their watches may not know yet.
+// rereads reports whether a retry was requested for a Package that is rendered from ConfigMaps or Secrets, and what it loaded is
+// not deployed yet: they may have changed before the request, of which their watches may not know yet.
 func rereads(v view) bool {
-	spec, retry := v.pkg.PackageSpec(), background.RetryValue(v.pkg)
-	return !spec.Paused && v.choice.origin.loadable() && retry != "" && retry != v.pkg.PackageStatus().LastHandledRetry &&
-		len(sources.Of(spec, v.pkg.GetNamespace())) > 0
+	spec, retry, a := v.pkg.PackageSpec(), background.RetryValue(v.pkg), v.attempt
+	if spec.Paused || !v.choice.origin.loadable() || retry == "" || len(sources.Of(spec, v.pkg.GetNamespace())) == 0 {
+		return false
+	}
+	return retry != v.pkg.PackageStatus().LastHandledRetry || a != nil && a.In.fingerprint == v.fingerprint && a.RetryValue == retry
 }
 
 func byAttempt(v view) step {

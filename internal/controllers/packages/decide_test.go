@@ -111,6 +111,19 @@ func TestDecide(t *testing.T) {
 			reason: "it was one retry", dep: newOwned(),
 			pkg: unpackedPackage(fromConfigMap, retried("1"), func(p *corev1alpha1.Package) { p.Status.LastHandledRetry = "1" }), want: stepSync,
 		},
+		"values, and the load of the retry failed": {
+			reason: "a failed load is tried again, whatever the status says of the retry", dep: newOwned(),
+			pkg: unpackedPackage(fromConfigMap, retried("1"), func(p *corev1alpha1.Package) { p.Status.LastHandledRetry = "1" }),
+			attempt: attempted(func(a *attempt) {
+				a.In.fingerprint, a.RetryValue = printOf(newPackage(fromConfigMap)), "1"
+				a.Err, a.Retry = errors.New("x"), start.Add(time.Second)
+			}), want: stepWait,
+		},
+		"values, and what the retry loaded was not written": {
+			reason: "it is written at the next try", dep: newOwned(),
+			pkg:     unpackedPackage(fromConfigMap, retried("1"), func(p *corev1alpha1.Package) { p.Status.LastHandledRetry = "1" }),
+			attempt: attempted(func(a *attempt) { a.In.fingerprint, a.RetryValue = printOf(newPackage(fromConfigMap)), "1" }), want: stepDeploy,
+		},
 		"values, a retry while paused": {
 			reason: "nothing is loaded while paused", pkg: unpackedPackage(fromConfigMap, retried("1"), paused), dep: newOwned(), want: stepSync,
 		},

@@ -1,0 +1,68 @@
+package engine_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	"lockstep.run/lockstep/internal/cluster/memory"
+	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/phases/claims"
+	"lockstep.run/lockstep/internal/probes"
+)
+
+// A revision that collides with an object from outside the engine is checked again after a while. One that collides with the
+// claim of another owner is not: the release of the claim enqueues it.
+func TestRefusedRevisionIsCheckedAgain(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	server := memory.NewServer(func() time.Time { return now }, memory.Kind{GroupVersionKind: configMaps}, memory.Kind{GroupVersionKind: deployments})
+	tracker, here := engine.NewTracker(), server.Connect()
+	here.Observe, here.Changed, here.KindChanged = tracker.Observe, tracker.Changed, tracker.KindChanged
+	here.Send = func(_ context.Context, _ memory.Request, do func() error) error { return do() }
+	tracker.Wake = func(objects.OwnerKey) {}
+	e := &engine.Engine{Cluster: here, Tracker: tracker, Pool: engine.NewPool(1, 1)}
+	settings := desired(configMaps, "settings")
+	settings.NeverAdopted = false
+	taken := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "settings", "namespace": "shop"},
+	}}
+	taken.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "n", UID: "n", Controller: ptr.To(true)}})
+	if _, err := server.Create(settings.Key, taken, "kubectl"); err != nil {
+		t.Fatal(err)
+	}
+	rev := engine.NewRevision()
+	rev.Identify("shop", "shop-1", "")
+	rev.Metadata = objects.ManagedMetadata{Owner: shop}
+	rev.Phases = []phases.Phase{{Name: "a", Objects: []*objects.Desired{settings}}}
+	rev.SetProbes(&probes.Set{})
+	owner := engine.New(shop)
+	owner.Claims = claims.NewTable(func(objects.Owner) {})
+	owner.Put(rev)
+	step := func() engine.Outcome {
+		t.Helper()
+		defer owner.Begin(func() time.Time { return now }, time.Second)()
+		out, err := e.Step(t.Context(), owner, engine.Want{Current: rev.UID, Store: notes{}})
+		if err != nil || !rev.Refused() {
+			t.Fatalf("refused: %v, error: %v", rev.Refused(), err)
+		}
+		return out
+	}
+	if out := step(); !out.RequeueAt.After(now) {
+		t.Errorf("an object from outside is looked at again at %v, now it is %v", out.RequeueAt, now)
+	}
+	other := objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectSet", Namespace: "shop", Name: "other"}, UID: "other"}
+	if err := owner.Claims.Claim(other, []objects.Key{settings.Key}); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(time.Minute)
+	if out := step(); !out.RequeueAt.IsZero() {
+		t.Errorf("the claim of another owner is awaited until %v, now it is %v", out.RequeueAt, now)
+	}
+}
