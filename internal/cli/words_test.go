@@ -28,7 +28,7 @@ func TestWordsOfOtherTools(t *testing.T) {
 		"repository add stable --url example.com/r": "kubectl package repo add NAME IMAGE, or --http URL",
 		"repository add stable example.com/r -n a":  "kubectl package repo add NAME IMAGE, or --http URL",
 		"repo index shop":                           "kubectl package repository build",
-		"instal shop":                               `unknown command "instal": Did you mean "install"?`,
+		"instal shop":                               `unknown command "instal": Did you mean "install"? See: kubectl package --help`,
 		"-n shop instal shop":                       `Did you mean "install"?`,
 		"rollout histroy shop":                      `Did you mean "history"?`,
 		"bogus":                                     `arguments invalid: unknown command "bogus". See: kubectl package --help`,

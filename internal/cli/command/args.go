@@ -37,7 +37,11 @@ func (e ExitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 // UsageError is an error of the arguments, which names the help of the command.
 func UsageError(cmd *cobra.Command, err error) error {
-	return fmt.Errorf("arguments invalid: %w. See: %s --help", err, cmd.CommandPath())
+	end := "."
+	if strings.HasSuffix(err.Error(), "?") {
+		end = ""
+	}
+	return fmt.Errorf("arguments invalid: %w%s See: %s --help", err, end, cmd.CommandPath())
 }
 
 // NoArgs refuses arguments of commands that only have commands below them.

@@ -181,7 +181,7 @@ func TestRolloutUndoRefuses(t *testing.T) {
 			}
 		})
 	}
-	// Values that nobody calls sensitive are restored as far as they are the
+	// Values that are not marked sensitive are restored as far as they are the
 	// package's own.
 	c := clustertest.FakeCluster(t, clustertest.Revised(secret(ptr.To(false)))...)
 	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "rollout", "undo", "web", "--wait=false"); got.Code != 0 || !strings.HasPrefix(got.Err, "note: values of spec.configFrom are what its sources hold now") {

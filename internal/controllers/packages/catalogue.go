@@ -106,8 +106,8 @@ func (r *Reconciler) wasAvailable(ctx context.Context, i resolver.Instance) bool
 	})
 }
 
-// schemas are answers of resolver.Served in one reconcile. Whether an API has fields is read from the API server, once; nobody waits
-// for that.
+// schemas are answers of resolver.Served in one reconcile. Whether an API has fields is read from the API server, once; no lock is
+// held meanwhile.
 type schemas struct {
 	read  resolver.Served
 	known map[string]answer
