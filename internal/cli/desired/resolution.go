@@ -54,7 +54,7 @@ func (r *Resolution) Solve(root resolver.Root) (resolver.Plan, error) {
 func (r *Resolution) ChooseByNeeds(found *Chosen, pkg corev1alpha1.GenericPackage, request versions.Request) (why string, err error) {
 	spec, installed := pkg.PackageSpec(), pkg.PackageStatus().Resolved
 	fitting := offers.Fitting(pkg, found.Offered, found.Choice, request)
-	root := resolver.Root{Instance: snapshot.InstanceOf(pkg), Package: found.Name, Versions: rootVersions(fitting, spec.Dependencies)}
+	root := resolver.Root{Instance: snapshot.InstanceOf(pkg), Package: found.Name, Versions: snapshot.RootVersions(fitting, spec.Dependencies)}
 	solution, err := r.Solve(root)
 	if err != nil {
 		return "", err
@@ -74,15 +74,6 @@ func (r *Resolution) ChooseByNeeds(found *Chosen, pkg corev1alpha1.GenericPackag
 	version := fitting[at].Version.Version
 	found.Index = slices.IndexFunc(found.Offered, func(o offers.Offered) bool { return o.Version.Version == version })
 	return resolver.PassedOver(found.Name, version, fitting[0].Version.Version, preferred.Results[0]), nil
-}
-
-func rootVersions(all []offers.Offered, overrides *corev1alpha1.PackageDependencies) []resolver.RootVersion {
-	of := make([]resolver.RootVersion, len(all))
-	for i := range all {
-		v := &all[i].Version
-		of[i] = resolver.RootVersion{Version: v.Version, Unique: v.UniqueInScope, Dependencies: snapshot.Overridden(v.Dependencies, overrides)}
-	}
-	return of
 }
 
 // UserManages reports whether what a package depends on is left to the user.

@@ -44,7 +44,7 @@ type choice struct {
 	// origin is what was chosen, or else what is installed.
 	origin origin
 	// candidates are the versions that may be chosen, the highest first: not all of them, where there are many.
-	candidates []origin
+	candidates []offers.Offered
 	// reason and message are of the condition Resolved; empty where nothing was chosen.
 	reason, message string
 	// fits reports whether what is installed is a version that packageRef would accept.
@@ -84,9 +84,7 @@ func choose(pkg corev1alpha1.GenericPackage, offered []offers.Offered, pending [
 	c := choice{reason: selected.Reason, message: name + ": " + selected.Message}
 	if selected.Index >= 0 {
 		c.origin = originOf(name, offered[selected.Index])
-		for _, o := range offers.Fitting(pkg, offered, selected, request) {
-			c.candidates = append(c.candidates, originOf(name, o))
-		}
+		c.candidates = offers.Fitting(pkg, offered, selected, request)
 		return c
 	}
 	c.origin = installed(pkg)

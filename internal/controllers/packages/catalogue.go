@@ -85,16 +85,7 @@ func (r *Reconciler) versionsOf(ctx context.Context, pkg corev1alpha1.GenericPac
 	}
 	offered := offers.Candidates(ref.Name, listed.local, listed.cluster, listed.visible)
 	c := choose(pkg, offered, nil, offers.RequestOf(pkg, platformOf(env, r.Version)))
-	return known, rootVersions(pkg, c.candidates), nil
-}
-
-// rootVersions returns versions that may be chosen with what they depend on.
-func rootVersions(pkg corev1alpha1.GenericPackage, all []origin) []resolver.RootVersion {
-	versions := make([]resolver.RootVersion, len(all))
-	for i, o := range all {
-		versions[i] = dependencies.VersionOf(pkg, o.version, o.declared)
-	}
-	return versions
+	return known, dependencies.VersionsOf(pkg, c.candidates), nil
 }
 
 // wasAvailable reports whether a revision of a package was available at any time.

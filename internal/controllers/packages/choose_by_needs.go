@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/limits"
@@ -16,14 +17,14 @@ func (s *reconciliation) chooseByNeeds(ctx context.Context) error {
 	all, installed := s.choice.candidates, s.pkg.PackageStatus().Resolved
 	s.state.awaited = nil
 	switch {
-	case len(all) < 2 || len(all[0].declared.Dependencies) == 0 || remote(s.pkg):
+	case len(all) < 2 || len(all[0].Version.Dependencies) == 0 || remote(s.pkg):
 		return nil
-	case installed != nil && installed.Version == all[0].version:
+	case installed != nil && installed.Version == all[0].Version.Version:
 		return nil // it is there already
 	}
 	k, apis := s.survey(ctx, s.pkg.GetNamespace()), &schemas{read: s.servedAPI()}
 	root := dependencies.RootOf(s.pkg, nil)
-	if root.Versions = rootVersions(s.pkg, all); root.UserManaged {
+	if root.Versions = dependencies.VersionsOf(s.pkg, all); root.UserManaged {
 		return nil
 	}
 	s.attend(keyOf(s.pkg))
@@ -39,14 +40,15 @@ func (s *reconciliation) chooseByNeeds(ctx context.Context) error {
 	}
 	s.state.awaited = awaited
 	s.await(keyOf(s.pkg), awaited)
-	at := slices.IndexFunc(all, func(o origin) bool { return o.version == own.Version })
+	at := slices.IndexFunc(all, func(o offers.Offered) bool { return o.Version.Version == own.Version })
 	if own.Failed() {
-		at = slices.IndexFunc(all, func(o origin) bool { return installed != nil && o.version == installed.Version })
+		at = slices.IndexFunc(all, func(o offers.Offered) bool { return installed != nil && o.Version.Version == installed.Version })
 	}
 	if at <= 0 {
 		return nil
 	}
-	s.choice.origin = all[at]
-	s.choice.message = conditions.Cut(resolver.PassedOver(s.pkg.PackageSpec().PackageRef.Name, all[at].version, all[0].version, alone), limits.MessageBytes)
+	name := s.pkg.PackageSpec().PackageRef.Name
+	s.choice.origin = originOf(name, all[at])
+	s.choice.message = conditions.Cut(resolver.PassedOver(name, all[at].Version.Version, all[0].Version.Version, alone), limits.MessageBytes)
 	return nil
 }

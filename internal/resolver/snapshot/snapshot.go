@@ -88,6 +88,16 @@ func OffersOf(offered []offers.Offered) []resolver.Offer {
 	return all
 }
 
+// RootVersions returns versions that a dependent may have with what they depend on, with its overrides.
+func RootVersions(all []offers.Offered, overrides *corev1alpha1.PackageDependencies) []resolver.RootVersion {
+	of := make([]resolver.RootVersion, len(all))
+	for i := range all {
+		v := &all[i].Version
+		of[i] = resolver.RootVersion{Version: v.Version, Unique: v.UniqueInScope, Dependencies: Overridden(v.Dependencies, overrides)}
+	}
+	return of
+}
+
 // Overridden returns dependencies with the overrides of their dependent.
 func Overridden(all []corev1alpha1.Dependency, spec *corev1alpha1.PackageDependencies) []corev1alpha1.Dependency {
 	if spec == nil || len(spec.Overrides) == 0 {

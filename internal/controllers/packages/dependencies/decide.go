@@ -8,9 +8,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/resolver"
 	"lockstep.run/lockstep/internal/resolver/snapshot"
 )
@@ -158,18 +158,21 @@ func isOpen(pkg corev1alpha1.GenericPackage) bool {
 	return c != nil && c.Status != metav1.ConditionTrue
 }
 
-// VersionOf returns a version that a Package may have with what it depends on. What is recorded of it stands for what its repository
-// says.
-func VersionOf(pkg corev1alpha1.GenericPackage, version string, declared loader.Declared) resolver.RootVersion {
+// VersionsOf returns the versions that a Package may have with what they depend on. What is recorded of one stands for what its
+// repository says.
+func VersionsOf(pkg corev1alpha1.GenericPackage, all []offers.Offered) []resolver.RootVersion {
+	of := snapshot.RootVersions(all, pkg.PackageSpec().Dependencies)
 	status, target := pkg.PackageStatus(), snapshot.InstalledOf(pkg).Version
-	v := resolver.RootVersion{
-		Version: version, Unique: declared.UniqueInScope, Dependencies: snapshot.Overridden(declared.Dependencies, pkg.PackageSpec().Dependencies),
-	}
 	c := meta.FindStatusCondition(status.Conditions, corev1alpha1.ConditionDependenciesReady)
-	if c != nil && c.ObservedGeneration == pkg.GetGeneration() && version == target && status.Resolved != nil && status.Resolved.Version == target {
-		v.Dependencies = Recorded(status)
+	if c == nil || c.ObservedGeneration != pkg.GetGeneration() || status.Resolved == nil || status.Resolved.Version != target {
+		return of
 	}
-	return v
+	for i := range of {
+		if of[i].Version == target {
+			of[i].Dependencies = Recorded(status)
+		}
+	}
+	return of
 }
 
 // stepsOf returns the steps of a plan for several roots that one of them takes: the creations that it leads to, and where it leads
