@@ -1,13 +1,10 @@
 package objectdeployments
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -21,42 +18,6 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/revisions"
 )
-
-func (s *reconciliation) reportDeployment(ctx context.Context) error {
-	old := s.deployment.ObjectDeploymentStatus().DeepCopy()
-	status := s.deploymentStatus()
-	if equality.Semantic.DeepEqual(old, status) || s.awaitsTemplate() {
-		return nil
-	}
-	if !transition(old.Conditions, status.Conditions) && old.Revision == status.Revision && !s.due(s.deployment) {
-		return nil
-	}
-	was, is := meta.IsStatusConditionTrue(old.Conditions, corev1alpha1.ConditionAvailable), meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionAvailable)
-	err := s.patchStatus(ctx, s.deployment, func() { *s.deployment.ObjectDeploymentStatus() = *status })
-	if err == nil && was && !is {
-		c := meta.FindStatusCondition(status.Conditions, corev1alpha1.ConditionAvailable)
-		s.announce(c.Reason, c.Message)
-	}
-	return err
-}
-
-// awaitsTemplate reports whether the deployment was just created without phases: a
-// Package makes its slices then, and a status in between would tell nothing.
-func (s *reconciliation) awaitsTemplate() bool {
-	if len(s.sets) > 0 || len(s.deployment.ObjectDeploymentSpec().Template.Spec.Phases) > 0 {
-		return false
-	}
-	// Twice, since creationTimestamp knows seconds only. Many slices, or a slow API server, take their time.
-	patience := 2 * limits.StatusInterval
-	if s.unfilled() && s.packageOf() != nil {
-		patience = 10 * limits.StatusInterval
-	}
-	rest := s.deployment.GetCreationTimestamp().Add(patience).Sub(s.Now())
-	if rest > 0 {
-		s.requeue(rest)
-	}
-	return rest > 0
-}
 
 // deploymentStatus returns the status of the deployment.
 func (s *reconciliation) deploymentStatus() *corev1alpha1.ObjectDeploymentStatus {
@@ -133,15 +94,6 @@ func (s *reconciliation) deploymentConditions(status *corev1alpha1.ObjectDeploym
 		reason, message = available.Reason, available.Message
 	}
 	conditions.Kstatus(conds, gen, conditions.State{Ready: ready, Stalled: stalled, Reason: reason, Message: message})
-}
-
-// blocking returns what the plan waits for in any revision.
-func (s *reconciliation) blocking() []phases.Blocker {
-	var all []phases.Blocker
-	for _, report := range s.rollout.Plan().Reports {
-		all = append(all, report.Blocking...)
-	}
-	return all
 }
 
 func (s *reconciliation) availabilityInput() revisions.AvailabilityInput {
@@ -241,13 +193,4 @@ func (s *reconciliation) incomplete() string {
 		return rev.Blocked()
 	}
 	return ""
-}
-
-// announce records an event about the owner. The Package that has a deployment
-// speaks for it.
-func (s *reconciliation) announce(reason, message string) {
-	obj := s.top()
-	if ref := metav1.GetControllerOf(obj); ref == nil || !ours(ref) {
-		s.Events.Eventf(apiObject(obj), nil, corev1.EventTypeNormal, reason, "Rollout", "%s", conditions.Message(message))
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,16 +15,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"lockstep.run/lockstep/internal/cluster/apply"
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 )
+
+// ours reports whether a reference is to a kind of this API group.
+func ours(ref *metav1.OwnerReference) bool {
+	return strings.HasPrefix(ref.APIVersion, corev1alpha1.GroupVersion.Group+"/")
+}
 
 // OwnerWatch watches foreign owners of deployments and lone sets by their
 // metadata. When such an owner is deleted in the foreground, the garbage
@@ -130,6 +134,10 @@ func (w *OwnerWatch) Follow(key objects.OwnerKey, refs []metav1.OwnerReference) 
 func unwatched(ref *metav1.OwnerReference, err error) string {
 	return conditions.Message(fmt.Sprintf("Its owner %s %s cannot be watched; a deletion of that in the foreground waits meanwhile: %v", ref.Kind, ref.Name, err))
 }
+
+// ownerRetry is after what time it is asked again what serves an owner's kind, of which
+// nothing tells.
+const ownerRetry = time.Minute
 
 // find returns where an owner is. A reference of an object in a namespace is to one there,
 // or to a cluster-scoped one.
@@ -279,36 +287,4 @@ func (w *ownerWatch) change(do func()) {
 	for key := range maps.Keys(keys) {
 		w.all.Wake(key)
 	}
-}
-
-// ownerTerminating deletes the owner object in the background where a foreign owner of
-// it is deleted in the foreground, and reports whether it did. A foreign owner that cannot
-// be watched is reported, and is in the way of nothing.
-func (s *reconciliation) ownerTerminating(ctx context.Context) (bool, error) {
-	ref, problem, again := s.Owners.Follow(s.key, s.top().GetOwnerReferences())
-	s.ownerProblem = problem
-	if again > 0 {
-		s.requeue(again)
-	}
-	if ref == nil {
-		return false, nil
-	}
-	err := s.Client.Delete(ctx, apiObject(s.top()), client.Preconditions{UID: ptr.To(s.top().GetUID())},
-		client.PropagationPolicy(metav1.DeletePropagationBackground))
-	if err != nil && !apply.IsAbsent(err) {
-		return false, fmt.Errorf("cannot delete %s, whose owner %s %s is being deleted: %w", s.key, ref.Kind, ref.Name, err)
-	}
-	return true, nil
-}
-
-// ownerRetry is after what time it is asked again what serves an owner's kind, of which
-// nothing tells.
-const ownerRetry = time.Minute
-
-// withOwnerProblem adds to a message why an owner cannot be watched.
-func (s *reconciliation) withOwnerProblem(message string) string {
-	if s.ownerProblem == "" {
-		return message
-	}
-	return message + " " + s.ownerProblem
 }

@@ -14,14 +14,6 @@ import (
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
-// remote reports whether the objects of the deployment are in another cluster. There no
-// garbage collector removes what a deployment of this name has left that was restored from a
-// backup with another UID: its sets have the record of that, until the successor has
-// succeeded, and go with the successor where that is deleted before.
-func (s *reconciliation) remote() bool {
-	return s.deployment != nil && s.deployment.ObjectDeploymentSpec().Template.Spec.TargetRef != nil
-}
-
 // succeeded reports whether the newest revision has succeeded once.
 func (s *reconciliation) succeeded() bool {
 	return len(s.sets) > 0 && meta.IsStatusConditionTrue(*s.sets[len(s.sets)-1].StatusConditions(), corev1alpha1.ConditionSucceeded)

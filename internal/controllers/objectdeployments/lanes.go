@@ -15,6 +15,12 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
+// firstRetry and lastRetry bound the pause after an error of the API server.
+const (
+	firstRetry = 50 * time.Millisecond
+	lastRetry  = 30 * time.Second
+)
+
 // lanes reconcile the owners of other clusters, a few at a time for each cluster: one
 // that is slow or hangs delays its own owners alone. It is safe for concurrent use.
 type lanes struct {

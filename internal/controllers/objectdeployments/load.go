@@ -3,7 +3,7 @@ package objectdeployments
 import (
 	"bytes"
 	"context"
-	"maps"
+	"fmt"
 	"slices"
 	"time"
 
@@ -12,7 +12,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/kube/quota"
-	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
@@ -31,27 +31,6 @@ func (s *reconciliation) load(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// markOrphaned makes durable that obj is deleted with its objects kept: the
-// garbage collector takes its own mark off before the objects are released.
-func (s *reconciliation) markOrphaned(ctx context.Context, obj corev1alpha1.Conditioned) error {
-	if obj.GetAnnotations()[corev1alpha1.OrphanedAnnotation] == "true" {
-		return nil
-	}
-	return s.setOrphaned(ctx, obj, "true")
-}
-
-func (s *reconciliation) setOrphaned(ctx context.Context, obj corev1alpha1.Conditioned, value string) error {
-	return s.patch(ctx, obj, func() {
-		annotations := maps.Clone(obj.GetAnnotations())
-		if annotations == nil {
-			annotations = map[string]string{}
-		}
-		annotations[corev1alpha1.OrphanedAnnotation] = value
-		maps.DeleteFunc(annotations, func(key, value string) bool { return key == corev1alpha1.OrphanedAnnotation && value == "" })
-		obj.SetAnnotations(annotations)
-	})
 }
 
 func (s *reconciliation) loadSets(ctx context.Context) error {
@@ -98,6 +77,44 @@ func (s *reconciliation) loadSets(ctx context.Context) error {
 	return nil
 }
 
+// loadSet reads what of a set is stored elsewhere and loads it.
+func (s *reconciliation) loadSet(ctx context.Context, set corev1alpha1.GenericObjectSet) (*engine.Revision, error) {
+	s.takeWritten()
+	missing, err := s.readSlices(ctx, set)
+	if err != nil {
+		return nil, err
+	}
+	secrets, err := s.readSecrets(ctx, set)
+	if err != nil {
+		return nil, err
+	}
+	rev := objectsets.Load(set, s.stored, s.rollout.Owner, s.namespaced)
+	if s.ref == nil {
+		rev.Account = objectsets.AccountOf(&set.ObjectSetSpec().ObjectSetTemplateSpec, s.key.Namespace, s.Namespace)
+	}
+	if err := s.rejectReserved(ctx, rev); err != nil {
+		return nil, err
+	}
+	if missing = append(missing, secrets...); len(missing) > 0 {
+		rev.MarkIncomplete(fmt.Sprintf("slices %s are missing: a Package makes them again, unless it is paused; else restore them, or change the template", named(missing)))
+		s.missingReadAt[rev.UID] = s.Now()
+		s.requeue(missingRetry)
+	}
+	if s.Hooks.Loaded != nil {
+		s.Hooks.Loaded(rev)
+	}
+	return rev, nil
+}
+
+// named lists missing slices; the search ends at limits.SlicesMissing.
+func named(missing []string) string {
+	text := fmt.Sprintf("%q", missing)
+	if len(missing) >= limits.SlicesMissing {
+		text += " and maybe more"
+	}
+	return text
+}
+
 // countMemory counts what the loaded revisions take.
 func (s *reconciliation) countMemory() {
 	var loaded []types.UID
@@ -118,10 +135,6 @@ func (s *reconciliation) countMemory() {
 		}
 	}
 	s.memory.Count(memoryKey(s.key), quota.AtRest(size, number, fields))
-}
-
-func memoryKey(key objects.OwnerKey) quota.Key {
-	return quota.Key{Namespace: key.Namespace, Name: "the revisions of " + key.String()}
 }
 
 // learned reports whether a kind that was unknown when the revision was loaded is

@@ -7,11 +7,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
@@ -64,10 +62,4 @@ func collect(out chan<- prometheus.Metric, set corev1alpha1.GenericObjectSet) {
 	}
 	image := set.GetAnnotations()[corev1alpha1.PackageSourceImageAnnotation]
 	out <- prometheus.MustNewConstMetric(succeededAt, prometheus.GaugeValue, float64(succeeded.LastTransitionTime.Unix()), append(labels, image)...)
-}
-
-// start is called when this process leads and its caches have synced.
-func (r *Reconciler) start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[objects.OwnerKey]) error {
-	r.metrics.leading.Store(true)
-	return r.queue.Start(ctx, queue)
 }

@@ -135,32 +135,3 @@ func (r *Reconciler) phasesOf(set corev1alpha1.GenericObjectSet) []objects.Owner
 	}
 	return keys
 }
-
-// claimants returns the owners of a scope that may have claimed objects, and reads ahead
-// what they need.
-func (r *Reconciler) claimants(ctx context.Context, scope corev1alpha1.Scope) ([]objects.OwnerKey, error) {
-	var keys []objects.OwnerKey
-	if r.PhaseTarget == nil {
-		list := scope.NewObjectSetList()
-		if err := r.Client.List(ctx, list.(client.ObjectList)); err != nil {
-			return nil, err
-		}
-		r.prefetchSlices(ctx, scope, list.GenericObjectSets())
-		for _, set := range list.GenericObjectSets() {
-			if objectsets.Owns(set) {
-				keys = append(keys, objectsets.OwnerOf(set))
-			}
-		}
-	}
-	if r.Class == "" || r.namespacedOnly && scope == corev1alpha1.ScopeCluster {
-		return keys, nil
-	}
-	list := scope.NewObjectSetPhaseList()
-	if err := r.Client.List(ctx, list.(client.ObjectList), client.MatchingLabels{corev1alpha1.PhaseClassLabel: r.Class}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, err
-	}
-	for _, phase := range list.GenericObjectSetPhases() {
-		keys = append(keys, phaseKey(phase))
-	}
-	return keys, nil
-}

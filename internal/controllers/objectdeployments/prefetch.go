@@ -13,11 +13,6 @@ import (
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
-// prefetchedSlices were listed at the start, until their sets are loaded: a
-// few lists instead of a GET for each. Slices never change; others are
-// read by GET.
-type prefetchedSlices map[types.NamespacedName]corev1alpha1.GenericObjectSlice
-
 // prefetchSlices lists the slices of the sets, where these are more than a few.
 func (r *Reconciler) prefetchSlices(ctx context.Context, scope corev1alpha1.Scope, sets []corev1alpha1.GenericObjectSet) {
 	wanted := map[types.NamespacedName]struct{}{}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,24 +15,6 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objectsets"
 )
-
-// store caches the content of a slice, and whether it needs an owner reference to its
-// set. Slices of lone sets get none: they are the user's, may be shared with other sets,
-// and would be garbage-collected with the first of them.
-func (s *reconciliation) store(slice corev1alpha1.GenericObjectSlice) {
-	s.stored.Slices[slice.GetName()] = *slice.SliceObjects()
-	if s.deployment == nil || slices.ContainsFunc(slice.GetOwnerReferences(), s.isSet) {
-		return
-	}
-	s.unreferenced[slice.GetName()] = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Namespace: slice.GetNamespace(), Name: slice.GetName(), UID: slice.GetUID(), ResourceVersion: slice.GetResourceVersion(),
-		OwnerReferences: slice.GetOwnerReferences(),
-	}}
-}
-
-func (s *reconciliation) isSet(ref metav1.OwnerReference) bool {
-	return strings.HasPrefix(ref.APIVersion, corev1alpha1.GroupVersion.Group+"/") && ref.Kind == s.scope.Kind("ObjectSet")
-}
 
 // referenceSlices makes sets owners of the slices that were written for them, for tools
 // that follow owner references. A slice gets one such reference, also where later

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -15,7 +16,12 @@ import (
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/objectsets"
 )
+
+// RestoreClaims restores the claims of an earlier process, once: before other owners claim objects. Its error is
+// livestate.ErrNotReady at the start.
+func (r *Reconciler) RestoreClaims(ctx context.Context) error { return r.restoreClaims(ctx) }
 
 // restoreClaims loads every owner before the first one is reconciled, so that claims of
 // an earlier leader are restored before new ones are made, and every watch
@@ -74,6 +80,35 @@ func (r *Reconciler) restoreClaims(ctx context.Context) error {
 	}
 	r.restored = true
 	return nil
+}
+
+// claimants returns the owners of a scope that may have claimed objects, and reads ahead
+// what they need.
+func (r *Reconciler) claimants(ctx context.Context, scope corev1alpha1.Scope) ([]objects.OwnerKey, error) {
+	var keys []objects.OwnerKey
+	if r.PhaseTarget == nil {
+		list := scope.NewObjectSetList()
+		if err := r.Client.List(ctx, list.(client.ObjectList)); err != nil {
+			return nil, err
+		}
+		r.prefetchSlices(ctx, scope, list.GenericObjectSets())
+		for _, set := range list.GenericObjectSets() {
+			if objectsets.Owns(set) {
+				keys = append(keys, objectsets.OwnerOf(set))
+			}
+		}
+	}
+	if r.Class == "" || r.namespacedOnly && scope == corev1alpha1.ScopeCluster {
+		return keys, nil
+	}
+	list := scope.NewObjectSetPhaseList()
+	if err := r.Client.List(ctx, list.(client.ObjectList), client.MatchingLabels{corev1alpha1.PhaseClassLabel: r.Class}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	for _, phase := range list.GenericObjectSetPhases() {
+		keys = append(keys, phaseKey(phase))
+	}
+	return keys, nil
 }
 
 // mayRetryRestore reports whether an owner that cannot be loaded is retried before the others

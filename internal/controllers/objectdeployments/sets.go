@@ -2,15 +2,11 @@ package objectdeployments
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
@@ -164,159 +160,6 @@ func (s *reconciliation) revisionState() (revisions.State, error) {
 	return state, nil
 }
 
-// unfilled reports whether the template has no phases yet. A package that is nothing but its dependencies has none at all.
-func (s *reconciliation) unfilled() bool {
-	return len(s.deployment.ObjectDeploymentSpec().Template.Spec.Phases) == 0 && s.deployment.GetAnnotations()[corev1alpha1.UnpackedHashAnnotation] == ""
-}
-
-func (s *reconciliation) templateDigest() (objects.Digest, error) {
-	uid := s.deployment.GetUID()
-	if s.generation == s.deployment.GetGeneration() && !s.digests[uid].IsZero() {
-		return s.digests[uid], nil
-	}
-	digest, err := revisions.SpecDigest(s.deployment.ObjectDeploymentSpec().Template.Spec)
-	if err == nil {
-		s.digests[uid], s.generation = digest, s.deployment.GetGeneration()
-	}
-	return digest, err
-}
-
-func (s *reconciliation) setDigest(set corev1alpha1.GenericObjectSet) (objects.Digest, error) {
-	if !objectsets.Owns(set) {
-		return objects.Digest{}, nil // history is cached without its objects
-	}
-	if d := s.digests[set.GetUID()]; !d.IsZero() {
-		return d, nil
-	}
-	digest, err := revisions.SpecDigest(set.ObjectSetSpec().ObjectSetTemplateSpec)
-	if err == nil {
-		s.digests[set.GetUID()] = digest
-	}
-	return digest, err
-}
-
-// createSet creates the next revision of the template. Its name gets a suffix where the
-// name by hash is taken, as after a rollback to an older template.
-func (s *reconciliation) createSet(ctx context.Context, number int64) error {
-	rev := s.claimBeforeCreate(ctx, number)
-	if err := s.recordCluster(ctx); err != nil {
-		return err
-	}
-	want, err := s.newSet(number)
-	if err != nil {
-		return err
-	}
-	if rev != nil {
-		want.GetAnnotations()[corev1alpha1.ClaimedAnnotation] = "true"
-	}
-	base := want.GetName()
-	for taken := int32(0); ; taken++ {
-		set := want.DeepCopyObject().(corev1alpha1.GenericObjectSet)
-		set.SetName(setName(base, number, taken))
-		if slices.ContainsFunc(s.sets, func(o corev1alpha1.GenericObjectSet) bool { return o.GetName() == set.GetName() }) {
-			continue
-		}
-		err = s.Client.Create(ctx, set.(client.Object))
-		if apierrors.IsAlreadyExists(err) {
-			// Maybe it is ours: the answer was lost, and the cache does not have it yet.
-			set, err = s.sameSet(ctx, set)
-			rev = nil
-		}
-		if err == nil && set == nil {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("cannot create revision %d of %s: %w", number, s.key, err)
-		}
-		if taken > 0 {
-			status := s.deployment.ObjectDeploymentStatus()
-			status.CollisionCount = ptr.To(ptr.Deref(status.CollisionCount, 0) + taken)
-		}
-		s.fresh.PutCreated(s.key.String(), set)
-		if rev != nil {
-			s.adoptClaimed(set, rev)
-		}
-		return s.listSets(ctx)
-	}
-}
-
-// setName returns the name to try after so many collisions.
-func setName(base string, number int64, taken int32) string {
-	switch taken {
-	case 0:
-		return base
-	case 1:
-		return fmt.Sprintf("%s-%d", base, number)
-	}
-	return fmt.Sprintf("%s-%d-%d", base, number, taken)
-}
-
-// sameSet returns the set of that name where it is the wanted revision, made by
-// an earlier pass; nil where it is another one.
-func (s *reconciliation) sameSet(ctx context.Context, want corev1alpha1.GenericObjectSet) (corev1alpha1.GenericObjectSet, error) {
-	found := s.scope.NewObjectSet()
-	if err := s.Reader.Get(ctx, client.ObjectKeyFromObject(want), found.(client.Object)); err != nil {
-		return nil, err
-	}
-	if objectsets.DeploymentOf(found) != s.deployment.GetUID() || found.ObjectSetSpec().Revision != want.ObjectSetSpec().Revision || found.GetDeletionTimestamp() != nil {
-		return nil, nil
-	}
-	wanted, err := s.templateDigest()
-	if err != nil {
-		return nil, err
-	}
-	digest, err := revisions.SpecDigest(found.ObjectSetSpec().ObjectSetTemplateSpec)
-	if err != nil || digest != wanted {
-		return nil, err
-	}
-	return found, nil
-}
-
-func (s *reconciliation) newSet(number int64) (corev1alpha1.GenericObjectSet, error) {
-	digest, err := s.templateDigest()
-	if err != nil {
-		return nil, err
-	}
-	wellKnown := revisions.WellKnown(s.deployment)
-	hash := revisions.TemplateHash(digest, wellKnown)
-	set := s.scope.NewObjectSet()
-	set.SetName(s.key.Name + "-" + hash)
-	set.SetNamespace(s.key.Namespace)
-	labels := maps.Clone(s.deployment.ObjectDeploymentSpec().Template.Metadata.Labels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	maps.Copy(labels, wellKnown)
-	labels[corev1alpha1.ObjectDeploymentLabel] = s.key.Name
-	set.SetLabels(labels)
-	annotations := maps.Clone(s.deployment.GetAnnotations())
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")
-	for _, key := range []string{ // of the deployment, whose template may come back; a claim is each set's own
-		corev1alpha1.UnpackedHashAnnotation, corev1alpha1.TemplateDigestAnnotation, corev1alpha1.PackageGenerationAnnotation, corev1alpha1.ClaimedAnnotation,
-		corev1alpha1.RetryAnnotation, corev1alpha1.OrphanedAnnotation,
-	} {
-		delete(annotations, key)
-	}
-	annotations[corev1alpha1.HashAnnotation] = hash
-	annotations[corev1alpha1.ObjectDeploymentUIDAnnotation] = string(s.deployment.GetUID())
-	set.SetAnnotations(annotations)
-	set.SetFinalizers([]string{corev1alpha1.CachedFinalizer})
-	set.SetOwnerReferences([]metav1.OwnerReference{{
-		APIVersion: corev1alpha1.GroupVersion.String(), Kind: s.key.Kind, Name: s.key.Name,
-		UID: s.deployment.GetUID(), Controller: ptr.To(true),
-	}})
-	spec := set.ObjectSetSpec()
-	s.deployment.ObjectDeploymentSpec().Template.Spec.DeepCopyInto(&spec.ObjectSetTemplateSpec)
-	spec.LifecycleState, spec.Revision = corev1alpha1.ObjectSetLifecycleStateActive, number
-	for _, older := range s.sets {
-		spec.Previous = append(spec.Previous, corev1alpha1.PreviousRevisionReference{Name: older.GetName()})
-	}
-	return set, nil
-}
-
 // setLifecycle pauses or resumes a set on behalf of its deployment.
 func (s *reconciliation) setLifecycle(ctx context.Context, set corev1alpha1.GenericObjectSet, state corev1alpha1.ObjectSetLifecycleState) error {
 	return s.patch(ctx, set, func() {
@@ -355,9 +198,4 @@ func (s *reconciliation) markArchived(ctx context.Context, set corev1alpha1.Gene
 		s.forgetSet(set.GetUID())
 	}
 	return err
-}
-
-// dropSet deletes a set that owns nothing.
-func (s *reconciliation) dropSet(ctx context.Context, set corev1alpha1.GenericObjectSet) error {
-	return s.drop(ctx, s.metadataOf(set))
 }

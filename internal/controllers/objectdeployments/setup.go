@@ -8,10 +8,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -33,17 +29,12 @@ import (
 	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objectsets"
+	"lockstep.run/lockstep/internal/phases/claims"
 )
 
 // workers is how many owners are reconciled at a time. They mostly wait for the
 // API server; what they send to it is bounded by the executor's pool.
 const workers = 32
-
-// firstRetry and lastRetry bound the pause after an error of the API server.
-const (
-	firstRetry = 50 * time.Millisecond
-	lastRetry  = 30 * time.Second
-)
 
 // Options are the parts that Setup connects.
 type Options struct {
@@ -139,27 +130,26 @@ func SetupAgent(mgr ctrl.Manager, o AgentOptions) (*Reconciler, error) {
 	return r, build.Complete(r)
 }
 
+// New returns a reconciler of what is in home, which rolls out to here. From then on
+// enqueue is called for owners of which an object has changed.
+func New(home Home, here *engine.Engine, enqueue func(objects.OwnerKey)) *Reconciler {
+	r := &Reconciler{
+		Home: home, enqueue: enqueue, fresh: mutationcache.NewStore(), written: mutationcache.NewStore(),
+		queue: &queueing.Queue[objects.OwnerKey]{}, owners: map[objects.OwnerKey]*owner{}, claims: map[claimants]*claims.Table{},
+	}
+	r.Here = r.NewTarget(here, "", "")
+	return r
+}
+
+// start is called when this process leads and its caches have synced.
+func (r *Reconciler) start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[objects.OwnerKey]) error {
+	r.metrics.leading.Store(true)
+	return r.queue.Start(ctx, queue)
+}
+
 // Underway returns how many owners are reconciled or wait for that, in all and of a namespace.
 func (r *Reconciler) Underway(namespace string) (all, own int) {
 	return r.queue.Depth(), r.queue.DepthOf(namespace)
-}
-
-// RestoreClaims restores the claims of an earlier process, once: before other owners claim objects. Its error is
-// livestate.ErrNotReady at the start.
-func (r *Reconciler) RestoreClaims(ctx context.Context) error { return r.restoreClaims(ctx) }
-
-// IndexSets indexes the sets of both scopes by their owner, which the Client of a Home
-// needs.
-func IndexSets(ctx context.Context, indexer client.FieldIndexer) error {
-	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
-		index := func(obj client.Object) []string {
-			return []string{objectsets.OwnerOf(obj.(corev1alpha1.GenericObjectSet)).String()}
-		}
-		if err := indexer.IndexField(ctx, scope.NewObjectSet().(client.Object), ownerIndex, index); err != nil {
-			return fmt.Errorf("cannot index sets by owner: %w", err)
-		}
-	}
-	return nil
 }
 
 // setKeys returns the owner of a set, and the lone sets that it takes over from.
@@ -173,17 +163,6 @@ func (r *Reconciler) setKeys(_ context.Context, obj client.Object) []objects.Own
 		}
 	}
 	return keys
-}
-
-// accountExists reads from the API server whether a ServiceAccount exists.
-func (r *Reconciler) accountExists(ctx context.Context, account objects.Account) (bool, error) {
-	m := &metav1.PartialObjectMetadata{}
-	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
-	err := r.Reader.Get(ctx, types.NamespacedName{Namespace: account.Namespace, Name: account.Name}, m)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	return err == nil && m.DeletionTimestamp == nil, err
 }
 
 // relevant reports whether more than the status changed.

@@ -2,13 +2,11 @@ package objectdeployments
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -20,110 +18,6 @@ import (
 	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/phases"
 )
-
-// report writes the statuses of the owner that changed.
-func (s *reconciliation) report(ctx context.Context) error {
-	if awaits := s.awaitsVerdict(); awaits || s.unknown() {
-		return nil // the statuses stay as they are
-	}
-	for _, set := range s.sets {
-		rev := s.revisionOf(set)
-		if rev == nil || !objectsets.Owns(set) {
-			continue
-		}
-		if err := s.reportSet(ctx, set, rev); err != nil {
-			return err
-		}
-	}
-	if s.deployment == nil {
-		return nil
-	}
-	return s.reportDeployment(ctx)
-}
-
-// unknown reports whether an object could not be judged yet, after a start, while
-// watches fill.
-func (s *reconciliation) unknown() bool {
-	return slices.ContainsFunc(s.rollout.Plan().Reports, func(r phases.Report) bool { return r.Unknown })
-}
-
-// awaitsVerdict reports whether an object cannot be judged yet: its watch lags behind our
-// write, or its probes were not evaluated for lack of time. After limits.StatusInterval
-// or limits.ProbeBudgetGrace that is reported.
-func (s *reconciliation) awaitsVerdict() bool {
-	unseen := func(b phases.Blocker) bool { return b.Kind == phases.BlockUnseen }
-	if !slices.ContainsFunc(s.rollout.Plan().Reports, func(r phases.Report) bool { return slices.ContainsFunc(r.Blocking, unseen) }) {
-		s.unseen = time.Time{}
-		return false
-	}
-	if s.unseen.IsZero() {
-		s.unseen = s.Now()
-	}
-	patience := limits.StatusInterval
-	if s.rollout.ProbeBudgetSpent() {
-		patience = limits.ProbeBudgetGrace
-	}
-	rest := patience - s.Now().Sub(s.unseen)
-	if rest > 0 {
-		s.requeue(rest)
-	}
-	return rest > 0
-}
-
-func (s *reconciliation) reportSet(ctx context.Context, set corev1alpha1.GenericObjectSet, rev *engine.Revision) error {
-	status := s.setStatus(set, rev)
-	old := set.ObjectSetStatus()
-	if equality.Semantic.DeepEqual(*old, *status) {
-		return nil
-	}
-	if !urgentSet(old, status) && !s.due(set) {
-		return nil
-	}
-	return s.writeSetStatus(ctx, set, status)
-}
-
-// due reports whether a status that only counts further may be written now; if
-// not, the pass is repeated when it may.
-func (s *reconciliation) due(obj corev1alpha1.Conditioned) bool {
-	if rest := limits.StatusInterval - s.Now().Sub(s.reported[obj.GetUID()]); rest > 0 {
-		s.requeue(rest)
-		return false
-	}
-	return true
-}
-
-// urgentSet reports whether a transition is to be seen at once.
-func urgentSet(old, now *corev1alpha1.ObjectSetStatus) bool {
-	if transition(old.Conditions, now.Conditions) || len(old.Phases) != len(now.Phases) || !slices.Equal(old.RemotePhases, now.RemotePhases) {
-		return true
-	}
-	for i := range now.Phases {
-		if old.Phases[i].State != now.Phases[i].State && (now.Phases[i].State == corev1alpha1.PhaseStateUnready || old.Phases[i].State == corev1alpha1.PhaseStateUnready) {
-			return true
-		}
-	}
-	return false
-}
-
-func (s *reconciliation) writeSetStatus(ctx context.Context, set corev1alpha1.GenericObjectSet, status *corev1alpha1.ObjectSetStatus) error {
-	if equality.Semantic.DeepEqual(*set.ObjectSetStatus(), *status) {
-		return nil
-	}
-	return s.patchStatus(ctx, set, func() { *set.ObjectSetStatus() = *status })
-}
-
-func (s *reconciliation) patchStatus(ctx context.Context, obj corev1alpha1.Conditioned, change func()) error {
-	change()
-	if phase, is := obj.(*phaseSet); is {
-		phase.flush()
-	}
-	if err := statuswriter.Write(ctx, s.Client, apiObject(obj)); err != nil {
-		return fmt.Errorf("cannot write the status of %s: %w", obj.GetName(), err)
-	}
-	s.fresh.Put(apiObject(obj))
-	s.reported[obj.GetUID()] = s.Now()
-	return nil
-}
 
 // setStatus returns the status of a set by the last plan.
 func (s *reconciliation) setStatus(set corev1alpha1.GenericObjectSet, rev *engine.Revision) *corev1alpha1.ObjectSetStatus {
@@ -354,21 +248,6 @@ func progressOf(report *phases.Report) string {
 	return "The rollout has begun."
 }
 
-// transition reports whether a condition appeared, went, or changed its status or
-// reason; a message alone may wait.
-func transition(old, now []metav1.Condition) bool {
-	if len(old) != len(now) {
-		return true
-	}
-	for i := range now {
-		was := meta.FindStatusCondition(old, now[i].Type)
-		if was == nil || was.Status != now[i].Status || was.Reason != now[i].Reason {
-			return true
-		}
-	}
-	return false
-}
-
 // archivedStatus is the status of a revision that is history.
 func archivedStatus(set corev1alpha1.GenericObjectSet) *corev1alpha1.ObjectSetStatus {
 	status := set.ObjectSetStatus().DeepCopy()
@@ -397,4 +276,86 @@ func availableSince(set corev1alpha1.GenericObjectSet) time.Time {
 		return time.Time{}
 	}
 	return c.LastTransitionTime.Time
+}
+
+// setTarget reports that the target is connected; owners without one have no condition.
+func (s *reconciliation) setTarget(conds *[]metav1.Condition, generation int64) {
+	if s.ref == nil {
+		return
+	}
+	conditions.Set(conds, generation, corev1alpha1.ConditionTargetConnected, true, corev1alpha1.ReasonTargetConnected, "The target is connected.")
+}
+
+// withOwnerProblem adds to a message why an owner cannot be watched.
+func (s *reconciliation) withOwnerProblem(message string) string {
+	if s.ownerProblem == "" {
+		return message
+	}
+	return message + " " + s.ownerProblem
+}
+
+func tearing(conds *[]metav1.Condition, gen int64, message string, blocking []phases.Blocker) {
+	forbidden := setTeardownForbidden(conds, gen, blocking)
+	conditions.Kstatus(conds, gen, conditions.State{Stalled: forbidden, Reason: corev1alpha1.ReasonTearingDown, Message: message})
+}
+
+// tornPhases returns how far the teardown of the newest revision is.
+func (s *reconciliation) tornPhases() []corev1alpha1.PhaseStatus {
+	revs := s.rollout.Revisions()
+	if len(revs) == 0 || len(s.rollout.Plan().Reports) < len(revs) || revs[len(revs)-1].TooManyPhases {
+		return nil
+	}
+	report := &s.rollout.Plan().Reports[len(revs)-1]
+	var statuses []corev1alpha1.PhaseStatus
+	for _, ph := range report.Phases {
+		st := corev1alpha1.PhaseStatus{Name: ph.Name, Total: int32(ph.Total), Ready: int32(ph.Gone), State: corev1alpha1.PhaseStateTearingDown}
+		if ph.Gone == ph.Total {
+			st.State = corev1alpha1.PhaseStateGone
+		}
+		statuses = append(statuses, st)
+	}
+	return statuses
+}
+
+// blocking returns what the plan waits for in any revision.
+func (s *reconciliation) blocking() []phases.Blocker {
+	var all []phases.Blocker
+	for _, report := range s.rollout.Plan().Reports {
+		all = append(all, report.Blocking...)
+	}
+	return all
+}
+
+// unknown reports whether an object could not be judged yet, after a start, while
+// watches fill.
+func (s *reconciliation) unknown() bool {
+	return slices.ContainsFunc(s.rollout.Plan().Reports, func(r phases.Report) bool { return r.Unknown })
+}
+
+// transition reports whether a condition appeared, went, or changed its status or
+// reason; a message alone may wait.
+func transition(old, now []metav1.Condition) bool {
+	if len(old) != len(now) {
+		return true
+	}
+	for i := range now {
+		was := meta.FindStatusCondition(old, now[i].Type)
+		if was == nil || was.Status != now[i].Status || was.Reason != now[i].Reason {
+			return true
+		}
+	}
+	return false
+}
+
+// urgentSet reports whether a transition is to be seen at once.
+func urgentSet(old, now *corev1alpha1.ObjectSetStatus) bool {
+	if transition(old.Conditions, now.Conditions) || len(old.Phases) != len(now.Phases) || !slices.Equal(old.RemotePhases, now.RemotePhases) {
+		return true
+	}
+	for i := range now.Phases {
+		if old.Phases[i].State != now.Phases[i].State && (now.Phases[i].State == corev1alpha1.PhaseStateUnready || old.Phases[i].State == corev1alpha1.PhaseStateUnready) {
+			return true
+		}
+	}
+	return false
 }

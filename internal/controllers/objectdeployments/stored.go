@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,49 +14,10 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
-	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects/objectslices"
 	"lockstep.run/lockstep/internal/objectsets"
 )
-
-// loadSet reads what of a set is stored elsewhere and loads it.
-func (s *reconciliation) loadSet(ctx context.Context, set corev1alpha1.GenericObjectSet) (*engine.Revision, error) {
-	s.takeWritten()
-	missing, err := s.readSlices(ctx, set)
-	if err != nil {
-		return nil, err
-	}
-	secrets, err := s.readSecrets(ctx, set)
-	if err != nil {
-		return nil, err
-	}
-	rev := objectsets.Load(set, s.stored, s.rollout.Owner, s.namespaced)
-	if s.ref == nil {
-		rev.Account = objectsets.AccountOf(&set.ObjectSetSpec().ObjectSetTemplateSpec, s.key.Namespace, s.Namespace)
-	}
-	if err := s.rejectReserved(ctx, rev); err != nil {
-		return nil, err
-	}
-	if missing = append(missing, secrets...); len(missing) > 0 {
-		rev.MarkIncomplete(fmt.Sprintf("slices %s are missing: a Package makes them again, unless it is paused; else restore them, or change the template", named(missing)))
-		s.missingReadAt[rev.UID] = s.Now()
-		s.requeue(missingRetry)
-	}
-	if s.Hooks.Loaded != nil {
-		s.Hooks.Loaded(rev)
-	}
-	return rev, nil
-}
-
-// named lists missing slices; the search ends at limits.SlicesMissing.
-func named(missing []string) string {
-	text := fmt.Sprintf("%q", missing)
-	if len(missing) >= limits.SlicesMissing {
-		text += " and maybe more"
-	}
-	return text
-}
 
 // readSlices reads the ObjectSlices of a set and returns those that are missing. Invalid
 // names count as missing.
@@ -123,14 +85,6 @@ func (s *reconciliation) readSecrets(ctx context.Context, set corev1alpha1.Gener
 	return missing, nil
 }
 
-// secretNamespace is where the Secrets of the owner are.
-func (s *reconciliation) secretNamespace() string {
-	if s.key.Namespace == "" {
-		return s.Namespace
-	}
-	return s.key.Namespace
-}
-
 // takeWritten takes over the slices that were written for the owner since.
 func (s *reconciliation) takeWritten() {
 	owner := string(s.top().GetUID())
@@ -145,6 +99,24 @@ func (s *reconciliation) takeWritten() {
 		}
 	}
 	s.written.Forget(owner)
+}
+
+// store caches the content of a slice, and whether it needs an owner reference to its
+// set. Slices of lone sets get none: they are the user's, may be shared with other sets,
+// and would be garbage-collected with the first of them.
+func (s *reconciliation) store(slice corev1alpha1.GenericObjectSlice) {
+	s.stored.Slices[slice.GetName()] = *slice.SliceObjects()
+	if s.deployment == nil || slices.ContainsFunc(slice.GetOwnerReferences(), s.isSet) {
+		return
+	}
+	s.unreferenced[slice.GetName()] = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: slice.GetNamespace(), Name: slice.GetName(), UID: slice.GetUID(), ResourceVersion: slice.GetResourceVersion(),
+		OwnerReferences: slice.GetOwnerReferences(),
+	}}
+}
+
+func (s *reconciliation) isSet(ref metav1.OwnerReference) bool {
+	return strings.HasPrefix(ref.APIVersion, corev1alpha1.GroupVersion.Group+"/") && ref.Kind == s.scope.Kind("ObjectSet")
 }
 
 // slicesOf returns the names of a set's ObjectSlices in the order of its phases.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -14,110 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/inputs/targets"
-	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objectsets"
-	"lockstep.run/lockstep/internal/phases/claims"
 )
-
-// Target is a cluster that objects are rolled out to.
-type Target struct {
-	*engine.Engine
-	// Cluster and home are the UIDs of the namespaces kube-system of the target and of
-	// the cluster of our own kinds, where these are different ones; else they are empty.
-	ID, Home types.UID
-}
-
-// Targets are the connections to other clusters.
-type Targets interface {
-	// Use keeps a target connected for a user. wake is called when its state or session
-	// changed, and must not block.
-	Use(user string, ref targets.Ref, wake func())
-	Release(user string)
-	// Find returns the session of a target, nil where there is none, and its state.
-	Find(ref targets.Ref) (*Target, targets.State)
-}
-
-// NewTarget returns a target of an executor, from which its owners are enqueued.
-func (r *Reconciler) NewTarget(e *engine.Engine, id, home types.UID) *Target {
-	e.Tracker.Wake = r.enqueue
-	e.Tracker.Served = func(gk schema.GroupKind, apiVersion string) bool {
-		gv, err := schema.ParseGroupVersion(apiVersion)
-		if err != nil {
-			return false
-		}
-		_, err = e.Cluster.Mapping(gk, gv.Version)
-		return !meta.IsNoMatchError(err)
-	}
-	e.Exists = r.accountExists
-	return &Target{Engine: e, ID: id, Home: home}
-}
-
-// namespaced is a objectsets.Scope. What it says is one answer of one moment: the kind may
-// go between two questions.
-func (t *Target) namespaced(gk schema.GroupKind, version string) (namespaced, known bool) {
-	if t.Cluster == nil {
-		return false, false
-	}
-	mapping, err := t.Cluster.Mapping(gk, version)
-	if err != nil {
-		return false, false
-	}
-	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, true
-}
-
-// claimants are the owners that share a table of claims. In the cluster of our own kinds,
-// whose UID is empty, that is all of them. In another one it is those of one namespace, or
-// the cluster-scoped ones: which cluster it is, and what may be written there, says nobody
-// but who answers there.
-type claimants struct {
-	cluster   types.UID
-	namespace string
-}
-
-func claimantsOf(cluster types.UID, namespace string) claimants {
-	if cluster == "" {
-		namespace = ""
-	}
-	return claimants{cluster, namespace}
-}
-
-// ClaimsOf returns the claims to objects of a cluster, by its UID, that owners of a namespace
-// share; the UID of the cluster of our own kinds is empty.
-func (r *Reconciler) ClaimsOf(cluster types.UID, namespace string) *claims.Table {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.claimsOf(claimantsOf(cluster, namespace))
-}
-
-// claimsOf returns a table, made where there is none. r.mu is held.
-func (r *Reconciler) claimsOf(in claimants) *claims.Table {
-	table := r.claims[in]
-	if table == nil {
-		table = claims.NewTable(func(waiter objects.Owner) { r.enqueue(waiter.OwnerKey) })
-		r.claims[in] = table
-	}
-	return table
-}
-
-// dropClaims forgets a table of another cluster when no owner uses it any more. r.mu is held.
-func (r *Reconciler) dropClaims(table *claims.Table) {
-	if table == nil || table == r.claims[claimants{}] {
-		return
-	}
-	for _, o := range r.owners {
-		if o.rollout.Claims == table {
-			return
-		}
-	}
-	maps.DeleteFunc(r.claims, func(_ claimants, t *claims.Table) bool { return t == table })
-}
 
 // targetRef returns where the objects of the owner are; nil for the cluster of our own
 // kinds. Sets that own objects decide.
@@ -241,88 +145,6 @@ func (s *reconciliation) unwritten() bool {
 // letsGo reports whether the owner is being deleted, and nothing is asked of its target.
 func (s *reconciliation) letsGo() bool { return s.abandoned() || s.unwritten() }
 
-// letUnwrittenGo lets an owner go that has nothing in its target, after the API server was asked whether the cache is behind.
-func (s *reconciliation) letUnwrittenGo(ctx context.Context) error {
-	if unknown, err := s.hasUnknownSets(ctx); err != nil || unknown {
-		s.requeue(conflictRetry)
-		return err
-	}
-	for _, set := range s.sets {
-		live := s.scope.NewObjectSet()
-		var obj client.Object = live
-		if ofPhase(s.key) {
-			obj = s.scope.NewObjectSetPhase()
-		}
-		err := s.Reader.Get(ctx, client.ObjectKeyFromObject(set), obj)
-		if apierrors.IsNotFound(err) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("cannot read %s: %w", set.GetName(), err)
-		}
-		if phase, is := obj.(corev1alpha1.GenericObjectSetPhase); is {
-			live = newPhaseSet(phase, s.ref)
-		}
-		if !objectsets.Unwritten(live) {
-			s.requeue(conflictRetry)
-			return nil
-		}
-	}
-	if s.deployment != nil && s.recordedCluster() != "" { // else it is in doubt once its sets are gone
-		err := s.patch(ctx, s.deployment, func() {
-			annotations := maps.Clone(s.deployment.GetAnnotations())
-			delete(annotations, corev1alpha1.TargetClusterAnnotation)
-			s.deployment.SetAnnotations(annotations)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return s.finalize(ctx)
-}
-
-// hasUnknownSets reports whether the API server has sets of the deployment that the cache does not show yet.
-func (s *reconciliation) hasUnknownSets(ctx context.Context) (bool, error) {
-	if s.deployment == nil {
-		return false, nil
-	}
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(s.scope.Kind("ObjectSet") + "List"))
-	err := s.Reader.List(ctx, list, client.InNamespace(s.key.Namespace), client.MatchingLabels{corev1alpha1.ObjectDeploymentLabel: s.key.Name})
-	if err != nil {
-		return false, fmt.Errorf("cannot list the revisions of %s: %w", s.key, err)
-	}
-	return slices.ContainsFunc(list.Items, func(m metav1.PartialObjectMetadata) bool {
-		return metav1.IsControlledBy(&m, s.deployment) && s.setOfUID(m.UID) == nil
-	}), nil
-}
-
-// wait reports that the target is not connected.
-func (s *reconciliation) wait(ctx context.Context) error {
-	deleting := s.top().GetDeletionTimestamp() != nil
-	if s.away.Connecting() {
-		return nil // after a restart nothing has changed
-	}
-	top, generation := s.top(), s.top().GetGeneration()
-	conds := slices.Clone(*top.StatusConditions())
-	conditions.Set(&conds, generation, corev1alpha1.ConditionTargetConnected, false, s.away.Reason, s.away.Message)
-	message := s.away.Message
-	if deleting {
-		message = fmt.Sprintf("The objects in the target are removed when it is connected. %s To leave them there, %s.", message, s.howToAbandon())
-	}
-	conditions.SetUnknown(&conds, generation, corev1alpha1.ConditionAvailable, s.away.Reason, message)
-	conditions.Kstatus(&conds, generation, conditions.State{Stalled: s.away.Stalls(), Reason: s.away.Reason, Message: message})
-	if equality.Semantic.DeepEqual(conds, *top.StatusConditions()) {
-		return nil
-	}
-	return s.patchStatus(ctx, top, func() {
-		*top.StatusConditions() = conds
-		if deleting && s.deployment != nil {
-			s.deployment.ObjectDeploymentStatus().ObservedGeneration = generation
-		}
-	})
-}
-
 // howToAbandon says how a user has the objects left in the target.
 func (s *reconciliation) howToAbandon() string {
 	what := "package"
@@ -337,10 +159,28 @@ func (s *reconciliation) notRemoved(why string) string {
 	return fmt.Sprintf("the objects in the target cannot be removed (to leave them there, %s): %s", s.howToAbandon(), why)
 }
 
-// setTarget reports that the target is connected; owners without one have no condition.
-func (s *reconciliation) setTarget(conds *[]metav1.Condition, generation int64) {
-	if s.ref == nil {
-		return
+// NewTarget returns a target of an executor, from which its owners are enqueued.
+func (r *Reconciler) NewTarget(e *engine.Engine, id, home types.UID) *Target {
+	e.Tracker.Wake = r.enqueue
+	e.Tracker.Served = func(gk schema.GroupKind, apiVersion string) bool {
+		gv, err := schema.ParseGroupVersion(apiVersion)
+		if err != nil {
+			return false
+		}
+		_, err = e.Cluster.Mapping(gk, gv.Version)
+		return !meta.IsNoMatchError(err)
 	}
-	conditions.Set(conds, generation, corev1alpha1.ConditionTargetConnected, true, corev1alpha1.ReasonTargetConnected, "The target is connected.")
+	e.Exists = r.accountExists
+	return &Target{Engine: e, ID: id, Home: home}
+}
+
+// accountExists reads from the API server whether a ServiceAccount exists.
+func (r *Reconciler) accountExists(ctx context.Context, account objects.Account) (bool, error) {
+	m := &metav1.PartialObjectMetadata{}
+	m.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
+	err := r.Reader.Get(ctx, types.NamespacedName{Namespace: account.Namespace, Name: account.Name}, m)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil && m.DeletionTimestamp == nil, err
 }

@@ -3,17 +3,23 @@ package objectdeployments
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
+	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/kube/conditions"
-	"lockstep.run/lockstep/internal/kube/statuswriter"
+	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objectsets"
-	"lockstep.run/lockstep/internal/phases"
 )
 
 // teardown removes what a deleted owner controls, in reverse, and removes its finalizers.
@@ -51,33 +57,6 @@ func (s *reconciliation) teardown(ctx context.Context) error {
 	return s.reportTeardown(ctx)
 }
 
-// orphanedByCollector reports whether the garbage collector has orphaned a set of the deployment.
-// Its finalizer may be gone before any cache has shown it, and this pass or an earlier one
-// may have put the reference back on an object.
-func (s *reconciliation) orphanedByCollector(set corev1alpha1.GenericObjectSet) bool {
-	return s.deployment != nil && metav1.GetControllerOf(set) == nil && objectsets.DeploymentOf(set) == s.deployment.GetUID()
-}
-
-// finalize removes the sets and slices of a deployment and takes the finalizers
-// off: nothing is left that needs them.
-func (s *reconciliation) finalize(ctx context.Context) error {
-	if s.deployment != nil {
-		for _, set := range s.sets {
-			if err := s.dropSet(ctx, set); err != nil {
-				return err
-			}
-		}
-		if err := s.dropSlices(ctx, nil); err != nil {
-			return err
-		}
-	}
-	if err := s.removeFinalizers(ctx, s.top()); err != nil {
-		return err
-	}
-	s.forget()
-	return nil
-}
-
 // archiveAlone tears a lone set down that its user archived.
 func (s *reconciliation) archiveAlone(ctx context.Context) error {
 	set := s.sets[0]
@@ -102,68 +81,143 @@ func (s *reconciliation) archiveAlone(ctx context.Context) error {
 	return s.reportTeardown(ctx)
 }
 
-// reportTeardown reports what the teardown waits for.
-func (s *reconciliation) reportTeardown(ctx context.Context) error {
-	if s.unknown() {
-		return nil
+// letUnwrittenGo lets an owner go that has nothing in its target, after the API server was asked whether the cache is behind.
+func (s *reconciliation) letUnwrittenGo(ctx context.Context) error {
+	if unknown, err := s.hasUnknownSets(ctx); err != nil || unknown {
+		s.requeue(conflictRetry)
+		return err
 	}
-	blocking := s.blocking()
-	message := "Objects are being removed in reverse order."
-	if len(blocking) > 0 {
-		message = phases.Describe(blocking)
-	}
-	if s.ref != nil && slices.ContainsFunc(blocking, func(b phases.Blocker) bool { return b.Kind == phases.BlockRemoval }) {
-		message = s.notRemoved(message)
-	}
-	phaseStates := s.tornPhases()
-	if s.deployment == nil {
-		set := s.sets[0]
-		status := set.ObjectSetStatus().DeepCopy()
-		status.Phases, status.Blocking, status.ObservedGeneration = phaseStates, blockingObjects(blocking), set.GetGeneration()
-		meta.RemoveStatusCondition(&status.Conditions, corev1alpha1.ConditionAvailable)
-		if lifecycle(set) == corev1alpha1.ObjectSetLifecycleStateArchived {
-			conditions.Set(&status.Conditions, set.GetGeneration(), corev1alpha1.ConditionArchived, false, corev1alpha1.ReasonArchivalInProgress, message)
+	for _, set := range s.sets {
+		live := s.scope.NewObjectSet()
+		var obj client.Object = live
+		if ofPhase(s.key) {
+			obj = s.scope.NewObjectSetPhase()
 		}
-		tearing(&status.Conditions, set.GetGeneration(), message, blocking)
-		s.setTarget(&status.Conditions, set.GetGeneration())
-		statuswriter.Fit(status, set.GetGeneration(), nil)
-		if !urgentSet(set.ObjectSetStatus(), status) && !s.due(set) {
+		err := s.Reader.Get(ctx, client.ObjectKeyFromObject(set), obj)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("cannot read %s: %w", set.GetName(), err)
+		}
+		if phase, is := obj.(corev1alpha1.GenericObjectSetPhase); is {
+			live = newPhaseSet(phase, s.ref)
+		}
+		if !objectsets.Unwritten(live) {
+			s.requeue(conflictRetry)
 			return nil
 		}
-		return s.writeSetStatus(ctx, set, status)
 	}
-	old := s.deployment.ObjectDeploymentStatus()
-	status := old.DeepCopy()
-	status.Phases, status.Blocking, status.ObservedGeneration = phaseStates, blockingObjects(blocking), s.deployment.GetGeneration()
-	conditions.Set(&status.Conditions, s.deployment.GetGeneration(), corev1alpha1.ConditionAvailable, false, corev1alpha1.ReasonTearingDown, message)
-	tearing(&status.Conditions, s.deployment.GetGeneration(), message, blocking)
-	s.setTarget(&status.Conditions, s.deployment.GetGeneration())
-	statuswriter.Fit(status, s.deployment.GetGeneration(), nil)
-	if equality.Semantic.DeepEqual(old, status) || !transition(old.Conditions, status.Conditions) && !s.due(s.deployment) {
-		return nil
-	}
-	return s.patchStatus(ctx, s.deployment, func() { *s.deployment.ObjectDeploymentStatus() = *status })
-}
-
-func tearing(conds *[]metav1.Condition, gen int64, message string, blocking []phases.Blocker) {
-	forbidden := setTeardownForbidden(conds, gen, blocking)
-	conditions.Kstatus(conds, gen, conditions.State{Stalled: forbidden, Reason: corev1alpha1.ReasonTearingDown, Message: message})
-}
-
-// tornPhases returns how far the teardown of the newest revision is.
-func (s *reconciliation) tornPhases() []corev1alpha1.PhaseStatus {
-	revs := s.rollout.Revisions()
-	if len(revs) == 0 || len(s.rollout.Plan().Reports) < len(revs) || revs[len(revs)-1].TooManyPhases {
-		return nil
-	}
-	report := &s.rollout.Plan().Reports[len(revs)-1]
-	var statuses []corev1alpha1.PhaseStatus
-	for _, ph := range report.Phases {
-		st := corev1alpha1.PhaseStatus{Name: ph.Name, Total: int32(ph.Total), Ready: int32(ph.Gone), State: corev1alpha1.PhaseStateTearingDown}
-		if ph.Gone == ph.Total {
-			st.State = corev1alpha1.PhaseStateGone
+	if s.deployment != nil && s.recordedCluster() != "" { // else it is in doubt once its sets are gone
+		err := s.patch(ctx, s.deployment, func() {
+			annotations := maps.Clone(s.deployment.GetAnnotations())
+			delete(annotations, corev1alpha1.TargetClusterAnnotation)
+			s.deployment.SetAnnotations(annotations)
+		})
+		if err != nil {
+			return err
 		}
-		statuses = append(statuses, st)
 	}
-	return statuses
+	return s.finalize(ctx)
+}
+
+// hasUnknownSets reports whether the API server has sets of the deployment that the cache does not show yet.
+func (s *reconciliation) hasUnknownSets(ctx context.Context) (bool, error) {
+	if s.deployment == nil {
+		return false, nil
+	}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(s.scope.Kind("ObjectSet") + "List"))
+	err := s.Reader.List(ctx, list, client.InNamespace(s.key.Namespace), client.MatchingLabels{corev1alpha1.ObjectDeploymentLabel: s.key.Name})
+	if err != nil {
+		return false, fmt.Errorf("cannot list the revisions of %s: %w", s.key, err)
+	}
+	return slices.ContainsFunc(list.Items, func(m metav1.PartialObjectMetadata) bool {
+		return metav1.IsControlledBy(&m, s.deployment) && s.setOfUID(m.UID) == nil
+	}), nil
+}
+
+// finalize removes the sets and slices of a deployment and takes the finalizers
+// off: nothing is left that needs them.
+func (s *reconciliation) finalize(ctx context.Context) error {
+	if s.deployment != nil {
+		for _, set := range s.sets {
+			if err := s.dropSet(ctx, set); err != nil {
+				return err
+			}
+		}
+		if err := s.dropSlices(ctx, nil); err != nil {
+			return err
+		}
+	}
+	if err := s.removeFinalizers(ctx, s.top()); err != nil {
+		return err
+	}
+	s.forget()
+	return nil
+}
+
+// namespaceLook is the interval at which a teardown that waits for an agent looks whether the
+// namespace goes, too.
+const namespaceLook = 30 * time.Second
+
+// letGo removes the engine's finalizers from ObjectSetPhases that wait for their agent in a
+// namespace that is being deleted, some time after they were: the agent may have gone with it.
+func (s *reconciliation) letGo(ctx context.Context) error {
+	if s.key.Namespace == "" || s.Target.Cluster == nil {
+		return nil
+	}
+	for _, rev := range s.rollout.Revisions() {
+		for _, agent := range s.agents(rev) {
+			if agent.Live == nil || !agent.Live.Terminating || agent.Class() == corev1alpha1.PhaseClassDefault {
+				continue
+			}
+			if err := s.letPhaseGo(ctx, agent.Key); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *reconciliation) letPhaseGo(ctx context.Context, key objects.Key) error {
+	namespace, phase := &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadata{}
+	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	phase.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(key.Kind))
+	if err := s.Reader.Get(ctx, types.NamespacedName{Name: key.Namespace}, namespace); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if namespace.DeletionTimestamp == nil {
+		s.requeue(namespaceLook)
+		return nil
+	}
+	err := s.Reader.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, phase)
+	if err != nil || phase.DeletionTimestamp == nil || finalized(phase) {
+		return client.IgnoreNotFound(err)
+	}
+	if rest := phase.DeletionTimestamp.Add(limits.AgentPatience).Sub(s.Now()); rest > 0 {
+		s.requeue(rest)
+		return nil
+	}
+	return s.stripFinalizers(ctx, phase)
+}
+
+// ownerTerminating deletes the owner object in the background where a foreign owner of
+// it is deleted in the foreground, and reports whether it did. A foreign owner that cannot
+// be watched is reported, and is in the way of nothing.
+func (s *reconciliation) ownerTerminating(ctx context.Context) (bool, error) {
+	ref, problem, again := s.Owners.Follow(s.key, s.top().GetOwnerReferences())
+	s.ownerProblem = problem
+	if again > 0 {
+		s.requeue(again)
+	}
+	if ref == nil {
+		return false, nil
+	}
+	err := s.Client.Delete(ctx, apiObject(s.top()), client.Preconditions{UID: ptr.To(s.top().GetUID())},
+		client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if err != nil && !apply.IsAbsent(err) {
+		return false, fmt.Errorf("cannot delete %s, whose owner %s %s is being deleted: %w", s.key, ref.Kind, ref.Name, err)
+	}
+	return true, nil
 }

@@ -14,6 +14,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/kube/statuswriter"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -26,6 +27,34 @@ func (s *reconciliation) patch(ctx context.Context, obj corev1alpha1.Conditioned
 		return fmt.Errorf("cannot change %s: %w", obj.GetName(), err)
 	}
 	return nil
+}
+
+func (s *reconciliation) patchStatus(ctx context.Context, obj corev1alpha1.Conditioned, change func()) error {
+	change()
+	if phase, is := obj.(*phaseSet); is {
+		phase.flush()
+	}
+	if err := statuswriter.Write(ctx, s.Client, apiObject(obj)); err != nil {
+		return fmt.Errorf("cannot write the status of %s: %w", obj.GetName(), err)
+	}
+	s.fresh.Put(apiObject(obj))
+	s.reported[obj.GetUID()] = s.Now()
+	return nil
+}
+
+// metadataOf returns what of a set identifies a state of it.
+func (s *reconciliation) metadataOf(set corev1alpha1.GenericObjectSet) *metav1.PartialObjectMetadata {
+	m := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: set.GetNamespace(), Name: set.GetName(), UID: set.GetUID(), ResourceVersion: set.GetResourceVersion(),
+		Finalizers: set.GetFinalizers(), DeletionTimestamp: set.GetDeletionTimestamp(),
+	}}
+	m.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(s.scope.Kind("ObjectSet")))
+	return m
+}
+
+// dropSet deletes a set that owns nothing.
+func (s *reconciliation) dropSet(ctx context.Context, set corev1alpha1.GenericObjectSet) error {
+	return s.drop(ctx, s.metadataOf(set))
 }
 
 // finalizers of ours, of this engine and of an earlier one.
@@ -118,16 +147,6 @@ func (s *reconciliation) retryOnConflict(ctx context.Context, obj *metav1.Partia
 		live.TypeMeta = obj.TypeMeta
 		*obj = *live
 	}
-}
-
-// metadataOf returns what of a set identifies a state of it.
-func (s *reconciliation) metadataOf(set corev1alpha1.GenericObjectSet) *metav1.PartialObjectMetadata {
-	m := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Namespace: set.GetNamespace(), Name: set.GetName(), UID: set.GetUID(), ResourceVersion: set.GetResourceVersion(),
-		Finalizers: set.GetFinalizers(), DeletionTimestamp: set.GetDeletionTimestamp(),
-	}}
-	m.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(s.scope.Kind("ObjectSet")))
-	return m
 }
 
 func foreignFinalizers(obj metav1.Object) []string {

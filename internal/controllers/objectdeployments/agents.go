@@ -1,16 +1,11 @@
 package objectdeployments
 
 import (
-	"context"
 	"slices"
-	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/engine"
@@ -76,49 +71,4 @@ func setPaused(conds *[]metav1.Condition, gen int64, paused bool, agents []objec
 	default:
 		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionPaused)
 	}
-}
-
-// namespaceLook is the interval at which a teardown that waits for an agent looks whether the
-// namespace goes, too.
-const namespaceLook = 30 * time.Second
-
-// letGo removes the engine's finalizers from ObjectSetPhases that wait for their agent in a
-// namespace that is being deleted, some time after they were: the agent may have gone with it.
-func (s *reconciliation) letGo(ctx context.Context) error {
-	if s.key.Namespace == "" || s.Target.Cluster == nil {
-		return nil
-	}
-	for _, rev := range s.rollout.Revisions() {
-		for _, agent := range s.agents(rev) {
-			if agent.Live == nil || !agent.Live.Terminating || agent.Class() == corev1alpha1.PhaseClassDefault {
-				continue
-			}
-			if err := s.letPhaseGo(ctx, agent.Key); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-func (s *reconciliation) letPhaseGo(ctx context.Context, key objects.Key) error {
-	namespace, phase := &metav1.PartialObjectMetadata{}, &metav1.PartialObjectMetadata{}
-	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
-	phase.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(key.Kind))
-	if err := s.Reader.Get(ctx, types.NamespacedName{Name: key.Namespace}, namespace); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	if namespace.DeletionTimestamp == nil {
-		s.requeue(namespaceLook)
-		return nil
-	}
-	err := s.Reader.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, phase)
-	if err != nil || phase.DeletionTimestamp == nil || finalized(phase) {
-		return client.IgnoreNotFound(err)
-	}
-	if rest := phase.DeletionTimestamp.Add(limits.AgentPatience).Sub(s.Now()); rest > 0 {
-		s.requeue(rest)
-		return nil
-	}
-	return s.stripFinalizers(ctx, phase)
 }

@@ -8,16 +8,6 @@ import (
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
-// advance takes the next step of the rollout and reports whether there may be
-// another one right away.
-func (s *reconciliation) advance(ctx context.Context) (bool, error) {
-	out, err := s.step(ctx, s.want())
-	if err != nil || !out.Idle {
-		return out.Again, err
-	}
-	return s.collectRevisions(ctx)
-}
-
 // step takes the owner's next step.
 func (s *reconciliation) step(ctx context.Context, want engine.Want) (engine.Outcome, error) {
 	out, err := s.Target.Step(ctx, s.rollout, want)
@@ -60,9 +50,4 @@ func (s *reconciliation) runBackground(ctx context.Context) error {
 		s.requeue(0)
 	}
 	return err
-}
-
-// revisionOf returns the loaded revision of a set, or nil.
-func (s *reconciliation) revisionOf(set corev1alpha1.GenericObjectSet) *engine.Revision {
-	return s.rollout.Loaded(set.GetUID())
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,14 +31,6 @@ import (
 
 // errPackageGoes means that objects are not adopted for a Package that is being deleted.
 var errPackageGoes = errors.New("its Package is being deleted")
-
-func (s *reconciliation) setOfUID(uid types.UID) corev1alpha1.GenericObjectSet {
-	i := slices.IndexFunc(s.sets, func(set corev1alpha1.GenericObjectSet) bool { return set.GetUID() == uid })
-	if i < 0 {
-		return nil
-	}
-	return s.sets[i]
-}
 
 // packageStays asks the API server for the Package that controls the deployment. One that was orphaned before its deployment
 // was made deletes that in the background.
@@ -77,6 +70,27 @@ func (s *reconciliation) readMetadata(ctx context.Context, kind, name string) (*
 		return nil, fmt.Errorf("cannot look for %s %s: %w", kind, name, err)
 	}
 	return m, nil
+}
+
+// markOrphaned makes durable that obj is deleted with its objects kept: the
+// garbage collector takes its own mark off before the objects are released.
+func (s *reconciliation) markOrphaned(ctx context.Context, obj corev1alpha1.Conditioned) error {
+	if obj.GetAnnotations()[corev1alpha1.OrphanedAnnotation] == "true" {
+		return nil
+	}
+	return s.setOrphaned(ctx, obj, "true")
+}
+
+func (s *reconciliation) setOrphaned(ctx context.Context, obj corev1alpha1.Conditioned, value string) error {
+	return s.patch(ctx, obj, func() {
+		annotations := maps.Clone(obj.GetAnnotations())
+		if annotations == nil {
+			annotations = map[string]string{}
+		}
+		annotations[corev1alpha1.OrphanedAnnotation] = value
+		maps.DeleteFunc(annotations, func(key, value string) bool { return key == corev1alpha1.OrphanedAnnotation && value == "" })
+		obj.SetAnnotations(annotations)
+	})
 }
 
 // endTakeBack takes the mark off.
@@ -131,6 +145,13 @@ func (s *reconciliation) findOrphaned(ctx context.Context) error {
 	}
 	s.background = true
 	return nil
+}
+
+// orphanedByCollector reports whether the garbage collector has orphaned a set of the deployment.
+// Its finalizer may be gone before any cache has shown it, and this pass or an earlier one
+// may have put the reference back on an object.
+func (s *reconciliation) orphanedByCollector(set corev1alpha1.GenericObjectSet) bool {
+	return s.deployment != nil && metav1.GetControllerOf(set) == nil && objectsets.DeploymentOf(set) == s.deployment.GetUID()
 }
 
 // askSets reports whether a set of the deployment has lost its reference in truth. The oldest one that is left decides: a newer

@@ -1,0 +1,136 @@
+package objectdeployments
+
+import (
+	"maps"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/kube/quota"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/objectsets"
+	"lockstep.run/lockstep/internal/phases/claims"
+)
+
+// remember returns the memory of an owner, made where there is none, where the
+// name belongs to another object now, or where the target has another session: that is
+// like a restart for the owner, which keeps its claims.
+func (r *Reconciler) remember(key objects.OwnerKey, uid types.UID, target *Target, in *claimants) *owner {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var table *claims.Table
+	if in != nil {
+		table = r.claimsOf(*in)
+	}
+	o := r.owners[key]
+	if o != nil && o.rollout.Owner.UID == uid && o.Target == target && o.rollout.Claims == table {
+		return o
+	}
+	if o != nil {
+		o.unwatch()
+		if o.rollout.Owner.UID != uid || o.rollout.Claims != table {
+			o.release()
+		}
+		defer r.dropClaims(o.rollout.Claims)
+	}
+	var home types.UID
+	if target != nil {
+		home = target.Home
+	}
+	o = &owner{
+		Target:        target,
+		rollout:       engine.New(objects.Owner{OwnerKey: key, UID: uid, Cluster: home}),
+		digests:       map[types.UID]objects.Digest{},
+		reported:      map[types.UID]time.Time{},
+		missingReadAt: map[types.UID]time.Time{},
+		unreferenced:  map[string]*metav1.PartialObjectMetadata{},
+		stored: objectsets.Stored{
+			Slices: map[string][]corev1alpha1.ObjectSetObject{}, Secrets: map[string][]corev1alpha1.ObjectSetObject{},
+		},
+	}
+	o.rollout.Claims = table
+	r.owners[key] = o
+	return o
+}
+
+// unwatch ends the watches of the owner.
+func (o *owner) unwatch() {
+	if o.Target != nil && o.Cluster != nil {
+		o.Forget(o.rollout)
+	}
+}
+
+// release ends the claims of the owner.
+func (o *owner) release() {
+	if o.rollout.Claims != nil {
+		o.rollout.Claims.Release(o.rollout.Owner)
+	}
+}
+
+// forgetSet drops what is remembered of a set that owns nothing any more, or is gone.
+func (o *owner) forgetSet(uid types.UID) {
+	delete(o.digests, uid)
+	delete(o.reported, uid)
+	delete(o.missingReadAt, uid)
+}
+
+// forgetOwner drops all memory of an owner that is gone.
+func (r *Reconciler) forgetOwner(key objects.OwnerKey) {
+	r.mu.Lock()
+	o := r.owners[key]
+	delete(r.owners, key)
+	r.mu.Unlock()
+	r.memory.Count(memoryKey(key), 0)
+	if o != nil {
+		o.unwatch()
+		o.release()
+		r.mu.Lock()
+		r.dropClaims(o.rollout.Claims)
+		r.mu.Unlock()
+	}
+	r.Owners.Follow(key, nil)
+	if r.Targets != nil {
+		r.Targets.Release(key.String())
+	}
+	r.fresh.Forget(key.String())
+}
+
+func (s *reconciliation) forget() { s.forgetOwner(s.key) }
+
+func memoryKey(key objects.OwnerKey) quota.Key {
+	return quota.Key{Namespace: key.Namespace, Name: "the revisions of " + key.String()}
+}
+
+// ClaimsOf returns the claims to objects of a cluster, by its UID, that owners of a namespace
+// share; the UID of the cluster of our own kinds is empty.
+func (r *Reconciler) ClaimsOf(cluster types.UID, namespace string) *claims.Table {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.claimsOf(claimantsOf(cluster, namespace))
+}
+
+// claimsOf returns a table, made where there is none. r.mu is held.
+func (r *Reconciler) claimsOf(in claimants) *claims.Table {
+	table := r.claims[in]
+	if table == nil {
+		table = claims.NewTable(func(waiter objects.Owner) { r.enqueue(waiter.OwnerKey) })
+		r.claims[in] = table
+	}
+	return table
+}
+
+// dropClaims forgets a table of another cluster when no owner uses it any more. r.mu is held.
+func (r *Reconciler) dropClaims(table *claims.Table) {
+	if table == nil || table == r.claims[claimants{}] {
+		return
+	}
+	for _, o := range r.owners {
+		if o.rollout.Claims == table {
+			return
+		}
+	}
+	maps.DeleteFunc(r.claims, func(_ claimants, t *claims.Table) bool { return t == table })
+}

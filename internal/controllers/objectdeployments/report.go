@@ -1,0 +1,243 @@
+package objectdeployments
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/kube/statuswriter"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objectsets"
+	"lockstep.run/lockstep/internal/phases"
+)
+
+// report writes the statuses of the owner that changed.
+func (s *reconciliation) report(ctx context.Context) error {
+	if awaits := s.awaitsVerdict(); awaits || s.unknown() {
+		return nil // the statuses stay as they are
+	}
+	for _, set := range s.sets {
+		rev := s.revisionOf(set)
+		if rev == nil || !objectsets.Owns(set) {
+			continue
+		}
+		if err := s.reportSet(ctx, set, rev); err != nil {
+			return err
+		}
+	}
+	if s.deployment == nil {
+		return nil
+	}
+	return s.reportDeployment(ctx)
+}
+
+// awaitsVerdict reports whether an object cannot be judged yet: its watch lags behind our
+// write, or its probes were not evaluated for lack of time. After limits.StatusInterval
+// or limits.ProbeBudgetGrace that is reported.
+func (s *reconciliation) awaitsVerdict() bool {
+	unseen := func(b phases.Blocker) bool { return b.Kind == phases.BlockUnseen }
+	if !slices.ContainsFunc(s.rollout.Plan().Reports, func(r phases.Report) bool { return slices.ContainsFunc(r.Blocking, unseen) }) {
+		s.unseen = time.Time{}
+		return false
+	}
+	if s.unseen.IsZero() {
+		s.unseen = s.Now()
+	}
+	patience := limits.StatusInterval
+	if s.rollout.ProbeBudgetSpent() {
+		patience = limits.ProbeBudgetGrace
+	}
+	rest := patience - s.Now().Sub(s.unseen)
+	if rest > 0 {
+		s.requeue(rest)
+	}
+	return rest > 0
+}
+
+func (s *reconciliation) reportSet(ctx context.Context, set corev1alpha1.GenericObjectSet, rev *engine.Revision) error {
+	status := s.setStatus(set, rev)
+	old := set.ObjectSetStatus()
+	if equality.Semantic.DeepEqual(*old, *status) {
+		return nil
+	}
+	if !urgentSet(old, status) && !s.due(set) {
+		return nil
+	}
+	return s.writeSetStatus(ctx, set, status)
+}
+
+// due reports whether a status that only counts further may be written now; if
+// not, the pass is repeated when it may.
+func (s *reconciliation) due(obj corev1alpha1.Conditioned) bool {
+	if rest := limits.StatusInterval - s.Now().Sub(s.reported[obj.GetUID()]); rest > 0 {
+		s.requeue(rest)
+		return false
+	}
+	return true
+}
+
+func (s *reconciliation) writeSetStatus(ctx context.Context, set corev1alpha1.GenericObjectSet, status *corev1alpha1.ObjectSetStatus) error {
+	if equality.Semantic.DeepEqual(*set.ObjectSetStatus(), *status) {
+		return nil
+	}
+	return s.patchStatus(ctx, set, func() { *set.ObjectSetStatus() = *status })
+}
+
+func (s *reconciliation) reportDeployment(ctx context.Context) error {
+	old := s.deployment.ObjectDeploymentStatus().DeepCopy()
+	status := s.deploymentStatus()
+	if equality.Semantic.DeepEqual(old, status) || s.awaitsTemplate() {
+		return nil
+	}
+	if !transition(old.Conditions, status.Conditions) && old.Revision == status.Revision && !s.due(s.deployment) {
+		return nil
+	}
+	was, is := meta.IsStatusConditionTrue(old.Conditions, corev1alpha1.ConditionAvailable), meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionAvailable)
+	err := s.patchStatus(ctx, s.deployment, func() { *s.deployment.ObjectDeploymentStatus() = *status })
+	if err == nil && was && !is {
+		c := meta.FindStatusCondition(status.Conditions, corev1alpha1.ConditionAvailable)
+		s.announce(c.Reason, c.Message)
+	}
+	return err
+}
+
+// awaitsTemplate reports whether the deployment was just created without phases: a
+// Package makes its slices then, and a status in between would tell nothing.
+func (s *reconciliation) awaitsTemplate() bool {
+	if len(s.sets) > 0 || len(s.deployment.ObjectDeploymentSpec().Template.Spec.Phases) > 0 {
+		return false
+	}
+	// Twice, since creationTimestamp knows seconds only. Many slices, or a slow API server, take their time.
+	patience := 2 * limits.StatusInterval
+	if s.unfilled() && s.packageOf() != nil {
+		patience = 10 * limits.StatusInterval
+	}
+	rest := s.deployment.GetCreationTimestamp().Add(patience).Sub(s.Now())
+	if rest > 0 {
+		s.requeue(rest)
+	}
+	return rest > 0
+}
+
+// reportTeardown reports what the teardown waits for.
+func (s *reconciliation) reportTeardown(ctx context.Context) error {
+	if s.unknown() {
+		return nil
+	}
+	blocking := s.blocking()
+	message := "Objects are being removed in reverse order."
+	if len(blocking) > 0 {
+		message = phases.Describe(blocking)
+	}
+	if s.ref != nil && slices.ContainsFunc(blocking, func(b phases.Blocker) bool { return b.Kind == phases.BlockRemoval }) {
+		message = s.notRemoved(message)
+	}
+	phaseStates := s.tornPhases()
+	if s.deployment == nil {
+		set := s.sets[0]
+		status := set.ObjectSetStatus().DeepCopy()
+		status.Phases, status.Blocking, status.ObservedGeneration = phaseStates, blockingObjects(blocking), set.GetGeneration()
+		meta.RemoveStatusCondition(&status.Conditions, corev1alpha1.ConditionAvailable)
+		if lifecycle(set) == corev1alpha1.ObjectSetLifecycleStateArchived {
+			conditions.Set(&status.Conditions, set.GetGeneration(), corev1alpha1.ConditionArchived, false, corev1alpha1.ReasonArchivalInProgress, message)
+		}
+		tearing(&status.Conditions, set.GetGeneration(), message, blocking)
+		s.setTarget(&status.Conditions, set.GetGeneration())
+		statuswriter.Fit(status, set.GetGeneration(), nil)
+		if !urgentSet(set.ObjectSetStatus(), status) && !s.due(set) {
+			return nil
+		}
+		return s.writeSetStatus(ctx, set, status)
+	}
+	old := s.deployment.ObjectDeploymentStatus()
+	status := old.DeepCopy()
+	status.Phases, status.Blocking, status.ObservedGeneration = phaseStates, blockingObjects(blocking), s.deployment.GetGeneration()
+	conditions.Set(&status.Conditions, s.deployment.GetGeneration(), corev1alpha1.ConditionAvailable, false, corev1alpha1.ReasonTearingDown, message)
+	tearing(&status.Conditions, s.deployment.GetGeneration(), message, blocking)
+	s.setTarget(&status.Conditions, s.deployment.GetGeneration())
+	statuswriter.Fit(status, s.deployment.GetGeneration(), nil)
+	if equality.Semantic.DeepEqual(old, status) || !transition(old.Conditions, status.Conditions) && !s.due(s.deployment) {
+		return nil
+	}
+	return s.patchStatus(ctx, s.deployment, func() { *s.deployment.ObjectDeploymentStatus() = *status })
+}
+
+// wait reports that the target is not connected.
+func (s *reconciliation) wait(ctx context.Context) error {
+	deleting := s.top().GetDeletionTimestamp() != nil
+	if s.away.Connecting() {
+		return nil // after a restart nothing has changed
+	}
+	top, generation := s.top(), s.top().GetGeneration()
+	conds := slices.Clone(*top.StatusConditions())
+	conditions.Set(&conds, generation, corev1alpha1.ConditionTargetConnected, false, s.away.Reason, s.away.Message)
+	message := s.away.Message
+	if deleting {
+		message = fmt.Sprintf("The objects in the target are removed when it is connected. %s To leave them there, %s.", message, s.howToAbandon())
+	}
+	conditions.SetUnknown(&conds, generation, corev1alpha1.ConditionAvailable, s.away.Reason, message)
+	conditions.Kstatus(&conds, generation, conditions.State{Stalled: s.away.Stalls(), Reason: s.away.Reason, Message: message})
+	if equality.Semantic.DeepEqual(conds, *top.StatusConditions()) {
+		return nil
+	}
+	return s.patchStatus(ctx, top, func() {
+		*top.StatusConditions() = conds
+		if deleting && s.deployment != nil {
+			s.deployment.ObjectDeploymentStatus().ObservedGeneration = generation
+		}
+	})
+}
+
+// reportError puts an error on the status of the owner; stalled means that a user has to
+// fix it.
+func (s *reconciliation) reportError(ctx context.Context, err error, stalled bool) error {
+	top, text := s.top(), err.Error()
+	deleting := top.GetDeletionTimestamp() != nil
+	if s.ref != nil {
+		if explained, about := engine.ExplainTarget(err); about {
+			text = explained
+		}
+	}
+	if s.ref != nil && deleting {
+		text = s.notRemoved(text)
+	}
+	message := conditions.Message(text)
+	typ := corev1alpha1.ConditionReconciling
+	if stalled {
+		typ = corev1alpha1.ConditionStalled
+	}
+	if before := meta.FindStatusCondition(*top.StatusConditions(), typ); before != nil && before.Message == message {
+		return nil
+	}
+	return s.patchStatus(ctx, top, func() {
+		conditions.Kstatus(top.StatusConditions(), top.GetGeneration(), conditions.State{
+			Stalled: stalled, Reason: corev1alpha1.ReasonApplyError, Message: message,
+		})
+		s.setTarget(top.StatusConditions(), top.GetGeneration())
+		if deleting && s.deployment != nil {
+			s.deployment.ObjectDeploymentStatus().ObservedGeneration = top.GetGeneration()
+		}
+	})
+}
+
+// announce records an event about the owner. The Package that has a deployment
+// speaks for it.
+func (s *reconciliation) announce(reason, message string) {
+	obj := s.top()
+	if ref := metav1.GetControllerOf(obj); ref == nil || !ours(ref) {
+		s.Events.Eventf(apiObject(obj), nil, corev1.EventTypeNormal, reason, "Rollout", "%s", conditions.Message(message))
+	}
+}
+
+func (s *reconciliation) announceRollout(rev *engine.Revision) {
+	s.announce(corev1alpha1.ReasonProgressing, fmt.Sprintf("Rolling out revision %d.", rev.Number))
+}

@@ -1,0 +1,273 @@
+package objectdeployments
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/inputs/targets"
+	"lockstep.run/lockstep/internal/kube/mutationcache"
+	"lockstep.run/lockstep/internal/kube/queueing"
+	"lockstep.run/lockstep/internal/kube/quota"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/objectsets"
+	"lockstep.run/lockstep/internal/phases/claims"
+)
+
+// Home is the cluster of our own kinds.
+type Home struct {
+	// Client reads from caches, in which IndexSets has indexed the sets, and writes.
+	// Reader reads from the API server.
+	Client client.Client
+	Reader client.Reader
+	// Events records transitions.
+	Events events.EventRecorder
+	// Owners watches foreign owners of deployments and lone sets; nil for none.
+	Owners *OwnerWatch
+	Now    func() time.Time
+	// Namespace is the manager's: it has the Secrets of cluster kinds.
+	Namespace string
+}
+
+// Reconciler reconciles deployments and sets.
+type Reconciler struct {
+	Home
+	// Here is the cluster of our own kinds as a target.
+	Here *Target
+	// Targets are other clusters; nil where they are not served.
+	Targets Targets
+	// Class is that of the ObjectSetPhases that are reconciled; empty for none.
+	Class string
+	// PhaseTarget is where their objects are, if nothing else is reconciled; nil for the
+	// cluster of our own kinds.
+	PhaseTarget *corev1alpha1.TargetReference
+	// namespacedOnly leaves ClusterObjectSetPhases out.
+	namespacedOnly bool
+	// Hooks are for simulations.
+	Hooks Hooks
+
+	enqueue func(objects.OwnerKey)
+	// lanes reconcile the owners of other clusters; nil where that is not apart from others.
+	lanes *lanes
+	// busy are the owners that are reconciled, with what cancels that.
+	busy  sync.Map
+	fresh *mutationcache.Store
+	// memory counts what revisions take; it may be nil.
+	memory *quota.Memory
+	// written are slices of deployments by the UID of their owner.
+	written      *mutationcache.Store
+	restored     bool
+	restoreSince time.Time // since when the restoration of claims fails
+	restoreMu    sync.Mutex
+	// prefetched is set during restoreClaims.
+	prefetched prefetchedSlices
+
+	queue   *queueing.Queue[objects.OwnerKey]
+	metrics metrics
+
+	mu     sync.Mutex
+	owners map[objects.OwnerKey]*owner
+	claims map[claimants]*claims.Table
+}
+
+// Hooks show what a simulation cannot see from outside; nil functions are not called.
+type Hooks struct {
+	// Loaded is called with each revision that is loaded, before anything is decided.
+	Loaded func(*engine.Revision)
+	// Planned is called after a reconcile, with its last plan.
+	Planned func(*engine.Rollout)
+}
+
+// Target is a cluster that objects are rolled out to.
+type Target struct {
+	*engine.Engine
+	// Cluster and home are the UIDs of the namespaces kube-system of the target and of
+	// the cluster of our own kinds, where these are different ones; else they are empty.
+	ID, Home types.UID
+}
+
+// namespaced is a objectsets.Scope. What it says is one answer of one moment: the kind may
+// go between two questions.
+func (t *Target) namespaced(gk schema.GroupKind, version string) (namespaced, known bool) {
+	if t.Cluster == nil {
+		return false, false
+	}
+	mapping, err := t.Cluster.Mapping(gk, version)
+	if err != nil {
+		return false, false
+	}
+	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, true
+}
+
+// Targets are the connections to other clusters.
+type Targets interface {
+	// Use keeps a target connected for a user. wake is called when its state or session
+	// changed, and must not block.
+	Use(user string, ref targets.Ref, wake func())
+	Release(user string)
+	// Find returns the session of a target, nil where there is none, and its state.
+	Find(ref targets.Ref) (*Target, targets.State)
+}
+
+// claimants are the owners that share a table of claims. In the cluster of our own kinds,
+// whose UID is empty, that is all of them. In another one it is those of one namespace, or
+// the cluster-scoped ones: which cluster it is, and what may be written there, says nobody
+// but who answers there.
+type claimants struct {
+	cluster   types.UID
+	namespace string
+}
+
+func claimantsOf(cluster types.UID, namespace string) claimants {
+	if cluster == "" {
+		namespace = ""
+	}
+	return claimants{cluster, namespace}
+}
+
+// prefetchedSlices were listed at the start, until their sets are loaded: a
+// few lists instead of a GET for each. Slices never change; others are
+// read by GET.
+type prefetchedSlices map[types.NamespacedName]corev1alpha1.GenericObjectSlice
+
+// owner is the state of one owner between reconciles.
+type owner struct {
+	// Target is where the objects of the owner are, nil where that is not connected.
+	*Target
+	rollout *engine.Rollout
+	// digests are those of the specs of sets and of the template of the
+	// deployment, by UID; the latter with its generation.
+	digests    map[types.UID]objects.Digest
+	generation int64
+	// counted are the revisions whose memory is counted.
+	counted []types.UID
+	// reported is when the last status that was not urgent was written, by UID.
+	reported map[types.UID]time.Time
+	// retryValue is the last value of the retry annotation.
+	retryValue string
+	// missingReadAt is when the missing slices of a revision were read.
+	missingReadAt map[types.UID]time.Time
+	// stored are the contents of the slices of loaded revisions.
+	stored objectsets.Stored
+	// unreferenced are those slices, by name, that have no set as owner yet.
+	unreferenced map[string]*metav1.PartialObjectMetadata
+	// slicesDue is when unused slices that were too young are collected.
+	slicesDue time.Time
+	// collected means that this process has collected unused Secrets: an earlier one may
+	// have ended before that.
+	collected bool
+	// collectionDue means that a look for unused slices is due: what takes uses away was
+	// written or tried, or a look has failed.
+	collectionDue bool
+	failures      queueing.Failures
+	// limitedReconciles counts reconciles in a row that ended at maxPasses.
+	limitedReconciles int
+	// overflowReported means that an event reported that no more Jobs are recorded.
+	overflowReported bool
+	// unseen is since when objects wait for their watches to show what was written;
+	// zero where none does.
+	unseen time.Time
+	// background means that a deployment that is being deleted was not orphaned.
+	background bool
+}
+
+// reconciliation is one reconcile of one owner.
+type reconciliation struct {
+	*Reconciler
+	*owner
+	key   objects.OwnerKey
+	scope corev1alpha1.Scope
+	// deployment is nil where the owner is a set that stands alone.
+	deployment corev1alpha1.GenericObjectDeployment
+	// sets are all sets of the owner in ascending order of revision.
+	sets []corev1alpha1.GenericObjectSet
+	// former are sets of a deployment of this name that is gone.
+	former []corev1alpha1.GenericObjectSet
+	// ref is the target; nil for the cluster of our own kinds. away is why nothing can be
+	// done there, nil where it is connected.
+	ref  *corev1alpha1.TargetReference
+	away *targets.State
+	// current is the set that the template stands for; nil where there is none.
+	current corev1alpha1.GenericObjectSet
+	after   time.Duration
+	// ownerProblem is why a foreign owner cannot be watched.
+	ownerProblem string
+}
+
+// top returns the owner object.
+func (s *reconciliation) top() corev1alpha1.Conditioned {
+	if s.deployment != nil {
+		return s.deployment
+	}
+	return s.sets[0]
+}
+
+// secretNamespace is where the Secrets of the owner are.
+func (s *reconciliation) secretNamespace() string {
+	if s.key.Namespace == "" {
+		return s.Namespace
+	}
+	return s.key.Namespace
+}
+
+func (s *reconciliation) setOfUID(uid types.UID) corev1alpha1.GenericObjectSet {
+	i := slices.IndexFunc(s.sets, func(set corev1alpha1.GenericObjectSet) bool { return set.GetUID() == uid })
+	if i < 0 {
+		return nil
+	}
+	return s.sets[i]
+}
+
+// revisionOf returns the loaded revision of a set, or nil.
+func (s *reconciliation) revisionOf(set corev1alpha1.GenericObjectSet) *engine.Revision {
+	return s.rollout.Loaded(set.GetUID())
+}
+
+// remote reports whether the objects of the deployment are in another cluster. There no
+// garbage collector removes what a deployment of this name has left that was restored from a
+// backup with another UID: its sets have the record of that, until the successor has
+// succeeded, and go with the successor where that is deleted before.
+func (s *reconciliation) remote() bool {
+	return s.deployment != nil && s.deployment.ObjectDeploymentSpec().Template.Spec.TargetRef != nil
+}
+
+// startRetry is the delay of the first reconcile until discovery is done.
+const startRetry = 5 * time.Millisecond
+
+// conflictRetry is the delay of a reconcile after a conflict.
+const conflictRetry = 50 * time.Millisecond
+
+// packageRetry is the delay of a reconcile that would adopt objects for a Package that goes.
+const packageRetry = time.Second
+
+// requeue requests a reconcile after d at the latest.
+func (s *reconciliation) requeue(d time.Duration) {
+	if d <= 0 {
+		d = time.Millisecond
+	}
+	if s.after == 0 || d < s.after {
+		s.after = d
+	}
+}
+
+func (s *reconciliation) requeueAt(at time.Time) {
+	if !at.IsZero() {
+		s.requeue(at.Sub(s.Now()))
+	}
+}
+
+func (s *reconciliation) result() reconcile.Result { return reconcile.Result{RequeueAfter: s.after} }
+
+func lifecycle(set corev1alpha1.GenericObjectSet) corev1alpha1.ObjectSetLifecycleState {
+	return set.ObjectSetSpec().LifecycleState
+}

@@ -1,0 +1,101 @@
+package objectdeployments
+
+import (
+	"fmt"
+	"maps"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/objectsets"
+	"lockstep.run/lockstep/internal/revisions"
+)
+
+// unfilled reports whether the template has no phases yet. A package that is nothing but its dependencies has none at all.
+func (s *reconciliation) unfilled() bool {
+	return len(s.deployment.ObjectDeploymentSpec().Template.Spec.Phases) == 0 && s.deployment.GetAnnotations()[corev1alpha1.UnpackedHashAnnotation] == ""
+}
+
+func (s *reconciliation) templateDigest() (objects.Digest, error) {
+	uid := s.deployment.GetUID()
+	if s.generation == s.deployment.GetGeneration() && !s.digests[uid].IsZero() {
+		return s.digests[uid], nil
+	}
+	digest, err := revisions.SpecDigest(s.deployment.ObjectDeploymentSpec().Template.Spec)
+	if err == nil {
+		s.digests[uid], s.generation = digest, s.deployment.GetGeneration()
+	}
+	return digest, err
+}
+
+func (s *reconciliation) setDigest(set corev1alpha1.GenericObjectSet) (objects.Digest, error) {
+	if !objectsets.Owns(set) {
+		return objects.Digest{}, nil // history is cached without its objects
+	}
+	if d := s.digests[set.GetUID()]; !d.IsZero() {
+		return d, nil
+	}
+	digest, err := revisions.SpecDigest(set.ObjectSetSpec().ObjectSetTemplateSpec)
+	if err == nil {
+		s.digests[set.GetUID()] = digest
+	}
+	return digest, err
+}
+
+func (s *reconciliation) newSet(number int64) (corev1alpha1.GenericObjectSet, error) {
+	digest, err := s.templateDigest()
+	if err != nil {
+		return nil, err
+	}
+	wellKnown := revisions.WellKnown(s.deployment)
+	hash := revisions.TemplateHash(digest, wellKnown)
+	set := s.scope.NewObjectSet()
+	set.SetName(s.key.Name + "-" + hash)
+	set.SetNamespace(s.key.Namespace)
+	labels := maps.Clone(s.deployment.ObjectDeploymentSpec().Template.Metadata.Labels)
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	maps.Copy(labels, wellKnown)
+	labels[corev1alpha1.ObjectDeploymentLabel] = s.key.Name
+	set.SetLabels(labels)
+	annotations := maps.Clone(s.deployment.GetAnnotations())
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")
+	for _, key := range []string{ // of the deployment, whose template may come back; a claim is each set's own
+		corev1alpha1.UnpackedHashAnnotation, corev1alpha1.TemplateDigestAnnotation, corev1alpha1.PackageGenerationAnnotation, corev1alpha1.ClaimedAnnotation,
+		corev1alpha1.RetryAnnotation, corev1alpha1.OrphanedAnnotation,
+	} {
+		delete(annotations, key)
+	}
+	annotations[corev1alpha1.HashAnnotation] = hash
+	annotations[corev1alpha1.ObjectDeploymentUIDAnnotation] = string(s.deployment.GetUID())
+	set.SetAnnotations(annotations)
+	set.SetFinalizers([]string{corev1alpha1.CachedFinalizer})
+	set.SetOwnerReferences([]metav1.OwnerReference{{
+		APIVersion: corev1alpha1.GroupVersion.String(), Kind: s.key.Kind, Name: s.key.Name,
+		UID: s.deployment.GetUID(), Controller: ptr.To(true),
+	}})
+	spec := set.ObjectSetSpec()
+	s.deployment.ObjectDeploymentSpec().Template.Spec.DeepCopyInto(&spec.ObjectSetTemplateSpec)
+	spec.LifecycleState, spec.Revision = corev1alpha1.ObjectSetLifecycleStateActive, number
+	for _, older := range s.sets {
+		spec.Previous = append(spec.Previous, corev1alpha1.PreviousRevisionReference{Name: older.GetName()})
+	}
+	return set, nil
+}
+
+// setName returns the name to try after so many collisions.
+func setName(base string, number int64, taken int32) string {
+	switch taken {
+	case 0:
+		return base
+	case 1:
+		return fmt.Sprintf("%s-%d", base, number)
+	}
+	return fmt.Sprintf("%s-%d-%d", base, number, taken)
+}
