@@ -22,7 +22,11 @@ import (
 func Differences(before, after *unstructured.Unstructured) []Field {
 	var fields []Field
 	others := managersOf(before)
-	for _, c := range objectdiff.Fields(withoutBookkeeping(before), withoutBookkeeping(after)) {
+	types, kind := drift.NewListTypes(), before.GroupVersionKind().GroupKind()
+	for _, u := range []*unstructured.Unstructured{before, after} {
+		types.Learn(kind, u.GetManagedFields())
+	}
+	for _, c := range objectdiff.Fields(withoutBookkeeping(before), withoutBookkeeping(after), types.Of(kind).Keys) {
 		fields = append(fields, Field{Path: c.Path, Before: c.Before, After: c.After, Managers: others.of(c.Path)})
 	}
 	return fields
@@ -111,23 +115,22 @@ func owns(set *fieldpath.Set, path []string) bool {
 	return !set.Empty()
 }
 
-// elementFor returns the field of a set, or the list element that has the key of [key=value].
+// elementFor returns the field of a set, or the list element that has the keys of [key=value,key=value].
 func elementFor(set *fieldpath.Set, part string) (fieldpath.PathElement, bool) {
 	if !strings.HasPrefix(part, "[") {
 		return fieldpath.PathElement{FieldName: &part}, true
 	}
-	key, value, _ := strings.Cut(strings.Trim(part, "[]"), "=")
+	wanted := strings.Split(strings.Trim(part, "[]"), ",")
 	elements := slices.AppendSeq(slices.Collect(set.Children.All()), set.Members.All())
 	i := slices.IndexFunc(elements, func(e fieldpath.PathElement) bool {
 		if e.Key == nil {
 			return false
 		}
+		var has []string
 		for _, field := range *e.Key {
-			if field.Name == key && fmt.Sprint(field.Value.Unstructured()) == value {
-				return true
-			}
+			has = append(has, fmt.Sprintf("%s=%v", field.Name, field.Value.Unstructured()))
 		}
-		return false
+		return !slices.ContainsFunc(wanted, func(key string) bool { return !slices.Contains(has, key) })
 	})
 	if i < 0 {
 		return fieldpath.PathElement{}, false

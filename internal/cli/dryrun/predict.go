@@ -20,6 +20,7 @@ import (
 
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/objects/listkeys"
 	"lockstep.run/lockstep/internal/phases/drift"
 )
 
@@ -185,7 +186,7 @@ func (c *simulatedCluster) guess(o *object, template map[string]any, why string)
 	return after
 }
 
-// overlay merges maps by key, and elements of lists by name if they have one.
+// overlay merges maps by key, and elements of lists by what identifies them.
 func overlay(onto, from map[string]any) {
 	for key, v := range from {
 		switch v := v.(type) {
@@ -205,17 +206,15 @@ func overlay(onto, from map[string]any) {
 }
 
 func overlayList(onto, from []any) []any {
-	merged := make([]any, len(from))
-	for i, element := range from {
-		merged[i] = element
-		fields, isMap := element.(map[string]any)
-		at := slices.IndexFunc(onto, func(other any) bool {
-			o, ok := other.(map[string]any)
-			return ok && isMap && o["name"] != nil && o["name"] == fields["name"]
-		})
-		if at >= 0 {
+	merged := slices.Clone(from)
+	names, ok := listkeys.Identify(nil, onto, from)
+	if !ok {
+		return merged
+	}
+	for i, name := range names[1] {
+		if at := slices.Index(names[0], name); at >= 0 {
 			below := runtime.DeepCopyJSON(onto[at].(map[string]any))
-			overlay(below, fields)
+			overlay(below, from[i].(map[string]any))
 			merged[i] = below
 		}
 	}

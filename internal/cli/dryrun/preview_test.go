@@ -150,7 +150,7 @@ func TestManagers(t *testing.T) {
 	u.SetManagedFields([]metav1.ManagedFieldsEntry{
 		entry("package-operator", `{"f:spec":{"f:replicas":{}}}`), status,
 		entry("autoscaler", `{"f:spec":{"f:replicas":{}}}`),
-		entry("editor", `{"f:metadata":{"f:labels":{"f:example.com/team":{}}},"f:spec":{"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"web\"}":{"f:image":{}}}}},"f:selector":{}},"f:rules":{}}`),
+		entry("editor", `{"f:metadata":{"f:labels":{"f:example.com/team":{}}},"f:spec":{"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"web\"}":{"f:image":{}}}}},"f:selector":{},"f:ports":{"k:{\"port\":53,\"protocol\":\"UDP\"}":{".":{}}}},"f:rules":{}}`),
 	})
 	m := managersOf(u)
 	for path, want := range map[string][]string{
@@ -158,6 +158,8 @@ func TestManagers(t *testing.T) {
 		"spec.template.spec.containers[name=web].image": {"editor"},
 		"spec.template.spec.containers[name=web]":       {"editor"},
 		"spec.template.spec.containers[name=db].image":  nil,
+		"spec.ports[port=53,protocol=UDP]":              {"editor"},
+		"spec.ports[port=53,protocol=TCP]":              nil,
 		"spec.selector.matchLabels.app":                 {"editor"},
 		`metadata.labels["example.com/team"]`:           {"editor"},
 		"metadata.labels":                               {"editor"},
@@ -200,12 +202,32 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
+// TestDifferencesByKeysOfTheSchema has the keys of a list, and who has its elements, from managedFields.
+func TestDifferencesByKeysOfTheSchema(t *testing.T) {
+	t.Parallel()
+	before := &unstructured.Unstructured{Object: decode(t, `{"apiVersion":"example.com/v1","kind":"Router","spec":{"routes":[{"id":"x","port":80},{"id":"y","port":81}]}}`)}
+	after := before.DeepCopy()
+	after.Object["spec"] = decode(t, `{"routes":[{"id":"y","port":90},{"id":"z","port":80}]}`)
+	before.SetManagedFields([]metav1.ManagedFieldsEntry{{
+		Manager: "editor", Operation: "Update", FieldsType: "FieldsV1",
+		FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:routes":{"k:{\"id\":\"y\"}":{".":{},"f:id":{},"f:port":{}}}}}`),
+	}})
+	want := []Field{
+		{Path: "spec.routes[id=x]", Before: map[string]any{"id": "x", "port": 80.0}},
+		{Path: "spec.routes[id=y].port", Before: 81.0, After: 90.0, Managers: []string{"editor"}},
+		{Path: "spec.routes[id=z]", After: map[string]any{"id": "z", "port": 80.0}},
+	}
+	if diff := cmp.Diff(want, Differences(before, after)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // TestOverlay lays a template over live values where no dry run is possible.
 func TestOverlay(t *testing.T) {
 	t.Parallel()
-	live := decode(t, `{"spec":{"replicas":1,"containers":[{"name":"a","image":"1","pull":"Always"},{"name":"gone"}],"args":["x"]}}`)
-	overlay(live, decode(t, `{"spec":{"containers":[{"name":"a","image":"2"},{"name":"new"}],"args":["y"]}}`))
-	want := decode(t, `{"spec":{"replicas":1,"containers":[{"name":"a","image":"2","pull":"Always"},{"name":"new"}],"args":["y"]}}`)
+	live := decode(t, `{"spec":{"replicas":1,"containers":[{"name":"a","image":"1","pull":"Always"},{"name":"gone"}],"args":["x"],"ports":[{"port":80,"protocol":"TCP"}]}}`)
+	overlay(live, decode(t, `{"spec":{"containers":[{"name":"a","image":"2"},{"name":"new"}],"args":["y"],"ports":[{"port":80,"targetPort":1}]}}`))
+	want := decode(t, `{"spec":{"replicas":1,"containers":[{"name":"a","image":"2","pull":"Always"},{"name":"new"}],"args":["y"],"ports":[{"port":80,"protocol":"TCP","targetPort":1}]}}`)
 	if diff := cmp.Diff(want, live); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -4,6 +4,6 @@
 //	[Fields]   two states of one object → what differs, by path
 //	[Sets]     two sets of objects      → what is added, removed, changed, moved
 //
-// Elements of lists are matched by their name, key, type and the like if all have it, or
-// else by position. Values of Secrets are never in a result.
+// Elements of lists are matched by what identifies them (package listkeys), or else by
+// position. Values of Secrets are never in a result.
 package objectdiff

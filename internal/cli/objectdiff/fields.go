@@ -2,7 +2,6 @@ package objectdiff
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"reflect"
 	"regexp"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objects/listkeys"
 )
 
 // Change is one field that differs.
@@ -24,12 +24,19 @@ type Change struct {
 	After  any `json:"after,omitempty"`
 }
 
+// Elements stands for the elements of a list in a path for ListKeys.
+const Elements = "[]"
+
 // Hidden stands for a value that must not be shown.
 const Hidden = "(hidden)"
 
-// Fields compares two states of an object; nil is an absent one. Values of Secrets are hidden.
-func Fields(before, after map[string]any) []Change {
-	d := differ{}
+// ListKeys returns the keys of the list at a path by the schema, with [] as the part for elements of lists; nil where they are
+// not known.
+type ListKeys func(path []string) []string
+
+// Fields compares two states of an object; nil is an absent one. keys may be nil. Values of Secrets are hidden.
+func Fields(before, after map[string]any, keys ListKeys) []Change {
+	d := differ{keys: keys}
 	switch {
 	case before == nil && after == nil:
 	case before == nil:
@@ -47,23 +54,25 @@ func Fields(before, after map[string]any) []Change {
 }
 
 type differ struct {
+	keys    ListKeys
 	changes []Change
-	depth   int
+	// at is the path for keys.
+	at []string
 }
 
 func (d *differ) add(path string, before, after any) {
 	d.changes = append(d.changes, Change{Path: path, Before: before, After: after})
 }
 
-func (d *differ) values(path string, before, after any) {
-	if d.depth++; d.depth > limits.DocumentDepth {
-		d.depth--
+func (d *differ) values(path, part string, before, after any) {
+	d.at = append(d.at, part)
+	defer func() { d.at = d.at[:len(d.at)-1] }()
+	if len(d.at) > limits.DocumentDepth {
 		if !reflect.DeepEqual(before, after) {
 			d.add(path, before, after)
 		}
 		return
 	}
-	defer func() { d.depth-- }()
 	beforeMap, isMap := before.(map[string]any)
 	afterMap, both := after.(map[string]any)
 	if isMap && both {
@@ -114,7 +123,7 @@ func (d *differ) maps(path string, before, after map[string]any) {
 		is, has := after[key]
 		switch {
 		case had && has:
-			d.values(Child(path, key), was, is)
+			d.values(Child(path, key), key, was, is)
 		case had && was != nil:
 			d.add(Child(path, key), was, nil)
 		case has && is != nil:
@@ -124,8 +133,12 @@ func (d *differ) maps(path string, before, after map[string]any) {
 }
 
 func (d *differ) lists(path string, before, after []any) {
-	if key := listKey(before, after); key != "" {
-		d.keyed(path, key, before, after)
+	var keys []string
+	if d.keys != nil {
+		keys = d.keys(d.at)
+	}
+	if names, ok := listkeys.Identify(keys, before, after); ok {
+		d.keyed(path, names, before, after)
 		return
 	}
 	if !allMaps(before) || !allMaps(after) {
@@ -142,77 +155,45 @@ func (d *differ) lists(path string, before, after []any) {
 		case i >= len(after):
 			d.add(at, before[i], nil)
 		default:
-			d.values(at, before[i], after[i])
+			d.values(at, Elements, before[i], after[i])
 		}
 	}
 }
 
-// keyed matches elements by key. Their order is compared, too: in some lists it matters.
-func (d *differ) keyed(path, key string, before, after []any) {
-	index := func(list []any) (names []string, byName map[string]any) {
-		byName = map[string]any{}
-		for _, element := range list {
-			name := fmt.Sprint(element.(map[string]any)[key])
-			names, byName[name] = append(names, name), element
+// keyed matches elements by their names. Their order is compared, too: in some lists it matters.
+func (d *differ) keyed(path string, names [][]string, before, after []any) {
+	index := func(names []string) map[string]int {
+		at := make(map[string]int, len(names))
+		for i, name := range names {
+			at[name] = i
 		}
-		return names, byName
+		return at
 	}
-	wasNames, was := index(before)
-	isNames, is := index(after)
-	for _, name := range wasNames {
-		if _, stays := is[name]; !stays {
-			d.add(element(path, key, name), was[name], nil)
-			continue
+	was, is := index(names[0]), index(names[1])
+	for i, name := range names[0] {
+		if at, stays := is[name]; stays {
+			d.values(path+"["+name+"]", Elements, before[i], after[at])
+		} else {
+			d.add(path+"["+name+"]", before[i], nil)
 		}
-		d.values(element(path, key, name), was[name], is[name])
 	}
-	for _, name := range isNames {
+	for i, name := range names[1] {
 		if _, had := was[name]; !had {
-			d.add(element(path, key, name), nil, is[name])
+			d.add(path+"["+name+"]", nil, after[i])
 		}
 	}
-	stay := func(names []string, other map[string]any) []string {
-		return slices.DeleteFunc(slices.Clone(names), func(name string) bool { _, ok := other[name]; return !ok })
+	stay := func(names []string, other map[string]int) (values []string) {
+		for _, name := range names {
+			if _, ok := other[name]; ok {
+				_, value, _ := strings.Cut(name, "=")
+				values = append(values, value)
+			}
+		}
+		return values
 	}
-	if old, now := stay(wasNames, is), stay(isNames, was); !slices.Equal(old, now) {
+	if old, now := stay(names[0], is), stay(names[1], was); !slices.Equal(old, now) {
 		d.add(path+"[order]", strings.Join(old, ", "), strings.Join(now, ", "))
 	}
-}
-
-func element(path, key, name string) string { return path + "[" + key + "=" + name + "]" }
-
-// keys of list elements in Kubernetes, the best first.
-var keys = []string{"name", "key", "type", "containerPort", "port", "mountPath", "devicePath", "topologyKey", "ip", "host", "path"}
-
-// listKey returns the first key that is unique in both lists; empty if there is none.
-func listKey(before, after []any) string {
-	for _, key := range keys {
-		if len(before)+len(after) > 0 && names(before, key) && names(after, key) {
-			return key
-		}
-	}
-	return ""
-}
-
-func names(list []any, key string) bool {
-	seen := map[string]bool{}
-	for _, element := range list {
-		m, ok := element.(map[string]any)
-		if !ok {
-			return false
-		}
-		switch v := m[key].(type) {
-		case string, int64, float64:
-			text := fmt.Sprint(v)
-			if seen[text] {
-				return false
-			}
-			seen[text] = true
-		default:
-			return false
-		}
-	}
-	return true
 }
 
 func allMaps(list []any) bool {

@@ -63,7 +63,7 @@ func TestFields(t *testing.T) {
 			},
 		},
 	} {
-		got := objectdiff.Fields(object(t, tc.before), object(t, tc.after))
+		got := objectdiff.Fields(object(t, tc.before), object(t, tc.after), nil)
 		if diff := cmp.Diff(tc.want, got); diff != "" {
 			t.Errorf("%s: (-want +got)\n%s", tc.reason, diff)
 		}
@@ -78,7 +78,7 @@ func TestSecretsAreHidden(t *testing.T) {
 	bare := object(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: a}")
 	other := object(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}")
 	for _, pair := range [][2]map[string]any{{secret, nil}, {nil, secret}, {secret, bare}, {bare, secret}, {secret, other}, {other, secret}} {
-		encoded, err := json.Marshal(objectdiff.Fields(pair[0], pair[1]))
+		encoded, err := json.Marshal(objectdiff.Fields(pair[0], pair[1], nil))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,10 +122,10 @@ func TestFieldsAreComplete(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		before, after := drawMap(rt, 3), drawMap(rt, 3)
-		if got := objectdiff.Fields(before, before); len(got) > 0 {
+		if got := objectdiff.Fields(before, before, nil); len(got) > 0 {
 			rt.Fatalf("equal values differ: %v", got)
 		}
-		there, back := objectdiff.Fields(before, after), objectdiff.Fields(after, before)
+		there, back := objectdiff.Fields(before, after, nil), objectdiff.Fields(after, before, nil)
 		if (len(there) == 0) != cmp.Equal(before, after) {
 			rt.Fatalf("%v and %v: %v", before, after, there)
 		}
@@ -170,7 +170,7 @@ func TestLargeNumbers(t *testing.T) {
 	t.Parallel()
 	before, after := map[string]any{"n": int64(9007199254740992)}, map[string]any{"n": int64(9007199254740993)}
 	want := []objectdiff.Change{{Path: "n", Before: int64(9007199254740992), After: int64(9007199254740993)}}
-	if diff := cmp.Diff(want, objectdiff.Fields(before, after)); diff != "" {
+	if diff := cmp.Diff(want, objectdiff.Fields(before, after, nil)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -69,7 +69,7 @@ func Sets(before, after []Object) []ObjectChange {
 			out = append(out, ObjectChange{Kind: Added, Key: o.Key, Phase: o.Phase})
 			continue
 		}
-		c := ObjectChange{Key: o.Key, Phase: o.Phase, Fields: Fields(old.Value, o.Value)}
+		c := ObjectChange{Key: o.Key, Phase: o.Phase, Fields: Fields(old.Value, o.Value, nil)}
 		if old.Phase != o.Phase {
 			c.PhaseBefore, c.Kind = old.Phase, Moved
 		}

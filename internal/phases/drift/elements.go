@@ -1,6 +1,10 @@
 package drift
 
-import "sigs.k8s.io/structured-merge-diff/v6/value"
+import (
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"lockstep.run/lockstep/internal/objects/listkeys"
+)
 
 // finder finds the elements of an associative list by their keys.
 type finder struct {
@@ -16,9 +20,6 @@ type finder struct {
 
 // longList is from which length on an index pays.
 const longList = 32
-
-// defaultKeys are values of keys that a template may leave out.
-var defaultKeys = map[string]any{"protocol": "TCP"}
 
 // allKeyed reports whether every element of a template is a map with a key at least.
 func allKeyed(template []any, keys []string) bool {
@@ -128,7 +129,7 @@ func (f *finder) matches(element map[string]any, i int, strict bool) bool {
 	for _, key := range f.keys {
 		want := element[key]
 		if want == nil && strict {
-			want = defaultKeys[key]
+			want = listkeys.Default(key)
 		}
 		if want == nil {
 			if strict && fields[key] != nil {

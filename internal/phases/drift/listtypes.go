@@ -108,6 +108,16 @@ func (k *KindListTypes) list(path pathID) (shape list, known bool) {
 	return shape, known
 }
 
+// Keys returns the keys of the associative list at a path, with [] as the part for elements of lists; nil where they are not known.
+func (k *KindListTypes) Keys(path []string) []string {
+	at := rootPath
+	for _, part := range path {
+		at = field(at, part)
+	}
+	shape, _ := k.list(at)
+	return shape.keys
+}
+
 // whole reports whether the map at a path is owned as a whole, such as a label selector:
 // a key that others add to it is drift.
 func (k *KindListTypes) whole(path pathID) bool {

@@ -8,6 +8,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"lockstep.run/lockstep/internal/loader/document"
+	"lockstep.run/lockstep/internal/objects/listkeys"
 )
 
 // merger is one merge of values.
@@ -106,46 +107,15 @@ func filled(n *yaml.Node, content []*yaml.Node) *yaml.Node {
 	return &out
 }
 
-// itemKeys are the keys of list items in Kubernetes and in manifests; the first that
-// fits all lists is used.
-var itemKeys = [][]string{
-	{"name"}, {"selector"}, {"containerPort", "protocol"}, {"port", "protocol"}, {"mountPath"}, {"devicePath"}, {"key", "operator"}, {"key"}, {"topologyKey"}, {"ip"},
-}
-
-// named returns the keys of the items of each list; nil if they are not unique.
-func named(lists [3]*yaml.Node) (names [3][]string, ok bool) {
-	for _, fields := range itemKeys {
-		ok = true
-		for i, list := range lists {
-			names[i] = itemNames(list, fields)
-			ok = ok && names[i] != nil
-		}
-		if ok {
-			break
+// named returns the names of the items of each list; ok is false if they have none.
+func named(lists [3]*yaml.Node) (names [][]string, ok bool) {
+	var decoded [3][]any
+	for i, list := range lists {
+		if list.Decode(&decoded[i]) != nil {
+			return nil, false
 		}
 	}
-	return names, ok
-}
-
-func itemNames(list *yaml.Node, fields []string) []string {
-	names := []string{}
-	for _, item := range list.Content {
-		name := ""
-		for i, field := range fields {
-			_, v := entry(item, field)
-			if v == nil && i == 0 {
-				return nil
-			}
-			if v != nil {
-				name += "," + field + "=" + show(v)
-			}
-		}
-		if slices.Contains(names, name) {
-			return nil
-		}
-		names = append(names, name)
-	}
-	return names
+	return listkeys.Identify(nil, decoded[:]...)
 }
 
 func (m *merger) list(path string, base, ours, theirs *yaml.Node) *yaml.Node {
@@ -157,7 +127,7 @@ func (m *merger) list(path string, base, ours, theirs *yaml.Node) *yaml.Node {
 }
 
 // items merges lists whose items have keys, in an order with the changes of both sides.
-func (m *merger) items(path string, lists [3]*yaml.Node, names [3][]string) (out []*yaml.Node) {
+func (m *merger) items(path string, lists [3]*yaml.Node, names [][]string) (out []*yaml.Node) {
 	var order []string
 	for _, r := range regions(names[0], names[1], names[2]) {
 		if r.oursChanged || !r.theirChanged {
@@ -179,7 +149,7 @@ func (m *merger) items(path string, lists [3]*yaml.Node, names [3][]string) (out
 				sides[side] = list.Content[i]
 			}
 		}
-		if v := m.value(path+"["+strings.TrimPrefix(name, ",")+"]", sides[0], sides[1], sides[2]); v != nil {
+		if v := m.value(path+"["+brief(name)+"]", sides[0], sides[1], sides[2]); v != nil {
 			out = append(out, v)
 		}
 	}

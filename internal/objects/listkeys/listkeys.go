@@ -1,0 +1,81 @@
+package listkeys
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// table has the fields that identify elements in lists of Kubernetes, of manifests, and mostly in custom resources. The
+// first entry that fits is used, with as few of its fields as are unique. Those after the first may be absent.
+var table = [][]string{
+	{"name"}, {"selector"}, {"key", "operator"}, {"type"}, {"containerPort", "protocol"}, {"port", "protocol"}, {"mountPath"}, {"devicePath"},
+	{"topologyKey", "whenUnsatisfiable"}, {"ip"}, {"host"}, {"path"}, {"uid"}, {"rule"},
+}
+
+// defaults are values of keys that a template may leave out.
+var defaults = map[string]any{"protocol": "TCP"}
+
+// Default returns the value that the API server gives a key which an element leaves out; nil for none.
+func Default(key string) any { return defaults[key] }
+
+// Identify returns a name for each element of each list, such as containerPort=53,protocol=UDP, that is unique in its list.
+// schema are the keys of the list's schema; nil where they are not known. ok is false where nothing identifies the elements.
+func Identify(schema []string, lists ...[]any) (names [][]string, ok bool) {
+	candidates := table
+	if len(schema) > 0 {
+		candidates = append([][]string{table[0], schema}, table[1:]...)
+	}
+	for _, fields := range candidates {
+		for n := range fields {
+			if names, ok = identify(fields[:n+1], lists); ok {
+				return names, true
+			}
+		}
+	}
+	return nil, false
+}
+
+func identify(fields []string, lists [][]any) (all [][]string, ok bool) {
+	some := false
+	for _, list := range lists {
+		names, seen := make([]string, len(list)), make(map[string]bool, len(list))
+		for i, element := range list {
+			name, has := nameOf(fields, element)
+			if !has || seen[name] {
+				return nil, false
+			}
+			names[i], seen[name], some = name, true, true
+		}
+		all = append(all, names)
+	}
+	return all, some
+}
+
+func nameOf(fields []string, element any) (string, bool) {
+	of, _ := element.(map[string]any)
+	var parts []string
+	for i, field := range fields {
+		value := of[field]
+		switch {
+		case value != nil:
+		case i == 0:
+			return "", false
+		default:
+			if value = defaults[field]; value == nil {
+				continue
+			}
+		}
+		parts = append(parts, field+"="+text(value))
+	}
+	return strings.Join(parts, ","), true
+}
+
+func text(value any) string {
+	switch value.(type) {
+	case map[string]any, []any:
+		encoded, _ := json.Marshal(value) // decoded JSON
+		return string(encoded)
+	}
+	return fmt.Sprint(value)
+}
