@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
-	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/cluster/reflector"
 )
 
 // resync is how often everything is reconciled without a reason. Watches report
@@ -18,15 +18,13 @@ const resync = 24 * time.Hour
 
 // cacheOptions returns the options of the caches of this API group.
 func cacheOptions(c *Config) cache.Options {
-	var newest livestate.Newest
+	var newest reflector.Newest
 	return cache.Options{
 		ByObject: phasesOf(c.Class), DefaultNamespaces: onlyIn(c.WatchNamespace),
 		SyncPeriod:       ptr.To(resync),
 		DefaultTransform: compactSafely,
 		NewInformer: func(lw toolscache.ListerWatcher, obj runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-			s := newSource(lw, &newest)
-			lw = &toolscache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}
-			return toolscache.NewSharedIndexInformer(lw, obj, resync, indexers)
+			return toolscache.NewSharedIndexInformer(reflector.Ordered(lw, &newest), obj, resync, indexers)
 		},
 		// A kind that is not watched must not start a watch of its own by a Get.
 		ReaderFailOnMissingInformer: true,

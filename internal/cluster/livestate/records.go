@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
+	"lockstep.run/lockstep/internal/cluster/reflector"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -33,7 +34,7 @@ type Records struct {
 	// gone are the last known resource versions of UIDs whose deletion was confirmed before
 	// their DELETED event.
 	gone     map[types.UID]string
-	progress Progress
+	progress reflector.Progress
 	// owners interns owner references: those stored lately, by the hash of the first UID.
 	owners [128][]objects.Reference
 	seed   maphash.Seed

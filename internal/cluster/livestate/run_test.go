@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"lockstep.run/lockstep/internal/cluster/reflector"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 )
@@ -76,7 +77,7 @@ func TestOldListOfObjects(t *testing.T) {
 		r.UpdateResourceVersion("14")
 		for range 2 {
 			err := list("12")
-			if !errors.Is(err, ErrOld) {
+			if !errors.Is(err, reflector.ErrOld) {
 				t.Errorf("an older list is taken over: %v", err)
 			}
 			want("11")

@@ -24,9 +24,6 @@ type Reflector struct {
 	Of     runtime.Object
 	Source cache.ListerWatcherWithContext
 	Store  cache.ReflectorStore
-	// ListVersion returns the resource version to list at in place of its argument; it
-	// may be nil.
-	ListVersion func(resourceVersion string) string
 	// Report receives the outcome of each request; it may be nil.
 	Report func(error)
 
@@ -53,13 +50,17 @@ func Backoff() wait.Backoff {
 	return wait.Backoff{Duration: limits.WatchBackoffMin, Cap: limits.WatchBackoffMax, Factor: 2, Jitter: 0.2, Steps: 32}
 }
 
+// consistent returns the resource version to list at in place of another: a list decides what is absent, so that it is not
+// from an API server's cache of any age.
+func consistent(version string) string {
+	if version == "0" {
+		return ""
+	}
+	return version
+}
+
 func (r *Reflector) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	if options.ResourceVersion == "0" {
-		options.ResourceVersion = "" // not from an API server's cache of any age
-	}
-	if r.ListVersion != nil && options.Continue == "" {
-		options.ResourceVersion = r.ListVersion(options.ResourceVersion)
-	}
+	options.ResourceVersion = consistent(options.ResourceVersion)
 	var list runtime.Object
 	err := panics.Guard(context.Background(), "reading a list of "+r.Type, func() (err error) {
 		list, err = r.Source.ListWithContext(ctx, options)
@@ -71,9 +72,6 @@ func (r *Reflector) list(ctx context.Context, options metav1.ListOptions) (runti
 
 func (r *Reflector) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	streamed := ptr.Deref(options.SendInitialEvents, false)
-	if r.ListVersion != nil && streamed {
-		options.ResourceVersion = r.ListVersion(options.ResourceVersion)
-	}
 	r.closeWatch()
 	w, err := r.Source.WatchWithContext(ctx, options)
 	if err != nil {

@@ -41,39 +41,6 @@ func TestReflectorListsWhatIsTrue(t *testing.T) {
 	}
 }
 
-// TestReflectorAsks once for each list, plain or streamed: what was seen since the first
-// page says nothing of the others, and a watch goes on where the list ends.
-func TestReflectorAsks(t *testing.T) {
-	var got []string
-	note := func(options metav1.ListOptions) { got = append(got, options.Continue+"@"+options.ResourceVersion) }
-	f := &Reflector{
-		Source: &cache.ListWatch{
-			ListWithContextFunc: func(_ context.Context, options metav1.ListOptions) (runtime.Object, error) {
-				note(options)
-				return &corev1.ConfigMapList{}, nil
-			},
-			WatchFuncWithContext: func(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
-				note(options)
-				return watch.NewFake(), nil
-			},
-		},
-		ListVersion: func(version string) string { return "asked for " + version },
-	}
-	for _, options := range []metav1.ListOptions{{ResourceVersion: "1"}, {Continue: "second", ResourceVersion: ""}} {
-		if _, err := f.list(t.Context(), options); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, options := range []metav1.ListOptions{{ResourceVersion: "2", SendInitialEvents: ptr.To(true)}, {ResourceVersion: "3"}} {
-		if _, err := f.watch(t.Context(), options); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if diff := cmp.Diff([]string{"@asked for 1", "second@", "@asked for 2", "@3"}, got); diff != "" {
-		t.Errorf("requests (-want +got):\n%s", diff)
-	}
-}
-
 // The handlers of errors pause by a clock that is not that of a synctest bubble.
 func init() { utilruntime.ErrorHandlers = nil }
 

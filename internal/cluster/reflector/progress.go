@@ -1,4 +1,4 @@
-package livestate
+package reflector
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package manager
+package reflector
 
 import (
 	"context"
@@ -10,21 +10,17 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/limits"
 )
-
-// The handlers of errors wait by a clock that is not that of a synctest bubble.
-func init() { utilruntime.ErrorHandlers = nil }
 
 // flaky is a source of one Package, whose next watches after each change break
 // before they tell of it.
@@ -122,7 +118,7 @@ func (f *flaky) WatchWithContext(ctx context.Context, options metav1.ListOptions
 // newTestInformer starts an informer of a source; stop waits for its end.
 func newTestInformer(ctx context.Context, lw *cache.ListWatch) (informer cache.SharedIndexInformer, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	informer = cacheOptions(&Config{}).NewInformer(lw, &corev1alpha1.Package{}, 0, cache.Indexers{})
+	informer = cache.NewSharedIndexInformer(Ordered(lw, &Newest{}), &corev1alpha1.Package{}, 0, cache.Indexers{})
 	ended := make(chan struct{})
 	go func() { informer.RunWithContext(ctx); close(ended) }()
 	return informer, func() { cancel(); <-ended }
@@ -222,10 +218,10 @@ func TestOldLists(t *testing.T) {
 							return events, nil
 						},
 					}
-					var newest livestate.Newest
-					other := newSource(lw, &newest)
+					var newest Newest
+					other := newOrdered(lw, &newest)
 					other.observe(watch.Event{Type: watch.Modified, Object: at(tc.seen)})
-					s := newSource(lw, &newest)
+					s := newOrdered(lw, &newest)
 					s.observe(watch.Event{Type: watch.Modified, Object: at(tc.own)})
 					got := ""
 					for _, next = range tc.lists {
@@ -244,17 +240,49 @@ func TestOldLists(t *testing.T) {
 	}
 }
 
+// TestOrderedAsks once for each list, plain or streamed: what was seen since the first
+// page says nothing of the others, and a watch goes on where the list ends.
+func TestOrderedAsks(t *testing.T) {
+	var got []string
+	note := func(options metav1.ListOptions) { got = append(got, options.Continue+"@"+options.ResourceVersion) }
+	newest := &Newest{}
+	newest.advance(9)
+	f := newOrdered(&cache.ListWatch{
+		ListWithContextFunc: func(_ context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			note(options)
+			return &corev1alpha1.PackageList{ListMeta: metav1.ListMeta{ResourceVersion: "9"}}, nil
+		},
+		WatchFuncWithContext: func(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			note(options)
+			return watch.NewFake(), nil
+		},
+	}, newest)
+	for _, options := range []metav1.ListOptions{{ResourceVersion: "1"}, {Continue: "second", ResourceVersion: ""}} {
+		if _, err := f.list(t.Context(), options); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, options := range []metav1.ListOptions{{ResourceVersion: "2", SendInitialEvents: ptr.To(true)}, {ResourceVersion: "3"}} {
+		if _, err := f.watch(t.Context(), options); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"@", "second@", "@", "@3"}, got); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+}
+
 func at(version string) *corev1alpha1.Package {
 	return &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "1", ResourceVersion: version}}
 }
 
 // request requests a list and reports whether it is accepted.
-func request(t *testing.T, s *source, version string, streamed bool) bool {
+func request(t *testing.T, s *ordered, version string, streamed bool) bool {
 	t.Helper()
 	options := metav1.ListOptions{ResourceVersion: version}
 	if !streamed {
 		_, err := s.list(t.Context(), options)
-		if err != nil && !errors.Is(err, livestate.ErrOld) {
+		if err != nil && !errors.Is(err, ErrOld) {
 			t.Fatal(err)
 		}
 		return err == nil

@@ -1,4 +1,4 @@
-package manager
+package reflector
 
 import (
 	"context"
@@ -10,29 +10,30 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/watch"
-	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
-
-	"lockstep.run/lockstep/internal/cluster/livestate"
-	"lockstep.run/lockstep/internal/cluster/reflector"
 )
 
-// source lists and watches one kind for an informer. It repeats failed requests by the
-// delays of [reflector.Backoff], since the informer's own grow to a minute, and refuses
-// lists that are older than what was observed.
-type source struct {
-	toolscache.ListerWatcherWithContext
+// Ordered returns a source of one kind for an informer. It repeats failed requests by the delays of [Backoff], since the
+// informer's own grow to a minute, and refuses lists that are older than what was observed. newest is shared by all kinds of
+// an API group.
+func Ordered(lw cache.ListerWatcher, newest *Newest) cache.ListerWatcher {
+	s := newOrdered(lw, newest)
+	return &cache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}
+}
+
+type ordered struct {
+	cache.ListerWatcherWithContext
 
 	mu       sync.Mutex
-	progress livestate.Progress
+	progress Progress
 }
 
-// newSource wraps lw. newest is shared by all kinds of this API group.
-func newSource(lw toolscache.ListerWatcher, newest *livestate.Newest) *source {
-	return &source{ListerWatcherWithContext: toolscache.ToListerWatcherWithContext(lw), progress: livestate.Progress{Newest: newest}}
+func newOrdered(lw cache.ListerWatcher, newest *Newest) *ordered {
+	return &ordered{ListerWatcherWithContext: cache.ToListerWatcherWithContext(lw), progress: Progress{Newest: newest}}
 }
 
-func (s *source) list(ctx context.Context, options metav1.ListOptions) (list runtime.Object, err error) {
+func (s *ordered) list(ctx context.Context, options metav1.ListOptions) (list runtime.Object, err error) {
 	err = retry(ctx, func() error {
 		if options.Continue == "" { // else it is a page of the same list
 			s.ask(&options)
@@ -49,7 +50,7 @@ func (s *source) list(ctx context.Context, options metav1.ListOptions) (list run
 	return list, err
 }
 
-func (s *source) watch(ctx context.Context, options metav1.ListOptions) (w watch.Interface, err error) {
+func (s *ordered) watch(ctx context.Context, options metav1.ListOptions) (w watch.Interface, err error) {
 	err = retry(ctx, func() error {
 		if ptr.Deref(options.SendInitialEvents, false) {
 			s.ask(&options)
@@ -66,7 +67,7 @@ func (s *source) watch(ctx context.Context, options metav1.ListOptions) (w watch
 // retry repeats a request until the context ends, except for errors to which the
 // informer reacts at once by another request.
 func retry(ctx context.Context, request func() error) (err error) {
-	delays := reflector.Backoff()
+	delays := Backoff()
 	ended := delays.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		err = request()
 		if err == nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
@@ -83,16 +84,13 @@ func retry(ctx context.Context, request func() error) (err error) {
 }
 
 // ask makes options request a list that is as new as what was observed.
-func (s *source) ask(options *metav1.ListOptions) {
+func (s *ordered) ask(options *metav1.ListOptions) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if options.ResourceVersion == "0" {
-		options.ResourceVersion = "" // a list decides what is absent
-	}
-	options.ResourceVersion = s.progress.Request(options.ResourceVersion)
+	options.ResourceVersion = s.progress.Request(consistent(options.ResourceVersion))
 }
 
-func (s *source) accept(version string) error {
+func (s *ordered) accept(version string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.progress.Accept(version); err != nil {
@@ -103,7 +101,7 @@ func (s *source) accept(version string) error {
 }
 
 // observe passes events on, except for the end of a streamed list that is too old.
-func (s *source) observe(e watch.Event) (watch.Event, bool) {
+func (s *ordered) observe(e watch.Event) (watch.Event, bool) {
 	m, err := meta.Accessor(e.Object)
 	if e.Type == watch.Error || err != nil {
 		return e, true
