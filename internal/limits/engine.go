@@ -44,5 +44,14 @@ const (
 	RevisionHistory    = 10                // default of revisionHistoryLimit
 )
 
+// Limits of the controller of deployments and sets.
+const (
+	DeploymentWorkers    = 32                    // owners that are reconciled at a time: they mostly wait for the API server, and the pool bounds their writes
+	DeploymentBackoffMin = 50 * time.Millisecond // after an error of the API server
+	DeploymentBackoffMax = 30 * time.Second
+	DeploymentStart      = 5 * time.Millisecond // between attempts until discovery is done, or an owner's other reconcile has ended
+	DeploymentPasses     = 40                   // of one reconcile; the rest comes after other owners
+)
+
 // StatusInterval coalesces status writes that only count. A status reports a watch that is later.
 const StatusInterval = time.Second

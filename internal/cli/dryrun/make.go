@@ -160,7 +160,7 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 		s.reconciler.Targets = connected{s.reconciler.NewTarget(s.at, in.ID, in.Home)}
 	}
 	s.reconciler.Here.Exists = in.accountExists
-	s.reconciler.Hooks = objectdeployments.Hooks{Loaded: s.loaded, Planned: s.planned}
+	s.reconciler.Hooks = objectdeployments.Hooks{Loaded: s.loaded, Reconciled: s.planned}
 	return s, nil
 }
 

@@ -103,16 +103,16 @@ func TestClaimsOfTargets(t *testing.T) {
 	t.Parallel()
 	r := reconciliationOf(nil, nil).Reconciler
 	wants := []objects.Key{{Kind: "ConfigMap", Namespace: "there", Name: "c"}}
-	use := func(namespace, name string, in claimants) *owner {
+	use := func(namespace, name string, in claimants) *state {
 		key := objects.OwnerKey{Kind: "ObjectDeployment", Namespace: namespace, Name: name}
 		return r.remember(key, types.UID(namespace+name), nil, &in)
 	}
-	claim := func(o *owner) error { return o.rollout.Claims.Claim(o.rollout.Owner, wants) }
+	claim := func(o *state) error { return o.rollout.Claims.Claim(o.rollout.Owner, wants) }
 	evil := use("evil", "x", claimantsOf("edge", "evil"))
 	shop := use("shop", "app", claimantsOf("edge", "shop"))
 	beside := use("shop", "beside", claimantsOf("edge", "shop"))
 	ofCluster := use("", "app", claimantsOf("edge", ""))
-	for _, o := range []*owner{evil, shop, ofCluster} {
+	for _, o := range []*state{evil, shop, ofCluster} {
 		if err := claim(o); err != nil {
 			t.Errorf("%s: %v", o.rollout.Owner, err)
 		}
@@ -122,14 +122,14 @@ func TestClaimsOfTargets(t *testing.T) {
 		t.Errorf("an owner of the same namespace: %v", err)
 	}
 
-	r.forgetOwner(shop.rollout.Owner.OwnerKey)
+	r.forget(shop.rollout.Owner.OwnerKey)
 	if len(r.claims) != 4 {
 		t.Errorf("%d tables are left, want those of here and of three namespaces", len(r.claims))
 	}
 	if err := claim(beside); err != nil {
 		t.Errorf("the holder is gone: %v", err)
 	}
-	r.forgetOwner(beside.rollout.Owner.OwnerKey)
+	r.forget(beside.rollout.Owner.OwnerKey)
 	use("evil", "x", claimantsOf("elsewhere", "evil"))
 	if _, left := r.claims[claimants{"edge", "evil"}]; left || len(r.claims) != 3 {
 		t.Errorf("the tables %v are left", r.claims)

@@ -53,8 +53,8 @@ func TestLetPhaseGo(t *testing.T) {
 			if apierrors.IsNotFound(err) {
 				phase.Finalizers, err = nil, nil
 			}
-			if diff := cmp.Diff(tc.want, phase.Finalizers); err != nil || diff != "" || s.after != tc.after {
-				t.Errorf("%v, again after %s, want %s: %s", err, s.after, tc.after, diff)
+			if diff := cmp.Diff(tc.want, phase.Finalizers); err != nil || diff != "" || s.After != tc.after {
+				t.Errorf("%v, again after %s, want %s: %s", err, s.After, tc.after, diff)
 			}
 		})
 	}

@@ -83,7 +83,7 @@ func (s *reconciliation) claimBeforeCreate(ctx context.Context, number int64) *e
 func (s *reconciliation) adoptClaimed(set corev1alpha1.GenericObjectSet, rev *engine.Revision) {
 	rev.Identify(set.GetName(), set.GetUID(), set.GetResourceVersion())
 	s.rollout.Put(rev)
-	s.reported[rev.UID] = s.Now()
+	s.of(rev.UID).reported = s.Now()
 	s.announceRollout(rev)
 }
 

@@ -24,7 +24,7 @@ func (s *reconciliation) deploymentStatus() *corev1alpha1.ObjectDeploymentStatus
 	status := s.deployment.ObjectDeploymentStatus().DeepCopy()
 	gen := s.deployment.GetGeneration()
 	status.ObservedGeneration = gen
-	status.TemplateHash = revisions.TemplateHash(s.digests[s.deployment.GetUID()], revisions.WellKnown(s.deployment))
+	status.TemplateHash = revisions.TemplateHash(s.of(s.deployment.GetUID()).digest, revisions.WellKnown(s.deployment))
 	status.ControllerOf = s.newest()
 	if s.rollout.Plan().Jobs.Runs != nil {
 		status.Jobs = objectsets.Records(s.rollout.Plan().Jobs.Runs)
@@ -156,7 +156,7 @@ func (s *reconciliation) deadlinePassed() bool {
 	}
 	rest := since.Add(deadline).Sub(s.Now())
 	if rest > 0 {
-		s.requeue(rest)
+		s.Requeue(rest)
 		return false
 	}
 	return true

@@ -1,14 +1,18 @@
-// Package objectdeployments reconciles ObjectDeployments, ObjectSets, and the
-// ObjectSetPhases of one class, of both scopes: one implementation for all six kinds.
+// Package objectdeployments reconciles ObjectDeployments, ObjectSets, and the ObjectSetPhases of one class, of both scopes:
+// one implementation for all six kinds.
 //
-// The unit of work is an owner: a deployment with all of its sets, or a set that
-// stands alone. An ObjectSetPhase is a set of one phase that stands alone. One pass gathers them, decides with package
-// revisions which sets there are, takes a step of package engine, and reports on the statuses.
-// It holds no rules of its own.
+// The unit of work is an owner: a deployment with all of its sets, or a set that stands alone, as which an ObjectSetPhase
+// counts. It is taken through steps that have a file each, and holds no rules of its own:
 //
-//	Reconcile ─► gather ─► load ─► revisions.Decide ─► create, pause, archive, collect
-//	                        └────► engine.Step ─► store: statuses of sets and deployment
-//	                                     └────► report ─► runBackground
+//	gather     the owner and its sets (list.go, former.go), its target (target.go), and what is remembered (memory.go)
+//	load       sets become revisions (stored.go, ancestors.go)
+//	sets       package revisions decides which there are: created (template.go, create.go), paused, archived, collected (collect.go)
+//	step       package engine does what is due of the objects, and records it on the statuses (store.go)
+//	report     the statuses (status.go, deployment_status.go) and events
+//	teardown   instead of all, where the owner is being deleted or archived; orphaned.go: whether its objects stay
+//
+// What the steps know of an owner and remember is in state.go, which every file stands on; reconcile.go has their order. Owners
+// of other clusters are reconciled in lanes.go; restore.go comes before the first reconcile.
 //
 // Durable before anything that relies on it: the claim and the opening of the
 // first phase in the set's first status write, the opening of each further

@@ -43,14 +43,14 @@ func (r *Reconciler) read(ctx context.Context, key objects.OwnerKey) (*reconcili
 		return nil, err
 	}
 	if s.deployment == nil && len(s.sets) == 0 {
-		r.forgetOwner(key)
+		r.forget(key)
 		return nil, nil
 	}
 	if s.deployment == nil && strings.HasSuffix(key.Kind, "ObjectDeployment") {
 		if err := s.dropFormer(ctx, s.sets); err != nil {
 			return nil, err
 		}
-		s.forget()
+		s.forget(s.key)
 		return nil, nil
 	}
 	if !s.remote() || s.succeeded() {
@@ -68,7 +68,7 @@ func (r *Reconciler) read(ctx context.Context, key objects.OwnerKey) (*reconcili
 // recall completes what was read with the memory of the owner.
 func (s *reconciliation) recall(ctx context.Context) error {
 	target, in := s.connect()
-	s.owner = s.remember(s.key, s.top().GetUID(), target, in)
+	s.state = s.remember(s.key, s.top().GetUID(), target, in)
 	s.rollout.Account = s.account()
 	s.retry()
 	return s.relate(ctx)

@@ -37,7 +37,7 @@ func TestRelationsAreReadWithoutCopies(t *testing.T) {
 	})
 	s := reconciliationOf(c, server)
 	s.deployment, s.key = nil, objects.OwnerKey{Kind: "ObjectSet", Namespace: "shop", Name: "shop-2"}
-	s.owner = s.remember(s.key, me.UID, s.Here, &claimants{})
+	s.state = s.remember(s.key, me.UID, s.Here, &claimants{})
 	s.sets = []corev1alpha1.GenericObjectSet{me}
 	if err := s.relate(t.Context()); err != nil {
 		t.Fatal(err)

@@ -15,12 +15,6 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// firstRetry and lastRetry bound the pause after an error of the API server.
-const (
-	firstRetry = 50 * time.Millisecond
-	lastRetry  = 30 * time.Second
-)
-
 // lanes reconcile the owners of other clusters, a few at a time for each cluster: one
 // that is slow or hangs delays its own owners alone. It is safe for concurrent use.
 type lanes struct {
@@ -43,7 +37,7 @@ type queued struct {
 func newLanes(do func(context.Context, objects.OwnerKey) (reconcile.Result, error), enqueue func(objects.OwnerKey)) *lanes {
 	return &lanes{
 		reconcile: do, enqueue: enqueue, run: queueing.Keyed{Most: limits.TargetWorkers},
-		limiter: workqueue.NewTypedItemExponentialFailureRateLimiter[objects.OwnerKey](firstRetry, lastRetry),
+		limiter: workqueue.NewTypedItemExponentialFailureRateLimiter[objects.OwnerKey](limits.DeploymentBackoffMin, limits.DeploymentBackoffMax),
 		queued:  map[objects.OwnerKey]*queued{},
 	}
 }
@@ -113,10 +107,9 @@ func (l *lanes) once(ctx context.Context, key objects.OwnerKey) (after time.Dura
 }
 
 func (l *lanes) recovered(ctx context.Context, key objects.OwnerKey) (result reconcile.Result, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = panics.Recovered(log.FromContext(ctx), p, "reconciling "+key.String())
-		}
-	}()
-	return l.reconcile(ctx, key)
+	err = panics.Guard(ctx, "reconciling "+key.String(), func() error {
+		result, err = l.reconcile(ctx, key)
+		return err
+	})
+	return result, err
 }

@@ -44,7 +44,7 @@ func (s *reconciliation) loadSets(ctx context.Context) error {
 	for _, rev := range s.rollout.Revisions() {
 		if !present[rev.UID] {
 			s.Target.Drop(s.rollout, rev.UID)
-			s.forgetSet(rev.UID)
+			delete(s.records, rev.UID)
 			s.forgetSlices()
 			s.rollout.Claims.Retain(s.rollout.Owner, s.rollout.Keys())
 		}
@@ -97,8 +97,8 @@ func (s *reconciliation) loadSet(ctx context.Context, set corev1alpha1.GenericOb
 	}
 	if missing = append(missing, secrets...); len(missing) > 0 {
 		rev.MarkIncomplete(fmt.Sprintf("slices %s are missing: a Package makes them again, unless it is paused; else restore them, or change the template", named(missing)))
-		s.missingReadAt[rev.UID] = s.Now()
-		s.requeue(missingRetry)
+		s.of(rev.UID).missingReadAt = s.Now()
+		s.Requeue(missingRetry)
 	}
 	if s.Hooks.Loaded != nil {
 		s.Hooks.Loaded(rev)
@@ -134,7 +134,7 @@ func (s *reconciliation) countMemory() {
 			}
 		}
 	}
-	s.memory.Count(memoryKey(s.key), quota.AtRest(size, number, fields))
+	s.quota.Count(memoryKey(s.key), quota.AtRest(size, number, fields))
 }
 
 // learned reports whether a kind that was unknown when the revision was loaded is
@@ -157,9 +157,9 @@ func (s *reconciliation) restorable(rev *engine.Revision) bool {
 	if !rev.Incomplete() {
 		return false
 	}
-	rest := s.missingReadAt[rev.UID].Add(missingRetry).Sub(s.Now())
+	rest := s.of(rev.UID).missingReadAt.Add(missingRetry).Sub(s.Now())
 	if rest > 0 {
-		s.requeue(rest)
+		s.Requeue(rest)
 	}
 	return rest <= 0
 }

@@ -2,7 +2,6 @@ package objectdeployments
 
 import (
 	"maps"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,7 +17,7 @@ import (
 // remember returns the memory of an owner, made where there is none, where the
 // name belongs to another object now, or where the target has another session: that is
 // like a restart for the owner, which keeps its claims.
-func (r *Reconciler) remember(key objects.OwnerKey, uid types.UID, target *Target, in *claimants) *owner {
+func (r *Reconciler) remember(key objects.OwnerKey, uid types.UID, target *Target, in *claimants) *state {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var table *claims.Table
@@ -40,15 +39,13 @@ func (r *Reconciler) remember(key objects.OwnerKey, uid types.UID, target *Targe
 	if target != nil {
 		home = target.Home
 	}
-	o = &owner{
-		Target:        target,
-		rollout:       engine.New(objects.Owner{OwnerKey: key, UID: uid, Cluster: home}),
-		digests:       map[types.UID]objects.Digest{},
-		reported:      map[types.UID]time.Time{},
-		missingReadAt: map[types.UID]time.Time{},
-		unreferenced:  map[string]*metav1.PartialObjectMetadata{},
-		stored: objectsets.Stored{
-			Slices: map[string][]corev1alpha1.ObjectSetObject{}, Secrets: map[string][]corev1alpha1.ObjectSetObject{},
+	o = &state{
+		Target: target, rollout: engine.New(objects.Owner{OwnerKey: key, UID: uid, Cluster: home}), records: map[types.UID]*record{},
+		storage: storage{
+			unreferenced: map[string]*metav1.PartialObjectMetadata{},
+			stored: objectsets.Stored{
+				Slices: map[string][]corev1alpha1.ObjectSetObject{}, Secrets: map[string][]corev1alpha1.ObjectSetObject{},
+			},
 		},
 	}
 	o.rollout.Claims = table
@@ -57,33 +54,26 @@ func (r *Reconciler) remember(key objects.OwnerKey, uid types.UID, target *Targe
 }
 
 // unwatch ends the watches of the owner.
-func (o *owner) unwatch() {
+func (o *state) unwatch() {
 	if o.Target != nil && o.Cluster != nil {
 		o.Forget(o.rollout)
 	}
 }
 
 // release ends the claims of the owner.
-func (o *owner) release() {
+func (o *state) release() {
 	if o.rollout.Claims != nil {
 		o.rollout.Claims.Release(o.rollout.Owner)
 	}
 }
 
-// forgetSet drops what is remembered of a set that owns nothing any more, or is gone.
-func (o *owner) forgetSet(uid types.UID) {
-	delete(o.digests, uid)
-	delete(o.reported, uid)
-	delete(o.missingReadAt, uid)
-}
-
-// forgetOwner drops all memory of an owner that is gone.
-func (r *Reconciler) forgetOwner(key objects.OwnerKey) {
+// forget drops all that is remembered of an owner that is gone.
+func (r *Reconciler) forget(key objects.OwnerKey) {
 	r.mu.Lock()
 	o := r.owners[key]
 	delete(r.owners, key)
 	r.mu.Unlock()
-	r.memory.Count(memoryKey(key), 0)
+	r.quota.Count(memoryKey(key), 0)
 	if o != nil {
 		o.unwatch()
 		o.release()
@@ -97,8 +87,6 @@ func (r *Reconciler) forgetOwner(key objects.OwnerKey) {
 	}
 	r.fresh.Forget(key.String())
 }
-
-func (s *reconciliation) forget() { s.forgetOwner(s.key) }
 
 func memoryKey(key objects.OwnerKey) quota.Key {
 	return quota.Key{Namespace: key.Namespace, Name: "the revisions of " + key.String()}

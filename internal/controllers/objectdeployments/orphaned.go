@@ -1,11 +1,12 @@
 package objectdeployments
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,6 +15,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
@@ -29,8 +31,11 @@ import (
 //   - A deployment that was restored from a backup with another UID is not in the references of its former sets and objects, off
 //     which the garbage collector takes nothing. It has the mark until it has a set of its own.
 
+// packageRetry is the delay of a reconcile that would adopt objects for a Package that goes.
+const packageRetry = time.Second
+
 // errPackageGoes means that objects are not adopted for a Package that is being deleted.
-var errPackageGoes = errors.New("its Package is being deleted")
+var errPackageGoes = fmt.Errorf("its Package is being deleted: %w", queueing.ErrEnd)
 
 // packageStays asks the API server for the Package that controls the deployment. One that was orphaned before its deployment
 // was made deletes that in the background.
@@ -41,6 +46,7 @@ func (s *reconciliation) packageStays(ctx context.Context) error {
 	}
 	m, err := s.readMetadata(ctx, s.scope.Kind("Package"), ref.Name)
 	if err == nil && (m == nil || m.UID != ref.UID || m.DeletionTimestamp != nil) {
+		s.Requeue(packageRetry)
 		err = errPackageGoes
 	}
 	return err
@@ -122,6 +128,10 @@ func (s *reconciliation) endTakeBacks(ctx context.Context) error {
 // findOrphaned finds out, once, whether an owner that is being deleted was orphaned by the garbage collector before it was
 // reconciled: it was observed so, or the sets of the deployment have lost their references, in the cache or in truth.
 func (s *reconciliation) findOrphaned(ctx context.Context) error {
+	if objectsets.Orphaning(s.top()) {
+		// The garbage collector takes the references off; its last write, on the owner's finalizers, comes back here.
+		return cmp.Or(s.markOrphaned(ctx, s.top()), queueing.ErrEnd)
+	}
 	if objectsets.Orphaned(s.top()) {
 		return nil
 	}

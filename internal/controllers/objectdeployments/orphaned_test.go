@@ -69,7 +69,7 @@ func TestTakingBackIsMarked(t *testing.T) {
 			})
 			s := reconciliationOf(c, server)
 			s.deployment, s.key = nil, objects.OwnerKey{Kind: "ObjectSet", Namespace: "shop", Name: "shop-1"}
-			s.owner = s.remember(s.key, set.UID, s.Here, &claimants{})
+			s.state = s.remember(s.key, set.UID, s.Here, &claimants{})
 			s.Target.Pool = poolOf(func() { did = append(did, "perform") })
 			known := &corev1alpha1.ObjectSet{}
 			if err := server.Get(t.Context(), client.ObjectKeyFromObject(set), known); err != nil {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objectsets"
 )
@@ -74,17 +75,20 @@ func (s *reconciliation) readMaker(ctx context.Context, phase *phaseSet) error {
 
 var errMakerless = errors.New("the ObjectSet that it belongs to does not exist: take metadata.ownerReferences off to keep the phase, or delete it")
 
-// holdPhase reports whether nothing is written for an ObjectSetPhase, beside its removal:
-// the set that made it is on its way out, or gone.
-func (s *reconciliation) holdPhase(ctx context.Context) (bool, error) {
+// holdPhase ends the reconcile of an ObjectSetPhase for which nothing is written beside its removal: the set that made it
+// is on its way out, or gone.
+func (s *reconciliation) holdPhase(ctx context.Context) error {
 	if !ofPhase(s.key) {
-		return false, nil
+		return nil
 	}
 	phase := s.sets[0].(*phaseSet)
 	if phase.makerless {
-		return true, s.reportError(ctx, errMakerless, true)
+		return cmp.Or(s.reportError(ctx, errMakerless, true), queueing.ErrEnd)
 	}
-	return phase.leaving, nil
+	if phase.leaving {
+		return queueing.ErrEnd
+	}
+	return nil
 }
 
 // phaseKeys returns an ObjectSetPhase as an owner, and those that it takes over from.

@@ -17,7 +17,7 @@ import (
 // that: what was refused meanwhile is tried again.
 func TestGoesOnAfterTheLeaseIsRenewed(t *testing.T) {
 	t.Parallel()
-	got, err := (&reconciliation{}).giveUp(t.Context(), fmt.Errorf("patch: %w", leadership.ErrNotLeading))
+	got, err := (&reconciliation{}).Result(t.Context(), fmt.Errorf("patch: %w", leadership.ErrNotLeading))
 	if err != nil || got.RequeueAfter != limits.LeaseRetry {
 		t.Errorf("again after %s, error %v, want %s", got.RequeueAfter, err, limits.LeaseRetry)
 	}

@@ -25,7 +25,7 @@ func (s *reconciliation) referenceSlices(ctx context.Context) error {
 	}
 	due := s.dueReferences()
 	if len(due) > 0 {
-		s.requeue(0)
+		s.Requeue(0)
 	}
 	group, ctx := panics.NewGroup(ctx, limits.SlicesInFlight, "referring to slices")
 	var mu sync.Mutex

@@ -1,7 +1,9 @@
 package objectdeployments
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -12,8 +14,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/kube/statuswriter"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objectsets"
@@ -58,7 +62,7 @@ func (s *reconciliation) awaitsVerdict() bool {
 	}
 	rest := patience - s.Now().Sub(s.unseen)
 	if rest > 0 {
-		s.requeue(rest)
+		s.Requeue(rest)
 	}
 	return rest > 0
 }
@@ -78,8 +82,8 @@ func (s *reconciliation) reportSet(ctx context.Context, set corev1alpha1.Generic
 // due reports whether a status that only counts further may be written now; if
 // not, the pass is repeated when it may.
 func (s *reconciliation) due(obj corev1alpha1.Conditioned) bool {
-	if rest := limits.StatusInterval - s.Now().Sub(s.reported[obj.GetUID()]); rest > 0 {
-		s.requeue(rest)
+	if rest := limits.StatusInterval - s.Now().Sub(s.of(obj.GetUID()).reported); rest > 0 {
+		s.Requeue(rest)
 		return false
 	}
 	return true
@@ -123,7 +127,7 @@ func (s *reconciliation) awaitsTemplate() bool {
 	}
 	rest := s.deployment.GetCreationTimestamp().Add(patience).Sub(s.Now())
 	if rest > 0 {
-		s.requeue(rest)
+		s.Requeue(rest)
 	}
 	return rest > 0
 }
@@ -171,8 +175,8 @@ func (s *reconciliation) reportTeardown(ctx context.Context) error {
 	return s.patchStatus(ctx, s.deployment, func() { *s.deployment.ObjectDeploymentStatus() = *status })
 }
 
-// wait reports that the target is not connected.
-func (s *reconciliation) wait(ctx context.Context) error {
+// reportAway reports that the target is not connected.
+func (s *reconciliation) reportAway(ctx context.Context) error {
 	deleting := s.top().GetDeletionTimestamp() != nil
 	if s.away.Connecting() {
 		return nil // after a restart nothing has changed
@@ -195,6 +199,27 @@ func (s *reconciliation) wait(ctx context.Context) error {
 			s.deployment.ObjectDeploymentStatus().ObservedGeneration = generation
 		}
 	})
+}
+
+// reportFailure puts the error of a step on the status.
+func (s *reconciliation) reportFailure(ctx context.Context, failed error) error {
+	blocked := apply.IsBlocked(failed)
+	if !s.failures.Note(s.Now(), failed, blocked) {
+		return nil
+	}
+	return s.reportError(ctx, failed, blocked)
+}
+
+// errMoved is why nothing is done for a deployment whose template names another target.
+var errMoved = errors.New("spec.template.spec.targetRef differs from that of the revisions, whose objects stay where they are: " +
+	"put it back, or delete the deployment and create it again")
+
+// stay ends the reconcile of a deployment whose template names another target than its revisions.
+func (s *reconciliation) stay(ctx context.Context) error {
+	if s.deployment == nil || equality.Semantic.DeepEqual(s.deployment.ObjectDeploymentSpec().Template.Spec.TargetRef, s.ref) {
+		return nil
+	}
+	return cmp.Or(s.reportError(ctx, errMoved, true), queueing.ErrEnd)
 }
 
 // reportError puts an error on the status of the owner; stalled means that a user has to

@@ -19,15 +19,10 @@ import (
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
-// RestoreClaims restores the claims of an earlier process, once: before other owners claim objects. Its error is
-// livestate.ErrNotReady at the start.
-func (r *Reconciler) RestoreClaims(ctx context.Context) error { return r.restoreClaims(ctx) }
-
-// restoreClaims loads every owner before the first one is reconciled, so that claims of
-// an earlier leader are restored before new ones are made, and every watch
-// starts with all templates and probes known. Revisions with a durable claim
-// come first, then the older ones.
-func (r *Reconciler) restoreClaims(ctx context.Context) error {
+// RestoreClaims loads every owner, once, before the first one is reconciled or another one claims objects, so that claims of
+// an earlier leader are restored before new ones are made, and every watch starts with all templates and probes known.
+// Revisions with a durable claim come first, then the older ones. Its error is livestate.ErrNotReady at the start.
+func (r *Reconciler) RestoreClaims(ctx context.Context) error {
 	r.restoreMu.Lock()
 	defer r.restoreMu.Unlock()
 	if r.restored {
@@ -62,7 +57,7 @@ func (r *Reconciler) restoreClaims(ctx context.Context) error {
 			if err != nil {
 				// Its own pass reports the error; other owners do not wait.
 				log.FromContext(ctx).Error(err, "cannot restore the claims of an owner, goes on without", "owner", key.String())
-				r.forgetOwner(key)
+				r.forget(key)
 				continue
 			}
 			if s != nil {

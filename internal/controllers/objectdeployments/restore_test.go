@@ -68,11 +68,11 @@ func TestOneOwnerDoesNotBlockOthers(t *testing.T) {
 			now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 			home := Home{Client: server, Reader: server, Now: func() time.Time { return now }}
 			r := New(home, &engine.Engine{Cluster: liveOf(t, answers), Tracker: engine.NewTracker()}, func(objects.OwnerKey) {})
-			if err := r.restoreClaims(t.Context()); err == nil {
+			if err := r.RestoreClaims(t.Context()); err == nil {
 				t.Fatal("the claims are restored at once, though an owner could not be read")
 			}
 			now = now.Add(limits.RestoreGrace)
-			if err := r.restoreClaims(t.Context()); err != nil {
+			if err := r.RestoreClaims(t.Context()); err != nil {
 				t.Fatalf("all wait for one owner: %v", err)
 			}
 			if holder, _ := r.ClaimsOf("", "").Holder(objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: "mine"}); holder.Name != "fine" {

@@ -180,7 +180,6 @@ func TestLoadFromSecrets(t *testing.T) {
 			server := build.Build()
 			s := reconciliationOf(server, server)
 			s.Now, s.Namespace, s.key, s.scope, s.written = func() time.Time { return noon }, "system", key, tc.scope, mutationcache.NewStore()
-			s.missingReadAt = map[types.UID]time.Time{}
 			s.stored = objectsets.Stored{Slices: map[string][]corev1alpha1.ObjectSetObject{}, Secrets: map[string][]corev1alpha1.ObjectSetObject{}}
 			set := tc.scope.NewObjectSet()
 			set.SetNamespace(key.Namespace)

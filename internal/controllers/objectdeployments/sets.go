@@ -41,8 +41,7 @@ func (s *reconciliation) syncSets(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// collectRevisions archives and collects revisions after a plan said that nothing
-// is left of them, and reports whether it wrote a set.
+// collectRevisions archives and collects revisions of which nothing is left, and reports whether it wrote a set.
 func (s *reconciliation) collectRevisions(ctx context.Context) (bool, error) {
 	if s.deployment == nil {
 		return false, nil
@@ -90,7 +89,7 @@ func (s *reconciliation) collectRevisions(ctx context.Context) (bool, error) {
 	return true, s.listSets(ctx)
 }
 
-// noteTakenOver notes of which revisions the newest one has taken over everything, by the last plan.
+// noteTakenOver notes of which revisions the newest one has taken over everything.
 func (s *reconciliation) noteTakenOver(all []revisions.Revision) {
 	revs := s.rollout.Revisions()
 	if len(revs) < 2 || len(s.rollout.Plan().Reports) < len(revs) {
@@ -195,7 +194,7 @@ func (s *reconciliation) markArchived(ctx context.Context, set corev1alpha1.Gene
 	s.rollout.Claims.Retain(s.rollout.Owner, s.rollout.Keys())
 	err := s.writeSetStatus(ctx, set, status)
 	if err == nil {
-		s.forgetSet(set.GetUID())
+		delete(s.records, set.GetUID())
 	}
 	return err
 }

@@ -93,7 +93,7 @@ func reconciliationOf(c client.Client, reader client.Reader) *reconciliation {
 	key := objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "shop"}
 	home := Home{Client: c, Reader: reader, Events: events.NewFakeRecorder(10), Now: time.Now}
 	r := New(home, &engine.Engine{Cluster: &cluster.Connection{}, Tracker: engine.NewTracker()}, func(objects.OwnerKey) {})
-	return &reconciliation{Reconciler: r, owner: r.remember(key, dep.UID, r.Here, &claimants{}), key: key, scope: corev1alpha1.ScopeNamespaced, deployment: dep}
+	return &reconciliation{Reconciler: r, state: r.remember(key, dep.UID, r.Here, &claimants{}), key: key, scope: corev1alpha1.ScopeNamespaced, deployment: dep}
 }
 
 // TestClaimOfAnEarlierProcess: that a set was made with its claim counts after a

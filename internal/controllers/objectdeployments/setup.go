@@ -27,14 +27,11 @@ import (
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/kube/quota"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/phases/claims"
 )
-
-// workers is how many owners are reconciled at a time. They mostly wait for the
-// API server; what they send to it is bounded by the executor's pool.
-const workers = 32
 
 // Options are the parts that Setup connects.
 type Options struct {
@@ -68,7 +65,7 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 			queue.Enqueue(owner)
 		}
 	})
-	r.fresh, r.written, r.queue, r.memory = o.Fresh, o.Slices, queue, o.Memory
+	r.fresh, r.written, r.queue, r.quota = o.Fresh, o.Slices, queue, o.Memory
 	r.Class = corev1alpha1.PhaseClassDefault
 	r.lanes = newLanes(r.reconcileRemote, queue.Enqueue)
 	if err := mgr.Add(r.lanes); err != nil {
@@ -94,8 +91,8 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 func newBuilder(mgr ctrl.Manager, name string, queue *queueing.Queue[objects.OwnerKey]) *builder.TypedBuilder[objects.OwnerKey] {
 	return builder.TypedControllerManagedBy[objects.OwnerKey](mgr).Named(name).
 		WithOptions(controller.TypedOptions[objects.OwnerKey]{
-			MaxConcurrentReconciles: workers,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[objects.OwnerKey](firstRetry, lastRetry),
+			MaxConcurrentReconciles: limits.DeploymentWorkers,
+			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[objects.OwnerKey](limits.DeploymentBackoffMin, limits.DeploymentBackoffMax),
 			NewQueue:                queue.Fair(0, func(key objects.OwnerKey) string { return key.Namespace }),
 		})
 }
@@ -135,7 +132,7 @@ func SetupAgent(mgr ctrl.Manager, o AgentOptions) (*Reconciler, error) {
 func New(home Home, here *engine.Engine, enqueue func(objects.OwnerKey)) *Reconciler {
 	r := &Reconciler{
 		Home: home, enqueue: enqueue, fresh: mutationcache.NewStore(), written: mutationcache.NewStore(),
-		queue: &queueing.Queue[objects.OwnerKey]{}, owners: map[objects.OwnerKey]*owner{}, claims: map[claimants]*claims.Table{},
+		queue: &queueing.Queue[objects.OwnerKey]{}, memory: memory{owners: map[objects.OwnerKey]*state{}, claims: map[claimants]*claims.Table{}},
 	}
 	r.Here = r.NewTarget(here, "", "")
 	return r

@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"lockstep.run/lockstep/internal/cluster/memory"
+	inmemory "lockstep.run/lockstep/internal/cluster/memory"
 )
 
 // accounts are those of templates; the empty one is the manager itself.
@@ -44,7 +44,7 @@ func (s *simulation) newAccount() *template {
 }
 
 // authorize refuses a request of an account without the right for it.
-func (s *simulation) authorize(r memory.Request, before *object) error {
+func (s *simulation) authorize(r inmemory.Request, before *object) error {
 	verbs := []string{r.Verb}
 	if r.Verb == "apply" {
 		verbs = []string{"patch"}
@@ -68,7 +68,7 @@ func (s *simulation) authorize(r memory.Request, before *object) error {
 
 // checkAccount checks that a write or dry run is made as the account of the revision that
 // is written, or that has the object which goes, and that only a release is the manager's.
-func (s *simulation) checkAccount(r memory.Request, before, after *object) {
+func (s *simulation) checkAccount(r inmemory.Request, before, after *object) {
 	if s.late {
 		return
 	}
@@ -95,7 +95,7 @@ func (s *simulation) checkAccount(r memory.Request, before, after *object) {
 }
 
 // newestWith returns the newest revision that the engine knows to have the object.
-func (s *simulation) newestWith(r memory.Request) *set {
+func (s *simulation) newestWith(r inmemory.Request) *set {
 	for _, set := range slices.Backward(s.sets) {
 		if rev := s.engine.loaded(set.uid); rev != nil && rev.Contains(r.Key) {
 			return set

@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cluster/memory"
+	inmemory "lockstep.run/lockstep/internal/cluster/memory"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/inputs/targets"
 	"lockstep.run/lockstep/internal/objects"
@@ -33,7 +33,7 @@ import (
 // crash.
 type process struct {
 	*simulation
-	cluster    *memory.Cluster
+	cluster    *inmemory.Cluster
 	reconciler *Reconciler
 	// session is that of the target, if the owner is in another cluster.
 	session *Target
@@ -68,7 +68,7 @@ type process struct {
 
 // Confirm notes the moment that a confirmation proves.
 type confirming struct {
-	*memory.Cluster
+	*inmemory.Cluster
 	process *process
 }
 
@@ -259,7 +259,7 @@ func (p *process) request(what string, do func() error) error {
 }
 
 // send is that of the connection to the cluster. A write may still arrive after a crash.
-func (p *process) send(_ context.Context, r memory.Request, do func() error) error {
+func (p *process) send(_ context.Context, r inmemory.Request, do func() error) error {
 	effect := func() error { return p.effect(r, do) }
 	if r.Writes() {
 		p.pending = &write{do: effect}
@@ -276,7 +276,7 @@ func (p *process) send(_ context.Context, r memory.Request, do func() error) err
 }
 
 // effect performs a request, and checks what it did.
-func (p *process) effect(r memory.Request, do func() error) (err error) {
+func (p *process) effect(r inmemory.Request, do func() error) (err error) {
 	defer p.checked()
 	before := p.get(r.Key)
 	if err := p.authorize(r, before); err != nil {

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cluster/memory"
+	inmemory "lockstep.run/lockstep/internal/cluster/memory"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objectsets"
 )
@@ -47,7 +47,7 @@ func newRestoration() restoration {
 }
 
 // backup is one of home and of the target, at one moment.
-type backup struct{ own, server *memory.Backup }
+type backup struct{ own, server *inmemory.Backup }
 
 // keepsRestored reports whether the deployment was restored with another UID, and has no set of its own, or has not seen it.
 func (s *simulation) keepsRestored() bool {
@@ -111,7 +111,7 @@ func (s *simulation) restoreHome() {
 }
 
 // recreate replaces our own kinds by those of a backup.
-func (s *simulation) recreate(b *memory.Backup) {
+func (s *simulation) recreate(b *inmemory.Backup) {
 	other := func(key objects.Key) bool { return key.Group != corev1alpha1.GroupVersion.Group }
 	for _, key := range slices.DeleteFunc(s.own.Keys(), other) {
 		_, _ = s.own.Edit(key, "", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) })
@@ -148,7 +148,7 @@ func (s *simulation) readSets() {
 }
 
 // rewind takes objects back to a backup, with their resource versions.
-func (s *simulation) rewind(b *memory.Backup) {
+func (s *simulation) rewind(b *inmemory.Backup) {
 	s.serve()
 	s.flying = slices.DeleteFunc(s.flying, func(w write) bool { return !w.own })
 	before := s.server.Version()
@@ -242,7 +242,7 @@ func (s *simulation) when(version int64) int64 { return version + s.rewound }
 // ours reports whether the deployment controls an object, or did before a restoration.
 func (s *simulation) ours(o *object) bool { return s.owners[o.controller()] }
 
-func (s *simulation) serverOf(key objects.Key) *memory.Server {
+func (s *simulation) serverOf(key objects.Key) *inmemory.Server {
 	if key.Group == corev1alpha1.GroupVersion.Group {
 		return s.own
 	}

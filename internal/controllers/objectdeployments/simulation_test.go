@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cluster/memory"
+	inmemory "lockstep.run/lockstep/internal/cluster/memory"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objectsets"
@@ -26,7 +26,7 @@ import (
 type simulation struct {
 	t *rapid.T
 	// server has the objects, own our own kinds: it is the same one unless the owner is remote.
-	server, own *memory.Server
+	server, own *inmemory.Server
 	now         time.Time
 	owner       types.UID // of the deployment
 	past        map[objects.Key][]moment

@@ -20,7 +20,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cluster/memory"
+	inmemory "lockstep.run/lockstep/internal/cluster/memory"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objectsets"
 )
@@ -256,20 +256,20 @@ func probed(key objects.Key) bool { return key.Kind == "App" || key.Kind == "Job
 
 // newServer makes the cluster with its deployment.
 func (s *simulation) newServer() {
-	namespaces := memory.Kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Namespace"), ClusterScoped: true}
-	all := []memory.Kind{
+	namespaces := inmemory.Kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Namespace"), ClusterScoped: true}
+	all := []inmemory.Kind{
 		namespaces,
 		{GroupVersionKind: corev1alpha1.GroupVersion.WithKind("ObjectDeployment"), Custom: true, Unmanaged: true},
 		{GroupVersionKind: corev1alpha1.GroupVersion.WithKind("ObjectSet"), Custom: true, Unmanaged: true},
 	}
 	for _, gk := range kinds {
 		// Objects of kinds that are not custom are created by a POST.
-		all = append(all, memory.Kind{GroupVersionKind: gk.WithVersion("v1"), Custom: gk.Kind == "Job"})
+		all = append(all, inmemory.Kind{GroupVersionKind: gk.WithVersion("v1"), Custom: gk.Kind == "Job"})
 	}
-	s.server = memory.NewServer(s.clock, all...)
+	s.server = inmemory.NewServer(s.clock, all...)
 	s.own = s.server
 	if s.remote {
-		s.own, s.server = memory.NewServer(s.clock, all[:3]...), memory.NewServer(s.clock, append(all[3:], namespaces)...)
+		s.own, s.server = inmemory.NewServer(s.clock, all[:3]...), inmemory.NewServer(s.clock, append(all[3:], namespaces)...)
 		s.own.Stored = s.stored
 	}
 	s.server.Admit, s.server.Stored = s.admit, s.stored
@@ -351,7 +351,7 @@ func (s *simulation) admit(key objects.Key, before, after *unstructured.Unstruct
 }
 
 // stored notes each change.
-func (s *simulation) stored(e memory.Event) {
+func (s *simulation) stored(e inmemory.Event) {
 	switch {
 	case e.Key.Group == group:
 		s.past[e.Key] = append(s.past[e.Key], moment{s.when(e.Version), objectOf(e.After)})

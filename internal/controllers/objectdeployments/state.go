@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/engine"
@@ -56,36 +55,25 @@ type Reconciler struct {
 	// Hooks are for simulations.
 	Hooks Hooks
 
+	queue   *queueing.Queue[objects.OwnerKey]
 	enqueue func(objects.OwnerKey)
 	// lanes reconcile the owners of other clusters; nil where that is not apart from others.
 	lanes *lanes
-	// busy are the owners that are reconciled, with what cancels that.
-	busy  sync.Map
 	fresh *mutationcache.Store
-	// memory counts what revisions take; it may be nil.
-	memory *quota.Memory
 	// written are slices of deployments by the UID of their owner.
-	written      *mutationcache.Store
-	restored     bool
-	restoreSince time.Time // since when the restoration of claims fails
-	restoreMu    sync.Mutex
-	// prefetched is set during restoreClaims.
-	prefetched prefetchedSlices
-
-	queue   *queueing.Queue[objects.OwnerKey]
+	written *mutationcache.Store
+	// quota counts the memory that revisions take; it may be nil.
+	quota   *quota.Memory
 	metrics metrics
-
-	mu     sync.Mutex
-	owners map[objects.OwnerKey]*owner
-	claims map[claimants]*claims.Table
+	memory
 }
 
 // Hooks show what a simulation cannot see from outside; nil functions are not called.
 type Hooks struct {
 	// Loaded is called with each revision that is loaded, before anything is decided.
 	Loaded func(*engine.Revision)
-	// Planned is called after a reconcile, with its last plan.
-	Planned func(*engine.Rollout)
+	// Reconciled is called after a reconcile.
+	Reconciled func(*engine.Rollout)
 }
 
 // Target is a cluster that objects are rolled out to.
@@ -140,23 +128,53 @@ func claimantsOf(cluster types.UID, namespace string) claimants {
 // read by GET.
 type prefetchedSlices map[types.NamespacedName]corev1alpha1.GenericObjectSlice
 
-// owner is the state of one owner between reconciles.
-type owner struct {
+// memory is what this process remembers while it leads. After a restart claims are restored, and all else is found out again.
+type memory struct {
+	mu     sync.Mutex
+	owners map[objects.OwnerKey]*state
+	claims map[claimants]*claims.Table
+	// busy are the owners that are reconciled, with what cancels that.
+	busy sync.Map
+
+	restoreMu    sync.Mutex
+	restored     bool
+	restoreSince time.Time // since when the restoration of claims fails
+	// prefetched is set during RestoreClaims.
+	prefetched prefetchedSlices
+}
+
+// state is what is remembered of one owner, for its reconcile alone: while the owner exists, and its target has the same session.
+type state struct {
 	// Target is where the objects of the owner are, nil where that is not connected.
 	*Target
 	rollout *engine.Rollout
-	// digests are those of the specs of sets and of the template of the
-	// deployment, by UID; the latter with its generation.
-	digests    map[types.UID]objects.Digest
-	generation int64
+	// records are those of the deployment and of its sets, by UID.
+	records map[types.UID]*record
 	// counted are the revisions whose memory is counted.
 	counted []types.UID
-	// reported is when the last status that was not urgent was written, by UID.
-	reported map[types.UID]time.Time
 	// retryValue is the last value of the retry annotation.
 	retryValue string
-	// missingReadAt is when the missing slices of a revision were read.
-	missingReadAt map[types.UID]time.Time
+	// background means that a deployment that is being deleted was not orphaned.
+	background bool
+	// limited counts reconciles in a row that ended at limits.DeploymentPasses.
+	limited int
+	storage
+	problems
+}
+
+// record is what is remembered of the deployment, or of a set while it may own objects.
+type record struct {
+	// digest is that of the template of the deployment in a generation, or of the spec of a set.
+	digest     objects.Digest
+	generation int64
+	// reported is when the last status was written.
+	reported time.Time
+	// missingReadAt is when the missing slices of the revision were read.
+	missingReadAt time.Time
+}
+
+// storage is what is known of the slices of revisions.
+type storage struct {
 	// stored are the contents of the slices of loaded revisions.
 	stored objectsets.Stored
 	// unreferenced are those slices, by name, that have no set as owner yet.
@@ -169,22 +187,30 @@ type owner struct {
 	// collectionDue means that a look for unused slices is due: what takes uses away was
 	// written or tried, or a look has failed.
 	collectionDue bool
-	failures      queueing.Failures
-	// limitedReconciles counts reconciles in a row that ended at maxPasses.
-	limitedReconciles int
-	// overflowReported means that an event reported that no more Jobs are recorded.
-	overflowReported bool
+}
+
+// problems are since when something is not as it should be, which is reported once it lasts.
+type problems struct {
+	failures queueing.Failures
 	// unseen is since when objects wait for their watches to show what was written;
 	// zero where none does.
 	unseen time.Time
-	// background means that a deployment that is being deleted was not orphaned.
-	background bool
+	// overflowReported means that an event reported that no more Jobs are recorded.
+	overflowReported bool
+}
+
+// of returns the record of the deployment or of a set.
+func (st *state) of(uid types.UID) *record {
+	if st.records[uid] == nil {
+		st.records[uid] = &record{}
+	}
+	return st.records[uid]
 }
 
 // reconciliation is one reconcile of one owner.
 type reconciliation struct {
 	*Reconciler
-	*owner
+	*state
 	key   objects.OwnerKey
 	scope corev1alpha1.Scope
 	// deployment is nil where the owner is a set that stands alone.
@@ -199,9 +225,9 @@ type reconciliation struct {
 	away *targets.State
 	// current is the set that the template stands for; nil where there is none.
 	current corev1alpha1.GenericObjectSet
-	after   time.Duration
 	// ownerProblem is why a foreign owner cannot be watched.
 	ownerProblem string
+	queueing.Outcome
 }
 
 // top returns the owner object.
@@ -241,32 +267,12 @@ func (s *reconciliation) remote() bool {
 	return s.deployment != nil && s.deployment.ObjectDeploymentSpec().Template.Spec.TargetRef != nil
 }
 
-// startRetry is the delay of the first reconcile until discovery is done.
-const startRetry = 5 * time.Millisecond
-
-// conflictRetry is the delay of a reconcile after a conflict.
-const conflictRetry = 50 * time.Millisecond
-
-// packageRetry is the delay of a reconcile that would adopt objects for a Package that goes.
-const packageRetry = time.Second
-
-// requeue requests a reconcile after d at the latest.
-func (s *reconciliation) requeue(d time.Duration) {
-	if d <= 0 {
-		d = time.Millisecond
-	}
-	if s.after == 0 || d < s.after {
-		s.after = d
-	}
-}
-
+// requeueAt requeues the owner at a time; zero for never.
 func (s *reconciliation) requeueAt(at time.Time) {
 	if !at.IsZero() {
-		s.requeue(at.Sub(s.Now()))
+		s.Requeue(at.Sub(s.Now()))
 	}
 }
-
-func (s *reconciliation) result() reconcile.Result { return reconcile.Result{RequeueAfter: s.after} }
 
 func lifecycle(set corev1alpha1.GenericObjectSet) corev1alpha1.ObjectSetLifecycleState {
 	return set.ObjectSetSpec().LifecycleState

@@ -19,7 +19,7 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 )
 
-// setStatus returns the status of a set by the last plan.
+// setStatus returns the status of a set.
 func (s *reconciliation) setStatus(set corev1alpha1.GenericObjectSet, rev *engine.Revision) *corev1alpha1.ObjectSetStatus {
 	status := set.ObjectSetStatus().DeepCopy()
 	report := s.rollout.Report(set.GetUID())
@@ -317,7 +317,7 @@ func (s *reconciliation) tornPhases() []corev1alpha1.PhaseStatus {
 	return statuses
 }
 
-// blocking returns what the plan waits for in any revision.
+// blocking returns what is waited for in any revision.
 func (s *reconciliation) blocking() []phases.Blocker {
 	var all []phases.Blocker
 	for _, report := range s.rollout.Plan().Reports {

@@ -70,7 +70,7 @@ func TestArchivedStatus(t *testing.T) {
 func TestAwaitsVerdict(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	s := &reconciliation{Reconciler: &Reconciler{Home: Home{Now: func() time.Time { return now }}}, owner: &owner{rollout: engine.New(objects.Owner{UID: ""})}}
+	s := &reconciliation{Reconciler: &Reconciler{Home: Home{Now: func() time.Time { return now }}}, state: &state{rollout: engine.New(objects.Owner{UID: ""})}}
 	unseen, failing := phases.Blocker{Kind: phases.BlockUnseen}, phases.Blocker{Kind: phases.BlockProbe}
 	for _, step := range []struct {
 		reason   string
@@ -82,22 +82,22 @@ func TestAwaitsVerdict(t *testing.T) {
 		{"nothing is waited for", nil, 0, false, 0},
 		{"a probe fails", []phases.Blocker{failing}, 0, false, 0},
 		{"the watch is behind", []phases.Blocker{failing, unseen}, 0, true, limits.StatusInterval},
-		{"it goes on", []phases.Blocker{unseen}, limits.StatusInterval - 1, true, 1},
-		{"it lasts", []phases.Blocker{unseen}, 1, false, 0},
+		{"it goes on", []phases.Blocker{unseen}, limits.StatusInterval - time.Millisecond, true, time.Millisecond},
+		{"it lasts", []phases.Blocker{unseen}, time.Millisecond, false, 0},
 		{"it has come", nil, time.Minute, false, 0},
 		{"it is behind once more", []phases.Blocker{unseen}, 0, true, limits.StatusInterval},
 		{"it has come", nil, time.Minute, false, 0},
 		{"there is no time for probes", []phases.Blocker{unseen}, 0, true, limits.ProbeBudgetGrace},
-		{"that goes on", []phases.Blocker{unseen}, limits.ProbeBudgetGrace - 1, true, 1},
-		{"that lasts", []phases.Blocker{unseen}, 1, false, 0},
+		{"that goes on", []phases.Blocker{unseen}, limits.ProbeBudgetGrace - time.Millisecond, true, time.Millisecond},
+		{"that lasts", []phases.Blocker{unseen}, time.Millisecond, false, 0},
 	} {
 		if step.want && step.after == limits.ProbeBudgetGrace {
 			s.rollout.Begin(s.Now, 0)
 		}
-		now, s.after = now.Add(step.passes), 0
+		now, s.After = now.Add(step.passes), 0
 		s.rollout.Plan().Reports = []phases.Report{{}, {Blocking: step.blocking}}
-		if got := s.awaitsVerdict(); got != step.want || s.after != step.after {
-			t.Errorf("%s: awaitsVerdict = %t, again after %s; want %t, %s", step.reason, got, s.after, step.want, step.after)
+		if got := s.awaitsVerdict(); got != step.want || s.After != step.after {
+			t.Errorf("%s: awaitsVerdict = %t, again after %s; want %t, %s", step.reason, got, s.After, step.want, step.after)
 		}
 	}
 }

@@ -39,15 +39,18 @@ func (s *reconciliation) want() engine.Want {
 	return want
 }
 
-// runBackground performs some of the background work, after the status was written. The
-// rest is left to the next reconciles: the owner may be paused, deleted or changed by then.
-func (s *reconciliation) runBackground(ctx context.Context) error {
+// performBackground performs some of the background work of a rollout that is at rest, after the status was written. The rest
+// is left to the next reconciles: the owner may be paused, deleted or changed by then.
+func (s *reconciliation) performBackground(ctx context.Context) error {
+	if s.limited > 0 {
+		return nil
+	}
 	if err := s.referenceSlices(ctx); err != nil {
 		return err
 	}
 	more, err := s.Target.Background(ctx, s.rollout, s.kept())
 	if more {
-		s.requeue(0)
+		s.Requeue(0)
 	}
 	return err
 }

@@ -37,7 +37,7 @@ func (s store) Succeeded(ctx context.Context, rev *engine.Revision) error { retu
 
 // Started writes a status only where the rollout takes long.
 func (s store) Started(ctx context.Context, rev *engine.Revision) error {
-	if s.Now().Sub(s.reported[rev.UID]) < limits.StatusInterval {
+	if s.Now().Sub(s.of(rev.UID).reported) < limits.StatusInterval {
 		return nil
 	}
 	return s.record(ctx, rev)

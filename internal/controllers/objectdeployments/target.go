@@ -2,12 +2,10 @@ package objectdeployments
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -89,6 +87,14 @@ func (s *reconciliation) recordedCluster() types.UID {
 	return types.UID(s.top().GetAnnotations()[corev1alpha1.TargetClusterAnnotation])
 }
 
+// recordClusterOfSets makes durable which cluster the objects of sets are in that were not created by this process.
+func (s *reconciliation) recordClusterOfSets(ctx context.Context) error {
+	if len(s.sets) == 0 {
+		return nil
+	}
+	return s.recordCluster(ctx)
+}
+
 // recordCluster makes durable which cluster the objects are in, before the first set is
 // created, and so before the first object is written.
 func (s *reconciliation) recordCluster(ctx context.Context) error {
@@ -103,15 +109,6 @@ func (s *reconciliation) recordCluster(ctx context.Context) error {
 		annotations[corev1alpha1.TargetClusterAnnotation] = string(s.Target.ID)
 		s.top().SetAnnotations(annotations)
 	})
-}
-
-// errMoved is why nothing is done for a deployment whose template names another target.
-var errMoved = errors.New("spec.template.spec.targetRef differs from that of the revisions, whose objects stay where they are: " +
-	"put it back, or delete the deployment and create it again")
-
-// moved reports whether the template names another target than the revisions.
-func (s *reconciliation) moved() bool {
-	return s.deployment != nil && !equality.Semantic.DeepEqual(s.deployment.ObjectDeploymentSpec().Template.Spec.TargetRef, s.ref)
 }
 
 // abandoned reports whether the owner is being deleted and leaves its objects in the target: what
@@ -159,7 +156,7 @@ func (s *reconciliation) notRemoved(why string) string {
 	return fmt.Sprintf("the objects in the target cannot be removed (to leave them there, %s): %s", s.howToAbandon(), why)
 }
 
-// NewTarget returns a target of an executor, from which its owners are enqueued.
+// NewTarget returns a target that an engine rolls out to, from which its owners are enqueued.
 func (r *Reconciler) NewTarget(e *engine.Engine, id, home types.UID) *Target {
 	e.Tracker.Wake = r.enqueue
 	e.Tracker.Served = func(gk schema.GroupKind, apiVersion string) bool {

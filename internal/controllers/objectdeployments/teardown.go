@@ -1,6 +1,7 @@
 package objectdeployments
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,75 +18,64 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
-// teardown removes what a deleted owner controls, in reverse, and removes its finalizers.
-func (s *reconciliation) teardown(ctx context.Context) error {
-	if objectsets.Orphaning(s.top()) {
-		// The garbage collector takes the references off; its last write, on the
-		// owner's finalizers, comes back here.
-		return s.markOrphaned(ctx, s.top())
-	}
-	if err := s.findOrphaned(ctx); err != nil {
+// tearDown removes what a deleted owner controls, in reverse, and its finalizers. What the garbage collector has missed is
+// released: it does not know kinds that were installed within the last half minute.
+func (s *reconciliation) tearDown(ctx context.Context) error {
+	want := s.kept()
+	want.Teardown, want.Orphan = true, objectsets.Orphaned(s.top())
+	if gone, err := s.remove(ctx, want); err != nil || !gone {
 		return err
 	}
-	for range maxPasses {
-		if err := s.load(ctx); err != nil {
-			return err
-		}
-		if err := s.rejectAllReserved(ctx); err != nil {
-			return err
-		}
-		// What the garbage collector has missed is released: it does not know kinds that
-		// were installed within the last half minute.
-		want := s.kept()
-		want.Teardown, want.Orphan = true, objectsets.Orphaned(s.top())
-		out, err := s.step(ctx, want)
-		switch {
-		case err != nil:
-			return err
-		case out.TornDown:
-			return s.finalize(ctx)
-		case !out.Again:
-			return errors.Join(s.letGo(ctx), s.reportTeardown(ctx))
-		}
-	}
-	s.requeue(1)
-	return s.reportTeardown(ctx)
+	return s.finalize(ctx)
 }
 
-// archiveAlone tears a lone set down that its user archived.
+// archiveAlone removes the objects of a lone set that its user archived.
 func (s *reconciliation) archiveAlone(ctx context.Context) error {
 	set := s.sets[0]
 	if !objectsets.Owns(set) {
 		return nil
 	}
-	for range maxPasses {
-		if err := s.load(ctx); err != nil {
-			return err
-		}
-		out, err := s.step(ctx, s.want())
-		switch {
-		case err != nil:
-			return err
-		case out.TornDown:
-			return s.markArchived(ctx, set)
-		case !out.Again:
-			return errors.Join(s.letGo(ctx), s.reportTeardown(ctx))
-		}
+	if gone, err := s.remove(ctx, s.want()); err != nil || !gone {
+		return err
 	}
-	s.requeue(1)
-	return s.reportTeardown(ctx)
+	return s.markArchived(ctx, set)
 }
 
-// letUnwrittenGo lets an owner go that has nothing in its target, after the API server was asked whether the cache is behind.
-func (s *reconciliation) letUnwrittenGo(ctx context.Context) error {
+// remove removes the objects of the owner, and reports whether all are gone.
+func (s *reconciliation) remove(ctx context.Context, want engine.Want) (gone bool, err error) {
+	for range limits.DeploymentPasses {
+		if err := s.load(ctx); err != nil {
+			return false, err
+		}
+		if want.Teardown { // the ancestors may have changed since loading
+			if err := s.rejectAllReserved(ctx); err != nil {
+				return false, err
+			}
+		}
+		out, err := s.step(ctx, want)
+		if err != nil || out.TornDown {
+			return out.TornDown, err
+		}
+		if !out.Again {
+			return false, errors.Join(s.letGo(ctx), s.reportTeardown(ctx))
+		}
+	}
+	s.Requeue(0)
+	return false, s.reportTeardown(ctx)
+}
+
+// recheckUnwritten asks the API server whether the cache is behind, which shows an owner that has nothing in its target.
+func (s *reconciliation) recheckUnwritten(ctx context.Context) error {
 	if unknown, err := s.hasUnknownSets(ctx); err != nil || unknown {
-		s.requeue(conflictRetry)
-		return err
+		s.Requeue(limits.ConflictRetry)
+		return cmp.Or(err, queueing.ErrEnd)
 	}
 	for _, set := range s.sets {
 		live := s.scope.NewObjectSet()
@@ -104,21 +94,23 @@ func (s *reconciliation) letUnwrittenGo(ctx context.Context) error {
 			live = newPhaseSet(phase, s.ref)
 		}
 		if !objectsets.Unwritten(live) {
-			s.requeue(conflictRetry)
-			return nil
+			s.Requeue(limits.ConflictRetry)
+			return queueing.ErrEnd
 		}
 	}
-	if s.deployment != nil && s.recordedCluster() != "" { // else it is in doubt once its sets are gone
-		err := s.patch(ctx, s.deployment, func() {
-			annotations := maps.Clone(s.deployment.GetAnnotations())
-			delete(annotations, corev1alpha1.TargetClusterAnnotation)
-			s.deployment.SetAnnotations(annotations)
-		})
-		if err != nil {
-			return err
-		}
+	return nil
+}
+
+// forgetCluster takes the record of the target off a deployment that has nothing there: it would be in doubt without its sets.
+func (s *reconciliation) forgetCluster(ctx context.Context) error {
+	if s.deployment == nil || s.recordedCluster() == "" {
+		return nil
 	}
-	return s.finalize(ctx)
+	return s.patch(ctx, s.deployment, func() {
+		annotations := maps.Clone(s.deployment.GetAnnotations())
+		delete(annotations, corev1alpha1.TargetClusterAnnotation)
+		s.deployment.SetAnnotations(annotations)
+	})
 }
 
 // hasUnknownSets reports whether the API server has sets of the deployment that the cache does not show yet.
@@ -153,7 +145,7 @@ func (s *reconciliation) finalize(ctx context.Context) error {
 	if err := s.removeFinalizers(ctx, s.top()); err != nil {
 		return err
 	}
-	s.forget()
+	s.forget(s.key)
 	return nil
 }
 
@@ -188,7 +180,7 @@ func (s *reconciliation) letPhaseGo(ctx context.Context, key objects.Key) error 
 		return client.IgnoreNotFound(err)
 	}
 	if namespace.DeletionTimestamp == nil {
-		s.requeue(namespaceLook)
+		s.Requeue(namespaceLook)
 		return nil
 	}
 	err := s.Reader.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, phase)
@@ -196,28 +188,27 @@ func (s *reconciliation) letPhaseGo(ctx context.Context, key objects.Key) error 
 		return client.IgnoreNotFound(err)
 	}
 	if rest := phase.DeletionTimestamp.Add(limits.AgentPatience).Sub(s.Now()); rest > 0 {
-		s.requeue(rest)
+		s.Requeue(rest)
 		return nil
 	}
 	return s.stripFinalizers(ctx, phase)
 }
 
-// ownerTerminating deletes the owner object in the background where a foreign owner of
-// it is deleted in the foreground, and reports whether it did. A foreign owner that cannot
-// be watched is reported, and is in the way of nothing.
-func (s *reconciliation) ownerTerminating(ctx context.Context) (bool, error) {
+// goWithOwners deletes the owner object in the background where a foreign owner of it is deleted in the foreground. A
+// foreign owner that cannot be watched is reported, and is in the way of nothing.
+func (s *reconciliation) goWithOwners(ctx context.Context) error {
 	ref, problem, again := s.Owners.Follow(s.key, s.top().GetOwnerReferences())
 	s.ownerProblem = problem
 	if again > 0 {
-		s.requeue(again)
+		s.Requeue(again)
 	}
 	if ref == nil {
-		return false, nil
+		return nil
 	}
 	err := s.Client.Delete(ctx, apiObject(s.top()), client.Preconditions{UID: ptr.To(s.top().GetUID())},
 		client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if err != nil && !apply.IsAbsent(err) {
-		return false, fmt.Errorf("cannot delete %s, whose owner %s %s is being deleted: %w", s.key, ref.Kind, ref.Name, err)
+		return fmt.Errorf("cannot delete %s, whose owner %s %s is being deleted: %w", s.key, ref.Kind, ref.Name, err)
 	}
-	return true, nil
+	return queueing.ErrEnd
 }

@@ -60,7 +60,11 @@ func TestOrphanedBehindTheCache(t *testing.T) {
 			if tc.late {
 				s.sets = append(s.sets, late)
 			}
-			if err := s.teardown(t.Context()); !errors.Is(err, stop) {
+			err := s.findOrphaned(t.Context())
+			if err == nil {
+				err = s.tearDown(t.Context())
+			}
+			if !errors.Is(err, stop) {
 				t.Fatal(err)
 			}
 			if strings.Contains(first, corev1alpha1.OrphanedAnnotation) != orphaned {

@@ -19,13 +19,13 @@ func (s *reconciliation) unfilled() bool {
 }
 
 func (s *reconciliation) templateDigest() (objects.Digest, error) {
-	uid := s.deployment.GetUID()
-	if s.generation == s.deployment.GetGeneration() && !s.digests[uid].IsZero() {
-		return s.digests[uid], nil
+	last, generation := s.of(s.deployment.GetUID()), s.deployment.GetGeneration()
+	if last.generation == generation && !last.digest.IsZero() {
+		return last.digest, nil
 	}
 	digest, err := revisions.SpecDigest(s.deployment.ObjectDeploymentSpec().Template.Spec)
 	if err == nil {
-		s.digests[uid], s.generation = digest, s.deployment.GetGeneration()
+		last.digest, last.generation = digest, generation
 	}
 	return digest, err
 }
@@ -34,12 +34,13 @@ func (s *reconciliation) setDigest(set corev1alpha1.GenericObjectSet) (objects.D
 	if !objectsets.Owns(set) {
 		return objects.Digest{}, nil // history is cached without its objects
 	}
-	if d := s.digests[set.GetUID()]; !d.IsZero() {
-		return d, nil
+	last := s.of(set.GetUID())
+	if !last.digest.IsZero() {
+		return last.digest, nil
 	}
 	digest, err := revisions.SpecDigest(set.ObjectSetSpec().ObjectSetTemplateSpec)
 	if err == nil {
-		s.digests[set.GetUID()] = digest
+		last.digest = digest
 	}
 	return digest, err
 }

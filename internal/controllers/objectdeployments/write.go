@@ -38,7 +38,7 @@ func (s *reconciliation) patchStatus(ctx context.Context, obj corev1alpha1.Condi
 		return fmt.Errorf("cannot write the status of %s: %w", obj.GetName(), err)
 	}
 	s.fresh.Put(apiObject(obj))
-	s.reported[obj.GetUID()] = s.Now()
+	s.of(obj.GetUID()).reported = s.Now()
 	return nil
 }
 
@@ -61,7 +61,8 @@ func (s *reconciliation) dropSet(ctx context.Context, set corev1alpha1.GenericOb
 var finalizers = []string{corev1alpha1.CachedFinalizer, corev1alpha1.MetricsFinalizer}
 
 // ensureFinalizer puts our finalizer on, so that teardown is ours.
-func (s *reconciliation) ensureFinalizer(ctx context.Context, obj corev1alpha1.Conditioned) error {
+func (s *reconciliation) ensureFinalizer(ctx context.Context) error {
+	obj := s.top()
 	if slices.Contains(obj.GetFinalizers(), corev1alpha1.CachedFinalizer) {
 		return nil
 	}

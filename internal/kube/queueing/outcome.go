@@ -6,6 +6,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -28,6 +29,9 @@ func (o *Outcome) Requeue(d time.Duration) {
 	}
 }
 
+// ErrEnd is returned by a step where there is nothing to do for those after it. It is no failure.
+var ErrEnd = errors.New("the reconcile has ended")
+
 // Run takes a reconcile through its steps, up to the first that fails, and then through report with the error of that one.
 // A panic is an error. A write that raced is not reported: the reconcile is repeated.
 func (o *Outcome) Run(
@@ -41,6 +45,9 @@ func (o *Outcome) Run(
 		}
 		return nil
 	})
+	if errors.Is(failed, ErrEnd) {
+		failed = nil
+	}
 	if !Raced(failed) {
 		failed = errors.Join(failed, report(ctx, failed))
 	}
@@ -62,9 +69,11 @@ func (o *Outcome) Result(ctx context.Context, err error) (reconcile.Result, erro
 	return reconcile.Result{}, err
 }
 
-// Raced reports whether a write failed by a conflict, or because this process does not lead: no status reports that.
+// Raced reports whether a write failed by a conflict, or because this process does not lead: no status reports that. A field
+// of another manager is no race.
 func Raced(err error) bool {
-	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || errors.Is(err, leadership.ErrNotLeading)
+	conflict := apierrors.IsConflict(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict)
+	return conflict || apierrors.IsAlreadyExists(err) || errors.Is(err, leadership.ErrNotLeading)
 }
 
 // Failures is since when each reconcile of an object has failed. The zero Failures is of one that did not.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/internal/kube/leadership"
@@ -17,6 +18,7 @@ import (
 func TestOutcome(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("no")
+	fieldConflict := apierrors.NewApplyConflict([]metav1.StatusCause{{Type: metav1.CauseTypeFieldManagerConflict}}, "of another manager")
 	for name, tc := range map[string]struct {
 		err  error
 		want time.Duration
@@ -26,6 +28,7 @@ func TestOutcome(t *testing.T) {
 		"failed":         {err: failed, fail: failed},
 		"conflict":       {err: fmt.Errorf("write: %w", apierrors.NewConflict(schema.GroupResource{}, "a", nil)), want: limits.ConflictRetry},
 		"exists already": {err: apierrors.NewAlreadyExists(schema.GroupResource{}, "a"), want: limits.ConflictRetry},
+		"field conflict": {err: fieldConflict, fail: fieldConflict},
 		"not leading":    {err: fmt.Errorf("write: %w", leadership.ErrNotLeading), want: limits.LeaseRetry},
 	} {
 		var o Outcome
@@ -58,7 +61,8 @@ func TestRun(t *testing.T) {
 		"one is refused": {func(context.Context) error { return refused }, "reported refused, last step false", true},
 		"one panics": {func(context.Context) error { panic("of a secret") },
 			"reported a reconcile failed by a defect of this engine, please report it: what it said is left out, it may hold a sensitive value, last step false", true},
-		"one raced": {func(context.Context) error { return apierrors.NewConflict(schema.GroupResource{}, "a", nil) }, "", false},
+		"one ends it": {func(context.Context) error { return fmt.Errorf("enough: %w", ErrEnd) }, "reported <nil>, last step false", false},
+		"one raced":   {func(context.Context) error { return apierrors.NewConflict(schema.GroupResource{}, "a", nil) }, "", false},
 	} {
 		got, last := "", false
 		var o Outcome
