@@ -141,3 +141,19 @@ const (
 	SensitiveBytes  = 1 << 20 // of all sensitive values of a Package, kept in 30 forms of 40 times the size
 	SensitiveWork   = 1 << 30 // bytes that are compared with values: about a second
 )
+
+// Limits of signatures of images. Whoever can write to a registry chooses them.
+const (
+	Signatures          = 100       // of an image that are read, until one is good: some images have one for each of many attestations
+	SignatureBytes      = 256 << 10 // of one, with its certificate and log entry: usually 10 KiB
+	PublicKeyBytes      = 64 << 10  // of a public key in PEM
+	RSABitsMin          = 2048      // of an RSA key; shorter ones can be broken
+	RSABitsMax          = 8192      // of an RSA key; longer ones cost much time
+	TrustedRootBytes    = 1 << 20   // of a trusted root; that of Sigstore has 10 KiB
+	TrustedRootEntries  = 64        // certificate authorities and logs of a trusted root, each of which is tried
+	IdentityBytes       = 2 << 10   // of a subject or an issuer of a certificate, which goes into messages
+	ReferrerPages       = 20        // of the list of what refers to an image, each of up to ImageManifestBytes
+	VerifiedKept        = 10_000    // verifications that succeeded, by digest and policy
+	VerifiedAge         = 24 * time.Hour
+	SignatureErrorBytes = 200 // of the text of a library about a signature, whose author it quotes
+)

@@ -10,6 +10,6 @@ import (
 func Commands(on command.Command) []*cobra.Command {
 	return []*cobra.Command{
 		newInit(on.Streams), newKickstart(on.Streams), newValidate(on.Streams), newLint(on.Streams), newRender(on.Streams), newInspect(on.Streams),
-		newTest(on.Streams), newUpdate(on.Streams), newBuild(on.Streams), newRepository(on.Streams),
+		newTest(on.Streams), newUpdate(on.Streams), newBuild(on.Streams), newSign(on.Streams), newRepository(on.Streams),
 	}
 }

@@ -184,28 +184,29 @@ func (r *RegistryFlags) Push(ctx context.Context, image v1.Image, tags []name.Ta
 		err = remote.Write(tag, image, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain),
 			remote.WithTransport(carrier), remote.WithUserAgent("kubectl-package/"+version.Get()))
 		if err != nil {
-			return pushError(tag, err)
+			return requestError("push", tag, err)
 		}
 	}
 	return nil
 }
 
-func pushError(tag name.Tag, err error) error {
+// requestError says what could not be done with an image.
+func requestError(doing string, ref name.Reference, err error) error {
 	var (
 		answer  *transport.Error
 		badCert *tls.CertificateVerificationError
 	)
 	switch {
 	case errors.Is(err, context.Canceled):
-		return fmt.Errorf("push %s: interrupted", tag)
+		return fmt.Errorf("%s %s: interrupted", doing, ref)
 	case errors.As(err, &answer) && (answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden):
-		return fmt.Errorf("push %s: the registry refuses these credentials: %w. Log in with docker login or an equal tool", tag, err)
+		return fmt.Errorf("%s %s: the registry refuses these credentials: %w. Log in with docker login or an equal tool", doing, ref, err)
 	case errors.As(err, &badCert):
-		return fmt.Errorf("push %s: %w. Give its certificate authority: --registry-ca %s=FILE", tag, badCert, tag.RegistryStr())
+		return fmt.Errorf("%s %s: %w. Give its certificate authority: --registry-ca %s=FILE", doing, ref, badCert, ref.Context().RegistryStr())
 	case errors.Is(err, errPlainHTTP):
-		return fmt.Errorf("push %s: the registry does not speak TLS. If it is yours to trust, add --insecure-registry %s", tag, tag.RegistryStr())
+		return fmt.Errorf("%s %s: the registry does not speak TLS. If it is yours to trust, add --insecure-registry %s", doing, ref, ref.Context().RegistryStr())
 	}
-	return fmt.Errorf("push %s: %w", tag, err)
+	return fmt.Errorf("%s %s: %w", doing, ref, err)
 }
 
 // transport is verified TLS, except for insecure registries.

@@ -40,6 +40,8 @@ type Access struct {
 	// repository, once the registry has said that these credentials may read it.
 	Own     bool
 	Offline bool
+	// Exact means that overrides of the Puller change no reference.
+	Exact bool
 	// Selection of files, if set, replaces Options.Folder.
 	Selection *archive.Selection
 	// Room is that of a package, as archive.Selection has it.
@@ -63,7 +65,9 @@ type Puller struct {
 	guards  *cache.LRUExpireCache
 	pulls   *semaphore.Weighted
 	unpacks *semaphore.Weighted
-	access  Access
+	// verifications are those that succeeded.
+	verifications *cache.LRUExpireCache
+	access        Access
 }
 
 // NewPuller returns a Puller, or an error for an invalid option.
@@ -85,6 +89,8 @@ func NewPuller(opts Options) (*Puller, error) {
 		flights: &flights{flights: map[string]*flight{}},
 		pulls:   semaphore.NewWeighted(limits.PullsInFlight),
 		unpacks: semaphore.NewWeighted(limits.UnpacksInFlight),
+
+		verifications: cache.NewLRUExpireCache(limits.VerifiedKept),
 	}, nil
 }
 

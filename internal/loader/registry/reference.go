@@ -14,7 +14,10 @@ import (
 
 // parse reads an image reference and returns the one to pull, after overrides.
 func (p *Puller) parse(written string) (name.Reference, error) {
-	ref := p.opts.ImagePrefixes.Apply(written)
+	ref, hosts := p.opts.ImagePrefixes.Apply(written), p.opts.RegistryHosts
+	if p.access.Exact {
+		ref, hosts = written, nil
+	}
 	fail := func(details, remedy string) error {
 		return &PullError{Ref: safeRef(written), Reason: ReasonInvalidReference, Details: details, Remedy: remedy}
 	}
@@ -32,7 +35,7 @@ func (p *Puller) parse(written string) (name.Reference, error) {
 	}
 	parsed, err := name.ParseReference(ref)
 	if err == nil {
-		parsed, err = p.opts.RegistryHosts.redirect(ref, parsed)
+		parsed, err = hosts.redirect(ref, parsed)
 	}
 	if err != nil {
 		return nil, fail("it cannot be parsed", form)

@@ -32,6 +32,9 @@ type server struct {
 	*httptest.Server
 	host string
 
+	// referrers means that it serves their API.
+	referrers bool
+
 	mu       sync.Mutex
 	requests []string
 	// hook answers a request and returns true, or leaves it to the registry.
@@ -41,7 +44,8 @@ type server struct {
 func serve(t *testing.T, start func(http.Handler) *httptest.Server) *server {
 	t.Helper()
 	s := &server{}
-	inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	quiet := registry.Logger(log.New(io.Discard, "", 0))
+	inner, referrers := registry.New(quiet), registry.New(quiet, registry.WithReferrersSupport(true))
 	s.Server = start(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		if r.Method != http.MethodPost && r.Method != http.MethodPut && r.Method != http.MethodPatch {
@@ -49,7 +53,11 @@ func serve(t *testing.T, start func(http.Handler) *httptest.Server) *server {
 		}
 		hook := s.hook
 		s.mu.Unlock()
-		if hook == nil || !hook(w, r) {
+		switch {
+		case hook != nil && hook(w, r):
+		case s.referrers:
+			referrers.ServeHTTP(w, r)
+		default:
 			inner.ServeHTTP(w, r)
 		}
 	}))

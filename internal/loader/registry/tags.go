@@ -83,11 +83,11 @@ func nextPage(resp *http.Response) (string, error) {
 	target, _, ok = strings.Cut(target, ">")
 	next, err := url.Parse(target)
 	if !ok || err != nil {
-		return "", failf(ReasonInvalidImage, "", "the list of tags has a link that cannot be read")
+		return "", failf(ReasonInvalidImage, "", "the list has a link that cannot be read")
 	}
 	next = resp.Request.URL.ResolveReference(next)
 	if next.Scheme != resp.Request.URL.Scheme || next.Host != resp.Request.URL.Host {
-		return "", failf(ReasonForbiddenAddress, "", "the list of tags goes on at another host, %s", next.Host)
+		return "", failf(ReasonForbiddenAddress, "", "the list goes on at another host, %s", next.Host)
 	}
 	return next.RequestURI(), nil
 }

@@ -1,0 +1,87 @@
+package author
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/content"
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/loader/imagepolicy"
+)
+
+// passwordVariable has the password of an encrypted key, as for cosign.
+const passwordVariable = "COSIGN_PASSWORD"
+
+type signCommand struct {
+	streams  genericiooptions.IOStreams
+	registry content.RegistryFlags
+	key      string
+}
+
+func newSign(streams genericiooptions.IOStreams) *cobra.Command {
+	c := signCommand{streams: streams}
+	cmd := &cobra.Command{
+		Use:   "sign IMAGE",
+		Short: "Sign an image with a private key",
+		Long: `Sign an image, and put the signature beside it into its registry.
+
+The digest that the reference leads to is signed; a tag that moves later leads to an image without this
+signature. The signature is a Sigstore bundle that refers to the image, as cosign 3 makes it, so that
+cosign verifies it, too; it is in no transparency log. The key is one of cosign generate-key-pair, for
+whose password is asked where COSIGN_PASSWORD does not have it, or another ECDSA, RSA or Ed25519 key
+in PEM form. Signatures by certificates (keyless) are made by cosign sign.`,
+		Example: `  openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out release.key
+  openssl pkey -in release.key -pubout -out release.pub
+  kubectl package sign registry.example.com/cert-operator:v1.2.0 --key release.key
+  kubectl package verify registry.example.com/cert-operator:v1.2.0 --key release.pub`,
+		Args: command.Takes("IMAGE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if c.key == "" {
+				return command.UsageError(cmd, errors.New("it is not said with which key: add --key FILE"))
+			}
+			return c.run(cmd.Context(), args[0])
+		},
+	}
+	cmd.Flags().StringVar(&c.key, "key", "", "`file` with the private key, in PEM form")
+	c.registry.Add(cmd)
+	return cmd
+}
+
+func (c *signCommand) run(ctx context.Context, ref string) error {
+	text, err := os.ReadFile(c.key)
+	if err != nil {
+		return fmt.Errorf("read the key: %w", err)
+	}
+	signer, err := imagepolicy.NewSigner(text, c.password)
+	if err != nil {
+		return fmt.Errorf("the key in %s: %w", c.key, err)
+	}
+	image, signature, err := c.registry.Attach(ctx, ref, signer.Sign)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.streams.Out, "Signed %s\n  digest     %s\n  signature  %s\n", terminal.Line(ref), image, signature)
+	return nil
+}
+
+// password of the key: of the environment, or typed.
+func (c *signCommand) password() ([]byte, error) {
+	if text, found := os.LookupEnv(passwordVariable); found {
+		return []byte(text), nil
+	}
+	in, ok := c.streams.In.(*os.File)
+	if !ok || !command.Interactive(c.streams) {
+		return nil, errors.New("it is encrypted: set " + passwordVariable)
+	}
+	fmt.Fprint(c.streams.ErrOut, "Password of the private key: ")
+	text, err := term.ReadPassword(int(in.Fd()))
+	fmt.Fprintln(c.streams.ErrOut)
+	return text, err
+}

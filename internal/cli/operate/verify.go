@@ -1,0 +1,116 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/content"
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/loader/imagepolicy"
+)
+
+type verifyCommand struct {
+	command.Command
+	registry content.RegistryFlags
+	keys     []string
+	identity imagepolicy.Identity
+	root     string
+	noLog    bool
+}
+
+func newVerify(on command.Command) *cobra.Command {
+	c := verifyCommand{Command: on}
+	cmd := &cobra.Command{
+		Use:   "verify IMAGE",
+		Short: "Verify the signature of an image as the manager does",
+		Long: `Verify the signature of an image as the manager does: by public keys, one of which has to have signed it, or
+by the identity that a certificate was issued to. Both forms that cosign makes are read. Only the registry
+of the image is asked; certificate authorities and logs are those of --trusted-root, which
+cosign trusted-root create and the repository of Sigstore's root have. An attestation is no signature.`,
+		Example: `  kubectl package verify registry.example.com/cert-operator:v1.2.0 --key release.pub
+  kubectl package verify ghcr.io/acme/shop:v1.0.0 --trusted-root trusted_root.json \
+    --certificate-oidc-issuer https://token.actions.githubusercontent.com \
+    --certificate-identity-regexp 'https://github\.com/acme/shop/.*'`,
+		Args: command.Takes("IMAGE"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := c.check(); err != nil {
+				return command.UsageError(cmd, err)
+			}
+			return c.run(cmd.Context(), args[0])
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&c.keys, "key", nil, "`file` with a public key in PEM form; repeatable, one of them suffices")
+	flags.StringVar(&c.identity.Subject, "certificate-identity", "", "`subject` of the certificate")
+	flags.StringVar(&c.identity.SubjectRegExp, "certificate-identity-regexp", "", "regular `expression` for the whole subject of the certificate")
+	flags.StringVar(&c.identity.Issuer, "certificate-oidc-issuer", "", "`issuer` that attested the subject")
+	flags.StringVar(&c.identity.IssuerRegExp, "certificate-oidc-issuer-regexp", "", "regular `expression` for the whole issuer")
+	flags.StringVar(&c.root, "trusted-root", "", "`file` with the certificate authorities and logs, in the form of Sigstore's trusted_root.json")
+	flags.BoolVar(&c.noLog, "insecure-ignore-tlog", false, "the signature needs no entry in a transparency log")
+	c.registry.Add(cmd)
+	return cmd
+}
+
+func (c *verifyCommand) keyless() bool { return c.identity != imagepolicy.Identity{} }
+
+func (c *verifyCommand) check() error {
+	switch {
+	case len(c.keys) == 0 && !c.keyless():
+		return errors.New("it is not said whose signature: add --key FILE, or --certificate-identity and --certificate-oidc-issuer")
+	case c.keyless() && c.root == "":
+		return errors.New("it is not said which authorities issue the certificates: add --trusted-root FILE")
+	case !c.keyless() && c.root != "":
+		return errors.New("--trusted-root is for certificates: add --certificate-identity and --certificate-oidc-issuer")
+	}
+	return nil
+}
+
+func (c *verifyCommand) run(ctx context.Context, ref string) error {
+	verification, err := c.verification()
+	if err != nil {
+		return err
+	}
+	puller, err := c.registry.Puller("", ref)
+	if err != nil {
+		return err
+	}
+	digest, err := puller.Resolve(ctx, ref)
+	if err != nil {
+		return content.Advise(err)
+	}
+	verified, err := puller.Verify(ctx, ref, digest, verification, "")
+	if refusal := imagepolicy.RefusalOf(err); refusal != nil {
+		return fmt.Errorf("%s: %w", refusal.Reason, refusal.About(ref))
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.Streams.Out, "Verified %s\n  digest  %s\n  %s\n", terminal.Line(ref), digest, terminal.Line(verified.String()))
+	return nil
+}
+
+// verification is what the flags say. Authorities are called like their files.
+func (c *verifyCommand) verification() (*imagepolicy.Verification, error) {
+	v := &imagepolicy.Verification{Mode: imagepolicy.Enforce}
+	for _, file := range c.keys {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("read the key: %w", err)
+		}
+		v.Authorities = append(v.Authorities, imagepolicy.Key(file, text, time.Time{}, time.Time{}))
+	}
+	if c.keyless() {
+		text, err := os.ReadFile(c.root)
+		if err != nil {
+			return nil, fmt.Errorf("read the trusted root: %w", err)
+		}
+		v.Authorities = append(v.Authorities, imagepolicy.Keyless(c.root, []imagepolicy.Identity{c.identity}, text, c.noLog))
+	}
+	return v, nil
+}

@@ -1,0 +1,331 @@
+package imagepolicy
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sigstore/sigstore-go/pkg/bundle"
+	"github.com/sigstore/sigstore-go/pkg/verify"
+
+	"lockstep.run/lockstep/internal/kube/panics"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// PredicateType is that of the statement by which cosign signs an image. All others are of attestations.
+const PredicateType = "https://sigstore.dev/cosign/sign/v1"
+
+// Verified is whose signature an image has.
+type Verified struct {
+	// Authority that accepted the signature, and its ImageConfig; empty for keys of a command line.
+	Authority, Policy string
+	// Subject and Issuer of the certificate; empty for a key.
+	Subject, Issuer string
+}
+
+// String names the authority and the identity.
+func (v *Verified) String() string {
+	text := "Signed by the authority " + v.Authority
+	if v.Policy != "" {
+		text += " of the ImageConfig " + v.Policy
+	}
+	if v.Subject != "" {
+		text += fmt.Sprintf(" as %s (%s)", printable(v.Subject, limits.IdentityBytes), printable(v.Issuer, limits.IdentityBytes))
+	}
+	return text + "."
+}
+
+// Check verifies signatures of one image, until one is good.
+type Check struct {
+	verification *Verification
+	algorithm    string
+	digest       []byte
+	text         string
+	now          time.Time
+
+	verified     *Verified
+	attestations int
+	failures     []failure
+}
+
+// failure is why a signature does not suffice.
+type failure struct {
+	reason Reason
+	text   string
+}
+
+// Check begins the verification of an image, by its digest.
+func (v *Verification) Check(digest string, now time.Time) (*Check, *Refusal) {
+	algorithm, hash, _ := strings.Cut(digest, ":")
+	raw, err := hex.DecodeString(hash)
+	if err != nil || len(raw) == 0 {
+		return nil, &Refusal{Reason: ReasonSignatureInvalid, Message: "its digest cannot be read"}
+	}
+	return &Check{verification: v, algorithm: algorithm, digest: raw, text: digest, now: now}, nil
+}
+
+// statement is what matters of an in-toto statement before its signature is verified.
+type statement struct {
+	PredicateType string `json:"predicateType"`
+	Subject       []struct {
+		Digest map[string]string `json:"digest"`
+	} `json:"subject"`
+}
+
+// Bundle verifies a Sigstore bundle, and reports whether it suffices.
+func (c *Check) Bundle(data []byte) bool {
+	if len(data) > limits.SignatureBytes {
+		c.TooLarge(int64(len(data)))
+		return false
+	}
+	return c.guarded(func() bool {
+		b := &bundle.Bundle{}
+		if err := b.UnmarshalJSON(data); err != nil {
+			return c.fail(ReasonSignatureInvalid, "its bundle cannot be read")
+		}
+		envelope, err := b.Envelope()
+		if err != nil {
+			return c.attestation()
+		}
+		payload, err := envelope.DecodeB64Payload()
+		var stated statement
+		if err != nil || json.Unmarshal(payload, &stated) != nil || stated.PredicateType != PredicateType {
+			return c.attestation()
+		}
+		named := false
+		for _, subject := range stated.Subject {
+			named = named || subject.Digest[c.algorithm] == hex.EncodeToString(c.digest)
+		}
+		if !named {
+			return c.fail(ReasonSignatureInvalid, "it is a signature of another image")
+		}
+		return c.entity(b, func() verify.ArtifactPolicyOption { return verify.WithArtifactDigest(c.algorithm, c.digest) })
+	})
+}
+
+// Simple verifies a payload of simple signing by the annotations of its layer, and reports whether it suffices.
+func (c *Check) Simple(payload []byte, annotations map[string]string) bool {
+	if len(payload) > limits.SignatureBytes {
+		c.TooLarge(int64(len(payload)))
+		return false
+	}
+	return c.guarded(func() bool {
+		var stated struct {
+			Critical struct {
+				Image struct {
+					Digest string `json:"docker-manifest-digest"`
+				} `json:"image"`
+				Type string `json:"type"`
+			} `json:"critical"`
+		}
+		switch err := json.Unmarshal(payload, &stated); {
+		case err != nil || stated.Critical.Type != simpleSigningType:
+			return c.fail(ReasonSignatureInvalid, "its payload is none of simple signing")
+		case stated.Critical.Image.Digest != c.text:
+			return c.fail(ReasonSignatureInvalid, "it is a signature of another image")
+		}
+		b, err := simpleBundle(payload, annotations)
+		if err != nil {
+			return c.fail(ReasonSignatureInvalid, err.Error())
+		}
+		return c.entity(b, func() verify.ArtifactPolicyOption { return verify.WithArtifact(bytes.NewReader(payload)) })
+	})
+}
+
+// TooLarge counts a signature that is not read, as it has more bytes than may be.
+func (c *Check) TooLarge(size int64) {
+	c.fail(ReasonSignatureInvalid, fmt.Sprintf("it has %d bytes; the limit is %d", size, limits.SignatureBytes))
+}
+
+// Unreadable counts a signature that the registry has in another form than it may.
+func (c *Check) Unreadable(why string) {
+	c.fail(ReasonSignatureInvalid, printable(why, limits.SignatureErrorBytes))
+}
+
+// guarded makes a failure of a panic over what others wrote.
+func (c *Check) guarded(try func() bool) (good bool) {
+	err := panics.Guard(context.Background(), "verifying a signature", func() error {
+		good = try()
+		return nil
+	})
+	if err != nil {
+		return c.fail(ReasonSignatureInvalid, "it cannot be verified: "+err.Error())
+	}
+	return good
+}
+
+func (c *Check) fail(reason Reason, text string) bool {
+	c.failures = append(c.failures, failure{reason, text})
+	return false
+}
+
+func (c *Check) attestation() bool {
+	c.attestations++
+	return false
+}
+
+// Attestation counts one that was not read.
+func (c *Check) Attestation() { c.attestations++ }
+
+// entity tries each authority; artifact is what is signed, to be read once.
+func (c *Check) entity(b *bundle.Bundle, artifact func() verify.ArtifactPolicyOption) bool {
+	content, err := b.VerificationContent()
+	if err != nil {
+		return c.fail(ReasonSignatureInvalid, "its certificate or key cannot be read")
+	}
+	byCertificate := content.Certificate() != nil
+	var failures []failure
+	for i := range c.verification.Authorities {
+		a := &c.verification.Authorities[i]
+		switch {
+		case a.problem != "":
+			continue
+		case byCertificate != (a.keyless != nil):
+			what := map[bool]string{true: "a certificate", false: "a key"}
+			failures = append(failures, failure{ReasonIdentityMismatch, fmt.Sprintf("it is by %s, and the authority %s is %s", what[byCertificate], a.Name, what[!byCertificate])})
+			continue
+		}
+		verified, failed := a.try(b, artifact(), c.now)
+		if failed == nil {
+			c.verified = verified
+			return true
+		}
+		failures = append(failures, *failed)
+	}
+	// Of one signature it counts what the authority of the right kind says about it.
+	if len(failures) > 0 {
+		c.failures = append(c.failures, slices.MaxFunc(failures, func(a, b failure) int { return cmp.Compare(byKind(a), byKind(b)) }))
+	}
+	return false
+}
+
+func byKind(f failure) int {
+	if f.reason == ReasonIdentityMismatch && strings.HasPrefix(f.text, "it is by a ") {
+		return -1
+	}
+	return slices.Index(ranks, f.reason)
+}
+
+// ranks are the reasons from the one that says least to the one that says most.
+var ranks = []Reason{ReasonNoSignature, ReasonSignatureInvalid, ReasonIdentityMismatch, ReasonKeyExpired, ReasonTrustRootInvalid}
+
+// Result returns whose signature is good, or why there is none. unread is how many signatures were not read.
+func (c *Check) Result(unread int) (*Verified, *Refusal) {
+	if c.verified != nil {
+		return c.verified, nil
+	}
+	for i := range c.verification.Authorities {
+		if a := &c.verification.Authorities[i]; a.problem != "" {
+			return nil, &Refusal{Reason: ReasonTrustRootInvalid, Message: fmt.Sprintf("the authority %s cannot be used: %s", a.Name, a.problem)}
+		}
+	}
+	refusal := &Refusal{Reason: ReasonNoSignature, Message: "the registry has no signature of " + c.text}
+	if c.attestations > 0 {
+		refusal.Message += fmt.Sprintf("; attestations, of which there are %d, are none", c.attestations)
+	}
+	if len(c.failures) > 0 {
+		worst := slices.MaxFunc(c.failures, func(a, b failure) int {
+			return cmp.Compare(slices.Index(ranks, a.reason), slices.Index(ranks, b.reason))
+		})
+		refusal.Reason, refusal.Message = worst.reason, "its signature does not suffice: "+worst.text
+		if n := len(c.failures); n > 1 {
+			refusal.Message = fmt.Sprintf("none of its %d signatures suffices; one of them: %s", n, worst.text)
+		}
+	}
+	if unread > 0 {
+		refusal.Message += fmt.Sprintf("; %d more signatures were not read, as the limit is %d", unread, limits.Signatures)
+	}
+	return nil, refusal
+}
+
+// try verifies a signature by one authority. It is first verified whoever it is by, so that a good one of another identity, or of a
+// key that has expired, is told from a bad one.
+func (a *Authority) try(b *bundle.Bundle, artifact verify.ArtifactPolicyOption, now time.Time) (*Verified, *failure) {
+	options, failed := a.options(b)
+	if failed != nil {
+		return nil, failed
+	}
+	verifier, err := verify.NewVerifier(a.material, options...)
+	if err != nil {
+		return nil, &failure{ReasonTrustRootInvalid, fmt.Sprintf("the authority %s cannot be used: %s", a.Name, brief(err))}
+	}
+	who := verify.WithoutIdentitiesUnsafe()
+	if a.keyless == nil {
+		who = verify.WithKey()
+	}
+	result, err := verifier.Verify(b, verify.NewPolicy(artifact, who))
+	switch {
+	case err != nil:
+		return nil, &failure{ReasonSignatureInvalid, fmt.Sprintf("the authority %s does not accept it: %s", a.Name, brief(err))}
+	case result.Statement != nil && result.Statement.GetPredicateType() != PredicateType:
+		return nil, &failure{ReasonSignatureInvalid, "it is an attestation"}
+	case a.keyless == nil && !a.valid(now):
+		return nil, &failure{ReasonKeyExpired, fmt.Sprintf("it is by the key of the authority %s, which is %s", a.Name, a.validity(now))}
+	case a.keyless == nil:
+		return &Verified{Authority: a.Name}, nil
+	}
+	subject := *result.Signature.Certificate
+	if len(subject.SubjectAlternativeName) > limits.IdentityBytes || len(subject.Issuer) > limits.IdentityBytes || !a.keyless.names(subject) {
+		return nil, &failure{ReasonIdentityMismatch, fmt.Sprintf("it is by %s (%s), which the authority %s does not name",
+			printable(subject.SubjectAlternativeName, limits.SignatureErrorBytes), printable(subject.Issuer, limits.SignatureErrorBytes), a.Name)}
+	}
+	return &Verified{Authority: a.Name, Subject: subject.SubjectAlternativeName, Issuer: subject.Issuer}, nil
+}
+
+func (a *Authority) validity(now time.Time) string {
+	if now.Before(a.notBefore) {
+		return "valid from " + stamp(a.notBefore) + " (notBefore)"
+	}
+	return "valid until " + stamp(a.notAfter) + " (notAfter)"
+}
+
+// options are what a signature needs beside a key or certificate that is trusted.
+func (a *Authority) options(b *bundle.Bundle) ([]verify.VerifierOption, *failure) {
+	options := []verify.VerifierOption{verify.WithoutStatementPredicate()}
+	if a.keyless == nil {
+		return append(options, verify.WithNoObserverTimestamps()), nil
+	}
+	if len(a.material.CTLogs()) > 0 {
+		options = append(options, verify.WithSignedCertificateTimestamps(1))
+	}
+	material := b.GetVerificationMaterial()
+	if a.keyless.ignoreLog {
+		if len(material.GetTimestampVerificationData().GetRfc3161Timestamps()) > 0 && len(a.material.TimestampingAuthorities()) > 0 {
+			return append(options, verify.WithSignedTimestamps(1)), nil
+		}
+		return append(options, verify.WithCurrentTime()), nil
+	}
+	if len(material.GetTlogEntries()) == 0 {
+		return nil, &failure{ReasonSignatureInvalid, fmt.Sprintf("it has no entry of a transparency log, which the authority %s requires", a.Name)}
+	}
+	return append(options, verify.WithTransparencyLog(1), verify.WithObserverTimestamps(1)), nil
+}
+
+// brief is the text of a library, of which a part may be that of a signature's author.
+func brief(err error) string {
+	for errors.Unwrap(err) != nil && len(err.Error()) > limits.SignatureErrorBytes {
+		err = errors.Unwrap(err)
+	}
+	return printable(err.Error(), limits.SignatureErrorBytes)
+}
+
+// printable is a text of one line that others wrote.
+func printable(text string, most int) string {
+	text = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r >= 0x80 {
+			return '?'
+		}
+		return r
+	}, text)
+	if len(text) > most {
+		return text[:most] + "…"
+	}
+	return text
+}

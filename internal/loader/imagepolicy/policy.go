@@ -1,0 +1,225 @@
+package imagepolicy
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Purpose is what an image is used for.
+type Purpose string
+
+// Purposes of images.
+const (
+	Package    Purpose = "Package"
+	Repository Purpose = "Repository"
+	Workload   Purpose = "Workload"
+)
+
+// Mode is what a failed verification leads to.
+type Mode string
+
+// Modes of a Verification.
+const (
+	Enforce Mode = "Enforce"
+	Warn    Mode = "Warn"
+)
+
+// Policy is what one ImageConfig says, with its keys and roots read.
+type Policy struct {
+	Name     string
+	Prefixes []string
+	// Rewrite replaces the prefix that matched; empty for none.
+	Rewrite string
+	// PullSecret is the name of a Secret in the namespace of the manager; empty for none.
+	PullSecret string
+	// Verification is nil where the images need no signature.
+	Verification *Verification
+}
+
+// Verification is whose signature images need.
+type Verification struct {
+	Mode        Mode
+	Purposes    []Purpose
+	Authorities []Authority
+}
+
+// key identifies all that the outcome of a verification depends on, beside the image.
+func (v *Verification) key(now time.Time) string {
+	parts := make([]any, 0, len(v.Authorities)+1)
+	parts = append(parts, v.Mode)
+	for i := range v.Authorities {
+		a := &v.Authorities[i]
+		parts = append(parts, []any{a.Name, a.problem, a.identity(), a.valid(now)})
+	}
+	text, _ := json.Marshal(parts) // of text alone
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16])
+}
+
+// aspect is one purpose for which the longest prefix wins by itself.
+type aspect string
+
+const (
+	rewriting   aspect = "rewrite"
+	credentials aspect = "pullSecretRef"
+)
+
+func verifying(p Purpose) aspect { return aspect("verification of " + string(p) + " images") }
+
+func (p *Policy) has(a aspect) bool {
+	switch a {
+	case rewriting:
+		return p.Rewrite != ""
+	case credentials:
+		return p.PullSecret != ""
+	}
+	return p.Verification != nil && slices.ContainsFunc(p.Verification.Purposes, func(purpose Purpose) bool { return verifying(purpose) == a })
+}
+
+// aspects are all that a policy may have.
+var aspects = []aspect{rewriting, credentials, verifying(Package), verifying(Repository), verifying(Workload)}
+
+// Set is all policies of a cluster. It is not changed, and nil is an empty one.
+type Set struct {
+	// rules are sorted by prefixes, longest first, then by names.
+	rules    []rule
+	required bool
+	now      time.Time
+}
+
+type rule struct {
+	prefix string
+	*Policy
+}
+
+// NewSet returns the policies as they count at a moment. Where verification is required, images of packages and repositories that no
+// policy verifies are refused.
+func NewSet(policies []Policy, required bool, now time.Time) *Set {
+	s := &Set{required: required, now: now}
+	for i := range policies {
+		p := &policies[i]
+		for _, written := range p.Prefixes {
+			if prefix, err := ParsePrefix(written); err == nil {
+				s.rules = append(s.rules, rule{prefix: prefix, Policy: p})
+			}
+		}
+	}
+	slices.SortFunc(s.rules, func(a, b rule) int {
+		return cmp.Or(cmp.Compare(len(b.prefix), len(a.prefix)), cmp.Compare(a.prefix, b.prefix), cmp.Compare(a.Name, b.Name))
+	})
+	s.rules = slices.CompactFunc(s.rules, func(a, b rule) bool { return a.prefix == b.prefix && a.Name == b.Name })
+	return s
+}
+
+// find returns the policy that counts for an aspect of a repository, with the prefix that matched, or why none can count.
+func (s *Set) find(repository string, a aspect) (*rule, *Refusal) {
+	for i := range s.rules {
+		found := &s.rules[i]
+		if !found.has(a) || !hasPrefix(repository, found.prefix) {
+			continue
+		}
+		for _, next := range s.rules[i+1:] {
+			if next.prefix == found.prefix && next.has(a) {
+				return nil, conflictOf(found.prefix, a, found.Name, next.Name)
+			}
+		}
+		return found, nil
+	}
+	return nil, nil
+}
+
+func conflictOf(prefix string, a aspect, names ...string) *Refusal {
+	return &Refusal{Reason: ReasonConflicting, Message: fmt.Sprintf(
+		"the ImageConfigs %s have the same prefix %s, and each has %s; remove it from all but one", strings.Join(names, " and "), prefix, a)}
+}
+
+// Conflicts returns, by the names of policies, why two that have the same prefix cannot count both.
+func (s *Set) Conflicts() map[string]string {
+	conflicts := map[string]string{}
+	for i := 1; i < len(s.rules); i++ {
+		for j := i - 1; j >= 0 && s.rules[j].prefix == s.rules[i].prefix; j-- {
+			for _, a := range aspects {
+				if first, second := s.rules[j], s.rules[i]; first.has(a) && second.has(a) {
+					text := conflictOf(first.prefix, a, first.Name, second.Name).Message
+					conflicts[first.Name] = cmp.Or(conflicts[first.Name], text)
+					conflicts[second.Name] = cmp.Or(conflicts[second.Name], text)
+				}
+			}
+		}
+	}
+	return conflicts
+}
+
+// Decision is what the policies say about one image.
+type Decision struct {
+	// Pull is the reference to pull. Rewritten means that a policy replaced the one that was written.
+	Pull      string
+	Rewritten bool
+	// PullSecret is the name of a Secret in the namespace of the manager; empty for none.
+	PullSecret string
+	// Policy is the name of the one that has the Verification, which is nil where no signature is needed.
+	Policy       string
+	Verification *Verification
+	// Refusal is why the image must not be used whatever its signature; else nil.
+	Refusal *Refusal
+	key     string
+}
+
+// Key identifies everything that the policies say about the image; empty where they say nothing.
+func (d *Decision) Key() string { return d.key }
+
+// VerificationKey identifies the Verification with its keys and roots.
+func (d *Decision) VerificationKey() string {
+	_, key, _ := strings.Cut(d.key, verificationMark)
+	return key
+}
+
+const verificationMark = " verified by "
+
+// Decide returns what the policies say about an image, by its reference as it is written.
+func (s *Set) Decide(image string, purpose Purpose) Decision {
+	d := Decision{Pull: image}
+	if s == nil {
+		return d
+	}
+	repository, rest, ok := split(image)
+	if !ok {
+		return d // it cannot be pulled either
+	}
+	d.decidePull(s, repository, rest)
+	found, conflict := s.find(repository, verifying(purpose))
+	switch {
+	case conflict != nil:
+		d.Refusal = conflict
+	case found != nil:
+		d.Policy, d.Verification = found.Name, found.Verification
+		d.key += " by " + found.Name + verificationMark + found.Verification.key(s.now)
+	case s.required && purpose != Workload && d.Refusal == nil:
+		d.Refusal = &Refusal{Reason: ReasonNoPolicy, Message: "no ImageConfig verifies it, and the manager requires verification (--require-verification); " +
+			"ask an administrator for an ImageConfig with a prefix of it"}
+	}
+	if d.Refusal != nil {
+		d.key += " refused: " + d.Refusal.Error()
+	}
+	return d
+}
+
+func (d *Decision) decidePull(s *Set, repository, rest string) {
+	found, conflict := s.find(repository, rewriting)
+	if found != nil {
+		d.Pull, d.Rewritten = strings.TrimSuffix(found.Rewrite, "/")+strings.TrimPrefix(repository, found.prefix)+rest, true
+		d.key += " from " + d.Pull
+	}
+	secret, other := s.find(repository, credentials)
+	if secret != nil {
+		d.PullSecret = secret.PullSecret
+		d.key += " with " + d.PullSecret
+	}
+	d.Refusal = cmp.Or(conflict, other)
+}

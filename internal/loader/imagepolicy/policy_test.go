@@ -1,0 +1,146 @@
+package imagepolicy_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"lockstep.run/lockstep/internal/loader/imagepolicy"
+	"lockstep.run/lockstep/internal/testing/signed"
+)
+
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	key := signed.NewPair(t).Authority()
+	verification := func(purposes ...imagepolicy.Purpose) *imagepolicy.Verification {
+		return &imagepolicy.Verification{Mode: imagepolicy.Enforce, Purposes: purposes, Authorities: []imagepolicy.Authority{key}}
+	}
+	set := imagepolicy.NewSet([]imagepolicy.Policy{
+		{Name: "hub", Prefixes: []string{"docker.io"}, Rewrite: "mirror.example.com/hub", PullSecret: "hub"},
+		{Name: "acme", Prefixes: []string{"docker.io/acme", "registry.example.com:5000/acme/"}, Verification: verification(imagepolicy.Package, imagepolicy.Repository)},
+		{Name: "shop", Prefixes: []string{"docker.io/acme/shop"}, Rewrite: "docker.io/other", Verification: verification(imagepolicy.Workload)},
+		{Name: "one", Prefixes: []string{"twice.example.com"}, Rewrite: "a.example.com", PullSecret: "one"},
+		{Name: "two", Prefixes: []string{"twice.example.com/"}, Rewrite: "b.example.com"},
+		{Name: "three", Prefixes: []string{"twice.example.com"}, Verification: verification(imagepolicy.Package)},
+	}, false, time.Now())
+	for _, tc := range []struct {
+		reason  string
+		image   string
+		purpose imagepolicy.Purpose
+
+		pull, secret, policy string
+		refusal              imagepolicy.Reason
+	}{
+		{reason: "no policy", image: "ghcr.io/acme/shop:v1", purpose: imagepolicy.Package, pull: "ghcr.io/acme/shop:v1"},
+		{reason: "a rewrite of all", image: "nginx", purpose: imagepolicy.Package, pull: "mirror.example.com/hub/library/nginx", secret: "hub"},
+		{reason: "the tag stays", image: "docker.io/library/nginx:1.29", purpose: imagepolicy.Workload, pull: "mirror.example.com/hub/library/nginx:1.29", secret: "hub"},
+		{reason: "the digest stays", image: "nginx@" + image, purpose: imagepolicy.Workload, pull: "mirror.example.com/hub/library/nginx@" + image, secret: "hub"},
+		{reason: "both stay", image: "docker.io/a/b:v1@" + image, purpose: imagepolicy.Workload, pull: "mirror.example.com/hub/a/b:v1@" + image, secret: "hub"},
+		{reason: "the longest prefix of each purpose", image: "docker.io/acme/tool:v1", purpose: imagepolicy.Package, pull: "mirror.example.com/hub/acme/tool:v1", secret: "hub", policy: "acme"},
+		{reason: "verification of another purpose", image: "docker.io/acme/tool:v1", purpose: imagepolicy.Workload, pull: "mirror.example.com/hub/acme/tool:v1", secret: "hub"},
+		{reason: "a longer one for the rewrite, a shorter one for the verification", image: "docker.io/acme/shop/web:v1", purpose: imagepolicy.Package, pull: "docker.io/other/web:v1", secret: "hub", policy: "acme"},
+		{reason: "a rewrite is applied once, so there are no circles", image: "docker.io/acme/shop:v1", purpose: imagepolicy.Workload, pull: "docker.io/other:v1", secret: "hub", policy: "shop"},
+		{reason: "whole segments", image: "registry.example.com:5000/acme-evil/shop:v1", purpose: imagepolicy.Package, pull: "registry.example.com:5000/acme-evil/shop:v1"},
+		{reason: "the port belongs to the host", image: "registry.example.com/acme/shop:v1", purpose: imagepolicy.Package, pull: "registry.example.com/acme/shop:v1"},
+		{reason: "within the prefix", image: "registry.example.com:5000/acme/shop:v1", purpose: imagepolicy.Package, pull: "registry.example.com:5000/acme/shop:v1", policy: "acme"},
+		{reason: "other names of Docker Hub", image: "registry-1.docker.io/acme/tool:v1", purpose: imagepolicy.Package, pull: "mirror.example.com/hub/acme/tool:v1", secret: "hub", policy: "acme"},
+		{reason: "of two with one prefix none counts", image: "twice.example.com/a:v1", purpose: imagepolicy.Workload, pull: "twice.example.com/a:v1", secret: "one", refusal: imagepolicy.ReasonConflicting},
+		{reason: "a reference that cannot be read", image: "twice.example.com/A B", purpose: imagepolicy.Package, pull: "twice.example.com/A B"},
+	} {
+		d := set.Decide(tc.image, tc.purpose)
+		refusal := imagepolicy.Reason("")
+		if d.Refusal != nil {
+			refusal = d.Refusal.Reason
+		}
+		if d.Pull != tc.pull || d.PullSecret != tc.secret || d.Policy != tc.policy || refusal != tc.refusal || d.Rewritten != (tc.pull != tc.image) {
+			t.Errorf("%s: %s as %s: %+v", tc.reason, tc.image, tc.purpose, d)
+		}
+		if (d.Key() == "") != (tc.pull == tc.image && tc.secret == "" && tc.policy == "" && tc.refusal == "") {
+			t.Errorf("%s: key %q", tc.reason, d.Key())
+		}
+	}
+	conflicts := set.Conflicts()
+	if len(conflicts) != 2 || !strings.Contains(conflicts["one"], "the ImageConfigs one and two have the same prefix twice.example.com, and each has rewrite") {
+		t.Errorf("conflicts: %v", conflicts)
+	}
+}
+
+// TestSpellings: no other spelling of a reference escapes a policy.
+func TestSpellings(t *testing.T) {
+	t.Parallel()
+	set := imagepolicy.NewSet([]imagepolicy.Policy{
+		{Name: "a", Prefixes: []string{"ghcr.io/acme", "docker.io/acme"}, Verification: &imagepolicy.Verification{Purposes: []imagepolicy.Purpose{imagepolicy.Package}}},
+	}, false, time.Now())
+	for _, image := range []string{
+		"ghcr.io/acme/shop", "GHCR.io/acme/shop:v1", "ghcr.io:443/acme/shop:v1", "ghcr.io./acme/shop:v1", "acme/shop", "docker.io/acme/shop",
+		"index.docker.io/acme/shop", "registry-1.docker.io/acme/shop", "index.docker.io:443/acme/shop",
+	} {
+		if d := set.Decide(image, imagepolicy.Package); d.Policy != "a" {
+			t.Errorf("%s escapes", image)
+		}
+	}
+}
+
+func TestRequired(t *testing.T) {
+	t.Parallel()
+	set := imagepolicy.NewSet(nil, true, time.Now())
+	for purpose, want := range map[imagepolicy.Purpose]bool{imagepolicy.Package: true, imagepolicy.Repository: true, imagepolicy.Workload: false} {
+		d := set.Decide("ghcr.io/acme/shop:v1", purpose)
+		if refused := d.Refusal != nil && d.Refusal.Reason == imagepolicy.ReasonNoPolicy; refused != want {
+			t.Errorf("%s: %v", purpose, d.Refusal)
+		}
+	}
+}
+
+// TestKeys: everything that changes an outcome changes the key, and nothing else.
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	now, first, second := time.Now(), signed.NewPair(t), signed.NewPair(t)
+	keyOf := func(now time.Time, p imagepolicy.Policy) string {
+		p.Name, p.Prefixes = "a", []string{"ghcr.io"}
+		d := imagepolicy.NewSet([]imagepolicy.Policy{p}, false, now).Decide("ghcr.io/acme/shop:v1", imagepolicy.Package)
+		return d.Key()
+	}
+	verified := func(mode imagepolicy.Mode, authorities ...imagepolicy.Authority) imagepolicy.Policy {
+		return imagepolicy.Policy{Verification: &imagepolicy.Verification{Mode: mode, Purposes: []imagepolicy.Purpose{imagepolicy.Package}, Authorities: authorities}}
+	}
+	limited := imagepolicy.Key("release", first.Public, time.Time{}, now.Add(time.Hour))
+	keys := map[string]string{
+		"nothing":           keyOf(now, imagepolicy.Policy{}),
+		"key":               keyOf(now, verified(imagepolicy.Enforce, first.Authority())),
+		"another key":       keyOf(now, verified(imagepolicy.Enforce, second.Authority())),
+		"two keys":          keyOf(now, verified(imagepolicy.Enforce, first.Authority(), second.Authority())),
+		"mode":              keyOf(now, verified(imagepolicy.Warn, first.Authority())),
+		"a key that is not": keyOf(now, verified(imagepolicy.Enforce, imagepolicy.Unusable("release", "there is no Secret"))),
+		"limited":           keyOf(now, verified(imagepolicy.Enforce, limited)),
+		"expired":           keyOf(now.Add(2*time.Hour), verified(imagepolicy.Enforce, limited)),
+		"rewrite":           keyOf(now, imagepolicy.Policy{Rewrite: "mirror.example.com"}),
+		"another rewrite":   keyOf(now, imagepolicy.Policy{Rewrite: "mirror.example.org"}),
+		"secret":            keyOf(now, imagepolicy.Policy{PullSecret: "a"}),
+	}
+	seen := map[string]string{}
+	for name, key := range keys {
+		if before, twice := seen[key]; twice {
+			t.Errorf("%s and %s have the key %q", name, before, key)
+		}
+		seen[key] = name
+	}
+	if again := keyOf(now.Add(time.Minute), verified(imagepolicy.Enforce, limited)); again != keys["limited"] {
+		t.Error("the key depends on the time while the key is valid")
+	}
+}
+
+func TestParsePrefix(t *testing.T) {
+	t.Parallel()
+	for written, want := range map[string]string{
+		"ghcr.io": "ghcr.io", "ghcr.io/": "ghcr.io", "docker.io/acme": "index.docker.io/acme", "LOCALHOST:5000/a/b": "localhost:5000/a/b",
+		"localhost/a": "localhost/a",
+		"":            "", "acme": "", "acme/shop": "", "https://ghcr.io": "", "ghcr.io/acme:v1": "", "ghcr.io/acme@sha256": "", "ghcr.io/a//b": "", "ghcr.io/Acme": "",
+		"*.ghcr.io": "", strings.Repeat("a", 2000) + ".io": "",
+	} {
+		got, err := imagepolicy.ParsePrefix(written)
+		if got != want || (err == nil) != (want != "") {
+			t.Errorf("%q: %q, %v", written, got, err)
+		}
+	}
+}

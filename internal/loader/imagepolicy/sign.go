@@ -1,0 +1,91 @@
+package imagepolicy
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	protobundle "github.com/sigstore/protobuf-specs/gen/pb-go/bundle/v1"
+	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
+	"github.com/sigstore/sigstore-go/pkg/bundle"
+	"github.com/sigstore/sigstore-go/pkg/sign"
+	"github.com/sigstore/sigstore/pkg/cryptoutils"
+	"github.com/sigstore/sigstore/pkg/signature"
+)
+
+// BundleMediaType is that of the bundles that Sign makes.
+const BundleMediaType = "application/vnd.dev.sigstore.bundle.v0.3+json"
+
+// Signer makes signatures of images by a private key.
+type Signer struct {
+	signer signature.Signer
+	hint   string
+}
+
+// NewSigner reads a private key in PEM, also one of cosign that is encrypted, for which password is called.
+func NewSigner(privateKey []byte, password func() ([]byte, error)) (*Signer, error) {
+	var asked error
+	private, err := cryptoutils.UnmarshalPEMToPrivateKey(privateKey, func(bool) ([]byte, error) {
+		text, err := password()
+		asked = err
+		return text, err
+	})
+	switch {
+	case asked != nil:
+		return nil, asked
+	case err != nil:
+		return nil, errors.New("it is no private key in PEM form, or the password is wrong: write one of cosign generate-key-pair, or of openssl genpkey")
+	}
+	key, ok := private.(crypto.Signer)
+	if !ok {
+		return nil, errors.New("keys of its kind do not sign")
+	}
+	if _, err := verifierOf(key.Public()); err != nil {
+		return nil, err
+	}
+	signer, err := signature.LoadDefaultSigner(private)
+	if err != nil {
+		return nil, errors.New("keys of its kind do not sign images; write an ECDSA, RSA or Ed25519 key")
+	}
+	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256(der)
+	return &Signer{signer: signer, hint: base64.StdEncoding.EncodeToString(sum[:])}, nil
+}
+
+// Sign returns a bundle with a signature of the image with a digest.
+func (s *Signer) Sign(digest string) ([]byte, error) {
+	algorithm, hash, ok := strings.Cut(digest, ":")
+	if !ok {
+		return nil, fmt.Errorf("%q is no digest", digest)
+	}
+	payload, err := json.Marshal(map[string]any{
+		"_type": "https://in-toto.io/Statement/v1", "subject": []any{map[string]any{"digest": map[string]string{algorithm: hash}}},
+		"predicateType": PredicateType, "predicate": map[string]any{},
+	})
+	if err != nil {
+		return nil, err
+	}
+	data := &sign.DSSEData{Data: payload, PayloadType: bundle.IntotoMediaType}
+	raw, err := s.signer.SignMessage(bytes.NewReader(data.PreAuthEncoding()))
+	if err != nil {
+		return nil, fmt.Errorf("sign: %w", err)
+	}
+	signed := &protobundle.Bundle{MediaType: BundleMediaType, VerificationMaterial: &protobundle.VerificationMaterial{
+		Content: &protobundle.VerificationMaterial_PublicKey{PublicKey: &protocommon.PublicKeyIdentifier{Hint: s.hint}},
+	}}
+	data.Bundle(signed, raw, nil, protocommon.HashAlgorithm_SHA2_256)
+	b, err := bundle.NewBundle(signed)
+	if err != nil {
+		return nil, err
+	}
+	return b.MarshalJSON()
+}

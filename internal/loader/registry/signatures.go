@@ -1,0 +1,273 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/imagepolicy"
+)
+
+// Media types of what refers to an image, and of what stands at the tag of its signatures.
+const (
+	bundleTypes       = "application/vnd.dev.sigstore.bundle"
+	simpleSigningType = "application/vnd.dev.cosign.simplesigning.v1+json"
+)
+
+// mayBeBundle reports whether what refers to an image may be a bundle. Some registries report the type of its configuration.
+func mayBeBundle(artifactType string) bool {
+	return artifactType == "" || artifactType == string(imagepolicy.EmptyConfig) || strings.HasPrefix(artifactType, bundleTypes)
+}
+
+// Verify reads the signatures of the image with a digest, which ref names or resolved to, and returns which one is good. An outcome is
+// kept by the digest and key, which identifies the Verification. Its error is an *imagepolicy.Refusal, or wraps the cause of ctx.
+func (p *Puller) Verify(ctx context.Context, ref, digest string, verification *imagepolicy.Verification, key string) (*imagepolicy.Verified, error) {
+	kept := digest + " " + key
+	if known, found := p.verifications.Get(kept); found {
+		verified := known.(imagepolicy.Verified)
+		return &verified, nil
+	}
+	parsed, err := p.parse(ref)
+	if err != nil {
+		return nil, imagepolicy.Unreachable(err)
+	}
+	hash, err := v1.NewHash(digest)
+	check, refusal := verification.Check(digest, time.Now())
+	if err != nil || refusal != nil {
+		return nil, &imagepolicy.Refusal{Reason: imagepolicy.ReasonSignatureInvalid, Message: "its digest cannot be read"}
+	}
+	unread, err := p.signatures(ctx, ref, parsed, hash, check)
+	verified, refusal := check.Result(unread)
+	var failed *PullError
+	switch {
+	case verified != nil:
+		p.verifications.Add(kept, *verified, limits.VerifiedAge)
+		return verified, nil
+	case errors.As(err, &failed):
+		return nil, imagepolicy.Unreachable(err)
+	case err != nil:
+		return nil, err
+	}
+	return nil, refusal
+}
+
+// signatures offers a check those that the registry has, in both forms, until one is good. It returns how many it did not read.
+func (p *Puller) signatures(ctx context.Context, ref string, parsed name.Reference, digest v1.Hash, check *imagepolicy.Check) (unread int, err error) {
+	err = p.withSession(ctx, ref, parsed.Context(), func(ctx context.Context, s *session) error {
+		good, more, err := s.bundles(ctx, digest, check)
+		unread += more
+		if good {
+			return nil
+		}
+		var response *transport.Error
+		if err != nil && !errors.As(err, &response) {
+			return err
+		}
+		good, more, simpleErr := s.simpleSignatures(ctx, digest, check)
+		unread += more
+		switch {
+		case good:
+			return nil
+		case err != nil:
+			return err
+		}
+		return simpleErr
+	})
+	return unread, err
+}
+
+// bundles offers the Sigstore bundles that refer to the image.
+func (s *session) bundles(ctx context.Context, digest v1.Hash, check *imagepolicy.Check) (good bool, unread int, err error) {
+	referrers, err := s.referrers(ctx, digest)
+	if err != nil {
+		return false, 0, err
+	}
+	read := 0
+	for _, d := range referrers {
+		switch predicate := d.Annotations[imagepolicy.PredicateAnnotation]; {
+		case !mayBeBundle(d.ArtifactType):
+			continue
+		case predicate != "" && predicate != imagepolicy.PredicateType:
+			check.Attestation()
+			continue
+		case read == limits.Signatures:
+			unread++
+			continue
+		}
+		read++
+		good, err := s.bundle(ctx, d, check)
+		if err = unreadable(err, check); good || err != nil {
+			return good, unread, err
+		}
+	}
+	return false, unread, nil
+}
+
+func (s *session) bundle(ctx context.Context, referrer v1.Descriptor, check *imagepolicy.Check) (bool, error) {
+	manifest, err := s.storedManifest(ctx, referrer.Digest)
+	if err != nil {
+		return false, err
+	}
+	for _, layer := range manifest.Layers {
+		if !strings.HasPrefix(string(layer.MediaType), bundleTypes) {
+			continue
+		}
+		data, err := s.signature(ctx, layer, check)
+		return err == nil && data != nil && check.Bundle(data), err
+	}
+	return false, nil
+}
+
+// simpleSignatures offers those of cosign 2.
+func (s *session) simpleSignatures(ctx context.Context, digest v1.Hash, check *imagepolicy.Check) (good bool, unread int, err error) {
+	data, err := s.tagged(ctx, digest.Algorithm+"-"+digest.Hex+".sig")
+	if data == nil || err != nil {
+		return false, 0, err
+	}
+	manifest, err := parseContent(data)
+	if err != nil {
+		return false, 0, unreadable(err, check)
+	}
+	read := 0
+	for _, layer := range manifest.Layers {
+		switch {
+		case string(layer.MediaType) != simpleSigningType:
+			continue
+		case read == limits.Signatures:
+			unread++
+			continue
+		}
+		read++
+		payload, err := s.signature(ctx, layer, check)
+		if err = unreadable(err, check); err != nil {
+			return false, unread, err
+		}
+		if payload != nil && check.Simple(payload, layer.Annotations) {
+			return true, unread, nil
+		}
+	}
+	return false, unread, nil
+}
+
+// unreadable makes what one signature fails by a matter of this signature, where the registry has answered.
+func unreadable(err error, check *imagepolicy.Check) error {
+	var own *failure
+	var response *transport.Error
+	switch {
+	case errors.As(err, &own) && (own.reason == ReasonInvalidImage || own.reason == ReasonLimit || own.reason == ReasonDigestMismatch):
+		check.Unreadable(own.details)
+		return nil
+	case errors.As(err, &response) && response.StatusCode == http.StatusNotFound:
+		check.Unreadable("the registry lists it and has it not")
+		return nil
+	}
+	return err
+}
+
+// signature downloads the content of a signature; nil where it is too large.
+func (s *session) signature(ctx context.Context, layer v1.Descriptor, check *imagepolicy.Check) ([]byte, error) {
+	if layer.Size > limits.SignatureBytes || layer.Size < 0 {
+		check.TooLarge(layer.Size)
+		return nil, nil
+	}
+	f, err := s.store.get(layer.Digest, func(w io.Writer) error { return s.blob(ctx, layer, w) })
+	if err != nil {
+		return nil, err
+	}
+	return readAll(f)
+}
+
+// tagged returns the manifest at a tag; nil where there is none.
+func (s *session) tagged(ctx context.Context, tag string) ([]byte, error) {
+	data, err := s.manifest(ctx, tag)
+	var response *transport.Error
+	if errors.As(err, &response) && response.StatusCode == http.StatusNotFound {
+		return nil, nil
+	}
+	return data, err
+}
+
+// referrersIn reads a list of referrers, which may be empty.
+func referrersIn(data []byte) ([]v1.Descriptor, error) {
+	index := content{Manifests: []v1.Descriptor{}}
+	if err := json.Unmarshal(data, &index); err != nil {
+		return nil, failf(ReasonInvalidImage, "", "the list of referrers is no JSON object of the expected form")
+	}
+	return index.Manifests, nil
+}
+
+// referrers lists what refers to an image: by the API of the distribution specification 1.1, or at the tag of registries without it.
+func (s *session) referrers(ctx context.Context, digest v1.Hash) ([]v1.Descriptor, error) {
+	var all []v1.Descriptor
+	next := fmt.Sprintf("/v2/%s/referrers/%s?artifactType=%s", s.repo.RepositoryStr(), digest, url.QueryEscape(imagepolicy.BundleMediaType))
+	for range limits.ReferrerPages {
+		page, following, err := s.referrersPage(ctx, next)
+		var response *transport.Error
+		switch {
+		case errors.As(err, &response) && len(all) == 0 && lacksReferrers(response.StatusCode), err == nil && page == nil:
+			return s.referrersOfTag(ctx, digest)
+		case err != nil:
+			return nil, err
+		}
+		all = append(all, page...)
+		if following == "" || following == next || len(page) == 0 {
+			break
+		}
+		next = following
+	}
+	return all, nil
+}
+
+// lacksReferrers reports whether a registry that does not serve referrers answers so.
+func lacksReferrers(code int) bool {
+	switch code {
+	case http.StatusNotFound, http.StatusBadRequest, http.StatusNotAcceptable, http.StatusMethodNotAllowed:
+		return true
+	}
+	return false
+}
+
+// referrersPage returns nil where the answer is no list of referrers.
+func (s *session) referrersPage(ctx context.Context, pathAndQuery string) (page []v1.Descriptor, next string, err error) {
+	if err := s.begin(ctx); err != nil {
+		return nil, "", err
+	}
+	ctx = withBodyLimit(ctx, limits.ImageManifestBytes)
+	resp, err := s.do(ctx, http.MethodGet, s.repo.Scheme()+"://"+s.repo.RegistryStr()+pathAndQuery, string(types.OCIImageIndex))
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if mediaType, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";"); mediaType != string(types.OCIImageIndex) {
+		return nil, "", nil
+	}
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, "", err
+	}
+	if page, err = referrersIn(data); err != nil {
+		return nil, "", err
+	}
+	next, err = nextPage(resp)
+	return page, next, err
+}
+
+func (s *session) referrersOfTag(ctx context.Context, digest v1.Hash) ([]v1.Descriptor, error) {
+	data, err := s.tagged(ctx, digest.Algorithm+"-"+digest.Hex)
+	if data == nil || err != nil {
+		return nil, err
+	}
+	return referrersIn(data)
+}

@@ -1,0 +1,243 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/imagepolicy"
+	"lockstep.run/lockstep/internal/testing/signed"
+)
+
+func (s *server) repository(t *testing.T) name.Repository {
+	t.Helper()
+	repository, err := name.NewRepository(s.host+"/team/shop", name.Insecure)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return repository
+}
+
+// serveReferrers is a registry with the API of referrers or without.
+func serveReferrers(t *testing.T, api bool) *server {
+	t.Helper()
+	s := serve(t, httptest.NewServer)
+	if api {
+		s.referrers = true
+	}
+	return s
+}
+
+// TestSignatures: each form in use is found, in few requests, and a second verification asks for nothing.
+func TestSignatures(t *testing.T) {
+	t.Parallel()
+	own, virtual := signed.NewPair(t), signed.NewSigstore(t)
+	for form, requests := range map[string]int{"referrer": 3, "fallback tag": 4, ".sig": 4} {
+		for by, verification := range map[string]*imagepolicy.Verification{
+			"key":     {Authorities: []imagepolicy.Authority{own.Authority()}},
+			"keyless": {Authorities: []imagepolicy.Authority{virtual.Authority(false)}},
+		} {
+			t.Run(form+", "+by, func(t *testing.T) {
+				t.Parallel()
+				s := serveReferrers(t, form == "referrer")
+				ref, digest := s.push(t, imageOf(t, testFiles))
+				switch {
+				case form == ".sig" && by == "key":
+					payload, layer := own.Simple(t, digest)
+					signed.AttachSimple(t, s.repository(t), digest, payload, layer)
+				case form == ".sig":
+					payload, layer := virtual.Simple(digest, signed.Subject)
+					signed.AttachSimple(t, s.repository(t), digest, payload, layer)
+				case by == "key":
+					signed.Attach(t, s.repository(t), digest, own.Bundle(t, digest))
+				default:
+					signed.Attach(t, s.repository(t), digest, virtual.Bundle(digest, imagepolicy.PredicateType, signed.Subject, nil))
+				}
+				s.mu.Lock()
+				s.requests = nil
+				s.mu.Unlock()
+				p := newPuller(t, Options{InsecureRegistries: []string{s.host}})
+				verified, err := p.Verify(t.Context(), ref, digest, verification, "k")
+				if err != nil || verified.Authority != "release" || (verified.Subject != "") != (by == "keyless") {
+					t.Fatalf("%v, %v", verified, err)
+				}
+				if n := len(s.requests) - s.count("GET /v2/"); n != requests {
+					t.Errorf("%d requests, want %d: %v", n, requests, s.requests)
+				}
+				before := len(s.requests)
+				if _, err := p.Verify(t.Context(), ref, digest, verification, "k"); err != nil || len(s.requests) != before {
+					t.Errorf("the second verification: %v, %d requests", err, len(s.requests)-before)
+				}
+				if _, err := p.Verify(t.Context(), ref, digest, &imagepolicy.Verification{Authorities: []imagepolicy.Authority{signed.NewPair(t).Authority()}}, "another"); imagepolicy.RefusalOf(err) == nil {
+					t.Errorf("what is kept counts for another policy: %v", err)
+				}
+			})
+		}
+	}
+}
+
+// TestSignaturesOfAnother: the digest that was resolved is the one that is verified, whatever the tag leads to by then.
+func TestSignaturesOfAnother(t *testing.T) {
+	t.Parallel()
+	own := signed.NewPair(t)
+	verification := &imagepolicy.Verification{Authorities: []imagepolicy.Authority{own.Authority()}}
+	s := serveReferrers(t, true)
+	ref, good := s.push(t, imageOf(t, testFiles))
+	signed.Attach(t, s.repository(t), good, own.Bundle(t, good))
+	changed := map[string][]byte{"manifest.yaml": []byte("kind: Evil\n")}
+	_, evil := s.push(t, imageOf(t, changed))
+	// The signature of the good one, moved to the other.
+	signed.Attach(t, s.repository(t), evil, own.Bundle(t, good))
+	payload, layer := own.Simple(t, good)
+	signed.AttachSimple(t, s.repository(t), evil, payload, layer)
+	p := newPuller(t, Options{InsecureRegistries: []string{s.host}})
+	_, err := p.Verify(t.Context(), ref, evil, verification, "k")
+	refusal := imagepolicy.RefusalOf(err)
+	if refusal == nil || refusal.Reason != imagepolicy.ReasonSignatureInvalid || !strings.Contains(refusal.Message, "none of its 2 signatures suffices; one of them: it is a signature of another image") {
+		t.Errorf("the signature of another image: %v", err)
+	}
+	if _, err := p.Verify(t.Context(), ref, good, verification, "k"); err != nil {
+		t.Errorf("the image that was signed: %v", err)
+	}
+	image, err := p.Pull(t.Context(), s.repository(t).Digest(good).String())
+	if err != nil || image.Digest != good || string(image.Files["manifest.yaml"]) != string(testFiles["manifest.yaml"]) {
+		t.Errorf("what was verified is not what is pulled: %v", err)
+	}
+}
+
+// TestHostileSignatures: a registry with any number of signatures, or that does not answer, costs a bounded time, and is not believed.
+func TestHostileSignatures(t *testing.T) {
+	t.Parallel()
+	own := signed.NewPair(t)
+	const attestation = "https://slsa.dev/provenance/v1"
+	digestOf := func(data []byte) v1.Hash {
+		h, _, _ := v1.SHA256(strings.NewReader(string(data)))
+		return h
+	}
+	answer := func(w http.ResponseWriter, mediaType types.MediaType, body any) bool {
+		w.Header().Set("Content-Type", string(mediaType))
+		_ = json.NewEncoder(w).Encode(body)
+		return true
+	}
+	referrers := func(n int, annotations map[string]string, manifest []byte) v1.IndexManifest {
+		index := v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex}
+		for range n {
+			index.Manifests = append(index.Manifests, v1.Descriptor{
+				MediaType: types.OCIManifestSchema1, Digest: digestOf(manifest), Size: int64(len(manifest)), ArtifactType: imagepolicy.BundleMediaType, Annotations: annotations,
+			})
+		}
+		return index
+	}
+	huge := fmt.Appendf(nil, `{"schemaVersion":2,"mediaType":%q,"config":{"mediaType":"application/vnd.oci.empty.v1+json","digest":%q,"size":2},"layers":[{"mediaType":%q,"digest":%q,"size":%d}]}`,
+		types.OCIManifestSchema1, digestOf([]byte("{}")), imagepolicy.BundleMediaType, digestOf([]byte("x")), 1<<30)
+	for name, tc := range map[string]struct {
+		hook   func(http.ResponseWriter, *http.Request) bool
+		reason imagepolicy.Reason
+		text   string
+		most   int
+	}{
+		"1,000 attestations": {func(w http.ResponseWriter, r *http.Request) bool {
+			return strings.Contains(r.URL.Path, "/referrers/") && answer(w, types.OCIImageIndex, referrers(1000, map[string]string{imagepolicy.PredicateAnnotation: attestation}, huge))
+		}, imagepolicy.ReasonNoSignature, "attestations, of which there are 1000, are none", 5},
+		"1,000 signatures of 1 GiB": {func(w http.ResponseWriter, r *http.Request) bool {
+			switch {
+			case strings.Contains(r.URL.Path, "/referrers/"):
+				return answer(w, types.OCIImageIndex, referrers(1000, nil, huge))
+			case strings.HasSuffix(r.URL.Path, digestOf(huge).String()):
+				w.Header().Set("Content-Type", string(types.OCIManifestSchema1))
+				_, _ = w.Write(huge)
+				return true
+			}
+			return false
+		}, imagepolicy.ReasonSignatureInvalid, "it has 1073741824 bytes; the limit is 262144; 900 more signatures were not read", limits.Signatures + 5},
+		"1,000 that are not there": {func(w http.ResponseWriter, r *http.Request) bool {
+			return strings.Contains(r.URL.Path, "/referrers/") && answer(w, types.OCIImageIndex, referrers(1000, nil, huge))
+		}, imagepolicy.ReasonSignatureInvalid, "the registry lists it and has it not", limits.Signatures + 5},
+		"pages without an end": {func(w http.ResponseWriter, r *http.Request) bool {
+			if !strings.Contains(r.URL.Path, "/referrers/") {
+				return false
+			}
+			w.Header().Set("Link", fmt.Sprintf("<%s?n=%d>; rel=next", r.URL.Path, time.Now().UnixNano()))
+			return answer(w, types.OCIImageIndex, referrers(1, map[string]string{imagepolicy.PredicateAnnotation: attestation}, huge))
+		}, imagepolicy.ReasonNoSignature, "of which there are 20", limits.ReferrerPages + 5},
+		"no answer about referrers": {func(_ http.ResponseWriter, r *http.Request) bool {
+			if strings.Contains(r.URL.Path, "/referrers/") {
+				<-r.Context().Done()
+				return true
+			}
+			return false
+		}, imagepolicy.ReasonRegistryUnreachable, "did not answer within", 5},
+		"the list is no JSON": {func(w http.ResponseWriter, r *http.Request) bool {
+			if strings.Contains(r.URL.Path, "/referrers/") {
+				w.Header().Set("Content-Type", string(types.OCIImageIndex))
+				_, _ = w.Write([]byte("[[["))
+				return true
+			}
+			return false
+		}, imagepolicy.ReasonRegistryUnreachable, "no JSON object", 5},
+		"forbidden": {func(w http.ResponseWriter, r *http.Request) bool {
+			if strings.HasSuffix(r.URL.Path, ".sig") {
+				w.WriteHeader(http.StatusForbidden)
+				return true
+			}
+			return false
+		}, imagepolicy.ReasonRegistryUnreachable, "unauthorized", 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := serveReferrers(t, true)
+			ref, digest := s.push(t, imageOf(t, testFiles))
+			s.set(tc.hook)
+			p := newPuller(t, Options{InsecureRegistries: []string{s.host}, Timeouts: quick, CacheDir: t.TempDir()})
+			begin := time.Now()
+			_, err := p.Verify(context.Background(), ref, digest, &imagepolicy.Verification{Authorities: []imagepolicy.Authority{own.Authority()}}, "k")
+			refusal := imagepolicy.RefusalOf(err)
+			if refusal == nil || refusal.Reason != tc.reason || !strings.Contains(refusal.Message, tc.text) {
+				t.Fatalf("%v, want %s: …%s", err, tc.reason, tc.text)
+			}
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if len(s.requests) > tc.most || time.Since(begin) > 30*time.Second {
+				t.Errorf("%d requests in %v", len(s.requests), time.Since(begin))
+			}
+		})
+	}
+	t.Run("a good one behind others", func(t *testing.T) {
+		t.Parallel()
+		s := serveReferrers(t, true)
+		ref, digest := s.push(t, imageOf(t, testFiles))
+		signed.Attach(t, s.repository(t), digest, []byte("{}"))
+		signed.Attach(t, s.repository(t), digest, own.Attested(t, digest, attestation))
+		payload, layer := own.Simple(t, digest)
+		signed.AttachSimple(t, s.repository(t), digest, payload, layer)
+		p := newPuller(t, Options{InsecureRegistries: []string{s.host}})
+		if _, err := p.Verify(context.Background(), ref, digest, &imagepolicy.Verification{Authorities: []imagepolicy.Authority{own.Authority()}}, "k"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestExact: what an ImageConfig rewrote is not redirected by the settings of the manager.
+func TestExact(t *testing.T) {
+	t.Parallel()
+	s := serve(t, httptest.NewServer)
+	ref, digest := s.push(t, imageOf(t, testFiles))
+	overrides, err := ParseOverrides(s.host + "=elsewhere.example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newPuller(t, Options{InsecureRegistries: []string{s.host}, ImagePrefixes: overrides})
+	if got, err := p.With(Access{Exact: true}).Resolve(t.Context(), ref); err != nil || got != digest {
+		t.Errorf("%s, %v", got, err)
+	}
+}
