@@ -50,7 +50,7 @@ func (s *reconciliation) act(ctx context.Context) error {
 		switch {
 		case w.err == nil && w.pkg != nil:
 			s.wrote(w.pkg)
-		case queueing.Raced(w.err) && apply.Classify(w.err) != apply.FieldConflict:
+		case queueing.Raced(w.err):
 			errs = append(errs, w.err)
 		case w.err != nil:
 			s.refuse(w.namespace, s.packages[w.namespace], w.err)

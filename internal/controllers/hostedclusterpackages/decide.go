@@ -2,7 +2,18 @@ package hostedclusterpackages
 
 import (
 	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
+
+// maxUnavailable returns how many Packages may be unavailable during an update; 0 is without limit.
+func maxUnavailable(owner *corev1alpha1.HostedClusterPackage) int {
+	strategy := owner.Spec.Strategy
+	if strategy.Instant != nil || strategy.RollingUpgrade == nil {
+		return 0
+	}
+	return max(1, strategy.RollingUpgrade.MaxUnavailable)
+}
 
 // snapshot is what a decision is made on.
 type snapshot struct {

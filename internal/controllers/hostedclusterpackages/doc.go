@@ -7,6 +7,8 @@
 //	act        server-side applies without force, and deletions
 //	report     the status (status.go, pure) and events
 //
+// What the steps know, decide and remember is in state.go, which every file stands on; reconcile.go has their order.
+//
 // Invariants:
 //
 //   - At most maxUnavailable Packages are updated at a time, and none that is available while as many are not, for

@@ -3,7 +3,6 @@ package hostedclusterpackages
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,25 +20,6 @@ import (
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/limits"
 )
-
-// view is what is known of a HostedClusterPackage in one reconcile: the input of its decision and status.
-type view struct {
-	owner *corev1alpha1.HostedClusterPackage
-	snapshot
-	groups groups
-	// problems are why Packages cannot be written, in the order of their namespaces.
-	problems []problem
-	// unknown is why it is not known what to do; empty if it is.
-	unknown error
-	decision
-}
-
-// problem is why a Package cannot be written.
-type problem struct {
-	namespace, reason, message string
-	// pending means that it ends without help.
-	pending bool
-}
 
 // gather reads a HostedClusterPackage, its Packages and the hosted clusters; nil where there is nothing to be done.
 func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*reconciliation, error) {
@@ -74,9 +54,6 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*rec
 	}
 	return s, s.look(selected, known)
 }
-
-// errSelector means that the selector cannot be used.
-var errSelector = errors.New("spec.hostedClusterSelector is invalid")
 
 // selectClusters returns one hosted cluster for each namespace: those that are selected and not being deleted.
 func selectClusters(owner *corev1alpha1.HostedClusterPackage, known []environment.HostedCluster) ([]environment.HostedCluster, error) {
@@ -169,15 +146,6 @@ func (s *reconciliation) look(selected, known []environment.HostedCluster) error
 	slices.SortFunc(s.problems, func(a, b problem) int { return strings.Compare(a.namespace, b.namespace) })
 	s.state.forgetOthers(s.packages, s.targets)
 	return nil
-}
-
-// maxUnavailable returns how many Packages may be unavailable during an update; 0 is without limit.
-func maxUnavailable(owner *corev1alpha1.HostedClusterPackage) int {
-	strategy := owner.Spec.Strategy
-	if strategy.Instant != nil || strategy.RollingUpgrade == nil {
-		return 0
-	}
-	return max(1, strategy.RollingUpgrade.MaxUnavailable)
 }
 
 func labelsOf(clusters []environment.HostedCluster) []map[string]string {

@@ -3,8 +3,6 @@ package hostedclusterpackages
 import (
 	"fmt"
 	"maps"
-	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -14,45 +12,6 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/phases/drift"
 )
-
-// memory is what is remembered of HostedClusterPackages, by name. After a restart nothing of it is missing: writes that
-// were refused are sent once more.
-type memory struct {
-	sync.Mutex
-	states map[string]*state
-}
-
-// state is what is remembered of one; only its own reconcile uses it.
-type state struct {
-	uid types.UID
-	// reported is when the status was written last.
-	reported time.Time
-	// refusals are by the namespaces of Packages.
-	refusals map[string]*refusal
-	// applied are digests of what Packages were after an apply: values that the API server changes are not applied again.
-	applied map[types.UID]string
-	// compared are Packages as they were compared with the template last: most events are of their statuses.
-	compared map[types.UID]comparison
-}
-
-// comparison is whether a Package is as a template says.
-type comparison struct {
-	hash                string
-	generation          int64
-	labels, annotations map[string]string
-	updated             bool
-}
-
-// refusal is a write of a Package that failed.
-type refusal struct {
-	// input identifies what was written over what: with another one it is sent at once.
-	input   string
-	message string
-	// final means that the API server refuses the content; else it may have been written, or may be soon.
-	final bool
-	times int
-	retry time.Time
-}
 
 func (m *memory) of(owner *corev1alpha1.HostedClusterPackage) *state {
 	m.Lock()

@@ -17,21 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/inputs/environment"
-	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 )
-
-// Options are the parts that Setup connects.
-type Options struct {
-	// HostedClusters returns the hosted clusters by namespace and name, or why they are not known, as [environment.Detector.HostedClusters].
-	HostedClusters func() ([]environment.HostedCluster, error)
-	// Fresh keeps the responses to writes of HostedClusterPackages and their Packages.
-	Fresh *mutationcache.Store
-	// Pace of writes that are sent again.
-	Pace limits.Pace
-}
 
 // ownerIndex has Packages by the name of the HostedClusterPackage that controls them.
 const ownerIndex = "hostedClusterPackage"

@@ -1,0 +1,114 @@
+package hostedclusterpackages
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/inputs/environment"
+	"lockstep.run/lockstep/internal/kube/mutationcache"
+	"lockstep.run/lockstep/internal/kube/queueing"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// Options are the parts that Setup connects.
+type Options struct {
+	// HostedClusters returns the hosted clusters by namespace and name, or why they are not known, as [environment.Detector.HostedClusters].
+	HostedClusters func() ([]environment.HostedCluster, error)
+	// Fresh keeps the responses to writes of HostedClusterPackages and their Packages.
+	Fresh *mutationcache.Store
+	// Pace of writes that are sent again.
+	Pace limits.Pace
+}
+
+// Reconciler reconciles HostedClusterPackages.
+type Reconciler struct {
+	Options
+	// Client reads from the caches and writes; Reader reads from the API server.
+	Client client.Client
+	Reader client.Reader
+	Events events.EventRecorder
+	Now    func() time.Time
+
+	queue  queueing.Queue[reconcile.Request]
+	memory memory
+}
+
+// reconciliation is one reconcile of a HostedClusterPackage.
+type reconciliation struct {
+	*Reconciler
+	view
+	state    *state
+	template *template
+	// packages are those of the owner's name, by namespace.
+	packages map[string]*corev1alpha1.Package
+	now      time.Time
+	queueing.Outcome
+}
+
+// view is what is known of a HostedClusterPackage in one reconcile: the input of its decision and status.
+type view struct {
+	owner *corev1alpha1.HostedClusterPackage
+	snapshot
+	groups groups
+	// problems are why Packages cannot be written, in the order of their namespaces.
+	problems []problem
+	// unknown is why it is not known what to do; empty if it is.
+	unknown error
+	decision
+}
+
+// problem is why a Package cannot be written.
+type problem struct {
+	namespace, reason, message string
+	// pending means that it ends without help.
+	pending bool
+}
+
+// errSelector means that the selector cannot be used.
+var errSelector = errors.New("spec.hostedClusterSelector is invalid")
+
+// memory is what is remembered of HostedClusterPackages, by name. After a restart nothing of it is missing: writes that
+// were refused are sent once more.
+type memory struct {
+	sync.Mutex
+	states map[string]*state
+}
+
+// state is what is remembered of one; only its own reconcile uses it.
+type state struct {
+	uid types.UID
+	// reported is when the status was written last.
+	reported time.Time
+	// refusals are by the namespaces of Packages.
+	refusals map[string]*refusal
+	// applied are digests of what Packages were after an apply: values that the API server changes are not applied again.
+	applied map[types.UID]string
+	// compared are Packages as they were compared with the template last: most events are of their statuses.
+	compared map[types.UID]comparison
+}
+
+// comparison is whether a Package is as a template says.
+type comparison struct {
+	hash                string
+	generation          int64
+	labels, annotations map[string]string
+	updated             bool
+}
+
+// refusal is a write of a Package that failed.
+type refusal struct {
+	// input identifies what was written over what: with another one it is sent at once.
+	input   string
+	message string
+	// final means that the API server refuses the content; else it may have been written, or may be soon.
+	final bool
+	times int
+	retry time.Time
+}
