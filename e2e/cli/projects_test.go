@@ -2,19 +2,24 @@ package cli_test
 
 import (
 	"context"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 )
 
@@ -60,7 +65,7 @@ var projects = []project{
 }
 
 // Published projects are kickstarted, edited, installed, upgraded to the next release, rolled
-// back, broken and deleted.
+// back, broken and deleted, by an account that has the rights that rbac prints, and no others.
 func TestProjects(t *testing.T) {
 	t.Parallel()
 	env := harness.Shared(t)
@@ -112,7 +117,10 @@ func (p project) live(t *testing.T, env *harness.Env) {
 	replace(p.edit[0], p.edit[1], p.edit[2])
 	first := build("v1")
 	do("plan", first, p.name, "--cluster")
-	do("install", first, p.name, "--cluster", "--timeout", "60s")
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: p.name}}
+	env.Create(t, account)
+	grant(t, env, first, p.name, "--cluster", "--account", p.name)
+	do("install", first, p.name, "--cluster", "--service-account", p.name, "--timeout", "60s")
 
 	write(objects, strings.NewReplacer(p.release...).Replace(string(input)))
 	upgraded := do("kickstart", folder, "-f", objects, "--version", "1.1.0")
@@ -122,6 +130,7 @@ func (p project) live(t *testing.T, env *harness.Env) {
 	replace(p.edit[0], p.edit[2], p.edit[2]) // the edit is preserved
 	second := build("v2")
 	do("plan", second, p.name, "--cluster")
+	grant(t, env, second, p.name, "--cluster")
 	if got := do("install", second, p.name, "--cluster", "--timeout", "60s"); !strings.Contains(got, p.name+" 1.1.0, revision 2") {
 		t.Errorf("got %s", got)
 	}
@@ -131,6 +140,24 @@ func (p project) live(t *testing.T, env *harness.Env) {
 	}
 	do("delete", "clusterpackage/"+p.name, "--yes")
 	removeKept(t, env)
+}
+
+// grant applies the roles that rbac prints.
+func grant(t *testing.T, env *harness.Env, args ...string) {
+	t.Helper()
+	printed := ok(t, env, append([]string{"rbac"}, args...)...).out
+	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(printed), 4096)
+	for {
+		u := &unstructured.Unstructured{}
+		if err := decoder.Decode(&u.Object); errors.Is(err, io.EOF) {
+			return
+		} else if err != nil {
+			t.Fatalf("%v in\n%s", err, printed)
+		}
+		if err := env.Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("admin")); err != nil {
+			t.Fatalf("%v in\n%s", err, printed)
+		}
+	}
 }
 
 // breaks upgrades to a container that fits on no node, which is not available, and rolls

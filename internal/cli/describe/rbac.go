@@ -1,16 +1,13 @@
 package describe
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"lockstep.run/lockstep/internal/objects"
 )
@@ -72,37 +69,6 @@ func grants(all []*unstructured.Unstructured) []Grant {
 
 func roleName(kind, namespace, name string) string {
 	return objects.Key{Kind: kind, Namespace: namespace, Name: name}.String()
-}
-
-// appliedBy are the verbs that the engine uses on what it manages.
-var appliedBy = []string{"get", "list", "watch", "create", "patch", "delete"}
-
-// needs are the rights to apply and delete the objects. Roles need what they allow as well, or
-// escalate and bind.
-func needs(all []*unstructured.Unstructured) []rbacv1.PolicyRule {
-	plurals := map[schema.GroupKind]string{}
-	for _, u := range all {
-		if u.GroupVersionKind().GroupKind() == (schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}) {
-			group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
-			kind, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")
-			plural, _, _ := unstructured.NestedString(u.Object, "spec", "names", "plural")
-			plurals[schema.GroupKind{Group: group, Kind: kind}] = plural
-		}
-	}
-	resources := map[string]sets.Set[string]{}
-	for _, u := range all {
-		gvk := u.GroupVersionKind()
-		guessed, _ := meta.UnsafeGuessKindToResource(gvk)
-		if resources[gvk.Group] == nil {
-			resources[gvk.Group] = sets.New[string]()
-		}
-		resources[gvk.Group].Insert(cmp.Or(plurals[gvk.GroupKind()], guessed.Resource))
-	}
-	rules := []rbacv1.PolicyRule{}
-	for _, group := range slices.Sorted(maps.Keys(resources)) {
-		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: sets.List(resources[group]), Verbs: appliedBy})
-	}
-	return rules
 }
 
 // Targets names what a rule is about, such as deployments.apps.

@@ -14,6 +14,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/internal/permissions"
 )
 
 // Report describes a package, as JSON and YAML.
@@ -34,7 +35,7 @@ type Report struct {
 	Images       []Image                                   `json:"images,omitempty"`
 	// Grants are the rights that objects of the package give to others.
 	Grants []Grant `json:"grants,omitempty"`
-	// Needs are the rights that the identity needs which applies the objects.
+	// Needs are the rights on objects of the package that the identity needs which applies them.
 	Needs     []rbacv1.PolicyRule `json:"needs"`
 	TestCases []string            `json:"testCases,omitempty"`
 }
@@ -98,7 +99,7 @@ func Of(pkg *loader.Package, component string, components []string) (*Report, er
 		}
 		r.Phases = append(r.Phases, described)
 	}
-	r.Grants, r.Needs = grants(all), needs(all)
+	r.Grants, r.Needs = grants(all), permissions.Kinds(all)
 	return r, nil
 }
 

@@ -67,23 +67,36 @@ exits with 1 after an error, and where the engine would refuse the change.`,
   kubectl package plan ./web -n shop --exit-code -o json`,
 		Args:              command.Takes("SOURCE|IMAGE", "[NAME]"),
 		ValidArgsFunction: c.CompleteSource(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			want, err := c.wanted(args)
-			if err := cmp.Or(c.Output.Check(), err, c.choice.Check(), c.values.Check()); err != nil {
-				return command.UsageError(cmd, err)
-			}
-			return c.run(cmd.Context(), want)
-		},
+	}
+	c.complete(cmd, c.plan)
+	cmd.Flags().BoolVar(&c.exitCode, "exit-code", false, "exit with 2 where there is something to do")
+	return cmd
+}
+
+// complete completes a command about a package as it would be; checks are of its own flags.
+func (c *Planner) complete(cmd *cobra.Command, run func(context.Context, *cluster.Cluster, *Planned) error, checks ...func() error) {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		want, err := c.wanted(args)
+		err = cmp.Or(c.Output.Check(), err, c.choice.Check(), c.values.Check())
+		for _, check := range checks {
+			err = cmp.Or(err, check())
+		}
+		if err != nil {
+			return command.UsageError(cmd, err)
+		}
+		cl, planned, err := c.load(cmd.Context(), cmd.Name(), want)
+		if err != nil {
+			return err
+		}
+		return run(cmd.Context(), cl, planned)
 	}
 	c.Connects(cmd)
 	c.Source.Add(cmd)
-	c.Spec.Add(cmd, "plan")
+	c.Spec.Add(cmd, cmd.Name())
 	c.choice.Add(cmd)
 	c.values.Add(cmd)
 	c.target.Add(cmd)
-	cmd.Flags().BoolVar(&c.exitCode, "exit-code", false, "exit with 2 where there is something to do")
 	c.Output.Add(cmd)
-	return cmd
 }
 
 // Wanted is the package to plan, as arguments and flags name it.
@@ -151,20 +164,22 @@ func (c *Planner) offered(w *Wanted) error {
 	return err
 }
 
-func (c *Planner) run(ctx context.Context, want Wanted) error {
+// load connects and loads the package for a command of a name.
+func (c *Planner) load(ctx context.Context, name string, want Wanted) (*cluster.Cluster, *Planned, error) {
 	cl, err := c.Connect()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	if want.source != "" && !want.folder && !c.Source.Pull {
-		if err := desired.ChooserFor(cl, cl.Target(cmp.Or(want.Name.Scope, corev1alpha1.ScopeNamespaced), "").Namespace).Misread(ctx, "plan", want.source); err != nil {
-			return err
+		if err := desired.ChooserFor(cl, cl.Target(cmp.Or(want.Name.Scope, corev1alpha1.ScopeNamespaced), "").Namespace).Misread(ctx, name, want.source); err != nil {
+			return nil, nil, err
 		}
 	}
 	planned, err := c.Load(ctx, cl, want)
-	if err != nil {
-		return content.Reported(c.Streams, err, planned.Target.String()+" would not be rolled out: %s")
-	}
+	return cl, planned, content.Reported(c.Streams, err, planned.Target.String()+" would not be rolled out: %s")
+}
+
+func (c *Planner) plan(ctx context.Context, cl *cluster.Cluster, planned *Planned) error {
 	doing := "cannot plan " + planned.Target.String()
 	at, err := planned.Preview(ctx, cl)
 	if err != nil {

@@ -1,0 +1,183 @@
+package permissions
+
+import (
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/component-helpers/auth/rbac/validation"
+	"pgregory.net/rapid"
+	"sigs.k8s.io/yaml"
+
+	"lockstep.run/lockstep/internal/testing/require"
+)
+
+const (
+	configMap   = "{apiVersion: v1, kind: ConfigMap, metadata: {name: %}}"
+	deployment  = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: %}}"
+	inShop      = "{apiVersion: v1, kind: Secret, metadata: {name: %, namespace: shop}}"
+	namespace   = "{apiVersion: v1, kind: Namespace, metadata: {name: %}}"
+	definition  = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: %}, spec: {group: example.com, names: {kind: Chassis, plural: chassis}}}"
+	chassis     = "{apiVersion: example.com/v1, kind: Chassis, metadata: {name: %}}"
+	role        = "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: %}, rules: [{apiGroups: [''], resources: [pods], verbs: [list]}]}"
+	binding     = "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: %}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: %}}"
+	bindingView = "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: %}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}}"
+	clusterRole = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: %}, rules: [{nonResourceURLs: [/metrics], verbs: [get]}]}"
+	everything  = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: %}, rules: [{apiGroups: ['*'], resources: ['*'], verbs: ['*']}]}"
+	aggregated  = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: %}, aggregationRule: {clusterRoleSelectors: [{matchLabels: {a: b}}]}}"
+	toAll       = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: %}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: %}}"
+	policy      = "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: %}, spec: {paramKind: {apiVersion: v1, kind: ConfigMap}}}"
+	policyBind  = "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicyBinding, metadata: {name: %}, spec: {policyName: %, paramRef: {name: limits, namespace: shop}}}"
+	selects     = "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicyBinding, metadata: {name: %}, spec: {policyName: other, paramRef: {selector: {}}}}"
+	malformed   = "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: %}, rules: 7}"
+)
+
+func objectsNamed(t *testing.T, name string, texts ...string) []*unstructured.Unstructured {
+	t.Helper()
+	var all []*unstructured.Unstructured
+	for _, text := range texts {
+		u := &unstructured.Unstructured{}
+		require.NoError(t, yaml.Unmarshal([]byte(strings.ReplaceAll(text, "%", name)), &u.Object))
+		all = append(all, u)
+	}
+	return all
+}
+
+// lines are scopes as "namespace: resources (names): verbs".
+func lines(scopes []Scope) string {
+	var b strings.Builder
+	for _, scope := range scopes {
+		for _, rule := range scope.Rules {
+			b.WriteString(scope.Namespace + ": " + strings.Join(rule.APIGroups, ",") + "/" + strings.Join(append(rule.Resources, rule.NonResourceURLs...), ","))
+			if len(rule.ResourceNames) > 0 {
+				b.WriteString(" (" + strings.Join(rule.ResourceNames, ",") + ")")
+			}
+			b.WriteString(": " + strings.Join(rule.Verbs, ",") + "\n")
+		}
+	}
+	return b.String()
+}
+
+func TestNeeded(t *testing.T) {
+	t.Parallel()
+	const rbac = "rbac.authorization.k8s.io/"
+	for name, tc := range map[string]struct {
+		namespace       string
+		objects, former []string
+		want            string
+	}{
+		"create by kind, the rest by name": {
+			"web", []string{configMap, deployment}, nil,
+			"web: /configmaps: create\nweb: apps/deployments: create\nweb: /configmaps (a): patch,delete\nweb: apps/deployments (a): patch,delete\n",
+		},
+		"what the revision before had": {"web", nil, []string{configMap}, "web: /configmaps (a): patch,delete\n"},
+		"each namespace, the cluster first": {"", []string{definition, inShop}, nil,
+			": apiextensions.k8s.io/customresourcedefinitions: create\n: apiextensions.k8s.io/customresourcedefinitions (a): patch,delete\nshop: /secrets: create\nshop: /secrets (a): patch,delete\n"},
+		"the plural of a definition": {"web", []string{chassis}, []string{definition},
+			"web: example.com/chassis: create\nweb: apiextensions.k8s.io/customresourcedefinitions (a): patch,delete\nweb: example.com/chassis (a): patch,delete\n"},
+		"the plural that the cluster has": {"web", []string{"{apiVersion: other.com/v1, kind: Datum, metadata: {name: %}}"}, nil,
+			"web: other.com/data: create\nweb: other.com/data (a): patch,delete\n"},
+		"a role needs what it grants, and no bind for what is brought": {"web", []string{role, binding}, nil,
+			"web: rbac.authorization.k8s.io/rolebindings,roles: create\nweb: rbac.authorization.k8s.io/rolebindings (a): patch,delete\nweb: rbac.authorization.k8s.io/roles (a): patch,delete\nweb: /pods: list\n"},
+		"a role that is not brought": {"web", []string{bindingView}, nil,
+			"web: " + rbac + "rolebindings: create\nweb: " + rbac + "clusterroles (view): bind\nweb: " + rbac + "rolebindings (a): patch,delete\n"},
+		"paths": {"", []string{clusterRole, toAll}, nil,
+			": " + rbac + "clusterrolebindings,clusterroles: create\n: " + rbac + "clusterrolebindings (a): patch,delete\n: " + rbac + "clusterroles (a): patch,delete\n: //metrics: get\n"},
+		"an aggregated role": {"", []string{aggregated, toAll}, nil,
+			": " + rbac + "clusterrolebindings: create\n: " + rbac + "clusterroles: create,escalate\n: " + rbac + "clusterrolebindings (a): patch,delete\n: " + rbac + "clusterroles (a): patch,delete,bind\n"},
+		"who has everything in the cluster needs no more in a namespace": {"", []string{everything, inShop}, nil,
+			": " + rbac + "clusterroles: create\n: " + rbac + "clusterroles (a): patch,delete\n: */*: *\n"},
+		"parameters of a policy": {"", []string{policy, policyBind}, nil,
+			": /configmaps: get\n: admissionregistration.k8s.io/validatingadmissionpolicies,validatingadmissionpolicybindings: create\n" +
+				": admissionregistration.k8s.io/validatingadmissionpolicies (a): patch,delete\n: admissionregistration.k8s.io/validatingadmissionpolicybindings (a): patch,delete\n"},
+		"parameters of a policy that is not brought": {"", []string{selects}, nil,
+			": */*: list\n: admissionregistration.k8s.io/validatingadmissionpolicybindings: create\n: admissionregistration.k8s.io/validatingadmissionpolicybindings (a): patch,delete\n"},
+		"a role that the API server refuses": {"web", []string{malformed}, nil, "web: " + rbac + "roles: create\nweb: " + rbac + "roles (a): patch,delete\n"},
+		"nothing":                            {"web", nil, nil, ""},
+	} {
+		got := lines(Needed(Request{
+			Namespace: tc.namespace, Objects: objectsNamed(t, "a", tc.objects...), Former: objectsNamed(t, "a", tc.former...),
+			Resource: func(kind schema.GroupKind) string {
+				if kind.Kind == "Datum" {
+					return "data"
+				}
+				return ""
+			},
+		}))
+		if got != tc.want {
+			t.Errorf("%s:\n%swant\n%s", name, got, tc.want)
+		}
+	}
+}
+
+// A Role cannot be made in a namespace that is only to be.
+func TestNamespaceThatIsBrought(t *testing.T) {
+	t.Parallel()
+	all := append(objectsNamed(t, "shop", namespace), objectsNamed(t, "a", inShop)...)
+	const want = ": /namespaces,secrets: create\n: /namespaces (shop): patch,delete\n: /secrets (a): patch,delete\n"
+	if got := lines(Needed(Request{Objects: all})); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
+// Every verb on every object is covered in its namespace, whatever the objects are; and no rule can be left out.
+func TestNeededIsEnough(t *testing.T) {
+	t.Parallel()
+	kinds := []string{configMap, deployment, inShop, definition, role, binding, bindingView, clusterRole, toAll, chassis}
+	rapid.Check(t, func(rt *rapid.T) {
+		var all []*unstructured.Unstructured
+		for _, i := range rapid.SliceOfN(rapid.IntRange(0, len(kinds)-1), 1, 12).Draw(rt, "kinds") {
+			all = append(all, objectsNamed(t, rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "name"), kinds[i])...)
+		}
+		scopes := Needed(Request{Namespace: "web", Objects: all})
+		held := map[string][]rbacv1.PolicyRule{}
+		for _, scope := range scopes {
+			held[scope.Namespace] = scope.Rules
+		}
+		c := &computation{plurals: definedPlurals(all)}
+		for _, u := range all {
+			ns := u.GetNamespace()
+			if ns == "" {
+				ns = "web"
+			}
+			for _, verb := range Verbs {
+				wanted := rbacv1.PolicyRule{APIGroups: []string{c.resourceOf(u).Group}, Resources: []string{c.resourceOf(u).Resource}, Verbs: []string{verb}}
+				if verb != "create" {
+					wanted.ResourceNames = []string{u.GetName()}
+				}
+				if covers, _ := validation.Covers(append(held[ns], held[""]...), []rbacv1.PolicyRule{wanted}); !covers {
+					rt.Errorf("%s %s/%s is not covered by\n%s", verb, u.GetKind(), u.GetName(), lines(scopes))
+				}
+			}
+		}
+		for _, scope := range scopes {
+			for i, rule := range scope.Rules {
+				others := append(append([]rbacv1.PolicyRule{}, scope.Rules[:i]...), scope.Rules[i+1:]...)
+				if covers, _ := validation.Covers(others, []rbacv1.PolicyRule{rule}); covers {
+					rt.Errorf("%v is one rule too many in\n%s", rule, lines(scopes))
+				}
+			}
+		}
+	})
+}
+
+func TestRoles(t *testing.T) {
+	t.Parallel()
+	scopes := []Scope{{Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}}}}, {Namespace: "shop", Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}}}}}
+	text := func(to *rbacv1.Subject) string {
+		raw, err := yaml.Marshal(Roles(scopes, "package-web", to))
+		require.NoError(t, err)
+		return string(raw)
+	}
+	if got := text(nil); strings.Count(got, "kind:") != 2 || strings.Contains(got, "Binding") {
+		t.Errorf("without an account:\n%s", got)
+	}
+	got := text(&rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "shop", Name: "deployer"})
+	for _, want := range []string{"kind: ClusterRole\n", "kind: ClusterRoleBinding\n", "kind: Role\n", "kind: RoleBinding\n", "name: package-web\n", "  namespace: shop\n", "    name: deployer\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing in\n%s", want, got)
+		}
+	}
+}

@@ -1,0 +1,30 @@
+package permissions
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Roles returns the rights as roles of a name, each followed by its binding to the subject, which may be nil.
+func Roles(scopes []Scope, name string, to *rbacv1.Subject) []any {
+	var out []any
+	for _, scope := range scopes {
+		kind := "ClusterRole"
+		if scope.Namespace != "" {
+			kind = "Role"
+		}
+		of := func(kind string) (metav1.TypeMeta, metav1.ObjectMeta) {
+			return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: kind}, metav1.ObjectMeta{Namespace: scope.Namespace, Name: name}
+		}
+		role := rbacv1.ClusterRole{Rules: scope.Rules} // without an aggregationRule it reads as a Role
+		role.TypeMeta, role.ObjectMeta = of(kind)
+		out = append(out, role)
+		if to == nil {
+			continue
+		}
+		binding := rbacv1.ClusterRoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}, Subjects: []rbacv1.Subject{*to}}
+		binding.TypeMeta, binding.ObjectMeta = of(kind + "Binding")
+		out = append(out, binding)
+	}
+	return out
+}
