@@ -8,5 +8,5 @@ import (
 
 // Commands returns the commands of this package.
 func Commands(on command.Command) []*cobra.Command {
-	return []*cobra.Command{newRepo(on), newAvailable(on), newValues(on), newOutdated(on)}
+	return []*cobra.Command{newRepo(on), newAvailable(on), newValues(on), newOutdated(on), newBundle(on)}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lockstep.run/lockstep/internal/catalog/fetch"
+	"lockstep.run/lockstep/internal/catalog/repository"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/registry"
 	"lockstep.run/lockstep/internal/version"
@@ -177,17 +178,49 @@ func (r *RegistryFlags) Tags(refs []string) ([]name.Tag, error) {
 // Push writes an image to each of its tags.
 func (r *RegistryFlags) Push(ctx context.Context, image v1.Image, tags []name.Tag) error {
 	for _, tag := range tags {
-		carrier, err := r.transport(tag.Registry)
+		options, err := r.remote(ctx, tag.Registry)
 		if err != nil {
 			return err
 		}
-		err = remote.Write(tag, image, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain),
-			remote.WithTransport(carrier), remote.WithUserAgent("kubectl-package/"+version.Get()))
-		if err != nil {
+		if err := remote.Write(tag, image, options...); err != nil {
 			return requestError("push", tag, err)
 		}
 	}
 	return nil
+}
+
+// Remote parses a reference, and returns how its registry is reached with the user's credentials.
+func (r *RegistryFlags) Remote(ctx context.Context, ref string) (name.Reference, []remote.Option, error) {
+	parsed, err := r.reference(ref)
+	if err != nil {
+		return nil, nil, err
+	}
+	options, err := r.remote(ctx, parsed.Context().Registry)
+	return parsed, options, err
+}
+
+func (r *RegistryFlags) remote(ctx context.Context, reg name.Registry) ([]remote.Option, error) {
+	carrier, err := r.transport(reg)
+	if err != nil {
+		return nil, err
+	}
+	return []remote.Option{
+		remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain), remote.WithTransport(carrier), remote.WithUserAgent("kubectl-package/" + version.Get()),
+	}, nil
+}
+
+// PackageFiles reads the files of a package; none where the image is none.
+func (r *RegistryFlags) PackageFiles(ctx context.Context, ref string) (loader.Files, error) {
+	return r.Pull(ctx, ref)
+}
+
+// RepositoryFiles reads the files of a repository of packages; none where the image is none.
+func (r *RegistryFlags) RepositoryFiles(ctx context.Context, ref string) (loader.Files, error) {
+	image, err := r.PullFrom(ctx, repository.Folder, ref, nil)
+	if err != nil {
+		return nil, err
+	}
+	return image.Files, nil
 }
 
 // requestError says what could not be done with an image.

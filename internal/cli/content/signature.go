@@ -4,28 +4,18 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
-	"lockstep.run/lockstep/internal/version"
 )
 
 // Attach signs the image that a reference leads to now, and puts the signature beside it. It returns the digests of both.
 func (r *RegistryFlags) Attach(ctx context.Context, ref string, sign func(digest string) ([]byte, error)) (image, signature v1.Hash, err error) {
-	parsed, err := r.reference(ref)
+	parsed, options, err := r.Remote(ctx, ref)
 	if err != nil {
 		return image, signature, err
-	}
-	carrier, err := r.transport(parsed.Context().Registry)
-	if err != nil {
-		return image, signature, err
-	}
-	options := []remote.Option{
-		remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain), remote.WithTransport(carrier),
-		remote.WithUserAgent("kubectl-package/" + version.Get()),
 	}
 	signed, err := remote.Head(parsed, options...)
 	if err != nil {

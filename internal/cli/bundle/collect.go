@@ -1,0 +1,166 @@
+package bundle
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+
+	"lockstep.run/lockstep/internal/catalog/repository"
+	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/internal/loader/manifest"
+)
+
+// Content reads images.
+type Content interface {
+	// PackageFiles reads the files of a package; none where the image is none.
+	PackageFiles(ctx context.Context, ref string) (loader.Files, error)
+	// RepositoryFiles reads the files of a repository of packages; none where the image is none.
+	RepositoryFiles(ctx context.Context, ref string) (loader.Files, error)
+}
+
+// collection is what belongs into a bundle.
+type collection struct {
+	content Content
+	// refs as packages write them, in the order in which they were found.
+	refs []string
+	seen map[string]bool
+	// Warnings name what a bundle cannot carry.
+	warnings []string
+}
+
+// collect finds what packages and repositories need: images of their locks and objects, packages that their locks depend on,
+// and packages that a repository offers.
+func collect(ctx context.Context, content Content, roots []string) (*collection, error) {
+	c := &collection{content: content, seen: map[string]bool{}}
+	for _, root := range roots {
+		if err := c.add(ctx, root, true); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// add adds an image; what a package or a repository names follows it. A root has to be one of these.
+func (c *collection) add(ctx context.Context, ref string, root bool) error {
+	if c.seen[ref] {
+		return nil
+	}
+	if _, err := name.ParseReference(ref); err != nil {
+		return fmt.Errorf("%q is no image reference: write it as host/path:tag or host/path@sha256:…", ref)
+	}
+	c.seen[ref] = true
+	c.refs = append(c.refs, ref)
+	files, err := c.content.PackageFiles(ctx, ref)
+	if err != nil {
+		return err
+	}
+	if loader.HasManifest(files) {
+		return c.addPackage(ctx, ref, files)
+	}
+	offered, err := c.content.RepositoryFiles(ctx, ref)
+	if err != nil {
+		return err
+	}
+	if len(offered) == 0 && root {
+		return fmt.Errorf("the image %s is neither a package nor a repository of packages", ref)
+	}
+	if len(offered) == 0 {
+		return nil
+	}
+	index, err := repository.FromImage(ref, offered)
+	if err != nil {
+		return err
+	}
+	for _, entry := range index.Entries {
+		if err := c.add(ctx, entry.Image+"@"+entry.Digest, true); err != nil {
+			return fmt.Errorf("of the repository %s: %w", ref, err)
+		}
+	}
+	return nil
+}
+
+func (c *collection) addPackage(ctx context.Context, ref string, files loader.Files) error {
+	locked := map[string]bool{}
+	for _, part := range loader.Parts(files) {
+		read, problems := manifest.Read(part.Files, part.Component)
+		if read == nil {
+			return fmt.Errorf("the package %s: %w", ref, problems.Err())
+		}
+		if read.Lock == nil {
+			continue
+		}
+		for _, image := range read.Lock.Spec.Images {
+			pinned := repositoryOf(image.Image) + "@" + image.Digest
+			locked[pinned] = true
+			c.addWorkload(pinned)
+		}
+		for _, dependency := range read.Lock.Spec.Dependencies {
+			if err := c.add(ctx, dependency.Image+"@sha256:"+strings.TrimPrefix(dependency.Digest, "sha256:"), true); err != nil {
+				return fmt.Errorf("of the package %s, dependency %s: %w", ref, dependency.Name, err)
+			}
+		}
+	}
+	c.addOfObjects(ctx, ref, files, locked)
+	return nil
+}
+
+// addOfObjects adds images that the objects name and no lock has, in all test cases. Overrides of the manager do not reach these.
+func (c *collection) addOfObjects(ctx context.Context, ref string, files loader.Files, locked map[string]bool) {
+	for _, part := range loader.Parts(files) {
+		cases := []string{""}
+		if read, _ := manifest.Read(part.Files, part.Component); read != nil {
+			for i := range read.Manifest.Test.Template {
+				cases = append(cases, read.Manifest.Test.Template[i].Name)
+			}
+		}
+		for _, testCase := range cases {
+			pkg, _, err := loader.Preview(ctx, files, loader.PreviewOptions{Component: part.Component, TestCase: testCase, LockedImages: true})
+			if err != nil {
+				pkg, _, err = loader.Preview(ctx, files, loader.PreviewOptions{Component: part.Component, TestCase: testCase, LockedImages: true, Cluster: true})
+			}
+			if err != nil {
+				c.warn("the package %s cannot be rendered without values, so that images which its objects name and its lock does not have may be missing", ref)
+				continue
+			}
+			for _, image := range pkg.Images {
+				named := image.Image
+				if image.Digest != "" {
+					named = repositoryOf(image.Image) + "@" + image.Digest
+				}
+				if image.Name != "" || locked[named] || strings.HasPrefix(image.Image, loader.StaticImage) {
+					continue
+				}
+				if _, err := name.ParseReference(named); err != nil {
+					continue // it cannot be pulled by a node either
+				}
+				c.warn("objects of the package %s name the image %s, which is not in spec.images: nodes pull it from where it is named, unless their runtime has a mirror", ref, named)
+				c.addWorkload(named)
+			}
+		}
+	}
+}
+
+func (c *collection) addWorkload(ref string) {
+	if !c.seen[ref] {
+		c.seen[ref] = true
+		c.refs = append(c.refs, ref)
+	}
+}
+
+func (c *collection) warn(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(c.warnings, text) {
+		c.warnings = append(c.warnings, text)
+	}
+}
+
+// repositoryOf is a reference without its tag and digest, as it is written.
+func repositoryOf(ref string) string {
+	ref, _, _ = strings.Cut(ref, "@")
+	if i := strings.LastIndex(ref, ":"); i > strings.LastIndex(ref, "/") {
+		ref = ref[:i]
+	}
+	return ref
+}

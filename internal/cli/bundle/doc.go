@@ -1,0 +1,8 @@
+// Package bundle copies packages, with what they need to run, into one file, and from it into another registry.
+//
+//	references ─► collect ─► images ─► Save ─► an OCI layout in a tar ─► Load ─► references below a prefix
+//
+// A bundle is an OCI image layout (image-spec, image-layout.md) as a tar file: its index names each image by the reference
+// that packages have of it, in the annotation org.opencontainers.image.ref.name. Equal content gives equal bytes. Signatures
+// are beside their images, as referrers or by the tag that cosign 2 gives them.
+package bundle

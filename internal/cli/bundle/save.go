@@ -1,0 +1,221 @@
+package bundle
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// refName is the annotation with the reference of an image, of the OCI image specification (annotations.md).
+const refName = "org.opencontainers.image.ref.name"
+
+// Registries are reached with the user's credentials.
+type Registries interface {
+	Content
+	// Remote parses a reference, and returns how its registry is reached.
+	Remote(ctx context.Context, ref string) (name.Reference, []remote.Option, error)
+}
+
+// Image of a bundle.
+type Image struct {
+	// From is the reference as packages write it.
+	From string `json:"from"`
+	// Digest such as sha256:….
+	Digest string `json:"digest"`
+	// To is where it was pushed to; empty where it was not.
+	To string `json:"to,omitempty"`
+}
+
+// Report says what is in a bundle.
+type Report struct {
+	Images []Image `json:"images"`
+	// Signatures is the number of signatures of the images.
+	Signatures int `json:"signatures"`
+	// Overrides are the manager's --image-prefix-overrides with which packages are found where they were pushed to.
+	Overrides string   `json:"imagePrefixOverrides,omitempty"`
+	Warnings  []string `json:"warnings,omitempty"`
+}
+
+// Save writes the bundle of packages and repositories of packages.
+func Save(ctx context.Context, from Registries, roots []string, w io.Writer) (*Report, error) {
+	found, err := collect(ctx, from, roots)
+	if err != nil {
+		return nil, err
+	}
+	folder, err := os.MkdirTemp("", "bundle-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	path, err := layout.Write(folder, empty.Index)
+	if err != nil {
+		return nil, err
+	}
+	s := &saving{path: path, from: from, report: &Report{Warnings: found.warnings}}
+	for _, ref := range found.refs {
+		if err := s.image(ctx, ref); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.index(); err != nil {
+		return nil, err
+	}
+	return s.report, writeTar(w, folder)
+}
+
+type saving struct {
+	path        layout.Path
+	from        Registries
+	descriptors []v1.Descriptor
+	report      *Report
+}
+
+// image saves an image in all its platforms, with its signatures.
+func (s *saving) image(ctx context.Context, ref string) error {
+	parsed, options, err := s.from.Remote(ctx, ref)
+	if err != nil {
+		return err
+	}
+	digest, err := s.write(parsed, ref, options)
+	if err != nil {
+		return fmt.Errorf("save %s: %w", ref, err)
+	}
+	s.report.Images = append(s.report.Images, Image{From: ref, Digest: digest.String()})
+	if err := s.signatures(parsed, ref, digest, options); err != nil {
+		return fmt.Errorf("save the signatures of %s: %w", ref, err)
+	}
+	return nil
+}
+
+// write saves what a reference leads to under the name ref.
+func (s *saving) write(parsed name.Reference, ref string, options []remote.Option) (v1.Hash, error) {
+	got, err := remote.Get(parsed, options...)
+	if err != nil {
+		return v1.Hash{}, err
+	}
+	if got.MediaType.IsIndex() {
+		index, err := got.ImageIndex()
+		if err == nil {
+			err = s.path.WriteIndex(index)
+		}
+		if err != nil {
+			return v1.Hash{}, err
+		}
+	} else {
+		image, err := got.Image()
+		if err == nil {
+			err = s.path.WriteImage(image)
+		}
+		if err != nil {
+			return v1.Hash{}, err
+		}
+	}
+	s.descriptors = append(s.descriptors, v1.Descriptor{
+		MediaType: got.MediaType, Size: got.Size, Digest: got.Digest, Annotations: map[string]string{refName: ref},
+	})
+	return got.Digest, nil
+}
+
+// signatures saves those of cosign 3, which are referrers, and of cosign 2, which have a tag.
+func (s *saving) signatures(image name.Reference, ref string, digest v1.Hash, options []remote.Option) error {
+	repository := image.Context()
+	referrers, err := remote.Referrers(repository.Digest(digest.String()), options...)
+	if err != nil {
+		return err
+	}
+	list, err := referrers.IndexManifest()
+	if err != nil {
+		return err
+	}
+	kept := 0
+	for _, d := range list.Manifests {
+		if !mayBeSignature(d.ArtifactType) {
+			continue
+		}
+		if kept++; kept > limits.Signatures {
+			return fmt.Errorf("there are more than %d", limits.Signatures)
+		}
+		if err := s.signature(repository.Digest(d.Digest.String()), repositoryOf(ref)+"@"+d.Digest.String(), options); err != nil {
+			return err
+		}
+	}
+	tag := strings.Replace(digest.String(), ":", "-", 1) + ".sig"
+	return s.signature(repository.Tag(tag), repositoryOf(ref)+":"+tag, options)
+}
+
+func (s *saving) signature(parsed name.Reference, ref string, options []remote.Option) error {
+	_, err := s.write(parsed, ref, options)
+	var answer *transport.Error
+	if errors.As(err, &answer) && answer.StatusCode == http.StatusNotFound {
+		return nil
+	}
+	if err == nil {
+		s.report.Signatures++
+	}
+	return err
+}
+
+// mayBeSignature reports whether a referrer is a signature, by its type: SBOMs and the like are left out.
+func mayBeSignature(artifactType string) bool {
+	return artifactType == "" || strings.Contains(artifactType, "sigstore") || strings.Contains(artifactType, "signature")
+}
+
+// index writes the index of the layout, in the order of references.
+func (s *saving) index() error {
+	slices.SortFunc(s.descriptors, func(a, b v1.Descriptor) int { return strings.Compare(a.Annotations[refName], b.Annotations[refName]) })
+	for _, d := range s.descriptors {
+		if err := s.path.AppendDescriptor(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeTar writes the files of a folder in the order of their names, without times and owners.
+func writeTar(w io.Writer, folder string) error {
+	out := tar.NewWriter(w)
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error { // in lexical order
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		relative, err := filepath.Rel(folder, path)
+		if err != nil {
+			return err
+		}
+		if err := out.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: filepath.ToSlash(relative), Size: info.Size(), Mode: 0o644}); err != nil {
+			return err
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		_, err = io.Copy(out, f)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return out.Close()
+}
