@@ -23,9 +23,9 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/controllers/objectdeployments"
+	"lockstep.run/lockstep/internal/controllers/objectsetphases"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/inputs/targets"
-	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/outbound"
@@ -125,8 +125,8 @@ func connectAgent(mgr ctrl.Manager, config *rest.Config, c *Config) error {
 		Own: "name another cluster; phases whose objects are in the cluster of the agent have the class " + corev1alpha1.PhaseClassDefault,
 	})
 	var err error
-	a.phases, err = objectdeployments.SetupAgent(mgr, objectdeployments.AgentOptions{
-		Class: c.Class, NamespacedOnly: c.WatchNamespace != "", Targets: a, Fresh: mutationcache.NewStore(),
+	a.phases, err = objectsetphases.SetupAgent(mgr, objectsetphases.AgentOptions{
+		Class: c.Class, NamespacedOnly: c.WatchNamespace != "", Targets: a,
 	})
 	if err != nil {
 		return fmt.Errorf("set up the controller of phases: %w", err)

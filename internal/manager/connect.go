@@ -26,6 +26,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster/schemas"
 	"lockstep.run/lockstep/internal/controllers/hostedclusterpackages"
 	"lockstep.run/lockstep/internal/controllers/objectdeployments"
+	"lockstep.run/lockstep/internal/controllers/objectsetphases"
 	"lockstep.run/lockstep/internal/controllers/objecttemplates"
 	"lockstep.run/lockstep/internal/controllers/packages"
 	"lockstep.run/lockstep/internal/controllers/repositories"
@@ -38,6 +39,7 @@ import (
 	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/registry"
+	"lockstep.run/lockstep/internal/objects"
 	buildversion "lockstep.run/lockstep/internal/version"
 )
 
@@ -64,12 +66,9 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 		return err
 	}
 	slices, templates := mutationcache.NewStore(), &objecttemplates.Reconciler{}
-	deployments, err := objectdeployments.Setup(mgr, objectdeployments.Options{
-		Here:   &engine.Engine{Cluster: here, Tracker: here.tracker, Pool: engine.NewPool(limits.WritesInFlight, limits.WritesOfNamespace)},
-		Listen: here.Listen, Fresh: mutationcache.NewStore(), Slices: slices, Memory: account, Namespace: c.Namespace, Others: templates.Enqueue,
-	})
+	deployments, err := connectDeployments(mgr, here, templates, slices, account, c)
 	if err != nil {
-		return fmt.Errorf("set up the controller of deployments: %w", err)
+		return err
 	}
 	follow.templates = templates
 	processors := queueing.NewProcessors(runtime.GOMAXPROCS(0) - 1)
@@ -123,6 +122,25 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 		}
 	}
 	return addPolicyCheck(mgr)
+}
+
+// connectDeployments adds the controllers of deployments and of phases, whose objects are tracked with those of templates.
+func connectDeployments(
+	mgr ctrl.Manager, here *connection, templates *objecttemplates.Reconciler, slices *mutationcache.Store, account *quota.Memory, c *Config,
+) (*objectdeployments.Reconciler, error) {
+	phases := &objectsetphases.Controller{}
+	deployments, err := objectdeployments.Setup(mgr, objectdeployments.Options{
+		Here:   &engine.Engine{Cluster: here, Tracker: here.tracker, Pool: engine.NewPool(limits.WritesInFlight, limits.WritesOfNamespace)},
+		Listen: here.Listen, Slices: slices, Memory: account, Namespace: c.Namespace,
+		Others: func(owner objects.OwnerKey) bool { return templates.Enqueue(owner) || phases.Enqueue(owner) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("set up the controller of deployments: %w", err)
+	}
+	if err := phases.Setup(mgr, deployments); err != nil {
+		return nil, fmt.Errorf("set up the controller of phases: %w", err)
+	}
+	return deployments, nil
 }
 
 // connectTemplates adds the controller of ObjectTemplates, and returns the watches of their sources.

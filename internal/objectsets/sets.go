@@ -16,13 +16,18 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 )
 
+// Ours reports whether a reference is to a kind of this API group.
+func Ours(ref *metav1.OwnerReference) bool {
+	return strings.HasPrefix(ref.APIVersion, corev1alpha1.GroupVersion.Group+"/")
+}
+
 // OwnerOf returns the owner that a set belongs to: the deployment that controls
 // it, or that made it and lost the reference to the garbage collector; else the
 // set itself.
 func OwnerOf(set corev1alpha1.GenericObjectSet) objects.OwnerKey {
 	scope := corev1alpha1.ScopeOf(set.GetNamespace())
 	kind := scope.Kind("ObjectDeployment")
-	if ref := metav1.GetControllerOf(set); ref != nil && ref.Kind == kind && strings.HasPrefix(ref.APIVersion, corev1alpha1.GroupVersion.Group+"/") {
+	if ref := metav1.GetControllerOf(set); ref != nil && ref.Kind == kind && Ours(ref) {
 		return objects.OwnerKey{Kind: kind, Namespace: set.GetNamespace(), Name: ref.Name}
 	}
 	name := set.GetLabels()[corev1alpha1.ObjectDeploymentLabel]

@@ -48,6 +48,12 @@ func controlledBy(key objects.Key, agents []objectsets.Agent) []corev1alpha1.Con
 	return agents[at].ControllerOf
 }
 
+// sizeOf estimates the size of an entry in JSON.
+func sizeOf(ref *corev1alpha1.ControlledObjectReference) int {
+	const fields = `{"kind":"","group":"","name":"","namespace":"","version":""},`
+	return len(fields) + len(ref.Kind) + len(ref.Group) + len(ref.Name) + len(ref.Namespace)
+}
+
 // inTransition reports whether an agent does not control all objects of its phase. A list
 // that is too long for a status says nothing.
 func inTransition(agents []objectsets.Agent) bool {

@@ -71,7 +71,7 @@ func (s *reconciliation) ancestors(ctx context.Context) (map[objects.Key]struct{
 		next = append(next, owners...)
 	}
 	for _, set := range s.sets {
-		if ofPhase(s.key) {
+		if s.phase != nil {
 			break // the owner itself
 		}
 		ancestors[ownKey(s.scope.Kind("ObjectSet"), set.GetNamespace(), set.GetName())] = struct{}{}
@@ -109,7 +109,7 @@ func (s *reconciliation) ownersOf(ctx context.Context, key objects.Key) ([]objec
 	}
 	var owners []objects.Key
 	for _, ref := range obj.GetOwnerReferences() {
-		if !ours(&ref) {
+		if !objectsets.Ours(&ref) {
 			continue
 		}
 		namespace := key.Namespace

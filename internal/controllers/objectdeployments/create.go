@@ -52,7 +52,7 @@ func (s *reconciliation) createSet(ctx context.Context, number int64) error {
 			status := s.deployment.ObjectDeploymentStatus()
 			status.CollisionCount = ptr.To(ptr.Deref(status.CollisionCount, 0) + taken)
 		}
-		s.fresh.PutCreated(s.key.String(), set)
+		s.Fresh.PutCreated(s.key.String(), set)
 		if rev != nil {
 			s.adoptClaimed(set, rev)
 		}

@@ -1,5 +1,5 @@
-// Package objectdeployments reconciles ObjectDeployments, ObjectSets, and the ObjectSetPhases of one class, of both scopes:
-// one implementation for all six kinds.
+// Package objectdeployments reconciles ObjectDeployments and ObjectSets, and for package objectsetphases ObjectSetPhases:
+// one implementation for all six kinds of both scopes.
 //
 // The unit of work is an owner: a deployment with all of its sets, or a set that stands alone, as which an ObjectSetPhase
 // counts. It is taken through steps that have a file each, and holds no rules of its own:

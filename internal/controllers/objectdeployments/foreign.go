@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -16,18 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/objectsets"
 )
-
-// ours reports whether a reference is to a kind of this API group.
-func ours(ref *metav1.OwnerReference) bool {
-	return strings.HasPrefix(ref.APIVersion, corev1alpha1.GroupVersion.Group+"/")
-}
 
 // OwnerWatch watches foreign owners of deployments and lone sets by their
 // metadata. When such an owner is deleted in the foreground, the garbage
@@ -90,7 +84,7 @@ func (w *OwnerWatch) Follow(key objects.OwnerKey, refs []metav1.OwnerReference) 
 	wanted := map[foreignOwner]metav1.OwnerReference{}
 	left := limits.ForeignOwners
 	for _, ref := range refs {
-		if ours(&ref) {
+		if objectsets.Ours(&ref) {
 			continue
 		}
 		if left--; left < 0 {

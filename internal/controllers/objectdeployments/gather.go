@@ -34,7 +34,7 @@ func (r *Reconciler) read(ctx context.Context, key objects.OwnerKey) (*reconcili
 		err := r.Client.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, dep)
 		switch {
 		case err == nil:
-			s.deployment, _ = r.fresh.Latest(dep.(client.Object)).(corev1alpha1.GenericObjectDeployment)
+			s.deployment, _ = r.Fresh.Latest(dep.(client.Object)).(corev1alpha1.GenericObjectDeployment)
 		case !apierrors.IsNotFound(err):
 			return nil, err
 		}
@@ -105,8 +105,10 @@ func (s *reconciliation) relate(ctx context.Context) error {
 	if s.deployment != nil {
 		return nil
 	}
-	if ofPhase(s.key) {
-		return s.relatePhase(ctx, s.sets[0].(*phaseSet))
+	if s.phase != nil {
+		var err error
+		s.rollout.Controllers, s.rollout.Previous, err = s.Phases.Relate(ctx, s.phase)
+		return err
 	}
 	all := s.scope.NewObjectSetList()
 	if err := s.Client.List(ctx, all.(client.ObjectList), client.InNamespace(s.key.Namespace), client.UnsafeDisableDeepCopy); err != nil {

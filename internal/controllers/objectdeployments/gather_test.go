@@ -23,7 +23,7 @@ func TestRelationsAreReadWithoutCopies(t *testing.T) {
 	for _, set := range []*corev1alpha1.ObjectSet{me, before, other} {
 		set.OwnerReferences = nil
 	}
-	me.Spec.Previous = after("shop-1")
+	me.Spec.Previous = []corev1alpha1.PreviousRevisionReference{{Name: "shop-1"}}
 	server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(me, before, other).Build()
 	listed := 0
 	c := interceptor.NewClient(server, interceptor.Funcs{

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,7 +32,7 @@ func IndexSets(ctx context.Context, indexer client.FieldIndexer) error {
 }
 
 func (s *reconciliation) listSets(ctx context.Context) error {
-	if ofPhase(s.key) {
+	if strings.HasSuffix(s.key.Kind, "ObjectSetPhase") {
 		return s.readPhase(ctx)
 	}
 	list := s.scope.NewObjectSetList()
@@ -42,7 +43,7 @@ func (s *reconciliation) listSets(ctx context.Context) error {
 	seen := map[types.UID]bool{}
 	for _, set := range list.GenericObjectSets() {
 		seen[set.GetUID()] = true
-		newest, ok := s.fresh.Latest(set).(corev1alpha1.GenericObjectSet)
+		newest, ok := s.Fresh.Latest(set).(corev1alpha1.GenericObjectSet)
 		switch {
 		case !ok:
 		case s.deployment == nil || objectsets.DeploymentOf(newest) == s.deployment.GetUID() || s.remote() && s.deployment.GetDeletionTimestamp() != nil:
@@ -51,7 +52,7 @@ func (s *reconciliation) listSets(ctx context.Context) error {
 			s.former = append(s.former, newest)
 		}
 	}
-	for _, created := range s.fresh.Created(s.key.String()) {
+	for _, created := range s.Fresh.Created(s.key.String()) {
 		if set, ok := created.(corev1alpha1.GenericObjectSet); ok && !seen[set.GetUID()] {
 			s.sets = append(s.sets, set)
 		}
@@ -60,4 +61,16 @@ func (s *reconciliation) listSets(ctx context.Context) error {
 		return cmp.Or(cmp.Compare(a.ObjectSetSpec().Revision, b.ObjectSetSpec().Revision), cmp.Compare(a.GetName(), b.GetName()))
 	})
 	return nil
+}
+
+// readPhase reads an ObjectSetPhase as the only set.
+func (s *reconciliation) readPhase(ctx context.Context) (err error) {
+	s.sets, s.former = nil, nil
+	if s.Phases == nil {
+		return nil
+	}
+	if s.phase, err = s.Phases.Read(ctx, s.key); err == nil && s.phase != nil {
+		s.sets = []corev1alpha1.GenericObjectSet{s.phase}
+	}
+	return err
 }

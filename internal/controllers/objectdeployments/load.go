@@ -23,7 +23,7 @@ func (s *reconciliation) load(ctx context.Context) error {
 		return err
 	}
 	for _, set := range s.sets {
-		if s.deployment == nil || !objectsets.Orphaning(set) && !s.fresh.Orphaned(set.GetUID()) {
+		if s.deployment == nil || !objectsets.Orphaning(set) && !s.Fresh.Orphaned(set.GetUID()) {
 			continue
 		}
 		if err := s.markOrphaned(ctx, set); err != nil {
@@ -167,7 +167,7 @@ func (s *reconciliation) restorable(rev *engine.Revision) bool {
 // refresh copies what changes on a set into its revision; fresh means that this
 // process sees the set for the first time.
 func (s *reconciliation) refresh(rev *engine.Revision, set corev1alpha1.GenericObjectSet, fresh bool) {
-	if fresh && !s.restored && !ofPhase(s.key) { // which has the annotations of its set
+	if fresh && !s.restored && s.phase == nil { // which has the annotations of its set
 		rev.ClaimedAtCreation = objectsets.ClaimedAtCreation(set)
 	}
 	objectsets.Restore(rev, set, fresh)

@@ -85,7 +85,7 @@ func (r *Reconciler) forget(key objects.OwnerKey) {
 	if r.Targets != nil {
 		r.Targets.Release(key.String())
 	}
-	r.fresh.Forget(key.String())
+	r.Fresh.Forget(key.String())
 }
 
 func memoryKey(key objects.OwnerKey) quota.Key {

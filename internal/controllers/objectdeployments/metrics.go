@@ -3,7 +3,6 @@ package objectdeployments
 import (
 	"cmp"
 	"context"
-	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -25,8 +24,6 @@ var (
 // metrics reads the sets from the cache at each scrape, as that of packages does.
 type metrics struct {
 	reader client.Reader
-	// leading is set while this process reconciles: a standby has no cache.
-	leading atomic.Bool
 }
 
 // Describe names the metrics.
@@ -37,9 +34,6 @@ func (m *metrics) Describe(out chan<- *prometheus.Desc) {
 
 // Collect reads the sets of both scopes.
 func (m *metrics) Collect(out chan<- prometheus.Metric) {
-	if !m.leading.Load() {
-		return
-	}
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
 		list := scope.NewObjectSetList()
 		if err := m.reader.List(context.Background(), list.(client.ObjectList), client.UnsafeDisableDeepCopy); err != nil {

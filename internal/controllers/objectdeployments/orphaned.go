@@ -58,7 +58,7 @@ func (s *reconciliation) packageOf() *metav1.OwnerReference {
 		return nil
 	}
 	ref := metav1.GetControllerOf(s.deployment)
-	if ref == nil || !ours(ref) || ref.Kind != s.scope.Kind("Package") {
+	if ref == nil || !objectsets.Ours(ref) || ref.Kind != s.scope.Kind("Package") {
 		return nil
 	}
 	return ref
@@ -135,7 +135,7 @@ func (s *reconciliation) findOrphaned(ctx context.Context) error {
 	if objectsets.Orphaned(s.top()) {
 		return nil
 	}
-	if s.fresh.Orphaned(s.top().GetUID()) {
+	if s.Fresh.Orphaned(s.top().GetUID()) {
 		return s.markOrphaned(ctx, s.top())
 	}
 	if s.deployment == nil || s.background {

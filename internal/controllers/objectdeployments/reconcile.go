@@ -139,7 +139,7 @@ func (s *reconciliation) outdated(ctx context.Context) (bool, error) {
 	switch {
 	case s.deployment != nil:
 		cached = s.scope.NewObjectDeployment()
-	case ofPhase(s.key):
+	case s.phase != nil:
 		cached = s.scope.NewObjectSetPhase()
 	}
 	err := s.Client.Get(ctx, client.ObjectKeyFromObject(top), cached, client.UnsafeDisableDeepCopy)

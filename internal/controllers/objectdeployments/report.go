@@ -222,6 +222,21 @@ func (s *reconciliation) stay(ctx context.Context) error {
 	return cmp.Or(s.reportError(ctx, errMoved, true), queueing.ErrEnd)
 }
 
+// holdPhase ends the reconcile of an ObjectSetPhase for which nothing is written beside its removal.
+func (s *reconciliation) holdPhase(ctx context.Context) error {
+	if s.phase == nil {
+		return nil
+	}
+	held, problem := s.phase.Held()
+	switch {
+	case problem != nil:
+		return cmp.Or(s.reportError(ctx, problem, true), queueing.ErrEnd)
+	case held:
+		return queueing.ErrEnd
+	}
+	return nil
+}
+
 // reportError puts an error on the status of the owner; stalled means that a user has to
 // fix it.
 func (s *reconciliation) reportError(ctx context.Context, err error, stalled bool) error {
@@ -258,7 +273,7 @@ func (s *reconciliation) reportError(ctx context.Context, err error, stalled boo
 // speaks for it.
 func (s *reconciliation) announce(reason, message string) {
 	obj := s.top()
-	if ref := metav1.GetControllerOf(obj); ref == nil || !ours(ref) {
+	if ref := metav1.GetControllerOf(obj); ref == nil || !objectsets.Ours(ref) {
 		s.Events.Eventf(apiObject(obj), nil, corev1.EventTypeNormal, reason, "Rollout", "%s", conditions.Message(message))
 	}
 }

@@ -28,7 +28,7 @@ func (r *Reconciler) RestoreClaims(ctx context.Context) error {
 	if r.restored {
 		return nil
 	}
-	if r.PhaseTarget == nil {
+	if r.Here.Cluster != nil { // an agent has nothing here
 		if _, err := r.Here.Cluster.Mapping(schema.GroupKind{Kind: "Namespace"}, ""); err != nil {
 			return fmt.Errorf("cannot restore the claims: %w", err)
 		}
@@ -81,7 +81,7 @@ func (r *Reconciler) RestoreClaims(ctx context.Context) error {
 // what they need.
 func (r *Reconciler) claimants(ctx context.Context, scope corev1alpha1.Scope) ([]objects.OwnerKey, error) {
 	var keys []objects.OwnerKey
-	if r.PhaseTarget == nil {
+	if r.Here.Cluster != nil { // an agent has nothing here
 		list := scope.NewObjectSetList()
 		if err := r.Client.List(ctx, list.(client.ObjectList)); err != nil {
 			return nil, err
@@ -93,17 +93,11 @@ func (r *Reconciler) claimants(ctx context.Context, scope corev1alpha1.Scope) ([
 			}
 		}
 	}
-	if r.Class == "" || r.namespacedOnly && scope == corev1alpha1.ScopeCluster {
+	if r.Phases == nil {
 		return keys, nil
 	}
-	list := scope.NewObjectSetPhaseList()
-	if err := r.Client.List(ctx, list.(client.ObjectList), client.MatchingLabels{corev1alpha1.PhaseClassLabel: r.Class}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, err
-	}
-	for _, phase := range list.GenericObjectSetPhases() {
-		keys = append(keys, phaseKey(phase))
-	}
-	return keys, nil
+	more, err := r.Phases.Keys(ctx, scope)
+	return append(keys, more...), err
 }
 
 // mayRetryRestore reports whether an owner that cannot be loaded is retried before the others

@@ -8,17 +8,13 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/livestate"
@@ -39,16 +35,14 @@ type Options struct {
 	Here *engine.Engine
 	// Listen is that of livestate.Cache, for foreign owners.
 	Listen func(context.Context, livestate.Selection, livestate.Listener)
-	// Fresh takes the answers to our writes.
-	Fresh *mutationcache.Store
 	// Slices has those that this process has written, so that they need not be read.
 	Slices *mutationcache.Store
 	// Memory is what revisions are counted in.
 	Memory *quota.Memory
 	// Namespace is the manager's.
 	Namespace string
-	// Others enqueues an owner of another kind, and reports whether it is one: its objects are tracked with those of
-	// deployments, and its claims are in the same table. It may be nil.
+	// Others enqueues an owner of another controller, and reports whether it is one: its objects are tracked with those of
+	// deployments, and its claims are in the same table.
 	Others func(objects.OwnerKey) bool
 }
 
@@ -57,91 +51,58 @@ type Options struct {
 // reconciler's Targets may be set before the start.
 func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	queue := &queueing.Queue[objects.OwnerKey]{}
-	r := New(Home{
-		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now, Namespace: o.Namespace,
-		Owners: &OwnerWatch{Listen: o.Listen, Mapping: o.Here.Cluster.Mapping, Wake: queue.Enqueue, Now: time.Now},
-	}, o.Here, func(owner objects.OwnerKey) {
-		if o.Others == nil || !o.Others(owner) {
+	enqueue := func(owner objects.OwnerKey) {
+		if !o.Others(owner) {
 			queue.Enqueue(owner)
 		}
-	})
-	r.fresh, r.written, r.queue, r.quota = o.Fresh, o.Slices, queue, o.Memory
-	r.Class = corev1alpha1.PhaseClassDefault
-	r.lanes = newLanes(r.reconcileRemote, queue.Enqueue)
+	}
+	r := New(Home{
+		Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now, Namespace: o.Namespace,
+		Owners: &OwnerWatch{Listen: o.Listen, Mapping: o.Here.Cluster.Mapping, Wake: enqueue, Now: time.Now},
+	}, o.Here, enqueue)
+	r.written, r.queue, r.quota = o.Slices, queue, o.Memory
+	r.lanes = newLanes(r.reconcileRemote, enqueue)
 	if err := mgr.Add(r.lanes); err != nil {
 		return nil, fmt.Errorf("add the lanes of other clusters: %w", err)
 	}
-	r.metrics.reader = r.Client
-	if err := ctrlmetrics.Registry.Register(&r.metrics); err != nil {
-		return nil, fmt.Errorf("register the metrics of revisions: %w", err)
-	}
-	build := newBuilder(mgr, "objectdeployment", queue).WatchesRawSource(source.TypedFunc[objects.OwnerKey](r.start))
 	if err := IndexSets(context.Background(), mgr.GetFieldIndexer()); err != nil {
 		return nil, err
 	}
+	settings := Settings("objectdeployment")
+	settings.Metrics = &metrics{reader: r.Client}
+	build, err := queue.Controller(mgr, settings)
+	if err != nil {
+		return nil, err
+	}
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
-		build = build.
-			Watches(scope.NewObjectDeployment().(client.Object), enqueues(r.deploymentKeys), r.news()).
-			Watches(scope.NewObjectSet().(client.Object), enqueues(r.setKeys), r.news()).
-			Watches(scope.NewObjectSetPhase().(client.Object), enqueues(r.phaseKeys), r.news())
+		r.Watch(build, scope.NewObjectDeployment().(client.Object), deploymentKeys)
+		r.Watch(build, scope.NewObjectSet().(client.Object), setKeys)
 	}
 	return r, build.Complete(r)
 }
 
-func newBuilder(mgr ctrl.Manager, name string, queue *queueing.Queue[objects.OwnerKey]) *builder.TypedBuilder[objects.OwnerKey] {
-	return builder.TypedControllerManagedBy[objects.OwnerKey](mgr).Named(name).
-		WithOptions(controller.TypedOptions[objects.OwnerKey]{
-			MaxConcurrentReconciles: limits.DeploymentWorkers,
-			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[objects.OwnerKey](limits.DeploymentBackoffMin, limits.DeploymentBackoffMax),
-			NewQueue:                queue.Fair(0, func(key objects.OwnerKey) string { return key.Namespace }),
-		})
-}
-
-// AgentOptions are the parts that SetupAgent connects.
-type AgentOptions struct {
-	// Class is that of the ObjectSetPhases.
-	Class string
-	// NamespacedOnly leaves ClusterObjectSetPhases out.
-	NamespacedOnly bool
-	// Targets has one target, whatever is named.
-	Targets Targets
-	// Fresh takes the answers to our writes.
-	Fresh *mutationcache.Store
-}
-
-// SetupAgent adds the controller of the ObjectSetPhases of one class to mgr, and of nothing
-// else. Their objects are in another cluster.
-func SetupAgent(mgr ctrl.Manager, o AgentOptions) (*Reconciler, error) {
-	queue := &queueing.Queue[objects.OwnerKey]{}
-	home := Home{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now}
-	r := New(home, &engine.Engine{Tracker: engine.NewTracker()}, queue.Enqueue)
-	r.fresh, r.queue, r.Targets, r.Class, r.namespacedOnly = o.Fresh, queue, o.Targets, o.Class, o.NamespacedOnly
-	r.PhaseTarget = &corev1alpha1.TargetReference{}
-	build := newBuilder(mgr, "objectsetphase", queue).WatchesRawSource(source.TypedFunc[objects.OwnerKey](queue.Start))
-	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
-		if o.NamespacedOnly && scope == corev1alpha1.ScopeCluster {
-			continue
-		}
-		build = build.Watches(scope.NewObjectSetPhase().(client.Object), enqueues(r.phaseKeys), r.news())
+// Settings are those of a controller of owners.
+func Settings(name string) queueing.Settings[objects.OwnerKey] {
+	return queueing.Settings[objects.OwnerKey]{
+		Name: name, Workers: limits.DeploymentWorkers, BackoffMin: limits.DeploymentBackoffMin, BackoffMax: limits.DeploymentBackoffMax,
+		NamespaceOf: func(key objects.OwnerKey) string { return key.Namespace },
 	}
-	return r, build.Complete(r)
+}
+
+// Watch adds a watch of objects of our kinds to a controller, which enqueues the owners that keys returns.
+func (r *Reconciler) Watch(build *builder.TypedBuilder[objects.OwnerKey], obj client.Object, keys func(context.Context, client.Object) []objects.OwnerKey) {
+	build.Watches(obj, enqueues(keys), r.news())
 }
 
 // New returns a reconciler of what is in home, which rolls out to here. From then on
 // enqueue is called for owners of which an object has changed.
 func New(home Home, here *engine.Engine, enqueue func(objects.OwnerKey)) *Reconciler {
 	r := &Reconciler{
-		Home: home, enqueue: enqueue, fresh: mutationcache.NewStore(), written: mutationcache.NewStore(),
+		Home: home, enqueue: enqueue, Fresh: mutationcache.NewStore(), written: mutationcache.NewStore(),
 		queue: &queueing.Queue[objects.OwnerKey]{}, memory: memory{owners: map[objects.OwnerKey]*state{}, claims: map[claimants]*claims.Table{}},
 	}
 	r.Here = r.NewTarget(here, "", "")
 	return r
-}
-
-// start is called when this process leads and its caches have synced.
-func (r *Reconciler) start(ctx context.Context, queue workqueue.TypedRateLimitingInterface[objects.OwnerKey]) error {
-	r.metrics.leading.Store(true)
-	return r.queue.Start(ctx, queue)
 }
 
 // Underway returns how many owners are reconciled or wait for that, in all and of a namespace.
@@ -149,11 +110,15 @@ func (r *Reconciler) Underway(namespace string) (all, own int) {
 	return r.queue.Depth(), r.queue.DepthOf(namespace)
 }
 
+func deploymentKeys(_ context.Context, obj client.Object) []objects.OwnerKey {
+	return []objects.OwnerKey{{Kind: corev1alpha1.ScopeOf(obj.GetNamespace()).Kind("ObjectDeployment"), Namespace: obj.GetNamespace(), Name: obj.GetName()}}
+}
+
 // setKeys returns the owner of a set, and the lone sets that it takes over from.
-func (r *Reconciler) setKeys(_ context.Context, obj client.Object) []objects.OwnerKey {
+func setKeys(_ context.Context, obj client.Object) []objects.OwnerKey {
 	set := obj.(corev1alpha1.GenericObjectSet)
 	key := objectsets.OwnerOf(set)
-	keys := append(r.phasesOf(set), key)
+	keys := []objects.OwnerKey{key}
 	if strings.HasSuffix(key.Kind, "ObjectSet") {
 		for _, p := range set.ObjectSetSpec().Previous {
 			keys = append(keys, objects.OwnerKey{Kind: key.Kind, Namespace: key.Namespace, Name: p.Name})
@@ -180,7 +145,7 @@ func (r *Reconciler) news() builder.Predicates {
 	return builder.WithPredicates(predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool {
 			return isNews(func() bool {
-				r.fresh.Observed(e.Object)
+				r.Fresh.Observed(e.Object)
 				return true
 			})
 		},
@@ -188,8 +153,8 @@ func (r *Reconciler) news() builder.Predicates {
 			return isNews(func() bool {
 				// The cache has it, and a copy in the store would stay for as long as nothing
 				// wakes the owner.
-				r.fresh.Observed(e.ObjectNew)
-				known := r.fresh.Contains(e.ObjectNew)
+				r.Fresh.Observed(e.ObjectNew)
+				known := r.Fresh.Contains(e.ObjectNew)
 				return relevant(e.ObjectOld, e.ObjectNew) && !(known && becameArchived(e.ObjectOld, e.ObjectNew)) ||
 					e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion() && !known
 			})

@@ -101,7 +101,7 @@ func newProcess(s *simulation) *process {
 		p.reconciler.Targets = others{p}
 		p.connect()
 	}
-	p.reconciler.fresh.Now, p.reconciler.written.Now = s.clock, s.clock
+	p.reconciler.Fresh.Now, p.reconciler.written.Now = s.clock, s.clock
 	p.see()
 	return p
 }
@@ -336,12 +336,12 @@ func (p *process) see(only ...string) {
 	}
 	for key, u := range now {
 		old := p.view[key]
-		p.woken = p.woken || old == nil || old.GetResourceVersion() != u.GetResourceVersion() && (relevant(old, u) || !p.reconciler.fresh.Contains(u))
+		p.woken = p.woken || old == nil || old.GetResourceVersion() != u.GetResourceVersion() && (relevant(old, u) || !p.reconciler.Fresh.Contains(u))
 	}
 	for key, old := range p.view {
 		if now[key] == nil {
 			p.woken = true
-			p.reconciler.fresh.Handler().OnDelete(old)
+			p.reconciler.Fresh.Handler().OnDelete(old)
 		}
 	}
 	p.view = now

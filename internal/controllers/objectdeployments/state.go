@@ -1,6 +1,7 @@
 package objectdeployments
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objectsets"
+	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/claims"
 )
 
@@ -45,13 +47,8 @@ type Reconciler struct {
 	Here *Target
 	// Targets are other clusters; nil where they are not served.
 	Targets Targets
-	// Class is that of the ObjectSetPhases that are reconciled; empty for none.
-	Class string
-	// PhaseTarget is where their objects are, if nothing else is reconciled; nil for the
-	// cluster of our own kinds.
-	PhaseTarget *corev1alpha1.TargetReference
-	// namespacedOnly leaves ClusterObjectSetPhases out.
-	namespacedOnly bool
+	// Phases are ObjectSetPhases, which are owners, too; nil for none.
+	Phases Phases
 	// Hooks are for simulations.
 	Hooks Hooks
 
@@ -59,12 +56,12 @@ type Reconciler struct {
 	enqueue func(objects.OwnerKey)
 	// lanes reconcile the owners of other clusters; nil where that is not apart from others.
 	lanes *lanes
-	fresh *mutationcache.Store
+	// Fresh takes the answers to our writes.
+	Fresh *mutationcache.Store
 	// written are slices of deployments by the UID of their owner.
 	written *mutationcache.Store
 	// quota counts the memory that revisions take; it may be nil.
-	quota   *quota.Memory
-	metrics metrics
+	quota *quota.Memory
 	memory
 }
 
@@ -207,6 +204,39 @@ func (st *state) of(uid types.UID) *record {
 	return st.records[uid]
 }
 
+// Phases are the ObjectSetPhases that are reconciled as sets of one phase that stand alone.
+type Phases interface {
+	// Read reads one from the caches; nil where there is none.
+	Read(ctx context.Context, key objects.OwnerKey) (Phase, error)
+	// SetOf returns one that was read as a set.
+	SetOf(phase corev1alpha1.GenericObjectSetPhase) Phase
+	// Relate returns whose objects one takes over, and to whom it has handed some over; previous are the owners of the former.
+	Relate(ctx context.Context, phase corev1alpha1.GenericObjectSetPhase) (of phases.Controllers, previous []types.UID, err error)
+	// Keys returns those of a scope.
+	Keys(ctx context.Context, scope corev1alpha1.Scope) ([]objects.OwnerKey, error)
+}
+
+// Phase is an ObjectSetPhase as a set.
+type Phase interface {
+	corev1alpha1.GenericObjectSet
+	corev1alpha1.GenericObjectSetPhase
+	// Object returns what the API server has, and Flush puts the status of the set on it.
+	Object() corev1alpha1.Conditioned
+	Flush()
+	// Held reports whether nothing is written beside the removal, and why a user has to mend that.
+	Held() (held bool, problem error)
+	// ReportsDrift reports whether drift is left as it is.
+	ReportsDrift() bool
+}
+
+// apiObject returns the object that the API server has.
+func apiObject(obj corev1alpha1.Conditioned) corev1alpha1.Conditioned {
+	if phase, is := obj.(Phase); is {
+		return phase.Object()
+	}
+	return obj
+}
+
 // reconciliation is one reconcile of one owner.
 type reconciliation struct {
 	*Reconciler
@@ -215,6 +245,8 @@ type reconciliation struct {
 	scope corev1alpha1.Scope
 	// deployment is nil where the owner is a set that stands alone.
 	deployment corev1alpha1.GenericObjectDeployment
+	// phase is the ObjectSetPhase that is the owner, which is the one set; else it is nil.
+	phase Phase
 	// sets are all sets of the owner in ascending order of revision.
 	sets []corev1alpha1.GenericObjectSet
 	// former are sets of a deployment of this name that is gone.

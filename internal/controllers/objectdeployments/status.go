@@ -144,12 +144,6 @@ func controllerOf(report *phases.Report, agents []objectsets.Agent) []corev1alph
 	return refs
 }
 
-// sizeOf estimates the size of an entry in JSON.
-func sizeOf(ref *corev1alpha1.ControlledObjectReference) int {
-	const fields = `{"kind":"","group":"","name":"","namespace":"","version":""},`
-	return len(fields) + len(ref.Kind) + len(ref.Group) + len(ref.Name) + len(ref.Namespace)
-}
-
 // setConditions reports a set.
 func setConditions(
 	conds *[]metav1.Condition, set corev1alpha1.GenericObjectSet, rev *engine.Revision, report *phases.Report, blocking []phases.Blocker, agents []objectsets.Agent,

@@ -33,8 +33,8 @@ func (s *reconciliation) want() engine.Want {
 		want.Paused, want.ReportDrift = spec.Paused, spec.DriftPolicy == corev1alpha1.DriftPolicyReport
 		want.RecordsJobs, want.Jobs = true, objectsets.Recorded(s.deployment.ObjectDeploymentStatus())
 	}
-	if phase, is := s.top().(*phaseSet); is {
-		want.ReportDrift = phase.reportDrift
+	if s.phase != nil {
+		want.ReportDrift = s.phase.ReportsDrift()
 	}
 	return want
 }

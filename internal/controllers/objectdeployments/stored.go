@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -116,7 +115,7 @@ func (s *reconciliation) store(slice corev1alpha1.GenericObjectSlice) {
 }
 
 func (s *reconciliation) isSet(ref metav1.OwnerReference) bool {
-	return strings.HasPrefix(ref.APIVersion, corev1alpha1.GroupVersion.Group+"/") && ref.Kind == s.scope.Kind("ObjectSet")
+	return objectsets.Ours(&ref) && ref.Kind == s.scope.Kind("ObjectSet")
 }
 
 // slicesOf returns the names of a set's ObjectSlices in the order of its phases.

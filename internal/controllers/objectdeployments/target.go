@@ -145,7 +145,7 @@ func (s *reconciliation) letsGo() bool { return s.abandoned() || s.unwritten() }
 // howToAbandon says how a user has the objects left in the target.
 func (s *reconciliation) howToAbandon() string {
 	what := "package"
-	if ofPhase(s.key) {
+	if s.phase != nil {
 		what = s.key.Kind
 	}
 	return fmt.Sprintf("annotate the %s with %s=true", what, corev1alpha1.AbandonTargetAnnotation)

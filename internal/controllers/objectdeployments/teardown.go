@@ -80,7 +80,7 @@ func (s *reconciliation) recheckUnwritten(ctx context.Context) error {
 	for _, set := range s.sets {
 		live := s.scope.NewObjectSet()
 		var obj client.Object = live
-		if ofPhase(s.key) {
+		if s.phase != nil {
 			obj = s.scope.NewObjectSetPhase()
 		}
 		err := s.Reader.Get(ctx, client.ObjectKeyFromObject(set), obj)
@@ -91,7 +91,7 @@ func (s *reconciliation) recheckUnwritten(ctx context.Context) error {
 			return fmt.Errorf("cannot read %s: %w", set.GetName(), err)
 		}
 		if phase, is := obj.(corev1alpha1.GenericObjectSetPhase); is {
-			live = newPhaseSet(phase, s.ref)
+			live = s.Phases.SetOf(phase)
 		}
 		if !objectsets.Unwritten(live) {
 			s.Requeue(limits.ConflictRetry)

@@ -23,7 +23,7 @@ import (
 func (s *reconciliation) patch(ctx context.Context, obj corev1alpha1.Conditioned, change func()) error {
 	before := apiObject(obj.DeepCopyObject().(corev1alpha1.Conditioned))
 	change()
-	if err := s.fresh.Patch(ctx, s.Client, before, apiObject(obj)); err != nil {
+	if err := s.Fresh.Patch(ctx, s.Client, before, apiObject(obj)); err != nil {
 		return fmt.Errorf("cannot change %s: %w", obj.GetName(), err)
 	}
 	return nil
@@ -31,13 +31,13 @@ func (s *reconciliation) patch(ctx context.Context, obj corev1alpha1.Conditioned
 
 func (s *reconciliation) patchStatus(ctx context.Context, obj corev1alpha1.Conditioned, change func()) error {
 	change()
-	if phase, is := obj.(*phaseSet); is {
-		phase.flush()
+	if phase, is := obj.(Phase); is {
+		phase.Flush()
 	}
 	if err := statuswriter.Write(ctx, s.Client, apiObject(obj)); err != nil {
 		return fmt.Errorf("cannot write the status of %s: %w", obj.GetName(), err)
 	}
-	s.fresh.Put(apiObject(obj))
+	s.Fresh.Put(apiObject(obj))
 	s.of(obj.GetUID()).reported = s.Now()
 	return nil
 }
@@ -80,7 +80,7 @@ func (s *reconciliation) removeFinalizers(ctx context.Context, obj corev1alpha1.
 		err = nil
 	}
 	if err == nil && len(rest) == 0 {
-		s.fresh.Deleted(obj.GetUID())
+		s.Fresh.Deleted(obj.GetUID())
 	}
 	return err
 }
@@ -100,7 +100,7 @@ func (s *reconciliation) drop(ctx context.Context, obj *metav1.PartialObjectMeta
 	if err != nil {
 		return fmt.Errorf("cannot delete %s: %w", obj.Name, err)
 	}
-	s.fresh.Deleted(obj.UID)
+	s.Fresh.Deleted(obj.UID)
 	return nil
 }
 
@@ -122,7 +122,7 @@ func (s *reconciliation) stripFinalizers(ctx context.Context, obj *metav1.Partia
 		return fmt.Errorf("cannot take the finalizers off %s: %w", obj.Name, err)
 	}
 	if obj.DeletionTimestamp != nil {
-		s.fresh.Deleted(obj.UID)
+		s.Fresh.Deleted(obj.UID)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package objectdeployments
+package objectsetphases
 
 import (
 	"testing"

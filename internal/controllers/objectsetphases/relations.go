@@ -1,19 +1,14 @@
-package objectdeployments
+package objectsetphases
 
 import (
 	"cmp"
-	"context"
-	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objectsets"
-	"lockstep.run/lockstep/internal/phases"
 )
 
 // relation is how another owner stands to an ObjectSetPhase.
@@ -101,85 +96,4 @@ func relationToDeployment(revision int64, owning []int64) relation {
 		return predecessor
 	}
 	return unrelated
-}
-
-// relatePhase finds out whose objects an ObjectSetPhase takes over, and to whom it has
-// handed some over.
-func (s *reconciliation) relatePhase(ctx context.Context, phase *phaseSet) error {
-	me := relativePhase(phase)
-	c := phases.Controllers{Own: me.controllers, Predecessors: sets.Set[types.UID]{}, Successors: sets.Set[types.UID]{}}
-	others, err := s.relatedPhases(ctx, phase)
-	if err != nil {
-		return err
-	}
-	add := func(is relation, owner types.UID, controllers sets.Set[types.UID]) {
-		switch is {
-		case predecessor:
-			s.rollout.Previous = append(s.rollout.Previous, owner)
-			c.Predecessors = c.Predecessors.Union(controllers)
-		case successor:
-			c.Successors = c.Successors.Union(controllers)
-		}
-	}
-	for i := range others {
-		add(me.relationOf(&others[i]), others[i].uid, others[i].controllers)
-	}
-	if s.ref == nil {
-		if err := s.relateToSets(ctx, &me, add); err != nil {
-			return err
-		}
-	}
-	c.Predecessors = c.Predecessors.Difference(c.Successors)
-	s.rollout.Controllers = c
-	return nil
-}
-
-// relatedPhases returns all ObjectSetPhases of the class beside phase.
-func (r *Reconciler) relatedPhases(ctx context.Context, phase corev1alpha1.GenericObjectSetPhase) ([]relative, error) {
-	list := corev1alpha1.ScopeOf(phase.GetNamespace()).NewObjectSetPhaseList()
-	err := r.Client.List(ctx, list.(client.ObjectList), client.InNamespace(phase.GetNamespace()),
-		client.MatchingLabels{corev1alpha1.PhaseClassLabel: r.Class}, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return nil, fmt.Errorf("cannot list ObjectSetPhases: %w", err)
-	}
-	var all []relative
-	for _, other := range list.GenericObjectSetPhases() {
-		all = append(all, relativePhase(other))
-	}
-	return all, nil
-}
-
-// relateToSets adds lone sets, and the deployment of the phase.
-func (s *reconciliation) relateToSets(ctx context.Context, me *relative, add func(relation, types.UID, sets.Set[types.UID])) error {
-	list := s.scope.NewObjectSetList()
-	if err := s.Client.List(ctx, list.(client.ObjectList), client.InNamespace(s.key.Namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("cannot list ObjectSets: %w", err)
-	}
-	deployment := objects.OwnerKey{Kind: s.scope.Kind("ObjectDeployment"), Namespace: s.key.Namespace, Name: me.deployment}
-	var owning []int64
-	uids := sets.Set[types.UID]{}
-	ofDeployment := func(set corev1alpha1.GenericObjectSet) {
-		uids.Insert(objectsets.DeploymentOf(set))
-		if objectsets.Owns(set) {
-			owning = append(owning, set.ObjectSetSpec().Revision)
-		}
-	}
-	for _, set := range list.GenericObjectSets() {
-		switch owner := objectsets.OwnerOf(set); {
-		case owner == deployment:
-			ofDeployment(set)
-		case owner.Name == set.GetName() && owner.Kind == s.scope.Kind("ObjectSet"):
-			other := relativeSet(set)
-			add(me.relationOf(&other), other.uid, other.controllers)
-		}
-	}
-	for _, created := range s.fresh.Created(deployment.String()) {
-		if set, ok := created.(corev1alpha1.GenericObjectSet); ok {
-			ofDeployment(set)
-		}
-	}
-	for uid := range uids {
-		add(relationToDeployment(me.revision, owning), uid, sets.New(uid))
-	}
-	return nil
 }

@@ -1,13 +1,18 @@
-package objectdeployments
+package objectsetphases
 
 import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
+
+func stored(raw string) []corev1alpha1.ObjectSetObject {
+	return []corev1alpha1.ObjectSetObject{{Object: runtime.RawExtension{Raw: []byte(raw)}}}
+}
 
 // TestPhaseSet: an ObjectSetPhase is a set of one phase, whose status is stored whole: one
 // that was read again is what was written, so that nothing is written twice.
@@ -42,7 +47,7 @@ func TestPhaseSet(t *testing.T) {
 		ControllerOf: []corev1alpha1.ControlledObjectReference{{Name: "a"}}, Blocking: []corev1alpha1.BlockingObject{{Name: "a"}},
 	}
 	copied := set.DeepCopyObject().(*phaseSet)
-	set.flush()
+	set.Flush()
 	if phase.Status.State != corev1alpha1.PhaseStateProbing || phase.Status.TotalObjects != 2 {
 		t.Errorf("stored as %+v", phase.Status)
 	}

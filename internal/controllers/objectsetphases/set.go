@@ -1,6 +1,7 @@
-package objectdeployments
+package objectsetphases
 
 import (
+	"errors"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -8,6 +9,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/objectsets"
 )
 
 // phaseSet is an ObjectSetPhase as a lone set of one phase, which is how it is reconciled.
@@ -23,7 +25,7 @@ type phaseSet struct {
 	reportDrift bool
 }
 
-var _ corev1alpha1.GenericObjectSet = &phaseSet{}
+var errMakerless = errors.New("the ObjectSet that it belongs to does not exist: take metadata.ownerReferences off to keep the phase, or delete it")
 
 // newPhaseSet returns phase as a set. target is where its objects are; nil for the cluster
 // of our own kinds.
@@ -58,6 +60,21 @@ func newPhaseSet(phase corev1alpha1.GenericObjectSetPhase, target *corev1alpha1.
 	return s
 }
 
+// Object returns the ObjectSetPhase.
+func (p *phaseSet) Object() corev1alpha1.Conditioned { return p.GenericObjectSetPhase }
+
+// Held reports whether nothing is written beside the removal, and why a user has to mend that: the set that made it is on its
+// way out, or gone.
+func (p *phaseSet) Held() (held bool, problem error) {
+	if p.makerless {
+		return true, errMakerless
+	}
+	return p.leaving, nil
+}
+
+// ReportsDrift reports whether the deployment of the set that made it leaves drift as it is.
+func (p *phaseSet) ReportsDrift() bool { return p.reportDrift }
+
 // ObjectSetSpec returns the spec of the set.
 func (p *phaseSet) ObjectSetSpec() *corev1alpha1.ObjectSetSpec { return &p.spec }
 
@@ -76,8 +93,8 @@ func (p *phaseSet) DeepCopyObject() runtime.Object {
 	}
 }
 
-// flush puts the status of the set on the ObjectSetPhase.
-func (p *phaseSet) flush() {
+// Flush puts the status of the set on the ObjectSetPhase.
+func (p *phaseSet) Flush() {
 	status := corev1alpha1.ObjectSetPhaseStatus{
 		Conditions: p.status.Conditions, ObservedGeneration: p.status.ObservedGeneration, ControllerOf: p.status.ControllerOf, Blocking: p.status.Blocking,
 	}
@@ -87,17 +104,6 @@ func (p *phaseSet) flush() {
 	}
 	*p.ObjectSetPhaseStatus() = *status.DeepCopy()
 }
-
-// apiObject returns the object that the API server has.
-func apiObject(obj corev1alpha1.Conditioned) corev1alpha1.Conditioned {
-	if p, is := obj.(*phaseSet); is {
-		return p.GenericObjectSetPhase
-	}
-	return obj
-}
-
-// ofPhase reports whether the owner is an ObjectSetPhase.
-func ofPhase(key objects.OwnerKey) bool { return strings.HasSuffix(key.Kind, "ObjectSetPhase") }
 
 // phaseKey returns an ObjectSetPhase as an owner.
 func phaseKey(phase metav1.Object) objects.OwnerKey {
@@ -110,7 +116,7 @@ func phaseKey(phase metav1.Object) objects.OwnerKey {
 // was written by hand.
 func setOfPhase(phase metav1.Object) *metav1.OwnerReference {
 	ref := metav1.GetControllerOf(phase)
-	if ref == nil || !ours(ref) || ref.Kind != corev1alpha1.ScopeOf(phase.GetNamespace()).Kind("ObjectSet") {
+	if ref == nil || !objectsets.Ours(ref) || ref.Kind != corev1alpha1.ScopeOf(phase.GetNamespace()).Kind("ObjectSet") {
 		return nil
 	}
 	return ref

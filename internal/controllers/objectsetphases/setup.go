@@ -1,0 +1,75 @@
+package objectsetphases
+
+import (
+	"strings"
+	"time"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/objectdeployments"
+	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/kube/queueing"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// Controller is that of ObjectSetPhases. The zero Controller is ready for Setup.
+type Controller struct {
+	queue queueing.Queue[objects.OwnerKey]
+}
+
+// Setup adds the controller of the ObjectSetPhases to mgr whose objects are in the cluster of our own kinds.
+func (c *Controller) Setup(mgr ctrl.Manager, owners *objectdeployments.Reconciler) error {
+	return c.setup(mgr, owners, &class{name: corev1alpha1.PhaseClassDefault, reader: mgr.GetClient(), fresh: owners.Fresh})
+}
+
+// AgentOptions are the parts that SetupAgent connects.
+type AgentOptions struct {
+	// Class is that of the ObjectSetPhases.
+	Class string
+	// NamespacedOnly leaves ClusterObjectSetPhases out.
+	NamespacedOnly bool
+	// Targets has one target, whatever is named.
+	Targets objectdeployments.Targets
+}
+
+// SetupAgent adds the controller of the ObjectSetPhases of one class to mgr, and of nothing
+// else. Their objects are in another cluster.
+func SetupAgent(mgr ctrl.Manager, o AgentOptions) (*objectdeployments.Reconciler, error) {
+	c := &Controller{}
+	home := objectdeployments.Home{Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now}
+	r := objectdeployments.New(home, &engine.Engine{Tracker: engine.NewTracker()}, c.queue.Enqueue)
+	r.Targets = o.Targets
+	return r, c.setup(mgr, r, &class{
+		name: o.Class, reader: mgr.GetClient(), fresh: r.Fresh, target: &corev1alpha1.TargetReference{}, namespacedOnly: o.NamespacedOnly,
+	})
+}
+
+func (c *Controller) setup(mgr ctrl.Manager, owners *objectdeployments.Reconciler, of *class) error {
+	owners.Phases = of
+	build, err := c.queue.Controller(mgr, objectdeployments.Settings("objectsetphase"))
+	if err != nil {
+		return err
+	}
+	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
+		if of.namespacedOnly && scope == corev1alpha1.ScopeCluster {
+			continue
+		}
+		owners.Watch(build, scope.NewObjectSetPhase().(client.Object), of.phaseKeys)
+		if of.target == nil {
+			owners.Watch(build, scope.NewObjectSet().(client.Object), of.setKeys)
+			owners.Watch(build, scope.NewObjectDeployment().(client.Object), of.deploymentKeys)
+		}
+	}
+	return build.Complete(owners)
+}
+
+// Enqueue enqueues an ObjectSetPhase, and reports whether the owner is one. Before the start it enqueues nothing.
+func (c *Controller) Enqueue(owner objects.OwnerKey) bool {
+	if !strings.HasSuffix(owner.Kind, "ObjectSetPhase") {
+		return false
+	}
+	c.queue.Enqueue(owner)
+	return true
+}

@@ -1,0 +1,68 @@
+package queueing
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// Settings are those of a controller.
+type Settings[K comparable] struct {
+	Name string
+	// Workers is how many requests are reconciled at a time, and Share how many of these may be of one namespace; zero is all.
+	Workers, Share int
+	// BackoffMin and BackoffMax bound the pause after an error.
+	BackoffMin, BackoffMax time.Duration
+	// NamespaceOf returns the namespace of a request. Each has its turn; with nil there is one order of all.
+	NamespaceOf func(K) string
+	// Metrics read caches, which a standby does not have: they are collected once the controller has started. It may be nil.
+	Metrics prometheus.Collector
+	// Started is called when this process leads and the caches have synced; it may be nil.
+	Started func(context.Context)
+}
+
+// Controller returns the builder of a controller that takes its requests from the queue.
+func (q *Queue[K]) Controller(mgr ctrl.Manager, s Settings[K]) (*builder.TypedBuilder[K], error) {
+	collector := &whileStarted{Collector: s.Metrics}
+	if s.Metrics != nil {
+		if err := metrics.Registry.Register(collector); err != nil {
+			return nil, fmt.Errorf("register the metrics of the controller %s: %w", s.Name, err)
+		}
+	}
+	options := controller.TypedOptions[K]{
+		MaxConcurrentReconciles: s.Workers, RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[K](s.BackoffMin, s.BackoffMax),
+	}
+	if s.NamespaceOf != nil {
+		options.NewQueue = q.Fair(s.Share, s.NamespaceOf)
+	}
+	start := func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[K]) error {
+		if s.Started != nil {
+			s.Started(ctx)
+		}
+		collector.started.Store(true)
+		return q.Start(ctx, queue)
+	}
+	return builder.TypedControllerManagedBy[K](mgr).Named(s.Name).WithOptions(options).WatchesRawSource(source.TypedFunc[K](start)), nil
+}
+
+// whileStarted collects nothing before its controller has started.
+type whileStarted struct {
+	prometheus.Collector
+	started atomic.Bool
+}
+
+// Collect implements prometheus.Collector.
+func (w *whileStarted) Collect(out chan<- prometheus.Metric) {
+	if w.started.Load() {
+		w.Collector.Collect(out)
+	}
+}
