@@ -130,6 +130,13 @@ var kinds = map[string]kind{
 			"Image string .spec.template.spec.image wide", age,
 		},
 	},
+	"ImageConfig": {
+		scope: "Cluster", plural: "imageconfigs", shortNames: []string{"imgcfg"},
+		columns: []string{
+			condition("Ready"), "Reason string .status.conditions[?(@.type==\"Ready\")].reason", "Mode string .spec.verification.mode",
+			"Rewrite string .spec.rewrite.prefix wide", age,
+		},
+	},
 }
 
 func TestCRDsServeTheKinds(t *testing.T) {

@@ -69,6 +69,10 @@ if obj.kind == "ObjectTemplate" or obj.kind == "ClusterObjectTemplate" then
   return health("Progressing", ready ~= nil and ready.message or "waiting for the object to be rendered")
 end
 
+if obj.kind == "ImageConfig" then
+  return health(is("Ready", "True") and "Healthy" or "Progressing", message("Ready"))
+end
+
 local available = condition("Available")
 if available == nil or available.status == "Unknown" then
   return health("Progressing", message("Progressing"))

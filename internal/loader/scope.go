@@ -113,7 +113,7 @@ func init() {
 		corev1alpha1.GroupVersion.Group: {
 			{
 				"ClusterPackage", "ClusterObjectDeployment", "ClusterObjectSet", "ClusterObjectSetPhase", "ClusterObjectSlice",
-				"ClusterObjectTemplate", "HostedClusterPackage",
+				"ClusterObjectTemplate", "HostedClusterPackage", "ImageConfig",
 			},
 			{"Package", "ObjectDeployment", "ObjectSet", "ObjectSetPhase", "ObjectSlice", "ObjectTemplate"},
 		},

@@ -32,6 +32,8 @@ type Config struct {
 	// Neither holds for ClusterPackages.
 	DefaultServiceAccount string
 	RequireServiceAccount bool
+	// RequireVerification refuses images of packages that no ImageConfig verifies.
+	RequireVerification bool
 	// SharedPullSecrets says whom the manager's own pull secrets, and its cache, are for: sharedByAll or sharedByCluster.
 	SharedPullSecrets string
 	// LeaderElect lets only the holder of the Lease work.
@@ -102,12 +104,7 @@ func Parse(args []string) (*Config, error) {
 	flags.StringVar(&c.ServiceAccount, "service-account-name",
 		cmp.Or(os.Getenv("LOCKSTEP_SERVICE_ACCOUNT_NAME"), os.Getenv("PKO_SERVICE_ACCOUNT_NAME"), defaultServiceAccount),
 		"service account of the manager, in --namespace, whose pull secrets hold for all packages [LOCKSTEP_SERVICE_ACCOUNT_NAME, PKO_SERVICE_ACCOUNT_NAME]")
-	flags.StringVar(&c.DefaultServiceAccount, "default-service-account", os.Getenv("LOCKSTEP_DEFAULT_SERVICE_ACCOUNT"),
-		"service account, in the namespace of the Package, of Packages that name none (default: none, the manager itself) [LOCKSTEP_DEFAULT_SERVICE_ACCOUNT]")
-	flags.BoolVar(&c.RequireServiceAccount, "require-service-account", os.Getenv("LOCKSTEP_REQUIRE_SERVICE_ACCOUNT") == "true",
-		"install no Package that neither names a service account nor gets the default; ClusterPackages need none [LOCKSTEP_REQUIRE_SERVICE_ACCOUNT]")
-	flags.StringVar(&c.SharedPullSecrets, "shared-pull-secrets", cmp.Or(os.Getenv("LOCKSTEP_SHARED_PULL_SECRETS"), sharedByAll),
-		"all, or cluster: whether pull secrets of the manager, and images in its cache, are for all packages or for ClusterPackages and ClusterPackageRepositories alone [LOCKSTEP_SHARED_PULL_SECRETS]")
+	c.accessFlags(flags)
 	flags.BoolVar(&c.LeaderElect, "leader-elect", true, "work only while holding the Lease; without it, never run a second manager")
 	flags.StringVar(&c.MetricsAddress, "metrics-bind-address", ":8443", "address of /metrics, 0 for none")
 	flags.BoolVar(&c.MetricsSecure, "metrics-secure", true,
@@ -174,6 +171,18 @@ func Parse(args []string) (*Config, error) {
 		return nil, err
 	}
 	return c, c.validate()
+}
+
+// accessFlags say with which accounts and credentials packages are installed, and which images are trusted.
+func (c *Config) accessFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&c.DefaultServiceAccount, "default-service-account", os.Getenv("LOCKSTEP_DEFAULT_SERVICE_ACCOUNT"),
+		"service account, in the namespace of the Package, of Packages that name none (default: none, the manager itself) [LOCKSTEP_DEFAULT_SERVICE_ACCOUNT]")
+	flags.BoolVar(&c.RequireServiceAccount, "require-service-account", os.Getenv("LOCKSTEP_REQUIRE_SERVICE_ACCOUNT") == "true",
+		"install no Package that neither names a service account nor gets the default; ClusterPackages need none [LOCKSTEP_REQUIRE_SERVICE_ACCOUNT]")
+	flags.BoolVar(&c.RequireVerification, "require-verification", os.Getenv("LOCKSTEP_REQUIRE_VERIFICATION") == "true",
+		"refuse images of packages that no ImageConfig verifies [LOCKSTEP_REQUIRE_VERIFICATION]")
+	flags.StringVar(&c.SharedPullSecrets, "shared-pull-secrets", cmp.Or(os.Getenv("LOCKSTEP_SHARED_PULL_SECRETS"), sharedByAll),
+		"all, or cluster: whether pull secrets of the manager, and images in its cache, are for all packages or for ClusterPackages and ClusterPackageRepositories alone [LOCKSTEP_SHARED_PULL_SECRETS]")
 }
 
 // overrides identifies the settings that affect rendering.

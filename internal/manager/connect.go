@@ -25,6 +25,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/cluster/schemas"
 	"lockstep.run/lockstep/internal/controllers/hostedclusterpackages"
+	imageconfigcontroller "lockstep.run/lockstep/internal/controllers/imageconfigs"
 	"lockstep.run/lockstep/internal/controllers/objectdeployments"
 	"lockstep.run/lockstep/internal/controllers/objectsetphases"
 	"lockstep.run/lockstep/internal/controllers/objecttemplates"
@@ -32,6 +33,7 @@ import (
 	"lockstep.run/lockstep/internal/controllers/repositories"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/inputs/environment"
+	"lockstep.run/lockstep/internal/inputs/imageconfigs"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/kube/panics"
@@ -76,19 +78,23 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 	if err != nil {
 		return err
 	}
+	policies, keys, err := connectImageConfigs(mgr, here, follow, get, c)
+	if err != nil {
+		return err
+	}
 	others := newOtherClusters(mgr, here.Cache, c, config.WrapTransport)
 	others.deployments, deployments.Targets = deployments, ofDeployments{others}
 	follow.reconciler, err = packages.Setup(mgr, packages.Options{
 		Targets: ofPackages{others},
 		Pipeline: &packages.Pipeline{
 			Puller: puller, Memory: account, Prefixes: c.ImagePrefixes, Get: get, Credentials: credentials,
-			Guard: guard, ClusterPullSecrets: c.SharedPullSecrets == sharedByCluster,
+			Guard: guard, ClusterPullSecrets: c.SharedPullSecrets == sharedByCluster, Namespace: c.Namespace,
 			Namespaced: func(gk schema.GroupKind) (namespaced, known bool) {
 				state := here.State(gk)
 				return state.Namespaced, state.Served
 			},
 		},
-		Environment: follow.detector, Sources: watches, Underway: deployments.Underway,
+		Environment: follow.detector, Policies: policies.Get, Sources: watches, Underway: deployments.Underway,
 		Overrides: c.overrides(),
 		Accounts:  packages.Accounts{Default: c.DefaultServiceAccount, Required: c.RequireServiceAccount},
 		ServedAPI: follow.servedAPI(here),
@@ -99,11 +105,8 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 	if err != nil {
 		return fmt.Errorf("set up the controller of packages: %w", err)
 	}
-	follow.hosted, err = hostedclusterpackages.Setup(mgr, hostedclusterpackages.Options{
-		HostedClusters: follow.detector.HostedClusters, Fresh: mutationcache.NewStore(), Pace: c.Pace,
-	})
-	if err != nil {
-		return fmt.Errorf("set up the controller of hosted cluster packages: %w", err)
+	if err := connectHosted(mgr, follow, c); err != nil {
+		return err
 	}
 	others.packages = follow.reconciler
 	named, err := connectRepositories(mgr, here, puller, get, own, guard, account, c)
@@ -111,7 +114,7 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 		return err
 	}
 	for _, runnable := range []ctrlmanager.Runnable{
-		here.Cache, follow.detector, watches, named, rendered, others, preparation(here.Checker, mgr.GetLogger()),
+		here.Cache, follow.detector, watches, named, rendered, keys, others, preparation(here.Checker, mgr.GetLogger()),
 		ctrlmanager.RunnableFunc(limitMemory),
 		ctrlmanager.RunnableFunc(func(ctx context.Context) error {
 			return returnMemory(ctx, func() { closeIdle(mgr, here.Writer) })
@@ -159,6 +162,34 @@ func connectTemplates(
 		return nil, fmt.Errorf("set up the controller of templates: %w", err)
 	}
 	return watches, nil
+}
+
+// connectHosted adds the controller of HostedClusterPackages.
+func connectHosted(mgr ctrl.Manager, follow *follower, c *Config) (err error) {
+	follow.hosted, err = hostedclusterpackages.Setup(mgr, hostedclusterpackages.Options{
+		HostedClusters: follow.detector.HostedClusters, Fresh: mutationcache.NewStore(), Pace: c.Pace,
+	})
+	if err != nil {
+		return fmt.Errorf("set up the controller of hosted cluster packages: %w", err)
+	}
+	return nil
+}
+
+// connectImageConfigs adds the controller of ImageConfigs, and returns what keeps their policies, and the watches of their keys.
+func connectImageConfigs(
+	mgr ctrl.Manager, here *connection, follow *follower, get sources.Get, c *Config,
+) (*imageconfigs.Store, *sources.Watches, error) {
+	store, watches := &imageconfigs.Store{}, sources.NewWatches(here.Listen, here.Read)
+	err := imageconfigcontroller.Setup(mgr, imageconfigcontroller.Options{
+		Store: store, Sources: watches, Get: get, Namespace: c.Namespace, Required: c.RequireVerification,
+		Changed: func() {
+			panics.Go(context.Background(), "enqueueing all packages", func() { follow.reconciler.EnvironmentChanged() })
+		},
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("set up the controller of image configs: %w", err)
+	}
+	return store, watches, nil
 }
 
 // connectRepositories adds the controller of repositories, and returns the watches of what they name.

@@ -28,6 +28,13 @@ const (
 	// ConditionUnpacked is True when a Package's image was pulled and loaded.
 	ConditionUnpacked = "Unpacked"
 
+	// ConditionVerified says whether the image has the signature that an
+	// ImageConfig requires. It is Unknown where the registry could not be asked,
+	// and absent where none is required. Reasons beside Verified: NoSignature,
+	// SignatureInvalid, IdentityMismatch, KeyExpired, TrustRootInvalid,
+	// RegistryUnreachable, Conflicting, NoPolicy.
+	ConditionVerified = "Verified"
+
 	// ConditionInvalid is True when a Package cannot be installed as it is; the
 	// message says what to change.
 	ConditionInvalid = "Invalid"
@@ -105,6 +112,16 @@ const (
 
 	// ReasonImagePullBackOff is that the image could not be pulled.
 	ReasonImagePullBackOff = "ImagePullBackOff"
+
+	// ReasonImageNotVerified is that the image lacks the signature that an
+	// ImageConfig requires; the condition Verified says why.
+	ReasonImageNotVerified = "ImageNotVerified"
+
+	// ReasonVerified is that the image has such a signature.
+	ReasonVerified = "Verified"
+
+	// ReasonInEffect is that an ImageConfig counts.
+	ReasonInEffect = "InEffect"
 
 	// ReasonMemoryExceeded is that the namespace would have the manager hold more than
 	// its share of memory.

@@ -6,9 +6,10 @@
 // an ObjectSet has phases, and phases have objects, inline or in ObjectSlices.
 // ObjectSetPhase is a phase handed to another controller by its class,
 // ObjectTemplate renders one object from others, and HostedClusterPackage rolls
-// a Package out to HyperShift's hosted clusters.
+// a Package out to HyperShift's hosted clusters. ImageConfig says whose
+// signature images need, and from where they are pulled.
 //
-// Every kind but HostedClusterPackage exists twice, namespaced and
+// Every kind but HostedClusterPackage and ImageConfig exists twice, namespaced and
 // cluster-scoped. The twins share their spec and status structs, and the
 // Generic interfaces of this package reach them, so that one implementation
 // serves both.

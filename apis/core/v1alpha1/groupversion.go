@@ -45,6 +45,7 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 		&AvailablePackage{}, &AvailablePackageList{},
 		&ClusterAvailablePackage{}, &ClusterAvailablePackageList{},
 		&HostedClusterPackage{}, &HostedClusterPackageList{},
+		&ImageConfig{}, &ImageConfigList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

@@ -20,6 +20,7 @@ var kinds = []string{
 	"PackageRepository", "ClusterPackageRepository",
 	"AvailablePackage", "ClusterAvailablePackage",
 	"HostedClusterPackage",
+	"ImageConfig",
 }
 
 var (
@@ -40,6 +41,7 @@ var (
 	_ corev1alpha1.GenericAvailablePackage  = (*corev1alpha1.AvailablePackage)(nil)
 	_ corev1alpha1.GenericAvailablePackage  = (*corev1alpha1.ClusterAvailablePackage)(nil)
 	_ corev1alpha1.Conditioned              = (*corev1alpha1.HostedClusterPackage)(nil)
+	_ corev1alpha1.Conditioned              = (*corev1alpha1.ImageConfig)(nil)
 
 	_ corev1alpha1.GenericObjectSetPhaseList = (*corev1alpha1.ObjectSetPhaseList)(nil)
 	_ corev1alpha1.GenericObjectSetPhaseList = (*corev1alpha1.ClusterObjectSetPhaseList)(nil)

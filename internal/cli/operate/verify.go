@@ -7,12 +7,17 @@ import (
 	"os"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/spf13/cobra"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/content"
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/inputs/imageconfigs"
+	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
+	"lockstep.run/lockstep/internal/loader/registry"
 )
 
 type verifyCommand struct {
@@ -22,6 +27,7 @@ type verifyCommand struct {
 	identity imagepolicy.Identity
 	root     string
 	noLog    bool
+	manager  string
 }
 
 func newVerify(on command.Command) *cobra.Command {
@@ -29,11 +35,13 @@ func newVerify(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify IMAGE",
 		Short: "Verify the signature of an image as the manager does",
-		Long: `Verify the signature of an image as the manager does: by public keys, one of which has to have signed it, or
-by the identity that a certificate was issued to. Both forms that cosign makes are read. Only the registry
+		Long: `Verify the signature of an image as the manager does: by the ImageConfigs of the cluster or, with --key or
+--certificate-identity, by public keys, one of which has to have signed it, or by the identity that
+a certificate was issued to. Both forms that cosign makes are read. Only the registry
 of the image is asked; certificate authorities and logs are those of --trusted-root, which
 cosign trusted-root create and the repository of Sigstore's root have. An attestation is no signature.`,
-		Example: `  kubectl package verify registry.example.com/cert-operator:v1.2.0 --key release.pub
+		Example: `  kubectl package verify registry.example.com/cert-operator:v1.2.0
+  kubectl package verify registry.example.com/cert-operator:v1.2.0 --key release.pub
   kubectl package verify ghcr.io/acme/shop:v1.0.0 --trusted-root trusted_root.json \
     --certificate-oidc-issuer https://token.actions.githubusercontent.com \
     --certificate-identity-regexp 'https://github\.com/acme/shop/.*'`,
@@ -53,7 +61,10 @@ cosign trusted-root create and the repository of Sigstore's root have. An attest
 	flags.StringVar(&c.identity.IssuerRegExp, "certificate-oidc-issuer-regexp", "", "regular `expression` for the whole issuer")
 	flags.StringVar(&c.root, "trusted-root", "", "`file` with the certificate authorities and logs, in the form of Sigstore's trusted_root.json")
 	flags.BoolVar(&c.noLog, "insecure-ignore-tlog", false, "the signature needs no entry in a transparency log")
+	flags.StringVar(&c.manager, "manager-namespace", corev1alpha1.DefaultNamespace, "`namespace` of the manager, which has the keys that ImageConfigs name")
 	c.registry.Add(cmd)
+	c.Connects(cmd)
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	return cmd
 }
 
@@ -61,8 +72,6 @@ func (c *verifyCommand) keyless() bool { return c.identity != imagepolicy.Identi
 
 func (c *verifyCommand) check() error {
 	switch {
-	case len(c.keys) == 0 && !c.keyless():
-		return errors.New("it is not said whose signature: add --key FILE, or --certificate-identity and --certificate-oidc-issuer")
 	case c.keyless() && c.root == "":
 		return errors.New("it is not said which authorities issue the certificates: add --trusted-root FILE")
 	case !c.keyless() && c.root != "":
@@ -72,27 +81,67 @@ func (c *verifyCommand) check() error {
 }
 
 func (c *verifyCommand) run(ctx context.Context, ref string) error {
-	verification, err := c.verification()
+	decision, keys := imagepolicy.Decision{Pull: ref}, authn.Keychain(nil)
+	var err error
+	if len(c.keys) > 0 || c.keyless() {
+		decision.Verification, err = c.verification()
+	} else {
+		decision, keys, err = c.policy(ctx, ref)
+	}
 	if err != nil {
 		return err
 	}
-	puller, err := c.registry.Puller("", ref)
+	puller, err := c.registry.Puller("", decision.Pull)
 	if err != nil {
 		return err
 	}
-	digest, err := puller.Resolve(ctx, ref)
+	puller = puller.With(registry.Access{Keychain: keys})
+	digest, err := puller.Resolve(ctx, decision.Pull)
 	if err != nil {
 		return content.Advise(err)
 	}
-	verified, err := puller.Verify(ctx, ref, digest, verification, "")
+	verified, err := puller.Verify(ctx, decision.Pull, digest, decision.Verification, "")
 	if refusal := imagepolicy.RefusalOf(err); refusal != nil {
-		return fmt.Errorf("%s: %w", refusal.Reason, refusal.About(ref))
+		return refused(ref, refusal)
 	}
 	if err != nil {
 		return err
 	}
+	verified.Policy = decision.Policy
 	fmt.Fprintf(c.Streams.Out, "Verified %s\n  digest  %s\n  %s\n", terminal.Line(ref), digest, terminal.Line(verified.String()))
 	return nil
+}
+
+func refused(ref string, refusal *imagepolicy.Refusal) error {
+	return fmt.Errorf("%s: %w", refusal.Reason, refusal.About(ref))
+}
+
+// policy is what the ImageConfigs of the cluster say, with the pull secret that one of them names.
+func (c *verifyCommand) policy(ctx context.Context, ref string) (decision imagepolicy.Decision, keys authn.Keychain, err error) {
+	cl, err := c.Connect()
+	if err != nil {
+		return decision, nil, err
+	}
+	list := &corev1alpha1.ImageConfigList{}
+	if err := cl.List(ctx, list); err != nil {
+		return decision, nil, cl.Explain("read ImageConfigs", err)
+	}
+	get, read := sources.Getter(cl), map[sources.Ref]*sources.Object{}
+	for _, at := range imageconfigs.Refs(list.Items, c.manager) {
+		if read[at], err = get(ctx, at); err != nil {
+			return decision, nil, cl.Explain("read the keys of ImageConfigs", err)
+		}
+	}
+	decision = imagepolicy.NewSet(imageconfigs.Policies(list.Items, c.manager, read), false, time.Now()).Decide(ref, imagepolicy.Package)
+	switch {
+	case decision.Refusal != nil:
+		return decision, nil, refused(ref, decision.Refusal)
+	case decision.Verification == nil:
+		return decision, nil, fmt.Errorf("no ImageConfig of the cluster verifies %s: write one, or say by --key FILE whose signature it needs", ref)
+	case decision.PullSecret != "":
+		keys, _, err = sources.Keychain(ctx, get, []sources.Ref{{Kind: sources.KindSecret, Namespace: c.manager, Name: decision.PullSecret}})
+	}
+	return decision, keys, err
 }
 
 // verification is what the flags say. Authorities are called like their files.

@@ -8,8 +8,12 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/sigstore/sigstore/pkg/cryptoutils"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/clitest"
+	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
 	"lockstep.run/lockstep/internal/testing/signed"
 )
@@ -95,16 +99,45 @@ func TestSignRefusals(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no key":         {[]string{"sign", ref}, "add --key FILE"},
-		"no file":        {[]string{"sign", ref, "--key", private + "s"}, "read the key: "},
-		"a public key":   {[]string{"sign", ref, "--key", writeFile(t, "release.pub", own.Public)}, "it is no private key in PEM form"},
-		"encrypted":      {[]string{"sign", ref, "--key", writeFile(t, "encrypted.key", encrypted)}, "it is encrypted: set COSIGN_PASSWORD"},
-		"no image":       {[]string{"sign", ref, "--key", private}, "sign " + ref},
-		"no reference":   {[]string{"sign", "A B", "--key", private}, "invalid image"},
-		"verify nothing": {[]string{"verify", ref}, "it is not said whose signature"},
+		"no key":       {[]string{"sign", ref}, "add --key FILE"},
+		"no file":      {[]string{"sign", ref, "--key", private + "s"}, "read the key: "},
+		"a public key": {[]string{"sign", ref, "--key", writeFile(t, "release.pub", own.Public)}, "it is no private key in PEM form"},
+		"encrypted":    {[]string{"sign", ref, "--key", writeFile(t, "encrypted.key", encrypted)}, "it is encrypted: set COSIGN_PASSWORD"},
+		"no image":     {[]string{"sign", ref, "--key", private}, "sign " + ref},
+		"no reference": {[]string{"sign", "A B", "--key", private}, "invalid image"},
 	} {
 		if got := clitest.Invoke(t, "", tc.args...); got.Code != 1 || !strings.Contains(got.Err, tc.want) {
 			t.Errorf("%s: %+v, want …%s", name, got, tc.want)
 		}
+	}
+}
+
+// Without flags, the ImageConfigs of the cluster say whose signature an image needs, and from where it is pulled.
+func TestVerifyByImageConfigs(t *testing.T) {
+	t.Parallel()
+	host, own := clitest.ServeRegistry(t), signed.NewPair(t)
+	digest := clitest.PushRandom(t, host+"/team/shop:v1")
+	if done := clitest.Invoke(t, "", "sign", host+"/team/shop:v1", "--key", writeFile(t, "release.key", own.Private)); done.Code != 0 {
+		t.Fatalf("sign: %+v", done)
+	}
+	config := &corev1alpha1.ImageConfig{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}
+	config.Spec.MatchImages = []corev1alpha1.ImageMatch{{Prefix: "origin.example.com/acme"}}
+	config.Spec.Rewrite = &corev1alpha1.ImageRewrite{Prefix: host + "/team"}
+	config.Spec.Verification = &corev1alpha1.ImageVerification{Authorities: []corev1alpha1.ImageAuthority{
+		{Name: "release", Key: &corev1alpha1.ImageAuthorityKey{SecretRef: &corev1alpha1.ImageKeyRef{Name: "keys", Key: "cosign.pub"}}},
+	}}
+	keys := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: "keys"}, Data: map[string][]byte{"cosign.pub": own.Public}}
+	dial := clustertest.DialTo(clustertest.FakeCluster(t, config, keys))
+	const ref = "origin.example.com/acme/shop:v1"
+	good := clitest.InvokeOn(t, dial, "", "verify", ref)
+	if good.Code != 0 || !strings.Contains(good.Out, "digest  "+digest) || !strings.Contains(good.Out, "Signed by the authority release of the ImageConfig acme.") {
+		t.Errorf("%+v", good)
+	}
+	if other := clitest.InvokeOn(t, dial, "", "verify", "ghcr.io/acme/shop:v1"); other.Code != 1 || !strings.Contains(other.Err, "no ImageConfig of the cluster verifies ghcr.io/acme/shop:v1") {
+		t.Errorf("another image: %+v", other)
+	}
+	gone := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t, config)), "", "verify", ref)
+	if gone.Code != 1 || !strings.Contains(gone.Err, "TrustRootInvalid: ") || !strings.Contains(gone.Err, "there is no Secret package-operator-system/keys") {
+		t.Errorf("without the key: %+v", gone)
 	}
 }

@@ -36,7 +36,7 @@ func decide(v view) (step, string) {
 	}
 	reuse := compare(v.pkg, v.fingerprint)
 	if reuse == unpackedCurrent && (v.dep == nil || v.newDigest != "" || repairsSlices(v) || repairsTemplate(v) || ahead(v.dep, v.pkg) ||
-		rereads(v)) {
+		rereads(v) || refusedBefore(v.pkg)) {
 		reuse = unpackedElsewhere
 	}
 	switch {

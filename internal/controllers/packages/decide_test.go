@@ -35,6 +35,11 @@ func TestDecide(t *testing.T) {
 		change(a)
 		return a
 	}
+	refused := func(change ...func(*corev1alpha1.Package)) *corev1alpha1.Package {
+		pkg := unpackedPackage(change...)
+		refuseImage(pkg)
+		return pkg
+	}
 	elsewhere := unpackedPackage()
 	elsewhere.Status.UnpackedHash = fingerprint{spec: printOf(elsewhere).spec, environment: "other"}.String()
 	for name, tc := range map[string]struct {
@@ -59,6 +64,11 @@ func TestDecide(t *testing.T) {
 			reason: "the deployment agrees",
 			pkg:    unpackedPackage(), dep: newOwned(annotated(corev1alpha1.UnpackedHashAnnotation, printOf(newPackage()).String())), want: stepSync,
 		},
+		"refused, and unpacked before": {
+			reason: "the image is verified again by what counted before, as the status has the refusal",
+			pkg:    refused(), dep: newOwned(), want: stepLoad,
+		},
+		"refused, and paused": {reason: "nothing is loaded while paused", pkg: refused(paused), dep: newOwned(), want: stepPaused},
 		"another digest": {
 			reason: "the tag stood for something else in between",
 			pkg:    unpackedPackage(), dep: newOwned(annotated(corev1alpha1.PackageDigestAnnotation, "sha256:b")), want: stepLoad,

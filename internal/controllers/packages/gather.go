@@ -90,6 +90,7 @@ func (s *reconciliation) gatherInputs(ctx context.Context) error {
 		return err
 	}
 	s.gatherEnvironment(ctx)
+	s.gatherPolicies()
 	spec, namespace := s.pkg.PackageSpec(), s.namespaceOf(s.pkg)
 	refs, pulls := sources.Of(spec, namespace), sources.PullSecrets(spec, namespace)
 	failed := s.attempt != nil && s.attempt.Err != nil

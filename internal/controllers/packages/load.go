@@ -93,7 +93,7 @@ func (st *state) delayLoad(generation int64, now time.Time) time.Duration {
 func (s *reconciliation) newInput(image string) input {
 	pkg := copyOf(s.pkg)
 	*pkg.PackageStatus() = corev1alpha1.PackageStatus{}
-	in := input{pkg: pkg, image: image, origin: s.choice.origin, namespace: s.namespaceOf(pkg), environment: s.environment, reader: s.Accounts.reader(pkg)}
+	in := input{pkg: pkg, image: image, origin: s.choice.origin, namespace: s.namespaceOf(pkg), environment: s.environment, policies: s.policies, reader: s.Accounts.reader(pkg)}
 	if s.target != nil {
 		in.namespaced = s.target.Namespaced
 	}
@@ -102,7 +102,7 @@ func (s *reconciliation) newInput(image string) input {
 
 // queueLoad loads when the queue of the registry and level has capacity.
 func (r *Reconciler) queueLoad(ctx context.Context, in input, st *state, a *attempt) {
-	host := hostOf(in.image)
+	host := hostOf(in.decision().Pull)
 	if in.level+in.size > 0 {
 		host = fmt.Sprintf("%s, level %d, size %d", host, in.level, in.size)
 	}

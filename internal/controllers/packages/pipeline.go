@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/go-containerregistry/pkg/authn"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -17,15 +18,19 @@ import (
 	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/archive"
+	"lockstep.run/lockstep/internal/loader/imagepolicy"
 	"lockstep.run/lockstep/internal/loader/registry"
 	"lockstep.run/lockstep/internal/loader/violation"
+	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/objectslices"
 )
 
 // Pipeline turns an image into a rendered package: pull, read values, render.
 type Pipeline struct {
-	Puller      *registry.Puller
-	Prefixes    registry.Overrides
+	Puller   *registry.Puller
+	Prefixes registry.Overrides
+	// Namespace of the manager has the pull secrets of ImageConfigs.
+	Namespace   string
 	Get         sources.Get
 	Credentials *sources.Credentials
 	// Guard says which Secrets are read for which accounts.
@@ -46,7 +51,7 @@ type Pipeline struct {
 
 // summary is what the status of a Package needs once the rest was deployed.
 func (c *content) summary() *content {
-	return &content{resolved: c.resolved, warnings: c.warnings, dependencies: c.dependencies}
+	return &content{resolved: c.resolved, warnings: c.warnings, dependencies: c.dependencies, verification: c.verification}
 }
 
 // atRest returns how much memory the objects take once they are rolled out.
@@ -100,7 +105,7 @@ func forKindOf(pkg corev1alpha1.GenericPackage, err error) error {
 func (p *Pipeline) pullAndRender(ctx context.Context, in input) (*content, error) {
 	place := &admission{pipeline: p, in: in, load: ctx}
 	defer place.leave()
-	image, err := p.pull(ctx, in, place.enter)
+	image, verified, err := p.pull(ctx, in, place.enter)
 	if err != nil {
 		return nil, err
 	}
@@ -130,17 +135,30 @@ func (p *Pipeline) pullAndRender(ctx context.Context, in input) (*content, error
 	if err != nil {
 		return nil, err
 	}
-	return p.contentOf(in, image, pkg), nil
+	loaded := p.contentOf(in, image, pkg)
+	loaded.verification = verified
+	return loaded, nil
 }
 
-// pull returns the package in an image, or plain manifests: of an image that a repository offers, or its own.
-func (p *Pipeline) pull(ctx context.Context, in input, admit func() error) (image *registry.Image, err error) {
+// pull returns the package in an image, or plain manifests: of an image that a repository offers, or its own. The digest that the
+// reference leads to is the one that is verified, and the one that is pulled then.
+func (p *Pipeline) pull(ctx context.Context, in input, admit func() error) (image *registry.Image, verified *verification, err error) {
 	if in.origin.image == "" {
+		if refusal := in.policies.WithoutImage(); refusal != nil {
+			return nil, nil, refusal
+		}
 		files := loader.Files{}
 		for path, text := range in.origin.files {
 			files[path] = []byte(text)
 		}
-		return &registry.Image{Digest: in.origin.digest, Files: files}, nil
+		return &registry.Image{Digest: in.origin.digest, Files: files}, nil, nil
+	}
+	decision := in.decision()
+	ref := decision.Pull
+	if decision.Verification != nil || decision.Refusal != nil {
+		if ref, verified, err = p.verify(ctx, in, decision); err != nil {
+			return nil, nil, err
+		}
 	}
 	pull := func(selection *archive.Selection, ref string) error {
 		access := registry.Access{Selection: selection, Room: p.roomOf(in.size), Admit: admit}
@@ -151,12 +169,12 @@ func (p *Pipeline) pull(ctx context.Context, in input, admit func() error) (imag
 			return err
 		})
 	}
-	err = pull(nil, in.image)
+	err = pull(nil, ref)
 	if err == nil && in.origin.version != "" && len(image.Files) == 0 {
 		digest := image.Digest
-		err = pull(loader.PlainManifests, sources.ByDigest(in.image, digest))
+		err = pull(loader.PlainManifests, sources.ByDigest(ref, digest))
 	}
-	return image, err
+	return image, verified, err
 }
 
 // relocated is a bundle of manifests with the images of its lock. What was pulled may be shared, and stays as it is.
@@ -173,7 +191,7 @@ func relocated(ctx context.Context, puller *registry.Puller, ref string, image *
 
 func (p *Pipeline) resolve(ctx context.Context, in input) (digest string, err error) {
 	err = p.access(ctx, in, registry.Access{}, func(puller *registry.Puller) (err error) {
-		digest, err = puller.Resolve(ctx, in.image)
+		digest, err = puller.Resolve(ctx, in.decision().Pull)
 		return err
 	})
 	return digest, err
@@ -184,18 +202,23 @@ func (p *Pipeline) access(ctx context.Context, in input, access registry.Access,
 	spec := in.pkg.PackageSpec()
 	access.Namespace = in.pkg.GetNamespace()
 	access.Own = p.ClusterPullSecrets && access.Namespace != ""
+	decision := in.decision()
+	if decision.Rewritten {
+		// An administrator names this registry, for all namespaces: it may be at a private address, and no flag redirects it.
+		access.Exact, access.Namespace = true, ""
+	}
 	if spec.ImagePullPolicy == corev1alpha1.ImagePullPolicyNever {
 		access.Offline = true
 		return pull(p.Puller.With(access))
 	}
-	keys, unusable, err := p.Credentials.Keychain(ctx, in.reader, sources.PullSecrets(spec, in.namespace), access.Own)
+	keys, unusable, err := p.keychain(ctx, in, decision.PullSecret, access.Own)
 	if err != nil {
 		return err
 	}
 	access.Keychain = keys
 	err = pull(p.Puller.With(access))
 	var failed *registry.PullError
-	if len(unusable) == 0 || !errors.As(err, &failed) {
+	if len(unusable) == 0 || imagepolicy.RefusalOf(err) != nil || !errors.As(err, &failed) {
 		return err
 	}
 	detailed := *failed
@@ -203,9 +226,24 @@ func (p *Pipeline) access(ctx context.Context, in input, access registry.Access,
 	return &detailed
 }
 
+// keychain has the credentials of the Package, then those of the ImageConfig and, unless ownOnly, those of the manager's account.
+func (p *Pipeline) keychain(ctx context.Context, in input, shared string, ownOnly bool) (keys authn.Keychain, unusable []string, err error) {
+	named := sources.PullSecrets(in.pkg.PackageSpec(), in.namespace)
+	if shared == "" {
+		return p.Credentials.Keychain(ctx, in.reader, named, ownOnly)
+	}
+	keys, unusable, err = p.Credentials.Keychain(ctx, in.reader, named, true)
+	if err != nil {
+		return nil, nil, err
+	}
+	ref := sources.Ref{Kind: sources.KindSecret, Namespace: p.Namespace, Name: shared}
+	others, more, err := p.Credentials.Keychain(ctx, objects.Account{}, []sources.Ref{ref}, ownOnly)
+	return authn.NewMultiKeychain(keys, others), append(unusable, more...), err
+}
+
 func (p *Pipeline) optionsFor(in input, values *sources.Values) loader.Options {
 	o := sources.Options(in.pkg, values)
-	o.Environment, o.Namespaced, o.ImageOverride = &in.environment, p.Namespaced, p.Prefixes.Apply
+	o.Environment, o.Namespaced, o.ImageOverride = &in.environment, p.Namespaced, p.overrideOf(in)
 	if in.namespaced != nil {
 		o.Namespaced = in.namespaced
 	}
@@ -229,7 +267,7 @@ func (p *Pipeline) contentOf(in input, image *registry.Image, pkg *loader.Packag
 			UniqueInScope: pkg.UniqueInScope, Provides: pkg.Announced(),
 			Images: pkg.Images, OmittedImages: int32(pkg.OmittedImages),
 		},
-		sourceImage: p.Prefixes.Apply(in.origin.image),
+		sourceImage: p.overrideOf(in)(in.origin.image),
 		labels:      pkg.Labels, template: pkg.Template(), dependencies: pkg.Dependencies,
 	}
 	if pkg.Sensitive != nil {

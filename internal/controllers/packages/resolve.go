@@ -16,7 +16,7 @@ import (
 func (s *reconciliation) resolve(context.Context) error {
 	spec, resolved, image := s.pkg.PackageSpec(), s.pkg.PackageStatus().Resolved, s.choice.origin.image
 	var err error
-	if s.fingerprint, err = fingerprintOf(s.pkg, s.choice.origin, s.environment, s.sourceVersions, s.Overrides); err != nil {
+	if s.fingerprint, err = fingerprintOf(s.pkg, s.choice.origin, s.environment, s.sourceVersions, s.Overrides+s.policyKey(image)); err != nil {
 		return err
 	}
 	if spec.Interval == nil || spec.Paused || s.choice.refused() || spec.ImagePullPolicy == corev1alpha1.ImagePullPolicyNever ||
@@ -78,7 +78,7 @@ func (r *Reconciler) queueResolution(st *state, in input, known *tag) {
 		return st.tag == known
 	}
 	background.Run(r.life, &r.hosts, background.Job{
-		Owner: in.pkg, Host: hostOf(in.image), Doing: "asking what " + in.image + " stands for", Await: func(context.Context) bool { return current() },
+		Owner: in.pkg, Host: hostOf(in.decision().Pull), Doing: "asking what " + in.image + " stands for", Await: func(context.Context) bool { return current() },
 	}, func(ctx context.Context) (string, error) { return r.resolveTag(ctx, in) }, func(digest string, err error) {
 		r.memory.Lock()
 		known.resolving, known.due = false, r.Now().Add(r.spread(known.interval))

@@ -22,6 +22,7 @@ import (
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/imagepolicy"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/objectslices"
 	"lockstep.run/lockstep/internal/resolver"
@@ -125,6 +126,8 @@ type inputs struct {
 	dependencies string
 	// retryNumber counts the retries that other Packages gave rise to.
 	retryNumber int
+	// policies say which images are trusted, and from where they are pulled.
+	policies *imagepolicy.Set
 	// targetState is that of the target of a Package with a targetRef, else nil; target is
 	// nil where it is not connected.
 	targetState *targets.State
@@ -150,13 +153,17 @@ type content struct {
 	warnings []string
 	// dependencies are those of the manifest.
 	dependencies []corev1alpha1.Dependency
+	// verification is what came of that of the image; nil where no signature is needed.
+	verification *verification
 }
 
 // Options are the parts that Setup connects.
 type Options struct {
 	Pipeline    *Pipeline
 	Environment Environment
-	Sources     *sources.Watches
+	// Policies returns those of images; known is false until they were read first. Nil where there are none.
+	Policies func() (set *imagepolicy.Set, known bool)
+	Sources  *sources.Watches
 	// Targets are other clusters; nil where they are not served.
 	Targets Targets
 	// Unserved reports whether a kind is certainly not served.
@@ -268,6 +275,8 @@ type input struct {
 	level      int
 	// size is how often it was found to be larger than there was room for.
 	size int
+	// policies are those of the decision to load it.
+	policies *imagepolicy.Set
 	// reader has to have the right to get the Secrets that the Package names.
 	reader objects.Account
 }

@@ -46,6 +46,7 @@ func untruncatedStatus(v view) *corev1alpha1.PackageStatus {
 		reportChoice(status, v)
 		v.required.Report(status, v.pkg.GetGeneration())
 		reportImage(status, v)
+		reportVerified(status, v)
 		if v.changed {
 			expect(status, generation)
 		}
@@ -126,6 +127,9 @@ func backOffReason(err error) string {
 	var ended *interrupted
 	if errors.As(err, &ended) {
 		return corev1alpha1.ReasonLoadBackOff
+	}
+	if _, refused := notVerified(err); refused {
+		return corev1alpha1.ReasonImageNotVerified
 	}
 	var exceeded *quota.Exceeded
 	if errors.As(err, &exceeded) {
@@ -298,6 +302,9 @@ func stateOf(v view) conditions.State {
 	case stepWait, stepLoad:
 		if v.loading() {
 			return conditions.State{Reason: corev1alpha1.ReasonProgressing, Message: "Loading " + v.choice.origin.String() + "."}
+		}
+		if state, refused := notVerified(v.attempt.Err); refused {
+			return state
 		}
 		var pull *registry.PullError
 		stalled := errors.As(v.attempt.Err, &pull) && !pull.Temporary

@@ -61,8 +61,8 @@ func (a *Authority) valid(now time.Time) bool {
 	return !now.Before(a.notBefore) && (a.notAfter.IsZero() || now.Before(a.notAfter))
 }
 
-// Turns returns when the key becomes valid or expires next after a time; zero for never.
-func (a *Authority) Turns(now time.Time) time.Time {
+// turns returns when the key becomes valid or expires next after a time; zero for never.
+func (a *Authority) turns(now time.Time) time.Time {
 	for _, t := range []time.Time{a.notBefore, a.notAfter} {
 		if t.After(now) {
 			return t
@@ -70,9 +70,6 @@ func (a *Authority) Turns(now time.Time) time.Time {
 	}
 	return time.Time{}
 }
-
-// Problem is why the authority cannot be used; else it is empty.
-func (a *Authority) Problem() string { return a.problem }
 
 // Unusable returns an authority whose key or trusted root cannot be read.
 func Unusable(name, problem string) Authority { return Authority{Name: name, problem: problem} }

@@ -180,6 +180,15 @@ func (d *Decision) VerificationKey() string {
 	return key
 }
 
+// WithoutImage returns why content that is in no image must not be used; nil where it may be.
+func (s *Set) WithoutImage() *Refusal {
+	if s == nil || !s.required {
+		return nil
+	}
+	return &Refusal{Reason: ReasonNoPolicy, Message: "a repository has the content of the package without an image, which cannot be signed, and the manager requires " +
+		"verification (--require-verification); offer it as an image"}
+}
+
 const verificationMark = " verified by "
 
 // Decide returns what the policies say about an image, by its reference as it is written.
@@ -222,4 +231,76 @@ func (d *Decision) decidePull(s *Set, repository, rest string) {
 		d.key += " with " + d.PullSecret
 	}
 	d.Refusal = cmp.Or(conflict, other)
+}
+
+// Key identifies everything that the policies say.
+func (s *Set) Key() string {
+	parts := []any{s.required}
+	for i := range s.rules {
+		parts = append(parts, s.rules[i].key(s.now))
+	}
+	return hashOf(parts...)
+}
+
+// RewriteKey identifies what the policies change in references of images that packages name; empty where they change nothing.
+func (s *Set) RewriteKey() string {
+	var parts []any
+	if s != nil {
+		for i := range s.rules {
+			if r := &s.rules[i]; r.has(rewriting) {
+				parts = append(parts, []string{r.prefix, r.Rewrite})
+			}
+		}
+	}
+	if parts == nil {
+		return ""
+	}
+	return hashOf(parts...)
+}
+
+func (r *rule) key(now time.Time) []string {
+	parts := []string{r.prefix, r.Name, r.Rewrite, r.PullSecret}
+	if r.Verification != nil {
+		parts = append(parts, fmt.Sprint(r.Verification.Purposes), r.Verification.key(now))
+	}
+	return parts
+}
+
+// Turns returns when a key of the policies becomes valid or expires next; zero for never.
+func (s *Set) Turns() time.Time {
+	var next time.Time
+	for i := range s.rules {
+		if s.rules[i].Verification == nil {
+			continue
+		}
+		for j := range s.rules[i].Verification.Authorities {
+			if t := s.rules[i].Verification.Authorities[j].turns(s.now); !t.IsZero() && (next.IsZero() || t.Before(next)) {
+				next = t
+			}
+		}
+	}
+	return next
+}
+
+// Problem is why a policy, or a part of it, cannot be used; else it is empty.
+func (p *Policy) Problem() (reason Reason, problem string) {
+	for _, prefix := range p.Prefixes {
+		if _, err := ParsePrefix(prefix); err != nil {
+			return ReasonInvalidPrefix, fmt.Sprintf("the prefix %s: %v", prefix, err)
+		}
+	}
+	if p.Rewrite != "" {
+		if _, err := ParsePrefix(p.Rewrite); err != nil {
+			return ReasonInvalidPrefix, fmt.Sprintf("rewrite.prefix %s: %v", p.Rewrite, err)
+		}
+	}
+	if p.Verification == nil {
+		return "", ""
+	}
+	for i := range p.Verification.Authorities {
+		if a := &p.Verification.Authorities[i]; a.problem != "" {
+			return ReasonTrustRootInvalid, fmt.Sprintf("the authority %s cannot be used: %s", a.Name, a.problem)
+		}
+	}
+	return "", ""
 }

@@ -90,6 +90,13 @@ func TestRequired(t *testing.T) {
 			t.Errorf("%s: %v", purpose, d.Refusal)
 		}
 	}
+	if refusal := set.WithoutImage(); refusal == nil || refusal.Reason != imagepolicy.ReasonNoPolicy {
+		t.Errorf("content without an image: %v", refusal)
+	}
+	var none *imagepolicy.Set
+	if refusal := none.WithoutImage(); refusal != nil {
+		t.Errorf("content without an image, where nothing is required: %v", refusal)
+	}
 }
 
 // TestKeys: everything that changes an outcome changes the key, and nothing else.
@@ -141,6 +148,41 @@ func TestParsePrefix(t *testing.T) {
 		got, err := imagepolicy.ParsePrefix(written)
 		if got != want || (err == nil) != (want != "") {
 			t.Errorf("%q: %q, %v", written, got, err)
+		}
+	}
+}
+
+// TestSets: what a set says is identified, also what it rewrites of the images that packages name, and when it says something else next.
+func TestSets(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	later := now.Add(time.Hour)
+	policy := imagepolicy.Policy{Name: "a", Prefixes: []string{"ghcr.io"}, Verification: &imagepolicy.Verification{
+		Purposes:    []imagepolicy.Purpose{imagepolicy.Package},
+		Authorities: []imagepolicy.Authority{imagepolicy.Key("k", signed.NewPair(t).Public, time.Time{}, later)},
+	}}
+	rewrite := imagepolicy.Policy{Name: "b", Prefixes: []string{"ghcr.io"}, Rewrite: "mirror.example.com"}
+	set, expired, both := imagepolicy.NewSet([]imagepolicy.Policy{policy}, false, now), imagepolicy.NewSet([]imagepolicy.Policy{policy}, false, later),
+		imagepolicy.NewSet([]imagepolicy.Policy{rewrite, policy}, false, now)
+	if !set.Turns().Equal(later) || !expired.Turns().IsZero() {
+		t.Errorf("the key expires at %v, and then at %v", set.Turns(), expired.Turns())
+	}
+	if set.Key() == expired.Key() || set.Key() == both.Key() || set.Key() != imagepolicy.NewSet([]imagepolicy.Policy{policy}, false, now.Add(time.Minute)).Key() {
+		t.Error("the key of a set is not that of what it says")
+	}
+	if set.RewriteKey() != "" || both.RewriteKey() == "" {
+		t.Errorf("rewrites: %q, %q", set.RewriteKey(), both.RewriteKey())
+	}
+	if len(both.Conflicts()) != 0 {
+		t.Errorf("one that rewrites and one that verifies are in conflict: %v", both.Conflicts())
+	}
+	for reason, p := range map[imagepolicy.Reason]imagepolicy.Policy{
+		imagepolicy.ReasonInvalidPrefix:    {Prefixes: []string{"acme"}},
+		imagepolicy.ReasonTrustRootInvalid: {Prefixes: []string{"ghcr.io"}, Verification: &imagepolicy.Verification{Authorities: []imagepolicy.Authority{imagepolicy.Unusable("k", "there is no Secret")}}},
+		"":                                 policy,
+	} {
+		if got, problem := p.Problem(); got != reason || (problem == "") != (reason == "") {
+			t.Errorf("%s: %s", got, problem)
 		}
 	}
 }

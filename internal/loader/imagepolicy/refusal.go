@@ -21,6 +21,8 @@ const (
 	ReasonRegistryUnreachable Reason = "RegistryUnreachable"
 	// ReasonConflicting: two policies have the same prefix.
 	ReasonConflicting Reason = "Conflicting"
+	// ReasonInvalidPrefix: a prefix of a policy is none of whole segments.
+	ReasonInvalidPrefix Reason = "InvalidPrefix"
 	// ReasonNoPolicy: verification is required, and no policy is about the image.
 	ReasonNoPolicy Reason = "NoPolicy"
 )

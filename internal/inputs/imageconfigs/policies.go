@@ -1,0 +1,117 @@
+package imageconfigs
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/inputs/sources"
+	"lockstep.run/lockstep/internal/loader/imagepolicy"
+)
+
+// Refs returns the Secrets and ConfigMaps with keys and trusted roots, sorted. Pull secrets are read by each pull.
+func Refs(configs []corev1alpha1.ImageConfig, namespace string) []sources.Ref {
+	var refs []sources.Ref
+	for i := range configs {
+		for _, a := range authorities(&configs[i]) {
+			if ref, _, named := keyOf(a, namespace); named {
+				refs = append(refs, ref)
+			}
+		}
+	}
+	return sources.Union(refs, nil)
+}
+
+func authorities(config *corev1alpha1.ImageConfig) []corev1alpha1.ImageAuthority {
+	if config.Spec.Verification == nil {
+		return nil
+	}
+	return config.Spec.Verification.Authorities
+}
+
+// keyOf returns where the key or the trusted root of an authority is; named is false where it is in the ImageConfig itself.
+func keyOf(a corev1alpha1.ImageAuthority, namespace string) (ref sources.Ref, key string, named bool) {
+	in := func(kind string, at *corev1alpha1.ImageKeyRef) (sources.Ref, string, bool) {
+		return sources.Ref{Kind: kind, Namespace: namespace, Name: at.Name}, at.Key, true
+	}
+	switch {
+	case a.Keyless != nil:
+		return in(sources.KindConfigMap, &a.Keyless.TrustedRootRef)
+	case a.Key != nil && a.Key.SecretRef != nil:
+		return in(sources.KindSecret, a.Key.SecretRef)
+	case a.Key != nil && a.Key.ConfigMapRef != nil:
+		return in(sources.KindConfigMap, a.Key.ConfigMapRef)
+	}
+	return sources.Ref{}, "", false
+}
+
+// Policies returns the policies of ImageConfigs, with the objects that Refs names as they were read: nil for one that is not there.
+func Policies(configs []corev1alpha1.ImageConfig, namespace string, objects map[sources.Ref]*sources.Object) []imagepolicy.Policy {
+	policies := make([]imagepolicy.Policy, 0, len(configs))
+	for i := range configs {
+		spec := &configs[i].Spec
+		p := imagepolicy.Policy{Name: configs[i].Name}
+		for _, match := range spec.MatchImages {
+			p.Prefixes = append(p.Prefixes, match.Prefix)
+		}
+		if spec.Rewrite != nil {
+			p.Rewrite = spec.Rewrite.Prefix
+		}
+		if spec.PullSecretRef != nil {
+			p.PullSecret = spec.PullSecretRef.Name
+		}
+		if v := spec.Verification; v != nil {
+			p.Verification = &imagepolicy.Verification{
+				Mode: imagepolicy.Mode(cmp.Or(v.Mode, corev1alpha1.ImageVerificationEnforce)), Purposes: []imagepolicy.Purpose{imagepolicy.Package},
+			}
+			for _, a := range v.Authorities {
+				p.Verification.Authorities = append(p.Verification.Authorities, authorityOf(a, namespace, objects))
+			}
+		}
+		policies = append(policies, p)
+	}
+	slices.SortFunc(policies, func(a, b imagepolicy.Policy) int { return cmp.Compare(a.Name, b.Name) })
+	return policies
+}
+
+func authorityOf(a corev1alpha1.ImageAuthority, namespace string, objects map[sources.Ref]*sources.Object) imagepolicy.Authority {
+	var text []byte
+	if ref, key, named := keyOf(a, namespace); named {
+		object := objects[ref]
+		found := false
+		switch {
+		case object == nil:
+			return imagepolicy.Unusable(a.Name, fmt.Sprintf("there is no %s", ref))
+		case object.Refused != "":
+			return imagepolicy.Unusable(a.Name, fmt.Sprintf("%s is not read: %s", ref, object.Refused))
+		}
+		if text, found = object.Data[key]; !found {
+			return imagepolicy.Unusable(a.Name, fmt.Sprintf("%s has no key %s", ref, key))
+		}
+	}
+	switch {
+	case a.Keyless != nil:
+		identities := make([]imagepolicy.Identity, len(a.Keyless.Identities))
+		for i, who := range a.Keyless.Identities {
+			identities[i] = imagepolicy.Identity(who)
+		}
+		return imagepolicy.Keyless(a.Name, identities, text, a.Keyless.TransparencyLog == corev1alpha1.TransparencyLogIgnore)
+	case a.Key != nil:
+		if a.Key.PEM != "" {
+			text = []byte(a.Key.PEM)
+		}
+		return imagepolicy.Key(a.Name, text, timeOf(a.Key.NotBefore), timeOf(a.Key.NotAfter))
+	}
+	return imagepolicy.Unusable(a.Name, "it has neither key nor keyless")
+}
+
+func timeOf(t *metav1.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.Time
+}

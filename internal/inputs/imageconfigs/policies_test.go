@@ -1,0 +1,89 @@
+package imageconfigs_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/inputs/imageconfigs"
+	"lockstep.run/lockstep/internal/inputs/sources"
+	"lockstep.run/lockstep/internal/loader/imagepolicy"
+	"lockstep.run/lockstep/internal/testing/signed"
+)
+
+const namespace = "system"
+
+func configOf(authorities ...corev1alpha1.ImageAuthority) []corev1alpha1.ImageConfig {
+	config := corev1alpha1.ImageConfig{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	config.Spec.MatchImages = []corev1alpha1.ImageMatch{{Prefix: "ghcr.io/acme"}}
+	config.Spec.Verification = &corev1alpha1.ImageVerification{Authorities: authorities}
+	return []corev1alpha1.ImageConfig{config}
+}
+
+// Keys are read from the namespace of the manager alone, and what is missing of them is named without being quoted.
+func TestPolicies(t *testing.T) {
+	t.Parallel()
+	own, virtual := signed.NewPair(t), signed.NewSigstore(t)
+	at := &corev1alpha1.ImageKeyRef{Name: "keys", Key: "cosign.pub"}
+	secret := corev1alpha1.ImageAuthority{Name: "s", Key: &corev1alpha1.ImageAuthorityKey{SecretRef: at}}
+	configMap := corev1alpha1.ImageAuthority{Name: "c", Key: &corev1alpha1.ImageAuthorityKey{ConfigMapRef: at}}
+	inline := corev1alpha1.ImageAuthority{Name: "i", Key: &corev1alpha1.ImageAuthorityKey{PEM: string(own.Public), NotAfter: &metav1.Time{Time: time.Now()}}}
+	keyless := corev1alpha1.ImageAuthority{Name: "k", Keyless: &corev1alpha1.ImageAuthorityKeyless{
+		Identities: []corev1alpha1.ImageIdentity{{Issuer: signed.Issuer, Subject: signed.Subject}}, TrustedRootRef: corev1alpha1.ImageKeyRef{Name: "root", Key: "json"},
+	}}
+	refs := imageconfigs.Refs(configOf(secret, configMap, inline, keyless), namespace)
+	if len(refs) != 3 {
+		t.Fatalf("refs: %v", refs)
+	}
+	for _, ref := range refs {
+		if ref.Namespace != namespace {
+			t.Errorf("%s is in another namespace", ref)
+		}
+	}
+	key := &sources.Object{Data: map[string][]byte{"cosign.pub": own.Public}}
+	ref := sources.Ref{Kind: sources.KindSecret, Namespace: namespace, Name: "keys"}
+	for name, tc := range map[string]struct {
+		authority corev1alpha1.ImageAuthority
+		objects   map[sources.Ref]*sources.Object
+		problem   string
+	}{
+		"Secret":      {secret, map[sources.Ref]*sources.Object{ref: key}, ""},
+		"no Secret":   {secret, nil, "the authority s cannot be used: there is no Secret system/keys"},
+		"no key":      {secret, map[sources.Ref]*sources.Object{ref: {}}, "Secret system/keys has no key cosign.pub"},
+		"refused":     {secret, map[sources.Ref]*sources.Object{ref: {Refused: "it has a token"}}, "Secret system/keys is not read: it has a token"},
+		"no public":   {secret, map[sources.Ref]*sources.Object{ref: {Data: map[string][]byte{"cosign.pub": own.Private}}}, "the PEM text is no public key"},
+		"ConfigMap":   {configMap, map[sources.Ref]*sources.Object{{Kind: sources.KindConfigMap, Namespace: namespace, Name: "keys"}: key}, ""},
+		"inline":      {inline, nil, ""},
+		"keyless":     {keyless, map[sources.Ref]*sources.Object{{Kind: sources.KindConfigMap, Namespace: namespace, Name: "root"}: {Data: map[string][]byte{"json": virtual.Root()}}}, ""},
+		"no root":     {keyless, nil, "there is no ConfigMap system/root"},
+		"not a thing": {corev1alpha1.ImageAuthority{Name: "n"}, nil, "neither key nor keyless"},
+	} {
+		policies := imageconfigs.Policies(configOf(tc.authority), namespace, tc.objects)
+		_, problem := policies[0].Problem()
+		if (problem == "") != (tc.problem == "") || !strings.Contains(problem, tc.problem) || strings.Contains(problem, "BEGIN") {
+			t.Errorf("%s: %q, want %q", name, problem, tc.problem)
+		}
+		if v := policies[0].Verification; v.Mode != imagepolicy.Enforce || len(v.Authorities) != 1 {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+}
+
+func TestStore(t *testing.T) {
+	t.Parallel()
+	store, now := &imageconfigs.Store{}, time.Now()
+	if _, known := store.Get(); known {
+		t.Error("it is known that there are none, before they were read")
+	}
+	for i, want := range []bool{true, false} {
+		if changed := store.Put(imagepolicy.NewSet(nil, false, now)); changed != want {
+			t.Errorf("%d: %t", i, changed)
+		}
+	}
+	if _, known := store.Get(); !known || !store.Put(imagepolicy.NewSet(nil, true, now)) {
+		t.Error("a change is not noticed")
+	}
+}
