@@ -7,17 +7,15 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/panics"
+	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -30,15 +28,14 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &corev1alpha1.Package{}, ownerIndex, ownerOf); err != nil {
 		return nil, fmt.Errorf("index packages by owner: %w", err)
 	}
+	build, err := r.queue.Controller(mgr, queueing.Settings[reconcile.Request]{
+		Name: "hostedclusterpackage", Workers: limits.HostedWorkers, BackoffMin: limits.PackageBackoffMin, BackoffMax: limits.PackageBackoffMax,
+	})
+	if err != nil {
+		return nil, err
+	}
 	handler := r.Fresh.EventHandler(requestFor)
-	return r, ctrl.NewControllerManagedBy(mgr).Named("hostedclusterpackage").
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: limits.HostedWorkers,
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
-				limits.PackageBackoffMin, limits.PackageBackoffMax),
-		}).
-		WatchesRawSource(source.Func(r.queue.Start)).
-		Watches(&corev1alpha1.HostedClusterPackage{}, handler).
+	return r, build.Watches(&corev1alpha1.HostedClusterPackage{}, handler).
 		Watches(&corev1alpha1.Package{}, handler, builder.WithPredicates(predicate.NewPredicateFuncs(r.concerns))).
 		Complete(r)
 }

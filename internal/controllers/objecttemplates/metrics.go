@@ -1,8 +1,6 @@
 package objecttemplates
 
 import (
-	"sync/atomic"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -14,8 +12,6 @@ var rendersTotal = prometheus.NewDesc("lockstep_objecttemplate_renders_total",
 type metrics struct {
 	reader client.Reader
 	memory *memory
-	// leading is set while this process reconciles: a standby has no cache.
-	leading atomic.Bool
 }
 
 // Describe names the metrics.
@@ -23,9 +19,6 @@ func (m *metrics) Describe(out chan<- *prometheus.Desc) { out <- rendersTotal }
 
 // Collect reads the templates of both scopes.
 func (m *metrics) Collect(out chan<- prometheus.Metric) {
-	if !m.leading.Load() {
-		return
-	}
 	for _, tmpl := range listTemplates(m.reader) {
 		m.memory.Lock()
 		st := m.memory.states[keyOf(tmpl)]

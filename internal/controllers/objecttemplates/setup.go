@@ -2,19 +2,14 @@ package objecttemplates
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
@@ -69,22 +64,15 @@ func (r *Reconciler) Setup(mgr ctrl.Manager, o Options) error {
 	r.Options, r.Client, r.Reader, r.Now = o, mgr.GetClient(), mgr.GetAPIReader(), time.Now
 	r.Events = mgr.GetEventRecorder("lockstep")
 	r.Sources.Enqueue = r.enqueue
-	metrics := &metrics{reader: r.Client, memory: &r.memory}
-	if err := ctrlmetrics.Registry.Register(metrics); err != nil {
-		return fmt.Errorf("register the metrics of templates: %w", err)
+	build, err := r.queue.Controller(mgr, queueing.Settings[reconcile.Request]{
+		Name: "objecttemplate", Workers: limits.ObjectTemplateWorkers, Share: limits.ObjectTemplateShare,
+		BackoffMin: limits.PackageBackoffMin, BackoffMax: limits.PackageBackoffMax,
+		NamespaceOf: func(req reconcile.Request) string { return req.Namespace },
+		Metrics:     &metrics{reader: r.Client, memory: &r.memory},
+	})
+	if err != nil {
+		return err
 	}
-	start := func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		metrics.leading.Store(true)
-		return r.queue.Start(ctx, q)
-	}
-	build := ctrl.NewControllerManagedBy(mgr).Named("objecttemplate").
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: limits.ObjectTemplateWorkers,
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
-				limits.PackageBackoffMin, limits.PackageBackoffMax),
-			NewQueue: r.queue.Fair(limits.ObjectTemplateShare, func(req reconcile.Request) string { return req.Namespace }),
-		}).
-		WatchesRawSource(source.Func(start))
 	for _, scope := range scopes {
 		build = build.Watches(scope.NewObjectTemplate(), r.Fresh.EventHandler(func(obj client.Object) reconcile.Request {
 			return reconcile.Request{NamespacedName: keyOf(obj)}

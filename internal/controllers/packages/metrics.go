@@ -1,8 +1,6 @@
 package packages
 
 import (
-	"sync/atomic"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,8 +27,6 @@ var (
 type metrics struct {
 	reader client.Reader
 	memory *memory
-	// leading is set while this process reconciles: a standby has no cache.
-	leading atomic.Bool
 }
 
 // Describe names the metrics.
@@ -44,9 +40,6 @@ func (m *metrics) Describe(out chan<- *prometheus.Desc) {
 
 // Collect reads the packages of both scopes.
 func (m *metrics) Collect(out chan<- prometheus.Metric) {
-	if !m.leading.Load() {
-		return
-	}
 	for _, pkg := range listPackages(m.reader) {
 		m.collect(out, pkg)
 	}

@@ -36,10 +36,6 @@ func TestMetrics(t *testing.T) {
 	t.Parallel()
 	memory := &memory{}
 	m := &metrics{reader: cached{}, memory: memory}
-	if got := metricstest.Values(t, m); len(got) > 0 {
-		t.Errorf("a standby reports %v", got)
-	}
-	m.leading.Store(true)
 	key := types.NamespacedName{Namespace: "team", Name: "shop"}
 	memory.states = map[types.NamespacedName]*state{
 		key:           {uid: "pkg-uid", loads: 2, took: 1500 * time.Millisecond},

@@ -2,7 +2,6 @@ package repositories
 
 import (
 	"context"
-	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -28,8 +27,6 @@ var (
 type metrics struct {
 	reader client.Reader
 	memory *memory
-	// leading is set while this process reconciles: a standby has no cache.
-	leading atomic.Bool
 }
 
 // Describe names the metrics.
@@ -42,9 +39,6 @@ func (m *metrics) Describe(out chan<- *prometheus.Desc) {
 
 // Collect reads the repositories of both scopes.
 func (m *metrics) Collect(out chan<- prometheus.Metric) {
-	if !m.leading.Load() {
-		return
-	}
 	for _, scope := range scopes {
 		list := scope.NewPackageRepositoryList()
 		if err := m.reader.List(context.Background(), list, client.UnsafeDisableDeepCopy); err != nil {

@@ -2,19 +2,14 @@ package repositories
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
@@ -30,22 +25,14 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	r.memory.account = o.Pipeline.Memory
 	r.enqueue = func(namespace string) { r.queue.Enqueue(requestFor(namespace)) }
 	r.Sources.Enqueue = func(user types.NamespacedName) { r.enqueue(user.Namespace) }
-	metrics := &metrics{reader: r.Client, memory: &r.memory}
-	if err := ctrlmetrics.Registry.Register(metrics); err != nil {
-		return fmt.Errorf("register the metrics of repositories: %w", err)
+	build, err := r.queue.Controller(mgr, queueing.Settings[reconcile.Request]{
+		Name: "repository", Workers: limits.RepositoryWorkers, BackoffMin: limits.PackageBackoffMin, BackoffMax: limits.PackageBackoffMax,
+		Metrics: &metrics{reader: r.Client, memory: &r.memory},
+		Started: func(ctx context.Context) { r.life = log.IntoContext(ctx, mgr.GetLogger().WithName("repository")) },
+	})
+	if err != nil {
+		return err
 	}
-	start := func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		r.life = log.IntoContext(ctx, mgr.GetLogger().WithName("repository"))
-		metrics.leading.Store(true)
-		return r.queue.Start(ctx, q)
-	}
-	build := ctrl.NewControllerManagedBy(mgr).Named("repository").
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: limits.RepositoryWorkers,
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
-				limits.PackageBackoffMin, limits.PackageBackoffMax),
-		}).
-		WatchesRawSource(source.Func(start))
 	for _, scope := range scopes {
 		catalogue := r.Fresh.EventHandler(func(obj client.Object) reconcile.Request { return requestFor(obj.GetNamespace()) })
 		build = build.Watches(scope.NewPackageRepository(), catalogue).Watches(scope.NewAvailablePackage(), catalogue)
