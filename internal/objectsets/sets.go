@@ -183,3 +183,11 @@ func AccountOf(spec *corev1alpha1.ObjectSetTemplateSpec, namespace, manager stri
 	}
 	return objects.Account{Namespace: cmp.Or(namespace, manager), Name: spec.ServiceAccountName}
 }
+
+// finalizers are ours: an earlier engine may have put either on any object.
+var finalizers = []string{corev1alpha1.CachedFinalizer, corev1alpha1.MetricsFinalizer}
+
+// ForeignFinalizers returns the finalizers of others.
+func ForeignFinalizers(obj metav1.Object) []string {
+	return slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return slices.Contains(finalizers, f) })
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -58,15 +57,7 @@ func urgent(before, after *corev1alpha1.HostedClusterPackageStatus) bool {
 			return true
 		}
 	}
-	return before.ObservedGeneration != after.ObservedGeneration || !maps.Equal(values(before.Conditions), values(after.Conditions))
-}
-
-func values(conds []metav1.Condition) map[string]metav1.ConditionStatus {
-	m := make(map[string]metav1.ConditionStatus, len(conds))
-	for _, c := range conds {
-		m[c.Type] = c.Status
-	}
-	return m
+	return before.ObservedGeneration != after.ObservedGeneration || !conditions.SameStatuses(before.Conditions, after.Conditions)
 }
 
 type transitionEvent struct{ kind, reason, note string }

@@ -140,7 +140,7 @@ func (s *reconciliation) dropSlice(ctx context.Context, slice *metav1.PartialObj
 		patch, err := json.Marshal([]map[string]any{
 			{"op": "test", "path": "/metadata/uid", "value": slice.UID},
 			{"op": "test", "path": "/metadata/finalizers", "value": slice.Finalizers},
-			{"op": "replace", "path": "/metadata/finalizers", "value": foreignFinalizers(slice)},
+			{"op": "replace", "path": "/metadata/finalizers", "value": objectsets.ForeignFinalizers(slice)},
 		})
 		if err != nil {
 			return err

@@ -16,6 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/kube/statuswriter"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objectsets"
 )
 
 // patch changes an object of ours by a merge patch that fails where the object
@@ -57,9 +58,6 @@ func (s *reconciliation) dropSet(ctx context.Context, set corev1alpha1.GenericOb
 	return s.drop(ctx, s.metadataOf(set))
 }
 
-// finalizers of ours, of this engine and of an earlier one.
-var finalizers = []string{corev1alpha1.CachedFinalizer, corev1alpha1.MetricsFinalizer}
-
 // ensureFinalizer puts our finalizer on, so that teardown is ours.
 func (s *reconciliation) ensureFinalizer(ctx context.Context) error {
 	obj := s.top()
@@ -71,7 +69,7 @@ func (s *reconciliation) ensureFinalizer(ctx context.Context) error {
 
 // removeFinalizers lets an object of ours go that is being deleted.
 func (s *reconciliation) removeFinalizers(ctx context.Context, obj corev1alpha1.Conditioned) error {
-	rest := foreignFinalizers(obj)
+	rest := objectsets.ForeignFinalizers(obj)
 	if finalized(obj) {
 		return nil
 	}
@@ -111,7 +109,7 @@ func (s *reconciliation) stripFinalizers(ctx context.Context, obj *metav1.Partia
 			return nil
 		}
 		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-			"uid": obj.UID, "resourceVersion": obj.ResourceVersion, "finalizers": foreignFinalizers(obj),
+			"uid": obj.UID, "resourceVersion": obj.ResourceVersion, "finalizers": objectsets.ForeignFinalizers(obj),
 		}})
 		if err != nil {
 			return err
@@ -150,12 +148,8 @@ func (s *reconciliation) retryOnConflict(ctx context.Context, obj *metav1.Partia
 	}
 }
 
-func foreignFinalizers(obj metav1.Object) []string {
-	return slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return slices.Contains(finalizers, f) })
-}
-
 // finalized reports whether nothing of ours holds the object: what it still waits for
 // is not ours.
 func finalized(obj metav1.Object) bool {
-	return len(foreignFinalizers(obj)) == len(obj.GetFinalizers())
+	return len(objectsets.ForeignFinalizers(obj)) == len(obj.GetFinalizers())
 }

@@ -3,7 +3,6 @@ package objecttemplates
 import (
 	"context"
 	"fmt"
-	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -75,15 +74,7 @@ func (s *reconciliation) report(ctx context.Context) error {
 
 func urgent(before, after *corev1alpha1.ObjectTemplateStatus) bool {
 	return before.ObservedGeneration != after.ObservedGeneration || !equality.Semantic.DeepEqual(before.ControllerOf, after.ControllerOf) ||
-		!maps.Equal(values(before.Conditions), values(after.Conditions))
-}
-
-func values(conds []metav1.Condition) map[string]metav1.ConditionStatus {
-	m := make(map[string]metav1.ConditionStatus, len(conds))
-	for _, c := range conds {
-		m[c.Type] = c.Status
-	}
-	return m
+		!conditions.SameStatuses(before.Conditions, after.Conditions)
 }
 
 type transitionEvent struct{ kind, reason, action, note string }

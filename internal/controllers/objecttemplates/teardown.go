@@ -3,9 +3,6 @@ package objecttemplates
 import (
 	"context"
 	"fmt"
-	"slices"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
@@ -13,14 +10,11 @@ import (
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
-// finalizers of this engine; an earlier one may have put either on any object.
-var finalizers = []string{corev1alpha1.CachedFinalizer, corev1alpha1.MetricsFinalizer}
-
 // tearDown removes what the template controls, and then its finalizer. Deleted with its dependents orphaned, it leaves
 // them.
 func (s *reconciliation) tearDown(ctx context.Context) error {
 	s.Sources.Use(keyOf(s.tmpl), nil)
-	rest := foreignFinalizers(s.tmpl)
+	rest := objectsets.ForeignFinalizers(s.tmpl)
 	if len(rest) == len(s.tmpl.GetFinalizers()) {
 		return nil // it was finalized, and others hold it
 	}
@@ -52,8 +46,4 @@ func (s *reconciliation) tearDown(ctx context.Context) error {
 	}
 	s.forget(keyOf(s.tmpl))
 	return nil
-}
-
-func foreignFinalizers(obj metav1.Object) []string {
-	return slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return slices.Contains(finalizers, f) })
 }

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
@@ -121,13 +119,5 @@ func beginningDelay(loading int) time.Duration {
 }
 
 func urgent(before, after *corev1alpha1.PackageStatus) bool {
-	return newlyUnpacked(before, after) || !maps.Equal(values(before.Conditions), values(after.Conditions))
-}
-
-func values(conds []metav1.Condition) map[string]metav1.ConditionStatus {
-	m := make(map[string]metav1.ConditionStatus, len(conds))
-	for _, c := range conds {
-		m[c.Type] = c.Status
-	}
-	return m
+	return newlyUnpacked(before, after) || !conditions.SameStatuses(before.Conditions, after.Conditions)
 }

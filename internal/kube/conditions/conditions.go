@@ -1,6 +1,7 @@
 package conditions
 
 import (
+	"maps"
 	"strings"
 	"time"
 
@@ -45,3 +46,15 @@ func IsTrueFor(conds []metav1.Condition, typ string, generation int64) bool {
 // Mapped reports whether a condition type was mapped from a managed object: those
 // are the ones with a slash.
 func Mapped(typ string) bool { return strings.Contains(typ, "/") }
+
+// SameStatuses reports whether the same conditions are there with the same statuses.
+func SameStatuses(a, b []metav1.Condition) bool {
+	statuses := func(all []metav1.Condition) map[string]metav1.ConditionStatus {
+		m := make(map[string]metav1.ConditionStatus, len(all))
+		for _, c := range all {
+			m[c.Type] = c.Status
+		}
+		return m
+	}
+	return maps.Equal(statuses(a), statuses(b))
+}
