@@ -206,6 +206,26 @@ var rules = []rule{
 
 	{name: "hosted", kind: "HostedClusterPackage", new: `{template: {spec: {image: a}}}`},
 	{
+		name: "image config", kind: "ImageConfig",
+		new: `{matchImages: [{prefix: ghcr.io/acme}, {prefix: "localhost:5000"}], rewrite: {prefix: mirror.example.com}, pullSecretRef: {name: a}, verification: {authorities: [
+			{name: a, key: {secretRef: {name: a, key: b}, notAfter: "2027-12-31T00:00:00Z"}}, {name: b, key: {pem: a}},
+			{name: c, keyless: {identities: [{issuer: a, subjectRegExp: b}], trustedRootRef: {name: a, key: b}}}]}}`,
+	},
+	{name: "image config that says nothing", kind: "ImageConfig", want: "it says nothing", new: `{matchImages: [{prefix: ghcr.io}]}`},
+	{name: "image config without a host", kind: "ImageConfig", want: "matchImages", new: `{matchImages: [{prefix: acme/shop}], pullSecretRef: {name: a}}`},
+	{
+		name: "image config with two kinds of keys", kind: "ImageConfig", want: "set either key or keyless",
+		new: `{matchImages: [{prefix: ghcr.io}], verification: {authorities: [{name: a}]}}`,
+	},
+	{
+		name: "image config with two keys in one", kind: "ImageConfig", want: "set one of secretRef, configMapRef and pem",
+		new: `{matchImages: [{prefix: ghcr.io}], verification: {authorities: [{name: a, key: {pem: a, secretRef: {name: a, key: b}}}]}}`,
+	},
+	{
+		name: "image config with an identity of anybody", kind: "ImageConfig", want: "set either subject or subjectRegExp",
+		new: `{matchImages: [{prefix: ghcr.io}], verification: {authorities: [{name: a, keyless: {identities: [{issuer: a}], trustedRootRef: {name: a, key: b}}}]}}`,
+	},
+	{
 		name: "hosted in static order", kind: "HostedClusterPackage",
 		new: `{template: {spec: {image: a}}, partition: {labelKey: risk, order: {static: [low, "*", ""]}}}`,
 	},
