@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/kube/leadership"
 	"lockstep.run/lockstep/internal/testing/require"
@@ -38,7 +39,7 @@ var (
 
 func newWriter(t *testing.T, config *rest.Config) *apply.Writer {
 	t.Helper()
-	w, err := apply.NewWriter(config)
+	w, err := apply.NewWriter(config, apinames.Default.FieldManager)
 	require.NoError(t, err)
 	return w
 }

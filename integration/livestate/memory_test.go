@@ -19,6 +19,7 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/cluster/memory"
@@ -247,7 +248,7 @@ func TestMemoryAnswersAsAnAPIServer(t *testing.T) {
 		t.Run(m.GroupVersionKind.Kind, func(t *testing.T) {
 			t.Parallel()
 			rapid.Check(t, func(rt *rapid.T) {
-				simulated := memory.NewServer(time.Now, memory.Kind{GroupVersionKind: m.GroupVersionKind, Custom: m != configMaps}).Connect()
+				simulated := memory.NewServer(apinames.Default, time.Now, memory.Kind{GroupVersionKind: m.GroupVersionKind, Custom: m != configMaps}).Connect()
 				simulated.Send = func(_ context.Context, _ memory.Request, do func() error) error { return do() }
 				name := unique("object")
 				want := &subject{server: served, t: t, mapping: m, namespace: e.namespace, name: name}

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/objects"
@@ -52,6 +53,7 @@ func follow(t *testing.T, config *rest.Config, options ...func(*livestate.Option
 	t.Helper()
 	f = &follower{changes: map[objects.Key][]string{}, kinds: map[schema.GroupKind]int{}, observed: map[objects.Key]int{}}
 	o := livestate.Options{
+		Names:  apinames.Default,
 		Config: config,
 		Observe: func(key objects.Key, live *unstructured.Unstructured) *objects.Observed {
 			f.mu.Lock()

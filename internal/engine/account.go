@@ -6,12 +6,17 @@ import (
 	"fmt"
 	"time"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
+)
+
+// Reasons of failures that a right would mend.
+const (
+	ReasonForbidden             = "Forbidden"
+	ReasonServiceAccountMissing = "ServiceAccountMissing"
 )
 
 // MissingAccountError is a write that was not sent because its account does not exist.
@@ -75,10 +80,10 @@ func (r *Rollout) accountReason(s phases.Step, err error) string {
 		return targetReason(err)
 	}
 	if isMissing(err) {
-		return corev1alpha1.ReasonServiceAccountMissing
+		return ReasonServiceAccountMissing
 	}
 	if _, denied := apply.AsUnauthorized(err); denied && !s.Account.IsZero() {
-		return corev1alpha1.ReasonForbidden
+		return ReasonForbidden
 	}
 	return ""
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
@@ -17,7 +18,7 @@ import (
 
 func TestExplainAccount(t *testing.T) {
 	t.Parallel()
-	account, local := objects.Account{Namespace: "shop", Name: "deployer"}, New(objects.Owner{})
+	account, local := objects.Account{Namespace: "shop", Name: "deployer"}, New(objects.Owner{Names: apinames.Default})
 	step := phases.Step{Key: objects.Key{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}, Account: account}
 	refused := func(message string) error {
 		return &apply.Error{Verb: "apply", Resource: "deployments", Key: step.Key, Err: &apierrors.StatusError{ErrStatus: metav1.Status{

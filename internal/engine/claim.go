@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/claims"
@@ -79,7 +78,7 @@ func (r *Rollout) delegatedToOthers(rev *Revision) error {
 		for _, d := range rev.Phases[i].Delegated {
 			holder, held := r.Claims.Holder(d.Key)
 			if !held || slices.Contains(related, holder.UID) ||
-				d.Collision == corev1alpha1.CollisionProtectionNone && claims.Overrules(r.Owner, holder) {
+				d.Collision == objects.CollisionProtectionNone && claims.Overrules(r.Owner, holder) {
 				continue
 			}
 			return &claims.Conflict{Key: d.Key, Holder: holder, Claimant: r.Owner}

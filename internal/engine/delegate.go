@@ -19,9 +19,6 @@ var phaseNeeds = probes.Needs{Paths: [][]string{{"spec", "paused"}}}
 
 // Class returns the class of the phase that an object stands for; it is empty for others.
 func (r *Revision) Class(key objects.Key) string {
-	if !objects.IsPhase(key.GroupKind()) {
-		return ""
-	}
 	d, _ := r.Find(key)
 	return d.Class()
 }
@@ -106,12 +103,12 @@ func (r *Revision) Delegates() []*objects.Desired {
 	return all
 }
 
-// SetContent sets the content of an object, which is JSON.
+// SetContent sets the content of an ObjectSetPhase, which is JSON.
 func SetContent(d *objects.Desired, raw []byte) error {
 	content := map[string]any{}
 	if err := utiljson.Unmarshal(raw, &content); err != nil {
 		return err
 	}
-	d.Raw, d.Content = raw, drift.ContentDigest(content)
+	d.Raw, d.Content = raw, drift.ContentDigest(d.Delegate.Set.Names, content)
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
@@ -38,7 +39,7 @@ func recordOf(ready bool) *objects.Observed {
 func TestTurn(t *testing.T) {
 	t.Parallel()
 	const each, all = 30 * time.Millisecond, 10
-	rev, r := judged(t), New(objects.Owner{UID: "uid"})
+	rev, r := judged(t), New(objects.Owner{Names: apinames.Default, UID: "uid"})
 	var clock time.Time
 	evaluations := 0
 	now := func() time.Time { // is asked before and after each evaluation
@@ -134,7 +135,7 @@ func TestExposedValuesAreNotQuoted(t *testing.T) {
 		former, latest string
 		quotes         bool
 	}{"plain": {"", "", true}, "exposed": {"", exposed, false}, "exposed by the former revision": {exposed, "", false}} {
-		r := New(objects.Owner{UID: "uid"})
+		r := New(objects.Owner{Names: apinames.Default, UID: "uid"})
 		r.Put(revision("former", test.former))
 		latest := revision("latest", test.latest)
 		r.Put(latest)

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/memory"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/objects"
@@ -23,13 +22,24 @@ var (
 	configMaps  = corev1.SchemeGroupVersion.WithKind("ConfigMap")
 	deployments = appsv1.SchemeGroupVersion.WithKind("Deployment")
 
-	shop = objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectSet", Namespace: "shop", Name: "shop"}, UID: "shop-1"}
+	// names are those of a group that installs shops. Its objects have these labels and annotations, and no others are looked at.
+	names = &objects.Names{
+		GroupVersion: schema.GroupVersion{Group: "example.com", Version: "v1"},
+		FieldManager: "shop-installer",
+		ManagedLabel: "example.com/managed", ManagedValue: "true",
+		InheritedLabels:          []string{"example.com/release"},
+		RevisionAnnotation:       "example.com/revision",
+		OwnersAnnotation:         "example.com/owners",
+		DeletionPolicyAnnotation: "example.com/deletion", DeletionPolicyKeep: "keep",
+	}
+
+	shop = objects.Owner{Names: names, OwnerKey: objects.OwnerKey{Kind: "Shop", Namespace: "shop", Name: "shop"}, UID: "shop-1"}
 )
 
 // desired returns an object without content.
 func desired(kind schema.GroupVersionKind, name string) *objects.Desired {
 	key := objects.Key{Group: kind.Group, Kind: kind.Kind, Namespace: shop.Namespace, Name: name}
-	d, err := engine.NewDesired(key, kind.Version, map[string]any{
+	d, err := engine.NewDesired(names, key, kind.Version, map[string]any{
 		"apiVersion": kind.GroupVersion().String(), "kind": kind.Kind, "metadata": map[string]any{"name": name},
 	})
 	if err != nil {
@@ -40,9 +50,9 @@ func desired(kind schema.GroupVersionKind, name string) *objects.Desired {
 
 // available is true of Deployments with that condition.
 func available() *probes.Set {
-	set, err := probes.Compile([]corev1alpha1.ObjectSetProbe{{
-		Selector: corev1alpha1.ProbeSelector{Kind: &corev1alpha1.PackageProbeKindSpec{Group: deployments.Group, Kind: deployments.Kind}},
-		Probes:   []corev1alpha1.Probe{{Condition: &corev1alpha1.ProbeConditionSpec{Type: "Available", Status: "True"}}},
+	set, err := probes.Compile([]probes.Entry{{
+		Selector: probes.Selector{Kind: &probes.GroupKind{Group: deployments.Group, Kind: deployments.Kind}},
+		Probes:   []probes.Probe{{Condition: &probes.Condition{Type: "Available", Status: "True"}}},
 	}})
 	if err != nil {
 		panic(err)
@@ -77,8 +87,8 @@ func (notes) Succeeded(context.Context, *engine.Revision) error {
 // Three objects are rolled out in order: the frontend is written when the backend is available.
 func Example() {
 	// The cluster is in memory here. Its watches tell the tracker of objects.
-	server := memory.NewServer(time.Now, memory.Kind{GroupVersionKind: configMaps}, memory.Kind{GroupVersionKind: deployments})
-	tracker, here := engine.NewTracker(), server.Connect()
+	server := memory.NewServer(names, time.Now, memory.Kind{GroupVersionKind: configMaps}, memory.Kind{GroupVersionKind: deployments})
+	tracker, here := engine.NewTracker(names), server.Connect()
 	here.Observe, here.Changed, here.KindChanged = tracker.Observe, tracker.Changed, tracker.KindChanged
 	here.Send = func(_ context.Context, r memory.Request, do func() error) error {
 		if r.Writes() {
@@ -92,7 +102,7 @@ func Example() {
 	// A revision has phases, whose objects are probed.
 	rev := engine.NewRevision()
 	rev.Identify("shop", "shop-1", "")
-	rev.Metadata = objects.ManagedMetadata{Owner: shop}
+	rev.Metadata = objects.ManagedMetadata{Owner: shop, Revision: 1, Labels: map[string]string{"example.com/release": "spring"}}
 	rev.Phases = []phases.Phase{
 		{Name: "backend", Objects: []*objects.Desired{desired(configMaps, "settings"), desired(deployments, "backend")}},
 		{Name: "frontend", Objects: []*objects.Desired{desired(deployments, "frontend")}},
@@ -137,6 +147,11 @@ func Example() {
 	becomeAvailable("frontend")
 	fmt.Println("the frontend is available:")
 	reconcile()
+	frontend := server.Get(objects.Key{Group: deployments.Group, Kind: deployments.Kind, Namespace: shop.Namespace, Name: "frontend"})
+	fmt.Println("its labels:", frontend.GetLabels())
+	fmt.Println("its annotations:", frontend.GetAnnotations())
+	fmt.Println("its owner:", frontend.GetOwnerReferences()[0].APIVersion, frontend.GetOwnerReferences()[0].Kind)
+	fmt.Println("its field manager:", frontend.GetManagedFields()[0].Manager)
 	// Output:
 	// first:
 	//   record that the objects are claimed
@@ -149,4 +164,8 @@ func Example() {
 	//   wait for apps Deployment shop/frontend
 	// the frontend is available:
 	//   record that the revision has succeeded
+	// its labels: map[example.com/managed:true example.com/release:spring]
+	// its annotations: map[example.com/revision:1]
+	// its owner: example.com/v1 Shop
+	// its field manager: shop-installer
 }

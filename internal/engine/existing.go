@@ -11,8 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/objects"
@@ -23,9 +21,6 @@ import (
 // listPage is how many objects one page of a listing holds. A namespace is listed
 // as long as that takes fewer requests than asking for each object.
 const listPage = 500
-
-// unwatched selects the objects that are not watched.
-const unwatched = corev1alpha1.CacheLabel + "!=" + corev1alpha1.CacheLabelValue
 
 // found are the wanted objects that exist.
 type found = map[objects.Key]*objects.Observed
@@ -80,24 +75,24 @@ func (e *Engine) existing(ctx context.Context, steps []phases.Step) (found, erro
 // that it still shows may be gone, so that one is read.
 func (e *Engine) find(ctx context.Context, mapping *meta.RESTMapping, g group, keys []objects.Key) (found, error) {
 	if !e.watches(g) {
-		return lookUp(ctx, e.Cluster, mapping, keys, "")
+		return e.lookUp(ctx, mapping, keys, "")
 	}
 	before := make([]bool, len(keys))
 	for i, key := range keys {
 		_, before[i] = e.Cluster.Observed(key)
 	}
-	seen, err := lookUp(ctx, e.Cluster, mapping, keys, unwatched)
+	seen, err := e.lookUp(ctx, mapping, keys, e.Tracker.names.Unselected())
 	if err != nil {
 		return nil, err
 	}
 	if !e.watches(g) {
-		return lookUp(ctx, e.Cluster, mapping, keys, "") // the watch ended meanwhile
+		return e.lookUp(ctx, mapping, keys, "") // the watch ended meanwhile
 	}
 	for i, key := range keys {
 		if _, shown := e.Cluster.Observed(key); seen[key] != nil || !shown && !before[i] {
 			continue
 		}
-		if err := lookAt(ctx, e.Cluster, mapping, key, seen); err != nil {
+		if err := e.lookAt(ctx, mapping, key, seen); err != nil {
 			return nil, err
 		}
 	}
@@ -112,8 +107,7 @@ func (e *Engine) watches(g group) bool {
 
 // lookUp returns those of the objects of one kind and namespace that exist. A
 // listing is of those that the selector selects.
-func lookUp(
-	ctx context.Context, in cluster.Reads, mapping *meta.RESTMapping, keys []objects.Key, selector string) (found, error) {
+func (e *Engine) lookUp(ctx context.Context, mapping *meta.RESTMapping, keys []objects.Key, selector string) (found, error) {
 	wanted := make(map[string]objects.Key, len(keys))
 	for _, key := range keys {
 		wanted[key.Name] = key
@@ -121,7 +115,7 @@ func lookUp(
 	seen := found{}
 	opts := metav1.ListOptions{Limit: listPage, LabelSelector: selector}
 	for range len(wanted) / 2 {
-		page, err := in.ListMetadata(ctx, mapping, keys[0].Namespace, opts)
+		page, err := e.Cluster.ListMetadata(ctx, mapping, keys[0].Namespace, opts)
 		if apierrors.IsNotFound(err) || apierrors.IsResourceExpired(err) {
 			break
 		}
@@ -130,7 +124,7 @@ func lookUp(
 		}
 		for i := range page.Items {
 			if key, ok := wanted[page.Items[i].Name]; ok {
-				seen[key] = observeMetadata(&page.Items[i])
+				seen[key] = e.observeMetadata(&page.Items[i])
 			}
 		}
 		if opts.Continue = page.Continue; opts.Continue == "" {
@@ -142,7 +136,7 @@ func lookUp(
 		if seen[key] != nil {
 			continue
 		}
-		if err := lookAt(ctx, in, mapping, key, seen); err != nil {
+		if err := e.lookAt(ctx, mapping, key, seen); err != nil {
 			return nil, err
 		}
 	}
@@ -150,24 +144,25 @@ func lookUp(
 }
 
 // lookAt reads one object, and adds it where it exists.
-func lookAt(ctx context.Context, in cluster.Reads, mapping *meta.RESTMapping, key objects.Key, seen found) error {
-	one, err := in.GetMetadata(ctx, mapping, key.Namespace, key.Name)
+func (e *Engine) lookAt(ctx context.Context, mapping *meta.RESTMapping, key objects.Key, seen found) error {
+	one, err := e.Cluster.GetMetadata(ctx, mapping, key.Namespace, key.Name)
 	if apply.IsAbsent(err) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	seen[key] = observeMetadata(one)
+	seen[key] = e.observeMetadata(one)
 	return nil
 }
 
 // observeMetadata returns a record with what the collision rules read.
-func observeMetadata(m *metav1.PartialObjectMetadata) *objects.Observed {
+func (e *Engine) observeMetadata(m *metav1.PartialObjectMetadata) *objects.Observed {
+	names := e.Tracker.names
 	return &objects.Observed{
 		UID: m.UID, ResourceVersion: m.ResourceVersion, Terminating: m.DeletionTimestamp != nil,
-		Held: objects.HeldBy(m.Finalizers, nil), Owners: objects.References(m.OwnerReferences, m.Annotations),
-		AdoptableBy: m.Annotations[corev1alpha1.AdoptableByAnnotation],
-		Wrote:       drift.HasUpdates(m.ManagedFields) || drift.HasApply(m.ManagedFields),
+		Held: objects.HeldBy(m.Finalizers, nil), Owners: names.References(m.OwnerReferences, m.Annotations),
+		AdoptableBy: m.Annotations[names.AdoptableByAnnotation],
+		Wrote:       drift.HasUpdates(names, m.ManagedFields) || drift.HasApply(names, m.ManagedFields),
 	}
 }

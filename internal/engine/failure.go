@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/cluster/schemas"
 	"lockstep.run/lockstep/internal/kube/panics"
@@ -166,8 +165,9 @@ func (r *Rollout) Reduced(key objects.Key, err error) (text string, sensitive bo
 // exposes reports whether a revision of the owner annotates an object as holding
 // sensitive values outside of Secrets.
 func (r *Rollout) exposes(key objects.Key) bool {
+	annotation := r.Owner.Names.ExposeSecretValuesAnnotation
 	for _, rev := range r.revisions {
-		if d, _ := rev.Find(key); d != nil && bytes.Contains(d.Raw, []byte(corev1alpha1.ExposeSecretValuesAnnotation)) {
+		if d, _ := rev.Find(key); d != nil && annotation != "" && bytes.Contains(d.Raw, []byte(annotation)) {
 			return true
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/cluster/schemas"
@@ -48,7 +49,7 @@ func TestFailuresOfSensitiveRevisionsAreReduced(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := New(objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "shop"}, UID: "owner"})
+			r := New(objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "shop"}, UID: "owner"})
 			r.Put(&Revision{Revision: phases.Revision{UID: "old"}, Sensitive: tc.sensitive})
 			r.Put(&Revision{Revision: phases.Revision{UID: types.UID("new")}})
 			x := &run{Engine: &Engine{Cluster: &cluster.Connection{}}, rollout: r}
@@ -68,7 +69,7 @@ func TestPathsOfExposedObjects(t *testing.T) {
 	const value = "hunter2hunter2"
 	key := objects.Key{Group: "example.com", Kind: "Widget", Namespace: "shop", Name: "a"}
 	raw := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}}}`, corev1alpha1.ExposeSecretValuesAnnotation)
-	r := New(objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "shop"}, UID: "owner"})
+	r := New(objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "shop"}, UID: "owner"})
 	r.Put(&Revision{Sensitive: true, Revision: phases.Revision{UID: "old", Phases: []phases.Phase{{Objects: []*objects.Desired{{Key: key, Raw: raw}}}}}})
 	for _, err := range []error{
 		&schemas.InvalidError{Fields: []schemas.FieldError{{Path: ".spec." + value, Problem: schemas.Undeclared, Suggestion: value}}},

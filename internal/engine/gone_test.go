@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/cluster/livestate"
@@ -76,10 +77,10 @@ func TestLookAtAbsent(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			in := &cluster.Connection{Metadata: client}
+			e := &Engine{Cluster: &cluster.Connection{Metadata: client}, Tracker: NewTracker(apinames.Default)}
 			mapping := &meta.RESTMapping{Resource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}}
 			for _, keys := range [][]objects.Key{{keyNamed("object")}, {keyNamed("object"), keyNamed("b"), keyNamed("c")}} {
-				if seen, err := lookUp(t.Context(), in, mapping, keys, ""); apply.Classify(err) != tc.want || len(seen) > 0 {
+				if seen, err := e.lookUp(t.Context(), mapping, keys, ""); apply.Classify(err) != tc.want || len(seen) > 0 {
 					t.Errorf("%s: %d of %d are found, %v", tc.reason, len(seen), len(keys), err)
 				}
 			}
@@ -91,6 +92,7 @@ func TestLookAtAbsent(t *testing.T) {
 func emptyCache(t *testing.T) *livestate.Cache {
 	t.Helper()
 	cache, err := livestate.New(livestate.Options{
+		Names:       apinames.Default,
 		Config:      &rest.Config{Host: "http://unused.test"},
 		Observe:     func(objects.Key, *unstructured.Unstructured) *objects.Observed { return nil },
 		Changed:     func(objects.Key, *objects.Observed) {},

@@ -3,7 +3,6 @@ package engine
 import (
 	"fmt"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
 )
 
@@ -51,7 +50,7 @@ func explainTarget(err error, read bool) (text string, about bool) {
 // targetReason is the reason of what a right of the user of a kubeconfig would mend.
 func targetReason(err error) string {
 	if _, about := ExplainTarget(err); about {
-		return corev1alpha1.ReasonForbidden
+		return ReasonForbidden
 	}
 	return ""
 }

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 )
@@ -42,7 +43,7 @@ func TestExplainTarget(t *testing.T) {
 		if want != "" {
 			reason = corev1alpha1.ReasonForbidden
 		}
-		remote := New(objects.Owner{Cluster: "home"})
+		remote := New(objects.Owner{Names: apinames.Default, Cluster: "home"})
 		if got := remote.accountReason(phases.Step{}, err); got != reason {
 			t.Errorf("%s: reason %q", message, got)
 		}

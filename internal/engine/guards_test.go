@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/objects"
@@ -71,14 +72,14 @@ func newStep(t *testing.T, server http.Handler, action phases.Action, live *obje
 	t.Helper()
 	s := httptest.NewServer(server)
 	t.Cleanup(s.Close)
-	writer, err := apply.NewWriter(&rest.Config{Host: s.URL})
+	writer, err := apply.NewWriter(&rest.Config{Host: s.URL}, apinames.Default.FieldManager)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tracker := NewTracker()
+	tracker := NewTracker(apinames.Default)
 	tracker.Wake = func(objects.OwnerKey) {}
 	key := objects.Key{Kind: "ConfigMap", Namespace: "n", Name: "object"}
-	r := New(objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "shop"}, UID: "us"})
+	r := New(objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "shop"}, UID: "us"})
 	mapping := &meta.RESTMapping{
 		GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"},
 		Resource:         schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Scope: meta.RESTScopeNamespace,
@@ -141,7 +142,7 @@ func guardsOf(t *testing.T, s *sent) guards {
 func TestEveryWriteIsGuarded(t *testing.T) {
 	t.Parallel()
 	controlledBy := func(uid types.UID) *objects.Observed {
-		return &objects.Observed{UID: "uid-seen", ResourceVersion: "42", Owners: objects.References([]metav1.OwnerReference{{
+		return &objects.Observed{UID: "uid-seen", ResourceVersion: "42", Owners: apinames.Default.References([]metav1.OwnerReference{{
 			APIVersion: "package-operator.run/v1alpha1", Kind: "ObjectSet", Name: "x", UID: uid, Controller: ptr.To(true),
 		}}, nil)}
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -27,7 +28,7 @@ func TestTrackerRecordsFinished(t *testing.T) {
 	owner := objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "app"}
 	desired := &objects.Desired{Key: key, Version: "v1", Content: objects.Digest{7}, Raw: []byte(
 		`{"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"migrate"},"spec":{"parallelism":1}}`)}
-	metadata := objects.ManagedMetadata{Revision: 3, Owner: objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "app"}, UID: "owner"}}
+	metadata := objects.ManagedMetadata{Revision: 3, Owner: objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "app"}, UID: "owner"}}
 	job := func(controller string, parallelism int64, conditions ...string) *unstructured.Unstructured {
 		template, err := desired.Object(metadata)
 		if err != nil {
@@ -49,9 +50,9 @@ func TestTrackerRecordsFinished(t *testing.T) {
 		u.Object["spec"] = map[string]any{"parallelism": parallelism}
 		return u
 	}
-	tracker := NewTracker()
+	tracker := NewTracker(apinames.Default)
 	tracker.Wake = func(objects.OwnerKey) {}
-	tracker.own(objects.Owner{OwnerKey: owner}, "owner")
+	tracker.own(objects.Owner{Names: apinames.Default, OwnerKey: owner}, "owner")
 	tracker.track(owner, desired, metadata, objects.Digest{9})
 
 	tracker.Observe(key, job("", 1))

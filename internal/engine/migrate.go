@@ -85,7 +85,7 @@ func (s *step) patchFor(live *unstructured.Unstructured) ([]byte, bool, error) {
 	if err != nil {
 		return nil, false, err
 	}
-	return drift.Migration(live, from)
+	return drift.Migration(s.run.Tracker.names, live, from)
 }
 
 // origin limits our entries to the templates that may have written the object.

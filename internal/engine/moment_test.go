@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/objects"
@@ -40,7 +41,7 @@ func TestStateIsOfOneMoment(t *testing.T) {
 	t.Parallel()
 	for changes, want := range map[int]bool{0: false, 1: false, 2: false, 10: true} {
 		kind := schema.GroupKind{Kind: "ConfigMap"}
-		r := New(objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "shop"}, UID: "us"})
+		r := New(objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "shop"}, UID: "us"})
 		d := &objects.Desired{Key: objects.Key{Kind: kind.Kind, Namespace: "n", Name: "a"}}
 		rev := &Revision{
 			Revision: phases.Revision{

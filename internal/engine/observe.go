@@ -7,14 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases/drift"
 )
 
 // Observe returns the record of a live object, from a watch or the response to a write.
 func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *objects.Observed {
-	obs := fromMetadata(live)
+	obs := t.fromMetadata(live)
 	t.observeFields(key.GroupKind(), live.GetManagedFields(), obs)
 	t.mu.RLock()
 	tr, tracked := t.tracks.byKey[key]
@@ -32,10 +31,10 @@ func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *obj
 			shapes := t.shapes.Of(key.GroupKind())
 			shown := tr.desired.Ignored.Without(template, live.Object)
 			compared := tr.desired.Ignored.Without(template, template)
-			obs.Projection = drift.Project(compared, shown, shapes)
+			obs.Projection = drift.Project(t.names, compared, shown, shapes)
 			obs.ProjectedBy = tr.template
-			obs.Matches = drift.Matches(compared, shown, shapes)
-			obs.Exceeds = tr.metadata.Unnumbered && drift.Exceeds(template, live.GetManagedFields())
+			obs.Matches = drift.Matches(t.names, compared, shown, shapes)
+			obs.Exceeds = tr.metadata.Unnumbered && drift.Exceeds(t.names, template, live.GetManagedFields())
 		}
 	}
 	obs.Trimmed, obs.FieldsGeneration = t.trim(key.GroupKind(), live.Object)
@@ -53,19 +52,20 @@ func keptOwner(owner objects.Owner, controller *objects.Reference) objects.Owner
 	}
 	return objects.Owner{
 		OwnerKey: objects.OwnerKey{Kind: controller.Kind, Namespace: owner.Namespace, Name: controller.Name}, UID: controller.UID,
+		Names: owner.Names,
 	}
 }
 
-func fromMetadata(live *unstructured.Unstructured) *objects.Observed {
+func (t *Tracker) fromMetadata(live *unstructured.Unstructured) *objects.Observed {
 	annotations := live.GetAnnotations()
 	obs := &objects.Observed{
 		UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), Generation: live.GetGeneration(),
-		Owners:      objects.References(live.GetOwnerReferences(), annotations),
-		AdoptableBy: annotations[corev1alpha1.AdoptableByAnnotation],
-		Keep:        annotations[corev1alpha1.DeletionPolicyAnnotation] == corev1alpha1.DeletionPolicyKeep,
-		Recreate:    annotations[corev1alpha1.OnImmutableAnnotation] == corev1alpha1.OnImmutableRecreate,
+		Owners:      t.names.References(live.GetOwnerReferences(), annotations),
+		AdoptableBy: annotations[t.names.AdoptableByAnnotation],
+		Keep:        t.names.Keeps(annotations),
+		Recreate:    t.names.Recreates(annotations),
 	}
-	obs.Revision, _ = strconv.ParseInt(annotations[corev1alpha1.RevisionAnnotation], 10, 64)
+	obs.Revision, _ = strconv.ParseInt(annotations[t.names.RevisionAnnotation], 10, 64)
 	if live.GetDeletionTimestamp() != nil {
 		obs.Terminating = true
 		conditions, _, _ := unstructured.NestedSlice(live.Object, "status", "conditions")
@@ -76,10 +76,10 @@ func fromMetadata(live *unstructured.Unstructured) *objects.Observed {
 
 func (t *Tracker) observeFields(gk schema.GroupKind, fields []metav1.ManagedFieldsEntry, obs *objects.Observed) {
 	t.shapes.Learn(gk, fields)
-	obs.Writer = lastWriter(fields)
-	obs.UpdateFields = drift.HasUpdates(fields)
-	obs.ApplyFields = drift.HasApply(fields)
-	obs.InstallerFields = drift.HasInstaller(fields)
+	obs.Writer = t.lastWriter(fields)
+	obs.UpdateFields = drift.HasUpdates(t.names, fields)
+	obs.ApplyFields = drift.HasApply(t.names, fields)
+	obs.InstallerFields = drift.HasInstaller(t.names, fields)
 	obs.Wrote = obs.UpdateFields || obs.ApplyFields
 	obs.StaleFields = drift.IsStale(fields, t.served(gk))
 }
@@ -94,15 +94,15 @@ func (t *Tracker) served(gk schema.GroupKind) func(apiVersion string) bool {
 
 // lastWriter returns the field manager of the latest change of the main
 // resource, or "" where it is ours.
-func lastWriter(fields []metav1.ManagedFieldsEntry) string {
+func (t *Tracker) lastWriter(fields []metav1.ManagedFieldsEntry) string {
 	var last *metav1.ManagedFieldsEntry
 	for i := range fields {
 		f := &fields[i]
-		if f.Subresource == "" && f.Time != nil && (last == nil || last.Time.Time.Before(f.Time.Time) || f.Manager != corev1alpha1.FieldManager && f.Time.Equal(last.Time)) {
+		if f.Subresource == "" && f.Time != nil && (last == nil || last.Time.Time.Before(f.Time.Time) || f.Manager != t.names.FieldManager && f.Time.Equal(last.Time)) {
 			last = f
 		}
 	}
-	if last == nil || last.Manager == corev1alpha1.FieldManager {
+	if last == nil || last.Manager == t.names.FieldManager {
 		return ""
 	}
 	return last.Manager

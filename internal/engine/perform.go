@@ -193,7 +193,7 @@ func (s *step) keepIgnored(ctx context.Context, obj map[string]any) (map[string]
 	if err != nil {
 		return nil, err
 	}
-	others := drift.OwnedByOthers(obj, live)
+	others := drift.OwnedByOthers(s.run.Tracker.names, obj, live)
 	kept := s.Desired.Ignored.Keep(obj, live.Object, others)
 	kept["metadata"] = maps.Clone(kept["metadata"].(map[string]any)) // the guard is put there
 	return kept, nil
@@ -346,7 +346,7 @@ func (s *step) read(ctx context.Context) (*objects.Observed, error) {
 // watch shows something newer, else until it is read again. mu is held.
 func (s *step) keep(live *unstructured.Unstructured) *objects.Observed {
 	obs := s.run.Tracker.Observe(s.Key, live)
-	if objects.Shown(s.Key.GroupKind(), live.GetLabels()) {
+	if s.run.Tracker.names.Shown(s.Key.GroupKind(), live.GetLabels()) {
 		s.run.Cluster.Remember(s.Key, obs)
 		delete(s.run.rollout.unwatchedRecords, s.Key)
 	} else {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/cluster/memory"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/objects"
@@ -22,8 +23,8 @@ import (
 func TestRefusedRevisionIsCheckedAgain(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	server := memory.NewServer(func() time.Time { return now }, memory.Kind{GroupVersionKind: configMaps}, memory.Kind{GroupVersionKind: deployments})
-	tracker, here := engine.NewTracker(), server.Connect()
+	server := memory.NewServer(apinames.Default, func() time.Time { return now }, memory.Kind{GroupVersionKind: configMaps}, memory.Kind{GroupVersionKind: deployments})
+	tracker, here := engine.NewTracker(apinames.Default), server.Connect()
 	here.Observe, here.Changed, here.KindChanged = tracker.Observe, tracker.Changed, tracker.KindChanged
 	here.Send = func(_ context.Context, _ memory.Request, do func() error) error { return do() }
 	tracker.Wake = func(objects.OwnerKey) {}
@@ -57,7 +58,7 @@ func TestRefusedRevisionIsCheckedAgain(t *testing.T) {
 	if out := step(); !out.RequeueAt.After(now) {
 		t.Errorf("an object from outside is looked at again at %v, now it is %v", out.RequeueAt, now)
 	}
-	other := objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectSet", Namespace: "shop", Name: "other"}, UID: "other"}
+	other := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectSet", Namespace: "shop", Name: "other"}, UID: "other"}
 	if err := owner.Claims.Claim(other, []objects.Key{settings.Key}); err != nil {
 		t.Fatal(err)
 	}

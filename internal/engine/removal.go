@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
@@ -80,7 +79,7 @@ func releasePatch(live *unstructured.Unstructured, r *Rollout) ([]byte, error) {
 		return ref.UID == r.Owner.UID || r.Controllers.Own.Has(ref.UID) || r.Owner.SameName(&ref)
 	}
 	if r.Owner.Remote() {
-		ops = append(ops, releaseAnnotation(live, ours)...)
+		ops = append(ops, releaseAnnotation(r.Owner.Names, live, ours)...)
 	} else if refs := live.GetOwnerReferences(); len(refs) > 0 {
 		keep := slices.DeleteFunc(slices.Clone(refs), func(ref metav1.OwnerReference) bool { return ours(objects.Reference{OwnerReference: ref}) })
 		if len(keep) < len(refs) {
@@ -90,15 +89,16 @@ func releasePatch(live *unstructured.Unstructured, r *Rollout) ([]byte, error) {
 	remove := func(path, key string) {
 		ops = append(ops, map[string]any{"op": "remove", "path": path + strings.ReplaceAll(key, "/", "~1")})
 	}
-	labels := objects.WellKnown(live.GetLabels())
-	if value, ok := live.GetLabels()[corev1alpha1.CacheLabel]; ok {
-		labels[corev1alpha1.CacheLabel] = value
+	names := r.Owner.Names
+	labels := names.Inherited(live.GetLabels())
+	if value, ok := live.GetLabels()[names.ManagedLabel]; ok {
+		labels[names.ManagedLabel] = value
 	}
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		remove("/metadata/labels/", key)
 	}
-	if _, ok := live.GetAnnotations()[corev1alpha1.RevisionAnnotation]; ok {
-		remove("/metadata/annotations/", corev1alpha1.RevisionAnnotation)
+	if _, ok := live.GetAnnotations()[names.RevisionAnnotation]; ok {
+		remove("/metadata/annotations/", names.RevisionAnnotation)
 	}
 	if len(ops) == tests {
 		return nil, nil
@@ -108,13 +108,13 @@ func releasePatch(live *unstructured.Unstructured, r *Rollout) ([]byte, error) {
 
 // releaseAnnotation returns the operations that leave the owners of others in the
 // annotation.
-func releaseAnnotation(live *unstructured.Unstructured, ours func(objects.Reference) bool) []map[string]any {
+func releaseAnnotation(names *objects.Names, live *unstructured.Unstructured, ours func(objects.Reference) bool) []map[string]any {
 	annotations := live.GetAnnotations()
-	if _, has := annotations[corev1alpha1.OwnersAnnotation]; !has {
+	if _, has := annotations[names.OwnersAnnotation]; !has {
 		return nil
 	}
-	path := "/metadata/annotations/" + strings.ReplaceAll(corev1alpha1.OwnersAnnotation, "/", "~1")
-	keep := slices.DeleteFunc(objects.References(nil, annotations), ours)
+	path := "/metadata/annotations/" + strings.ReplaceAll(names.OwnersAnnotation, "/", "~1")
+	keep := slices.DeleteFunc(names.References(nil, annotations), ours)
 	if value := objects.OwnersValue(keep); value != "" {
 		return []map[string]any{{"op": "replace", "path": path, "value": value}}
 	}

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
@@ -65,12 +64,25 @@ func NewRevision() *Revision {
 
 // SetProbes sets the probes of the objects.
 func (r *Revision) SetProbes(by *probes.Set) {
-	r.Probes, r.Probed = by, sets.Set[schema.GroupKind]{}
+	r.Probes, r.Probed = by, r.phaseKinds()
 	for _, gk := range r.Kinds() {
-		if by.Selects(gk) || objects.IsPhase(gk) {
+		if by.Selects(gk) {
 			r.Probed.Insert(gk)
 		}
 	}
+}
+
+// phaseKinds returns the kinds of the objects that stand for phases with a class.
+func (r *Revision) phaseKinds() sets.Set[schema.GroupKind] {
+	kinds := sets.Set[schema.GroupKind]{}
+	for i := range r.Phases {
+		for _, d := range r.Phases[i].Objects {
+			if d.Delegate != nil {
+				kinds.Insert(d.Key.GroupKind())
+			}
+		}
+	}
+	return kinds
 }
 
 // Kinds returns the kinds of the revision's objects in order.
@@ -120,7 +132,7 @@ func (r *Revision) TakesOver() map[objects.Key]struct{} {
 	over := map[objects.Key]struct{}{}
 	for i := range r.Phases {
 		for _, d := range r.Phases[i].Objects {
-			if d.Collision == corev1alpha1.CollisionProtectionNone && !d.NeverAdopted {
+			if d.Collision == objects.CollisionProtectionNone && !d.NeverAdopted {
 				over[d.Key] = struct{}{}
 			}
 		}
@@ -136,9 +148,9 @@ func (r *Revision) Needs() map[schema.GroupKind]probes.Needs {
 		if r.Probes.Selects(gk) {
 			needs[gk] = r.Probes.Needs(gk)
 		}
-		if objects.IsPhase(gk) {
-			needs[gk] = needs[gk].Union(phaseNeeds)
-		}
+	}
+	for gk := range r.phaseKinds() {
+		needs[gk] = needs[gk].Union(phaseNeeds)
 	}
 	for i := range r.Phases {
 		for _, d := range r.Phases[i].Objects {

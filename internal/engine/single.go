@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/drift"
@@ -50,21 +49,21 @@ func unprobedRevision(owner objects.Owner, uid types.UID, number int64, all []*o
 }
 
 // NewDesired returns the object of such an owner by its content, which is decoded JSON with a name.
-func NewDesired(key objects.Key, version string, content map[string]any) (*objects.Desired, error) {
+func NewDesired(names *objects.Names, key objects.Key, version string, content map[string]any) (*objects.Desired, error) {
 	raw, err := json.Marshal(content)
 	if err != nil {
 		return nil, err
 	}
 	metadata, _ := content["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
-	fields, _ := annotations[corev1alpha1.IgnoredFieldsAnnotation].(string)
-	ignored, err := objects.ParseIgnoredFields(fields)
+	fields, _ := annotations[names.IgnoredFieldsAnnotation].(string)
+	ignored, err := names.ParseIgnoredFields(fields)
 	if err = cmp.Or(err, ignored.Check(content)); err != nil {
-		return nil, fmt.Errorf("metadata.annotations[%s]: %w", corev1alpha1.IgnoredFieldsAnnotation, err)
+		return nil, fmt.Errorf("metadata.annotations[%s]: %w", names.IgnoredFieldsAnnotation, err)
 	}
 	return &objects.Desired{
-		Key: key, Version: version, Raw: raw, Content: drift.ContentDigest(content), NeverAdopted: true, Ignored: ignored,
-		Keep:     annotations[corev1alpha1.DeletionPolicyAnnotation] == corev1alpha1.DeletionPolicyKeep,
-		Recreate: annotations[corev1alpha1.OnImmutableAnnotation] == corev1alpha1.OnImmutableRecreate,
+		Key: key, Version: version, Raw: raw, Content: drift.ContentDigest(names, content), NeverAdopted: true, Ignored: ignored,
+		Keep:     annotations[names.DeletionPolicyAnnotation] == names.DeletionPolicyKeep,
+		Recreate: annotations[names.OnImmutableAnnotation] == names.OnImmutableRecreate,
 	}, nil
 }

@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 )
@@ -13,9 +14,9 @@ import (
 // TestSingle decides about the one object of an owner without revisions, and about those that are to go.
 func TestSingle(t *testing.T) {
 	t.Parallel()
-	owner := objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectTemplate", Namespace: "n", Name: "t"}, UID: "uid"}
+	owner := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectTemplate", Namespace: "n", Name: "t"}, UID: "uid"}
 	key, former := objects.Key{Kind: "ConfigMap", Namespace: "n", Name: "x"}, objects.Key{Kind: "ConfigMap", Namespace: "n", Name: "former"}
-	desired, err := NewDesired(key, "v1", map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "x"}})
+	desired, err := NewDesired(apinames.Default, key, "v1", map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "x"}})
 	if err != nil {
 		t.Fatal(err)
 	}

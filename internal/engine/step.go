@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 )
@@ -304,9 +303,10 @@ func (t *turn) recordOpened(ctx context.Context, rev *Revision) error {
 // instanceSelector selects the objects of the revision's package, or everything
 // that is managed where the objects do not say which package they are of.
 func instanceSelector(r *phases.Revision) string {
-	selector := corev1alpha1.CacheLabel + "=" + corev1alpha1.CacheLabelValue
-	if instance := r.Metadata.Labels[corev1alpha1.PackageInstanceLabel]; instance != "" {
-		selector += "," + corev1alpha1.PackageInstanceLabel + "=" + instance
+	names := r.Metadata.Owner.Names
+	selector := names.Selector()
+	if instance := r.Metadata.Labels[names.InstanceLabel]; instance != "" {
+		selector += "," + names.InstanceLabel + "=" + instance
 	}
 	return selector
 }

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases/drift"
 )
@@ -22,6 +21,7 @@ type Tracker struct {
 	// It must not block.
 	Served func(gk schema.GroupKind, apiVersion string) bool
 
+	names  *objects.Names
 	shapes *drift.ListTypes
 	probedFields
 	kindUsers
@@ -37,9 +37,10 @@ type Tracker struct {
 	finished map[objects.Key]objects.Finished  // Jobs
 }
 
-// NewTracker returns an empty tracker.
-func NewTracker() *Tracker {
+// NewTracker returns an empty tracker of objects with these names.
+func NewTracker(names *objects.Names) *Tracker {
 	return &Tracker{
+		names:        names,
 		shapes:       drift.NewListTypes(),
 		probedFields: probedFields{kinds: map[schema.GroupKind]*fieldSet{}},
 		kindUsers:    kindUsers{owners: map[schema.GroupKind]sets.Set[objects.OwnerKey]{}},
@@ -175,7 +176,7 @@ func (t *Tracker) Changed(key objects.Key, obs *objects.Observed) {
 // One whose owner is not known is kept until it is. t.mu is held.
 func (t *Tracker) untracked(key objects.Key, obs *objects.Observed) (objects.OwnerKey, bool) {
 	delete(t.unowned, key)
-	if obs == nil || strings.HasSuffix(key.Group, "package-operator.run") {
+	if obs == nil || strings.HasSuffix(key.Group, t.names.GroupVersion.Group) {
 		return objects.OwnerKey{}, false
 	}
 	controller := obs.Controller()
@@ -183,7 +184,7 @@ func (t *Tracker) untracked(key objects.Key, obs *objects.Observed) (objects.Own
 	switch {
 	case known:
 		t.strays.add(owner, key)
-	case controller != nil && (controller.Remote || strings.HasPrefix(controller.APIVersion, corev1alpha1.GroupVersion.Group+"/")):
+	case controller != nil && (controller.Remote || strings.HasPrefix(controller.APIVersion, t.names.GroupVersion.Group+"/")):
 		t.unowned[key] = *controller
 	}
 	return owner, known

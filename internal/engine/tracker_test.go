@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/claims"
@@ -59,7 +60,7 @@ func TestFieldsGeneration(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tracker := NewTracker()
+			tracker := NewTracker(apinames.Default)
 			live := &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"a": "1", "b": "2"}}}
 			key := objects.Key{Kind: kind.Kind, Name: "one"}
 			record := tracker.Observe(key, live)
@@ -91,8 +92,8 @@ func TestFieldsGeneration(t *testing.T) {
 // revision read is as good as before for those of the one that runs.
 func TestEachRevisionProbesWhatItReads(t *testing.T) {
 	t.Parallel()
-	tracker := NewTracker()
-	r := New(objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "a", Name: "shop"}, UID: "owner"})
+	tracker := NewTracker(apinames.Default)
+	r := New(objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "a", Name: "shop"}, UID: "owner"})
 	r.Claims = claims.NewTable(func(objects.Owner) {})
 	add := func(uid types.UID, number int64, rule string) *Revision {
 		t.Helper()
@@ -103,7 +104,7 @@ func TestEachRevisionProbesWhatItReads(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		one, err := NewDesired(keyNamed("one"), "v1", map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "one"}})
+		one, err := NewDesired(apinames.Default, keyNamed("one"), "v1", map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "one"}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,13 +166,13 @@ func TestChangedWakesFormerControllers(t *testing.T) {
 		{"a former controller", []metav1.OwnerReference{{UID: "1"}, {UID: "2", Controller: new(true)}}, []objects.OwnerKey{second, first}},
 		{"an unknown owner", []metav1.OwnerReference{{UID: foreign}, {UID: "2", Controller: new(true)}}, []objects.OwnerKey{second}},
 	} {
-		tracker := NewTracker()
+		tracker := NewTracker(apinames.Default)
 		var woken []objects.OwnerKey
 		tracker.Wake = func(k objects.OwnerKey) { woken = append(woken, k) }
-		tracker.own(objects.Owner{OwnerKey: first}, "1")
-		tracker.own(objects.Owner{OwnerKey: second}, "2")
+		tracker.own(objects.Owner{Names: apinames.Default, OwnerKey: first}, "1")
+		tracker.own(objects.Owner{Names: apinames.Default, OwnerKey: second}, "2")
 		tracker.track(second, &objects.Desired{Key: key}, objects.ManagedMetadata{}, objects.Digest{})
-		tracker.Changed(key, &objects.Observed{Owners: objects.References(c.refs, nil)})
+		tracker.Changed(key, &objects.Observed{Owners: apinames.Default.References(c.refs, nil)})
 		if !slices.Equal(woken, c.want) {
 			t.Errorf("%s: woke %v, want %v", c.reason, woken, c.want)
 		}
@@ -182,7 +183,7 @@ func TestChangedWakesFormerControllers(t *testing.T) {
 // object came first. One of a remote owner of the same name and cluster was left by a restore.
 func TestStrays(t *testing.T) {
 	t.Parallel()
-	local := objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "app"}, UID: "u"}
+	local := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "app"}, UID: "u"}
 	remote := local
 	remote.Cluster = "home"
 	controlledBy := func(owner objects.Owner, uid types.UID) *objects.Observed {
@@ -190,7 +191,7 @@ func TestStrays(t *testing.T) {
 		meta := map[string]any{}
 		owner.Put(meta)
 		u := &unstructured.Unstructured{Object: map[string]any{"metadata": meta}}
-		return &objects.Observed{Owners: objects.References(u.GetOwnerReferences(), u.GetAnnotations())}
+		return &objects.Observed{Owners: apinames.Default.References(u.GetOwnerReferences(), u.GetAnnotations())}
 	}
 	elsewhere := remote
 	elsewhere.Cluster = "another"
@@ -208,7 +209,7 @@ func TestStrays(t *testing.T) {
 		"remote, and the owner is not remote": {local, controlledBy(remote, "x"), false},
 	} {
 		for _, early := range []bool{false, true} {
-			tracker, key := NewTracker(), objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: "one"}
+			tracker, key := NewTracker(apinames.Default), objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: "one"}
 			tracker.Wake = func(objects.OwnerKey) {}
 			if early {
 				tracker.Changed(key, tc.obs)
@@ -229,7 +230,7 @@ func TestStrays(t *testing.T) {
 func TestReleaseAfterRestore(t *testing.T) {
 	t.Parallel()
 	for _, cluster := range []types.UID{"", "home"} {
-		owner := objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "app"}, UID: "former", Cluster: cluster}
+		owner := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "app"}, UID: "former", Cluster: cluster}
 		meta := map[string]any{}
 		owner.Put(meta)
 		owner.UID = "u"

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/loader/manifest"
 	"lockstep.run/lockstep/internal/loader/violation"
 	"lockstep.run/lockstep/internal/objects"
@@ -61,7 +62,7 @@ func (l *load) unusedIgnoredFields(all []*ignoredEntry) {
 func (c *check) ignoredFields(annotations map[string]any) map[string]any {
 	const key = corev1alpha1.IgnoredFieldsAnnotation
 	text, _ := annotations[key].(string)
-	own, err := objects.ParseIgnoredFields(text)
+	own, err := apinames.Default.ParseIgnoredFields(text)
 	if err != nil {
 		c.fail(violation.ReasonAnnotationInvalid, annotationField(key), "", "%v", err)
 		return annotations
@@ -81,7 +82,7 @@ func (c *check) ignoredFields(annotations map[string]any) map[string]any {
 	}
 	slices.Sort(pointers)
 	text = strings.Join(slices.Compact(pointers), "\n")
-	all, err := objects.ParseIgnoredFields(text)
+	all, err := apinames.Default.ParseIgnoredFields(text)
 	if err = cmp.Or(err, all.Check(c.body)); err != nil {
 		c.fail(violation.ReasonAnnotationInvalid, annotationField(key), "", "%v", err)
 	}

@@ -19,6 +19,7 @@ import (
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/catalog/fetch"
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/apply"
@@ -307,7 +308,7 @@ type connection struct {
 func newConnection(
 	config *rest.Config, log logr.Logger, held func(int64), kindChanged func(schema.GroupKind), versionChanged func(version.Info),
 ) (*connection, error) {
-	tracker := engine.NewTracker()
+	tracker := engine.NewTracker(apinames.Default)
 	// Without the wrapper of a cached discovery: the documents are large, and the
 	// checker keeps what it needs of them.
 	openapi, err := discovery.NewDiscoveryClientForConfig(config)
@@ -316,6 +317,7 @@ func newConnection(
 	}
 	checker := schemas.NewCounted(openapi.RESTClient(), held)
 	live, err := livestate.New(livestate.Options{
+		Names:  apinames.Default,
 		Config: config, Observe: tracker.Observe, Changed: tracker.Changed, Held: held,
 		KindChanged: func(gk schema.GroupKind) {
 			if strings.Contains(gk.Group, ".") {
@@ -333,7 +335,7 @@ func newConnection(
 	if err != nil {
 		return nil, err
 	}
-	writer, err := apply.NewWriter(http1Config(config))
+	writer, err := apply.NewWriter(http1Config(config), apinames.Default.FieldManager)
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/limits"
 )
@@ -135,7 +136,7 @@ func TestCloseIdle(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	writer, err := apply.NewWriter(http1Config(guarded))
+	writer, err := apply.NewWriter(http1Config(guarded), apinames.Default.FieldManager)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,13 +3,10 @@ package objects
 import (
 	"encoding/base64"
 	"fmt"
-	"maps"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
-
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
 // Desired is one object of a revision as its set or slice holds it.
@@ -23,11 +20,11 @@ type Desired struct {
 	// that the engine itself puts on: equal content needs no write.
 	Content Digest
 	// Collision is what to do where the object exists and the owner does not control it.
-	Collision corev1alpha1.CollisionProtection
+	Collision CollisionProtection
 	// NeverAdopted means that Collision does not apply: only what the owner controls is written.
 	NeverAdopted bool
 	// Mappings are the conditions of the object that its owners report.
-	Mappings []corev1alpha1.ConditionMapping
+	Mappings []ConditionMapping
 	// Keep means that the object is released instead of deleted.
 	Keep bool
 	// Reserved means that a package may not have the object, such as an ancestor of the
@@ -42,6 +39,22 @@ type Desired struct {
 	Delegate *Delegate
 }
 
+// CollisionProtection is what to do where an object exists and its owner does not control it.
+type CollisionProtection string
+
+// The modes of CollisionProtection.
+const (
+	// CollisionProtectionPrevent adopts what owners of the same lineage control, and nothing else.
+	CollisionProtectionPrevent CollisionProtection = "Prevent"
+	// CollisionProtectionIfNoController adopts also what nothing controls.
+	CollisionProtectionIfNoController CollisionProtection = "IfNoController"
+	// CollisionProtectionNone adopts anything.
+	CollisionProtectionNone CollisionProtection = "None"
+)
+
+// ConditionMapping is a condition of an object that its owners report under another type.
+type ConditionMapping struct{ SourceType, DestinationType string }
+
 // GroupVersionKind returns the kind in the version of the template.
 func (d *Desired) GroupVersionKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: d.Key.Group, Version: d.Version, Kind: d.Key.Kind}
@@ -49,7 +62,7 @@ func (d *Desired) GroupVersionKind() schema.GroupVersionKind {
 
 // ManagedMetadata are labels, revision and owner that a revision puts on its objects.
 type ManagedMetadata struct {
-	// Labels are the well-known labels; the cache label is added to them.
+	// Labels are the inherited labels; the one of managed objects is added to them.
 	Labels map[string]string
 	// Revision is the number written into the revision annotation.
 	Revision int64
@@ -78,15 +91,15 @@ func (d *Desired) Object(metadata ManagedMetadata) (map[string]any, error) {
 	} else {
 		delete(meta, "namespace")
 	}
-	labels := entries(meta, "labels")
+	labels, names := entries(meta, "labels"), metadata.Owner.Names
 	for k, v := range metadata.Labels {
 		labels[k] = v
 	}
 	if d.Delegate == nil {
-		labels[corev1alpha1.CacheLabel] = corev1alpha1.CacheLabelValue
+		labels[names.ManagedLabel] = names.ManagedValue
 	}
 	if d.Delegate == nil && !metadata.Unnumbered {
-		entries(meta, "annotations")[corev1alpha1.RevisionAnnotation] = strconv.FormatInt(metadata.Revision, 10)
+		entries(meta, "annotations")[names.RevisionAnnotation] = strconv.FormatInt(metadata.Revision, 10)
 	}
 	d.Owner(metadata.Owner).Put(meta)
 	if d.Key.Group == "" && d.Key.Kind == "Secret" {
@@ -119,18 +132,4 @@ func entries(parent map[string]any, field string) map[string]any {
 		parent[field] = m
 	}
 	return m
-}
-
-// WellKnown returns the labels of set that its objects carry too.
-func WellKnown(set map[string]string) map[string]string {
-	labels := maps.Clone(set)
-	maps.DeleteFunc(labels, func(k, _ string) bool {
-		switch k {
-		case corev1alpha1.PackageLabel, corev1alpha1.PackageInstanceLabel,
-			corev1alpha1.PackageVersionLabel, corev1alpha1.PackageProviderLabel:
-			return false
-		}
-		return true
-	})
-	return labels
 }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -16,7 +17,7 @@ func metadata() objects.ManagedMetadata {
 	return objects.ManagedMetadata{
 		Labels:   map[string]string{"package-operator.run/package": "app", "package-operator.run/version": "1.2.3"},
 		Revision: 7,
-		Owner:    objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "app"}, UID: "owner"},
+		Owner:    objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "app"}, UID: "owner"},
 	}
 }
 
@@ -188,7 +189,7 @@ func TestWellKnown(t *testing.T) {
 		"package-operator.run/package": "a", "package-operator.run/instance": "b", "package-operator.run/version": "c",
 		"package-operator.run/provider": "d",
 	}
-	if diff := cmp.Diff(want, objects.WellKnown(given)); diff != "" || len(given) != 6 {
+	if diff := cmp.Diff(want, apinames.Default.Inherited(given)); diff != "" || len(given) != 6 {
 		t.Errorf("objects carry the well-known labels only, and the set keeps its own (%d):\n%s", len(given), diff)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -16,8 +15,8 @@ import (
 // element of the same name, where it has a name, or else that at the position.
 type IgnoredFields [][]string
 
-// ParseIgnoredFields reads the value of corev1alpha1.IgnoredFieldsAnnotation: JSON pointers (RFC 6901), one a line.
-func ParseIgnoredFields(text string) (IgnoredFields, error) {
+// ParseIgnoredFields reads the value of IgnoredFieldsAnnotation: JSON pointers (RFC 6901), one a line.
+func (n *Names) ParseIgnoredFields(text string) (IgnoredFields, error) {
 	var out IgnoredFields
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line == "" {
@@ -26,7 +25,7 @@ func ParseIgnoredFields(text string) (IgnoredFields, error) {
 		if len(out) == limits.IgnoredFields {
 			return nil, fmt.Errorf("more than %d fields: name a field that holds several of them", limits.IgnoredFields)
 		}
-		path, err := ParseFieldPointer(line)
+		path, err := n.ParseFieldPointer(line)
 		if err != nil {
 			return nil, err
 		}
@@ -36,7 +35,7 @@ func ParseIgnoredFields(text string) (IgnoredFields, error) {
 }
 
 // ParseFieldPointer reads a JSON pointer to a field that others may own.
-func ParseFieldPointer(pointer string) ([]string, error) {
+func (n *Names) ParseFieldPointer(pointer string) ([]string, error) {
 	if len(pointer) > limits.FieldPointerBytes {
 		return nil, fmt.Errorf("a JSON pointer of %d bytes; the limit is %d", len(pointer), limits.FieldPointerBytes)
 	}
@@ -70,7 +69,7 @@ func ParseFieldPointer(pointer string) ([]string, error) {
 		if len(path) != 3 || path[1] != "labels" && path[1] != "annotations" {
 			return fail("is in the metadata, where others can own single labels and annotations alone: /metadata/labels/KEY")
 		}
-		if domain, _, _ := strings.Cut(path[2], "/"); domain == corev1alpha1.GroupName || strings.HasSuffix(domain, "."+corev1alpha1.GroupName) {
+		if domain, _, _ := strings.Cut(path[2], "/"); domain == n.GroupVersion.Group || strings.HasSuffix(domain, "."+n.GroupVersion.Group) {
 			return fail("is set by the engine, so others cannot own it")
 		}
 	}

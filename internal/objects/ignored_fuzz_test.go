@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -16,12 +17,12 @@ func FuzzIgnoredFields(f *testing.F) {
 	f.Add("/spec/a\n/hooks/0/policy", "{spec: {a: 1}, hooks: [{name: x}]}", "{spec: {a: 2}, hooks: [{name: y}, {name: x, policy: Fail}]}")
 	f.Add("/metadata/labels/a~1b", "{metadata: {labels: {a/b: c}}}", "{metadata: []}")
 	f.Fuzz(func(t *testing.T, pointers, first, second string) {
-		fields, err := objects.ParseIgnoredFields(pointers)
+		fields, err := apinames.Default.ParseIgnoredFields(pointers)
 		if err != nil {
 			return
 		}
 		for _, path := range fields {
-			again, err := objects.ParseFieldPointer(objects.FieldPointer(path))
+			again, err := apinames.Default.ParseFieldPointer(objects.FieldPointer(path))
 			if err != nil || !cmp.Equal(path, again) {
 				t.Fatalf("%q is read as %q, %v", path, again, err)
 			}

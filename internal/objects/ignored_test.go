@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
 
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -37,12 +38,12 @@ func TestParseIgnoredFields(t *testing.T) {
 		strings.Repeat("/a", 30):                          "has 30 parts; the limit is",
 		strings.Repeat("/spec/a\n", 40):                   "more than 32 fields",
 	} {
-		_, err := objects.ParseIgnoredFields(text)
+		_, err := apinames.Default.ParseIgnoredFields(text)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %q", text, err, want)
 		}
 	}
-	path, err := objects.ParseFieldPointer("/metadata/annotations/example.com~1a~0b")
+	path, err := apinames.Default.ParseFieldPointer("/metadata/annotations/example.com~1a~0b")
 	if err != nil || path[2] != "example.com/a~b" || objects.FieldPointer(path) != "/metadata/annotations/example.com~1a~0b" {
 		t.Errorf("got %q, %v", path, err)
 	}
@@ -79,7 +80,7 @@ func TestIgnoredFields(t *testing.T) {
 		},
 		"an element by its position": {fields: "/l/1/a", template: "{l: [{a: 1}, {a: 1}]}", live: "{l: [{a: 2}, {a: 2}]}", keep: "{l: [{a: 1}, {a: 2}]}", without: "{l: [{a: 2}, {}]}"},
 	} {
-		f, err := objects.ParseIgnoredFields(tc.fields)
+		f, err := apinames.Default.ParseIgnoredFields(tc.fields)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +92,7 @@ func TestIgnoredFields(t *testing.T) {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
-	whole, _ := objects.ParseIgnoredFields("/spec/args/0")
+	whole, _ := apinames.Default.ParseIgnoredFields("/spec/args/0")
 	if err := whole.Check(decode(t, "{spec: {args: [a]}}")); err == nil || !strings.Contains(err.Error(), "element of a list") {
 		t.Errorf("got %v", err)
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -78,12 +77,12 @@ func withoutObject(n Message) string {
 
 // KeepField is the remedy for an immutable field. It does not advise to delete what may
 // hold data.
-func (k Key) KeepField() string {
+func (n *Names) KeepField(k Key) string {
 	if k.HoldsData() {
 		return "Keep the field as it was, or give the object another name."
 	}
 	return "Keep the field as it was, give the object another name, or annotate it " +
-		corev1alpha1.OnImmutableAnnotation + ": " + corev1alpha1.OnImmutableRecreate + "."
+		n.OnImmutableAnnotation + ": " + n.OnImmutableRecreate + "."
 }
 
 // HoldsData reports whether deleting the object may lose data. Custom resources may.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 )
@@ -80,8 +81,8 @@ func TestKeepField(t *testing.T) {
 		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: false,
 		{Group: "shop.example.com", Kind: "Database"}:                     false,
 	} {
-		if got := strings.Contains(key.KeepField(), "Recreate"); got != deletes {
-			t.Errorf("%s: %s", key, key.KeepField())
+		if got := strings.Contains(apinames.Default.KeepField(key), "Recreate"); got != deletes {
+			t.Errorf("%s: %s", key, apinames.Default.KeepField(key))
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -35,7 +36,7 @@ func TestNewerThan(t *testing.T) {
 
 func TestController(t *testing.T) {
 	t.Parallel()
-	owned := &objects.Observed{Owners: objects.References([]metav1.OwnerReference{
+	owned := &objects.Observed{Owners: apinames.Default.References([]metav1.OwnerReference{
 		{Name: "none"}, {Name: "not any more", Controller: ptr.To(false)}, {Name: "controller", Controller: ptr.To(true)},
 	}, nil)}
 	if c := owned.Controller(); c == nil || c.Name != "controller" {

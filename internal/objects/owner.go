@@ -1,14 +1,12 @@
 package objects
 
 import (
-	"strings"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
-
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
 // OwnerKey names an owner: an ObjectDeployment with all of its ObjectSets, an ObjectSet
@@ -30,6 +28,8 @@ type Owner struct {
 	// Cluster is the UID of the namespace kube-system where the owner is, if its objects
 	// are in another cluster; else it is empty.
 	Cluster types.UID
+	// Names are those on its objects.
+	Names *Names
 }
 
 // Remote reports whether the owner's objects are in another cluster.
@@ -45,7 +45,7 @@ func (o Owner) Put(metadata map[string]any, others ...Reference) {
 	}
 	all := []Reference{{
 		OwnerReference: metav1.OwnerReference{
-			APIVersion: corev1alpha1.GroupVersion.String(), Kind: o.Kind, Name: o.Name, UID: o.UID, Controller: ptr.To(true),
+			APIVersion: o.Names.GroupVersion.String(), Kind: o.Kind, Name: o.Name, UID: o.UID, Controller: ptr.To(true),
 		},
 		Remote: true, Namespace: o.Namespace, Cluster: o.Cluster,
 	}}
@@ -55,14 +55,14 @@ func (o Owner) Put(metadata map[string]any, others ...Reference) {
 			all = append(all, other)
 		}
 	}
-	entries(metadata, "annotations")[corev1alpha1.OwnersAnnotation] = OwnersValue(all)
+	entries(metadata, "annotations")[o.Names.OwnersAnnotation] = OwnersValue(all)
 }
 
 // reference returns the controller reference on managed objects. It never sets
 // blockOwnerDeletion: teardown is the engine's.
 func (o Owner) reference() map[string]any {
 	return map[string]any{
-		"apiVersion": corev1alpha1.GroupVersion.String(),
+		"apiVersion": o.Names.GroupVersion.String(),
 		"kind":       o.Kind, "name": o.Name, "uid": string(o.UID), "controller": true,
 	}
 }
@@ -82,7 +82,7 @@ func (o Owner) SameName(ref *Reference) bool {
 		return false
 	}
 	gv, err := schema.ParseGroupVersion(ref.APIVersion)
-	return err == nil && gv.Group == corev1alpha1.GroupVersion.Group
+	return err == nil && gv.Group == o.Names.GroupVersion.Group
 }
 
 // MayAdopt reports whether the annotation of an object names the owner, so that it may adopt the
@@ -90,7 +90,7 @@ func (o Owner) SameName(ref *Reference) bool {
 // Names are those of the object's own cluster.
 func (o Owner) MayAdopt(obs *Observed) bool {
 	switch {
-	case obs.AdoptableBy == "", o.Remote(), !strings.HasSuffix(o.Kind, "ObjectDeployment"), obs.Controller() != nil:
+	case obs.AdoptableBy == "", o.Remote(), !slices.Contains(o.Names.Adopting, o.Kind), obs.Controller() != nil:
 		return false
 	case o.Namespace == "":
 		return obs.AdoptableBy == o.Name

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -32,7 +33,7 @@ func TestMayAdopt(t *testing.T) {
 		{reason: "controlled by another", kind: "ObjectDeployment", namespace: "shop", annotation: "shop/web", controlled: true},
 		{reason: "of another cluster", kind: "ObjectDeployment", namespace: "shop", annotation: "shop/web", cluster: "c"},
 	} {
-		owner := objects.Owner{OwnerKey: objects.OwnerKey{Kind: tc.kind, Namespace: tc.namespace, Name: "web"}, UID: "u", Cluster: tc.cluster}
+		owner := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: tc.kind, Namespace: tc.namespace, Name: "web"}, UID: "u", Cluster: tc.cluster}
 		obs := &objects.Observed{AdoptableBy: tc.annotation}
 		if tc.controlled {
 			ref := metav1.OwnerReference{Kind: "Release", Name: "web", UID: "other", Controller: ptr.To(true)}

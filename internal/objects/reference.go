@@ -5,8 +5,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
 // Reference is one owner of an object: an owner reference, or an entry of
@@ -34,8 +32,8 @@ type entry struct {
 
 // References returns the owners that an object names: its owner references, then the
 // entries of OwnersAnnotation. An annotation that cannot be read names none.
-func References(refs []metav1.OwnerReference, annotations map[string]string) []Reference {
-	text := annotations[corev1alpha1.OwnersAnnotation]
+func (n *Names) References(refs []metav1.OwnerReference, annotations map[string]string) []Reference {
+	text := annotations[n.OwnersAnnotation]
 	if len(refs) == 0 && text == "" {
 		return nil
 	}
@@ -55,12 +53,6 @@ func References(refs []metav1.OwnerReference, annotations map[string]string) []R
 		})
 	}
 	return all
-}
-
-// ControllerOf returns the owner that controls a live object, as Observed.Controller does; nil if there is none.
-func ControllerOf(live metav1.Object) *Reference {
-	o := Observed{Owners: References(live.GetOwnerReferences(), live.GetAnnotations())}
-	return o.Controller()
 }
 
 // OwnersValue returns the value of OwnersAnnotation that names the remote ones of the

@@ -9,12 +9,14 @@ import (
 	"k8s.io/utils/ptr"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/objects"
 )
 
 // remote is an owner whose objects are in another cluster.
 func remote(namespace, uid, cluster string) objects.Owner {
 	return objects.Owner{
+		Names:    apinames.Default,
 		OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: namespace, Name: "app"}, UID: types.UID(uid), Cluster: types.UID(cluster),
 	}
 }
@@ -28,7 +30,7 @@ func put(owner objects.Owner, others ...objects.Reference) []objects.Reference {
 	for key, value := range all {
 		annotations[key] = value.(string)
 	}
-	return objects.References(nil, annotations)
+	return apinames.Default.References(nil, annotations)
 }
 
 // TestRemoteOwner: an owner in another cluster is known by its UID, and one that was
@@ -46,7 +48,7 @@ func TestRemoteOwner(t *testing.T) {
 		{"restored with another UID", put(remote("shop", "former", "home"))[0], false, true},
 		{"in another namespace", put(remote("other", "x", "home"))[0], false, false},
 		{"of another cluster", put(remote("shop", "x", "elsewhere"))[0], false, false},
-		{"of the target itself", objects.References([]metav1.OwnerReference{{
+		{"of the target itself", apinames.Default.References([]metav1.OwnerReference{{
 			APIVersion: corev1alpha1.GroupVersion.String(), Kind: "ObjectDeployment", Name: "app", UID: "u",
 		}}, nil)[0], false, false},
 	} {
@@ -80,7 +82,7 @@ func TestOwnersOfOthersStay(t *testing.T) {
 	if restored := put(remote("shop", "new", "home"), all...); len(restored) != 2 || restored[0].UID != "new" || restored[1].UID != "former" {
 		t.Errorf("after a restore: %+v", restored)
 	}
-	obs.Owners = objects.References([]metav1.OwnerReference{{Kind: "Local", UID: "l", Controller: ptr.To(true)}},
+	obs.Owners = apinames.Default.References([]metav1.OwnerReference{{Kind: "Local", UID: "l", Controller: ptr.To(true)}},
 		map[string]string{corev1alpha1.OwnersAnnotation: objects.OwnersValue(all)})
 	if c := obs.Controller(); c == nil || c.UID != "l" {
 		t.Errorf("an annotation overrules the controller reference: %+v", c)
@@ -90,14 +92,14 @@ func TestOwnersOfOthersStay(t *testing.T) {
 func TestReferencesOfGarbage(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "{", "[]", `{"uid":"x"}`, `[{"uid":1}]`, "null", strings.Repeat("[", 10000)} {
-		for _, ref := range objects.References(nil, map[string]string{corev1alpha1.OwnersAnnotation: text}) {
+		for _, ref := range apinames.Default.References(nil, map[string]string{corev1alpha1.OwnersAnnotation: text}) {
 			if ref.UID != "" {
 				t.Errorf("%.20q names %+v", text, ref)
 			}
 		}
 	}
 	// As an earlier engine wrote it.
-	refs := objects.References(nil, map[string]string{corev1alpha1.OwnersAnnotation: `[{"apiVersion":"package-operator.run/v1alpha1","kind":"ObjectSetPhase",` +
+	refs := apinames.Default.References(nil, map[string]string{corev1alpha1.OwnersAnnotation: `[{"apiVersion":"package-operator.run/v1alpha1","kind":"ObjectSetPhase",` +
 		`"name":"p","namespace":"n","uid":"u","controller":true}]`})
 	if len(refs) != 1 || refs[0].Namespace != "n" || !ptr.Deref(refs[0].Controller, false) {
 		t.Errorf("%+v", refs)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
@@ -146,8 +147,9 @@ func (l *loader) phaseObject(spec *corev1alpha1.ObjectSetTemplatePhase, all []co
 	}
 	d := &objects.Desired{
 		Key:     objects.Key{Group: gvk.Group, Kind: gvk.Kind, Namespace: l.set.GetNamespace(), Name: metadata["name"].(string)},
-		Version: gvk.Version, Collision: corev1alpha1.CollisionProtectionPrevent,
+		Version: gvk.Version, Collision: objects.CollisionProtectionPrevent,
 		Delegate: &objects.Delegate{Class: spec.Class, Objects: len(all), Set: objects.Owner{
+			Names:    apinames.Default,
 			OwnerKey: objects.OwnerKey{Kind: scope.Kind("ObjectSet"), Namespace: l.set.GetNamespace(), Name: l.set.GetName()}, UID: l.set.GetUID(),
 		}},
 	}

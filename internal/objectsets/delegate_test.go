@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objectsets"
@@ -39,7 +40,7 @@ func classSet(class string, objects ...corev1alpha1.ObjectSetObject) *corev1alph
 }
 
 func load(set corev1alpha1.GenericObjectSet, in objectsets.Stored) *engine.Revision {
-	return objectsets.Load(set, in, objects.Owner{}, func(gk schema.GroupKind, _ string) (namespaced, known bool) { return gk.Kind != "ClusterRole", true })
+	return objectsets.Load(set, in, objects.Owner{Names: apinames.Default}, func(gk schema.GroupKind, _ string) (namespaced, known bool) { return gk.Kind != "ClusterRole", true })
 }
 
 // TestPhaseName: names are those of Package Operator, until they are too long.

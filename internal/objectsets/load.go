@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
@@ -57,7 +58,7 @@ func (s Stored) Inline(all []corev1alpha1.ObjectSetTemplatePhase) {
 // ever written.
 func Load(set corev1alpha1.GenericObjectSet, stored Stored, owner objects.Owner, scope Scope) *engine.Revision {
 	spec := set.ObjectSetSpec()
-	labels := objects.WellKnown(set.GetLabels())
+	labels := apinames.Default.Inherited(set.GetLabels())
 	r := engine.NewRevision()
 	r.Identify(set.GetName(), set.GetUID(), set.GetResourceVersion())
 	r.Number = spec.Revision
@@ -173,14 +174,14 @@ func (l *loader) object(phase string, o *corev1alpha1.ObjectSetObject) *objects.
 		},
 		Version:   gvk.Version,
 		Raw:       o.Object.Raw,
-		Content:   drift.ContentDigest(content),
-		Mappings:  o.ConditionMappings,
-		Collision: cmp.Or(o.CollisionProtection, corev1alpha1.CollisionProtectionPrevent),
-		Keep:      u.GetAnnotations()[corev1alpha1.DeletionPolicyAnnotation] == corev1alpha1.DeletionPolicyKeep,
-		Recreate:  u.GetAnnotations()[corev1alpha1.OnImmutableAnnotation] == corev1alpha1.OnImmutableRecreate,
+		Content:   drift.ContentDigest(apinames.Default, content),
+		Mappings:  mappingsOf(o.ConditionMappings),
+		Collision: cmp.Or(objects.CollisionProtection(o.CollisionProtection), objects.CollisionProtectionPrevent),
+		Keep:      apinames.Default.Keeps(u.GetAnnotations()),
+		Recreate:  apinames.Default.Recreates(u.GetAnnotations()),
 	}
 	where := fmt.Sprintf("Phase %q, %s", phase, d.Key)
-	ignored, err := objects.ParseIgnoredFields(u.GetAnnotations()[corev1alpha1.IgnoredFieldsAnnotation])
+	ignored, err := apinames.Default.ParseIgnoredFields(u.GetAnnotations()[corev1alpha1.IgnoredFieldsAnnotation])
 	if err = cmp.Or(err, ignored.Check(content)); err != nil {
 		l.problem("%.300s: metadata.annotations[%s]: %v", where, corev1alpha1.IgnoredFieldsAnnotation, err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/config"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objectsets"
@@ -29,7 +30,7 @@ func loaded(t *testing.T, namespace, apiVersion, kind string, metadata map[strin
 	set.ObjectSetSpec().Phases = []corev1alpha1.ObjectSetTemplatePhase{{
 		Name: "one", Objects: []corev1alpha1.ObjectSetObject{{Object: runtime.RawExtension{Raw: text}}},
 	}}
-	return objectsets.Load(set, objectsets.Stored{}, objects.Owner{}, func(gk schema.GroupKind, _ string) (namespaced, known bool) {
+	return objectsets.Load(set, objectsets.Stored{}, objects.Owner{Names: apinames.Default}, func(gk schema.GroupKind, _ string) (namespaced, known bool) {
 		return gk.Kind != "ClusterRole", gk.Kind != "Unknown"
 	})
 }
@@ -108,7 +109,7 @@ func TestLoadRefusesGeneratedPackages(t *testing.T) {
 func TestOfEngine(t *testing.T) {
 	t.Parallel()
 	const ns = corev1alpha1.DefaultNamespace
-	shop, own := objects.Owner{OwnerKey: objects.OwnerKey{Namespace: "shop", Name: corev1alpha1.EnginePackage}}, objects.Owner{OwnerKey: objects.OwnerKey{Name: corev1alpha1.EnginePackage}}
+	shop, own := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Namespace: "shop", Name: corev1alpha1.EnginePackage}}, objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Name: corev1alpha1.EnginePackage}}
 	installed, err := config.Objects(config.FolderNamespace, config.FolderCRDs, config.FolderRBAC, config.FolderAdmission, config.FolderFlowControl, config.FolderManager,
 		config.FolderTenancy, config.FolderAgent, config.FolderAgentAllNamespaces)
 	if err != nil {

@@ -54,10 +54,18 @@ func Mapped(r *engine.Revision, live cluster.Cluster, keys []objects.Key) (mappe
 	return mapped, left
 }
 
+func mappingsOf(all []corev1alpha1.ConditionMapping) []objects.ConditionMapping {
+	mappings := make([]objects.ConditionMapping, len(all))
+	for i, m := range all {
+		mappings[i] = objects.ConditionMapping(m)
+	}
+	return mappings
+}
+
 // mappings returns those of an object. The agent of an ObjectSetPhase has mapped its conditions already.
-func mappings(d *objects.Desired, c metav1.Condition) []corev1alpha1.ConditionMapping {
+func mappings(d *objects.Desired, c metav1.Condition) []objects.ConditionMapping {
 	if d.Delegate != nil && conditions.Mapped(c.Type) {
-		return []corev1alpha1.ConditionMapping{{SourceType: c.Type, DestinationType: c.Type}}
+		return []objects.ConditionMapping{{SourceType: c.Type, DestinationType: c.Type}}
 	}
 	return d.Mappings
 }

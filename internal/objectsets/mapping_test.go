@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/engine"
@@ -37,9 +36,9 @@ func (observed) Passed(schema.GroupKind, string) bool { return true }
 func TestMapped(t *testing.T) {
 	t.Parallel()
 	web, other := objects.Key{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}, objects.Key{Kind: "Service", Namespace: "shop", Name: "web"}
-	maps := func(pairs ...string) (all []corev1alpha1.ConditionMapping) {
+	maps := func(pairs ...string) (all []objects.ConditionMapping) {
 		for i := 0; i < len(pairs); i += 2 {
-			all = append(all, corev1alpha1.ConditionMapping{SourceType: pairs[i], DestinationType: pairs[i+1]})
+			all = append(all, objects.ConditionMapping{SourceType: pairs[i], DestinationType: pairs[i+1]})
 		}
 		return all
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objectsets"
@@ -72,9 +73,9 @@ func TestJudgeKnowsWhatSettles(t *testing.T) {
 			phase := corev1alpha1.ObjectSetTemplatePhase{Name: "run", Objects: make([]corev1alpha1.ObjectSetObject, 1)}
 			phase.Objects[0].Object.Raw = []byte(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web"}}`)
 			set.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{phase}
-			r := objectsets.Load(set, objectsets.Stored{}, objects.Owner{}, func(schema.GroupKind, string) (bool, bool) { return true, true })
+			r := objectsets.Load(set, objectsets.Stored{}, objects.Owner{Names: apinames.Default}, func(schema.GroupKind, string) (bool, bool) { return true, true })
 			objectsets.Restore(r, set, true)
-			owner := engine.New(objects.Owner{UID: "owner"})
+			owner := engine.New(objects.Owner{Names: apinames.Default, UID: "owner"})
 			owner.Put(r)
 			for i, obs := range tc.looks {
 				live := observed{objects: map[objects.Key]*objects.Observed{key: obs}}

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/claims"
@@ -37,7 +38,7 @@ func contested(t *testing.T, in struct {
 ) {
 	table := claims.NewTable(func(objects.Owner) {})
 	claim := func(name string, wanted ...string) error {
-		owner := objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Name: name}, UID: types.UID(name)}
+		owner := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Name: name}, UID: types.UID(name)}
 		keys := []objects.Key{}
 		for _, o := range wanted {
 			keys = append(keys, objects.Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: o})

@@ -7,7 +7,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -145,7 +144,7 @@ func decideLive(c DecisionInput) Decision {
 		}
 		return Decision{Completed: true}
 	case live == nil && c.reportsAbsence():
-		return Decision{Drift: "was deleted, or lost the label " + corev1alpha1.CacheLabel}
+		return Decision{Drift: "was deleted, or lost the label " + c.Owner.Names.ManagedLabel}
 	case live == nil && c.Applied.again(c.Desired):
 		return correction(c, Create, "someone deletes it again and again; created again after a pause: find out who does")
 	case live == nil:
@@ -260,12 +259,12 @@ func decideOwner(c DecisionInput, live *objects.Observed) (Decision, bool) {
 		return unwatched(c, Decision{Action: Wait, Message: "handed over to " + ownerName(controller, c.Owner)}, foreignPause), false
 	case c.owns(controller), c.handsOver(controller):
 		return Decision{Action: Adopt}, false
-	case c.Desired.Collision == corev1alpha1.CollisionProtectionNone && c.Applied.again(c.Desired) && c.Applied.UID == live.UID:
+	case c.Desired.Collision == objects.CollisionProtectionNone && c.Applied.again(c.Desired) && c.Applied.UID == live.UID:
 		v := correction(c, Adopt, c.taker(controller)+" takes it over again and again; taken back after a pause: let only one of both have it")
 		v.Foreign = true
 		return v, false
-	case c.Desired.Collision == corev1alpha1.CollisionProtectionNone,
-		c.Desired.Collision == corev1alpha1.CollisionProtectionIfNoController && controller == nil,
+	case c.Desired.Collision == objects.CollisionProtectionNone,
+		c.Desired.Collision == objects.CollisionProtectionIfNoController && controller == nil,
 		c.Owner.MayAdopt(live):
 		return Decision{Action: Adopt, Foreign: true}, false
 	}
@@ -288,7 +287,7 @@ func (c *DecisionInput) refusal(controller *objects.Reference) string {
 	switch {
 	case !c.Desired.NeverAdopted:
 		if claimed := c.Live.Object.Controller(); controller == nil && claimed != nil {
-			return "names " + ownerName(claimed, c.Owner) + " in its annotation " + corev1alpha1.OwnersAnnotation + ", which has never written it: " +
+			return "names " + ownerName(claimed, c.Owner) + " in its annotation " + c.Owner.Names.OwnersAnnotation + ", which has never written it: " +
 				"remove the annotation and delete or rename the object; spec.collisionProtection: IfNoController takes it over"
 		}
 		return Collision(controller, c.Owner)
@@ -303,14 +302,14 @@ func (c *DecisionInput) refusal(controller *objects.Reference) string {
 func Collision(controller *objects.Reference, owner objects.Owner) string {
 	if controller == nil && owner.Remote() { // where no object names who may adopt it: see Owner.MayAdopt
 		return "exists already and nothing controls it: install with --adopt (spec.collisionProtection: IfNoController) to take it over, or annotate it " +
-			corev1alpha1.CollisionProtectionAnnotation + " in the package, or rename it"
+			owner.Names.CollisionProtectionAnnotation + " in the package, or rename it"
 	}
 	if controller == nil {
 		return "exists already and nothing controls it: take it over by kubectl package adopt, or install with --adopt " +
-			"(spec.collisionProtection: IfNoController), or annotate it " + corev1alpha1.CollisionProtectionAnnotation + " in the package"
+			"(spec.collisionProtection: IfNoController), or annotate it " + owner.Names.CollisionProtectionAnnotation + " in the package"
 	}
 	return "is controlled by " + ownerName(controller, owner) + ": leave it out here, or rename it; " +
-		"spec.collisionProtection: None takes it over, as does the annotation " + corev1alpha1.CollisionProtectionAnnotation
+		"spec.collisionProtection: None takes it over, as does the annotation " + owner.Names.CollisionProtectionAnnotation
 }
 
 // ownerName names the controller of an object that an owner wants. Where that is in another
@@ -458,7 +457,7 @@ func (c *DecisionInput) terminating(live *objects.Observed) string {
 		return message
 	}
 	return fmt.Sprintf("%s: the agent of class %q removes its objects, and then the finalizer. Its conditions say what that waits for; to leave the objects where they are, annotate it with %s=true, "+
-		"and where there is no such agent any more, remove the finalizer", message, class, corev1alpha1.AbandonTargetAnnotation)
+		"and where there is no such agent any more, remove the finalizer", message, class, c.Owner.Names.AbandonTargetAnnotation)
 }
 
 func notSynced(c DecisionInput) string {

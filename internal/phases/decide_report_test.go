@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 )
@@ -82,7 +81,7 @@ func TestDecideReportsDrift(t *testing.T) {
 		"someone else's": {
 			reason: "a collision is no drift", want: phases.Refuse,
 			given: []func(*phases.DecisionInput){func(c *phases.DecisionInput) {
-				c.Desired.Collision = corev1alpha1.CollisionProtectionPrevent
+				c.Desired.Collision = objects.CollisionProtectionPrevent
 				c.Live.Object.Owners = controlledBy("Someone", "helm", "helm")
 			}},
 		},

@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 )
@@ -27,7 +28,7 @@ var (
 )
 
 func controlledBy(kind, name, uid string) []objects.Reference {
-	return objects.References([]metav1.OwnerReference{{APIVersion: group, Kind: kind, Name: name, UID: types.UID(uid), Controller: ptr.To(true)}}, nil)
+	return apinames.Default.References([]metav1.OwnerReference{{APIVersion: group, Kind: kind, Name: name, UID: types.UID(uid), Controller: ptr.To(true)}}, nil)
 }
 
 // settledCase is an object of ours that is as wanted.
@@ -35,7 +36,7 @@ func settledCase() phases.DecisionInput {
 	return phases.DecisionInput{
 		Desired: &objects.Desired{
 			Key: objects.Key{Group: "apps", Kind: "Deployment", Namespace: "n", Name: "x"}, Version: "v1",
-			Content: content, Collision: corev1alpha1.CollisionProtectionPrevent,
+			Content: content, Collision: objects.CollisionProtectionPrevent,
 		},
 		Labels: labels,
 		Live: phases.LiveState{Synced: true, Object: &objects.Observed{
@@ -43,7 +44,7 @@ func settledCase() phases.DecisionInput {
 			Projection: shown, ProjectedBy: tmpl, Watched: true,
 		}},
 		Applied:     phases.Applied{Content: content, Labels: labels, Template: tmpl, Baseline: shown, UID: "live"},
-		Owner:       objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "app"}, UID: "deployment"},
+		Owner:       objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "app"}, UID: "deployment"},
 		Controllers: related("set", "earlier set", "later set"),
 		Now:         noon,
 	}
@@ -67,7 +68,7 @@ func TestDecide(t *testing.T) {
 	}
 	free := live(func(o *objects.Observed) { o.Owners = nil })
 	another := record(func(r *phases.Applied) { r.UID = "another" })
-	mode := func(m corev1alpha1.CollisionProtection) func(*phases.DecisionInput) {
+	mode := func(m objects.CollisionProtection) func(*phases.DecisionInput) {
 		return func(c *phases.DecisionInput) { c.Desired.Collision = m }
 	}
 	adoptableBy := func(name string) func(*phases.DecisionInput) {
@@ -214,11 +215,11 @@ func TestDecide(t *testing.T) {
 			reason: "Prevent",
 		},
 		{
-			name: "of a stranger, IfNoController", given: []func(*phases.DecisionInput){by("Helm", "release", "rival"), mode(corev1alpha1.CollisionProtectionIfNoController)},
+			name: "of a stranger, IfNoController", given: []func(*phases.DecisionInput){by("Helm", "release", "rival"), mode(objects.CollisionProtectionIfNoController)},
 			want: phases.Refuse, says: "controlled by Helm release", reason: "it has a controller",
 		},
 		{
-			name: "of a stranger, None", given: []func(*phases.DecisionInput){by("Helm", "release", "rival"), mode(corev1alpha1.CollisionProtectionNone)},
+			name: "of a stranger, None", given: []func(*phases.DecisionInput){by("Helm", "release", "rival"), mode(objects.CollisionProtectionNone)},
 			want: phases.Adopt, reason: "None takes over from everyone outside of the engine",
 		},
 		{
@@ -234,7 +235,7 @@ func TestDecide(t *testing.T) {
 			reason: "Prevent takes nothing over",
 		},
 		{
-			name: "nobody's, IfNoController", given: []func(*phases.DecisionInput){free, another, mode(corev1alpha1.CollisionProtectionIfNoController)},
+			name: "nobody's, IfNoController", given: []func(*phases.DecisionInput){free, another, mode(objects.CollisionProtectionIfNoController)},
 			want: phases.Adopt, reason: "nothing controls it",
 		},
 		{
@@ -250,7 +251,7 @@ func TestDecide(t *testing.T) {
 			says: "controlled by Helm release", reason: "its controller has not released it",
 		},
 		{
-			name: "nobody's, None", given: []func(*phases.DecisionInput){free, another, mode(corev1alpha1.CollisionProtectionNone)}, want: phases.Adopt,
+			name: "nobody's, None", given: []func(*phases.DecisionInput){free, another, mode(objects.CollisionProtectionNone)}, want: phases.Adopt,
 			reason: "None includes IfNoController",
 		},
 		{
@@ -368,7 +369,7 @@ func TestDecide(t *testing.T) {
 		{
 			name: "taken over under None, the sixth time",
 			given: []func(*phases.DecisionInput){
-				by("Helm", "release", "rival"), mode(corev1alpha1.CollisionProtectionNone), corrected(5, 300*time.Millisecond),
+				by("Helm", "release", "rival"), mode(objects.CollisionProtectionNone), corrected(5, 300*time.Millisecond),
 			},
 			want: phases.Wait, says: "Helm release takes it over again and again", retry: 700 * time.Millisecond, reason: "a fight like any other",
 		},
@@ -559,7 +560,7 @@ func TestDecide(t *testing.T) {
 
 func TestCollisionNamesTheController(t *testing.T) {
 	t.Parallel()
-	local := objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "app"}, UID: "app"}
+	local := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "app"}, UID: "app"}
 	remote := local
 	remote.Cluster = "home"
 	other := func(remote bool, cluster types.UID) *objects.Reference {
@@ -588,7 +589,7 @@ func TestCollisionNamesTheController(t *testing.T) {
 // its owner. One that the engine has never written is foreign, whatever that says.
 func TestAnnotationAlone(t *testing.T) {
 	t.Parallel()
-	owner := objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "app"}, UID: "app", Cluster: "home"}
+	owner := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "app"}, UID: "app", Cluster: "home"}
 	ref := objects.Reference{
 		OwnerReference: metav1.OwnerReference{APIVersion: group, Kind: owner.Kind, Name: owner.Name, UID: owner.UID, Controller: ptr.To(true)},
 		Remote:         true, Namespace: owner.Namespace, Cluster: owner.Cluster,
@@ -598,12 +599,12 @@ func TestAnnotationAlone(t *testing.T) {
 	for name, tc := range map[string]struct {
 		ref                  objects.Reference
 		wrote, before, known bool
-		collision            corev1alpha1.CollisionProtection
+		collision            objects.CollisionProtection
 		want, gone           phases.Action
 	}{
 		"forged":                           {ref: ref, want: phases.Refuse, gone: phases.None},
 		"forged by the name":               {ref: restored, want: phases.Refuse, gone: phases.None},
-		"forged, and to be taken over":     {ref: ref, collision: corev1alpha1.CollisionProtectionIfNoController, want: phases.Adopt, gone: phases.None},
+		"forged, and to be taken over":     {ref: ref, collision: objects.CollisionProtectionIfNoController, want: phases.Adopt, gone: phases.None},
 		"written":                          {ref: ref, wrote: true, want: phases.Verify, gone: phases.Delete},
 		"written before a restore":         {ref: restored, wrote: true, want: phases.Adopt, gone: phases.Delete},
 		"its fields wiped, since restart":  {ref: ref, known: true, want: phases.Verify, gone: phases.Delete},

@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/probes"
@@ -19,7 +20,7 @@ func delegating(number int64, set types.UID, here ...*objects.Desired) *phases.R
 	key := objects.Key{Group: corev1alpha1.GroupVersion.Group, Kind: "ObjectSetPhase", Namespace: "n", Name: string(set)}
 	r := &phases.Revision{Name: string(set), UID: set, Number: number, Phases: []phases.Phase{{
 		Name: "remote", Delegated: here,
-		Objects: []*objects.Desired{{Key: key, Content: digest("v1"), Delegate: &objects.Delegate{Class: "far", Set: objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectSet", Namespace: "n", Name: string(set)}, UID: set}}}},
+		Objects: []*objects.Desired{{Key: key, Content: digest("v1"), Delegate: &objects.Delegate{Class: "far", Set: objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectSet", Namespace: "n", Name: string(set)}, UID: set}}}},
 	}}, Probed: sets.New(key.GroupKind()), Results: map[objects.Key]probes.Result{}}
 	r.SetClaimed()
 	r.SetOpened(1)
@@ -28,7 +29,7 @@ func delegating(number int64, set types.UID, here ...*objects.Desired) *phases.R
 }
 
 func heldBy(kind, name string, uid types.UID) *objects.Observed {
-	return &objects.Observed{UID: "live", ResourceVersion: "1", Watched: true, Owners: objects.References([]metav1.OwnerReference{{
+	return &objects.Observed{UID: "live", ResourceVersion: "1", Watched: true, Owners: apinames.Default.References([]metav1.OwnerReference{{
 		APIVersion: corev1alpha1.GroupVersion.String(), Kind: kind, Name: name, UID: uid, Controller: ptr.To(true),
 	}}, nil)}
 }
@@ -37,7 +38,7 @@ func heldBy(kind, name string, uid types.UID) *objects.Observed {
 // while a newer one takes over.
 func TestDelegates(t *testing.T) {
 	t.Parallel()
-	owner := objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "shop"}, UID: "shop"}
+	owner := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "shop"}, UID: "shop"}
 	shows := func(r *phases.Revision, content string) (map[objects.Key]phases.LiveState, phases.AppliedObjects) {
 		key := r.Phases[0].Objects[0].Key
 		return map[objects.Key]phases.LiveState{key: {Synced: true, Object: heldBy("ObjectSet", r.Name, r.UID)}},
@@ -78,7 +79,7 @@ func TestDelegates(t *testing.T) {
 // adopted from one, and one that gets a class stays for its agent.
 func TestDelegatedObjects(t *testing.T) {
 	t.Parallel()
-	owner := objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "shop"}, UID: "shop"}
+	owner := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "shop"}, UID: "shop"}
 	d := &objects.Desired{Key: objects.Key{Kind: "ConfigMap", Namespace: "n", Name: "a"}, Content: digest("v1")}
 	byAgent := heldBy("ObjectSetPhase", "set-1-remote", "phase")
 	in := phases.DecisionInput{

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 )
@@ -34,14 +34,14 @@ func TestSetIsHeldByWhatItControls(t *testing.T) {
 	} {
 		revision := func(uid types.UID, number int64, removing bool) *phases.Revision {
 			r := &phases.Revision{Name: string(uid), UID: uid, Number: number, Phases: []phases.Phase{{Name: "one", Objects: []*objects.Desired{{
-				Key: key, Version: "v1", Content: content, Collision: corev1alpha1.CollisionProtectionPrevent,
+				Key: key, Version: "v1", Content: content, Collision: objects.CollisionProtectionPrevent,
 			}}}}}
 			r.Restore(phases.Recorded{Claimed: true, Started: 1, Removing: removing})
 			r.Enter(0)
 			return r
 		}
 		plan := phases.Next(&phases.State{
-			Owner:       objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "app"}, UID: "deployment"},
+			Owner:       objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "app"}, UID: "deployment"},
 			Controllers: phases.Controllers{Own: sets.New[types.UID]("set-1", "set-2")},
 			Revisions:   []*phases.Revision{revision("set-1", 1, true), revision("set-2", 2, false)},
 			Live:        map[objects.Key]phases.LiveState{key: tc.live}, Applied: phases.AppliedObjects{}, Now: noon,

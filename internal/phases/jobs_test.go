@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
@@ -42,7 +43,7 @@ func jobRevision(number int64, contents map[string]string) *phases.Revision {
 // jobState is what the core sees where no Job is there. What there is fails its probes.
 func jobState(revisions ...*phases.Revision) *phases.State {
 	s := &phases.State{
-		Owner: objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Name: "app"}, UID: ownerUID}, Revisions: revisions,
+		Owner: objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Name: "app"}, UID: ownerUID}, Revisions: revisions,
 		Applied: phases.AppliedObjects{}, Now: noon, Live: map[objects.Key]phases.LiveState{}, Finished: map[objects.Key]objects.Finished{},
 	}
 	for _, r := range revisions {
@@ -228,7 +229,7 @@ func TestCompletedJobs(t *testing.T) {
 		},
 		"recorded, and somebody else's": {
 			reason: "the name is taken", recorded: succeeded("one"), says: "is controlled by CronJob nightly",
-			live: &objects.Observed{UID: "b", Owners: objects.References([]metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "CronJob", Name: "nightly", UID: "c", Controller: new(true)}}, nil)},
+			live: &objects.Observed{UID: "b", Owners: apinames.Default.References([]metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "CronJob", Name: "nightly", UID: "c", Controller: new(true)}}, nil)},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

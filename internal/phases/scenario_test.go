@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/scenario"
@@ -147,7 +147,7 @@ type player struct {
 func newPlayer() *player {
 	p := &player{sights: map[objects.Key]*phases.LiveState{}, unserved: map[string]bool{}, starting: map[string]bool{}, behind: map[string]bool{}, settling: map[objects.Key]time.Time{}}
 	p.state = &phases.State{
-		Owner:   objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Name: "app"}, UID: ownerUID},
+		Owner:   objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Name: "app"}, UID: ownerUID},
 		Applied: phases.AppliedObjects{}, Now: noon, Controllers: related("set", "earlier", "later"),
 	}
 	return p
@@ -299,7 +299,7 @@ func (p *player) addPhase(name string, items []string) error {
 		}
 		phase.Objects = append(phase.Objects, &objects.Desired{
 			Key: parseKey(ref), Version: "v1", Raw: []byte(value), Content: digest(value),
-			Collision: corev1alpha1.CollisionProtection(flags), Keep: flags == "keep",
+			Collision: objects.CollisionProtection(flags), Keep: flags == "keep",
 		})
 	}
 	r := p.state.Revisions[len(p.state.Revisions)-1]
@@ -379,7 +379,7 @@ func (p *player) live(key objects.Key, words []string) error {
 	tmpl := digest(key.String(), "template")
 	obs := &objects.Observed{
 		UID: types.UID(key.String()), ResourceVersion: strconv.Itoa(p.versions), Watched: true,
-		Owners:     objects.References([]metav1.OwnerReference{}, nil),
+		Owners:     apinames.Default.References([]metav1.OwnerReference{}, nil),
 		Projection: digest("as written"), ProjectedBy: tmpl,
 	}
 	rec := &phases.Applied{UID: obs.UID, Template: tmpl, Baseline: obs.Projection, Labels: digest("1")}

@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
-
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
 // recipes are probes of the Kubernetes workloads, one file per kind: False from a new
@@ -18,12 +16,12 @@ import (
 var recipes embed.FS
 
 // Recipe returns the entry of availabilityProbes for a kind of workload, and its YAML.
-func Recipe(name string) (entry corev1alpha1.ObjectSetProbe, text string) {
+func Recipe(name string) (entry Entry, text string) {
 	data, err := recipes.ReadFile("recipes/" + strings.ToLower(name) + ".yaml")
 	if err != nil {
 		panic(err) // it is named by constants
 	}
-	var entries []corev1alpha1.ObjectSetProbe
+	var entries []Entry
 	if err := yaml.UnmarshalStrict(data, &entries); err != nil || len(entries) != 1 {
 		panic(fmt.Errorf("recipe %s: %d entries, %w", name, len(entries), err))
 	}

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -30,7 +29,7 @@ type probe interface{ evaluate(o *object) outcome }
 
 // Compile compiles availabilityProbes. Its error is of type [Errors]. Of several checks in an entry, fieldsEqual comes
 // before condition before cel.
-func Compile(probes []corev1alpha1.ObjectSetProbe) (*Set, error) {
+func Compile(probes []Entry) (*Set, error) {
 	count := 0
 	for i := range probes {
 		count += len(probes[i].Probes)
@@ -67,7 +66,7 @@ func (c *compiler) refuse(path string, err error) {
 	c.errs = append(c.errs, FieldError{Path: path, Problem: because.problem, Remedy: because.remedy})
 }
 
-func (c *compiler) entry(path string, from *corev1alpha1.ObjectSetProbe) {
+func (c *compiler) entry(path string, from *Entry) {
 	kind := from.Selector.Kind
 	if kind == nil || kind.Kind == "" {
 		c.refuse(path+".selector.kind", &refusal{"is missing", "name group and kind of the objects to probe"})
@@ -97,7 +96,7 @@ func (c *compiler) entry(path string, from *corev1alpha1.ObjectSetProbe) {
 }
 
 // probe compiles one check and returns the fields that it reads; nil for none.
-func (c *compiler) probe(path string, from *corev1alpha1.Probe) (check probe, paths [][]string) {
+func (c *compiler) probe(path string, from *Probe) (check probe, paths [][]string) {
 	switch {
 	case from.FieldsEqual != nil:
 		a, errA := newField(from.FieldsEqual.FieldA)

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases/drift"
 )
@@ -32,8 +33,8 @@ func WellKnown(dep corev1alpha1.GenericObjectDeployment) map[string]string {
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	maps.Copy(labels, objects.WellKnown(dep.GetLabels()))
-	return objects.WellKnown(labels)
+	maps.Copy(labels, apinames.Default.Inherited(dep.GetLabels()))
+	return apinames.Default.Inherited(labels)
 }
 
 // TemplateHash returns the hash in the name of a revision, of the template's digest and

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -54,7 +55,7 @@ func Ownership(ctx context.Context, reader, there client.Reader, step Step, name
 // controllerOf returns the controller of an object in the same or in another cluster, nil where
 // it has none.
 func controllerOf(obj *unstructured.Unstructured) *objects.Reference {
-	return (&objects.Observed{Owners: objects.References(obj.GetOwnerReferences(), obj.GetAnnotations())}).Controller()
+	return (&objects.Observed{Owners: apinames.Default.References(obj.GetOwnerReferences(), obj.GetAnnotations())}).Controller()
 }
 
 const (

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
@@ -30,14 +31,14 @@ func TestRefused(t *testing.T) {
 		remedy  string
 	}{
 		{
-			phases.Collision(&objects.Reference{OwnerReference: metav1.OwnerReference{Kind: "Deployment", Name: "web"}}, objects.Owner{}),
+			phases.Collision(&objects.Reference{OwnerReference: metav1.OwnerReference{Kind: "Deployment", Name: "web"}}, objects.Owner{Names: apinames.Default}),
 			ReasonCollision, "ConfigMap shop/web is controlled by Deployment web", "Leave it out here",
 		},
 		{
-			(&claims.Conflict{Holder: objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "other"}}}).Reason(),
+			(&claims.Conflict{Holder: objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "other"}}}).Reason(),
 			ReasonCollision, "belongs to ObjectDeployment shop/other", "Leave it out here",
 		},
-		{phases.Collision(nil, objects.Owner{}), ReasonCollision, "ConfigMap shop/web exists already and nothing controls it", "Take it over by kubectl package adopt"},
+		{phases.Collision(nil, objects.Owner{Names: apinames.Default}), ReasonCollision, "ConfigMap shop/web exists already and nothing controls it", "Take it over by kubectl package adopt"},
 		{
 			`create ConfigMap shop/web: admission webhook "costs.example.com" denied the request: a cost centre is missing`,
 			ReasonWebhook, "the webhook costs.example.com refuses ConfigMap shop/web: a cost centre is missing", "Change the object",

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/objects"
@@ -96,7 +97,7 @@ func unfit(key objects.Key, object, message string) (cause, bool) {
 	switch {
 	case says("immutable") || says("may not be changed") || says("cannot change"):
 		return of(ReasonImmutable, object+" has a field that cannot be changed: "+reason,
-			key.KeepField())
+			apinames.Default.KeepField(key))
 	case says("cannot be watched: "), says("the server is currently unable to handle the request"):
 		return of(ReasonUnserved, object+" is of a kind whose API does not answer: "+reason,
 			"Look whether what serves it is there: kubectl get apiservices. The phase goes on by itself as soon as it answers.")
@@ -227,7 +228,7 @@ func (e *explainer) obstacle(ctx context.Context, message string) (objects.Key, 
 		for i := range list.Items {
 			live := &list.Items[i]
 			key.Name = live.GetName()
-			ref := objects.ControllerOf(live)
+			ref := apinames.Default.ControllerOf(live)
 			if ref == nil || ref.UID != e.deployment.GetUID() || !denial.Is(key, live) {
 				continue
 			}
@@ -250,7 +251,7 @@ func (e *explainer) desires(ctx context.Context, key objects.Key, live *unstruct
 	for _, o := range all {
 		if o.Key.Kind == key.Kind && o.Key.Name == key.Name {
 			delete(o.Value, "metadata")
-			return drift.Matches(o.Value, live.Object, nil), nil
+			return drift.Matches(apinames.Default, o.Value, live.Object, nil), nil
 		}
 	}
 	return false, nil

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/objects"
 )
@@ -26,7 +27,7 @@ func TestUnservedIsNotAbsent(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(http.NotFound))
 	t.Cleanup(server.Close)
-	writer, err := apply.NewWriter(&rest.Config{Host: server.URL})
+	writer, err := apply.NewWriter(&rest.Config{Host: server.URL}, apinames.Default.FieldManager)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +68,7 @@ func TestDiscoveryIsBehind(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(http.NotFound))
 	t.Cleanup(server.Close)
-	writer, err := apply.NewWriter(&rest.Config{Host: server.URL})
+	writer, err := apply.NewWriter(&rest.Config{Host: server.URL}, apinames.Default.FieldManager)
 	if err != nil {
 		t.Fatal(err)
 	}

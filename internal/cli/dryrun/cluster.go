@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/cluster/schemas"
 	"lockstep.run/lockstep/internal/limits"
@@ -64,7 +65,7 @@ func Connect(ctx context.Context, config *rest.Config, reader client.Reader) (*C
 	config.WarningHandler = rest.NoWarnings{}
 	c := &Cluster{Reader: reader, Quotas: reader}
 	var err error
-	if c.Writer, err = apply.NewWriter(config); err != nil {
+	if c.Writer, err = apply.NewWriter(config, apinames.Default.FieldManager); err != nil {
 		return nil, err
 	}
 	if c.Metadata, err = metadata.NewForConfig(config); err != nil {

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objectsets"
@@ -52,7 +53,7 @@ func Stranded(ctx context.Context, c *Cluster, r Request) ([]DataLoss, error) {
 	if err != nil || len(in.sets) == 0 {
 		return nil, err
 	}
-	rev := objectsets.Load(in.sets[len(in.sets)-1], in.stored, objects.Owner{}, in.namespaced)
+	rev := objectsets.Load(in.sets[len(in.sets)-1], in.stored, objects.Owner{Names: apinames.Default}, in.namespaced)
 	defines := false
 	for i := range min(lastWorkload(rev)+1, len(rev.Phases)) {
 		defines = defines || slices.ContainsFunc(rev.Phases[i].Objects, func(d *objects.Desired) bool { return d.Key.GroupKind() == crdKind })

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/objectslices"
@@ -162,11 +163,11 @@ func (in *input) decide() error {
 	if !live {
 		return nil
 	}
-	have, err := contentOf(spec.ObjectSetTemplateSpec, objects.WellKnown(newest.GetLabels()), in.stored, in.Sensitive != nil)
+	have, err := contentOf(spec.ObjectSetTemplateSpec, apinames.Default.Inherited(newest.GetLabels()), in.stored, in.Sensitive != nil)
 	if err != nil {
 		return err
 	}
-	want, err := contentOf(in.Template, objects.WellKnown(in.labels()), objectsets.Stored{}, in.Sensitive != nil)
+	want, err := contentOf(in.Template, apinames.Default.Inherited(in.labels()), objectsets.Stored{}, in.Sensitive != nil)
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/controllers/objectdeployments"
 	"lockstep.run/lockstep/internal/engine"
@@ -116,10 +117,10 @@ type input struct {
 }
 
 func (in *input) simulation(ctx context.Context) (*simulation, error) {
-	owner := objects.Owner{OwnerKey: objects.OwnerKey{Kind: in.key.Kind, Namespace: in.Namespace, Name: in.Name}, UID: in.uid, Cluster: in.Home}
+	owner := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: in.key.Kind, Namespace: in.Namespace, Name: in.Name}, UID: in.uid, Cluster: in.Home}
 	own, delegated := objectsets.Controllers(in.sets...)
 	c := &simulatedCluster{
-		Cluster: in.Cluster, tracker: engine.NewTracker(), definitions: newDefinitions(), owner: owner,
+		Cluster: in.Cluster, tracker: engine.NewTracker(apinames.Default), definitions: newDefinitions(), owner: owner,
 		controllers: own.Union(delegated), now: in.now, reached: true, objects: map[objects.Key]*object{}, pretended: map[schema.GroupKind]*objects.Desired{},
 		asUser: map[objects.Account]bool{},
 	}
@@ -183,7 +184,7 @@ func (in *input) newSet() corev1alpha1.GenericObjectSet {
 func (in *input) labels() map[string]string {
 	labels := map[string]string{}
 	if in.deployment != nil {
-		maps.Copy(labels, objects.WellKnown(in.deployment.ObjectDeploymentSpec().Template.Metadata.Labels))
+		maps.Copy(labels, apinames.Default.Inherited(in.deployment.ObjectDeploymentSpec().Template.Metadata.Labels))
 	}
 	maps.Copy(labels, in.Labels)
 	return labels

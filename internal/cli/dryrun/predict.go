@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/listkeys"
@@ -142,7 +143,7 @@ func creating(body []byte) ([]byte, error) {
 func (c simulatedWrites) withoutLeaving(
 	ctx context.Context, m *meta.RESTMapping, key objects.Key, dry *unstructured.Unstructured, migrated []metav1.ManagedFieldsEntry,
 ) (*unstructured.Unstructured, error) {
-	after, removed, err := drift.Leaving(dry, migrated)
+	after, removed, err := drift.Leaving(apinames.Default, dry, migrated)
 	if err != nil || !removed {
 		return dry, err
 	}
@@ -265,7 +266,7 @@ func (c *simulatedCluster) controls(live *unstructured.Unstructured) bool {
 
 // controllerOf returns the controller of an object, which may be in another cluster; nil for none.
 func controllerOf(live *unstructured.Unstructured) *objects.Reference {
-	return (&objects.Observed{Owners: objects.References(live.GetOwnerReferences(), live.GetAnnotations())}).Controller()
+	return (&objects.Observed{Owners: apinames.Default.References(live.GetOwnerReferences(), live.GetAnnotations())}).Controller()
 }
 
 // noController stands for the former owner of an object without a controller.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
@@ -163,7 +164,7 @@ func (s *simulation) rewritten(key objects.Key, o *object, fields int) (action A
 	switch {
 	case fields > 0:
 		return ActionChange, ""
-	case o.changed && !maps.Equal(objects.WellKnown(o.live.GetLabels()), objects.WellKnown(o.now.GetLabels())):
+	case o.changed && !maps.Equal(apinames.Default.Inherited(o.live.GetLabels()), apinames.Default.Inherited(o.now.GetLabels())):
 		return ActionRelabel, ""
 	}
 	return "", ""

@@ -148,7 +148,7 @@ func (s *simulation) claim(rev *engine.Revision) error {
 	for i := range rev.Phases {
 		for _, d := range slices.Concat(rev.Phases[i].Objects, rev.Phases[i].Delegated) {
 			if holder, held := s.reconciler.ClaimsOf(s.in.ID, s.in.key.Namespace).Holder(d.Key); held && holder.UID != s.in.uid &&
-				(d.Collision != corev1alpha1.CollisionProtectionNone || !claims.Overrules(s.rollout.Owner, holder)) {
+				(d.Collision != objects.CollisionProtectionNone || !claims.Overrules(s.rollout.Owner, holder)) {
 				conflict := claims.Conflict{Key: d.Key, Holder: holder, Claimant: s.rollout.Owner}
 				conflicts = append(conflicts, phases.Blocker{Key: d.Key, Message: conflict.Reason()})
 				defer s.reconciler.ClaimsOf(s.in.ID, s.in.key.Namespace).Release(holder)

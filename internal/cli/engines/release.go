@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -150,7 +151,7 @@ func (r *Rollout) objectMetadata(live metav1.Object, set corev1alpha1.GenericObj
 // wellKnown are the labels of the package that the deployment selects. Package Operator puts the name in the manifest
 // there, and this engine, later, the name of the Package.
 func (r *Rollout) wellKnown() map[string]string {
-	return objects.WellKnown(r.Deployment.ObjectDeploymentSpec().Selector.MatchLabels)
+	return apinames.Default.Inherited(r.Deployment.ObjectDeploymentSpec().Selector.MatchLabels)
 }
 
 // setMetadata has the labels by which the deployment selects its revisions. Without the annotation it counts, if it

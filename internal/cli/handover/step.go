@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/cli/dryrun"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases/drift"
@@ -37,7 +38,7 @@ type Step struct {
 func Adopt(all []Object, owner types.UID, phases map[objects.Key]string, plan *dryrun.Plan) []Step {
 	steps := make([]Step, len(all))
 	for i, o := range all {
-		s := Step{Object: o, Phase: phases[o.Key], Managers: drift.Installers(o.Live.GetManagedFields())}
+		s := Step{Object: o, Phase: phases[o.Key], Managers: drift.Installers(apinames.Default, o.Live.GetManagedFields())}
 		controller := metav1.GetControllerOf(o.Live)
 		change := changeOf(plan, o.Key)
 		switch {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/objectdiff"
@@ -150,7 +151,7 @@ func treeOf(
 
 // ranBefore reports whether an object is a Job that ran to success with this content.
 func ranBefore(run phases.Run, o objectdiff.Object) bool {
-	return run.Succeeded(&objects.Desired{Content: drift.ContentDigest(o.Value)})
+	return run.Succeeded(&objects.Desired{Content: drift.ContentDigest(apinames.Default, o.Value)})
 }
 
 // health is computed by kstatus.
@@ -161,7 +162,7 @@ func health(u *unstructured.Unstructured, unreadable string, owners map[types.UI
 	case u == nil:
 		return string(status.NotFoundStatus), ""
 	}
-	if owner := objects.ControllerOf(u); owner == nil || !owners[owner.UID] {
+	if owner := apinames.Default.ControllerOf(u); owner == nil || !owners[owner.UID] {
 		by := "nobody"
 		if owner != nil {
 			by = owner.Kind + " " + owner.Name

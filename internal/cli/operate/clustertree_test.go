@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
 	"lockstep.run/lockstep/internal/cli/terminal"
@@ -57,9 +58,9 @@ func TestClusterTree(t *testing.T) {
 	runs := map[objects.Key]phases.Run{}
 	for _, o := range wanted {
 		if o.Key.Name == "done" {
-			runs[o.Key] = phases.Run{Content: drift.ContentDigest(o.Value), Outcome: objects.Succeeded}
+			runs[o.Key] = phases.Run{Content: drift.ContentDigest(apinames.Default, o.Value), Outcome: objects.Succeeded}
 			o.Key.Name = "changed"
-			runs[o.Key] = phases.Run{Content: drift.ContentDigest(o.Value), Outcome: objects.Succeeded}
+			runs[o.Key] = phases.Run{Content: drift.ContentDigest(apinames.Default, o.Value), Outcome: objects.Succeeded}
 		}
 	}
 	r.Deployment.ObjectDeploymentStatus().Jobs = objectsets.Records(runs)

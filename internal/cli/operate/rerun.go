@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/terminal"
@@ -143,7 +144,7 @@ func (r *rerun) there(ctx context.Context, dep corev1alpha1.GenericObjectDeploym
 	if err != nil || job == nil {
 		return nil, err
 	}
-	if owner := objects.ControllerOf(job); owner == nil || owner.UID != dep.GetUID() {
+	if owner := apinames.Default.ControllerOf(job); owner == nil || owner.UID != dep.GetUID() {
 		return nil, fmt.Errorf("%s in the cluster of Secret %s belongs to another owner than %s", r, ref.KubeconfigSecretRef.Name, dep.GetName())
 	}
 	return job, nil

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/desired"
@@ -281,7 +282,7 @@ func (f *undoPreview) plan(ctx context.Context) (*dryrun.Plan, error) {
 	scope := f.rollout.Target.Scope
 	r := dryrun.Request{
 		Scope: scope, Namespace: f.rollout.Target.Namespace, Name: f.rollout.Target.Name, Alone: f.rollout.Package == nil,
-		Labels: objects.WellKnown(f.set.GetLabels()), ManagerNamespace: corev1alpha1.DefaultNamespace,
+		Labels: apinames.Default.Inherited(f.set.GetLabels()), ManagerNamespace: corev1alpha1.DefaultNamespace,
 		ReportDrift: f.rollout.Deployment.ObjectDeploymentSpec().DriftPolicy == corev1alpha1.DriftPolicyReport,
 	}
 	if r.Template, err = at.TemplateOf(ctx, scope, f.set); err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/cli/describe"
 	"lockstep.run/lockstep/internal/cli/dryrun"
 	"lockstep.run/lockstep/internal/cli/objectdiff"
@@ -262,7 +263,7 @@ func (t *Printer) Refusals(refusals []dryrun.Refusal) {
 		t.Line("    " + t.Styles.Bad("✗") + " " + terminal.Line(group.Names()) + "  " + t.Styles.Faint(terminal.Line(where)))
 		t.Line("        " + terminal.Line(objects.Truncate(group.Text)))
 		if len(r.Fields) > 0 {
-			t.Line("        " + terminal.Line("immutable: "+strings.Join(r.Fields, ", ")+". "+r.Key().KeepField()))
+			t.Line("        " + terminal.Line("immutable: "+strings.Join(r.Fields, ", ")+". "+apinames.Default.KeepField(r.Key())))
 		}
 		if r.Obstacle != nil {
 			t.Line("        " + terminal.Line(r.Obstacle.Remedy))

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -34,7 +35,7 @@ func TestResponsesAreBounded(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, `"}}`)
 	}))
-	writer, err := NewWriter(&rest.Config{Host: server.URL})
+	writer, err := NewWriter(&rest.Config{Host: server.URL}, apinames.Default.FieldManager)
 	if err != nil {
 		t.Fatal(err)
 	}

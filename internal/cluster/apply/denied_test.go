@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+
+	"lockstep.run/lockstep/internal/apinames"
 )
 
 func TestAsUnauthorized(t *testing.T) {
@@ -56,7 +58,7 @@ func TestWriterAs(t *testing.T) {
 		http.NotFound(w, r)
 	}))
 	t.Cleanup(server.Close)
-	writer, err := NewWriter(&rest.Config{Host: server.URL})
+	writer, err := NewWriter(&rest.Config{Host: server.URL}, apinames.Default.FieldManager)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 )
@@ -33,13 +32,15 @@ const AbsentVersion = "1"
 // is safe for concurrent use.
 type Writer struct {
 	client *rest.RESTClient
+	// manager is the field manager of all writes.
+	manager string
 	// user is impersonated; empty for the identity of the configuration.
 	user string
 }
 
-// NewWriter returns a Writer for the configuration. A guard against writing
+// NewWriter returns a Writer for the configuration, by a field manager. A guard against writing
 // without the leader lease is wrapped into the configuration by the caller.
-func NewWriter(config *rest.Config) (*Writer, error) {
+func NewWriter(config *rest.Config, manager string) (*Writer, error) {
 	config = dynamic.ConfigFor(config)
 	config.QPS, config.RateLimiter = -1, nil
 	config.Timeout = limits.WriteTimeout
@@ -54,13 +55,15 @@ func NewWriter(config *rest.Config) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a client to write objects: %w", err)
 	}
-	return &Writer{client: client}, nil
+	return &Writer{client: client, manager: manager}, nil
 }
 
 // As returns a Writer that impersonates a user, such as system:serviceaccount:NAMESPACE:NAME,
 // to which the API server adds the groups of service accounts. It shares connections and
 // the guard of w. An empty user is the identity of the configuration.
-func (w *Writer) As(user string) *Writer { return &Writer{client: w.client, user: user} }
+func (w *Writer) As(user string) *Writer {
+	return &Writer{client: w.client, manager: w.manager, user: user}
+}
 
 // request completes a request. Without retries in the client a 429 is the engine's to wait
 // for, and every attempt follows a fresh decision.
@@ -115,27 +118,27 @@ func (w *Writer) Apply(ctx context.Context, r ApplyRequest) (*unstructured.Unstr
 	return object(ctx, req, describe(verb, r.Mapping, r.Namespace, r.Name))
 }
 
-// Create sends a POST of an object that must not exist, by the field manager
-// package-operator, and returns the object as it is then. It costs the API server
+// Create sends a POST of an object that must not exist, and returns the object as
+// it is then. It costs the API server
 // about two thirds of an apply that creates. Unknown and repeated fields are
 // refused. What it created carries an Update entry in managedFields, see
 // drift.Migration.
 func (w *Writer) Create(ctx context.Context, m *meta.RESTMapping, namespace, name string, body []byte) (*unstructured.Unstructured, error) {
 	req := w.request(w.client.Post()).AbsPath(Path(m, namespace, "")...).
-		Param("fieldManager", corev1alpha1.FieldManager).
+		Param("fieldManager", w.manager).
 		Param("fieldValidation", metav1.FieldValidationStrict).
 		SetHeader("Content-Type", runtime.ContentTypeJSON).
 		Body(body)
 	return object(ctx, req, describe("create", m, namespace, name))
 }
 
-// DryUpdate asks what a PUT of the object by the field manager package-operator
-// would make of it, defaults included; nothing is stored. The engine itself never
+// DryUpdate asks what a PUT of the object would
+// make of it, defaults included; nothing is stored. The engine itself never
 // sends a PUT: this is to foresee what an apply makes of an object whose
 // managedFields are rewritten before.
 func (w *Writer) DryUpdate(ctx context.Context, m *meta.RESTMapping, namespace, name string, body []byte) (*unstructured.Unstructured, error) {
 	req := w.request(w.client.Put()).AbsPath(Path(m, namespace, name)...).
-		Param("fieldManager", corev1alpha1.FieldManager).
+		Param("fieldManager", w.manager).
 		Param("dryRun", metav1.DryRunAll).
 		SetHeader("Content-Type", runtime.ContentTypeJSON).
 		Body(body)
@@ -210,7 +213,7 @@ func Path(m *meta.RESTMapping, namespace, name string) []string {
 
 func (w *Writer) patch(kind types.PatchType, m *meta.RESTMapping, namespace, name string, body []byte) *rest.Request {
 	return w.request(w.client.Patch(kind)).AbsPath(Path(m, namespace, name)...).
-		Param("fieldManager", corev1alpha1.FieldManager).
+		Param("fieldManager", w.manager).
 		Body(body)
 }
 

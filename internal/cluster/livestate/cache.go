@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/discovery"
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
@@ -37,7 +36,9 @@ var ErrNotWatchable = errors.New("the API server cannot list and watch this kind
 type Options struct {
 	// Config is the cluster, and the identity that watches.
 	Config *rest.Config
-	// Selector limits watches by label; empty means the label of the engine.
+	// Names are those on the objects that are watched.
+	Names *objects.Names
+	// Selector limits watches by label; empty means that of Names.
 	Selector string
 	// Observe returns the record of a live object; nil means that its metadata is enough.
 	// UID, ResourceVersion and Watched are filled in.
@@ -78,11 +79,11 @@ type Cache struct {
 
 // New returns a Cache that works from Start on.
 func New(options Options) (*Cache, error) {
-	if options.Observe == nil || options.Changed == nil || options.KindChanged == nil {
-		return nil, errors.New("livestate: Observe, Changed and KindChanged are required")
+	if options.Names == nil || options.Observe == nil || options.Changed == nil || options.KindChanged == nil {
+		return nil, errors.New("livestate: Names, Observe, Changed and KindChanged are required")
 	}
 	if options.Selector == "" {
-		options.Selector = corev1alpha1.CacheLabel + "=" + corev1alpha1.CacheLabelValue
+		options.Selector = options.Names.Selector()
 	}
 	if options.Grace == 0 {
 		options.Grace = limits.WatchGrace

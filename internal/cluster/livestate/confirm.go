@@ -50,7 +50,7 @@ func (c *Cache) Confirm(ctx context.Context, seen map[objects.Key]string, labelS
 
 // confirmKind returns nil where all objects of one kind are as wanted.
 func (c *Cache) confirmKind(ctx context.Context, gk schema.GroupKind, want map[name]string, selector string) error {
-	all := objects.WatchSelector(gk, c.options.Selector)
+	all := c.options.Names.WatchSelector(gk, c.options.Selector)
 	if all == "" {
 		selector = all
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -16,7 +17,8 @@ func TestPanicOverALiveObject(t *testing.T) {
 	t.Parallel()
 	var logged strings.Builder
 	c := &Cache{options: Options{
-		Log: funcr.New(func(_, args string) { logged.WriteString(args) }, funcr.Options{}),
+		Names: apinames.Default,
+		Log:   funcr.New(func(_, args string) { logged.WriteString(args) }, funcr.Options{}),
 		Observe: func(_ objects.Key, live *unstructured.Unstructured) *objects.Observed {
 			panic(live.Object["data"])
 		},

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
 
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -402,7 +403,7 @@ func TestRecordsAreSmall(t *testing.T) {
 		key := objects.Key{Kind: "ConfigMap", Namespace: fmt.Sprint("namespace-", pkg), Name: fmt.Sprintf("object-%d-of-package-%d", i, pkg)}
 		r.Put(NameOf(key), &objects.Observed{
 			UID: types.UID(fmt.Sprintf("00000000-0000-0000-0000-%012d", i)), ResourceVersion: strconv.Itoa(i + 1), Watched: true,
-			Owners: objects.References([]metav1.OwnerReference{{
+			Owners: apinames.Default.References([]metav1.OwnerReference{{
 				APIVersion: "package-operator.run/v1alpha1", Kind: "ObjectDeployment", Name: fmt.Sprint("package-", pkg),
 				UID: types.UID(fmt.Sprintf("11111111-0000-0000-0000-%012d", pkg)), Controller: ptr.To(true),
 			}}, nil),

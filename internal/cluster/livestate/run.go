@@ -59,7 +59,7 @@ func (r *run) watch(ctx context.Context, before *run) {
 		return
 	}
 	source := &reflector.Source{
-		Client: client, Resource: r.resource, LabelSelector: objects.WatchSelector(r.kind.gk, r.cache.options.Selector),
+		Client: client, Resource: r.resource, LabelSelector: r.cache.options.Names.WatchSelector(r.kind.gk, r.cache.options.Selector),
 		NewList: func() runtime.Object { return &unstructured.UnstructuredList{} },
 	}
 	reflecting := reflector.Reflector{Name: "livestate", Type: r.resource.Resource, Source: pages{source, r}, Store: r, Report: r.requested}
@@ -302,19 +302,19 @@ func (c *Cache) observe(key objects.Key, live *unstructured.Unstructured) (obs *
 	defer func() {
 		if cause := recover(); cause != nil {
 			_ = panics.Recovered(c.options.Log, cause, "reading the live "+key.String())
-			obs = bare(live)
+			obs = c.bare(live)
 		}
 	}()
 	if obs = c.options.Observe(key, live); obs == nil {
-		obs = bare(live)
+		obs = c.bare(live)
 	}
 	return obs
 }
 
-func bare(live *unstructured.Unstructured) *objects.Observed {
+func (c *Cache) bare(live *unstructured.Unstructured) *objects.Observed {
 	return &objects.Observed{
 		FieldsGeneration: math.MaxUint32, // no list shows more of it
 		Generation:       live.GetGeneration(), Terminating: live.GetDeletionTimestamp() != nil,
-		Held: objects.HeldBy(live.GetFinalizers(), nil), Owners: objects.References(live.GetOwnerReferences(), live.GetAnnotations()),
+		Held: objects.HeldBy(live.GetFinalizers(), nil), Owners: c.options.Names.References(live.GetOwnerReferences(), live.GetAnnotations()),
 	}
 }

@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/objects"
@@ -179,7 +178,7 @@ func (c *Cluster) Create(ctx context.Context, m *meta.RESTMapping, namespace, na
 		if err := utiljson.Unmarshal(body, &obj.Object); err != nil {
 			return nil, apierrors.NewBadRequest(err.Error())
 		}
-		return c.Server.Create(key, obj, corev1alpha1.FieldManager)
+		return c.Server.Create(key, obj, c.Names.FieldManager)
 	})
 }
 
@@ -187,7 +186,7 @@ func (c *Cluster) Create(ctx context.Context, m *meta.RESTMapping, namespace, na
 func (c *Cluster) Apply(ctx context.Context, r apply.ApplyRequest) (*unstructured.Unstructured, error) {
 	request := Request{Verb: "apply", Key: keyOf(r.Mapping, r.Namespace, r.Name), Body: r.Body, DryRun: r.DryRun}
 	return c.request(ctx, r.Mapping, request, func() (*unstructured.Unstructured, error) {
-		return c.Server.Apply(request.Key, r.Body, corev1alpha1.FieldManager, r.Force, r.DryRun)
+		return c.Server.Apply(request.Key, r.Body, c.Names.FieldManager, r.Force, r.DryRun)
 	})
 }
 
@@ -195,7 +194,7 @@ func (c *Cluster) Apply(ctx context.Context, r apply.ApplyRequest) (*unstructure
 func (c *Cluster) Patch(ctx context.Context, m *meta.RESTMapping, namespace, name string, jsonPatch []byte) (*unstructured.Unstructured, error) {
 	key := keyOf(m, namespace, name)
 	return c.request(ctx, m, Request{Verb: "patch", Key: key, Body: jsonPatch}, func() (*unstructured.Unstructured, error) {
-		return c.JSONPatch(key, jsonPatch, corev1alpha1.FieldManager)
+		return c.JSONPatch(key, jsonPatch, c.Names.FieldManager)
 	})
 }
 
@@ -239,7 +238,7 @@ func (c *Cluster) confirm(ctx context.Context, gk schema.GroupKind, seen map[obj
 			left[key] = version
 		}
 	}
-	for _, selector := range []string{selector, objects.WatchSelector(gk, corev1alpha1.CacheLabel+"="+corev1alpha1.CacheLabelValue)} {
+	for _, selector := range []string{selector, c.Names.WatchSelector(gk, c.Names.Selector())} {
 		if len(left) == 0 {
 			break
 		}

@@ -88,7 +88,7 @@ func (c *Cluster) Sync(gk schema.GroupKind) bool {
 	}
 	var list []livestate.Change
 	for _, key := range c.Keys() {
-		if live := c.Server.Get(key); key.GroupKind() == gk && managed(live) {
+		if live := c.Server.Get(key); key.GroupKind() == gk && c.managed(live) {
 			list = append(list, livestate.Change{Name: livestate.NameOf(key), Observed: c.observe(key, live)})
 		}
 	}
@@ -110,13 +110,13 @@ func (c *Cluster) Deliver(gk schema.GroupKind) bool {
 	for w.next < len(c.events) {
 		e := c.events[w.next]
 		w.next++
-		if e.Key.GroupKind() != gk || !managed(e.Before) && !managed(e.After) {
+		if e.Key.GroupKind() != gk || !c.managed(e.Before) && !c.managed(e.After) {
 			continue
 		}
 		w.seen = e.Version
 		version := strconv.FormatInt(e.Version, 10)
 		switch {
-		case !managed(e.After):
+		case !c.managed(e.After):
 			if w.records.Remove(livestate.NameOf(e.Key), e.Before.GetUID(), version) {
 				c.Changed(e.Key, nil)
 			}
@@ -145,6 +145,6 @@ func (c *Cluster) observe(key objects.Key, live *unstructured.Unstructured) *obj
 }
 
 // managed reports whether an object has the label of the watch.
-func managed(live *unstructured.Unstructured) bool {
-	return live != nil && objects.Shown(live.GroupVersionKind().GroupKind(), live.GetLabels())
+func (c *Cluster) managed(live *unstructured.Unstructured) bool {
+	return live != nil && c.Names.Shown(live.GroupVersionKind().GroupKind(), live.GetLabels())
 }

@@ -44,6 +44,8 @@ type Event struct {
 
 // Server stores objects. States are never changed in place.
 type Server struct {
+	// Names are those by which connections of an engine watch and write.
+	Names *objects.Names
 	// Now is the clock.
 	Now func() time.Time
 	// Admit validates writes; before is nil for a new object. It may be nil.
@@ -60,9 +62,9 @@ type Server struct {
 }
 
 // NewServer returns a server without objects that serves kinds.
-func NewServer(now func() time.Time, kinds ...Kind) *Server {
+func NewServer(names *objects.Names, now func() time.Time, kinds ...Kind) *Server {
 	s := &Server{
-		Now: now, kinds: map[schema.GroupKind]*Kind{}, fields: map[schema.GroupKind]*fieldManager{},
+		Names: names, Now: now, kinds: map[schema.GroupKind]*Kind{}, fields: map[schema.GroupKind]*fieldManager{},
 		objects: map[objects.Key]*unstructured.Unstructured{}, version: 1,
 	}
 	for _, k := range kinds {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/phases/drift"
 )
@@ -69,7 +70,7 @@ func (t *template) matches(pkg *corev1alpha1.Package) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("encode Package %s/%s: %w", pkg.Namespace, pkg.Name, err)
 	}
-	return drift.Matches(t.content, live, nil), nil
+	return drift.Matches(apinames.Default, t.content, live, nil), nil
 }
 
 // body returns what to apply. Its guards are the UID and the resourceVersion of the Package as it is known, or that there is

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/kube/conditions"
@@ -38,7 +39,7 @@ func (l looks) GetMetadata(context.Context, *meta.RESTMapping, string, string) (
 func TestRefusedLookClaimsNothing(t *testing.T) {
 	t.Parallel()
 	object := objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: "c"}
-	other := objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "other"}, UID: "other"}
+	other := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "other"}, UID: "other"}
 	foreign := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		UID: "foreign", OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: "n", UID: "n", Controller: ptr.To(true)}},
 	}}
@@ -166,7 +167,7 @@ func TestOverruled(t *testing.T) {
 	if !rev.Claimed() {
 		t.Fatal("not claimed at the start")
 	}
-	platform := objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ClusterObjectDeployment", Name: "platform"}, UID: "platform"}
+	platform := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ClusterObjectDeployment", Name: "platform"}, UID: "platform"}
 	taken := []objects.Key{{Kind: "ConfigMap", Namespace: "shop", Name: "c"}}
 	if err := s.rollout.Claims.ClaimOver(platform, taken, nil); err == nil {
 		t.Error("taken without being taken over")

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/engine"
@@ -81,7 +82,7 @@ func TestReloadedRevisionIsClaimed(t *testing.T) {
 			s.scope, s.sets, s.current = corev1alpha1.ScopeCluster, []corev1alpha1.GenericObjectSet{set}, set
 			s.Now, s.rollout.Claims = func() time.Time { return now }, claims.NewTable(func(h objects.Owner) { woken = append(woken, h) })
 			s.Target.Cluster = unstarted(t, "http://unused", func(schema.GroupKind) {})
-			other := objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectSet", Namespace: "shop", Name: "other"}, UID: "other"}
+			other := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectSet", Namespace: "shop", Name: "other"}, UID: "other"}
 			load := func() *engine.Revision {
 				t.Helper()
 				if err := s.loadSets(t.Context()); err != nil {
@@ -206,6 +207,7 @@ func liveOf(t *testing.T, answers map[string]string) *cluster.Connection {
 func unstarted(t *testing.T, host string, changed func(schema.GroupKind)) *cluster.Connection {
 	t.Helper()
 	live, err := livestate.New(livestate.Options{
+		Names:   apinames.Default,
 		Config:  &rest.Config{Host: host},
 		Observe: func(objects.Key, *unstructured.Unstructured) *objects.Observed { return nil },
 		Changed: func(objects.Key, *objects.Observed) {}, KindChanged: changed,

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/objects"
@@ -40,7 +41,7 @@ func (r *Reconciler) remember(key objects.OwnerKey, uid types.UID, target *Targe
 		home = target.Home
 	}
 	o = &state{
-		Target: target, rollout: engine.New(objects.Owner{OwnerKey: key, UID: uid, Cluster: home}), records: map[types.UID]*record{},
+		Target: target, rollout: engine.New(objects.Owner{Names: apinames.Default, OwnerKey: key, UID: uid, Cluster: home}), records: map[types.UID]*record{},
 		storage: storage{
 			unreferenced: map[string]*metav1.PartialObjectMetadata{},
 			stored: objectsets.Stored{

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 )
@@ -31,7 +32,7 @@ func (p poolOf) Run(context.Context, objects.OwnerKey, bool, int, func(int)) { p
 func TestTakingBackIsMarked(t *testing.T) {
 	t.Parallel()
 	owned := func(uid types.UID) *objects.Observed {
-		return &objects.Observed{Owners: objects.References([]metav1.OwnerReference{{UID: uid, Controller: ptr.To(true)}}, nil)}
+		return &objects.Observed{Owners: apinames.Default.References([]metav1.OwnerReference{{UID: uid, Controller: ptr.To(true)}}, nil)}
 	}
 	for name, tc := range map[string]struct {
 		action phases.Action

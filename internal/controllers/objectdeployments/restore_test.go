@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/limits"
@@ -67,7 +68,7 @@ func TestOneOwnerDoesNotBlockOthers(t *testing.T) {
 				{"name": "configmaps", "kind": "ConfigMap", "namespaced": true}, {"name": "namespaces", "kind": "Namespace", "namespaced": false}]}`
 			now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 			home := Home{Client: server, Reader: server, Now: func() time.Time { return now }}
-			r := New(home, &engine.Engine{Cluster: liveOf(t, answers), Tracker: engine.NewTracker()}, func(objects.OwnerKey) {})
+			r := New(home, &engine.Engine{Cluster: liveOf(t, answers), Tracker: engine.NewTracker(apinames.Default)}, func(objects.OwnerKey) {})
 			if err := r.RestoreClaims(t.Context()); err == nil {
 				t.Fatal("the claims are restored at once, though an owner could not be read")
 			}
@@ -78,7 +79,7 @@ func TestOneOwnerDoesNotBlockOthers(t *testing.T) {
 			if holder, _ := r.ClaimsOf("", "").Holder(objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: "mine"}); holder.Name != "fine" {
 				t.Errorf("the claim of the other is not restored: %v", holder)
 			}
-			other := objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectSet", Namespace: "shop", Name: "other"}, UID: "other"}
+			other := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectSet", Namespace: "shop", Name: "other"}, UID: "other"}
 			if tc.taken {
 				if err := r.ClaimsOf("", "").Claim(other, []objects.Key{object}); err != nil {
 					t.Fatal(err)

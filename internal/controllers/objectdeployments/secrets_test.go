@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/objects"
@@ -189,7 +190,7 @@ func TestLoadFromSecrets(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			rev := objectsets.Load(set, s.stored, objects.Owner{}, func(schema.GroupKind, string) (bool, bool) { return false, false })
+			rev := objectsets.Load(set, s.stored, objects.Owner{Names: apinames.Default}, func(schema.GroupKind, string) (bool, bool) { return false, false })
 			if got := len(missing) > 0; got != tc.incomplete || !rev.Sensitive {
 				t.Fatalf("%s: missing %v, sensitive %t", tc.reason, missing, rev.Sensitive)
 			}

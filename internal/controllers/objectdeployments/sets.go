@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/revisions"
 )
@@ -153,7 +153,7 @@ func (s *reconciliation) revisionState() (revisions.State, error) {
 			Opened:         rev != nil && rev.Opened() > 0,
 			PausedByParent: set.GetAnnotations()[corev1alpha1.PausedByParentAnnotation] == "true",
 			Former:         set.GetAnnotations()[corev1alpha1.ObjectDeploymentUIDAnnotation] == "",
-			Current:        digest == want && maps.Equal(objects.WellKnown(set.GetLabels()), labels),
+			Current:        digest == want && maps.Equal(apinames.Default.Inherited(set.GetLabels()), labels),
 		})
 	}
 	return state, nil

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	inmemory "lockstep.run/lockstep/internal/cluster/memory"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/inputs/targets"
@@ -91,7 +92,7 @@ func (c confirming) Confirm(ctx context.Context, seen map[objects.Key]string, se
 func newProcess(s *simulation) *process {
 	p := &process{simulation: s, cluster: s.own.Connect(), woken: true, known: proof{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	tracker := engine.NewTracker()
+	tracker := engine.NewTracker(apinames.Default)
 	p.cluster.Observe, p.cluster.Changed, p.cluster.KindChanged = tracker.Observe, tracker.Changed, tracker.KindChanged
 	p.cluster.Send = p.send
 	p.reconciler = New(Home{
@@ -108,7 +109,7 @@ func newProcess(s *simulation) *process {
 
 // connect makes a session of the target, as a start and a changed Secret do.
 func (p *process) connect() {
-	tracker := engine.NewTracker()
+	tracker := engine.NewTracker(apinames.Default)
 	p.cluster = p.server.Connect()
 	p.cluster.Observe, p.cluster.Changed, p.cluster.KindChanged, p.cluster.Send = tracker.Observe, tracker.Changed, tracker.KindChanged, p.send
 	p.session = p.reconciler.NewTarget(&engine.Engine{Cluster: confirming{p.cluster, p}, Tracker: tracker, Pool: p}, "target", "home")

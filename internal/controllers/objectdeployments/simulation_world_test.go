@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	inmemory "lockstep.run/lockstep/internal/cluster/memory"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objectsets"
@@ -48,7 +49,7 @@ func objectOf(u *unstructured.Unstructured) *object {
 		return nil
 	}
 	t := &object{
-		uid: u.GetUID(), release: u.GetLabels()[corev1alpha1.PackageInstanceLabel], owners: objects.References(u.GetOwnerReferences(), u.GetAnnotations()),
+		uid: u.GetUID(), release: u.GetLabels()[corev1alpha1.PackageInstanceLabel], owners: apinames.Default.References(u.GetOwnerReferences(), u.GetAnnotations()),
 		labelled:    u.GetLabels()[corev1alpha1.CacheLabel] == corev1alpha1.CacheLabelValue,
 		keep:        u.GetAnnotations()[corev1alpha1.DeletionPolicyAnnotation] == corev1alpha1.DeletionPolicyKeep,
 		adoptable:   u.GetAnnotations()[corev1alpha1.AdoptableByAnnotation] == adopter,
@@ -266,10 +267,10 @@ func (s *simulation) newServer() {
 		// Objects of kinds that are not custom are created by a POST.
 		all = append(all, inmemory.Kind{GroupVersionKind: gk.WithVersion("v1"), Custom: gk.Kind == "Job"})
 	}
-	s.server = inmemory.NewServer(s.clock, all...)
+	s.server = inmemory.NewServer(apinames.Default, s.clock, all...)
 	s.own = s.server
 	if s.remote {
-		s.own, s.server = inmemory.NewServer(s.clock, all[:3]...), inmemory.NewServer(s.clock, append(all[3:], namespaces)...)
+		s.own, s.server = inmemory.NewServer(apinames.Default, s.clock, all[:3]...), inmemory.NewServer(apinames.Default, s.clock, append(all[3:], namespaces)...)
 		s.own.Stored = s.stored
 	}
 	s.server.Admit, s.server.Stored = s.admit, s.stored

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/limits"
@@ -70,7 +71,7 @@ func TestArchivedStatus(t *testing.T) {
 func TestAwaitsVerdict(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	s := &reconciliation{Reconciler: &Reconciler{Home: Home{Now: func() time.Time { return now }}}, state: &state{rollout: engine.New(objects.Owner{UID: ""})}}
+	s := &reconciliation{Reconciler: &Reconciler{Home: Home{Now: func() time.Time { return now }}}, state: &state{rollout: engine.New(objects.Owner{Names: apinames.Default, UID: ""})}}
 	unseen, failing := phases.Blocker{Kind: phases.BlockUnseen}, phases.Blocker{Kind: phases.BlockProbe}
 	for _, step := range []struct {
 		reason   string

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/inputs/targets"
 	"lockstep.run/lockstep/internal/limits"
@@ -48,7 +49,7 @@ func (s *reconciliation) connect() (*Target, *claimants) {
 		in = ptr.To(claimantsOf(recorded, s.key.Namespace))
 	}
 	if !s.restored {
-		return &Target{Engine: &engine.Engine{Tracker: engine.NewTracker()}}, in
+		return &Target{Engine: &engine.Engine{Tracker: engine.NewTracker(apinames.Default)}}, in
 	}
 	if s.letsGo() {
 		return nil, in

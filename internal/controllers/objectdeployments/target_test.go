@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/inputs/targets"
 	"lockstep.run/lockstep/internal/objects"
@@ -123,10 +124,10 @@ func TestTargets(t *testing.T) {
 				}
 			}
 			r := New(Home{Client: server, Reader: server, Events: events.NewFakeRecorder(10), Now: time.Now},
-				&engine.Engine{Cluster: liveOf(t, servesThings), Tracker: engine.NewTracker()}, func(objects.OwnerKey) {})
+				&engine.Engine{Cluster: liveOf(t, servesThings), Tracker: engine.NewTracker(apinames.Default)}, func(objects.OwnerKey) {})
 			one := &oneTarget{state: tc.state}
 			if tc.session != "" {
-				one.session = r.NewTarget(&engine.Engine{Cluster: liveOf(t, servesThings), Tracker: engine.NewTracker()}, tc.session, "home")
+				one.session = r.NewTarget(&engine.Engine{Cluster: liveOf(t, servesThings), Tracker: engine.NewTracker(apinames.Default)}, tc.session, "home")
 			}
 			r.Targets, r.restored = one, true
 			if _, err := r.Reconcile(t.Context(), objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "shop"}); err != nil {
@@ -189,7 +190,7 @@ func TestLettingGoIsInterrupted(t *testing.T) {
 	key := objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "shop"}
 	for range 2 {
 		r := New(Home{Client: server, Reader: server, Events: events.NewFakeRecorder(10), Now: time.Now},
-			&engine.Engine{Cluster: liveOf(t, servesThings), Tracker: engine.NewTracker()}, func(objects.OwnerKey) {})
+			&engine.Engine{Cluster: liveOf(t, servesThings), Tracker: engine.NewTracker(apinames.Default)}, func(objects.OwnerKey) {})
 		r.Targets, r.restored = &oneTarget{state: targets.State{Reason: corev1alpha1.ReasonTargetUnreachable}}, true
 		_, err := r.Reconcile(t.Context(), key)
 		t.Log(err)

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
@@ -35,7 +36,7 @@ func (p recordingPool) Run(context.Context, objects.OwnerKey, bool, int, func(in
 func TestTakingBackIsMarked(t *testing.T) {
 	t.Parallel()
 	owned := func(uid types.UID) *objects.Observed {
-		return &objects.Observed{Owners: objects.References([]metav1.OwnerReference{{UID: uid, Controller: ptr.To(true)}}, nil)}
+		return &objects.Observed{Owners: apinames.Default.References([]metav1.OwnerReference{{UID: uid, Controller: ptr.To(true)}}, nil)}
 	}
 	for name, tc := range map[string]struct {
 		action phases.Action
@@ -88,9 +89,9 @@ func TestTakingBackIsMarked(t *testing.T) {
 			s := &reconciliation{
 				Reconciler: &Reconciler{Client: patched, Options: Options{
 					Fresh:  mutationcache.NewStore(),
-					Target: &engine.Engine{Cluster: &cluster.Connection{}, Tracker: engine.NewTracker(), Pool: recordingPool(func() { did = append(did, "perform") })},
+					Target: &engine.Engine{Cluster: &cluster.Connection{}, Tracker: engine.NewTracker(apinames.Default), Pool: recordingPool(func() { did = append(did, "perform") })},
 				}},
-				state: &state{rollout: engine.New(objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectTemplate", Namespace: "team", Name: "t"}, UID: "template"})},
+				state: &state{rollout: engine.New(objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectTemplate", Namespace: "team", Name: "t"}, UID: "template"})},
 				view:  view{tmpl: known},
 			}
 			step := phases.Step{Background: true, Action: tc.action, Key: desired.Key, Live: tc.live, Desired: desired}

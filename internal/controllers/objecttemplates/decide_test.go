@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/limits"
@@ -63,7 +64,7 @@ func TestPlan(t *testing.T) {
 		return corev1alpha1.ObjectTemplateSource{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name}
 	}
 	served := func(gk schema.GroupKind) (namespaced, known bool) { return gk.Kind != "Node", gk.Kind != "Gauge" }
-	cluster := objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ClusterObjectTemplate", Name: "t"}}
+	cluster := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ClusterObjectTemplate", Name: "t"}}
 	for _, tc := range []struct {
 		reason string
 		owner  objects.Owner
@@ -164,7 +165,7 @@ func TestPlaced(t *testing.T) {
 	object := func(kind, namespace string) map[string]any {
 		return map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": "x", "namespace": namespace}}
 	}
-	cluster := objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ClusterObjectTemplate", Name: "t"}}
+	cluster := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ClusterObjectTemplate", Name: "t"}}
 	owned := object("ConfigMap", "")
 	owned["metadata"].(map[string]any)["ownerReferences"] = []any{map[string]any{"name": "y"}}
 	for _, tc := range []struct {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/kube/queueing"
@@ -64,6 +65,7 @@ func (r *Reconciler) stateOf(tmpl corev1alpha1.GenericObjectTemplate) *state {
 	}
 	r.forget(key)
 	owner := objects.Owner{
+		Names:    apinames.Default,
 		OwnerKey: objects.OwnerKey{Kind: corev1alpha1.ScopeOf(key.Namespace).Kind(kind), Namespace: key.Namespace, Name: key.Name},
 		UID:      tmpl.GetUID(),
 	}

@@ -9,6 +9,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/limits"
@@ -157,11 +158,11 @@ func (s *reconciliation) place() (*objects.Desired, *problem) {
 		return nil, p
 	}
 	if s.written != nil && s.written.Key == key && s.written.Version == gvk.Version {
-		if content := drift.ContentDigest(s.last.content); s.written.Content == content {
+		if content := drift.ContentDigest(apinames.Default, s.last.content); s.written.Content == content {
 			return s.written, nil
 		}
 	}
-	desired, err := engine.NewDesired(key, gvk.Version, s.last.content)
+	desired, err := engine.NewDesired(apinames.Default, key, gvk.Version, s.last.content)
 	if err != nil {
 		return nil, invalid(corev1alpha1.ReasonTemplateError, "spec.template: the output cannot be encoded as JSON")
 	}

@@ -9,6 +9,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 )
@@ -118,7 +119,7 @@ func collect(t *testing.T, kind, content string, of []corev1alpha1.ObjectTemplat
 	return c.config, err
 }
 
-var owner = objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectTemplate", Namespace: "team", Name: "t"}, UID: "uid"}
+var owner = objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectTemplate", Namespace: "team", Name: "t"}, UID: "uid"}
 
 // TestDestinations puts values together below .config.
 func TestDestinations(t *testing.T) {

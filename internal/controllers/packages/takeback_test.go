@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	fakecluster "lockstep.run/lockstep/internal/cluster/memory"
 	"lockstep.run/lockstep/internal/objects"
 )
@@ -134,7 +135,7 @@ func newWorld(t *testing.T, c *choices, isLeft bool) *world {
 	t.Helper()
 	w := &world{
 		t: t, c: c, states: map[objects.Key][]*unstructured.Unstructured{}, shown: map[objects.Key]int{},
-		server: fakecluster.NewServer(func() time.Time { return start },
+		server: fakecluster.NewServer(apinames.Default, func() time.Time { return start },
 			fakecluster.Kind{GroupVersionKind: corev1alpha1.GroupVersion.WithKind("Package"), Unmanaged: true},
 			fakecluster.Kind{GroupVersionKind: corev1alpha1.GroupVersion.WithKind("ObjectDeployment"), Unmanaged: true}),
 	}

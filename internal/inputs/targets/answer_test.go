@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/cluster/reflector"
 	"lockstep.run/lockstep/internal/limits"
@@ -105,6 +106,7 @@ func nodes(value any) int {
 // watching opens sessions as the manager does, which watch ConfigMaps.
 func watching(ctx context.Context, config *rest.Config, held func(int64)) error {
 	live, err := livestate.New(livestate.Options{
+		Names:   apinames.Default,
 		Config:  config,
 		Observe: func(objects.Key, *unstructured.Unstructured) *objects.Observed { return &objects.Observed{} },
 		Changed: func(objects.Key, *objects.Observed) {}, KindChanged: func(schema.GroupKind) {}, Held: held,

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/objects"
 )
 
 // CheckIgnoredFields reports what is wrong with spec.ignoredFields of a manifest or of a Package.
@@ -27,7 +27,7 @@ func CheckIgnoredFields(all []corev1alpha1.IgnoredFields, report func(field, rem
 			continue
 		}
 		for j, pointer := range all[i].JSONPointers {
-			if _, err := objects.ParseFieldPointer(pointer); err != nil {
+			if _, err := apinames.Default.ParseFieldPointer(pointer); err != nil {
 				report(fmt.Sprintf("%s.jsonPointers[%d]", field, j), "", "%v", err)
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases/claims"
 )
@@ -36,9 +37,9 @@ func set(names ...string) map[objects.Key]struct{} {
 
 func holder(name string) objects.Owner {
 	if name == "cluster" {
-		return objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ClusterObjectDeployment", Name: name}, UID: "uid-cluster"}
+		return objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ClusterObjectDeployment", Name: name}, UID: "uid-cluster"}
 	}
-	return objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: name}, UID: types.UID("uid-" + name)}
+	return objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: name}, UID: types.UID("uid-" + name)}
 }
 
 // woken collects who was told to ask again.
@@ -94,7 +95,7 @@ func TestClaimIsAllOrNothing(t *testing.T) {
 func TestConflictNamesClusterScopedHolders(t *testing.T) {
 	t.Parallel()
 	table := claims.NewTable(func(objects.Owner) {})
-	cluster := objects.Owner{OwnerKey: objects.OwnerKey{Kind: "ClusterObjectDeployment", Name: "one"}, UID: "1"}
+	cluster := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ClusterObjectDeployment", Name: "one"}, UID: "1"}
 	if err := table.Claim(cluster, keys("a")); err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/json"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -37,9 +36,9 @@ func Hash(value any) string {
 }
 
 // ContentDigest returns the digest of a template without the metadata that the engine
-// sets: well-known labels, cache label, revision and owners. Templates of equal content
+// sets: its labels, revision and owners. Templates of equal content
 // need no write for a new revision.
-func ContentDigest(obj map[string]any) objects.Digest {
+func ContentDigest(names *objects.Names, obj map[string]any) objects.Digest {
 	metadata, isMap := obj["metadata"].(map[string]any)
 	if !isMap {
 		return Digest(obj)
@@ -47,9 +46,9 @@ func ContentDigest(obj map[string]any) objects.Digest {
 	content, metadata := maps.Clone(obj), maps.Clone(metadata)
 	content["metadata"] = metadata
 	delete(metadata, "ownerReferences")
-	without(metadata, "labels", corev1alpha1.CacheLabel, corev1alpha1.PackageLabel,
-		corev1alpha1.PackageInstanceLabel, corev1alpha1.PackageVersionLabel, corev1alpha1.PackageProviderLabel)
-	without(metadata, "annotations", corev1alpha1.RevisionAnnotation, corev1alpha1.OwnersAnnotation)
+	without(metadata, "labels", names.ManagedLabel)
+	without(metadata, "labels", names.InheritedLabels...)
+	without(metadata, "annotations", names.RevisionAnnotation, names.OwnersAnnotation)
 	return Digest(content)
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/testing/yamltest"
 )
 
@@ -88,7 +89,7 @@ func TestHash(t *testing.T) {
 func TestContentDigest(t *testing.T) {
 	t.Parallel()
 	const object = `{apiVersion: v1, kind: A, metadata: {name: a, labels: {app: x}}, spec: {b: 1}}`
-	want := ContentDigest(yamltest.Decode(t, object))
+	want := ContentDigest(apinames.Default, yamltest.Decode(t, object))
 	stamped := yamltest.Decode(t, object)
 	metadata := stamped["metadata"].(map[string]any)
 	for _, label := range []string{corev1alpha1.CacheLabel, corev1alpha1.PackageLabel, corev1alpha1.PackageInstanceLabel,
@@ -98,7 +99,7 @@ func TestContentDigest(t *testing.T) {
 	metadata["annotations"] = map[string]any{corev1alpha1.RevisionAnnotation: "7"}
 	metadata["ownerReferences"] = []any{map[string]any{"uid": "u"}}
 	before := copyOf(stamped)
-	if ContentDigest(stamped) != want {
+	if ContentDigest(apinames.Default, stamped) != want {
 		t.Error("what the engine puts on changes the content")
 	}
 	if !same(before, stamped) {
@@ -111,12 +112,12 @@ func TestContentDigest(t *testing.T) {
 		`{apiVersion: v1, kind: A, metadata: {name: a, labels: {app: x}}, spec: {b: 1, c: {}}}`,
 		`{apiVersion: v2, kind: A, metadata: {name: a, labels: {app: x}}, spec: {b: 1}}`,
 	} {
-		if ContentDigest(yamltest.Decode(t, changed)) == want {
+		if ContentDigest(apinames.Default, yamltest.Decode(t, changed)) == want {
 			t.Errorf("%s has the same content", changed)
 		}
 	}
 	only := yamltest.Decode(t, `{metadata: {labels: {package-operator.run/version: "1"}}}`)
-	if ContentDigest(only) != ContentDigest(yamltest.Decode(t, `{metadata: {}}`)) {
+	if ContentDigest(apinames.Default, only) != ContentDigest(apinames.Default, yamltest.Decode(t, `{metadata: {}}`)) {
 		t.Error("labels of ours alone are content")
 	}
 }

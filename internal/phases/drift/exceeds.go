@@ -5,16 +5,18 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"lockstep.run/lockstep/internal/objects"
 )
 
 // Exceeds reports whether the engine has applied a field that the template lacks, by the Apply entry in managedFields:
 // that of a former content, which the next apply removes. Owner references do not count, nor does an entry in another
 // version of the API, or one that cannot be read.
-func Exceeds(template map[string]any, managedFields []metav1.ManagedFieldsEntry) bool {
+func Exceeds(names *objects.Names, template map[string]any, managedFields []metav1.ManagedFieldsEntry) bool {
 	exceeds := false
 	for i := range managedFields {
 		entry := &managedFields[i]
-		if !isApply(entry) || entry.APIVersion != template["apiVersion"] {
+		if !isApply(names, entry) || entry.APIVersion != template["apiVersion"] {
 			continue
 		}
 		fields, err := Fields(*entry)
@@ -22,14 +24,14 @@ func Exceeds(template map[string]any, managedFields []metav1.ManagedFieldsEntry)
 			continue
 		}
 		for path := range fields.All() { // to the end: it does not allow a break
-			exceeds = exceeds || !isOwnerReference(path) && !names(template, path)
+			exceeds = exceeds || !isOwnerReference(path) && !states(template, path)
 		}
 	}
 	return exceeds
 }
 
-// names reports whether a template has a field, null included.
-func names(template any, path fieldpath.Path) bool {
+// states reports whether a template has a field, null included.
+func states(template any, path fieldpath.Path) bool {
 	if template == nil || len(path) == 0 {
 		return true
 	}
@@ -37,8 +39,8 @@ func names(template any, path fieldpath.Path) bool {
 	if element.FieldName != nil {
 		fields, _ := template.(map[string]any)
 		child, has := fields[*element.FieldName]
-		return has && names(child, rest)
+		return has && states(child, rest)
 	}
 	list, _ := template.([]any)
-	return slices.ContainsFunc(list, func(candidate any) bool { return isElement(candidate, element) && names(candidate, rest) })
+	return slices.ContainsFunc(list, func(candidate any) bool { return isElement(candidate, element) && states(candidate, rest) })
 }

@@ -2,6 +2,8 @@ package drift
 
 import (
 	"testing"
+
+	"lockstep.run/lockstep/internal/apinames"
 )
 
 // TestExceeds tells a former content on an object from what others and the API server added, by the API server's own
@@ -16,7 +18,7 @@ func TestExceeds(t *testing.T) {
 		fieldsAt(t, obj, "metadata", "labels")["theirs"] = "1"
 		fieldsAt(t, obj, "spec")["paused"] = true
 	})
-	if Exceeds(template, c.live().GetManagedFields()) {
+	if Exceeds(apinames.Default, template, c.live().GetManagedFields()) {
 		t.Error("what was applied is the template")
 	}
 	for reason, remove := range map[string]func(obj map[string]any){
@@ -33,19 +35,19 @@ func TestExceeds(t *testing.T) {
 	} {
 		former := copyOf(template)
 		remove(former)
-		if !Exceeds(former, c.live().GetManagedFields()) {
+		if !Exceeds(apinames.Default, former, c.live().GetManagedFields()) {
 			t.Errorf("%s left the template", reason)
 		}
 	}
 	null := copyOf(template)
 	fieldsAt(t, null, "spec")["replicas"] = nil
 	delete(fieldsAt(t, null, "metadata"), "ownerReferences")
-	if Exceeds(null, c.live().GetManagedFields()) {
+	if Exceeds(apinames.Default, null, c.live().GetManagedFields()) {
 		t.Error("a null is no field that left, and owner references do not count")
 	}
 	null["apiVersion"] = "apps/v2"
 	delete(null, "spec")
-	if Exceeds(null, c.live().GetManagedFields()) {
+	if Exceeds(apinames.Default, null, c.live().GetManagedFields()) {
 		t.Error("an entry in another version says nothing")
 	}
 }

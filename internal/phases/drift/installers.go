@@ -6,42 +6,41 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/objects"
 )
 
 // installers are the field managers of commands that write whole objects from files, and
-// that of annotations which are for the adoption alone.
+// are no names of an engine.
 var installers = []string{
 	"kubectl-client-side-apply", // kubectl apply
 	"kubectl",                   // kubectl apply --server-side
 	"kubectl-last-applied",      // the annotation that it keeps for the former
 	"kubectl-create",
 	"kubectl-replace",
-	corev1alpha1.HandoverFieldManager,
 	"helm", // by updates up to Helm 3, by applies from Helm 4 on
 	"kapp",
 }
 
 // HasInstaller reports whether managedFields hold an entry of a command that installs
 // objects, which [Migration] takes over at adoption.
-func HasInstaller(managedFields []metav1.ManagedFieldsEntry) bool {
-	return slices.ContainsFunc(managedFields, func(entry metav1.ManagedFieldsEntry) bool { return isInstaller(&entry) })
+func HasInstaller(names *objects.Names, managedFields []metav1.ManagedFieldsEntry) bool {
+	return slices.ContainsFunc(managedFields, func(entry metav1.ManagedFieldsEntry) bool { return isInstaller(names, &entry) })
 }
 
 // Installers returns the field managers of which [Migration] takes fields over at adoption, sorted.
-func Installers(managedFields []metav1.ManagedFieldsEntry) []string {
-	var names []string
+func Installers(names *objects.Names, managedFields []metav1.ManagedFieldsEntry) []string {
+	var managers []string
 	for i := range managedFields {
-		if isInstaller(&managedFields[i]) {
-			names = append(names, managedFields[i].Manager)
+		if isInstaller(names, &managedFields[i]) {
+			managers = append(managers, managedFields[i].Manager)
 		}
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	slices.Sort(managers)
+	return slices.Compact(managers)
 }
 
-func isInstaller(entry *metav1.ManagedFieldsEntry) bool {
-	return entry.Subresource == "" && slices.Contains(installers, entry.Manager)
+func isInstaller(names *objects.Names, entry *metav1.ManagedFieldsEntry) bool {
+	return entry.Subresource == "" && (slices.Contains(installers, entry.Manager) || slices.Contains(names.Installers, entry.Manager))
 }
 
 // leftToInstaller returns the fields that the template lacks and that others rely on.

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/testing/yamltest"
 )
 
@@ -84,10 +85,10 @@ spec:
 func adopt(t *testing.T, c *cluster, template string) {
 	t.Helper()
 	live := c.live()
-	if !HasInstaller(live.GetManagedFields()) {
+	if !HasInstaller(apinames.Default, live.GetManagedFields()) {
 		t.Fatal("there is no entry of an installer")
 	}
-	patch, needed, err := Migration(live, Origin{Adopting: c.object(template).Object})
+	patch, needed, err := Migration(apinames.Default, live, Origin{Adopting: c.object(template).Object})
 	if err != nil || !needed {
 		t.Fatalf("Migration = %t, %v", needed, err)
 	}
@@ -126,7 +127,7 @@ func TestEntriesOfInstallers(t *testing.T) {
 			[]metav1.ManagedFieldsEntry{scale, entry("kubectl-edit", update, "v1", `{"f:data":{"f:z":{}}}`), entry("cainjector", update, "v1", `{"f:data":{"f:ca":{}}}`), entry("kubectl-create", update, "v1", `{"f:data":{"f:ca":{}}}`)},
 			[]metav1.ManagedFieldsEntry{scale, entry("kubectl-edit", update, "v1", `{"f:data":{"f:z":{}}}`), entry("cainjector", update, "v1", `{"f:data":{"f:ca":{}}}`), entry("package-operator", apply, "v1", `{"f:data":{"f:ca":{}}}`)}},
 	} {
-		migrated, err := migrate(test.entries, "v1", Origin{Adopting: template})
+		migrated, err := migrate(apinames.Default, test.entries, "v1", Origin{Adopting: template})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"lockstep.run/lockstep/internal/objects"
 )
 
 // Leaving returns what an apply makes of an object whose managedFields are rewritten by
@@ -13,7 +15,7 @@ import (
 // the fields that it removes; migrated are the rewritten managedFields, with the engine's
 // entry last. Values that the API server then defaults are not in the result. It is dry
 // itself where no field is removed.
-func Leaving(dry *unstructured.Unstructured, migrated []metav1.ManagedFieldsEntry) (after *unstructured.Unstructured, removed bool, err error) {
+func Leaving(names *objects.Names, dry *unstructured.Unstructured, migrated []metav1.ManagedFieldsEntry) (after *unstructured.Unstructured, removed bool, err error) {
 	if len(migrated) == 0 {
 		return dry, false, nil
 	}
@@ -22,7 +24,7 @@ func Leaving(dry *unstructured.Unstructured, migrated []metav1.ManagedFieldsEntr
 	if err != nil {
 		return nil, false, err
 	}
-	kept, err := keptFields(dry.GetManagedFields(), others)
+	kept, err := keptFields(names, dry.GetManagedFields(), others)
 	if err != nil {
 		return nil, false, err
 	}
@@ -38,9 +40,9 @@ func Leaving(dry *unstructured.Unstructured, migrated []metav1.ManagedFieldsEntr
 }
 
 // keptFields are those of the template that is applied, and those of others.
-func keptFields(entries, others []metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
+func keptFields(names *objects.Names, entries, others []metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 	kept := fieldpath.NewSet()
-	applied := slices.DeleteFunc(slices.Clone(entries), func(entry metav1.ManagedFieldsEntry) bool { return !isApply(&entry) })
+	applied := slices.DeleteFunc(slices.Clone(entries), func(entry metav1.ManagedFieldsEntry) bool { return !isApply(names, &entry) })
 	for _, entry := range slices.Concat(others, applied) {
 		fields, err := Fields(entry)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/phases/drift"
 	"lockstep.run/lockstep/internal/testing/yamltest"
 )
@@ -22,7 +23,7 @@ func entry(manager string, operation metav1.ManagedFieldsOperationType, fields s
 // migrated is what the patch of a migration makes of managedFields; nil where none is needed.
 func migrated(t *testing.T, live *unstructured.Unstructured, from drift.Origin) []metav1.ManagedFieldsEntry {
 	t.Helper()
-	raw, needed, err := drift.Migration(live, from)
+	raw, needed, err := drift.Migration(apinames.Default, live, from)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +80,7 @@ func TestLeaving(t *testing.T) {
 	} {
 		dry := &unstructured.Unstructured{Object: yamltest.Decode(t, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x"},"data":{"stays":"1","goes":"2","shared":"3","foreign":"4"}}`)}
 		dry.SetManagedFields(tc.entries)
-		after, removed, err := drift.Leaving(dry, migrated(t, dry, drift.Origin{Templates: []map[string]any{old, next}}))
+		after, removed, err := drift.Leaving(apinames.Default, dry, migrated(t, dry, drift.Origin{Templates: []map[string]any{old, next}}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +107,7 @@ func TestLeavingElements(t *testing.T) {
 		entry("someone", "Update", `{"f:spec":{"f:parts":{"k:{\"name\":\"c\"}":{"f:name":{}}}}}`),
 	})
 	templates := []map[string]any{list(`[{"name":"a","size":1},{"name":"b","size":2},{"name":"c","size":3}]`), list(`[{"name":"a"}]`)}
-	after, _, err := drift.Leaving(dry, migrated(t, dry, drift.Origin{Templates: templates}))
+	after, _, err := drift.Leaving(apinames.Default, dry, migrated(t, dry, drift.Origin{Templates: templates}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +131,7 @@ func TestLeavingAtAdoption(t *testing.T) {
 		`{"replicas":3,"size":1,"injected":4}`:         {Adopting: template},
 		`{"replicas":3,"size":1,"old":2,"injected":4}`: {Templates: []map[string]any{template}},
 	} {
-		after, _, err := drift.Leaving(dry, migrated(t, dry, from))
+		after, _, err := drift.Leaving(apinames.Default, dry, migrated(t, dry, from))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/testing/yamltest"
 )
@@ -121,13 +122,13 @@ func TestLearnConcurrently(t *testing.T) {
 		group.Go(func() {
 			for i := range 200 {
 				kind := learn(types, fmt.Sprintf(`{"f:spec":{"f:l%d":{"v:1":{}}}}`, (i+worker)%50))
-				Project(template, live, kind)
-				Matches(template, live, kind)
+				Project(apinames.Default, template, live, kind)
+				Matches(apinames.Default, template, live, kind)
 			}
 		})
 	}
 	group.Wait()
-	if !Matches(template, live, types.Of(schema.GroupKind{Kind: "A"})) {
+	if !Matches(apinames.Default, template, live, types.Of(schema.GroupKind{Kind: "A"})) {
 		t.Error("the set was not learned")
 	}
 }

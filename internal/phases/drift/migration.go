@@ -11,19 +11,19 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/objects"
 )
 
 // HasUpdates reports whether managedFields hold an Update entry of the engine, which
 // [Migration] has to rewrite before another content is applied: it would keep fields that
 // leave the template.
-func HasUpdates(managedFields []metav1.ManagedFieldsEntry) bool {
-	return slices.ContainsFunc(managedFields, func(entry metav1.ManagedFieldsEntry) bool { return isUpdate(&entry) })
+func HasUpdates(names *objects.Names, managedFields []metav1.ManagedFieldsEntry) bool {
+	return slices.ContainsFunc(managedFields, func(entry metav1.ManagedFieldsEntry) bool { return isUpdate(names, &entry) })
 }
 
 // HasApply reports whether managedFields hold an Apply entry of the engine.
-func HasApply(managedFields []metav1.ManagedFieldsEntry) bool {
-	return slices.ContainsFunc(managedFields, func(entry metav1.ManagedFieldsEntry) bool { return isApply(&entry) })
+func HasApply(names *objects.Names, managedFields []metav1.ManagedFieldsEntry) bool {
+	return slices.ContainsFunc(managedFields, func(entry metav1.ManagedFieldsEntry) bool { return isApply(names, &entry) })
 }
 
 // IsStale reports whether managedFields hold an entry in a version that is no longer
@@ -34,14 +34,14 @@ func IsStale(managedFields []metav1.ManagedFieldsEntry, served func(apiVersion s
 }
 
 // isUpdate reports whether the entry is of a POST of the engine, or of an earlier engine.
-func isUpdate(entry *metav1.ManagedFieldsEntry) bool {
+func isUpdate(names *objects.Names, entry *metav1.ManagedFieldsEntry) bool {
 	return entry.Operation == metav1.ManagedFieldsOperationUpdate && entry.Subresource == "" &&
-		slices.Contains(corev1alpha1.LegacyFieldManagers(), entry.Manager)
+		(entry.Manager == names.FieldManager || slices.Contains(names.FormerFieldManagers, entry.Manager))
 }
 
-func isApply(entry *metav1.ManagedFieldsEntry) bool {
+func isApply(names *objects.Names, entry *metav1.ManagedFieldsEntry) bool {
 	return entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" &&
-		entry.Manager == corev1alpha1.FieldManager
+		entry.Manager == names.FieldManager
 }
 
 func isStale(entry *metav1.ManagedFieldsEntry, served func(string) bool) bool {
@@ -59,8 +59,8 @@ type Origin struct {
 }
 
 // concerns reports whether there may be something to migrate.
-func (o *Origin) concerns(entries []metav1.ManagedFieldsEntry) bool {
-	return HasUpdates(entries) || IsStale(entries, o.Served) || o.Adopting != nil && HasInstaller(entries)
+func (o *Origin) concerns(names *objects.Names, entries []metav1.ManagedFieldsEntry) bool {
+	return HasUpdates(names, entries) || IsStale(entries, o.Served) || o.Adopting != nil && HasInstaller(names, entries)
 }
 
 // Migration returns a JSON patch that turns the engine's entries of live into one Apply
@@ -74,12 +74,12 @@ func (o *Origin) concerns(entries []metav1.ManagedFieldsEntry) bool {
 // live may be the response to a dry-run apply of the next template. The patch tests uid
 // and resourceVersion, and changes managedFields alone. needed is false where there is
 // nothing to do. An error means that managedFields cannot be read.
-func Migration(live *unstructured.Unstructured, from Origin) (jsonPatch []byte, needed bool, err error) {
+func Migration(names *objects.Names, live *unstructured.Unstructured, from Origin) (jsonPatch []byte, needed bool, err error) {
 	entries := live.GetManagedFields()
-	if !from.concerns(entries) {
+	if !from.concerns(names, entries) {
 		return nil, false, nil
 	}
-	migrated, err := migrate(entries, live.GetAPIVersion(), from)
+	migrated, err := migrate(names, entries, live.GetAPIVersion(), from)
 	if err != nil {
 		return nil, false, fmt.Errorf("migrate managedFields of %s %s/%s: %w",
 			live.GetKind(), live.GetNamespace(), live.GetName(), err)
@@ -99,9 +99,9 @@ type patchOperation struct {
 }
 
 // migrate returns the entries of others and, as the last one, the engine's.
-func migrate(entries []metav1.ManagedFieldsEntry, liveVersion string, from Origin) ([]metav1.ManagedFieldsEntry, error) {
+func migrate(names *objects.Names, entries []metav1.ManagedFieldsEntry, liveVersion string, from Origin) ([]metav1.ManagedFieldsEntry, error) {
 	own := metav1.ManagedFieldsEntry{
-		Manager:    corev1alpha1.FieldManager,
+		Manager:    names.FieldManager,
 		Operation:  metav1.ManagedFieldsOperationApply,
 		APIVersion: liveVersion,
 		FieldsType: "FieldsV1",
@@ -109,12 +109,12 @@ func migrate(entries []metav1.ManagedFieldsEntry, liveVersion string, from Origi
 	var others []metav1.ManagedFieldsEntry
 	owned := fieldpath.NewSet()
 	for _, entry := range entries {
-		update, stale := isUpdate(&entry), isStale(&entry, from.Served)
-		installer := from.Adopting != nil && isInstaller(&entry)
+		update, stale := isUpdate(names, &entry), isStale(&entry, from.Served)
+		installer := from.Adopting != nil && isInstaller(names, &entry)
 		if stale {
 			entry.APIVersion = liveVersion
 		}
-		if !update && !installer && !isApply(&entry) {
+		if !update && !installer && !isApply(names, &entry) {
 			others = append(others, entry)
 			continue
 		}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/testing/yamltest"
 )
 
@@ -65,10 +66,10 @@ func TestMigrationRemovesFields(t *testing.T) {
 			})
 			c.update("other", func(obj map[string]any) { fieldsAt(t, obj, "metadata", "labels")["other"] = "x" })
 			live := c.live()
-			if !HasUpdates(live.GetManagedFields()) {
+			if !HasUpdates(apinames.Default, live.GetManagedFields()) {
 				t.Fatal("no migration is needed")
 			}
-			patch, needed, err := Migration(live, Origin{Templates: []map[string]any{c.object(deployment).Object}})
+			patch, needed, err := Migration(apinames.Default, live, Origin{Templates: []map[string]any{c.object(deployment).Object}})
 			if err != nil || !needed {
 				t.Fatalf("Migration = %t, %v", needed, err)
 			}
@@ -76,7 +77,7 @@ func TestMigrationRemovesFields(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if HasUpdates(migrated.GetManagedFields()) {
+			if HasUpdates(apinames.Default, migrated.GetManagedFields()) {
 				t.Errorf("migration is still needed: %v", migrated.GetManagedFields())
 			}
 			if err := c.fields.Update(migrated, "migration"); err != nil {
@@ -121,7 +122,7 @@ func TestMigrationGuards(t *testing.T) {
 		obj["metadata"] = map[string]any{"name": "a", "uid": "u", "resourceVersion": "7"}
 		obj["data"] = map[string]any{"a": "1"}
 	})
-	patch, _, err := Migration(c.live(), Origin{Templates: []map[string]any{yamltest.Decode(t, `{data: {a: "1"}}`)}})
+	patch, _, err := Migration(apinames.Default, c.live(), Origin{Templates: []map[string]any{yamltest.Decode(t, `{data: {a: "1"}}`)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +194,7 @@ func TestMigrationEntries(t *testing.T) {
 			t.Parallel()
 			live := &unstructured.Unstructured{Object: yamltest.Decode(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a, uid: u, resourceVersion: "7"}}`)}
 			live.SetManagedFields(test.entries)
-			patch, needed, err := Migration(live, Origin{Templates: templates, Served: served})
+			patch, needed, err := Migration(apinames.Default, live, Origin{Templates: templates, Served: served})
 			if err != nil || needed != (test.want != nil) {
 				t.Fatalf("Migration = %t, %v", needed, err)
 			}
@@ -223,7 +224,7 @@ func TestMigrationKeepsTheLatestTime(t *testing.T) {
 		entry("package-operator-manager", metav1.ManagedFieldsOperationUpdate, "v1", `{}`),
 	}
 	entries[0].Time, entries[1].Time = &late, &old
-	migrated, err := migrate(entries, "v1", Origin{})
+	migrated, err := migrate(apinames.Default, entries, "v1", Origin{})
 	if err != nil || len(migrated) != 1 || !migrated[0].Time.Equal(&late) {
 		t.Errorf("migrate = %v, %v, want one entry of %s", migrated, err, late)
 	}
@@ -233,7 +234,7 @@ func TestMigrationOfMalformedFields(t *testing.T) {
 	t.Parallel()
 	live := &unstructured.Unstructured{Object: yamltest.Decode(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}`)}
 	live.SetManagedFields([]metav1.ManagedFieldsEntry{entry("package-operator", metav1.ManagedFieldsOperationUpdate, "v1", `{"k:x":{}}`)})
-	if _, _, err := Migration(live, Origin{}); err == nil || !strings.Contains(err.Error(), "ConfigMap") {
+	if _, _, err := Migration(apinames.Default, live, Origin{}); err == nil || !strings.Contains(err.Error(), "ConfigMap") {
 		t.Errorf("Migration = %v, want an error that names the object", err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -12,10 +11,10 @@ import (
 // object, or a part of it, so that it stays when the engine does not apply it. Paths are those of
 // objects.IgnoredFields. A list that is owned as a whole has no part that is owned by itself. An entry that cannot be
 // read does not count.
-func OwnedByOthers(template map[string]any, live *unstructured.Unstructured) func(path []string) bool {
+func OwnedByOthers(names *objects.Names, template map[string]any, live *unstructured.Unstructured) func(path []string) bool {
 	var sets []*fieldpath.Set
 	for _, entry := range live.GetManagedFields() {
-		if entry.Manager == corev1alpha1.FieldManager && entry.Subresource == "" {
+		if entry.Manager == names.FieldManager && entry.Subresource == "" {
 			continue
 		}
 		if fields, err := Fields(entry); err == nil {

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/testing/yamltest"
 )
 
@@ -21,12 +21,12 @@ func TestOwnedByOthers(t *testing.T) {
 			`{"f:hooks":{"k:{\"name\":\"x\"}":{"f:policy":{},"f:client":{"f:ca":{}}}},"f:spec":{"f:list":{}}}`)},
 		{Manager: "unreadable", FieldsV1: metav1.NewFieldsV1(`{"x:y":{}}`)},
 	})
-	owned := OwnedByOthers(template, live)
+	owned := OwnedByOthers(apinames.Default, template, live)
 	for pointer, want := range map[string]bool{
 		"/hooks/0/policy": true, "/hooks/0/client": true, "/hooks/0/client/ca": true, "/hooks/0/client/other": false, "/hooks/2/policy": false,
 		"/spec/a": false, "/spec/list": true, "/spec/list/0/c": false, "/none/a": false, "/spec/a/b": false,
 	} {
-		path, err := objects.ParseFieldPointer(pointer)
+		path, err := apinames.Default.ParseFieldPointer(pointer)
 		if err != nil {
 			t.Fatal(err)
 		}

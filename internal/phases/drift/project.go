@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -19,8 +18,8 @@ import (
 // The order among the template's own elements counts, since apply restores it.
 //
 // Neither argument is changed. types may be nil: then every list is whole.
-func Project(template, live map[string]any, types *KindListTypes) objects.Digest {
-	p := projector{encoder: encoders.Get().(*encoder), types: types}
+func Project(names *objects.Names, template, live map[string]any, types *KindListTypes) objects.Digest {
+	p := projector{encoder: encoders.Get().(*encoder), names: names, types: types}
 	defer encoders.Put(p.encoder)
 	p.object(template, live)
 	return p.digest()
@@ -33,8 +32,8 @@ func Project(template, live map[string]any, types *KindListTypes) objects.Digest
 // have the same length.
 //
 // Neither argument is changed. types may be nil.
-func Matches(template, live map[string]any, types *KindListTypes) bool {
-	p := projector{encoder: encoders.Get().(*encoder), types: types, matching: true}
+func Matches(names *objects.Names, template, live map[string]any, types *KindListTypes) bool {
+	p := projector{encoder: encoders.Get().(*encoder), names: names, types: types, matching: true}
 	defer encoders.Put(p.encoder)
 	p.object(template, live)
 	p.release()
@@ -50,6 +49,7 @@ const missing = "~"
 // instead.
 type projector struct {
 	*encoder
+	names             *objects.Names
 	types             *KindListTypes
 	matching, differs bool
 	// place counts the values of the template.
@@ -108,7 +108,7 @@ func (p *projector) metadataField(key string, template, live any) {
 	liveValues, _ := live.(map[string]any)
 	start, end := p.sorted(values)
 	for i := start; i < end; i++ {
-		if name := p.keys[i]; key != "annotations" || name != corev1alpha1.RevisionAnnotation {
+		if name := p.keys[i]; key != "annotations" || name != p.names.RevisionAnnotation {
 			p.scalar(values[name], liveValues[name])
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/testing/yamltest"
 )
 
@@ -170,10 +171,10 @@ func TestProjectDeployment(t *testing.T) {
 			c.apply("package-operator", deployment)
 			c.update("apiserver", defaulted)
 			baseline := copyOf(c.live().Object)
-			if !Matches(template, baseline, c.known()) {
+			if !Matches(apinames.Default, template, baseline, c.known()) {
 				t.Fatal("what was just applied does not match")
 			}
-			before := Project(template, baseline, c.known())
+			before := Project(apinames.Default, template, baseline, c.known())
 
 			changed := copyOf(baseline)
 			test.by(t, changed)
@@ -182,20 +183,20 @@ func TestProjectDeployment(t *testing.T) {
 				c.update("other", func(obj map[string]any) { test.by(t, obj) })
 				changed = c.live().Object
 			}
-			after := Project(template, changed, c.known())
+			after := Project(apinames.Default, template, changed, c.known())
 			if drifted := before != after; drifted != test.drift {
 				t.Errorf("drift = %t, want %t", drifted, test.drift)
 			}
-			if matches := Matches(template, changed, c.known()); matches == test.drift {
+			if matches := Matches(apinames.Default, template, changed, c.known()); matches == test.drift {
 				t.Errorf("Matches = %t, want %t", matches, !test.drift)
 			}
-			if again := Project(template, baseline, c.known()); again != before {
+			if again := Project(apinames.Default, template, baseline, c.known()); again != before {
 				t.Error("what was learned of the change alters the projection of the baseline")
 			}
 			if test.drift && test.reason != "another type" {
 				c.apply("package-operator", deployment)
 				c.update("apiserver", defaulted)
-				if Project(template, c.live().Object, c.known()) != before {
+				if Project(apinames.Default, template, c.live().Object, c.known()) != before {
 					t.Error("an apply does not bring the projection back")
 				}
 			}
@@ -213,16 +214,16 @@ func TestProjectService(t *testing.T) {
 		fieldsAt(t, obj, "spec", "ports", 0)["protocol"] = "TCP"
 		fieldsAt(t, obj, "spec")["clusterIP"] = "10.0.0.1"
 	})
-	before := Project(template, c.live().Object, c.known())
-	if !Matches(template, c.live().Object, c.known()) {
+	before := Project(apinames.Default, template, c.live().Object, c.known())
+	if !Matches(apinames.Default, template, c.live().Object, c.known()) {
 		t.Error("what was just applied does not match")
 	}
 	c.update("cloud", func(obj map[string]any) { fieldsAt(t, obj, "spec", "ports", 1)["nodePort"] = int64(30000) })
-	if Project(template, c.live().Object, c.known()) != before {
+	if Project(apinames.Default, template, c.live().Object, c.known()) != before {
 		t.Error("a node port is drift")
 	}
 	c.update("other", func(obj map[string]any) { fieldsAt(t, obj, "spec", "selector")["extra"] = "x" })
-	if Project(template, c.live().Object, c.known()) == before || Matches(template, c.live().Object, c.known()) {
+	if Project(apinames.Default, template, c.live().Object, c.known()) == before || Matches(apinames.Default, template, c.live().Object, c.known()) {
 		t.Error("a key added to the selector is no drift")
 	}
 }
@@ -232,15 +233,15 @@ func TestProjectWithoutListTypes(t *testing.T) {
 	t.Parallel()
 	template := yamltest.Decode(t, `{spec: {list: [{name: a}], map: {x: 1}}}`)
 	live := yamltest.Decode(t, `{spec: {list: [{name: a, more: 1}], map: {x: 1, y: 2}}}`)
-	if !Matches(template, live, nil) {
+	if !Matches(apinames.Default, template, live, nil) {
 		t.Error("elements of the same number that match do not match")
 	}
 	more := yamltest.Decode(t, `{spec: {list: [{name: a, more: 1}, {name: b}], map: {x: 1, y: 2}}}`)
-	if Matches(template, more, nil) || Project(template, more, nil) == Project(template, live, nil) {
+	if Matches(apinames.Default, template, more, nil) || Project(apinames.Default, template, more, nil) == Project(apinames.Default, template, live, nil) {
 		t.Error("an element that was added to an unknown list is no drift")
 	}
 	other := yamltest.Decode(t, `{spec: {list: [{name: a, more: 1}], map: {x: 1, z: 2}}}`)
-	if Project(template, other, nil) != Project(template, live, nil) {
+	if Project(apinames.Default, template, other, nil) != Project(apinames.Default, template, live, nil) {
 		t.Error("a key that was added to an unknown map is drift")
 	}
 }
@@ -251,17 +252,17 @@ func TestProjectEmptyAndNull(t *testing.T) {
 	lives := []string{
 		`{g: 1}`, `{metadata: {}, a: {}, b: [], c: null, d: {}, g: 1}`, `{metadata: {labels: {x: y}}, a: null, b: null, c: 3, d: {e: 1, f: {}}, g: 1}`,
 	}
-	want := Project(template, yamltest.Decode(t, lives[0]), nil)
+	want := Project(apinames.Default, template, yamltest.Decode(t, lives[0]), nil)
 	for _, live := range lives {
-		if got := Project(template, yamltest.Decode(t, live), nil); got != want {
-			t.Errorf("Project(%s) differs from that of the others", live)
+		if got := Project(apinames.Default, template, yamltest.Decode(t, live), nil); got != want {
+			t.Errorf("Project(apinames.Default, %s) differs from that of the others", live)
 		}
-		if !Matches(template, yamltest.Decode(t, live), nil) {
-			t.Errorf("Matches(%s) = false", live)
+		if !Matches(apinames.Default, template, yamltest.Decode(t, live), nil) {
+			t.Errorf("Matches(apinames.Default, %s) = false", live)
 		}
 	}
 	for _, live := range []string{`{g: 2}`, `{}`, `{g: 1, b: [1]}`} {
-		if Project(template, yamltest.Decode(t, live), nil) == want || Matches(template, yamltest.Decode(t, live), nil) {
+		if Project(apinames.Default, template, yamltest.Decode(t, live), nil) == want || Matches(apinames.Default, template, yamltest.Decode(t, live), nil) {
 			t.Errorf("%s is no drift", live)
 		}
 	}
@@ -281,7 +282,7 @@ func TestMatchesIsNoGuess(t *testing.T) {
 		{"an annotation", `{metadata: {annotations: {a: b}}}`, `{metadata: {annotations: {}}}`},
 	}
 	for _, test := range tests {
-		if Matches(yamltest.Decode(t, test.template), yamltest.Decode(t, test.live), nil) {
+		if Matches(apinames.Default, yamltest.Decode(t, test.template), yamltest.Decode(t, test.live), nil) {
 			t.Errorf("%s: Matches = true", test.reason)
 		}
 	}
@@ -301,16 +302,16 @@ func TestProjectLongList(t *testing.T) {
 	reversed := slices.Clone(elements)
 	slices.Reverse(reversed)
 	template := object(elements)
-	if !Matches(template, object(append(slices.Clone(elements), map[string]any{"name": "x"})), types) {
+	if !Matches(apinames.Default, template, object(append(slices.Clone(elements), map[string]any{"name": "x"})), types) {
 		t.Error("the list itself with one element more does not match")
 	}
-	want := Project(template, object(reversed), types)
-	if got := Project(template, object(slices.Insert(slices.Clone(reversed), n/2, any(map[string]any{"name": "x"}))), types); got != want {
+	want := Project(apinames.Default, template, object(reversed), types)
+	if got := Project(apinames.Default, template, object(slices.Insert(slices.Clone(reversed), n/2, any(map[string]any{"name": "x"}))), types); got != want {
 		t.Error("an element of others between ours is drift")
 	}
 	changed := object(slices.Clone(reversed))
 	changed["spec"].(map[string]any)["list"].([]any)[n/2] = map[string]any{"name": fmt.Sprint(n - 1 - n/2), "value": "x"}
-	if Project(template, changed, types) == want {
+	if Project(apinames.Default, template, changed, types) == want {
 		t.Error("a change in the middle is no drift")
 	}
 }
@@ -337,13 +338,13 @@ func BenchmarkProject(b *testing.B) {
 		b.Run(bench.name+"/Project", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				Project(template, live.Object, types)
+				Project(apinames.Default, template, live.Object, types)
 			}
 		})
 		b.Run(bench.name+"/Matches", func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				Matches(template, live.Object, types)
+				Matches(apinames.Default, template, live.Object, types)
 			}
 		})
 		b.Run(bench.name+"/Learn", func(b *testing.B) {

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"pgregory.net/rapid"
+
+	"lockstep.run/lockstep/internal/apinames"
 )
 
 // Templates of these properties say by the first letters of a field what it is:
@@ -147,8 +149,8 @@ func TestForeignAdditionsAreNoDrift(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		template, types := drawTemplate(t)
 		live := copyOf(template)
-		before := Project(template, live, types)
-		if !Matches(template, live, types) {
+		before := Project(apinames.Default, template, live, types)
+		if !Matches(apinames.Default, template, live, types) {
 			t.Fatal("a template does not match itself")
 		}
 		live["maspec"] = addForeign(t, "ma", live["maspec"])
@@ -159,10 +161,10 @@ func TestForeignAdditionsAreNoDrift(t *testing.T) {
 		metadata["annotations"].(map[string]any)["foreign"] = "x"
 		metadata["managedFields"] = []any{}
 		metadata["ownerReferences"] = slices.Insert(metadata["ownerReferences"].([]any), 0, any(map[string]any{"uid": "w"}))
-		if Project(template, live, types) != before {
+		if Project(apinames.Default, template, live, types) != before {
 			t.Errorf("what others add changes the projection: %v", live)
 		}
-		if !Matches(template, live, types) {
+		if !Matches(apinames.Default, template, live, types) {
 			t.Errorf("what others add breaks the match: %v", live)
 		}
 	})
@@ -207,7 +209,7 @@ func TestEveryChangeOnATemplatePathIsDrift(t *testing.T) {
 		if rapid.Bool().Draw(t, "beside others") {
 			live["maspec"] = addForeign(t, "ma", live["maspec"])
 		}
-		before := Project(template, live, types)
+		before := Project(apinames.Default, template, live, types)
 		// Only what the template has: foreign values are not edited.
 		var all []edit
 		for _, e := range edits("", live["maspec"], func(to any) { live["maspec"] = to }, func() { delete(live, "maspec") }) {
@@ -221,10 +223,10 @@ func TestEveryChangeOnATemplatePathIsDrift(t *testing.T) {
 		if isForeign(template, matched, live, types) {
 			return
 		}
-		if Project(template, live, types) == before {
+		if Project(apinames.Default, template, live, types) == before {
 			t.Errorf("%s: no drift in %v", one.path, live)
 		}
-		if Matches(template, live, types) {
+		if Matches(apinames.Default, template, live, types) {
 			t.Errorf("%s: still matches: %v", one.path, live)
 		}
 	})
@@ -286,11 +288,11 @@ func TestOrderAndTypesAreIrrelevant(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		template, types := drawTemplate(t)
 		live := copyOf(template)
-		before := Project(template, live, types)
+		before := Project(apinames.Default, template, live, types)
 		digest := Digest(live)
 		// Another map has another order; floats stand for whole numbers.
 		again := asFloats(live).(map[string]any)
-		if Project(template, again, types) != before || Digest(again) != digest || !Matches(template, again, types) {
+		if Project(apinames.Default, template, again, types) != before || Digest(again) != digest || !Matches(apinames.Default, template, again, types) {
 			t.Error("order of keys or types of numbers change the outcome")
 		}
 		text, err := json.Marshal(live)
@@ -344,7 +346,7 @@ func TestOrderOfOwnElementsIsKept(t *testing.T) {
 		all.Learn(schema.GroupKind{}, managedFields(template))
 		types := all.Of(schema.GroupKind{})
 		project := func(names []string) any {
-			return Project(template, map[string]any{"maspec": map[string]any{"al": list(names)}}, types)
+			return Project(apinames.Default, template, map[string]any{"maspec": map[string]any{"al": list(names)}}, types)
 		}
 		first := rapid.Permutation(names).Draw(t, "one order")
 		second := rapid.Permutation(names).Draw(t, "another order")
