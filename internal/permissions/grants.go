@@ -1,7 +1,9 @@
 package permissions
 
 import (
+	"maps"
 	"slices"
+	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -20,7 +22,7 @@ var (
 func (c *computation) grants() {
 	brought := map[schema.GroupResource]map[string]bool{clusterRoles: {}, roles: {}}
 	var bindings []*unstructured.Unstructured
-	for _, u := range slices.Concat(c.Objects, c.Former) {
+	for _, u := range c.Objects {
 		if u.GroupVersionKind().Group != rbacv1.GroupName {
 			continue
 		}
@@ -30,15 +32,16 @@ func (c *computation) grants() {
 			if convert(u, &role) {
 				aggregates := role.AggregationRule != nil && len(role.AggregationRule.ClusterRoleSelectors) > 0
 				brought[clusterRoles][role.Name] = !aggregates // its rules are not known before
-				c.in("").grant(role.Rules)
+				c.grant(c.in(""), u, role.Rules)
 				if aggregates {
 					c.in("").add(clusterRoles, "", "escalate") // else it takes all rights that there are
+					c.warn("ClusterRole %s aggregates others: who writes it may write any ClusterRole (escalate)", role.Name)
 				}
 			}
 		case "Role":
 			if convert(u, &role) {
 				brought[roles][c.namespaceOf(u)+"/"+role.Name] = true
-				c.at(u).grant(role.Rules)
+				c.grant(c.at(u), u, role.Rules)
 			}
 		case "RoleBinding", "ClusterRoleBinding":
 			bindings = append(bindings, u)
@@ -56,59 +59,78 @@ func (c *computation) grants() {
 		switch ref := binding.RoleRef; {
 		case ref.Kind == "ClusterRole" && !brought[clusterRoles][ref.Name]:
 			scope.add(clusterRoles, ref.Name, "bind")
+			c.warn("%s %s gives others the rights of ClusterRole %s, which the package does not bring", u.GetKind(), u.GetName(), ref.Name)
 		case ref.Kind == "Role" && !brought[roles][c.namespaceOf(u)+"/"+ref.Name]:
 			scope.add(roles, ref.Name, "bind")
+			c.warn("%s %s gives others the rights of Role %s, which the package does not bring", u.GetKind(), u.GetName(), ref.Name)
 		}
 	}
 }
 
-// grant adds rules that a role gives to others. A Role has no rules about paths.
-func (r *rights) grant(rules []rbacv1.PolicyRule) {
-	for _, rule := range rules {
-		if len(rule.Verbs) > 0 {
-			r.granted = append(r.granted, rule)
-		}
+// grant adds rules that a role gives to others.
+func (c *computation) grant(to *rights, role *unstructured.Unstructured, rules []rbacv1.PolicyRule) {
+	granted := slices.DeleteFunc(slices.Clone(rules), func(rule rbacv1.PolicyRule) bool { return len(rule.Verbs) == 0 })
+	if len(granted) > 0 {
+		to.granted = append(to.granted, granted...)
+		c.warn("%s %s gives others rights, which the account gets, too", role.GetKind(), role.GetName())
 	}
 }
 
 // parameters adds what the API server asks of who writes admission policies with parameters: to read these.
 func (c *computation) parameters() {
-	kinds := map[string]*admissionregistrationv1.ParamKind{}
-	each := func(suffix string, do func(*unstructured.Unstructured)) {
-		for _, u := range slices.Concat(c.Objects, c.Former) {
-			kind := u.GroupVersionKind()
-			if kind.Group == admissionregistrationv1.GroupName && (kind.Kind == "ValidatingAdmissionPolicy"+suffix || kind.Kind == "MutatingAdmissionPolicy"+suffix) {
-				do(u)
-			}
+	kinds := maps.Clone(c.Parameters)
+	if kinds == nil {
+		kinds = map[Policy]schema.GroupKind{}
+	}
+	for _, u := range c.Objects {
+		if kind, has := ParameterOf(u); has {
+			kinds[Policy{u.GetKind(), u.GetName()}] = kind
+			c.in("").add(c.resource(kind), "", "get")
+			c.warn("%s %s has parameters: the account may read all %s of the cluster", u.GetKind(), u.GetName(), c.resource(kind))
 		}
 	}
-	each("", func(u *unstructured.Unstructured) {
-		var policy admissionregistrationv1.ValidatingAdmissionPolicy
-		if convert(u, &policy) && policy.Spec.ParamKind != nil {
-			kinds[u.GetKind()+"Binding/"+u.GetName()] = policy.Spec.ParamKind
-			c.in("").add(c.parameter(policy.Spec.ParamKind), "", "get")
+	for _, u := range c.Objects {
+		policy, is := PolicyOf(u)
+		if !is {
+			continue
 		}
-	})
-	each("Binding", func(u *unstructured.Unstructured) {
+		kind, known := kinds[policy]
+		if !known {
+			c.warn("%s %s is about %s %s, whose parameters are not known, since it is neither in the package nor readable in the cluster: the right to read them is left out", u.GetKind(), u.GetName(), policy.Kind, policy.Name)
+			continue
+		}
 		var binding admissionregistrationv1.ValidatingAdmissionPolicyBinding
-		if !convert(u, &binding) || binding.Spec.ParamRef == nil {
-			return
-		}
-		resource := schema.GroupResource{Group: rbacv1.APIGroupAll, Resource: rbacv1.ResourceAll} // of a policy that the objects do not bring
-		if kind := kinds[u.GetKind()+"/"+binding.Spec.PolicyName]; kind != nil {
-			resource = c.parameter(kind)
-		}
+		_ = convert(u, &binding)
 		verb := "get"
 		if binding.Spec.ParamRef.Name == "" {
 			verb = "list"
 		}
-		c.in(binding.Spec.ParamRef.Namespace).add(resource, binding.Spec.ParamRef.Name, verb)
-	})
+		c.in(binding.Spec.ParamRef.Namespace).add(c.resource(kind), binding.Spec.ParamRef.Name, verb)
+	}
 }
 
-func (c *computation) parameter(kind *admissionregistrationv1.ParamKind) schema.GroupResource {
-	gv, _ := schema.ParseGroupVersion(kind.APIVersion)
-	return schema.GroupResource{Group: gv.Group, Resource: c.plural(gv.WithKind(kind.Kind).GroupKind())}
+// ParameterOf returns the kind of the parameters of an object that is an admission policy with parameters.
+func ParameterOf(u *unstructured.Unstructured) (schema.GroupKind, bool) {
+	var policy admissionregistrationv1.ValidatingAdmissionPolicy // a MutatingAdmissionPolicy has the field, too
+	if !isAdmission(u, "Policy") || !convert(u, &policy) || policy.Spec.ParamKind == nil {
+		return schema.GroupKind{}, false
+	}
+	gv, err := schema.ParseGroupVersion(policy.Spec.ParamKind.APIVersion)
+	return schema.GroupKind{Group: gv.Group, Kind: policy.Spec.ParamKind.Kind}, err == nil
+}
+
+// PolicyOf returns the policy of an object that is a binding with parameters.
+func PolicyOf(u *unstructured.Unstructured) (Policy, bool) {
+	var binding admissionregistrationv1.ValidatingAdmissionPolicyBinding
+	if !isAdmission(u, "PolicyBinding") || !convert(u, &binding) || binding.Spec.ParamRef == nil {
+		return Policy{}, false
+	}
+	return Policy{strings.TrimSuffix(u.GetKind(), "Binding"), binding.Spec.PolicyName}, true
+}
+
+func isAdmission(u *unstructured.Unstructured, suffix string) bool {
+	kind := u.GroupVersionKind()
+	return kind.Group == admissionregistrationv1.GroupName && (kind.Kind == "ValidatingAdmission"+suffix || kind.Kind == "MutatingAdmission"+suffix)
 }
 
 // convert reports whether an object has the fields of its kind; the API server refuses those that do not.

@@ -2,6 +2,7 @@ package permissions
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
+	utilvalidation "k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/component-helpers/auth/rbac/validation"
 )
 
@@ -25,34 +27,37 @@ type Scope struct {
 
 // Request is what to compute the rights for.
 type Request struct {
-	// Namespace of objects that name none; empty where these are cluster-scoped.
+	// Namespace of namespaced objects that name none.
 	Namespace string
-	// Objects of the revision that is rolled out.
+	// Objects that are created, corrected and deleted: those of all revisions that may own some. Duplicates count once.
 	Objects []*unstructured.Unstructured
-	// Former are objects of the revision before it: they are corrected until it is complete, and then deleted.
-	Former []*unstructured.Unstructured
-	// Resource returns the plural of a kind that neither list defines; empty where it is not known. It may be nil.
-	Resource func(schema.GroupKind) string
+	// Kinds that the cluster serves. Others are those of CustomResourceDefinitions among the objects, or else their resource is guessed
+	// as kubectl does.
+	Kinds map[schema.GroupKind]Kind
+	// Parameters are the kinds of parameters of the cluster's admission policies, by kind and name of the policy.
+	Parameters map[Policy]schema.GroupKind
 }
 
-// Needed returns the rights, for the cluster first, then by namespace. What concerns a namespace that the objects bring
-// themselves is a right in the cluster: a Role in it cannot be made before, and would be deleted with it.
-func Needed(r Request) []Scope {
-	c := &computation{Request: r, plurals: definedPlurals(slices.Concat(r.Objects, r.Former)), scopes: map[string]*rights{}, brought: sets.New[string]()}
-	for _, u := range slices.Concat(r.Objects, r.Former) {
-		if u.GroupVersionKind().GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
-			c.brought.Insert(u.GetName())
-		}
-	}
+// Kind is a kind that is served.
+type Kind struct {
+	// Resource is the plural, such as configmaps.
+	Resource   string
+	Namespaced bool
+}
+
+// Policy is an admission policy.
+type Policy struct{ Kind, Name string }
+
+// Needed returns the rights, for the cluster first, then by namespace, and warnings about those that reach beyond the objects. What
+// concerns a namespace that the objects bring themselves is a right in the cluster: a Role in it cannot be made before, and would
+// be deleted with it.
+func Needed(r Request) (scopes []Scope, warnings []string) {
+	c := newComputation(r)
 	for _, u := range r.Objects {
 		c.at(u).add(c.resourceOf(u), u.GetName(), Verbs...)
 	}
-	for _, u := range r.Former {
-		c.at(u).add(c.resourceOf(u), u.GetName(), Verbs[1:]...)
-	}
 	c.grants()
 	c.parameters()
-	var out []Scope
 	cluster := c.scopes[""].rules(nil)
 	for _, namespace := range slices.Sorted(maps.Keys(c.scopes)) {
 		held := cluster
@@ -60,15 +65,16 @@ func Needed(r Request) []Scope {
 			held = nil
 		}
 		if rules := c.scopes[namespace].rules(held); len(rules) > 0 {
-			out = append(out, Scope{Namespace: namespace, Rules: rules})
+			scopes = append(scopes, Scope{Namespace: namespace, Rules: rules})
 		}
 	}
-	return out
+	slices.Sort(c.warnings)
+	return scopes, slices.Compact(c.warnings)
 }
 
 // Kinds returns the verbs on each resource of the objects, without names and namespaces, nor what roles among them need.
 func Kinds(all []*unstructured.Unstructured) []rbacv1.PolicyRule {
-	c := &computation{plurals: definedPlurals(all)}
+	c := newComputation(Request{Objects: all})
 	resources := map[string]sets.Set[string]{}
 	for _, u := range all {
 		resource := c.resourceOf(u)
@@ -86,20 +92,41 @@ func Kinds(all []*unstructured.Unstructured) []rbacv1.PolicyRule {
 
 type computation struct {
 	Request
-	plurals map[schema.GroupKind]string
-	scopes  map[string]*rights
-	brought sets.Set[string]
+	kinds    map[schema.GroupKind]Kind
+	scopes   map[string]*rights
+	brought  sets.Set[string]
+	warnings []string
+}
+
+func newComputation(r Request) *computation {
+	c := &computation{Request: r, kinds: definedKinds(r.Objects), scopes: map[string]*rights{}, brought: sets.New[string]()}
+	maps.Copy(c.kinds, r.Kinds)
+	for _, u := range r.Objects {
+		if u.GroupVersionKind().GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {
+			c.brought.Insert(u.GetName())
+		}
+	}
+	return c
+}
+
+func (c *computation) warn(format string, args ...any) {
+	c.warnings = append(c.warnings, fmt.Sprintf(format, args...))
 }
 
 // at returns the rights in the namespace of an object.
 func (c *computation) at(u *unstructured.Unstructured) *rights { return c.in(c.namespaceOf(u)) }
 
+// namespaceOf is empty for a kind without namespaces, whatever the object says, as for the engine.
 func (c *computation) namespaceOf(u *unstructured.Unstructured) string {
+	if kind, known := c.kinds[u.GroupVersionKind().GroupKind()]; known && !kind.Namespaced {
+		return ""
+	}
 	return cmp.Or(u.GetNamespace(), c.Namespace)
 }
 
 func (c *computation) in(namespace string) *rights {
-	if c.brought.Has(namespace) {
+	if namespace != "" && c.brought.Has(namespace) {
+		c.warn("the package brings the namespace %s: the rights for what is in it are in the ClusterRole, and reach all namespaces", namespace)
 		namespace = ""
 	}
 	if c.scopes[namespace] == nil {
@@ -109,30 +136,32 @@ func (c *computation) in(namespace string) *rights {
 }
 
 func (c *computation) resourceOf(u *unstructured.Unstructured) schema.GroupResource {
-	gvk := u.GroupVersionKind()
-	return schema.GroupResource{Group: gvk.Group, Resource: c.plural(gvk.GroupKind())}
+	return c.resource(u.GroupVersionKind().GroupKind())
 }
 
-func (c *computation) plural(kind schema.GroupKind) string {
-	known := c.plurals[kind]
-	if known == "" && c.Resource != nil {
-		known = c.Resource(kind)
-	}
+func (c *computation) resource(kind schema.GroupKind) schema.GroupResource {
 	guessed, _ := meta.UnsafeGuessKindToResource(kind.WithVersion(""))
-	return cmp.Or(known, guessed.Resource)
+	return schema.GroupResource{Group: kind.Group, Resource: cmp.Or(c.kinds[kind].Resource, guessed.Resource)}
 }
 
-func definedPlurals(all []*unstructured.Unstructured) map[schema.GroupKind]string {
-	plurals := map[schema.GroupKind]string{}
+// definedKinds are those of the definitions among the objects that the API server accepts: another one would choose the rights.
+func definedKinds(all []*unstructured.Unstructured) map[schema.GroupKind]Kind {
+	kinds := map[schema.GroupKind]Kind{}
 	for _, u := range all {
-		if u.GroupVersionKind().GroupKind() == (schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}) {
-			group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
-			kind, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")
-			plural, _, _ := unstructured.NestedString(u.Object, "spec", "names", "plural")
-			plurals[schema.GroupKind{Group: group, Kind: kind}] = plural
+		if u.GroupVersionKind().GroupKind() != (schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}) {
+			continue
 		}
+		text := func(fields ...string) string {
+			value, _, _ := unstructured.NestedString(u.Object, append([]string{"spec"}, fields...)...)
+			return value
+		}
+		group, plural := text("group"), text("names", "plural")
+		if u.GetName() != plural+"."+group || !strings.Contains(group, ".") || len(utilvalidation.IsDNS1035Label(plural)) > 0 {
+			continue
+		}
+		kinds[schema.GroupKind{Group: group, Kind: text("names", "kind")}] = Kind{Resource: plural, Namespaced: text("scope") != "Cluster"}
 	}
-	return plurals
+	return kinds
 }
 
 // rights in one scope.

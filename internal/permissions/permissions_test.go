@@ -19,7 +19,10 @@ const (
 	deployment  = "{apiVersion: apps/v1, kind: Deployment, metadata: {name: %}}"
 	inShop      = "{apiVersion: v1, kind: Secret, metadata: {name: %, namespace: shop}}"
 	namespace   = "{apiVersion: v1, kind: Namespace, metadata: {name: %}}"
-	definition  = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: %}, spec: {group: example.com, names: {kind: Chassis, plural: chassis}}}"
+	definition  = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: chassis.example.com}, spec: {group: example.com, scope: Namespaced, names: {kind: Chassis, plural: chassis}}}"
+	ofCluster   = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: chassis.example.com}, spec: {group: example.com, scope: Cluster, names: {kind: Chassis, plural: chassis}}}"
+	hostile     = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: '*.'}, spec: {group: '', names: {kind: ConfigMap, plural: '*'}}}"
+	hostile2    = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: secrets.example.com}, spec: {group: example.com, names: {kind: Other, plural: '*'}}}"
 	chassis     = "{apiVersion: example.com/v1, kind: Chassis, metadata: {name: %}}"
 	role        = "{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: %}, rules: [{apiGroups: [''], resources: [pods], verbs: [list]}]}"
 	binding     = "{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: %}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: %}}"
@@ -62,52 +65,91 @@ func lines(scopes []Scope) string {
 
 func TestNeeded(t *testing.T) {
 	t.Parallel()
-	const rbac = "rbac.authorization.k8s.io/"
+	const rbac, admission = "rbac.authorization.k8s.io/", "admissionregistration.k8s.io/"
+	const crds = ": apiextensions.k8s.io/customresourcedefinitions: create\n"
+	const named = ": apiextensions.k8s.io/customresourcedefinitions (chassis.example.com): patch,delete\n"
 	for name, tc := range map[string]struct {
-		namespace       string
-		objects, former []string
-		want            string
+		namespace      string
+		objects        []string
+		want, warnings string
 	}{
 		"create by kind, the rest by name": {
-			"web", []string{configMap, deployment}, nil,
-			"web: /configmaps: create\nweb: apps/deployments: create\nweb: /configmaps (a): patch,delete\nweb: apps/deployments (a): patch,delete\n",
+			"web", []string{configMap, deployment, configMap},
+			"web: /configmaps: create\nweb: apps/deployments: create\nweb: /configmaps (a): patch,delete\nweb: apps/deployments (a): patch,delete\n", "",
 		},
-		"what the revision before had": {"web", nil, []string{configMap}, "web: /configmaps (a): patch,delete\n"},
-		"each namespace, the cluster first": {"", []string{definition, inShop}, nil,
-			": apiextensions.k8s.io/customresourcedefinitions: create\n: apiextensions.k8s.io/customresourcedefinitions (a): patch,delete\nshop: /secrets: create\nshop: /secrets (a): patch,delete\n"},
-		"the plural of a definition": {"web", []string{chassis}, []string{definition},
-			"web: example.com/chassis: create\nweb: apiextensions.k8s.io/customresourcedefinitions (a): patch,delete\nweb: example.com/chassis (a): patch,delete\n"},
-		"the plural that the cluster has": {"web", []string{"{apiVersion: other.com/v1, kind: Datum, metadata: {name: %}}"}, nil,
-			"web: other.com/data: create\nweb: other.com/data (a): patch,delete\n"},
-		"a role needs what it grants, and no bind for what is brought": {"web", []string{role, binding}, nil,
-			"web: rbac.authorization.k8s.io/rolebindings,roles: create\nweb: rbac.authorization.k8s.io/rolebindings (a): patch,delete\nweb: rbac.authorization.k8s.io/roles (a): patch,delete\nweb: /pods: list\n"},
-		"a role that is not brought": {"web", []string{bindingView}, nil,
-			"web: " + rbac + "rolebindings: create\nweb: " + rbac + "clusterroles (view): bind\nweb: " + rbac + "rolebindings (a): patch,delete\n"},
-		"paths": {"", []string{clusterRole, toAll}, nil,
-			": " + rbac + "clusterrolebindings,clusterroles: create\n: " + rbac + "clusterrolebindings (a): patch,delete\n: " + rbac + "clusterroles (a): patch,delete\n: //metrics: get\n"},
-		"an aggregated role": {"", []string{aggregated, toAll}, nil,
-			": " + rbac + "clusterrolebindings: create\n: " + rbac + "clusterroles: create,escalate\n: " + rbac + "clusterrolebindings (a): patch,delete\n: " + rbac + "clusterroles (a): patch,delete,bind\n"},
-		"who has everything in the cluster needs no more in a namespace": {"", []string{everything, inShop}, nil,
-			": " + rbac + "clusterroles: create\n: " + rbac + "clusterroles (a): patch,delete\n: */*: *\n"},
-		"parameters of a policy": {"", []string{policy, policyBind}, nil,
-			": /configmaps: get\n: admissionregistration.k8s.io/validatingadmissionpolicies,validatingadmissionpolicybindings: create\n" +
-				": admissionregistration.k8s.io/validatingadmissionpolicies (a): patch,delete\n: admissionregistration.k8s.io/validatingadmissionpolicybindings (a): patch,delete\n"},
-		"parameters of a policy that is not brought": {"", []string{selects}, nil,
-			": */*: list\n: admissionregistration.k8s.io/validatingadmissionpolicybindings: create\n: admissionregistration.k8s.io/validatingadmissionpolicybindings (a): patch,delete\n"},
-		"a role that the API server refuses": {"web", []string{malformed}, nil, "web: " + rbac + "roles: create\nweb: " + rbac + "roles (a): patch,delete\n"},
-		"nothing":                            {"web", nil, nil, ""},
+		"each namespace, the cluster first": {
+			"", []string{definition, inShop}, crds + named + "shop: /secrets: create\nshop: /secrets (a): patch,delete\n", "",
+		},
+		"the plural of a definition": {
+			"web", []string{chassis, definition}, crds + named + "web: example.com/chassis: create\nweb: example.com/chassis (a): patch,delete\n", "",
+		},
+		"a kind without namespaces, whatever its object says": {
+			"", []string{ofCluster, "{apiVersion: example.com/v1, kind: Chassis, metadata: {name: %, namespace: shop}}"},
+			crds + ": example.com/chassis: create\n" + named + ": example.com/chassis (a): patch,delete\n", "",
+		},
+		"definitions that the API server refuses choose nothing": {
+			"", []string{hostile, hostile2, inShop, "{apiVersion: v1, kind: ConfigMap, metadata: {name: %, namespace: shop}}", "{apiVersion: example.com/v1, kind: Other, metadata: {name: %, namespace: shop}}"},
+			crds + ": apiextensions.k8s.io/customresourcedefinitions (*.,secrets.example.com): patch,delete\n" +
+				"shop: /configmaps,secrets: create\nshop: example.com/others: create\nshop: /configmaps (a): patch,delete\nshop: /secrets (a): patch,delete\nshop: example.com/others (a): patch,delete\n", "",
+		},
+		"the plural that the cluster has": {
+			"web", []string{"{apiVersion: other.com/v1, kind: Datum, metadata: {name: %}}"},
+			"web: other.com/data: create\nweb: other.com/data (a): patch,delete\n", "",
+		},
+		"a role needs what it grants, and no bind for what is brought": {
+			"web", []string{role, binding},
+			"web: " + rbac + "rolebindings,roles: create\nweb: " + rbac + "rolebindings (a): patch,delete\nweb: " + rbac + "roles (a): patch,delete\nweb: /pods: list\n",
+			"Role a gives others rights, which the account gets, too",
+		},
+		"a role that is not brought": {
+			"web", []string{bindingView},
+			"web: " + rbac + "rolebindings: create\nweb: " + rbac + "clusterroles (view): bind\nweb: " + rbac + "rolebindings (a): patch,delete\n",
+			"RoleBinding a gives others the rights of ClusterRole view, which the package does not bring",
+		},
+		"paths": {
+			"", []string{clusterRole, toAll},
+			": " + rbac + "clusterrolebindings,clusterroles: create\n: " + rbac + "clusterrolebindings (a): patch,delete\n: " + rbac + "clusterroles (a): patch,delete\n: //metrics: get\n",
+			"ClusterRole a gives others rights, which the account gets, too",
+		},
+		"an aggregated role": {
+			"", []string{aggregated, toAll},
+			": " + rbac + "clusterrolebindings: create\n: " + rbac + "clusterroles: create,escalate\n: " + rbac + "clusterrolebindings (a): patch,delete\n: " + rbac + "clusterroles (a): patch,delete,bind\n",
+			"ClusterRole a aggregates others: who writes it may write any ClusterRole (escalate)\nClusterRoleBinding a gives others the rights of ClusterRole a, which the package does not bring",
+		},
+		"who has everything in the cluster needs no more in a namespace": {
+			"", []string{everything, inShop}, ": " + rbac + "clusterroles: create\n: " + rbac + "clusterroles (a): patch,delete\n: */*: *\n",
+			"ClusterRole a gives others rights, which the account gets, too",
+		},
+		"parameters of a policy": {
+			"", []string{policy, policyBind},
+			": /configmaps: get\n: " + admission + "validatingadmissionpolicies,validatingadmissionpolicybindings: create\n" +
+				": " + admission + "validatingadmissionpolicies (a): patch,delete\n: " + admission + "validatingadmissionpolicybindings (a): patch,delete\n",
+			"ValidatingAdmissionPolicy a has parameters: the account may read all configmaps of the cluster",
+		},
+		"parameters of a policy of the cluster": {
+			"", []string{strings.Replace(selects, "other", "live", 1)},
+			": " + admission + "validatingadmissionpolicybindings: create\n: other.com/data: list\n: " + admission + "validatingadmissionpolicybindings (a): patch,delete\n", "",
+		},
+		"parameters of a policy that is nowhere": {
+			"", []string{selects}, ": " + admission + "validatingadmissionpolicybindings: create\n: " + admission + "validatingadmissionpolicybindings (a): patch,delete\n",
+			"ValidatingAdmissionPolicyBinding a is about ValidatingAdmissionPolicy other, whose parameters are not known, since it is neither in the package nor readable in the cluster: the right to read them is left out",
+		},
+		"a role that the API server refuses": {"web", []string{malformed}, "web: " + rbac + "roles: create\nweb: " + rbac + "roles (a): patch,delete\n", ""},
+		"nothing":                            {"web", nil, "", ""},
 	} {
-		got := lines(Needed(Request{
-			Namespace: tc.namespace, Objects: objectsNamed(t, "a", tc.objects...), Former: objectsNamed(t, "a", tc.former...),
-			Resource: func(kind schema.GroupKind) string {
-				if kind.Kind == "Datum" {
-					return "data"
-				}
-				return ""
+		scopes, warnings := Needed(Request{
+			Namespace: tc.namespace, Objects: objectsNamed(t, "a", tc.objects...),
+			Kinds: map[schema.GroupKind]Kind{
+				{Group: "other.com", Kind: "Datum"}:                               {Resource: "data", Namespaced: true},
+				{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: {Resource: "customresourcedefinitions"},
 			},
-		}))
-		if got != tc.want {
+			Parameters: map[Policy]schema.GroupKind{{"ValidatingAdmissionPolicy", "live"}: {Group: "other.com", Kind: "Datum"}},
+		})
+		if got := lines(scopes); got != tc.want {
 			t.Errorf("%s:\n%swant\n%s", name, got, tc.want)
+		}
+		if got := strings.Join(warnings, "\n"); got != tc.warnings {
+			t.Errorf("%s: warnings\n%s\nwant\n%s", name, got, tc.warnings)
 		}
 	}
 }
@@ -117,8 +159,9 @@ func TestNamespaceThatIsBrought(t *testing.T) {
 	t.Parallel()
 	all := append(objectsNamed(t, "shop", namespace), objectsNamed(t, "a", inShop)...)
 	const want = ": /namespaces,secrets: create\n: /namespaces (shop): patch,delete\n: /secrets (a): patch,delete\n"
-	if got := lines(Needed(Request{Objects: all})); got != want {
-		t.Errorf("got\n%swant\n%s", got, want)
+	scopes, warnings := Needed(Request{Objects: all})
+	if got := lines(scopes); got != want || len(warnings) != 1 || !strings.Contains(warnings[0], "brings the namespace shop") {
+		t.Errorf("got\n%s%v\nwant\n%s", got, warnings, want)
 	}
 }
 
@@ -131,12 +174,12 @@ func TestNeededIsEnough(t *testing.T) {
 		for _, i := range rapid.SliceOfN(rapid.IntRange(0, len(kinds)-1), 1, 12).Draw(rt, "kinds") {
 			all = append(all, objectsNamed(t, rapid.SampledFrom([]string{"a", "b"}).Draw(rt, "name"), kinds[i])...)
 		}
-		scopes := Needed(Request{Namespace: "web", Objects: all})
+		scopes, _ := Needed(Request{Namespace: "web", Objects: all})
 		held := map[string][]rbacv1.PolicyRule{}
 		for _, scope := range scopes {
 			held[scope.Namespace] = scope.Rules
 		}
-		c := &computation{plurals: definedPlurals(all)}
+		c := newComputation(Request{Objects: all})
 		for _, u := range all {
 			ns := u.GetNamespace()
 			if ns == "" {
@@ -166,15 +209,15 @@ func TestNeededIsEnough(t *testing.T) {
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	scopes := []Scope{{Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}}}}, {Namespace: "shop", Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}}}}}
-	text := func(to *rbacv1.Subject) string {
+	text := func(to ...rbacv1.Subject) string {
 		raw, err := yaml.Marshal(Roles(scopes, "package-web", to))
 		require.NoError(t, err)
 		return string(raw)
 	}
-	if got := text(nil); strings.Count(got, "kind:") != 2 || strings.Contains(got, "Binding") {
+	if got := text(); strings.Count(got, "kind:") != 2 || strings.Contains(got, "Binding") {
 		t.Errorf("without an account:\n%s", got)
 	}
-	got := text(&rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "shop", Name: "deployer"})
+	got := text(rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "shop", Name: "deployer"})
 	for _, want := range []string{"kind: ClusterRole\n", "kind: ClusterRoleBinding\n", "kind: Role\n", "kind: RoleBinding\n", "name: package-web\n", "  namespace: shop\n", "    name: deployer\n"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in\n%s", want, got)

@@ -5,8 +5,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Roles returns the rights as roles of a name, each followed by its binding to the subject, which may be nil.
-func Roles(scopes []Scope, name string, to *rbacv1.Subject) []any {
+// Roles returns the rights as roles of a name, each followed by its binding to the subjects, if there are any.
+func Roles(scopes []Scope, name string, to []rbacv1.Subject) []any {
 	var out []any
 	for _, scope := range scopes {
 		kind := "ClusterRole"
@@ -19,10 +19,10 @@ func Roles(scopes []Scope, name string, to *rbacv1.Subject) []any {
 		role := rbacv1.ClusterRole{Rules: scope.Rules} // without an aggregationRule it reads as a Role
 		role.TypeMeta, role.ObjectMeta = of(kind)
 		out = append(out, role)
-		if to == nil {
+		if len(to) == 0 {
 			continue
 		}
-		binding := rbacv1.ClusterRoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}, Subjects: []rbacv1.Subject{*to}}
+		binding := rbacv1.ClusterRoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: kind, Name: name}, Subjects: to}
 		binding.TypeMeta, binding.ObjectMeta = of(kind + "Binding")
 		out = append(out, binding)
 	}

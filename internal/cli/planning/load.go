@@ -41,6 +41,8 @@ type Planned struct {
 	ref      string
 	Loaded   *loader.Package
 	warnings []string
+	// otherScope means that a ClusterPackage was found where the name of a Package would be meant.
+	otherScope bool
 	// values stand in the place of the object in which install would keep them; nil for none.
 	values *desired.Values
 	// Client reads kinds of all sorts where the package is, there where its objects are, which is
@@ -174,6 +176,7 @@ func (c *Planner) find(ctx context.Context, cl *cluster.Cluster, want Wanted, p 
 	case err == nil:
 		p.Target, p.Before = target, pkg
 		if want.Name.Scope != target.Scope && target.Scope == corev1alpha1.ScopeCluster {
+			p.otherScope = true
 			p.warnings = append(p.warnings, fmt.Sprintf(
 				"%s was meant, because there is no package of that name in namespace %s; install it as %s", target, cl.Namespace, target.Arg()))
 		}

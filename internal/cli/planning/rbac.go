@@ -4,17 +4,22 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/output"
-	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/permissions"
 )
 
@@ -37,24 +42,27 @@ admission policies among them. Nothing is written; kubectl apply -f - does that.
 
 Arguments and flags say which package, as those of plan do. The package is loaded as the manager would
 load it, so that another configuration or version may need others. The roles of an installed
-package serve its upgrade, too: the objects of its newest revision, or of the one that --from
-names, may be corrected and deleted.
+package are also for the objects and accounts of its revisions that are not archived, and for the
+objects of the one that --from names, so that they can replace those that are there.
 
-Rights in a namespace that the package brings are in the ClusterRole: a Role could not be made
-before it. What reads for the package is the manager, with rights of its own.`,
+Look at what is printed before it is applied: an author of packages chooses what they need. What
+reaches beyond the objects of the package is warned of. Rights in a namespace that the package
+brings are in the ClusterRole: a Role could not be made before it. What reads for the package is
+the manager, with rights of its own.`,
 		Example: `  # An account for a package that is to be installed
   kubectl create serviceaccount deployer -n shop
-  kubectl package rbac shop.example.com shop -n shop --account deployer | kubectl apply -f -
+  kubectl package rbac shop.example.com shop -n shop --account deployer >roles.yaml
+  kubectl apply -f roles.yaml
   kubectl package install shop.example.com shop -n shop --service-account deployer
 
   # What an upgrade needs
-  kubectl package rbac package/shop -n shop --version 2.0.0 | kubectl apply -f -`,
+  kubectl package rbac package/shop -n shop --version 2.0.0`,
 		Args:              command.Takes("SOURCE|IMAGE", "[NAME]"),
 		ValidArgsFunction: c.CompleteSource(2),
 	}
 	c.complete(cmd, c.print, command.Positive("from", &c.from))
 	cmd.Flags().StringVar(&c.account, "account", "", "the `ServiceAccount` to bind the roles to; that of the package where it is not given")
-	cmd.Flags().Int64Var(&c.from, "from", 0, "the `revision` that is replaced; the newest of an installed package where it is not given")
+	cmd.Flags().Int64Var(&c.from, "from", 0, "an archived `revision` that is to be gone back to")
 	return cmd
 }
 
@@ -62,23 +70,43 @@ func (c *rbacCommand) print(ctx context.Context, cl *cluster.Cluster, planned *P
 	if planned.Pkg.PackageSpec().TargetRef != nil {
 		return fmt.Errorf("the objects of %s are in another cluster, where the user of the kubeconfig writes them, not a service account", planned.Target)
 	}
-	request := permissions.Request{Namespace: planned.Target.Namespace, Resource: func(kind schema.GroupKind) string {
-		mapping, err := planned.Client.RESTMapper().RESTMapping(kind)
-		if err != nil {
-			return ""
-		}
-		return mapping.Resource.Resource
-	}}
+	if planned.otherScope {
+		return fmt.Errorf("there is no package of that name in namespace %s, and there is %s: say which is meant, as %s or package/%s", cl.Namespace, planned.Target, planned.Target.Arg(), planned.Target.Name)
+	}
+	request := permissions.Request{Namespace: planned.Target.Namespace}
 	var err error
 	if request.Objects, err = planned.objects(); err != nil {
 		return err
 	}
-	if request.Former, err = c.former(ctx, cl, planned); err != nil {
+	revisions, err := c.revisions(ctx, cl, planned)
+	if err != nil {
 		return err
 	}
-	roles := permissions.Roles(permissions.Needed(request), planned.rolesName(), c.subject(planned))
-	if len(roles) == 0 {
-		fmt.Fprintf(c.Streams.ErrOut, "%s has no objects, and needs no rights\n", planned.Target)
+	accounts := []string{cmp.Or(c.account, planned.Pkg.PackageSpec().ServiceAccountName)}
+	for _, set := range revisions {
+		stored, err := c.stored(ctx, cl, set)
+		if err != nil {
+			return err
+		}
+		request.Objects = append(request.Objects, stored...)
+		accounts = append(accounts, set.ObjectSetSpec().ServiceAccountName)
+	}
+	if err := planned.served(ctx, &request); err != nil {
+		return cl.Explain("cannot tell which rights "+planned.Target.String()+" needs", err)
+	}
+	scopes, warnings := permissions.Needed(request)
+	for _, w := range planned.Loaded.Warnings {
+		planned.warnings = append(planned.warnings, w.String())
+	}
+	roles := permissions.Roles(scopes, planned.rolesName(), planned.subjects(accounts))
+	switch {
+	case len(roles) == 0:
+		warnings = append(warnings, planned.Target.String()+" has no objects, and needs no rights")
+	case accounts[0] == "":
+		warnings = append(warnings, "the package names no service account: name it by --account, and at the installation by --service-account")
+	}
+	for _, warning := range append(planned.warnings, warnings...) {
+		fmt.Fprintln(c.Streams.ErrOut, "Warning: "+terminal.Line(warning))
 	}
 	out := &c.Output
 	if !out.Wanted() {
@@ -107,8 +135,8 @@ func (p *Planned) objects() ([]*unstructured.Unstructured, error) {
 	return all, nil
 }
 
-// former are the objects of the revision that is replaced.
-func (c *rbacCommand) former(ctx context.Context, cl *cluster.Cluster, p *Planned) ([]*unstructured.Unstructured, error) {
+// revisions are those that may own objects, and the one that is to be gone back to.
+func (c *rbacCommand) revisions(ctx context.Context, cl *cluster.Cluster, p *Planned) ([]corev1alpha1.GenericObjectSet, error) {
 	if p.Before == nil {
 		if c.from > 0 {
 			return nil, fmt.Errorf("%s is not installed, and has no revision %d", p.Target, c.from)
@@ -122,15 +150,18 @@ func (c *rbacCommand) former(ctx context.Context, cl *cluster.Cluster, p *Planne
 		}
 		return nil, err
 	}
-	set := rollout.Current()
 	if c.from > 0 {
-		if set, err = rollout.Revision(c.from); err != nil {
+		if _, err := rollout.Revision(c.from); err != nil {
 			return nil, err
 		}
 	}
-	if set == nil {
-		return nil, nil
-	}
+	return slices.DeleteFunc(rollout.Sets, func(set corev1alpha1.GenericObjectSet) bool {
+		return set.ObjectSetSpec().LifecycleState == corev1alpha1.ObjectSetLifecycleStateArchived && set.ObjectSetSpec().Revision != c.from
+	}), nil
+}
+
+// stored are the objects of a revision.
+func (c *rbacCommand) stored(ctx context.Context, cl *cluster.Cluster, set corev1alpha1.GenericObjectSet) ([]*unstructured.Unstructured, error) {
 	stored, sealed, err := cl.Objects(ctx, set)
 	if err != nil {
 		return nil, err
@@ -145,12 +176,59 @@ func (c *rbacCommand) former(ctx context.Context, cl *cluster.Cluster, p *Planne
 	return all, nil
 }
 
-// subject is the account that the roles are bound to; nil where none is named.
-func (c *rbacCommand) subject(p *Planned) *rbacv1.Subject {
-	account := objects.Account{Namespace: p.home(), Name: cmp.Or(c.account, p.Pkg.PackageSpec().ServiceAccountName)}
-	if account.Name == "" {
-		fmt.Fprintln(c.Streams.ErrOut, "Warning: the package names no service account, so the roles are bound to none: name it by --account, and at the installation by --service-account")
+// served looks up what the cluster says of the kinds and policies that the objects name.
+func (p *Planned) served(ctx context.Context, r *permissions.Request) error {
+	r.Kinds, r.Parameters = map[schema.GroupKind]permissions.Kind{}, map[permissions.Policy]schema.GroupKind{}
+	look := func(kind schema.GroupKind) error {
+		if _, known := r.Kinds[kind]; known {
+			return nil
+		}
+		mapping, err := p.Client.RESTMapper().RESTMapping(kind)
+		if meta.IsNoMatchError(err) {
+			return nil // the package brings it, or it comes later
+		}
+		if err != nil {
+			return err
+		}
+		r.Kinds[kind] = permissions.Kind{Resource: mapping.Resource.Resource, Namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace}
 		return nil
 	}
-	return &rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name}
+	for _, u := range r.Objects {
+		if err := look(u.GroupVersionKind().GroupKind()); err != nil {
+			return err
+		}
+		policy, is := permissions.PolicyOf(u)
+		if !is {
+			continue
+		}
+		live := &unstructured.Unstructured{}
+		live.SetGroupVersionKind(schema.GroupVersionKind{Group: u.GroupVersionKind().Group, Version: u.GroupVersionKind().Version, Kind: policy.Kind})
+		err := p.Client.Get(ctx, client.ObjectKey{Name: policy.Name}, live)
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+			continue // left out, with a warning
+		}
+		if err != nil {
+			return err
+		}
+		if kind, has := permissions.ParameterOf(live); has {
+			r.Parameters[policy] = kind
+		}
+	}
+	for _, kind := range r.Parameters {
+		if err := look(kind); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// subjects are the accounts that the roles are bound to, each once.
+func (p *Planned) subjects(accounts []string) []rbacv1.Subject {
+	var subjects []rbacv1.Subject
+	for i, name := range accounts {
+		if name != "" && !slices.Contains(accounts[:i], name) {
+			subjects = append(subjects, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: p.home(), Name: name})
+		}
+	}
+	return subjects
 }
