@@ -15,6 +15,8 @@ import (
 
 // Content reads images.
 type Content interface {
+	// Resolve returns the digest that a reference leads to.
+	Resolve(ctx context.Context, ref string) (string, error)
 	// PackageFiles reads the files of a package; none where the image is none.
 	PackageFiles(ctx context.Context, ref string) (loader.Files, error)
 	// RepositoryFiles reads the files of a repository of packages; none where the image is none.
@@ -25,8 +27,12 @@ type Content interface {
 type collection struct {
 	content Content
 	// refs as packages write them, in the order in which they were found.
-	refs []string
-	seen map[string]bool
+	refs   []string
+	listed map[string]bool
+	// digests of references that were resolved when their files were read: the image that is saved is the one that was read.
+	digests map[string]string
+	// walked packages and repositories. An image of a lock is listed without being walked, as all of its layers would be downloaded.
+	walked map[string]bool
 	// Warnings name what a bundle cannot carry.
 	warnings []string
 }
@@ -34,48 +40,51 @@ type collection struct {
 // collect finds what packages and repositories need: images of their locks and objects, packages that their locks depend on,
 // and packages that a repository offers.
 func collect(ctx context.Context, content Content, roots []string) (*collection, error) {
-	c := &collection{content: content, seen: map[string]bool{}}
+	c := &collection{content: content, listed: map[string]bool{}, digests: map[string]string{}, walked: map[string]bool{}}
 	for _, root := range roots {
-		if err := c.add(ctx, root, true); err != nil {
+		if err := c.add(ctx, root); err != nil {
 			return nil, err
 		}
 	}
 	return c, nil
 }
 
-// add adds an image; what a package or a repository names follows it. A root has to be one of these.
-func (c *collection) add(ctx context.Context, ref string, root bool) error {
-	if c.seen[ref] {
+// add adds a package or a repository; what it names follows it.
+func (c *collection) add(ctx context.Context, ref string) error {
+	if c.walked[ref] {
 		return nil
 	}
 	if _, err := name.ParseReference(ref); err != nil {
 		return fmt.Errorf("%q is no image reference: write it as host/path:tag or host/path@sha256:…", ref)
 	}
-	c.seen[ref] = true
-	c.refs = append(c.refs, ref)
-	files, err := c.content.PackageFiles(ctx, ref)
+	c.walked[ref] = true
+	c.list(ref)
+	digest, err := c.content.Resolve(ctx, ref)
+	if err != nil {
+		return err
+	}
+	c.digests[ref] = digest
+	pinned := repositoryOf(ref) + "@" + digest
+	files, err := c.content.PackageFiles(ctx, pinned)
 	if err != nil {
 		return err
 	}
 	if loader.HasManifest(files) {
 		return c.addPackage(ctx, ref, files)
 	}
-	offered, err := c.content.RepositoryFiles(ctx, ref)
+	offered, err := c.content.RepositoryFiles(ctx, pinned)
 	if err != nil {
 		return err
 	}
-	if len(offered) == 0 && root {
-		return fmt.Errorf("the image %s is neither a package nor a repository of packages", ref)
-	}
 	if len(offered) == 0 {
-		return nil
+		return fmt.Errorf("the image %s is neither a package nor a repository of packages", ref)
 	}
 	index, err := repository.FromImage(ref, offered)
 	if err != nil {
 		return err
 	}
 	for _, entry := range index.Entries {
-		if err := c.add(ctx, entry.Image+"@"+entry.Digest, true); err != nil {
+		if err := c.add(ctx, entry.Image+"@"+entry.Digest); err != nil {
 			return fmt.Errorf("of the repository %s: %w", ref, err)
 		}
 	}
@@ -95,10 +104,10 @@ func (c *collection) addPackage(ctx context.Context, ref string, files loader.Fi
 		for _, image := range read.Lock.Spec.Images {
 			pinned := repositoryOf(image.Image) + "@" + image.Digest
 			locked[pinned] = true
-			c.addWorkload(pinned)
+			c.list(pinned)
 		}
 		for _, dependency := range read.Lock.Spec.Dependencies {
-			if err := c.add(ctx, dependency.Image+"@sha256:"+strings.TrimPrefix(dependency.Digest, "sha256:"), true); err != nil {
+			if err := c.add(ctx, dependency.Image+"@sha256:"+strings.TrimPrefix(dependency.Digest, "sha256:")); err != nil {
 				return fmt.Errorf("of the package %s, dependency %s: %w", ref, dependency.Name, err)
 			}
 		}
@@ -137,16 +146,20 @@ func (c *collection) addOfObjects(ctx context.Context, ref string, files loader.
 					continue // it cannot be pulled by a node either
 				}
 				c.warn("objects of the package %s name the image %s, which is not in spec.images: nodes pull it from where it is named, unless their runtime has a mirror", ref, named)
-				c.addWorkload(named)
+				c.list(named)
 			}
 		}
 	}
 }
 
-func (c *collection) addWorkload(ref string) {
-	if !c.seen[ref] {
-		c.seen[ref] = true
-		c.refs = append(c.refs, ref)
+func (c *collection) list(ref string) {
+	if c.listed[ref] {
+		return
+	}
+	c.listed[ref] = true
+	c.refs = append(c.refs, ref)
+	if host, _ := splitHost(ref); host == "" {
+		c.warnings = append(c.warnings, withoutHost(ref))
 	}
 }
 
@@ -154,6 +167,22 @@ func (c *collection) warn(format string, args ...any) {
 	if text := fmt.Sprintf(format, args...); !slices.Contains(c.warnings, text) {
 		c.warnings = append(c.warnings, text)
 	}
+}
+
+// withoutHost is the warning about a reference that no prefix override can redirect: what it begins with, references of other hosts
+// may begin with, too.
+func withoutHost(ref string) string {
+	return fmt.Sprintf("%s names no host, so that --image-prefix-overrides cannot redirect it: name the host where it is written, in spec.images "+
+		"for an image of a package, such as docker.io/library/web:v1, or let the runtime of the nodes have a mirror of docker.io", ref)
+}
+
+// splitHost separates the host that a reference names, if it names one, from its path, tag and digest.
+func splitHost(ref string) (host, rest string) {
+	host, rest, found := strings.Cut(ref, "/")
+	if !found || host != "localhost" && !strings.ContainsAny(host, ".:") { // as name.NewRepository
+		return "", ref
+	}
+	return host, rest
 }
 
 // repositoryOf is a reference without its tag and digest, as it is written.

@@ -10,6 +10,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -20,6 +21,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/registry"
 )
 
@@ -41,31 +43,72 @@ func Load(ctx context.Context, to Registries, r io.Reader, prefix string) (*Repo
 	if err != nil {
 		return nil, fmt.Errorf("it is no bundle: index.json: %w", err)
 	}
-	targets, overrides := map[string]string{}, map[string]string{}
+	targets, overrides, err := place(list.Manifests, prefix)
+	if err != nil {
+		return nil, fmt.Errorf("index.json: %w", err)
+	}
+	report := &Report{Overrides: overrides.String()}
 	for i, d := range list.Manifests {
 		ref := d.Annotations[refName]
-		parsed, err := name.ParseReference(ref)
-		if err != nil {
-			return nil, fmt.Errorf("index.json: manifests[%d]: the annotation %s is %q, which is no image reference", i, refName, ref)
-		}
-		target := below(prefix, parsed)
-		targets[ref] = target
-		overrides[prefixOf(ref, parsed)] = overrideOf(prefix, ref, parsed)
-	}
-	report := &Report{Overrides: asOverrides(overrides).String()}
-	for _, d := range list.Manifests {
-		ref := d.Annotations[refName]
-		if err := push(ctx, to, index, d, targets[ref]); err != nil {
+		if err := push(ctx, to, index, d, targets[i]); err != nil {
 			return nil, err
 		}
 		if isSignature(ref, index, d) {
 			report.Signatures++
 			continue
 		}
-		report.Images = append(report.Images, Image{From: ref, Digest: d.Digest.String(), To: targets[ref]})
+		report.Images = append(report.Images, Image{From: ref, Digest: d.Digest.String(), To: targets[i]})
+		if host, _ := splitHost(ref); host == "" {
+			report.Warnings = append(report.Warnings, withoutHost(ref))
+		}
 	}
 	return report, nil
 }
+
+// place is where each image goes below a prefix, and the overrides with which references lead there.
+func place(images []v1.Descriptor, prefix string) (targets []string, overrides registry.Overrides, err error) {
+	folders, taken := map[string]string{}, map[string]v1.Descriptor{}
+	for i, d := range images {
+		ref := d.Annotations[refName]
+		parsed, err := name.ParseReference(ref)
+		if err != nil {
+			return nil, nil, fmt.Errorf("manifests[%d]: the annotation %s is %q, which is no image reference", i, refName, ref)
+		}
+		host, repository := splitHost(repositoryOf(ref))
+		if host != "" && !hostPattern.MatchString(host) {
+			return nil, nil, fmt.Errorf("manifests[%d]: the annotation %s is %q, whose host is not of the form host or host:port, in lower case, that overrides have", i, refName, ref)
+		}
+		if path.Clean("/"+repository) != "/"+repository {
+			return nil, nil, fmt.Errorf("manifests[%d]: the annotation %s is %q, which may lead out of the prefix", i, refName, ref)
+		}
+		named := host != ""
+		if !named {
+			host, repository = "docker.io", parsed.Context().RepositoryStr()
+		}
+		folder := strings.TrimSuffix(prefix, "/") + "/" + strings.ReplaceAll(host, ":", "-") + "/" // a port is no part of a path
+		if named {
+			folders[host+"/"] = folder
+		}
+		target := folder + repository + ":" + parsed.Identifier()
+		if _, byDigest := parsed.(name.Digest); byDigest {
+			target = folder + repository + "@" + parsed.Identifier()
+		}
+		if other, ok := taken[target]; ok && other.Digest != d.Digest {
+			return nil, nil, fmt.Errorf("%s with the digest %s and %s with the digest %s would both be pushed to %s: save them into separate bundles, and load these below different prefixes",
+				other.Annotations[refName], other.Digest, ref, d.Digest, target)
+		}
+		taken[target] = d
+		targets = append(targets, target)
+	}
+	for _, from := range slices.Sorted(maps.Keys(folders)) {
+		overrides = append(overrides, registry.Override{From: from, To: folders[from]})
+	}
+	return targets, overrides, nil
+}
+
+// hostPattern is a host with its port, that is valid in a path once the colon is replaced. References may have others by their
+// grammar, with the characters that separate overrides, too.
+var hostPattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9._-]*[a-z0-9])?(:[0-9]+)?$`)
 
 func push(ctx context.Context, to Registries, index v1.ImageIndex, d v1.Descriptor, target string) error {
 	parsed, options, err := to.Remote(ctx, target)
@@ -107,46 +150,10 @@ func isSignature(ref string, index v1.ImageIndex, d v1.Descriptor) bool {
 
 var signatureTag = regexp.MustCompile(`:sha256-[0-9a-f]{64}\.sig$`)
 
-// below is the reference of an image below a prefix.
-func below(prefix string, ref name.Reference) string {
-	separator := ":"
-	if _, byDigest := ref.(name.Digest); byDigest {
-		separator = "@"
-	}
-	return folderOf(prefix, ref) + ref.Context().RepositoryStr() + separator + ref.Identifier()
-}
-
-// folderOf is where the images of a registry are; a port is no part of a path.
-func folderOf(prefix string, ref name.Reference) string {
-	return strings.TrimSuffix(prefix, "/") + "/" + strings.ReplaceAll(ref.Context().RegistryStr(), ":", "-") + "/"
-}
-
-// prefixOf is what references of a registry begin with as they are written: the host, or all of one that names none.
-func prefixOf(written string, ref name.Reference) string {
-	if host := ref.Context().RegistryStr() + "/"; strings.HasPrefix(written, host) {
-		return host
-	}
-	return repositoryOf(written)
-}
-
-func overrideOf(prefix, written string, ref name.Reference) string {
-	if strings.HasPrefix(written, ref.Context().RegistryStr()+"/") {
-		return folderOf(prefix, ref)
-	}
-	return folderOf(prefix, ref) + ref.Context().RepositoryStr()
-}
-
-func asOverrides(all map[string]string) registry.Overrides {
-	var out registry.Overrides
-	for _, from := range slices.Sorted(maps.Keys(all)) {
-		out = append(out, registry.Override{From: from, To: all[from]})
-	}
-	return out
-}
-
 var layoutFile = regexp.MustCompile(`^(oci-layout|index\.json|blobs/sha256/([0-9a-f]{64}))$`)
 
-// extract writes the files of a layout into a folder. Other files, and blobs that are not what their names say, are errors.
+// extract writes the files of a layout into a folder. Other files, and blobs that are not what their names say, are errors. So are
+// sparse files, which are larger than what is read: the folder has no more bytes than the tar.
 func extract(r io.Reader, folder string) error {
 	if err := os.MkdirAll(filepath.Join(folder, "blobs", "sha256"), 0o700); err != nil {
 		return err
@@ -167,14 +174,22 @@ func extract(r io.Reader, folder string) error {
 		if match == nil || header.Typeflag != tar.TypeReg {
 			return fmt.Errorf("it is no bundle: %q is not a file of an OCI layout", header.Name)
 		}
+		for record := range header.PAXRecords {
+			if strings.HasPrefix(record, "GNU.sparse.") {
+				return fmt.Errorf("it is no bundle: %q is a sparse file, which bundle save does not write", header.Name)
+			}
+		}
+		if match[2] == "" && header.Size > limits.ImageManifestBytes {
+			return fmt.Errorf("it is no bundle: %q has %d bytes, the limit is %d", header.Name, header.Size, limits.ImageManifestBytes)
+		}
 		if err := extractFile(in, filepath.Join(folder, filepath.FromSlash(match[1])), match[2]); err != nil {
 			return err
 		}
 	}
 }
 
-func extractFile(r io.Reader, path, digest string) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+func extractFile(r io.Reader, file, digest string) error {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}

@@ -53,13 +53,13 @@ type Report struct {
 	Warnings  []string `json:"warnings,omitempty"`
 }
 
-// Save writes the bundle of packages and repositories of packages.
-func Save(ctx context.Context, from Registries, roots []string, w io.Writer) (*Report, error) {
+// Save writes the bundle of packages and repositories of packages. All of it is in a new folder inside of scratch meanwhile.
+func Save(ctx context.Context, from Registries, roots []string, w io.Writer, scratch string) (*Report, error) {
 	found, err := collect(ctx, from, roots)
 	if err != nil {
 		return nil, err
 	}
-	folder, err := os.MkdirTemp("", "bundle-")
+	folder, err := os.MkdirTemp(scratch, ".bundle-")
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func Save(ctx context.Context, from Registries, roots []string, w io.Writer) (*R
 	}
 	s := &saving{path: path, from: from, report: &Report{Warnings: found.warnings}}
 	for _, ref := range found.refs {
-		if err := s.image(ctx, ref); err != nil {
+		if err := s.image(ctx, ref, found.digests[ref]); err != nil {
 			return nil, err
 		}
 	}
@@ -87,11 +87,14 @@ type saving struct {
 	report      *Report
 }
 
-// image saves an image in all its platforms, with its signatures.
-func (s *saving) image(ctx context.Context, ref string) error {
+// image saves an image in all its platforms, with its signatures. Where the digest is known, it is that of the image that was read.
+func (s *saving) image(ctx context.Context, ref, known string) error {
 	parsed, options, err := s.from.Remote(ctx, ref)
 	if err != nil {
 		return err
+	}
+	if known != "" {
+		parsed = parsed.Context().Digest(known)
 	}
 	digest, err := s.write(parsed, ref, options)
 	if err != nil {
@@ -184,6 +187,14 @@ func (s *saving) index() error {
 		if err := s.path.AppendDescriptor(d); err != nil {
 			return err
 		}
+	}
+	list, err := s.path.ImageIndex()
+	if err != nil {
+		return err
+	}
+	if size, err := list.Size(); err != nil || size > limits.ImageManifestBytes {
+		return errors.Join(err, fmt.Errorf("the list of %d images and signatures has %d bytes, the limit of index.json is %d: save fewer packages into one bundle",
+			len(s.descriptors), size, limits.ImageManifestBytes))
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -69,24 +70,24 @@ name and spec.images of the manifest does not are saved, too, with a warning: th
 
 // save writes beside the file first: one that is there stays until the new one is whole.
 func (c *bundleCommand) save(ctx context.Context, refs []string) error {
-	f, err := os.CreateTemp(filepath.Dir(c.file), "."+filepath.Base(c.file)+"-")
+	var report *bundle.Report
+	err := content.WriteAtomically(c.file, func(f io.Writer) (err error) {
+		w := bufio.NewWriterSize(f, 1<<20)
+		report, err = bundle.Save(ctx, &c.registry, refs, w, filepath.Dir(c.file))
+		return errors.Join(err, w.Flush())
+	})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(f.Name()) }()
-	w := bufio.NewWriterSize(f, 1<<20)
-	report, err := bundle.Save(ctx, &c.registry, refs, w)
-	if err := errors.Join(err, w.Flush(), f.Chmod(0o644), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), c.file); err != nil {
-		return err
-	}
+	c.warn(report)
+	fmt.Fprintf(c.Streams.Out, "%s and %s saved to %s\n", terminal.Count(len(report.Images), "image"), terminal.Count(report.Signatures, "signature"), terminal.Line(c.file))
+	return nil
+}
+
+func (c *bundleCommand) warn(report *bundle.Report) {
 	for _, warning := range report.Warnings {
 		fmt.Fprintln(c.Streams.ErrOut, "Warning: "+terminal.Line(warning))
 	}
-	fmt.Fprintf(c.Streams.Out, "%s and %s saved to %s\n", terminal.Count(len(report.Images), "image"), terminal.Count(report.Signatures, "signature"), terminal.Line(c.file))
-	return nil
 }
 
 func newBundleLoad(on command.Command) *cobra.Command {
@@ -128,12 +129,16 @@ func (c *bundleCommand) load(ctx context.Context, file string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
+	c.warn(report)
 	return c.Output.Write(ctx, c.Streams.Out, report, func(terminal.Styles) string {
 		var b strings.Builder
 		for _, image := range report.Images {
 			fmt.Fprintf(&b, "%s → %s\n", terminal.Line(image.From), terminal.Line(image.To))
 		}
 		fmt.Fprintf(&b, "%s and %s pushed\n", terminal.Count(len(report.Images), "image"), terminal.Count(report.Signatures, "signature"))
+		if report.Overrides == "" {
+			return b.String()
+		}
 		fmt.Fprintf(&b, "\nStart the manager with this flag, and install the packages by the names that they have:\n  --image-prefix-overrides %s\n", terminal.Line(report.Overrides))
 		return b.String()
 	})
