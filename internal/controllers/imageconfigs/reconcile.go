@@ -2,24 +2,24 @@ package imageconfigs
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/inputs/imageconfigs"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/kube/statuswriter"
 	"lockstep.run/lockstep/internal/limits"
@@ -56,19 +56,18 @@ var request = reconcile.Request{NamespacedName: types.NamespacedName{Name: "all"
 func Setup(mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{Options: o, Client: mgr.GetClient(), Now: time.Now}
 	r.Sources.Enqueue = func(types.NamespacedName) { r.queue.Enqueue(request) }
-	start := func(ctx context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		q.Add(request) // also where there is none
-		return r.queue.Start(ctx, q)
+	controller, err := r.queue.Controller(mgr, queueing.Settings[reconcile.Request]{
+		Name: "imageconfig", Workers: 1, BackoffMin: limits.PackageBackoffMin, BackoffMax: limits.PackageBackoffMax,
+		Started: func(context.Context) { r.queue.Enqueue(request) }, // also where there is none
+	})
+	if err != nil {
+		return err
 	}
-	return ctrl.NewControllerManagedBy(mgr).Named("imageconfig").
-		WithOptions(controller.Options{
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](limits.PackageBackoffMin, limits.PackageBackoffMax),
-		}).
-		WatchesRawSource(source.Func(start)).
-		Watches(&corev1alpha1.ImageConfig{}, handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
-			return []reconcile.Request{request}
-		})).
-		Complete(r)
+	all := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, _ client.Object) (requests []reconcile.Request) {
+		_ = panics.Guard(ctx, "handling an event", func() error { requests = []reconcile.Request{request}; return nil })
+		return requests
+	})
+	return controller.Watches(&corev1alpha1.ImageConfig{}, all).Complete(r)
 }
 
 // Reconcile reads all ImageConfigs with what they name, and replaces the policies.
@@ -83,7 +82,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	for _, ref := range refs {
 		object, err := r.Get(ctx, ref)
 		if err != nil {
-			return reconcile.Result{}, err
+			return reconcile.Result{}, r.fail(ctx, list.Items, fmt.Errorf("%s cannot be read: %w", ref, err), ref)
 		}
 		objects[ref] = object
 	}
@@ -99,22 +98,45 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return result, r.report(ctx, list.Items, policies, set.Conflicts())
 }
 
+// fail keeps the policies that were read, and reports why the present ones cannot be on those that name what cannot be read.
+func (r *Reconciler) fail(ctx context.Context, configs []corev1alpha1.ImageConfig, failure error, ref sources.Ref) error {
+	if r.Store.Fail(failure) {
+		r.Changed()
+	}
+	for i := range configs {
+		if !slices.Contains(imageconfigs.Refs(configs[i:i+1], r.Namespace), ref) {
+			continue
+		}
+		state := conditions.State{Reason: corev1alpha1.ReasonProgressing, Message: "Waiting: " + failure.Error() + "."}
+		if err := r.write(ctx, &configs[i], state); err != nil {
+			failure = errors.Join(failure, err)
+		}
+	}
+	return failure
+}
+
 func (r *Reconciler) report(ctx context.Context, configs []corev1alpha1.ImageConfig, policies []imagepolicy.Policy, conflicts map[string]string) error {
 	states := make(map[string]conditions.State, len(policies))
 	for i := range policies {
 		states[policies[i].Name] = stateOf(&policies[i], conflicts[policies[i].Name])
 	}
 	for i := range configs {
-		config := &configs[i]
-		before := config.Status.DeepCopy()
-		conditions.Kstatus(&config.Status.Conditions, config.Generation, states[config.Name])
-		config.Status.ObservedGeneration = config.Generation
-		if equality.Semantic.DeepEqual(before, &config.Status) {
-			continue
+		if err := r.write(ctx, &configs[i], states[configs[i].Name]); err != nil {
+			return err
 		}
-		if err := statuswriter.Write(ctx, r.Client, config); err != nil && !apply.IsAbsent(err) {
-			return fmt.Errorf("write the status of the ImageConfig %s: %w", config.Name, err)
-		}
+	}
+	return nil
+}
+
+func (r *Reconciler) write(ctx context.Context, config *corev1alpha1.ImageConfig, state conditions.State) error {
+	before := config.Status.DeepCopy()
+	conditions.Kstatus(&config.Status.Conditions, config.Generation, state)
+	config.Status.ObservedGeneration = config.Generation
+	if equality.Semantic.DeepEqual(before, &config.Status) {
+		return nil
+	}
+	if err := statuswriter.Write(ctx, r.Client, config); err != nil && !apply.IsAbsent(err) {
+		return fmt.Errorf("write the status of the ImageConfig %s: %w", config.Name, err)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/inputs/imageconfigs"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
@@ -25,10 +26,14 @@ func (s *reconciliation) gatherPolicies() {
 	if s.Policies == nil {
 		return
 	}
-	known := false
-	if s.policies, known = s.Policies(); !known {
+	set, err := s.Policies()
+	switch {
+	case errors.Is(err, imageconfigs.ErrNotRead):
 		s.waiting = true
+	case err != nil:
+		s.inputError = "Waiting for ImageConfigs: " + err.Error()
 	}
+	s.policies = set
 }
 
 // policyKey identifies what the policies say about the image of the Package, and about those that it may name: a change loads the

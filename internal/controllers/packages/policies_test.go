@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/inputs/imageconfigs"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
 	"lockstep.run/lockstep/internal/loader/registry"
@@ -91,5 +92,24 @@ func TestPolicyKey(t *testing.T) {
 			t.Errorf("%q says too little", got)
 		}
 		seen[got] = true
+	}
+}
+
+// A package waits in silence only while ImageConfigs are read for the first time: why they cannot be read is on its status.
+func TestPoliciesThatAreNotKnown(t *testing.T) {
+	t.Parallel()
+	for err, want := range map[error]struct {
+		waiting bool
+		message string
+	}{
+		nil:                     {},
+		imageconfigs.ErrNotRead: {waiting: true},
+		errors.New("Secret lockstep/key cannot be read: forbidden"): {message: "Waiting for ImageConfigs: Secret lockstep/key cannot be read: forbidden"},
+	} {
+		s := &reconciliation{Reconciler: &Reconciler{Options: Options{Policies: func() (*imagepolicy.Set, error) { return nil, err }}}}
+		s.gatherPolicies()
+		if s.waiting != want.waiting || s.inputError != want.message {
+			t.Errorf("%v: %t %q", err, s.waiting, s.inputError)
+		}
 	}
 }

@@ -161,8 +161,8 @@ type content struct {
 type Options struct {
 	Pipeline    *Pipeline
 	Environment Environment
-	// Policies returns those of images; known is false until they were read first. Nil where there are none.
-	Policies func() (set *imagepolicy.Set, known bool)
+	// Policies returns those of images; its error is imageconfigs.ErrNotRead until they were read first, or why they cannot be. Nil where there are none.
+	Policies func() (*imagepolicy.Set, error)
 	Sources  *sources.Watches
 	// Targets are other clusters; nil where they are not served.
 	Targets Targets

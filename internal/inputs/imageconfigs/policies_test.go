@@ -1,6 +1,7 @@
 package imageconfigs_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -75,15 +76,28 @@ func TestPolicies(t *testing.T) {
 func TestStore(t *testing.T) {
 	t.Parallel()
 	store, now := &imageconfigs.Store{}, time.Now()
-	if _, known := store.Get(); known {
-		t.Error("it is known that there are none, before they were read")
+	if _, err := store.Get(); !errors.Is(err, imageconfigs.ErrNotRead) {
+		t.Errorf("before they were read: %v", err)
+	}
+	failure := errors.New("Secret lockstep/key cannot be read: it is forbidden")
+	if !store.Fail(failure) || store.Fail(failure) {
+		t.Error("why they cannot be read is no change, or one each time")
+	}
+	if _, err := store.Get(); !errors.Is(err, failure) {
+		t.Errorf("they cannot be read: %v", err)
 	}
 	for i, want := range []bool{true, false} {
 		if changed := store.Put(imagepolicy.NewSet(nil, false, now)); changed != want {
 			t.Errorf("%d: %t", i, changed)
 		}
 	}
-	if _, known := store.Get(); !known || !store.Put(imagepolicy.NewSet(nil, true, now)) {
-		t.Error("a change is not noticed")
+	if _, err := store.Get(); err != nil || !store.Put(imagepolicy.NewSet(nil, true, now)) {
+		t.Errorf("a change is not noticed: %v", err)
+	}
+	if store.Fail(failure) {
+		t.Error("what was read does not stay")
+	}
+	if set, err := store.Get(); err != nil || set == nil {
+		t.Errorf("what was read does not stay: %v", err)
 	}
 }
