@@ -22,6 +22,7 @@ const (
 	ReferenceBytes        = 1024                   // of an image reference
 	TagsPerPage           = 1000                   // that a registry is requested to list at a time
 	Tags                  = 50_000                 // of a repository, to select one from
+	RegistryEntries       = 50_000                 // of a list that a registry sends: as many as Tags; descriptors take 136 bytes each
 	ImageManifestBytes    = 4 << 20                // what registries have to accept by the distribution specification
 	ResponseHeaderBytes   = 256 << 10              // of the header of one response
 	Redirects             = 10                     // that one request follows

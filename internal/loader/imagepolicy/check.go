@@ -216,7 +216,7 @@ func byKind(f failure) int {
 // ranks are the reasons from the one that says least to the one that says most.
 var ranks = []Reason{ReasonNoSignature, ReasonSignatureInvalid, ReasonIdentityMismatch, ReasonKeyExpired, ReasonTrustRootInvalid}
 
-// Result returns whose signature is good, or why there is none. unread is how many signatures were not read.
+// Result returns whose signature is good, or why there is none. unread is how many signatures were not read, at least.
 func (c *Check) Result(unread int) (*Verified, *Refusal) {
 	if c.verified != nil {
 		return c.verified, nil
@@ -240,7 +240,7 @@ func (c *Check) Result(unread int) (*Verified, *Refusal) {
 		}
 	}
 	if unread > 0 {
-		refusal.Message += fmt.Sprintf("; %d more signatures were not read, as the limit is %d", unread, limits.Signatures)
+		refusal.Message += fmt.Sprintf("; at least %d more signatures were not read, as the limit is %d", unread, limits.Signatures)
 	}
 	return nil, refusal
 }

@@ -206,17 +206,17 @@ func (s *session) blob(ctx context.Context, d v1.Descriptor, w io.Writer) error 
 
 // content is a manifest or an index, by what the digest covers and not by headers of the response.
 type content struct {
-	SchemaVersion int             `json:"schemaVersion"`
-	MediaType     types.MediaType `json:"mediaType"`
-	Manifests     []v1.Descriptor `json:"manifests"`
-	Layers        []v1.Descriptor `json:"layers"`
-	Config        *v1.Descriptor  `json:"config"`
+	SchemaVersion int                 `json:"schemaVersion"`
+	MediaType     types.MediaType     `json:"mediaType"`
+	Manifests     list[v1.Descriptor] `json:"manifests"`
+	Layers        list[v1.Descriptor] `json:"layers"`
+	Config        *v1.Descriptor      `json:"config"`
 }
 
 func parseContent(data []byte) (*content, error) {
 	var c content
 	if err := json.Unmarshal(data, &c); err != nil {
-		return nil, failf(ReasonInvalidImage, "", "the manifest is no JSON object of the expected form")
+		return nil, undecodable("the manifest", err)
 	}
 	isIndex := c.MediaType.IsIndex()
 	switch {

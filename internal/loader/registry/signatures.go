@@ -63,6 +63,28 @@ func (p *Puller) Verify(ctx context.Context, ref, digest string, verification *i
 	return nil, refusal
 }
 
+// Signatures returns the digests of the bundles that Verify reads of the image with a digest, and how many more there are at least.
+// The signatures of cosign 2 are at a tag, and not among them.
+func (p *Puller) Signatures(ctx context.Context, ref, digest string) (bundles []v1.Hash, unread int, err error) {
+	parsed, err := p.parse(ref)
+	if err != nil {
+		return nil, 0, err
+	}
+	hash, err := v1.NewHash(digest)
+	if err != nil {
+		return nil, 0, &PullError{Ref: safeRef(ref), Reason: ReasonInvalidReference, Details: "the digest cannot be read"}
+	}
+	found := &referrers{}
+	err = p.withSession(ctx, ref, parsed.Context(), func(ctx context.Context, s *session) error {
+		found, err = s.referrers(ctx, hash)
+		return err
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	return found.bundles, found.unread, nil
+}
+
 // signatures offers a check those that the registry has, in both forms, until one is good. It returns how many it did not read.
 func (p *Puller) signatures(ctx context.Context, ref string, parsed name.Reference, digest v1.Hash, check *imagepolicy.Check) (unread int, err error) {
 	err = p.withSession(ctx, ref, parsed.Context(), func(ctx context.Context, s *session) error {
@@ -90,33 +112,24 @@ func (p *Puller) signatures(ctx context.Context, ref string, parsed name.Referen
 
 // bundles offers the Sigstore bundles that refer to the image.
 func (s *session) bundles(ctx context.Context, digest v1.Hash, check *imagepolicy.Check) (good bool, unread int, err error) {
-	referrers, err := s.referrers(ctx, digest)
+	found, err := s.referrers(ctx, digest)
 	if err != nil {
 		return false, 0, err
 	}
-	read := 0
-	for _, d := range referrers {
-		switch predicate := d.Annotations[imagepolicy.PredicateAnnotation]; {
-		case !mayBeBundle(d.ArtifactType):
-			continue
-		case predicate != "" && predicate != imagepolicy.PredicateType:
-			check.Attestation()
-			continue
-		case read == limits.Signatures:
-			unread++
-			continue
-		}
-		read++
-		good, err := s.bundle(ctx, d, check)
+	for range found.attestations {
+		check.Attestation()
+	}
+	for _, bundle := range found.bundles {
+		good, err := s.bundle(ctx, bundle, check)
 		if err = unreadable(err, check); good || err != nil {
-			return good, unread, err
+			return good, found.unread, err
 		}
 	}
-	return false, unread, nil
+	return false, found.unread, nil
 }
 
-func (s *session) bundle(ctx context.Context, referrer v1.Descriptor, check *imagepolicy.Check) (bool, error) {
-	manifest, err := s.storedManifest(ctx, referrer.Digest)
+func (s *session) bundle(ctx context.Context, digest v1.Hash, check *imagepolicy.Check) (bool, error) {
+	manifest, err := s.storedManifest(ctx, digest)
 	if err != nil {
 		return false, err
 	}
@@ -199,35 +212,83 @@ func (s *session) tagged(ctx context.Context, tag string) ([]byte, error) {
 	return data, err
 }
 
-// referrersIn reads a list of referrers, which may be empty.
-func referrersIn(data []byte) ([]v1.Descriptor, error) {
-	index := content{Manifests: []v1.Descriptor{}}
+// referrers are what refers to an image. Of a list of any length it keeps what is read of it.
+type referrers struct {
+	// bundles that may be signatures, at most limits.Signatures.
+	bundles []v1.Hash
+	// attestations is the number of bundles that say that they are none.
+	attestations int
+	// unread is the number of further bundles, at least.
+	unread int
+	// listed is the number of all that were looked at, at most limits.RegistryEntries; cut means that there are more.
+	listed int
+	cut    bool
+}
+
+// referrer has what is needed of a descriptor.
+type referrer struct {
+	Digest       v1.Hash `json:"digest"`
+	ArtifactType string  `json:"artifactType"`
+	Annotations  struct {
+		Predicate string `json:"dev.sigstore.bundle.predicateType"` // imagepolicy.PredicateAnnotation
+	} `json:"annotations"`
+}
+
+// UnmarshalJSON adds those of a page.
+func (r *referrers) UnmarshalJSON(page []byte) error {
+	return each(page, func(d referrer) error {
+		if r.listed == limits.RegistryEntries {
+			r.cut = true
+			r.unread++ // what the rest has
+			return errStop
+		}
+		r.listed++
+		switch predicate := d.Annotations.Predicate; {
+		case d.Digest == v1.Hash{}:
+			return errors.New("no digest")
+		case !mayBeBundle(d.ArtifactType):
+		case predicate != "" && predicate != imagepolicy.PredicateType:
+			r.attestations++
+		case len(r.bundles) == limits.Signatures:
+			r.unread++
+		default:
+			r.bundles = append(r.bundles, d.Digest)
+		}
+		return nil
+	})
+}
+
+// add reads a list of referrers, which may be empty.
+func (r *referrers) add(data []byte) error {
+	index := struct {
+		Manifests *referrers `json:"manifests"`
+	}{r}
 	if err := json.Unmarshal(data, &index); err != nil {
-		return nil, failf(ReasonInvalidImage, "", "the list of referrers is no JSON object of the expected form")
+		return undecodable("the list of referrers", err)
 	}
-	return index.Manifests, nil
+	return nil
 }
 
 // referrers lists what refers to an image: by the API of the distribution specification 1.1, or at the tag of registries without it.
-func (s *session) referrers(ctx context.Context, digest v1.Hash) ([]v1.Descriptor, error) {
-	var all []v1.Descriptor
+func (s *session) referrers(ctx context.Context, digest v1.Hash) (*referrers, error) {
+	found := &referrers{}
 	next := fmt.Sprintf("/v2/%s/referrers/%s?artifactType=%s", s.repo.RepositoryStr(), digest, url.QueryEscape(imagepolicy.BundleMediaType))
 	for range limits.ReferrerPages {
-		page, following, err := s.referrersPage(ctx, next)
+		before := found.listed
+		served, following, err := s.referrersPage(ctx, next, found)
 		var response *transport.Error
 		switch {
-		case errors.As(err, &response) && len(all) == 0 && lacksReferrers(response.StatusCode), err == nil && page == nil:
+		case errors.As(err, &response) && before == 0 && lacksReferrers(response.StatusCode), err == nil && !served:
 			return s.referrersOfTag(ctx, digest)
 		case err != nil:
 			return nil, err
-		}
-		all = append(all, page...)
-		if following == "" || following == next || len(page) == 0 {
-			break
+		case following == "" || following == next || found.listed == before || found.cut:
+			return found, nil
 		}
 		next = following
 	}
-	return all, nil
+	found.unread++ // what the further pages have
+	return found, nil
 }
 
 // lacksReferrers reports whether a registry that does not serve referrers answers so.
@@ -239,35 +300,36 @@ func lacksReferrers(code int) bool {
 	return false
 }
 
-// referrersPage returns nil where the answer is no list of referrers.
-func (s *session) referrersPage(ctx context.Context, pathAndQuery string) (page []v1.Descriptor, next string, err error) {
+// referrersPage adds a page to what was found. It reports whether the answer is a list of referrers.
+func (s *session) referrersPage(ctx context.Context, pathAndQuery string, found *referrers) (served bool, next string, err error) {
 	if err := s.begin(ctx); err != nil {
-		return nil, "", err
+		return false, "", err
 	}
 	ctx = withBodyLimit(ctx, limits.ImageManifestBytes)
 	resp, err := s.do(ctx, http.MethodGet, s.repo.Scheme()+"://"+s.repo.RegistryStr()+pathAndQuery, string(types.OCIImageIndex))
 	if err != nil {
-		return nil, "", err
+		return false, "", err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if mediaType, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";"); mediaType != string(types.OCIImageIndex) {
-		return nil, "", nil
+		return false, "", nil
 	}
 	data, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return nil, "", err
+		return false, "", err
 	}
-	if page, err = referrersIn(data); err != nil {
-		return nil, "", err
+	if err := found.add(data); err != nil {
+		return false, "", err
 	}
 	next, err = nextPage(resp)
-	return page, next, err
+	return true, next, err
 }
 
-func (s *session) referrersOfTag(ctx context.Context, digest v1.Hash) ([]v1.Descriptor, error) {
+func (s *session) referrersOfTag(ctx context.Context, digest v1.Hash) (*referrers, error) {
+	found := &referrers{}
 	data, err := s.tagged(ctx, digest.Algorithm+"-"+digest.Hex)
-	if data == nil || err != nil {
-		return nil, err
+	if err == nil && data != nil {
+		err = found.add(data)
 	}
-	return referrersIn(data)
+	return found, err
 }

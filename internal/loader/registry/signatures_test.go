@@ -159,7 +159,7 @@ func TestHostileSignatures(t *testing.T) {
 				return true
 			}
 			return false
-		}, imagepolicy.ReasonSignatureInvalid, "it has 1073741824 bytes; the limit is 262144; 900 more signatures were not read", limits.Signatures + 5},
+		}, imagepolicy.ReasonSignatureInvalid, "it has 1073741824 bytes; the limit is 262144; at least 900 more signatures were not read", limits.Signatures + 5},
 		"1,000 that are not there": {func(w http.ResponseWriter, r *http.Request) bool {
 			return strings.Contains(r.URL.Path, "/referrers/") && answer(w, types.OCIImageIndex, referrers(1000, nil, huge))
 		}, imagepolicy.ReasonSignatureInvalid, "the registry lists it and has it not", limits.Signatures + 5},

@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -39,7 +40,7 @@ func (s *session) tags(ctx context.Context) ([]string, error) {
 		}
 		tags = append(tags, page...)
 		if len(tags) > limits.Tags {
-			return nil, failf(ReasonLimit, "Name the tag instead of selecting one, or remove tags.", "the repository has more than %d tags", limits.Tags)
+			return nil, tooManyTags()
 		}
 		if len(page) == 0 || following == next {
 			break
@@ -63,14 +64,22 @@ func (s *session) tagsPage(ctx context.Context, pathAndQuery string) (tags []str
 	if err != nil {
 		return nil, "", err
 	}
-	var list struct {
-		Tags []string `json:"tags"`
+	var page struct {
+		Tags list[string] `json:"tags"`
 	}
-	if err := json.Unmarshal(data, &list); err != nil {
-		return nil, "", failf(ReasonInvalidImage, "", "the list of tags is no JSON object of the expected form")
+	var own *failure
+	switch err := json.Unmarshal(data, &page); {
+	case errors.As(err, &own):
+		return nil, "", tooManyTags()
+	case err != nil:
+		return nil, "", undecodable("the list of tags", err)
 	}
 	next, err = nextPage(resp)
-	return list.Tags, next, err
+	return page.Tags, next, err
+}
+
+func tooManyTags() error {
+	return failf(ReasonLimit, "Name the tag instead of selecting one, or remove tags.", "the repository has more than %d tags", limits.Tags)
 }
 
 // nextPage returns path and query of the next page, of the same registry, from a Link header (RFC 8288).
