@@ -63,6 +63,10 @@ func (r *registries) PackageFiles(_ context.Context, ref string) (loader.Files, 
 
 func (r *registries) RepositoryFiles(context.Context, string) (loader.Files, error) { return nil, nil }
 
+func (r *registries) Signatures(context.Context, string, string) ([]v1.Hash, int, error) {
+	return nil, 0, nil
+}
+
 func (r *registries) Remote(ctx context.Context, ref string) (name.Reference, []remote.Option, error) {
 	if r.reached != nil {
 		r.reached()

@@ -29,6 +29,8 @@ const refName = "org.opencontainers.image.ref.name"
 // Registries are reached with the user's credentials.
 type Registries interface {
 	Content
+	// Signatures returns the digests of the bundles that are read to verify an image, and how many more there are at least.
+	Signatures(ctx context.Context, ref, digest string) (bundles []v1.Hash, unread int, err error)
 	// Remote parses a reference, and returns how its registry is reached.
 	Remote(ctx context.Context, ref string) (name.Reference, []remote.Option, error)
 }
@@ -101,7 +103,7 @@ func (s *saving) image(ctx context.Context, ref, known string) error {
 		return fmt.Errorf("save %s: %w", ref, err)
 	}
 	s.report.Images = append(s.report.Images, Image{From: ref, Digest: digest.String()})
-	if err := s.signatures(parsed, ref, digest, options); err != nil {
+	if err := s.signatures(ctx, parsed, ref, digest, options); err != nil {
 		return fmt.Errorf("save the signatures of %s: %w", ref, err)
 	}
 	return nil
@@ -137,25 +139,17 @@ func (s *saving) write(parsed name.Reference, ref string, options []remote.Optio
 }
 
 // signatures saves those of cosign 3, which are referrers, and of cosign 2, which have a tag.
-func (s *saving) signatures(image name.Reference, ref string, digest v1.Hash, options []remote.Option) error {
+func (s *saving) signatures(ctx context.Context, image name.Reference, ref string, digest v1.Hash, options []remote.Option) error {
+	bundles, unread, err := s.from.Signatures(ctx, ref, digest.String())
+	if err != nil {
+		return err
+	}
+	if unread > 0 {
+		s.report.Warnings = append(s.report.Warnings, fmt.Sprintf("the image %s has at least %d more signatures than the %d which are saved: no more than %d are read to verify it", ref, unread, len(bundles), limits.Signatures))
+	}
 	repository := image.Context()
-	referrers, err := remote.Referrers(repository.Digest(digest.String()), options...)
-	if err != nil {
-		return err
-	}
-	list, err := referrers.IndexManifest()
-	if err != nil {
-		return err
-	}
-	kept := 0
-	for _, d := range list.Manifests {
-		if !mayBeSignature(d.ArtifactType) {
-			continue
-		}
-		if kept++; kept > limits.Signatures {
-			return fmt.Errorf("there are more than %d", limits.Signatures)
-		}
-		if err := s.signature(repository.Digest(d.Digest.String()), repositoryOf(ref)+"@"+d.Digest.String(), options); err != nil {
+	for _, d := range bundles {
+		if err := s.signature(repository.Digest(d.String()), repositoryOf(ref)+"@"+d.String(), options); err != nil {
 			return err
 		}
 	}
@@ -173,11 +167,6 @@ func (s *saving) signature(parsed name.Reference, ref string, options []remote.O
 		s.report.Signatures++
 	}
 	return err
-}
-
-// mayBeSignature reports whether a referrer is a signature, by its type: SBOMs and the like are left out.
-func mayBeSignature(artifactType string) bool {
-	return artifactType == "" || strings.Contains(artifactType, "sigstore") || strings.Contains(artifactType, "signature")
 }
 
 // index writes the index of the layout, in the order of references.

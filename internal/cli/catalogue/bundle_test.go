@@ -2,12 +2,26 @@ package catalogue_test
 
 import (
 	"archive/tar"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
 	"lockstep.run/lockstep/internal/cli/clitest"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/imagepolicy"
 	"lockstep.run/lockstep/internal/testing/require"
 )
 
@@ -115,5 +129,73 @@ spec: {containers: [{name: side, image: "`+host+`/side:v1"}]}
 	if got.Code != 0 || !strings.HasPrefix(got.Out, "2 images and 0 signatures saved") ||
 		!strings.Contains(got.Err, "Warning: objects of the package "+host+"/pkg/web:v1 name the image "+host+"/side:v1, which is not in spec.images") {
 		t.Errorf("%+v", got)
+	}
+}
+
+// The signatures that are read to verify an image are saved, however its registry lists them.
+func TestBundleOfSignatures(t *testing.T) {
+	t.Parallel()
+	const provenance = "https://slsa.dev/provenance/v1"
+	of := func(artifactType, predicate string, digests ...v1.Hash) (list []v1.Descriptor) {
+		for _, digest := range digests {
+			d := v1.Descriptor{MediaType: types.OCIManifestSchema1, Digest: digest, Size: 1, ArtifactType: artifactType}
+			if predicate != "" {
+				d.Annotations = map[string]string{imagepolicy.PredicateAnnotation: predicate}
+			}
+			list = append(list, d)
+		}
+		return list
+	}
+	for name, tc := range map[string]struct {
+		pages  func(signature v1.Hash) [][]v1.Descriptor
+		saved  string
+		warned bool
+	}{
+		"on the second page": {func(signature v1.Hash) [][]v1.Descriptor {
+			return [][]v1.Descriptor{of("application/spdx+json", "", signature), of(imagepolicy.BundleMediaType, "", signature)}
+		}, "2 images and 1 signature saved", false},
+		"by the type of its configuration": {func(signature v1.Hash) [][]v1.Descriptor {
+			return [][]v1.Descriptor{of(string(imagepolicy.EmptyConfig), "", signature)}
+		}, "2 images and 1 signature saved", false},
+		"among many attestations": {func(signature v1.Hash) [][]v1.Descriptor {
+			many := of(imagepolicy.BundleMediaType, provenance, slices.Repeat([]v1.Hash{signature}, 2*limits.Signatures)...)
+			return [][]v1.Descriptor{append(many, of(imagepolicy.BundleMediaType, imagepolicy.PredicateType, signature)...)}
+		}, "2 images and 1 signature saved", false},
+		"more than are read": {func(signature v1.Hash) [][]v1.Descriptor {
+			return [][]v1.Descriptor{of(imagepolicy.BundleMediaType, "", slices.Repeat([]v1.Hash{signature}, limits.Signatures+3)...)}
+		}, "2 images and 100 signatures saved", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var pages [][]v1.Descriptor
+			inner := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if !strings.Contains(r.URL.Path, "/pkg/web/referrers/") {
+					inner.ServeHTTP(w, r)
+					return
+				}
+				n, _ := strconv.Atoi(r.URL.Query().Get("page"))
+				if n+1 < len(pages) {
+					w.Header().Set("Link", fmt.Sprintf(`<%s?page=%d>; rel="next"`, r.URL.Path, n+1))
+				}
+				w.Header().Set("Content-Type", string(types.OCIImageIndex))
+				_ = json.NewEncoder(w).Encode(v1.IndexManifest{SchemaVersion: 2, MediaType: types.OCIImageIndex, Manifests: pages[n]})
+			}))
+			t.Cleanup(server.Close)
+			host := strings.TrimPrefix(server.URL, "http://")
+			image := host + "/pkg/web"
+			clitest.PushRandom(t, host+"/side:v1")
+			dir := clitest.Folder(t, strings.ReplaceAll(clitest.GoodPackage, "image: web", "image: "+host+"/side:v1"))
+			if got := clitest.Invoke(t, "", "build", clitest.Fixed(t, dir), "--push", "-t", image+":v1"); got.Code != 0 {
+				t.Fatalf("%+v", got)
+			}
+			signature, err := v1.NewHash(clitest.PushRandom(t, image+":signature"))
+			require.NoError(t, err)
+			pages = tc.pages(signature)
+			got := clitest.Invoke(t, "", "bundle", "save", image+":v1", "-o", filepath.Join(t.TempDir(), "b.tar"))
+			if got.Code != 0 || !strings.HasPrefix(got.Out, tc.saved) || strings.Contains(got.Err, "Warning: the image "+image+":v1 has at least 3 more signatures than the 100 which are saved") != tc.warned {
+				t.Errorf("%+v", got)
+			}
+		})
 	}
 }

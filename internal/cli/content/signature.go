@@ -41,6 +41,16 @@ func (r *RegistryFlags) Attach(ctx context.Context, ref string, sign func(digest
 	return signed.Digest, attachment.Digest, nil
 }
 
+// Signatures returns the digests of the bundles that are read to verify an image, and how many more there are at least.
+func (r *RegistryFlags) Signatures(ctx context.Context, ref, digest string) (bundles []v1.Hash, unread int, err error) {
+	puller, err := r.Puller("", ref)
+	if err != nil {
+		return nil, 0, err
+	}
+	bundles, unread, err = puller.Signatures(ctx, ref, digest)
+	return bundles, unread, Advise(err)
+}
+
 // reference parses the reference of an image, by tag or by digest.
 func (r *RegistryFlags) reference(text string) (name.Reference, error) {
 	insecure, err := r.hosts()
