@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/objectdiff"
@@ -120,22 +121,27 @@ func elementFor(set *fieldpath.Set, part string) (fieldpath.PathElement, bool) {
 	if !strings.HasPrefix(part, "[") {
 		return fieldpath.PathElement{FieldName: &part}, true
 	}
-	wanted := strings.Split(strings.Trim(part, "[]"), ",")
+	wanted := strings.TrimSuffix(part[1:], "]")
 	elements := slices.AppendSeq(slices.Collect(set.Children.All()), set.Members.All())
 	i := slices.IndexFunc(elements, func(e fieldpath.PathElement) bool {
-		if e.Key == nil {
-			return false
-		}
-		var has []string
-		for _, field := range *e.Key {
-			has = append(has, fmt.Sprintf("%s=%v", field.Name, field.Value.Unstructured()))
-		}
-		return !slices.ContainsFunc(wanted, func(key string) bool { return !slices.Contains(has, key) })
+		return e.Key != nil && named(*e.Key, wanted)
 	})
 	if i < 0 {
 		return fieldpath.PathElement{}, false
 	}
 	return elements[i], true
+}
+
+// named reports whether a text is made of some of the keys, in any order. It is not split at commas, which values may contain.
+func named(keys value.FieldList, text string) bool {
+	return slices.ContainsFunc(keys, func(key value.Field) bool {
+		rest, begins := strings.CutPrefix(text, fmt.Sprintf("%s=%v", key.Name, key.Value.Unstructured()))
+		if !begins || rest == "" {
+			return begins
+		}
+		rest, more := strings.CutPrefix(rest, ",")
+		return more && named(slices.DeleteFunc(slices.Clone(keys), func(k value.Field) bool { return k.Name == key.Name }), rest)
+	})
 }
 
 var firstPart = regexp.MustCompile(`^(?:\.?([^.\[]+)|\[("(?:[^"\\]|\\.)*")\]|(\[[^\]]*\]))`)

@@ -187,7 +187,7 @@ func (c *simulatedCluster) guess(o *object, template map[string]any, why string)
 	return after
 }
 
-// overlay merges maps by key, and elements of lists by what identifies them.
+// overlay merges maps by key, and elements of lists by what identifies them, or else by name where they have one.
 func overlay(onto, from map[string]any) {
 	for key, v := range from {
 		switch v := v.(type) {
@@ -210,10 +210,10 @@ func overlayList(onto, from []any) []any {
 	merged := slices.Clone(from)
 	names, ok := listkeys.Identify(nil, onto, from)
 	if !ok {
-		return merged
+		names = [][]string{listkeys.Names(onto), listkeys.Names(from)}
 	}
 	for i, name := range names[1] {
-		if at := slices.Index(names[0], name); at >= 0 {
+		if at := slices.Index(names[0], name); at >= 0 && name != "" {
 			below := runtime.DeepCopyJSON(onto[at].(map[string]any))
 			overlay(below, from[i].(map[string]any))
 			merged[i] = below

@@ -150,22 +150,30 @@ func TestManagers(t *testing.T) {
 	u.SetManagedFields([]metav1.ManagedFieldsEntry{
 		entry("package-operator", `{"f:spec":{"f:replicas":{}}}`), status,
 		entry("autoscaler", `{"f:spec":{"f:replicas":{}}}`),
-		entry("editor", `{"f:metadata":{"f:labels":{"f:example.com/team":{}}},"f:spec":{"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"web\"}":{"f:image":{}}}}},"f:selector":{},"f:ports":{"k:{\"port\":53,\"protocol\":\"UDP\"}":{".":{}}}},"f:rules":{}}`),
+		entry("editor", `{"f:metadata":{"f:labels":{"f:example.com/team":{}}},"f:spec":{"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"web\"}":{"f:image":{}}}}},"f:selector":{},"f:ports":{"k:{\"port\":53,\"protocol\":\"UDP\"}":{".":{}}},"f:tls":{"k:{\"host\":\"a.example.com,b.example.com\"}":{"f:secret":{}}},"f:env":{"k:{\"name\":\"A,B\"}":{"f:value":{}}}},"f:rules":{}}`),
 	})
 	m := managersOf(u)
 	for path, want := range map[string][]string{
 		"spec.replicas": {"autoscaler"},
-		"spec.template.spec.containers[name=web].image": {"editor"},
-		"spec.template.spec.containers[name=web]":       {"editor"},
-		"spec.template.spec.containers[name=db].image":  nil,
-		"spec.ports[port=53,protocol=UDP]":              {"editor"},
-		"spec.ports[port=53,protocol=TCP]":              nil,
-		"spec.selector.matchLabels.app":                 {"editor"},
-		`metadata.labels["example.com/team"]`:           {"editor"},
-		"metadata.labels":                               {"editor"},
-		"rules[0].verbs":                                {"editor"},
-		"spec.paused":                                   nil,
-		"spec[":                                         nil,
+		"spec.template.spec.containers[name=web].image":     {"editor"},
+		"spec.template.spec.containers[name=web]":           {"editor"},
+		"spec.template.spec.containers[name=db].image":      nil,
+		"spec.ports[port=53,protocol=UDP]":                  {"editor"},
+		"spec.ports[port=53,protocol=TCP]":                  nil,
+		"spec.ports[protocol=UDP,port=53]":                  {"editor"},
+		"spec.ports[port=53]":                               {"editor"},
+		"spec.tls[host=a.example.com,b.example.com].secret": {"editor"},
+		"spec.tls[host=a.example.com].secret":               nil,
+		"spec.env[name=A,B].value":                          {"editor"},
+		"spec.env[name=A,B,C].value":                        nil,
+		"spec.env[name=A].value":                            nil,
+		"spec.selector.matchLabels.app":                     {"editor"},
+		`metadata.labels["example.com/team"]`:               {"editor"},
+		"metadata.labels":                                   {"editor"},
+		"rules[0].verbs":                                    {"editor"},
+		"spec.paused":                                       nil,
+		"spec[":                                             nil,
+		`spec["["]`:                                         nil,
 	} {
 		if diff := cmp.Diff(want, m.of(path)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", path, diff)
@@ -230,6 +238,29 @@ func TestOverlay(t *testing.T) {
 	want := decode(t, `{"spec":{"replicas":1,"containers":[{"name":"a","image":"2","pull":"Always"},{"name":"new"}],"args":["y"],"ports":[{"port":80,"protocol":"TCP","targetPort":1}]}}`)
 	if diff := cmp.Diff(want, live); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestOverlayByName is about lists whose elements are not all identified.
+func TestOverlayByName(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ reason, live, template, want string }{
+		{
+			"a name that is there twice", `[{"name":"A","valueFrom":{"fieldRef":{"apiVersion":"v1","fieldPath":"x"}}},{"name":"B","value":"1"},{"name":"B","value":"2"}]`,
+			`[{"name":"A","valueFrom":{"fieldRef":{"fieldPath":"y"}}},{"name":"B","value":"1"},{"name":"B","value":"2"}]`,
+			`[{"name":"A","valueFrom":{"fieldRef":{"apiVersion":"v1","fieldPath":"y"}}},{"name":"B","value":"1"},{"name":"B","value":"2"}]`,
+		},
+		{
+			"one without a key", `[{"name":"a","port":1},{"name":"b","port":2},{"cel":"x","port":3}]`,
+			`[{"name":"a"},{"name":"b"},{"cel":"c"}]`, `[{"name":"a","port":1},{"name":"b","port":2},{"cel":"c"}]`,
+		},
+		{"plain values among them", `["x",{"name":"a","port":1}]`, `["x",{"name":"a"}]`, `["x",{"name":"a","port":1}]`},
+	} {
+		live := decode(t, `{"list":`+tc.live+`}`)
+		overlay(live, decode(t, `{"list":`+tc.template+`}`))
+		if diff := cmp.Diff(decode(t, `{"list":`+tc.want+`}`), live); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package listkeys
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -12,6 +13,10 @@ var table = [][]string{
 	{"name"}, {"selector"}, {"key", "operator"}, {"type"}, {"containerPort", "protocol"}, {"port", "protocol"}, {"mountPath"}, {"devicePath"},
 	{"topologyKey", "whenUnsatisfiable"}, {"ip"}, {"host"}, {"path"}, {"uid"}, {"rule"},
 }
+
+// editable are fields of the table that people also edit in place. A merge that identified elements by them would take such
+// an edit for the removal of one element and the addition of another one.
+var editable = []string{"type", "host", "path", "uid", "rule"}
 
 // defaults are values of keys that a template may leave out.
 var defaults = map[string]any{"protocol": "TCP"}
@@ -26,6 +31,24 @@ func Identify(schema []string, lists ...[]any) (names [][]string, ok bool) {
 	if len(schema) > 0 {
 		candidates = append([][]string{table[0], schema}, table[1:]...)
 	}
+	return first(candidates, lists)
+}
+
+// IdentifyForMerge is Identify without schema and without fields that are edited in place.
+func IdentifyForMerge(lists ...[]any) (names [][]string, ok bool) {
+	return first(slices.DeleteFunc(slices.Clone(table), func(fields []string) bool { return slices.Contains(editable, fields[0]) }), lists)
+}
+
+// Names returns the name of each element, which need not be unique, where Identify fails; empty for one without.
+func Names(list []any) []string {
+	names := make([]string, len(list))
+	for i, element := range list {
+		names[i], _ = nameOf(table[0], element)
+	}
+	return names
+}
+
+func first(candidates [][]string, lists [][]any) (names [][]string, ok bool) {
 	for _, fields := range candidates {
 		for n := range fields {
 			if names, ok = identify(fields[:n+1], lists); ok {

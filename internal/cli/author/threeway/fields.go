@@ -115,7 +115,7 @@ func named(lists [3]*yaml.Node) (names [][]string, ok bool) {
 			return nil, false
 		}
 	}
-	return listkeys.Identify(nil, decoded[:]...)
+	return listkeys.IdentifyForMerge(decoded[:]...)
 }
 
 func (m *merger) list(path string, base, ours, theirs *yaml.Node) *yaml.Node {

@@ -103,6 +103,24 @@ func TestMerge(t *testing.T) {
 	}
 }
 
+// A field that is edited in place does not identify an element, also where it is unique.
+func TestMergeOfEditedFields(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ reason, base, ours, theirs, want string }{
+		{"a host", "[{host: a, v: 1, w: 1}]", "[{host: b, v: 1, w: 1}]", "[{host: a, v: 2, w: 1}]", "[{host: b, v: 2, w: 1}]"},
+		{"a type", "[{type: A, v: 1, w: 1}]", "[{type: B, v: 1, w: 1}]", "[{type: A, v: 2, w: 1}]", "[{type: B, v: 2, w: 1}]"},
+		{
+			"a path in a longer list", "[{path: /a, v: 1}, {path: /b, v: 1, w: 1}, {path: /d, v: 1}]", "[{path: /a, v: 1}, {path: /c, v: 1, w: 1}, {path: /d, v: 1}]",
+			"[{path: /a, v: 1}, {path: /b, v: 2, w: 1}, {path: /d, v: 1}]", "[{path: /a, v: 1}, {path: /c, v: 2, w: 1}, {path: /d, v: 1}]",
+		},
+	} {
+		got, conflicts := threeway.Merge([]byte("l: "+tc.base), []byte("l: "+tc.ours), []byte("l: "+tc.theirs), threeway.Neither)
+		if !threeway.Same(got, []byte("l: "+tc.want)) || conflicts != nil {
+			t.Errorf("%s: got %s, %v", tc.reason, got, conflicts)
+		}
+	}
+}
+
 // If only one side has changes, the result is that side; merging again changes nothing.
 func TestMergeHolds(t *testing.T) {
 	t.Parallel()
