@@ -7,4 +7,5 @@
 //	background     work that takes long, one attempt of each owner at a time
 //	leadership     no write without the Lease
 //	panics         errors of recovered panics
+//	webhooks       denials by admission webhooks
 package kube

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"lockstep.run/lockstep/internal/kube/leadership"
+	"lockstep.run/lockstep/internal/kube/webhooks"
 )
 
 // Class is what the engine does about the answer to a request.
@@ -83,8 +84,7 @@ func Classify(err error) Class {
 }
 
 func classifyStatus(err error, s metav1.Status) Class {
-	if deniedByWebhook(s) {
-		// Its code is the webhook author's choice.
+	if webhooks.Denied(err) {
 		return Blocked
 	}
 	switch s.Code {
@@ -169,12 +169,6 @@ func classifyInternal(s metav1.Status) Class {
 		return StaleFields
 	}
 	return Retry
-}
-
-// deniedByWebhook tells a webhook's refusal from a webhook that cannot be
-// called, which may work later.
-func deniedByWebhook(s metav1.Status) bool {
-	return strings.Contains(s.Message, "admission webhook ") && strings.Contains(s.Message, " denied the request")
 }
 
 func hasCause(s metav1.Status, cause metav1.CauseType) bool {

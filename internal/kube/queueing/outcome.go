@@ -12,6 +12,7 @@ import (
 
 	"lockstep.run/lockstep/internal/kube/leadership"
 	"lockstep.run/lockstep/internal/kube/panics"
+	"lockstep.run/lockstep/internal/kube/webhooks"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -33,7 +34,8 @@ func (o *Outcome) Requeue(d time.Duration) {
 var ErrEnd = errors.New("the reconcile has ended")
 
 // Run takes a reconcile through its steps, up to the first that fails, and then through report with the error of that one.
-// A panic is an error. A write that raced is not reported: the reconcile is repeated.
+// A panic is an error. A write that raced is not reported: the reconcile is repeated. After any other failure it is repeated with
+// backoff, also where the write of the report raced.
 func (o *Outcome) Run(
 	ctx context.Context, report func(ctx context.Context, failed error) error, steps ...func(context.Context) error,
 ) (reconcile.Result, error) {
@@ -48,10 +50,14 @@ func (o *Outcome) Run(
 	if errors.Is(failed, ErrEnd) {
 		failed = nil
 	}
-	if !Raced(failed) {
-		failed = errors.Join(failed, report(ctx, failed))
+	if Raced(failed) {
+		return o.Result(ctx, failed)
 	}
-	return o.Result(ctx, failed)
+	reported := report(ctx, failed)
+	if failed == nil {
+		return o.Result(ctx, reported)
+	}
+	return reconcile.Result{}, errors.Join(failed, reported)
 }
 
 // Result returns the result of a reconcile that ended with err. A write that raced is no error: the reconcile is repeated.
@@ -70,10 +76,13 @@ func (o *Outcome) Result(ctx context.Context, err error) (reconcile.Result, erro
 }
 
 // Raced reports whether a write failed by a conflict, or because this process does not lead: no status reports that. A field
-// of another manager is no race.
+// of another manager is no race, nor is a denial by a webhook, whatever its code.
 func Raced(err error) bool {
+	if errors.Is(err, leadership.ErrNotLeading) {
+		return true
+	}
 	conflict := apierrors.IsConflict(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict)
-	return conflict || apierrors.IsAlreadyExists(err) || errors.Is(err, leadership.ErrNotLeading)
+	return (conflict || apierrors.IsAlreadyExists(err)) && !webhooks.Denied(err)
 }
 
 // Failures is since when each reconcile of an object has failed. The zero Failures is of one that did not.

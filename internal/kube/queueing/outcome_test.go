@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 func TestOutcome(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("no")
+	denied := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusConflict, Message: `admission webhook "a.b.c" denied the request: no`}}
 	fieldConflict := apierrors.NewApplyConflict([]metav1.StatusCause{{Type: metav1.CauseTypeFieldManagerConflict}}, "of another manager")
 	for name, tc := range map[string]struct {
 		err  error
@@ -29,6 +31,7 @@ func TestOutcome(t *testing.T) {
 		"conflict":       {err: fmt.Errorf("write: %w", apierrors.NewConflict(schema.GroupResource{}, "a", nil)), want: limits.ConflictRetry},
 		"exists already": {err: apierrors.NewAlreadyExists(schema.GroupResource{}, "a"), want: limits.ConflictRetry},
 		"field conflict": {err: fieldConflict, fail: fieldConflict},
+		"webhook denial": {err: fmt.Errorf("write: %w", denied), fail: denied},
 		"not leading":    {err: fmt.Errorf("write: %w", leadership.ErrNotLeading), want: limits.LeaseRetry},
 	} {
 		var o Outcome
@@ -72,6 +75,25 @@ func TestRun(t *testing.T) {
 		}, tc.step, func(context.Context) error { last = true; return nil })
 		if got != tc.reported || (err != nil) != tc.fails {
 			t.Errorf("%s: %s, %v", name, got, err)
+		}
+	}
+}
+
+// What a step failed by decides the result, also where the write of the report raced.
+func TestRunWhereTheReportRaces(t *testing.T) {
+	t.Parallel()
+	refused, conflict := errors.New("refused"), apierrors.NewConflict(schema.GroupResource{}, "a", nil)
+	for name, tc := range map[string]struct {
+		failed, fail error
+		want         time.Duration
+	}{
+		"all succeed":    {nil, nil, limits.ConflictRetry},
+		"one is refused": {refused, refused, 0},
+	} {
+		var o Outcome
+		got, err := o.Run(t.Context(), func(context.Context, error) error { return conflict }, func(context.Context) error { return tc.failed })
+		if got.RequeueAfter != tc.want || !errors.Is(err, tc.fail) {
+			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}
 }
