@@ -134,9 +134,12 @@ func TestNothingIsAdoptedForAPackageThatGoes(t *testing.T) {
 			s.Target.Pool = poolOf(func() { performed = true })
 			step := phases.Step{Background: true, Action: phases.Adopt, Key: key("Config", "a"), Live: &objects.Observed{}, Desired: &objects.Desired{}}
 			s.rollout.Plan().Steps = []phases.Step{step}
-			_, err := s.Target.Background(t.Context(), s.rollout, s.kept())
+			err := s.performBackground(t.Context())
 			if errors.Is(err, errPackageGoes) == tc.want || performed != tc.want {
 				t.Errorf("adopted: %t, %v", performed, err)
+			}
+			if !tc.want && s.After != packageRetry {
+				t.Errorf("the API server is asked again after %s", s.After)
 			}
 		})
 	}

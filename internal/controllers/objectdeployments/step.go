@@ -49,7 +49,7 @@ func (s *reconciliation) performBackground(ctx context.Context) error {
 		return err
 	}
 	more, err := s.Target.Background(ctx, s.rollout, s.kept())
-	if more {
+	if more && err == nil {
 		s.Requeue(0)
 	}
 	return err
