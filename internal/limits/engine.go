@@ -46,8 +46,10 @@ const (
 
 // Limits of the controller of deployments and sets.
 const (
-	DeploymentWorkers    = 32                    // owners that are reconciled at a time: they mostly wait for the API server, and the pool bounds their writes
-	DeploymentBackoffMin = 50 * time.Millisecond // after an error of the API server
+	DeploymentWorkers    = 24                               // deployments and sets that are reconciled at a time: they mostly wait for the API server, and the pool bounds their writes
+	PhaseWorkers         = 8                                // ObjectSetPhases beside them: both together take memory, and ask the API server, as 32 owners
+	AgentWorkers         = DeploymentWorkers + PhaseWorkers // ObjectSetPhases of an agent, which has no other owners
+	DeploymentBackoffMin = 50 * time.Millisecond            // after an error of the API server
 	DeploymentBackoffMax = 30 * time.Second
 	DeploymentStart      = 5 * time.Millisecond // between attempts until discovery is done, or an owner's other reconcile has ended
 	DeploymentPasses     = 40                   // of one reconcile; the rest comes after other owners

@@ -18,7 +18,7 @@ const (
 	LoadBackoffMax        = 300 * time.Second
 	InterruptedLoadMin    = 10 * time.Second      // after a manager that ended during a large load: all others come first
 	InterruptedLoadMax    = time.Hour             // the same, doubled with each further one
-	PackagesUnderway      = 64                    // packages and deployments in reconciles or queues, beyond which no load starts
+	PackagesUnderway      = 64                    // packages, deployments and ObjectSetPhases in reconciles or queues, beyond which no load starts
 	PackagesUnderwayOwn   = 8                     // of one namespace, up to which it does not wait for what others have underway
 	AdmissionWait         = 2 * time.Second       // of a load for that: rollouts that hang delay no other package
 	AdmissionPoll         = 5 * time.Millisecond  // between checks of that

@@ -21,7 +21,7 @@ import (
 // Reconcile brings one owner closer to what its spec says. It is called when the owner, one of its sets, or one of their
 // objects changed. Owners of other clusters are reconciled in their lanes.
 func (r *Reconciler) Reconcile(ctx context.Context, key objects.OwnerKey) (reconcile.Result, error) {
-	defer r.queue.Begin()()
+	defer r.queueOf(key).Begin()()
 	if err := r.RestoreClaims(ctx); errors.Is(err, livestate.ErrNotReady) {
 		return reconcile.Result{RequeueAfter: limits.DeploymentStart}, nil
 	} else if err != nil {
@@ -40,7 +40,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key objects.OwnerKey) (recon
 
 // reconcileRemote reconciles an owner of another cluster.
 func (r *Reconciler) reconcileRemote(ctx context.Context, key objects.OwnerKey) (reconcile.Result, error) {
-	defer r.queue.Begin()()
+	defer r.queueOf(key).Begin()()
 	s, err := r.read(ctx, key)
 	if err != nil || s == nil {
 		return reconcile.Result{}, err

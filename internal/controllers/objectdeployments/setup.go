@@ -68,7 +68,7 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	if err := IndexSets(context.Background(), mgr.GetFieldIndexer()); err != nil {
 		return nil, err
 	}
-	settings := Settings("objectdeployment")
+	settings := Settings("objectdeployment", limits.DeploymentWorkers)
 	settings.Metrics = &metrics{reader: r.Client}
 	build, err := queue.Controller(mgr, settings)
 	if err != nil {
@@ -82,9 +82,9 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 }
 
 // Settings are those of a controller of owners.
-func Settings(name string) queueing.Settings[objects.OwnerKey] {
+func Settings(name string, workers int) queueing.Settings[objects.OwnerKey] {
 	return queueing.Settings[objects.OwnerKey]{
-		Name: name, Workers: limits.DeploymentWorkers, BackoffMin: limits.DeploymentBackoffMin, BackoffMax: limits.DeploymentBackoffMax,
+		Name: name, Workers: workers, BackoffMin: limits.DeploymentBackoffMin, BackoffMax: limits.DeploymentBackoffMax,
 		NamespaceOf: func(key objects.OwnerKey) string { return key.Namespace },
 	}
 }
@@ -99,15 +99,24 @@ func (r *Reconciler) Watch(build *builder.TypedBuilder[objects.OwnerKey], obj cl
 func New(home Home, here *engine.Engine, enqueue func(objects.OwnerKey)) *Reconciler {
 	r := &Reconciler{
 		Home: home, enqueue: enqueue, Fresh: mutationcache.NewStore(), written: mutationcache.NewStore(),
-		queue: &queueing.Queue[objects.OwnerKey]{}, memory: memory{owners: map[objects.OwnerKey]*state{}, claims: map[claimants]*claims.Table{}},
+		queue: &queueing.Queue[objects.OwnerKey]{}, PhaseQueue: &queueing.Queue[objects.OwnerKey]{},
+		memory: memory{owners: map[objects.OwnerKey]*state{}, claims: map[claimants]*claims.Table{}},
 	}
 	r.Here = r.NewTarget(here, "", "")
 	return r
 }
 
-// Underway returns how many owners are reconciled or wait for that, in all and of a namespace.
+// Underway returns how many owners are reconciled or wait for that, in all and of a namespace, with ObjectSetPhases.
 func (r *Reconciler) Underway(namespace string) (all, own int) {
-	return r.queue.Depth(), r.queue.DepthOf(namespace)
+	return r.queue.Depth() + r.PhaseQueue.Depth(), r.queue.DepthOf(namespace) + r.PhaseQueue.DepthOf(namespace)
+}
+
+// queueOf returns the queue of the controller that an owner is of.
+func (r *Reconciler) queueOf(key objects.OwnerKey) *queueing.Queue[objects.OwnerKey] {
+	if strings.HasSuffix(key.Kind, "ObjectSetPhase") {
+		return r.PhaseQueue
+	}
+	return r.queue
 }
 
 func deploymentKeys(_ context.Context, obj client.Object) []objects.OwnerKey {

@@ -9,8 +9,64 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/objects"
 )
+
+// phasesRead calls a function where an ObjectSetPhase is read, and has none.
+type phasesRead struct {
+	Phases
+	read func()
+}
+
+func (p phasesRead) Read(context.Context, objects.OwnerKey) (Phase, error) {
+	p.read()
+	return nil, nil
+}
+
+// What is underway are the owners of both controllers, and each queue counts what is reconciled of it.
+func TestUnderwayCountsPhases(t *testing.T) {
+	t.Parallel()
+	r := reconciliationOf(nil, nil).Reconciler
+	r.restored = true
+	start := func(q *queueing.Queue[objects.OwnerKey], name string) workqueue.TypedRateLimitingInterface[objects.OwnerKey] {
+		settings := Settings(name, 1)
+		limiter := workqueue.DefaultTypedItemBasedRateLimiter[objects.OwnerKey]()
+		queue := q.Fair(settings.Share, settings.NamespaceOf)("", limiter)
+		t.Cleanup(queue.ShutDown)
+		if err := q.Start(t.Context(), queue); err != nil {
+			t.Fatal(err)
+		}
+		return queue
+	}
+	start(r.queue, "deployments")
+	ofPhases := start(r.PhaseQueue, "phases")
+	phase := objects.OwnerKey{Kind: "ObjectSetPhase", Namespace: "shop", Name: "a"}
+	r.queue.Enqueue(objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "a"})
+	r.PhaseQueue.Enqueue(phase)
+	r.PhaseQueue.Enqueue(objects.OwnerKey{Kind: "ObjectSetPhase", Namespace: "other", Name: "a"})
+	check := func(when string) {
+		t.Helper()
+		if all, own := r.Underway("shop"); all != 3 || own != 2 {
+			t.Errorf("%s: %d are underway, %d of the namespace", when, all, own)
+		}
+	}
+	check("all wait")
+	read := false
+	r.Phases = phasesRead{read: func() {
+		read = true
+		check("one is reconciled")
+		if got := r.PhaseQueue.Depth(); got != 2 {
+			t.Errorf("the queue of phases counts %d", got)
+		}
+	}}
+	if key, _ := ofPhases.Get(); key != phase {
+		t.Fatalf("the first is %s", key)
+	}
+	if _, err := r.Reconcile(t.Context(), phase); err != nil || !read {
+		t.Errorf("read: %t, %v", read, err)
+	}
+}
 
 // An event over which a handler panics ends no process, and delays no other.
 func TestEventsThatPanic(t *testing.T) {

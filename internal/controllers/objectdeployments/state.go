@@ -49,6 +49,8 @@ type Reconciler struct {
 	Targets Targets
 	// Phases are ObjectSetPhases, which are owners, too; nil for none.
 	Phases Phases
+	// PhaseQueue is the queue of their controller.
+	PhaseQueue *queueing.Queue[objects.OwnerKey]
 	// Hooks are for simulations.
 	Hooks Hooks
 

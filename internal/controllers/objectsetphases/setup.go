@@ -12,6 +12,7 @@ import (
 	"lockstep.run/lockstep/internal/controllers/objectdeployments"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/kube/queueing"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -48,8 +49,8 @@ func SetupAgent(mgr ctrl.Manager, o AgentOptions) (*objectdeployments.Reconciler
 }
 
 func (c *Controller) setup(mgr ctrl.Manager, owners *objectdeployments.Reconciler, of *class) error {
-	owners.Phases = of
-	build, err := c.queue.Controller(mgr, objectdeployments.Settings("objectsetphase"))
+	owners.Phases, owners.PhaseQueue = of, &c.queue
+	build, err := c.queue.Controller(mgr, of.settings())
 	if err != nil {
 		return err
 	}
@@ -64,6 +65,15 @@ func (c *Controller) setup(mgr ctrl.Manager, owners *objectdeployments.Reconcile
 		}
 	}
 	return build.Complete(owners)
+}
+
+// settings are those of the controller: beside that of deployments, or alone in an agent.
+func (c *class) settings() queueing.Settings[objects.OwnerKey] {
+	workers := limits.PhaseWorkers
+	if c.target != nil {
+		workers = limits.AgentWorkers
+	}
+	return objectdeployments.Settings("objectsetphase", workers)
 }
 
 // Enqueue enqueues an ObjectSetPhase, and reports whether the owner is one. Before the start it enqueues nothing.

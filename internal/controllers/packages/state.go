@@ -170,7 +170,7 @@ type Options struct {
 	Unserved func(schema.GroupKind) bool
 	// ServedAPI reports whether an API is served, and which of its field paths are missing.
 	ServedAPI resolver.Served
-	// Underway returns how many deployments are reconciled or wait for that, in all and of a namespace.
+	// Underway returns how many deployments and ObjectSetPhases are reconciled or wait for that, in all and of a namespace.
 	Underway func(namespace string) (all, own int)
 	// Fresh keeps the responses to writes of Packages and deployments.
 	Fresh *mutationcache.Store
