@@ -143,7 +143,7 @@ const (
 	SensitiveWork   = 1 << 30 // bytes that are compared with values: about a second
 )
 
-// Limits of signatures of images. Whoever can write to a registry chooses them.
+// Limits of signatures of images. Who can write to a registry chooses them.
 const (
 	Signatures          = 100       // of an image that are read, until one is good: some images have one for each of many attestations
 	SignatureBytes      = 256 << 10 // of one, with its certificate and log entry: usually 10 KiB

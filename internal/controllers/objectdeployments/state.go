@@ -108,8 +108,8 @@ type Targets interface {
 
 // claimants are the owners that share a table of claims. In the cluster of our own kinds,
 // whose UID is empty, that is all of them. In another one it is those of one namespace, or
-// the cluster-scoped ones: which cluster it is, and what may be written there, says nobody
-// but who answers there.
+// the cluster-scoped ones: only the server that answers says which cluster it is, and what
+// may be written there.
 type claimants struct {
 	cluster   types.UID
 	namespace string

@@ -245,7 +245,7 @@ func (c *Check) Result(unread int) (*Verified, *Refusal) {
 	return nil, refusal
 }
 
-// try verifies a signature by one authority. It is first verified whoever it is by, so that a good one of another identity, or of a
+// try verifies a signature by one authority. It is first verified for any identity, so that a good one of another identity, or of a
 // key that has expired, is told from a bad one.
 func (a *Authority) try(b *bundle.Bundle, artifact verify.ArtifactPolicyOption, now time.Time) (*Verified, *failure) {
 	options, failed := a.options(b)

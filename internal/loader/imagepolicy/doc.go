@@ -6,7 +6,7 @@
 // A rewrite is applied once: what it leads to is not looked up again.
 //
 // A Check verifies signatures of one digest, in both forms in use: a Sigstore bundle that refers to the image (cosign 3), and the
-// payload of simple signing at the tag sha256-….sig (cosign 2). One signature that one authority accepts suffices. Whoever can write
+// payload of simple signing at the tag sha256-….sig (cosign 2). One signature that one authority accepts suffices. Who can write
 // to the registry chooses these bytes: each is bounded, read as a claim, and says nothing before its signature is verified. An
 // attestation, which has another predicate, is no signature. Keys, certificates and logs are those of the policy alone: no network is
 // asked.
