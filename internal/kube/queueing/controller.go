@@ -26,7 +26,7 @@ type Settings[K comparable] struct {
 	NamespaceOf func(K) string
 	// Metrics read caches, which a standby does not have: they are collected once the controller has started. It may be nil.
 	Metrics prometheus.Collector
-	// Started is called when this process leads and the caches have synced; it may be nil.
+	// Started is called when this process leads, before the first reconcile; it may enqueue requests, and may be nil.
 	Started func(context.Context)
 }
 
@@ -45,11 +45,14 @@ func (q *Queue[K]) Controller(mgr ctrl.Manager, s Settings[K]) (*builder.TypedBu
 		options.NewQueue = q.Fair(s.Share, s.NamespaceOf)
 	}
 	start := func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[K]) error {
+		if err := q.Start(ctx, queue); err != nil {
+			return err
+		}
 		if s.Started != nil {
 			s.Started(ctx)
 		}
 		collector.started.Store(true)
-		return q.Start(ctx, queue)
+		return nil
 	}
 	return builder.TypedControllerManagedBy[K](mgr).Named(s.Name).WithOptions(options).WatchesRawSource(source.TypedFunc[K](start)), nil
 }
