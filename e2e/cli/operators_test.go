@@ -236,7 +236,7 @@ func (o operator) closed(t *testing.T, env *harness.Env, folder string, build fu
 	if got := run(t, env, "lint", folder, "--rule", "phase-never-complete"); !strings.Contains(got.out+got.err, `the phase "deploy" waits for it, and it may write, as its rights say,`) {
 		t.Errorf("lint says %+v", got)
 	}
-	r := run(t, env, "install", build("closed"), o.name, "--cluster", "--timeout", "5s")
+	r := run(t, env, "install", build("closed"), o.name, "--cluster", "--adopt", "--timeout", "5s") // its Namespace was kept
 	if r.code != 1 || !strings.Contains(r.err, "phase deploy waits for:") {
 		t.Errorf("got %+v", r)
 	}
