@@ -5,6 +5,8 @@ package main
 import (
 	"os"
 
+	_ "golang.org/x/crypto/x509roots/fallback" // where there are none on disk, as in many images of CI
+
 	"lockstep.run/lockstep/internal/cli"
 )
 

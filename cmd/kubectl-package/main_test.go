@@ -1,0 +1,10 @@
+package main
+
+import (
+	"testing"
+
+	"lockstep.run/lockstep/internal/testing/rootcerts"
+)
+
+// Without certificates on disk, as in many images of CI, those in the binary verify public registries.
+func TestRootCertificates(t *testing.T) { rootcerts.Check(t) }
