@@ -5,10 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -21,9 +24,12 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
+// longestCause is the width of the last column of list. status has the whole text.
+const longestCause = 100
+
 type listCommand struct {
 	command.Command
-	cluster, everywhere bool
+	cluster, everywhere, notReady bool
 }
 
 // installedPackage is a row of list. Its JSON fields are stable.
@@ -32,22 +38,25 @@ type installedPackage struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	// Package and Version that were unpacked last; before that, the package or the image that the spec names.
-	Package  string           `json:"package"`
-	Version  string           `json:"version,omitempty"`
-	State    progress.Summary `json:"state"`
-	Revision int64            `json:"revision,omitempty"`
-	Created  metav1.Time      `json:"created"`
+	Package string           `json:"package"`
+	Version string           `json:"version,omitempty"`
+	State   progress.Summary `json:"state"`
+	// Message says what a package waits for that is not available.
+	Message  string      `json:"message,omitempty"`
+	Revision int64       `json:"revision,omitempty"`
+	Created  metav1.Time `json:"created"`
 }
 
 func newList(on command.Command) *cobra.Command {
 	c := &listCommand{Command: on}
 	cmd := &cobra.Command{
 		Use: "list", Aliases: []string{"ls"},
-		Short: "List what is installed: package, version and state",
+		Short: "List installed packages: version, state, and what each waits for",
 		Long: `List the Packages of the namespace and the ClusterPackages: which package each is, in which version,
-and how it stands. What can be installed is listed by kubectl package available list, what is not at
-its newest version by kubectl package outdated.`,
-		Example: `  kubectl package list -A
+how it stands and what it waits for. Those that need help are first. Which packages can be installed
+is listed by kubectl package available list, which are not at their newest version by kubectl package
+outdated.`,
+		Example: `  kubectl package list -A --not-ready
   kubectl package list --query '.[] | select(.state != "Available") | .name'`,
 		Args: command.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -65,6 +74,7 @@ its newest version by kubectl package outdated.`,
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "ClusterPackages alone")
 	cmd.Flags().BoolVarP(&c.everywhere, "all-namespaces", "A", false, "those of all namespaces")
+	cmd.Flags().BoolVar(&c.notReady, "not-ready", false, "those alone that are not available as their spec demands")
 	c.Output.Add(cmd, output.Names)
 	return cmd
 }
@@ -74,14 +84,11 @@ func (c *listCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found, err := c.gather(ctx, cl)
+	found, forbidden, err := c.gather(ctx, cl)
 	if err != nil {
 		return err
 	}
-	rows, objects := []installedPackage{}, output.List{}
-	for _, pkg := range found {
-		rows, objects.Items = append(rows, installedOne(pkg)), append(objects.Items, command.Published(pkg))
-	}
+	rows, objects := c.rows(found)
 	switch {
 	case c.Output.ByName():
 		return c.Output.Print(ctx, c.Streams.Out, objects)
@@ -89,33 +96,89 @@ func (c *listCommand) run(ctx context.Context) error {
 		return c.Output.Print(ctx, c.Streams.Out, rows)
 	}
 	c.WarnOfSilence(ctx, cl)
-	if len(rows) == 0 {
+	switch {
+	case len(rows) > 0:
+		command.PrintTable(c.Streams.Out, listTable(rows, time.Now()))
+	case len(found) > 0:
+		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("Every package "+command.Where(cl, c.cluster, c.everywhere)+" is available"))
+	default:
 		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("No package is installed "+command.Where(cl, c.cluster, c.everywhere)+". What can be: kubectl package available list"))
-		return nil
 	}
-	command.PrintTable(c.Streams.Out, listTable(rows, time.Now()))
+	if len(forbidden) > 0 {
+		fmt.Fprintf(c.Streams.ErrOut, "Not listed, as it is forbidden: %s\n", terminal.Line(strings.Join(forbidden, ", ")))
+	}
 	return nil
 }
 
-func (c *listCommand) gather(ctx context.Context, cl *cluster.Cluster) (found []corev1alpha1.GenericPackage, err error) {
+// gather reads the packages that the flags select. forbidden says which the user may not list.
+func (c *listCommand) gather(ctx context.Context, cl *cluster.Cluster) (found []corev1alpha1.GenericPackage, forbidden []string, err error) {
 	if !c.cluster {
-		if found, err = cl.PackagesOf(ctx, corev1alpha1.ScopeNamespaced, command.ListNamespace(cl, c.everywhere)); err != nil {
-			return nil, cl.Explain("cannot read the packages", err)
+		found, err = cl.PackagesOf(ctx, corev1alpha1.ScopeNamespaced, command.ListNamespace(cl, c.everywhere))
+		if apierrors.IsForbidden(err) && c.everywhere {
+			found, forbidden, err = c.eachNamespace(ctx, cl, err)
+		}
+		if err != nil {
+			return nil, nil, cl.Explain("cannot read the packages", err)
 		}
 	}
 	ofCluster, err := cl.PackagesOf(ctx, corev1alpha1.ScopeCluster, "")
 	if apierrors.IsForbidden(err) && !c.cluster {
-		return found, nil
+		return found, append(forbidden, "ClusterPackages"), nil
 	}
-	return append(found, ofCluster...), cl.Explain("cannot read the clusterpackages", err)
+	return append(found, ofCluster...), forbidden, cl.Explain("cannot read the clusterpackages", err)
+}
+
+// eachNamespace reads the packages of the namespaces in which the user may, who may not list those of all at once.
+func (c *listCommand) eachNamespace(ctx context.Context, cl *cluster.Cluster, refused error) (found []corev1alpha1.GenericPackage, forbidden []string, err error) {
+	var namespaces corev1.NamespaceList
+	if err := cl.List(ctx, &namespaces); err != nil {
+		if !apierrors.IsForbidden(err) {
+			return nil, nil, err
+		}
+		return nil, nil, fmt.Errorf("%w. Namespaces may not be listed either: choose one with -n", refused)
+	}
+	count := 0
+	for _, ns := range namespaces.Items {
+		own, err := cl.PackagesOf(ctx, corev1alpha1.ScopeNamespaced, ns.Name)
+		if apierrors.IsForbidden(err) {
+			count++
+			continue
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		found = append(found, own...)
+	}
+	if count > 0 {
+		forbidden = []string{"Packages of " + terminal.Count(count, "namespace")}
+	}
+	return found, forbidden, nil
+}
+
+// rows are the selected packages, and the same as objects. Those that need help are first, and then those that are underway.
+func (c *listCommand) rows(found []corev1alpha1.GenericPackage) ([]installedPackage, output.List) {
+	rows, objects := []installedPackage{}, output.List{}
+	slices.SortStableFunc(found, func(a, b corev1alpha1.GenericPackage) int {
+		return cmp.Compare(installedOne(a).State.Urgency(), installedOne(b).State.Urgency())
+	})
+	for _, pkg := range found {
+		if row := installedOne(pkg); !c.notReady || row.State != progress.SummaryAvailable {
+			rows, objects.Items = append(rows, row), append(objects.Items, command.Published(pkg))
+		}
+	}
+	return rows, objects
 }
 
 func installedOne(pkg corev1alpha1.GenericPackage) installedPackage {
 	scope, spec := corev1alpha1.ScopeOf(pkg.GetNamespace()), pkg.PackageSpec()
 	t := progress.Target{Scope: scope, Namespace: pkg.GetNamespace(), Name: pkg.GetName()}
+	report := progress.ReportOf(progress.Snapshot{Target: t, Package: pkg})
 	row := installedPackage{
 		Kind: t.Kind(), Namespace: t.Namespace, Name: t.Name, Package: spec.Image, Revision: pkg.PackageStatus().Revision,
-		State: progress.Of(progress.Snapshot{Target: t, Package: pkg}).Summary(), Created: pkg.GetCreationTimestamp(),
+		State: report.Summary, Created: pkg.GetCreationTimestamp(),
+	}
+	if row.State != progress.SummaryAvailable {
+		row.Message = report.Message
 	}
 	if spec.PackageRef != nil {
 		row.Package = spec.PackageRef.Name
@@ -127,11 +190,12 @@ func installedOne(pkg corev1alpha1.GenericPackage) installedPackage {
 }
 
 func listTable(rows []installedPackage, now time.Time) [][]string {
-	table := [][]string{{"NAMESPACE", "NAME", "PACKAGE", "VERSION", "STATE", "REVISION", "AGE"}}
+	table := [][]string{{"NAMESPACE", "NAME", "PACKAGE", "VERSION", "STATE", "REVISION", "AGE", "WAITS FOR"}}
 	for _, r := range rows {
 		table = append(table, []string{
 			cmp.Or(r.Namespace, command.ClusterWide), r.Name, terminal.Line(r.Package), terminal.Line(cmp.Or(r.Version, "-")), r.State.Words(),
 			strconv.FormatInt(r.Revision, 10), duration.HumanDuration(now.Sub(r.Created.Time)),
+			terminal.Truncate(terminal.Line(strings.Join(strings.Fields(r.Message), " ")), longestCause),
 		})
 	}
 	return table

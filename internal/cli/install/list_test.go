@@ -1,10 +1,16 @@
 package install_test
 
 import (
+	"context"
+	"slices"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/clitest"
@@ -33,8 +39,11 @@ func TestList(t *testing.T) {
 		{[]string{"list", "--cluster"}, []string{"certs"}, "web"},
 		{[]string{"list", "-n", "other", "-o", "name"}, []string{"package.package-operator.run/cache\nclusterpackage.package-operator.run/certs\n"}, "web"},
 		{[]string{"list", "-o", "json"}, []string{`"package": "shop.example.com"`, `"version": "1.2.0"`, `"state": "Available"`, `"kind": "ClusterPackage"`}, "cache"},
+		{[]string{"list", "--not-ready"}, []string{"(cluster)  certs  certs.example.com  -        paused  0         292y  it is paused, so nothing is written (Paused.). Let it go on: kubectl package unpause clusterpackage…"}, "web"},
+		{[]string{"list", "--not-ready", "-o", "json"}, []string{`"message": "it is paused`}, "web"},
+		{[]string{"list", "-A"}, []string{"cache"}, ""},
 		{[]string{"list", "-o", "yaml"}, []string{"state: Paused"}, "cache"},
-		{[]string{"list", "--query", ".[0].version"}, []string{"1.2.0\n"}, ""},
+		{[]string{"list", "--query", ".[-1].version"}, []string{"1.2.0\n"}, ""},
 	} {
 		got := clitest.InvokeOn(t, clustertest.DialTo(c), "", test.args...)
 		for _, want := range test.want {
@@ -49,5 +58,40 @@ func TestList(t *testing.T) {
 	}
 	if got := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t)), "", "list"); got.Code != 0 || !strings.Contains(got.Err, "No package is installed in namespace shop. What can be: kubectl package available list") {
 		t.Errorf("%+v", got)
+	}
+}
+
+// What needs help is first, whatever its name, and of namespaces that are forbidden the number is said.
+func TestListOfManyNamespaces(t *testing.T) {
+	t.Parallel()
+	var objects []client.Object
+	for _, namespace := range []string{"a", "b", "c"} {
+		pkg := clustertest.Following(">=1", "1.2.0")
+		pkg.Namespace = namespace
+		objects = append(objects, pkg, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	}
+	broken := objects[4].(*corev1alpha1.Package)
+	broken.Status.Conditions = []metav1.Condition{clustertest.Condition("Invalid", "True", "Invalid", "manifest.yaml: no phases")}
+	c := clustertest.FakeCluster(t, objects...)
+	c.WithWatch = interceptor.NewClient(c.WithWatch, interceptor.Funcs{
+		List: func(ctx context.Context, w client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			var o client.ListOptions
+			o.ApplyOptions(opts)
+			if _, ofPackages := list.(*corev1alpha1.PackageList); ofPackages && (o.Namespace == "" || o.Namespace == "b") {
+				return apierrors.NewForbidden(corev1alpha1.GroupVersion.WithResource("packages").GroupResource(), "", nil)
+			}
+			return w.List(ctx, list, opts...)
+		},
+	})
+	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "list", "-A")
+	var first []string
+	for line := range strings.Lines(got.Out) {
+		first = append(first, strings.Fields(line)[0])
+	}
+	if want := []string{"NAMESPACE", "c", "a"}; got.Code != 0 || !slices.Equal(first, want) || !strings.Contains(got.Out, "manifest.yaml: no phases") {
+		t.Errorf("got %q, want %q in\n%+v", first, want, got)
+	}
+	if !strings.Contains(got.Err, "Not listed, as it is forbidden: Packages of 1 namespace\n") {
+		t.Error(got.Err)
 	}
 }

@@ -42,6 +42,15 @@ var headlines = map[Summary]string{
 	SummaryImagePullError: "image cannot be pulled", SummaryPaused: "paused", SummaryDeleting: "being deleted",
 }
 
+// byUrgency begins with what ends by help alone, the worst first, and goes on with what may end by itself.
+var byUrgency = []Summary{
+	SummaryUnavailable, SummaryStalled, SummaryInvalid, SummaryUnresolved, SummaryImagePullError, SummaryUnsatisfied, SummaryTarget,
+	SummaryDeleting, SummaryWaiting, SummaryProgressing, SummaryPending, SummaryPaused, SummaryAvailable,
+}
+
+// Urgency is the place of a Summary in a list that begins with the packages that need help: 0 is the most urgent.
+func (s Summary) Urgency() int { return slices.Index(byUrgency, s) }
+
 // Words are the Summary in a sentence, as in "package shop/web: rolling out".
 func (s Summary) Words() string { return headlines[s] }
 
