@@ -17,16 +17,12 @@ var (
 	credentials  = regexp.MustCompile(`(?i)\b(bearer|basic) [A-Za-z0-9._~+/=-]+`)
 )
 
-// Redact removes secrets, credentials and queries of URLs, which may be signatures, and the near end of connections, and
-// returns one short line.
+// Redact removes what [Conceal] does, and the near end of connections, and returns one short line.
 func Redact(text string, secrets ...string) string {
 	for _, v := range secrets {
 		text = strings.ReplaceAll(text, v, "…")
 	}
-	text = urlQuery.ReplaceAllString(text, "$1?…")
-	text = urlUserinfo.ReplaceAllString(text, "$1…@")
-	text = localAddress.ReplaceAllString(text, "")
-	text = credentials.ReplaceAllString(text, "$1 …")
+	text = localAddress.ReplaceAllString(Conceal(text), "")
 	if len(text) > limits.RegistryErrorBytes {
 		text = strings.ToValidUTF8(text[:limits.RegistryErrorBytes], "") + "…"
 	}
@@ -36,6 +32,13 @@ func Redact(text string, secrets ...string) string {
 		}
 		return r
 	}, text)
+}
+
+// Conceal removes credentials and queries of URLs, which may be signatures, and credentials of HTTP.
+func Conceal(text string) string {
+	text = urlQuery.ReplaceAllString(text, "$1?…")
+	text = urlUserinfo.ReplaceAllString(text, "$1…@")
+	return credentials.ReplaceAllString(text, "$1 …")
 }
 
 // ShowURL returns a URL without credentials and query.

@@ -168,7 +168,7 @@ func whyNot(found *desired.Chosen, pkg corev1alpha1.GenericPackage, row outdated
 	case row.Wanted != row.Installed && pkg.PackageSpec().Paused:
 		return "it is paused"
 	case row.Wanted != row.Installed:
-		t := progress.Target{Scope: corev1alpha1.ScopeOf(pkg.GetNamespace()), Namespace: pkg.GetNamespace(), Name: pkg.GetName()}
+		t := progress.TargetOf(pkg)
 		switch s := progress.Of(progress.Snapshot{Target: t, Package: pkg}); s.Summary() {
 		case progress.SummaryAvailable:
 		case progress.SummaryUnsatisfied, progress.SummaryWaiting:

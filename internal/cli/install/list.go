@@ -170,8 +170,7 @@ func (c *listCommand) rows(found []corev1alpha1.GenericPackage) ([]installedPack
 }
 
 func installedOne(pkg corev1alpha1.GenericPackage) installedPackage {
-	scope, spec := corev1alpha1.ScopeOf(pkg.GetNamespace()), pkg.PackageSpec()
-	t := progress.Target{Scope: scope, Namespace: pkg.GetNamespace(), Name: pkg.GetName()}
+	spec, t := pkg.PackageSpec(), progress.TargetOf(pkg)
 	report := progress.ReportOf(progress.Snapshot{Target: t, Package: pkg})
 	row := installedPackage{
 		Kind: t.Kind(), Namespace: t.Namespace, Name: t.Name, Package: spec.Image, Revision: pkg.PackageStatus().Revision,

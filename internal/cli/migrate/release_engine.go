@@ -147,7 +147,7 @@ func (c *releaseEngineCommand) losses(ctx context.Context) (findings []engineFin
 }
 
 func packageText(pkg corev1alpha1.GenericPackage) string {
-	return progress.Target{Scope: corev1alpha1.ScopeOf(pkg.GetNamespace()), Namespace: pkg.GetNamespace(), Name: pkg.GetName()}.String()
+	return progress.TargetOf(pkg).String()
 }
 
 func deploymentText(dep corev1alpha1.GenericObjectDeployment) string {

@@ -9,7 +9,7 @@ import (
 // Commands returns the commands of this package.
 func Commands(on command.Command) []*cobra.Command {
 	return []*cobra.Command{
-		newStatus(on), newExplain(on), newDeps(on), newLock(on), newRollout(on), newVerify(on),
+		newStatus(on), newExplain(on), newDeps(on), newLock(on), newRollout(on), newVerify(on), newSupport(on),
 		newPause(on), newUnpause(on), newRetry(on), newRerun(on),
 		newClusterTree(on), newTree(on), newWhy(on), // names of earlier releases
 	}

@@ -281,6 +281,11 @@ type Target struct {
 	Namespace, Name string
 }
 
+// TargetOf returns the target that a package is.
+func TargetOf(pkg corev1alpha1.GenericPackage) Target {
+	return Target{Scope: corev1alpha1.ScopeOf(pkg.GetNamespace()), Namespace: pkg.GetNamespace(), Name: pkg.GetName()}
+}
+
 // Kind is Package or ClusterPackage.
 func (t Target) Kind() string { return t.Scope.Kind("Package") }
 

@@ -1,0 +1,305 @@
+package operate
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/pager"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/cli/support"
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/version"
+)
+
+type supportCommand struct {
+	command.Command
+	file, manager string
+	dryRun        bool
+}
+
+func newSupport(on command.Command) *cobra.Command {
+	c := &supportCommand{Command: on}
+	cmd := &cobra.Command{
+		Use:   "support",
+		Short: "Save what a maintainer needs to see of the cluster, without secrets, into a file",
+		Long: `Save into one file what a maintainer needs to see when something is wrong: versions and flags of the
+manager, the engine's own objects without config and content, their Events, the manager's logs and
+Lease, and what explain says of packages that are not available. It is read with your rights, and
+CONTENTS.txt in it says what is missing and why. Secrets are not read. Look through it before you
+pass it on.`,
+		Example: `  kubectl package support --dry-run
+  kubectl package support -o support.tar.gz`,
+		Args: command.Takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
+	}
+	c.Connects(cmd)
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
+	cmd.Flags().StringVarP(&c.file, "output", "o", "", "`file` to write, which must not exist (default lockstep-support-TIME.tar.gz)")
+	cmd.Flags().StringVar(&c.manager, "manager-namespace", corev1alpha1.DefaultNamespace, "`namespace` of the manager")
+	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "read everything, print what the file would have, and write none")
+	return cmd
+}
+
+func (c *supportCommand) run(ctx context.Context) error {
+	cl, err := c.Connect()
+	if err != nil {
+		return err
+	}
+	all, err := cl.AnyKind()
+	if err != nil {
+		return err
+	}
+	g := &gathering{Cluster: cl, all: all, manager: c.manager, archive: &support.Archive{Created: time.Now().UTC().Truncate(time.Second)}}
+	if err := g.run(ctx); err != nil {
+		return err
+	}
+	fmt.Fprint(c.Streams.Out, terminal.Text(g.archive.Contents()))
+	if c.dryRun {
+		return nil
+	}
+	file := c.file
+	if file == "" {
+		file = "lockstep-support-" + g.archive.Created.Format("20060102-150405") + ".tar.gz"
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(g.archive.Write(f), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(file))
+	}
+	fmt.Fprintln(c.Streams.Out, "\nSaved to "+terminal.Line(file)+". Read it before you pass it on.")
+	return nil
+}
+
+// gathering reads all objects first, and then adds texts without the sensitive values that these have.
+type gathering struct {
+	*cluster.Cluster
+	all     client.Client
+	manager string
+	archive *support.Archive
+
+	objects   map[string][]map[string]any // by kind
+	names     map[string]bool
+	sensitive map[string]bool
+	values    int // their size in bytes
+	redactor  *support.Redactor
+}
+
+func (g *gathering) run(ctx context.Context) error {
+	found, hidden, err := g.Packages(ctx) // and an error where the cluster cannot be reached, which an archive would not show
+	if err != nil && !apierrors.IsForbidden(err) {
+		return err
+	}
+	for _, what := range hidden {
+		g.archive.Lack(what, "they may not be listed")
+	}
+	g.objects, g.names, g.sensitive = map[string][]map[string]any{}, map[string]bool{}, map[string]bool{}
+	for _, kind := range g.kinds() {
+		g.read(ctx, corev1alpha1.GroupVersion.WithKind(kind), "", nil)
+	}
+	inManager := []client.ListOption{client.InNamespace(g.manager)}
+	g.read(ctx, schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, g.manager, inManager)
+	g.read(ctx, corev1.SchemeGroupVersion.WithKind("Pod"), g.manager, inManager)
+	g.read(ctx, schema.GroupVersionKind{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"}, g.manager, inManager)
+	g.read(ctx, corev1.SchemeGroupVersion.WithKind("Event"), "of the engine's kinds", []client.ListOption{client.MatchingFields{"involvedObject.apiVersion": corev1alpha1.GroupVersion.String()}})
+	g.read(ctx, corev1.SchemeGroupVersion.WithKind("Event"), g.manager, inManager)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+
+	g.redactor = support.NewRedactor(slices.Sorted(maps.Keys(g.sensitive)), g.names)
+	if !g.redactor.Complete() {
+		g.archive.Lack("texts", "the packages have more config than can be looked for in texts, so that all texts of several words are withheld")
+	}
+	g.addVersions()
+	g.addExplanations(ctx, found)
+	for _, kind := range slices.Sorted(maps.Keys(g.objects)) {
+		g.addObjects(kind)
+	}
+	g.addLogs(ctx)
+	g.archive.Lack("metrics", "the manager serves them to accounts with the role lockstep-metrics-reader alone: docs/operators.md says how to read them")
+	return ctx.Err()
+}
+
+// kinds are the engine's own.
+func (g *gathering) kinds() (kinds []string) {
+	for kind := range g.Scheme().KnownTypes(corev1alpha1.GroupVersion) {
+		if g.Scheme().Recognizes(corev1alpha1.GroupVersion.WithKind(kind + "List")) {
+			kinds = append(kinds, kind)
+		}
+	}
+	slices.Sort(kinds)
+	return kinds
+}
+
+// read reads the objects of a kind, of all namespaces if the user may, in pages that are small, as an ObjectSet may have 1 MiB.
+func (g *gathering) read(ctx context.Context, kind schema.GroupVersionKind, where string, opts []client.ListOption) {
+	err := g.list(ctx, kind, opts)
+	if apierrors.IsForbidden(err) && where == "" && g.Namespace != "" {
+		g.archive.Lack(kind.Kind, "those of other namespaces than "+g.Namespace+" may not be listed")
+		err = g.list(ctx, kind, []client.ListOption{client.InNamespace(g.Namespace)})
+	}
+	if err != nil {
+		g.archive.Lack(strings.TrimSpace(kind.Kind+" "+where), err.Error())
+	}
+}
+
+func (g *gathering) list(ctx context.Context, kind schema.GroupVersionKind, opts []client.ListOption) error {
+	fields, sizes := support.Of(kind.Kind), 0
+	pages := pager.New(func(ctx context.Context, raw metav1.ListOptions) (apiruntime.Object, error) {
+		page := &unstructured.UnstructuredList{}
+		page.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		return page, g.all.List(ctx, page, append([]client.ListOption{client.Limit(raw.Limit), client.Continue(raw.Continue)}, opts...)...)
+	})
+	pages.PageSize, pages.PageBufferSize = limits.SupportPage, 0
+	return pages.EachListItem(ctx, metav1.ListOptions{}, func(item apiruntime.Object) error {
+		u := item.(*unstructured.Unstructured)
+		for _, value := range support.Sensitive(u.Object) {
+			if !g.sensitive[value] && g.values <= support.MaxValues {
+				g.sensitive[value], g.values = true, g.values+len(value)
+			}
+		}
+		g.names[u.GetName()], g.names[u.GetNamespace()] = true, true
+		if sizes < 2*support.MaxFileBytes {
+			kept := support.Keep(u.Object, fields, func(text string) string { return text })
+			g.objects[kind.Kind] = append(g.objects[kind.Kind], kept)
+			raw, _ := json.Marshal(kept)
+			sizes += len(raw)
+			return nil
+		}
+		g.objects[kind.Kind] = append(g.objects[kind.Kind], nil) // counted
+		return nil
+	})
+}
+
+// addObjects adds the objects of a kind, as many as there is room for.
+func (g *gathering) addObjects(kind string) {
+	var b bytes.Buffer
+	b.WriteString(`{"apiVersion":"v1","kind":"List","items":[`)
+	count := 0
+	for _, object := range g.objects[kind] {
+		raw, err := json.Marshal(support.Keep(object, nil, g.redactor.Text))
+		if object == nil || err != nil || b.Len()+len(raw) > support.MaxFileBytes-16 {
+			continue
+		}
+		if count > 0 {
+			b.WriteString(",\n")
+		}
+		b.Write(raw)
+		count++
+	}
+	b.WriteString("]}\n")
+	total := len(g.objects[kind])
+	if count < total {
+		g.archive.Lack(kind, fmt.Sprintf("%d of %d are in the archive", count, total))
+	}
+	g.archive.Add("objects/"+strings.ToLower(kind)+".json", terminal.Count(count, "object"), b.Bytes())
+}
+
+func (g *gathering) addVersions() {
+	versions := map[string]string{"plugin": version.Get(), "go": runtime.Version(), "platform": runtime.GOOS + "/" + runtime.GOARCH}
+	if clients, err := kubernetes.NewForConfig(g.Config); err == nil {
+		if server, err := clients.Discovery().ServerVersion(); err == nil {
+			versions["kubernetes"] = server.GitVersion
+		}
+	}
+	raw, _ := json.MarshalIndent(versions, "", "  ")
+	g.archive.Add("versions.json", "versions of the plugin and of Kubernetes", append(raw, '\n'))
+}
+
+// addExplanations adds what explain says of packages that are not available, those first that need help.
+func (g *gathering) addExplanations(ctx context.Context, found []corev1alpha1.GenericPackage) {
+	summary := func(pkg corev1alpha1.GenericPackage) progress.Summary {
+		return progress.Of(progress.Snapshot{Target: progress.TargetOf(pkg), Package: pkg}).Summary()
+	}
+	found = slices.DeleteFunc(found, func(pkg corev1alpha1.GenericPackage) bool { return summary(pkg) == progress.SummaryAvailable })
+	slices.SortStableFunc(found, func(a, b corev1alpha1.GenericPackage) int { return summary(a).Urgency() - summary(b).Urgency() })
+	if len(found) > limits.SupportExplained {
+		g.archive.Lack("explanations", fmt.Sprintf("of %d packages that are not available, %d are explained", len(found), limits.SupportExplained))
+		found = found[:limits.SupportExplained]
+	}
+	for _, pkg := range found {
+		target := progress.TargetOf(pkg)
+		d, err := causeOf(ctx, g.Cluster, target, pkg)
+		if err != nil {
+			g.archive.Lack(target.String(), err.Error())
+			continue
+		}
+		name := strings.Join(slices.DeleteFunc([]string{strings.ToLower(target.Kind()), target.Namespace, target.Name}, func(s string) bool { return s == "" }), "_")
+		text := g.redactor.Text(diagnosisText(target.String(), d, terminal.Plain()))
+		g.archive.Add("explain/"+name+".txt", "why "+target.String()+" is not available", []byte(text))
+	}
+}
+
+// addLogs adds the ends of the logs of the manager's containers, and of those before their last restart.
+func (g *gathering) addLogs(ctx context.Context) {
+	var pods corev1.PodList
+	ofManager := client.MatchingLabels{"app.kubernetes.io/name": "lockstep", "app.kubernetes.io/component": "manager"}
+	if err := g.all.List(ctx, &pods, client.InNamespace(g.manager), ofManager); err != nil {
+		g.archive.Lack("logs", err.Error())
+		return
+	}
+	if len(pods.Items) == 0 {
+		g.archive.Lack("logs", "namespace "+g.manager+" has no pod of the manager. If it is in another: --manager-namespace")
+		return
+	}
+	clients, err := kubernetes.NewForConfig(g.Config)
+	if err != nil {
+		g.archive.Lack("logs", err.Error())
+		return
+	}
+	for _, pod := range pods.Items {
+		for _, container := range pod.Status.ContainerStatuses {
+			g.addLog(ctx, clients, &pod, container.Name, false)
+			if container.RestartCount > 0 {
+				g.addLog(ctx, clients, &pod, container.Name, true)
+			}
+		}
+	}
+}
+
+func (g *gathering) addLog(ctx context.Context, clients kubernetes.Interface, pod *corev1.Pod, container string, previous bool) {
+	name := "logs/" + pod.Name + "_" + container
+	about := "the end of the log"
+	if previous {
+		name, about = name+"_previous", "the end of the log before the last restart"
+	}
+	lines := int64(limits.SupportLogLines)
+	stream, err := clients.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: container, Previous: previous, TailLines: &lines, Timestamps: true}).Stream(ctx)
+	if err != nil {
+		g.archive.Lack(name, err.Error())
+		return
+	}
+	defer func() { _ = stream.Close() }()
+	text, err := io.ReadAll(io.LimitReader(stream, support.MaxFileBytes))
+	if err != nil {
+		g.archive.Lack(name, err.Error())
+		return
+	}
+	g.archive.Add(name+".log", about, []byte(g.redactor.Text(string(text))))
+}

@@ -1,0 +1,109 @@
+package support
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"lockstep.run/lockstep/internal/cli/terminal"
+)
+
+// Limits of an archive, in bytes before it is compressed. A file that is longer keeps its beginning or, for logs, its end.
+const (
+	MaxBytes     = 20 << 20
+	MaxFileBytes = 4 << 20
+)
+
+// File of an archive.
+type File struct {
+	Name string `json:"name"`
+	Size int    `json:"bytes"`
+	// About says where the content is from.
+	About string `json:"about"`
+
+	content []byte
+}
+
+// Missing is what an archive lacks, and why.
+type Missing struct {
+	What string `json:"what"`
+	Why  string `json:"why"`
+}
+
+// Archive is what a maintainer needs to see of a cluster. Its JSON fields are stable.
+type Archive struct {
+	Created time.Time `json:"created"`
+	Files   []File    `json:"files"`
+	Missing []Missing `json:"missing"`
+
+	size int
+}
+
+// Add adds a file, or notes what is missing of it.
+func (a *Archive) Add(name, about string, content []byte) {
+	if len(content) > MaxFileBytes {
+		a.Lack(name, fmt.Sprintf("the first %d bytes of %d are in the archive", MaxFileBytes, len(content)))
+		content = content[:MaxFileBytes]
+	}
+	if a.size+len(content) > MaxBytes {
+		a.Lack(name, fmt.Sprintf("the archive would be larger than %d MiB", MaxBytes>>20))
+		return
+	}
+	a.size += len(content)
+	a.Files = append(a.Files, File{Name: name, Size: len(content), About: about, content: content})
+}
+
+// Lack notes what is missing.
+func (a *Archive) Lack(what, why string) { a.Missing = append(a.Missing, Missing{what, why}) }
+
+// Contents lists what is in the archive, and what is not.
+func (a *Archive) Contents() string {
+	var b strings.Builder
+	rows := [][]string{{"FILE", "BYTES", "CONTENT"}}
+	for _, f := range a.Files {
+		rows = append(rows, []string{f.Name, fmt.Sprint(f.Size), f.About})
+	}
+	for _, line := range terminal.Table(rows) {
+		b.WriteString(line + "\n")
+	}
+	if len(a.Missing) > 0 {
+		b.WriteString("\nMissing\n")
+	}
+	for _, m := range a.Missing {
+		b.WriteString("  " + terminal.Line(m.What+": "+m.Why) + "\n")
+	}
+	return b.String()
+}
+
+const about = `What kubectl package support read of a cluster, with the rights of the user who ran it.
+
+Of each object there are the fields that say how it stands: no config, no content of objects of packages, no template, no patch, no
+label or annotation but the engine's own, no Secret. In texts, such as messages, Events and logs, values of config and of Secrets in
+packages are replaced by [redacted], and so is what looks like a credential. Read it before you pass it on.
+
+`
+
+// Write writes the archive as a tar that is compressed by gzip. Its first file lists the others.
+func (a *Archive) Write(w io.Writer) error {
+	zipped := gzip.NewWriter(w)
+	t := tar.NewWriter(zipped)
+	contents := File{Name: "CONTENTS.txt", content: []byte(about + a.Contents())}
+	for _, f := range slices.Concat([]File{contents}, a.Files) {
+		head := &tar.Header{Name: "support/" + f.Name, Mode: 0o644, Size: int64(len(f.content)), ModTime: a.Created, Format: tar.FormatPAX}
+		if err := t.WriteHeader(head); err != nil {
+			return err
+		}
+		if _, err := io.Copy(t, bytes.NewReader(f.content)); err != nil {
+			return err
+		}
+	}
+	if err := t.Close(); err != nil {
+		return err
+	}
+	return zipped.Close()
+}

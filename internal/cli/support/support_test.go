@@ -1,0 +1,158 @@
+package support_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"lockstep.run/lockstep/internal/cli/support"
+)
+
+// planted returns a secret that no output may have.
+func planted(n int) string { return fmt.Sprintf("planted-%d-Xq7vB9", n) }
+
+func TestKeep(t *testing.T) {
+	t.Parallel()
+	n := 0
+	next := func() string { n++; return planted(n) }
+	object := func(kind string) map[string]any {
+		return map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": "shown-" + kind, "annotations": map[string]any{"a": next()}},
+			"data": map[string]any{"k": base64.StdEncoding.EncodeToString([]byte(next()))}, "stringData": map[string]any{"k": next()}, "spec": map[string]any{"token": next()}}
+	}
+	meta := func() map[string]any {
+		return map[string]any{
+			"name": "web", "namespace": "shop",
+			"labels":        map[string]any{"app.kubernetes.io/name": "shown", "team": next()},
+			"managedFields": []any{next()},
+			"annotations": map[string]any{
+				"kubectl.kubernetes.io/last-applied-configuration": next(), "package-operator.run/package-config": next(), "package-operator.run/revision": "shown",
+			},
+		}
+	}
+	template := func() map[string]any {
+		return map[string]any{"serviceAccountName": "shown", "phases": []any{map[string]any{"name": "shown", "objects": []any{map[string]any{"object": object("Secret")}, map[string]any{"object": object("ConfigMap")}}}}}
+	}
+	for _, test := range []struct {
+		kind string
+		spec map[string]any
+	}{
+		{"Package", map[string]any{"image": "shown", "config": map[string]any{"a": next(), "b": []any{next()}}, "patches": []any{map[string]any{"patch": next()}}, "commonMetadata": map[string]any{"labels": map[string]any{"a": next()}}}},
+		{"ClusterObjectDeployment", map[string]any{"paused": true, "template": map[string]any{"metadata": map[string]any{"annotations": map[string]any{"a": next()}}, "spec": template()}}},
+		{"ObjectSet", map[string]any{"phases": template()["phases"], "lifecycleState": "shown"}},
+		{"ObjectSetPhase", map[string]any{"objects": []any{map[string]any{"object": object("Secret")}}, "revision": "shown"}},
+		{"ObjectTemplate", map[string]any{"template": next(), "sources": []any{map[string]any{"name": "shown"}}}},
+		{"PackageRepository", map[string]any{"source": map[string]any{"inline": map[string]any{"files": map[string]any{"a": next()}}, "git": map[string]any{"url": "https://u:" + next() + "@host/shown"}}}},
+		{"HostedClusterPackage", map[string]any{"template": map[string]any{"spec": map[string]any{"image": "shown", "config": map[string]any{"a": next()}}}}},
+		{"ImageConfig", map[string]any{"matchImages": "shown", "verification": map[string]any{"authorities": []any{map[string]any{"name": "shown", "key": map[string]any{"pem": next()}}}}}},
+		{"AvailablePackage", map[string]any{"versions": []any{map[string]any{"files": map[string]any{"a": next()}}}}},
+		{"Deployment", map[string]any{"replicas": "shown", "template": map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"env": []any{map[string]any{"name": "shown", "value": next()}}, "args": []any{"--proxy=https://u:" + next() + "@shown", "--token=" + next()}}}}}}},
+		{"Secret", map[string]any{"a": next()}}, // a kind that is not asked for
+	} {
+		in := map[string]any{"apiVersion": "v1", "kind": test.kind, "metadata": meta(), "spec": test.spec, "data": map[string]any{"a": next()},
+			"status": map[string]any{"conditions": []any{map[string]any{"message": "shown https://u:" + next() + "@host " + "Bearer " + next()}}}}
+		r := support.NewRedactor(support.Sensitive(in), nil)
+		raw, err := json.Marshal(support.Keep(in, support.Of(test.kind), r.Text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 1; i <= n; i++ {
+			if strings.Contains(string(raw), planted(i)) {
+				t.Errorf("%s: %s is in\n%s", test.kind, planted(i), raw)
+			}
+		}
+		if !strings.Contains(string(raw), `"name":"web"`) || test.kind != "AvailablePackage" && !strings.Contains(string(raw), "shown") {
+			t.Errorf("%s: too little is in\n%s", test.kind, raw)
+		}
+	}
+	if n < 30 {
+		t.Errorf("only %d secrets are planted", n)
+	}
+}
+
+func TestRedactor(t *testing.T) {
+	t.Parallel()
+	set := map[string]any{"spec": map[string]any{
+		"config": map[string]any{"password": "correct horse", "name": "shop", "short": "s3cr"},
+		"phases": []any{map[string]any{"kind": "Secret", "data": map[string]any{"k": base64.StdEncoding.EncodeToString([]byte("battery staple"))}}},
+	}}
+	r := support.NewRedactor(support.Sensitive(set), map[string]bool{"shop": true})
+	for text, want := range map[string]string{
+		"webhook: password correct horse is weak":                                  "webhook: password [redacted] is weak",
+		"it said battery staple":                                                   "it said [redacted]",
+		"it said YmF0dGVyeSBzdGFwbGU=":                                             "it said [redacted]",
+		"s3cr is short, shop is a name":                                            "[redacted] is short, shop is a name",
+		"token=abc and \"api_key\": \"def\", then":                                 "token=[redacted] and \"api_key\": \"[redacted]\", then",
+		"eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2ln x":                              "[redacted] x",
+		"a\n-----BEGIN EC PRIVATE KEY-----\nMHcC\n-----END EC PRIVATE KEY-----\nb": "a\n[redacted]\nb",
+		"GET https://u:p@host/x?sig=1 failed":                                      "GET https://…@host/x?… failed",
+		"registry.example.com/shop:v1":                                             "registry.example.com/shop:v1",
+	} {
+		if got := r.Text(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+	var many []string
+	for i := range 10 {
+		many = append(many, strings.Repeat(fmt.Sprintf("%d", i), support.MaxValues/8))
+	}
+	if r := support.NewRedactor(many, nil); r.Complete() || r.Text("a sentence") != "[withheld]" || r.Text("Available") != "Available" {
+		t.Error("more values than can be looked for: texts are shown")
+	}
+}
+
+func TestArchive(t *testing.T) {
+	t.Parallel()
+	write := func() []byte {
+		a := support.Archive{Created: time.Unix(1, 0).UTC()}
+		a.Add("versions.json", "versions", []byte("{}"))
+		for i := range 8 {
+			a.Add(fmt.Sprintf("logs/%d", i), "a log", bytes.Repeat([]byte("x"), support.MaxFileBytes+1))
+		}
+		a.Lack("metrics", "they are not read")
+		var b bytes.Buffer
+		if err := a.Write(&b); err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	}
+	out := write()
+	if !bytes.Equal(out, write()) {
+		t.Error("the same content makes other bytes")
+	}
+	zipped, err := gzip.NewReader(bytes.NewReader(out))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, total := map[string]string{}, 0
+	for r := tar.NewReader(zipped); ; {
+		head, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[head.Name], total = string(raw), total+len(raw)
+	}
+	contents := files["support/CONTENTS.txt"]
+	for _, want := range []string{"versions.json  2        versions\n", "metrics: they are not read", "logs/0: the first 4194304 bytes of 4194305", "logs/5: the archive would be larger than 20 MiB"} {
+		if !strings.Contains(contents, want) {
+			t.Errorf("%q is missing in\n%s", want, contents)
+		}
+	}
+	if files["support/versions.json"] != "{}" || total > support.MaxBytes+len(contents) {
+		t.Errorf("%d bytes", total)
+	}
+}
