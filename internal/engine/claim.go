@@ -17,43 +17,49 @@ import (
 // from outside the engine, which are not watched.
 const recheckRetry = 30 * time.Second
 
-// Claim claims all objects of a revision, or refuses it: another owner has claimed one, or one is
-// there that is not the owner's to take. That a revision is claimed is for the store to record.
+// Claim claims all objects of a revision, or refuses it: another owner has claimed one, one is there
+// that is not the owner's to take, or the revision's account may not write them. That a revision is
+// claimed is for the store to record.
 func (e *Engine) Claim(ctx context.Context, r *Rollout, rev *Revision) error {
 	rev.recheck = time.Time{} // of an earlier refusal
-	refusals, err := e.refusals(ctx, r, rev)
+	refusals, unauthorized, err := e.refusals(ctx, r, rev)
 	if err != nil {
 		return err
 	}
 	rev.Refuse(refusals...)
+	rev.forbid(unauthorized, e.Cluster.Now())
 	return nil
 }
 
-func (e *Engine) refusals(ctx context.Context, r *Rollout, rev *Revision) ([]phases.Blocker, error) {
-	err := r.delegatedToOthers(rev)
+func (e *Engine) refusals(ctx context.Context, r *Rollout, rev *Revision) (refusals []phases.Blocker, unauthorized *Unauthorized, err error) {
+	err = r.delegatedToOthers(rev)
 	if err == nil {
 		err = r.Claims.Check(r.Owner, rev.Keys(), rev.TakesOver(), r.predecessors()...)
 	}
 	if err != nil {
-		return e.claimedByOther(rev, err)
+		refusals, err = e.claimedByOther(rev, err)
+		return refusals, nil, err
 	}
-	// Nothing is claimed before it is known that it may be looked at and taken: who may do
-	// neither keeps no other owner away.
-	refusals, err := e.precheck(ctx, r, rev)
-	if err != nil {
-		return nil, err
+	// Nothing is claimed before it is known that it may be written, looked at and taken: who may
+	// do none of these keeps no other owner away.
+	if unauthorized, err = e.authorize(ctx, r, rev); err != nil || unauthorized != nil {
+		return nil, unauthorized, err
+	}
+	if refusals, err = e.precheck(ctx, r, rev); err != nil {
+		return nil, nil, err
 	}
 	claim := r.Claims.ClaimOver
 	if len(refusals) > 0 {
 		claim = r.Claims.Check // what stands in the way may be of an owner that has claimed it meanwhile
 	}
 	if err := claim(r.Owner, rev.Keys(), rev.TakesOver(), r.predecessors()...); err != nil {
-		return e.claimedByOther(rev, err)
+		refusals, err = e.claimedByOther(rev, err)
+		return refusals, nil, err
 	}
 	if len(refusals) > 0 {
 		rev.recheck = e.Cluster.Now().Add(recheckRetry)
 	}
-	return refusals, nil
+	return refusals, nil, nil
 }
 
 // claimedByOther returns what a claim was refused for.

@@ -28,6 +28,8 @@ type Engine struct {
 	// Exists reads from the API server whether a ServiceAccount exists: rights may be bound
 	// to one that does not. Without the function all do.
 	Exists func(ctx context.Context, account objects.Account) (bool, error)
+	// Rights asks as an account for its rights. Without the function these are not proven before a claim.
+	Rights func(account objects.Account) Rights
 
 	lookups lookups
 }

@@ -32,6 +32,8 @@ type Revision struct {
 	// Refusals are objects that the revision may not have, which Blocked describes:
 	// another owner holds them. Without these only another spec ends Blocked.
 	Refusals []phases.Blocker
+	// Unauthorized is why the account of the revision may not roll it out, which Blocked describes, too; nil where it may.
+	Unauthorized *Unauthorized
 	// Sensitive means that the revision has objects in Secrets: what the API server
 	// says of its objects is not repeated.
 	Sensitive bool
@@ -50,6 +52,8 @@ type Revision struct {
 	// recheck is when a refused revision is checked again, and progressed when its last phase was
 	// opened in this process; zero for never.
 	recheck, progressed time.Time
+	// unauthorizedLooks counts how often the account lacked rights in a row.
+	unauthorizedLooks int
 	// exposes reports whether a revision of the owner exposes values of Secrets in an object; nil for none.
 	exposes func(objects.Key) bool
 }
@@ -202,6 +206,10 @@ func (r *Revision) PhaseOf(key objects.Key) string {
 func (r *Revision) CarryOver(before *Revision) {
 	r.Revision.CarryOver(&before.Revision)
 	r.ClaimedAtCreation = before.ClaimedAtCreation
+	if before.Unauthorized != nil && r.Blocked() == "" {
+		r.Unauthorized, r.unauthorizedLooks = before.Unauthorized, before.unauthorizedLooks
+		r.Block(before.Blocked())
+	}
 	r.fieldGenerations, r.recheck, r.progressed = before.fieldGenerations, before.recheck, before.progressed
 	r.cachedResults, r.cost, r.settling, r.ready = before.cachedResults, before.cost, before.settling, before.ready
 }

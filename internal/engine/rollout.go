@@ -26,6 +26,8 @@ type Rollout struct {
 	Owner objects.Owner
 	// Account removes objects that no revision contains: that of the template.
 	Account objects.Account
+	// RolesCommand prints the roles that an account needs; empty where there is no such command.
+	RolesCommand string
 	// Claims are those to objects in the cluster; nil where it is not known which one that is.
 	Claims *claims.Table
 

@@ -108,7 +108,7 @@ func (e *Engine) Background(ctx context.Context, r *Rollout, w Want) (bool, erro
 // claim claims all objects of the current revision at once, before the first of them is written.
 func (t *turn) claim(ctx context.Context) (bool, error) {
 	rev := t.r.Loaded(t.want.Current)
-	if rev == nil || rev.Claimed() || rev.Removing() || rev.Paused() || rev.Blocked() != "" && !rev.Refused() {
+	if rev == nil || rev.Claimed() || rev.Removing() || rev.Paused() || rev.Blocked() != "" && !rev.Refused() && rev.Unauthorized == nil {
 		return false, nil
 	}
 	if t.Cluster.Now().Before(rev.recheck) {
@@ -118,7 +118,7 @@ func (t *turn) claim(ctx context.Context) (bool, error) {
 	if err := t.Claim(ctx, t.r, rev); err != nil {
 		return false, err
 	}
-	if rev.Refused() {
+	if rev.Refused() || rev.Unauthorized != nil {
 		t.at(rev.recheck)
 		return false, nil
 	}

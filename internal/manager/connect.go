@@ -134,7 +134,7 @@ func connectDeployments(
 ) (*objectdeployments.Reconciler, error) {
 	phases := &objectsetphases.Controller{}
 	deployments, err := objectdeployments.Setup(mgr, objectdeployments.Options{
-		Here:   &engine.Engine{Cluster: here, Tracker: here.tracker, Pool: engine.NewPool(limits.WritesInFlight, limits.WritesOfNamespace)},
+		Here:   &engine.Engine{Cluster: here, Tracker: here.tracker, Pool: engine.NewPool(limits.WritesInFlight, limits.WritesOfNamespace), Rights: here.rights},
 		Listen: here.Listen, Slices: slices, Memory: account, Namespace: c.Namespace,
 		Others: func(owner objects.OwnerKey) bool { return templates.Enqueue(owner) || phases.Enqueue(owner) },
 	})
@@ -302,6 +302,11 @@ func servedAPI(
 type connection struct {
 	*cluster.Connection
 	tracker *engine.Tracker
+}
+
+// rights asks as an account for its rights.
+func (c *connection) rights(account objects.Account) engine.Rights {
+	return c.Writer.As(account.User())
 }
 
 // newConnection connects to a cluster. held counts the memory of what it says; it may be nil.

@@ -30,10 +30,9 @@ func (c *computation) grants() {
 		switch u.GetKind() {
 		case "ClusterRole":
 			if convert(u, &role) {
-				aggregates := role.AggregationRule != nil && len(role.AggregationRule.ClusterRoleSelectors) > 0
-				brought[clusterRoles][role.Name] = !aggregates // its rules are not known before
+				brought[clusterRoles][role.Name] = !aggregates(&role) // its rules are not known before
 				c.grant(c.in(""), u, role.Rules)
-				if aggregates {
+				if aggregates(&role) {
 					c.in("").add(clusterRoles, "", "escalate") // else it takes all rights that there are
 					c.warn("ClusterRole %s aggregates others: who writes it may write any ClusterRole (escalate)", role.Name)
 				}

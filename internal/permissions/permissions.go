@@ -43,6 +43,8 @@ type Kind struct {
 	// Resource is the plural, such as configmaps.
 	Resource   string
 	Namespaced bool
+	// Custom means that a CustomResourceDefinition defines the kind.
+	Custom bool
 }
 
 // Policy is an admission policy.
@@ -130,7 +132,7 @@ func (c *computation) in(namespace string) *rights {
 		namespace = ""
 	}
 	if c.scopes[namespace] == nil {
-		c.scopes[namespace] = &rights{named: map[schema.GroupResource]map[string]sets.Set[string]{}, all: map[schema.GroupResource]sets.Set[string]{}}
+		c.scopes[namespace] = newRights()
 	}
 	return c.scopes[namespace]
 }
@@ -171,6 +173,10 @@ type rights struct {
 	named map[schema.GroupResource]map[string]sets.Set[string]
 	// granted are the rules of roles: the API server asks of their writer to have them.
 	granted []rbacv1.PolicyRule
+}
+
+func newRights() *rights {
+	return &rights{named: map[schema.GroupResource]map[string]sets.Set[string]{}, all: map[schema.GroupResource]sets.Set[string]{}}
 }
 
 func (r *rights) add(resource schema.GroupResource, name string, verbs ...string) {

@@ -69,6 +69,11 @@ const (
 	// the right that is missing.
 	ConditionTeardownForbidden = "TeardownForbidden"
 
+	// ConditionAuthorized is False while the ServiceAccount of a revision lacks rights
+	// that its objects need, or does not exist: nothing of the revision is claimed or
+	// written. The message names all of these rights. It is absent otherwise.
+	ConditionAuthorized = "Authorized"
+
 	// ConditionTargetConnected is True while the cluster of targetRef is connected. False
 	// says why it is not, and when the next attempt is made; nothing is written there
 	// meanwhile.

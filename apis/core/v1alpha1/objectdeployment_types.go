@@ -55,7 +55,7 @@ type ObjectSetTemplate struct {
 // ClusterObjectDeployment.
 type ObjectDeploymentStatus struct {
 	// Conditions of the deployment: Available, Progressing, Paused, Drifted, TargetConnected,
-	// TeardownForbidden, Ready, Reconciling, Stalled and mapped ones.
+	// Authorized, TeardownForbidden, Ready, Reconciling, Stalled and mapped ones.
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 

@@ -36,7 +36,7 @@ type ObjectSetPhaseSpec struct {
 // ClusterObjectSetPhase.
 type ObjectSetPhaseStatus struct {
 	// Conditions of the phase: Available, Paused, InTransition, Succeeded, Claimed,
-	// TargetConnected, Truncated, TeardownForbidden, Ready, Reconciling, Stalled and
+	// TargetConnected, Truncated, Authorized, TeardownForbidden, Ready, Reconciling, Stalled and
 	// mapped ones.
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`

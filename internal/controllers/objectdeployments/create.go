@@ -72,7 +72,7 @@ func (s *reconciliation) claimBeforeCreate(ctx context.Context, number int64) *e
 	if err != nil || rev.Blocked() != "" || rev.Delegates() != nil { // ObjectSetPhases have names and owners from their set
 		return nil
 	}
-	if err := s.Target.Claim(ctx, s.rollout, rev); err != nil || rev.Refused() {
+	if err := s.Target.Claim(ctx, s.rollout, rev); err != nil || rev.Refused() || rev.Unauthorized != nil {
 		return nil
 	}
 	rev.ClaimedAtCreation = true

@@ -78,6 +78,7 @@ func (s *reconciliation) deploymentConditions(status *corev1alpha1.ObjectDeploym
 	if !drifted {
 		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionDrifted)
 	}
+	s.copyAuthorized(conds, gen)
 	if s.current != nil {
 		if drifted {
 			conditions.Copy(conds, gen, *meta.FindStatusCondition(*s.current.StatusConditions(), corev1alpha1.ConditionDrifted))
@@ -94,6 +95,19 @@ func (s *reconciliation) deploymentConditions(status *corev1alpha1.ObjectDeploym
 		reason, message = available.Reason, available.Message
 	}
 	conditions.Kstatus(conds, gen, conditions.State{Ready: ready, Stalled: stalled, Reason: reason, Message: message})
+}
+
+// copyAuthorized reports what the account of the current revision lacks.
+func (s *reconciliation) copyAuthorized(conds *[]metav1.Condition, gen int64) {
+	var lacks *metav1.Condition
+	if s.current != nil {
+		lacks = meta.FindStatusCondition(*s.current.StatusConditions(), corev1alpha1.ConditionAuthorized)
+	}
+	if lacks == nil {
+		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionAuthorized)
+		return
+	}
+	conditions.Copy(conds, gen, *lacks)
 }
 
 func (s *reconciliation) availabilityInput() revisions.AvailabilityInput {

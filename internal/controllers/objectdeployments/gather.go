@@ -69,7 +69,7 @@ func (r *Reconciler) read(ctx context.Context, key objects.OwnerKey) (*reconcili
 func (s *reconciliation) recall(ctx context.Context) error {
 	target, in := s.connect()
 	s.state = s.remember(s.key, s.top().GetUID(), target, in)
-	s.rollout.Account = s.account()
+	s.rollout.Account, s.rollout.RolesCommand = s.account(), s.rolesCommand()
 	s.retry()
 	return s.relate(ctx)
 }
@@ -94,6 +94,18 @@ func (s *reconciliation) account() objects.Account {
 		return objectsets.AccountOf(&s.deployment.ObjectDeploymentSpec().Template.Spec, s.key.Namespace, s.Namespace)
 	}
 	return objectsets.AccountOf(&s.sets[0].ObjectSetSpec().ObjectSetTemplateSpec, s.key.Namespace, s.Namespace)
+}
+
+// rolesCommand prints the roles for the account of the Package; empty where there is none.
+func (s *reconciliation) rolesCommand() string {
+	ref := s.packageOf()
+	switch {
+	case ref == nil:
+		return ""
+	case s.key.Namespace == "":
+		return "kubectl package rbac clusterpackage/" + ref.Name
+	}
+	return "kubectl package rbac package/" + ref.Name + " -n " + s.key.Namespace
 }
 
 // relate finds out whose objects count as the owner's: those of its sets, and of

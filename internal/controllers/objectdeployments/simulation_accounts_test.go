@@ -1,15 +1,22 @@
 package objectdeployments
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	inmemory "lockstep.run/lockstep/internal/cluster/memory"
+	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/permissions"
 )
 
 // accounts are those of templates; the empty one is the manager itself.
@@ -30,6 +37,34 @@ func (s *simulation) grant(name string) {
 		s.lost[right{account, verb}] = name == "forbid"
 		s.logf("%s %s %s", name, account, verb)
 	}
+}
+
+// rightsOf answers for an account: by rules that are not always complete.
+func (p *process) rightsOf(account objects.Account) engine.Rights { return answers{p, account} }
+
+type answers struct {
+	*process
+	account objects.Account
+}
+
+func (a answers) Rules(context.Context, string) ([]rbacv1.PolicyRule, bool, error) {
+	if a.chaos && uniform(8).Draw(a.t, "no answer") == 0 {
+		return nil, false, errors.New("no answer")
+	}
+	if uniform(4).Draw(a.t, "incomplete") == 0 {
+		return nil, false, nil
+	}
+	rule := rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}}
+	for _, verb := range permissions.Verbs {
+		if !a.lost[right{a.account.Name, verb}] {
+			rule.Verbs = append(rule.Verbs, verb)
+		}
+	}
+	return []rbacv1.PolicyRule{rule}, true, nil
+}
+
+func (a answers) Allowed(_ context.Context, access authorizationv1.SelfSubjectAccessReviewSpec) (bool, error) {
+	return !a.lost[right{a.account.Name, access.ResourceAttributes.Verb}], nil
 }
 
 // newAccount is the newest template with another account.

@@ -97,7 +97,7 @@ func newProcess(s *simulation) *process {
 	p.cluster.Send = p.send
 	p.reconciler = New(Home{
 		Client: &home{process: p, cached: true}, Reader: &home{process: p}, Events: &events.FakeRecorder{}, Now: s.clock,
-	}, &engine.Engine{Cluster: confirming{p.cluster, p}, Tracker: tracker, Pool: p}, func(objects.OwnerKey) { p.woken = true })
+	}, &engine.Engine{Cluster: confirming{p.cluster, p}, Tracker: tracker, Pool: p, Rights: p.rightsOf}, func(objects.OwnerKey) { p.woken = true })
 	if s.remote {
 		p.reconciler.Targets = others{p}
 		p.connect()

@@ -181,6 +181,11 @@ func setConditions(
 	} else {
 		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionDrifted)
 	}
+	if why := rev.Unauthorized; why != nil {
+		put(corev1alpha1.ConditionAuthorized, false, why.Reason, why.Message)
+	} else {
+		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionAuthorized)
+	}
 	setTeardownForbidden(conds, gen, blocking)
 	if rev.Removing() && lifecycle(set) == corev1alpha1.ObjectSetLifecycleStateArchived {
 		put(corev1alpha1.ConditionArchived, false, corev1alpha1.ReasonArchivalInProgress, "Objects are being removed.")
@@ -206,6 +211,8 @@ func unavailable(rev *engine.Revision, report *phases.Report, blocking []phases.
 	switch {
 	case rev.Incomplete():
 		return corev1alpha1.ReasonSlicesMissing, rev.Blocked()
+	case rev.Unauthorized != nil:
+		return rev.Unauthorized.Reason, rev.Unauthorized.Message
 	case rev.Blocked() != "" && !rev.Refused():
 		return corev1alpha1.ReasonPreflightError, rev.Blocked()
 	case len(blocking) == 0:
@@ -251,7 +258,7 @@ func archivedStatus(set corev1alpha1.GenericObjectSet) *corev1alpha1.ObjectSetSt
 	conds := &status.Conditions
 	for _, typ := range []string{
 		corev1alpha1.ConditionAvailable, corev1alpha1.ConditionInTransition, corev1alpha1.ConditionPaused, corev1alpha1.ConditionClaimed, corev1alpha1.ConditionDrifted,
-		corev1alpha1.ConditionTeardownForbidden,
+		corev1alpha1.ConditionAuthorized, corev1alpha1.ConditionTeardownForbidden,
 	} {
 		meta.RemoveStatusCondition(conds, typ)
 	}

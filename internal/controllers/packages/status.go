@@ -228,7 +228,7 @@ func mirror(status *corev1alpha1.PackageStatus, v view) {
 		}
 	}
 	removeConditions(conds, func(c metav1.Condition) bool {
-		return (conditions.Mapped(c.Type) || onlyTrue(c.Type)) && meta.FindStatusCondition(reported, c.Type) == nil
+		return (conditions.Mapped(c.Type) || onlyTrue(c.Type) || c.Type == corev1alpha1.ConditionAuthorized) && meta.FindStatusCondition(reported, c.Type) == nil
 	})
 	for _, c := range reported {
 		if !v.loading() {
@@ -240,7 +240,7 @@ func mirror(status *corev1alpha1.PackageStatus, v view) {
 }
 
 func mirrored(typ string) bool {
-	return typ == corev1alpha1.ConditionAvailable || typ == corev1alpha1.ConditionProgressing || onlyTrue(typ) || conditions.Mapped(typ)
+	return typ == corev1alpha1.ConditionAvailable || typ == corev1alpha1.ConditionProgressing || typ == corev1alpha1.ConditionAuthorized || onlyTrue(typ) || conditions.Mapped(typ)
 }
 
 // onlyTrue reports whether a Package has conditions of a type only where they are True.

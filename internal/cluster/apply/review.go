@@ -1,0 +1,61 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// Rules asks which rules the identity of w has in a namespace. They are complete unless an authorizer cannot list its own. In
+// a namespace that cannot exist they are those for the whole cluster.
+func (w *Writer) Rules(ctx context.Context, namespace string) (rules []rbacv1.PolicyRule, complete bool, err error) {
+	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}
+	if err := w.review(ctx, "selfsubjectrulesreviews", review); err != nil {
+		return nil, false, err
+	}
+	for _, rule := range review.Status.ResourceRules {
+		rules = append(rules, rbacv1.PolicyRule{Verbs: rule.Verbs, APIGroups: rule.APIGroups, Resources: rule.Resources, ResourceNames: rule.ResourceNames})
+	}
+	for _, rule := range review.Status.NonResourceRules {
+		rules = append(rules, rbacv1.PolicyRule{Verbs: rule.Verbs, NonResourceURLs: rule.NonResourceURLs})
+	}
+	return rules, !review.Status.Incomplete && review.Status.EvaluationError == "", nil
+}
+
+// Allowed asks whether the identity of w has one right.
+func (w *Writer) Allowed(ctx context.Context, access authorizationv1.SelfSubjectAccessReviewSpec) (bool, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: access}
+	if err := w.review(ctx, "selfsubjectaccessreviews", review); err != nil {
+		return false, err
+	}
+	if !review.Status.Allowed && review.Status.EvaluationError != "" {
+		return false, fmt.Errorf("the API server cannot say whether it is allowed: %s", review.Status.EvaluationError)
+	}
+	return review.Status.Allowed, nil
+}
+
+// review sends a review and reads the answer, which what the identity has makes long.
+func (w *Writer) review(ctx context.Context, resource string, review any) error {
+	body, err := json.Marshal(review)
+	if err != nil {
+		return err
+	}
+	answer, err := w.request(w.client.Post()).AbsPath("apis", authorizationv1.GroupName, "v1", resource).
+		SetHeader("Content-Type", runtime.ContentTypeJSON).
+		Body(body).
+		Timeout(limits.ReviewTimeout).
+		Do(ctx).Raw()
+	if err != nil {
+		return err
+	}
+	if len(answer) > limits.ReviewBytes {
+		return fmt.Errorf("the API server answers with %d bytes of rules; the limit is %d", len(answer), limits.ReviewBytes)
+	}
+	return json.Unmarshal(answer, review)
+}

@@ -1,0 +1,319 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/permissions"
+)
+
+// Rights are what an account may do, as the API server answers the account itself.
+type Rights interface {
+	// Rules are those in a namespace, with those for the whole cluster; complete means that there are no others.
+	Rules(ctx context.Context, namespace string) (rules []rbacv1.PolicyRule, complete bool, err error)
+	Allowed(ctx context.Context, access authorizationv1.SelfSubjectAccessReviewSpec) (bool, error)
+}
+
+// Unauthorized is why nothing of a revision is claimed or written: its account does not exist, or lacks rights.
+type Unauthorized struct{ Reason, Message string }
+
+// clusterWide is a namespace that cannot exist, so that no RoleBinding is in it: the rules there are those for the whole cluster.
+const clusterWide = "-"
+
+// authorize proves that the account of a revision has the rights that its objects need; nil where it has, or where that
+// cannot be found out: then the API server refuses what is forbidden. Reads only.
+func (e *Engine) authorize(ctx context.Context, r *Rollout, rev *Revision) (*Unauthorized, error) {
+	if rev.Account.IsZero() || e.Rights == nil {
+		return nil, nil
+	}
+	missing, err := (&proof{Engine: e, rollout: r, revision: rev, rights: e.Rights(rev.Account), left: limits.Reviews}).missing(ctx)
+	switch {
+	case isMissing(err):
+		return &Unauthorized{ReasonServiceAccountMissing, err.Error()}, nil
+	case ctx.Err() != nil, apply.Classify(err) == apply.NotLeading:
+		return nil, err
+	case err != nil:
+		log.FromContext(ctx).V(1).Info("cannot ask for the rights of the account", "revision", rev.Name, "error", err.Error())
+		return nil, nil
+	case len(missing) == 0:
+		return nil, nil
+	}
+	remedy := "grant them"
+	if r.RolesCommand != "" {
+		remedy = r.RolesCommand + " prints roles with them"
+	}
+	return &Unauthorized{ReasonForbidden, fmt.Sprintf("%s lacks rights, and nothing is written without all of them (%s): %s",
+		rev.Account, remedy, permissions.Describe(missing))}, nil
+}
+
+// proof asks for the rights of one revision's account.
+type proof struct {
+	*Engine
+	rollout  *Rollout
+	revision *Revision
+	rights   Rights
+
+	// left is how many questions may be asked yet.
+	left  int
+	rules map[string]*permissions.Held
+	// lacks are demands that are certainly not met, unknown those for which each right has to be asked for.
+	lacks, unknown []permissions.Demand
+}
+
+func (p *proof) missing(ctx context.Context) ([]permissions.Demand, error) {
+	if err := (&run{Engine: p.Engine, rollout: p.rollout}).require(ctx, p.revision.Account); err != nil {
+		return nil, err
+	}
+	request := permissions.Request{Kinds: map[schema.GroupKind]permissions.Kind{}}
+	for i := range p.revision.Phases {
+		for _, d := range p.revision.Phases[i].Objects {
+			if d.Delegate == nil {
+				if err := p.add(&request, d); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	account := permissions.Subject{Namespace: p.revision.Account.Namespace, Name: p.revision.Account.Name}
+	in := map[string][]permissions.Demand{}
+	for _, d := range permissions.Demands(request, account, limits.GrantedRights) {
+		in[d.Namespace] = append(in[d.Namespace], d)
+	}
+	if err := p.list(ctx, in); err != nil {
+		return nil, err
+	}
+	if err := p.ask(ctx); err != nil {
+		return nil, err
+	}
+	return p.lacks, nil
+}
+
+// add adds an object, of which more than its name counts only where the API server asks for rights because of it, and what
+// is known of its kind.
+func (p *proof) add(r *permissions.Request, d *objects.Desired) error {
+	u := &unstructured.Unstructured{}
+	switch d.Key.Group {
+	case rbacv1.GroupName, admissionregistrationv1.GroupName, "apiextensions.k8s.io":
+		if err := u.UnmarshalJSON(d.Raw); err != nil {
+			return err
+		}
+	default:
+		u.SetGroupVersionKind(d.GroupVersionKind())
+	}
+	u.SetNamespace(d.Key.Namespace)
+	u.SetName(d.Key.Name)
+	r.Objects = append(r.Objects, u)
+	kinds := []schema.GroupKind{d.Key.GroupKind()}
+	if parameter, has := permissions.ParameterOf(u); has {
+		kinds = append(kinds, parameter)
+	}
+	for _, kind := range kinds {
+		if mapping, err := p.Cluster.Mapping(kind, ""); err == nil {
+			r.Kinds[kind] = permissions.Kind{
+				Resource: mapping.Resource.Resource, Namespaced: mapping.Scope.Name() == "namespace", Custom: p.Cluster.State(kind).Custom,
+			}
+		}
+	}
+	return nil
+}
+
+// list lists the rules of the account in the cluster and in each namespace where these do not suffice.
+func (p *proof) list(ctx context.Context, in map[string][]permissions.Demand) error {
+	p.rules = map[string]*permissions.Held{}
+	if len(in[""]) > 0 || len(in) > 1 {
+		if err := p.listIn(ctx, "", in[""]); err != nil {
+			return err
+		}
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(in)) {
+		demands := in[namespace]
+		if held := p.rules[""]; namespace != "" && held != nil {
+			demands = slices.DeleteFunc(demands, held.Meets)
+		}
+		if namespace == "" || len(demands) == 0 {
+			continue
+		}
+		if p.left == 0 {
+			break // about what is left the API server decides
+		}
+		if err := p.listIn(ctx, namespace, demands); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *proof) listIn(ctx context.Context, namespace string, demands []permissions.Demand) error {
+	where := namespace
+	if where == "" {
+		where = clusterWide
+	}
+	p.left--
+	rules, complete, err := p.rights.Rules(ctx, where)
+	if err != nil {
+		return err
+	}
+	held := permissions.NewHeld(rules)
+	p.rules[namespace] = held
+	for _, d := range demands {
+		switch {
+		case held.Meets(d):
+		case d.Binds:
+			if err := p.binds(ctx, d, held, complete); err != nil {
+				return err
+			}
+		case complete:
+			p.lacks = append(p.lacks, d)
+		default:
+			p.unknown = append(p.unknown, d)
+		}
+	}
+	return nil
+}
+
+// binds judges the binding of a role that the objects do not bring: who has all of its rights may bind it, too.
+func (p *proof) binds(ctx context.Context, d permissions.Demand, held *permissions.Held, complete bool) error {
+	if !complete || p.left == 0 {
+		return nil
+	}
+	kind, namespace := "ClusterRole", ""
+	if d.Right.Resource == "roles" {
+		kind, namespace = "Role", d.Namespace
+	}
+	mapping, err := p.Cluster.Mapping(schema.GroupKind{Group: rbacv1.GroupName, Kind: kind}, "v1")
+	if err != nil {
+		return err
+	}
+	p.left--
+	live, err := p.Cluster.Get(ctx, mapping, namespace, d.Right.Name)
+	if apply.IsAbsent(err) {
+		p.lacks = append(p.lacks, d)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	role := rbacv1.ClusterRole{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, &role); err != nil {
+		return err
+	}
+	if !held.Covers(role.Rules, limits.GrantedRights) {
+		p.lacks = append(p.lacks, d)
+	}
+	return nil
+}
+
+// question is one right in a namespace.
+type question struct {
+	namespace string
+	right     permissions.Right
+}
+
+// ask asks for single rights: first for those on all objects of a resource, then for what these do not answer.
+func (p *proof) ask(ctx context.Context) error {
+	answers := map[question]bool{}
+	met := func(d permissions.Demand) bool {
+		all := d.Right
+		all.Name = ""
+		return answers[question{d.Namespace, all}] || answers[question{d.Namespace, d.Right}] || answers[question{d.Namespace, d.Instead}]
+	}
+	for _, questions := range []func(permissions.Demand) []permissions.Right{
+		func(d permissions.Demand) []permissions.Right { d.Right.Name = ""; return []permissions.Right{d.Right} },
+		func(d permissions.Demand) []permissions.Right { return []permissions.Right{d.Right, d.Instead} },
+	} {
+		var due []question
+		seen := map[question]bool{}
+		for _, d := range p.unknown {
+			if met(d) {
+				continue
+			}
+			for _, right := range questions(d) {
+				q := question{d.Namespace, right}
+				if _, asked := answers[q]; asked || seen[q] || right == (permissions.Right{}) {
+					continue
+				}
+				seen[q] = true
+				due = append(due, q)
+			}
+		}
+		if err := p.put(ctx, due[:min(len(due), p.left)], answers); err != nil {
+			return err
+		}
+	}
+	for _, d := range p.unknown {
+		_, asked := answers[question{d.Namespace, d.Right}]
+		_, askedInstead := answers[question{d.Namespace, d.Instead}]
+		if asked && (askedInstead || d.Instead == permissions.Right{}) && !met(d) {
+			p.lacks = append(p.lacks, d)
+		}
+	}
+	return nil
+}
+
+// put puts questions to the API server, in parallel.
+func (p *proof) put(ctx context.Context, questions []question, answers map[question]bool) error {
+	var mu sync.Mutex
+	var failed error
+	p.left -= len(questions)
+	p.Pool.Run(ctx, p.rollout.Owner.OwnerKey, false, len(questions), func(i int) {
+		mu.Lock()
+		stop := failed != nil
+		mu.Unlock()
+		if stop {
+			return
+		}
+		allowed, err := p.rights.Allowed(ctx, questions[i].access())
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil {
+			failed = err
+		}
+		answers[questions[i]] = allowed
+	})
+	if failed == nil {
+		failed = ctx.Err()
+	}
+	return failed
+}
+
+func (q question) access() authorizationv1.SelfSubjectAccessReviewSpec {
+	if q.right.URL != "" {
+		return authorizationv1.SelfSubjectAccessReviewSpec{NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: q.right.URL, Verb: q.right.Verb}}
+	}
+	resource, subresource, _ := strings.Cut(q.right.Resource, "/")
+	return authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+		Namespace: q.namespace, Verb: q.right.Verb, Group: q.right.Group, Resource: resource, Subresource: subresource, Name: q.right.Name,
+	}}
+}
+
+// forbid blocks the revision until its account is looked at again, if there is a reason.
+func (r *Revision) forbid(why *Unauthorized, now time.Time) {
+	r.Unauthorized = why
+	if why == nil {
+		r.unauthorizedLooks = 0
+		return
+	}
+	longest := refusedRetry
+	if why.Reason == ReasonServiceAccountMissing {
+		longest = collisionRetry // one read
+	}
+	r.recheck = now.Add(min(time.Second<<min(r.unauthorizedLooks, 16), longest))
+	r.unauthorizedLooks++
+	r.Block(why.Message)
+}

@@ -1,0 +1,365 @@
+package permissions
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// Right is one verb on a resource, on one object of it, or on a path.
+type Right struct {
+	Verb, Group string
+	// Resource may have a subresource, as in pods/log.
+	Resource string
+	// Name is empty where the right is about all objects.
+	Name string
+	// URL is set instead of group, resource and name.
+	URL string
+}
+
+// Demand is a right that an account needs in a namespace, or in the cluster where that is empty.
+type Demand struct {
+	Namespace string
+	Right     Right
+	// Instead is accepted in its place by the API server; the zero value for none.
+	Instead Right
+	// Binds means that all rules of the role that is to be bound are accepted in its place.
+	Binds bool
+}
+
+// Subject is the identity of a ServiceAccount.
+type Subject struct{ Namespace, Name string }
+
+// Demands returns the rights that an account has to have before the first of the objects is written. It asks for no more
+// than the API server does: what depends on a kind that is not known, or on what the objects give the account themselves,
+// is left out. Of the rules of roles it returns none where these are more than most single rights.
+func Demands(r Request, account Subject, most int) []Demand {
+	c := newComputation(r)
+	c.brought = nil // what is bound in a namespace that is there already counts, too
+	given, all := c.givesTo(account)
+	if all {
+		return nil
+	}
+	var out []Demand
+	add := func(d Demand) {
+		if given == nil || !given.Has(d.Right) {
+			out = append(out, d)
+		}
+	}
+	for _, u := range r.Objects {
+		kind := u.GroupVersionKind().GroupKind()
+		known, is := c.kinds[kind]
+		if !is {
+			continue
+		}
+		for _, verb := range Verbs {
+			d := Demand{Namespace: c.namespaceOf(u), Right: Right{Verb: verb, Group: kind.Group, Resource: known.Resource, Name: u.GetName()}}
+			if verb == "create" {
+				d.Right.Name = ""
+				if served := r.Kinds[kind]; served.Custom || served.Resource == "" {
+					d.Instead = Right{Verb: verb, Group: kind.Group, Resource: known.Resource, Name: u.GetName()} // created by an apply, which names it
+				}
+			}
+			add(d)
+		}
+	}
+	return append(out, c.demandsOfGrants(most)...)
+}
+
+// demandsOfGrants are the rights that the API server asks of the writer of roles, bindings and admission policies.
+func (c *computation) demandsOfGrants(most int) []Demand {
+	type roleRef struct{ kind, namespace, name string }
+	brought := map[roleRef][]Right{}
+	var out []Demand
+	size := 0
+	for _, u := range c.Objects {
+		role, is := roleOf(u)
+		if !is {
+			continue
+		}
+		namespace, resource := "", clusterRoles
+		if u.GetKind() == "Role" {
+			namespace, resource = c.namespaceOf(u), roles
+		}
+		instead := Right{Verb: "escalate", Group: resource.Group, Resource: resource.Resource, Name: u.GetName()}
+		if aggregates(role) {
+			out = append(out, Demand{Right: instead, Instead: Right{Verb: "*", Group: "*", Resource: "*"}})
+			continue
+		}
+		for i := range role.Rules {
+			if size += sizeOf(&role.Rules[i]); size > most {
+				return nil
+			}
+		}
+		all := rightsOf(role.Rules)
+		brought[roleRef{u.GetKind(), namespace, u.GetName()}] = all
+		for _, right := range all {
+			out = append(out, Demand{Namespace: namespace, Right: right, Instead: instead})
+		}
+	}
+	for _, u := range c.Objects {
+		binding, is := bindingOf(u)
+		if !is {
+			continue
+		}
+		ref, namespace, resource := roleRef{kind: binding.RoleRef.Kind, name: binding.RoleRef.Name}, "", clusterRoles
+		if u.GetKind() == "RoleBinding" {
+			namespace = c.namespaceOf(u)
+		}
+		if ref.kind == "Role" {
+			ref.namespace, resource = namespace, roles
+		}
+		bind := Right{Verb: "bind", Group: resource.Group, Resource: resource.Resource, Name: ref.name}
+		all, has := brought[ref]
+		if !has {
+			out = append(out, Demand{Namespace: namespace, Right: bind, Binds: true})
+			continue
+		}
+		if size += len(all); size > most {
+			return nil
+		}
+		for _, right := range all {
+			out = append(out, Demand{Namespace: namespace, Right: right, Instead: bind})
+		}
+	}
+	c.parameters()
+	for _, namespace := range slices.Sorted(maps.Keys(c.scopes)) {
+		for _, rule := range c.scopes[namespace].rules(nil) {
+			for _, right := range rightsOf([]rbacv1.PolicyRule{rule}) {
+				out = append(out, Demand{Namespace: namespace, Right: right})
+			}
+		}
+	}
+	return out
+}
+
+// givesTo returns the rights that the roles among the objects give an account while they are rolled out, by a binding or by
+// aggregation; all means that these are not known.
+func (c *computation) givesTo(account Subject) (given *Held, all bool) {
+	roles, bound := map[string][]rbacv1.PolicyRule{}, []rbacv1.PolicyRule{}
+	for _, u := range c.Objects {
+		role, is := roleOf(u)
+		if !is {
+			continue
+		}
+		roles[u.GetKind()+"/"+u.GetName()] = append(roles[u.GetKind()+"/"+u.GetName()], role.Rules...)
+		for label := range role.Labels {
+			if _, name, _ := strings.Cut(label, "/"); strings.HasPrefix(name, "aggregate-to-") {
+				bound = append(bound, role.Rules...)
+				break
+			}
+		}
+	}
+	for _, u := range c.Objects {
+		binding, is := bindingOf(u)
+		if !is || !slices.ContainsFunc(binding.Subjects, func(s rbacv1.Subject) bool { return account.is(s, c.namespaceOf(u)) }) {
+			continue
+		}
+		rules, has := roles[binding.RoleRef.Kind+"/"+binding.RoleRef.Name]
+		if !has {
+			return nil, true
+		}
+		bound = append(bound, rules...)
+	}
+	if len(bound) == 0 {
+		return nil, false
+	}
+	return NewHeld(bound), false
+}
+
+// is reports whether a subject of a binding in a namespace is the account, or a group that it is in.
+func (a Subject) is(s rbacv1.Subject, namespace string) bool {
+	switch s.Kind {
+	case rbacv1.ServiceAccountKind:
+		return s.Name == a.Name && cmp.Or(s.Namespace, namespace) == a.Namespace
+	case rbacv1.UserKind:
+		return s.Name == "system:serviceaccount:"+a.Namespace+":"+a.Name
+	}
+	return slices.Contains([]string{"system:serviceaccounts", "system:serviceaccounts:" + a.Namespace, "system:authenticated"}, s.Name)
+}
+
+func roleOf(u *unstructured.Unstructured) (*rbacv1.ClusterRole, bool) {
+	role := &rbacv1.ClusterRole{} // without an aggregationRule it reads as a Role
+	is := u.GroupVersionKind().Group == rbacv1.GroupName && (u.GetKind() == "Role" || u.GetKind() == "ClusterRole")
+	return role, is && convert(u, role)
+}
+
+func bindingOf(u *unstructured.Unstructured) (*rbacv1.RoleBinding, bool) {
+	binding := &rbacv1.RoleBinding{}
+	is := u.GroupVersionKind().Group == rbacv1.GroupName && (u.GetKind() == "RoleBinding" || u.GetKind() == "ClusterRoleBinding")
+	return binding, is && convert(u, binding)
+}
+
+func aggregates(role *rbacv1.ClusterRole) bool {
+	return role.AggregationRule != nil && len(role.AggregationRule.ClusterRoleSelectors) > 0
+}
+
+// sizeOf returns how many rights a rule is.
+func sizeOf(rule *rbacv1.PolicyRule) int {
+	return len(rule.Verbs) * (max(len(rule.APIGroups), 1)*max(len(rule.Resources), 1)*max(len(rule.ResourceNames), 1) + len(rule.NonResourceURLs))
+}
+
+// rightsOf returns the single rights in rules.
+func rightsOf(rules []rbacv1.PolicyRule) []Right {
+	var out []Right
+	for i := range rules {
+		rule := &rules[i]
+		names := rule.ResourceNames
+		if len(names) == 0 {
+			names = []string{""}
+		}
+		for _, verb := range rule.Verbs {
+			for _, url := range rule.NonResourceURLs {
+				out = append(out, Right{Verb: verb, URL: url})
+			}
+			for _, group := range rule.APIGroups {
+				for _, resource := range rule.Resources {
+					for _, name := range names {
+						out = append(out, Right{Verb: verb, Group: group, Resource: resource, Name: name})
+					}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// Held are the rights of an identity in one namespace, or in the cluster.
+type Held struct {
+	rules []rbacv1.PolicyRule
+	// of has the rules for a resource that was asked for.
+	of map[schema.GroupResource]map[string]names
+}
+
+// names are those of the objects of a resource for which a verb is held.
+type names struct {
+	all bool
+	of  sets.Set[string]
+}
+
+// NewHeld returns the rights that rules give.
+func NewHeld(rules []rbacv1.PolicyRule) *Held {
+	return &Held{rules: rules, of: map[schema.GroupResource]map[string]names{}}
+}
+
+// Has reports whether a right is among them. It is not safe for concurrent use.
+func (h *Held) Has(right Right) bool {
+	if right.URL != "" {
+		return slices.ContainsFunc(h.rules, func(rule rbacv1.PolicyRule) bool { return coversURL(&rule, right) })
+	}
+	resource := schema.GroupResource{Group: right.Group, Resource: right.Resource}
+	verbs, known := h.of[resource]
+	if !known {
+		verbs = h.verbsOf(resource)
+		h.of[resource] = verbs
+	}
+	for _, verb := range []string{right.Verb, rbacv1.VerbAll} {
+		if on, held := verbs[verb]; held && (on.all || right.Name != "" && on.of.Has(right.Name)) {
+			return true
+		}
+	}
+	return false
+}
+
+func (h *Held) verbsOf(resource schema.GroupResource) map[string]names {
+	verbs := map[string]names{}
+	_, subresource, is := strings.Cut(resource.Resource, "/")
+	for i := range h.rules {
+		rule := &h.rules[i]
+		covers := slices.Contains(rule.Resources, resource.Resource) || slices.Contains(rule.Resources, rbacv1.ResourceAll) ||
+			is && slices.Contains(rule.Resources, "*/"+subresource)
+		if !covers || !slices.Contains(rule.APIGroups, resource.Group) && !slices.Contains(rule.APIGroups, rbacv1.APIGroupAll) {
+			continue
+		}
+		for _, verb := range rule.Verbs {
+			on := verbs[verb]
+			on.all = on.all || len(rule.ResourceNames) == 0
+			if on.of == nil {
+				on.of = sets.New[string]()
+			}
+			on.of.Insert(rule.ResourceNames...)
+			verbs[verb] = on
+		}
+	}
+	return verbs
+}
+
+func coversURL(rule *rbacv1.PolicyRule, right Right) bool {
+	if !slices.Contains(rule.Verbs, right.Verb) && !slices.Contains(rule.Verbs, rbacv1.VerbAll) {
+		return false
+	}
+	return slices.ContainsFunc(rule.NonResourceURLs, func(url string) bool {
+		prefix, wild := strings.CutSuffix(url, "*")
+		return url == right.URL || wild && strings.HasPrefix(right.URL, prefix)
+	})
+}
+
+// Covers reports whether all rights in rules are among them; false where these are more than most.
+func (h *Held) Covers(rules []rbacv1.PolicyRule, most int) bool {
+	size := 0
+	for i := range rules {
+		if size += sizeOf(&rules[i]); size > most {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(rightsOf(rules), func(right Right) bool { return !h.Has(right) })
+}
+
+// Meets reports whether a demand is met.
+func (h *Held) Meets(d Demand) bool {
+	return h.Has(d.Right) || d.Instead != Right{} && h.Has(d.Instead)
+}
+
+// Describe names rights by namespace, those in the cluster first.
+func Describe(missing []Demand) string {
+	in := map[string]*rights{}
+	for _, d := range missing {
+		if in[d.Namespace] == nil {
+			in[d.Namespace] = newRights()
+		}
+		if d.Right.URL != "" {
+			in[d.Namespace].granted = append(in[d.Namespace].granted, rbacv1.PolicyRule{Verbs: []string{d.Right.Verb}, NonResourceURLs: []string{d.Right.URL}})
+			continue
+		}
+		in[d.Namespace].add(schema.GroupResource{Group: d.Right.Group, Resource: d.Right.Resource}, d.Right.Name, d.Right.Verb)
+	}
+	var parts []string
+	for _, namespace := range slices.Sorted(maps.Keys(in)) {
+		where := "in namespace " + namespace
+		if namespace == "" {
+			where = "in the whole cluster"
+		}
+		var lines []string
+		for _, rule := range in[namespace].rules(nil) {
+			lines = append(lines, describe(&rule))
+		}
+		parts = append(parts, where+": "+strings.Join(lines, "; "))
+	}
+	return strings.Join(parts, ". ")
+}
+
+func describe(rule *rbacv1.PolicyRule) string {
+	const shown = 5
+	what := slices.Clone(rule.NonResourceURLs)
+	for _, resource := range rule.Resources {
+		if len(rule.APIGroups) > 0 && rule.APIGroups[0] != "" {
+			resource += "." + rule.APIGroups[0]
+		}
+		what = append(what, resource)
+	}
+	text := strings.Join(rule.Verbs, ", ") + " " + strings.Join(what, ", ")
+	switch names := rule.ResourceNames; {
+	case len(names) > shown:
+		text += fmt.Sprintf(" (%s and %d more)", strings.Join(names[:shown], ", "), len(names)-shown)
+	case len(names) > 0:
+		text += " (" + strings.Join(names, ", ") + ")"
+	}
+	return text
+}
