@@ -70,6 +70,8 @@ clusterpackage shop
   ✓ deploy  2/2  ready
 …`},
 	{command: "kubectl package explain clusterpackage/shop", want: "clusterpackage shop: available, everything is as the spec asks for"},
+	{command: "kubectl package list -A", want: "NAMESPACE  NAME  PACKAGE  VERSION  STATE      REVISION  AGE  WAITS FOR\n…  available  1  …"},
+	{command: "kubectl package support", want: "FILE …\n…\n  metrics: …\n\nSaved to lockstep-support-…"},
 	{command: "kubectl package deps clusterpackage/shop", want: "clusterpackage shop  shop 0.1.0  available\n\nclusterpackage shop  shop 0.1.0: installed by a user\nNo package depends on it."},
 	{
 		before: "sed -i 's/version: 0.1.0/version: 0.2.0/; s/default: info/default: debug/' shop/manifest.yaml\n" +
