@@ -59,5 +59,11 @@ const (
 	DeploymentPasses     = 40                   // of one reconcile; the rest comes after other owners
 )
 
+// Limits of workers of all controllers.
+const (
+	WorkerHung = 5 * time.Minute // after which a worker that has one request is stuck: each of its requests to an API server ends within WriteTimeout
+	StackBytes = 256 << 10       // of the stacks that are logged then; those of many goroutines are equal and shown once
+)
+
 // StatusInterval coalesces status writes that only count. A status reports a watch that is later.
 const StatusInterval = time.Second

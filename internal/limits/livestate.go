@@ -66,6 +66,7 @@ const (
 	LeaseDuration      = 15 * time.Second // for which others wait for a silent leader
 	LeaseRenewDeadline = 10 * time.Second // since the last renewal in which writes are sent; the rest is for writes in flight
 	LeaseRetry         = 2 * time.Second  // between renewals, and between attempts of others
+	StandbyCheckMax    = 30 * time.Second // of one check whether a standby could lead, and between two: CRDs and roles of an upgrade come a moment later
 )
 
 // Limits of caches.

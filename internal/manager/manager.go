@@ -17,11 +17,11 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/leadership"
+	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/version"
 )
@@ -60,6 +60,14 @@ func Run(ctx context.Context, c *Config) error {
 	if err != nil {
 		return err
 	}
+	ready, err := newReadiness(mgr, config, c)
+	if err != nil {
+		return err
+	}
+	if err := ready.addTo(mgr); err != nil {
+		return err
+	}
+	panics.Go(ctx, "checking whether this process could lead", func() { ready.run(ctx) })
 	err = mgr.Start(ctx)
 	if cause := context.Cause(ctx); errors.Is(cause, leadership.ErrRestored) {
 		err = cause
@@ -147,15 +155,5 @@ func newManager(c *Config, config *rest.Config, logger logr.Logger, restored fun
 	if err != nil {
 		return nil, nil, fmt.Errorf("set up the manager: %w", err)
 	}
-	return mgr, guarded, addProbes(mgr)
-}
-
-func addProbes(mgr ctrl.Manager) error {
-	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
-		return fmt.Errorf("add /healthz: %w", err)
-	}
-	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
-		return fmt.Errorf("add /readyz: %w", err)
-	}
-	return nil
+	return mgr, guarded, nil
 }

@@ -40,9 +40,10 @@ func (q *Queue[K]) Controller(mgr ctrl.Manager, s Settings[K]) (*builder.TypedBu
 	}
 	options := controller.TypedOptions[K]{
 		MaxConcurrentReconciles: s.Workers, RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[K](s.BackoffMin, s.BackoffMax),
+		NewQueue: q.Fair(s.Share, s.NamespaceOf),
 	}
-	if s.NamespaceOf != nil {
-		options.NewQueue = q.Fair(s.Share, s.NamespaceOf)
+	if err := mgr.AddHealthzCheck(s.Name, (&hang[K]{queue: q, name: s.Name, log: mgr.GetLogger(), now: time.Now}).check); err != nil {
+		return nil, fmt.Errorf("add the health of the controller %s: %w", s.Name, err)
 	}
 	start := func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[K]) error {
 		if err := q.Start(ctx, queue); err != nil {

@@ -2,16 +2,20 @@ package queueing
 
 import (
 	"sync"
+	"time"
 
 	"k8s.io/client-go/util/workqueue"
 )
 
 // Fair returns the constructor of a controller's queue (controller.Options.NewQueue) in which each namespace has its turn, so that
 // many requests of one delay another one by at most one of each. share is how many of one namespace are reconciled at a time; zero
-// means all.
+// means all. With namespaceOf nil there is one order of all.
 func (q *Queue[K]) Fair(share int, namespaceOf func(K) string) func(string, workqueue.TypedRateLimiter[K]) workqueue.TypedRateLimitingInterface[K] {
 	return func(name string, limiter workqueue.TypedRateLimiter[K]) workqueue.TypedRateLimitingInterface[K] {
-		order := &fairOrder[K]{share: share, namespaceOf: namespaceOf, active: map[string]int{}}
+		if namespaceOf == nil {
+			namespaceOf = func(K) string { return "" }
+		}
+		order := &fairOrder[K]{share: share, namespaceOf: namespaceOf, active: map[string]int{}, begun: map[K]time.Time{}}
 		q.order.Store(order)
 		inner := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{Name: name, Queue: order})
 		return workqueue.NewTypedRateLimitingQueueWithConfig(limiter, workqueue.TypedRateLimitingQueueConfig[K]{
@@ -43,6 +47,7 @@ type fairOrder[K comparable] struct {
 	mu      sync.Mutex
 	waiting Turns[K]
 	active  map[string]int
+	begun   map[K]time.Time // when workers took the requests that they have
 }
 
 // Touch implements workqueue.Queue.
@@ -71,12 +76,14 @@ func (o *fairOrder[K]) Pop() K {
 	defer o.mu.Unlock()
 	item, namespace := o.waiting.Take(max(o.waiting.Next(o.may), 0))
 	o.active[namespace]++
+	o.begun[item] = time.Now()
 	return item
 }
 
 func (o *fairOrder[K]) done(item K) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	delete(o.begun, item)
 	namespace := o.namespaceOf(item)
 	if o.active[namespace]--; o.active[namespace] <= 0 {
 		delete(o.active, namespace)
@@ -88,6 +95,18 @@ func (o *fairOrder[K]) depthOf(namespace string) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.waiting.waiting[namespace]) + o.active[namespace]
+}
+
+// longest returns the request that a worker has had for the longest time, and since when; the zero time where they have none.
+func (o *fairOrder[K]) longest() (request K, since time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for r, begun := range o.begun {
+		if since.IsZero() || begun.Before(since) {
+			request, since = r, begun
+		}
+	}
+	return request, since
 }
 
 func (o *fairOrder[K]) may(namespace string) bool {

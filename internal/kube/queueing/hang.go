@@ -1,0 +1,54 @@
+package queueing
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"runtime/pprof"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// hang is the check of liveness of a controller: none of its workers may have had a request for longer than limits.WorkerHung. What
+// takes long has limits of its own, or is done in the background, so that such a worker is stuck, and only a new process helps.
+type hang[K comparable] struct {
+	queue *Queue[K]
+	name  string
+	log   logr.Logger
+	now   func() time.Time
+
+	mu     sync.Mutex
+	logged time.Time // since when the request is worked on whose stacks were logged
+}
+
+// check is a healthz.Checker. It logs the stacks of all goroutines before it fails, once for each request.
+func (h *hang[K]) check(*http.Request) error {
+	order := h.queue.order.Load()
+	if order == nil {
+		return nil
+	}
+	request, since := order.longest()
+	took := h.now().Sub(since)
+	if since.IsZero() || took < limits.WorkerHung {
+		return nil
+	}
+	err := fmt.Errorf("a worker of the controller %s has had %v for %s, longer than %s", h.name, request, took.Round(time.Second), limits.WorkerHung)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.logged.Equal(since) {
+		h.logged = since
+		h.log.Error(err, "a worker hangs, so that this process is not alive", "stacks", stacks())
+	}
+	return err
+}
+
+// stacks returns the stacks of all goroutines, each with how many have it.
+func stacks() string {
+	var all bytes.Buffer
+	_ = pprof.Lookup("goroutine").WriteTo(&all, 1) // a buffer does not fail
+	return string(all.Bytes()[:min(all.Len(), limits.StackBytes)])
+}
