@@ -202,8 +202,8 @@ func helmProgram(t *testing.T) string {
 	path := filepath.Join(t.TempDir(), "helm")
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Minute, errors.New("building Helm takes more than 20 minutes"))
 	defer cancel()
-	build := exec.CommandContext(ctx, "go", "build", "-modfile=tools/helm/go.mod", "-ldflags=-s -w", "-o", path, "helm.sh/helm/v4/cmd/helm")
-	build.Dir, build.Env = "../..", append(os.Environ(), "CGO_ENABLED=0")
+	build := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", path, "helm.sh/helm/v4/cmd/helm")
+	build.Dir, build.Env = "../../operate", append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("cannot build Helm: %v\n%s", err, out)
 	}

@@ -1,0 +1,56 @@
+package manager
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"lockstep.run/lockstep/internal/testing/require"
+)
+
+// The schema of the chart's values knows every flag but those that the chart sets, those of agents, and --version.
+func TestFlagsOfTheChart(t *testing.T) { //nolint:paralleltest // the usage is written to os.Stderr
+	others := []string{
+		"kubeconfig", "namespace", "service-account-name", "leader-elect", "health-probe-bind-address", "cache-dir", "version",
+		"class", "target-kubeconfig", "watch-namespace", "watch-all-namespaces",
+	}
+	content, err := os.ReadFile("../../config/chart/values.schema.json")
+	require.NoError(t, err)
+	var schema struct {
+		Properties struct {
+			Manager struct {
+				Properties struct {
+					Flags struct{ PropertyNames struct{ Enum []string } }
+				}
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal(content, &schema))
+	reader, writer, err := os.Pipe()
+	require.NoError(t, err)
+	stderr := os.Stderr
+	os.Stderr = writer
+	usage := make(chan []byte, 1)
+	go func() {
+		all, _ := io.ReadAll(reader)
+		usage <- all
+	}()
+	_, _ = Parse([]string{"--help"})
+	os.Stderr = stderr
+	require.NoError(t, writer.Close())
+	var flags []string
+	for _, found := range regexp.MustCompile(`(?m)^ +--([a-z-]+)`).FindAllSubmatch(<-usage, -1) {
+		if name := string(found[1]); !slices.Contains(others, name) {
+			flags = append(flags, name)
+		}
+	}
+	slices.Sort(flags)
+	if diff := cmp.Diff(flags, schema.Properties.Manager.Properties.Flags.PropertyNames.Enum); diff != "" {
+		t.Errorf("the flags and the schema of the chart differ (-flags +chart):\n%s", diff)
+	}
+}
