@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/discovery"
@@ -84,9 +85,9 @@ func (s *Sandbox) Audit() (*Audit, error) {
 // Mark returns the position behind everything that was logged so far: it makes a
 // request of its own and waits for that one's entry.
 func (a *Audit) Mark(ctx context.Context) (Position, error) {
-	info, err := os.Stat(a.path)
-	if err != nil {
-		return 0, fmt.Errorf("reading the audit log: %w", err)
+	var begin Position
+	if err := a.parsed(func(l *auditLog) { begin = l.next }); err != nil {
+		return 0, err
 	}
 	marker := rand.Text()
 	if _, err := a.client.Get().AbsPath("/version").Param(markerParameter, marker).DoRaw(ctx); err != nil {
@@ -95,31 +96,28 @@ func (a *Audit) Mark(ctx context.Context) (Position, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, syncLimit,
 		fmt.Errorf("no entry of the marking request in %s within %s: does the audit policy log /version?", a.path, syncLimit))
 	defer cancel()
-	// The last line before may be incomplete at this moment, so look from its start.
-	for position := Position(max(0, info.Size()-markerOverlap)); ; {
-		found, next, err := a.find(position, marker)
-		if err != nil || found {
-			return next, err
+	for {
+		if position, found, err := a.find(begin, marker); err != nil || found {
+			return position, err
 		}
-		position = next
 		if err := pause(ctx, auditPoll); err != nil {
 			return 0, err
 		}
 	}
 }
 
-// markerOverlap is more than the length of a line.
-const markerOverlap = 1 << 20
-
-// find looks for the marker in the complete lines from position on and returns the
-// position behind the line it is in, or behind the last complete line.
-func (a *Audit) find(position Position, marker string) (bool, Position, error) {
-	found := false
-	next, err := a.lines(position, func(line []byte) (bool, error) {
-		found = strings.Contains(string(line), marker)
-		return !found, nil
+// find returns the position behind the entry with the marker, which was logged after begin.
+func (a *Audit) find(begin Position, marker string) (position Position, found bool, err error) {
+	err = a.parsed(func(l *auditLog) {
+		first := l.index(begin)
+		for i, entry := range l.entries[first:] {
+			if found = strings.Contains(entry.RequestURI, marker); found {
+				position = l.ends[first+i]
+				return
+			}
+		}
 	})
-	return found, next, err
+	return position, found, err
 }
 
 // Since returns the requests that were logged since position, in the order of
@@ -165,48 +163,67 @@ func sortByArrival(entries []Entry) {
 // read returns the entries from position on and the position behind them.
 func (a *Audit) read(position Position, filters []Filter) ([]Entry, Position, error) {
 	var entries []Entry
-	next, err := a.lines(position, func(line []byte) (bool, error) {
-		entry, err := parseEntry(line)
-		if err != nil {
-			return false, err
+	err := a.parsed(func(l *auditLog) {
+		for _, entry := range l.entries[l.index(position):] {
+			if entry.counts() && accepted(entry, filters) {
+				entries = append(entries, entry)
+			}
 		}
-		if entry.counts() && accepted(entry, filters) {
-			entries = append(entries, entry)
-		}
-		return true, nil
+		position = max(position, l.next)
 	})
 	sortByArrival(entries)
-	return entries, next, err
+	return entries, position, err
 }
 
-// lines calls visit with every complete line from position on until it returns
-// false, and returns the position behind the last line visited.
-func (a *Audit) lines(position Position, visit func(line []byte) (bool, error)) (Position, error) {
+// auditLog is what this process has parsed of a log: each line once, however many
+// tests read it, and from wherever.
+type auditLog struct {
+	mu      sync.Mutex
+	entries []Entry
+	ends    []Position // behind each entry
+	next    Position   // behind the last complete line
+}
+
+// index returns the index of the first entry behind position.
+func (l *auditLog) index(position Position) int {
+	i, _ := slices.BinarySearch(l.ends, position+1)
+	return i
+}
+
+// auditLogs are the logs by path. A sandbox only ever appends to its own.
+var auditLogs sync.Map
+
+// parsed parses what was logged meanwhile and calls look with all of it.
+func (a *Audit) parsed(look func(*auditLog)) error {
+	value, _ := auditLogs.LoadOrStore(a.path, &auditLog{})
+	l := value.(*auditLog)
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	file, err := os.Open(a.path)
 	if err != nil {
-		return position, fmt.Errorf("reading the audit log: %w", err)
+		return fmt.Errorf("reading the audit log: %w", err)
 	}
 	defer file.Close()
-	if _, err := file.Seek(int64(position), io.SeekStart); err != nil {
-		return position, fmt.Errorf("reading the audit log: %w", err)
+	if _, err := file.Seek(int64(l.next), io.SeekStart); err != nil {
+		return fmt.Errorf("reading the audit log: %w", err)
 	}
 	for reader := bufio.NewReaderSize(file, 1<<16); ; {
 		line, err := reader.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return position, nil // what is left is a line still being written
+			break // what is left is a line still being written
 		}
 		if err != nil {
-			return position, fmt.Errorf("reading the audit log: %w", err)
+			return fmt.Errorf("reading the audit log: %w", err)
 		}
-		more, err := visit(line)
+		entry, err := parseEntry(line)
 		if err != nil {
-			return position, fmt.Errorf("audit log %s at byte %d: %w", a.path, position, err)
+			return fmt.Errorf("audit log %s at byte %d: %w", a.path, l.next, err)
 		}
-		position += Position(len(line))
-		if !more {
-			return position, nil
-		}
+		l.next += Position(len(line))
+		l.entries, l.ends = append(l.entries, entry), append(l.ends, l.next)
 	}
+	look(l)
+	return nil
 }
 
 // event is the part of an audit.k8s.io/v1 Event that is used here.
