@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -130,6 +131,7 @@ func BenchmarkRender5000(b *testing.B) {
 
 // peak returns by how much the heap in use grows while f runs.
 func peak(f func()) uint64 {
+	defer debug.SetGCPercent(debug.SetGCPercent(100)) // the default, whatever GOGC says
 	var m runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&m)

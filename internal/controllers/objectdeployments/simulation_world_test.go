@@ -301,15 +301,11 @@ func encode(obj any) *unstructured.Unstructured {
 }
 
 func decode[T any](u *unstructured.Unstructured, into *T) *T {
-	raw, err := json.Marshal(u.Object)
-	if err == nil {
-		var fresh T
-		err = json.Unmarshal(raw, &fresh)
-		*into = fresh
-	}
-	if err != nil {
+	var fresh T
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &fresh); err != nil {
 		panic(err)
 	}
+	*into = fresh
 	return into
 }
 
