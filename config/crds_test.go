@@ -34,14 +34,14 @@ const age = "Age date .metadata.creationTimestamp"
 var packageColumns = []string{
 	condition("Available"), condition("Progressing"), condition("Unpacked"), condition("Invalid"),
 	"Revision string .status.revision",
-	"Package string .status.resolved.catalogName", "Version string .status.resolved.version", // these are our own
-	`State string .status.conditions[?(@.type=="Ready")].reason`, age,
+	"Package string .status.resolved.catalogName", "Version string .status.currentVersion", // these are our own
+	`State string .status.conditions[?(@.type=="Ready")].reason`, "Image string .status.currentImage wide", age,
 }
 
 var setColumns = []string{
 	condition("Available"), condition("Paused"),
 	condition("Archived") + " wide", condition("Succeeded") + " wide", condition("InTransition") + " wide",
-	"Revision string .spec.revision", age,
+	`Waiting string .status.conditions[?(@.type=="AwaitingActivation")].status wide`, "Revision string .spec.revision", age,
 }
 
 var phaseColumns = []string{condition("Available"), condition("Paused"), "Revision string .spec.revision", age}
@@ -69,13 +69,13 @@ var kinds = map[string]kind{
 		scope: "Namespaced", plural: "objectdeployments", shortNames: []string{"objdeploy", "od"},
 		columns: []string{
 			condition("Available"), condition("Progressing"), condition("Paused"),
-			"Revision string .status.revision", age,
+			"Revision string .status.revision", "Version string .status.currentVersion", "Image string .status.currentImage wide", age,
 		},
 	},
 	"ClusterObjectDeployment": {
 		scope: "Cluster", plural: "clusterobjectdeployments", shortNames: []string{"clobjdeploy", "cod"},
 		columns: []string{
-			condition("Available"), "Revision string .status.revision", condition("Progressing"),
+			condition("Available"), "Revision string .status.revision", "Version string .status.currentVersion", "Image string .status.currentImage wide", condition("Progressing"),
 			condition("Paused"), age,
 		},
 	},

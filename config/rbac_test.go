@@ -153,7 +153,8 @@ func TestRolesForPeople(t *testing.T) {
 	admin := find[*rbacv1.ClusterRole](t, objects, "lockstep-admin")
 	author := find[*rbacv1.ClusterRole](t, objects, "lockstep-author")
 	tenant := find[*rbacv1.ClusterRole](t, tenancy(t), "lockstep-tenant")
-	for name, role := range map[string]*rbacv1.ClusterRole{"view": view, "edit": edit, "admin": admin, "author": author, "tenant": tenant} {
+	activator := find[*rbacv1.ClusterRole](t, objects, "lockstep-activator")
+	for name, role := range map[string]*rbacv1.ClusterRole{"view": view, "edit": edit, "admin": admin, "author": author, "tenant": tenant, "activator": activator} {
 		label := "rbac.authorization.k8s.io/aggregate-to-" + name
 		if aggregated := role.Labels[label] == "true"; aggregated != (name == "view" || name == "edit") {
 			t.Errorf("%s is aggregated: %t", role.Name, aggregated)
@@ -193,6 +194,18 @@ func TestRolesForPeople(t *testing.T) {
 		if want := [5]bool{tc.view, tc.edit, tc.admin, tc.author, tc.tenant}; got != want {
 			t.Errorf("%s %s is allowed for view, edit, admin, author, tenant: %v, want %v", tc.verb, tc.resource, got, want)
 		}
+		if reads := slices.Contains([]string{"get", "list", "watch"}, tc.verb); allows(activator.Rules, r) != reads {
+			t.Errorf("%s %s is allowed for who activates revisions: %t", tc.verb, tc.resource, !reads)
+		}
+	}
+}
+
+// Who activates revisions patches these, and writes nothing else.
+func TestActivator(t *testing.T) {
+	t.Parallel()
+	role := find[*rbacv1.ClusterRole](t, render(t, "."), "lockstep-activator")
+	if !allows(role.Rules, request{verb: "patch", group: corev1alpha1.GroupName, resource: "objectsets"}) {
+		t.Error("revisions cannot be patched")
 	}
 }
 

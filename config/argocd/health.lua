@@ -46,6 +46,10 @@ if spec.lifecycleState == "Archived" then
   return health("Progressing", "being archived")
 end
 
+if spec.lifecycleState ~= "Active" and is("AwaitingActivation", "True") then
+  return health("Suspended", message("AwaitingActivation"))
+end
+
 if spec.paused == true or spec.lifecycleState == "Paused" then
   return health("Suspended", "paused")
 end

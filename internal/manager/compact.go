@@ -58,6 +58,8 @@ func dropObjects(set corev1alpha1.GenericObjectSet) {
 var annotationsOfHistory = []string{
 	corev1alpha1.ObjectDeploymentUIDAnnotation, corev1alpha1.SlicedAnnotation, corev1alpha1.SecretSlicedAnnotation,
 	corev1alpha1.OrphanedAnnotation, corev1alpha1.PausedByParentAnnotation,
+	corev1alpha1.HashAnnotation, corev1alpha1.PackageDigestAnnotation, corev1alpha1.AwaitingActivationAnnotation,
+	corev1alpha1.RolledBackFromAnnotation, corev1alpha1.RejectedAnnotation,
 }
 
 // summarize drops from an archived revision of a deployment what no decision about
@@ -67,7 +69,7 @@ func summarize(set corev1alpha1.GenericObjectSet) {
 	if objectsets.OwnerOf(set).Kind != corev1alpha1.ScopeOf(set.GetNamespace()).Kind("ObjectDeployment") {
 		return
 	}
-	set.SetLabels(only(set.GetLabels(), corev1alpha1.ObjectDeploymentLabel))
+	set.SetLabels(only(set.GetLabels(), corev1alpha1.ObjectDeploymentLabel, corev1alpha1.PackageVersionLabel))
 	set.SetAnnotations(only(set.GetAnnotations(), annotationsOfHistory...))
 	spec, status := set.ObjectSetSpec(), set.ObjectSetStatus()
 	spec.Previous = nil

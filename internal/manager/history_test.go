@@ -62,8 +62,8 @@ func TestHistoryIsSummarized(t *testing.T) {
 	full := sliced.DeepCopy()
 	sliced = compacted(t, sliced)
 	want := full.DeepCopy()
-	want.Labels = map[string]string{corev1alpha1.ObjectDeploymentLabel: "shop"}
-	want.Annotations = map[string]string{corev1alpha1.ObjectDeploymentUIDAnnotation: "shop-uid"}
+	want.Labels = map[string]string{corev1alpha1.ObjectDeploymentLabel: "shop", corev1alpha1.PackageVersionLabel: "1.0.3"}
+	want.Annotations = map[string]string{corev1alpha1.ObjectDeploymentUIDAnnotation: "shop-uid", corev1alpha1.HashAnnotation: "hash3"}
 	want.Spec.Previous = nil
 	want.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{{Name: "two", Slices: []string{"slice"}}}
 	want.Status.ControllerOf = nil

@@ -72,6 +72,25 @@ func Unwritten(set corev1alpha1.GenericObjectSet) bool {
 		meta.FindStatusCondition(status.Conditions, corev1alpha1.ConditionClaimed) == nil && len(status.ControllerOf) == 0
 }
 
+// Waits reports whether a set was made to await its activation, and has claimed nothing yet.
+func Waits(set corev1alpha1.GenericObjectSet) bool {
+	return set.GetAnnotations()[corev1alpha1.AwaitingActivationAnnotation] == "true" && Unwritten(set)
+}
+
+// Waiting reports whether a set of a deployment awaits its activation: nothing of it is claimed
+// or written.
+func Waiting(set corev1alpha1.GenericObjectSet) bool {
+	return Waits(set) && set.ObjectSetSpec().LifecycleState == corev1alpha1.ObjectSetLifecycleStatePaused &&
+		set.GetAnnotations()[corev1alpha1.PausedByParentAnnotation] == ""
+}
+
+// Renumbered reports whether a set has a higher revision than its status describes: it is
+// about to be activated again.
+func Renumbered(set corev1alpha1.GenericObjectSet) bool {
+	described := set.ObjectSetStatus().Revision
+	return described > 0 && set.ObjectSetSpec().Revision > described
+}
+
 // Restore copies what a set records of its rollout into its revision; fresh means
 // that this process sees the set for the first time.
 func Restore(r *engine.Revision, set corev1alpha1.GenericObjectSet, fresh bool) {

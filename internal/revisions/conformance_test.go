@@ -23,10 +23,7 @@ func managed(_ *testing.T, in struct {
 	}
 }, want *conformance.Expectation,
 ) {
-	if in.ActivationPolicy == "Manual" {
-		want.Otherwise(conformance.NoActivation)
-	}
-	s := revisions.State{HistoryLimit: in.HistoryLimit, Torn: true}
+	s := revisions.State{HistoryLimit: in.HistoryLimit, Torn: true, Manual: in.ActivationPolicy == "Manual"}
 	for _, e := range in.Existing {
 		r := done(e.Number)
 		if e.State == "Active" {
@@ -40,6 +37,9 @@ func managed(_ *testing.T, in struct {
 		d := revisions.Decide(s)
 		if d.Create > 0 {
 			r := old(d.Create)
+			if s.Manual {
+				r = waiting(d.Create)
+			}
 			r.Name, r.Current = in.Current, true
 			s.Revisions = append(s.Revisions, r)
 			continue
@@ -53,7 +53,7 @@ func managed(_ *testing.T, in struct {
 		}
 	}
 	for _, r := range s.Revisions {
-		states[r.Name] = map[bool]string{true: "Active", false: "Inactive"}[r.Live()]
+		states[r.Name] = map[bool]string{true: "Active", false: "Inactive"}[r.Live() && !r.Waiting()]
 		number = max(number, r.Number)
 	}
 	want.Is("currentNumber", number)

@@ -33,11 +33,28 @@ type Revision struct {
 	// Current means that the set's spec and well-known labels are those of the
 	// deployment's template.
 	Current bool
+	// Waits means that the set was made to await its activation, and has claimed nothing
+	// yet: while it is paused it waits, and once it is active it was activated.
+	Waits bool
+	// Renumbered means that the set has a higher number than its status describes: it is
+	// being activated again.
+	Renumbered bool
+	// Fallback means that the set took over from one that missed its deadline.
+	Fallback bool
+	// Rejected means that the content of the set is not tried again.
+	Rejected bool
+	// ValuesGone means that sensitive values of the set are not kept any more.
+	ValuesGone bool
 }
 
 // Live reports whether the revision may own objects.
 func (r *Revision) Live() bool {
 	return !r.Archived && r.Lifecycle != corev1alpha1.ObjectSetLifecycleStateArchived && !r.Deleting
+}
+
+// Waiting reports whether the revision awaits its activation.
+func (r *Revision) Waiting() bool {
+	return r.Waits && r.Lifecycle == corev1alpha1.ObjectSetLifecycleStatePaused && !r.PausedByParent
 }
 
 // State is what Decide decides on.
@@ -52,11 +69,21 @@ type State struct {
 	HistoryLimit int
 	// Torn means that objects that only older revisions have are gone.
 	Torn bool
+	// Manual means that users activate revisions.
+	Manual bool
+	// Rejected means that the content of the template is not tried again.
+	Rejected bool
+	// Rollback means that a revision which missed its deadline gives way to an earlier
+	// one, and Late that the one in charge has missed it.
+	Rollback, Late bool
 }
+
+// awaited reports whether the template alone brings no revision into charge.
+func (s *State) awaited() bool { return s.Manual || s.Rejected }
 
 // Decision is what to do with the revisions of a deployment.
 type Decision struct {
-	// Current is the index of the revision of the present template, or -1.
+	// Current is the index of the revision in charge, or -1.
 	Current int
 	// Create is the number of the revision to make, or 0.
 	Create int64
@@ -64,21 +91,54 @@ type Decision struct {
 	// ascending order of revision. Archived ones own nothing any more; collected
 	// ones are deleted.
 	Pause, Resume, Archive, Collect []int
+	// Activation is what becomes of requests to activate revisions, and Rollback of a
+	// deadline that was missed.
+	Activation
+	Rollback
 }
 
-// Decide returns what to do with the revisions of a deployment. Only the newest
-// revision can be the current one: going back to an older template makes a new
-// revision.
+// InCharge returns the index of the revision that is to be rolled out and kept up, or -1. It
+// is the newest one, if the template stands for it; where a user or a rollback decides, the
+// newest one that is neither history nor waiting.
+func InCharge(s State) int {
+	for _, i := range slices.Backward(ascending(s.Revisions)) {
+		r := &s.Revisions[i]
+		switch {
+		case r.Live() && !r.Waiting() && (r.Current || s.awaited()):
+			return i
+		case !s.awaited():
+			return -1
+		}
+	}
+	return -1
+}
+
+// Wanted returns the index of the revision that the template stands for, or -1. Where the
+// template decides alone, going back to an older one makes a new revision; where a user does,
+// the older revision can be activated again, even if it is history.
+func Wanted(s State) int {
+	if i := InCharge(s); i >= 0 && s.Revisions[i].Current {
+		return i
+	}
+	for _, i := range slices.Backward(ascending(s.Revisions)) {
+		r := &s.Revisions[i]
+		switch {
+		case r.Current && (r.Live() || s.awaited() && !r.Deleting):
+			return i
+		case !s.awaited():
+			return -1
+		}
+	}
+	return -1
+}
+
+// Decide returns what to do with the revisions of a deployment.
 func Decide(s State) Decision {
 	order := ascending(s.Revisions)
-	d := Decision{Current: -1}
-	highest := int64(0)
+	d := Decision{Current: InCharge(s)}
+	highest, wanted := int64(0), Wanted(s)
 	if n := len(order); n > 0 {
-		newest := &s.Revisions[order[n-1]]
-		highest = newest.Number
-		if newest.Current && newest.Live() {
-			d.Current = order[n-1]
-		}
+		highest = s.Revisions[order[n-1]].Number
 	}
 	for _, i := range order {
 		r := &s.Revisions[i]
@@ -87,16 +147,19 @@ func Decide(s State) Decision {
 		case !r.Live():
 		case s.Paused && !paused:
 			d.Pause = append(d.Pause, i)
-		case !s.Paused && paused && r.PausedByParent:
+		case !s.Paused && paused && r.PausedByParent,
+			!s.Paused && !s.awaited() && r.Waiting() && i == wanted:
 			d.Resume = append(d.Resume, i)
 		}
 	}
 	if s.Paused {
 		return d
 	}
-	if d.Current < 0 && !s.Empty {
+	if wanted < 0 && !s.Empty && !s.Rejected {
 		d.Create = highest + 1
 	}
+	d.Activation = activation(s, order, wanted)
+	d.Rollback = rollback(s, order, d.Current)
 	d.Archive = archivable(s, order, d.Current)
 	d.Collect = collectable(s, order)
 	return d
@@ -116,7 +179,7 @@ func archivable(s State, order []int, current int) []int {
 	for _, i := range slices.Backward(order) {
 		r := &s.Revisions[i]
 		replaced := r.TakenOver && !r.Succeeded && !r.Former
-		if r.Live() && i != current && (!r.Opened || succeeded || replaced) {
+		if r.Live() && !r.Waiting() && i != current && (!r.Opened || succeeded || replaced) {
 			done = append(done, i)
 		}
 		succeeded = succeeded || r.Live() && r.Succeeded

@@ -223,7 +223,8 @@ func TestDecideKeepsWhatIsInCharge(t *testing.T) {
 			Name:      rapid.StringMatching("[a-c]").Draw(t, "name"),
 			Lifecycle: rapid.SampledFrom([]corev1alpha1.ObjectSetLifecycleState{active, paused, archived}).Draw(t, "lifecycle"),
 			Archived:  flag("archived"), Deleting: flag("deleting"), Succeeded: flag("succeeded"), Opened: flag("opened"),
-			PausedByParent: flag("by parent"), Current: flag("current"),
+			PausedByParent: flag("by parent"), Current: flag("current"), Waits: flag("waits"), Renumbered: flag("renumbered"),
+			Fallback: flag("fallback"), Rejected: flag("rejected"), ValuesGone: flag("values gone"),
 		}
 	})
 	rapid.Check(t, func(t *rapid.T) {
@@ -231,13 +232,24 @@ func TestDecideKeepsWhatIsInCharge(t *testing.T) {
 			Revisions: rapid.SliceOfN(revision, 0, 6).Draw(t, "revisions"),
 			Empty:     rapid.Bool().Draw(t, "empty"), Paused: rapid.Bool().Draw(t, "paused"), Torn: rapid.Bool().Draw(t, "torn"),
 			HistoryLimit: rapid.IntRange(-1, 3).Draw(t, "limit"),
+			Manual:       rapid.Bool().Draw(t, "manual"), Rejected: rapid.Bool().Draw(t, "rejected"),
+			Rollback: rapid.Bool().Draw(t, "rollback"), Late: rapid.Bool().Draw(t, "late"),
 		}
 		d := revisions.Decide(s)
-		if s.Paused && d.Create+int64(len(d.Archive)+len(d.Collect)+len(d.Resume)) > 0 {
+		activation := len(d.Renew) + len(d.Retire) + len(d.Return) + len(d.Activate) + len(d.Reject) + len(d.Restore)
+		if s.Paused && d.Create+int64(len(d.Archive)+len(d.Collect)+len(d.Resume)+activation) > 0 {
 			t.Fatalf("paused, and yet %+v", d)
 		}
-		if d.Create > 0 && d.Current >= 0 {
-			t.Fatalf("a new revision beside the current one: %+v", d)
+		if d.Create > 0 && (d.Current >= 0 && !s.Manual || s.Rejected || revisions.Wanted(s) >= 0) {
+			t.Fatalf("a new revision beside that of the template: %+v", d)
+		}
+		for _, i := range d.Retire {
+			if r := s.Revisions[i]; !r.Live() || !r.Waits {
+				t.Fatalf("retires %+v: %+v", r, d)
+			}
+		}
+		if d.Current >= 0 && s.Revisions[d.Current].Waiting() {
+			t.Fatalf("%+v is in charge and waits", s.Revisions[d.Current])
 		}
 		for _, i := range d.Archive {
 			if i == d.Current || !s.Torn || !s.Revisions[i].Live() {
@@ -254,5 +266,256 @@ func TestDecideKeepsWhatIsInCharge(t *testing.T) {
 				t.Fatalf("revision %d is taken: %+v", d.Create, s.Revisions)
 			}
 		}
+	})
+}
+
+// waiting is a revision that awaits its activation.
+func waiting(number int64) revisions.Revision {
+	return revisions.Revision{Number: number, Lifecycle: paused, Waits: true, Current: true}
+}
+
+func TestActivation(t *testing.T) {
+	t.Parallel()
+	state := func(r ...revisions.Revision) revisions.State {
+		return revisions.State{Revisions: r, HistoryLimit: 10, Manual: true}
+	}
+	automatic := func(r ...revisions.Revision) revisions.State {
+		return revisions.State{Revisions: r, HistoryLimit: 10}
+	}
+	current := func(r *revisions.Revision) { r.Current = true }
+	outdated := func(r *revisions.Revision) { r.Current = false }
+	activated := func(r *revisions.Revision) { r.Lifecycle = active }
+	rejected := func(r *revisions.Revision) { r.Rejected = true }
+	renumbered := func(r *revisions.Revision) { r.Renumbered = true }
+	deleting := func(r *revisions.Revision) { r.Deleting = true }
+	fallback := func(r *revisions.Revision) { r.Fallback = true }
+	valuesGone := func(r *revisions.Revision) { r.ValuesGone = true }
+	both := func(changes ...func(*revisions.Revision)) func(*revisions.Revision) {
+		return func(r *revisions.Revision) {
+			for _, change := range changes {
+				change(r)
+			}
+		}
+	}
+	back := func(i int, reason string) revisions.Activation {
+		return revisions.Activation{Return: []revisions.Return{{Revision: i, Reason: reason}}}
+	}
+	torn := func(s revisions.State) revisions.State {
+		s.Torn = true
+		return s
+	}
+	halted := func(s revisions.State) revisions.State {
+		s.Paused = true
+		return s
+	}
+	for _, tc := range []struct {
+		name, reason string
+		given        revisions.State
+		want         revisions.Decision
+		wanted       int
+	}{
+		{name: "first", reason: "it is made, and waits", given: state(), want: revisions.Decision{Current: -1, Create: 1}, wanted: -1},
+		{name: "first waits", reason: "nothing is in charge", given: state(waiting(1)), want: revisions.Decision{Current: -1}},
+		{name: "first was activated", reason: "its number is the highest", given: state(with(waiting(1), activated)), want: revisions.Decision{}},
+		{
+			name: "template changed", reason: "the one in charge goes on", given: state(old(1)),
+			want: revisions.Decision{Current: 0, Create: 2}, wanted: -1,
+		},
+		{name: "next one waits", reason: "the one in charge goes on", given: torn(state(old(1), waiting(2))), want: revisions.Decision{Current: 0}, wanted: 1},
+		{
+			name: "next one was activated", reason: "the hand-over is that of an upgrade", given: torn(state(old(1), with(waiting(2), activated))),
+			want: revisions.Decision{Current: 1}, wanted: 1,
+		},
+		{
+			name: "template changed again", reason: "the earlier one that waits is history", given: state(old(1), with(waiting(2), outdated), waiting(3)),
+			want: revisions.Decision{Current: 0, Activation: revisions.Activation{Retire: []int{1}}}, wanted: 2,
+		},
+		{
+			name: "template of one in history", reason: "none is made of it", given: state(with(done(1), current), old(2)),
+			want: revisions.Decision{Current: 1},
+		},
+		{
+			name: "history that is being deleted", reason: "it cannot be activated", given: state(with(done(1), both(current, deleting)), old(2)),
+			want: revisions.Decision{Current: 1, Create: 3}, wanted: -1,
+		},
+		{
+			name: "one in history was activated", reason: "it gets the highest number", given: state(with(done(1), activated), with(old(2), current)),
+			want: revisions.Decision{Current: 1, Activation: revisions.Activation{Activate: []int{0}}}, wanted: 1,
+		},
+		{
+			name: "it has its number", reason: "it begins anew", given: state(with(old(2), current), with(done(3), both(activated, renumbered))),
+			want: revisions.Decision{Current: 0, Activation: revisions.Activation{Renew: []int{1}}},
+		},
+		{
+			name: "one that waits, after another one was activated again", reason: "it gets a number above that of the one in charge",
+			given: state(with(waiting(2), activated), old(3)), want: revisions.Decision{Current: 1, Activation: revisions.Activation{Activate: []int{0}}},
+		},
+		{
+			name: "two in history at once", reason: "that of the higher number is activated", given: state(with(done(1), activated), with(done(2), activated), old(3)),
+			want: revisions.Decision{Current: 2, Create: 4, Activation: revisions.Activation{
+				Return: []revisions.Return{{Revision: 0, Reason: corev1alpha1.ReasonOvertaken}}, Activate: []int{1},
+			}}, wanted: -1,
+		},
+		{
+			name: "one in history and one that waits at once", reason: "the latter has not claimed anything, and would overtake it again",
+			given: state(with(done(1), activated), old(2), with(waiting(3), activated)),
+			want:  revisions.Decision{Current: 2, Activation: revisions.Activation{Retire: []int{2}, Activate: []int{0}}}, wanted: 2,
+		},
+		{
+			name: "values are gone", reason: "it cannot be rolled out", given: state(with(done(1), both(activated, valuesGone)), with(old(2), current)),
+			want: revisions.Decision{Current: 1, Activation: back(0, corev1alpha1.ReasonValuesNotKept)}, wanted: 1,
+		},
+		{
+			name: "rejected", reason: "a retry comes first", given: state(with(done(1), both(activated, rejected)), with(old(2), current)),
+			want: revisions.Decision{Current: 1, Activation: back(0, corev1alpha1.ReasonRejected)}, wanted: 1,
+		},
+		{
+			name: "rejected and numbered by the user", reason: "that makes no difference",
+			given: state(with(old(2), current), with(done(3), both(activated, rejected, renumbered))),
+			want:  revisions.Decision{Current: 0, Activation: back(1, corev1alpha1.ReasonRejected)},
+		},
+		{
+			name: "one that waits is rejected", reason: "it is history", given: state(old(1), with(waiting(2), rejected)),
+			want: revisions.Decision{Current: 0, Activation: revisions.Activation{Retire: []int{1}}}, wanted: 1,
+		},
+		{
+			name: "automatic", reason: "the template decides", given: automatic(with(done(1), activated), with(old(2), current)),
+			want: revisions.Decision{Current: 1, Activation: back(0, corev1alpha1.ReasonActivationAutomatic)}, wanted: 1,
+		},
+		{
+			name: "automatic from now on", reason: "what waits is rolled out", given: automatic(old(1), waiting(2)),
+			want: revisions.Decision{Current: -1, Resume: []int{1}}, wanted: 1,
+		},
+		{
+			name: "paused", reason: "activation waits", given: halted(state(with(done(1), activated), with(done(2), current))),
+			want: revisions.Decision{Current: -1}, wanted: 1,
+		},
+		{
+			name: "paused while one waits", reason: "the parent has not paused it", given: halted(state(waiting(1))), want: revisions.Decision{Current: -1},
+		},
+		{
+			name: "one in charge is deleted by the user", reason: "the one that the template stands for waits",
+			given: state(with(old(1), both(current, deleting))), want: revisions.Decision{Current: -1, Create: 2}, wanted: -1,
+		},
+		{
+			name: "back in charge by a rollback", reason: "policy does not matter for it",
+			given: revisions.State{Revisions: []revisions.Revision{with(next(2), rejected), with(done(3), both(activated, renumbered, fallback))}, Rejected: true, HistoryLimit: 10},
+			want:  revisions.Decision{Current: 0, Activation: revisions.Activation{Renew: []int{1}}},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tc.want, revisions.Decide(tc.given), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s:\n%s", tc.reason, diff)
+			}
+			if got := revisions.Wanted(tc.given); got != tc.wanted {
+				t.Errorf("%s: %d is wanted, not %d", tc.reason, got, tc.wanted)
+			}
+		})
+	}
+}
+
+func TestRollback(t *testing.T) {
+	t.Parallel()
+	change := func(r *revisions.Revision) { r.Current = true }
+	rejected := func(r *revisions.Revision) { r.Rejected = true }
+	late := func(r ...revisions.Revision) revisions.State {
+		return revisions.State{Revisions: r, Rollback: true, Late: true}
+	}
+	given := func(r ...revisions.Revision) revisions.State {
+		return revisions.State{Revisions: r, Rollback: true, Late: true, Rejected: true}
+	}
+	for _, tc := range []struct {
+		name, reason string
+		given        revisions.State
+		want         revisions.Rollback
+	}{
+		{name: "in time", reason: "it goes on", given: revisions.State{Revisions: []revisions.Revision{old(1), next(2)}, Rollback: true}},
+		{name: "hold", reason: "nobody asked for a rollback", given: revisions.State{Revisions: []revisions.Revision{old(1), next(2)}, Late: true}},
+		{name: "late", reason: "what failed is on record first", given: late(old(1), next(2)), want: revisions.Rollback{Reject: []int{1}}},
+		{name: "on record", reason: "the last success takes over", given: given(done(1), old(2), with(next(3), rejected)), want: revisions.Rollback{Restore: []int{1}}},
+		{name: "success in history", reason: "it will do", given: given(done(1), with(next(3), rejected)), want: revisions.Rollback{Restore: []int{0}}},
+		{name: "no success", reason: "there is nothing to go back to", given: late(next(1)), want: revisions.Rollback{Held: corev1alpha1.ReasonNoEarlierSuccess}},
+		{
+			name: "success that was rejected", reason: "its content is not tried again", given: late(with(old(1), rejected), next(2)),
+			want: revisions.Rollback{Held: corev1alpha1.ReasonNoEarlierSuccess},
+		},
+		{
+			name: "values are gone", reason: "an older one is not what ran last", given: late(done(1), with(done(2), func(r *revisions.Revision) { r.ValuesGone = true }), next(3)),
+			want: revisions.Rollback{Held: corev1alpha1.ReasonValuesNotKept},
+		},
+		{
+			name: "of a rollback", reason: "it holds", given: given(old(1), with(next(2), rejected), with(next(3), func(r *revisions.Revision) { r.Current, r.Fallback = false, true })),
+		},
+		{name: "succeeded", reason: "nothing failed", given: late(old(1), with(old(2), change))},
+		{name: "rejected by a user", reason: "as late, whatever the policy", given: revisions.State{
+			Revisions: []revisions.Revision{old(1), with(next(2), rejected)}, Rejected: true,
+		}, want: revisions.Rollback{Restore: []int{0}}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tc.want, revisions.Decide(tc.given).Rollback, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestActivationEnds holds for any requests and deadlines: carried out one write at a time, what is
+// decided comes to an end, at which one revision is in charge that is not history.
+func TestActivationEnds(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		flag := func(name string) bool { return rapid.Bool().Draw(t, name) }
+		s := revisions.State{Manual: flag("manual"), Rollback: flag("rollback"), Late: flag("late"), Rejected: flag("rejected template"), HistoryLimit: 10}
+		for i := range rapid.IntRange(1, 5).Draw(t, "revisions") {
+			r := rapid.SampledFrom([]func(int64) revisions.Revision{done, old, waiting, next}).Draw(t, "revision")(int64(i + 1))
+			r.Current = flag("current")
+			r.Rejected = r.Current && s.Rejected || flag("rejected") && !r.Current
+			r.ValuesGone = r.Archived && flag("values gone")
+			if flag("activated") {
+				r.Lifecycle = active
+			}
+			s.Revisions = append(s.Revisions, r)
+		}
+		highest := func() (n int64) {
+			for _, r := range s.Revisions {
+				n = max(n, r.Number)
+			}
+			return n
+		}
+		for range 40 {
+			d := revisions.Decide(s)
+			switch {
+			case len(d.Renew) > 0:
+				r := &s.Revisions[d.Renew[0]]
+				r.Renumbered, r.Archived, r.Succeeded, r.Opened = false, false, false, false
+			case d.Create > 0:
+				r := next(d.Create)
+				if s.Manual {
+					r = waiting(d.Create)
+				}
+				s.Revisions = append(s.Revisions, r)
+			case len(d.Resume) > 0:
+				s.Revisions[d.Resume[0]].Lifecycle = active
+			case len(d.Reject) > 0:
+				s.Revisions[d.Reject[0]].Rejected = true
+				s.Rejected = s.Rejected || s.Revisions[d.Reject[0]].Current
+			case len(d.Return) > 0:
+				s.Revisions[d.Return[0].Revision].Lifecycle = archived
+			case len(d.Retire) > 0:
+				r := &s.Revisions[d.Retire[0]]
+				r.Lifecycle, r.Archived = archived, true
+			case len(d.Activate) > 0, len(d.Restore) > 0:
+				r := &s.Revisions[append(d.Activate, d.Restore...)[0]]
+				r.Number, r.Lifecycle, r.Renumbered, r.Fallback = highest()+1, active, true, len(d.Activate) == 0
+			default:
+				if d.Current >= 0 && (!s.Revisions[d.Current].Live() || s.Revisions[d.Current].Waiting()) {
+					t.Fatalf("%+v is in charge", s.Revisions[d.Current])
+				}
+				return
+			}
+		}
+		t.Fatalf("no end: %+v", s)
 	})
 }

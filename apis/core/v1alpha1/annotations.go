@@ -131,6 +131,18 @@ const (
 	// ChangeCauseAnnotation says why a revision was made.
 	ChangeCauseAnnotation = "kubernetes.io/change-cause"
 
+	// AwaitingActivationAnnotation is "true" on an ObjectSet that was made to await its
+	// activation.
+	AwaitingActivationAnnotation = "package-operator.run/awaiting-activation"
+
+	// RolledBackFromAnnotation on an ObjectSet is the number of the revision that missed
+	// its deadline and gave way to it.
+	RolledBackFromAnnotation = "package-operator.run/rolled-back-from"
+
+	// RejectedAnnotation with the value "true" on an ObjectSet rejects what it was made
+	// of. The manager takes it off when that is recorded.
+	RejectedAnnotation = "package-operator.run/rejected"
+
 	// PausedByParentAnnotation is "true" on an ObjectSet that was paused through
 	// its deployment.
 	PausedByParentAnnotation = "package-operator.run/paused-by-parent"

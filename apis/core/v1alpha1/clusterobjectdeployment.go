@@ -10,6 +10,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:resource:shortName={clobjdeploy,cod},categories=lockstep,scope=Cluster
 // +kubebuilder:printcolumn:name="Available",type="string",JSONPath=".status.conditions[?(@.type==\"Available\")].status"
 // +kubebuilder:printcolumn:name="Revision",type="string",JSONPath=".status.revision"
+// +kubebuilder:printcolumn:name="Version",type="string",JSONPath=".status.currentVersion"
+// +kubebuilder:printcolumn:name="Image",type="string",JSONPath=".status.currentImage",priority=1
 // +kubebuilder:printcolumn:name="Progressing",type="string",JSONPath=".status.conditions[?(@.type==\"Progressing\")].status"
 // +kubebuilder:printcolumn:name="Paused",type="string",JSONPath=".status.conditions[?(@.type==\"Paused\")].status"
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"

@@ -13,6 +13,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Archived",type="string",JSONPath=".status.conditions[?(@.type==\"Archived\")].status",priority=1
 // +kubebuilder:printcolumn:name="Succeeded",type="string",JSONPath=".status.conditions[?(@.type==\"Succeeded\")].status",priority=1
 // +kubebuilder:printcolumn:name="InTransition",type="string",JSONPath=".status.conditions[?(@.type==\"InTransition\")].status",priority=1
+// +kubebuilder:printcolumn:name="Waiting",type="string",JSONPath=".status.conditions[?(@.type==\"AwaitingActivation\")].status",priority=1
 // +kubebuilder:printcolumn:name="Revision",type="string",JSONPath=".spec.revision"
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"
 type ClusterObjectSet struct {

@@ -14,8 +14,9 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Invalid",type="string",JSONPath=".status.conditions[?(@.type==\"Invalid\")].status"
 // +kubebuilder:printcolumn:name="Revision",type="string",JSONPath=".status.revision"
 // +kubebuilder:printcolumn:name="Package",type="string",JSONPath=".status.resolved.catalogName"
-// +kubebuilder:printcolumn:name="Version",type="string",JSONPath=".status.resolved.version"
+// +kubebuilder:printcolumn:name="Version",type="string",JSONPath=".status.currentVersion"
 // +kubebuilder:printcolumn:name="State",type="string",JSONPath=".status.conditions[?(@.type==\"Ready\")].reason"
+// +kubebuilder:printcolumn:name="Image",type="string",JSONPath=".status.currentImage",priority=1
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"
 type ClusterPackage struct {
 	metav1.TypeMeta   `json:",inline"`

@@ -55,6 +55,16 @@ const (
 	// It is durable before the first object is written. False names the winner.
 	ConditionClaimed = "Claimed"
 
+	// ConditionAwaitingActivation is True while a revision waits for a user to activate
+	// it. On an ObjectSet it is False once that was done, or when it was refused; the
+	// reason says which.
+	ConditionAwaitingActivation = "AwaitingActivation"
+
+	// ConditionRolledBack is True while the revision in charge is one to which the
+	// deployment went back because another missed its deadline, and False where it
+	// could not go back. It is absent otherwise.
+	ConditionRolledBack = "RolledBack"
+
 	// ConditionDrifted is True when objects differ from what was written, and
 	// driftPolicy says to leave them so. The message names some of them. It is
 	// absent where there are none.
@@ -366,6 +376,37 @@ const (
 	// ReasonProgressDeadlineExceeded is that a revision did not become available
 	// in time.
 	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
+
+	// ReasonAwaitingActivation is that a revision waits for a user to activate it.
+	ReasonAwaitingActivation = "AwaitingActivation"
+
+	// ReasonActivated is that a user activated a revision, or a rollback did.
+	ReasonActivated = "Activated"
+
+	// ReasonActivationAutomatic is that a revision was not activated because
+	// revisionActivationPolicy is Automatic.
+	ReasonActivationAutomatic = "ActivationAutomatic"
+
+	// ReasonOvertaken is that another revision was activated at the same time.
+	ReasonOvertaken = "Overtaken"
+
+	// ReasonValuesNotKept is that sensitive values of a revision are gone, so that it
+	// cannot be activated.
+	ReasonValuesNotKept = "ValuesNotKept"
+
+	// ReasonRejected is that the content of a revision was rejected.
+	ReasonRejected = "Rejected"
+
+	// ReasonRolledBack is that the revision in charge is one to which the deployment
+	// went back.
+	ReasonRolledBack = "RolledBack"
+
+	// ReasonUser is that a user rejected a content.
+	ReasonUser = "User"
+
+	// ReasonNoEarlierSuccess is that no earlier revision has succeeded to which a
+	// deployment could go back.
+	ReasonNoEarlierSuccess = "NoEarlierSuccess"
 
 	// ReasonTearingDown is that objects are being deleted.
 	ReasonTearingDown = "TearingDown"

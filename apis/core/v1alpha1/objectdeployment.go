@@ -12,6 +12,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Progressing",type="string",JSONPath=".status.conditions[?(@.type==\"Progressing\")].status"
 // +kubebuilder:printcolumn:name="Paused",type="string",JSONPath=".status.conditions[?(@.type==\"Paused\")].status"
 // +kubebuilder:printcolumn:name="Revision",type="string",JSONPath=".status.revision"
+// +kubebuilder:printcolumn:name="Version",type="string",JSONPath=".status.currentVersion"
+// +kubebuilder:printcolumn:name="Image",type="string",JSONPath=".status.currentImage",priority=1
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"
 type ObjectDeployment struct {
 	metav1.TypeMeta   `json:",inline"`

@@ -40,6 +40,19 @@ type ObjectDeploymentSpec struct {
 	// changes them.
 	// +optional
 	DriftPolicy DriftPolicy `json:"driftPolicy,omitempty"`
+
+	// RevisionActivationPolicy says what a new revision does. Automatic, which unset
+	// means: it takes over at once. Manual: it waits, paused and writing nothing, until
+	// a user sets lifecycleState of its ObjectSet to Active. The one in charge goes on.
+	// +optional
+	RevisionActivationPolicy RevisionActivationPolicy `json:"revisionActivationPolicy,omitempty"`
+
+	// OnDeadline says what becomes of a revision that misses its progress deadline.
+	// Hold, which unset means: it goes on trying. Rollback: it gives way to the last
+	// one that succeeded, and its content is not tried again before a retry. Another
+	// template, version or digest is other content.
+	// +optional
+	OnDeadline DeadlineAction `json:"onDeadline,omitempty"`
 }
 
 // ObjectSetTemplate describes the ObjectSets that a deployment makes.
@@ -54,8 +67,8 @@ type ObjectSetTemplate struct {
 // ObjectDeploymentStatus is the observed state of an ObjectDeployment or
 // ClusterObjectDeployment.
 type ObjectDeploymentStatus struct {
-	// Conditions of the deployment: Available, Progressing, Paused, Drifted, TargetConnected,
-	// Authorized, TeardownForbidden, Ready, Reconciling, Stalled and mapped ones.
+	// Conditions of the deployment: Available, Progressing, Paused, AwaitingActivation, RolledBack,
+	// Drifted, TargetConnected, Authorized, TeardownForbidden, Ready, Reconciling, Stalled and mapped ones.
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
@@ -78,6 +91,29 @@ type ObjectDeploymentStatus struct {
 	// Revision is the number of the current revision.
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
+
+	// CurrentRevision is the name of the ObjectSet in charge.
+	// +optional
+	CurrentRevision string `json:"currentRevision,omitempty"`
+
+	// CurrentVersion is the version of the package in the revision in charge.
+	// +optional
+	CurrentVersion string `json:"currentVersion,omitempty"`
+
+	// CurrentImage is the package image of the revision in charge.
+	// +optional
+	CurrentImage string `json:"currentImage,omitempty"`
+
+	// WaitingRevision is the name of the ObjectSet that awaits its activation.
+	// +optional
+	WaitingRevision string `json:"waitingRevision,omitempty"`
+
+	// Rejected are contents that are not rolled out again before a retry, the latest
+	// last.
+	// +kubebuilder:validation:MaxItems=10
+	// +listType=atomic
+	// +optional
+	Rejected []RejectedContent `json:"rejected,omitempty"`
 
 	// ControllerOf names the ObjectSets of this deployment.
 	// +optional

@@ -3,7 +3,7 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // ObjectSetSpec is the desired state of an ObjectSet or ClusterObjectSet. Only
-// the lifecycle state may be changed after creation.
+// the lifecycle state may be changed after creation, and the revision may grow.
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.previous) == has(oldSelf.previous)) && (!has(self.previous) || (self.previous == oldSelf.previous))",message="previous is immutable"
 // +kubebuilder:validation:XValidation:rule="(has(self.phases) == has(oldSelf.phases)) && (!has(self.phases) || (self.phases == oldSelf.phases))",message="phases is immutable"
@@ -12,7 +12,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:validation:XValidation:rule="(has(self.serviceAccountName) == has(oldSelf.serviceAccountName)) && (!has(self.serviceAccountName) || (self.serviceAccountName == oldSelf.serviceAccountName))",message="serviceAccountName is immutable"
 // +kubebuilder:validation:XValidation:rule="(has(self.targetRef) == has(oldSelf.targetRef)) && (!has(self.targetRef) || (self.targetRef == oldSelf.targetRef))",message="targetRef is immutable"
 // +kubebuilder:validation:XValidation:rule="!has(self.targetRef) || !has(self.serviceAccountName)",message="serviceAccountName cannot be set together with targetRef"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.revision) || (has(self.revision) && (self.revision == oldSelf.revision))",message="revision is immutable"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.revision) || (has(self.revision) && (self.revision >= oldSelf.revision))",message="revision may only grow"
 type ObjectSetSpec struct {
 	// LifecycleState says whether the revision is in charge of its objects.
 	// +kubebuilder:default=Active
@@ -24,7 +24,7 @@ type ObjectSetSpec struct {
 	Previous []PreviousRevisionReference `json:"previous,omitempty"`
 
 	// Revision is the number of this revision: 1 or more, and higher than that
-	// of every earlier one. It may be set once.
+	// of every earlier one. A set that is activated again gets the highest one.
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
 
@@ -42,7 +42,7 @@ const (
 	ObjectSetLifecycleStateActive ObjectSetLifecycleState = "Active"
 
 	// ObjectSetLifecycleStatePaused is a revision that reports its status and
-	// writes no object.
+	// writes no object. One that awaits its activation is paused, too.
 	ObjectSetLifecycleStatePaused ObjectSetLifecycleState = "Paused"
 
 	// ObjectSetLifecycleStateArchived is a revision that owns nothing and is
@@ -53,7 +53,7 @@ const (
 // ObjectSetStatus is the observed state of an ObjectSet or ClusterObjectSet.
 type ObjectSetStatus struct {
 	// Conditions of the revision: Available, InTransition, Succeeded, Paused,
-	// Archived, Claimed, Drifted, TargetConnected, Truncated, Authorized, TeardownForbidden, Ready, Reconciling,
+	// AwaitingActivation, Archived, Claimed, Drifted, TargetConnected, Truncated, Authorized, TeardownForbidden, Ready, Reconciling,
 	// Stalled and mapped ones.
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
@@ -63,7 +63,8 @@ type ObjectSetStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Revision mirrors the revision in the spec, for readers that look here.
+	// Revision is the one of the spec that this status describes. While that is higher,
+	// the set is about to be activated again.
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
 

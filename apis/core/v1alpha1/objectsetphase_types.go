@@ -3,7 +3,7 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // ObjectSetPhaseSpec is the desired state of an ObjectSetPhase or
-// ClusterObjectSetPhase. Only paused may be changed after creation. The class
+// ClusterObjectSetPhase. Only paused may be changed after creation, and the revision may grow. The class
 // is the label package-operator.run/phase-class.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.previous) == has(oldSelf.previous)",message="previous is immutable"
@@ -14,7 +14,7 @@ type ObjectSetPhaseSpec struct {
 	Paused bool `json:"paused,omitempty"`
 
 	// Revision is the number of the revision that the phase belongs to.
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="revision is immutable"
+	// +kubebuilder:validation:XValidation:rule="self >= oldSelf",message="revision may only grow"
 	Revision int64 `json:"revision"`
 
 	// Previous names the earlier revisions that objects may be taken over from.

@@ -5,7 +5,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // PackageStatus is the observed state of a Package or ClusterPackage.
 type PackageStatus struct {
 	// Conditions of the package: Unpacked, TargetConnected, Resolved, DependenciesReady, Invalid,
-	// Available, Progressing, Paused, Drifted, DeletionHeld, Authorized, TeardownForbidden, Ready, Reconciling, Stalled and mapped
+	// Available, Progressing, Paused, AwaitingActivation, RolledBack, Drifted, DeletionHeld, Authorized, TeardownForbidden, Ready, Reconciling, Stalled and mapped
 	// ones.
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
@@ -22,6 +22,22 @@ type PackageStatus struct {
 	// Revision is the number of the current revision of the ObjectDeployment.
 	// +optional
 	Revision int64 `json:"revision,omitempty"`
+
+	// CurrentRevision is the name of the ObjectSet in charge.
+	// +optional
+	CurrentRevision string `json:"currentRevision,omitempty"`
+
+	// CurrentVersion is the version of the package in the revision in charge.
+	// +optional
+	CurrentVersion string `json:"currentVersion,omitempty"`
+
+	// CurrentImage is the package image of the revision in charge.
+	// +optional
+	CurrentImage string `json:"currentImage,omitempty"`
+
+	// WaitingRevision is the name of the ObjectSet that awaits its activation.
+	// +optional
+	WaitingRevision string `json:"waitingRevision,omitempty"`
 
 	// LastHandledRetry is the value of the annotation package-operator.run/retry
 	// that was acted upon last.

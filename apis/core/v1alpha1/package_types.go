@@ -173,6 +173,19 @@ type PackageSpec struct {
 	// +kubebuilder:validation:Minimum=-1
 	// +optional
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
+
+	// RevisionActivationPolicy says what a new revision does. Automatic, which unset
+	// means: it takes over at once. Manual: it waits, paused and writing nothing, until
+	// a user sets lifecycleState of its ObjectSet to Active. The one in charge goes on.
+	// +optional
+	RevisionActivationPolicy RevisionActivationPolicy `json:"revisionActivationPolicy,omitempty"`
+
+	// OnDeadline says what becomes of a revision that misses its progress deadline.
+	// Hold, which unset means: it goes on trying. Rollback: it gives way to the last
+	// one that succeeded, and its content is not tried again before a retry. Another
+	// template, version or digest is other content.
+	// +optional
+	OnDeadline DeadlineAction `json:"onDeadline,omitempty"`
 }
 
 // IgnoredFields names fields of the objects of a kind.

@@ -1,10 +1,83 @@
 package v1alpha1
 
-import "k8s.io/apimachinery/pkg/types"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
 
 // MaxBlockingObjects is the largest number of objects that a status names as
 // blocking.
 const MaxBlockingObjects = 10
+
+// RevisionActivationPolicy says what a new revision does. The empty value means
+// Automatic.
+// +kubebuilder:validation:Enum=Automatic;Manual
+type RevisionActivationPolicy string
+
+const (
+	// RevisionActivationAutomatic is a new revision that takes over at once.
+	RevisionActivationAutomatic RevisionActivationPolicy = "Automatic"
+
+	// RevisionActivationManual is a new revision that awaits its activation by a user.
+	RevisionActivationManual RevisionActivationPolicy = "Manual"
+)
+
+// DeadlineAction says what becomes of a revision that misses its progress
+// deadline. The empty value means Hold.
+// +kubebuilder:validation:Enum=Hold;Rollback
+type DeadlineAction string
+
+const (
+	// DeadlineHold is a revision that goes on trying.
+	DeadlineHold DeadlineAction = "Hold"
+
+	// DeadlineRollback is a revision that gives way to the last one that succeeded.
+	DeadlineRollback DeadlineAction = "Rollback"
+)
+
+// MaxRejectedContents is the largest number of contents that a status names as
+// rejected.
+const MaxRejectedContents = 10
+
+// RejectedContent is what a revision was made of that is not rolled out again.
+type RejectedContent struct {
+	// TemplateHash is that of the revision, as in its annotation
+	// package-operator.run/hash.
+	// +kubebuilder:validation:MaxLength=64
+	TemplateHash string `json:"templateHash"`
+
+	// Version of the package, where it states one.
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// Digest of the package, where the revision is of one.
+	// +optional
+	Digest string `json:"digest,omitempty"`
+
+	// Reason is ProgressDeadlineExceeded, or User where a user rejected it.
+	Reason string `json:"reason"`
+
+	// Message names the revision, and the first object that it was waiting for.
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// Released are CustomResourceDefinitions, Namespaces and PersistentVolumeClaims that
+	// only this revision brought, the first few, as KIND NAME: they stay, and nothing
+	// controls them.
+	// +kubebuilder:validation:MaxItems=10
+	// +listType=atomic
+	// +optional
+	Released []string `json:"released,omitempty"`
+
+	// Time of the rejection.
+	Time metav1.Time `json:"time"`
+
+	// Retry is the value that the annotation package-operator.run/retry had then.
+	// Another one ends the rejection.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Retry string `json:"retry,omitempty"`
+}
 
 // PhaseState is where a phase of a revision stands. It is durable: the engine
 // reads it after a restart to know which phases were opened.

@@ -98,8 +98,13 @@ func (r *Rollout) Revision(number int64) (corev1alpha1.GenericObjectSet, error) 
 	return nil, fmt.Errorf("revision not found: %s has no revision %d; it has: %s", r, number, cmp.Or(strings.Join(numbers, ", "), "none"))
 }
 
-// Current is the newest revision; nil where there is none.
+// Current is the revision in charge, or else the newest one; nil where there is none.
 func (r *Rollout) Current() corev1alpha1.GenericObjectSet {
+	for _, set := range r.Sets {
+		if set.GetName() == r.Deployment.ObjectDeploymentStatus().CurrentRevision {
+			return set
+		}
+	}
 	if len(r.Sets) == 0 {
 		return nil
 	}

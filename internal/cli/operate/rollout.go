@@ -34,7 +34,7 @@ clusterobjectdeployment/NAME; kind and name may be two arguments as well.`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newRolloutHistory(on), newRolloutDiff(on), newRolloutStatus(on), newRolloutUndo(on))
+	cmd.AddCommand(newRolloutHistory(on), newRolloutDiff(on), newRolloutStatus(on), newRolloutUndo(on), newRolloutActivate(on), newRolloutReject(on))
 	return cmd
 }
 
@@ -234,6 +234,8 @@ func deploymentReady(dep corev1alpha1.GenericObjectDeployment) (bool, string) {
 		return false, "no manager has looked at it yet"
 	case dep.ObjectDeploymentSpec().Paused:
 		return false, "it is paused"
+	case meta.IsStatusConditionTrue(conds, corev1alpha1.ConditionAwaitingActivation):
+		return false, meta.FindStatusCondition(conds, corev1alpha1.ConditionAwaitingActivation).Message
 	case progressing.Status == "True":
 		return false, cmp.Or(progressing.Message, available.Message, progressing.Reason)
 	case available.Status != "True":

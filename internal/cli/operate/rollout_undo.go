@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/desired"
@@ -275,30 +274,11 @@ func (f *undoPreview) run(ctx context.Context) (done bool, err error) {
 }
 
 func (f *undoPreview) plan(ctx context.Context) (*dryrun.Plan, error) {
-	at, err := planning.ConnectPreview(ctx, f.cluster, f.rollout.Target.Namespace, f.set.ObjectSetSpec().TargetRef)
-	if err != nil {
-		return nil, err
-	}
-	scope := f.rollout.Target.Scope
-	r := dryrun.Request{
-		Scope: scope, Namespace: f.rollout.Target.Namespace, Name: f.rollout.Target.Name, Alone: f.rollout.Package == nil,
-		Labels: apinames.Default.Inherited(f.set.GetLabels()), ManagerNamespace: corev1alpha1.DefaultNamespace,
-		ReportDrift: f.rollout.Deployment.ObjectDeploymentSpec().DriftPolicy == corev1alpha1.DriftPolicyReport,
-	}
-	if r.Template, err = at.TemplateOf(ctx, scope, f.set); err != nil {
-		return nil, err
-	}
-	plan, err := dryrun.Make(ctx, at, r)
-	if err != nil {
-		return nil, err
-	}
-	plan.To.Image, plan.From = f.image, &dryrun.Release{Revision: f.rollout.Current().ObjectSetSpec().Revision}
-	if f.rollout.Package != nil {
+	plan, err := planning.OfRevision(ctx, f.cluster, f.rollout, f.set, f.image)
+	if err == nil && f.rollout.Package != nil {
 		plan.From.Image = f.rollout.Package.PackageSpec().Image
-	} else {
-		plan.Kind = scope.Kind("ObjectDeployment")
 	}
-	return plan, nil
+	return plan, err
 }
 
 // confirmObstacles confirms which policies of the package to delete.

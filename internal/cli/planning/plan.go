@@ -29,6 +29,7 @@ type Planner struct {
 	values   desired.ValuesFlags
 	target   desired.TargetFlags
 	exitCode bool
+	revision int64
 }
 
 func newPlan(on command.Command) *cobra.Command {
@@ -49,7 +50,9 @@ or changed because the package depends on it, and what cannot be had, comes firs
 
 NAME is that of PACKAGE, the last part of the image's name, or the name in a folder's manifest,
 where it is not given. NAME alone, as package/NAME or clusterpackage/NAME, plans the installed
-package itself: what flags, such as another --version, or a changed cluster would make of it.
+package itself: what flags, such as another --version, or a changed cluster would make of it. With
+--revision it is planned that an existing revision takes over, one that awaits its activation or
+an earlier one; flags that change the package are of no effect then.
 
 Exits with 0; with --exit-code with 0 where there is nothing to do and with 2 where there is. It
 exits with 1 after an error, and where the engine would refuse the change.`,
@@ -60,6 +63,9 @@ exits with 1 after an error, and where the engine would refuse the change.`,
   kubectl package plan package/shop -n shop --version 2.0.0
   kubectl package plan registry.example.com/cert-operator:v1.3.0 clusterpackage/cert
 
+  # What the activation of a revision does
+  kubectl package plan package/web -n shop --revision 3
+
   # What another configuration does
   kubectl package plan package/web -n shop --config web.yaml
 
@@ -69,6 +75,17 @@ exits with 1 after an error, and where the engine would refuse the change.`,
 		ValidArgsFunction: c.CompleteSource(2),
 	}
 	c.complete(cmd, c.plan)
+	ofPackage := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !cmd.Flags().Changed("revision") {
+			return ofPackage(cmd, args)
+		}
+		if err := command.Positive("revision", &c.revision)(); err != nil {
+			return command.UsageError(cmd, err)
+		}
+		return c.planRevision(cmd, args)
+	}
+	cmd.Flags().Int64Var(&c.revision, "revision", 0, "plan the activation of the existing revision of this `number`; NAME alone is given then")
 	cmd.Flags().BoolVar(&c.exitCode, "exit-code", false, "exit with 2 where there is something to do")
 	return cmd
 }
@@ -193,12 +210,17 @@ func (c *Planner) plan(ctx context.Context, cl *cluster.Cluster, planned *Planne
 	if err := planned.depend(ctx, cl, plan); err != nil {
 		return cl.Explain(doing, err)
 	}
+	return c.show(ctx, planned.Target.String(), plan)
+}
+
+// show prints a plan for what is named, and returns the error or exit code that it leads to.
+func (c *Planner) show(ctx context.Context, what string, plan *dryrun.Plan) error {
 	if err := c.Output.Write(ctx, c.Streams.Out, plan, func(styles terminal.Styles) string { return Text(plan, styles) }); err != nil {
 		return err
 	}
 	switch {
 	case plan.Outcome == dryrun.OutcomeRefused:
-		return fmt.Errorf("%s would not be rolled out as planned: %s", planned.Target, terminal.Count(len(plan.Refusals)+plan.Unsatisfied(), "refusal"))
+		return fmt.Errorf("%s would not be rolled out as planned: %s", what, terminal.Count(len(plan.Refusals)+plan.Unsatisfied(), "refusal"))
 	case c.exitCode && plan.Outcome == dryrun.OutcomeChanges:
 		return command.ExitCode(changesCode)
 	}

@@ -20,6 +20,8 @@ func Culprit(s State) string {
 		return s.holding()
 	case s.Paused != "":
 		return "it is paused, so nothing is written (" + oneLine(s.Paused) + "). Let it go on: kubectl package unpause " + s.Target.Flags()
+	case s.Awaiting != "":
+		return oneLine(s.Awaiting)
 	case s.Away != "":
 		return listed("its target is not connected", []string{s.Away, s.AwayRemedy})
 	case s.Invalid != "":

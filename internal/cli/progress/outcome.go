@@ -47,7 +47,7 @@ func (j *Install) Assess(s State, now time.Time) Outcome {
 		return failed("it is being deleted")
 	case j.Retry != "" && s.Retried != j.Retry && s.Paused == "":
 		return Outcome{}
-	case s.Invalid != "", s.Paused != "":
+	case s.Invalid != "", s.Paused != "", s.Awaiting != "" && s.Stalled == "":
 		return failed(Culprit(s))
 	case s.Unresolved != "":
 		return lasting(s, &j.unresolved, now, stallGrace)

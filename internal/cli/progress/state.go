@@ -45,6 +45,8 @@ type State struct {
 	// Messages of conditions that hold; PullError and Invalid exclude each other. Unresolved is why packageRef led to no
 	// version.
 	PullError, Invalid, Paused, Stalled, Unavailable, Unresolved string
+	// Awaiting says which revision awaits its activation, and by what it is activated.
+	Awaiting string
 	// Away is why the cluster of targetRef is not connected, and AwayRemedy what to do about it; empty where it is connected.
 	Away, AwayRemedy string
 	// Retrying is what the API server answered to a write of the manager, which is tried again.
@@ -183,6 +185,7 @@ func (s *State) fromConditions(pkg corev1alpha1.GenericPackage) {
 		s.Ignored = ignored(current(corev1alpha1.ConditionUnpacked).Message)
 	}
 	s.Paused = message(corev1alpha1.ConditionPaused, metav1.ConditionTrue)
+	s.Awaiting = message(corev1alpha1.ConditionAwaitingActivation, metav1.ConditionTrue)
 	s.Stalled = message(corev1alpha1.ConditionStalled, metav1.ConditionTrue)
 	if pkg.PackageSpec().PackageRef != nil {
 		s.Unresolved = message(corev1alpha1.ConditionResolved, metav1.ConditionFalse)

@@ -15,8 +15,8 @@ import (
 	"lockstep.run/lockstep/internal/revisions"
 )
 
-// createSet creates the next revision of the template. Its name gets a suffix where the
-// name by hash is taken, as after a rollback to an older template.
+// createSet creates the next revision of the template, which may wait for its activation. Its
+// name gets a suffix where the name by hash is taken, as after a rollback to an older template.
 func (s *reconciliation) createSet(ctx context.Context, number int64) error {
 	rev := s.claimBeforeCreate(ctx, number)
 	if err := s.recordCluster(ctx); err != nil {
@@ -65,7 +65,7 @@ func (s *reconciliation) createSet(ctx context.Context, number int64) error {
 // error occurs: the set is created without it then, and reports that.
 func (s *reconciliation) claimBeforeCreate(ctx context.Context, number int64) *engine.Revision {
 	set, err := s.newSet(number)
-	if err != nil || s.deployment.ObjectDeploymentSpec().Paused {
+	if err != nil || s.deployment.ObjectDeploymentSpec().Paused || objectsets.Waiting(set) {
 		return nil
 	}
 	rev, err := s.loadSet(ctx, set)

@@ -34,6 +34,7 @@ func (s *reconciliation) deploymentStatus() *corev1alpha1.ObjectDeploymentStatus
 		status.Phases = s.current.ObjectSetStatus().Phases
 		status.Blocking = s.current.ObjectSetStatus().Blocking
 	}
+	s.reportRevisions(status)
 	s.deploymentConditions(status, gen)
 	var below []metav1.Condition
 	if s.current != nil {
@@ -67,6 +68,7 @@ func (s *reconciliation) deploymentConditions(status *corev1alpha1.ObjectDeploym
 	available.Message = objects.Truncate(available.Message)
 	conditions.Set(conds, gen, corev1alpha1.ConditionAvailable, available.Status, available.Reason, available.Message)
 	progressing, reason, message := s.progressing(input)
+	progressing, reason, message = s.awaiting(conds, progressing, reason, message)
 	message = s.withOwnerProblem(message)
 	conditions.Set(conds, gen, corev1alpha1.ConditionProgressing, progressing, reason, message)
 	if s.deployment.ObjectDeploymentSpec().Paused {
@@ -90,7 +92,7 @@ func (s *reconciliation) deploymentConditions(status *corev1alpha1.ObjectDeploym
 	setTeardownForbidden(conds, gen, s.blocking())
 	s.setTarget(conds, gen)
 	ready := available.Status && reason == corev1alpha1.ReasonIdle
-	stalled := input.DeadlinePassed || s.current != nil && meta.IsStatusConditionTrue(*s.current.StatusConditions(), corev1alpha1.ConditionStalled)
+	stalled := input.DeadlinePassed || reason == corev1alpha1.ReasonRolledBack || reason == corev1alpha1.ReasonRejected || s.current != nil && meta.IsStatusConditionTrue(*s.current.StatusConditions(), corev1alpha1.ConditionStalled)
 	if !ready && reason == corev1alpha1.ReasonIdle {
 		reason, message = available.Reason, available.Message
 	}
@@ -164,7 +166,7 @@ func (s *reconciliation) deadlinePassed() bool {
 	if s.deployment.ObjectDeploymentSpec().Paused {
 		return false
 	}
-	since := s.current.GetCreationTimestamp().Time
+	since := s.activatedAt(s.current)
 	if rev := s.revisionOf(s.current); rev != nil && rev.Progressed().After(since) {
 		since = rev.Progressed()
 	}
@@ -178,6 +180,8 @@ func (s *reconciliation) deadlinePassed() bool {
 
 func (s *reconciliation) progressing(st revisions.AvailabilityInput) (status bool, reason, message string) {
 	switch {
+	case s.current == nil && s.wanted != nil:
+		return false, corev1alpha1.ReasonIdle, "No revision was activated yet."
 	case s.current == nil && s.unfilled():
 		return true, corev1alpha1.ReasonProgressing, "The template has no phases yet."
 	case s.current == nil:

@@ -36,7 +36,7 @@ func (s *reconciliation) load(ctx context.Context) error {
 func (s *reconciliation) loadSets(ctx context.Context) error {
 	present := map[types.UID]bool{}
 	for _, set := range s.sets {
-		if objectsets.Owns(set) {
+		if objectsets.Owns(set) && !s.waiting(set) {
 			present[set.GetUID()] = true
 		}
 	}
@@ -53,26 +53,36 @@ func (s *reconciliation) loadSets(ctx context.Context) error {
 		if !present[set.GetUID()] {
 			continue
 		}
-		rev := s.rollout.Loaded(set.GetUID())
-		if rev == nil || s.learned(rev) || s.restorable(rev) {
-			loaded, err := s.loadSet(ctx, set)
-			if err != nil {
-				return err
-			}
-			if rev != nil {
-				loaded.CarryOver(rev)
-				if s.restored && (rev.Claimed() || rev.ClaimLost()) {
-					s.rollout.RestoreClaim(loaded) // its objects may be others now
-				}
-			}
-			s.rollout.Put(loaded)
-			s.refresh(loaded, set, rev == nil)
-			if rev == nil && s.restored && loaded.Claimed() {
-				s.rollout.RestoreClaim(loaded) // loading failed when claims were restored
-			}
-			continue
+		if err := s.loadOne(ctx, set); err != nil {
+			return err
 		}
+	}
+	s.keepStateful()
+	return nil
+}
+
+// loadOne loads a set that is not loaded yet, or has changed, and else brings its revision in line.
+func (s *reconciliation) loadOne(ctx context.Context, set corev1alpha1.GenericObjectSet) error {
+	rev := s.rollout.Loaded(set.GetUID())
+	renewed := rev != nil && rev.Number > 0 && rev.Number != set.ObjectSetSpec().Revision && !objectsets.Renumbered(set)
+	if rev != nil && !renewed && !s.learned(rev) && !s.restorable(rev) {
 		s.refresh(rev, set, false)
+		return nil
+	}
+	loaded, err := s.loadSet(ctx, set)
+	if err != nil {
+		return err
+	}
+	if rev != nil && !renewed {
+		loaded.CarryOver(rev)
+		if s.restored && (rev.Claimed() || rev.ClaimLost()) {
+			s.rollout.RestoreClaim(loaded) // its objects may be others now
+		}
+	}
+	s.rollout.Put(loaded)
+	s.refresh(loaded, set, rev == nil)
+	if rev == nil && s.restored && loaded.Claimed() {
+		s.rollout.RestoreClaim(loaded) // loading failed when claims were restored
 	}
 	return nil
 }
@@ -89,6 +99,10 @@ func (s *reconciliation) loadSet(ctx context.Context, set corev1alpha1.GenericOb
 		return nil, err
 	}
 	rev := objectsets.Load(set, s.stored, s.rollout.Owner, s.namespaced)
+	if s.deployment != nil && objectsets.Renumbered(set) {
+		rev.Number = set.ObjectSetStatus().Revision // until it begins anew
+		rev.Metadata.Revision = rev.Number
+	}
 	if s.ref == nil {
 		rev.Account = objectsets.AccountOf(&set.ObjectSetSpec().ObjectSetTemplateSpec, s.key.Namespace, s.Namespace)
 	}

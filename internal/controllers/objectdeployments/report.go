@@ -31,6 +31,11 @@ func (s *reconciliation) report(ctx context.Context) error {
 	}
 	for _, set := range s.sets {
 		rev := s.revisionOf(set)
+		if s.waiting(set) {
+			if err := s.writeSetStatus(ctx, set, waitingStatus(set, s.howToActivate(set))); err != nil {
+				return err
+			}
+		}
 		if rev == nil || !objectsets.Owns(set) {
 			continue
 		}

@@ -26,19 +26,20 @@ func (s *reconciliation) syncSets(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	d := revisions.Decide(state)
-	s.current = nil
-	if d.Current >= 0 {
-		s.current = s.sets[d.Current]
-	}
+	s.rollbackHeld = d.Held
 	switch {
+	case len(d.Renew) > 0:
+		return true, s.renew(ctx, s.sets[d.Renew[0]])
 	case d.Create > 0:
 		return true, s.createSet(ctx, d.Create)
 	case len(d.Pause) > 0:
 		return true, s.setLifecycle(ctx, s.sets[d.Pause[0]], corev1alpha1.ObjectSetLifecycleStatePaused)
 	case len(d.Resume) > 0:
 		return true, s.setLifecycle(ctx, s.sets[d.Resume[0]], corev1alpha1.ObjectSetLifecycleStateActive)
+	case state.Paused:
+		return false, nil
 	}
-	return false, nil
+	return s.syncActivation(ctx, d)
 }
 
 // collectRevisions archives and collects revisions of which nothing is left, and reports whether it wrote a set.
@@ -132,12 +133,16 @@ func (s *reconciliation) revisionState() (revisions.State, error) {
 	state := revisions.State{
 		Empty: s.unfilled(), Paused: spec.Paused,
 		HistoryLimit: int(ptr.Deref(spec.RevisionHistoryLimit, corev1alpha1.DefaultRevisionHistoryLimit)),
+		Manual:       spec.RevisionActivationPolicy == corev1alpha1.RevisionActivationManual,
+		Rollback:     spec.OnDeadline == corev1alpha1.DeadlineRollback,
 	}
 	want, err := s.templateDigest()
 	if err != nil {
 		return state, err
 	}
 	labels := revisions.WellKnown(s.deployment)
+	hash := revisions.TemplateHash(want, labels)
+	state.Rejected = s.rejected(contentOf(s.deployment, hash))
 	for _, set := range s.sets {
 		conds := *set.StatusConditions()
 		digest, err := s.setDigest(set)
@@ -153,10 +158,28 @@ func (s *reconciliation) revisionState() (revisions.State, error) {
 			Opened:         rev != nil && rev.Opened() > 0,
 			PausedByParent: set.GetAnnotations()[corev1alpha1.PausedByParentAnnotation] == "true",
 			Former:         set.GetAnnotations()[corev1alpha1.ObjectDeploymentUIDAnnotation] == "",
-			Current:        digest == want && maps.Equal(apinames.Default.Inherited(set.GetLabels()), labels),
+			Current:        digest == want && maps.Equal(apinames.Default.Inherited(set.GetLabels()), labels) || digest.IsZero() && hashOf(set) == hash,
+			Waits:          objectsets.Waits(set),
+			Renumbered:     objectsets.Renumbered(set),
+			Fallback:       set.GetAnnotations()[corev1alpha1.RolledBackFromAnnotation] != "",
+			Rejected:       s.rejected(contentOf(set, hashOf(set))),
+			ValuesGone:     s.valuesGone(set),
 		})
 	}
+	s.current, s.wanted, s.awaited = s.setAt(revisions.InCharge(state)), nil, state.Manual || state.Rejected
+	if s.awaited {
+		s.wanted = s.setAt(revisions.Wanted(state))
+	}
+	state.Late = state.Rollback && s.current != nil && !meta.IsStatusConditionTrue(*s.current.StatusConditions(), corev1alpha1.ConditionSucceeded) && s.deadlinePassed()
 	return state, nil
+}
+
+// setAt returns the set at an index, nil for -1.
+func (s *reconciliation) setAt(index int) corev1alpha1.GenericObjectSet {
+	if index < 0 {
+		return nil
+	}
+	return s.sets[index]
 }
 
 // setLifecycle pauses or resumes a set on behalf of its deployment.

@@ -77,6 +77,8 @@ func (s *simulation) checkApply(key objects.Key, before, after *object) {
 	switch {
 	case writer == nil:
 		s.failf("%s was written, and no revision has opened its phase", key)
+	case writer.waiting:
+		s.failf("%s was written for %s, which awaits its activation", key, writer.name)
 	case !writer.claimed:
 		s.failf("%s was written for %s, which has no claim", key, writer.name)
 	case s.engine.loaded(writer.uid).Paused():
@@ -237,7 +239,7 @@ func (s *simulation) checkRemoval(key objects.Key, before *object) {
 // deployment without one keeps everything for the next.
 func (s *simulation) held(key objects.Key) bool {
 	active := s.active()
-	if active == nil && s.engine.reconciled.Spec.Paused {
+	if active == nil && (s.engine.reconciled.Spec.Paused || s.engine.reconciled.Spec.RevisionActivationPolicy == corev1alpha1.RevisionActivationManual) {
 		return true
 	}
 	return active != nil && active.Paused() && (!s.engine.contains(key) ||
@@ -319,6 +321,9 @@ func (s *simulation) checkGate(set *set, first, last int, at proof) {
 
 // checkArchived checks invariant 6: an archived revision owns nothing.
 func (s *simulation) checkArchived(set *set) {
+	if set.waited {
+		return
+	}
 	for _, ph := range set.template.phases {
 		for _, w := range ph {
 			o := s.get(w.key)

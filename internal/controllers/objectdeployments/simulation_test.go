@@ -52,6 +52,9 @@ type simulation struct {
 	// away means that the target cannot be reached, ownAway that home cannot.
 	away, ownAway bool
 	restoration
+	// manual means that a user activates revisions, rollback that those which miss their
+	// deadline give way.
+	manual, rollback bool
 	// stuck keeps one object from ever getting healthy.
 	stuck bool
 	// late is set while a write of a crashed engine arrives; lateMade are objects
@@ -147,8 +150,8 @@ func TestOrphaningDeletion(t *testing.T) {
 func newSimulation(t *rapid.T, remote bool) *simulation {
 	s := &simulation{
 		t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), chaos: true, moved: uniform(4).Draw(t, "moved") == 3, stuck: uniform(4).Draw(t, "stuck") == 3,
-		remote: remote,
-		past:   map[objects.Key][]moment{}, denied: map[objects.Key]bool{}, absent: map[string]bool{}, lost: map[right]bool{},
+		remote: remote, manual: uniform(3).Draw(t, "manual") == 2, rollback: uniform(3).Draw(t, "rollback") == 2,
+		past: map[objects.Key][]moment{}, denied: map[objects.Key]bool{}, absent: map[string]bool{}, lost: map[right]bool{},
 		restoration: newRestoration(), lateMade: map[types.UID]bool{}, stripped: map[types.UID]bool{}, engineMade: map[types.UID]bool{}, loose: map[types.UID]bool{},
 	}
 	s.newServer()
@@ -181,7 +184,7 @@ func sample[T any](s *simulation, label string, values []T) T {
 var (
 	work    = map[string]int{"engine": 40, "deliver": 16, "deliver all": 4, "sync": 4, "view": 4, "wait": 4, "heal": 10, "calm": 5}
 	trouble = []string{
-		"account", "add account", "allow", "collect", "crash", "delete", "delete deployment", "delete set", "deny", "drift", "finalize", "finalizer", "forbid",
+		"account", "activate", "activate", "add account", "allow", "automatic", "manual", "reject", "retry", "collect", "crash", "delete", "delete deployment", "delete set", "deny", "drift", "finalize", "finalizer", "forbid",
 		"late", "leave", "occupy", "pause", "permit", "release", "remove account", "rollback", "serve", "sicken", "steal", "strip label", "strip reference",
 		"template", "unpause", "unserve",
 		"target away", "target back", "target session", "home away", "home back",
@@ -501,6 +504,24 @@ func (s *simulation) use(name string) {
 		release := sample(s, "release", []string{"1", "2", "3"})
 		name += " " + release
 		s.editDeployment(func(d *corev1alpha1.ObjectDeployment) { d.Labels[corev1alpha1.PackageInstanceLabel] = release })
+	case "manual", "automatic":
+		s.editDeployment(func(d *corev1alpha1.ObjectDeployment) {
+			d.Spec.RevisionActivationPolicy = map[string]corev1alpha1.RevisionActivationPolicy{"manual": corev1alpha1.RevisionActivationManual}[name]
+		})
+	case "activate":
+		if len(s.sets) > 0 {
+			one := sample(s, "set", s.sets)
+			name += " " + one.name
+			s.activate(one)
+		}
+	case "reject":
+		if len(s.sets) > 0 {
+			one := sample(s, "set", s.sets)
+			name += " " + one.name
+			s.editSet(one, func(set *corev1alpha1.ObjectSet) { setAnnotation(set, corev1alpha1.RejectedAnnotation, "true") })
+		}
+	case "retry":
+		s.retry()
 	case "pause", "unpause":
 		s.editDeployment(func(d *corev1alpha1.ObjectDeployment) { d.Spec.Paused = name == "pause" })
 	case "delete set":
@@ -533,6 +554,38 @@ func (s *simulation) deleteDeployment(orphan bool) {
 		}
 	}
 	s.end(deploymentKeyOf)
+}
+
+// activate is what a user does to have a set in charge: one that is neither waiting nor history gets
+// a number, which the engine gives the others.
+func (s *simulation) activate(one *set) {
+	highest := int64(0)
+	for _, other := range s.sets {
+		highest = max(highest, other.number)
+	}
+	s.editSet(one, func(set *corev1alpha1.ObjectSet) {
+		set.Spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStateActive
+		if !one.archived && !one.waiting && !one.lifecycleArchived && one.number < highest {
+			set.Spec.Revision = highest + 1
+		}
+	})
+}
+
+func (s *simulation) editSet(one *set, change func(*corev1alpha1.ObjectSet)) {
+	if _, err := s.own.Edit(setKey(one), "", func(u *unstructured.Unstructured) {
+		set := decode(u, &corev1alpha1.ObjectSet{})
+		change(set)
+		u.Object = encode(set).Object
+	}); err != nil {
+		s.failf("edit %s: %v", one.name, err)
+	}
+}
+
+// retry ends rejections.
+func (s *simulation) retry() {
+	s.editDeployment(func(d *corev1alpha1.ObjectDeployment) {
+		d.Annotations = map[string]string{corev1alpha1.RetryAnnotation: fmt.Sprint(s.own.Version())}
+	})
 }
 
 func setKey(one *set) objects.Key {
@@ -620,7 +673,7 @@ func (s *simulation) settle() {
 	clear(s.lost)
 	s.serve()
 	if !s.deleting {
-		s.editDeployment(func(d *corev1alpha1.ObjectDeployment) { d.Spec.Paused = false })
+		s.editDeployment(func(d *corev1alpha1.ObjectDeployment) { d.Spec.Paused, d.Spec.OnDeadline = false, "" })
 	}
 	waits := 0
 	for range settleSteps {
@@ -673,7 +726,7 @@ func (s *simulation) resolve() bool {
 	if s.deleting {
 		return false
 	}
-	done := false
+	done := s.activateWanted()
 	for _, set := range s.sets {
 		if set.archived || set.deleting {
 			continue
@@ -689,6 +742,34 @@ func (s *simulation) resolve() bool {
 		}
 	}
 	return done
+}
+
+// activateWanted is the user who activates the revision of the template, and has what was rejected
+// tried again.
+func (s *simulation) activateWanted() bool {
+	d := s.deployment()
+	if len(d.Status.Rejected) > 0 && d.Status.Rejected[0].Retry == d.Annotations[corev1alpha1.RetryAnnotation] {
+		s.logf("user: retry")
+		s.retry()
+		return true
+	}
+	if d.Spec.RevisionActivationPolicy != corev1alpha1.RevisionActivationManual {
+		return false
+	}
+	wants := func(one *set) bool {
+		return one.template == s.templateOf(&d.Spec.Template.Spec) && one.release == d.Labels[corev1alpha1.PackageInstanceLabel]
+	}
+	if active := s.newest(); active != nil && wants(active) {
+		return false
+	}
+	for _, one := range slices.Backward(s.sets) {
+		if wants(one) && !one.deleting {
+			s.logf("user: activate %s", one.name)
+			s.activate(one)
+			return true
+		}
+	}
+	return false
 }
 
 // checkIdle checks invariant 5: nothing to do costs nothing, and a restart with

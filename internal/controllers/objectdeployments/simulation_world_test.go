@@ -101,6 +101,8 @@ type set struct {
 	template          *template
 	release           string
 	number            int64
+	waiting           bool  // for its activation
+	waited            bool  // and was never claimed since
 	first             bool  // no set was there when it was made
 	since             proof // what the watches had shown when it was made
 	made              int64 // the version when it was made
@@ -280,6 +282,12 @@ func (s *simulation) newServer() {
 	dep.Labels = map[string]string{corev1alpha1.PackageInstanceLabel: "1"}
 	dep.Spec.RevisionHistoryLimit = ptr.To[int32](2)
 	dep.Spec.Template.Spec = s.newTemplate().spec()
+	if s.manual {
+		dep.Spec.RevisionActivationPolicy = corev1alpha1.RevisionActivationManual
+	}
+	if s.rollback {
+		dep.Spec.OnDeadline, dep.Spec.ProgressDeadlineSeconds = corev1alpha1.DeadlineRollback, ptr.To[int32](60)
+	}
 	made, err := s.own.Create(deploymentKeyOf, encode(dep), "")
 	if err != nil {
 		panic(err)
@@ -364,11 +372,14 @@ func (s *simulation) stored(e inmemory.Event) {
 // noteSet brings what is known of a set up to date, and checks what it newly records.
 func (s *simulation) noteSet(obj *corev1alpha1.ObjectSet) {
 	is := s.setOf(obj)
+	s.renumber(is, obj)
 	conds := obj.Status.Conditions
 	is.deleting = obj.DeletionTimestamp != nil
 	is.lifecycleArchived = obj.Spec.LifecycleState == corev1alpha1.ObjectSetLifecycleStateArchived
 	claim := meta.FindStatusCondition(conds, corev1alpha1.ConditionClaimed)
 	is.claimed = is.claimed || claim != nil && claim.Status == "True" || claim == nil && obj.Annotations[corev1alpha1.ClaimedAnnotation] == "true"
+	is.waiting = objectsets.Waiting(obj)
+	is.waited = !is.claimed && (is.waited || is.waiting)
 	if is.claimed {
 		is.begun = max(is.begun, min(1, len(is.template.phases)))
 		is.opened = max(is.opened, is.begun)
@@ -397,6 +408,17 @@ func (s *simulation) noteSet(obj *corev1alpha1.ObjectSet) {
 		}
 		is.archived = true
 	}
+}
+
+// renumber follows the number of a set. One that has a status begins anew with that of the new number.
+func (s *simulation) renumber(is *set, obj *corev1alpha1.ObjectSet) {
+	if objectsets.Renumbered(obj) || obj.Spec.Revision == is.number {
+		return
+	}
+	is.number = obj.Spec.Revision
+	slices.SortStableFunc(s.sets, func(a, b *set) int { return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.name, b.name)) })
+	is.claimed, is.opened, is.begun, is.ready, is.succeeded, is.archived = false, 0, 0, 0, false, false
+	is.since, is.made, is.proven = s.engine.known, s.when(s.server.Version()), 0
 }
 
 // setOf returns what is known of a set. Those with equal numbers are in the order of their
@@ -455,7 +477,7 @@ func (s *simulation) controlled() []objects.Key {
 // newest returns the newest set that is not removed, or nil.
 func (s *simulation) newest() *set {
 	for _, one := range slices.Backward(s.sets) {
-		if !one.archived && !one.deleting && !one.lifecycleArchived {
+		if !one.archived && !one.deleting && !one.lifecycleArchived && !one.waiting {
 			return one
 		}
 	}

@@ -257,8 +257,14 @@ type reconciliation struct {
 	// done there, nil where it is connected.
 	ref  *corev1alpha1.TargetReference
 	away *targets.State
-	// current is the set that the template stands for; nil where there is none.
+	// current is the set in charge; nil where there is none.
 	current corev1alpha1.GenericObjectSet
+	// awaited means that the template alone brings no set into charge, and wanted is the
+	// set that it stands for then.
+	awaited bool
+	wanted  corev1alpha1.GenericObjectSet
+	// rollbackHeld is why a rollback that is due is not possible.
+	rollbackHeld string
 	// ownerProblem is why a foreign owner cannot be watched.
 	ownerProblem string
 	queueing.Outcome

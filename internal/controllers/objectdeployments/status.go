@@ -27,7 +27,9 @@ func (s *reconciliation) setStatus(set corev1alpha1.GenericObjectSet, rev *engin
 		report = &phases.Report{}
 	}
 	status.ObservedGeneration = set.GetGeneration()
-	status.Revision = set.ObjectSetSpec().Revision
+	if s.deployment == nil || !objectsets.Renumbered(set) {
+		status.Revision = set.ObjectSetSpec().Revision
+	}
 	status.Phases = phaseStatuses(status.Phases, report, rev)
 	blocking := report.Blocking
 	if rev.Refused() {
@@ -40,6 +42,7 @@ func (s *reconciliation) setStatus(set corev1alpha1.GenericObjectSet, rev *engin
 		status.ControllerOf = controllerOf(report, agents)
 	}
 	setConditions(&status.Conditions, set, rev, report, blocking, agents)
+	s.setActivated(&status.Conditions, set)
 	if s.deployment == nil {
 		s.setTarget(&status.Conditions, set.GetGeneration())
 		if ready := meta.FindStatusCondition(status.Conditions, corev1alpha1.ConditionReady); ready != nil {
@@ -258,7 +261,7 @@ func archivedStatus(set corev1alpha1.GenericObjectSet) *corev1alpha1.ObjectSetSt
 	conds := &status.Conditions
 	for _, typ := range []string{
 		corev1alpha1.ConditionAvailable, corev1alpha1.ConditionInTransition, corev1alpha1.ConditionPaused, corev1alpha1.ConditionClaimed, corev1alpha1.ConditionDrifted,
-		corev1alpha1.ConditionAuthorized, corev1alpha1.ConditionTeardownForbidden,
+		corev1alpha1.ConditionAuthorized, corev1alpha1.ConditionTeardownForbidden, corev1alpha1.ConditionAwaitingActivation,
 	} {
 		meta.RemoveStatusCondition(conds, typ)
 	}

@@ -70,20 +70,25 @@ func (s *reconciliation) newSet(number int64) (corev1alpha1.GenericObjectSet, er
 	for _, key := range []string{ // of the deployment, whose template may come back; a claim is each set's own
 		corev1alpha1.UnpackedHashAnnotation, corev1alpha1.TemplateDigestAnnotation, corev1alpha1.PackageGenerationAnnotation, corev1alpha1.ClaimedAnnotation,
 		corev1alpha1.RetryAnnotation, corev1alpha1.OrphanedAnnotation,
+		corev1alpha1.AwaitingActivationAnnotation, corev1alpha1.RolledBackFromAnnotation, corev1alpha1.RejectedAnnotation,
 	} {
 		delete(annotations, key)
 	}
 	annotations[corev1alpha1.HashAnnotation] = hash
 	annotations[corev1alpha1.ObjectDeploymentUIDAnnotation] = string(s.deployment.GetUID())
+	spec := set.ObjectSetSpec()
+	s.deployment.ObjectDeploymentSpec().Template.Spec.DeepCopyInto(&spec.ObjectSetTemplateSpec)
+	spec.LifecycleState, spec.Revision = corev1alpha1.ObjectSetLifecycleStateActive, number
+	if s.deployment.ObjectDeploymentSpec().RevisionActivationPolicy == corev1alpha1.RevisionActivationManual {
+		annotations[corev1alpha1.AwaitingActivationAnnotation] = "true"
+		spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStatePaused
+	}
 	set.SetAnnotations(annotations)
 	set.SetFinalizers([]string{corev1alpha1.CachedFinalizer})
 	set.SetOwnerReferences([]metav1.OwnerReference{{
 		APIVersion: corev1alpha1.GroupVersion.String(), Kind: s.key.Kind, Name: s.key.Name,
 		UID: s.deployment.GetUID(), Controller: ptr.To(true),
 	}})
-	spec := set.ObjectSetSpec()
-	s.deployment.ObjectDeploymentSpec().Template.Spec.DeepCopyInto(&spec.ObjectSetTemplateSpec)
-	spec.LifecycleState, spec.Revision = corev1alpha1.ObjectSetLifecycleStateActive, number
 	for _, older := range s.sets {
 		spec.Previous = append(spec.Previous, corev1alpha1.PreviousRevisionReference{Name: older.GetName()})
 	}

@@ -221,14 +221,15 @@ func mirror(status *corev1alpha1.PackageStatus, v view) {
 	}
 	from := dep.ObjectDeploymentStatus()
 	status.Revision, status.Phases, status.Blocking = from.Revision, from.Phases, from.Blocking
+	status.CurrentRevision, status.CurrentVersion, status.CurrentImage, status.WaitingRevision = from.CurrentRevision, from.CurrentVersion, from.CurrentImage, from.WaitingRevision
 	var reported []metav1.Condition
 	for _, c := range from.Conditions {
-		if c.ObservedGeneration == dep.GetGeneration() && mirrored(c.Type) && (!onlyTrue(c.Type) || c.Status == metav1.ConditionTrue) {
+		if c.ObservedGeneration == dep.GetGeneration() && mirrored(c.Type) && (!atTimes(c.Type) || c.Status == metav1.ConditionTrue || alsoFalse(c.Type)) {
 			reported = append(reported, c)
 		}
 	}
 	removeConditions(conds, func(c metav1.Condition) bool {
-		return (conditions.Mapped(c.Type) || onlyTrue(c.Type) || c.Type == corev1alpha1.ConditionAuthorized) && meta.FindStatusCondition(reported, c.Type) == nil
+		return (conditions.Mapped(c.Type) || atTimes(c.Type)) && meta.FindStatusCondition(reported, c.Type) == nil
 	})
 	for _, c := range reported {
 		if !v.loading() {
@@ -240,12 +241,23 @@ func mirror(status *corev1alpha1.PackageStatus, v view) {
 }
 
 func mirrored(typ string) bool {
-	return typ == corev1alpha1.ConditionAvailable || typ == corev1alpha1.ConditionProgressing || typ == corev1alpha1.ConditionAuthorized || onlyTrue(typ) || conditions.Mapped(typ)
+	return typ == corev1alpha1.ConditionAvailable || typ == corev1alpha1.ConditionProgressing || atTimes(typ) || conditions.Mapped(typ)
 }
 
-// onlyTrue reports whether a Package has conditions of a type only where they are True.
-func onlyTrue(typ string) bool {
-	return typ == corev1alpha1.ConditionPaused || typ == corev1alpha1.ConditionDrifted || typ == corev1alpha1.ConditionTeardownForbidden
+// atTimes reports whether a Package has conditions of a type only where its deployment has them, and, but for those of
+// alsoFalse, where they are True.
+func atTimes(typ string) bool {
+	switch typ {
+	case corev1alpha1.ConditionPaused, corev1alpha1.ConditionAwaitingActivation, corev1alpha1.ConditionRolledBack, corev1alpha1.ConditionDrifted,
+		corev1alpha1.ConditionAuthorized, corev1alpha1.ConditionTeardownForbidden:
+		return true
+	}
+	return false
+}
+
+// alsoFalse reports whether a condition of such a type says something where it is False, too.
+func alsoFalse(typ string) bool {
+	return typ == corev1alpha1.ConditionRolledBack || typ == corev1alpha1.ConditionAuthorized
 }
 
 // removeConditions removes conditions. Those that stay keep the time of their transition.

@@ -65,6 +65,7 @@ func (a Accounts) copySettings(dep corev1alpha1.GenericObjectDeployment, pkg cor
 	}
 	spec.Paused, spec.DriftPolicy = from.Paused, from.DriftPolicy
 	spec.ProgressDeadlineSeconds = from.ProgressDeadlineSeconds
+	spec.RevisionActivationPolicy, spec.OnDeadline = from.RevisionActivationPolicy, from.OnDeadline
 	spec.RevisionHistoryLimit = ptr.To(ptr.Deref(from.RevisionHistoryLimit, corev1alpha1.DefaultRevisionHistoryLimit))
 }
 

@@ -60,6 +60,7 @@ type parts struct {
 	blocking   *[]corev1alpha1.BlockingObject
 	controlled *[]corev1alpha1.ControlledObjectReference
 	jobs       int
+	rejected   []corev1alpha1.RejectedContent
 	// dependencies and provides are records of a package, with limits of their own.
 	dependencies []corev1alpha1.DependencyStatus
 	provides     []corev1alpha1.ProvidedAPI
@@ -71,7 +72,7 @@ func partsOf(status any) *parts {
 	case *corev1alpha1.ObjectSetStatus:
 		return &parts{status: s, phases: s.Phases, conditions: &s.Conditions, blocking: &s.Blocking, controlled: &s.ControllerOf}
 	case *corev1alpha1.ObjectDeploymentStatus:
-		return &parts{status: s, phases: s.Phases, conditions: &s.Conditions, blocking: &s.Blocking, controlled: &s.ControllerOf, jobs: len(s.Jobs)}
+		return &parts{status: s, phases: s.Phases, conditions: &s.Conditions, blocking: &s.Blocking, controlled: &s.ControllerOf, jobs: len(s.Jobs), rejected: s.Rejected}
 	case *corev1alpha1.PackageStatus:
 		p := &parts{status: s, phases: s.Phases, conditions: &s.Conditions, blocking: &s.Blocking, controlled: new([]corev1alpha1.ControlledObjectReference)}
 		p.dependencies = s.Dependencies
@@ -96,6 +97,9 @@ func (s *parts) small() bool {
 	}
 	for _, b := range *s.blocking {
 		size += escaped * (len(b.Message) + len(b.Phase))
+	}
+	if len(s.rejected) > 0 {
+		size += sizeOf(s.rejected)
 	}
 	if s.resolved != nil && len(s.resolved.Images) > 0 {
 		size += sizeOf(s.resolved.Images)

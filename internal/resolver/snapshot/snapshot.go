@@ -56,14 +56,16 @@ func targetOf(pkg corev1alpha1.GenericPackage) string {
 	return status.Resolved.Version
 }
 
-// rolledOut reports whether a package is available, and no other revision is being rolled out.
+// rolledOut reports whether a package is available, and no other revision is being rolled out, awaits its activation or was
+// rolled back.
 func rolledOut(pkg corev1alpha1.GenericPackage) bool {
 	conds := pkg.PackageStatus().Conditions
 	is := func(typ string) bool {
 		c := meta.FindStatusCondition(conds, typ)
 		return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == pkg.GetGeneration()
 	}
-	return is(corev1alpha1.ConditionAvailable) && !is(corev1alpha1.ConditionProgressing)
+	return is(corev1alpha1.ConditionAvailable) && !is(corev1alpha1.ConditionProgressing) &&
+		!is(corev1alpha1.ConditionAwaitingActivation) && !is(corev1alpha1.ConditionRolledBack)
 }
 
 // RequirementsOf returns the requirements that a status records, with what satisfies them.

@@ -20,7 +20,6 @@ const (
 	NoLock                Difference = "the record of what is installed"
 	OneNamePerScope       Difference = "two packages of one name"
 	NoInactiveRevision    Difference = "a revision that is not active"
-	NoActivation          Difference = "activation of a revision by hand"
 	EmptyRange            Difference = "an empty constraint"
 	LongConstraint        Difference = "a long constraint"
 	TagsAreTags           Difference = "a range in the place of the tag of an image"
@@ -44,7 +43,6 @@ var listed = map[Difference][]string{
 	NoLock:                {"recorded-in-a-lock", "resolve-self-wrong-version", "resolve-self-absent-missing-direct"},
 	OneNamePerScope:       {"twice"},
 	NoInactiveRevision:    {"inactive", "inactive-objects"},
-	NoActivation:          {"by-hand"},
 	EmptyRange:            {"constraint-empty"},
 	LongConstraint:        {"constraint-long"},
 	TagsAreTags:           {"reference-range-like-a-tag"},

@@ -1,0 +1,304 @@
+package rollout_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
+)
+
+// valued is a package of objects in phases whose ConfigMaps have a value. Their probes want what
+// the value says, so that a value with a question mark never gets ready.
+func valued(name, value string, phases, n int) harness.Files {
+	files := harness.Phased(name, phases, n)
+	for path, content := range files {
+		files[path] = strings.ReplaceAll(content, `value: "v1"`, `value: "`+value+`"`)
+	}
+	files["manifest.yaml"] = harness.Manifest(name, phaseNames(phases), `
+  version: `+strings.TrimPrefix(strings.TrimSuffix(value, "?"), "v")+`.0.0
+  availabilityProbes:
+  - selector: {kind: {kind: ConfigMap}}
+    probes:
+    - cel: {rule: '!self.data.value.endsWith("?")', message: the value is in question}`)
+	return files
+}
+
+func phaseNames(n int) []string {
+	var names []string
+	for i := range n {
+		names = append(names, fmt.Sprintf("phase-%02d", i))
+	}
+	return names
+}
+
+// setOf returns the ObjectSet of a package with a number.
+func setOf(t *testing.T, env *harness.Env, namespace string, number int64) *corev1alpha1.ObjectSet {
+	t.Helper()
+	list := &corev1alpha1.ObjectSetList{}
+	if err := env.Client.List(t.Context(), list, client.InNamespace(namespace)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range list.Items {
+		if list.Items[i].Spec.Revision == number {
+			return &list.Items[i]
+		}
+	}
+	t.Fatalf("there is no revision %d in %s", number, namespace)
+	return nil
+}
+
+func activate(t *testing.T, env *harness.Env, namespace string, number int64) {
+	t.Helper()
+	set := setOf(t, env, namespace, number)
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"lifecycleState":"Active"}}`))
+	if err := env.Client.Patch(t.Context(), set, patch); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// waitRevision waits until a revision of a package is in charge and Ready has a reason.
+func waitRevision(t *testing.T, env *harness.Env, namespace, name string, number int64, reason string) *corev1alpha1.Package {
+	t.Helper()
+	pkg := &corev1alpha1.Package{}
+	pkg.Namespace, pkg.Name = namespace, name
+	return harness.Await(t, env, 60*time.Second, pkg, fmt.Sprintf("revision %d, %s", number, reason), func(p *corev1alpha1.Package) error {
+		ready := meta.FindStatusCondition(p.Status.Conditions, corev1alpha1.ConditionReady)
+		if p.Status.ObservedGeneration != p.Generation || p.Status.Revision != number || ready == nil || ready.Reason != reason || ready.ObservedGeneration != p.Generation {
+			return fmt.Errorf("revision %d, %+v", p.Status.Revision, ready)
+		}
+		return nil
+	})
+}
+
+func is(pkg *corev1alpha1.Package, typ string) bool {
+	return meta.IsStatusConditionTrue(pkg.Status.Conditions, typ)
+}
+
+func values(t *testing.T, env *harness.Env, namespace string) []string {
+	t.Helper()
+	var found []string
+	for _, cm := range configMaps(t, env, namespace) {
+		if value := cm.Data["value"]; !slices.Contains(found, value) {
+			found = append(found, value)
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// Under Manual a new revision waits, and nothing of it is written: the one in charge goes on. It takes
+// over when a user activates it, and so does one in history, without anything being rendered.
+func TestActivation(t *testing.T) {
+	t.Parallel()
+	env := shared(t)
+	const namespace = "activation"
+	env.Namespace(t, namespace)
+	audit, err := env.Audit()
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, two := env.Push(t, "activation:1", valued("activation", "v1", 3, 4)), env.Push(t, "activation:2", valued("activation", "v2", 3, 4))
+	pkg := harness.Package(namespace, "shop", one)
+	pkg.Spec.RevisionActivationPolicy = corev1alpha1.RevisionActivationManual
+	env.Create(t, pkg)
+	p := waitRevision(t, env, namespace, "shop", 0, corev1alpha1.ReasonAwaitingActivation)
+	if p.Status.WaitingRevision == "" || p.Status.CurrentRevision != "" || is(p, corev1alpha1.ConditionAvailable) || is(p, corev1alpha1.ConditionProgressing) {
+		t.Errorf("nothing is installed yet: %+v", p.Status)
+	}
+	if maps := configMaps(t, env, namespace); len(maps) > 0 {
+		t.Fatalf("%d objects of a revision that waits", len(maps))
+	}
+	activate(t, env, namespace, 1)
+	p = waitRevision(t, env, namespace, "shop", 1, corev1alpha1.ReasonIdle)
+	if p.Status.CurrentVersion != "1.0.0" || p.Status.CurrentImage != one || p.Status.WaitingRevision != "" || is(p, corev1alpha1.ConditionAwaitingActivation) {
+		t.Errorf("1.0.0 is in charge: %+v", p.Status)
+	}
+
+	byManager := []sandbox.Filter{sandbox.ByUser(harness.ManagerUser()), func(e sandbox.Entry) bool { return e.Object.Namespace == namespace }, notWatchOrLease}
+	if _, err := audit.Settled(t.Context(), 0, 2*time.Second, byManager...); err != nil {
+		t.Fatal(err)
+	}
+	mark, err := audit.Mark(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	env.SetImage(t, namespace, "shop", two)
+	p = waitRevision(t, env, namespace, "shop", 1, corev1alpha1.ReasonAwaitingActivation)
+	if !is(p, corev1alpha1.ConditionAvailable) || p.Status.CurrentVersion != "1.0.0" || p.Status.WaitingRevision != setOf(t, env, namespace, 2).Name {
+		t.Errorf("1.0.0 stays in charge: %+v", p.Status)
+	}
+	c := meta.FindStatusCondition(p.Status.Conditions, corev1alpha1.ConditionAwaitingActivation)
+	if c == nil || !strings.Contains(c.Message, "Revision 2 (2.0.0, sha256:") || !strings.Contains(c.Message, "kubectl package rollout activate package/shop --namespace activation --revision 2") {
+		t.Errorf("AwaitingActivation is %+v", c)
+	}
+	asked, err := audit.Settled(t.Context(), mark, 2*time.Second, byManager...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("a waiting upgrade: %d requests\n%s", len(asked), harness.Lines(asked))
+	if len(asked) > 6 {
+		t.Errorf("a waiting upgrade took %d requests", len(asked))
+	}
+	if now := values(t, env, namespace); !slices.Equal(now, []string{"v1"}) {
+		t.Errorf("while revision 2 waits, values are %v", now)
+	}
+	drifted := &corev1.ConfigMap{}
+	drifted.Namespace, drifted.Name = namespace, "activation-00-000"
+	harness.Edit(t, env, drifted, func(cm *corev1.ConfigMap) { cm.Data["value"] = "drift" })
+	harness.Await(t, env, 20*time.Second, drifted, "the drift to be corrected", func(cm *corev1.ConfigMap) error {
+		if cm.Data["value"] != "v1" {
+			return fmt.Errorf("the value is %s", cm.Data["value"])
+		}
+		return nil
+	})
+
+	if mark, err = audit.Mark(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	activate(t, env, namespace, 2)
+	waitRevision(t, env, namespace, "shop", 2, corev1alpha1.ReasonIdle)
+	t.Logf("activation to first write: %v", firstWrite(t, audit, mark, namespace))
+	waitArchived(t, env, namespace, 1)
+	activate(t, env, namespace, 1)
+	p = waitRevision(t, env, namespace, "shop", 3, corev1alpha1.ReasonAwaitingActivation)
+	if now := values(t, env, namespace); !slices.Equal(now, []string{"v1"}) || p.Status.CurrentVersion != "1.0.0" || len(p.Status.WaitingRevision) == 0 {
+		t.Errorf("after the activation of revision 1 values are %v: %+v", now, p.Status)
+	}
+	sets := &corev1alpha1.ObjectSetList{}
+	if err := env.Client.List(t.Context(), sets, client.InNamespace(namespace)); err != nil || len(sets.Items) != 2 {
+		t.Errorf("%d revisions, %v: none is made for an activation", len(sets.Items), err)
+	}
+
+	harness.Edit(t, env, p, func(p *corev1alpha1.Package) { p.Spec.RevisionActivationPolicy = "" })
+	waitRevision(t, env, namespace, "shop", 4, corev1alpha1.ReasonIdle)
+	waitArchived(t, env, namespace, 3)
+	activate(t, env, namespace, 3)
+	waitArchived(t, env, namespace, 3)
+	if now := values(t, env, namespace); !slices.Equal(now, []string{"v2"}) {
+		t.Errorf("under Automatic values are %v", now)
+	}
+}
+
+func waitArchived(t *testing.T, env *harness.Env, namespace string, number int64) {
+	t.Helper()
+	harness.Await(t, env, 30*time.Second, setOf(t, env, namespace, number), fmt.Sprintf("revision %d to be history", number), func(s *corev1alpha1.ObjectSet) error {
+		if s.Spec.LifecycleState != corev1alpha1.ObjectSetLifecycleStateArchived || !meta.IsStatusConditionTrue(s.Status.Conditions, corev1alpha1.ConditionArchived) {
+			return fmt.Errorf("%s, %+v", s.Spec.LifecycleState, s.Status.Conditions)
+		}
+		return nil
+	})
+}
+
+// firstWrite returns the time from a user's patch of an ObjectSet to the manager's first write of an
+// object after it.
+func firstWrite(t *testing.T, audit *sandbox.Audit, since sandbox.Position, namespace string) time.Duration {
+	t.Helper()
+	entries, err := audit.Since(t.Context(), since, func(e sandbox.Entry) bool { return e.Object.Namespace == namespace && !e.DryRun }, sandbox.Writes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var begun time.Time
+	for _, e := range entries {
+		switch {
+		case begun.IsZero() && e.Object.Resource == "objectsets" && e.User != harness.ManagerUser():
+			begun = e.Done
+		case !begun.IsZero() && e.Object.Resource == "configmaps" && e.User == harness.ManagerUser():
+			return e.Received.Sub(begun)
+		}
+	}
+	t.Fatal("nothing was written after an activation")
+	return 0
+}
+
+// With onDeadline: Rollback a broken upgrade gives way to the last revision that succeeded, and its
+// content is not tried again; other content is, at once.
+func TestRollback(t *testing.T) {
+	t.Parallel()
+	env := shared(t)
+	const namespace = "rollback"
+	env.Namespace(t, namespace)
+	const deadline = 3
+	broken := valued("rollback", "v2?", 5, 10)
+	broken["phase-00.yaml"] += `---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata:
+  name: data
+  annotations: {package-operator.run/phase: phase-00}
+spec:
+  accessModes: [ReadWriteOnce]
+  resources: {requests: {storage: 1Gi}}
+`
+	one, bad := env.Push(t, "rollback:1", valued("rollback", "v1", 5, 10)), env.Push(t, "rollback:bad", broken)
+	good := env.Push(t, "rollback:2", valued("rollback", "v3", 5, 10))
+	pkg := harness.Package(namespace, "shop", one)
+	pkg.Spec.OnDeadline, pkg.Spec.ProgressDeadlineSeconds = corev1alpha1.DeadlineRollback, new(int32)
+	*pkg.Spec.ProgressDeadlineSeconds = deadline
+	env.Create(t, pkg)
+	waitRevision(t, env, namespace, "shop", 1, corev1alpha1.ReasonIdle)
+
+	env.SetImage(t, namespace, "shop", bad)
+	dep := &corev1alpha1.ObjectDeployment{}
+	dep.Namespace, dep.Name = namespace, "shop"
+	harness.Await(t, env, 30*time.Second, dep, "the content to be rejected", func(d *corev1alpha1.ObjectDeployment) error {
+		if len(d.Status.Rejected) == 0 {
+			return fmt.Errorf("revision %d", d.Status.Revision)
+		}
+		return nil
+	})
+	p := waitRevision(t, env, namespace, "shop", 3, corev1alpha1.ReasonRolledBack)
+	took := time.Since(dep.Status.Rejected[0].Time.Time) // of whole seconds
+	t.Logf("back %v after the deadline", took.Round(10*time.Millisecond))
+	if took > 5*time.Second {
+		t.Errorf("the rollback took %v", took)
+	}
+	if !is(p, corev1alpha1.ConditionAvailable) || !is(p, corev1alpha1.ConditionRolledBack) || !is(p, corev1alpha1.ConditionStalled) || p.Status.CurrentVersion != "1.0.0" {
+		t.Errorf("after the rollback: %+v", p.Status)
+	}
+	rejected := dep.Status.Rejected[0]
+	if rejected.Reason != corev1alpha1.ReasonProgressDeadlineExceeded || rejected.Version != "2.0.0" || !strings.HasPrefix(rejected.Digest, "sha256:") || !strings.Contains(rejected.Message, "ConfigMap") {
+		t.Errorf("rejected: %+v", rejected)
+	}
+	if now := values(t, env, namespace); !slices.Equal(now, []string{"v1"}) {
+		t.Errorf("after the rollback values are %v", now)
+	}
+	waitArchived(t, env, namespace, 2)
+	claim := &corev1.PersistentVolumeClaim{}
+	if err := env.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "data"}, claim); err != nil || len(claim.OwnerReferences) > 0 || claim.DeletionTimestamp != nil ||
+		!slices.Equal(rejected.Released, []string{"PersistentVolumeClaim data"}) {
+		t.Errorf("the claim was not released: %v, %+v; %v", err, claim.ObjectMeta, rejected.Released)
+	}
+
+	// No second try, also of a spec that renders the same.
+	watching, cancel := context.WithTimeout(t.Context(), 3*deadline*time.Second)
+	defer cancel()
+	if !harness.Deep() {
+		cancel()
+	}
+	harness.Edit(t, env, p, func(p *corev1alpha1.Package) { p.Spec.ProgressDeadlineSeconds = new(int32(deadline + 1)) })
+	<-watching.Done()
+	if p = waitRevision(t, env, namespace, "shop", 3, corev1alpha1.ReasonRolledBack); p.Status.Revision != 3 {
+		t.Errorf("a second try: revision %d", p.Status.Revision)
+	}
+	harness.Edit(t, env, p, func(p *corev1alpha1.Package) {
+		p.Annotations = map[string]string{corev1alpha1.RetryAnnotation: "again"}
+	})
+	waitRevision(t, env, namespace, "shop", 5, corev1alpha1.ReasonRolledBack)
+	began := time.Now()
+	env.SetImage(t, namespace, "shop", good)
+	waitRevision(t, env, namespace, "shop", 6, corev1alpha1.ReasonIdle)
+	t.Logf("other content is in charge after %v", time.Since(began).Round(10*time.Millisecond))
+	if now := values(t, env, namespace); !slices.Equal(now, []string{"v3"}) {
+		t.Errorf("after other content values are %v", now)
+	}
+}

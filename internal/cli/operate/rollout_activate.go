@@ -1,0 +1,170 @@
+package operate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/objectsets"
+)
+
+type activateCommand struct {
+	command.Command
+	revision int64
+}
+
+func newRolloutActivate(on command.Command) *cobra.Command {
+	c := &activateCommand{Command: on}
+	cmd := c.About(&cobra.Command{
+		Use:   "activate RESOURCE",
+		Short: "Have a revision take over that awaits it, or an earlier one",
+		Long: `Have the revision take over that awaits its activation, or the one of --revision, which may be
+history: nothing is rendered for it. It gets the highest number, and the hand-over is that of an
+upgrade. kubectl package plan NAME --revision N shows what that would do.
+
+It is for packages and deployments with revisionActivationPolicy: Manual. It is refused where
+values of Secrets in the revision are not kept, or its content was rejected.`,
+		Args: command.Takes("RESOURCE", "[NAME]"),
+	}, cluster.ParseResource, c.run, command.Positive("revision", &c.revision))
+	cmd.Flags().Int64Var(&c.revision, "revision", 0, "the `revision` to activate; the one that awaits it where it is not given")
+	c.AddWait(cmd, command.WaitTimeout, "watch the rollout until it is complete")
+	return cmd
+}
+
+func (c *activateCommand) run(ctx context.Context, n cluster.Name) error {
+	cl, r, err := c.Rollout(ctx, n)
+	if err != nil {
+		return err
+	}
+	set, err := awaited(r, c.revision)
+	if err != nil {
+		return err
+	}
+	number := set.ObjectSetSpec().Revision
+	switch {
+	case r.Deployment.GetDeletionTimestamp() != nil:
+		return fmt.Errorf("%s is being deleted", r)
+	case r.Deployment.ObjectDeploymentSpec().RevisionActivationPolicy != corev1alpha1.RevisionActivationManual:
+		return fmt.Errorf("%s has revisionActivationPolicy: Automatic, so that its spec alone decides. Go back by: kubectl package rollout undo %s --to-revision %d", r, r.Target.Flags(), number)
+	case set == r.Current() && !objectsets.Waiting(set) && set.ObjectSetSpec().LifecycleState == corev1alpha1.ObjectSetLifecycleStateActive:
+		return fmt.Errorf("revision %d of %s is in charge already", number, r)
+	case sealed(set) && !objectsets.Owns(set):
+		return fmt.Errorf("revision %d of %s cannot be activated: it has sensitive values, and what they were is not kept", number, r)
+	}
+	spec := map[string]any{"lifecycleState": corev1alpha1.ObjectSetLifecycleStateActive}
+	if objectsets.Owns(set) && !objectsets.Waits(set) {
+		spec["revision"] = r.Sets[len(r.Sets)-1].ObjectSetSpec().Revision + 1 // the engine gives it to the others
+	}
+	err = changeSet(ctx, cl, set, map[string]any{corev1alpha1.RolledBackFromAnnotation: nil}, spec)
+	if err != nil {
+		return cl.Explain(fmt.Sprintf("cannot activate revision %d of %s", number, r), err)
+	}
+	fmt.Fprintln(c.Streams.Out, terminal.Line(fmt.Sprintf("revision %d of %s is activated", number, r)))
+	if !c.Wait {
+		return nil
+	}
+	return c.await(ctx, cl, r, set)
+}
+
+// await waits until the revision has taken over, or was put back.
+func (c *activateCommand) await(ctx context.Context, cl *cluster.Cluster, r *cluster.Rollout, set corev1alpha1.GenericObjectSet) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.Timeout, command.ErrTimeout)
+	defer cancel()
+	last := ""
+	err := cl.Await(ctx, "cannot watch "+r.String(), set, func() (bool, error) {
+		conds, spec := *set.StatusConditions(), set.ObjectSetSpec()
+		if c := meta.FindStatusCondition(conds, corev1alpha1.ConditionAwaitingActivation); c != nil && c.Status == metav1.ConditionFalse &&
+			spec.LifecycleState == corev1alpha1.ObjectSetLifecycleStateArchived {
+			return false, errors.New(terminal.Text(c.Message))
+		}
+		if c := meta.FindStatusCondition(conds, corev1alpha1.ConditionReady); c != nil {
+			last = c.Message
+		}
+		return objectsets.Owns(set) && !objectsets.Renumbered(set) && meta.IsStatusConditionTrue(conds, corev1alpha1.ConditionSucceeded), nil
+	})
+	switch {
+	case errors.Is(err, command.ErrTimeout):
+		return fmt.Errorf("%s is not rolled out after %s: %s", r, c.Timeout, terminal.Text(last))
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("%s: interrupted; the cluster goes on with it", r)
+	case err != nil:
+		return err
+	}
+	return rolledOut(&c.Command, r.String(), set.ObjectSetSpec().Revision)
+}
+
+type rejectCommand struct {
+	command.Command
+	revision int64
+}
+
+func newRolloutReject(on command.Command) *cobra.Command {
+	c := &rejectCommand{Command: on}
+	cmd := c.About(&cobra.Command{
+		Use:   "reject RESOURCE",
+		Short: "Have a revision that awaits its activation not be rolled out",
+		Long: `Reject the revision that awaits its activation, or the one of --revision: what it was made of is
+not rolled out, and not asked for again, until kubectl package retry. Another version, digest or
+configuration is not affected.`,
+		Args: command.Takes("RESOURCE", "[NAME]"),
+	}, cluster.ParseResource, c.run, command.Positive("revision", &c.revision))
+	cmd.Flags().Int64Var(&c.revision, "revision", 0, "the `revision` to reject; the one that awaits its activation where it is not given")
+	return cmd
+}
+
+func (c *rejectCommand) run(ctx context.Context, n cluster.Name) error {
+	cl, r, err := c.Rollout(ctx, n)
+	if err != nil {
+		return err
+	}
+	set, err := awaited(r, c.revision)
+	if err != nil {
+		return err
+	}
+	number := set.ObjectSetSpec().Revision
+	if set == r.Current() && !objectsets.Waiting(set) && meta.IsStatusConditionTrue(*set.StatusConditions(), corev1alpha1.ConditionSucceeded) {
+		return fmt.Errorf("revision %d of %s is in charge: activate another one instead", number, r)
+	}
+	if err := changeSet(ctx, cl, set, map[string]any{corev1alpha1.RejectedAnnotation: "true"}, nil); err != nil {
+		return cl.Explain(fmt.Sprintf("cannot reject revision %d of %s", number, r), err)
+	}
+	_, err = fmt.Fprintln(c.Streams.Out, terminal.Line(fmt.Sprintf("revision %d of %s is rejected", number, r)))
+	return err
+}
+
+// awaited returns the revision of a number, or else the one that awaits its activation.
+func awaited(r *cluster.Rollout, number int64) (corev1alpha1.GenericObjectSet, error) {
+	if number > 0 {
+		return r.Revision(number)
+	}
+	for _, set := range r.Sets {
+		if set.GetName() == r.Deployment.ObjectDeploymentStatus().WaitingRevision {
+			return set, nil
+		}
+	}
+	return nil, fmt.Errorf("no revision of %s awaits its activation: name one by --revision", r)
+}
+
+// changeSet changes a revision if nothing else has changed it since it was read.
+func changeSet(ctx context.Context, cl *cluster.Cluster, set corev1alpha1.GenericObjectSet, annotations, spec map[string]any) error {
+	patch := map[string]any{"metadata": map[string]any{"resourceVersion": set.GetResourceVersion(), "annotations": annotations}}
+	if spec != nil {
+		patch["spec"] = spec
+	}
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	return cl.Patch(ctx, set, client.RawPatch(types.MergePatchType, data), client.FieldOwner(command.FieldManager))
+}

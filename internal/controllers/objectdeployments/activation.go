@@ -1,0 +1,291 @@
+package objectdeployments
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/objectsets"
+	"lockstep.run/lockstep/internal/revisions"
+)
+
+// syncActivation carries out what package revisions decides about activation and rollback,
+// one write at a time, and reports whether it wrote.
+func (s *reconciliation) syncActivation(ctx context.Context, d revisions.Decision) (bool, error) {
+	if i := slices.IndexFunc(s.sets, rejectedByUser); i >= 0 {
+		return true, s.takeRejection(ctx, s.sets[i])
+	}
+	switch {
+	case len(d.Reject) > 0:
+		return true, s.reject(ctx, s.sets[d.Reject[0]], corev1alpha1.ReasonProgressDeadlineExceeded)
+	case len(d.Return) > 0:
+		return true, s.returnToHistory(ctx, s.sets[d.Return[0].Revision], d.Return[0].Reason)
+	case len(d.Retire) > 0:
+		s.collectionDue = s.collectionDue || s.sealed()
+		return true, s.archive(ctx, s.sets[d.Retire[0]])
+	case len(d.Activate) > 0:
+		return s.activate(ctx, s.sets[d.Activate[0]], 0)
+	case len(d.Restore) > 0:
+		return s.activate(ctx, s.sets[d.Restore[0]], s.current.ObjectSetSpec().Revision)
+	}
+	return false, nil
+}
+
+// waiting reports whether a set of the deployment awaits its activation, so that it is not
+// loaded: nothing of it is claimed or written.
+func (s *reconciliation) waiting(set corev1alpha1.GenericObjectSet) bool {
+	return s.deployment != nil && objectsets.Waiting(set)
+}
+
+// activate gives a set the highest number, in one guarded write, which hands over to it as an
+// upgrade does; from is the revision that it takes over from in a rollback. A set in history
+// that lost slices stays there.
+func (s *reconciliation) activate(ctx context.Context, set corev1alpha1.GenericObjectSet, from int64) (bool, error) {
+	if !objectsets.Owns(set) {
+		missing, err := s.missingOf(ctx, set)
+		if err != nil {
+			return false, err
+		}
+		switch {
+		case missing == "":
+		case from > 0:
+			s.rollbackHeld = missing
+			return false, nil
+		default:
+			return true, s.returnToHistory(ctx, set, missing)
+		}
+	}
+	highest := int64(0)
+	for _, other := range s.sets {
+		highest = max(highest, other.ObjectSetSpec().Revision)
+	}
+	err := s.patch(ctx, set, func() {
+		spec := set.ObjectSetSpec()
+		spec.LifecycleState, spec.Revision = corev1alpha1.ObjectSetLifecycleStateActive, highest+1
+		setAnnotation(set, corev1alpha1.RolledBackFromAnnotation, "")
+		if from > 0 {
+			setAnnotation(set, corev1alpha1.RolledBackFromAnnotation, strconv.FormatInt(from, 10))
+		}
+	})
+	if err != nil {
+		return false, err
+	}
+	return true, s.listSets(ctx)
+}
+
+// missingOf returns the reason why a set in history cannot be activated: slices or values of it
+// are gone. They are looked for again after a while.
+func (s *reconciliation) missingOf(ctx context.Context, set corev1alpha1.GenericObjectSet) (string, error) {
+	record := s.of(set.GetUID())
+	if rest := record.missingReadAt.Add(missingRetry).Sub(s.Now()); rest > 0 {
+		s.Requeue(rest)
+		return corev1alpha1.ReasonSlicesMissing, nil
+	}
+	missing, err := s.readSlices(ctx, set)
+	if err != nil {
+		return "", err
+	}
+	secrets, err := s.readSecrets(ctx, set)
+	switch {
+	case err != nil:
+		return "", err
+	case len(secrets) > 0:
+		return corev1alpha1.ReasonValuesNotKept, nil
+	case len(missing) > 0:
+		record.missingReadAt = s.Now()
+		return corev1alpha1.ReasonSlicesMissing, nil
+	}
+	return "", nil
+}
+
+// valuesGone reports whether sensitive values of a set in history are not kept: nothing that
+// is in use has them.
+func (s *reconciliation) valuesGone(set corev1alpha1.GenericObjectSet) bool {
+	names := secretsOf(set)
+	if len(names) == 0 || objectsets.Owns(set) {
+		return false
+	}
+	used := s.sliceReferences()
+	return slices.ContainsFunc(names, func(name string) bool { return !used[name] })
+}
+
+// renew has a set that got a new number begin anew: what its status says is of the earlier one.
+func (s *reconciliation) renew(ctx context.Context, set corev1alpha1.GenericObjectSet) error {
+	status := set.ObjectSetStatus().DeepCopy()
+	status.ObservedGeneration, status.Revision = set.GetGeneration(), set.ObjectSetSpec().Revision
+	status.Blocking, status.Conditions = nil, nil
+	for i := range status.Phases {
+		status.Phases[i].State, status.Phases[i].Ready = corev1alpha1.PhaseStateWaiting, 0
+	}
+	status.Conditions = []metav1.Condition{{
+		Type: corev1alpha1.ConditionAwaitingActivation, Status: metav1.ConditionFalse, Reason: corev1alpha1.ReasonActivated,
+		Message: "The revision was activated.", LastTransitionTime: s.timestamp(), ObservedGeneration: set.GetGeneration(),
+	}}
+	if err := s.writeSetStatus(ctx, set, status); err != nil {
+		return err
+	}
+	return s.listSets(ctx)
+}
+
+// returnToHistory takes back that a user set an archived set Active.
+func (s *reconciliation) returnToHistory(ctx context.Context, set corev1alpha1.GenericObjectSet, reason string) error {
+	message := map[string]string{
+		corev1alpha1.ReasonActivationAutomatic: "revisionActivationPolicy is Automatic, so that the template alone decides: set it to Manual, or change the template",
+		corev1alpha1.ReasonRejected:            "its content was rejected, which a retry ends",
+		corev1alpha1.ReasonValuesNotKept:       "values of Secrets in it are not kept: change the template instead",
+		corev1alpha1.ReasonSlicesMissing:       "slices of it are missing: restore them, or change the template",
+		corev1alpha1.ReasonOvertaken:           "another revision was activated at the same time",
+	}[reason]
+	err := s.patch(ctx, set, func() { set.ObjectSetSpec().LifecycleState = corev1alpha1.ObjectSetLifecycleStateArchived })
+	if err != nil {
+		return err
+	}
+	text := fmt.Sprintf("Revision %d is not activated: %s.", set.ObjectSetSpec().Revision, message)
+	s.Events.Eventf(set, nil, corev1.EventTypeWarning, reason, "Activation", "%s", text)
+	if reason == corev1alpha1.ReasonActivationAutomatic {
+		return nil
+	}
+	status := archivedStatus(set)
+	conditions.Set(&status.Conditions, set.GetGeneration(), corev1alpha1.ConditionAwaitingActivation, false, reason, text)
+	return s.writeSetStatus(ctx, set, status)
+}
+
+// waitingStatus is the status of a set that awaits its activation.
+func waitingStatus(set corev1alpha1.GenericObjectSet, how string) *corev1alpha1.ObjectSetStatus {
+	status, generation := set.ObjectSetStatus().DeepCopy(), set.GetGeneration()
+	status.ObservedGeneration, status.Revision = generation, set.ObjectSetSpec().Revision
+	conditions.Set(&status.Conditions, generation, corev1alpha1.ConditionAwaitingActivation, true, corev1alpha1.ReasonAwaitingActivation, how)
+	conditions.Kstatus(&status.Conditions, generation, conditions.State{Reason: corev1alpha1.ReasonAwaitingActivation, Message: how})
+	return status
+}
+
+// setActivated records when a set that awaited its activation was activated.
+func (s *reconciliation) setActivated(conds *[]metav1.Condition, set corev1alpha1.GenericObjectSet) {
+	waits := set.GetAnnotations()[corev1alpha1.AwaitingActivationAnnotation] == "true"
+	if !waits && meta.FindStatusCondition(*conds, corev1alpha1.ConditionAwaitingActivation) == nil {
+		return
+	}
+	meta.SetStatusCondition(conds, metav1.Condition{
+		Type: corev1alpha1.ConditionAwaitingActivation, Status: metav1.ConditionFalse, Reason: corev1alpha1.ReasonActivated,
+		Message: "The revision was activated.", LastTransitionTime: s.timestamp(), ObservedGeneration: set.GetGeneration(),
+	})
+}
+
+func (s *reconciliation) timestamp() metav1.Time {
+	return metav1.Time{Time: s.Now().Truncate(time.Second)}
+}
+
+// activatedAt returns when the deadline of a set began: when it was made, or else activated.
+func (s *reconciliation) activatedAt(set corev1alpha1.GenericObjectSet) time.Time {
+	c := meta.FindStatusCondition(*set.StatusConditions(), corev1alpha1.ConditionAwaitingActivation)
+	switch {
+	case c != nil && c.Status == metav1.ConditionFalse:
+		return c.LastTransitionTime.Time
+	case c != nil, set.GetAnnotations()[corev1alpha1.AwaitingActivationAnnotation] == "true":
+		return s.Now()
+	}
+	return set.GetCreationTimestamp().Time
+}
+
+// howToActivate says which revision awaits its activation, and what activates it.
+func (s *reconciliation) howToActivate(set corev1alpha1.GenericObjectSet) string {
+	number := set.ObjectSetSpec().Revision
+	what := strings.Join(slices.DeleteFunc([]string{versionOf(set), set.GetAnnotations()[corev1alpha1.PackageDigestAnnotation]}, func(s string) bool { return s == "" }), ", ")
+	if what != "" {
+		what = " (" + what + ")"
+	}
+	return fmt.Sprintf("Revision %d%s awaits its activation: kubectl package rollout activate %s --revision %d", number, what, s.nameInCommands(), number)
+}
+
+// nameInCommands is how commands name the owner.
+func (s *reconciliation) nameInCommands() string {
+	kind := s.key.Kind
+	if ref := s.packageOf(); ref != nil {
+		kind = ref.Kind
+	}
+	name := strings.ToLower(kind) + "/" + s.key.Name
+	if s.key.Namespace != "" {
+		name += " --namespace " + s.key.Namespace
+	}
+	return name
+}
+
+// reportRevisions names the revisions that are in charge and awaited.
+func (s *reconciliation) reportRevisions(status *corev1alpha1.ObjectDeploymentStatus) {
+	status.CurrentRevision, status.CurrentVersion, status.CurrentImage, status.WaitingRevision = "", "", "", ""
+	if s.current != nil {
+		status.CurrentRevision, status.CurrentVersion = s.current.GetName(), versionOf(s.current)
+		status.CurrentImage = s.current.GetAnnotations()[corev1alpha1.PackageSourceImageAnnotation]
+	}
+	if s.awaitsActivation() {
+		status.WaitingRevision = s.wanted.GetName()
+	}
+	status.Rejected = s.rejections()
+}
+
+// awaitsActivation reports whether the revision that the template stands for is not in charge,
+// and may be activated.
+func (s *reconciliation) awaitsActivation() bool {
+	return s.wanted != nil && s.wanted != s.current && !s.rejected(contentOf(s.wanted, hashOf(s.wanted)))
+}
+
+// awaiting reports what awaits a user: an activation, or what else to do after a rollback. It
+// returns what is reported of the progress then.
+func (s *reconciliation) awaiting(conds *[]metav1.Condition, progressing bool, reason, message string) (bool, string, string) {
+	generation := s.deployment.GetGeneration()
+	for _, typ := range []string{corev1alpha1.ConditionAwaitingActivation, corev1alpha1.ConditionRolledBack} {
+		kept := slices.Clone(*conds)
+		if typ == corev1alpha1.ConditionAwaitingActivation && !s.awaitsActivation() || typ == corev1alpha1.ConditionRolledBack && s.rollbackHeld == "" && !s.rolledBack() {
+			meta.RemoveStatusCondition(&kept, typ)
+		}
+		*conds = kept
+	}
+	idle := reason == corev1alpha1.ReasonIdle
+	switch {
+	case s.rollbackHeld != "":
+		conditions.Set(conds, generation, corev1alpha1.ConditionRolledBack, false, s.rollbackHeld, heldMessage(s.rollbackHeld))
+	case s.rolledBack():
+		text := s.rollbackMessage()
+		conditions.Set(conds, generation, corev1alpha1.ConditionRolledBack, true, corev1alpha1.ReasonProgressDeadlineExceeded, text)
+		if idle && !s.awaitsActivation() {
+			return false, corev1alpha1.ReasonRolledBack, text
+		}
+	}
+	switch {
+	case s.awaitsActivation():
+		text := s.howToActivate(s.wanted)
+		conditions.Set(conds, generation, corev1alpha1.ConditionAwaitingActivation, true, corev1alpha1.ReasonAwaitingActivation, text)
+		if idle {
+			return false, corev1alpha1.ReasonAwaitingActivation, text
+		}
+	case idle && s.awaited && s.wanted != s.current:
+		return false, corev1alpha1.ReasonRejected, "What the template stands for was rejected: change it, or run kubectl package retry."
+	}
+	return progressing, reason, message
+}
+
+// heldMessage says why a revision that missed its deadline does not give way.
+func heldMessage(reason string) string {
+	switch reason {
+	case corev1alpha1.ReasonNoEarlierSuccess:
+		return "No earlier revision has succeeded, so that this one goes on trying."
+	case corev1alpha1.ReasonValuesNotKept:
+		return "Values of Secrets in the last revision that succeeded are not kept, so that this one goes on trying."
+	}
+	return "Slices of the last revision that succeeded are missing, so that this one goes on trying."
+}
+
+// rolledBack reports whether the revision in charge took over from one that missed its
+// deadline, and the template stands for another one still.
+func (s *reconciliation) rolledBack() bool {
+	return s.current != nil && s.current != s.wanted && s.awaited && s.current.GetAnnotations()[corev1alpha1.RolledBackFromAnnotation] != ""
+}

@@ -1,0 +1,158 @@
+package objectdeployments
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// rejectionBytes bounds the message of a rejection: a status has several.
+const rejectionBytes = 256
+
+// content is what is rejected: a template, and the package that it was rendered from.
+type content struct{ hash, version, digest string }
+
+// contentOf returns that of a deployment or of a set, whose template has a hash.
+func contentOf(obj metav1.Object, hash string) content {
+	return content{hash, versionOf(obj), obj.GetAnnotations()[corev1alpha1.PackageDigestAnnotation]}
+}
+
+func hashOf(set corev1alpha1.GenericObjectSet) string {
+	return set.GetAnnotations()[corev1alpha1.HashAnnotation]
+}
+
+// versionOf returns the version of a package as its manifest states it.
+func versionOf(obj metav1.Object) string {
+	return strings.ReplaceAll(obj.GetLabels()[corev1alpha1.PackageVersionLabel], "_", "+")
+}
+
+// rejections returns what is rejected: a retry ends that.
+func (s *reconciliation) rejections() []corev1alpha1.RejectedContent {
+	retry := s.deployment.GetAnnotations()[corev1alpha1.RetryAnnotation]
+	var all []corev1alpha1.RejectedContent
+	for _, r := range s.deployment.ObjectDeploymentStatus().Rejected {
+		if r.Retry == retry {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+func (s *reconciliation) rejected(c content) bool {
+	return c.hash != "" && slices.ContainsFunc(s.rejections(), func(r corev1alpha1.RejectedContent) bool {
+		return c == content{r.TemplateHash, r.Version, r.Digest}
+	})
+}
+
+// reject records that the content of a set is not tried again.
+func (s *reconciliation) reject(ctx context.Context, set corev1alpha1.GenericObjectSet, reason string) error {
+	c := contentOf(set, hashOf(set))
+	message := fmt.Sprintf("Revision %d was rejected.", set.ObjectSetSpec().Revision)
+	if reason == corev1alpha1.ReasonProgressDeadlineExceeded {
+		message = fmt.Sprintf("Revision %d missed its deadline.", set.ObjectSetSpec().Revision)
+		if blocking := set.ObjectSetStatus().Blocking; len(blocking) > 0 {
+			message = fmt.Sprintf("Revision %d missed its deadline: %s %s: %s", set.ObjectSetSpec().Revision, blocking[0].Kind, blocking[0].Name, blocking[0].Message)
+		}
+	}
+	rejected := corev1alpha1.RejectedContent{
+		TemplateHash: c.hash, Version: c.version, Digest: c.digest, Reason: reason, Message: conditions.Cut(conditions.Message(message), rejectionBytes),
+		Released: s.releasedWith(set), Time: s.timestamp(), Retry: s.deployment.GetAnnotations()[corev1alpha1.RetryAnnotation],
+	}
+	all := append(s.rejections(), rejected)
+	status := s.deployment.ObjectDeploymentStatus()
+	before := status.Rejected
+	err := s.patchStatus(ctx, s.deployment, func() { status.Rejected = all[max(0, len(all)-corev1alpha1.MaxRejectedContents):] })
+	if err != nil {
+		status.Rejected = before
+	}
+	return err
+}
+
+func rejectedByUser(set corev1alpha1.GenericObjectSet) bool {
+	return set.GetAnnotations()[corev1alpha1.RejectedAnnotation] == "true" && set.GetDeletionTimestamp() == nil
+}
+
+// takeRejection records that a user rejected a set, and then takes the request off it.
+func (s *reconciliation) takeRejection(ctx context.Context, set corev1alpha1.GenericObjectSet) error {
+	if !s.rejected(contentOf(set, hashOf(set))) && hashOf(set) != "" {
+		return s.reject(ctx, set, corev1alpha1.ReasonUser)
+	}
+	return s.patch(ctx, set, func() { setAnnotation(set, corev1alpha1.RejectedAnnotation, "") })
+}
+
+// stateful are kinds of objects whose deletion loses more than the package can bring again.
+var stateful = []schema.GroupKind{{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}, {Kind: "Namespace"}, {Kind: "PersistentVolumeClaim"}}
+
+// keepStateful has stateful objects of rejected revisions stay, without a controller, where no other
+// revision has them.
+func (s *reconciliation) keepStateful() {
+	if s.deployment == nil || len(s.deployment.ObjectDeploymentStatus().Rejected) == 0 {
+		return
+	}
+	for _, set := range s.sets {
+		rev := s.revisionOf(set)
+		if rev == nil || !s.rejected(contentOf(set, hashOf(set))) {
+			continue
+		}
+		for i := range rev.Phases {
+			for _, d := range rev.Phases[i].Objects {
+				d.Keep = d.Keep || slices.Contains(stateful, d.Key.GroupKind())
+			}
+		}
+	}
+}
+
+// releasedWith names the stateful objects that only a set brought.
+func (s *reconciliation) releasedWith(set corev1alpha1.GenericObjectSet) []string {
+	rev := s.revisionOf(set)
+	if rev == nil {
+		return nil
+	}
+	var names []string
+	for i := range rev.Started() {
+		for _, d := range rev.Phases[i].Objects {
+			other := slices.ContainsFunc(s.rollout.Revisions(), func(r *engine.Revision) bool { return r != rev && r.Contains(d.Key) })
+			if !other && slices.Contains(stateful, d.Key.GroupKind()) && len(names) < limits.BlockingObjects {
+				names = append(names, d.Key.Kind+" "+d.Key.Name)
+			}
+		}
+	}
+	return names
+}
+
+// rollbackMessage says what was rolled back, and what goes on from there.
+func (s *reconciliation) rollbackMessage() string {
+	from := s.current.GetAnnotations()[corev1alpha1.RolledBackFromAnnotation]
+	message := fmt.Sprintf("Revision %s missed its deadline, and gave way to revision %d.", from, s.current.ObjectSetSpec().Revision)
+	if all := s.rejections(); len(all) > 0 {
+		last := all[len(all)-1]
+		message += " " + last.Message
+		if len(last.Released) > 0 {
+			message += " Kept, without a controller: " + strings.Join(last.Released, ", ") + "."
+		}
+	}
+	return message + " Change the template, or run kubectl package retry to try it again."
+}
+
+// setAnnotation sets an annotation of a set; empty takes it off.
+func setAnnotation(set corev1alpha1.GenericObjectSet, key, value string) {
+	annotations := map[string]string{}
+	for k, v := range set.GetAnnotations() {
+		if k != key {
+			annotations[k] = v
+		}
+	}
+	if value != "" {
+		annotations[key] = value
+	}
+	set.SetAnnotations(annotations)
+}
