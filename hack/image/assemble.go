@@ -36,8 +36,10 @@ type content struct {
 	version  string
 	revision string // commit, may be empty
 	created  time.Time
-	caBundle []byte            // PEM, may be empty
-	programs map[string][]byte // by architecture
+	caBundle []byte // PEM, may be empty
+	// programs by architecture
+	architectures []string
+	programs      map[string][]byte
 }
 
 // assemble makes the image index, deterministically.
@@ -47,7 +49,7 @@ func assemble(c content) (v1.ImageIndex, error) {
 		return nil, err
 	}
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
-	for _, arch := range architectures {
+	for _, arch := range c.architectures {
 		program, ok := c.programs[arch]
 		if !ok {
 			return nil, fmt.Errorf("there is no program for %s", arch)

@@ -19,7 +19,7 @@ import (
 func example() content {
 	return content{
 		version: "v1.2.3", revision: "abc", created: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
-		programs: map[string][]byte{"amd64": []byte("program for amd64"), "arm64": []byte("program for arm64")},
+		architectures: architectures, programs: map[string][]byte{"amd64": []byte("program for amd64"), "arm64": []byte("program for arm64")},
 	}
 }
 

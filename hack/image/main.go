@@ -16,7 +16,7 @@ import (
 // command is the package of the program that goes into the image.
 const command = "lockstep.run/lockstep/cmd/lockstep-manager"
 
-// architectures that the image is built for, all on Linux.
+// architectures that the image is built for without a choice, all on Linux.
 var architectures = []string{"amd64", "arm64"}
 
 func main() {
@@ -34,6 +34,7 @@ func run(ctx context.Context, args []string) error {
 	out := flags.String("out", "dist/image", "folder to write the OCI layout to; what it holds is replaced")
 	version := flags.String("version", "", "version of the build (default: git describe)")
 	created := flags.String("created", "", "time of everything in the image, RFC 3339 (default: SOURCE_DATE_EPOCH, else the commit's)")
+	chosen := flags.String("architectures", strings.Join(architectures, ","), "what to build for")
 	bundle := flags.String("ca-bundle", "", "file with CA certificates in PEM to put into the image (default: none)")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -52,8 +53,8 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	defer os.RemoveAll(scratch)
-	content.programs = map[string][]byte{}
-	for _, arch := range architectures {
+	content.architectures, content.programs = strings.Split(*chosen, ","), map[string][]byte{}
+	for _, arch := range content.architectures {
 		fmt.Fprintf(os.Stderr, "building %s for linux/%s\n", content.version, arch)
 		program := filepath.Join(scratch, arch)
 		if err := build(ctx, arch, content.version, program); err != nil {

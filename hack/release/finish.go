@@ -1,0 +1,155 @@
+package main
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/sigstore/sigstore/pkg/cryptoutils"
+	"github.com/sigstore/sigstore/pkg/signature"
+	"sigs.k8s.io/yaml"
+)
+
+// Names of the files that list others.
+const (
+	provenanceFile = "provenance.json"
+	checksumsFile  = "SHA256SUMS"
+	signatureFile  = "SHA256SUMS.sig"
+)
+
+// finish writes what lists the files, and signs it.
+func (r *release) finish(key string) error {
+	if err := r.writeKrew(); err != nil {
+		return err
+	}
+	if err := r.writeProvenance(); err != nil {
+		return err
+	}
+	sums, err := r.checksums()
+	if err != nil {
+		return err
+	}
+	var list bytes.Buffer
+	for _, sum := range sums {
+		fmt.Fprintf(&list, "%s  %s\n", sum.digest, sum.name)
+	}
+	if err := r.write(checksumsFile, list.Bytes()); err != nil {
+		return err
+	}
+	if key == "" {
+		return nil
+	}
+	return r.sign(key, list.Bytes())
+}
+
+// checksum is that of a file.
+type checksum struct{ name, digest string }
+
+// checksums returns those of the files that there are, by name.
+func (r *release) checksums() ([]checksum, error) {
+	files, err := readFolder(r.folder)
+	if err != nil {
+		return nil, err
+	}
+	var sums []checksum
+	for _, f := range files {
+		digest := sha256.Sum256(f.content)
+		sums = append(sums, checksum{f.path, hex.EncodeToString(digest[:])})
+	}
+	return sums, nil
+}
+
+// writeKrew writes the manifests of the plugin: lockstep for the index of krew, which refuses names as general as package, and
+// package for an index of our own.
+func (r *release) writeKrew() error {
+	var platforms []any
+	for _, p := range r.platforms {
+		content, err := os.ReadFile(filepath.Join(r.folder, r.archive(p)))
+		if err != nil {
+			return err
+		}
+		digest := sha256.Sum256(content)
+		platforms = append(platforms, map[string]any{
+			"selector": map[string]any{"matchLabels": map[string]any{"os": p.os, "arch": p.arch}},
+			"uri":      r.url + "/" + r.archive(p), "sha256": hex.EncodeToString(digest[:]), "bin": programOf(p),
+			"files": []any{map[string]any{"from": programOf(p), "to": "."}, map[string]any{"from": "LICENSE", "to": "."}},
+		})
+	}
+	for _, name := range []string{"lockstep", "package"} {
+		content, err := yaml.Marshal(map[string]any{
+			"apiVersion": "krew.googlecontainertools.github.com/v1alpha2", "kind": "Plugin", "metadata": map[string]any{"name": name},
+			"spec": map[string]any{
+				"version": r.version, "homepage": "https://lockstep.run", "platforms": platforms,
+				"shortDescription": "Build, install and watch packages",
+				"description":      "Builds packages of Kubernetes objects, plans and installs them with Lockstep,\nwhich rolls them out phase by phase, and says why one is not available.\n",
+			},
+		})
+		if err != nil {
+			return err
+		}
+		if err := r.write("krew-"+name+".yaml", content); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeProvenance writes how the files were built, as an in-toto statement with SLSA's provenance.
+func (r *release) writeProvenance() error {
+	sums, err := r.checksums()
+	if err != nil {
+		return err
+	}
+	subjects := []any{map[string]any{"name": r.image, "digest": map[string]any{"sha256": r.digest[len("sha256:"):]}}}
+	for _, sum := range sums {
+		subjects = append(subjects, map[string]any{"name": sum.name, "digest": map[string]any{"sha256": sum.digest}})
+	}
+	statement := map[string]any{
+		"_type": "https://in-toto.io/Statement/v1", "subject": subjects, "predicateType": "https://slsa.dev/provenance/v1",
+		"predicate": map[string]any{
+			"buildDefinition": map[string]any{
+				"buildType":          "https://lockstep.run/releases/build/v1",
+				"externalParameters": map[string]any{"version": r.version, "image": r.image, "url": r.url},
+				"internalParameters": map[string]any{"created": r.created},
+				"resolvedDependencies": []any{
+					map[string]any{"uri": "git+https://lockstep.run/lockstep", "digest": map[string]any{"gitCommit": r.commit}},
+					map[string]any{"uri": "pkg:generic/go@" + runtime.Version()[len("go"):]},
+				},
+			},
+			"runDetails": map[string]any{"builder": map[string]any{"id": "https://lockstep.run/releases/build/v1/hack/release"}},
+		},
+	}
+	content, err := json.MarshalIndent(statement, "", "  ")
+	if err != nil {
+		return err
+	}
+	return r.write(provenanceFile, append(content, '\n'))
+}
+
+// sign signs the checksums, as cosign sign-blob does.
+func (r *release) sign(key string, content []byte) error {
+	pem, err := os.ReadFile(key)
+	if err != nil {
+		return fmt.Errorf("read the key: %w", err)
+	}
+	private, err := cryptoutils.UnmarshalPEMToPrivateKey(pem, cryptoutils.StaticPasswordFunc([]byte(os.Getenv("COSIGN_PASSWORD"))))
+	if err != nil {
+		return fmt.Errorf("read the key %s: %w", key, err)
+	}
+	signer, err := signature.LoadSigner(private, crypto.SHA256)
+	if err != nil {
+		return fmt.Errorf("use the key %s: %w", key, err)
+	}
+	signed, err := signer.SignMessage(bytes.NewReader(content))
+	if err != nil {
+		return fmt.Errorf("sign the checksums: %w", err)
+	}
+	return r.write(signatureFile, []byte(base64.StdEncoding.EncodeToString(signed)+"\n"))
+}

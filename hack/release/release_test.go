@@ -1,0 +1,293 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Masterminds/semver/v3"
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"lockstep.run/lockstep/internal/testing/require"
+)
+
+const root = "../.."
+
+// example makes a release, without what is compiled, and returns its files.
+func example(t *testing.T, key string) map[string]string {
+	t.Helper()
+	r := &release{
+		version: "v1.2.3", commit: "abc", created: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), image: "registry.example/lockstep-manager",
+		digest: "sha256:" + strings.Repeat("1", 64), url: "https://example.test/v1.2.3", platforms: all, folder: t.TempDir(),
+	}
+	for _, p := range all {
+		require.NoError(t, r.writeTar(r.archive(p), []file{{"LICENSE", 0o644, []byte("license")}, {programOf(p), 0o755, []byte(p.String())}}))
+	}
+	require.NoError(t, r.writeManifests(root+"/config"))
+	require.NoError(t, r.writeChart(root+"/config/chart"))
+	require.NoError(t, r.finish(key))
+	files, err := readFolder(r.folder)
+	require.NoError(t, err)
+	made := map[string]string{}
+	for _, f := range files {
+		made[f.path] = string(f.content)
+	}
+	return made
+}
+
+// unpack returns the files of an archive.
+func unpack(t *testing.T, archive string) map[string]string {
+	t.Helper()
+	compressed, err := gzip.NewReader(strings.NewReader(archive))
+	require.NoError(t, err)
+	files, reader := map[string]string{}, tar.NewReader(compressed)
+	for {
+		header, err := reader.Next()
+		if errors.Is(err, io.EOF) {
+			return files
+		}
+		require.NoError(t, err)
+		content, err := io.ReadAll(reader)
+		require.NoError(t, err)
+		files[header.Name] = string(content)
+	}
+}
+
+// The same content gives the same bytes, and checksums of all files but those that list them.
+func TestTwiceTheSame(t *testing.T) {
+	t.Parallel()
+	files := example(t, "")
+	if diff := cmp.Diff(files, example(t, "")); diff != "" {
+		t.Errorf("a second release differs:\n%s", diff)
+	}
+	listed := map[string]string{}
+	for line := range strings.Lines(files[checksumsFile]) {
+		digest, name, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		listed[name] = digest
+	}
+	want := map[string]string{}
+	for name, content := range files {
+		if name != checksumsFile {
+			digest := sha256.Sum256([]byte(content))
+			want[name] = hex.EncodeToString(digest[:])
+		}
+	}
+	if diff := cmp.Diff(want, listed); diff != "" {
+		t.Errorf("the checksums differ:\n%s", diff)
+	}
+	names := slices.Sorted(maps.Keys(files))
+	if diff := cmp.Diff([]string{
+		"SHA256SUMS", "krew-lockstep.yaml", "krew-package.yaml", "kubectl-package-v1.2.3-darwin-amd64.tar.gz", "kubectl-package-v1.2.3-darwin-arm64.tar.gz",
+		"kubectl-package-v1.2.3-linux-amd64.tar.gz", "kubectl-package-v1.2.3-linux-arm64.tar.gz", "kubectl-package-v1.2.3-windows-amd64.tar.gz",
+		"kubectl-package-v1.2.3-windows-arm64.tar.gz", "lockstep-1.2.3.tgz", "lockstep-v1.2.3.yaml", "provenance.json",
+	}, names); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// YAML and chart name the image by tag and digest, and the chart has its versions.
+func TestManifests(t *testing.T) {
+	t.Parallel()
+	files := example(t, "")
+	image := "registry.example/lockstep-manager:v1.2.3@sha256:" + strings.Repeat("1", 64)
+	if !strings.Contains(files["lockstep-v1.2.3.yaml"], "image: "+image+"\n") || strings.Count(files["lockstep-v1.2.3.yaml"], "\nkind: CustomResourceDefinition\n") != 18 {
+		t.Errorf("the YAML does not name %s, or not all kinds", image)
+	}
+	chart := unpack(t, files["lockstep-1.2.3.tgz"])
+	var metadata struct {
+		Version, AppVersion string
+		Annotations         map[string]string
+	}
+	require.NoError(t, yaml.Unmarshal([]byte(chart["lockstep/Chart.yaml"]), &metadata))
+	var kinds []map[string]string
+	require.NoError(t, yaml.Unmarshal([]byte(metadata.Annotations["artifacthub.io/crds"]), &kinds))
+	if metadata.Version != "1.2.3" || metadata.AppVersion != "v1.2.3" || !strings.Contains(metadata.Annotations["artifacthub.io/images"], image) ||
+		metadata.Annotations["artifacthub.io/prerelease"] != "false" || metadata.Annotations["artifacthub.io/license"] == "" || len(kinds) != 18 {
+		t.Errorf("Chart.yaml says %+v, and %d kinds", metadata, len(kinds))
+	}
+	for _, kind := range kinds {
+		if len(kind["description"]) < 20 || kind["name"] == "" {
+			t.Errorf("a kind is listed as %v", kind)
+		}
+	}
+	var values struct {
+		Manager struct{ Image map[string]string }
+	}
+	require.NoError(t, yaml.Unmarshal([]byte(chart["lockstep/values.yaml"]), &values))
+	if got := values.Manager.Image; got["repository"] != "registry.example/lockstep-manager" || "sha256:"+strings.Repeat("1", 64) != got["digest"] {
+		t.Errorf("the values name the image %v", got)
+	}
+	for _, name := range []string{"lockstep/files/crds/package-operator.run_packages.yaml", "lockstep/templates/manifests.yaml", "lockstep/README.md"} {
+		if chart[name] == "" {
+			t.Errorf("the chart lacks %s", name)
+		}
+	}
+	if _, found := chart["lockstep/files/crds/kustomization.yaml"]; found {
+		t.Error("the chart has a kustomization")
+	}
+}
+
+// The manifests of krew name archives that there are, by their checksums.
+func TestKrew(t *testing.T) {
+	t.Parallel()
+	files := example(t, "")
+	for _, name := range []string{"lockstep", "package"} {
+		var plugin struct {
+			Metadata struct{ Name string }
+			Spec     struct {
+				Version, ShortDescription string
+				Platforms                 []struct {
+					URI, SHA256, Bin string
+					Selector         struct{ MatchLabels map[string]string }
+					Files            []struct{ From, To string }
+				}
+			}
+		}
+		require.NoError(t, yaml.UnmarshalStrict([]byte(regexp.MustCompile(`(?m)^(apiVersion|kind|  homepage|  description): ?(.*\n(    .*\n)*)`).ReplaceAllString(files["krew-"+name+".yaml"], "")), &plugin))
+		if plugin.Metadata.Name != name || plugin.Spec.Version != "v1.2.3" || len(plugin.Spec.Platforms) != 6 || len(plugin.Spec.ShortDescription) > 50 {
+			t.Errorf("the manifest of %s is %+v", name, plugin)
+		}
+		for _, p := range plugin.Spec.Platforms {
+			archive := files[strings.TrimPrefix(p.URI, "https://example.test/v1.2.3/")]
+			if digest := sha256.Sum256([]byte(archive)); archive == "" || hex.EncodeToString(digest[:]) != p.SHA256 {
+				t.Errorf("%s: the checksum of %s is another one", name, p.URI)
+			}
+			content := unpack(t, archive)
+			if content[p.Bin] != p.Selector.MatchLabels["os"]+"/"+p.Selector.MatchLabels["arch"] {
+				t.Errorf("%s: %s has another program: %q", name, p.URI, content[p.Bin])
+			}
+			for _, f := range p.Files {
+				if content[f.From] == "" {
+					t.Errorf("%s: %s lacks %s", name, p.URI, f.From)
+				}
+			}
+		}
+	}
+}
+
+// The provenance names the commit, and all files with their checksums but those that come after it.
+func TestProvenance(t *testing.T) {
+	t.Parallel()
+	files := example(t, "")
+	var statement struct {
+		Type          string `json:"_type"`
+		PredicateType string
+		Subject       []struct {
+			Name   string
+			Digest map[string]string
+		}
+		Predicate struct {
+			BuildDefinition struct {
+				ResolvedDependencies []struct{ Digest map[string]string }
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(files[provenanceFile]), &statement))
+	if statement.Type != "https://in-toto.io/Statement/v1" || statement.PredicateType != "https://slsa.dev/provenance/v1" ||
+		statement.Predicate.BuildDefinition.ResolvedDependencies[0].Digest["gitCommit"] != "abc" {
+		t.Errorf("the provenance is %+v", statement)
+	}
+	for _, subject := range statement.Subject[1:] {
+		if digest := sha256.Sum256([]byte(files[subject.Name])); hex.EncodeToString(digest[:]) != subject.Digest["sha256"] {
+			t.Errorf("the checksum of %s is another one", subject.Name)
+		}
+	}
+	if len(statement.Subject) != len(files)-1 { // the image instead of the provenance and the checksums
+		t.Errorf("%d subjects of %d files", len(statement.Subject), len(files))
+	}
+}
+
+// A key signs the checksums, so that the public one verifies all files.
+func TestSignature(t *testing.T) {
+	t.Parallel()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	require.NoError(t, err)
+	key := filepath.Join(t.TempDir(), "key.pem")
+	require.NoError(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600))
+	files := example(t, key)
+	signed, err := base64.StdEncoding.DecodeString(strings.TrimSpace(files[signatureFile]))
+	require.NoError(t, err)
+	digest := sha256.Sum256([]byte(files[checksumsFile]))
+	if !ecdsa.VerifyASN1(&private.PublicKey, digest[:], signed) {
+		t.Error("the signature is not that of the checksums")
+	}
+}
+
+// A release that could not be built again, or that the changelog does not know, is refused before anything is built.
+func TestRefusals(t *testing.T) { //nolint:paralleltest // it changes the folder
+	t.Chdir(root)
+	for _, tc := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "name the version"},
+		{[]string{"0.2.0"}, "no semantic one"},
+		{[]string{"v0.2"}, "no semantic one"},
+		{[]string{"--platforms", "plan9/arm", "v0.2.0-rc.1"}, "plan9/arm is none of"},
+		{[]string{"--out", t.TempDir(), "v0.2.0-rc.1"}, "must be a new one"},
+		{[]string{"v999.0.0"}, ""},
+	} {
+		err := run(context.Background(), tc.args)
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%v: %v, want %q", tc.args, err, tc.want)
+		}
+	}
+}
+
+// The headings of the changelog are the unreleased changes, and then versions with dates, from the newest, whose sections are those
+// of Keep a Changelog.
+func TestChangelog(t *testing.T) {
+	t.Parallel()
+	content, err := os.ReadFile(root + "/CHANGELOG.md")
+	require.NoError(t, err)
+	headings := regexp.MustCompile(`(?m)^## .*$`).FindAll(content, -1)
+	if len(headings) == 0 || !bytes.Equal(headings[0], []byte("## [Unreleased]")) {
+		t.Fatalf("the first heading is not ## [Unreleased]: %q", headings)
+	}
+	last := semver.MustParse("999.0.0")
+	for _, heading := range headings[1:] {
+		found := regexp.MustCompile(`^## \[(.+)\] - \d{4}-\d\d-\d\d$`).FindSubmatch(heading)
+		if found == nil {
+			t.Fatalf("%s is no ## [VERSION] - DATE", heading)
+		}
+		version, err := semver.StrictNewVersion(string(found[1]))
+		require.NoError(t, err)
+		if !version.LessThan(last) {
+			t.Errorf("%s is not older than the one before", heading)
+		}
+		last = version
+	}
+	if len(headings) == 1 {
+		return
+	}
+	_, released, _ := bytes.Cut(content, headings[1])
+	sections := []string{"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+	for _, section := range regexp.MustCompile(`(?m)^### (.*)$`).FindAllSubmatch(released, -1) {
+		if !slices.Contains(sections, string(section[1])) {
+			t.Errorf("### %s is none of %v", section[1], sections)
+		}
+	}
+}
