@@ -374,6 +374,11 @@ func TestOwnCause(t *testing.T) {
 			progress.State{Target: target, Paused: "until the migration is over"},
 			"it is paused, so nothing is written (until the migration is over)", "Let it go on: kubectl package unpause package/web -n shop", 0,
 		},
+		"an image that is not verified": {
+			progress.State{Target: target, Observed: true, NotVerified: true, PullError: "the image registry.example.com/web:v1 is not verified: it has no signature."},
+			"the image registry.example.com/web:v1 is not verified: it has no signature",
+			"Once that is mended it is tried again by itself; at once: kubectl package retry package/web -n shop", 0,
+		},
 		"no image": {
 			progress.State{Target: target, PullError: "image not found"}, "the image cannot be pulled: image not found",
 			"Once that is mended it is tried again by itself; at once: kubectl package retry package/web -n shop", 0,

@@ -109,6 +109,7 @@ func ownCause(s progress.State) (text, remedy string, below []finding) {
 		}
 	case s.PullError != "":
 		text, remedy = lastSentence(text)
+		text = strings.TrimSuffix(text, ".")
 		remedy = strings.TrimSuffix(remedy, "; the pull is tried again by itself.")
 		if remedy != "" {
 			remedy = strings.TrimSuffix(remedy, ".") + ". "

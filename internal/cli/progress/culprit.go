@@ -28,6 +28,8 @@ func Culprit(s State) string {
 		return listed("the package cannot be installed as it is", strings.Split(s.Invalid, "\n"))
 	case s.Unresolved != "":
 		return listed("no version can be chosen", strings.Split(s.Unresolved, "\n"))
+	case s.NotVerified:
+		return oneLine(s.PullError)
 	case s.PullError != "":
 		return listed("the image cannot be pulled", []string{s.PullError})
 	case s.Unsatisfied:

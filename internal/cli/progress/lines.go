@@ -83,7 +83,11 @@ func loadLines(before, after State) []string {
 		add(after.Waiting != "" && !slices.Contains(known, line), "dependency %s", line)
 	}
 	add(after.Waiting == "" && before.Waiting != "", "dependencies are ready")
-	add(after.PullError != "" && after.PullError != before.PullError, "cannot pull %s: %s", after.Image, after.PullError)
+	problem := fmt.Sprintf("cannot pull %s: %s", after.Image, after.PullError)
+	if after.NotVerified {
+		problem = after.PullError
+	}
+	add(after.PullError != "" && after.PullError != before.PullError, "%s", problem)
 	add(after.Invalid != "" && after.Invalid != before.Invalid, "invalid: %s", firstOf(after.Invalid))
 	fresh := after.Unpacked && (!before.Unpacked || after.Digest != before.Digest)
 	add(fresh, "%s", unpacked(after))

@@ -120,3 +120,16 @@ func TestElapsed(t *testing.T) {
 		}
 	}
 }
+
+// What an image is not trusted for is said once, and nothing of a pull that was never tried.
+func TestNotVerified(t *testing.T) {
+	t.Parallel()
+	const why = "the image example.com/web:v1 is not verified: the registry has no signature of it"
+	s := progress.Of(snapshot(condition("Unpacked", "False", "ImageNotVerified", why), condition("Stalled", "True", "ImageNotVerified", why)))
+	if s.Summary() != progress.SummaryNotVerified || s.Summary().Words() != "image not verified" || progress.Culprit(s) != why {
+		t.Errorf("%s: %s", s.Summary().Words(), progress.Culprit(s))
+	}
+	if got := progress.Lines(progress.State{}, s); strings.Contains(strings.Join(got, "\n"), "cannot pull") {
+		t.Errorf("got %q", got)
+	}
+}

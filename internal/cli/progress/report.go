@@ -24,6 +24,7 @@ const (
 	SummaryUnavailable    Summary = "Unavailable"
 	SummaryInvalid        Summary = "Invalid"
 	SummaryImagePullError Summary = "ImagePullError"
+	SummaryNotVerified    Summary = "ImageNotVerified"
 	SummaryUnresolved     Summary = "Unresolved"
 	SummaryPaused         Summary = "Paused"
 	SummaryWaiting        Summary = "WaitingForDependencies"
@@ -39,12 +40,13 @@ var headlines = map[Summary]string{
 	SummaryWaiting:        "waiting for dependencies",
 	SummaryUnsatisfied:    "dependencies not satisfied",
 	SummaryTarget:         "target not connected",
+	SummaryNotVerified:    "image not verified",
 	SummaryImagePullError: "image cannot be pulled", SummaryPaused: "paused", SummaryDeleting: "being deleted",
 }
 
 // byUrgency begins with what ends by help alone, the worst first, and goes on with what may end by itself.
 var byUrgency = []Summary{
-	SummaryUnavailable, SummaryStalled, SummaryInvalid, SummaryUnresolved, SummaryImagePullError, SummaryUnsatisfied, SummaryTarget,
+	SummaryUnavailable, SummaryStalled, SummaryInvalid, SummaryUnresolved, SummaryNotVerified, SummaryImagePullError, SummaryUnsatisfied, SummaryTarget,
 	SummaryDeleting, SummaryWaiting, SummaryProgressing, SummaryPending, SummaryPaused, SummaryAvailable,
 }
 
@@ -149,6 +151,8 @@ func (s State) Summary() Summary {
 		return SummaryInvalid
 	case s.Unresolved != "":
 		return SummaryUnresolved
+	case s.NotVerified:
+		return SummaryNotVerified
 	case s.PullError != "":
 		return SummaryImagePullError
 	case s.Ready:

@@ -88,7 +88,7 @@ func (s *screen) also() string {
 
 // why shows the message, unless the phases show it.
 func (s *screen) why() {
-	own := slices.Contains([]Summary{SummaryInvalid, SummaryImagePullError, SummaryUnresolved, SummaryWaiting, SummaryUnsatisfied, SummaryTarget}, s.Summary)
+	own := slices.Contains([]Summary{SummaryInvalid, SummaryNotVerified, SummaryImagePullError, SummaryUnresolved, SummaryWaiting, SummaryUnsatisfied, SummaryTarget}, s.Summary)
 	if len(s.Blocking) > 0 && !own && !s.away {
 		return
 	}

@@ -47,6 +47,8 @@ type State struct {
 	PullError, Invalid, Paused, Stalled, Unavailable, Unresolved string
 	// Awaiting says which revision awaits its activation, and by what it is activated.
 	Awaiting string
+	// NotVerified: PullError is that the image is not trusted, and names it.
+	NotVerified bool
 	// Away is why the cluster of targetRef is not connected, and AwayRemedy what to do about it; empty where it is connected.
 	Away, AwayRemedy string
 	// Retrying is what the API server answered to a write of the manager, which is tried again.
@@ -180,6 +182,7 @@ func (s *State) fromConditions(pkg corev1alpha1.GenericPackage) {
 	s.Invalid = message(corev1alpha1.ConditionInvalid, metav1.ConditionTrue)
 	if s.Invalid == "" {
 		s.PullError = message(corev1alpha1.ConditionUnpacked, metav1.ConditionFalse)
+		s.NotVerified = s.PullError != "" && current(corev1alpha1.ConditionUnpacked).Reason == corev1alpha1.ReasonImageNotVerified
 	}
 	if s.Unpacked {
 		s.Ignored = ignored(current(corev1alpha1.ConditionUnpacked).Message)
