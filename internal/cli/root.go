@@ -27,6 +27,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/output"
 	"lockstep.run/lockstep/internal/cli/planning"
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/cli/ui"
 	"lockstep.run/lockstep/internal/version"
 )
 
@@ -93,7 +94,7 @@ phase begins when everything in the phases before it works.`,
 	}{
 		{"Author packages", author.Commands(on)},
 		{"Install and follow", slices.Concat(planning.Commands(on), install.Commands(on))},
-		{"Look and repair", operate.Commands(on)},
+		{"Look and repair", slices.Concat(ui.Commands(on), operate.Commands(on))},
 		{"Catalogue", catalogue.Commands(on)},
 		{"Move in and out", migrate.Commands(on)},
 	} {

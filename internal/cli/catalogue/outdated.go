@@ -4,39 +4,21 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/desired"
-	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
 type outdatedCommand struct {
 	command.Command
 	everywhere, all bool
-}
-
-// outdatedPackage is a row of outdated.
-type outdatedPackage struct {
-	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name"`
-	Package   string `json:"package"`
-	// Constraint of spec.packageRef.version.
-	Constraint string `json:"constraint,omitempty"`
-	Installed  string `json:"installed,omitempty"`
-	// Wanted is the version that the constraint leads to, Newest the highest release of all.
-	Wanted string `json:"wanted,omitempty"`
-	Newest string `json:"newest,omitempty"`
-	// Why it does not move, or not further.
-	Why string `json:"why,omitempty"`
 }
 
 func newOutdated(on command.Command) *cobra.Command {
@@ -94,13 +76,8 @@ func (c *outdatedCommand) run(ctx context.Context) error {
 	return nil
 }
 
-func (c *outdatedCommand) gather(ctx context.Context, cl *cluster.Cluster) (rows []outdatedPackage, byImage int, err error) {
-	rows = []outdatedPackage{}
-	type at struct {
-		namespace string
-		target    corev1alpha1.TargetReference
-	}
-	choosers := map[at]*desired.Chooser{}
+func (c *outdatedCommand) gather(ctx context.Context, cl *cluster.Cluster) (rows []desired.Outdated, byImage int, err error) {
+	var all []corev1alpha1.GenericPackage
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
 		list := scope.NewPackageList()
 		err := cl.List(ctx, list, client.InNamespace(map[bool]string{true: command.ListNamespace(cl, c.everywhere)}[scope == corev1alpha1.ScopeNamespaced]))
@@ -110,76 +87,7 @@ func (c *outdatedCommand) gather(ctx context.Context, cl *cluster.Cluster) (rows
 		if err != nil {
 			return nil, 0, cl.Explain("cannot read the packages", err)
 		}
-		for _, pkg := range list.GenericPackages() {
-			if pkg.PackageSpec().PackageRef == nil {
-				byImage++
-				continue
-			}
-			target := pkg.PackageSpec().TargetRef
-			key := at{pkg.GetNamespace(), ptr.Deref(target, corev1alpha1.TargetReference{})}
-			if choosers[key] == nil {
-				choosers[key] = desired.ChooserFor(cl, pkg.GetNamespace()).At(target)
-			}
-			row, err := outdated(ctx, choosers[key], pkg)
-			if err != nil {
-				return nil, 0, err
-			}
-			if c.all || row.Why != "" || row.Installed != row.Wanted {
-				rows = append(rows, row)
-			}
-		}
+		all = append(all, list.GenericPackages()...)
 	}
-	return rows, byImage, nil
-}
-
-// outdated compares what is installed with what is offered.
-func outdated(ctx context.Context, choose *desired.Chooser, pkg corev1alpha1.GenericPackage) (outdatedPackage, error) {
-	ref := pkg.PackageSpec().PackageRef
-	row := outdatedPackage{Namespace: pkg.GetNamespace(), Name: pkg.GetName(), Package: ref.Name, Constraint: ref.Version}
-	request := desired.RequestFor(pkg, &desired.Package{Ref: ref})
-	row.Installed = request.Installed
-	found, err := choose.Choose(ctx, ref.Name, request)
-	if err != nil {
-		return row, err
-	}
-	_, newest, err := choose.Newest(ctx, ref.Name)
-	if err != nil {
-		return row, err
-	}
-	if newest != nil {
-		row.Newest = newest.Version.Version
-	}
-	if len(found.Offered) == 0 {
-		row.Why = "no repository offers it any more"
-		return row, nil
-	}
-	if v := found.Version(); v != nil {
-		row.Wanted = v.Version.Version
-	}
-	row.Why = whyNot(found, pkg, row)
-	return row, nil
-}
-
-// whyNot says why a package is not at the newest version; empty where it is.
-func whyNot(found *desired.Chosen, pkg corev1alpha1.GenericPackage, row outdatedPackage) string {
-	switch {
-	case row.Wanted == "":
-		return cmp.Or(found.Message, "no version fits")
-	case row.Wanted != row.Installed && pkg.PackageSpec().Paused:
-		return "it is paused"
-	case row.Wanted != row.Installed:
-		t := progress.TargetOf(pkg)
-		switch s := progress.Of(progress.Snapshot{Target: t, Package: pkg}); s.Summary() {
-		case progress.SummaryAvailable:
-		case progress.SummaryUnsatisfied, progress.SummaryWaiting:
-			first, _, _ := strings.Cut(s.Waiting, "\n")
-			return s.Summary().Words() + ": " + first
-		default:
-			return s.Summary().Words()
-		}
-		return "it has not moved yet"
-	case desired.CompareVersions(row.Newest, row.Wanted) > 0:
-		return row.Newest + ": " + cmp.Or(found.Why()[row.Newest], "is not allowed by the constraint")
-	}
-	return ""
+	return desired.OutdatedOf(ctx, cl, all, c.all)
 }

@@ -81,7 +81,7 @@ func (c *repoListCommand) run(ctx context.Context) error {
 	styles := terminal.StylesFor(c.Streams.Out)
 	rows := [][]string{{"NAMESPACE", "NAME", "SOURCE", "PACKAGES", "VERSIONS", "STATUS", "AGE"}}
 	for _, r := range found {
-		kind, address := sourceText(&r.RepositorySpec().Source)
+		kind, address := cluster.RepositorySource(&r.RepositorySpec().Source)
 		rows = append(rows, []string{
 			cmp.Or(r.GetNamespace(), command.ClusterWide), r.GetName(), terminal.Line(kind + " " + address), strconv.Itoa(int(r.RepositoryStatus().Packages)),
 			strconv.Itoa(int(r.RepositoryStatus().Versions)), repositoryWord(r, styles), duration.HumanDuration(time.Since(r.GetCreationTimestamp().Time)),
@@ -92,23 +92,14 @@ func (c *repoListCommand) run(ctx context.Context) error {
 }
 
 func repositoryWord(r corev1alpha1.GenericPackageRepository, styles terminal.Styles) string {
-	ready := conditionOf(r, corev1alpha1.ConditionReady)
-	switch {
-	case r.GetDeletionTimestamp() != nil:
-		return styles.Busy("being deleted")
-	case r.RepositorySpec().Paused:
-		return styles.Busy("paused")
-	case ready == nil:
-		return styles.Busy("pending")
-	case ready.Status == metav1.ConditionTrue && ready.ObservedGeneration >= r.GetGeneration():
-		if conflict := conditionOf(r, corev1alpha1.ConditionConflicting); conflict != nil && conflict.Status == metav1.ConditionTrue {
-			return styles.Bad("conflicting")
-		}
-		return styles.Good("ready")
-	case ready.Status == metav1.ConditionFalse && ready.Reason != "":
-		return styles.Bad(terminal.Line(ready.Reason))
+	word, works := cluster.RepositoryState(r)
+	switch works {
+	case metav1.ConditionTrue:
+		return styles.Good(word)
+	case metav1.ConditionFalse:
+		return styles.Bad(terminal.Line(word))
 	}
-	return styles.Busy("fetching")
+	return styles.Busy(word)
 }
 
 func newRepoGet(on command.Command) *cobra.Command {
@@ -148,7 +139,7 @@ func repositoryScreen(r corev1alpha1.GenericPackageRepository, styles terminal.S
 		}
 	}
 	spec, status := r.RepositorySpec(), r.RepositoryStatus()
-	kind, address := sourceText(&spec.Source)
+	kind, address := cluster.RepositorySource(&spec.Source)
 	field("Source", terminal.Line(kind+" "+address))
 	interval := corev1alpha1.DefaultRepositoryInterval
 	if spec.Interval != nil {

@@ -228,32 +228,3 @@ func readInline(ctx context.Context, names []string) (map[string]string, error) 
 	}
 	return files, nil
 }
-
-// sourceText names a source in one word and its address, without what may be a credential.
-func sourceText(s *corev1alpha1.RepositorySource) (kind, address string) {
-	switch {
-	case s.Image != nil:
-		return "image", s.Image.Ref
-	case s.HTTP != nil:
-		return "http", shownURL(s.HTTP.URL)
-	case s.Git != nil:
-		text := shownURL(s.Git.URL)
-		if s.Git.Ref != "" {
-			text += " " + s.Git.Ref
-		}
-		return "git", text
-	case s.Inline != nil:
-		return "inline", fmt.Sprintf("%d files", len(s.Inline.Files)+len(s.Inline.FilesFrom))
-	}
-	return "", ""
-}
-
-// shownURL is an address without queries and passwords, which may be credentials.
-func shownURL(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return address // user@host:path has no place for a password
-	}
-	u.RawQuery = ""
-	return u.Redacted()
-}

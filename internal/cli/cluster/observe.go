@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -54,6 +53,8 @@ type Observer struct {
 
 	mu   sync.Mutex
 	lost error
+	// hidden means that the last request for revisions failed.
+	hidden bool
 }
 
 // Observe watches the package of a target and UID, and its revisions where that is allowed, until
@@ -64,7 +65,7 @@ func (c *Cluster) Observe(ctx context.Context, t progress.Target, uid types.UID)
 	o.packages = o.inform(ctx, one, t.Scope.NewPackage(), t.Scope.NewPackageList(), o.setLost)
 	if len(validation.IsValidLabelValue(t.Name)) == 0 {
 		own := client.ListOptions{Namespace: t.Namespace, LabelSelector: labels.SelectorFromSet(labels.Set{corev1alpha1.PackageLabel: t.Name})}
-		o.sets = o.inform(ctx, own, t.Scope.NewObjectSet(), t.Scope.NewObjectSetList(), func(error) {})
+		o.sets = o.inform(ctx, own, t.Scope.NewObjectSet(), t.Scope.NewObjectSetList(), o.setHidden)
 	}
 	return o
 }
@@ -74,29 +75,12 @@ func (o *Observer) Changed() <-chan struct{} { return o.changed }
 
 // inform passes the result of every request to report.
 func (o *Observer) inform(ctx context.Context, opts client.ListOptions, example runtime.Object, list client.ObjectList, report func(error)) cache.SharedIndexInformer {
-	with := func(raw metav1.ListOptions) *client.ListOptions {
-		own := opts
-		own.Raw = &raw
-		return &own
-	}
-	lw := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, raw metav1.ListOptions) (runtime.Object, error) {
-			l := list.DeepCopyObject().(client.ObjectList)
-			err := o.cluster.List(ctx, l, with(raw))
-			report(err)
-			return l, err
+	informer := o.cluster.Inform(ctx, Watched{
+		Example: example, List: list, Options: func() client.ListOptions { return opts }, Report: report,
+		Handler: cache.ResourceEventHandlerFuncs{
+			AddFunc: func(any) { o.notify() }, UpdateFunc: func(any, any) { o.notify() }, DeleteFunc: func(any) { o.notify() },
 		},
-		WatchFuncWithContext: func(ctx context.Context, raw metav1.ListOptions) (watch.Interface, error) {
-			w, err := o.cluster.Watch(ctx, list.DeepCopyObject().(client.ObjectList), with(raw))
-			report(err)
-			return w, err
-		},
-	}
-	informer := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(lw, o.cluster.WithWatch), example, 0, cache.Indexers{})
-	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { o.notify() }, UpdateFunc: func(any, any) { o.notify() }, DeleteFunc: func(any) { o.notify() },
 	})
-	go informer.RunWithContext(ctx)
 	go func() {
 		if cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
 			o.notify() // an empty list has no events
@@ -126,6 +110,24 @@ func (o *Observer) setLost(err error) {
 	}
 }
 
+// setHidden records whether the revisions can be read.
+func (o *Observer) setHidden(err error) {
+	o.mu.Lock()
+	was := o.hidden
+	o.hidden = err != nil
+	o.mu.Unlock()
+	if was != (err != nil) {
+		o.notify()
+	}
+}
+
+// Complete reports whether the revisions were read, or cannot be.
+func (o *Observer) Complete() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.sets == nil || o.hidden || o.sets.HasSynced()
+}
+
 // Snapshot returns the observed state; ok is false before the first list is complete.
 func (o *Observer) Snapshot(ctx context.Context) (snap progress.Snapshot, ok bool, err error) {
 	o.mu.Lock()
@@ -147,16 +149,23 @@ func (o *Observer) Snapshot(ctx context.Context) (snap progress.Snapshot, ok boo
 		}
 	}
 	if o.sets != nil {
-		var sets []corev1alpha1.GenericObjectSet
-		for _, item := range o.sets.GetStore().List() {
-			sets = append(sets, item.(corev1alpha1.GenericObjectSet))
-		}
-		if snap.Set = newest(sets); snap.Set != nil {
+		if snap.Set = newest(o.Sets()); snap.Set != nil {
 			o.readSlices(ctx, snap.Set)
 			snap.Slices = o.slices
 		}
 	}
 	return snap, true, nil
+}
+
+// Sets returns the revisions as they were observed, in no order. They are not to be changed.
+func (o *Observer) Sets() (sets []corev1alpha1.GenericObjectSet) {
+	if o.sets == nil {
+		return nil
+	}
+	for _, item := range o.sets.GetStore().List() {
+		sets = append(sets, item.(corev1alpha1.GenericObjectSet))
+	}
+	return sets
 }
 
 func newest(sets []corev1alpha1.GenericObjectSet) (found corev1alpha1.GenericObjectSet) {

@@ -3,9 +3,12 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -99,4 +102,54 @@ func (c *Cluster) CompleteRepositories(ctx context.Context, begin string) (names
 		}
 	}
 	return names
+}
+
+// RepositorySource names a source in one word and its address, without what may be a credential.
+func RepositorySource(s *corev1alpha1.RepositorySource) (kind, address string) {
+	switch {
+	case s.Image != nil:
+		return "image", s.Image.Ref
+	case s.HTTP != nil:
+		return "http", shownURL(s.HTTP.URL)
+	case s.Git != nil:
+		text := shownURL(s.Git.URL)
+		if s.Git.Ref != "" {
+			text += " " + s.Git.Ref
+		}
+		return "git", text
+	case s.Inline != nil:
+		return "inline", fmt.Sprintf("%d files", len(s.Inline.Files)+len(s.Inline.FilesFrom))
+	}
+	return "", ""
+}
+
+// shownURL is an address without queries and passwords, which may be credentials.
+func shownURL(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return address // user@host:path has no place for a password
+	}
+	u.RawQuery = ""
+	return u.Redacted()
+}
+
+// RepositoryState is the state of a repository in a word, and whether it works; Unknown is that it is on the way.
+func RepositoryState(r corev1alpha1.GenericPackageRepository) (word string, works metav1.ConditionStatus) {
+	ready := meta.FindStatusCondition(*r.StatusConditions(), corev1alpha1.ConditionReady)
+	switch {
+	case r.GetDeletionTimestamp() != nil:
+		return "being deleted", metav1.ConditionUnknown
+	case r.RepositorySpec().Paused:
+		return "paused", metav1.ConditionUnknown
+	case ready == nil:
+		return "pending", metav1.ConditionUnknown
+	case ready.Status == metav1.ConditionTrue && ready.ObservedGeneration >= r.GetGeneration():
+		if meta.IsStatusConditionTrue(*r.StatusConditions(), corev1alpha1.ConditionConflicting) {
+			return "conflicting", metav1.ConditionFalse
+		}
+		return "ready", metav1.ConditionTrue
+	case ready.Status == metav1.ConditionFalse && ready.Reason != "":
+		return ready.Reason, metav1.ConditionFalse
+	}
+	return "fetching", metav1.ConditionUnknown
 }

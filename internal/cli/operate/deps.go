@@ -34,9 +34,12 @@ With NAME, as of a Package in the namespace or of a ClusterPackage, or package/N
 clusterpackage/NAME, that one alone, with what it depends on, and why it is installed: by a user, or
 because others depend on it, with all paths from packages that users installed, and the versions that
 each of them requires. Of a generated package that nothing depends on any more it says what it was
-installed for, and how to delete it.`,
+installed for, and how to delete it.
+
+-o dot and -o mermaid draw the same packages for Graphviz and Mermaid.`,
 		Example: `  kubectl package deps -n shop
-  kubectl package deps clusterpackage/cert-operator`,
+  kubectl package deps clusterpackage/cert-operator
+  kubectl package deps -A -o dot | dot -Tsvg >packages.svg`,
 	})
 }
 
@@ -52,7 +55,7 @@ func (c *depsCommand) complete(cmd *cobra.Command) *cobra.Command {
 	c.About(cmd, c.name, c.run)
 	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "the ClusterPackages")
 	cmd.Flags().BoolVarP(&c.everywhere, "all-namespaces", "A", false, "the packages of all namespaces and of the cluster")
-	c.Output.Add(cmd)
+	c.Output.Add(cmd, graph.FormatDOT, graph.FormatMermaid)
 	return cmd
 }
 
@@ -86,6 +89,9 @@ func (c *depsCommand) run(ctx context.Context, n cluster.Name) error {
 			fmt.Fprintln(c.Streams.ErrOut, terminal.Line("No package is installed "+command.Where(cl, c.cluster, c.everywhere)+"."))
 			return nil
 		}
+		if c.drawing(g, nodes) {
+			return nil
+		}
 		return c.Output.Write(ctx, c.Streams.Out, dependencyReport{Packages: nodes}, func(s terminal.Styles) string { return g.Tree(nodes, s) })
 	}
 	root, err := nodeOf(ctx, cl, g, n)
@@ -93,6 +99,9 @@ func (c *depsCommand) run(ctx context.Context, n cluster.Name) error {
 		return err
 	}
 	report := dependencyReport{Packages: g.Nodes(func(n *graph.Node) bool { return n == root })}
+	if c.drawing(g, report.Packages) {
+		return nil
+	}
 	if !c.downwards {
 		reasons := g.Why(root)
 		report.Why = &reasons
@@ -104,4 +113,17 @@ func (c *depsCommand) run(ctx context.Context, n cluster.Name) error {
 		}
 		return text
 	})
+}
+
+// drawing prints nodes for another program where that is asked for.
+func (c *depsCommand) drawing(g *graph.Graph, nodes []*graph.Node) bool {
+	switch {
+	case c.Output.Is(graph.FormatDOT):
+		fmt.Fprint(c.Streams.Out, g.DOT(nodes))
+	case c.Output.Is(graph.FormatMermaid):
+		fmt.Fprint(c.Streams.Out, g.Mermaid(nodes))
+	default:
+		return false
+	}
+	return true
 }

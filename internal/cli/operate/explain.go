@@ -6,14 +6,11 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/diagnose"
-	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
@@ -67,50 +64,12 @@ func (c *explainCommand) diagnose(ctx context.Context, n cluster.Name) error {
 	if err != nil {
 		return err
 	}
-	d, err := causeOf(ctx, cl, target, pkg)
+	d, err := diagnose.Package(ctx, cl, target, pkg)
 	if err != nil {
 		return err
 	}
 	c.WarnOfSilence(ctx, cl)
 	return c.Output.Write(ctx, c.Streams.Out, d, func(styles terminal.Styles) string { return diagnosisText(target.String(), d, styles) })
-}
-
-// causeOf finds why a package is not available.
-func causeOf(ctx context.Context, cl *cluster.Cluster, target progress.Target, pkg corev1alpha1.GenericPackage) (*diagnose.Diagnosis, error) {
-	snap, deployment, err := cl.Snapshot(ctx, target, pkg)
-	if err != nil {
-		return nil, err
-	}
-	all, err := cl.AnyKind()
-	if err != nil {
-		return nil, err
-	}
-	d, err := diagnose.Explain(ctx, all, snap, deployment, readerOf(cl), func(pkg corev1alpha1.GenericPackage) (client.Client, error) {
-		return cl.AnyKindAt(ctx, pkg.GetNamespace(), pkg.PackageSpec().TargetRef)
-	})
-	if err != nil {
-		return nil, cl.Explain("cannot explain "+target.String(), err)
-	}
-	if d.Reason == diagnose.ReasonPackage && progress.Unreported(progress.Of(snap)) {
-		if delay := cl.Delay(ctx); delay != "" {
-			d.Cause += "; " + delay
-		}
-	}
-	return d, nil
-}
-
-// readerOf reads packages that others depend on, as far as the user may.
-func readerOf(cl *cluster.Cluster) diagnose.Reader {
-	return func(ctx context.Context, t progress.Target) (progress.Snapshot, corev1alpha1.GenericObjectDeployment, error) {
-		pkg, err := cl.Read(ctx, t)
-		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-			return progress.Snapshot{Target: t}, nil, nil
-		}
-		if err != nil {
-			return progress.Snapshot{}, nil, cl.Explain("cannot read "+t.String(), err)
-		}
-		return cl.Snapshot(ctx, t, pkg)
-	}
 }
 
 func diagnosisText(name string, d *diagnose.Diagnosis, styles terminal.Styles) string {

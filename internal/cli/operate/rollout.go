@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,19 +35,6 @@ clusterobjectdeployment/NAME; kind and name may be two arguments as well.`,
 	}
 	cmd.AddCommand(newRolloutHistory(on), newRolloutDiff(on), newRolloutStatus(on), newRolloutUndo(on), newRolloutActivate(on), newRolloutReject(on))
 	return cmd
-}
-
-func previous(r *cluster.Rollout, of corev1alpha1.GenericObjectSet) (corev1alpha1.GenericObjectSet, error) {
-	var found corev1alpha1.GenericObjectSet
-	for _, set := range r.Sets {
-		if set.ObjectSetSpec().Revision < of.ObjectSetSpec().Revision {
-			found = set
-		}
-	}
-	if found == nil {
-		return nil, fmt.Errorf("%s has no revision before %d", r, of.ObjectSetSpec().Revision)
-	}
-	return found, nil
 }
 
 var errNoRevision = errors.New("it has no revision yet")
@@ -99,7 +85,7 @@ func (c *historyCommand) run(ctx context.Context, n cluster.Name) error {
 			succeeded = "True"
 		}
 		rows = append(rows, []string{
-			fmt.Sprint(set.ObjectSetSpec().Revision), succeeded, terminal.Line(changeCause(r.Sets[:i], set)),
+			fmt.Sprint(set.ObjectSetSpec().Revision), succeeded, terminal.Line(cluster.ChangeCause(r.Sets[:i], set)),
 			terminal.Line(set.GetLabels()[corev1alpha1.PackageVersionLabel]), terminal.Line(set.GetAnnotations()[corev1alpha1.PackageSourceImageAnnotation]),
 		})
 	}
@@ -107,17 +93,6 @@ func (c *historyCommand) run(ctx context.Context, n cluster.Name) error {
 		fmt.Fprintln(c.Streams.Out, line)
 	}
 	return nil
-}
-
-// changeCause recognizes an undo by its template.
-func changeCause(before []corev1alpha1.GenericObjectSet, set corev1alpha1.GenericObjectSet) string {
-	hash := set.GetAnnotations()[corev1alpha1.HashAnnotation]
-	for _, earlier := range slices.Backward(before) {
-		if hash != "" && earlier.GetAnnotations()[corev1alpha1.HashAnnotation] == hash {
-			return fmt.Sprintf("Undone to revision %d.", earlier.ObjectSetSpec().Revision)
-		}
-	}
-	return set.GetAnnotations()[corev1alpha1.ChangeCauseAnnotation]
 }
 
 func (c *historyCommand) one(ctx context.Context, r *cluster.Rollout) error {

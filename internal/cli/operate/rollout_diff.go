@@ -6,40 +6,14 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/equality"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/objectdiff"
-	"lockstep.run/lockstep/internal/cli/planning"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/objects"
 )
-
-type comparison struct {
-	From    int64          `json:"from"`
-	To      int64          `json:"to"`
-	Phases  *orderChange   `json:"phases,omitempty"`
-	Probes  bool           `json:"probesDiffer,omitempty"`
-	Objects []objectChange `json:"objects"`
-}
-
-type orderChange struct {
-	Before []string `json:"before"`
-	After  []string `json:"after"`
-}
-
-type objectChange struct {
-	Action      objectdiff.Kind     `json:"action"`
-	Group       string              `json:"group,omitempty"`
-	Kind        string              `json:"kind"`
-	Namespace   string              `json:"namespace,omitempty"`
-	Name        string              `json:"name"`
-	Phase       string              `json:"phase"`
-	PhaseBefore string              `json:"phaseBefore,omitempty"`
-	Fields      []objectdiff.Change `json:"fields,omitempty"`
-}
 
 type diffCommand struct {
 	command.Command
@@ -72,15 +46,15 @@ func (c *diffCommand) run(ctx context.Context, n cluster.Name) error {
 	if err != nil {
 		return err
 	}
-	before, err := readable(ctx, cl, from)
+	before, err := cl.ComparableObjects(ctx, from)
 	if err != nil {
 		return err
 	}
-	after, err := readable(ctx, cl, to)
+	after, err := cl.ComparableObjects(ctx, to)
 	if err != nil {
 		return err
 	}
-	result := compareSets(from, to, before, after)
+	result := cluster.Compare(from, to, before, after)
 	return c.Output.Write(ctx, c.Streams.Out, result, func(styles terminal.Styles) string { return diffText(r.String(), result, styles) })
 }
 
@@ -97,48 +71,12 @@ func (c *diffCommand) choose(r *cluster.Rollout) (from, to corev1alpha1.GenericO
 	if c.from > 0 {
 		from, err = r.Revision(c.from)
 	} else {
-		from, err = previous(r, to)
+		from, err = r.Previous(to)
 	}
 	return from, to, err
 }
 
-// readable rejects revisions with sensitive values.
-func readable(ctx context.Context, cl *cluster.Cluster, set corev1alpha1.GenericObjectSet) ([]objectdiff.Object, error) {
-	all, sealed, err := cl.Objects(ctx, set)
-	if err != nil {
-		return nil, err
-	}
-	if sealed {
-		return nil, fmt.Errorf("revision %d has sensitive values: its objects are kept in Secrets while it is in charge and not afterwards, so it is not compared", set.ObjectSetSpec().Revision)
-	}
-	return all, nil
-}
-
-func compareSets(from, to corev1alpha1.GenericObjectSet, before, after []objectdiff.Object) comparison {
-	out := comparison{From: from.ObjectSetSpec().Revision, To: to.ObjectSetSpec().Revision, Objects: []objectChange{}}
-	was, is := phaseNames(from), phaseNames(to)
-	if !equality.Semantic.DeepEqual(was, is) {
-		out.Phases = &orderChange{was, is}
-	}
-	out.Probes = !equality.Semantic.DeepEqual(from.ObjectSetSpec().AvailabilityProbes, to.ObjectSetSpec().AvailabilityProbes)
-	for _, ch := range objectdiff.Sets(before, after) {
-		out.Objects = append(out.Objects, objectChange{
-			Action: ch.Kind, Group: ch.Key.Group, Kind: ch.Key.Kind, Namespace: ch.Key.Namespace, Name: ch.Key.Name,
-			Phase: ch.Phase, PhaseBefore: ch.PhaseBefore, Fields: ch.Fields,
-		})
-	}
-	return out
-}
-
-func phaseNames(set corev1alpha1.GenericObjectSet) []string {
-	names := []string{}
-	for _, p := range set.ObjectSetSpec().Phases {
-		names = append(names, p.Name)
-	}
-	return names
-}
-
-func diffText(what string, c comparison, styles terminal.Styles) string {
+func diffText(what string, c objectdiff.Comparison, styles terminal.Styles) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  revision %d → %d\n", styles.Strong(terminal.Line(what)), c.From, c.To)
 	if c.Phases != nil {
@@ -187,4 +125,4 @@ func fieldChange(f objectdiff.Change) string {
 
 const diffValueWidth = 120
 
-func diffValue(v any) string { return planning.ValueText(v, diffValueWidth) }
+func diffValue(v any) string { return objectdiff.ValueText(v, diffValueWidth) }

@@ -96,7 +96,7 @@ func (c *undoCommand) choose(r *cluster.Rollout) (corev1alpha1.GenericObjectSet,
 	case neverRolledOut(r, current):
 		return current, nil
 	}
-	return previous(r, current)
+	return r.Previous(current)
 }
 
 // neverRolledOut reports whether the spec was never rolled out, so that an undo goes back to the

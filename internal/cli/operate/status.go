@@ -67,7 +67,7 @@ func (c *statusCommand) run(ctx context.Context, n cluster.Name) error {
 		}
 	}
 	if c.why {
-		if report.Why, err = causeOf(ctx, cl, target, pkg); err != nil {
+		if report.Why, err = diagnose.Package(ctx, cl, target, pkg); err != nil {
 			return err
 		}
 	}

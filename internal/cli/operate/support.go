@@ -28,6 +28,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/diagnose"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/support"
 	"lockstep.run/lockstep/internal/cli/terminal"
@@ -245,7 +246,7 @@ func (g *gathering) addExplanations(ctx context.Context, found []corev1alpha1.Ge
 	}
 	for _, pkg := range found {
 		target := progress.TargetOf(pkg)
-		d, err := causeOf(ctx, g.Cluster, target, pkg)
+		d, err := diagnose.Package(ctx, g.Cluster, target, pkg)
 		if err != nil {
 			g.archive.Lack(target.String(), err.Error())
 			continue

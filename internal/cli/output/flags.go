@@ -61,6 +61,9 @@ func (f *Flags) Wanted() bool { return f.format != "" || f.query != "" }
 // ByName reports whether names alone are requested.
 func (f *Flags) ByName() bool { return f.format == Names }
 
+// Is reports whether a further format is requested.
+func (f *Flags) Is(format string) bool { return f.format == format }
+
 // Write writes a value as requested, or else as text.
 func (f *Flags) Write(ctx context.Context, w io.Writer, value any, text func(terminal.Styles) string) error {
 	if f.Wanted() {

@@ -1,8 +1,6 @@
 package planning
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -195,7 +193,7 @@ func (t *Printer) fields(fields []dryrun.Field) []string {
 	return terminal.Table(rows)
 }
 
-func planValue(v any) string { return ValueText(v, planValueWidth) }
+func planValue(v any) string { return objectdiff.ValueText(v, planValueWidth) }
 
 // Section lists what an upgrade means beyond its fields.
 func (t *Printer) Section(name string, style func(string) string, rows [][]string) {
@@ -306,18 +304,4 @@ func (t *Printer) outcome(p *dryrun.Plan) string {
 		return t.Styles.Bad("Refused") + ": " + p.Summary.String()
 	}
 	return t.Styles.Strong("Plan") + ": " + p.Summary.String()
-}
-
-// ValueText is JSON on one line.
-func ValueText(v any, width int) string {
-	if v == objectdiff.Hidden {
-		return objectdiff.Hidden
-	}
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(v) != nil {
-		return "?"
-	}
-	return terminal.Truncate(terminal.Line(strings.TrimSpace(buf.String())), width)
 }

@@ -48,7 +48,7 @@ func Culprit(s State) string {
 		return listed("the API server refuses or delays what the manager writes, which is tried again", []string{s.Retrying})
 	}
 	if ph, ok := s.unfinished(); ok {
-		return fmt.Sprintf("phase %s is %s, %s objects are ready", ph.Name, ph.word(), ph.count())
+		return fmt.Sprintf("phase %s is %s, %s objects are ready", ph.Name, ph.Word(), ph.Count())
 	}
 	if s.Unavailable != "" {
 		return listed("it is not available", []string{s.Unavailable})
@@ -90,7 +90,7 @@ func (s State) holding() string {
 		return "no manager has looked at the deletion. " + managerRunning
 	}
 	if ph, ok := s.unfinished(); ok {
-		return fmt.Sprintf("phase %s is being torn down, %s objects are gone. Is lockstep-manager running?", ph.Name, ph.count())
+		return fmt.Sprintf("phase %s is being torn down, %s objects are gone. Is lockstep-manager running?", ph.Name, ph.Count())
 	}
 	return "the manager has not finished it. " + managerRunning
 }
@@ -99,7 +99,7 @@ const managerRunning = "Is lockstep-manager running? See: kubectl -n " + corev1a
 
 func (s State) unfinished() (Phase, bool) {
 	for _, ph := range s.inOrder() {
-		if !ph.finished() {
+		if !ph.Finished() {
 			return ph, true
 		}
 	}

@@ -152,11 +152,11 @@ func (f *frame) phases() {
 	room := f.Height - len(f.lines) - len(rows) - 2
 	for _, row := range rows {
 		if len(row) > 1 {
-			f.put(0, f.mark(row[0]), terminal.Count(len(row), "phase")+"  "+row[0].word(), f.tone(row[0]))
+			f.put(0, f.mark(row[0]), terminal.Count(len(row), "phase")+"  "+row[0].Word(), f.tone(row[0]))
 			continue
 		}
 		ph := row[0]
-		f.put(0, f.mark(ph), fmt.Sprintf("%s  %7s  %s", terminal.Pad(ph.Name, wide), ph.count(), ph.word()), f.tone(ph))
+		f.put(0, f.mark(ph), fmt.Sprintf("%s  %7s  %s", terminal.Pad(ph.Name, wide), ph.Count(), ph.Word()), f.tone(ph))
 		if f.busy(ph) {
 			room -= f.objects(ph, room)
 		}
@@ -186,12 +186,12 @@ func (f *frame) cut() {
 
 // busy reports whether a phase is active or blocked.
 func (f *frame) busy(ph Phase) bool {
-	return ph.active() || !ph.finished() && slices.ContainsFunc(f.Blocking, func(b Object) bool { return b.Phase == ph.Name })
+	return ph.Active() || !ph.Finished() && slices.ContainsFunc(f.Blocking, func(b Object) bool { return b.Phase == ph.Name })
 }
 
 func (f *frame) mark(ph Phase) string {
 	switch {
-	case ph.finished():
+	case ph.Finished():
 		return f.Styles.Good(markDone)
 	case f.busy(ph):
 		return f.turning()

@@ -169,7 +169,7 @@ func phaseLines(before, after State) []string {
 			lines = append(lines, fmt.Sprintf("phase %s: %s is ready", ph.Name, name))
 		}
 		if moved(was, ph) {
-			lines = append(lines, fmt.Sprintf("phase %s: %s, %s", ph.Name, ph.word(), ph.count()))
+			lines = append(lines, fmt.Sprintf("phase %s: %s, %s", ph.Name, ph.Word(), ph.Count()))
 		}
 		changed := func(b Object) bool {
 			return b.Phase == ph.Name && messages[phaseObject{b.Phase, b.Name}] != b.Message
@@ -183,14 +183,14 @@ func phaseLines(before, after State) []string {
 
 // moved reports whether a phase changed its state, or a tenth of its objects did.
 func moved(was, is Phase) bool {
-	if was.State == "" && is.State == corev1alpha1.PhaseStateWaiting || is.Deleting && !is.active() && !is.finished() {
+	if was.State == "" && is.State == corev1alpha1.PhaseStateWaiting || is.Deleting && !is.Active() && !is.Finished() {
 		return false
 	}
 	if was.State != is.State || was.Later != is.Later {
 		return true
 	}
 	tenth := func(ph Phase) int { return ph.Ready * 10 / max(ph.Total, 1) }
-	return is.Total > objectLines && tenth(was) != tenth(is) && is.active()
+	return is.Total > objectLines && tenth(was) != tenth(is) && is.Active()
 }
 
 func newlyReady(was, is Phase) []string {

@@ -54,7 +54,7 @@ func phasesOf(status []corev1alpha1.PhaseStatus, deleting bool) []Phase {
 	for i, ph := range slices.Backward(status) {
 		p := Phase{Name: terminal.Line(ph.Name), State: ph.State, Ready: int(ph.Ready), Total: int(ph.Total), Deleting: deleting}
 		p.Later = deleting && !reached && p.Ready == 0
-		reached = reached && p.finished()
+		reached = reached && p.Finished()
 		phases[i] = p
 	}
 	return phases
@@ -66,14 +66,16 @@ var phaseWords = map[corev1alpha1.PhaseState]string{
 	corev1alpha1.PhaseStateReady: "ready", corev1alpha1.PhaseStateUnready: "not ready any more",
 }
 
-func (p *Phase) tornDown() bool {
+// TornDown reports whether the deletion has reached the phase.
+func (p *Phase) TornDown() bool {
 	return p.State == corev1alpha1.PhaseStateTearingDown || p.State == corev1alpha1.PhaseStateGone
 }
 
-func (p *Phase) word() string {
+// Word is the state of the phase in a word or two.
+func (p *Phase) Word() string {
 	word, known := phaseWords[p.State]
 	switch {
-	case p.Later, p.Deleting && !p.tornDown():
+	case p.Later, p.Deleting && !p.TornDown():
 		return "not yet"
 	case !known:
 		return "unknown"
@@ -81,8 +83,8 @@ func (p *Phase) word() string {
 	return word
 }
 
-// active reports whether the phase is being rolled out or torn down.
-func (p *Phase) active() bool {
+// Active reports whether the phase is being rolled out or torn down.
+func (p *Phase) Active() bool {
 	switch p.State {
 	case corev1alpha1.PhaseStateApplying, corev1alpha1.PhaseStateProbing, corev1alpha1.PhaseStateUnready:
 		return !p.Later && !p.Deleting
@@ -92,17 +94,18 @@ func (p *Phase) active() bool {
 	return false
 }
 
-// finished reports whether nothing is left to do.
-func (p *Phase) finished() bool {
+// Finished reports whether nothing is left to do.
+func (p *Phase) Finished() bool {
 	if p.Deleting {
 		return p.State == corev1alpha1.PhaseStateGone
 	}
 	return p.State == corev1alpha1.PhaseStateReady
 }
 
-func (p *Phase) count() string {
+// Count is how many of its objects are done, such as 1/3.
+func (p *Phase) Count() string {
 	done := p.Ready
-	if p.Deleting && !p.tornDown() {
+	if p.Deleting && !p.TornDown() {
 		done = 0
 	}
 	return fmt.Sprintf("%d/%d", done, p.Total)

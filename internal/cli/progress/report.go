@@ -53,6 +53,9 @@ var byUrgency = []Summary{
 // Urgency is the place of a Summary in a list that begins with the packages that need help: 0 is the most urgent.
 func (s Summary) Urgency() int { return slices.Index(byUrgency, s) }
 
+// Summaries are all of them, the most urgent first.
+func Summaries() []Summary { return slices.Clone(byUrgency) }
+
 // Words are the Summary in a sentence, as in "package shop/web: rolling out".
 func (s Summary) Words() string { return headlines[s] }
 

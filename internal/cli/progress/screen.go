@@ -124,7 +124,7 @@ func (s *screen) phases() {
 	s.title("Phases")
 	var rows [][]string
 	for _, p := range phasesOf(s.Phases, s.Summary == SummaryDeleting) {
-		rows = append(rows, []string{"  " + s.mark(p) + " " + p.Name, p.count(), p.word()})
+		rows = append(rows, []string{"  " + s.mark(p) + " " + p.Name, p.Count(), p.Word()})
 	}
 	for i, line := range terminal.Table(rows) {
 		s.lines = append(s.lines, line)
@@ -134,11 +134,11 @@ func (s *screen) phases() {
 
 func (s *screen) mark(ph Phase) string {
 	switch {
-	case ph.finished():
+	case ph.Finished():
 		return s.Styles.Good(markDone)
 	case slices.ContainsFunc(s.Blocking, func(b corev1alpha1.BlockingObject) bool { return terminal.Line(b.Phase) == ph.Name }):
 		return s.Styles.Bad(markFailed)
-	case ph.active():
+	case ph.Active():
 		return s.Styles.Busy(markBusy)
 	}
 	return s.Styles.Faint(markWaiting)

@@ -85,7 +85,7 @@ func Before(snap Snapshot) State {
 func Ended(last State) State {
 	s := State{Target: last.Target, Gone: true, Deleting: true}
 	for _, ph := range last.Phases {
-		if !last.Deleting || !ph.tornDown() {
+		if !last.Deleting || !ph.TornDown() {
 			s.Phases = nil
 			break
 		}

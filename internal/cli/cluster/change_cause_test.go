@@ -1,9 +1,10 @@
-package operate
+package cluster_test
 
 import (
 	"testing"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
 )
 
@@ -15,7 +16,7 @@ func TestChangeCause(t *testing.T) {
 	}
 	sets := []corev1alpha1.GenericObjectSet{set(1, "a"), set(2, "b"), set(3, "a"), set(4, ""), set(5, ""), set(6, "a")}
 	for i, want := range []string{"Changed.", "Changed.", "Undone to revision 1.", "Changed.", "Changed.", "Undone to revision 3."} {
-		if got := changeCause(sets[:i], sets[i]); got != want {
+		if got := cluster.ChangeCause(sets[:i], sets[i]); got != want {
 			t.Errorf("revision %d: %s", i+1, got)
 		}
 	}

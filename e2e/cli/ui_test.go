@@ -1,0 +1,161 @@
+package cli_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/cli"
+	"lockstep.run/lockstep/internal/testing/require"
+)
+
+// The page of a cluster lets in who has the code, shows a package that becomes available by its stream, the cause of one that does
+// not, and what changed between two revisions; it ends with the command.
+func TestPage(t *testing.T) {
+	t.Parallel()
+	env := harness.Shared(t)
+	begin := time.Now()
+	step := func(what string) { t.Logf("%6.1fs %s", time.Since(begin).Seconds(), what) }
+	env.Namespace(t, "page")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	address, ended := startPage(ctx, t, env)
+	step("started")
+	site, code, _ := strings.Cut(address, "#")
+
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	client := &http.Client{Jar: jar}
+	get := func(path string) string {
+		t.Helper()
+		response, err := client.Get(site + path)
+		require.NoError(t, err)
+		defer func() { _ = response.Body.Close() }()
+		body, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		return string(body)
+	}
+	welcome, err := client.PostForm(site+"enter", url.Values{"code": {code}})
+	require.NoError(t, err)
+	body, err := io.ReadAll(welcome.Body)
+	require.NoError(t, err)
+	_ = welcome.Body.Close()
+	found := regexp.MustCompile(`href="/([^/"]+/)">`).FindStringSubmatch(string(body))
+	if found == nil {
+		t.Fatalf("not let in: %s %s", welcome.Status, body)
+	}
+	base := found[1]
+	if again, err := http.PostForm(site+"enter", url.Values{"code": {code}}); err != nil || again.StatusCode != http.StatusForbidden {
+		t.Errorf("the code is used twice: %v, %v", again, err)
+	}
+	if response, err := http.Get(site + base + "packages"); err != nil || response.StatusCode != http.StatusForbidden {
+		t.Errorf("without the cookie: %v, %v", response, err)
+	}
+
+	step("signed in")
+	lines := follow(ctx, t, client, site+base+"packages/stream?namespace=page")
+	first := env.Push(t, "page:1", release("one", 0))
+	ok(t, env, "install", first, "notes", "-n", "page", "--wait=false")
+	await(t, lines, `data-key=\"package page/notes\" data-state=\"available\"`, `data-key="package page/notes" data-state="available"`)
+	step("available")
+	ok(t, env, "install", env.Push(t, "page:2", release("two", 0)), "notes", "-n", "page")
+	step("changed")
+	if got := get(base + "packages/page/notes"); !strings.Contains(got, "Package source image changed.") || !strings.Contains(got, "ConfigMap notes") {
+		t.Errorf("the package: %s", got)
+	}
+	if got := get(base + "packages/page/notes/diff?from=1&to=2"); !strings.Contains(got, "data.value") || !strings.Contains(got, "&#34;two&#34;") {
+		t.Errorf("the comparison: %s", got)
+	}
+
+	step("read")
+	stuck := follow(ctx, t, client, site+base+"packages/stream?namespace=page&state=ImagePullError")
+	ok(t, env, "install", env.Registry()+"/page:none", "missing", "-n", "page", "--wait=false")
+	await(t, stuck, "package page/missing")
+	detail := follow(ctx, t, client, site+base+"packages/page/missing/stream")
+	await(t, detail, "kubectl package retry package/missing -n page")
+
+	step("explained")
+	cancel()
+	select {
+	case code := <-ended:
+		if code != 0 {
+			t.Errorf("the command ended with %d", code)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("the command does not end")
+	}
+	if _, err := client.Get(site); err == nil {
+		t.Error("the page is served after the command")
+	}
+}
+
+// startPage starts the command, and returns the address that it prints and its exit code.
+func startPage(ctx context.Context, t *testing.T, env *harness.Env) (address string, ended <-chan int) {
+	t.Helper()
+	out, in := io.Pipe()
+	codes := make(chan int, 1)
+	var errOut bytes.Buffer
+	go func() {
+		code := cli.Run(ctx, []string{"ui", "--no-browser", "--kubeconfig", env.Kubeconfig()}, genericiooptions.IOStreams{In: strings.NewReader(""), Out: in, ErrOut: &errOut})
+		_ = in.CloseWithError(fmt.Errorf("the command ended: %s", errOut.String()))
+		codes <- code
+	}()
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	return strings.TrimSpace(line), codes
+}
+
+// follow returns the lines of a stream.
+func follow(ctx context.Context, t *testing.T, client *http.Client, address string) <-chan string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	require.NoError(t, err)
+	response, err := client.Do(r)
+	require.NoError(t, err)
+	if response.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s", address, response.Status)
+	}
+	lines := make(chan string, 1000)
+	go func() {
+		defer close(lines)
+		defer func() { _ = response.Body.Close() }()
+		scan := bufio.NewScanner(response.Body)
+		scan.Buffer(nil, 4<<20)
+		for scan.Scan() {
+			lines <- strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(scan.Text())
+		}
+	}()
+	return lines
+}
+
+// await waits for a line with one of some texts.
+func await(t *testing.T, lines <-chan string, texts ...string) {
+	t.Helper()
+	for end := time.After(60 * time.Second); ; {
+		select {
+		case line, more := <-lines:
+			if !more {
+				t.Fatalf("the stream ended before it had %q", texts)
+			}
+			for _, text := range texts {
+				if strings.Contains(line, text) {
+					return
+				}
+			}
+		case <-end:
+			t.Fatalf("the stream never had %q", texts)
+		}
+	}
+}

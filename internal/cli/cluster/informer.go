@@ -1,0 +1,53 @@
+package cluster
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Watched says what an informer watches.
+type Watched struct {
+	Example runtime.Object
+	List    client.ObjectList
+	// Options of every request; they may become others while the informer runs.
+	Options func() client.ListOptions
+	// Transform changes each object before it is stored; it may be nil.
+	Transform cache.TransformFunc
+	// Report gets the result of every request.
+	Report  func(error)
+	Handler cache.ResourceEventHandler
+}
+
+// Inform runs an informer until ctx ends.
+func (c *Cluster) Inform(ctx context.Context, w Watched) cache.SharedIndexInformer {
+	with := func(raw metav1.ListOptions) *client.ListOptions {
+		own := w.Options()
+		own.Raw = &raw
+		return &own
+	}
+	lw := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, raw metav1.ListOptions) (runtime.Object, error) {
+			l := w.List.DeepCopyObject().(client.ObjectList)
+			err := c.List(ctx, l, with(raw))
+			w.Report(err)
+			return l, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, raw metav1.ListOptions) (watch.Interface, error) {
+			events, err := c.Watch(ctx, w.List.DeepCopyObject().(client.ObjectList), with(raw))
+			w.Report(err)
+			return events, err
+		},
+	}
+	informer := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(lw, c.WithWatch), w.Example, 0, cache.Indexers{})
+	if w.Transform != nil {
+		_ = informer.SetTransform(w.Transform) // it has not started
+	}
+	_, _ = informer.AddEventHandler(w.Handler)
+	go informer.RunWithContext(ctx)
+	return informer
+}

@@ -1,0 +1,110 @@
+package desired
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	"k8s.io/utils/ptr"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/progress"
+)
+
+// Outdated is a package that follows repositories, and which versions there are for it. Its JSON fields are stable.
+type Outdated struct {
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	Package   string `json:"package"`
+	// Constraint of spec.packageRef.version.
+	Constraint string `json:"constraint,omitempty"`
+	Installed  string `json:"installed,omitempty"`
+	// Wanted is the version that the constraint leads to, Newest the highest release of all.
+	Wanted string `json:"wanted,omitempty"`
+	Newest string `json:"newest,omitempty"`
+	// Why it does not move, or not further.
+	Why string `json:"why,omitempty"`
+}
+
+// OutdatedOf compares packages with what is offered, and returns those that are not at their newest version, or all that follow
+// repositories. byImage is the number of those that follow none.
+func OutdatedOf(ctx context.Context, cl *cluster.Cluster, packages []corev1alpha1.GenericPackage, all bool) (rows []Outdated, byImage int, err error) {
+	rows = []Outdated{}
+	type at struct {
+		namespace string
+		target    corev1alpha1.TargetReference
+	}
+	choosers := map[at]*Chooser{}
+	for _, pkg := range packages {
+		if pkg.PackageSpec().PackageRef == nil {
+			byImage++
+			continue
+		}
+		target := pkg.PackageSpec().TargetRef
+		key := at{pkg.GetNamespace(), ptr.Deref(target, corev1alpha1.TargetReference{})}
+		if choosers[key] == nil {
+			choosers[key] = ChooserFor(cl, pkg.GetNamespace()).At(target)
+		}
+		row, err := outdated(ctx, choosers[key], pkg)
+		if err != nil {
+			return nil, 0, err
+		}
+		if all || row.Why != "" || row.Installed != row.Wanted {
+			rows = append(rows, row)
+		}
+	}
+	return rows, byImage, nil
+}
+
+// outdated compares what is installed with what is offered.
+func outdated(ctx context.Context, choose *Chooser, pkg corev1alpha1.GenericPackage) (Outdated, error) {
+	ref := pkg.PackageSpec().PackageRef
+	row := Outdated{Namespace: pkg.GetNamespace(), Name: pkg.GetName(), Package: ref.Name, Constraint: ref.Version}
+	request := RequestFor(pkg, &Package{Ref: ref})
+	row.Installed = request.Installed
+	found, err := choose.Choose(ctx, ref.Name, request)
+	if err != nil {
+		return row, err
+	}
+	_, newest, err := choose.Newest(ctx, ref.Name)
+	if err != nil {
+		return row, err
+	}
+	if newest != nil {
+		row.Newest = newest.Version.Version
+	}
+	if len(found.Offered) == 0 {
+		row.Why = "no repository offers it any more"
+		return row, nil
+	}
+	if v := found.Version(); v != nil {
+		row.Wanted = v.Version.Version
+	}
+	row.Why = whyNot(found, pkg, row)
+	return row, nil
+}
+
+// whyNot says why a package is not at the newest version; empty where it is.
+func whyNot(found *Chosen, pkg corev1alpha1.GenericPackage, row Outdated) string {
+	switch {
+	case row.Wanted == "":
+		return cmp.Or(found.Message, "no version fits")
+	case row.Wanted != row.Installed && pkg.PackageSpec().Paused:
+		return "it is paused"
+	case row.Wanted != row.Installed:
+		t := progress.TargetOf(pkg)
+		switch s := progress.Of(progress.Snapshot{Target: t, Package: pkg}); s.Summary() {
+		case progress.SummaryAvailable:
+		case progress.SummaryUnsatisfied, progress.SummaryWaiting:
+			first, _, _ := strings.Cut(s.Waiting, "\n")
+			return s.Summary().Words() + ": " + first
+		default:
+			return s.Summary().Words()
+		}
+		return "it has not moved yet"
+	case CompareVersions(row.Newest, row.Wanted) > 0:
+		return row.Newest + ": " + cmp.Or(found.Why()[row.Newest], "is not allowed by the constraint")
+	}
+	return ""
+}

@@ -1,0 +1,57 @@
+package diagnose
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/progress"
+)
+
+// Package finds why a package of a cluster is not available.
+func Package(ctx context.Context, cl *cluster.Cluster, target progress.Target, pkg corev1alpha1.GenericPackage) (*Diagnosis, error) {
+	all, err := cl.AnyKind()
+	if err != nil {
+		return nil, err
+	}
+	return PackageBy(ctx, cl, all, target, pkg)
+}
+
+// PackageBy is Package with a client for all kinds, whose discovery serves more than one search.
+func PackageBy(
+	ctx context.Context, cl *cluster.Cluster, all client.Client, target progress.Target, pkg corev1alpha1.GenericPackage,
+) (*Diagnosis, error) {
+	snap, deployment, err := cl.Snapshot(ctx, target, pkg)
+	if err != nil {
+		return nil, err
+	}
+	d, err := Explain(ctx, all, snap, deployment, readerOf(cl), func(pkg corev1alpha1.GenericPackage) (client.Client, error) {
+		return cl.AnyKindAt(ctx, pkg.GetNamespace(), pkg.PackageSpec().TargetRef)
+	})
+	if err != nil {
+		return nil, cl.Explain("cannot explain "+target.String(), err)
+	}
+	if d.Reason == ReasonPackage && progress.Unreported(progress.Of(snap)) {
+		if delay := cl.Delay(ctx); delay != "" {
+			d.Cause += "; " + delay
+		}
+	}
+	return d, nil
+}
+
+// readerOf reads packages that others depend on, as far as the user may.
+func readerOf(cl *cluster.Cluster) Reader {
+	return func(ctx context.Context, t progress.Target) (progress.Snapshot, corev1alpha1.GenericObjectDeployment, error) {
+		pkg, err := cl.Read(ctx, t)
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+			return progress.Snapshot{Target: t}, nil, nil
+		}
+		if err != nil {
+			return progress.Snapshot{}, nil, cl.Explain("cannot read "+t.String(), err)
+		}
+		return cl.Snapshot(ctx, t, pkg)
+	}
+}

@@ -1,0 +1,81 @@
+package ui
+
+import (
+	"context"
+	"fmt"
+	"html/template"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"time"
+)
+
+var leadOn = template.Must(template.New("").Parse(`<!doctype html>
+<meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>Lockstep</title>
+<meta http-equiv="refresh" content="0; url={{.}}"><a href="{{.}}">Go on to the page</a>
+`))
+
+// openThroughFile opens an address in a browser by a file that only the user can read: the arguments of programs, and so an
+// address with a code, are shown to all users of a machine. remove deletes the file.
+func openThroughFile(ctx context.Context, address string, open func(context.Context, string) error) (remove func(), err error) {
+	dir, err := os.MkdirTemp("", "lockstep-") // of mode 0700
+	if err != nil {
+		return nil, fmt.Errorf("make a folder for the address: %w", err)
+	}
+	remove = func() { _ = os.RemoveAll(dir) }
+	file := filepath.Join(dir, "open.html")
+	if err = writeAddress(file, address); err == nil {
+		err = open(ctx, file)
+	}
+	if err != nil {
+		remove()
+		return nil, err
+	}
+	return remove, nil
+}
+
+func writeAddress(file, address string) error {
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("write the address: %w", err)
+	}
+	if err := leadOn.Execute(f, address); err != nil {
+		_ = f.Close()
+		return fmt.Errorf("write the address: %w", err)
+	}
+	return f.Close()
+}
+
+// openFile shows a file in the browser of the user.
+func openFile(ctx context.Context, file string) error {
+	program := []string{"xdg-open"}
+	switch runtime.GOOS {
+	case "darwin":
+		program = []string{"open"}
+	case "windows":
+		program = []string{"rundll32", "url.dll,FileProtocolHandler"}
+	}
+	path, err := exec.LookPath(program[0])
+	if err != nil {
+		return fmt.Errorf("%s is not installed", program[0])
+	}
+	cmd := exec.CommandContext(ctx, path, append(program[1:], file)...) //nolint:gosec // a file of our own
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("%s: %w", program[0], err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			return fmt.Errorf("%s: %w", program[0], err)
+		}
+	case <-time.After(opening): // some stay until the browser ends
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// opening is the time in which a program says that it cannot open a browser.
+const opening = 3 * time.Second

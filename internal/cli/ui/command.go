@@ -1,0 +1,96 @@
+package ui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/terminal"
+)
+
+type uiCommand struct {
+	command.Command
+	port      int
+	noBrowser bool
+	// open shows a file in the browser of the user.
+	open func(ctx context.Context, file string) error
+}
+
+// Commands returns the commands of this package.
+func Commands(on command.Command) []*cobra.Command {
+	c := &uiCommand{Command: on, open: openFile}
+	cmd := &cobra.Command{
+		Use:   "ui",
+		Short: "Show what is installed, and what it waits for, as a page in the browser",
+		Long: `Show what is installed, and what it waits for, as a page in the browser: packages, what is broken
+first; of one its phases and objects, the cause and the remedy as explain says them, revisions and
+what depends on what; what is outdated. The page follows the cluster by watches, with the rights of
+the user, and changes nothing.
+
+It is served on this machine alone, to one browser, and ends with this command. The browser is
+opened through a file that only the user can read; with --no-browser the address is printed, which
+opens the page once.`,
+		Example: `  kubectl package ui
+  kubectl package ui --no-browser --port 8443`,
+		Args: command.Takes(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if c.port < 0 || c.port > 65535 {
+				return command.UsageError(cmd, errors.New("--port must be between 0 and 65535"))
+			}
+			return c.run(cmd.Context())
+		},
+	}
+	c.Connects(cmd)
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
+	cmd.Flags().IntVar(&c.port, "port", 0, "the `port` on the loopback address; a free one where it is not given")
+	cmd.Flags().BoolVar(&c.noBrowser, "no-browser", false, "print the address, and open no browser")
+	return []*cobra.Command{cmd}
+}
+
+func (c *uiCommand) run(ctx context.Context) error {
+	cl, err := c.Connect()
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(c.port)))
+	if err != nil {
+		return fmt.Errorf("the page cannot be served: %w. Choose another --port, or leave it out for a free one", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	host := listener.Addr().String()
+	s := newServer(ctx, cl, host, func() {
+		fmt.Fprintln(c.Streams.ErrOut, "Warning: too many wrong codes were sent to the page, so that it accepts none any more. Another user or program of this machine tries it: "+
+			"look who that is, and start this command again")
+	})
+	c.WarnOfSilence(ctx, cl)
+	served := make(chan error, 1)
+	go func() { served <- s.serve(listener) }()
+	remove, err := c.announce(ctx, host, s.guard.Address())
+	defer remove()
+	if err != nil {
+		return err
+	}
+	return <-served
+}
+
+// announce opens the browser, or prints the address that opens the page. remove deletes what it was opened by.
+func (c *uiCommand) announce(ctx context.Context, host, address string) (remove func(), err error) {
+	remove = func() {}
+	if !c.noBrowser {
+		opened, err := openThroughFile(ctx, address, c.open)
+		if err == nil {
+			fmt.Fprintln(c.Streams.ErrOut, "The page is at http://"+host+"/, and was opened in a browser. End it with Ctrl-C")
+			return opened, nil
+		}
+		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("note: no browser was opened: "+err.Error()))
+	}
+	fmt.Fprintln(c.Streams.ErrOut, "This address opens the page, in one browser. End it with Ctrl-C")
+	_, err = fmt.Fprintln(c.Streams.Out, address)
+	return remove, err
+}

@@ -1,0 +1,74 @@
+package page
+
+import (
+	"fmt"
+	"strings"
+
+	"lockstep.run/lockstep/internal/cli/objectdiff"
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+type diffView struct {
+	Path, Name, Command string
+	From, To            int64
+	Phases              *phaseChange
+	Probes              bool
+	Objects             []diffObject
+	More                int
+}
+
+type phaseChange struct{ Before, After string }
+
+type diffObject struct {
+	Name, Phase, Word, Sign string
+	Tone                    Tone
+	Fields                  []diffField
+	More                    int
+}
+
+type diffField struct{ Path, Before, After string }
+
+// diffValueWidth bounds a value that differs.
+const diffValueWidth = 400
+
+var diffWords = map[objectdiff.Kind]struct {
+	word, sign string
+	tone       Tone
+}{
+	objectdiff.Added: {"added", "+", ToneGood}, objectdiff.Removed: {"removed", "−", ToneBad}, objectdiff.Changed: {"changed", "~", ToneBusy}, objectdiff.Moved: {"moved", "›", ToneBusy},
+}
+
+// DiffOf draws how two revisions differ.
+func DiffOf(f Frame, t progress.Target, c objectdiff.Comparison) *Page {
+	p := newPage(f, "diff", fmt.Sprintf("%s, revision %d → %d", t.Name, c.From, c.To), "packages", "")
+	v := diffView{
+		Path: PackagePath(t), Name: t.Name, From: c.From, To: c.To, Probes: c.Probes, More: max(len(c.Objects)-limits.PageChanges, 0),
+		Command: fmt.Sprintf("kubectl package rollout diff %s --from-revision %d --to-revision %d", t.Flags(), c.From, c.To),
+	}
+	if c.Phases != nil {
+		v.Phases = &phaseChange{strings.Join(c.Phases.Before, ", "), strings.Join(c.Phases.After, ", ")}
+	}
+	for _, o := range c.Objects[:len(c.Objects)-v.More] {
+		key := objects.Key{Group: o.Group, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
+		item := diffObject{Name: key.GroupKind().String() + " " + key.NamespacedName(), Phase: o.Phase, Word: diffWords[o.Action].word, Sign: diffWords[o.Action].sign, Tone: diffWords[o.Action].tone}
+		if o.PhaseBefore != "" {
+			item.Phase += ", before " + o.PhaseBefore
+		}
+		item.More = max(len(o.Fields)-limits.PageChanges, 0)
+		for _, field := range o.Fields[:len(o.Fields)-item.More] {
+			one := diffField{Path: field.Path}
+			if field.Before != nil {
+				one.Before = objectdiff.ValueText(field.Before, diffValueWidth)
+			}
+			if field.After != nil {
+				one.After = objectdiff.ValueText(field.After, diffValueWidth)
+			}
+			item.Fields = append(item.Fields, one)
+		}
+		v.Objects = append(v.Objects, item)
+	}
+	p.Of = v
+	return p
+}

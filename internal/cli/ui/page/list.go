@@ -1,0 +1,229 @@
+package page
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// Row is a package in the list.
+type Row struct {
+	Target   progress.Target
+	Summary  progress.Summary
+	Package  string
+	Version  string
+	Image    string
+	Revision int64
+	Steps    []Step
+	// Waits is what it waits for; empty for one that is available.
+	Waits   string
+	Created metav1.Time
+
+	// found is what the filter searches.
+	found string
+}
+
+// RowOf makes the row of a package.
+func RowOf(pkg corev1alpha1.GenericPackage) Row {
+	t := progress.TargetOf(pkg)
+	s := progress.Of(progress.Snapshot{Target: t, Package: pkg})
+	r := Row{
+		Target: t, Summary: s.Summary(), Image: short(s.Image, limits.PageLineBytes), Revision: pkg.PackageStatus().Revision, Steps: stepsOf(s), Created: pkg.GetCreationTimestamp(),
+	}
+	if ref := pkg.PackageSpec().PackageRef; ref != nil {
+		r.Package = ref.Name
+	}
+	if resolved := pkg.PackageStatus().Resolved; resolved != nil {
+		r.Package, r.Version = short(cmp.Or(resolved.CatalogName, resolved.PackageName, r.Package), limits.PageLineBytes), short(resolved.Version, limits.PageLineBytes)
+	}
+	if r.Summary != progress.SummaryAvailable {
+		r.Waits = waits(s)
+	}
+	r.found = strings.ToLower(strings.Join([]string{t.Namespace, "/", t.Name, " ", r.Package, " ", r.Version, " ", r.Image, " ", r.Summary.Words()}, ""))
+	return r
+}
+
+// mostWaits bounds what a row says; the page of the package says all of it.
+const mostWaits = 240
+
+// waits is the beginning of what a package waits for.
+func waits(s progress.State) string {
+	text := strings.Join(strings.Fields(progress.Culprit(s)), " ")
+	if runes := []rune(text); len(runes) > mostWaits {
+		return string(runes[:mostWaits]) + "…"
+	}
+	return text
+}
+
+// mostSteps bounds the strip of a row.
+const mostSteps = 24
+
+func stepsOf(s progress.State) []Step {
+	s.Phases = s.Phases[:min(len(s.Phases), mostSteps)]
+	return allSteps(s)
+}
+
+func allSteps(s progress.State) []Step {
+	// What blocks a rollout that goes on is what it waits for.
+	failed := map[string]bool{}
+	if summary := s.Summary(); toneOf(summary) == ToneBad {
+		for _, b := range s.Blocking {
+			failed[b.Phase] = true
+		}
+	}
+	steps := make([]Step, 0, len(s.Phases))
+	for _, ph := range s.Phases {
+		steps = append(steps, Step{Name: ph.Name, Tone: phaseTone(ph, failed[ph.Name]), Word: ph.Word(), Count: ph.Count()})
+	}
+	return steps
+}
+
+// compare orders rows: what is broken first.
+func compare(a, b Row) int {
+	return cmp.Or(
+		cmp.Compare(a.Summary.Urgency(), b.Summary.Urgency()),
+		cmp.Compare(a.Target.Namespace, b.Target.Namespace), cmp.Compare(a.Target.Name, b.Target.Name),
+	)
+}
+
+// Sort puts rows into the order of the list.
+func Sort(rows []Row) { slices.SortFunc(rows, compare) }
+
+// Query is the filter, as the address has it.
+type Query struct {
+	Text, State, Namespace string
+	// Page counts from 1.
+	Page int
+}
+
+// Address is the query string of another page, or of another state.
+func (q Query) address(page int) string {
+	n := ""
+	if page > 1 {
+		n = strconv.Itoa(page)
+	}
+	return query("q", q.Text, "state", q.State, "namespace", q.Namespace, "page", n)
+}
+
+func (q Query) selects(r Row, state bool) bool {
+	return (q.Namespace == "" || q.Namespace == namespaceOf(r)) &&
+		(q.Text == "" || strings.Contains(r.found, strings.ToLower(q.Text))) &&
+		(!state || q.State == "" || q.State == string(r.Summary) || q.State == string(toneOf(r.Summary)))
+}
+
+// ofCluster stands for ClusterPackages in the filter of namespaces: no namespace has this name.
+const ofCluster = "(cluster)"
+
+func namespaceOf(r Row) string { return cmp.Or(r.Target.Namespace, ofCluster) }
+
+// count is one of the states, with a link to its packages.
+type count struct {
+	Tone   Tone
+	Words  string
+	N      int
+	Link   string
+	Active bool
+}
+
+// listRow is a Row as it is drawn.
+type listRow struct {
+	Row
+	Link, Age, Key string
+}
+
+type list struct {
+	Rows  []listRow
+	Total int
+	// From and To count from 1. Before and After are links, empty where there are none.
+	From, To      int
+	Before, After string
+	Filtered      bool
+}
+
+type filter struct {
+	Query
+	Namespaces []string
+	States     []string
+}
+
+// ListOf draws the packages that a query selects. Rows are in the order of Sort.
+func ListOf(f Frame, rows []Row, q Query) *Page {
+	p := newPage(f, "list", "Packages", "packages", "packages/stream"+q.address(q.Page))
+	var selected []Row
+	counts, namespaces := map[progress.Summary]int{}, map[string]bool{}
+	all := 0
+	for i := range rows {
+		namespaces[namespaceOf(rows[i])] = true
+		if !q.selects(rows[i], false) {
+			continue
+		}
+		counts[rows[i].Summary]++
+		all++
+		if q.selects(rows[i], true) {
+			selected = append(selected, rows[i])
+		}
+	}
+	p.fragment("counts", countsOf(f, q, counts, all))
+	p.fragment("rows", pageOf(f, q, selected))
+	names := make([]string, 0, len(namespaces))
+	for n := range namespaces {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	p.Of = filter{Query: q, Namespaces: names[:min(len(names), mostNamespaces)]}
+	return p
+}
+
+// mostNamespaces bounds the choice of the filter; others are found by its text.
+const mostNamespaces = 1000
+
+func countsOf(f Frame, q Query, counts map[progress.Summary]int, all int) []count {
+	link := func(state string) string {
+		to := q
+		to.State = state
+		return f.Base + "packages" + to.address(1)
+	}
+	out := []count{{Words: "all", N: all, Link: link(""), Active: q.State == "", Tone: ToneIdle}}
+	for _, s := range progress.Summaries() {
+		if n := counts[s]; n > 0 || q.State == string(s) {
+			out = append(out, count{Tone: toneOf(s), Words: s.Words(), N: n, Link: link(string(s)), Active: q.State == string(s)})
+		}
+	}
+	return out
+}
+
+func pageOf(f Frame, q Query, selected []Row) list {
+	pages := max((len(selected)+limits.PageRows-1)/limits.PageRows, 1)
+	at := min(max(q.Page, 1), pages)
+	l := list{Total: len(selected), Filtered: q.Text != "" || q.State != "" || q.Namespace != ""}
+	first := (at - 1) * limits.PageRows
+	last := min(first+limits.PageRows, len(selected))
+	for _, r := range selected[first:last] {
+		l.Rows = append(l.Rows, listRow{Row: r, Link: f.Base + PackagePath(r.Target), Age: age(r.Created, f.Now), Key: r.Target.String()})
+	}
+	if l.From, l.To = first+1, last; last == 0 {
+		l.From = 0
+	}
+	if at > 1 {
+		l.Before = f.Base + "packages" + q.address(at-1)
+	}
+	if at < pages {
+		l.After = f.Base + "packages" + q.address(at+1)
+	}
+	return l
+}
+
+// PackagePath is the path of the page of a package below Base.
+func PackagePath(t progress.Target) string {
+	if t.Namespace == "" {
+		return "clusterpackages/" + t.Name
+	}
+	return "packages/" + t.Namespace + "/" + t.Name
+}

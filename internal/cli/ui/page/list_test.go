@@ -1,0 +1,116 @@
+package page_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"lockstep.run/lockstep/internal/cli/ui/page"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+func TestListGolden(t *testing.T) {
+	t.Parallel()
+	golden(t, "list", page.ListOf(frame(), rows(shop()), page.Query{}))
+	golden(t, "list-empty", page.ListOf(frame("You may not watch clusterpackages: nothing of them is shown."), nil, page.Query{}))
+}
+
+func TestCatalogueGolden(t *testing.T) {
+	t.Parallel()
+	golden(t, "catalogue", page.CatalogueOf(frame(), page.Catalogue{
+		At: now, ByImage: 4, Newer: []page.Newer{
+			{Namespace: "shop", Name: "orders-db", Package: "postgres.example.com", Installed: "5.1.0", Wanted: "5.1.0", Newest: "6.0.1",
+				Reason: "6.0.1: is not allowed by the constraint", Path: "packages/shop/orders-db", Flags: "package/orders-db -n shop"},
+			{Name: "cert-operator", Package: "cert-operator.example.com", Installed: "1.15.2", Wanted: "1.15.3", Newest: "1.15.3",
+				Reason: "it has not moved yet", Path: "clusterpackages/cert-operator", Flags: "clusterpackage/cert-operator"},
+		},
+		Repositories: []page.Repository{
+			{Name: "stable", Source: "image", Address: "registry.example.com/repositories/stable:latest", State: "ready", Works: "True", Packages: 112, Versions: 1840,
+				Flags: "clusterpackagerepository/stable", Created: metav1.NewTime(now.Add(-90 * 24 * time.Hour))},
+			{Namespace: "shop", Name: "nightly", Source: "git", Address: "https://git.example.com/shop/packages main", State: "FetchFailed", Works: "False",
+				Problems: []string{"git.example.com: authentication failed. Check the Secret shop/git-token"}, Flags: "packagerepository/nightly -n shop", Created: metav1.NewTime(now.Add(-4 * time.Hour))},
+		},
+	}))
+}
+
+// What is broken is first, and the filter of the address selects by text, state and namespace; the counts are those of the
+// filter without its state.
+func TestListFilter(t *testing.T) {
+	t.Parallel()
+	all := rows(shop())
+	names := func(q page.Query) []string {
+		var found []string
+		for _, part := range strings.Split(text(t, page.ListOf(frame(), all, q)), `data-key="`)[1:] {
+			name, _, _ := strings.Cut(part, `"`)
+			found = append(found, name)
+		}
+		return found
+	}
+	if got := names(page.Query{}); len(got) != len(all) || got[0] != "package payments/api" || got[1] != "package payments/fraud" {
+		t.Errorf("all: %q", got)
+	}
+	for name, test := range map[string]struct {
+		query page.Query
+		want  []string
+	}{
+		"text":      {page.Query{Text: "LEDGER"}, []string{"package payments/ledger-db"}},
+		"version":   {page.Query{Text: "3.2.1"}, []string{"clusterpackage observability"}},
+		"state":     {page.Query{State: "Stalled"}, []string{"package payments/api"}},
+		"tone":      {page.Query{State: "bad"}, []string{"package payments/api", "package payments/fraud"}},
+		"namespace": {page.Query{Namespace: "shop", State: "Available"}, []string{"package shop/orders-db"}},
+		"cluster":   {page.Query{Namespace: "(cluster)", Text: "ingress"}, []string{"clusterpackage ingress"}},
+		"nothing":   {page.Query{Text: "<script>"}, nil},
+	} {
+		if got := names(test.query); !slices.Equal(got, test.want) {
+			t.Errorf("%s: got %q", name, got)
+		}
+	}
+	if got := text(t, page.ListOf(frame(), all, page.Query{State: "Stalled"})); !strings.Contains(got, `<span class="n">12</span>`) {
+		t.Error("the counts are those of one state")
+	}
+}
+
+// The page of a list is bounded in bytes, whatever is installed; pages lead to each other, and one that does not exist is the last.
+func TestListIsPaged(t *testing.T) {
+	t.Parallel()
+	all := rows(many(5000))
+	begin := time.Now()
+	first := text(t, page.ListOf(frame(), all, page.Query{}))
+	t.Logf("5,000 packages: %d bytes in %s", len(first), time.Since(begin))
+	if n := strings.Count(first, "data-key="); n != limits.PageRows || len(first) > 256<<10 {
+		t.Errorf("%d rows, %d bytes", n, len(first))
+	}
+	if !strings.Contains(first, "1–100 of 5000") || !strings.Contains(first, `href="/base/packages?page=2"`) || strings.Contains(first, "Before</a>") {
+		t.Error("the first page does not lead to the second")
+	}
+	last := text(t, page.ListOf(frame(), all, page.Query{Page: 1000, Text: "service"}))
+	if !strings.Contains(last, "4901–5000 of 5000") || !strings.Contains(last, `href="/base/packages?page=49&amp;q=service"`) || strings.Contains(last, "Further") {
+		t.Error("the last page is another one")
+	}
+}
+
+// A fragment is sent again when it changes, and never else.
+func TestChangedFragments(t *testing.T) {
+	t.Parallel()
+	before := page.ListOf(frame(), rows(shop()), page.Query{})
+	known := map[string]string{}
+	for id, f := range before.Fragments {
+		known[id] = f.Digest
+	}
+	if again, err := page.ListOf(frame(), rows(shop()), page.Query{}).Changed(known); err != nil || len(again) > 0 {
+		t.Errorf("without a change: %v, %v", again, err)
+	}
+	packages := shop()
+	packages[0] = pkg("", "cert-operator", "1.15.3")
+	changed, err := page.ListOf(frame(), rows(packages), page.Query{}).Changed(known)
+	if err != nil || len(changed) != 1 || changed[0].ID != "rows" || !strings.Contains(string(changed[0].HTML), "1.15.3") {
+		t.Errorf("with another version: %v, %v", changed, err)
+	}
+	changed, err = page.ListOf(frame("The connection is lost."), rows(shop()), page.Query{}).Changed(known)
+	if err != nil || len(changed) != 1 || changed[0].ID != "notes" {
+		t.Errorf("with a note: %v, %v", changed, err)
+	}
+}

@@ -1,0 +1,410 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/diagnose"
+	"lockstep.run/lockstep/internal/cli/graph"
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// Observed is one package with its revisions.
+type Observed struct {
+	// Gone: there is none any more.
+	Gone   bool
+	State  progress.State
+	Report progress.Report
+	// Account is the service account that writes the objects; empty for that of the manager.
+	Account string
+	// Revisions, the newest first.
+	Revisions []Revision
+	// Cause is why it is not available; nil before it was looked for, and for one that is available. CauseNote is why it is not
+	// known.
+	Cause     *diagnose.Diagnosis
+	CauseNote string
+	// Note is why what is shown is not up to date.
+	Note string
+}
+
+// Revision of a package.
+type Revision struct {
+	Number              int64
+	Version, Image      string
+	Cause               string
+	Succeeded, Archived bool
+	Created             metav1.Time
+}
+
+// packageHead is the title of the page.
+type packageHead struct {
+	Target  progress.Target
+	Summary progress.Summary
+	Tone    Tone
+	Kind    string
+	What    string
+	Age     string
+	Also    string
+}
+
+type causeCard struct {
+	Tone        Tone
+	Cause, Do   string
+	Object      string
+	Chain       []diagnose.Link
+	Searching   bool
+	Note        string
+	CommandList []string
+}
+
+type phaseItem struct {
+	Step
+	// Total objects, of which so many percent are ready.
+	Total, Percent int
+	Objects        []objectItem
+	// More objects than are shown. Open: it says why it waits.
+	More int
+	Open bool
+	ID   string
+}
+
+type objectItem struct {
+	Name, Group, Message, Word string
+	Tone                       Tone
+}
+
+type fact struct {
+	Name, Value string
+	Code        bool
+}
+
+type revisionItem struct {
+	Revision
+	Current bool
+	Age     string
+	Word    string
+	Tone    Tone
+	// Diff is a link, and Undo a command; empty where there is none.
+	Diff, Undo string
+}
+
+type dependencyItem struct {
+	Name, Wants, Text, Link, Message string
+	Tone                             Tone
+	Word                             string
+}
+
+type dependencyList struct {
+	Down, Up []dependencyItem
+	More     int
+	Graph    string
+	Command  string
+}
+
+type imageItem struct{ Name, Image, Digest string }
+
+type conditionItem struct {
+	Type, Status, Reason, Age, Message string
+	Tone                               Tone
+}
+
+// PackageOf draws a package. node is that of the graph, nil where it is not known.
+func PackageOf(f Frame, o Observed, g *graph.Graph) *Page {
+	t := o.State.Target
+	if o.Note != "" {
+		f.Notes = append(slices.Clone(f.Notes), o.Note)
+	}
+	path := PackagePath(t)
+	p := newPage(f, "package", t.Name, "packages", path+"/stream")
+	p.Of = t
+	p.fragment("summary", headOf(f, o))
+	p.fragment("cause", causeOf(o))
+	p.fragment("phases", phasesOf(o))
+	p.fragment("conditions", conditionsOf(f, o.Report))
+	p.fragment("facts", factsOf(f, o))
+	p.fragment("dependencies", dependenciesOf(f, g, t))
+	p.fragment("revisions", revisionsOf(f, o))
+	p.fragment("images", imagesOf(o.Report))
+	p.fragment("rights", rightsOf(o))
+	return p
+}
+
+func headOf(f Frame, o Observed) packageHead {
+	r := o.Report
+	h := packageHead{
+		Target: o.State.Target, Summary: r.Summary, Tone: toneOf(r.Summary), Kind: r.Kind, Age: age(r.Created, f.Now),
+		What: strings.TrimSpace(r.Package + " " + r.Version),
+	}
+	if r.Available && r.Summary != progress.SummaryAvailable && r.Summary != progress.SummaryDeleting {
+		h.Also = "what was installed before is available"
+	}
+	return h
+}
+
+func causeOf(o Observed) causeCard {
+	c := causeCard{Tone: toneOf(o.Report.Summary), Note: o.CauseNote, CommandList: commandsFor(o)}
+	if o.Report.Summary == progress.SummaryAvailable {
+		c.Tone = ToneGood
+		return c
+	}
+	c.Cause, c.Searching = o.Report.Message, o.Cause == nil && o.CauseNote == ""
+	if o.Cause != nil {
+		c.Cause, c.Do, c.Object, c.Chain = o.Cause.Cause, o.Cause.Remedy, o.Cause.Object, o.Cause.Chain[:min(len(o.Cause.Chain), limits.PageRows)]
+		for i := range c.Chain {
+			if c.Chain[i].Depth > deepest {
+				c.Chain = slices.Clone(c.Chain)
+				c.Chain[i].Depth = deepest
+			}
+		}
+	}
+	return c
+}
+
+// deepest is the indentation that the style sheet has.
+const deepest = 6
+
+// commandsFor are what to type about a package as it stands.
+func commandsFor(o Observed) []string {
+	flags := o.State.Target.Flags()
+	switch o.Report.Summary {
+	case progress.SummaryAvailable:
+		return []string{"kubectl package status " + flags + " --objects", planCommand(o)}
+	case progress.SummaryPaused:
+		return []string{"kubectl package unpause " + flags}
+	case progress.SummaryImagePullError, progress.SummaryInvalid, progress.SummaryUnresolved:
+		return []string{"kubectl package retry " + flags, "kubectl package explain " + flags}
+	case progress.SummaryStalled, progress.SummaryUnavailable, progress.SummaryProgressing:
+		all := []string{"kubectl package explain " + flags, "kubectl package rollout status " + flags}
+		if o.Report.Summary != progress.SummaryProgressing {
+			all[1] = "kubectl package retry " + flags
+		}
+		if len(o.Revisions) > 1 {
+			all = append(all, "kubectl package rollout undo "+flags)
+		}
+		return all
+	}
+	return []string{"kubectl package explain " + flags}
+}
+
+// planCommand shows what another version would do.
+func planCommand(o Observed) string {
+	flags := o.State.Target.Flags()
+	if o.Report.PackageRef != nil {
+		return "kubectl package plan " + flags + " --version VERSION"
+	}
+	return "kubectl package plan IMAGE " + flags
+}
+
+func phasesOf(o Observed) []phaseItem {
+	steps := allSteps(o.State)
+	items := make([]phaseItem, 0, len(steps))
+	for i, ph := range o.State.Phases {
+		item := phaseItem{Step: steps[i], Total: ph.Total, Percent: percent(ph), ID: fmt.Sprintf("phase-%d", i)}
+		objects := ph.Objects
+		if len(objects) == 0 { // they are not known: what blocks is
+			for _, b := range o.State.Blocking {
+				if b.Phase == ph.Name {
+					objects = append(objects, b)
+				}
+			}
+		}
+		objects = slices.Clone(objects)
+		slices.SortStableFunc(objects, func(a, b progress.Object) int { return cmp.Compare(urgency(a), urgency(b)) })
+		item.More = max(len(objects)-limits.PageObjects, 0)
+		for _, object := range objects[:len(objects)-item.More] {
+			tone := objectTone(object, item.Tone)
+			item.Open = item.Open || object.State == progress.ObjectBlocked
+			item.Objects = append(item.Objects, objectItem{
+				Name: object.Name, Group: object.Group, Message: object.Message, Tone: tone, Word: objectWords[object.State],
+			})
+		}
+		items = append(items, item)
+	}
+	return items
+}
+
+func percent(ph progress.Phase) int {
+	if ph.Total <= 0 || ph.Deleting && !ph.TornDown() {
+		return 0
+	}
+	return min(100*ph.Ready/ph.Total, 100)
+}
+
+// urgency sorts objects: those that block first, those that are ready last.
+func urgency(o progress.Object) int {
+	switch o.State {
+	case progress.ObjectBlocked:
+		return 0
+	case progress.ObjectWritten:
+		return 1
+	case progress.ObjectWaiting:
+		return 2
+	}
+	return 3
+}
+
+func factsOf(f Frame, o Observed) []fact {
+	r, t := o.Report, o.State.Target
+	facts := []fact{{Name: "Package", Value: strings.TrimSpace(r.Package + " " + r.Version)}}
+	if r.PackageRef != nil {
+		facts = append(facts, fact{Name: "Follows", Value: progress.Followed(r.PackageRef)}, fact{Name: "From", Value: r.Repository})
+	}
+	facts = append(facts,
+		fact{Name: "Component", Value: r.Component}, fact{Name: "Image", Value: r.Image, Code: true}, fact{Name: "Digest", Value: r.Digest, Code: true},
+	)
+	if r.Revision > 0 {
+		facts = append(facts, fact{Name: "Revision", Value: fmt.Sprint(r.Revision)})
+	}
+	if ref := r.TargetRef; ref != nil {
+		facts = append(facts, fact{Name: "Target", Value: "cluster of the kubeconfig in Secret " + ref.KubeconfigSecretRef.Name})
+	}
+	if len(r.Ignored) > 0 {
+		facts = append(facts, fact{Name: "Ignored", Value: strings.Join(r.Ignored, "\n")})
+	}
+	facts = append(facts, fact{Name: "Namespace", Value: cmp.Or(t.Namespace, "of the cluster")}, fact{Name: "Age", Value: age(r.Created, f.Now)})
+	return slices.DeleteFunc(facts, func(f fact) bool { return f.Value == "" })
+}
+
+func revisionsOf(f Frame, o Observed) []revisionItem {
+	items := make([]revisionItem, 0, len(o.Revisions))
+	for i, r := range o.Revisions[:min(len(o.Revisions), limits.PageRows)] {
+		item := revisionItem{Revision: r, Age: age(r.Created, f.Now), Current: i == 0, Word: "did not succeed", Tone: ToneGone}
+		switch {
+		case r.Succeeded:
+			item.Word, item.Tone = "succeeded", ToneGood
+		case i == 0 && o.Report.Summary == progress.SummaryStalled:
+			item.Word, item.Tone = "stuck", ToneBad
+		case i == 0:
+			item.Word, item.Tone = "being rolled out", ToneBusy
+		}
+		if i+1 < len(o.Revisions) {
+			item.Diff = f.Base + PackagePath(o.State.Target) + fmt.Sprintf("/diff?from=%d&to=%d", o.Revisions[i+1].Number, r.Number)
+		}
+		if i > 0 {
+			item.Undo = fmt.Sprintf("kubectl package rollout undo %s --to-revision %d", o.State.Target.Flags(), r.Number)
+		}
+		items = append(items, item)
+	}
+	return items
+}
+
+// mostDependents bounds the packages that depend on one; a drawing has more.
+const mostDependents = 50
+
+func dependenciesOf(f Frame, g *graph.Graph, t progress.Target) dependencyList {
+	l := dependencyList{Command: "kubectl package deps " + t.Flags(), Graph: f.Base + "graph" + query("package", PackagePath(t))}
+	node := g.Node(graph.Key{Kind: t.Kind(), Namespace: t.Namespace, Name: t.Name})
+	if node == nil {
+		return l
+	}
+	for _, e := range node.Dependencies {
+		item := dependencyItem{Name: e.Name, Wants: cmp.Or(strings.TrimSpace(e.Package+" "+e.Range), e.API), Message: e.Message, Tone: ToneGood, Word: "satisfied"}
+		if e.Optional {
+			item.Wants += ", optional"
+		}
+		if !e.Satisfied {
+			item.Tone, item.Word = ToneBad, "not satisfied"
+			if e.Reason == corev1alpha1.ReasonNotAvailable || e.Reason == "" {
+				item.Tone, item.Word = ToneWait, "waits"
+			}
+		}
+		if e.To != nil {
+			item.Text, item.Link = strings.TrimSpace(e.To.String()+" "+e.Version), f.Base+PackagePath(e.To.Target())
+		}
+		l.Down = append(l.Down, item)
+	}
+	l.More = max(len(node.Dependents)-mostDependents, 0)
+	for _, k := range node.Dependents[:len(node.Dependents)-l.More] {
+		item := dependencyItem{Text: k.String(), Link: f.Base + PackagePath(k.Target()), Tone: ToneIdle}
+		if of := g.Node(k); of != nil {
+			item.Tone, item.Word = toneOf(of.Summary), of.Summary.Words()
+		}
+		l.Up = append(l.Up, item)
+	}
+	return l
+}
+
+type images struct {
+	Images []imageItem
+	More   int32
+}
+
+func imagesOf(r progress.Report) images {
+	all := images{More: r.OmittedImages}
+	for _, i := range r.Images {
+		all.Images = append(all.Images, imageItem{Name: i.Name, Image: i.Image, Digest: i.Digest})
+	}
+	return all
+}
+
+type rights struct {
+	By      string
+	Brings  []string
+	More    int
+	Command string
+}
+
+// mostRights bounds the roles and bindings that are named.
+const mostRights = 50
+
+// rightsOf says who writes the objects, and which rights the package brings with it.
+func rightsOf(o Observed) rights {
+	r := rights{By: "the manager, with its own rights"}
+	switch {
+	case o.Report.TargetRef != nil:
+		r.By = "the user of the kubeconfig of its target"
+	case o.Account != "":
+		r.By = "service account " + o.Account
+		r.Command = "kubectl package rbac " + o.State.Target.Flags()
+	}
+	for _, ph := range o.State.Phases {
+		for _, object := range ph.Objects {
+			if object.Group == "rbac.authorization.k8s.io" {
+				r.Brings = append(r.Brings, object.Name)
+			}
+		}
+	}
+	r.More = max(len(r.Brings)-mostRights, 0)
+	r.Brings = r.Brings[:len(r.Brings)-r.More]
+	return r
+}
+
+func conditionsOf(f Frame, r progress.Report) []conditionItem {
+	items := make([]conditionItem, 0, len(r.Conditions))
+	for _, c := range r.Conditions[:min(len(r.Conditions), limits.PageRows)] {
+		items = append(items, conditionItem{
+			Type: c.Type, Status: string(c.Status), Reason: c.Reason, Age: age(c.LastTransitionTime, f.Now), Message: terminal.Text(c.Message), Tone: conditionTone(c, r.Summary),
+		})
+	}
+	return items
+}
+
+// conditionTone is good for what should be True and is, or should be False and is.
+func conditionTone(c metav1.Condition, summary progress.Summary) Tone {
+	wanted := metav1.ConditionTrue
+	switch c.Type {
+	case corev1alpha1.ConditionInvalid, corev1alpha1.ConditionPaused, corev1alpha1.ConditionStalled, corev1alpha1.ConditionReconciling,
+		corev1alpha1.ConditionProgressing, corev1alpha1.ConditionDrifted, corev1alpha1.ConditionDeletionHeld:
+		wanted = metav1.ConditionFalse
+	}
+	switch {
+	case c.Status == wanted:
+		return ToneGood
+	case c.Type == corev1alpha1.ConditionProgressing || c.Type == corev1alpha1.ConditionReconciling:
+		return ToneBusy
+	case c.Type == corev1alpha1.ConditionPaused:
+		return ToneHold
+	case c.Status == metav1.ConditionUnknown:
+		return ToneIdle
+	case c.Type == corev1alpha1.ConditionReady || c.Type == corev1alpha1.ConditionDependenciesReady:
+		return toneOf(summary)
+	}
+	return ToneBad
+}

@@ -1,0 +1,203 @@
+package page_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/diagnose"
+	"lockstep.run/lockstep/internal/cli/graph"
+	"lockstep.run/lockstep/internal/cli/objectdiff"
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/cli/ui/page"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// set is the newest revision of a package, with these objects in its phases.
+func set(p corev1alpha1.GenericPackage, objects map[string][]string) corev1alpha1.GenericObjectSet {
+	s := corev1alpha1.ScopeOf(p.GetNamespace()).NewObjectSet()
+	s.SetNamespace(p.GetNamespace())
+	s.SetName(p.GetName() + "-1")
+	s.ObjectSetSpec().Revision = p.PackageStatus().Revision
+	s.ObjectSetStatus().Phases, s.ObjectSetStatus().Blocking = p.PackageStatus().Phases, p.PackageStatus().Blocking
+	for _, ph := range p.PackageStatus().Phases {
+		phase := corev1alpha1.ObjectSetTemplatePhase{Name: ph.Name}
+		for _, o := range objects[ph.Name] {
+			apiVersion, rest, _ := strings.Cut(o, " ")
+			kind, name, _ := strings.Cut(rest, " ")
+			raw, _ := json.Marshal(map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": name}})
+			phase.Objects = append(phase.Objects, corev1alpha1.ObjectSetObject{Object: runtime.RawExtension{Raw: raw}})
+		}
+		s.ObjectSetSpec().Phases = append(s.ObjectSetSpec().Phases, phase)
+	}
+	return s
+}
+
+func observed(p corev1alpha1.GenericPackage, s corev1alpha1.GenericObjectSet) page.Observed {
+	t := progress.TargetOf(p)
+	snap := progress.Snapshot{Target: t, Package: p, Set: s}
+	o := page.Observed{State: progress.Of(snap), Report: progress.ReportOf(snap)}
+	for i := p.PackageStatus().Revision; i > 0 && i > p.PackageStatus().Revision-4; i-- {
+		o.Revisions = append(o.Revisions, page.Revision{
+			Number: i, Version: fmt.Sprintf("%d.0.0", i), Image: fmt.Sprintf("registry.example.com/%s:v%d.0.0", p.GetName(), i), Cause: "The image changed.",
+			Succeeded: i < p.PackageStatus().Revision, Archived: i+1 < p.PackageStatus().Revision,
+			Created: metav1.NewTime(now.Add(-time.Duration(p.PackageStatus().Revision-i)*71*time.Hour - 11*time.Minute)),
+		})
+	}
+	return o
+}
+
+func objectsOf(name string) map[string][]string {
+	return map[string][]string{
+		"namespace": {"v1 Namespace " + name, "v1 ServiceAccount " + name, "rbac.authorization.k8s.io/v1 Role " + name},
+		"crds":      {"apiextensions.k8s.io/v1 CustomResourceDefinition ledgers.payments.example.com"},
+		"deploy":    {"v1 ConfigMap " + name, "v1 Secret " + name, "apps/v1 Deployment " + name, "v1 Service " + name, "policy/v1 PodDisruptionBudget " + name},
+		"publish":   {"networking.k8s.io/v1 Ingress " + name},
+	}
+}
+
+func brokenUpgrade() page.Observed {
+	var p corev1alpha1.GenericPackage
+	for _, one := range shop() {
+		if one.GetName() == "api" {
+			p = one
+		}
+	}
+	o := observed(p, set(p, objectsOf("payments-api")))
+	o.Cause = &diagnose.Diagnosis{
+		Kind: "Package", Namespace: "payments", Name: "api", Summary: progress.SummaryStalled, Phase: "deploy", Object: "Pod payments-api-7d9c5b6f4-x2x8k", Reason: diagnose.ReasonCrash,
+		Cause:  "container api of Pod payments-api-7d9c5b6f4-x2x8k ends again and again with exit code 1: database migration 42 has not run",
+		Remedy: "See its log: kubectl -n payments logs payments-api-7d9c5b6f4-x2x8k -c api --previous. Correct it in the package, or go back: kubectl package rollout undo package/api -n payments",
+		Chain: []diagnose.Link{
+			{Object: "Package payments/api", State: "Stalled"}, {Depth: 1, Object: "ObjectDeployment payments/api", State: "Available=True Available"},
+			{Depth: 2, Object: "ObjectSet payments/api-6c8f", State: "revision 8", Message: "ProbeFailure"}, {Depth: 3, Object: "phase deploy", State: "Probing, 1 of 3 ready"},
+			{Depth: 4, Object: "Deployment payments-api", Message: "0 of 3 replicas are updated and available"}, {Depth: 5, Object: "Pod payments-api-7d9c5b6f4-x2x8k", State: "CrashLoopBackOff", Message: "exit code 1"},
+		},
+	}
+	return o
+}
+
+func TestPackageGolden(t *testing.T) {
+	t.Parallel()
+	g := graph.Of(shop())
+	golden(t, "broken", page.PackageOf(frame(), brokenUpgrade(), g))
+	for _, p := range shop() {
+		switch p.GetName() {
+		case "web":
+			golden(t, "rolling", page.PackageOf(frame(), observed(p, set(p, objectsOf("shop-web"))), g))
+		case "postgres-operator":
+			golden(t, "available", page.PackageOf(frame(), observed(p, set(p, objectsOf("shop-web"))), g))
+		}
+	}
+	golden(t, "diff", page.DiffOf(frame(), progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "payments", Name: "api"}, objectdiff.Comparison{
+		From: 7, To: 8, Phases: &objectdiff.OrderChange{Before: []string{"namespace", "deploy"}, After: []string{"namespace", "crds", "deploy", "publish"}},
+		Objects: []objectdiff.Difference{
+			{Action: objectdiff.Added, Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "ledgers.payments.example.com", Phase: "crds"},
+			{Action: objectdiff.Changed, Group: "apps", Kind: "Deployment", Namespace: "payments", Name: "payments-api", Phase: "deploy", Fields: []objectdiff.Change{
+				{Path: "spec.replicas", Before: int64(2), After: int64(3)},
+				{Path: "spec.template.spec.containers[name=api].image", Before: "registry.example.com/api-server:3.9.0", After: "registry.example.com/api-server:4.0.0"},
+				{Path: "spec.template.spec.containers[name=api].env[name=TRACING]", After: map[string]any{"name": "TRACING", "value": "on"}},
+			}},
+			{Action: objectdiff.Changed, Kind: "Secret", Namespace: "payments", Name: "payments-api", Phase: "deploy", Fields: []objectdiff.Change{{Path: "data.token", Before: objectdiff.Hidden, After: objectdiff.Hidden}}},
+			{Action: objectdiff.Removed, Kind: "ConfigMap", Namespace: "payments", Name: "legacy", Phase: "deploy"},
+		},
+	}))
+}
+
+// A page of a package is bounded whatever the package has, and what blocks is on it.
+func TestManyObjects(t *testing.T) {
+	t.Parallel()
+	p := pkg("shop", "large", "1.0.0", rolling)
+	objects := make([]string, 20_000)
+	for i := range objects {
+		objects[i] = fmt.Sprintf("v1 ConfigMap object-%05d", i)
+	}
+	objects[19_999] = "apps/v1 Deployment shop-web"
+	p.PackageStatus().Phases[2].Total = 20_000
+	begin := time.Now()
+	o := observed(p, set(p, map[string][]string{"deploy": objects}))
+	state := time.Since(begin)
+	got := text(t, page.PackageOf(frame(), o, graph.Of(nil)))
+	t.Logf("20,000 objects: %d bytes in %s, of which %s for the state", len(got), time.Since(begin), state)
+	if len(got) > 256<<10 || strings.Count(got, `class="o"`) != limits.PageObjects {
+		t.Errorf("%d bytes, %d objects", len(got), strings.Count(got, `class="o"`))
+	}
+	if !strings.Contains(got, "and 19900 more") || !strings.Contains(got, "1 of 3 replicas are available") {
+		t.Error("what blocks is not shown")
+	}
+}
+
+const (
+	markup   = `<img src=x onerror=alert(1)>"'><script>alert(2)</script>`
+	reversed = "\u202egpj.exe\u200b"
+	planted  = "planted-value"
+)
+
+// hostile is a package, webhook and Event that are all attacks.
+func hostile() (corev1alpha1.GenericPackage, page.Observed) {
+	bad := markup + reversed + strings.Repeat("x", 32<<10)
+	p := pkg("shop", "evil", "1.0.0", broken, blocking(bad, bad, bad, bad, bad), dependsOn(bad, "shop", bad, bad, false), condition(bad, metav1.ConditionStatus(bad), bad, bad),
+		condition("Unpacked", "True", "UnpackSuccess", "ok\n"+bad), condition("Stalled", "True", "Stalled", bad))
+	p.SetAnnotations(map[string]string{corev1alpha1.PauseMessageAnnotation: bad, "password": planted})
+	p.SetFinalizers([]string{bad})
+	p.PackageSpec().Image, p.PackageSpec().Component, p.PackageSpec().ServiceAccountName = bad, bad, bad
+	status := p.PackageStatus()
+	status.Resolved = &corev1alpha1.ResolvedPackage{
+		PackageName: bad, Version: bad, Image: bad, Digest: bad, Repository: bad, CatalogName: bad, Images: []corev1alpha1.PackageImage{{Name: bad, Image: bad, Digest: bad}},
+	}
+	status.Phases[0].Name, status.Phases[0].State = bad, corev1alpha1.PhaseState(bad)
+	status.Dependencies[0].Conditions[0].Reason = bad
+	o := observed(p, set(p, map[string][]string{"deploy": {bad + "/v1 " + bad + " " + bad}}))
+	o.Account, o.Note, o.CauseNote = bad, bad, bad
+	o.Revisions = append(o.Revisions, page.Revision{Version: bad, Image: bad, Cause: bad})
+	o.Cause = &diagnose.Diagnosis{Cause: bad, Remedy: bad, Object: bad, Chain: []diagnose.Link{{Object: bad, State: bad, Message: bad, Depth: 99}}}
+	return p, o
+}
+
+// No text of a cluster has markup, scripts or other directions on any page, or makes it large, and no configuration is on one.
+func TestHostileTexts(t *testing.T) {
+	t.Parallel()
+	p, o := hostile()
+	g := graph.Of([]corev1alpha1.GenericPackage{p})
+	bad := o.Note
+	f := frame(bad)
+	f.Cluster = bad
+	target := o.State.Target
+	value := map[string]any{bad: bad}
+	for name, drawn := range map[string]*page.Page{
+		"list":    page.ListOf(f, []page.Row{page.RowOf(p)}, page.Query{Text: "", Namespace: ""}),
+		"filter":  page.ListOf(f, []page.Row{page.RowOf(p)}, page.Query{Text: markup, State: markup, Namespace: markup, Page: -1}),
+		"package": page.PackageOf(f, o, g),
+		"graph":   page.GraphOf(f, g, page.PackagePath(target)),
+		"groups":  page.GraphOf(f, g, ""),
+		"none":    page.GraphOf(f, g, markup),
+		"failed":  page.Failed(f, bad, bad),
+		"catalogue": page.CatalogueOf(f, page.Catalogue{
+			Note: bad, Newer: []page.Newer{{Namespace: bad, Name: bad, Package: bad, Installed: bad, Wanted: bad, Newest: bad, Reason: bad, Path: bad, Flags: bad}},
+			Repositories: []page.Repository{{Namespace: bad, Name: bad, Source: bad, Address: bad, State: bad, Problems: []string{bad}, Flags: bad}},
+		}),
+		"diff": page.DiffOf(f, target, objectdiff.Comparison{
+			Phases: &objectdiff.OrderChange{Before: []string{bad}, After: []string{bad}},
+			Objects: []objectdiff.Difference{{
+				Action: objectdiff.Changed, Group: bad, Kind: bad, Namespace: bad, Name: bad, Phase: bad, PhaseBefore: bad,
+				Fields: []objectdiff.Change{{Path: bad, Before: value, After: bad}},
+			}},
+		}),
+	} {
+		got := text(t, drawn)
+		for _, no := range []string{"<img", "<script>", "alert(1)>\"", "\u202e", "\u200b", planted, "javascript:"} {
+			if i := strings.Index(got, no); i >= 0 {
+				t.Errorf("%s has %q: %s", name, no, got[max(i-200, 0):min(i+100, len(got))])
+			}
+		}
+		if len(got) > 512<<10 {
+			t.Errorf("%s has %d bytes", name, len(got))
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package page
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"hash/fnv"
+	"html/template"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+//go:embed templates assets
+var files embed.FS
+
+var templates = template.Must(template.New("").Funcs(template.FuncMap{
+	"line": line, "lines": lines, "place": place, "icon": icon, "count": terminal.Count, "tone": toneOf,
+}).ParseFS(files, "templates/*.html"))
+
+// Assets are the style sheet and the script.
+func Assets() http.Handler {
+	assets, err := fs.Sub(files, "assets")
+	if err != nil {
+		panic(err) // of a constant name
+	}
+	return http.FileServerFS(assets)
+}
+
+// Frame is what surrounds every page.
+type Frame struct {
+	// Base is the path of all pages, with a slash at both ends.
+	Base string
+	// Cluster is the address of the API server.
+	Cluster string
+	// Notes are what is not shown, and why: rights that lack, a connection that is lost.
+	Notes []string
+	Now   time.Time
+}
+
+// Fragment is a part of a page that is replaced as a whole.
+type Fragment struct {
+	ID     string        `json:"id"`
+	Digest string        `json:"digest"`
+	HTML   template.HTML `json:"html"`
+}
+
+// Page is a document of fragments.
+type Page struct {
+	Frame
+	// View is the template of the document, Title its heading, and Active the link of the navigation that it belongs to.
+	View, Title, Active string
+	// Stream is the address of its changes, relative to Base; empty for a page that does not change.
+	Stream    string
+	Fragments map[string]Fragment
+	// Of is what the view itself shows, beside the fragments.
+	Of any
+
+	order []string
+	err   error
+}
+
+func newPage(f Frame, view, title, active, stream string) *Page {
+	p := &Page{Frame: f, View: view, Title: title, Active: active, Stream: stream, Fragments: map[string]Fragment{}}
+	p.fragment("notes", f.Notes)
+	return p
+}
+
+// fragment renders the template of that name.
+func (p *Page) fragment(id string, of any) {
+	var b bytes.Buffer
+	if err := templates.ExecuteTemplate(&b, id, of); err != nil && p.err == nil {
+		p.err = fmt.Errorf("draw %s: %w", id, err)
+	}
+	h := fnv.New64a()
+	_, _ = h.Write(b.Bytes())
+	p.Fragments[id] = Fragment{ID: id, Digest: fmt.Sprintf("%016x", h.Sum64()), HTML: template.HTML(b.String())} //nolint:gosec // html/template escaped it
+	p.order = append(p.order, id)
+}
+
+// Write writes the document.
+func (p *Page) Write(w io.Writer) error {
+	if p.err != nil {
+		return p.err
+	}
+	return templates.ExecuteTemplate(w, p.View, p)
+}
+
+// Changed returns the fragments whose digest is another one than known has, in the order of the page.
+func (p *Page) Changed(known map[string]string) ([]Fragment, error) {
+	var out []Fragment
+	for _, id := range p.order {
+		if f := p.Fragments[id]; known[id] != f.Digest {
+			out = append(out, f)
+		}
+	}
+	return out, p.err
+}
+
+// place puts a fragment where the script finds it.
+func place(f Fragment) template.HTML {
+	return template.HTML(`<div id="` + f.ID + `" data-digest="` + f.Digest + `">` + string(f.HTML) + `</div>`) //nolint:gosec // ids are constants
+}
+
+// line is a text of a cluster within a line.
+func line(text string) string { return terminal.Line(short(text, limits.PageLineBytes)) }
+
+// lines is one that may have several.
+func lines(text string) string { return terminal.Text(short(text, limits.PageTextBytes)) }
+
+func short(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}
+
+// age is coarse, so that pages change by the minute and not by the second.
+func age(t metav1.Time, now time.Time) string {
+	switch since := now.Sub(t.Time); {
+	case t.IsZero():
+		return ""
+	case since < time.Minute:
+		return "<1m"
+	case since < time.Hour:
+		return fmt.Sprintf("%dm", int(since.Minutes()))
+	default:
+		return duration.ShortHumanDuration(since)
+	}
+}
+
+// query is a query string of what is not empty, with its question mark.
+func query(pairs ...string) string {
+	values := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			values.Set(pairs[i], pairs[i+1])
+		}
+	}
+	if len(values) == 0 {
+		return ""
+	}
+	return "?" + values.Encode()
+}

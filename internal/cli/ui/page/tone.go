@@ -1,0 +1,80 @@
+package page
+
+import (
+	"html/template"
+
+	"lockstep.run/lockstep/internal/cli/progress"
+)
+
+// Tone is what a state means: it has a colour and a shape, which is known without the colour.
+type Tone string
+
+// Tones, those of packages that need help first.
+const (
+	ToneBad  Tone = "bad"
+	ToneHold Tone = "hold"
+	ToneBusy Tone = "busy"
+	ToneWait Tone = "wait"
+	ToneIdle Tone = "idle"
+	ToneGone Tone = "gone"
+	ToneGood Tone = "good"
+)
+
+var tones = map[progress.Summary]Tone{
+	progress.SummaryUnavailable: ToneBad, progress.SummaryStalled: ToneBad, progress.SummaryInvalid: ToneBad, progress.SummaryUnresolved: ToneBad,
+	progress.SummaryImagePullError: ToneBad, progress.SummaryUnsatisfied: ToneBad, progress.SummaryTarget: ToneBad,
+	progress.SummaryDeleting: ToneGone, progress.SummaryWaiting: ToneWait, progress.SummaryProgressing: ToneBusy, progress.SummaryPending: ToneIdle,
+	progress.SummaryPaused: ToneHold, progress.SummaryAvailable: ToneGood,
+}
+
+func toneOf(s progress.Summary) Tone {
+	if t, known := tones[s]; known {
+		return t
+	}
+	return ToneIdle
+}
+
+// icon refers to a drawing of the document, which has one for each tone.
+func icon(t Tone) template.HTML {
+	return template.HTML(`<svg class="icon ` + string(t) + `" aria-hidden="true"><use href="#i-` + string(t) + `"></use></svg>`) //nolint:gosec // tones are constants
+}
+
+// Step is a phase in the strip of a package.
+type Step struct {
+	Name  string
+	Tone  Tone
+	Word  string
+	Count string
+}
+
+// phaseTone is the tone of a phase, by whether it has objects that block for good.
+func phaseTone(ph progress.Phase, failed bool) Tone {
+	switch {
+	case ph.Finished():
+		return ToneGood
+	case failed:
+		return ToneBad
+	case ph.Active():
+		return ToneBusy
+	}
+	return ToneIdle
+}
+
+func objectTone(o progress.Object, phase Tone) Tone {
+	switch {
+	case o.State == progress.ObjectReady:
+		return ToneGood
+	case o.State == progress.ObjectBlocked && phase == ToneBad:
+		return ToneBad
+	case o.State == progress.ObjectBlocked:
+		return ToneWait
+	case o.State == progress.ObjectWritten:
+		return ToneBusy
+	}
+	return ToneIdle
+}
+
+// objectWords are states of objects.
+var objectWords = map[progress.ObjectState]string{
+	progress.ObjectWaiting: "not written yet", progress.ObjectWritten: "written", progress.ObjectBlocked: "not ready", progress.ObjectReady: "ready",
+}

@@ -1,0 +1,420 @@
+package ui
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
+	"lockstep.run/lockstep/internal/cli/ui/page"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// browser is signed in at a page that is served.
+type browser struct {
+	*http.Client
+	t    *testing.T
+	base string
+}
+
+// serve serves a page of a cluster, and signs a browser in.
+func serve(t *testing.T, cl *cluster.Cluster) *browser {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := listener.Addr().String()
+	s := newServer(t.Context(), cl, host, func() { t.Error("too many wrong codes") })
+	go func() {
+		if err := s.serve(listener); err != nil {
+			t.Error(err)
+		}
+	}()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &browser{Client: &http.Client{Jar: jar}, t: t, base: "http://" + host + s.guard.Base()}
+	response, err := b.PostForm("http://"+host+"/enter", url.Values{"code": {s.guard.Code()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		t.Fatalf("not signed in: %s", response.Status)
+	}
+	return b
+}
+
+func (b *browser) get(path string) (int, string) {
+	b.t.Helper()
+	response, err := b.Get(b.base + path)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return response.StatusCode, string(body)
+}
+
+// stream opens a stream; the channel has its fragments, and ends with it.
+func (b *browser) stream(ctx context.Context, path string) (int, <-chan page.Fragment) {
+	b.t.Helper()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, b.base+path, nil)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	response, err := b.Do(r)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	fragments := make(chan page.Fragment)
+	go func() {
+		defer close(fragments)
+		defer func() { _ = response.Body.Close() }()
+		lines := bufio.NewScanner(response.Body)
+		lines.Buffer(nil, 16<<20)
+		for lines.Scan() {
+			data, is := strings.CutPrefix(lines.Text(), "data: ")
+			var f page.Fragment
+			if is && json.Unmarshal([]byte(data), &f) == nil {
+				select {
+				case fragments <- f:
+				case <-ctx.Done():
+					return
+				}
+			}
+		}
+	}()
+	return response.StatusCode, fragments
+}
+
+// await returns the first fragment of that name that has a text.
+func await(t *testing.T, fragments <-chan page.Fragment, id, text string) page.Fragment {
+	t.Helper()
+	last := page.Fragment{}
+	for end := time.After(20 * time.Second); ; {
+		select {
+		case f, more := <-fragments:
+			if !more {
+				t.Fatalf("the stream ended before %s had %q", id, text)
+			}
+			if f.ID == id {
+				last = f
+			}
+			if f.ID == id && strings.Contains(string(f.HTML), text) {
+				return f
+			}
+		case <-end:
+			t.Fatalf("%s never had %q: %s", id, text, last.HTML)
+		}
+	}
+}
+
+func webPackage() *corev1alpha1.Package {
+	pkg := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}}
+	pkg.Spec.Image = "registry.example.com/web:1"
+	return pkg
+}
+
+// What changes in the cluster is sent to a page that is open, and a page that is opened later has it.
+func TestStream(t *testing.T) {
+	t.Parallel()
+	cl := clustertest.FakeCluster(t)
+	b := serve(t, cl)
+	if status, text := b.get("packages"); status != http.StatusOK || !strings.Contains(text, "No package is installed") {
+		t.Fatalf("at first: %d %s", status, text)
+	}
+	_, fragments := b.stream(t.Context(), "packages/stream")
+	pkg := webPackage()
+	if err := cl.Create(t.Context(), pkg); err != nil {
+		t.Fatal(err)
+	}
+	await(t, fragments, "rows", `data-state="pending"`)
+	pkg.Status = clustertest.Available()
+	pkg.Finalizers = []string{corev1alpha1.MetricsFinalizer}
+	if err := cl.Status().Update(t.Context(), pkg); err != nil {
+		t.Fatal(err)
+	}
+	await(t, fragments, "rows", `data-state="available"`)
+	if _, text := b.get("packages?q=web"); !strings.Contains(text, `data-state="available"`) {
+		t.Errorf("a page that is opened later: %s", text)
+	}
+	if status, text := b.get("none"); status != http.StatusNotFound || !strings.Contains(text, "There is no page") {
+		t.Errorf("no page: %d %s", status, text)
+	}
+}
+
+// A stream ends with the command, and there are so many at a time.
+func TestStreamsAreBounded(t *testing.T) {
+	t.Parallel()
+	b := serve(t, clustertest.FakeCluster(t))
+	ctx, cancel := context.WithCancel(t.Context())
+	for range limits.PageStreams {
+		status, fragments := b.stream(ctx, "packages/stream")
+		if status != http.StatusOK {
+			t.Fatalf("stream: %d", status)
+		}
+		await(t, fragments, "rows", "No package")
+	}
+	if status, _ := b.stream(ctx, "packages/stream"); status != http.StatusServiceUnavailable {
+		t.Errorf("one more: %d", status)
+	}
+	cancel()
+	for end := time.Now().Add(20 * time.Second); ; {
+		again, end2 := context.WithCancel(t.Context())
+		status, _ := b.stream(again, "packages/stream")
+		end2()
+		if status == http.StatusOK {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("after the others have ended: %d", status)
+		}
+	}
+}
+
+// failing is a cluster whose answers are errors as long as there is one.
+type failing struct {
+	clustertest.Listing
+	err atomic.Pointer[error]
+	// wide is of lists of all namespaces alone.
+	wide error
+	stop chan struct{}
+}
+
+func (f *failing) refusal(list any, opts []client.ListOption) error {
+	if err := f.err.Load(); err != nil && *err != nil {
+		return *err
+	}
+	o := client.ListOptions{}
+	o.ApplyOptions(opts)
+	if _, namespaced := list.(*corev1alpha1.PackageList); namespaced && o.Namespace == "" {
+		return f.wide
+	}
+	return nil
+}
+
+// List implements client.Reader.
+func (f *failing) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if err := f.refusal(list, opts); err != nil {
+		return err
+	}
+	return f.WithWatch.List(ctx, list, opts...)
+}
+
+// Watch implements client.WithWatch.
+func (f *failing) Watch(ctx context.Context, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
+	if err := f.refusal(list, opts); err != nil {
+		return nil, err
+	}
+	w, err := f.WithWatch.Watch(ctx, list, opts...)
+	if err == nil {
+		go func() {
+			select {
+			case <-f.stop:
+				w.Stop()
+			case <-ctx.Done():
+			}
+		}()
+	}
+	return w, err
+}
+
+func failingCluster(t *testing.T, wide error, objects ...client.Object) (*cluster.Cluster, *failing) {
+	t.Helper()
+	cl := clustertest.FakeCluster(t, objects...)
+	f := &failing{Listing: clustertest.Listing{WithWatch: cl.WithWatch}, wide: wide, stop: make(chan struct{})}
+	cl.WithWatch = f
+	return cl, f
+}
+
+var forbidden = apierrors.NewForbidden(schema.GroupResource{Group: corev1alpha1.GroupName, Resource: "packages"}, "", errors.New("not any more <img src=x onerror=alert(1)>"))
+
+// A watch that is forbidden half-way, or a connection that is lost, is a text on the page, which shows what was known; it goes
+// when the answer is another one.
+func TestWatchFailsHalfWay(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		err  error
+		note string
+	}{
+		"forbidden": {forbidden, "You may not watch packages: they are shown as they were at "},
+		"away":      {&url.Error{Op: "Get", URL: "https://fake", Err: errors.New("connection refused")}, "the cluster at https://fake cannot be reached"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cl, f := failingCluster(t, nil, webPackage())
+			b := serve(t, cl)
+			if _, text := b.get("packages"); !strings.Contains(text, "package shop/web") || strings.Contains(text, `class="note"`) {
+				t.Fatalf("at first: %s", text)
+			}
+			_, fragments := b.stream(t.Context(), "packages/stream")
+			f.err.Store(&test.err)
+			close(f.stop)
+			got := await(t, fragments, "notes", test.note)
+			if strings.Contains(string(got.HTML), "<img") {
+				t.Errorf("the note has markup: %s", got.HTML)
+			}
+			if _, text := b.get("packages"); !strings.Contains(text, "package shop/web") {
+				t.Error("what was known is not shown")
+			}
+			f.err.Store(new(error))
+			for {
+				if f, more := <-fragments; !more || f.ID == "notes" && !strings.Contains(string(f.HTML), test.note) {
+					break
+				}
+			}
+		})
+	}
+}
+
+// Who may not watch all namespaces sees the packages of that of the context, and is told.
+func TestOneNamespace(t *testing.T) {
+	t.Parallel()
+	other := webPackage()
+	other.Namespace = "other"
+	cl, _ := failingCluster(t, forbidden, webPackage(), other)
+	_, text := serve(t, cl).get("packages")
+	if !strings.Contains(text, "package shop/web") || strings.Contains(text, "package other/web") || !strings.Contains(text, "You may watch packages in namespace shop alone") {
+		t.Errorf("got %s", text)
+	}
+}
+
+// The page of a package has its revisions, compares them without values of Secrets, follows changes, and ends with the package.
+// Neither its configuration nor a value of a Secret is on any page.
+func TestPackagePage(t *testing.T) {
+	t.Parallel()
+	var objects []client.Object
+	for _, o := range clustertest.Revised(func(pkg *corev1alpha1.Package, _ *corev1alpha1.ObjectDeployment) {
+		pkg.Spec.Config = clustertest.Raw(`{"password":"planted-value"}`)
+		pkg.Finalizers = []string{corev1alpha1.MetricsFinalizer}
+	}) {
+		if set, is := o.(*corev1alpha1.ObjectSet); is && set.OwnerReferences[0].UID == "dep" {
+			set.Labels[corev1alpha1.PackageLabel] = "web"
+		}
+		objects = append(objects, o)
+	}
+	cl := clustertest.FakeCluster(t, objects...)
+	b := serve(t, cl)
+	_, list := b.get("packages")
+	status, text := b.get("packages/shop/web")
+	for _, want := range []string{"<h1>web</h1>", "Package source image changed.", "/packages/shop/web/diff?from=1&amp;to=2", "kubectl package rollout undo package/web -n shop --to-revision 1"} {
+		if status != http.StatusOK || !strings.Contains(text, want) {
+			t.Errorf("%d, it has no %q: %s", status, want, text)
+		}
+	}
+	status, diff := b.get("packages/shop/web/diff?from=1&to=2")
+	if status != http.StatusOK || !strings.Contains(diff, "spec.template.spec.containers[name=web].image") || !strings.Contains(diff, "(hidden)") {
+		t.Errorf("%d, diff: %s", status, diff)
+	}
+	_, drawing := b.get("graph?package=packages/shop/web")
+	for name, page := range map[string]string{"list": list, "package": text, "diff": diff, "graph": drawing} {
+		for _, secret := range []string{"planted-value", clustertest.SecretValue, "b3RoZXItc2VjcmV0"} {
+			if strings.Contains(page, secret) {
+				t.Errorf("%s has %q", name, secret)
+			}
+		}
+	}
+	for path, want := range map[string]int{
+		"packages/shop/none": http.StatusNotFound, "clusterpackages/web": http.StatusNotFound, "packages/shop/web/diff": http.StatusNotFound,
+		"packages/shop/web/diff?from=1&to=9": http.StatusNotFound, "graph?package=none": http.StatusOK,
+	} {
+		if got, _ := b.get(path); got != want {
+			t.Errorf("%s: %d", path, got)
+		}
+	}
+
+	_, fragments := b.stream(t.Context(), "packages/shop/web/stream")
+	await(t, fragments, "summary", `data-state="available"`)
+	pkg := &corev1alpha1.Package{}
+	if err := cl.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web"}, pkg); err != nil {
+		t.Fatal(err)
+	}
+	pkg.Status.Conditions = []metav1.Condition{clustertest.Condition("Invalid", "True", "ConfigInvalid", "config.title is missing")}
+	pkg.Status.Conditions[0].ObservedGeneration = pkg.Generation
+	if err := cl.Status().Update(t.Context(), pkg); err != nil {
+		t.Fatal(err)
+	}
+	await(t, fragments, "summary", `data-state="invalid"`)
+	await(t, fragments, "cause", "config.title is missing")
+	pkg.Finalizers = nil
+	if err := cl.Update(t.Context(), pkg); err != nil {
+		t.Fatal(err)
+	}
+	if err := cl.Delete(t.Context(), pkg); err != nil {
+		t.Fatal(err)
+	}
+	for range fragments { // until it ends
+	}
+	if got, _ := b.get("packages/shop/web"); got != http.StatusNotFound {
+		t.Errorf("after the deletion: %d", got)
+	}
+}
+
+// The catalogue has the repositories, also as they change, and what is not at its newest version.
+func TestCataloguePage(t *testing.T) {
+	t.Parallel()
+	repository := &corev1alpha1.PackageRepository{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "stable", Generation: 1}}
+	repository.Spec.Source.HTTP = &corev1alpha1.RepositoryHTTPSource{URL: "https://user:planted-value@example.com/repository?token=planted-value"}
+	cl := clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0", "1.1.0", "2.0.0"), clustertest.Following("^1", "1.0.0"), repository)
+	b := serve(t, cl)
+	status, text := b.get("catalogue")
+	for _, want := range []string{"it has not moved yet", "2.0.0", "kubectl package plan package/web -n shop --version 2.0.0", "https://user:xxxxx@example.com/repository"} {
+		if status != http.StatusOK || !strings.Contains(text, want) {
+			t.Errorf("%d, it has no %q: %s", status, want, text)
+		}
+	}
+	if strings.Contains(text, "planted-value") {
+		t.Error("a credential is shown")
+	}
+	_, fragments := b.stream(t.Context(), "catalogue/stream")
+	await(t, fragments, "repositories", "pending")
+	repository.Status.Packages, repository.Status.Conditions = 7, []metav1.Condition{clustertest.Condition("Ready", "True", "Fetched", "")}
+	repository.Status.Conditions[0].ObservedGeneration = 1
+	if err := cl.Update(t.Context(), repository); err != nil {
+		t.Fatal(err)
+	}
+	await(t, fragments, "repositories", `data-state="ready"`)
+}
+
+// So many packages are watched at a time, and one that no page shows makes room.
+func TestObserversAreBounded(t *testing.T) {
+	t.Parallel()
+	var objects []client.Object
+	for i := range limits.PageObservers + 3 {
+		pkg := webPackage()
+		pkg.Name, pkg.UID = fmt.Sprintf("web-%d", i), types.UID(fmt.Sprint(i))
+		objects = append(objects, pkg)
+	}
+	b := serve(t, clustertest.FakeCluster(t, objects...))
+	for i := range objects {
+		if status, text := b.get(fmt.Sprintf("packages/shop/web-%d", i)); status != http.StatusOK {
+			t.Errorf("package %d: %d %s", i, status, text)
+		}
+	}
+}

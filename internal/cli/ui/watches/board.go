@@ -1,0 +1,295 @@
+package watches
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/graph"
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/cli/ui/page"
+)
+
+// Board is all that is installed, as far as the user may watch it.
+type Board struct {
+	cluster *cluster.Cluster
+	kinds   []*kind
+	topic   topic
+
+	mu   sync.Mutex
+	rows map[progress.Target]page.Row
+	// version counts changes; sorted and graph are those of versions of theirs.
+	version       uint64
+	sorted        []page.Row
+	sortedVersion uint64
+	graph         *graph.Graph
+	graphVersion  uint64
+}
+
+// kind is one of the kinds that are watched.
+type kind struct {
+	name     string
+	scope    corev1alpha1.Scope
+	informer cache.SharedIndexInformer
+
+	mu sync.Mutex
+	// namespace is empty for all.
+	namespace string
+	lost      error
+	since     time.Time
+}
+
+// Start watches until ctx ends.
+func Start(ctx context.Context, cl *cluster.Cluster) *Board {
+	b := &Board{cluster: cl, rows: map[progress.Target]page.Row{}, version: 1}
+	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
+		b.watch(ctx, &kind{name: strings.ToLower(scope.Kind("Package")) + "s", scope: scope}, cluster.Watched{
+			Example: scope.NewPackage(), List: scope.NewPackageList().(client.ObjectList), Transform: slim,
+			Handler: cache.ResourceEventHandlerFuncs{
+				AddFunc: b.put, UpdateFunc: func(_, now any) { b.put(now) }, DeleteFunc: b.remove,
+			},
+		})
+		changed := func() { b.change(func() {}) }
+		b.watch(ctx, &kind{name: strings.ToLower(strings.TrimSuffix(scope.Kind("PackageRepository"), "y")) + "ies", scope: scope}, cluster.Watched{
+			Example: scope.NewPackageRepository(), List: scope.NewPackageRepositoryList().(client.ObjectList), Transform: slim,
+			Handler: cache.ResourceEventHandlerFuncs{
+				AddFunc: func(any) { changed() }, UpdateFunc: func(any, any) { changed() }, DeleteFunc: func(any) { changed() },
+			},
+		})
+	}
+	return b
+}
+
+func (b *Board) watch(ctx context.Context, k *kind, w cluster.Watched) {
+	w.Options = func() client.ListOptions {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		return client.ListOptions{Namespace: k.namespace}
+	}
+	w.Report = func(err error) {
+		if k.report(err, b.cluster.Namespace, time.Now()) {
+			b.change(func() {})
+		}
+	}
+	k.mu.Lock()
+	k.informer = b.cluster.Inform(ctx, w)
+	k.mu.Unlock()
+	b.kinds = append(b.kinds, k)
+	go func() {
+		if cache.WaitForCacheSync(ctx.Done(), k.informer.HasSynced) {
+			b.change(func() {}) // an empty list has no events
+		}
+	}()
+}
+
+// report records what the API server answered, and reports whether that is another answer than before. A user who may not
+// watch all namespaces watches that of the context.
+func (k *kind) report(err error, namespace string, now time.Time) bool {
+	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsInvalid(err) {
+		err = nil // the informer lists again
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if apierrors.IsForbidden(err) && k.scope == corev1alpha1.ScopeNamespaced && k.namespace == "" && (k.informer == nil || !k.informer.HasSynced()) {
+		k.namespace, err = namespace, nil // the next request is for that one
+	}
+	was := k.lost
+	if k.lost = err; err != nil && was == nil {
+		k.since = now
+	}
+	return (was == nil) != (err == nil) || err != nil && was.Error() != err.Error()
+}
+
+// note is what a page says of the kind; empty where all of it is shown.
+func (k *kind) note(cl *cluster.Cluster) string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	synced := k.informer.HasSynced()
+	as := "nothing of them is shown."
+	if synced {
+		as = "they are shown as they were at " + k.since.Format(time.TimeOnly) + "."
+	}
+	switch err := k.lost; {
+	case err == nil && k.namespace != "":
+		return fmt.Sprintf("You may watch %s in namespace %s alone; those of other namespaces are not shown.", k.name, k.namespace)
+	case err == nil && !synced:
+		return fmt.Sprintf("The first list of %s is not complete yet.", k.name)
+	case err == nil:
+		return ""
+	case apierrors.IsForbidden(err):
+		return fmt.Sprintf("You may not watch %s: %s", k.name, as)
+	case cluster.Unserved(err):
+		return fmt.Sprintf("The cluster does not serve %s: %s", k.name, as)
+	default:
+		return fmt.Sprintf("%s. It is tried again by itself; %s", cl.Explain("The "+k.name+" cannot be watched", err), as)
+	}
+}
+
+// slim drops what no page shows.
+func slim(obj any) (any, error) {
+	if o, is := obj.(metav1.Object); is {
+		o.SetManagedFields(nil)
+	}
+	pkg, is := obj.(corev1alpha1.GenericPackage)
+	if !is {
+		return obj, nil
+	}
+	pkg.SetAnnotations(keep(pkg.GetAnnotations(), corev1alpha1.PauseMessageAnnotation))
+	spec := pkg.PackageSpec()
+	*spec = corev1alpha1.PackageSpec{
+		Image: spec.Image, PackageRef: spec.PackageRef, Component: spec.Component, TargetRef: spec.TargetRef, ServiceAccountName: spec.ServiceAccountName,
+		Paused: spec.Paused, DowngradePolicy: spec.DowngradePolicy, UpgradePolicy: spec.UpgradePolicy,
+	}
+	return pkg, nil
+}
+
+func keep(all map[string]string, names ...string) map[string]string {
+	var kept map[string]string
+	for _, name := range names {
+		if value, has := all[name]; has {
+			kept = map[string]string{name: value}
+		}
+	}
+	return kept
+}
+
+func (b *Board) put(obj any) {
+	row := page.RowOf(obj.(corev1alpha1.GenericPackage))
+	b.change(func() { b.rows[row.Target] = row })
+}
+
+func (b *Board) remove(obj any) {
+	if unknown, is := obj.(cache.DeletedFinalStateUnknown); is {
+		obj = unknown.Obj
+	}
+	if pkg, is := obj.(corev1alpha1.GenericPackage); is {
+		t := progress.TargetOf(pkg)
+		b.change(func() { delete(b.rows, t) })
+	}
+}
+
+func (b *Board) change(how func()) {
+	b.mu.Lock()
+	how()
+	b.version++
+	b.mu.Unlock()
+	b.topic.publish()
+}
+
+// Subscribe returns a channel that is sent to after one or more changes, and its end.
+func (b *Board) Subscribe() (<-chan struct{}, func()) { return b.topic.subscribe() }
+
+// Rows are in the order of the list. They are not to be changed.
+func (b *Board) Rows() []page.Row {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.sortedVersion != b.version {
+		b.sorted, b.sortedVersion = make([]page.Row, 0, len(b.rows)), b.version
+		for _, row := range b.rows {
+			b.sorted = append(b.sorted, row)
+		}
+		page.Sort(b.sorted)
+	}
+	return b.sorted
+}
+
+// Packages without what no page shows. They are not to be changed.
+func (b *Board) Packages() (all []corev1alpha1.GenericPackage) {
+	for _, k := range b.kinds {
+		for _, item := range k.informer.GetStore().List() {
+			if pkg, is := item.(corev1alpha1.GenericPackage); is {
+				all = append(all, pkg)
+			}
+		}
+	}
+	return all
+}
+
+// Package returns nil for one that was not observed.
+func (b *Board) Package(t progress.Target) corev1alpha1.GenericPackage {
+	key := cache.ObjectName{Namespace: t.Namespace, Name: t.Name}.String()
+	for _, k := range b.kinds {
+		if k.scope != t.Scope {
+			continue
+		}
+		if item, found, _ := k.informer.GetStore().GetByKey(key); found {
+			if pkg, is := item.(corev1alpha1.GenericPackage); is {
+				return pkg
+			}
+		}
+	}
+	return nil
+}
+
+// Repositories in the order of namespaces and names. They are not to be changed.
+func (b *Board) Repositories() (all []corev1alpha1.GenericPackageRepository) {
+	for _, k := range b.kinds {
+		for _, item := range k.informer.GetStore().List() {
+			if r, is := item.(corev1alpha1.GenericPackageRepository); is {
+				all = append(all, r)
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b corev1alpha1.GenericPackageRepository) int {
+		return strings.Compare(a.GetNamespace()+"/"+a.GetName(), b.GetNamespace()+"/"+b.GetName())
+	})
+	return all
+}
+
+// Graph is which package depends on which.
+func (b *Board) Graph() *graph.Graph {
+	b.mu.Lock()
+	version := b.version
+	if b.graph != nil && b.graphVersion == version {
+		defer b.mu.Unlock()
+		return b.graph
+	}
+	b.mu.Unlock()
+	g := graph.Of(b.Packages())
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.graph, b.graphVersion = g, version
+	return g
+}
+
+// Notes are what is not shown, and why.
+func (b *Board) Notes() (notes []string) {
+	for _, k := range b.kinds {
+		if note := k.note(b.cluster); note != "" {
+			notes = append(notes, note)
+		}
+	}
+	return notes
+}
+
+// Synced waits for the first lists, or until ctx ends.
+func (b *Board) Synced(ctx context.Context) {
+	changed, end := b.Subscribe()
+	defer end()
+	for !b.listed() {
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// listed reports whether each kind was listed, or cannot be.
+func (b *Board) listed() bool {
+	return !slices.ContainsFunc(b.kinds, func(k *kind) bool {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		return !k.informer.HasSynced() && k.lost == nil
+	})
+}

@@ -1,0 +1,267 @@
+package watches
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/diagnose"
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/cli/ui/page"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// Details are the packages that are looked at.
+type Details struct {
+	ctx     context.Context
+	cluster *cluster.Cluster
+
+	mu   sync.Mutex
+	open map[types.UID]*Detail
+	// all is a client for all kinds; its discovery is made once.
+	all client.Client
+}
+
+// NewDetails returns an empty set, whose watches end with ctx.
+func NewDetails(ctx context.Context, cl *cluster.Cluster) *Details {
+	return &Details{ctx: ctx, cluster: cl, open: map[types.UID]*Detail{}}
+}
+
+// Detail is one package with its revisions, by two watches of its own.
+type Detail struct {
+	details *Details
+	target  progress.Target
+	uid     types.UID
+	cancel  context.CancelFunc
+	topic   topic
+	// holders and idle are guarded by details.
+	holders int
+	idle    *time.Timer
+
+	mu    sync.Mutex
+	shown page.Observed
+	// ready: the package was read; complete: its revisions were, too.
+	ready, complete bool
+	// examined is the state of the package and its revision that the cause is of; searching is set during a search.
+	examined  string
+	searching bool
+}
+
+// Open watches a package, or uses the watches that are open. It is released by Release.
+func (d *Details) Open(t progress.Target, uid types.UID) (*Detail, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	one := d.open[uid]
+	if one == nil {
+		if err := d.makeRoom(); err != nil {
+			return nil, err
+		}
+		one = &Detail{details: d, target: t, uid: uid}
+		var ctx context.Context
+		ctx, one.cancel = context.WithCancel(d.ctx)
+		d.open[uid] = one
+		go one.run(ctx, d.cluster.Observe(ctx, t, uid))
+	}
+	one.holders++
+	if one.idle != nil {
+		one.idle.Stop()
+	}
+	return one, nil
+}
+
+// makeRoom ends the watches of a package that no page shows where there are too many.
+func (d *Details) makeRoom() error {
+	for uid, one := range d.open {
+		if len(d.open) < limits.PageObservers {
+			return nil
+		}
+		if one.holders == 0 {
+			d.end(uid, one)
+		}
+	}
+	if len(d.open) >= limits.PageObservers {
+		return fmt.Errorf("%d packages are looked at already: close other tabs of this page", limits.PageObservers)
+	}
+	return nil
+}
+
+func (d *Details) end(uid types.UID, one *Detail) {
+	one.cancel()
+	delete(d.open, uid)
+}
+
+// Release ends the watches, unless they are opened again soon.
+func (o *Detail) Release() {
+	d := o.details
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if o.holders--; o.holders > 0 {
+		return
+	}
+	o.idle = time.AfterFunc(limits.PageObserverIdle, func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if o.holders == 0 && d.open[o.uid] == o {
+			d.end(o.uid, o)
+		}
+	})
+}
+
+// Subscribe returns a channel that is sent to after one or more changes, and its end.
+func (o *Detail) Subscribe() (<-chan struct{}, func()) { return o.topic.subscribe() }
+
+// Observed is what is known now; ok is false before the first lists are complete.
+func (o *Detail) Observed() (shown page.Observed, ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.shown, o.ready
+}
+
+// Await waits for the package and, for so long, for its revisions and for the cause where it is not available.
+func (o *Detail) Await(ctx context.Context, cause time.Duration) {
+	changed, end := o.Subscribe()
+	defer end()
+	late := time.NewTimer(cause)
+	defer late.Stop()
+	for patience := true; ; {
+		o.mu.Lock()
+		done := o.ready && (!patience || o.complete && !o.searching)
+		o.mu.Unlock()
+		if done {
+			return
+		}
+		select {
+		case <-changed:
+		case <-late.C:
+			patience = false
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// run follows the package until ctx ends. What takes long to read is read less often.
+func (o *Detail) run(ctx context.Context, observer *cluster.Observer) {
+	for {
+		select {
+		case <-observer.Changed():
+		case <-ctx.Done():
+			return
+		}
+		begin := time.Now()
+		o.observe(ctx, observer)
+		o.topic.publish()
+		select {
+		case <-time.After(max(limits.PageInterval/2, 4*time.Since(begin))):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (o *Detail) observe(ctx context.Context, observer *cluster.Observer) {
+	snap, ok, err := observer.Snapshot(ctx)
+	if !ok && err == nil {
+		return
+	}
+	shown := page.Observed{}
+	if err != nil {
+		shown.Note = err.Error()
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.complete = observer.Complete()
+	if o.ready = true; err != nil || snap.Package == nil {
+		shown.Gone = err == nil
+		if err != nil { // what was known stays
+			shown = o.shown
+			shown.Note = err.Error()
+		}
+		o.shown = shown
+		return
+	}
+	shown.State, shown.Report = progress.Of(snap), progress.ReportOf(snap)
+	shown.Account = snap.Package.PackageSpec().ServiceAccountName
+	shown.Revisions = revisionsOf(observer.Sets())
+	shown.Cause, shown.CauseNote = o.shown.Cause, o.shown.CauseNote
+	o.shown = shown
+	o.examine(ctx, snap)
+}
+
+// examine looks for the cause of a package that is not available, once for each state. It is called with the lock.
+func (o *Detail) examine(ctx context.Context, snap progress.Snapshot) {
+	state := snap.Package.GetResourceVersion()
+	if snap.Set != nil {
+		state += "/" + snap.Set.GetResourceVersion()
+	}
+	if o.shown.Report.Summary == progress.SummaryAvailable {
+		o.shown.Cause, o.shown.CauseNote, o.examined = nil, "", ""
+		return
+	}
+	if o.searching || o.examined == state {
+		return
+	}
+	o.searching, o.examined = true, state
+	go func() {
+		d, err := o.details.diagnose(ctx, o.target, snap.Package)
+		o.mu.Lock()
+		o.searching = false
+		if o.shown.Cause, o.shown.CauseNote = d, ""; err != nil {
+			o.shown.CauseNote = err.Error()
+		}
+		if o.shown.Report.Summary == progress.SummaryAvailable {
+			o.shown.Cause, o.shown.CauseNote = nil, ""
+		}
+		o.mu.Unlock()
+		o.topic.publish()
+	}()
+}
+
+func (d *Details) diagnose(ctx context.Context, t progress.Target, pkg corev1alpha1.GenericPackage) (*diagnose.Diagnosis, error) {
+	ctx, cancel := context.WithTimeout(ctx, limits.PageDiagnosis)
+	defer cancel()
+	all, err := d.anyKind()
+	if err != nil {
+		return nil, err
+	}
+	return diagnose.PackageBy(ctx, d.cluster, all, t, pkg)
+}
+
+func (d *Details) anyKind() (client.Client, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.all != nil {
+		return d.all, nil
+	}
+	all, err := d.cluster.AnyKind()
+	if err == nil {
+		d.all = all
+	}
+	return all, err
+}
+
+// revisionsOf are revisions, the newest first.
+func revisionsOf(sets []corev1alpha1.GenericObjectSet) []page.Revision {
+	slices.SortFunc(sets, func(a, b corev1alpha1.GenericObjectSet) int {
+		return cmp.Or(cmp.Compare(a.ObjectSetSpec().Revision, b.ObjectSetSpec().Revision), cmp.Compare(a.GetName(), b.GetName()))
+	})
+	var all []page.Revision
+	for i, set := range slices.Backward(sets) {
+		all = append(all, page.Revision{
+			Number: set.ObjectSetSpec().Revision, Created: set.GetCreationTimestamp(), Cause: cluster.ChangeCause(sets[:i], set),
+			Version: set.GetLabels()[corev1alpha1.PackageVersionLabel], Image: set.GetAnnotations()[corev1alpha1.PackageSourceImageAnnotation],
+			Succeeded: meta.IsStatusConditionTrue(*set.StatusConditions(), corev1alpha1.ConditionSucceeded),
+			Archived:  set.ObjectSetSpec().LifecycleState == corev1alpha1.ObjectSetLifecycleStateArchived,
+		})
+	}
+	return all
+}
