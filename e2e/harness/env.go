@@ -72,7 +72,7 @@ func Shared(tb testing.TB) *Env {
 	sb, err := sandbox.Run(context.Background())
 	require.NoError(tb, err)
 	env := install(tb, sb)
-	shared.manager = env.launch(tb)
+	shared.manager = env.launch(tb, Binary(tb, "lockstep-manager"))
 	Eventually(tb, 60*time.Second, "the manager to be ready", shared.manager.ready)
 	shared.env = env
 	return env

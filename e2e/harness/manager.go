@@ -36,15 +36,26 @@ type Manager struct {
 // test failed.
 func (e *Env) StartManager(tb testing.TB, args ...string) *Manager {
 	tb.Helper()
-	m := e.LaunchManager(tb, args...)
-	Eventually(tb, 60*time.Second, "the manager to be ready", func(ctx context.Context) error { return m.ready(ctx) })
-	return m
+	return e.StartManagerOf(tb, Binary(tb, "lockstep-manager"), args...)
 }
 
 // LaunchManager is StartManager without the wait.
 func (e *Env) LaunchManager(tb testing.TB, args ...string) *Manager {
 	tb.Helper()
-	m := e.launch(tb, args...)
+	return e.launchOf(tb, Binary(tb, "lockstep-manager"), args...)
+}
+
+// StartManagerOf is StartManager of another program, such as that of another version.
+func (e *Env) StartManagerOf(tb testing.TB, program string, args ...string) *Manager {
+	tb.Helper()
+	m := e.launchOf(tb, program, args...)
+	Eventually(tb, 60*time.Second, "the manager to be ready", func(ctx context.Context) error { return m.ready(ctx) })
+	return m
+}
+
+func (e *Env) launchOf(tb testing.TB, program string, args ...string) *Manager {
+	tb.Helper()
+	m := e.launch(tb, program, args...)
 	tb.Cleanup(func() {
 		m.Stop()
 		if tb.Failed() {
@@ -54,7 +65,7 @@ func (e *Env) LaunchManager(tb testing.TB, args ...string) *Manager {
 	return m
 }
 
-func (e *Env) launch(tb testing.TB, args ...string) *Manager {
+func (e *Env) launch(tb testing.TB, program string, args ...string) *Manager {
 	tb.Helper()
 	dir, err := os.MkdirTemp(e.DataDir(), "manager-")
 	require.NoError(tb, err)
@@ -63,7 +74,7 @@ func (e *Env) launch(tb testing.TB, args ...string) *Manager {
 		"--leader-elect=true", "--metrics-bind-address", "0", "--metrics-secure=false", "--health-probe-bind-address", "127.0.0.1:0",
 		"--insecure-registry", e.Registry(), "--cache-dir", filepath.Join(dir, "cache"), "--log-level", "debug",
 	}, args...)
-	m := &Manager{cmd: exec.Command(Binary(tb, "lockstep-manager"), all...), log: filepath.Join(dir, "manager.log"), done: make(chan struct{})}
+	m := &Manager{cmd: exec.Command(program, all...), log: filepath.Join(dir, "manager.log"), done: make(chan struct{})}
 	log, err := os.Create(m.log)
 	require.NoError(tb, err)
 	m.cmd.Stdout, m.cmd.Stderr = log, log

@@ -18,6 +18,7 @@ import (
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/leadership"
@@ -59,6 +60,11 @@ func Run(ctx context.Context, c *Config) error {
 	}
 	if err != nil {
 		return err
+	}
+	for _, collector := range processMetrics(mgr.Elected()) {
+		if err := metrics.Registry.Register(collector); err != nil {
+			return fmt.Errorf("register the metrics of the process: %w", err)
+		}
 	}
 	ready, err := newReadiness(mgr, config, c)
 	if err != nil {

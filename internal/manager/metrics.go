@@ -3,12 +3,15 @@ package manager
 import (
 	"crypto/tls"
 	"net/http"
+	"runtime"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/version"
 )
 
 // metricsOptions returns how /metrics is served: over TLS, to those alone whose token the API server knows, and who may get
@@ -32,4 +35,22 @@ func metricsOptions(c *Config, config *rest.Config) metricsserver.Options {
 		return filters.WithAuthenticationAndAuthorization(reviews, httpClient)
 	}
 	return options
+}
+
+// processMetrics returns what says which version runs, and whether it leads.
+func processMetrics(elected <-chan struct{}) []prometheus.Collector {
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "lockstep_build_info", Help: "The version of the manager, and of Go; always 1.",
+		ConstLabels: prometheus.Labels{"version": version.Get(), "go_version": runtime.Version()},
+	})
+	build.Set(1)
+	leader := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "lockstep_leader", Help: "Whether this process leads: 1 yes, 0 no."}, func() float64 {
+		select {
+		case <-elected:
+			return 1
+		default:
+			return 0
+		}
+	})
+	return []prometheus.Collector{build, leader}
 }

@@ -1,0 +1,118 @@
+// Package upgrade_test upgrades the engine itself, from the commit in the file from.
+package upgrade_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/e2e/sandbox/binary"
+	"lockstep.run/lockstep/internal/testing/require"
+)
+
+const packages = 20
+
+func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
+
+// former builds the manager of the commit in the file from.
+func former(t *testing.T) string {
+	t.Helper()
+	content, err := os.ReadFile("from")
+	require.NoError(t, err)
+	commit := strings.TrimSpace(string(content))
+	root, err := binary.Repository(".")
+	require.NoError(t, err)
+	folder := t.TempDir()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
+	defer cancel()
+	run := func(dir, name string, args ...string) {
+		t.Helper()
+		command := exec.CommandContext(ctx, name, args...)
+		command.Dir, command.Env = dir, append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := command.CombinedOutput(); err != nil {
+			t.Fatalf("cannot build the manager of %s, which has to be in this clone (git fetch --unshallow): %v\n%s", commit, err, out)
+		}
+	}
+	archive, sources, program := filepath.Join(folder, "sources.tar"), filepath.Join(folder, "sources"), filepath.Join(folder, "lockstep-manager")
+	require.NoError(t, os.Mkdir(sources, 0o755))
+	run(root, "git", "archive", "--output", archive, commit)
+	run(sources, "tar", "-xf", archive)
+	run(sources, "go", "build", "-ldflags=-s -w", "-o", program, "./cmd/lockstep-manager")
+	return program
+}
+
+// holderOf returns who holds the Lease.
+func holderOf(t *testing.T, env *harness.Env) string {
+	t.Helper()
+	lease := &coordinationv1.Lease{}
+	key := types.NamespacedName{Namespace: corev1alpha1.DefaultNamespace, Name: corev1alpha1.LeaderElectionLease}
+	require.NoError(t, env.Client.Get(t.Context(), key, lease))
+	return ptr.Deref(lease.Spec.HolderIdentity, "")
+}
+
+// An upgrade of the manager, with CRDs and roles of the new version, writes nothing to objects of packages at rest, nor does the way
+// back. A status of ours is written once at most: the other version has other fields to report.
+func TestUpgradeAndBack(t *testing.T) {
+	if !harness.Deep() {
+		t.Skip("a sweep: LOCKSTEP_DEEP=1 builds the former manager")
+	}
+	old := former(t)
+	env := harness.New(t)
+	manager := env.StartManagerOf(t, old)
+	audit, err := env.Audit()
+	require.NoError(t, err)
+	name := func(i int) string { return fmt.Sprintf("shop-%d", i) }
+	for i := range packages {
+		env.Create(t, harness.Package("default", name(i), env.Push(t, name(i)+":1", harness.Phased(name(i), 3, 5))))
+	}
+	for i := range packages {
+		env.WaitAvailable(t, "default", name(i))
+	}
+	byManager := []sandbox.Filter{sandbox.ByUser(harness.ManagerUser()), func(e sandbox.Entry) bool {
+		return e.Verb != "watch" && e.Object.Resource != "leases" && e.Object.Resource != "selfsubjectaccessreviews"
+	}}
+	_, err = audit.Settled(t.Context(), 0, 3*time.Second, byManager...)
+	require.NoError(t, err)
+	for _, next := range []struct{ what, program string }{
+		{"the upgrade", harness.Binary(t, "lockstep-manager")}, {"the way back", old}, {"another upgrade", harness.Binary(t, "lockstep-manager")},
+	} {
+		holder := holderOf(t, env)
+		mark, err := audit.Mark(t.Context())
+		require.NoError(t, err)
+		standby := env.StartManagerOf(t, next.program) // ready beside the leader, as in a rolling update
+		stopped := time.Now()
+		manager.Stop()
+		manager = standby
+		requests, err := audit.Settled(t.Context(), mark, 8*time.Second, byManager...)
+		require.NoError(t, err)
+		statuses := map[string]int{}
+		for _, e := range requests {
+			if !sandbox.Writes()(e) {
+				continue
+			}
+			statuses[e.RequestURI]++
+			if e.Object.Group != corev1alpha1.GroupVersion.Group || e.Object.Subresource != "status" || statuses[e.RequestURI] > 1 {
+				t.Errorf("%s wrote to what is at rest: %s %s", next.what, e.Verb, e.RequestURI)
+			}
+		}
+		t.Logf("%s: %d requests, %d statuses, at rest %s after the former leader stopped", next.what, len(requests), len(statuses), time.Since(stopped).Round(time.Second))
+		if holder == holderOf(t, env) {
+			t.Fatalf("%s: the new manager does not lead", next.what)
+		}
+		for i := range packages {
+			env.WaitAvailable(t, "default", name(i))
+		}
+	}
+}
