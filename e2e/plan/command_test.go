@@ -181,3 +181,22 @@ func TestPlanOfAFolder(t *testing.T) {
 		t.Errorf("%s, %+v, %+v", p.Outcome, p.Refusals, p.Phases)
 	}
 }
+
+// A plan reads images from where ImageConfigs rewrite them to, those that the package names too.
+func TestPlanByImageConfigs(t *testing.T) {
+	t.Parallel()
+	env := shared(t)
+	env.Namespace(t, "rewritten")
+	image := env.Push(t, "rewritten:v1", harness.Files{
+		"manifest.yaml": harness.Manifest("rewritten", []string{"deploy"}, ""),
+		"config.yaml":   harness.ConfigMap("rewritten", "deploy", "v1"),
+	})
+	config := &corev1alpha1.ImageConfig{ObjectMeta: metav1.ObjectMeta{Name: "rewritten"}}
+	config.Spec.MatchImages = []corev1alpha1.ImageMatch{{Prefix: "rewritten.example.com/acme"}}
+	config.Spec.Rewrite = &corev1alpha1.ImageRewrite{Prefix: strings.TrimSuffix(image, "/rewritten:v1")}
+	env.Create(t, config)
+	code, out, errOut := plan(t, env, "rewritten.example.com/acme/rewritten:v1", "package/rewritten", "-n", "rewritten")
+	if code != 0 || !strings.Contains(out, "+ ConfigMap rewritten/rewritten") {
+		t.Errorf("exit code %d\n%s\n%s", code, out, errOut)
+	}
+}

@@ -19,6 +19,8 @@ import (
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/internal/loader/imagepolicy"
 )
 
 type installCommand struct {
@@ -209,6 +211,26 @@ func unexpectedImage(t progress.Target, old, wanted string) string {
 	return ""
 }
 
+// pull reads an image as the manager would.
+func (c *installCommand) pull(ctx context.Context, cl *cluster.Cluster, ref string) (loader.Files, error) {
+	images, err := desired.ReadImages(ctx, cl, corev1alpha1.DefaultNamespace)
+	if err != nil {
+		return nil, err
+	}
+	trusted, err := images.Trust(ctx, &c.registry, ref, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, warning := range trusted.Warnings {
+		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("warning: "+warning))
+	}
+	image, err := c.registry.PullFrom(ctx, "", trusted.Ref, trusted.Keys)
+	if err != nil {
+		return nil, err
+	}
+	return image.Files, nil
+}
+
 // checkImage checks the scope, and the configuration of what is named by its image, before anything is written; the
 // manager checks images that cannot be pulled from here.
 func (c *installCommand) checkImage(
@@ -220,7 +242,10 @@ func (c *installCommand) checkImage(
 	}
 	pulling, cancel := context.WithTimeout(ctx, limits.ScopeCheck)
 	defer cancel()
-	files, err := c.registry.Pull(pulling, image)
+	files, err := c.pull(pulling, cl, image)
+	if refusal := imagepolicy.RefusalOf(err); refusal != nil && !refusal.Unknown() {
+		return err
+	}
 	if err != nil {
 		return nil
 	}

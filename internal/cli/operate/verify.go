@@ -13,9 +13,8 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/content"
+	"lockstep.run/lockstep/internal/cli/desired"
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/inputs/imageconfigs"
-	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
 	"lockstep.run/lockstep/internal/loader/registry"
 )
@@ -102,7 +101,7 @@ func (c *verifyCommand) run(ctx context.Context, ref string) error {
 	}
 	verified, err := puller.Verify(ctx, decision.Pull, digest, decision.Verification, "")
 	if refusal := imagepolicy.RefusalOf(err); refusal != nil {
-		return refused(ref, refusal)
+		return desired.RefusedImage(ref, refusal)
 	}
 	if err != nil {
 		return err
@@ -112,34 +111,22 @@ func (c *verifyCommand) run(ctx context.Context, ref string) error {
 	return nil
 }
 
-func refused(ref string, refusal *imagepolicy.Refusal) error {
-	return fmt.Errorf("%s: %w", refusal.Reason, refusal.About(ref))
-}
-
 // policy is what the ImageConfigs of the cluster say, with the pull secret that one of them names.
 func (c *verifyCommand) policy(ctx context.Context, ref string) (decision imagepolicy.Decision, keys authn.Keychain, err error) {
 	cl, err := c.Connect()
 	if err != nil {
 		return decision, nil, err
 	}
-	list := &corev1alpha1.ImageConfigList{}
-	if err := cl.List(ctx, list); err != nil {
-		return decision, nil, cl.Explain("read ImageConfigs", err)
+	images, err := desired.ReadImages(ctx, cl, c.manager)
+	if err == nil && images.Unread != nil {
+		err = cl.Explain("read ImageConfigs and their keys", images.Unread)
 	}
-	get, read := sources.Getter(cl), map[sources.Ref]*sources.Object{}
-	for _, at := range imageconfigs.Refs(list.Items, c.manager) {
-		if read[at], err = get(ctx, at); err != nil {
-			return decision, nil, cl.Explain("read the keys of ImageConfigs", err)
-		}
+	if err != nil {
+		return decision, nil, err
 	}
-	decision = imagepolicy.NewSet(imageconfigs.Policies(list.Items, c.manager, read), false, time.Now()).Decide(ref, imagepolicy.Package)
-	switch {
-	case decision.Refusal != nil:
-		return decision, nil, refused(ref, decision.Refusal)
-	case decision.Verification == nil:
-		return decision, nil, fmt.Errorf("no ImageConfig of the cluster verifies %s: write one, or say by --key FILE whose signature it needs", ref)
-	case decision.PullSecret != "":
-		keys, _, err = sources.Keychain(ctx, get, []sources.Ref{{Kind: sources.KindSecret, Namespace: c.manager, Name: decision.PullSecret}})
+	decision, keys, _, err = images.Decide(ctx, ref)
+	if err == nil && decision.Verification == nil {
+		err = fmt.Errorf("no ImageConfig of the cluster verifies %s: write one, or say by --key FILE whose signature it needs", ref)
 	}
 	return decision, keys, err
 }

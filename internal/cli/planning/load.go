@@ -51,6 +51,8 @@ type Planned struct {
 	Remote        *cluster.Remote
 	// resolution is nil before what is installed was read.
 	resolution *desired.Resolution
+	// images are the policies of images of the cluster.
+	images *desired.Images
 }
 
 // Request is what the dry run needs of it.
@@ -120,6 +122,9 @@ func (c *Planner) Load(ctx context.Context, cl *cluster.Cluster, want Wanted) (*
 		return p, err
 	}
 	if err := p.connect(ctx, cl, p.Target.Namespace, p.Pkg.PackageSpec().TargetRef); err != nil {
+		return p, err
+	}
+	if p.images, err = desired.ReadImages(ctx, cl, corev1alpha1.DefaultNamespace); err != nil {
 		return p, err
 	}
 	if !want.folder {
@@ -314,22 +319,31 @@ func (c *Planner) pull(ctx context.Context, p *Planned) (loader.Files, error) {
 	if err != nil {
 		return nil, err
 	}
-	ref := sources.Reference(p.Pkg, p.image(), p.changed())
-	image, err := c.Source.Registry.PullFrom(ctx, "", ref, keys)
-	if err == nil && p.chosen != nil && len(image.Files) == 0 {
-		image, err = c.Source.Registry.PullManifests(ctx, sources.ByDigest(ref, image.Digest), keys)
+	trusted, err := p.images.Trust(ctx, &c.Source.Registry, sources.Reference(p.Pkg, p.image(), p.changed()), keys)
+	if err != nil {
+		return nil, withMissing(err, missing)
 	}
-	if err != nil && len(missing) > 0 {
-		err = fmt.Errorf("%w. Of spec.imagePullSecrets, %s", err, strings.Join(missing, "; "))
+	p.warnings = append(p.warnings, trusted.Warnings...)
+	image, err := c.Source.Registry.PullFrom(ctx, "", trusted.Ref, trusted.Keys)
+	if err == nil && p.chosen != nil && len(image.Files) == 0 {
+		image, err = c.Source.Registry.PullManifests(ctx, sources.ByDigest(trusted.Ref, image.Digest), trusted.Keys)
 	}
 	if err != nil {
-		return nil, err
+		return nil, withMissing(err, missing)
 	}
 	for _, problem := range missing {
 		p.warnings = append(p.warnings, "spec.imagePullSecrets: "+problem)
 	}
 	p.digest = image.Digest
 	return image.Files, nil
+}
+
+// withMissing adds the pull secrets of the spec that cannot be used.
+func withMissing(err error, missing []string) error {
+	if len(missing) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w. Of spec.imagePullSecrets, %s", err, strings.Join(missing, "; "))
 }
 
 // home is the namespace of what the spec names.
@@ -361,6 +375,7 @@ func (p *Planned) loaderOptions(ctx context.Context, cl *cluster.Cluster) (loade
 		m, err := p.there.RESTMapper().RESTMapping(gk)
 		return err == nil && m.Scope.Name() == meta.RESTScopeNameNamespace, err == nil
 	}
+	opts.ImageOverride = p.images.Override
 	opts.Others, err = others(ctx, cl, pkg)
 	return opts, err
 }

@@ -1,0 +1,135 @@
+package desired
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/content"
+	"lockstep.run/lockstep/internal/inputs/imageconfigs"
+	"lockstep.run/lockstep/internal/inputs/sources"
+	"lockstep.run/lockstep/internal/loader/imagepolicy"
+	"lockstep.run/lockstep/internal/loader/registry"
+)
+
+// Images are the policies of images of a cluster, as far as the user may read them.
+type Images struct {
+	set       *imagepolicy.Set
+	get       sources.Get
+	namespace string
+	// Unread is why ImageConfigs, or keys that they name, may not be read; nil where all were.
+	Unread error
+}
+
+// ReadImages reads the ImageConfigs of a cluster and the keys that they name, which are in the namespace of the manager.
+func ReadImages(ctx context.Context, cl *cluster.Cluster, namespace string) (*Images, error) {
+	i := &Images{get: sources.Getter(cl), namespace: namespace}
+	list := &corev1alpha1.ImageConfigList{}
+	switch err := cl.List(ctx, list); {
+	case apierrors.IsForbidden(err):
+		i.Unread = err
+		return i, nil
+	case cluster.Unserved(err):
+		return i, nil // an engine without them
+	case err != nil:
+		return nil, cl.Explain("read ImageConfigs", err)
+	}
+	read := map[sources.Ref]*sources.Object{}
+	for _, at := range imageconfigs.Refs(list.Items, namespace) {
+		object, err := i.get(ctx, at)
+		if apierrors.IsForbidden(err) {
+			i.Unread, object, err = errors.Join(i.Unread, err), &sources.Object{Refused: "you may not"}, nil
+		}
+		if err != nil {
+			return nil, cl.Explain("read the keys of ImageConfigs", err)
+		}
+		read[at] = object
+	}
+	i.set = imagepolicy.NewSet(imageconfigs.Policies(list.Items, namespace, read), false, time.Now())
+	return i, nil
+}
+
+// Decide returns what the policies say about the image of a package, with the credentials that one of them names, and which of
+// these may not be read.
+func (i *Images) Decide(ctx context.Context, ref string) (decision imagepolicy.Decision, keys authn.Keychain, missing []string, err error) {
+	decision = i.set.Decide(ref, imagepolicy.Package)
+	if decision.Refusal != nil {
+		return decision, nil, nil, RefusedImage(ref, decision.Refusal)
+	}
+	if decision.PullSecret != "" {
+		keys, missing, err = sources.Keychain(ctx, i.get, []sources.Ref{{Kind: sources.KindSecret, Namespace: i.namespace, Name: decision.PullSecret}})
+	}
+	return decision, keys, missing, err
+}
+
+// Override changes the references of images that a package names, as the manager does by ImageConfigs.
+func (i *Images) Override(image string) string { return i.set.Decide(image, imagepolicy.Workload).Pull }
+
+// TrustedImage is an image of a package as the manager would read it.
+type TrustedImage struct {
+	// Ref is what to pull: by the digest that was verified, where a policy verifies it.
+	Ref string
+	// Keys precede those of the user.
+	Keys authn.Keychain
+	// Warnings say what was left out, and why.
+	Warnings []string
+}
+
+// Trust resolves and verifies the image of a package as the manager would. keys, which may be nil, are those of the Package.
+func (i *Images) Trust(ctx context.Context, registries *content.RegistryFlags, ref string, keys authn.Keychain) (*TrustedImage, error) {
+	decision, own, missing, err := i.Decide(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	image := &TrustedImage{Ref: decision.Pull, Keys: keys}
+	for _, problem := range missing {
+		image.Warnings = append(image.Warnings, "the pull secret of an ImageConfig: "+problem)
+	}
+	switch {
+	case own != nil && keys != nil:
+		image.Keys = authn.NewMultiKeychain(keys, own)
+	case own != nil:
+		image.Keys = own
+	}
+	if i.set == nil && i.Unread != nil {
+		image.Warnings = append(image.Warnings, "you may not read the ImageConfigs of the cluster: the image is read from where its reference says, and its signature is not verified")
+	}
+	if decision.Verification == nil {
+		return image, nil
+	}
+	puller, err := registries.Puller("", decision.Pull)
+	if err != nil {
+		return nil, err
+	}
+	puller = puller.With(registry.Access{Keychain: image.Keys})
+	digest, err := puller.Resolve(ctx, decision.Pull)
+	if err != nil {
+		return nil, content.Advise(err)
+	}
+	image.Ref = sources.ByDigest(decision.Pull, digest)
+	_, err = puller.Verify(ctx, image.Ref, digest, decision.Verification, "")
+	refusal := imagepolicy.RefusalOf(err)
+	switch {
+	case err == nil:
+	case refusal == nil:
+		return nil, content.Advise(err)
+	case i.Unread != nil && refusal.Reason == imagepolicy.ReasonTrustRootInvalid:
+		image.Warnings = append(image.Warnings, fmt.Sprintf("the signature of the image is not verified: you may not read the keys of the ImageConfig %s", decision.Policy))
+	case decision.Verification.Mode == imagepolicy.Warn:
+		image.Warnings = append(image.Warnings, RefusedImage(ref, refusal).Error())
+	default:
+		return nil, fmt.Errorf("%w (ImageConfig %s)", RefusedImage(ref, refusal), decision.Policy)
+	}
+	return image, nil
+}
+
+// RefusedImage is the error of an image that is not trusted.
+func RefusedImage(ref string, refusal *imagepolicy.Refusal) error {
+	return fmt.Errorf("%s: %w", refusal.Reason, refusal.About(ref))
+}

@@ -1,0 +1,107 @@
+package install_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	corev1 "k8s.io/api/core/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/clitest"
+	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
+	"lockstep.run/lockstep/internal/cli/content"
+	"lockstep.run/lockstep/internal/cli/desired"
+	"lockstep.run/lockstep/internal/testing/signed"
+)
+
+// acme rewrites images of origin.example.com to a registry, and wants them signed by the key of a Secret.
+func acme(host string) *corev1alpha1.ImageConfig {
+	config := &corev1alpha1.ImageConfig{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}
+	config.Spec.MatchImages = []corev1alpha1.ImageMatch{{Prefix: "origin.example.com/acme"}}
+	config.Spec.Rewrite = &corev1alpha1.ImageRewrite{Prefix: host + "/team"}
+	config.Spec.Verification = &corev1alpha1.ImageVerification{Authorities: []corev1alpha1.ImageAuthority{
+		{Name: "release", Key: &corev1alpha1.ImageAuthorityKey{SecretRef: &corev1alpha1.ImageKeyRef{Name: "keys", Key: "cosign.pub"}}},
+	}}
+	return config
+}
+
+func keysOf(pair signed.Pair) *corev1.Secret {
+	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: "keys"}, Data: map[string][]byte{"cosign.pub": pair.Public}}
+}
+
+const origin = "origin.example.com/acme/shop:v1"
+
+// An image that the manager would refuse is not installed.
+func TestImagesThatAreNotVerified(t *testing.T) {
+	t.Parallel()
+	host, own := clitest.ServeRegistry(t), signed.NewPair(t)
+	clitest.PushRandom(t, host+"/team/shop:v1")
+	c := clustertest.FakeCluster(t, acme(host), keysOf(own))
+	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "install", origin, "web", "-n", "shop", "--wait=false")
+	if got.Code != 1 || !strings.Contains(got.Err, "NoSignature: the image "+origin+" is not verified: the registry has no signature of sha256:") || !strings.Contains(got.Err, "(ImageConfig acme)") {
+		t.Errorf("%+v", got)
+	}
+	packages := &corev1alpha1.PackageList{}
+	if err := c.List(t.Context(), packages); err != nil || len(packages.Items) > 0 {
+		t.Errorf("%v, %d packages", err, len(packages.Items))
+	}
+}
+
+// An image is read from where ImageConfigs rewrite it to, by the digest that is verified; what may not be read is said.
+func TestTrust(t *testing.T) {
+	t.Parallel()
+	host, own := clitest.ServeRegistry(t), signed.NewPair(t)
+	digest := clitest.PushRandom(t, host+"/team/shop:v1")
+	private := filepath.Join(t.TempDir(), "release.key")
+	if err := os.WriteFile(private, own.Private, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if done := clitest.Invoke(t, "", "sign", host+"/team/shop:v1", "--key", private); done.Code != 0 {
+		t.Fatalf("sign: %+v", done)
+	}
+	forbidden := func(resource string) error { return apierrors.NewForbidden(corev1alpha1.Resource(resource), "", nil) }
+	for name, tc := range map[string]struct {
+		funcs     interceptor.Funcs
+		ref, warn string
+	}{
+		"as the manager": {ref: host + "/team/shop@" + digest},
+		"no ImageConfigs": {
+			funcs: interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+				return forbidden("imageconfigs")
+			}},
+			ref: origin, warn: "you may not read the ImageConfigs of the cluster",
+		},
+		"no keys": {
+			funcs: interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+				return forbidden("secrets")
+			}},
+			ref: host + "/team/shop@" + digest, warn: "is not verified: you may not read the keys of the ImageConfig acme",
+		},
+	} {
+		c := clustertest.FakeCluster(t, acme(host), keysOf(own))
+		c.WithWatch = interceptor.NewClient(c.WithWatch, tc.funcs)
+		images, err := desired.ReadImages(t.Context(), c, corev1alpha1.DefaultNamespace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := images.Trust(t.Context(), &content.RegistryFlags{}, origin, nil)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if warnings := strings.Join(got.Warnings, "\n"); got.Ref != tc.ref || (warnings == "") != (tc.warn == "") || !strings.Contains(warnings, tc.warn) {
+			t.Errorf("%s: %s, %s", name, got.Ref, warnings)
+		}
+		if images.Override(origin) != tc.ref[:strings.LastIndex(tc.ref, "/")]+"/shop:v1" {
+			t.Errorf("%s: %s", name, images.Override(origin))
+		}
+	}
+}
