@@ -17,6 +17,8 @@ type uiCommand struct {
 	command.Command
 	port      int
 	noBrowser bool
+	// allowChanges adds forms that pause and retry packages.
+	allowChanges bool
 	// open shows a file in the browser of the user.
 	open func(ctx context.Context, file string) error
 }
@@ -30,7 +32,7 @@ func Commands(on command.Command) []*cobra.Command {
 		Long: `Show what is installed, and what it waits for, as a page in the browser: packages, what is broken
 first; of one its phases and objects, the cause and the remedy as explain says them, revisions and
 what depends on what; what is outdated. The page follows the cluster by watches, with the rights of
-the user, and changes nothing.
+the user, and changes nothing but by --allow-changes.
 
 It is served on this machine alone, to one browser, and ends with this command. The browser is
 opened through a file that only the user can read; with --no-browser the address is printed, which
@@ -49,6 +51,7 @@ opens the page once.`,
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	cmd.Flags().IntVar(&c.port, "port", 0, "the `port` on the loopback address; a free one where it is not given")
 	cmd.Flags().BoolVar(&c.noBrowser, "no-browser", false, "print the address, and open no browser")
+	cmd.Flags().BoolVar(&c.allowChanges, "allow-changes", false, "let the page pause packages, let them go on, and retry what has failed")
 	return []*cobra.Command{cmd}
 }
 
@@ -64,7 +67,7 @@ func (c *uiCommand) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	host := listener.Addr().String()
-	s := newServer(ctx, cl, host, func() {
+	s := newServer(ctx, cl, host, c.allowChanges, func() {
 		fmt.Fprintln(c.Streams.ErrOut, "Warning: too many wrong codes were sent to the page, so that it accepts none any more. Another user or program of this machine tries it: "+
 			"look who that is, and start this command again")
 	})

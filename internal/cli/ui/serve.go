@@ -32,15 +32,17 @@ type server struct {
 	offers  *watches.Catalogue
 	guard   *guard.Guard
 	// ctx ends with the command.
-	ctx     context.Context
+	ctx context.Context
+	// changes: packages may be paused and retried.
+	changes bool
 	streams chan struct{}
 	now     func() time.Time
 }
 
 // newServer is for a page at an address; closed is called after too many wrong codes.
-func newServer(ctx context.Context, cl *cluster.Cluster, host string, closed func()) *server {
+func newServer(ctx context.Context, cl *cluster.Cluster, host string, changes bool, closed func()) *server {
 	s := &server{
-		cluster: cl, ctx: ctx, streams: make(chan struct{}, limits.PageStreams), now: time.Now,
+		cluster: cl, ctx: ctx, changes: changes, streams: make(chan struct{}, limits.PageStreams), now: time.Now,
 		board: watches.Start(ctx, cl), details: watches.NewDetails(ctx, cl),
 	}
 	s.offers = watches.NewCatalogue(ctx, cl, s.board)
@@ -90,6 +92,11 @@ func (s *server) routes() http.Handler {
 	}
 	for _, path := range []string{"/packages/{namespace}/{name}", "/clusterpackages/{name}"} {
 		mux.HandleFunc("GET "+path+"/diff", func(w http.ResponseWriter, r *http.Request) { s.show(w, r, s.diff) })
+		for action, change := range actions {
+			if s.changes {
+				mux.HandleFunc("POST "+path+"/"+action, func(w http.ResponseWriter, r *http.Request) { s.change(w, r, change) })
+			}
+		}
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, notFound("There is no page of this address."))
@@ -98,7 +105,7 @@ func (s *server) routes() http.Handler {
 }
 
 func (s *server) frame() page.Frame {
-	return page.Frame{Base: s.guard.Base(), Cluster: s.cluster.Host, Notes: s.board.Notes(), Now: s.now()}
+	return page.Frame{Base: s.guard.Base(), Cluster: s.cluster.Host, Notes: s.board.Notes(), Now: s.now(), Changes: s.changes}
 }
 
 // show answers with a document.

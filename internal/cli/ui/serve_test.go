@@ -40,12 +40,18 @@ type browser struct {
 // serve serves a page of a cluster, and signs a browser in.
 func serve(t *testing.T, cl *cluster.Cluster) *browser {
 	t.Helper()
+	return serveWith(t, cl, false)
+}
+
+// serveWith is serve with or without --allow-changes.
+func serveWith(t *testing.T, cl *cluster.Cluster, changes bool) *browser {
+	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	host := listener.Addr().String()
-	s := newServer(t.Context(), cl, host, func() { t.Error("too many wrong codes") })
+	s := newServer(t.Context(), cl, host, changes, func() { t.Error("too many wrong codes") })
 	go func() {
 		if err := s.serve(listener); err != nil {
 			t.Error(err)
@@ -400,6 +406,61 @@ func TestCataloguePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, fragments, "repositories", `data-state="ready"`)
+}
+
+// With --allow-changes a form pauses a package, lets it go on, and retries it; without it there is none, and no request does.
+func TestChanges(t *testing.T) {
+	t.Parallel()
+	for _, allowed := range []bool{false, true} {
+		cl := clustertest.FakeCluster(t, webPackage())
+		b := serveWith(t, cl, allowed)
+		post := func(action string, header ...string) int {
+			t.Helper()
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.base+"packages/shop/web/"+action, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := 0; i+1 < len(header); i += 2 {
+				r.Header.Set(header[i], header[i+1])
+			}
+			response, err := b.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = response.Body.Close()
+			return response.StatusCode
+		}
+		now := func() *corev1alpha1.Package {
+			t.Helper()
+			pkg := &corev1alpha1.Package{}
+			if err := cl.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web"}, pkg); err != nil {
+				t.Fatal(err)
+			}
+			return pkg
+		}
+		_, text := b.get("packages/shop/web")
+		if strings.Contains(text, `method="post"`) != allowed {
+			t.Errorf("allowed %v: %s", allowed, text)
+		}
+		if got := post("pause", "Sec-Fetch-Site", "cross-site", "Origin", "https://evil.example"); got != http.StatusForbidden || now().Spec.Paused {
+			t.Errorf("another site pauses: %d", got)
+		}
+		if !allowed {
+			if got := post("pause"); got == http.StatusOK || now().Spec.Paused {
+				t.Errorf("it is paused without the flag: %d", got)
+			}
+			continue
+		}
+		if got := post("pause", "Sec-Fetch-Site", "same-origin"); got != http.StatusOK || !now().Spec.Paused {
+			t.Errorf("pause: %d", got)
+		}
+		if got := post("unpause"); got != http.StatusOK || now().Spec.Paused || now().Annotations[corev1alpha1.PauseMessageAnnotation] != "" {
+			t.Errorf("unpause: %d", got)
+		}
+		if got := post("retry"); got != http.StatusOK || len(now().Annotations) == 0 {
+			t.Errorf("retry: %d, %v", got, now().Annotations)
+		}
+	}
 }
 
 // So many packages are watched at a time, and one that no page shows makes room.

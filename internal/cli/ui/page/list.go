@@ -43,7 +43,7 @@ func RowOf(pkg corev1alpha1.GenericPackage) Row {
 	if resolved := pkg.PackageStatus().Resolved; resolved != nil {
 		r.Package, r.Version = short(cmp.Or(resolved.CatalogName, resolved.PackageName, r.Package), limits.PageLineBytes), short(resolved.Version, limits.PageLineBytes)
 	}
-	if r.Summary != progress.SummaryAvailable {
+	if r.Summary != progress.SummaryAvailable || s.Awaiting != "" {
 		r.Waits = waits(s)
 	}
 	r.found = strings.ToLower(strings.Join([]string{t.Namespace, "/", t.Name, " ", r.Package, " ", r.Version, " ", r.Image, " ", r.Summary.Words()}, ""))
@@ -55,7 +55,7 @@ const mostWaits = 240
 
 // waits is the beginning of what a package waits for.
 func waits(s progress.State) string {
-	text := strings.Join(strings.Fields(progress.Culprit(s)), " ")
+	text := strings.Join(strings.Fields(cmp.Or(s.Awaiting, progress.Culprit(s))), " ")
 	if runes := []rune(text); len(runes) > mostWaits {
 		return string(runes[:mostWaits]) + "…"
 	}

@@ -40,7 +40,9 @@ type Revision struct {
 	Version, Image      string
 	Cause               string
 	Succeeded, Archived bool
-	Created             metav1.Time
+	// InCharge of the objects; Awaiting its activation.
+	InCharge, Awaiting bool
+	Created            metav1.Time
 }
 
 // packageHead is the title of the page.
@@ -62,7 +64,11 @@ type causeCard struct {
 	Searching   bool
 	Note        string
 	CommandList []string
+	Actions     []action
 }
+
+// action is a form that changes the package.
+type action struct{ Label, To string }
 
 type phaseItem struct {
 	Step
@@ -87,10 +93,9 @@ type fact struct {
 
 type revisionItem struct {
 	Revision
-	Current bool
-	Age     string
-	Word    string
-	Tone    Tone
+	Age  string
+	Word string
+	Tone Tone
 	// Diff is a link, and Undo a command; empty where there is none.
 	Diff, Undo string
 }
@@ -125,7 +130,7 @@ func PackageOf(f Frame, o Observed, g *graph.Graph) *Page {
 	p := newPage(f, "package", t.Name, "packages", path+"/stream")
 	p.Of = t
 	p.fragment("summary", headOf(f, o))
-	p.fragment("cause", causeOf(o))
+	p.fragment("cause", causeOf(f, o))
 	p.fragment("phases", phasesOf(o))
 	p.fragment("conditions", conditionsOf(f, o.Report))
 	p.fragment("facts", factsOf(f, o))
@@ -148,10 +153,12 @@ func headOf(f Frame, o Observed) packageHead {
 	return h
 }
 
-func causeOf(o Observed) causeCard {
-	c := causeCard{Tone: toneOf(o.Report.Summary), Note: o.CauseNote, CommandList: commandsFor(o)}
+func causeOf(f Frame, o Observed) causeCard {
+	c := causeCard{Tone: toneOf(o.Report.Summary), Note: o.CauseNote, CommandList: commandsFor(o), Actions: actionsFor(f, o)}
 	if o.Report.Summary == progress.SummaryAvailable {
-		c.Tone = ToneGood
+		if o.State.Awaiting != "" {
+			c.Tone, c.Cause = ToneHold, o.State.Awaiting
+		}
 		return c
 	}
 	c.Cause, c.Searching = o.Report.Message, o.Cause == nil && o.CauseNote == ""
@@ -173,6 +180,9 @@ const deepest = 6
 // commandsFor are what to type about a package as it stands.
 func commandsFor(o Observed) []string {
 	flags := o.State.Target.Flags()
+	if o.State.Awaiting != "" {
+		return []string{"kubectl package rollout diff " + flags, "kubectl package rollout activate " + flags}
+	}
 	switch o.Report.Summary {
 	case progress.SummaryAvailable:
 		return []string{"kubectl package status " + flags + " --objects", planCommand(o)}
@@ -191,6 +201,28 @@ func commandsFor(o Observed) []string {
 		return all
 	}
 	return []string{"kubectl package explain " + flags}
+}
+
+// Actions of the forms, by the last part of their paths.
+const (
+	ActionRetry   = "retry"
+	ActionPause   = "pause"
+	ActionUnpause = "unpause"
+)
+
+func actionsFor(f Frame, o Observed) []action {
+	if !f.Changes || o.State.Deleting {
+		return nil
+	}
+	to := f.Base + PackagePath(o.State.Target) + "/"
+	if o.Report.Summary == progress.SummaryPaused {
+		return []action{{"Let it go on", to + ActionUnpause}}
+	}
+	all := []action{{"Pause", to + ActionPause}}
+	if o.Report.Summary != progress.SummaryAvailable {
+		all = append([]action{{"Try again now", to + ActionRetry}}, all...)
+	}
+	return all
 }
 
 // planCommand shows what another version would do.
@@ -275,8 +307,10 @@ func factsOf(f Frame, o Observed) []fact {
 func revisionsOf(f Frame, o Observed) []revisionItem {
 	items := make([]revisionItem, 0, len(o.Revisions))
 	for i, r := range o.Revisions[:min(len(o.Revisions), limits.PageRows)] {
-		item := revisionItem{Revision: r, Age: age(r.Created, f.Now), Current: i == 0, Word: "did not succeed", Tone: ToneGone}
+		item := revisionItem{Revision: r, Age: age(r.Created, f.Now), Word: "did not succeed", Tone: ToneGone}
 		switch {
+		case r.Awaiting:
+			item.Word, item.Tone = "awaits its activation", ToneHold
 		case r.Succeeded:
 			item.Word, item.Tone = "succeeded", ToneGood
 		case i == 0 && o.Report.Summary == progress.SummaryStalled:
@@ -287,7 +321,7 @@ func revisionsOf(f Frame, o Observed) []revisionItem {
 		if i+1 < len(o.Revisions) {
 			item.Diff = f.Base + PackagePath(o.State.Target) + fmt.Sprintf("/diff?from=%d&to=%d", o.Revisions[i+1].Number, r.Number)
 		}
-		if i > 0 {
+		if i > 0 && !r.InCharge && !r.Awaiting {
 			item.Undo = fmt.Sprintf("kubectl package rollout undo %s --to-revision %d", o.State.Target.Flags(), r.Number)
 		}
 		items = append(items, item)

@@ -46,7 +46,7 @@ func observed(p corev1alpha1.GenericPackage, s corev1alpha1.GenericObjectSet) pa
 	for i := p.PackageStatus().Revision; i > 0 && i > p.PackageStatus().Revision-4; i-- {
 		o.Revisions = append(o.Revisions, page.Revision{
 			Number: i, Version: fmt.Sprintf("%d.0.0", i), Image: fmt.Sprintf("registry.example.com/%s:v%d.0.0", p.GetName(), i), Cause: "The image changed.",
-			Succeeded: i < p.PackageStatus().Revision, Archived: i+1 < p.PackageStatus().Revision,
+			InCharge: i == p.PackageStatus().Revision, Succeeded: i < p.PackageStatus().Revision, Archived: i+1 < p.PackageStatus().Revision,
 			Created: metav1.NewTime(now.Add(-time.Duration(p.PackageStatus().Revision-i)*71*time.Hour - 11*time.Minute)),
 		})
 	}
@@ -108,6 +108,23 @@ func TestPackageGolden(t *testing.T) {
 			{Action: objectdiff.Removed, Kind: "ConfigMap", Namespace: "payments", Name: "legacy", Phase: "deploy"},
 		},
 	}))
+}
+
+// A revision that awaits its activation is one that is not rolled out, and the page says how to look at it and how to activate it.
+func TestAwaitingActivation(t *testing.T) {
+	t.Parallel()
+	p := pkg("shop", "web", "1.0.0", condition(corev1alpha1.ConditionAwaitingActivation, "True", "Manual", "Revision 4 awaits its activation: kubectl package rollout activate package/web -n shop"))
+	if got := page.RowOf(p).Waits; !strings.Contains(got, "Revision 4 awaits its activation") {
+		t.Errorf("the list says %q", got)
+	}
+	o := observed(p, nil)
+	o.Revisions = append([]page.Revision{{Number: 4, Awaiting: true}}, o.Revisions...)
+	got := text(t, page.PackageOf(frame(), o, graph.Of(nil)))
+	for _, want := range []string{"awaits its activation", "kubectl package rollout activate package/web -n shop", "kubectl package rollout diff package/web -n shop", "in charge"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("it has no %q", want)
+		}
+	}
 }
 
 // A page of a package is bounded whatever the package has, and what blocks is on it.

@@ -45,6 +45,8 @@ type Frame struct {
 	// Notes are what is not shown, and why: rights that lack, a connection that is lost.
 	Notes []string
 	Now   time.Time
+	// Changes: pages have forms that change packages.
+	Changes bool
 }
 
 // Fragment is a part of a page that is replaced as a whole.

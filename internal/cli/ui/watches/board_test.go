@@ -26,10 +26,8 @@ func heap() int {
 	return int(m.HeapAlloc)
 }
 
-// What is kept of a package is what pages show: no configuration, annotation or managed field of it. Thousands of packages cost
-// some MiB, and changes of them none.
-func TestBoardKeepsWhatIsShown(t *testing.T) {
-	const packages, each, most = 2000, 16 << 10, 16 << 20
+// large are packages with so many bytes in each of what no page shows.
+func large(packages, each int) []client.Object {
 	var objects []client.Object
 	for i := range packages {
 		pkg := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{
@@ -41,8 +39,14 @@ func TestBoardKeepsWhatIsShown(t *testing.T) {
 		pkg.Status = clustertest.Available()
 		objects = append(objects, pkg)
 	}
-	cl := clustertest.FakeCluster(t, objects...)
-	objects = nil
+	return objects
+}
+
+// What is kept of a package is what pages show: no configuration, annotation or managed field of it. Thousands of packages cost
+// some MiB, and changes of them none.
+func TestBoardKeepsWhatIsShown(t *testing.T) {
+	const packages, most = 2000, 16 << 20
+	cl := clustertest.FakeCluster(t, large(packages, 16<<10)...)
 	before := heap()
 	begin := time.Now()
 	board := watches.Start(t.Context(), cl)

@@ -191,7 +191,7 @@ func (o *Detail) observe(ctx context.Context, observer *cluster.Observer) {
 	}
 	shown.State, shown.Report = progress.Of(snap), progress.ReportOf(snap)
 	shown.Account = snap.Package.PackageSpec().ServiceAccountName
-	shown.Revisions = revisionsOf(observer.Sets())
+	shown.Revisions = revisionsOf(observer.Sets(), snap.Package.PackageStatus())
 	shown.Cause, shown.CauseNote = o.shown.Cause, o.shown.CauseNote
 	o.shown = shown
 	o.examine(ctx, snap)
@@ -250,7 +250,7 @@ func (d *Details) anyKind() (client.Client, error) {
 }
 
 // revisionsOf are revisions, the newest first.
-func revisionsOf(sets []corev1alpha1.GenericObjectSet) []page.Revision {
+func revisionsOf(sets []corev1alpha1.GenericObjectSet, status *corev1alpha1.PackageStatus) []page.Revision {
 	slices.SortFunc(sets, func(a, b corev1alpha1.GenericObjectSet) int {
 		return cmp.Or(cmp.Compare(a.ObjectSetSpec().Revision, b.ObjectSetSpec().Revision), cmp.Compare(a.GetName(), b.GetName()))
 	})
@@ -260,7 +260,8 @@ func revisionsOf(sets []corev1alpha1.GenericObjectSet) []page.Revision {
 			Number: set.ObjectSetSpec().Revision, Created: set.GetCreationTimestamp(), Cause: cluster.ChangeCause(sets[:i], set),
 			Version: set.GetLabels()[corev1alpha1.PackageVersionLabel], Image: set.GetAnnotations()[corev1alpha1.PackageSourceImageAnnotation],
 			Succeeded: meta.IsStatusConditionTrue(*set.StatusConditions(), corev1alpha1.ConditionSucceeded),
-			Archived:  set.ObjectSetSpec().LifecycleState == corev1alpha1.ObjectSetLifecycleStateArchived,
+			InCharge:  set.GetName() == status.CurrentRevision, Awaiting: set.GetName() == status.WaitingRevision,
+			Archived: set.ObjectSetSpec().LifecycleState == corev1alpha1.ObjectSetLifecycleStateArchived,
 		})
 	}
 	return all

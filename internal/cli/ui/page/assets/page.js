@@ -40,7 +40,7 @@ function reveal(root) {
 // "/" goes to the search, "j" and "k" along the rows.
 function keys() {
   document.addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea")) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, select, textarea")) return;
     const search = document.querySelector("[data-slash]");
     if (event.key === "/" && search) {
       event.preventDefault();
