@@ -38,6 +38,13 @@ func Culprit(s State) string {
 		return listed("it waits for what it depends on", strings.Split(s.Waiting, "\n"))
 	case !s.Observed:
 		return "no manager has looked at it. " + managerRunning
+	}
+	return s.rollingOut()
+}
+
+// rollingOut is what the rollout of a package waits for that can be installed.
+func (s State) rollingOut() string {
+	switch {
 	case !s.Unpacked && s.Stalled == "":
 		return "the manager has not pulled the image " + s.Image + " yet"
 	case len(s.Blocking) > 0:

@@ -175,6 +175,40 @@ func TestStream(t *testing.T) {
 	}
 }
 
+// However often packages change, a stream sends at most four times a second, and in the end how they are.
+func TestStreamRate(t *testing.T) {
+	t.Parallel()
+	pkg := webPackage()
+	cl := clustertest.FakeCluster(t, pkg)
+	b := serve(t, cl)
+	_, fragments := b.stream(t.Context(), "packages/stream")
+	await(t, fragments, "rows", "package shop/web")
+	begin, sent := time.Now(), 0
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		for i := range 400 {
+			pkg.Spec.Image = fmt.Sprintf("registry.example.com/web:%d", i)
+			if err := cl.Update(t.Context(), pkg); err != nil {
+				t.Error(err)
+				return
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}()
+	for last := false; !last; {
+		f := <-fragments
+		if f.ID == "rows" {
+			sent++
+		}
+		last = strings.Contains(string(f.HTML), "web:399")
+	}
+	<-written
+	if most := int(time.Since(begin)/limits.PageInterval) + 2; sent > most {
+		t.Errorf("%d times in %s", sent, time.Since(begin))
+	}
+}
+
 // A stream ends with the command, and there are so many at a time.
 func TestStreamsAreBounded(t *testing.T) {
 	t.Parallel()

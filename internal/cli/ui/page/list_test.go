@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/ui/page"
 	"lockstep.run/lockstep/internal/limits"
 )
@@ -70,6 +71,23 @@ func TestListFilter(t *testing.T) {
 	}
 	if got := text(t, page.ListOf(frame(), all, page.Query{State: "Stalled"})); !strings.Contains(got, `<span class="n">12</span>`) {
 		t.Error("the counts are those of one state")
+	}
+}
+
+// Each state has a shape of its own tone beside its word, so that none is known by its colour alone.
+func TestStatesHaveShapes(t *testing.T) {
+	t.Parallel()
+	document := text(t, page.ListOf(frame(), nil, page.Query{}))
+	for _, s := range progress.Summaries() {
+		got := text(t, page.ListOf(frame(), []page.Row{{Target: progress.Target{Name: "x"}, Summary: s}}, page.Query{}))
+		_, shape, found := strings.Cut(got, `<td class="state"><span class="`)
+		tone, _, _ := strings.Cut(shape, `"`)
+		if !found || !strings.Contains(shape, `<use href="#i-`+tone+`"></use></svg><span>`+s.Words()+`</span>`) || !strings.Contains(document, `<symbol id="i-`+tone+`"`) {
+			t.Errorf("%s: %q", s, tone)
+		}
+		if needsHelp := s.Urgency() < progress.SummaryDeleting.Urgency(); needsHelp != (tone == "bad") {
+			t.Errorf("%s is %s", s, tone)
+		}
 	}
 }
 

@@ -188,7 +188,7 @@ func commandsFor(o Observed) []string {
 		return []string{"kubectl package status " + flags + " --objects", planCommand(o)}
 	case progress.SummaryPaused:
 		return []string{"kubectl package unpause " + flags}
-	case progress.SummaryImagePullError, progress.SummaryInvalid, progress.SummaryUnresolved:
+	case progress.SummaryImagePullError, progress.SummaryNotVerified, progress.SummaryInvalid, progress.SummaryUnresolved:
 		return []string{"kubectl package retry " + flags, "kubectl package explain " + flags}
 	case progress.SummaryStalled, progress.SummaryUnavailable, progress.SummaryProgressing:
 		all := []string{"kubectl package explain " + flags, "kubectl package rollout status " + flags}
