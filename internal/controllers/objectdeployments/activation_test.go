@@ -1,0 +1,90 @@
+package objectdeployments
+
+import (
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/revisions"
+)
+
+// TestActivationOfHistory: a set in history takes over only with all that it is made of, by one
+// write of its number after which it begins anew.
+func TestActivationOfHistory(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		change func(set *corev1alpha1.ObjectSet, dep *corev1alpha1.ObjectDeployment)
+		want   string
+	}{
+		"complete": {want: corev1alpha1.ReasonActivated, change: func(*corev1alpha1.ObjectSet, *corev1alpha1.ObjectDeployment) {}},
+		"slices are missing": {want: corev1alpha1.ReasonSlicesMissing, change: func(set *corev1alpha1.ObjectSet, _ *corev1alpha1.ObjectDeployment) {
+			set.Spec.Phases[0].Slices = []string{"gone"}
+		}},
+		"values are gone": {want: corev1alpha1.ReasonValuesNotKept, change: func(set *corev1alpha1.ObjectSet, _ *corev1alpha1.ObjectDeployment) {
+			set.Spec.Phases[0].SecretSlices = []string{"gone"}
+		}},
+		"values that the template names are gone": {want: corev1alpha1.ReasonValuesNotKept, change: func(set *corev1alpha1.ObjectSet, dep *corev1alpha1.ObjectDeployment) {
+			set.Spec.Phases[0].SecretSlices = []string{"gone"}
+			dep.Spec.Template.Spec.Phases[0].SecretSlices = []string{"gone"}
+		}},
+		"rejected": {want: corev1alpha1.ReasonRejected, change: func(set *corev1alpha1.ObjectSet, dep *corev1alpha1.ObjectDeployment) {
+			set.Annotations = map[string]string{corev1alpha1.HashAnnotation: "h", corev1alpha1.PackageDigestAnnotation: "sha256:1"}
+			dep.Status.Rejected = []corev1alpha1.RejectedContent{{TemplateHash: "h", Digest: "sha256:1"}}
+		}},
+		"rejected before a retry": {want: corev1alpha1.ReasonActivated, change: func(set *corev1alpha1.ObjectSet, dep *corev1alpha1.ObjectDeployment) {
+			set.Annotations = map[string]string{corev1alpha1.HashAnnotation: "h"}
+			dep.Annotations = map[string]string{corev1alpha1.RetryAnnotation: "1"}
+			dep.Status.Rejected = []corev1alpha1.RejectedContent{{TemplateHash: "h"}}
+		}},
+		"another digest was rejected": {want: corev1alpha1.ReasonActivated, change: func(set *corev1alpha1.ObjectSet, dep *corev1alpha1.ObjectDeployment) {
+			set.Annotations = map[string]string{corev1alpha1.HashAnnotation: "h", corev1alpha1.PackageDigestAnnotation: "sha256:2"}
+			dep.Status.Rejected = []corev1alpha1.RejectedContent{{TemplateHash: "h", Digest: "sha256:1"}}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			old, current := setOf("shop-1", true), setOf("shop-2", false)
+			old.Spec.LifecycleState, old.Spec.Revision, old.Status.Revision = corev1alpha1.ObjectSetLifecycleStateActive, 1, 1
+			conditions.Set(&old.Status.Conditions, 0, corev1alpha1.ConditionSucceeded, true, corev1alpha1.ReasonRolloutSuccess, "")
+			current.Spec.LifecycleState, current.Spec.Revision = corev1alpha1.ObjectSetLifecycleStateActive, 2
+			s := reconciliationOf(nil, nil)
+			dep := s.deployment.(*corev1alpha1.ObjectDeployment)
+			dep.Spec.RevisionActivationPolicy = corev1alpha1.RevisionActivationManual
+			tc.change(old, dep)
+			current.Spec.ObjectSetTemplateSpec = *dep.Spec.Template.Spec.DeepCopy() // the one that is wanted
+			server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithStatusSubresource(old).WithObjects(old, current).
+				WithIndex(old, ownerIndex, func(client.Object) []string { return []string{"ObjectDeployment shop/shop"} }).Build()
+			s.Client, s.Reader = server, server
+			if err := s.listSets(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for again := true; again; {
+				var err error
+				if again, err = s.syncSets(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got := &corev1alpha1.ObjectSet{}
+			if err := server.Get(t.Context(), client.ObjectKeyFromObject(old), got); err != nil {
+				t.Fatal(err)
+			}
+			c := meta.FindStatusCondition(got.Status.Conditions, corev1alpha1.ConditionAwaitingActivation)
+			if c == nil || c.Status != metav1.ConditionFalse || c.Reason != tc.want {
+				t.Fatalf("AwaitingActivation is %+v, want %s", c, tc.want)
+			}
+			activated := tc.want == corev1alpha1.ReasonActivated
+			archived, succeeded := meta.IsStatusConditionTrue(got.Status.Conditions, corev1alpha1.ConditionArchived), meta.IsStatusConditionTrue(got.Status.Conditions, corev1alpha1.ConditionSucceeded)
+			if number := map[bool]int64{true: 3, false: 1}[activated]; got.Spec.Revision != number || got.Status.Revision != number || archived == activated || succeeded == activated {
+				t.Errorf("revision %d is %s with %+v", got.Spec.Revision, got.Spec.LifecycleState, got.Status)
+			}
+			if state, err := s.revisionState(); err != nil || activated != (s.sets[revisions.InCharge(state)].GetName() == "shop-1") {
+				t.Errorf("%s is in charge, %v", s.sets[revisions.InCharge(state)].GetName(), err)
+			}
+		})
+	}
+}
