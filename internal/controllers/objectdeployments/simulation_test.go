@@ -689,6 +689,9 @@ func (s *simulation) settle() {
 			continue
 		}
 		if s.engine.due.IsZero() {
+			if s.activateWanted() {
+				continue
+			}
 			return
 		}
 		if waits++; waits > settleWaits {
@@ -726,7 +729,7 @@ func (s *simulation) resolve() bool {
 	if s.deleting {
 		return false
 	}
-	done := s.activateWanted()
+	done := false
 	for _, set := range s.sets {
 		if set.archived || set.deleting {
 			continue
@@ -748,6 +751,9 @@ func (s *simulation) resolve() bool {
 // tried again.
 func (s *simulation) activateWanted() bool {
 	d := s.deployment()
+	if s.deleting || d == nil {
+		return false
+	}
 	if len(d.Status.Rejected) > 0 && d.Status.Rejected[0].Retry == d.Annotations[corev1alpha1.RetryAnnotation] {
 		s.logf("user: retry")
 		s.retry()
@@ -759,8 +765,12 @@ func (s *simulation) activateWanted() bool {
 	wants := func(one *set) bool {
 		return one.template == s.templateOf(&d.Spec.Template.Spec) && one.release == d.Labels[corev1alpha1.PackageInstanceLabel]
 	}
-	if active := s.newest(); active != nil && wants(active) {
+	active := s.newest()
+	if active != nil && wants(active) {
 		return false
+	}
+	if active != nil && !active.succeeded && !s.stuck {
+		s.failf("%s is in charge while another one waits, and was not rolled out", active.name)
 	}
 	for _, one := range slices.Backward(s.sets) {
 		if wants(one) && !one.deleting {
