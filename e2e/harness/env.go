@@ -73,7 +73,7 @@ func Shared(tb testing.TB) *Env {
 	require.NoError(tb, err)
 	env := install(tb, sb)
 	shared.manager = env.launch(tb, Binary(tb, "lockstep-manager"))
-	Eventually(tb, 60*time.Second, "the manager to be ready", shared.manager.ready)
+	Eventually(tb, 60*time.Second, "the manager to be ready", shared.manager.Ready)
 	shared.env = env
 	return env
 }

@@ -49,7 +49,7 @@ func (e *Env) LaunchManager(tb testing.TB, args ...string) *Manager {
 func (e *Env) StartManagerOf(tb testing.TB, program string, args ...string) *Manager {
 	tb.Helper()
 	m := e.launchOf(tb, program, args...)
-	Eventually(tb, 60*time.Second, "the manager to be ready", func(ctx context.Context) error { return m.ready(ctx) })
+	Eventually(tb, 60*time.Second, "the manager to be ready", func(ctx context.Context) error { return m.Ready(ctx) })
 	return m
 }
 
@@ -99,7 +99,8 @@ func (e *Env) launch(tb testing.TB, program string, args ...string) *Manager {
 // which it chooses the port.
 var probes = regexp.MustCompile(`"msg":"starting server".*"name":"health probe","addr":"([^"]+)"`)
 
-func (m *Manager) ready(ctx context.Context) error {
+// Ready returns an error while the manager is not ready.
+func (m *Manager) Ready(ctx context.Context) error {
 	found := probes.FindStringSubmatch(m.Log())
 	if found == nil {
 		return fmt.Errorf("the manager serves no probes yet; its log ends with:\n%s", tail(m.log, 5))

@@ -12,8 +12,11 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
@@ -115,4 +118,35 @@ func TestUpgradeAndBack(t *testing.T) {
 			env.WaitAvailable(t, "default", name(i))
 		}
 	}
+}
+
+// A manager that is newer than the CRDs is not ready, says why, and leaves the lead to the former one; once they are there, it is.
+func TestOlderCRDs(t *testing.T) {
+	if !harness.Deep() {
+		t.Skip("a sweep, which LOCKSTEP_DEEP=1 runs; internal/manager has the cases")
+	}
+	env := harness.New(t)
+	env.StartManager(t)
+	leader := holderOf(t, env)
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "hostedclusterpackages.package-operator.run"}}
+	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(crd), crd))
+	require.NoError(t, env.Client.Delete(t.Context(), crd))
+	env.WaitGone(t, 30*time.Second, crd)
+	standby := env.LaunchManager(t)
+	harness.Eventually(t, 30*time.Second, "the reason", func(context.Context) error {
+		const reason = "does not serve the kind HostedClusterPackage: install the CRDs of this version first, which are in config/crds"
+		if !strings.Contains(standby.Log(), reason) {
+			return fmt.Errorf("the log lacks %q", reason)
+		}
+		return nil
+	})
+	if err := standby.Ready(t.Context()); err == nil {
+		t.Error("a manager that could not lead is ready")
+	}
+	if holder := holderOf(t, env); holder != leader {
+		t.Errorf("%s leads, no longer %s", holder, leader)
+	}
+	crd.ObjectMeta = metav1.ObjectMeta{Name: crd.Name, Annotations: crd.Annotations, Labels: crd.Labels}
+	require.NoError(t, env.Client.Create(t.Context(), crd))
+	harness.Eventually(t, 60*time.Second, "the standby to be ready", standby.Ready)
 }

@@ -22,6 +22,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -49,11 +50,23 @@ func example(t *testing.T, key string) map[string]string {
 	require.NoError(t, r.finish(key))
 	files, err := readFolder(r.folder)
 	require.NoError(t, err)
-	made := map[string]string{}
+	contents := map[string]string{}
 	for _, f := range files {
-		made[f.path] = string(f.content)
+		contents[f.path] = string(f.content)
 	}
-	return made
+	return contents
+}
+
+var once struct {
+	sync.Once
+	files map[string]string
+}
+
+// made returns the files of one release, which the tests share.
+func made(t *testing.T) map[string]string {
+	t.Helper()
+	once.Do(func() { once.files = example(t, "") })
+	return once.files
 }
 
 // unpack returns the files of an archive.
@@ -77,7 +90,7 @@ func unpack(t *testing.T, archive string) map[string]string {
 // The same content gives the same bytes, and checksums of all files but those that list them.
 func TestTwiceTheSame(t *testing.T) {
 	t.Parallel()
-	files := example(t, "")
+	files := made(t)
 	if diff := cmp.Diff(files, example(t, "")); diff != "" {
 		t.Errorf("a second release differs:\n%s", diff)
 	}
@@ -109,7 +122,7 @@ func TestTwiceTheSame(t *testing.T) {
 // YAML and chart name the image by tag and digest, and the chart has its versions.
 func TestManifests(t *testing.T) {
 	t.Parallel()
-	files := example(t, "")
+	files := made(t)
 	image := "registry.example/lockstep-manager:v1.2.3@sha256:" + strings.Repeat("1", 64)
 	if !strings.Contains(files["lockstep-v1.2.3.yaml"], "image: "+image+"\n") || strings.Count(files["lockstep-v1.2.3.yaml"], "\nkind: CustomResourceDefinition\n") != 18 {
 		t.Errorf("the YAML does not name %s, or not all kinds", image)
@@ -151,7 +164,7 @@ func TestManifests(t *testing.T) {
 // The manifests of krew name archives that there are, by their checksums.
 func TestKrew(t *testing.T) {
 	t.Parallel()
-	files := example(t, "")
+	files := made(t)
 	for _, name := range []string{"lockstep", "package"} {
 		var plugin struct {
 			Metadata struct{ Name string }
@@ -189,7 +202,7 @@ func TestKrew(t *testing.T) {
 // The provenance names the commit, and all files with their checksums but those that come after it.
 func TestProvenance(t *testing.T) {
 	t.Parallel()
-	files := example(t, "")
+	files := made(t)
 	var statement struct {
 		Type          string `json:"_type"`
 		PredicateType string
