@@ -101,6 +101,9 @@ func (s *step) origin(live *unstructured.Unstructured) (drift.Origin, error) {
 	from.Templates = append(from.Templates, next)
 	known := false
 	for _, rev := range s.run.rollout.Revisions() {
+		if rev.History {
+			continue // its content is not known
+		}
 		d, phase := rev.Find(s.Key)
 		known = known || d != nil && d != s.Desired && phase < rev.Opened()
 		if d == nil || d.Content == s.Desired.Content {

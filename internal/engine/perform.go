@@ -110,6 +110,8 @@ func (s *step) do(ctx context.Context) error {
 		return s.delete(ctx)
 	case phases.Release:
 		return s.release(ctx)
+	case phases.Retain:
+		return s.retain(ctx)
 	case phases.Confirm:
 		_, err := s.read(ctx)
 		return err

@@ -67,21 +67,64 @@ func (s *step) release(ctx context.Context) error {
 	return nil
 }
 
-// releasePatch returns the JSON patch that takes us off the owners, and our labels and
-// annotations off the object, if it is still the one that was read; nil where it has none.
-func releasePatch(live *unstructured.Unstructured, r *Rollout) ([]byte, error) {
-	ops := []map[string]any{
+// retain makes the owner reference one of the set that controls nothing. That is done as the manager, as a release is.
+func (s *step) retain(ctx context.Context) error {
+	live, err := s.judged(ctx)
+	if err != nil {
+		return err
+	}
+	patch, err := json.Marshal(append(unchanged(live), s.run.rollout.replaceOwners(live, s.Retainer)...))
+	if err != nil {
+		return err
+	}
+	if live, err = s.run.Cluster.As(objects.Account{}).Patch(ctx, s.mapping, s.Key.Namespace, s.Key.Name, patch); err != nil {
+		return err
+	}
+	s.run.Cluster.Remember(s.Key, s.run.Tracker.Observe(s.Key, live))
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	*s.run.rollout.applied.At(s.Key) = phases.Applied{}
+	delete(s.run.rollout.unwatchedRecords, s.Key)
+	return nil
+}
+
+// replaceOwners returns the operations that replace the owner among the owners of an object by the set of a revision.
+func (r *Rollout) replaceOwners(live *unstructured.Unstructured, by *phases.Revision) []map[string]any {
+	set := objects.Reference{OwnerReference: metav1.OwnerReference{
+		APIVersion: r.Owner.Names.GroupVersion.String(), Kind: by.Kind, Name: by.Name, UID: by.UID,
+	}}
+	if r.Owner.Remote() {
+		set.Remote, set.Namespace, set.Cluster = true, r.Owner.Namespace, r.Owner.Cluster
+		others := slices.DeleteFunc(r.Owner.Names.References(nil, live.GetAnnotations()), r.isOurs)
+		path := "/metadata/annotations/" + strings.ReplaceAll(r.Owner.Names.OwnersAnnotation, "/", "~1")
+		return []map[string]any{{"op": "add", "path": path, "value": objects.OwnersValue(append(others, set))}}
+	}
+	others := slices.DeleteFunc(live.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return r.isOurs(objects.Reference{OwnerReference: ref}) })
+	return []map[string]any{{"op": "add", "path": "/metadata/ownerReferences", "value": append(others, set.OwnerReference)}}
+}
+
+// isOurs reports whether a reference is to the owner or one of its sets.
+func (r *Rollout) isOurs(ref objects.Reference) bool {
+	return ref.UID == r.Owner.UID || r.Controllers.Own.Has(ref.UID) || r.Owner.SameName(&ref)
+}
+
+// unchanged returns the tests of a JSON patch that an object is still the one that was read.
+func unchanged(live *unstructured.Unstructured) []map[string]any {
+	return []map[string]any{
 		{"op": "test", "path": "/metadata/uid", "value": string(live.GetUID())},
 		{"op": "test", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()},
 	}
+}
+
+// releasePatch returns the JSON patch that takes us off the owners, and our labels and
+// annotations off the object, if it is still the one that was read; nil where it has none.
+func releasePatch(live *unstructured.Unstructured, r *Rollout) ([]byte, error) {
+	ops := unchanged(live)
 	tests := len(ops)
-	ours := func(ref objects.Reference) bool {
-		return ref.UID == r.Owner.UID || r.Controllers.Own.Has(ref.UID) || r.Owner.SameName(&ref)
-	}
 	if r.Owner.Remote() {
-		ops = append(ops, releaseAnnotation(r.Owner.Names, live, ours)...)
+		ops = append(ops, releaseAnnotation(r.Owner.Names, live, r.isOurs)...)
 	} else if refs := live.GetOwnerReferences(); len(refs) > 0 {
-		keep := slices.DeleteFunc(slices.Clone(refs), func(ref metav1.OwnerReference) bool { return ours(objects.Reference{OwnerReference: ref}) })
+		keep := slices.DeleteFunc(slices.Clone(refs), func(ref metav1.OwnerReference) bool { return r.isOurs(objects.Reference{OwnerReference: ref}) })
 		if len(keep) < len(refs) {
 			ops = append(ops, map[string]any{"op": "replace", "path": "/metadata/ownerReferences", "value": keep})
 		}

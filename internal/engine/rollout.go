@@ -137,10 +137,13 @@ func (r *Rollout) Revisions() []*Revision {
 	})
 }
 
-// Keys returns all objects that any loaded revision contains.
+// Keys returns all objects that any loaded revision contains, but for those that archived ones retain: others may take them.
 func (r *Rollout) Keys() map[objects.Key]struct{} {
 	keys := map[objects.Key]struct{}{}
 	for _, rev := range r.revisions {
+		if rev.History {
+			continue
+		}
 		for _, k := range rev.Keys() {
 			keys[k] = struct{}{}
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"lockstep.run/lockstep/internal/objects"
@@ -39,6 +40,8 @@ type Want struct {
 	Teardown, Orphan bool
 	// Paused keeps the objects for the next revision, and ReportDrift leaves what others changed.
 	Paused, ReportDrift bool
+	// Retain keeps what only older revisions have, released from control, until these are removed.
+	Retain bool
 }
 
 // Outcome is what came of a step.
@@ -84,7 +87,7 @@ func (e *Engine) Step(ctx context.Context, r *Rollout, w Want) (Outcome, error) 
 	t := e.turn(r, w)
 	r.loseOverruled()
 	r.track(e.Tracker, e.Cluster)
-	for _, try := range []func(context.Context) (bool, error){t.claim, t.decide, t.recordJobs, t.write, t.enter, t.open, t.succeed} {
+	for _, try := range []func(context.Context) (bool, error){t.claim, t.decide, t.recordJobs, t.recordRetained, t.write, t.enter, t.open, t.succeed} {
 		if done, err := try(ctx); err != nil || done {
 			t.TornDown = r.plan.TornDown
 			return t.Outcome, err
@@ -142,7 +145,7 @@ func (t *turn) decide(ctx context.Context) (bool, error) {
 func (t *turn) plan() {
 	r, w, now := t.r, &t.want, t.Cluster.Now()
 	r.plan = r.decide(t.Cluster, t.strays(r), now, func(s *phases.State) {
-		s.Teardown, s.Orphan, s.Paused, s.ReportDrift = w.Teardown, w.Orphan, w.Paused, w.ReportDrift
+		s.Teardown, s.Orphan, s.Paused, s.ReportDrift, s.Retain = w.Teardown, w.Orphan, w.Paused, w.ReportDrift, w.Retain
 		if w.RecordsJobs {
 			s.Namespaces, s.Jobs, s.Finished = r.namespaces, w.Jobs, t.Tracker.finishedOf(r.Owner.OwnerKey)
 		}
@@ -159,6 +162,23 @@ func (e *Engine) strays(r *Rollout) []objects.Key {
 		return nil
 	}
 	return e.Tracker.Strays(r.Owner.OwnerKey)
+}
+
+// recordRetained records which objects revisions are to retain.
+func (t *turn) recordRetained(ctx context.Context) (bool, error) {
+	for of, keys := range t.r.plan.Retain {
+		rev := t.r.Loaded(of.UID)
+		if rev == nil {
+			continue
+		}
+		if err := t.want.Store.Retained(ctx, rev, rev.Retains.Union(sets.New(keys...))); err != nil {
+			return true, err
+		}
+		rev.Retains = rev.Retains.Union(sets.New(keys...))
+		t.Again = true
+		return true, nil
+	}
+	return false, nil
 }
 
 // write performs what is neither the entry of a phase nor for the background.

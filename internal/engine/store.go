@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
@@ -24,6 +25,9 @@ type Store interface {
 	SucceedsAt(ctx context.Context, rev *Revision) (time.Time, error)
 	// Succeeded records that a revision has succeeded.
 	Succeeded(ctx context.Context, rev *Revision) error
+
+	// Retained records the objects that a revision retains, before these are released from control.
+	Retained(ctx context.Context, rev *Revision, keys sets.Set[objects.Key]) error
 
 	// RecordJobs records Jobs that have finished. Overflow is called with those for which the record
 	// has no room, also where there are none.
@@ -49,6 +53,9 @@ func (unrecorded) Claimed(context.Context, *Revision) error   { return nil }
 func (unrecorded) Opened(context.Context, *Revision) error    { return nil }
 func (unrecorded) Started(context.Context, *Revision) error   { return nil }
 func (unrecorded) Succeeded(context.Context, *Revision) error { return nil }
+func (unrecorded) Retained(context.Context, *Revision, sets.Set[objects.Key]) error {
+	return nil
+}
 func (unrecorded) SucceedsAt(context.Context, *Revision) (time.Time, error) {
 	return time.Time{}, nil
 }

@@ -22,6 +22,7 @@ const (
 	JobRecords         = 50                // finished Jobs in status.jobs, of up to 280 bytes each
 	PhaseBytes         = 14 << 10          // of status.phases, which is never truncated
 	ControllerOfBytes  = 14 << 10          // of status.controllerOf, about: 150 objects or so
+	RetainedBytes      = 14 << 10          // of status.retained, about: 100 objects or so, which a revision keeps under archivalPolicy: Release
 	MappedConditions   = 50                // of its objects that a revision reports
 	ControllerOfInline = 20                // entries of status.controllerOf that are written with every status
 	ControllerOfLast   = 100               // the same once the last phase is open

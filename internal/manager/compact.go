@@ -63,10 +63,10 @@ var annotationsOfHistory = []string{
 }
 
 // summarize drops from an archived revision of a deployment what no decision about
-// the deployment reads. A set that stands alone keeps all of it: its status is
-// written once more when it is deleted.
+// the deployment reads. A set that stands alone keeps all of it, as does one that
+// retains objects: its status is written once more.
 func summarize(set corev1alpha1.GenericObjectSet) {
-	if objectsets.OwnerOf(set).Kind != corev1alpha1.ScopeOf(set.GetNamespace()).Kind("ObjectDeployment") {
+	if objectsets.OwnerOf(set).Kind != corev1alpha1.ScopeOf(set.GetNamespace()).Kind("ObjectDeployment") || objectsets.Retains(set) {
 		return
 	}
 	set.SetLabels(only(set.GetLabels(), corev1alpha1.ObjectDeploymentLabel, corev1alpha1.PackageVersionLabel))

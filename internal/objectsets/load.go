@@ -61,7 +61,7 @@ func Load(set corev1alpha1.GenericObjectSet, stored Stored, owner objects.Owner,
 	labels := apinames.Default.Inherited(set.GetLabels())
 	r := engine.NewRevision()
 	r.Identify(set.GetName(), set.GetUID(), set.GetResourceVersion())
-	r.Number = spec.Revision
+	r.Kind, r.Number, r.Retains = setKind(set), spec.Revision, retainedBy(set)
 	r.Metadata = objects.ManagedMetadata{Labels: labels, Revision: spec.Revision, Owner: owner}
 	r.Labels = drift.Digest(labelValues(labels))
 	l := loader{revision: r, set: set, namespace: set.GetNamespace(), scope: scope, at: map[objects.Key]string{}, remote: map[delegated]string{}}

@@ -96,6 +96,7 @@ func Renumbered(set corev1alpha1.GenericObjectSet) bool {
 func Restore(r *engine.Revision, set corev1alpha1.GenericObjectSet, fresh bool) {
 	status, lifecycle := set.ObjectSetStatus(), set.ObjectSetSpec().LifecycleState
 	r.Pause(lifecycle == corev1alpha1.ObjectSetLifecycleStatePaused)
+	r.Retains = retainedBy(set)
 	rec := phases.Recorded{
 		Claimed:   r.ClaimedAtCreation || legacy(set) || meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionClaimed),
 		Succeeded: meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionSucceeded),

@@ -37,6 +37,8 @@ const (
 	Delete
 	// Release: remove owner reference and labels of the engine, and leave the object.
 	Release
+	// Retain: make the owner reference one of the revision's set that controls nothing.
+	Retain
 	// Confirm: a GET decides whether the object is gone.
 	Confirm
 	// Wait: something has to happen first; the message names it.
@@ -46,7 +48,7 @@ const (
 )
 
 var actionNames = [...]string{
-	"None", "Create", "Verify", "Change", "Adopt", "Correct", "Relabel", "Recreate", "Delete", "Release", "Confirm", "Wait", "Refuse",
+	"None", "Create", "Verify", "Change", "Adopt", "Correct", "Relabel", "Recreate", "Delete", "Release", "Retain", "Confirm", "Wait", "Refuse",
 }
 
 // String returns the action's name.
@@ -101,6 +103,9 @@ type DecisionInput struct {
 	// Keep means that an object to go is released instead of deleted, and Reserved that
 	// its deletion is not waited for.
 	Keep, Reserved bool
+	// Retain means that an object to go is retained instead of deleted, Retained that a
+	// revision retains it, by the record and by its owner references.
+	Retain, Retained bool
 	// Class is that of the phase of an object to go, if it is an ObjectSetPhase.
 	Class string
 	// Confirm means that an object to go that the watch does not show is looked
@@ -246,6 +251,8 @@ func awaitDeletion(c DecisionInput, live *objects.Observed) Decision {
 func decideOwner(c DecisionInput, live *objects.Observed) (Decision, bool) {
 	controller := c.controller(live)
 	switch {
+	case c.Retained:
+		return Decision{Action: Adopt}, false
 	case controller == nil && (c.Applied.UID != "" && c.Applied.UID == live.UID || c.WrittenBefore && live.Wrote):
 		// Our reference was removed, maybe while no manager ran. It is put back
 		// only where the owner is not being deleted.
@@ -408,7 +415,11 @@ func decideGone(c DecisionInput) Decision {
 	case live == nil:
 		return Decision{Action: Confirm}
 	}
-	if !c.owns(c.controller(live)) {
+	switch owned := c.owns(c.controller(live)); {
+	case owned:
+	case c.Retained && c.Retain:
+		return Decision{Action: None}
+	case !c.Retained:
 		// Not owned any more. A reference that is merely missing may have been
 		// taken off by the garbage collector on an orphaning delete: never delete.
 		// It knows nothing of our labels.
@@ -425,6 +436,8 @@ func decideGone(c DecisionInput) Decision {
 		return awaitDeletion(c, live)
 	case c.Keep || live.Keep:
 		return Decision{Action: Release}
+	case c.Retain:
+		return Decision{Action: Retain}
 	}
 	return Decision{Action: Delete}
 }

@@ -20,6 +20,8 @@ type Plan struct {
 	Gate *Gate
 	// Jobs is what is to be recorded of Jobs, before any step.
 	Jobs Jobs
+	// Retain are objects that revisions are to retain once that is recorded.
+	Retain map[*Revision][]objects.Key
 	// Reports are parallel to State.Revisions.
 	Reports []Report
 	// TornDown means that everything that was to go is gone.
@@ -48,6 +50,8 @@ type Step struct {
 	// Foreign means that the adopted object was not written by the engine: fields that
 	// kubectl or Helm own become those of the engine.
 	Foreign bool
+	// Retainer is the revision that is to retain the object.
+	Retainer *Revision
 }
 
 // Entry is the first write of a phase: what it creates is checked against the
@@ -103,7 +107,7 @@ type planner struct {
 // active returns the newest revision that stays, or nil.
 func (p *planner) active() *Revision {
 	for _, r := range slices.Backward(p.Revisions) {
-		if !r.Removing() {
+		if !r.Removing() && !r.History {
 			return r
 		}
 	}
@@ -291,6 +295,9 @@ func (p *planner) outdated(r *Revision, d *objects.Desired, live *objects.Observ
 	}
 	differs, former, kept := false, false, false
 	for _, o := range p.Revisions {
+		if o.History {
+			continue // its content is not known
+		}
 		other, ph := o.Find(d.Key)
 		older := o.Number < r.Number
 		switch {
@@ -374,6 +381,7 @@ func (p *planner) caseOf(key objects.Key) DecisionInput {
 	return DecisionInput{
 		Key: key, Live: p.Live[key], Applied: p.Applied.of(key),
 		Owner: p.Owner, Controllers: p.Controllers, Report: p.ReportDrift, Now: p.Now,
+		Retained: slices.ContainsFunc(p.Revisions, func(r *Revision) bool { return r.retains(key, p.Live[key].Object) }),
 	}
 }
 

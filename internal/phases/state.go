@@ -46,6 +46,8 @@ type State struct {
 	// Orphan means that a teardown releases the objects: the owner is deleted with its
 	// dependents orphaned.
 	Orphan bool
+	// Retain means that objects which only older revisions have are retained instead of deleted.
+	Retain bool
 	// ReportDrift means that changes by others are named and left so.
 	ReportDrift bool
 	// Paused means that no revision is made for now: where none stays, the objects
@@ -72,7 +74,9 @@ type Controllers struct {
 
 // Revision is an unarchived revision.
 type Revision struct {
-	Name     string
+	Name string
+	// Kind is that of the set.
+	Kind     string
 	UID      types.UID
 	Number   int64
 	Phases   []Phase
@@ -83,6 +87,11 @@ type Revision struct {
 	Labels objects.Digest
 	stage
 	obstacles
+	// Retains is the durable record of objects that the revision retains: they are neither
+	// corrected nor probed, and have an owner reference to its set that controls nothing.
+	// History means that the revision is archived, and has no other objects than these.
+	Retains sets.Set[objects.Key]
+	History bool
 	// Probed are the kinds that probes select.
 	Probed sets.Set[schema.GroupKind]
 	// Results are those of the probes on live objects, as far as [State.Evaluated] requires
@@ -161,6 +170,24 @@ func (r *Revision) small() bool {
 		}
 	}
 	return true
+}
+
+// retains reports whether the revision retains a live object.
+func (r *Revision) retains(key objects.Key, live *objects.Observed) bool {
+	return live != nil && r.Retains.Has(key) && live.Controller() == nil &&
+		slices.ContainsFunc(live.Owners, func(ref objects.Reference) bool { return ref.UID == r.UID && r.UID != "" })
+}
+
+// Retaining returns which of the recorded objects the revision still retains, by what is live: others may have taken them
+// over, or deleted them. What is not known counts as retained.
+func (r *Revision) Retaining(live func(objects.Key) LiveState) sets.Set[objects.Key] {
+	left := sets.New[objects.Key]()
+	for key := range r.Retains {
+		if is := live(key); r.retains(key, is.Object) || !is.Unserved && !is.Synced {
+			left.Insert(key)
+		}
+	}
+	return left
 }
 
 // Delegates reports whether an agent writes the object in the same cluster.

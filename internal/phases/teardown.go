@@ -1,8 +1,10 @@
 package phases
 
 import (
+	"fmt"
 	"slices"
 
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -76,6 +78,9 @@ func (p *planner) awaitsSuccess(key objects.Key) bool {
 // superseded reports whether r is to own nothing: it is removed, a newer revision has
 // succeeded, or it came too late to open a phase and never will.
 func (p *planner) superseded(r *Revision) bool {
+	if r.History && !r.Removing() {
+		return false
+	}
 	if r.Removing() || r.Opened() == 0 && r != p.active() {
 		return true
 	}
@@ -83,9 +88,14 @@ func (p *planner) superseded(r *Revision) bool {
 	return slices.ContainsFunc(newer, func(n *Revision) bool { return n.Succeeded() && !n.Removing() })
 }
 
-// kept reports whether a revision that stays contains key.
+// kept reports whether a revision that stays contains key, or retains the object.
 func (p *planner) kept(key objects.Key) bool {
-	return slices.ContainsFunc(p.Revisions, func(r *Revision) bool { return !p.superseded(r) && r.Wants(key) })
+	return slices.ContainsFunc(p.Revisions, func(r *Revision) bool {
+		if r.History {
+			return !r.Removing() && r.retains(key, p.Live[key].Object)
+		}
+		return !p.superseded(r) && r.Wants(key)
+	})
 }
 
 // handsBack reports whether an ObjectSetPhase that is to go controls an object that its
@@ -159,7 +169,11 @@ func (p *planner) leftovers(goes func(*Revision, objects.Key) bool) []removal {
 				seen[d.Key] = true
 				// Also what the revision never reached may be there: a set that is gone
 				// by now, of an earlier or a later revision, may have written it.
-				l := p.removal(d.Key, removalOptions{confirm: true, keep: p.keeps(d), reserved: d.Reserved || p.Orphan, class: d.Class()})
+				retain := p.Retain && !p.Teardown && !r.Removing() && d.Delegate == nil
+				l := p.removal(d.Key, removalOptions{confirm: true, keep: p.keeps(d), reserved: d.Reserved || p.Orphan, retain: retain, class: d.Class()})
+				if l.decision.Action == Retain {
+					l.decision = p.retain(r, d.Key)
+				}
 				if l.decision.Action == None {
 					report.Phases[ph].Gone++
 					continue
@@ -231,16 +245,46 @@ func (p *planner) keeps(d *objects.Desired) bool {
 	return keep
 }
 
+// retain decides about an object that a revision is to retain: that is recorded before.
+func (p *planner) retain(r *Revision, key objects.Key) Decision {
+	if r.Retains.Has(key) {
+		return Decision{Action: Retain}
+	}
+	size := retainedSize(r, key)
+	for recorded := range r.Retains {
+		size += retainedSize(r, recorded)
+	}
+	for _, other := range p.plan.Retain[r] {
+		size += retainedSize(r, other)
+	}
+	if size > limits.RetainedBytes {
+		return Decision{Action: Wait, Message: fmt.Sprintf("stays under control, since the names of all objects that the new version drops take more than the %d bytes that a revision records: "+
+			"set spec.archivalPolicy: Delete, or drop fewer at a time", limits.RetainedBytes)}
+	}
+	if p.plan.Retain == nil {
+		p.plan.Retain = map[*Revision][]objects.Key{}
+	}
+	p.plan.Retain[r] = append(p.plan.Retain[r], key)
+	return Decision{Action: Wait, Message: "is dropped by the new version and retained; that is being recorded"}
+}
+
+// retainedSize is what an object takes in the record, as JSON.
+func retainedSize(r *Revision, key objects.Key) int {
+	const fields = 64
+	_, phase := r.Find(key)
+	return fields + len(key.Group) + len(key.Kind) + len(key.Namespace) + len(key.Name) + len(r.Phases[phase].Name)
+}
+
 // removalOptions are those of [DecisionInput].
 type removalOptions struct {
-	confirm, keep, reserved bool
-	class                   string
+	confirm, keep, reserved, retain bool
+	class                           string
 }
 
 // removal decides what the removal of one object needs.
 func (p *planner) removal(key objects.Key, o removalOptions) removal {
 	c := p.caseOf(key)
-	c.Confirm, c.Keep, c.Reserved, c.Class = o.confirm, o.keep, o.reserved, o.class
+	c.Confirm, c.Keep, c.Reserved, c.Retain, c.Class = o.confirm, o.keep, o.reserved, o.retain, o.class
 	return removal{key: key, live: c.Live, decision: Decide(c)}
 }
 
@@ -257,6 +301,10 @@ func (p *planner) take(l removal, by objects.Account, report *Report) {
 		report.block(Blocker{Key: l.key, Phase: report.Phases[l.phase].Name, Message: v.Message, Kind: kind, Reason: v.Reason})
 	}
 	if v.Action != Wait {
-		p.plan.Steps = append(p.plan.Steps, Step{Action: v.Action, Key: l.key, Account: by, Live: l.live.Object})
+		step := Step{Action: v.Action, Key: l.key, Account: by, Live: l.live.Object}
+		if v.Action == Retain {
+			step.Retainer = p.Revisions[l.revision]
+		}
+		p.plan.Steps = append(p.plan.Steps, step)
 	}
 }

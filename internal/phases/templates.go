@@ -18,7 +18,7 @@ func Templates(s *State) map[objects.Key]Template {
 	p.assignWriters()
 	templates := map[objects.Key]Template{}
 	for _, r := range s.Revisions {
-		if !r.Claimed() && r.Opened() == 0 {
+		if !r.Claimed() && r.Opened() == 0 && !r.History {
 			continue
 		}
 		for ph := range r.Phases {

@@ -150,6 +150,10 @@ const (
 	// PauseMessageAnnotation says why a Package was paused.
 	PauseMessageAnnotation = "package-operator.run/pause-message"
 
+	// PruneAnnotation on an ObjectDeployment is the number of a revision: what it and
+	// older ones retain under archivalPolicy: Release is deleted.
+	PruneAnnotation = "package-operator.run/prune"
+
 	// RetryAnnotation on a Package, or on an ObjectDeployment or ObjectSet without one,
 	// requests a retry of what failed whenever its value changes, and resets the
 	// backoff. The value has at most 253 bytes; a Package reports the last one in

@@ -53,6 +53,14 @@ type ObjectDeploymentSpec struct {
 	// template, version or digest is other content.
 	// +optional
 	OnDeadline DeadlineAction `json:"onDeadline,omitempty"`
+
+	// ArchivalPolicy says what happens to objects that a new version drops, once it
+	// has succeeded. Delete, which unset means, deletes them. Release takes them out of
+	// control: they stay as they are, neither corrected nor probed, named in
+	// status.retained of the revision that had them, until that revision goes, they are
+	// pruned, or the deployment is deleted; a version that has them again takes them back.
+	// +optional
+	ArchivalPolicy ArchivalPolicy `json:"archivalPolicy,omitempty"`
 }
 
 // ObjectSetTemplate describes the ObjectSets that a deployment makes.

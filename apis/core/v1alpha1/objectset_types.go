@@ -77,6 +77,13 @@ type ObjectSetStatus struct {
 	// +optional
 	ControllerOf []ControlledObjectReference `json:"controllerOf,omitempty"`
 
+	// Retained names the objects that a later revision dropped and that stay until
+	// this set goes, under archivalPolicy: Release, in the order of the phases. Nothing
+	// controls them; the set is an owner of theirs, so that they are still deleted with
+	// it, in reverse.
+	// +optional
+	Retained []RetainedObjectReference `json:"retained,omitempty"`
+
 	// Phases of the revision, in their order. The state of a phase is the record
 	// of whether it was opened.
 	// +optional
@@ -87,4 +94,24 @@ type ObjectSetStatus struct {
 	// +kubebuilder:validation:MaxItems=10
 	// +optional
 	Blocking []BlockingObject `json:"blocking,omitempty"`
+}
+
+// RetainedObjectReference names an object that a revision retains.
+type RetainedObjectReference struct {
+	// Group of the object's API, empty for the core group.
+	// +optional
+	Group string `json:"group,omitempty"`
+
+	// Kind of the object.
+	Kind string `json:"kind"`
+
+	// Namespace of the object, empty for a cluster-scoped one.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// Name of the object.
+	Name string `json:"name"`
+
+	// Phase of the revision that the object is in.
+	Phase string `json:"phase"`
 }

@@ -142,6 +142,14 @@ type PackageSpec struct {
 	// +optional
 	DriftPolicy DriftPolicy `json:"driftPolicy,omitempty"`
 
+	// ArchivalPolicy says what happens to objects that a new version drops, once it
+	// has succeeded. Delete, which unset means, deletes them. Release takes them out of
+	// control: they stay as they are, neither corrected nor probed, named in
+	// status.retained of the revision that had them, until that revision goes, they are
+	// pruned, or the package is deleted; a version that has them again takes them back.
+	// +optional
+	ArchivalPolicy ArchivalPolicy `json:"archivalPolicy,omitempty"`
+
 	// DeletionPolicy says what becomes of the objects when the package is deleted.
 	// Delete, which unset means, removes them in reverse order. Orphan leaves them
 	// running, without a controller.
@@ -390,6 +398,19 @@ const (
 
 	// ImagePullPolicyNever asks no registry.
 	ImagePullPolicyNever ImagePullPolicy = "Never"
+)
+
+// ArchivalPolicy says what happens to objects that a new version drops. The
+// empty value means Delete.
+// +kubebuilder:validation:Enum=Delete;Release
+type ArchivalPolicy string
+
+const (
+	// ArchivalPolicyDelete deletes them.
+	ArchivalPolicyDelete ArchivalPolicy = "Delete"
+
+	// ArchivalPolicyRelease takes them out of control and leaves them.
+	ArchivalPolicyRelease ArchivalPolicy = "Release"
 )
 
 // DriftPolicy says what happens to objects that others have changed. The

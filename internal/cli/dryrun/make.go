@@ -40,6 +40,8 @@ type Request struct {
 	Sensitive func(phase, object int) bool
 	// ReportDrift leaves what others changed.
 	ReportDrift bool
+	// Retain releases what the template drops.
+	Retain bool
 	// KeepAccount means that the account stays that of the deployment, which may be the
 	// default of the manager.
 	KeepAccount bool

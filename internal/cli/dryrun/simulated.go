@@ -183,6 +183,9 @@ func (c simulatedWrites) Patch(ctx context.Context, m *meta.RESTMapping, namespa
 		o.released = true
 		c.remove(key, o)
 	}
+	if metav1.GetControllerOf(before) != nil && metav1.GetControllerOf(after) == nil { // its set retains it
+		o.released = true
+	}
 	return after.DeepCopy(), nil
 }
 

@@ -24,6 +24,7 @@ func OfRevision(ctx context.Context, cl *cluster.Cluster, rollout *cluster.Rollo
 		Scope: scope, Namespace: rollout.Target.Namespace, Name: rollout.Target.Name, Alone: rollout.Package == nil,
 		Labels: apinames.Default.Inherited(set.GetLabels()), ManagerNamespace: corev1alpha1.DefaultNamespace,
 		ReportDrift: rollout.Deployment.ObjectDeploymentSpec().DriftPolicy == corev1alpha1.DriftPolicyReport,
+		Retain:      rollout.Deployment.ObjectDeploymentSpec().ArchivalPolicy == corev1alpha1.ArchivalPolicyRelease,
 	}
 	if r.Template, err = at.TemplateOf(ctx, scope, set); err != nil {
 		return nil, err

@@ -141,7 +141,7 @@ func (s *reconciliation) previousAvailability() (*phases.Report, string) {
 	all, name := &phases.Report{}, ""
 	for _, set := range s.sets {
 		report := s.rollout.Report(set.GetUID())
-		if set == s.current || report == nil {
+		if set == s.current || report == nil || !objectsets.Owns(set) {
 			continue
 		}
 		all.Blocking = append(all.Blocking, report.Blocking...)

@@ -36,7 +36,7 @@ func (s *reconciliation) load(ctx context.Context) error {
 func (s *reconciliation) loadSets(ctx context.Context) error {
 	present := map[types.UID]bool{}
 	for _, set := range s.sets {
-		if objectsets.Owns(set) && !s.waiting(set) {
+		if s.loads(set) {
 			present[set.GetUID()] = true
 		}
 	}
@@ -63,8 +63,12 @@ func (s *reconciliation) loadSets(ctx context.Context) error {
 
 // loadOne loads a set that is not loaded yet, or has changed, and else brings its revision in line.
 func (s *reconciliation) loadOne(ctx context.Context, set corev1alpha1.GenericObjectSet) error {
+	if !objectsets.Owns(set) {
+		s.loadRetained(set)
+		return nil
+	}
 	rev := s.rollout.Loaded(set.GetUID())
-	renewed := rev != nil && rev.Number > 0 && rev.Number != set.ObjectSetSpec().Revision && !objectsets.Renumbered(set)
+	renewed := rev != nil && rev.History || rev != nil && rev.Number > 0 && rev.Number != set.ObjectSetSpec().Revision && !objectsets.Renumbered(set)
 	if rev != nil && !renewed && !s.learned(rev) && !s.restorable(rev) {
 		s.refresh(rev, set, false)
 		return nil

@@ -67,17 +67,23 @@ func (s *reconciliation) collectRevisions(ctx context.Context) (bool, error) {
 		}
 		archived = true
 	}
+	collected := false
 	for _, i := range d.Collect {
 		s.collectionDue = true
-		if err := s.dropSet(ctx, s.sets[i]); err != nil {
+		gone, err := s.collect(ctx, s.sets[i])
+		if err != nil {
 			return false, err
 		}
+		collected = collected || gone
 	}
 	removed, err := s.finishDeleted(ctx)
 	if err != nil {
 		return false, err
 	}
-	removed = removed || len(d.Collect) > 0
+	removed = removed || collected
+	if err := s.reportRetained(ctx); err != nil {
+		return false, err
+	}
 	if s.collectable() {
 		if err := s.collectSlices(ctx); err != nil {
 			return false, err
@@ -111,7 +117,7 @@ func (s *reconciliation) noteTakenOver(all []revisions.Revision) {
 func (s *reconciliation) finishDeleted(ctx context.Context) (bool, error) {
 	removed := false
 	for _, set := range s.sets {
-		if set.GetDeletionTimestamp() == nil || objectsets.Orphaning(set) || !s.rollout.Plan().TornDown && objectsets.Owns(set) || finalized(set) {
+		if set.GetDeletionTimestamp() == nil || objectsets.Orphaning(set) || !s.rollout.Plan().TornDown && (objectsets.Owns(set) || objectsets.Retains(set)) || finalized(set) {
 			continue
 		}
 		s.collectionDue = true

@@ -31,6 +31,9 @@ func (s *reconciliation) setStatus(set corev1alpha1.GenericObjectSet, rev *engin
 		status.Revision = set.ObjectSetSpec().Revision
 	}
 	status.Phases = phaseStatuses(status.Phases, report, rev)
+	if s.current != nil && s.current.GetUID() == set.GetUID() && len(rev.Retains) > 0 { // it was activated again, and takes them back
+		status.Retained = objectsets.RetainedReferences(rev, rev.Retaining(s.observed))
+	}
 	blocking := report.Blocking
 	if rev.Refused() {
 		blocking = rev.Refusals
@@ -265,12 +268,21 @@ func archivedStatus(set corev1alpha1.GenericObjectSet) *corev1alpha1.ObjectSetSt
 	} {
 		meta.RemoveStatusCondition(conds, typ)
 	}
-	conditions.Set(conds, gen, corev1alpha1.ConditionArchived, true, corev1alpha1.ReasonArchived, "The revision owns nothing any more.")
+	describeArchived(status, gen)
 	conditions.Kstatus(conds, gen, conditions.State{Ready: true, Reason: corev1alpha1.ReasonArchived, Message: "The revision is history."})
 	for i := range *conds {
 		(*conds)[i].ObservedGeneration = gen // what is left holds for good
 	}
 	return status
+}
+
+// describeArchived says what an archived revision is left with.
+func describeArchived(status *corev1alpha1.ObjectSetStatus, gen int64) {
+	message := "The revision owns nothing any more."
+	if n := len(status.Retained); n > 0 {
+		message = fmt.Sprintf("The revision controls nothing any more, and retains %d objects (status.retained) until it goes; kubectl package rollout prune removes them.", n)
+	}
+	conditions.Set(&status.Conditions, gen, corev1alpha1.ConditionArchived, true, corev1alpha1.ReasonArchived, message)
 }
 
 // availableSince returns since when a set reports that it is available.

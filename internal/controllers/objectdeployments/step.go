@@ -31,6 +31,7 @@ func (s *reconciliation) want() engine.Want {
 	if s.deployment != nil {
 		spec := s.deployment.ObjectDeploymentSpec()
 		want.Paused, want.ReportDrift = spec.Paused || s.awaited, spec.DriftPolicy == corev1alpha1.DriftPolicyReport
+		want.Retain = spec.ArchivalPolicy == corev1alpha1.ArchivalPolicyRelease
 		want.RecordsJobs, want.Jobs = true, objectsets.Recorded(s.deployment.ObjectDeploymentStatus())
 	}
 	if s.phase != nil {

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/engine"
@@ -63,6 +64,14 @@ func (s store) SucceedsAt(ctx context.Context, rev *engine.Revision) (time.Time,
 		since = availableSince(set)
 	}
 	return since.Add(delay), nil
+}
+
+// Retained writes what a revision retains on the status of its set.
+func (s store) Retained(ctx context.Context, rev *engine.Revision, keys sets.Set[objects.Key]) error {
+	set := s.setOfUID(rev.UID)
+	status := set.ObjectSetStatus().DeepCopy()
+	status.Retained = objectsets.RetainedReferences(rev, keys)
+	return s.writeSetStatus(ctx, set, status)
 }
 
 // RecordJobs writes the Jobs that have finished on the status of the deployment.

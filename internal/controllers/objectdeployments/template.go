@@ -69,7 +69,7 @@ func (s *reconciliation) newSet(number int64) (corev1alpha1.GenericObjectSet, er
 	delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")
 	for _, key := range []string{ // of the deployment, whose template may come back; a claim is each set's own
 		corev1alpha1.UnpackedHashAnnotation, corev1alpha1.TemplateDigestAnnotation, corev1alpha1.PackageGenerationAnnotation, corev1alpha1.ClaimedAnnotation,
-		corev1alpha1.RetryAnnotation, corev1alpha1.OrphanedAnnotation,
+		corev1alpha1.RetryAnnotation, corev1alpha1.OrphanedAnnotation, corev1alpha1.PruneAnnotation,
 		corev1alpha1.AwaitingActivationAnnotation, corev1alpha1.RolledBackFromAnnotation, corev1alpha1.RejectedAnnotation,
 	} {
 		delete(annotations, key)

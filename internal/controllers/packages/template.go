@@ -63,7 +63,7 @@ func (a Accounts) copySettings(dep corev1alpha1.GenericObjectDeployment, pkg cor
 	if account, allowed := a.of(pkg); allowed {
 		spec.Template.Spec.ServiceAccountName = account
 	}
-	spec.Paused, spec.DriftPolicy = from.Paused, from.DriftPolicy
+	spec.Paused, spec.DriftPolicy, spec.ArchivalPolicy = from.Paused, from.DriftPolicy, from.ArchivalPolicy
 	spec.ProgressDeadlineSeconds = from.ProgressDeadlineSeconds
 	spec.RevisionActivationPolicy, spec.OnDeadline = from.RevisionActivationPolicy, from.OnDeadline
 	spec.RevisionHistoryLimit = ptr.To(ptr.Deref(from.RevisionHistoryLimit, corev1alpha1.DefaultRevisionHistoryLimit))

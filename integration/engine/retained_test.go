@@ -1,0 +1,280 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
+)
+
+func releasing(d *corev1alpha1.ObjectDeployment) *corev1alpha1.ObjectDeployment {
+	d.Spec.ArchivalPolicy = corev1alpha1.ArchivalPolicyRelease
+	return d
+}
+
+// retainingSet returns a set of a deployment.
+func retainingSet(ctx context.Context, dep *corev1alpha1.ObjectDeployment, revision int64) (*corev1alpha1.ObjectSet, error) {
+	sets := &corev1alpha1.ObjectSetList{}
+	if err := env.Client.List(ctx, sets, client.InNamespace(dep.Namespace)); err != nil {
+		return nil, err
+	}
+	for i := range sets.Items {
+		if sets.Items[i].Spec.Revision == revision && metav1.IsControlledBy(&sets.Items[i], dep) {
+			return &sets.Items[i], nil
+		}
+	}
+	return nil, fmt.Errorf("there is no revision %d", revision)
+}
+
+// awaitRetained waits until an archived revision retains exactly these objects.
+func awaitRetained(t *testing.T, dep *corev1alpha1.ObjectDeployment, revision int64, names ...string) *corev1alpha1.ObjectSet {
+	t.Helper()
+	var set *corev1alpha1.ObjectSet
+	harness.Eventually(t, patience, fmt.Sprintf("revision %d to retain %v", revision, names), func(ctx context.Context) (err error) {
+		if set, err = retainingSet(ctx, dep, revision); err != nil {
+			return err
+		}
+		var got []string
+		for _, ref := range set.Status.Retained {
+			got = append(got, ref.Name)
+		}
+		if !slices.Equal(got, names) {
+			return fmt.Errorf("it retains %v", got)
+		}
+		return harness.HasCondition(set, corev1alpha1.ConditionArchived, metav1.ConditionTrue, corev1alpha1.ReasonArchived)
+	})
+	return set
+}
+
+// What a new version drops stays, without a controller: it is neither corrected nor deleted, what others control is theirs, a
+// version that has it again takes it back, and the rest goes in reverse when it is pruned, when history drops the revision, or
+// with the deployment.
+func TestReleasedObjects(t *testing.T) {
+	t.Parallel()
+	ns := env.TestNamespace(t)
+	dep := releasing(deployment(ns, phase("one", configMap("kept", "v1")), phase("two", configMap("a", "v1"), configMap("b", "v1")), phase("three", configMap("c", "v1"))))
+	install(t, dep)
+	before := get(t, ns, "a")
+	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
+		d.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{phase("one", configMap("kept", "v2"))}
+	})
+	awaitRollout(t, dep)
+	first := awaitRetained(t, dep, 1, "a", "b", "c")
+	for _, name := range []string{"a", "b", "c"} {
+		o := get(t, ns, name)
+		if metav1.GetControllerOf(o) != nil || len(o.OwnerReferences) != 1 || o.OwnerReferences[0].UID != first.UID || o.OwnerReferences[0].Kind != "ObjectSet" {
+			t.Errorf("%s has the owners %+v", name, o.OwnerReferences)
+		}
+	}
+	foreign := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "foreign"}}
+	env.Create(t, foreign)
+	edit(t, ns, "a", `{"data":{"value":"theirs"}}`)
+	edit(t, ns, "b", fmt.Sprintf(`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"foreign","uid":%q,"controller":true}]}}`, foreign.UID))
+	awaitRetained(t, dep, 1, "a", "c")
+	env.Settle(t, ns)
+	if o := get(t, ns, "a"); o.Data["value"] != "theirs" {
+		t.Errorf("what is released is corrected: %v", o.Data)
+	}
+
+	j := env.Journal(t)
+	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
+		d.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{phase("one", configMap("kept", "v2"), configMap("a", "v1"))}
+	})
+	awaitRollout(t, dep)
+	back := awaitValue(t, ns, "a", "v1")
+	if back.UID != before.UID || !metav1.IsControlledBy(back, dep) || len(back.OwnerReferences) != 1 {
+		t.Errorf("it was not taken back: %+v", back.ObjectMeta)
+	}
+	if deletes := j.Requests(t, ns, sandbox.ByVerb("delete"), sandbox.ByResource("configmaps")); len(deletes) > 0 {
+		t.Errorf("deleted:%s", harness.Lines(deletes))
+	}
+	awaitRetained(t, dep, 1, "c")
+
+	prune(t, dep, "2")
+	harness.Eventually(t, patience, "what is pruned to go", func(ctx context.Context) error {
+		return gone(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "c"}})
+	})
+	awaitRetained(t, dep, 1)
+	get(t, ns, "a")
+	if o := get(t, ns, "b"); o.OwnerReferences[0].UID != foreign.UID || o.DeletionTimestamp != nil {
+		t.Errorf("what others control was touched: %+v", o.ObjectMeta)
+	}
+
+	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
+		d.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{phase("one", configMap("kept", "v3"))}
+	})
+	awaitRetained(t, dep, 3, "a") // dropped once more, by a revision that is not pruned
+	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
+		d.Spec.RevisionHistoryLimit = new(int32)
+	})
+	harness.Eventually(t, patience, "what the history drops to go", func(ctx context.Context) error {
+		_, err := retainingSet(ctx, dep, 3)
+		if err == nil {
+			return errors.New("the revision is there")
+		}
+		return gone(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "a"}})
+	})
+}
+
+func prune(t *testing.T, obj client.Object, upTo string) {
+	t.Helper()
+	meddle(t, obj, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, corev1alpha1.PruneAnnotation, upTo))
+}
+
+// What revisions retain goes in reverse with the deployment, and stays where its objects are orphaned.
+func TestReleasedObjectsGoWithTheDeployment(t *testing.T) {
+	t.Parallel()
+	ns := env.TestNamespace(t)
+	for _, orphan := range []bool{false, true} {
+		dep := releasing(deployment(ns, phase("one", configMap("kept", "v1")), phase("two", configMap("a", "v1")), phase("three", configMap("b", "v1"))))
+		install(t, dep)
+		change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
+			d.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{phase("one", configMap("kept", "v2"))}
+		})
+		awaitRetained(t, dep, 1, "a", "b")
+		j := env.Journal(t)
+		if orphan {
+			meddle(t, dep, fmt.Sprintf(`{"metadata":{"annotations":{%q:"true"}}}`, corev1alpha1.OrphanedAnnotation))
+		}
+		require.NoError(t, env.Client.Delete(t.Context(), dep))
+		env.WaitGone(t, patience, dep)
+		var order []string
+		for _, e := range j.Requests(t, ns, sandbox.ByVerb("delete"), sandbox.ByResource("configmaps")) {
+			order = append(order, e.Object.Name)
+		}
+		if orphan {
+			if o := get(t, ns, "a"); len(order) > 0 || len(o.OwnerReferences) > 0 || o.Labels[corev1alpha1.CacheLabel] != "" {
+				t.Errorf("orphaned: %v were deleted, a has %+v", order, o.ObjectMeta)
+			}
+			continue
+		}
+		if slices.Index(order, "b") > slices.Index(order, "a") || len(order) != 3 {
+			t.Errorf("deleted in the order %v", order)
+		}
+	}
+}
+
+// A definition that a new version drops stays with its resources: neither is written when it is dropped, nor the resources when
+// it is taken back, and all go in order when they are pruned.
+func TestReleasedDefinition(t *testing.T) {
+	t.Parallel()
+	const count = 100
+	kind := schema.GroupVersionKind{Group: "retained.lockstep.run", Version: "v1", Kind: "Gadget"}
+	crd := raw(`{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"gadgets.retained.lockstep.run"},"spec":{"group":"retained.lockstep.run","scope":"Cluster",
+		"names":{"kind":"Gadget","plural":"gadgets","singular":"gadget","listKind":"GadgetList"},
+		"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{"size":{"type":"integer"}}}}}}}]}}`)
+	own := raw(`{"apiVersion":"retained.lockstep.run/v1","kind":"Gadget","metadata":{"name":"own"},"spec":{"size":1}}`)
+	base := deployment("", phase("crds", crd), phase("resources", own), phase("rest", raw(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"retained","namespace":"default"}}`)))
+	dep := &corev1alpha1.ClusterObjectDeployment{ObjectMeta: metav1.ObjectMeta{Name: "retained"}, Spec: releasing(base).Spec}
+	all := dep.Spec.Template.Spec.Phases
+	env.Create(t, dep)
+	rolledOut := func() {
+		t.Helper()
+		await(t, dep, "to be rolled out", func(d *corev1alpha1.ClusterObjectDeployment) error {
+			return errors.Join(
+				harness.HasCondition(d, corev1alpha1.ConditionAvailable, metav1.ConditionTrue, ""),
+				harness.HasCondition(d, corev1alpha1.ConditionProgressing, metav1.ConditionFalse, corev1alpha1.ReasonIdle))
+		})
+	}
+	rollOut := func(phases ...corev1alpha1.ObjectSetTemplatePhase) {
+		t.Helper()
+		before := dep.DeepCopy()
+		dep.Spec.Template.Spec.Phases = phases
+		require.NoError(t, env.Client.Patch(t.Context(), dep, client.MergeFrom(before)))
+		rolledOut()
+	}
+	rolledOut()
+	for i := range count {
+		u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"size": int64(i)}}}
+		u.SetGroupVersionKind(kind)
+		u.SetName(fmt.Sprintf("user-%03d", i))
+		require.NoError(t, env.Client.Create(t.Context(), u))
+	}
+	versions := func() map[string]string {
+		t.Helper()
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(schema.GroupVersionKind{Group: kind.Group, Version: kind.Version, Kind: "GadgetList"})
+		require.NoError(t, env.Client.List(t.Context(), list))
+		found := map[string]string{}
+		for i := range list.Items {
+			if name := list.Items[i].GetName(); name != "own" {
+				found[name] = list.Items[i].GetResourceVersion()
+			}
+		}
+		return found
+	}
+	before := versions()
+	retained := func(names ...string) {
+		t.Helper()
+		harness.Eventually(t, patience, fmt.Sprintf("the first revision to retain %v", names), func(ctx context.Context) error {
+			sets := &corev1alpha1.ClusterObjectSetList{}
+			if err := env.Client.List(ctx, sets, client.MatchingLabels{corev1alpha1.ObjectDeploymentLabel: "retained"}); err != nil {
+				return err
+			}
+			for i := range sets.Items {
+				if sets.Items[i].Spec.Revision != 1 {
+					continue
+				}
+				var got []string
+				for _, ref := range sets.Items[i].Status.Retained {
+					got = append(got, ref.Name)
+				}
+				if !slices.Equal(got, names) {
+					return fmt.Errorf("it retains %v", got)
+				}
+				return nil
+			}
+			return errors.New("it is not there")
+		})
+	}
+	rollOut(all[2])
+	retained("gadgets.retained.lockstep.run", "own")
+	if after := versions(); len(after) != count || fmt.Sprint(after) != fmt.Sprint(before) {
+		t.Errorf("%d resources of %d are there, or were written", len(after), count)
+	}
+	rollOut(all...)
+	retained()
+	rollOut(all[2])
+	if after := versions(); fmt.Sprint(after) != fmt.Sprint(before) {
+		t.Error("the resources were written when their definition was taken back")
+	}
+	start := env.Journal(t)
+	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(dep), dep))
+	prune(t, dep, "3")
+	harness.Eventually(t, patience, "the definition to go", func(ctx context.Context) error {
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+		err := env.Client.Get(ctx, client.ObjectKey{Name: "gadgets.retained.lockstep.run"}, u)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("it is there: %w", err)
+	})
+	entries, err := start.Since(t.Context(), start.From, sandbox.ByVerb("delete"), sandbox.ByUser(harness.ManagerUser()), func(e sandbox.Entry) bool { return strings.Contains(e.RequestURI, "gadgets") })
+	require.NoError(t, err)
+	if len(entries) != 2 || entries[0].Object.Name != "own" {
+		t.Errorf("not the resource before its definition:%s", harness.Lines(entries))
+	}
+	require.NoError(t, env.Client.Delete(t.Context(), dep))
+	harness.Eventually(t, patience, "the deployment to go", func(ctx context.Context) error {
+		err := env.Client.Get(ctx, client.ObjectKeyFromObject(dep), dep)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("it reports %+v", dep.Status)
+	})
+}
