@@ -21,7 +21,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/imagepolicy"
 	"lockstep.run/lockstep/internal/loader/registry"
 )
 
@@ -47,7 +49,7 @@ func Load(ctx context.Context, to Registries, r io.Reader, prefix string) (*Repo
 	if err != nil {
 		return nil, fmt.Errorf("index.json: %w", err)
 	}
-	report := &Report{Overrides: overrides.String()}
+	report := &Report{Overrides: overrides.String(), ImageConfigs: imageConfigs(overrides)}
 	for i, d := range list.Manifests {
 		ref := d.Annotations[refName]
 		if err := push(ctx, to, index, d, targets[i]); err != nil {
@@ -104,6 +106,23 @@ func place(images []v1.Descriptor, prefix string) (targets []string, overrides r
 		overrides = append(overrides, registry.Override{From: from, To: folders[from]})
 	}
 	return targets, overrides, nil
+}
+
+// imageConfigs returns one ImageConfig for each override, as YAML.
+func imageConfigs(overrides registry.Overrides) string {
+	var b strings.Builder
+	for i, o := range overrides {
+		host, to := strings.TrimSuffix(o.From, "/"), strings.TrimSuffix(o.To, "/")
+		if _, err := imagepolicy.ParsePrefix(host); err != nil {
+			continue // the flag alone can redirect it
+		}
+		if i > 0 {
+			b.WriteString("---\n")
+		}
+		fmt.Fprintf(&b, "apiVersion: %s\nkind: ImageConfig\nmetadata:\n  name: mirror-%s\nspec:\n  matchImages:\n  - prefix: %q\n  rewrite:\n    prefix: %q\n",
+			corev1alpha1.GroupVersion, strings.NewReplacer(":", "-", "_", "-").Replace(host), host, to)
+	}
+	return b.String()
 }
 
 // hostPattern is a host with its port, that is valid in a path once the colon is replaced. References may have others by their

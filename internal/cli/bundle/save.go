@@ -51,8 +51,10 @@ type Report struct {
 	// Signatures is the number of signatures of the images.
 	Signatures int `json:"signatures"`
 	// Overrides are the manager's --image-prefix-overrides with which packages are found where they were pushed to.
-	Overrides string   `json:"imagePrefixOverrides,omitempty"`
-	Warnings  []string `json:"warnings,omitempty"`
+	Overrides string `json:"imagePrefixOverrides,omitempty"`
+	// ImageConfigs say the same of packages and of the images that they name, as YAML; a manager that runs takes them.
+	ImageConfigs string   `json:"imageConfigs,omitempty"`
+	Warnings     []string `json:"warnings,omitempty"`
 }
 
 // Save writes the bundle of packages and repositories of packages. All of it is in a new folder inside of scratch meanwhile.

@@ -140,6 +140,9 @@ func (c *bundleCommand) load(ctx context.Context, file string) error {
 			return b.String()
 		}
 		fmt.Fprintf(&b, "\nStart the manager with this flag, and install the packages by the names that they have:\n  --image-prefix-overrides %s\n", terminal.Line(report.Overrides))
+		if report.ImageConfigs != "" {
+			fmt.Fprintf(&b, "\nOr apply this, which redirects packages by image, and the images that packages name, at once; sources of repositories need the flag:\n\n%s", terminal.Text(report.ImageConfigs))
+		}
 		return b.String()
 	})
 }
