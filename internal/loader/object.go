@@ -99,6 +99,9 @@ func (c *check) run() *object {
 	if !c.conditionHolds() || !c.patch() {
 		return nil
 	}
+	if c.misspelt() {
+		return nil
+	}
 	c.commonMetadata()
 	c.gvk()
 	c.identity()
@@ -113,6 +116,24 @@ func (c *check) run() *object {
 		return nil
 	}
 	return c.finish(annotations)
+}
+
+// misspelt reports whether another field was meant for one that every object has, and names it: that the object has no name,
+// kind or phase follows from that.
+func (c *check) misspelt() bool {
+	found := false
+	for _, field := range []string{"apiVersion", "kind", "metadata"} {
+		if _, there := c.body[field]; there {
+			continue
+		}
+		for _, written := range sortedKeys(c.body) {
+			if near, ok := violation.Nearest(written, []string{field}); ok {
+				c.invalid(written, violation.Suggest(written, []string{near}, ""), "no object has a field of this name, and this one has no %s", field)
+				found = true
+			}
+		}
+	}
+	return found
 }
 
 func (c *check) gvk() {

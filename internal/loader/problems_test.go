@@ -163,6 +163,8 @@ func TestObjectProblems(t *testing.T) {
 		{"ownerReferences", meta("ownerReferences: [{name: x}]"), namespaced(), "metadata.ownerReferences: a package must not set it"},
 		{"creationTimestamp", meta("creationTimestamp: '2020-01-01T00:00:00Z'"), namespaced(), "metadata.creationTimestamp: a package must not set it"},
 		{"status", configMap("a", "first", "status: {phase: x}"), namespaced(), "status: a package must not set it"},
+		{"misspelt metadata", "apiVersion: v1\nkind: X\nmetadta: {name: a}", namespaced(), `Object invalid in a.yaml idx 0 line 3: v1 X: metadta: no object has a field of this name, and this one has no metadata. Did you mean "metadata"?`},
+		{"misspelt kind and apiVersion", "apiversion: v1\nkin: X\nmetadata: {name: a}", namespaced(), `Object invalid in a.yaml idx 0 line 1: a: apiversion: no object has a field of this name, and this one has no apiVersion. Did you mean "apiVersion"?`},
 		{"no phase", "apiVersion: v1\nkind: X\nmetadata: {name: a}", namespaced(), "Missing package-operator.run/phase Annotation in a.yaml idx 0 line 1: v1 X a: the object is in no phase. Set it to a phase of the manifest."},
 		{"phase misspelt", "apiVersion: v1\nkind: X\nmetadata: {name: a, annotations: {package-operator.run/phse: first}}", namespaced(), "Write it instead of package-operator.run/phse."},
 		{"unknown phase", configMap("a", "frist", ""), namespaced(), `Phase name not found in manifest in a.yaml idx 0 line 6: v1 ConfigMap a: metadata.annotations[package-operator.run/phase]: phase "frist". Did you mean "first"?`},
