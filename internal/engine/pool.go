@@ -43,6 +43,7 @@ func (p *Pool) Run(ctx context.Context, owner objects.OwnerKey, background bool,
 	for i := range n {
 		p.submit(owner, background, func() {
 			defer pending.Done()
+			defer queueing.Progress(ctx)
 			if ctx.Err() == nil { // a panic is what the caller makes of it, and ends no work of others
 				_ = panics.Guard(ctx, "work for "+owner.String(), func() error { do(i); return nil })
 			}

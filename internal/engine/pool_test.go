@@ -9,9 +9,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/util/workqueue"
 	"pgregory.net/rapid"
 
 	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/kube/queueing"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -44,6 +48,30 @@ func TestPoolServesOwnersInTurn(t *testing.T) {
 		wg.Wait()
 		if took, ideal := time.Since(began), 10_005*task/4; took > ideal+2*task {
 			t.Errorf("everything took %s; with no place idle it is %s", took, ideal)
+		}
+	})
+}
+
+// Work that is slow, and goes on, is told of as progress: its worker is not stuck.
+func TestPoolTellsOfProgress(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		queue := &queueing.Queue[objects.OwnerKey]{}
+		requests := queue.Fair(0, nil)("", workqueue.DefaultTypedControllerRateLimiter[objects.OwnerKey]())
+		defer requests.ShutDown()
+		requests.Add(owner("team", "web"))
+		request, _ := requests.Get()
+		alive := queue.Check("deployments", logr.Discard(), time.Now)
+		ctx := queue.WithProgress(t.Context(), request)
+		engine.NewPool(2, 2).Run(ctx, request, false, 40, func(int) {
+			time.Sleep(30 * time.Second)
+			if err := alive(nil); err != nil {
+				t.Error(err)
+			}
+		})
+		time.Sleep(limits.WorkerHung + time.Second)
+		if alive(nil) == nil {
+			t.Error("a worker that stopped is not noticed")
 		}
 	})
 }

@@ -62,7 +62,7 @@ const (
 
 // Limits of workers of all controllers.
 const (
-	WorkerHung = 5 * time.Minute // after which a worker that has one request is stuck: each of its requests to an API server ends within WriteTimeout
+	WorkerHung = 5 * time.Minute // after which a worker that has one request, and makes no progress in it, is stuck: each of its requests to an API server ends within WriteTimeout
 	StackBytes = 256 << 10       // of the stacks that are logged then; those of many goroutines are equal and shown once
 )
 

@@ -22,6 +22,7 @@ import (
 // objects changed. Owners of other clusters are reconciled in their lanes.
 func (r *Reconciler) Reconcile(ctx context.Context, key objects.OwnerKey) (reconcile.Result, error) {
 	defer r.queueOf(key).Begin()()
+	ctx = r.queueOf(key).WithProgress(ctx, key)
 	if err := r.RestoreClaims(ctx); errors.Is(err, livestate.ErrNotReady) {
 		return reconcile.Result{RequeueAfter: limits.DeploymentStart}, nil
 	} else if err != nil {

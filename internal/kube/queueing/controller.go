@@ -42,7 +42,7 @@ func (q *Queue[K]) Controller(mgr ctrl.Manager, s Settings[K]) (*builder.TypedBu
 		MaxConcurrentReconciles: s.Workers, RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[K](s.BackoffMin, s.BackoffMax),
 		NewQueue: q.Fair(s.Share, s.NamespaceOf),
 	}
-	if err := mgr.AddHealthzCheck(s.Name, (&hang[K]{queue: q, name: s.Name, log: mgr.GetLogger(), now: time.Now}).check); err != nil {
+	if err := mgr.AddHealthzCheck(s.Name, q.Check(s.Name, mgr.GetLogger(), time.Now)); err != nil {
 		return nil, fmt.Errorf("add the health of the controller %s: %w", s.Name, err)
 	}
 	start := func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[K]) error {

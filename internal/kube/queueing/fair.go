@@ -47,7 +47,7 @@ type fairOrder[K comparable] struct {
 	mu      sync.Mutex
 	waiting Turns[K]
 	active  map[string]int
-	begun   map[K]time.Time // when workers took the requests that they have
+	begun   map[K]time.Time // when workers took the requests that they have, or last told of progress
 }
 
 // Touch implements workqueue.Queue.
@@ -97,7 +97,16 @@ func (o *fairOrder[K]) depthOf(namespace string) int {
 	return len(o.waiting.waiting[namespace]) + o.active[namespace]
 }
 
-// longest returns the request that a worker has had for the longest time, and since when; the zero time where they have none.
+// progress notes that a worker goes on with a request that it has.
+func (o *fairOrder[K]) progress(item K) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if _, has := o.begun[item]; has {
+		o.begun[item] = time.Now()
+	}
+}
+
+// longest returns the request that a worker has had for the longest time without progress, and since when; the zero time where they have none.
 func (o *fairOrder[K]) longest() (request K, since time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -2,6 +2,7 @@ package queueing
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"runtime/pprof"
@@ -13,8 +14,28 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// hang is the check of liveness of a controller: none of its workers may have had a request for longer than limits.WorkerHung. What
-// takes long has limits of its own, or is done in the background, so that such a worker is stuck, and only a new process helps.
+type progressKey struct{}
+
+// WithProgress returns a context by which the work for a request that is reconciled tells that it goes on. See Progress.
+func (q *Queue[K]) WithProgress(ctx context.Context, request K) context.Context {
+	return context.WithValue(ctx, progressKey{}, func() {
+		if order := q.order.Load(); order != nil {
+			order.progress(request)
+		}
+	})
+}
+
+// Progress tells that a part of the work for the request of ctx has ended. Many parts that are slow each, such as writes through a
+// webhook that does not answer, are no worker that hangs: a new process would only begin them again.
+func Progress(ctx context.Context) {
+	if progress, ok := ctx.Value(progressKey{}).(func()); ok {
+		progress()
+	}
+}
+
+// hang is the check of liveness of a controller: none of its workers may have had a request without progress for longer than
+// limits.WorkerHung. What takes long has limits of its own, or is done in the background, so that such a worker is stuck, and only a
+// new process helps.
 type hang[K comparable] struct {
 	queue *Queue[K]
 	name  string
@@ -23,6 +44,11 @@ type hang[K comparable] struct {
 
 	mu     sync.Mutex
 	logged time.Time // since when the request is worked on whose stacks were logged
+}
+
+// Check returns the check of liveness of the controller that takes its requests from the queue.
+func (q *Queue[K]) Check(name string, log logr.Logger, now func() time.Time) func(*http.Request) error {
+	return (&hang[K]{queue: q, name: name, log: log, now: now}).check
 }
 
 // check is a healthz.Checker. It logs the stacks of all goroutines before it fails, once for each request.
@@ -36,7 +62,7 @@ func (h *hang[K]) check(*http.Request) error {
 	if since.IsZero() || took < limits.WorkerHung {
 		return nil
 	}
-	err := fmt.Errorf("a worker of the controller %s has had %v for %s, longer than %s", h.name, request, took.Round(time.Second), limits.WorkerHung)
+	err := fmt.Errorf("a worker of the controller %s has had %v for %s without progress, longer than %s", h.name, request, took.Round(time.Second), limits.WorkerHung)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.logged.Equal(since) {

@@ -39,9 +39,17 @@ func TestHungWorker(t *testing.T) {
 	now = now.Add(limits.WorkerHung + time.Second)
 	alive(false, "with one that is worked on for too long")
 	alive(false, "when asked again")
-	if len(logged) != 1 || !strings.Contains(logged[0], "TestHungWorker") || !strings.Contains(logged[0], `"error"="a worker of the controller shop has had waits for 5m`) {
+	if len(logged) != 1 || !strings.Contains(logged[0], "TestHungWorker") || !strings.Contains(logged[0], `"error"="a worker of the controller shop has had waits for 5m1s without progress`) {
 		t.Errorf("the log has %q, want the stacks once", logged)
 	}
+	Progress(t.Context())
+	alive(false, "after progress of another request")
+	Progress(q.WithProgress(t.Context(), request))
+	now = time.Now()
+	alive(true, "after progress")
+	now = now.Add(limits.WorkerHung + time.Second)
+	alive(false, "without further progress")
 	queue.Done(request)
+	Progress(q.WithProgress(t.Context(), request))
 	alive(true, "when it is done")
 }
