@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"runtime"
@@ -248,7 +247,7 @@ func (g *gathering) addExplanations(ctx context.Context, found []corev1alpha1.Ge
 		target := progress.TargetOf(pkg)
 		d, err := diagnose.Package(ctx, g.Cluster, target, pkg)
 		if err != nil {
-			g.archive.Lack(target.String(), err.Error())
+			g.archive.Lack(target.String(), g.redactor.Text(err.Error()))
 			continue
 		}
 		name := strings.Join(slices.DeleteFunc([]string{strings.ToLower(target.Kind()), target.Namespace, target.Name}, func(s string) bool { return s == "" }), "_")
@@ -297,10 +296,13 @@ func (g *gathering) addLog(ctx context.Context, clients kubernetes.Interface, po
 		return
 	}
 	defer func() { _ = stream.Close() }()
-	text, err := io.ReadAll(io.LimitReader(stream, support.MaxFileBytes))
+	text, cut, err := support.End(stream)
 	if err != nil {
 		g.archive.Lack(name, err.Error())
 		return
+	}
+	if cut {
+		g.archive.Lack(name, fmt.Sprintf("the last %d bytes of it are in the archive", len(text)))
 	}
 	g.archive.Add(name+".log", about, []byte(g.redactor.Text(string(text))))
 }

@@ -1,6 +1,7 @@
 package support
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -181,6 +182,15 @@ func Sensitive(object map[string]any) (found []string) {
 			for _, below := range value {
 				walk(below)
 			}
+		}
+	}
+	// Revisions have the config of their time, which is that of the Package no more.
+	meta, _ := object["metadata"].(map[string]any)
+	annotations, _ := meta["annotations"].(map[string]any)
+	if text, ok := annotations[corev1alpha1.PackageConfigAnnotation].(string); ok {
+		var config any
+		if json.Unmarshal([]byte(text), &config) == nil {
+			leaves(config)
 		}
 	}
 	walk(object["spec"])

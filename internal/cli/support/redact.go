@@ -79,9 +79,12 @@ func (r *Redactor) Complete() bool { return !r.tooMany }
 const withheldText = "[withheld]"
 
 var (
-	assignments = regexp.MustCompile(`(?i)((?:password|passwd|passphrase|secret|token|api[-_]?key|access[-_]?key|credentials?)["']?\s*[:=]\s*["']?)[^\s"',;}]+`)
-	tokens      = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*\.?[A-Za-z0-9_-]*|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bgh[opsur]_[A-Za-z0-9]{20,}\b|\bgithub_pat_[A-Za-z0-9_]{20,}\b|\bxox[abprs]-[A-Za-z0-9-]{10,}\b`)
-	keys        = regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|$)`)
+	// assignments may be quoted within a quoted text, as objects are in logs of JSON.
+	assignments = regexp.MustCompile(`(?i)((?:password|passwd|passphrase|pwd|secret|token|(?:api|access|secret|private)[-_]?key|credentials?)\\*["']?\s*[:=]\s*\\*["']?)[^\s"',;}]+`)
+	// userinfo is that of any address, such as postgres://user:password@host.
+	userinfo = regexp.MustCompile(`(\b[a-zA-Z][a-zA-Z0-9+.-]*://)[^\s/"'@:]*:[^\s/"']*@`)
+	tokens   = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*\.?[A-Za-z0-9_-]*|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bgh[opsur]_[A-Za-z0-9]{20,}\b|\bgithub_pat_[A-Za-z0-9_]{20,}\b|\bxox[abprs]-[A-Za-z0-9-]{10,}\b`)
+	keys     = regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|$)`)
 )
 
 // Text returns a text, of any number of lines, without the values, and without what looks like credentials.
@@ -99,6 +102,7 @@ func (r *Redactor) Text(text string) string {
 		text = strings.Join(lines, "")
 	}
 	text = keys.ReplaceAllString(outbound.Conceal(text), sensitive.Mark)
+	text = userinfo.ReplaceAllString(text, "${1}…@")
 	text = tokens.ReplaceAllString(text, sensitive.Mark)
 	return assignments.ReplaceAllString(text, "${1}"+sensitive.Mark)
 }

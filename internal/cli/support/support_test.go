@@ -79,13 +79,14 @@ func TestKeep(t *testing.T) {
 
 func TestRedactor(t *testing.T) {
 	t.Parallel()
-	set := map[string]any{"spec": map[string]any{
+	set := map[string]any{"metadata": map[string]any{"annotations": map[string]any{"package-operator.run/package-config": `{"db":{"key":"of long ago"}}`}}, "spec": map[string]any{
 		"config": map[string]any{"password": "correct horse", "name": "shop", "short": "s3cr"},
 		"phases": []any{map[string]any{"kind": "Secret", "data": map[string]any{"k": base64.StdEncoding.EncodeToString([]byte("battery staple"))}}},
 	}}
 	r := support.NewRedactor(support.Sensitive(set), map[string]bool{"shop": true})
 	for text, want := range map[string]string{
 		"webhook: password correct horse is weak":                                  "webhook: password [redacted] is weak",
+		"it said of long ago":                                                      "it said [redacted]",
 		"it said battery staple":                                                   "it said [redacted]",
 		"it said YmF0dGVyeSBzdGFwbGU=":                                             "it said [redacted]",
 		"s3cr is short, shop is a name":                                            "[redacted] is short, shop is a name",
@@ -93,6 +94,9 @@ func TestRedactor(t *testing.T) {
 		"eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJ4In0.c2ln x":                              "[redacted] x",
 		"a\n-----BEGIN EC PRIVATE KEY-----\nMHcC\n-----END EC PRIVATE KEY-----\nb": "a\n[redacted]\nb",
 		"GET https://u:p@host/x?sig=1 failed":                                      "GET https://…@host/x?… failed",
+		"dial postgres://shop:hunter2@db:5432/x?a=b failed":                        "dial postgres://…@db:5432/x?a=b failed",
+		`said {"msg":"{\"password\":\"hunter2\", \"a\":1}"}`:                       `said {"msg":"{\"password\":\"[redacted]", \"a\":1}"}`,
+		"secretKey: hunter2 aws_secret_access_key=hunter2":                         "secretKey: [redacted] aws_secret_access_key=[redacted]",
 		"registry.example.com/shop:v1":                                             "registry.example.com/shop:v1",
 	} {
 		if got := r.Text(text); got != want {
@@ -105,6 +109,22 @@ func TestRedactor(t *testing.T) {
 	}
 	if r := support.NewRedactor(many, nil); r.Complete() || r.Text("a sentence") != "[withheld]" || r.Text("Available") != "Available" {
 		t.Error("more values than can be looked for: texts are shown")
+	}
+}
+
+// Of a log that is longer than a file the archive has the end, which is what a maintainer needs.
+func TestEndOfALog(t *testing.T) {
+	t.Parallel()
+	for _, lines := range []int{0, 10, support.MaxFileBytes / 64, support.MaxFileBytes / 16} {
+		var log strings.Builder
+		for i := range lines {
+			fmt.Fprintf(&log, "%063d\n", i)
+		}
+		last, cut, err := support.End(strings.NewReader(log.String()))
+		if err != nil || cut != (len(last) < log.Len()) || len(last) > support.MaxFileBytes || !strings.HasSuffix(log.String(), string(last)) ||
+			len(last)%64 != 0 || len(last) < min(log.Len(), support.MaxFileBytes/2) {
+			t.Errorf("%d lines: %d bytes, cut: %v, %v", lines, len(last), cut, err)
+		}
 	}
 }
 
