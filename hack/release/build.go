@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -39,10 +40,13 @@ func parsePlatforms(list string) ([]platform, error) {
 	return chosen, nil
 }
 
+// levels of processors are those that Go compiles for by default, whatever the environment says.
+var levels = []string{"GOAMD64=v1", "GOARM64=v8.0"}
+
 // command runs a program of this project, whose output is what it prints.
 func command(ctx context.Context, env []string, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Env, cmd.Stderr = append(os.Environ(), env...), os.Stderr
+	cmd.Env, cmd.Stderr = slices.Concat(os.Environ(), levels, env), os.Stderr
 	output, err := cmd.Output()
 	if err != nil {
 		return "", fmt.Errorf("%s %s: %w", name, strings.Join(args, " "), err)

@@ -117,7 +117,7 @@ func (r *release) writeProvenance() error {
 			"buildDefinition": map[string]any{
 				"buildType":          "https://lockstep.run/releases/build/v1",
 				"externalParameters": map[string]any{"version": r.version, "image": r.image, "url": r.url},
-				"internalParameters": map[string]any{"created": r.created},
+				"internalParameters": map[string]any{"created": r.created, "uncommittedChanges": r.changed},
 				"resolvedDependencies": []any{
 					map[string]any{"uri": "git+https://lockstep.run/lockstep", "digest": map[string]any{"gitCommit": r.commit}},
 					map[string]any{"uri": "pkg:generic/go@" + runtime.Version()[len("go"):]},

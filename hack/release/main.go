@@ -21,6 +21,7 @@ import (
 type release struct {
 	version   string // v0.2.0
 	commit    string
+	changed   bool      // since the commit, as pre-releases may be
 	created   time.Time // of everything
 	image     string    // repository of the manager's image
 	digest    string    // of its index
@@ -119,14 +120,14 @@ func (r *release) describe(ctx context.Context) error {
 		return fmt.Errorf("read the time of the commit: %w", err)
 	}
 	r.created = time.Unix(at, 0).UTC()
-	if version.Prerelease() != "" {
-		return nil
-	}
 	changes, err := git(ctx, "status", "--porcelain")
 	if err != nil {
-		return err
+		return fmt.Errorf("look for changes since the commit: %w", err)
 	}
-	if changes != "" {
+	if r.changed = changes != ""; version.Prerelease() != "" {
+		return nil
+	}
+	if r.changed {
 		return fmt.Errorf("there are changes that are not committed; only versions such as %s-rc.1 are built of these:\n%s", r.version, changes)
 	}
 	log, err := os.ReadFile("CHANGELOG.md")

@@ -67,8 +67,7 @@ func (r *release) writeChart(folder string) error {
 				return err
 			}
 		case f.path == "values.yaml":
-			f.content, err = replaceAll(f.content, "repository: "+imageInConfig, "repository: "+r.image, `digest: ""`, "digest: "+r.digest)
-			if err != nil {
+			if f.content, err = replaceAll(f.content, "repository: "+imageInConfig, "repository: "+r.image); err != nil {
 				return err
 			}
 		}
@@ -117,6 +116,7 @@ func (r *release) chartMetadata(content []byte) ([]byte, error) {
 	}
 	added, err := yaml.Marshal(map[string]string{
 		"artifacthub.io/crds": string(listed), "artifacthub.io/images": string(images), "artifacthub.io/prerelease": fmt.Sprint(version.Prerelease() != ""),
+		"lockstep.run/image-digest": r.digest,
 	})
 	if err != nil {
 		return nil, err

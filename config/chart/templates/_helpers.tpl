@@ -1,7 +1,9 @@
-{{/* The image of the manager. */}}
+{{/* The image of the manager. The digest of the release is no value: with --reuse-values, that of the chart before would go on. */}}
 {{- define "lockstep.image" -}}
 {{- $image := .Values.manager.image -}}
-{{ $image.repository }}:{{ $image.tag | default .Chart.AppVersion }}{{ with $image.digest }}@{{ . }}{{ end }}
+{{- $digest := $image.digest -}}
+{{- if not (or $digest $image.tag) }}{{ $digest = index .Chart.Annotations "lockstep.run/image-digest" }}{{ end -}}
+{{ $image.repository }}:{{ $image.tag | default .Chart.AppVersion }}{{ with $digest }}@{{ . }}{{ end }}
 {{- end }}
 
 {{/* Writes what values say into an object of the manifests: .object, with .root for the chart. */}}
