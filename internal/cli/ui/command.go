@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/spf13/cobra"
+	"k8s.io/utils/ptr"
 
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/terminal"
@@ -71,6 +72,7 @@ func (c *uiCommand) run(ctx context.Context) error {
 		fmt.Fprintln(c.Streams.ErrOut, "Warning: too many wrong codes were sent to the page, so that it accepts none any more. Another user or program of this machine tries it: "+
 			"look who that is, and start this command again")
 	})
+	s.notes = notesOf(ptr.Deref(c.Flags.Context, ""), ptr.Deref(c.Flags.KubeConfig, ""))
 	c.WarnOfSilence(ctx, cl)
 	served := make(chan error, 1)
 	go func() { served <- s.serve(listener) }()
@@ -82,13 +84,28 @@ func (c *uiCommand) run(ctx context.Context) error {
 	return <-served
 }
 
+// notesOf says what commands of the page lack: without it they are of another cluster than the page.
+func notesOf(kubeContext, kubeconfig string) []string {
+	var flags string
+	for _, flag := range [][2]string{{"--context", kubeContext}, {"--kubeconfig", kubeconfig}} {
+		if flag[1] != "" {
+			flags += " " + flag[0] + "=" + flag[1]
+		}
+	}
+	if flags == "" {
+		return nil
+	}
+	return []string{"Commands to copy from this page are of this cluster only with the flags that it was opened with:" + flags}
+}
+
 // announce opens the browser, or prints the address that opens the page. remove deletes what it was opened by.
 func (c *uiCommand) announce(ctx context.Context, host, address string) (remove func(), err error) {
 	remove = func() {}
 	if !c.noBrowser {
 		opened, err := openThroughFile(ctx, address, c.open)
 		if err == nil {
-			fmt.Fprintln(c.Streams.ErrOut, "The page is at http://"+host+"/, and was opened in a browser. End it with Ctrl-C")
+			fmt.Fprintln(c.Streams.ErrOut, "The page is at http://"+host+"/, and was opened in a browser. End it with Ctrl-C. "+
+				"Where the browser shows no page, as one in a sandbox that cannot read the file of the address: --no-browser")
 			return opened, nil
 		}
 		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("note: no browser was opened: "+err.Error()))

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -77,5 +79,31 @@ func TestAddressIsPrinted(t *testing.T) {
 		if strings.Contains(errOut.String(), "not installed") == noBrowser {
 			t.Errorf("%s: %q", name, errOut.String())
 		}
+	}
+}
+
+// The commands of a page would be of the current context, which may be another cluster than that of the page.
+func TestCommandsAreOfTheCluster(t *testing.T) {
+	t.Parallel()
+	if notes := notesOf("", ""); notes != nil {
+		t.Errorf("without flags: %q", notes)
+	}
+	if notes := notesOf("prod", "/k"); len(notes) != 1 || !strings.HasSuffix(notes[0], ": --context=prod --kubeconfig=/k") {
+		t.Errorf("%q", notes)
+	}
+	s := newServer(t.Context(), clustertest.FakeCluster(t), "127.0.0.1:1", false, func() {})
+	s.notes = notesOf("prod", "")
+	if notes := s.frame().Notes; len(notes) == 0 || !strings.Contains(notes[0], "--context=prod") {
+		t.Errorf("the page notes %q", notes)
+	}
+}
+
+// A package that goes while its page is drawn is not found.
+func TestPageOfWhatIsGone(t *testing.T) {
+	t.Parallel()
+	w := httptest.NewRecorder()
+	write(w, http.StatusOK, nil)
+	if w.Code != http.StatusNotFound {
+		t.Errorf("%d", w.Code)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -35,6 +36,8 @@ type server struct {
 	ctx context.Context
 	// changes: packages may be paused and retried.
 	changes bool
+	// notes of every page, beside those of the board.
+	notes   []string
 	streams chan struct{}
 	now     func() time.Time
 }
@@ -105,7 +108,7 @@ func (s *server) routes() http.Handler {
 }
 
 func (s *server) frame() page.Frame {
-	return page.Frame{Base: s.guard.Base(), Cluster: s.cluster.Host, Notes: s.board.Notes(), Now: s.now(), Changes: s.changes}
+	return page.Frame{Base: s.guard.Base(), Cluster: s.cluster.Host, Notes: slices.Concat(s.notes, s.board.Notes()), Now: s.now(), Changes: s.changes}
 }
 
 // show answers with a document.
@@ -134,6 +137,10 @@ func (s *server) fail(w http.ResponseWriter, err error) {
 
 // write writes a document, as a whole or not at all.
 func write(w http.ResponseWriter, status int, p *page.Page) {
+	if p == nil { // what it shows went while it was drawn
+		http.Error(w, "What this page shows is gone.", http.StatusNotFound)
+		return
+	}
 	var b bytes.Buffer
 	if err := p.Write(&b); err != nil {
 		http.Error(w, "The page cannot be drawn.", http.StatusInternalServerError)

@@ -82,9 +82,10 @@ func (g *Guard) Base() string { return g.base }
 var headers = map[string]string{
 	"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; " +
 		"base-uri 'none'; frame-ancestors 'none'",
-	"X-Frame-Options":              "DENY",
-	"X-Content-Type-Options":       "nosniff",
-	"Referrer-Policy":              "no-referrer",
+	"X-Frame-Options":        "DENY",
+	"X-Content-Type-Options": "nosniff",
+	// With no-referrer the Origin of a form is null, which browsers without Sec-Fetch-Site could not sign in with.
+	"Referrer-Policy":              "same-origin",
 	"Cross-Origin-Opener-Policy":   "same-origin",
 	"Cross-Origin-Resource-Policy": "same-origin",
 	"Cache-Control":                "no-store",
