@@ -55,6 +55,7 @@ func TestActivationCommands(t *testing.T) {
 	fails("is in charge already", "rollout", "activate", "notes", "--revision", "1")
 	fails("no revision of package activate/notes awaits its activation", "rollout", "activate", "notes")
 
+	says(`"one" → "two"`, "plan", second, "package/notes")
 	env.SetImage(t, namespace, "notes", second)
 	waits(2)
 	says(`"one" → "two"`, "plan", "package/notes", "--revision", "2")

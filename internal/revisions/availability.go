@@ -13,6 +13,8 @@ type AvailabilityInput struct {
 	// Current is the report of the current revision; nil where there is none yet.
 	Current     *phases.Report
 	CurrentName string
+	// Waiting means that a revision awaits its activation.
+	Waiting bool
 	// Opened is how many phases of the current revision were opened.
 	Opened int
 	// Succeeded is that of the current revision.
@@ -44,6 +46,9 @@ func Available(s AvailabilityInput) Availability {
 		return unready("latest revision "+s.CurrentName+" is unavailable", s.Current.Blocking)
 	}
 	if s.Previous == nil {
+		if s.Current == nil && s.Waiting {
+			return Availability{false, corev1alpha1.ReasonObjectSetUnready, "no revision was activated yet"}
+		}
 		if s.Current == nil {
 			return Availability{false, corev1alpha1.ReasonObjectSetUnready, "no revision was made yet"}
 		}

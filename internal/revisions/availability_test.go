@@ -48,6 +48,9 @@ func TestAvailable(t *testing.T) {
 		says         string
 	}{
 		{
+			name: "the first one waits", reason: "a user has to act", given: revisions.AvailabilityInput{Waiting: true}, says: "no revision was activated yet",
+		},
+		{
 			name: "nothing yet", reason: "no set was made", given: revisions.AvailabilityInput{}, says: "no revision was made yet",
 		},
 		{

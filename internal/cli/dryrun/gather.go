@@ -217,8 +217,8 @@ func (in *input) foreign() string {
 	return ""
 }
 
-// objects are the deployment with the new template and its sets, as if nothing were paused. Unless
-// the revision is claimed, sets of other owners are added.
+// objects are the deployment with the new template and its sets, as if nothing were paused, awaited an activation or were
+// rejected. Unless the revision is claimed, sets of other owners are added.
 func (in *input) objects(ctx context.Context, claimed bool) ([]client.Object, error) {
 	dep := in.Scope.NewObjectDeployment()
 	if in.deployment != nil {
@@ -230,6 +230,8 @@ func (in *input) objects(ctx context.Context, claimed bool) ([]client.Object, er
 	dep.SetLabels(in.labels())
 	spec := dep.ObjectDeploymentSpec()
 	spec.Paused, spec.DriftPolicy = false, ""
+	spec.RevisionActivationPolicy, spec.OnDeadline = "", ""
+	dep.ObjectDeploymentStatus().Rejected = nil
 	if in.ReportDrift {
 		spec.DriftPolicy = corev1alpha1.DriftPolicyReport
 	}

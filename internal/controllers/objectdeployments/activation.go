@@ -79,6 +79,9 @@ func (s *reconciliation) activate(ctx context.Context, set corev1alpha1.GenericO
 	if err != nil {
 		return false, err
 	}
+	if from > 0 {
+		s.announce(corev1alpha1.ReasonRolledBack, fmt.Sprintf("Revision %d missed its deadline, and gives way to revision %d.", from, highest+1))
+	}
 	return true, s.listSets(ctx)
 }
 

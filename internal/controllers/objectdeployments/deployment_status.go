@@ -113,7 +113,7 @@ func (s *reconciliation) copyAuthorized(conds *[]metav1.Condition, gen int64) {
 }
 
 func (s *reconciliation) availabilityInput() revisions.AvailabilityInput {
-	st := revisions.AvailabilityInput{}
+	st := revisions.AvailabilityInput{Waiting: s.wanted != nil}
 	st.Previous, st.PreviousName = s.previousAvailability()
 	if s.current == nil {
 		return st
