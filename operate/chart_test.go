@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -244,6 +245,33 @@ func TestValues(t *testing.T) {
 	}
 }
 
+// The PrometheusRule of the chart has the alerts of config, which promtool tests at their boundaries.
+func TestAlerts(t *testing.T) {
+	t.Parallel()
+	rendered, err := render(t, "metrics: {rules: {enabled: true}}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile("../config/monitoring/rules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rules any
+	if err := yaml.Unmarshal(content, &rules); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(rules, at(rendered["PrometheusRule lockstep-manager"], "spec")); diff != "" {
+		t.Errorf("the PrometheusRule has other alerts (-config +chart):\n%s", diff)
+	}
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Fatal("there is no promtool: install it, as by apt-get install prometheus")
+	}
+	if out, err := exec.CommandContext(t.Context(), promtool, "test", "rules", "testdata/alerts.yaml").CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // What is misspelt is refused; what a chart around this one puts at the root is not.
 func TestSchema(t *testing.T) {
 	t.Parallel()
@@ -252,7 +280,7 @@ func TestSchema(t *testing.T) {
 		"manager: {replicas: two}":                  "/manager/replicas",
 		"manager: {image: {name: a}}":               "'name' not allowed",
 		"manager: {image: {digest: 'sha256:1'}}":    "/manager/image/digest",
-		"manager: {flags: {loglevel: debug}}":       "/manager/flags",
+		"manager: {flags: {loglevel: debug}}":       "at '/manager/flags': additional properties 'loglevel' not allowed",
 		"manager: {flags: {log-level: {a: b}}}":     "/manager/flags/log-level",
 		"manager: {env: [{value: a}]}":              "'name'",
 		"manager: {resources: {limit: {cpu: 1}}}":   "'limit' not allowed",

@@ -97,7 +97,7 @@ func (c *control) expect(when, want, object, path string) {
 func later(t *testing.T) string {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "lockstep")
-	for _, link := range []string{"crds", "rbac", "admission", "flowcontrol", "manager", "tenancy"} {
+	for _, link := range []string{"crds", "rbac", "admission", "flowcontrol", "manager", "tenancy", "monitoring"} {
 		if err := os.CopyFS(filepath.Join(folder, "files", link), os.DirFS("../config/"+link)); err != nil {
 			t.Fatal(err)
 		}

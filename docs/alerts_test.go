@@ -1,0 +1,62 @@
+package docs_test
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Every alert has a runbook that begins with a command, and names metrics alone that the page of operators has.
+func TestAlerts(t *testing.T) {
+	t.Parallel()
+	content, err := os.ReadFile("../config/monitoring/rules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file struct {
+		Groups []struct {
+			Name  string `json:"name"`
+			Rules []struct {
+				Alert       string            `json:"alert"`
+				Expr        string            `json:"expr"`
+				For         string            `json:"for"`
+				Labels      map[string]string `json:"labels"`
+				Annotations map[string]string `json:"annotations"`
+			} `json:"rules"`
+		} `json:"groups"`
+	}
+	if err := yaml.UnmarshalStrict(content, &file); err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile("alerts.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	operators, err := os.ReadFile("operators.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	alerts := map[string]bool{}
+	for _, rule := range file.Groups[0].Rules {
+		alerts[rule.Alert] = true
+		if !strings.Contains(string(page), "\n## "+rule.Alert+"\n\n```sh\nkubectl ") {
+			t.Errorf("alerts.md has no section %s that begins with a command", rule.Alert)
+		}
+		if want := "docs/alerts.md#" + strings.ToLower(rule.Alert); rule.Annotations["runbook"] != want || rule.Annotations["summary"] == "" || rule.Labels["severity"] == "" {
+			t.Errorf("%s has %v and %v, want a severity, a summary and the runbook %s", rule.Alert, rule.Labels, rule.Annotations, want)
+		}
+		for _, name := range regexp.MustCompile(`(lockstep|package_operator)_\w+`).FindAllString(rule.Expr, -1) {
+			if !strings.Contains(string(operators), "| `"+name+"` |") {
+				t.Errorf("%s reads %s, which operators.md does not list", rule.Alert, name)
+			}
+		}
+	}
+	for _, heading := range regexp.MustCompile(`(?m)^## (.*)$`).FindAllStringSubmatch(string(page), -1) {
+		if !alerts[heading[1]] {
+			t.Errorf("alerts.md has %s, which is no alert", heading[1])
+		}
+	}
+}
