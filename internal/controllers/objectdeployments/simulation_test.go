@@ -33,6 +33,8 @@ type simulation struct {
 	denied      map[objects.Key]bool // a webhook refuses writes of them
 	// absent are accounts that do not exist, lost the rights that accounts lack.
 	absent map[string]bool
+	// retain means that what a new template drops is retained.
+	retain bool
 	lost   map[right]bool
 	// engineWrites is set while a request of the engine is performed.
 	engineWrites bool
@@ -150,7 +152,7 @@ func TestOrphaningDeletion(t *testing.T) {
 func newSimulation(t *rapid.T, remote bool) *simulation {
 	s := &simulation{
 		t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), chaos: true, moved: uniform(4).Draw(t, "moved") == 3, stuck: uniform(4).Draw(t, "stuck") == 3,
-		remote: remote, manual: uniform(3).Draw(t, "manual") == 2, rollback: uniform(3).Draw(t, "rollback") == 2,
+		remote: remote, retain: uniform(4).Draw(t, "retain") == 3, manual: uniform(3).Draw(t, "manual") == 2, rollback: uniform(3).Draw(t, "rollback") == 2,
 		past: map[objects.Key][]moment{}, denied: map[objects.Key]bool{}, absent: map[string]bool{}, lost: map[right]bool{},
 		restoration: newRestoration(), lateMade: map[types.UID]bool{}, stripped: map[types.UID]bool{}, engineMade: map[types.UID]bool{}, loose: map[types.UID]bool{},
 	}

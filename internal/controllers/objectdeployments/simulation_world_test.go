@@ -281,6 +281,9 @@ func (s *simulation) newServer() {
 	dep.Namespace, dep.Name = "n", "app"
 	dep.Labels = map[string]string{corev1alpha1.PackageInstanceLabel: "1"}
 	dep.Spec.RevisionHistoryLimit = ptr.To[int32](2)
+	if s.retain {
+		dep.Spec.ArchivalPolicy = corev1alpha1.ArchivalPolicyRelease
+	}
 	dep.Spec.Template.Spec = s.newTemplate().spec()
 	if s.manual {
 		dep.Spec.RevisionActivationPolicy = corev1alpha1.RevisionActivationManual
