@@ -59,7 +59,7 @@ var annotationsOfHistory = []string{
 	corev1alpha1.ObjectDeploymentUIDAnnotation, corev1alpha1.SlicedAnnotation, corev1alpha1.SecretSlicedAnnotation,
 	corev1alpha1.OrphanedAnnotation, corev1alpha1.PausedByParentAnnotation,
 	corev1alpha1.HashAnnotation, corev1alpha1.PackageDigestAnnotation, corev1alpha1.AwaitingActivationAnnotation,
-	corev1alpha1.RolledBackFromAnnotation, corev1alpha1.RejectedAnnotation,
+	corev1alpha1.RolledBackFromAnnotation, corev1alpha1.RejectedAnnotation, corev1alpha1.ClaimedAnnotation,
 }
 
 // summarize drops from an archived revision of a deployment what no decision about

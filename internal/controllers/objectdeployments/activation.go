@@ -72,6 +72,9 @@ func (s *reconciliation) activate(ctx context.Context, set corev1alpha1.GenericO
 		spec := set.ObjectSetSpec()
 		spec.LifecycleState, spec.Revision = corev1alpha1.ObjectSetLifecycleStateActive, highest+1
 		setAnnotation(set, corev1alpha1.RolledBackFromAnnotation, "")
+		if !objectsets.Owns(set) {
+			setAnnotation(set, corev1alpha1.ClaimedAnnotation, "") // other owners may have claimed its objects meanwhile
+		}
 		if from > 0 {
 			setAnnotation(set, corev1alpha1.RolledBackFromAnnotation, strconv.FormatInt(from, 10))
 		}
@@ -257,8 +260,8 @@ func (s *reconciliation) awaiting(conds *[]metav1.Condition, progressing bool, r
 	case s.rollbackHeld != "":
 		conditions.Set(conds, generation, corev1alpha1.ConditionRolledBack, false, s.rollbackHeld, heldMessage(s.rollbackHeld))
 	case s.rolledBack():
-		text := s.rollbackMessage()
-		conditions.Set(conds, generation, corev1alpha1.ConditionRolledBack, true, corev1alpha1.ReasonProgressDeadlineExceeded, text)
+		why, text := s.rollbackMessage()
+		conditions.Set(conds, generation, corev1alpha1.ConditionRolledBack, true, why, text)
 		if idle && !s.awaitsActivation() {
 			return false, corev1alpha1.ReasonRolledBack, text
 		}

@@ -157,16 +157,27 @@ func (s *reconciliation) previousAvailability() (*phases.Report, string) {
 
 // deadlinePassed reports whether the current revision missed its progress
 // deadline, counted from its creation or the last phase it opened; until then
-// another pass is due at that time.
+// another pass is due at that time. Where the revision gives way then, the time in
+// which nothing could progress does not count: before this process began, or while
+// the revision was paused or its target away.
 func (s *reconciliation) deadlinePassed() bool {
+	spec := s.deployment.ObjectDeploymentSpec()
 	deadline := limits.ProgressDeadline
-	if seconds := s.deployment.ObjectDeploymentSpec().ProgressDeadlineSeconds; seconds != nil {
-		deadline = time.Duration(*seconds) * time.Second
+	if spec.ProgressDeadlineSeconds != nil {
+		deadline = time.Duration(*spec.ProgressDeadlineSeconds) * time.Second
 	}
-	if s.deployment.ObjectDeploymentSpec().Paused {
+	rollsBack := spec.OnDeadline == corev1alpha1.DeadlineRollback
+	if spec.Paused || rollsBack && lifecycle(s.current) == corev1alpha1.ObjectSetLifecycleStatePaused {
+		s.attended = time.Time{}
 		return false
 	}
 	since := s.activatedAt(s.current)
+	if s.attended.IsZero() {
+		s.attended = s.Now()
+	}
+	if rollsBack && !s.deadlineReported() && s.attended.After(since) {
+		since = s.attended
+	}
 	if rev := s.revisionOf(s.current); rev != nil && rev.Progressed().After(since) {
 		since = rev.Progressed()
 	}
@@ -176,6 +187,13 @@ func (s *reconciliation) deadlinePassed() bool {
 		return false
 	}
 	return true
+}
+
+// deadlineReported reports whether the status has it that the current revision missed its deadline.
+func (s *reconciliation) deadlineReported() bool {
+	status := s.deployment.ObjectDeploymentStatus()
+	c := meta.FindStatusCondition(status.Conditions, corev1alpha1.ConditionProgressing)
+	return c != nil && c.Reason == corev1alpha1.ReasonProgressDeadlineExceeded && status.Revision == s.current.ObjectSetSpec().Revision
 }
 
 func (s *reconciliation) progressing(st revisions.AvailabilityInput) (status bool, reason, message string) {

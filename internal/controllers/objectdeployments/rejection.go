@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +12,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/kube/background"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/limits"
 )
@@ -37,7 +39,7 @@ func versionOf(obj metav1.Object) string {
 
 // rejections returns what is rejected: a retry ends that.
 func (s *reconciliation) rejections() []corev1alpha1.RejectedContent {
-	retry := s.deployment.GetAnnotations()[corev1alpha1.RetryAnnotation]
+	retry := background.RetryValue(s.deployment)
 	var all []corev1alpha1.RejectedContent
 	for _, r := range s.deployment.ObjectDeploymentStatus().Rejected {
 		if r.Retry == retry {
@@ -65,7 +67,7 @@ func (s *reconciliation) reject(ctx context.Context, set corev1alpha1.GenericObj
 	}
 	rejected := corev1alpha1.RejectedContent{
 		TemplateHash: c.hash, Version: c.version, Digest: c.digest, Reason: reason, Message: conditions.Cut(conditions.Message(message), rejectionBytes),
-		Released: s.releasedWith(set), Time: s.timestamp(), Retry: s.deployment.GetAnnotations()[corev1alpha1.RetryAnnotation],
+		Released: s.releasedWith(set), Time: s.timestamp(), Retry: background.RetryValue(s.deployment),
 	}
 	all := append(s.rejections(), rejected)
 	status := s.deployment.ObjectDeploymentStatus()
@@ -129,18 +131,40 @@ func (s *reconciliation) releasedWith(set corev1alpha1.GenericObjectSet) []strin
 	return names
 }
 
-// rollbackMessage says what was rolled back, and what goes on from there.
-func (s *reconciliation) rollbackMessage() string {
+// rollbackMessage says what was rolled back, and what goes on from there; and why, which is the reason of a rejection.
+func (s *reconciliation) rollbackMessage() (reason, message string) {
 	from := s.current.GetAnnotations()[corev1alpha1.RolledBackFromAnnotation]
-	message := fmt.Sprintf("Revision %s missed its deadline, and gave way to revision %d.", from, s.current.ObjectSetSpec().Revision)
-	if all := s.rejections(); len(all) > 0 {
-		last := all[len(all)-1]
-		message += " " + last.Message
-		if len(last.Released) > 0 {
-			message += " Kept, without a controller: " + strings.Join(last.Released, ", ") + "."
+	gave := fmt.Sprintf("gave way to revision %d. ", s.current.ObjectSetSpec().Revision)
+	reason, message = corev1alpha1.ReasonProgressDeadlineExceeded, fmt.Sprintf("Revision %s missed its deadline, and ", from)+gave
+	if r := s.rejectionOf(from); r != nil {
+		if reason = r.Reason; reason == corev1alpha1.ReasonUser {
+			message = fmt.Sprintf("Revision %s was rejected by a user, and ", from) + gave
+		} else {
+			message += r.Message + " "
+		}
+		if len(r.Released) > 0 {
+			message += "Kept, without a controller: " + strings.Join(r.Released, ", ") + ". "
 		}
 	}
-	return message + " Change the template, or run kubectl package retry to try it again."
+	return reason, message + "Change the template, or run kubectl package retry to try it again."
+}
+
+// rejectionOf returns that of the revision with a number, or the last one where the revision is gone; nil for none.
+func (s *reconciliation) rejectionOf(number string) *corev1alpha1.RejectedContent {
+	all := s.rejections()
+	for _, set := range s.sets {
+		if strconv.FormatInt(set.ObjectSetSpec().Revision, 10) != number {
+			continue
+		}
+		c := contentOf(set, hashOf(set))
+		if i := slices.IndexFunc(all, func(r corev1alpha1.RejectedContent) bool { return c == content{r.TemplateHash, r.Version, r.Digest} }); i >= 0 {
+			return &all[i]
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return &all[len(all)-1]
 }
 
 // setAnnotation sets an annotation of a set; empty takes it off.

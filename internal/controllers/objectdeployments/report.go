@@ -183,6 +183,7 @@ func (s *reconciliation) reportTeardown(ctx context.Context) error {
 // reportAway reports that the target is not connected.
 func (s *reconciliation) reportAway(ctx context.Context) error {
 	deleting := s.top().GetDeletionTimestamp() != nil
+	s.attended = time.Time{}
 	if s.away.Connecting() {
 		return nil // after a restart nothing has changed
 	}

@@ -2,7 +2,9 @@ package objectdeployments
 
 import (
 	"context"
+	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -150,6 +152,10 @@ func (s *reconciliation) revisionState() (revisions.State, error) {
 	hash := revisions.TemplateHash(want, labels)
 	state.Rejected = s.rejected(contentOf(s.deployment, hash))
 	for _, set := range s.sets {
+		if set.ObjectSetSpec().Revision == math.MaxInt64 && set.GetDeletionTimestamp() == nil {
+			return state, fmt.Errorf("spec.revision of %s %s is %d, and no later revision can have a higher one: delete it",
+				s.scope.Kind("ObjectSet"), set.GetName(), int64(math.MaxInt64))
+		}
 		conds := *set.StatusConditions()
 		digest, err := s.setDigest(set)
 		if err != nil {
@@ -176,8 +182,17 @@ func (s *reconciliation) revisionState() (revisions.State, error) {
 	if s.awaited {
 		s.wanted = s.setAt(revisions.Wanted(state))
 	}
-	state.Late = state.Rollback && s.current != nil && !meta.IsStatusConditionTrue(*s.current.StatusConditions(), corev1alpha1.ConditionSucceeded) && s.deadlinePassed()
+	state.Late = state.Rollback && s.current != nil && s.late()
 	return state, nil
+}
+
+// late reports whether the current revision missed its deadline. One that is available only waits for its success delay.
+func (s *reconciliation) late() bool {
+	conds := *s.current.StatusConditions()
+	if meta.IsStatusConditionTrue(conds, corev1alpha1.ConditionSucceeded) || !s.deadlinePassed() {
+		return false
+	}
+	return !meta.IsStatusConditionTrue(conds, corev1alpha1.ConditionAvailable)
 }
 
 // setAt returns the set at an index, nil for -1.

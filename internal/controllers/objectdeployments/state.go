@@ -155,6 +155,8 @@ type state struct {
 	retryValue string
 	// background means that a deployment that is being deleted was not orphaned.
 	background bool
+	// attended is since when revisions of the deployment can progress; zero while they cannot.
+	attended time.Time
 	// limited counts reconciles in a row that ended at limits.DeploymentPasses.
 	limited int
 	storage
