@@ -76,13 +76,23 @@ func (o *Outcome) Result(ctx context.Context, err error) (reconcile.Result, erro
 }
 
 // Raced reports whether a write failed by a conflict, or because this process does not lead: no status reports that. A field
-// of another manager is no race, nor is a denial by a webhook, whatever its code.
+// of another manager is no race, nor is a denial by a webhook, whatever its code, nor that the quota which counts the object
+// was written concurrently: others write it again and again, so that is repeated after the backoff of errors.
 func Raced(err error) bool {
 	if errors.Is(err, leadership.ErrNotLeading) {
 		return true
 	}
-	conflict := apierrors.IsConflict(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict)
+	conflict := apierrors.IsConflict(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict) && !ofQuota(err)
 	return (conflict || apierrors.IsAlreadyExists(err)) && !webhooks.Denied(err)
+}
+
+func ofQuota(err error) bool {
+	var answer apierrors.APIStatus
+	if !errors.As(err, &answer) {
+		return false
+	}
+	details := answer.Status().Details
+	return details != nil && details.Kind == "resourcequotas"
 }
 
 // Failures is since when each reconcile of an object has failed. The zero Failures is of one that did not.

@@ -21,6 +21,7 @@ func TestOutcome(t *testing.T) {
 	failed := errors.New("no")
 	denied := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusConflict, Message: `admission webhook "a.b.c" denied the request: no`}}
 	fieldConflict := apierrors.NewApplyConflict([]metav1.StatusCause{{Type: metav1.CauseTypeFieldManagerConflict}}, "of another manager")
+	quota := apierrors.NewConflict(schema.GroupResource{Resource: "resourcequotas"}, "small", errors.New("modified"))
 	for name, tc := range map[string]struct {
 		err  error
 		want time.Duration
@@ -32,6 +33,7 @@ func TestOutcome(t *testing.T) {
 		"exists already": {err: apierrors.NewAlreadyExists(schema.GroupResource{}, "a"), want: limits.ConflictRetry},
 		"field conflict": {err: fieldConflict, fail: fieldConflict},
 		"webhook denial": {err: fmt.Errorf("write: %w", denied), fail: denied},
+		"a quota":        {err: fmt.Errorf("write: %w", quota), fail: quota},
 		"not leading":    {err: fmt.Errorf("write: %w", leadership.ErrNotLeading), want: limits.LeaseRetry},
 	} {
 		var o Outcome
