@@ -79,6 +79,9 @@ func TestPage(t *testing.T) {
 		t.Errorf("the comparison: %s", got)
 	}
 
+	if got := get(base + "packages/page/notes/plan?revision=1"); !strings.Contains(got, "~ ConfigMap page/notes") || !strings.Contains(got, "Nothing was changed") {
+		t.Errorf("the plan of going back: %s", got)
+	}
 	step("read")
 	stuck := follow(ctx, t, client, site+base+"packages/stream?namespace=page&state=ImagePullError")
 	ok(t, env, "install", env.Registry()+"/page:none", "missing", "-n", "page", "--wait=false")

@@ -20,6 +20,8 @@ const (
 	PageLineBytes     = 1 << 10                // of a name, a version or an image
 	PageChanges       = 200                    // objects of a comparison, and fields of each
 	PageNodes         = 80                     // of a drawing of dependencies: more are not read
+	PagePlan          = 25 * time.Second       // of a plan, which dry runs each object: less than the answer may take
+	PagePlanBytes     = 256 << 10              // of a plan as text
 	PageDiagnosis     = 20 * time.Second       // of the search for a cause
 	PageCatalogueTime = 20 * time.Second       // of a comparison with the catalogue
 	PageCatalogueAge  = 30 * time.Second       // of one that is shown again

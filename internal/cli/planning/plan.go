@@ -197,20 +197,40 @@ func (c *Planner) load(ctx context.Context, name string, want Wanted) (*cluster.
 }
 
 func (c *Planner) plan(ctx context.Context, cl *cluster.Cluster, planned *Planned) error {
-	doing := "cannot plan " + planned.Target.String()
-	at, err := planned.Preview(ctx, cl)
+	plan, err := planned.plan(ctx, cl)
 	if err != nil {
-		return cl.Explain(doing, err)
-	}
-	plan, err := dryrun.Make(ctx, at, planned.Request())
-	if err != nil {
-		return cl.Explain(doing, err)
-	}
-	planned.Complete(plan)
-	if err := planned.depend(ctx, cl, plan); err != nil {
-		return cl.Explain(doing, err)
+		return cl.Explain("cannot plan "+planned.Target.String(), err)
 	}
 	return c.show(ctx, planned.Target.String(), plan)
+}
+
+func (p *Planned) plan(ctx context.Context, cl *cluster.Cluster) (*dryrun.Plan, error) {
+	at, err := p.Preview(ctx, cl)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := dryrun.Make(ctx, at, p.Request())
+	if err != nil {
+		return nil, err
+	}
+	p.Complete(plan)
+	return plan, p.depend(ctx, cl, plan)
+}
+
+// OfVersion plans that an installed package, which follows a repository, moves to a version.
+func OfVersion(ctx context.Context, on command.Command, cl *cluster.Cluster, n cluster.Name, version string) (*dryrun.Plan, error) {
+	c := &Planner{Command: on, Spec: desired.SpecFlags{Given: func(string) bool { return false }}}
+	planned, err := c.Load(ctx, cl, Wanted{Name: n, Edit: func(t progress.Target, spec *corev1alpha1.PackageSpec) error {
+		if spec.PackageRef == nil {
+			return fmt.Errorf("%s is installed from an image, and follows no repository", t)
+		}
+		spec.PackageRef.Version = version
+		return nil
+	}})
+	if err != nil {
+		return nil, err
+	}
+	return planned.plan(ctx, cl)
 }
 
 // show prints a plan for what is named, and returns the error or exit code that it leads to.

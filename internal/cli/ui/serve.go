@@ -15,10 +15,17 @@ import (
 	"sync"
 	"time"
 
+	"github.com/Masterminds/semver/v3"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/dryrun"
 	"lockstep.run/lockstep/internal/cli/objectdiff"
+	"lockstep.run/lockstep/internal/cli/planning"
 	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/cli/ui/guard"
 	"lockstep.run/lockstep/internal/cli/ui/page"
 	"lockstep.run/lockstep/internal/cli/ui/watches"
@@ -37,7 +44,9 @@ type server struct {
 	// changes: packages may be paused and retried.
 	changes bool
 	// notes of every page, beside those of the board.
-	notes   []string
+	notes []string
+	// quiet are streams for what commands print beside their result.
+	quiet   command.Command
 	streams chan struct{}
 	now     func() time.Time
 }
@@ -45,7 +54,7 @@ type server struct {
 // newServer is for a page at an address; closed is called after too many wrong codes.
 func newServer(ctx context.Context, cl *cluster.Cluster, host string, changes bool, closed func()) *server {
 	s := &server{
-		cluster: cl, ctx: ctx, changes: changes, streams: make(chan struct{}, limits.PageStreams), now: time.Now,
+		cluster: cl, ctx: ctx, changes: changes, quiet: command.Command{Streams: genericiooptions.NewTestIOStreamsDiscard()}, streams: make(chan struct{}, limits.PageStreams), now: time.Now,
 		board: watches.Start(ctx, cl), details: watches.NewDetails(ctx, cl),
 	}
 	s.offers = watches.NewCatalogue(ctx, cl, s.board)
@@ -90,11 +99,12 @@ func (s *server) routes() http.Handler {
 		"/packages": s.list, "/packages/{namespace}/{name}": s.one, "/clusterpackages/{name}": s.one, "/graph": s.graph,
 		"/catalogue": s.catalogue,
 	} {
-		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { s.show(w, r, make) })
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { s.show(w, r, limits.PageReadTimeout, make) })
 		mux.HandleFunc("GET "+path+"/stream", func(w http.ResponseWriter, r *http.Request) { s.stream(w, r, make) })
 	}
 	for _, path := range []string{"/packages/{namespace}/{name}", "/clusterpackages/{name}"} {
-		mux.HandleFunc("GET "+path+"/diff", func(w http.ResponseWriter, r *http.Request) { s.show(w, r, s.diff) })
+		mux.HandleFunc("GET "+path+"/diff", func(w http.ResponseWriter, r *http.Request) { s.show(w, r, limits.PageReadTimeout, s.diff) })
+		mux.HandleFunc("GET "+path+"/plan", func(w http.ResponseWriter, r *http.Request) { s.show(w, r, limits.PagePlan, s.plan) })
 		for action, change := range actions {
 			if s.changes {
 				mux.HandleFunc("POST "+path+"/"+action, func(w http.ResponseWriter, r *http.Request) { s.change(w, r, change) })
@@ -111,9 +121,9 @@ func (s *server) frame() page.Frame {
 	return page.Frame{Base: s.guard.Base(), Cluster: s.cluster.Host, Notes: slices.Concat(s.notes, s.board.Notes()), Now: s.now(), Changes: s.changes}
 }
 
-// show answers with a document.
-func (s *server) show(w http.ResponseWriter, r *http.Request, open func(*http.Request) (view, error)) {
-	ctx, cancel := context.WithTimeout(r.Context(), limits.PageReadTimeout)
+// show answers with a document, within some time.
+func (s *server) show(w http.ResponseWriter, r *http.Request, within time.Duration, open func(*http.Request) (view, error)) {
+	ctx, cancel := context.WithTimeout(r.Context(), within)
 	defer cancel()
 	s.board.Synced(ctx)
 	v, err := open(r.WithContext(ctx))
@@ -404,6 +414,45 @@ func (s *server) diff(r *http.Request) (view, error) {
 	}
 	c := cluster.Compare(revisions[0], revisions[1], objects[0], objects[1])
 	return view{draw: func(f page.Frame) *page.Page { return page.DiffOf(f, t, c) }}, nil
+}
+
+// plan is what a version or a revision of a package would do.
+func (s *server) plan(r *http.Request) (view, error) {
+	t, values := targetOf(r), r.URL.Query()
+	if s.board.Package(t) == nil {
+		return view{}, notFound(fmt.Sprintf("There is no %s, as far as you may read.", t))
+	}
+	of := *s.cluster
+	of.Namespace = t.Namespace
+	n := cluster.Name{Scope: t.Scope, Name: t.Name}
+	var made *dryrun.Plan
+	var err error
+	what, line := "version "+values.Get("version"), "kubectl package plan "+t.Flags()+" --version "+values.Get("version")
+	if number, parseErr := strconv.ParseInt(values.Get("revision"), 10, 64); parseErr == nil {
+		what, line = fmt.Sprintf("revision %d", number), fmt.Sprintf("kubectl package plan %s --revision %d", t.Flags(), number)
+		made, err = planOfRevision(r.Context(), &of, n, number)
+	} else if _, invalid := semver.StrictNewVersion(values.Get("version")); invalid != nil {
+		return view{}, notFound("The address names neither a version nor a revision, as ?version=1.2.3.")
+	} else {
+		made, err = planning.OfVersion(r.Context(), s.quiet, &of, n, values.Get("version"))
+	}
+	if err != nil {
+		return view{}, of.Explain("cannot plan "+t.String(), err)
+	}
+	text := planning.Text(made, terminal.Plain())
+	return view{draw: func(f page.Frame) *page.Page { return page.PlanOf(f, t, what, text, line) }}, nil
+}
+
+func planOfRevision(ctx context.Context, cl *cluster.Cluster, n cluster.Name, number int64) (*dryrun.Plan, error) {
+	rollout, err := cl.Rollout(ctx, n)
+	if err != nil {
+		return nil, err
+	}
+	set, err := rollout.Revision(number)
+	if err != nil {
+		return nil, notFound(err.Error())
+	}
+	return planning.OfRevision(ctx, cl, rollout, set, set.GetAnnotations()[corev1alpha1.PackageSourceImageAnnotation])
 }
 
 // graph is the drawing around one package, or of namespaces.

@@ -382,7 +382,8 @@ func TestPackagePage(t *testing.T) {
 	}
 	for path, want := range map[string]int{
 		"packages/shop/none": http.StatusNotFound, "clusterpackages/web": http.StatusNotFound, "packages/shop/web/diff": http.StatusNotFound,
-		"packages/shop/web/diff?from=1&to=9": http.StatusNotFound, "graph?package=none": http.StatusOK,
+		"packages/shop/web/diff?from=1&to=9": http.StatusNotFound, "packages/shop/web/plan?version=--help": http.StatusNotFound, "packages/shop/none/plan?revision=1": http.StatusNotFound,
+		"packages/shop/web/plan?revision=9": http.StatusNotFound, "packages/shop/web/plan?version=1.0.0": http.StatusBadGateway, "graph?package=none": http.StatusOK,
 	} {
 		if got, _ := b.get(path); got != want {
 			t.Errorf("%s: %d", path, got)

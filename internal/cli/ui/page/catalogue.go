@@ -52,8 +52,10 @@ type repositoryItem struct {
 
 type newerItem struct {
 	Newer
-	Link, Plan string
-	Tone       Tone
+	Link string
+	// Plan is a link, and Command prints the same; empty where there is no newer version.
+	Plan, Command string
+	Tone          Tone
 }
 
 type newerList struct {
@@ -77,7 +79,8 @@ func CatalogueOf(f Frame, c Catalogue) *Page {
 			item.Tone = ToneBad
 		}
 		if n.Newest != "" && n.Newest != n.Installed {
-			item.Plan = "kubectl package plan " + n.Flags + " --version " + n.Newest
+			item.Command = "kubectl package plan " + n.Flags + " --version " + n.Newest
+			item.Plan = f.Base + n.Path + "/plan" + query("version", n.Newest)
 		}
 		list.Items = append(list.Items, item)
 	}

@@ -96,8 +96,8 @@ type revisionItem struct {
 	Age  string
 	Word string
 	Tone Tone
-	// Diff is a link, and Undo a command; empty where there is none.
-	Diff, Undo string
+	// Diff and Plan are links, and Undo a command; empty where there is none.
+	Diff, Plan, Undo string
 }
 
 type dependencyItem struct {
@@ -320,6 +320,9 @@ func revisionsOf(f Frame, o Observed) []revisionItem {
 		}
 		if i+1 < len(o.Revisions) {
 			item.Diff = f.Base + PackagePath(o.State.Target) + fmt.Sprintf("/diff?from=%d&to=%d", o.Revisions[i+1].Number, r.Number)
+		}
+		if !r.InCharge && (i > 0 || r.Awaiting) {
+			item.Plan = f.Base + PackagePath(o.State.Target) + fmt.Sprintf("/plan?revision=%d", r.Number)
 		}
 		if i > 0 && !r.InCharge && !r.Awaiting {
 			item.Undo = fmt.Sprintf("kubectl package rollout undo %s --to-revision %d", o.State.Target.Flags(), r.Number)

@@ -195,6 +195,7 @@ func TestHostileTexts(t *testing.T) {
 		"groups":  page.GraphOf(f, g, ""),
 		"none":    page.GraphOf(f, g, markup),
 		"failed":  page.Failed(f, bad, bad),
+		"plan":    page.PlanOf(f, target, bad, bad, bad),
 		"catalogue": page.CatalogueOf(f, page.Catalogue{
 			Note: bad, Newer: []page.Newer{{Namespace: bad, Name: bad, Package: bad, Installed: bad, Wanted: bad, Newest: bad, Reason: bad, Path: bad, Flags: bad}},
 			Repositories: []page.Repository{{Namespace: bad, Name: bad, Source: bad, Address: bad, State: bad, Problems: []string{bad}, Flags: bad}},
