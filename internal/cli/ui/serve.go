@@ -123,6 +123,8 @@ func (s *server) frame() page.Frame {
 
 // show answers with a document, within some time.
 func (s *server) show(w http.ResponseWriter, r *http.Request, within time.Duration, open func(*http.Request) (view, error)) {
+	// The request was read: its deadline would end what takes longer.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	ctx, cancel := context.WithTimeout(r.Context(), within)
 	defer cancel()
 	s.board.Synced(ctx)
