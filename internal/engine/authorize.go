@@ -80,7 +80,7 @@ func (p *proof) missing(ctx context.Context) ([]permissions.Demand, error) {
 	if err := (&run{Engine: p.Engine, rollout: p.rollout}).require(ctx, p.revision.Account); err != nil {
 		return nil, err
 	}
-	request := permissions.Request{Kinds: map[schema.GroupKind]permissions.Kind{}}
+	request := permissions.Request{Kinds: map[schema.GroupKind]permissions.Kind{}, Released: map[*unstructured.Unstructured]bool{}}
 	for i := range p.revision.Phases {
 		for _, d := range p.revision.Phases[i].Objects {
 			if d.Delegate == nil {
@@ -119,6 +119,7 @@ func (p *proof) add(r *permissions.Request, d *objects.Desired) error {
 	u.SetNamespace(d.Key.Namespace)
 	u.SetName(d.Key.Name)
 	r.Objects = append(r.Objects, u)
+	r.Released[u] = d.Keep
 	kinds := []schema.GroupKind{d.Key.GroupKind()}
 	if parameter, has := permissions.ParameterOf(u); has {
 		kinds = append(kinds, parameter)

@@ -70,6 +70,8 @@ func TestAuthorize(t *testing.T) {
 		}
 		return out
 	}
+	kept := config("shop")
+	kept[0].Keep = true
 	many := make([]string, 400)
 	for i := range many {
 		many[i] = fmt.Sprintf("n%03d", i)
@@ -101,6 +103,9 @@ func TestAuthorize(t *testing.T) {
 		"without one verb": {
 			objects: config("shop"), rights: &authorizer{rules: map[string][]rbacv1.PolicyRule{"shop": {verbs("", "configmaps", "create", "patch")}}}, lists: 1,
 			want: "ServiceAccount shop/deployer lacks rights, and nothing is written without all of them (grant them): in namespace shop: delete configmaps (c0)",
+		},
+		"an object that is kept is never deleted": {
+			objects: kept, rights: &authorizer{rules: map[string][]rbacv1.PolicyRule{"shop": {verbs("", "configmaps", "create", "patch")}}}, lists: 1,
 		},
 		"two namespaces, by the cluster's": {objects: config("a", "b"), rights: &authorizer{rules: map[string][]rbacv1.PolicyRule{"-": {all}}}, lists: 1},
 		"two namespaces, by their own":     {objects: config("a", "b"), rights: &authorizer{rules: map[string][]rbacv1.PolicyRule{"a": {all}, "b": {all}}}, lists: 3},

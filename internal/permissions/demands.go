@@ -60,6 +60,9 @@ func Demands(r Request, account Subject, most int) []Demand {
 			continue
 		}
 		for _, verb := range Verbs {
+			if verb == "delete" && r.Released[u] {
+				continue
+			}
 			d := Demand{Namespace: c.namespaceOf(u), Right: Right{Verb: verb, Group: kind.Group, Resource: known.Resource, Name: u.GetName()}}
 			if verb == "create" {
 				d.Right.Name = ""
@@ -301,12 +304,12 @@ func coversURL(rule *rbacv1.PolicyRule, right Right) bool {
 	})
 }
 
-// Covers reports whether all rights in rules are among them; false where these are more than most.
+// Covers reports whether all rights in rules are among them, or are more than most: these are left to the API server.
 func (h *Held) Covers(rules []rbacv1.PolicyRule, most int) bool {
 	size := 0
 	for i := range rules {
 		if size += sizeOf(&rules[i]); size > most {
-			return false
+			return true
 		}
 	}
 	return !slices.ContainsFunc(rightsOf(rules), func(right Right) bool { return !h.Has(right) })

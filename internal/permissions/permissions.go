@@ -31,6 +31,8 @@ type Request struct {
 	Namespace string
 	// Objects that are created, corrected and deleted: those of all revisions that may own some. Duplicates count once.
 	Objects []*unstructured.Unstructured
+	// Released are the objects that are never deleted, but released.
+	Released map[*unstructured.Unstructured]bool
 	// Kinds that the cluster serves. Others are those of CustomResourceDefinitions among the objects, or else their resource is guessed
 	// as kubectl does.
 	Kinds map[schema.GroupKind]Kind
