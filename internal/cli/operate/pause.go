@@ -44,8 +44,8 @@ func newPause(on command.Command) *cobra.Command {
 right, and a change of its spec waits. Its status goes on being reported. A deletion is
 carried out all the same.
 
-With --all the whole engine is paused: it writes nothing anywhere, no status, deletion or other
-cluster of a targetRef included, until unpause --all.
+With --all the manager is paused: it writes nothing anywhere, no status, deletion or other cluster
+of a targetRef included, until unpause --all. Agents in other clusters have Leases of their own.
 
 NAME is the name of a Package in the namespace or of a ClusterPackage, or package/NAME or
 clusterpackage/NAME.`,

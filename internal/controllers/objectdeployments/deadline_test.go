@@ -1,6 +1,7 @@
 package objectdeployments
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/kube/leadership"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -55,6 +57,12 @@ func TestLate(t *testing.T) {
 			restart()
 		}, true},
 		{"what it reported is of another revision", 0, func() { dep.Status.Revision = 1 }, false},
+		{"all of its deadline has passed for the fourth time", time.Minute, nil, true},
+		{"nothing may be written when it is to give way", 0, func() {
+			_ = s.attend([]func(context.Context) error{func(context.Context) error { return leadership.ErrNotLeading }})(t.Context())
+		}, false},
+		{"which has ended", 59 * time.Second, nil, false},
+		{"all of its deadline has passed since", time.Second, nil, true},
 	} {
 		now = now.Add(step.passes)
 		if step.change != nil {

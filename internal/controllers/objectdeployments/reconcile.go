@@ -13,6 +13,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/livestate"
+	"lockstep.run/lockstep/internal/kube/leadership"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
@@ -69,11 +70,26 @@ func (s *reconciliation) reconcile(ctx context.Context) (reconcile.Result, error
 	}
 	defer s.rollout.Begin(s.Now, limits.ProbeBudget)()
 	ctx = log.IntoContext(ctx, log.FromContext(ctx).WithValues("owner", s.key.String()))
-	result, err := s.Run(ctx, s.reportFailure, s.steps()...)
+	result, err := s.Run(ctx, s.reportFailure, s.attend(s.steps()))
 	if s.Hooks.Reconciled != nil {
 		s.Hooks.Reconciled(s.rollout)
 	}
 	return result, err
+}
+
+// attend runs steps up to the first that fails. Where this process may write nothing, a deadline begins again once it may.
+func (s *reconciliation) attend(steps []func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		for _, step := range steps {
+			if err := step(ctx); err != nil {
+				if errors.Is(err, leadership.ErrNotLeading) {
+					s.attended = time.Time{}
+				}
+				return err
+			}
+		}
+		return nil
+	}
 }
 
 // steps are those of the owner as it was read. One that has nothing left for those after it ends them.
