@@ -44,6 +44,7 @@ func TestManagerRole(t *testing.T) {
 			{verb: "generate", group: corev1alpha1.GroupName, resource: "packages"},
 			{verb: "create", group: "authentication.k8s.io", resource: "tokenreviews"},
 			{verb: "create", group: "authorization.k8s.io", resource: "subjectaccessreviews"},
+			{verb: "create", group: "authorization.k8s.io", resource: "selfsubjectaccessreviews"},
 		},
 		false: {
 			{verb: "impersonate", group: "", resource: "users"},
@@ -110,6 +111,8 @@ func TestAgentRoles(t *testing.T) {
 		{own.Rules, request{verb: "get", resource: "secrets"}, false},
 		{cluster.Rules, request{verb: "get", resource: "namespaces", name: "kube-system"}, true},
 		{cluster.Rules, request{verb: "get", resource: "namespaces", name: "shop"}, false},
+		{cluster.Rules, request{verb: "create", group: "authorization.k8s.io", resource: "selfsubjectaccessreviews"}, true},
+		{cluster.Rules, request{verb: "create", group: "authorization.k8s.io", resource: "subjectaccessreviews"}, false},
 		{cluster.Rules, request{verb: "list", group: corev1alpha1.GroupName, resource: "objectsetphases"}, false},
 		{everywhere.Rules, request{verb: "watch", group: corev1alpha1.GroupName, resource: "clusterobjectsetphases"}, true},
 		{everywhere.Rules, request{verb: "patch", group: corev1alpha1.GroupName, resource: "objectsetphases"}, true},

@@ -44,11 +44,15 @@ func load(t *testing.T) *chart.Chart {
 // render renders the chart with values, which are YAML.
 func render(t *testing.T, values string) (objects, error) {
 	t.Helper()
+	return renderChart(t, load(t), values)
+}
+
+func renderChart(t *testing.T, c *chart.Chart, values string) (objects, error) {
+	t.Helper()
 	var given map[string]any
 	if err := yaml.Unmarshal([]byte(values), &given); err != nil {
 		t.Fatal(err)
 	}
-	c := load(t)
 	all, err := util.ToRenderValues(c, given, common.ReleaseOptions{Name: "lockstep", Namespace: namespace, Revision: 1, IsInstall: true}, nil)
 	if err != nil {
 		return nil, err
@@ -187,8 +191,10 @@ func TestValues(t *testing.T) {
 		"manager: {serviceAccountAnnotations: {a: b}}":        {object: "ServiceAccount lockstep-manager", want: `"annotations":{"a":"b"}`},
 		"manager: {flags: {log-level: debug}}":                {object: manager, path: pod, want: `"--cache-dir=/var/cache/lockstep","--log-level=debug"]`},
 		"manager: {flags: {package-hash-modifier: 7}}":        {object: manager, path: pod, want: `"--package-hash-modifier=7"`},
+		"manager: {flags: {package-hash-modifier: 1000000}}":  {object: manager, path: pod, want: `"--package-hash-modifier=1000000"`},
 		"manager: {flags: {require-verification: true}}":      {object: manager, path: pod, want: `"--require-verification=true"`},
 		"manager: {flags: {insecure-registry: [a, b]}}":       {object: manager, path: pod, want: `"--insecure-registry=a","--insecure-registry=b"]`},
+		"manager: {flags: {insecure-registry: [2000000, a]}}": {object: manager, path: pod, want: `"--insecure-registry=2000000","--insecure-registry=a"]`},
 		"manager: {env: [{name: A, value: b}]}":               {object: manager, path: pod, want: `{"name":"GOMEMLIMIT","value":"400MiB"},{"name":"A","value":"b"}]`},
 		"manager: {env: [{name: GOMEMLIMIT, value: 1GiB}]}":   {object: manager, path: pod, want: `{"fieldPath":"metadata.namespace"}}},{"name":"GOMEMLIMIT","value":"1GiB"}]`},
 		"manager: {proxy: {https: 'http://p', noProxy: k}}":   {object: manager, path: pod, want: `{"name":"HTTPS_PROXY","value":"http://p"},{"name":"NO_PROXY","value":"k"}]`},
@@ -201,6 +207,9 @@ func TestValues(t *testing.T) {
 		"manager: {podAnnotations: {a: b}}":                   {object: manager, want: `"annotations":{"a":"b","kubectl.kubernetes.io/default-container":"manager"}`},
 		"manager: {podLabels: {a: b}}":                        {object: manager, want: `"labels":{"a":"b","app.kubernetes.io/component":"manager","app.kubernetes.io/name":"lockstep"}`},
 		"metrics: {readers: [{name: a, namespace: b}]}":       {object: "ClusterRoleBinding lockstep-metrics-reader", want: `"subjects":[{"kind":"ServiceAccount","name":"a","namespace":"b"}]`},
+		"manager: {env: [{name: HTTPS_PROXY, valueFrom: {secretKeyRef: {name: a, key: b}}}]}": {
+			object: manager, path: pod, want: `{"name":"HTTPS_PROXY","valueFrom":{"secretKeyRef":{"key":"b","name":"a"}}}]`,
+		},
 		"metrics: {serviceMonitor: {enabled: true, interval: 30s, labels: {a: b}}}": {
 			object: "ServiceMonitor lockstep-manager", want: `"labels":{"a":"b","app.kubernetes.io/name":"lockstep"}`,
 		},
@@ -269,6 +278,31 @@ func TestAlerts(t *testing.T) {
 	}
 	if out, err := exec.CommandContext(t.Context(), promtool, "test", "rules", "testdata/alerts.yaml").CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// An upgrade with --reuse-values has the values of the chart before: the image is that of the new one. A tag that is given is what
+// runs, whatever the digest of the release.
+func TestImageOfTheRelease(t *testing.T) {
+	t.Parallel()
+	digest := "sha256:" + strings.Repeat("1", 64)
+	for given, want := range map[string]string{
+		"":                            "lockstep.run/lockstep-manager:v2@" + digest,
+		"manager: {image: {tag: v3}}": "lockstep.run/lockstep-manager:v3",
+		"manager: {image: {repository: mirror.example/l}}":                     "mirror.example/l:v2@" + digest,
+		"manager: {image: {digest: 'sha256:" + strings.Repeat("2", 64) + "'}}": "lockstep.run/lockstep-manager:v2@sha256:" + strings.Repeat("2", 64),
+	} {
+		c := load(t)
+		c.Metadata.AppVersion = "v2"
+		c.Metadata.Annotations["lockstep.run/image-digest"] = digest
+		rendered, err := renderChart(t, c, given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		containers := at(rendered[manager], "spec", "template", "spec", "containers").([]any)
+		if image := containers[0].(map[string]any)["image"]; image != want {
+			t.Errorf("%q: %v, want %s", given, image, want)
+		}
 	}
 }
 

@@ -24,7 +24,7 @@
   {{- $args := $container.args -}}
   {{- if .root.Values.tenancy.enabled }}{{ $args = concat $args (list "--require-service-account" "--shared-pull-secrets=cluster") }}{{ end -}}
   {{- range $flag, $value := $manager.flags -}}
-    {{- range (kindIs "slice" $value | ternary $value (list $value)) }}{{ $args = append $args (printf "--%s=%v" $flag .) }}{{ end -}}
+    {{- range (kindIs "slice" $value | ternary $value (list $value)) }}{{ $args = append $args (printf "--%s=%s" $flag (kindIs "string" . | ternary . (toJson .))) }}{{ end -}}
   {{- end -}}
   {{- $_ := set $container "args" $args -}}
   {{- $own := $manager.env -}}
