@@ -90,6 +90,7 @@ const (
 	SchemaDefaultWork = 200_000     // schemas that are compiled to check defaults, in 6 µs each: all within one that has a default, and a rule as 100
 	SchemaPatternWork = 500_000     // instructions of all patterns of a config schema: about a second
 	LineBytes         = 253         // of a text of one line that a catalogue shows
+	DisplayItems      = 50          // keywords, links or owners of a package, of which a catalogue shows a line each
 	ProseBytes        = 64 << 10    // of a description or of release notes
 	IconBytes         = 256 << 10   // of a package's icon, which catalogues keep in memory
 	Patches           = 200         // of a Package; the target of each is compared with every object

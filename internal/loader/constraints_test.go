@@ -133,7 +133,7 @@ func TestManifestBeyondPackageOperator(t *testing.T) {
 	manifest := plain + `  version: 1.2.3
   packageName: shop.example.com
   release: {notes: "New.\n\n- things", date: 2026-01-31, licenses: [Apache-2.0, MIT]}
-  display: {name: Shop, shortDescription: Sells., icon: shop.svg, maintainers: [{name: Ann, email: a@example.com}], categories: [trade], support: ask, requirements: 1 GiB}
+  display: {name: Shop, shortDescription: Sells., icon: shop.svg, maintainers: [{name: Ann, email: a@example.com}], categories: [trade], keywords: [cart], links: [{name: Source, url: "https://git.example.com/shop"}, {name: Old, url: "HTTP://shop.example.com:8080/?q=1#x"}], owners: [{name: Bob}, {name: Eve, email: e@example.com}], support: ask, requirements: 1 GiB}
   provides: [{apiVersion: metrics.example.com/v1, kind: Metric}]
   successDelaySeconds: 7
   dependencies: [{name: db, optional: true, package: {name: db.shared.example.com, version: '>=1', prereleases: {identifiers: [rc]}}}, {name: c, optional: true, api: {apiVersion: cert-manager.io/v1, kind: Certificate, fieldPaths: [spec.dnsNames]}}]

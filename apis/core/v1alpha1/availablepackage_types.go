@@ -58,9 +58,31 @@ type PackageDisplay struct {
 	// +optional
 	Categories []string `json:"categories,omitempty"`
 
+	// Keywords by which people look for the package.
+	// +optional
+	Keywords []string `json:"keywords,omitempty"`
+
+	// Links to pages about the package.
+	// +listType=atomic
+	// +optional
+	Links []PackageLink `json:"links,omitempty"`
+
+	// Owners of the package, who answer for it.
+	// +optional
+	Owners []string `json:"owners,omitempty"`
+
 	// Support says where help is to be had.
 	// +optional
 	Support string `json:"support,omitempty"`
+}
+
+// PackageLink is a link to a page about a package.
+type PackageLink struct {
+	// Name to show for the link.
+	Name string `json:"name"`
+
+	// URL of the page, which begins with https:// or http://.
+	URL string `json:"url"`
 }
 
 // AvailableVersion is one version of a package.

@@ -23,6 +23,15 @@ type PackageManifestDisplay struct {
 	// Categories that the package belongs to, one line each.
 	Categories []string `json:"categories,omitempty"`
 
+	// Keywords by which people look for the package, one line each, at most 50.
+	Keywords []string `json:"keywords,omitempty"`
+
+	// Links to pages about the package, such as its website or source code, at most 50.
+	Links []PackageManifestLink `json:"links,omitempty"`
+
+	// Owners of the package, who answer for it, at most 50.
+	Owners []PackageManifestOwner `json:"owners,omitempty"`
+
 	// Support says where help is to be had, in at most 64 KiB.
 	Support string `json:"support,omitempty"`
 
@@ -41,4 +50,23 @@ type PackageManifestMaintainer struct {
 
 	// URL of the maintainer.
 	URL string `json:"url,omitempty"`
+}
+
+// PackageManifestLink is a link to a page about a package.
+type PackageManifestLink struct {
+	// Name to show for the link. Required.
+	Name string `json:"name"`
+
+	// URL of the page, which begins with https:// or http://, without user name and
+	// password: at most 253 bytes. Required.
+	URL string `json:"url"`
+}
+
+// PackageManifestOwner is a person or group that owns a package.
+type PackageManifestOwner struct {
+	// Name of the owner. Required.
+	Name string `json:"name"`
+
+	// Email of the owner.
+	Email string `json:"email,omitempty"`
 }

@@ -13,6 +13,8 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/document"
+	"lockstep.run/lockstep/internal/loader/manifest"
 )
 
 // offered is a package as it is collected.
@@ -127,6 +129,14 @@ func (r *reader) sized(field string, d *corev1alpha1.PackageDisplay) (*corev1alp
 	if len(data) > limits.AvailableDisplayBytes {
 		r.limit(field, "Use a smaller icon, or a shorter description.", "the description of the package has %d bytes; the limit is %d: it is not shown", len(data), limits.AvailableDisplayBytes)
 		return nil, nil
+	}
+	if d != nil {
+		for i, link := range d.Links {
+			if !manifest.IsWebPage(link.URL) {
+				r.fail(document.Index(field+".links", i)+".url", manifest.LinkRemedy, "%q is no link to a page: the description of the package is not shown", link.URL)
+				return nil, nil
+			}
+		}
 	}
 	return d, data
 }

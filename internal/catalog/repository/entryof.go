@@ -52,12 +52,15 @@ func displayOf(m *manifestsv1alpha1.PackageManifest, readme []byte) *corev1alpha
 	if d := m.Spec.Display; d != nil {
 		out.Name, out.ShortDescription, out.LongDescription = d.Name, d.ShortDescription, d.LongDescription
 		out.Categories, out.Support = d.Categories, d.Support
+		out.Keywords = d.Keywords
 		for _, p := range d.Maintainers {
-			text := p.Name
-			if contact := cmp.Or(p.Email, p.URL); contact != "" {
-				text += " <" + contact + ">"
-			}
-			out.Maintainers = append(out.Maintainers, text)
+			out.Maintainers = append(out.Maintainers, withContact(p.Name, cmp.Or(p.Email, p.URL)))
+		}
+		for _, p := range d.Owners {
+			out.Owners = append(out.Owners, withContact(p.Name, p.Email))
+		}
+		for _, l := range d.Links {
+			out.Links = append(out.Links, corev1alpha1.PackageLink{Name: l.Name, URL: l.URL})
 		}
 	}
 	if out.LongDescription == "" {
@@ -67,6 +70,13 @@ func displayOf(m *manifestsv1alpha1.PackageManifest, readme []byte) *corev1alpha
 		return nil
 	}
 	return out
+}
+
+func withContact(name, contact string) string {
+	if contact == "" {
+		return name
+	}
+	return name + " <" + contact + ">"
 }
 
 func releaseOf(m *manifestsv1alpha1.PackageManifest) *corev1alpha1.PackageRelease {

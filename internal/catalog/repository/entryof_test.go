@@ -24,6 +24,9 @@ func shopManifest(version string) *manifestsv1alpha1.PackageManifest {
 			Display: &manifestsv1alpha1.PackageManifestDisplay{
 				Name: "Shop", ShortDescription: "Sells things", Categories: []string{"trade"}, Support: "Ask.", Requirements: "1 GiB of memory",
 				Maintainers: []manifestsv1alpha1.PackageManifestMaintainer{{Name: "Ada", Email: "ada@example.com"}, {Name: "Grace"}},
+				Keywords:    []string{"shop", "cart"},
+				Owners:      []manifestsv1alpha1.PackageManifestOwner{{Name: "Eve", Email: "eve@example.com"}, {Name: "Us"}},
+				Links:       []manifestsv1alpha1.PackageManifestLink{{Name: "Website", URL: "https://shop.example.com"}},
 			},
 			Config: manifestsv1alpha1.PackageManifestSpecConfig{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
 				Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"replicas": {Type: "integer", Description: "How many."}},

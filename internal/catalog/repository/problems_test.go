@@ -133,6 +133,8 @@ func TestContradictions(t *testing.T) {
 		{"another image", carvel(), carvel("shop:1.0.0", "shop:other"), 0, "version 1.0.0 of shop.example.com is in a.yaml idx 0 with another content: neither is offered. Remove one of them."},
 		{"an entry and a Package", carvel(), strings.NewReplacer("name: web,", "name: web, packageName: shop.example.com,").Replace(webEntry()), 0, "b.yaml idx 0"},
 		{"versions of one digest", webEntry(), webEntry("v1.0.0", "v1.1.0"), 2, ""},
+		{"a link that runs a script", carvel(), strings.NewReplacer("name: web,", "name: web, display: {name: Web, links: [{name: a, url: 'javascript:alert(1)'}]},").Replace(webEntry()), 2,
+			`data.display.links[0].url: "javascript:alert(1)" is no link to a page: the description of the package is not shown. Write it as https://example.com/page, without user name and password.`},
 		{"metadata", isMeta + "metadata: {name: shop.example.com}\nspec: {displayName: A}\n---\n" + carvel(), isMeta + "metadata: {name: shop.example.com}\nspec: {displayName: B}\n", 1,
 			"b.yaml idx 0 line 1: a.yaml idx 0 describes shop.example.com in another way: neither is shown"},
 	} {

@@ -244,6 +244,11 @@ func (t *availableWriter) head(r *availableReport) {
 	t.field("Provider", d.Provider)
 	t.field("Maintainers", strings.Join(d.Maintainers, ", "))
 	t.field("Categories", strings.Join(d.Categories, ", "))
+	t.field("Keywords", strings.Join(d.Keywords, ", "))
+	t.field("Owners", strings.Join(d.Owners, ", "))
+	for i, link := range d.Links {
+		t.field(map[bool]string{true: "Links"}[i == 0], link.Name+": "+link.URL)
+	}
 	t.field("Support", d.Support)
 }
 

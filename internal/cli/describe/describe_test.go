@@ -64,7 +64,7 @@ metadata: {name: shop}
 spec:
   version: 1.0.0
   provider: us
-  display: {name: Shop, shortDescription: Sells., support: Nobody., requirements: 1 GB}
+  display: {name: Shop, shortDescription: Sells., support: Nobody., requirements: 1 GB, keywords: [shop, trade], owners: [{name: Eve, email: eve@example.com}, {name: Us}], links: [{name: Website, url: "https://shop.example.com"}, {name: Source, url: "https://git.example.com/shop"}]}
   scopes: [Namespaced, Cluster]
   phases: [{name: one}]
   images: [{name: app, image: "example.com/app:v1"}]

@@ -76,7 +76,7 @@ func (w *writer) head(r *Report) {
 	var rows [][]string
 	for _, row := range [][]string{
 		{"Is", strings.TrimPrefix(display.Name+": "+display.ShortDescription, ": ")}, {"Requires", display.Requirements}, {"Support", display.Support},
-		{"Provider", r.Provider}, {"Installs as", strings.Join(as, " or ")}, {"Component", r.Component}, {"Components", strings.Join(r.Components, ", ")},
+		{"Provider", r.Provider}, {"Keywords", strings.Join(display.Keywords, ", ")}, {"Owners", owners(display.Owners)}, {"Links", links(display.Links)}, {"Installs as", strings.Join(as, " or ")}, {"Component", r.Component}, {"Components", strings.Join(r.Components, ", ")},
 		{"Only", strings.Join(r.Constraints, "; ")}, {"Depends on", strings.Join(r.Dependencies, "; ")}, {"Provides", strings.Join(apis, ", ")}, {"Test cases", strings.Join(r.TestCases, ", ")},
 	} {
 		if row[1] = terminal.Line(row[1]); row[1] != "" {
@@ -86,6 +86,24 @@ func (w *writer) head(r *Report) {
 	for _, line := range terminal.Table(rows) {
 		w.WriteString("  " + line + "\n")
 	}
+}
+
+func owners(all []manifestsv1alpha1.PackageManifestOwner) string {
+	texts := make([]string, len(all))
+	for i, o := range all {
+		if texts[i] = o.Name; o.Email != "" {
+			texts[i] += " <" + o.Email + ">"
+		}
+	}
+	return strings.Join(texts, ", ")
+}
+
+func links(all []manifestsv1alpha1.PackageManifestLink) string {
+	texts := make([]string, len(all))
+	for i, l := range all {
+		texts[i] = l.Name + ": " + l.URL
+	}
+	return strings.Join(texts, ", ")
 }
 
 func (w *writer) phases(r *Report) {

@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 	"unicode"
@@ -86,9 +87,62 @@ func (c *checker) display(d *manifestsv1alpha1.PackageManifestDisplay, files arc
 	for i, category := range d.Categories {
 		c.line(fmt.Sprintf("spec.display.categories[%d]", i), category)
 	}
+	c.found(d)
 	if d.Icon != "" {
 		c.icon(d.Icon, files)
 	}
+}
+
+// found checks by what a package is found, and where there is more about it.
+func (c *checker) found(d *manifestsv1alpha1.PackageManifestDisplay) {
+	if c.few("spec.display.keywords", len(d.Keywords)) {
+		for i, keyword := range d.Keywords {
+			c.line(fmt.Sprintf("spec.display.keywords[%d]", i), keyword)
+		}
+	}
+	if c.few("spec.display.links", len(d.Links)) {
+		for i, link := range d.Links {
+			field := fmt.Sprintf("spec.display.links[%d].", i)
+			c.line(field+"name", link.Name)
+			c.link(field+"url", link.URL)
+		}
+	}
+	if c.few("spec.display.owners", len(d.Owners)) {
+		for i, owner := range d.Owners {
+			field := fmt.Sprintf("spec.display.owners[%d].", i)
+			c.line(field+"name", owner.Name)
+			if owner.Email != "" {
+				c.line(field+"email", owner.Email)
+			}
+		}
+	}
+}
+
+func (c *checker) few(field string, n int) bool {
+	if n > limits.DisplayItems {
+		c.add(violation.ReasonLimit, field, "Remove some.", "%d entries; the limit is %d", n, limits.DisplayItems)
+		return false
+	}
+	return true
+}
+
+func (c *checker) link(field, text string) {
+	before := len(c.problems)
+	c.line(field, text)
+	if len(c.problems) == before && !IsWebPage(text) {
+		c.invalid(field, LinkRemedy, "%q is no link to a page", text)
+	}
+}
+
+// LinkRemedy says how a link is written.
+const LinkRemedy = "Write it as https://example.com/page, without user name and password."
+
+// IsWebPage reports whether a text is a URL that leads to a page, and runs nothing where it is shown as a link. A user
+// name could pass for the host.
+func IsWebPage(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Hostname() != "" && u.User == nil &&
+		!strings.ContainsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || r == '\\' })
 }
 
 func (c *checker) icon(path string, files archive.Files) {

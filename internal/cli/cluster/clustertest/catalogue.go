@@ -24,7 +24,10 @@ func OfferedAs(namespace string, versions ...string) client.Object {
 	a.SetNamespace(namespace)
 	a.SetName("shop.example.com")
 	spec := a.AvailableSpec()
-	spec.PackageName, spec.Display = "shop.example.com", &corev1alpha1.PackageDisplay{Name: "Shop", ShortDescription: "Sells."}
+	spec.PackageName, spec.Display = "shop.example.com", &corev1alpha1.PackageDisplay{
+		Name: "Shop", ShortDescription: "Sells.", Keywords: []string{"shop", "cart"}, Owners: []string{"Eve <eve@example.com>"},
+		Links: []corev1alpha1.PackageLink{{Name: "Website", URL: "https://shop.example.com"}, {Name: "Source", URL: "https://git.example.com/shop"}},
+	}
 	for _, v := range versions {
 		spec.Versions = append(spec.Versions, corev1alpha1.AvailableVersion{
 			Version: v, Image: "127.0.0.1:1/shop@sha256:" + strings.Repeat("a", 64), Repository: "stable",
