@@ -118,6 +118,9 @@ func (c *check) run() *object {
 	return c.finish(annotations)
 }
 
+// missing is how Kubernetes names fields that every object has where they are missing.
+var missing = map[string]string{"apiVersion": "apiVersion", "kind": "Kind", "metadata": "metadata"}
+
 // misspelt reports whether another field was meant for one that every object has, and names it: that the object has no name,
 // kind or phase follows from that.
 func (c *check) misspelt() bool {
@@ -128,7 +131,7 @@ func (c *check) misspelt() bool {
 		}
 		for _, written := range sortedKeys(c.body) {
 			if near, ok := violation.Nearest(written, []string{field}); ok {
-				c.invalid(written, violation.Suggest(written, []string{near}, ""), "no object has a field of this name, and this one has no %s", field)
+				c.invalid(written, violation.Suggest(written, []string{near}, ""), "Object '%s' is missing, and no object has a field of this name", missing[field])
 				found = true
 			}
 		}
