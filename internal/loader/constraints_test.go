@@ -23,6 +23,13 @@ func inCluster(version string, openShift string) func(*Options) {
 	}
 }
 
+func managedBy(version string) func(*Options) {
+	return func(o *Options) {
+		inCluster("v1.36.3", "")(o)
+		o.ManagerVersion = version
+	}
+}
+
 // An unmet constraint stops the package before anything else is looked at.
 func TestConstraints(t *testing.T) {
 	t.Parallel()
@@ -42,6 +49,10 @@ func TestConstraints(t *testing.T) {
 		{"another platform is not asked", "{platformVersion: {name: OpenShift, range: '>=99'}}", inCluster("v1.36.3", ""), ""},
 		{"OpenShift's version", "{platformVersion: {name: OpenShift, range: '>=4.19'}}", inCluster("v1.36.3", "4.18.1"), "OpenShift 4.18.1 is not within >=4.19"},
 		{"no version at all", "{platformVersion: {name: Kubernetes, range: '>=1.29'}}", inCluster("unknown", ""), `the version of Kubernetes, "unknown", is no semantic version`},
+		{"the manager's version", "{platformVersion: {name: Lockstep, range: '>=0.2'}}", managedBy("v0.2.1"), ""},
+		{"a candidate of a release of the manager", "{platformVersion: {name: Lockstep, range: '>=0.2'}}", managedBy("v0.2.0-rc.1"), ""},
+		{"an earlier manager", "{platformVersion: {name: Lockstep, range: '>=0.3'}}", managedBy("v0.2.1"), "spec.constraints[0].platformVersion.range: Lockstep v0.2.1 is not within >=0.3. Install a version of Lockstep, or of the package, that fits."},
+		{"a manager without a version", "{platformVersion: {name: Lockstep, range: '>=99'}}", managedBy(""), ""},
 		{"all fields of a constraint", "{platform: [Kubernetes], platformVersion: {name: Kubernetes, range: '>=1.37'}}", inCluster("v1.36.3", ""), "is not within >=1.37"},
 	} {
 		// The broken template shows that nothing is rendered.

@@ -69,7 +69,7 @@ func (l *load) run() *Package {
 	spec := &r.Manifest.Spec
 	if env := l.opts.Environment; env != nil {
 		// Nothing is rendered for a cluster that does not meet the constraints.
-		unmet := append(r.Unmet(env), l.notUnique()...)
+		unmet := append(r.Unmet(env, l.opts.ManagerVersion), l.notUnique()...)
 		if len(unmet) > 0 {
 			l.add(unmet...)
 			return nil

@@ -34,6 +34,8 @@ type Options struct {
 	Config []byte
 	// Environment is the cluster. Nil: constraints are not evaluated, templates see none.
 	Environment *manifestsv1alpha1.PackageEnvironment
+	// ManagerVersion is that of the release of the manager. Empty: constraints on it are not evaluated.
+	ManagerVersion string
 	// Namespace is that of the Package, where its objects are in another one of another cluster. Empty: as in Package.
 	Namespace string
 	// Others returns the other installations of a package. Nil: a package that has to be unique is refused.

@@ -100,7 +100,7 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 		Accounts:  packages.Accounts{Default: c.DefaultServiceAccount, Required: c.RequireServiceAccount},
 		ServedAPI: follow.servedAPI(here),
 		Unserved:  func(gk schema.GroupKind) bool { return here.State(gk).Unserved() },
-		Fresh:     mutationcache.NewStore(), Slices: slices, Namespace: c.Namespace, Version: buildversion.Get(), Pace: c.Pace,
+		Fresh:     mutationcache.NewStore(), Slices: slices, Namespace: c.Namespace, Version: buildversion.Release(buildversion.Get()), Pace: c.Pace,
 		Processors: processors,
 	})
 	if err != nil {

@@ -1,6 +1,12 @@
 package version
 
-import "runtime/debug"
+import (
+	"regexp"
+	"runtime/debug"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+)
 
 // Version of this build, such as v0.1.0. The linker sets it:
 //
@@ -42,4 +48,18 @@ func fromBuildInfo(info *debug.BuildInfo) string {
 		return revision + "-dirty"
 	}
 	return revision
+}
+
+// development is the end of a version of a commit behind a release, as Go (v0.0.0-20260102030405-0123456789ab) and
+// git describe (v0.2.0-5-g0123abc) make it, or of one with local changes.
+var development = regexp.MustCompile(`(^|[.-])([0-9]{14}-[0-9a-f]{12}|[0-9]+-g[0-9a-f]+|dirty)$`)
+
+// Release returns a version that is that of a release or of a candidate of one, else "": a development build can have
+// every feature of the release that follows.
+func Release(version string) string {
+	v, err := semver.StrictNewVersion(strings.TrimPrefix(version, "v"))
+	if err != nil || v.Metadata() == "dirty" || development.MatchString(v.Prerelease()) {
+		return ""
+	}
+	return version
 }

@@ -5,6 +5,21 @@ import (
 	"testing"
 )
 
+func TestRelease(t *testing.T) {
+	t.Parallel()
+	for version, want := range map[string]bool{
+		"v0.2.0": true, "1.2.3": true, "v1.0.0-rc.1": true, "v1.0.0+fips": true,
+		"": false, "unknown": false, "0123abc-dirty": false, "1234567": false, "v1.2": false,
+		"v0.2.0-5-g0123abc": false, "v0.2.0-rc.1-5-g0123abc": false, "v0.2.0-5-g0123abc-dirty": false, "v0.2.0-dirty": false,
+		"v0.0.0-20260102030405-0123456789ab": false, "v0.2.1-0.20260102030405-0123456789ab": false,
+		"v0.2.1-rc.1.0.20260102030405-0123456789ab": false, "v0.2.1-0.20260102030405-0123456789ab+dirty": false, "v0.2.0+dirty": false,
+	} {
+		if got := Release(version); (got == version && got != "") != want || !want && got != "" {
+			t.Errorf("%q: got %q", version, got)
+		}
+	}
+}
+
 func TestFromBuildInfo(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -181,8 +181,8 @@ type AvailableConstraint struct {
 	// +optional
 	Platforms []string `json:"platforms,omitempty"`
 
-	// Platform whose version is limited: Kubernetes, OpenShift, or PackageOperator
-	// for the manager.
+	// Platform whose version is limited: Kubernetes, OpenShift, or Lockstep for the
+	// manager.
 	// +optional
 	Platform string `json:"platform,omitempty"`
 

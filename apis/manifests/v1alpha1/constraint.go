@@ -11,6 +11,7 @@ type PackageManifestConstraint struct {
 
 	// Platform lists the platforms that the package supports; one has to match.
 	// Every cluster is Kubernetes, those of OpenShift among them. Empty means any.
+	// +kubebuilder:validation:items:Enum=Kubernetes;OpenShift
 	Platform []PlatformName `json:"platform,omitempty"`
 
 	// UniqueInScope allows one installation of the package in its scope.
@@ -18,7 +19,6 @@ type PackageManifestConstraint struct {
 }
 
 // PlatformName names a platform.
-// +kubebuilder:validation:Enum=Kubernetes;OpenShift
 type PlatformName string
 
 const (
@@ -27,11 +27,16 @@ const (
 
 	// PlatformOpenShift is an OpenShift cluster.
 	PlatformOpenShift PlatformName = "OpenShift"
+
+	// PlatformLockstep is the manager that installs the package.
+	PlatformLockstep PlatformName = "Lockstep"
 )
 
 // PackageManifestPlatformVersionConstraint limits the version of a platform.
 type PackageManifestPlatformVersionConstraint struct {
-	// Name of the platform.
+	// Name of the platform; Lockstep for the manager that installs the package. A
+	// development build of it, which has no version of a release, meets every range.
+	// +kubebuilder:validation:Enum=Kubernetes;OpenShift;Lockstep
 	Name PlatformName `json:"name"`
 
 	// Range is a constraint on semantic versions, such as ">=1.29, <2". "&&" is read

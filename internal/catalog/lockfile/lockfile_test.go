@@ -121,6 +121,10 @@ func kubernetes(text string) manifestsv1alpha1.PackageManifestConstraint {
 	return manifestsv1alpha1.PackageManifestConstraint{PlatformVersion: &manifestsv1alpha1.PackageManifestPlatformVersionConstraint{Name: "Kubernetes", Range: text}}
 }
 
+func lockstep(text string) manifestsv1alpha1.PackageManifestConstraint {
+	return manifestsv1alpha1.PackageManifestConstraint{PlatformVersion: &manifestsv1alpha1.PackageManifestPlatformVersionConstraint{Name: "Lockstep", Range: text}}
+}
+
 func TestDependencies(t *testing.T) {
 	t.Parallel()
 	openShift := manifestsv1alpha1.PackageManifestConstraint{Platform: []manifestsv1alpha1.PlatformName{"OpenShift"}}
@@ -142,6 +146,8 @@ func TestDependencies(t *testing.T) {
 		"wider versions":         {"all of this package's range", []repository.Entry{entry(1, "1.0.0"), entry(2, "1.2.0", kubernetes(">=1.28, <2"))}, "^1", "[{platformVersion: {name: Kubernetes, range: '>=1.29, <1.35'}}]", "v1.2.0", ""},
 		"a hole in the versions": {"one version is missing", []repository.Entry{entry(1, "1.0.0"), entry(2, "1.2.0", kubernetes(">=1.28, !=1.30.2"))}, "^1", "[{platformVersion: {name: Kubernetes, range: '>=1.29, <1.35'}}]", "v1.0.0", ""},
 		"very many versions":     {"too many to look at all of them", []repository.Entry{entry(1, "1.0.0"), entry(2, "1.2.0", kubernetes(strings.Repeat(">=1.0 || ", 400)+">=1.0"), kubernetes(strings.Repeat(">=1.1 || ", 400)+">=1.1"))}, "^1", "", "v1.0.0", ""},
+		"another manager":        {"0.2 of Lockstep is in this package's range only", []repository.Entry{entry(1, "1.0.0"), entry(2, "1.2.0", lockstep(">=0.3"))}, "^1", "[{platformVersion: {name: Lockstep, range: '>=0.2'}}]", "v1.0.0", ""},
+		"the same manager":       {"all of this package's range", []repository.Entry{entry(1, "1.0.0"), entry(2, "1.2.0", lockstep(">=0.3"))}, "^1", "[{platformVersion: {name: Lockstep, range: '>=0.3'}}]", "v1.2.0", ""},
 		"any version":            {"this package states none", []repository.Entry{entry(1, "1.0.0"), entry(2, "1.2.0", kubernetes(">=1.30"))}, "^1", "", "v1.0.0", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/manifest"
 )
 
-// covers reports whether inner constraints allow every cluster that outer ones allow; some are OpenShift as well.
+// covers reports whether inner constraints allow every cluster and manager that outer ones allow; some are OpenShift as well.
 func covers(inner, outer []manifestsv1alpha1.PackageManifestConstraint) bool {
 	for _, openShift := range []bool{false, true} {
 		if !onPlatform(outer, openShift) {
@@ -20,7 +20,7 @@ func covers(inner, outer []manifestsv1alpha1.PackageManifestConstraint) bool {
 			return false
 		}
 	}
-	platforms := []manifestsv1alpha1.PlatformName{manifestsv1alpha1.PlatformKubernetes}
+	platforms := []manifestsv1alpha1.PlatformName{manifestsv1alpha1.PlatformKubernetes, manifestsv1alpha1.PlatformLockstep}
 	if onPlatform(outer, true) {
 		platforms = append(platforms, manifestsv1alpha1.PlatformOpenShift)
 	}

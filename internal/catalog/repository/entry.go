@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/Masterminds/semver/v3"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -111,12 +112,11 @@ func (r *reporter) constraints(constraints []manifestsv1alpha1.PackageManifestCo
 		if u := c.UniqueInScope; u != nil && !slices.Contains([]corev1alpha1.UniqueScope{"", corev1alpha1.UniqueScopeCluster, corev1alpha1.UniqueScopeNamespace}, u.Scope) {
 			r.fail(document.Index("data.constraints", i)+".uniqueInScope.scope", "Supported: Cluster, Namespace.", "%q is no scope", u.Scope)
 		}
-		for _, name := range platformsOf(c) {
-			if name != manifestsv1alpha1.PlatformKubernetes && name != manifestsv1alpha1.PlatformOpenShift {
-				r.fail(document.Index("data.constraints", i), "Supported: Kubernetes, OpenShift.", "%q is no platform", name)
-			}
+		for _, name := range c.Platform {
+			r.platform(i, name, manifest.Platforms)
 		}
 		if pv := c.PlatformVersion; pv != nil {
+			r.platform(i, pv.Name, manifest.VersionedPlatforms)
 			if _, err := manifest.ParseRange(pv.Range); err != nil {
 				r.fail(document.Index("data.constraints", i)+".platformVersion.range", `Write it as ">=1.29, <2".`, "%q is no range of versions", pv.Range)
 			}
@@ -124,10 +124,8 @@ func (r *reporter) constraints(constraints []manifestsv1alpha1.PackageManifestCo
 	}
 }
 
-func platformsOf(c manifestsv1alpha1.PackageManifestConstraint) []manifestsv1alpha1.PlatformName {
-	names := c.Platform
-	if c.PlatformVersion != nil {
-		names = append(names[:len(names):len(names)], c.PlatformVersion.Name)
+func (r *reporter) platform(constraint int, name manifestsv1alpha1.PlatformName, known []string) {
+	if !slices.Contains(known, string(name)) {
+		r.fail(document.Index("data.constraints", constraint), "Supported: "+strings.Join(known, ", ")+".", "%q is no platform", name)
 	}
-	return names
 }

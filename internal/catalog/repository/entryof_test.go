@@ -33,6 +33,7 @@ func shopManifest(version string) *manifestsv1alpha1.PackageManifest {
 			}},
 			Constraints: []manifestsv1alpha1.PackageManifestConstraint{
 				{PlatformVersion: &manifestsv1alpha1.PackageManifestPlatformVersionConstraint{Name: "Kubernetes", Range: ">=1.29 && <2"}},
+				{PlatformVersion: &manifestsv1alpha1.PackageManifestPlatformVersionConstraint{Name: "Lockstep", Range: ">=0.2"}},
 				{Platform: []manifestsv1alpha1.PlatformName{"OpenShift"}},
 				{UniqueInScope: &manifestsv1alpha1.PackageManifestUniqueInScopeConstraint{}},
 			},

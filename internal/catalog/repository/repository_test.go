@@ -145,6 +145,7 @@ func TestParseRefuses(t *testing.T) {
 		"bad version":  {head + kind + strings.Replace(good, "[v1.0.0]", "[one]", 1), `"one" is no semantic version`},
 		"bad range":    {head + kind + strings.Replace(good, "versions:", "constraints: [{platformVersion: {name: Kubernetes, range: nope}}], versions:", 1), `"nope" is no range of versions`},
 		"bad platform": {head + kind + strings.Replace(good, "versions:", "constraints: [{platform: [Openshift]}], versions:", 1), `"Openshift" is no platform`},
+		"manager":      {head + kind + strings.Replace(good, "versions:", "constraints: [{platform: [Lockstep]}], versions:", 1), `data.constraints[0]: "Lockstep" is no platform. Supported: Kubernetes, OpenShift.`},
 		"of a version": {head + kind + strings.Replace(good, "versions:", "constraints: [{platformVersion: {name: K8s, range: '>1'}}], versions:", 1), `"K8s" is no platform`},
 		"constraints":  {head + kind + strings.Replace(good, "versions:", "constraints: ["+strings.Repeat("{}, ", limits.Expressions+1)+"], versions:", 1), fmt.Sprintf("the limit is %d", limits.Expressions)},
 		"wrong type":   {head + kind + strings.Replace(good, "[v1.0.0]", "{a: b}", 1), "cannot unmarshal"},

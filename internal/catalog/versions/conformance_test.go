@@ -226,7 +226,7 @@ func (in installation) offered() []offers.Offered {
 	for _, p := range in.Packages {
 		of := cmp.Or(p.RefName, in.RefName)
 		v := corev1alpha1.AvailableVersion{Version: p.Version, Image: "registry.example/" + of, Repository: of}
-		for platform, text := range map[string]string{"Kubernetes": p.KubernetesVersionConstraint, "PackageOperator": p.ControllerVersionConstraint} {
+		for platform, text := range map[string]string{"Kubernetes": p.KubernetesVersionConstraint, "Lockstep": p.ControllerVersionConstraint} {
 			if text != "" {
 				v.Constraints = append(v.Constraints, corev1alpha1.AvailableConstraint{Platform: platform, Range: text})
 			}

@@ -94,7 +94,7 @@ func (s *selection) step(f Filter) string {
 	case FilterOpenShift:
 		return "for OpenShift " + s.request.Platform.OpenShift
 	case FilterManager:
-		return "for PackageOperator " + s.request.Platform.Manager
+		return "for Lockstep " + s.request.Platform.Manager
 	case FilterConstraint:
 		return "within " + quoted(s.constraint.text)
 	case FilterInstallable:

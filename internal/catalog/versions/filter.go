@@ -17,15 +17,15 @@ type Filter string
 
 // Filters in their order.
 const (
-	FilterVersion     Filter = "version"         // it is a semantic version
-	FilterPrereleases Filter = "prereleases"     // it is a release, or a prerelease that may take part
-	FilterPlatforms   Filter = "platforms"       // it is for this platform
-	FilterKubernetes  Filter = "Kubernetes"      // it is for this version of Kubernetes
-	FilterOpenShift   Filter = "OpenShift"       // it is for this version of OpenShift
-	FilterManager     Filter = "PackageOperator" // it is for this version of the manager
-	FilterConstraint  Filter = "constraint"      // it is within the constraint
-	FilterInstallable Filter = "installable"     // it can be installed
-	FilterRetracted   Filter = "retracted"       // it is not retracted, or installed, or named by the constraint
+	FilterVersion     Filter = "version"     // it is a semantic version
+	FilterPrereleases Filter = "prereleases" // it is a release, or a prerelease that may take part
+	FilterPlatforms   Filter = "platforms"   // it is for this platform
+	FilterKubernetes  Filter = "Kubernetes"  // it is for this version of Kubernetes
+	FilterOpenShift   Filter = "OpenShift"   // it is for this version of OpenShift
+	FilterManager     Filter = "Lockstep"    // it is for this version of the manager
+	FilterConstraint  Filter = "constraint"  // it is within the constraint
+	FilterInstallable Filter = "installable" // it can be installed
+	FilterRetracted   Filter = "retracted"   // it is not retracted, or installed, or named by the constraint
 )
 
 // filter is one step; why returns why it rejects a candidate, "" where it does not.

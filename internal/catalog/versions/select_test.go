@@ -63,10 +63,10 @@ func TestSelect(t *testing.T) {
 			request: Request{Platform: Platform{Kubernetes: "v1.29.4"}, Ignored: []Filter{FilterKubernetes}}, want: "1.0.0",
 		},
 		{reason: "constraints on OpenShift do not apply elsewhere", candidates: []Candidate{{Version: "1.0.0", Constraints: on("OpenShift", ">=4.14")}}, want: "1.0.0"},
-		{reason: "constraints on the manager do not apply to a build without a version", candidates: []Candidate{{Version: "1.0.0", Constraints: on("PackageOperator", ">=4.14")}}, want: "1.0.0"},
+		{reason: "constraints on the manager do not apply to a build without a version", candidates: []Candidate{{Version: "1.0.0", Constraints: on("Lockstep", ">=4.14")}}, want: "1.0.0"},
 		{
-			reason: "a higher version for a newer manager is named", want: "1.0.0", message: []string{"1.1.0 needs PackageOperator >=2, and this is v1.5.0"},
-			candidates: []Candidate{{Version: "1.0.0"}, {Version: "1.1.0", Constraints: on("PackageOperator", ">=2")}}, request: Request{Platform: Platform{Manager: "v1.5.0"}},
+			reason: "a higher version for a newer manager is named", want: "1.0.0", message: []string{"1.1.0 needs Lockstep >=2, and this is v1.5.0"},
+			candidates: []Candidate{{Version: "1.0.0"}, {Version: "1.1.0", Constraints: on("Lockstep", ">=2")}}, request: Request{Platform: Platform{Manager: "v1.5.0"}},
 		},
 		{
 			reason: "a package for OpenShift", is: corev1alpha1.ReasonNoMatchingVersion, message: []string{"1.0.0 is for OpenShift only"},

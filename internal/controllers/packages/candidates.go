@@ -109,12 +109,9 @@ func originOf(name string, o offers.Offered) origin {
 }
 
 func platformOf(env manifestsv1alpha1.PackageEnvironment, manager string) versions.Platform {
-	p := versions.Platform{Kubernetes: env.Kubernetes.Version}
+	p := versions.Platform{Kubernetes: env.Kubernetes.Version, Manager: manager}
 	if env.OpenShift != nil {
 		p.OpenShift = env.OpenShift.Version
-	}
-	if _, err := semver.NewVersion(manager); err == nil {
-		p.Manager = manager
 	}
 	return p
 }

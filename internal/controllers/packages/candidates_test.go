@@ -223,8 +223,8 @@ func TestPlatformOf(t *testing.T) {
 	t.Parallel()
 	openshift := env
 	openshift.OpenShift = &manifestsv1alpha1.PackageEnvironmentOpenShift{Version: "4.20.1"}
-	for manager, want := range map[string]string{"v1.2.3": "v1.2.3", "unknown": "", "0123abc-dirty": ""} {
-		if got := platformOf(openshift, manager); got != (versions.Platform{Kubernetes: "v1.36.0", OpenShift: "4.20.1", Manager: want}) {
+	for _, manager := range []string{"v1.2.3", ""} {
+		if got := platformOf(openshift, manager); got != (versions.Platform{Kubernetes: "v1.36.0", OpenShift: "4.20.1", Manager: manager}) {
 			t.Errorf("%s: %+v", manager, got)
 		}
 	}

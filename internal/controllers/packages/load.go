@@ -93,7 +93,7 @@ func (st *state) delayLoad(generation int64, now time.Time) time.Duration {
 func (s *reconciliation) newInput(image string) input {
 	pkg := copyOf(s.pkg)
 	*pkg.PackageStatus() = corev1alpha1.PackageStatus{}
-	in := input{pkg: pkg, image: image, origin: s.choice.origin, namespace: s.namespaceOf(pkg), environment: s.environment, policies: s.policies, reader: s.Accounts.reader(pkg)}
+	in := input{pkg: pkg, image: image, origin: s.choice.origin, namespace: s.namespaceOf(pkg), environment: s.environment, manager: s.Version, policies: s.policies, reader: s.Accounts.reader(pkg)}
 	if s.target != nil {
 		in.namespaced = s.target.Namespaced
 	}

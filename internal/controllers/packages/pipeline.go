@@ -243,7 +243,8 @@ func (p *Pipeline) keychain(ctx context.Context, in input, shared string, ownOnl
 
 func (p *Pipeline) optionsFor(in input, values *sources.Values) loader.Options {
 	o := sources.Options(in.pkg, values)
-	o.Environment, o.Namespaced, o.ImageOverride = &in.environment, p.Namespaced, p.overrideOf(in)
+	o.Environment, o.ManagerVersion = &in.environment, in.manager
+	o.Namespaced, o.ImageOverride = p.Namespaced, p.overrideOf(in)
 	if in.namespaced != nil {
 		o.Namespaced = in.namespaced
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/limits"
@@ -46,6 +47,18 @@ func TestRemediesNameTheKind(t *testing.T) {
 	for _, err := range []error{nil, errors.New("no route")} {
 		if got := forKindOf(&corev1alpha1.ClusterPackage{}, err); !errors.Is(got, err) {
 			t.Errorf("%v became %v", err, got)
+		}
+	}
+}
+
+// A package by image is checked against the version of the manager that loads it.
+func TestOptionsForTheManager(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{"v0.2.1", ""} {
+		r, _ := newReconciler(t)
+		r.Version, r.Pipeline.Memory = version, quota.New(0)
+		if got := r.Pipeline.optionsFor(r.of(newPackage()).newInput(image), &sources.Values{}).ManagerVersion; got != version {
+			t.Errorf("%s: got %q", version, got)
 		}
 	}
 }

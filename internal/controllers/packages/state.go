@@ -178,7 +178,7 @@ type Options struct {
 	Slices *mutationcache.Store
 	// Overrides identify settings of the manager that affect rendering. A change renders all packages again.
 	Overrides string
-	// Version of the manager, which versions of packages may limit.
+	// Version of the release of the manager, which packages may limit. Empty for a development build, which meets every range.
 	Version string
 	// Accounts is which ServiceAccounts Packages are installed with.
 	Accounts Accounts
@@ -267,6 +267,7 @@ type input struct {
 	origin        origin
 	namespace     string
 	environment   manifestsv1alpha1.PackageEnvironment
+	manager       string // as Options.Version
 	installations func(packageName string) []types.NamespacedName
 	// hashKey hashes what is sensitive; nil where nothing is.
 	hashKey []byte

@@ -15,9 +15,11 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-func (c *checker) platform(field string, p manifestsv1alpha1.PlatformName) {
-	c.oneOf(c.doubtful, field, string(p), string(manifestsv1alpha1.PlatformKubernetes), string(manifestsv1alpha1.PlatformOpenShift))
-}
+// Platforms are those that a cluster can be; VersionedPlatforms also has the manager, whose version can be limited.
+var (
+	Platforms          = []string{string(manifestsv1alpha1.PlatformKubernetes), string(manifestsv1alpha1.PlatformOpenShift)}
+	VersionedPlatforms = append(slices.Clone(Platforms), string(manifestsv1alpha1.PlatformLockstep))
+)
 
 func (c *checker) constraints(constraints []manifestsv1alpha1.PackageManifestConstraint) {
 	if len(constraints) > limits.Expressions {
@@ -27,10 +29,10 @@ func (c *checker) constraints(constraints []manifestsv1alpha1.PackageManifestCon
 	for i, constraint := range constraints {
 		field := fmt.Sprintf("spec.constraints[%d]", i)
 		for j, p := range constraint.Platform {
-			c.platform(fmt.Sprintf("%s.platform[%d]", field, j), p)
+			c.oneOf(c.doubtful, fmt.Sprintf("%s.platform[%d]", field, j), string(p), Platforms...)
 		}
 		if pv := constraint.PlatformVersion; pv != nil {
-			c.platform(field+".platformVersion.name", pv.Name)
+			c.oneOf(c.doubtful, field+".platformVersion.name", string(pv.Name), VersionedPlatforms...)
 			c.versionRange(field+".platformVersion.range", pv.Range)
 		}
 		if u := constraint.UniqueInScope; u != nil && u.Scope != "" {
@@ -63,21 +65,42 @@ func ParseRange(text string) (*semver.Constraints, error) {
 	return semver.NewConstraint(negation.ReplaceAllString(text, "!=$1"))
 }
 
-// Unmet returns the constraints that the cluster does not meet.
-func (r *Result) Unmet(env *manifestsv1alpha1.PackageEnvironment) violation.Violations {
+// Unmet returns the constraints that the cluster or the manager does not meet. A manager without a version meets all.
+func (r *Result) Unmet(env *manifestsv1alpha1.PackageEnvironment, manager string) violation.Violations {
 	var unmet violation.Violations
 	for i, constraint := range r.Manifest.Spec.Constraints {
 		field := fmt.Sprintf("spec.constraints[%d]", i)
 		if p := constraint.Platform; len(p) > 0 && !slices.ContainsFunc(p, func(name manifestsv1alpha1.PlatformName) bool { return isPlatform(env, name) }) {
 			unmet = append(unmet, r.At(violation.ReasonConstraintUnmet, field+".platform").Because("", "the cluster is none of %v", p))
 		}
-		if pv := constraint.PlatformVersion; pv != nil && isPlatform(env, pv.Name) {
-			if details := unmetVersion(env, pv); details != "" {
-				unmet = append(unmet, r.At(violation.ReasonConstraintUnmet, field+".platformVersion.range").Because("", "%s", details))
+		pv := constraint.PlatformVersion
+		if pv == nil {
+			continue
+		}
+		version, applies := versionOf(env, manager, pv.Name)
+		if !applies {
+			continue
+		}
+		if details := unmetVersion(version, pv); details != "" {
+			remedy := ""
+			if pv.Name == manifestsv1alpha1.PlatformLockstep {
+				remedy = "Install a version of Lockstep, or of the package, that fits."
 			}
+			unmet = append(unmet, r.At(violation.ReasonConstraintUnmet, field+".platformVersion.range").Because(remedy, "%s", details))
 		}
 	}
 	return unmet
+}
+
+// versionOf returns the version of a platform, and whether constraints on it apply.
+func versionOf(env *manifestsv1alpha1.PackageEnvironment, manager string, name manifestsv1alpha1.PlatformName) (version string, applies bool) {
+	switch {
+	case name == manifestsv1alpha1.PlatformLockstep:
+		return manager, manager != ""
+	case name == manifestsv1alpha1.PlatformOpenShift && env.OpenShift != nil:
+		return env.OpenShift.Version, true
+	}
+	return env.Kubernetes.Version, name == manifestsv1alpha1.PlatformKubernetes
 }
 
 // isPlatform reports whether the cluster is of a platform; all are Kubernetes.
@@ -85,11 +108,7 @@ func isPlatform(env *manifestsv1alpha1.PackageEnvironment, name manifestsv1alpha
 	return name == manifestsv1alpha1.PlatformKubernetes || name == manifestsv1alpha1.PlatformOpenShift && env.OpenShift != nil
 }
 
-func unmetVersion(env *manifestsv1alpha1.PackageEnvironment, pv *manifestsv1alpha1.PackageManifestPlatformVersionConstraint) string {
-	text := env.Kubernetes.Version
-	if pv.Name == manifestsv1alpha1.PlatformOpenShift {
-		text = env.OpenShift.Version
-	}
+func unmetVersion(text string, pv *manifestsv1alpha1.PackageManifestPlatformVersionConstraint) string {
 	have, err := semver.NewVersion(text)
 	if err != nil {
 		return fmt.Sprintf("the version of %s, %q, is no semantic version", pv.Name, text)
