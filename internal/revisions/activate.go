@@ -117,7 +117,7 @@ func rollback(s State, order []int, current int) Rollback {
 		r := &s.Revisions[i]
 		switch {
 		case i == current || !r.Succeeded || r.Deleting || r.Rejected:
-		case r.Renumbered:
+		case r.Renumbered && r.Lifecycle != corev1alpha1.ObjectSetLifecycleStateArchived:
 			return Rollback{} // it takes over already
 		case r.Archived && r.ValuesGone:
 			return Rollback{Held: corev1alpha1.ReasonValuesNotKept}

@@ -37,8 +37,9 @@ type Revision struct {
 	// yet: while it is paused it waits, and once it is active it was activated.
 	Waits bool
 	// Renumbered means that the set has a higher number than its status describes: it is
-	// being activated again.
+	// being activated again. Described is the number that its status describes.
 	Renumbered bool
+	Described  int64
 	// Fallback means that the set took over from one that missed its deadline.
 	Fallback bool
 	// Rejected means that the content of the set is not tried again.
@@ -50,6 +51,15 @@ type Revision struct {
 // Live reports whether the revision may own objects.
 func (r *Revision) Live() bool {
 	return !r.Archived && r.Lifecycle != corev1alpha1.ObjectSetLifecycleStateArchived && !r.Deleting
+}
+
+// order returns the number by which the revision is older or newer than others. One in history has
+// that of its rollout, also where a user raised it.
+func (r *Revision) order() int64 {
+	if r.Renumbered && r.Archived && r.Lifecycle == corev1alpha1.ObjectSetLifecycleStateArchived {
+		return r.Described
+	}
+	return r.Number
 }
 
 // Waiting reports whether the revision awaits its activation.
@@ -137,11 +147,9 @@ func Decide(s State) Decision {
 	order := ascending(s.Revisions)
 	d := Decision{Current: InCharge(s)}
 	highest, wanted := int64(0), Wanted(s)
-	if n := len(order); n > 0 {
-		highest = s.Revisions[order[n-1]].Number
-	}
 	for _, i := range order {
 		r := &s.Revisions[i]
+		highest = max(highest, r.Number)
 		paused := r.Lifecycle == corev1alpha1.ObjectSetLifecycleStatePaused
 		switch {
 		case !r.Live():
@@ -214,7 +222,7 @@ func ascending(revisions []Revision) []int {
 		order[i] = i
 	}
 	slices.SortFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(revisions[a].Number, revisions[b].Number), cmp.Compare(revisions[a].Name, revisions[b].Name))
+		return cmp.Or(cmp.Compare(revisions[a].order(), revisions[b].order()), cmp.Compare(revisions[a].Name, revisions[b].Name))
 	})
 	return order
 }

@@ -198,6 +198,16 @@ func TestDecide(t *testing.T) {
 			given: limit(0, with(done(1), former), with(old(2), current)), want: revisions.Decision{Current: 1, Collect: []int{0}},
 		},
 		{
+			name: "history that a user numbered", reason: "its number brings no second revision of the template, and it stays the oldest",
+			given: limit(1, with(done(7), func(r *revisions.Revision) { r.Renumbered, r.Described = true, 1 }), done(2), next(3)),
+			want:  revisions.Decision{Current: 2, Collect: []int{0}},
+		},
+		{
+			name: "new template after history that a user numbered", reason: "no two have one number",
+			given: limit(1, with(done(7), func(r *revisions.Revision) { r.Renumbered, r.Described = true, 1 }), with(old(3), outdated)),
+			want:  revisions.Decision{Current: -1, Create: 8},
+		},
+		{
 			name: "archival that is not finished", reason: "it is no history yet",
 			given: limit(0, with(old(1), func(r *revisions.Revision) { r.Lifecycle = archived }), next(2)), want: revisions.Decision{Current: 1},
 		},
@@ -425,6 +435,7 @@ func TestRollback(t *testing.T) {
 	given := func(r ...revisions.Revision) revisions.State {
 		return revisions.State{Revisions: r, Rollback: true, Late: true, Rejected: true}
 	}
+	raised := with(done(7), func(r *revisions.Revision) { r.Renumbered, r.Described = true, 1 })
 	for _, tc := range []struct {
 		name, reason string
 		given        revisions.State
@@ -435,6 +446,11 @@ func TestRollback(t *testing.T) {
 		{name: "late", reason: "what failed is on record first", given: late(old(1), next(2)), want: revisions.Rollback{Reject: []int{1}}},
 		{name: "on record", reason: "the last success takes over", given: given(done(1), old(2), with(next(3), rejected)), want: revisions.Rollback{Restore: []int{1}}},
 		{name: "success in history", reason: "it will do", given: given(done(1), with(next(3), rejected)), want: revisions.Rollback{Restore: []int{0}}},
+		{
+			name: "success in history that a user numbered", reason: "it takes over nothing before it is activated", given: given(raised, with(next(3), rejected)),
+			want: revisions.Rollback{Restore: []int{0}},
+		},
+		{name: "success that takes over", reason: "once is enough", given: given(with(raised, func(r *revisions.Revision) { r.Lifecycle = active }), with(next(3), rejected))},
 		{name: "no success", reason: "there is nothing to go back to", given: late(next(1)), want: revisions.Rollback{Held: corev1alpha1.ReasonNoEarlierSuccess}},
 		{
 			name: "success that was rejected", reason: "its content is not tried again", given: late(with(old(1), rejected), next(2)),

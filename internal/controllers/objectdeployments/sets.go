@@ -173,6 +173,7 @@ func (s *reconciliation) revisionState() (revisions.State, error) {
 			Current:        digest == want && maps.Equal(apinames.Default.Inherited(set.GetLabels()), labels) || digest.IsZero() && hashOf(set) == hash,
 			Waits:          objectsets.Waits(set),
 			Renumbered:     objectsets.Renumbered(set),
+			Described:      set.ObjectSetStatus().Revision,
 			Fallback:       set.GetAnnotations()[corev1alpha1.RolledBackFromAnnotation] != "",
 			Rejected:       s.rejected(contentOf(set, hashOf(set))),
 			ValuesGone:     s.valuesGone(set),
