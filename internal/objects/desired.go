@@ -27,6 +27,8 @@ type Desired struct {
 	Mappings []ConditionMapping
 	// Keep means that the object is released instead of deleted.
 	Keep bool
+	// Left means the same of an object that a revision has which a rollback left.
+	Left bool
 	// Reserved means that a package may not have the object, such as an ancestor of the
 	// owner: a teardown does not wait for it, as it waits for the teardown.
 	Reserved bool

@@ -229,7 +229,7 @@ func (p *planner) keeps(d *objects.Desired) bool {
 	if p.Orphan {
 		return true
 	}
-	keep, written := d.Keep, false
+	keep, written := d.Keep || d.Left, false
 	for _, r := range slices.Backward(p.Revisions) {
 		old, ph := r.Find(d.Key)
 		if old == nil {
@@ -239,7 +239,7 @@ func (p *planner) keeps(d *objects.Desired) bool {
 			return true
 		}
 		if ph < r.Opened() && !written {
-			keep, written = old.Keep, true
+			keep, written = old.Keep || old.Left, true
 		}
 	}
 	return keep

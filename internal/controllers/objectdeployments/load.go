@@ -57,7 +57,7 @@ func (s *reconciliation) loadSets(ctx context.Context) error {
 			return err
 		}
 	}
-	s.keepStateful()
+	s.leaveStateful()
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -94,29 +95,47 @@ func (s *reconciliation) takeRejection(ctx context.Context, set corev1alpha1.Gen
 // stateful are kinds of objects whose deletion loses more than the package can bring again.
 var stateful = []schema.GroupKind{{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}, {Kind: "Namespace"}, {Kind: "PersistentVolumeClaim"}}
 
-// keepStateful has stateful objects of rejected revisions stay, without a controller, where no other
-// revision has them.
-func (s *reconciliation) keepStateful() {
-	if s.deployment == nil || len(s.deployment.ObjectDeploymentStatus().Rejected) == 0 {
+// leaveStateful marks the stateful objects of revisions that a rollback left: they stay, without a controller, where no
+// other revision has them. Which revisions these are is on record in those that took over. A deletion of the deployment
+// removes these objects as all others.
+func (s *reconciliation) leaveStateful() {
+	if s.deployment == nil {
 		return
 	}
 	for _, set := range s.sets {
 		rev := s.revisionOf(set)
-		if rev == nil || !s.rejected(contentOf(set, hashOf(set))) {
+		if rev == nil {
 			continue
 		}
+		left := s.deployment.GetDeletionTimestamp() == nil && s.rolledBackFrom(set)
 		for i := range rev.Phases {
 			for _, d := range rev.Phases[i].Objects {
-				d.Keep = d.Keep || slices.Contains(stateful, d.Key.GroupKind())
+				d.Left = left && slices.Contains(stateful, d.Key.GroupKind())
 			}
 		}
 	}
 }
 
-// releasedWith names the stateful objects that only a set brought.
+// rolledBackFrom reports whether a revision took over from that of a set in a rollback.
+func (s *reconciliation) rolledBackFrom(set corev1alpha1.GenericObjectSet) bool {
+	number := strconv.FormatInt(set.ObjectSetSpec().Revision, 10)
+	return slices.ContainsFunc(s.sets, func(by corev1alpha1.GenericObjectSet) bool {
+		return by.GetAnnotations()[corev1alpha1.RolledBackFromAnnotation] == number
+	})
+}
+
+// givesWay reports whether a rollback leaves a set once its content is rejected.
+func (s *reconciliation) givesWay(set corev1alpha1.GenericObjectSet) bool {
+	succeeded := func(one corev1alpha1.GenericObjectSet) bool {
+		return meta.IsStatusConditionTrue(*one.StatusConditions(), corev1alpha1.ConditionSucceeded)
+	}
+	return set == s.current && !succeeded(set) && set.GetAnnotations()[corev1alpha1.RolledBackFromAnnotation] == "" && slices.ContainsFunc(s.sets, succeeded)
+}
+
+// releasedWith names the stateful objects that only a set brought, if a rollback leaves it.
 func (s *reconciliation) releasedWith(set corev1alpha1.GenericObjectSet) []string {
 	rev := s.revisionOf(set)
-	if rev == nil {
+	if rev == nil || !s.givesWay(set) {
 		return nil
 	}
 	var names []string

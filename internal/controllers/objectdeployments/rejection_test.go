@@ -1,12 +1,16 @@
 package objectdeployments
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -97,5 +101,62 @@ func TestRollbackMessage(t *testing.T) {
 		if missed := strings.Contains(text, "missed its deadline"); why != reason || missed != (reason == corev1alpha1.ReasonProgressDeadlineExceeded) {
 			t.Errorf("rejected by %s: %s: %s", reason, why, text)
 		}
+	}
+}
+
+// TestStatefulObjectsOfRollbacks: stateful objects are left by a rollback alone: not by the deletion of the deployment, nor by an
+// upgrade away from content that was rejected; and a rollback leaves them whatever becomes of the rejection, and after a restart.
+func TestStatefulObjectsOfRollbacks(t *testing.T) {
+	t.Parallel()
+	rejected := func(s *reconciliation) {
+		s.deployment.ObjectDeploymentStatus().Rejected = []corev1alpha1.RejectedContent{{TemplateHash: hashOf(s.sets[1])}}
+	}
+	rolledBack := func(s *reconciliation) {
+		s.sets[0].SetAnnotations(map[string]string{corev1alpha1.RolledBackFromAnnotation: "2"})
+	}
+	deleted := func(s *reconciliation) { s.deployment.SetDeletionTimestamp(&metav1.Time{Time: s.Now()}) }
+	for name, tc := range map[string]struct {
+		given []func(*reconciliation)
+		left  bool
+	}{
+		"rejected, and no earlier success":     {given: []func(*reconciliation){rejected}},
+		"rejected, and the deployment deleted": {given: []func(*reconciliation){rejected, deleted}},
+		"rolled back":                          {given: []func(*reconciliation){rejected, rolledBack}, left: true},
+		"rolled back, and the rejection ended": {given: []func(*reconciliation){rolledBack}, left: true},
+		"rolled back, and then deleted":        {given: []func(*reconciliation){rejected, rolledBack, deleted}},
+		"activated again after it was rolled back": {given: []func(*reconciliation){rolledBack, func(s *reconciliation) {
+			s.sets[1].ObjectSetSpec().Revision, s.sets[1].ObjectSetStatus().Revision = 4, 4
+		}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := reconciliationOf(nil, nil)
+			s.Target.Cluster = unstarted(t, "http://unused", func(schema.GroupKind) {})
+			for i := range int64(2) {
+				set, err := s.newSet(i + 1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				set.SetUID(types.UID(fmt.Sprint("set-", i+1)))
+				set.ObjectSetSpec().Phases = []corev1alpha1.ObjectSetTemplatePhase{{Name: "one", Objects: []corev1alpha1.ObjectSetObject{
+					{Object: runtime.RawExtension{Raw: []byte(`{"apiVersion":"v1","kind":"PersistentVolumeClaim","metadata":{"name":"data"}}`)}},
+					{Object: runtime.RawExtension{Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"data"}}`)}},
+				}}}
+				s.sets = append(s.sets, set)
+			}
+			for i := range tc.given { // the loaded revisions remain
+				if err := s.loadSets(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				tc.given[i](s)
+			}
+			if err := s.loadSets(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			objs := s.revisionOf(s.sets[1]).Phases[0].Objects
+			if objs[0].Left != tc.left || objs[1].Left || s.revisionOf(s.sets[0]).Phases[0].Objects[0].Left {
+				t.Errorf("the claim is left: %t", objs[0].Left)
+			}
+		})
 	}
 }

@@ -134,7 +134,7 @@ func (w *writer) wanted(all []*objects.Desired) []string {
 	for _, d := range all {
 		item := name(d.Key) + "=" + w.value(d.Content, string(d.Raw))
 		switch {
-		case d.Keep:
+		case d.Keep || d.Left:
 			item += ",keep"
 		case d.Collision != "":
 			item += "," + string(d.Collision)
