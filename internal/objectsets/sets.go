@@ -65,11 +65,12 @@ func Owns(set corev1alpha1.GenericObjectSet) bool {
 }
 
 // Unwritten reports whether a set has written no object: it has never claimed its objects, which is recorded before the first
-// write, and reports none.
+// write, no phase of it has begun, which stays on record where it is activated again, and it reports no object.
 func Unwritten(set corev1alpha1.GenericObjectSet) bool {
 	status := set.ObjectSetStatus()
 	return Owns(set) && !legacy(set) && set.GetAnnotations()[corev1alpha1.ClaimedAnnotation] == "" &&
-		meta.FindStatusCondition(status.Conditions, corev1alpha1.ConditionClaimed) == nil && len(status.ControllerOf) == 0
+		meta.FindStatusCondition(status.Conditions, corev1alpha1.ConditionClaimed) == nil && len(status.ControllerOf) == 0 && len(status.Retained) == 0 &&
+		!slices.ContainsFunc(status.Phases, func(p corev1alpha1.PhaseStatus) bool { return p.State.Opened() })
 }
 
 // Waits reports whether a set was made to await its activation, and has claimed nothing yet.
@@ -104,7 +105,7 @@ func Restore(r *engine.Revision, set corev1alpha1.GenericObjectSet, fresh bool) 
 		Removing:  lifecycle == corev1alpha1.ObjectSetLifecycleStateArchived || set.GetDeletionTimestamp() != nil,
 		Releasing: Orphaned(set),
 	}
-	if rec.Claimed && !r.Incomplete() && len(set.ObjectSetSpec().Previous) == 0 {
+	if rec.Claimed && !r.Incomplete() && first(set) {
 		rec.Preopened = unprobed(r)
 	}
 	r.Restore(rec)
@@ -117,6 +118,13 @@ func Restore(r *engine.Revision, set corev1alpha1.GenericObjectSet, fresh bool) 
 			r.RestorePhase(i, fresh)
 		}
 	}
+}
+
+// first reports whether the set is the first one of its owner: the objects of phases that it has not reached are of no older one.
+func first(set corev1alpha1.GenericObjectSet) bool {
+	spec := set.ObjectSetSpec()
+	alone := OwnerOf(set).Kind == corev1alpha1.ScopeOf(set.GetNamespace()).Kind("ObjectSet")
+	return len(spec.Previous) == 0 && (alone || spec.Revision <= 1) // a first one that is activated again has a higher number
 }
 
 // restoreReady copies which phases were ready when this process began.

@@ -57,6 +57,13 @@ func TestRestoreFromStatus(t *testing.T) {
 		opened, ahead int
 	}{
 		"no claim": {reason: "nothing may be written", kinds: []string{"Free", "Free"}},
+		"the first one, activated again": {
+			reason: "its objects are of an older one by now, until it reaches them", kinds: []string{"Free", "Free"}, opened: 1,
+			set: corev1alpha1.ObjectSet{
+				ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{corev1alpha1.ObjectDeploymentLabel: "shop"}, Annotations: map[string]string{corev1alpha1.ObjectDeploymentUIDAnnotation: "u"}},
+				Spec:       corev1alpha1.ObjectSetSpec{Revision: 3}, Status: corev1alpha1.ObjectSetStatus{Conditions: claimed},
+			},
+		},
 		"claimed": {
 			reason: "nothing has to be proven, so all is open", kinds: []string{"Free", "Free", "Free"},
 			set: corev1alpha1.ObjectSet{Status: corev1alpha1.ObjectSetStatus{Conditions: claimed, Phases: phaseStates(applying, waiting, waiting)}}, opened: 3, ahead: 2,
@@ -133,4 +140,33 @@ func TestClaimedAtCreation(t *testing.T) {
 
 func phaseOf(kind string) phases.Phase {
 	return phases.Phase{Name: kind, Objects: []*objects.Desired{{Key: objects.Key{Kind: kind, Name: "one"}}}}
+}
+
+// TestUnwritten: what a set has begun is on record until it is archived, also where it is activated again and not claimed yet.
+func TestUnwritten(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		change    func(*corev1alpha1.ObjectSet)
+		unwritten bool
+	}{
+		"it waits":             {change: func(*corev1alpha1.ObjectSet) {}, unwritten: true},
+		"activated, unclaimed": {change: func(s *corev1alpha1.ObjectSet) { s.Status.Phases = phaseStates(corev1alpha1.PhaseStateWaiting) }, unwritten: true},
+		"activated again": {change: func(s *corev1alpha1.ObjectSet) {
+			s.Status.Phases = phaseStates(corev1alpha1.PhaseStateApplying, corev1alpha1.PhaseStateWaiting)
+		}},
+		"taking objects back": {change: func(s *corev1alpha1.ObjectSet) {
+			s.Status.Retained = []corev1alpha1.RetainedObjectReference{{Kind: "Namespace"}}
+		}},
+		"it reports an object": {change: func(s *corev1alpha1.ObjectSet) {
+			s.Status.ControllerOf = []corev1alpha1.ControlledObjectReference{{Kind: "Namespace"}}
+		}},
+		"it is made with claim": {change: func(s *corev1alpha1.ObjectSet) { s.Annotations[corev1alpha1.ClaimedAnnotation] = "true" }},
+	} {
+		set := &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{corev1alpha1.AwaitingActivationAnnotation: "true"}}}
+		set.Spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStatePaused
+		tc.change(set)
+		if objectsets.Unwritten(set) != tc.unwritten || objectsets.Waits(set) != tc.unwritten || objectsets.Waiting(set) != tc.unwritten {
+			t.Errorf("%s: unwritten %t, waits %t", name, objectsets.Unwritten(set), objectsets.Waits(set))
+		}
+	}
 }

@@ -15,6 +15,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/objectsets"
+	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/revisions"
 )
 
@@ -124,18 +125,31 @@ func (s *reconciliation) valuesGone(set corev1alpha1.GenericObjectSet) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return !used[name] })
 }
 
-// renew has a set that got a new number begin anew: what its status says is of the earlier one.
+// renew has a set that got a new number begin again: what its status says is of the earlier one. Where objects of it may be
+// there, its claim stays, and its first phase begun: it keeps these up, and a later revision does not supersede it before that
+// has succeeded.
 func (s *reconciliation) renew(ctx context.Context, set corev1alpha1.GenericObjectSet) error {
 	status := set.ObjectSetStatus().DeepCopy()
 	status.ObservedGeneration, status.Revision = set.GetGeneration(), set.ObjectSetSpec().Revision
 	status.Blocking, status.Conditions = nil, nil
+	rev := s.revisionOf(set)
+	begun := objectsets.Owns(set) && rev != nil && rev.Opened() > 0
+	if begun && len(status.Phases) == 0 { // an earlier engine records none
+		status.Phases = phaseStatuses(nil, &phases.Report{}, rev)
+	}
 	for i := range status.Phases {
 		status.Phases[i].State, status.Phases[i].Ready = corev1alpha1.PhaseStateWaiting, 0
+		if i == 0 && begun {
+			status.Phases[i].State = corev1alpha1.PhaseStateApplying
+		}
 	}
 	status.Conditions = []metav1.Condition{{
 		Type: corev1alpha1.ConditionAwaitingActivation, Status: metav1.ConditionFalse, Reason: corev1alpha1.ReasonActivated,
 		Message: "The revision was activated.", LastTransitionTime: s.timestamp(), ObservedGeneration: set.GetGeneration(),
 	}}
+	if begun && rev.Claimed() {
+		conditions.Set(&status.Conditions, set.GetGeneration(), corev1alpha1.ConditionClaimed, true, corev1alpha1.ReasonClaimed, allClaimed)
+	}
 	if err := s.writeSetStatus(ctx, set, status); err != nil {
 		return err
 	}

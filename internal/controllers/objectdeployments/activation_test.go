@@ -1,15 +1,19 @@
 package objectdeployments
 
 import (
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/revisions"
 )
 
@@ -86,5 +90,70 @@ func TestActivationOfHistory(t *testing.T) {
 				t.Errorf("%s is in charge, %v", s.sets[revisions.InCharge(state)].GetName(), err)
 			}
 		})
+	}
+}
+
+// TestRenewedRevisionStays: a revision that has objects, and gets a new number, is neither superseded nor retired before a newer
+// one has succeeded, although nothing is written by its new number yet; its claim stays, so that it goes on to keep up its first phase.
+func TestRenewedRevisionStays(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []corev1alpha1.RevisionActivationPolicy{corev1alpha1.RevisionActivationAutomatic, corev1alpha1.RevisionActivationManual} {
+		s := reconciliationOf(nil, nil)
+		s.Target.Cluster = unstarted(t, "http://unused", func(schema.GroupKind) {})
+		dep := s.deployment.(*corev1alpha1.ObjectDeployment)
+		dep.Spec.RevisionActivationPolicy = policy
+		good, failing, newest := setOf("shop-1", false), setOf("shop-2", false), setOf("shop-3", false)
+		for i, set := range []*corev1alpha1.ObjectSet{good, failing, newest} {
+			set.Spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStateActive
+			set.Spec.Revision, set.Status.Revision = int64(i+1), int64(i+1)
+			set.Annotations = map[string]string{corev1alpha1.AwaitingActivationAnnotation: "true"}
+		}
+		conditions.Set(&good.Status.Conditions, 0, corev1alpha1.ConditionClaimed, true, corev1alpha1.ReasonClaimed, "")
+		conditions.Set(&good.Status.Conditions, 0, corev1alpha1.ConditionSucceeded, true, corev1alpha1.ReasonRolloutSuccess, "")
+		good.Spec.Phases[0].Objects = []corev1alpha1.ObjectSetObject{{Object: runtime.RawExtension{Raw: []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"only"}}`)}}}
+		good.Status.Phases = []corev1alpha1.PhaseStatus{{Name: "one", State: corev1alpha1.PhaseStateReady, Total: 1, Ready: 1}}
+		good.Spec.Revision = 4 // a rollback, an activation, or a user by hand
+		newest.Spec.Revision, newest.Status.Revision = 5, 5
+		server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithStatusSubresource(good).WithObjects(good, failing, newest).
+			WithIndex(good, ownerIndex, func(client.Object) []string { return []string{"ObjectDeployment shop/shop"} }).Build()
+		s.Client, s.Reader = server, server
+		if err := s.listSets(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.setOfUID(newest.UID).ObjectSetSpec().ObjectSetTemplateSpec = *dep.Spec.Template.Spec.DeepCopy()
+		pass := func() {
+			t.Helper()
+			if err := s.loadSets(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		pass()
+		if err := s.renew(t.Context(), s.setOfUID(good.UID)); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 { // and after a restart
+			pass()
+			renewed := s.setOfUID(good.UID)
+			rev := s.revisionOf(renewed)
+			if rev.Number != 4 || !rev.Claimed() || rev.Succeeded() || rev.Opened() != 1 {
+				t.Errorf("%s: number %d, claimed %t, succeeded %t, and %d phases are open", policy, rev.Number, rev.Claimed(), rev.Succeeded(), rev.Opened())
+			}
+			if objectsets.Waits(renewed) || objectsets.Unwritten(renewed) {
+				t.Errorf("%s: it counts as one that has written nothing", policy)
+			}
+			if status := s.setStatus(renewed, rev); !status.Phases[0].State.Opened() {
+				t.Errorf("%s: the next status says of its phase: %s", policy, status.Phases[0].State)
+			}
+			state, err := s.revisionState()
+			if err != nil {
+				t.Fatal(err)
+			}
+			state.Torn = true
+			at := slices.Index(s.sets, renewed)
+			if d := revisions.Decide(state); slices.Contains(d.Archive, at) || slices.Contains(d.Retire, at) {
+				t.Errorf("%s: it is archived: %+v", policy, d)
+			}
+			s.Target.Drop(s.rollout, good.UID)
+		}
 	}
 }

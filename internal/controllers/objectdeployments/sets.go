@@ -101,7 +101,7 @@ func (s *reconciliation) collectRevisions(ctx context.Context) (bool, error) {
 // noteTakenOver notes of which revisions the newest one has taken over everything.
 func (s *reconciliation) noteTakenOver(all []revisions.Revision) {
 	revs := s.rollout.Revisions()
-	if len(revs) < 2 || len(s.rollout.Plan().Reports) < len(revs) {
+	if len(revs) < 2 || len(s.rollout.Plan().Reports) < len(revs) || revs[len(revs)-1].Opened() == 0 {
 		return
 	}
 	last := len(revs) - 1

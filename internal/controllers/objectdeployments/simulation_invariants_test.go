@@ -54,7 +54,8 @@ func (s *simulation) active() *engine.Revision {
 func (s *simulation) stays(key objects.Key) bool {
 	active, succeeded := s.active(), false
 	for _, r := range slices.Backward(s.engine.revisions()) {
-		obsolete := r.Removing() || succeeded || r != active && r.Opened() == 0
+		proved := slices.ContainsFunc(s.sets, func(one *set) bool { return one.uid == r.UID && one.proved })
+		obsolete := r.Removing() || succeeded || r != active && r.Opened() == 0 && !proved
 		if !obsolete && r.Contains(key) {
 			return true
 		}
@@ -357,7 +358,7 @@ func (s *simulation) checkOvertaken(set *set) {
 		}
 	}
 	newest := s.newest()
-	if newest == nil || set.begun < 2 { // the first phase may have been opened without a write
+	if newest == nil || set.begun < 2 && !set.proved { // the first phase may have been opened without a write
 		return
 	}
 	rev := s.engine.loaded(newest.uid)

@@ -79,6 +79,7 @@ type simulation struct {
 	inside  bool
 	failure string
 
+	raised           int64
 	templates        []*template
 	requests, writes int
 }
@@ -187,7 +188,7 @@ var (
 	work    = map[string]int{"engine": 40, "deliver": 16, "deliver all": 4, "sync": 4, "view": 4, "wait": 4, "heal": 10, "calm": 5}
 	trouble = []string{
 		"account", "activate", "activate", "add account", "allow", "automatic", "manual", "reject", "retry", "collect", "crash", "delete", "delete deployment", "delete set", "deny", "drift", "finalize", "finalizer", "forbid",
-		"late", "leave", "occupy", "pause", "permit", "release", "remove account", "rollback", "serve", "sicken", "steal", "strip label", "strip reference",
+		"late", "leave", "occupy", "pause", "permit", "raise", "release", "remove account", "rollback", "serve", "sicken", "steal", "strip label", "strip reference",
 		"template", "unpause", "unserve",
 		"target away", "target back", "target session", "home away", "home back",
 		"backup", "restore home", "restore target",
@@ -516,6 +517,17 @@ func (s *simulation) use(name string) {
 			name += " " + one.name
 			s.activate(one)
 		}
+	case "raise":
+		if len(s.sets) > 0 {
+			one := sample(s, "set", s.sets)
+			name += " " + one.name
+			s.editSet(one, func(set *corev1alpha1.ObjectSet) {
+				if set.Status.Revision > 0 {
+					s.raised += 10 // the engine, too, gives out numbers
+					set.Spec.Revision = s.highest() + s.raised
+				}
+			})
+		}
 	case "reject":
 		if len(s.sets) > 0 {
 			one := sample(s, "set", s.sets)
@@ -561,16 +573,21 @@ func (s *simulation) deleteDeployment(orphan bool) {
 // activate is what a user does to have a set in charge: one that is neither waiting nor history gets
 // a number, which the engine gives the others.
 func (s *simulation) activate(one *set) {
-	highest := int64(0)
-	for _, other := range s.sets {
-		highest = max(highest, other.number)
-	}
+	highest := s.highest()
 	s.editSet(one, func(set *corev1alpha1.ObjectSet) {
 		set.Spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStateActive
-		if !one.archived && !one.waiting && !one.lifecycleArchived && one.number < highest {
+		if !one.archived && !one.waiting && !one.lifecycleArchived && one.number < highest && set.Status.Revision > 0 { // else it takes effect before the engine sees it
 			set.Spec.Revision = highest + 1
 		}
 	})
+}
+
+// highest returns the highest number that the engine knows of a set.
+func (s *simulation) highest() (number int64) {
+	for _, one := range s.sets {
+		number = max(number, one.number)
+	}
+	return number
 }
 
 func (s *simulation) editSet(one *set, change func(*corev1alpha1.ObjectSet)) {

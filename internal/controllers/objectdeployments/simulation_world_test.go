@@ -112,6 +112,7 @@ type set struct {
 	begun             int // phases that had begun, by the status
 	ready             int // phases that were complete, by the status
 	succeeded         bool
+	proved            bool // it has succeeded once, and has objects since: it stays until a newer one has succeeded
 	archived          bool // the condition
 	deleting          bool
 	lifecycleArchived bool
@@ -403,13 +404,13 @@ func (s *simulation) noteSet(obj *corev1alpha1.ObjectSet) {
 		is.ready = is.begun - 1
 	}
 	if is.succeeded = meta.IsStatusConditionTrue(conds, corev1alpha1.ConditionSucceeded); is.succeeded {
-		is.ready = len(is.template.phases)
+		is.ready, is.proved = len(is.template.phases), true
 	}
 	if archived := meta.IsStatusConditionTrue(conds, corev1alpha1.ConditionArchived); archived && !is.archived {
 		if !s.late {
 			s.checkArchived(is)
 		}
-		is.archived = true
+		is.archived, is.proved = true, false
 	}
 }
 
@@ -420,7 +421,13 @@ func (s *simulation) renumber(is *set, obj *corev1alpha1.ObjectSet) {
 	}
 	is.number = obj.Spec.Revision
 	slices.SortStableFunc(s.sets, func(a, b *set) int { return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.name, b.name)) })
+	written, claimed := !is.archived && is.opened > 0, is.claimed
 	is.claimed, is.opened, is.begun, is.ready, is.succeeded, is.archived = false, 0, 0, 0, false, false
+	is.first = false
+	if written {
+		is.claimed = claimed
+		is.opened, is.begun = min(1, len(is.template.phases)), min(1, len(is.template.phases))
+	}
 	is.since, is.made, is.proven = s.engine.known, s.when(s.server.Version()), 0
 }
 

@@ -150,6 +150,8 @@ func controllerOf(report *phases.Report, agents []objectsets.Agent) []corev1alph
 	return refs
 }
 
+const allClaimed = "All objects are claimed."
+
 // setConditions reports a set.
 func setConditions(
 	conds *[]metav1.Condition, set corev1alpha1.GenericObjectSet, rev *engine.Revision, report *phases.Report, blocking []phases.Blocker, agents []objectsets.Agent,
@@ -160,7 +162,7 @@ func setConditions(
 	}
 	switch {
 	case rev.Claimed():
-		put(corev1alpha1.ConditionClaimed, true, corev1alpha1.ReasonClaimed, "All objects are claimed.")
+		put(corev1alpha1.ConditionClaimed, true, corev1alpha1.ReasonClaimed, allClaimed)
 	case rev.Refused():
 		put(corev1alpha1.ConditionClaimed, false, corev1alpha1.ReasonClaimedByOther, rev.Blocked())
 	}
