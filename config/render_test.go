@@ -102,6 +102,16 @@ func TestSelectorsFindTheManager(t *testing.T) {
 	}
 }
 
+// lineWith returns the first line of a script that contains a text.
+func lineWith(script, text string) string {
+	for line := range strings.Lines(script) {
+		if strings.Contains(line, text) {
+			return strings.TrimSpace(line)
+		}
+	}
+	return ""
+}
+
 func TestArgoCDKnowsTheHealthOfEveryKind(t *testing.T) {
 	t.Parallel()
 	configMap := find[*corev1.ConfigMap](t, render(t, "argocd"), "argocd-cm")
@@ -113,6 +123,9 @@ func TestArgoCDKnowsTheHealthOfEveryKind(t *testing.T) {
 		}
 		if ok && !strings.Contains(script, "return health(") {
 			t.Errorf("%s is no health check", key)
+		}
+		if waits := lineWith(script, `is("AwaitingActivation", "True")`); ok && !strings.HasSuffix(waits, "and not broken then") {
+			t.Errorf("%s: what waits hides that what is in charge is not available: %s", key, waits)
 		}
 		delete(configMap.Data, key)
 	}

@@ -46,7 +46,9 @@ if spec.lifecycleState == "Archived" then
   return health("Progressing", "being archived")
 end
 
-if spec.lifecycleState ~= "Active" and is("AwaitingActivation", "True") then
+-- What is in charge meanwhile may be broken, which the end of this says.
+local broken = status.currentRevision ~= nil and is("Available", "False")
+if spec.lifecycleState ~= "Active" and is("AwaitingActivation", "True") and not broken then
   return health("Suspended", message("AwaitingActivation"))
 end
 
