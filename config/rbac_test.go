@@ -61,6 +61,21 @@ func TestManagerRole(t *testing.T) {
 	}
 }
 
+// A role whose first rule is replaced by kinds has what the manager asks for itself.
+func TestManagerRoleOfKinds(t *testing.T) {
+	t.Parallel()
+	rules := find[*rbacv1.ClusterRole](t, render(t, "."), config.ServiceAccount).Rules[1:]
+	for _, r := range []request{
+		{verb: "create", group: "authentication.k8s.io", resource: "tokenreviews"},
+		{verb: "create", group: "authorization.k8s.io", resource: "subjectaccessreviews"},
+		{verb: "create", group: "authorization.k8s.io", resource: "selfsubjectaccessreviews"},
+	} {
+		if !allows(rules, r) {
+			t.Errorf("%s %s.%s is not allowed", r.verb, r.resource, r.group)
+		}
+	}
+}
+
 func TestLeaderElectionRole(t *testing.T) {
 	t.Parallel()
 	role := find[*rbacv1.Role](t, render(t, "."), "lockstep-leader-election")

@@ -21,6 +21,7 @@ const (
 	PageChanges       = 200                    // objects of a comparison, and fields of each
 	PageNodes         = 80                     // of a drawing of dependencies: more are not read
 	PagePlan          = 25 * time.Second       // of a plan, which dry runs each object: less than the answer may take
+	PagePlans         = 2                      // at a time: each has the images of what it compares in memory
 	PagePlanBytes     = 256 << 10              // of a plan as text
 	PageDiagnosis     = 20 * time.Second       // of the search for a cause
 	PageCatalogueTime = 20 * time.Second       // of a comparison with the catalogue

@@ -48,13 +48,15 @@ type server struct {
 	// quiet are streams for what commands print beside their result.
 	quiet   command.Command
 	streams chan struct{}
-	now     func() time.Time
+	// plans are those that are made at a time.
+	plans chan struct{}
+	now   func() time.Time
 }
 
 // newServer is for a page at an address; closed is called after too many wrong codes.
 func newServer(ctx context.Context, cl *cluster.Cluster, host string, changes bool, closed func()) *server {
 	s := &server{
-		cluster: cl, ctx: ctx, changes: changes, quiet: command.Command{Streams: genericiooptions.NewTestIOStreamsDiscard()}, streams: make(chan struct{}, limits.PageStreams), now: time.Now,
+		cluster: cl, ctx: ctx, changes: changes, quiet: command.Command{Streams: genericiooptions.NewTestIOStreamsDiscard()}, streams: make(chan struct{}, limits.PageStreams), plans: make(chan struct{}, limits.PagePlans), now: time.Now,
 		board: watches.Start(ctx, cl), details: watches.NewDetails(ctx, cl),
 	}
 	s.offers = watches.NewCatalogue(ctx, cl, s.board)
@@ -423,6 +425,12 @@ func (s *server) plan(r *http.Request) (view, error) {
 	t, values := targetOf(r), r.URL.Query()
 	if s.board.Package(t) == nil {
 		return view{}, notFound(fmt.Sprintf("There is no %s, as far as you may read.", t))
+	}
+	select {
+	case s.plans <- struct{}{}:
+		defer func() { <-s.plans }()
+	case <-r.Context().Done():
+		return view{}, fmt.Errorf("%d plans are being made already: reload this page in a moment", limits.PagePlans)
 	}
 	of := *s.cluster
 	of.Namespace = t.Namespace

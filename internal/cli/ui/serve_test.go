@@ -498,6 +498,67 @@ func TestChanges(t *testing.T) {
 	}
 }
 
+// gated is a cluster of which single objects are read when a function lets them be.
+type gated struct {
+	clustertest.Listing
+	gate func(context.Context) error
+}
+
+// Get implements client.Reader.
+func (g *gated) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if err := g.gate(ctx); err != nil {
+		return err
+	}
+	return g.WithWatch.Get(ctx, key, obj, opts...)
+}
+
+// So many plans are made at a time; others wait for as long as an answer may take.
+func TestPlansAreBounded(t *testing.T) {
+	t.Parallel()
+	reads, proceed := make(chan struct{}, 10), make(chan struct{})
+	cl := clustertest.FakeCluster(t, webPackage())
+	cl.WithWatch = &gated{Listing: clustertest.Listing{WithWatch: cl.WithWatch}, gate: func(ctx context.Context) error {
+		reads <- struct{}{}
+		select {
+		case <-proceed:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}}
+	s := newServer(t.Context(), cl, "127.0.0.1:1", false, func() {})
+	s.board.Synced(t.Context())
+	plan := func(ctx context.Context) error {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:1/?revision=1", nil)
+		if err != nil {
+			return err
+		}
+		r.SetPathValue("namespace", "shop")
+		r.SetPathValue("name", "web")
+		_, err = s.plan(r)
+		return err
+	}
+	done := make(chan error, limits.PagePlans)
+	for range limits.PagePlans {
+		go func() { done <- plan(t.Context()) }()
+	}
+	for range limits.PagePlans {
+		<-reads
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := plan(ended); err == nil || !strings.Contains(err.Error(), "plans are being made already") || len(reads) > 0 {
+		t.Errorf("one more: %v, %d reads", err, len(reads))
+	}
+	close(proceed)
+	for range limits.PagePlans {
+		<-done
+	}
+	if err := plan(t.Context()); err == nil || !strings.Contains(err.Error(), "no revision") {
+		t.Errorf("after the others: %v", err)
+	}
+}
+
 // So many packages are watched at a time, and one that no page shows makes room.
 func TestObserversAreBounded(t *testing.T) {
 	t.Parallel()

@@ -57,6 +57,7 @@ type Guard struct {
 
 // New guards a page at an address such as 127.0.0.1:4711. inside gets paths without Base.
 func New(host string, pages Pages, inside http.Handler, closed func()) *Guard {
+	host = strings.TrimSuffix(host, ":80") // the default port, which browsers leave out of Host and Origin
 	return &Guard{
 		host: host, pages: pages, inside: inside, origin: http.NewCrossOriginProtection(), closed: closed,
 		code: random(), session: random(), cookie: "lockstep-" + random()[:12], base: "/" + random()[:22] + "/",

@@ -106,6 +106,21 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
+// Browsers leave out the default port.
+func TestDefaultPort(t *testing.T) {
+	t.Parallel()
+	g := guard.New("127.0.0.1:80", door{}, http.NotFoundHandler(), func() {})
+	for host, want := range map[string]int{"127.0.0.1": http.StatusOK, "127.0.0.1:8080": http.StatusMisdirectedRequest, "localhost": http.StatusMisdirectedRequest} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodPost, "http://"+host+"/enter", strings.NewReader(url.Values{"code": {g.Code()}}.Encode()))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Origin", "http://"+host)
+		if g.ServeHTTP(w, r); w.Code != want {
+			t.Errorf("%s: %d, want %d", host, w.Code, want)
+		}
+	}
+}
+
 // What others send gets nothing of what is inside.
 func TestAttacks(t *testing.T) {
 	t.Parallel()

@@ -54,6 +54,9 @@ type Detail struct {
 	// examined is the state of the package and its revision that the cause is of; searching is set during a search.
 	examined  string
 	searching bool
+	// again searches for what a search has not found: it failed or took too long, or the state changed during it. It is called
+	// with the lock, and nil where there is nothing to search for.
+	again func()
 }
 
 // Open watches a package, or uses the watches that are open. It is released by Release.
@@ -71,11 +74,21 @@ func (d *Details) Open(t progress.Target, uid types.UID) (*Detail, error) {
 		d.open[uid] = one
 		go one.run(ctx, d.cluster.Observe(ctx, t, uid))
 	}
+	one.retry()
 	one.holders++
 	if one.idle != nil {
 		one.idle.Stop()
 	}
 	return one, nil
+}
+
+// retry searches for a cause that was not found when it was searched for.
+func (o *Detail) retry() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.searching && o.again != nil {
+		o.again()
+	}
 }
 
 // makeRoom ends the watches of a package that no page shows where there are too many.
@@ -197,20 +210,30 @@ func (o *Detail) observe(ctx context.Context, observer *cluster.Observer) {
 	o.examine(ctx, snap)
 }
 
-// examine looks for the cause of a package that is not available, once for each state. It is called with the lock.
+// examine looks for the cause of a package that is not available, once for each state, and again where it was not found and the
+// package is opened again. It is called with the lock.
 func (o *Detail) examine(ctx context.Context, snap progress.Snapshot) {
 	state := snap.Package.GetResourceVersion()
 	if snap.Set != nil {
 		state += "/" + snap.Set.GetResourceVersion()
 	}
 	if o.shown.Report.Summary == progress.SummaryAvailable {
-		o.shown.Cause, o.shown.CauseNote, o.examined = nil, "", ""
+		o.shown.Cause, o.shown.CauseNote, o.examined, o.again = nil, "", "", nil
 		return
 	}
-	if o.searching || o.examined == state {
-		return
+	search := func() { o.search(ctx, state, snap) }
+	switch {
+	case o.examined == state:
+	case o.searching:
+		o.again = search
+	default:
+		search()
 	}
-	o.searching, o.examined = true, state
+}
+
+// search looks for the cause of a state. It is called with the lock, and not during another search.
+func (o *Detail) search(ctx context.Context, state string, snap progress.Snapshot) {
+	o.searching, o.examined, o.again = true, state, nil
 	go func() {
 		d, err := o.details.diagnose(ctx, o.target, snap.Package)
 		o.mu.Lock()
@@ -218,8 +241,14 @@ func (o *Detail) examine(ctx context.Context, snap progress.Snapshot) {
 		if o.shown.Cause, o.shown.CauseNote = d, ""; err != nil {
 			o.shown.CauseNote = err.Error()
 		}
-		if o.shown.Report.Summary == progress.SummaryAvailable {
+		switch {
+		case o.shown.Report.Summary == progress.SummaryAvailable:
 			o.shown.Cause, o.shown.CauseNote = nil, ""
+		case ctx.Err() != nil:
+		case o.again != nil: // it changed meanwhile
+			o.again()
+		case err != nil:
+			o.again = func() { o.search(ctx, state, snap) }
 		}
 		o.mu.Unlock()
 		o.topic.publish()

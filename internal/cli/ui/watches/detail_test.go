@@ -1,0 +1,133 @@
+package watches
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/cli/ui/page"
+)
+
+// gated is a cluster whose deployments are read when a function lets them be, as each search for a cause does.
+type gated struct {
+	clustertest.Listing
+	gate func(context.Context) error
+}
+
+// Get implements client.Reader.
+func (g *gated) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	if _, is := obj.(*corev1alpha1.ObjectDeployment); is {
+		if err := g.gate(ctx); err != nil {
+			return err
+		}
+	}
+	return g.WithWatch.Get(ctx, key, obj, opts...)
+}
+
+// gatedDetails are those of a cluster with one package that is invalid.
+func gatedDetails(t *testing.T, gate func(context.Context) error) (*Details, *cluster.Cluster) {
+	t.Helper()
+	pkg := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "web", Finalizers: []string{corev1alpha1.MetricsFinalizer}}}
+	pkg.Status.Conditions = []metav1.Condition{clustertest.Condition("Invalid", "True", "ConfigInvalid", "config.title is missing")}
+	cl := clustertest.FakeCluster(t, pkg)
+	cl.WithWatch = &gated{Listing: clustertest.Listing{WithWatch: cl.WithWatch}, gate: gate}
+	d := NewDetails(t.Context(), cl)
+	d.all = cl
+	return d, cl
+}
+
+func open(t *testing.T, d *Details) *Detail {
+	t.Helper()
+	one, err := d.Open(progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "shop", Name: "web"}, "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return one
+}
+
+// observed waits until what is shown is as it is wanted.
+func observed(t *testing.T, one *Detail, wanted func(page.Observed) bool) {
+	t.Helper()
+	changed, end := one.Subscribe()
+	defer end()
+	late := time.NewTimer(20 * time.Second)
+	defer late.Stop()
+	for {
+		o, _ := one.Observed()
+		if wanted(o) {
+			return
+		}
+		select {
+		case <-changed:
+		case <-late.C:
+			t.Fatalf("shown: cause %+v, note %q", o.Cause, o.CauseNote)
+		}
+	}
+}
+
+func because(cause string) func(page.Observed) bool {
+	return func(o page.Observed) bool {
+		return o.Cause != nil && strings.Contains(o.Cause.Cause, cause) && o.CauseNote == ""
+	}
+}
+
+// A search for the cause that failed is repeated when the package is opened again, though nothing has changed; one that succeeded
+// is not.
+func TestFailedSearchIsRepeated(t *testing.T) {
+	t.Parallel()
+	var searches atomic.Int32
+	d, _ := gatedDetails(t, func(context.Context) error {
+		if searches.Add(1) == 1 {
+			return errors.New("connection reset")
+		}
+		return nil
+	})
+	one := open(t, d)
+	observed(t, one, func(o page.Observed) bool { return strings.Contains(o.CauseNote, "connection reset") })
+	one.Release()
+	again := open(t, d)
+	again.Await(t.Context(), 20*time.Second)
+	observed(t, again, because("config.title is missing"))
+	open(t, d).Await(t.Context(), 20*time.Second)
+	if n := searches.Load(); n != 2 {
+		t.Errorf("%d searches", n)
+	}
+}
+
+// A package that changes during the search for its cause is searched again.
+func TestChangeDuringSearch(t *testing.T) {
+	t.Parallel()
+	begun, proceed := make(chan struct{}, 10), make(chan struct{})
+	d, cl := gatedDetails(t, func(ctx context.Context) error {
+		begun <- struct{}{}
+		select {
+		case <-proceed:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+	one := open(t, d)
+	<-begun
+	pkg := &corev1alpha1.Package{}
+	if err := cl.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web"}, pkg); err != nil {
+		t.Fatal(err)
+	}
+	pkg.Status.Conditions[0].Message = "config.replicas is negative"
+	if err := cl.Status().Update(t.Context(), pkg); err != nil {
+		t.Fatal(err)
+	}
+	observed(t, one, func(o page.Observed) bool { return strings.Contains(o.Report.Message, "config.replicas is negative") })
+	close(proceed)
+	observed(t, one, because("config.replicas is negative"))
+}
