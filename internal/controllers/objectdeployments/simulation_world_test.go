@@ -404,14 +404,15 @@ func (s *simulation) noteSet(obj *corev1alpha1.ObjectSet) {
 		is.ready = is.begun - 1
 	}
 	if is.succeeded = meta.IsStatusConditionTrue(conds, corev1alpha1.ConditionSucceeded); is.succeeded {
-		is.ready, is.proved = len(is.template.phases), true
+		is.ready = len(is.template.phases)
 	}
 	if archived := meta.IsStatusConditionTrue(conds, corev1alpha1.ConditionArchived); archived && !is.archived {
 		if !s.late {
 			s.checkArchived(is)
 		}
-		is.archived, is.proved = true, false
+		is.archived = true
 	}
+	is.proved = !is.archived && (is.proved || is.succeeded)
 }
 
 // renumber follows the number of a set. One that has a status begins anew with that of the new number.
