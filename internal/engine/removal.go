@@ -73,7 +73,8 @@ func (s *step) retain(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	patch, err := json.Marshal(append(unchanged(live), s.run.rollout.replaceOwners(live, s.Retainer)...))
+	operations := append(unchanged(live), s.run.rollout.replaceOwners(live, s.Retainer)...)
+	patch, err := json.Marshal(append(operations, s.run.rollout.restoreLabel(live)...))
 	if err != nil {
 		return err
 	}
@@ -101,6 +102,18 @@ func (r *Rollout) replaceOwners(live *unstructured.Unstructured, by *phases.Revi
 	}
 	others := slices.DeleteFunc(live.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return r.isOurs(objects.Reference{OwnerReference: ref}) })
 	return []map[string]any{{"op": "add", "path": "/metadata/ownerReferences", "value": append(others, set.OwnerReference)}}
+}
+
+// restoreLabel returns the operations that put back the label by which the caches find an object, where others took it off.
+func (r *Rollout) restoreLabel(live *unstructured.Unstructured) []map[string]any {
+	key, value := r.Owner.Names.ManagedLabel, r.Owner.Names.ManagedValue
+	switch {
+	case live.GetLabels()[key] == value:
+		return nil
+	case len(live.GetLabels()) == 0:
+		return []map[string]any{{"op": "add", "path": "/metadata/labels", "value": map[string]string{key: value}}}
+	}
+	return []map[string]any{{"op": "add", "path": "/metadata/labels/" + strings.ReplaceAll(key, "/", "~1"), "value": value}}
 }
 
 // isOurs reports whether a reference is to the owner or one of its sets.

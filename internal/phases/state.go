@@ -179,11 +179,11 @@ func (r *Revision) retains(key objects.Key, live *objects.Observed) bool {
 }
 
 // Retaining returns which of the recorded objects the revision still retains, by what is live: others may have taken them
-// over, or deleted them. What is not known counts as retained.
+// over, or deleted them. What is not known counts as retained, and so does what is not served, before it is to go.
 func (r *Revision) Retaining(live func(objects.Key) LiveState) sets.Set[objects.Key] {
 	left := sets.New[objects.Key]()
 	for key := range r.Retains {
-		if is := live(key); r.retains(key, is.Object) || !is.Unserved && !is.Synced {
+		if is := live(key); r.retains(key, is.Object) || is.Unserved && !r.Removing() || !is.Unserved && !is.Synced {
 			left.Insert(key)
 		}
 	}
