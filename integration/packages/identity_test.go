@@ -119,8 +119,9 @@ func TestClusterPackageServiceAccount(t *testing.T) {
 		t.Fatal(err)
 	}
 	env.Create(t, pkg)
-	want := "ServiceAccount " + corev1alpha1.DefaultNamespace + "/default may not create configmaps"
-	harness.Eventually(t, patience, "the right to be named", func(ctx context.Context) error {
+	want := "ServiceAccount " + corev1alpha1.DefaultNamespace + "/default lacks rights, and nothing is written without all of them " +
+		"(kubectl package rbac clusterpackage/accounted prints roles with them): in namespace " + ns + ": create configmaps; patch, delete confi"
+	harness.Eventually(t, patience, "the rights to be named", func(ctx context.Context) error {
 		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(pkg), pkg); err != nil {
 			return err
 		}

@@ -65,6 +65,23 @@ func (x *run) require(ctx context.Context, account objects.Account) error {
 	return nil
 }
 
+// orMissing returns that the account does not exist instead of a denial because of that. An account that was there a moment ago
+// is not looked for again.
+func (x *run) orMissing(ctx context.Context, s phases.Step, err error) error {
+	if x.rollout.accountReason(s, err) != ReasonForbidden {
+		return err
+	}
+	x.accounts.Lock()
+	if last := x.rollout.accounts[s.Account]; x.Cluster.Now().Sub(last.at) >= missingRetry {
+		delete(x.rollout.accounts, s.Account)
+	}
+	x.accounts.Unlock()
+	if missing := x.require(ctx, s.Account); isMissing(missing) {
+		return missing
+	}
+	return err
+}
+
 // missingRetry is the shortest pause before an account that is missing is looked for again.
 const missingRetry = time.Second
 

@@ -34,6 +34,7 @@ func (s *step) recover(ctx context.Context, err error) error {
 			s.refuse(obs)
 		}
 	default:
+		err = s.run.orMissing(ctx, s.Step, err)
 		s.run.fail(s.Step, err, isMissing(err))
 	}
 	return nil
