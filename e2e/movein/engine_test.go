@@ -276,7 +276,8 @@ func waitForLease(t *testing.T) *harness.Manager {
 	requests, err := journal.Since(t.Context(), journal.From)
 	require.NoError(t, err)
 	for _, e := range requests {
-		if e.User == harness.ManagerUser() && e.Verb != "get" && e.Verb != "list" && e.Verb != "watch" {
+		review := e.Object.Resource == "selfsubjectaccessreviews" // stores nothing
+		if e.User == harness.ManagerUser() && e.Verb != "get" && e.Verb != "list" && e.Verb != "watch" && !review {
 			t.Errorf("without the Lease it sent %s %s", e.Verb, e.RequestURI)
 		}
 	}
