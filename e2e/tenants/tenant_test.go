@@ -65,7 +65,7 @@ func (u *tenant) create(t *testing.T, objs ...client.Object) {
 func (u *tenant) changesOutside(t *testing.T, j *harness.Journal) []sandbox.Entry {
 	t.Helper()
 	entries, err := j.Since(t.Context(), j.From, sandbox.ByUser(harness.ManagerUser()), func(e sandbox.Entry) bool {
-		return !slices.Contains([]string{"customresourcedefinitions", "tokenreviews", "subjectaccessreviews"}, e.Object.Resource) &&
+		return !slices.Contains([]string{"customresourcedefinitions", "tokenreviews", "subjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews"}, e.Object.Resource) &&
 			slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, e.Verb) &&
 			(e.Object.Namespace == metav1.NamespaceSystem || e.Object.Namespace == "" && e.Object.Group != corev1alpha1.GroupName)
 	})

@@ -66,7 +66,7 @@ func TestTogether(t *testing.T) {
 // changing selects requests that change, or try to change, what others have: no leases of the manager, events or reviews.
 func changing(e sandbox.Entry) bool {
 	return slices.Contains([]string{"create", "update", "patch", "delete", "deletecollection"}, e.Verb) &&
-		!slices.Contains([]string{"leases", "events", "tokenreviews", "subjectaccessreviews"}, e.Object.Resource)
+		!slices.Contains([]string{"leases", "events", "tokenreviews", "subjectaccessreviews", "selfsubjectaccessreviews", "selfsubjectrulesreviews"}, e.Object.Resource)
 }
 
 // victim is a namespace in which packages are installed while others attack.
