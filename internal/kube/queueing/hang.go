@@ -16,7 +16,7 @@ import (
 
 type progressKey struct{}
 
-// WithProgress returns a context by which the work for a request that is reconciled tells that it goes on. See Progress.
+// WithProgress returns a context for the reconcile of a request, in which [Progress] is recorded.
 func (q *Queue[K]) WithProgress(ctx context.Context, request K) context.Context {
 	return context.WithValue(ctx, progressKey{}, func() {
 		if order := q.order.Load(); order != nil {
@@ -25,7 +25,7 @@ func (q *Queue[K]) WithProgress(ctx context.Context, request K) context.Context 
 	})
 }
 
-// Progress tells that a part of the work for the request of ctx has ended. Many parts that are slow each, such as writes through a
+// Progress records that a part of the reconcile of ctx has ended. Many parts that are slow each, such as writes through a
 // webhook that does not answer, are no worker that hangs: a new process would only begin them again.
 func Progress(ctx context.Context) {
 	if progress, ok := ctx.Value(progressKey{}).(func()); ok {
