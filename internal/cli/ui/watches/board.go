@@ -18,6 +18,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/graph"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/ui/page"
+	"lockstep.run/lockstep/internal/kube/panics"
 )
 
 // Board is all that is installed, as far as the user may watch it.
@@ -164,8 +165,11 @@ func keep(all map[string]string, names ...string) map[string]string {
 }
 
 func (b *Board) put(obj any) {
-	row := page.RowOf(obj.(corev1alpha1.GenericPackage))
-	b.change(func() { b.rows[row.Target] = row })
+	_ = panics.Guard(context.Background(), "reading a package", func() error { // which is not in the list
+		row := page.RowOf(obj.(corev1alpha1.GenericPackage))
+		b.change(func() { b.rows[row.Target] = row })
+		return nil
+	})
 }
 
 func (b *Board) remove(obj any) {

@@ -17,6 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/diagnose"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/ui/page"
+	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -171,7 +172,11 @@ func (o *Detail) run(ctx context.Context, observer *cluster.Observer) {
 			return
 		}
 		begin := time.Now()
-		o.observe(ctx, observer)
+		if err := panics.Guard(ctx, "reading "+o.target.String(), func() error { o.observe(ctx, observer); return nil }); err != nil {
+			o.mu.Lock()
+			o.shown.Note, o.ready = err.Error(), true
+			o.mu.Unlock()
+		}
 		o.topic.publish()
 		select {
 		case <-time.After(max(limits.PageInterval/2, 4*time.Since(begin))):
@@ -235,7 +240,11 @@ func (o *Detail) examine(ctx context.Context, snap progress.Snapshot) {
 func (o *Detail) search(ctx context.Context, state string, snap progress.Snapshot) {
 	o.searching, o.examined, o.again = true, state, nil
 	go func() {
-		d, err := o.details.diagnose(ctx, o.target, snap.Package)
+		var d *diagnose.Diagnosis
+		err := panics.Guard(ctx, "looking for the cause", func() (err error) {
+			d, err = o.details.diagnose(ctx, o.target, snap.Package)
+			return err
+		})
 		o.mu.Lock()
 		o.searching = false
 		if o.shown.Cause, o.shown.CauseNote = d, ""; err != nil {

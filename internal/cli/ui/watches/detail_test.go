@@ -131,3 +131,20 @@ func TestChangeDuringSearch(t *testing.T) {
 	close(proceed)
 	observed(t, one, because("config.replicas is negative"))
 }
+
+// A panic of the search for a cause is a note of the page, which goes on: the next search finds it.
+func TestPanicOfSearch(t *testing.T) {
+	t.Parallel()
+	var searches atomic.Int32
+	d, _ := gatedDetails(t, func(context.Context) error {
+		if searches.Add(1) == 1 {
+			panic("s3cret of an object")
+		}
+		return nil
+	})
+	observed(t, open(t, d), func(o page.Observed) bool {
+		return strings.Contains(o.CauseNote, "looking for the cause failed by a defect") && !strings.Contains(o.CauseNote, "s3cret")
+	})
+	open(t, d)
+	observed(t, open(t, d), because("config.title is missing"))
+}

@@ -11,6 +11,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/desired"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/ui/page"
+	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -71,7 +72,12 @@ func (c *Catalogue) Refresh(ctx context.Context, patience time.Duration) {
 func (c *Catalogue) compare(done chan struct{}) {
 	ctx, cancel := context.WithTimeout(c.ctx, limits.PageCatalogueTime)
 	defer cancel()
-	rows, byImage, err := desired.OutdatedOf(ctx, c.cluster, c.board.Packages(), false)
+	var rows []desired.Outdated
+	var byImage int
+	err := panics.Guard(ctx, "comparing with the catalogue", func() (err error) {
+		rows, byImage, err = desired.OutdatedOf(ctx, c.cluster, c.board.Packages(), false)
+		return err
+	})
 	found := page.Catalogue{ByImage: byImage, At: time.Now()}
 	switch {
 	case ctx.Err() != nil && c.ctx.Err() == nil:
