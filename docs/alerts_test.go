@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Every alert has a runbook that begins with a command, and names metrics alone that the page of operators has.
+// Every alert has a runbook that begins with a command, and reads metrics alone that are on their page.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	content, err := os.ReadFile("../config/monitoring/rules.yaml")
@@ -35,7 +35,7 @@ func TestAlerts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	operators, err := os.ReadFile("operators.md")
+	metrics, err := os.ReadFile("metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,8 +49,8 @@ func TestAlerts(t *testing.T) {
 			t.Errorf("%s has %v and %v, want a severity, a summary and the runbook %s", rule.Alert, rule.Labels, rule.Annotations, want)
 		}
 		for _, name := range regexp.MustCompile(`(lockstep|package_operator)_\w+`).FindAllString(rule.Expr, -1) {
-			if !strings.Contains(string(operators), "| `"+name+"` |") {
-				t.Errorf("%s reads %s, which operators.md does not list", rule.Alert, name)
+			if !strings.Contains(string(metrics), "| `"+name+"` |") {
+				t.Errorf("%s reads %s, which metrics.md does not list", rule.Alert, name)
 			}
 		}
 	}

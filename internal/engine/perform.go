@@ -14,6 +14,7 @@ import (
 
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/metrics"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/drift"
@@ -88,12 +89,22 @@ func (x *run) do(ctx context.Context, s phases.Step) error {
 	one := &step{Step: s, run: x, mapping: mapping, custom: x.rollout.single || x.Cluster.State(s.Key.GroupKind()).Custom}
 	err = one.do(ctx)
 	if err == nil {
+		one.count("performed")
 		return nil
 	}
 	if ctx.Err() != nil || apply.Classify(err) == apply.NotLeading {
 		return err
 	}
+	one.count("failed")
 	return one.recover(ctx, err)
+}
+
+// count counts a step that writes.
+func (s *step) count(outcome string) {
+	switch s.Action {
+	case phases.Create, phases.Change, phases.Adopt, phases.Correct, phases.Relabel, phases.Recreate, phases.Delete, phases.Release, phases.Retain:
+		metrics.Writes.Add(metrics.Action(s.Action.String()), outcome)
+	}
 }
 
 func (s *step) do(ctx context.Context) error {
@@ -311,6 +322,9 @@ func (s *step) markApplied(id objects.Digest, obs *objects.Observed, correction 
 			rival = s.Live.Writer
 		}
 		rec.CountCorrection(rival, s.run.Cluster.Now())
+		if rec.Contention.Throttled() {
+			metrics.Fights.Add()
+		}
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlmanager "sigs.k8s.io/controller-runtime/pkg/manager"
+	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/apinames"
@@ -67,6 +68,9 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 	puller, err := newPuller(c, account, mgr.GetLogger().WithName("registry"))
 	if err != nil {
 		return err
+	}
+	if err := ctrlmetrics.Registry.Register(watched{here.Counts}); err != nil {
+		return fmt.Errorf("register the metrics of watches: %w", err)
 	}
 	slices, templates := mutationcache.NewStore(), &objecttemplates.Reconciler{}
 	deployments, err := connectDeployments(mgr, here, templates, slices, account, c)

@@ -1,16 +1,21 @@
 package manager
 
 import (
+	"cmp"
 	"crypto/tls"
+	"maps"
 	"net/http"
 	"runtime"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/metrics"
 	"lockstep.run/lockstep/internal/version"
 )
 
@@ -40,11 +45,11 @@ func metricsOptions(c *Config, config *rest.Config) metricsserver.Options {
 // processMetrics returns what says which version runs, and whether it leads.
 func processMetrics(elected <-chan struct{}) []prometheus.Collector {
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "lockstep_build_info", Help: "The version of the manager, and of Go; always 1.",
+		Name: metrics.BuildInfo.Name, Help: metrics.BuildInfo.Help,
 		ConstLabels: prometheus.Labels{"version": version.Get(), "go_version": runtime.Version()},
 	})
 	build.Set(1)
-	leader := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "lockstep_leader", Help: "Whether this process leads: 1 yes, 0 no."}, func() float64 {
+	leader := prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: metrics.Leader.Name, Help: metrics.Leader.Help}, func() float64 {
 		select {
 		case <-elected:
 			return 1
@@ -52,5 +57,25 @@ func processMetrics(elected <-chan struct{}) []prometheus.Collector {
 			return 0
 		}
 	})
-	return []prometheus.Collector{build, leader}
+	return append([]prometheus.Collector{build, leader}, metrics.Instruments()...)
+}
+
+// watched exports how much the watches of managed objects remember.
+type watched struct {
+	kinds func() map[schema.GroupVersionKind]int
+}
+
+// Describe names the metrics.
+func (w watched) Describe(out chan<- *prometheus.Desc) {
+	metrics.Describe(out, metrics.CacheInformers, metrics.CacheObjects)
+}
+
+// Collect counts the records of each kind, of the first ones by name.
+func (w watched) Collect(out chan<- prometheus.Metric) {
+	kinds := w.kinds()
+	out <- metrics.CacheInformers.Value(float64(len(kinds)), "")
+	named := slices.SortedFunc(maps.Keys(kinds), func(a, b schema.GroupVersionKind) int { return cmp.Compare(a.String(), b.String()) })
+	for _, gvk := range named[:min(len(named), limits.MetricKinds)] {
+		out <- metrics.CacheObjects.Value(float64(kinds[gvk]), "", gvk.String())
+	}
 }

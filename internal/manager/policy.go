@@ -13,6 +13,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"lockstep.run/lockstep/internal/metrics"
 )
 
 // deletionPolicy is the name of the ValidatingAdmissionPolicy of config and of
@@ -20,8 +22,7 @@ import (
 const deletionPolicy = "lockstep-foreground-deletion"
 
 var policyPresent = prometheus.NewGauge(prometheus.GaugeOpts{
-	Name: "lockstep_deletion_policy_present",
-	Help: "Whether deletion in the foreground is refused, as the order of teardown needs: 1 yes, 0 no.",
+	Name: metrics.Policy.Name, Help: metrics.Policy.Help,
 })
 
 // checkPolicy logs at the start where deletion in the foreground is not refused: the

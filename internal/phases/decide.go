@@ -386,12 +386,12 @@ func decideContent(c DecisionInput, live *objects.Observed) Decision {
 // immediate, then the pause doubles from one second to five minutes, and the
 // message names the other manager.
 func correction(c DecisionInput, a Action, message string) Decision {
-	const free, longest = 5, 5 * time.Minute
+	const longest = 5 * time.Minute
 	contention := c.Applied.Contention
-	if contention == nil || contention.Corrections < free {
+	if !contention.Throttled() {
 		return Decision{Action: a}
 	}
-	pause := min(time.Second<<min(contention.Corrections-free, 20), longest)
+	pause := min(time.Second<<min(contention.Corrections-freeCorrections, 20), longest)
 	due := contention.Corrected.Add(pause)
 	if !c.Now.Before(due) {
 		return Decision{Action: a}

@@ -276,6 +276,12 @@ type Contention struct {
 	OtherManager string
 }
 
+// freeCorrections are made without a pause.
+const freeCorrections = 5
+
+// Throttled reports whether the next correction is made after a pause.
+func (c *Contention) Throttled() bool { return c != nil && c.Corrections >= freeCorrections }
+
 // Failure is why a step did not succeed.
 type Failure struct {
 	// Content of the desired object that failed; another content is tried at

@@ -7,57 +7,32 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/summary"
 )
 
-// Summary is the state of a package in one word, for programs.
-type Summary string
+// Summary is the state of a package in one word, for programs; package summary computes it.
+type Summary = summary.Summary
 
-// Summaries. Available is everything as the spec demands; Pending is a spec without a report;
-// Stalled is a rollout that needs help; Unavailable is a failure after a complete rollout;
-// WaitingForDependencies ends by itself, DependenciesUnsatisfied does not; TargetNotConnected is a cluster of targetRef that
-// cannot be used.
+// Summaries, see package summary.
 const (
-	SummaryAvailable      Summary = "Available"
-	SummaryPending        Summary = "Pending"
-	SummaryProgressing    Summary = "Progressing"
-	SummaryStalled        Summary = "Stalled"
-	SummaryUnavailable    Summary = "Unavailable"
-	SummaryInvalid        Summary = "Invalid"
-	SummaryImagePullError Summary = "ImagePullError"
-	SummaryNotVerified    Summary = "ImageNotVerified"
-	SummaryUnresolved     Summary = "Unresolved"
-	SummaryPaused         Summary = "Paused"
-	SummaryWaiting        Summary = "WaitingForDependencies"
-	SummaryUnsatisfied    Summary = "DependenciesUnsatisfied"
-	SummaryTarget         Summary = "TargetNotConnected"
-	SummaryDeleting       Summary = "Deleting"
+	SummaryAvailable      = summary.Available
+	SummaryPending        = summary.Pending
+	SummaryProgressing    = summary.Progressing
+	SummaryStalled        = summary.Stalled
+	SummaryUnavailable    = summary.Unavailable
+	SummaryInvalid        = summary.Invalid
+	SummaryImagePullError = summary.ImagePullError
+	SummaryNotVerified    = summary.NotVerified
+	SummaryUnresolved     = summary.Unresolved
+	SummaryPaused         = summary.Paused
+	SummaryWaiting        = summary.Waiting
+	SummaryUnsatisfied    = summary.Unsatisfied
+	SummaryTarget         = summary.Target
+	SummaryDeleting       = summary.Deleting
 )
-
-var headlines = map[Summary]string{
-	SummaryAvailable: "available", SummaryPending: "pending", SummaryProgressing: "rolling out",
-	SummaryStalled: "stuck", SummaryUnavailable: "unavailable", SummaryInvalid: "invalid",
-	SummaryUnresolved:     "no version fits",
-	SummaryWaiting:        "waiting for dependencies",
-	SummaryUnsatisfied:    "dependencies not satisfied",
-	SummaryTarget:         "target not connected",
-	SummaryNotVerified:    "image not verified",
-	SummaryImagePullError: "image cannot be pulled", SummaryPaused: "paused", SummaryDeleting: "being deleted",
-}
-
-// byUrgency begins with what ends by help alone, the worst first, and goes on with what may end by itself.
-var byUrgency = []Summary{
-	SummaryUnavailable, SummaryStalled, SummaryInvalid, SummaryUnresolved, SummaryNotVerified, SummaryImagePullError, SummaryUnsatisfied, SummaryTarget,
-	SummaryDeleting, SummaryWaiting, SummaryProgressing, SummaryPending, SummaryPaused, SummaryAvailable,
-}
-
-// Urgency is the place of a Summary in a list that begins with the packages that need help: 0 is the most urgent.
-func (s Summary) Urgency() int { return slices.Index(byUrgency, s) }
 
 // Summaries are all of them, the most urgent first.
-func Summaries() []Summary { return slices.Clone(byUrgency) }
-
-// Words are the Summary in a sentence, as in "package shop/web: rolling out".
-func (s Summary) Words() string { return headlines[s] }
+func Summaries() []Summary { return summary.All() }
 
 // Report is the status of a package. Its JSON fields are stable.
 type Report struct {
@@ -143,33 +118,10 @@ func ordered(conds []metav1.Condition) []metav1.Condition {
 
 // Summary returns the state in one word.
 func (s State) Summary() Summary {
-	switch {
-	case s.Deleting:
-		return SummaryDeleting
-	case s.Paused != "":
-		return SummaryPaused
-	case s.Away != "":
-		return SummaryTarget
-	case s.Invalid != "":
-		return SummaryInvalid
-	case s.Unresolved != "":
-		return SummaryUnresolved
-	case s.NotVerified:
-		return SummaryNotVerified
-	case s.PullError != "":
-		return SummaryImagePullError
-	case s.Ready:
-		return SummaryAvailable
-	case s.Waiting != "" && s.Unsatisfied:
-		return SummaryUnsatisfied
-	case s.Waiting != "":
-		return SummaryWaiting
-	case !s.Observed:
-		return SummaryPending
-	case s.Stalled != "":
-		return SummaryStalled
-	case s.RolledOut:
-		return SummaryUnavailable
-	}
-	return SummaryProgressing
+	return summary.Facts{
+		Deleting: s.Deleting, Observed: s.Observed, Available: s.Available, RolledOut: s.RolledOut, Ready: s.Ready,
+		Paused: s.Paused != "", Stalled: s.Stalled != "", Invalid: s.Invalid != "",
+		Unpacked: s.Unpacked, PullError: s.PullError != "", NotVerified: s.NotVerified,
+		Away: s.Away != "", Unresolved: s.Unresolved != "", Waiting: s.Waiting != "", Unsatisfied: s.Unsatisfied,
+	}.Summary()
 }

@@ -5,12 +5,12 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/summary"
 )
 
 // Snapshot is what the API server returned at one moment.
@@ -153,61 +153,34 @@ func Followed(ref *corev1alpha1.PackageReference) string {
 }
 
 func (s *State) fromConditions(pkg corev1alpha1.GenericPackage) {
-	// current returns an empty condition if there is none of this generation.
-	current := func(typ string) metav1.Condition {
-		c := meta.FindStatusCondition(*pkg.StatusConditions(), typ)
-		if c == nil || c.ObservedGeneration < pkg.GetGeneration() {
-			return metav1.Condition{}
-		}
-		s.Observed = true
-		return *c
-	}
-	is := func(typ string, status metav1.ConditionStatus) bool { return current(typ).Status == status }
-	message := func(typ string, status metav1.ConditionStatus) string {
-		c := current(typ)
-		switch text := strings.TrimSpace(c.Message); {
-		case c.Status != status:
+	facts := summary.FactsOf(pkg)
+	message := func(holds bool, typ string, status metav1.ConditionStatus) string {
+		if !holds {
 			return ""
-		case text == "":
-			return terminal.Line(c.Reason)
-		default:
-			return terminal.Text(text)
 		}
+		return terminal.Text(summary.Message(pkg, typ, status))
 	}
-	s.Observed = pkg.PackageStatus().ObservedGeneration >= max(pkg.GetGeneration(), 1)
-	if c := current(corev1alpha1.ConditionTargetConnected); c.Status == metav1.ConditionFalse && c.Reason != corev1alpha1.ReasonTargetConnecting {
-		s.Away, s.AwayRemedy = terminal.Line(c.Message), terminal.Line(awayRemedy(s.Target, pkg, c.Reason))
+	s.Observed, s.Available, s.RolledOut, s.Ready = facts.Observed, facts.Available, facts.RolledOut, facts.Ready
+	s.Unpacked, s.NotVerified, s.Unsatisfied = facts.Unpacked, facts.NotVerified, facts.Unsatisfied
+	if facts.Away {
+		c := summary.Current(pkg, corev1alpha1.ConditionTargetConnected)
+		s.Away, s.AwayRemedy = terminal.Line(cmp.Or(c.Message, c.Reason)), terminal.Line(awayRemedy(s.Target, pkg, c.Reason))
 	}
-	s.Unpacked = is(corev1alpha1.ConditionUnpacked, metav1.ConditionTrue)
-	s.Invalid = message(corev1alpha1.ConditionInvalid, metav1.ConditionTrue)
-	if s.Invalid == "" {
-		s.PullError = message(corev1alpha1.ConditionUnpacked, metav1.ConditionFalse)
-		s.NotVerified = s.PullError != "" && current(corev1alpha1.ConditionUnpacked).Reason == corev1alpha1.ReasonImageNotVerified
-	}
+	s.Invalid = message(facts.Invalid, corev1alpha1.ConditionInvalid, metav1.ConditionTrue)
+	s.PullError = message(facts.PullError, corev1alpha1.ConditionUnpacked, metav1.ConditionFalse)
 	if s.Unpacked {
-		s.Ignored = ignored(current(corev1alpha1.ConditionUnpacked).Message)
+		s.Ignored = ignored(summary.Current(pkg, corev1alpha1.ConditionUnpacked).Message)
 	}
-	s.Paused = message(corev1alpha1.ConditionPaused, metav1.ConditionTrue)
-	s.Awaiting = message(corev1alpha1.ConditionAwaitingActivation, metav1.ConditionTrue)
-	s.Stalled = message(corev1alpha1.ConditionStalled, metav1.ConditionTrue)
-	if pkg.PackageSpec().PackageRef != nil {
-		s.Unresolved = message(corev1alpha1.ConditionResolved, metav1.ConditionFalse)
+	s.Paused = message(facts.Paused, corev1alpha1.ConditionPaused, metav1.ConditionTrue)
+	s.Awaiting = message(true, corev1alpha1.ConditionAwaitingActivation, metav1.ConditionTrue)
+	s.Stalled = message(facts.Stalled, corev1alpha1.ConditionStalled, metav1.ConditionTrue)
+	s.Unresolved = message(facts.Unresolved, corev1alpha1.ConditionResolved, metav1.ConditionFalse)
+	s.Waiting = message(facts.Waiting, corev1alpha1.ConditionDependenciesReady, metav1.ConditionFalse)
+	s.Held = message(true, corev1alpha1.ConditionDeletionHeld, metav1.ConditionTrue)
+	if summary.Current(pkg, corev1alpha1.ConditionReconciling).Reason == corev1alpha1.ReasonApplyError {
+		s.Retrying = message(true, corev1alpha1.ConditionReconciling, metav1.ConditionTrue)
 	}
-	s.Waiting = message(corev1alpha1.ConditionDependenciesReady, metav1.ConditionFalse)
-	s.Unsatisfied = s.Waiting != "" && current(corev1alpha1.ConditionDependenciesReady).Reason != corev1alpha1.ReasonWaitingForDependencies
-	s.Held = message(corev1alpha1.ConditionDeletionHeld, metav1.ConditionTrue)
-	if current(corev1alpha1.ConditionReconciling).Reason == corev1alpha1.ReasonApplyError {
-		s.Retrying = message(corev1alpha1.ConditionReconciling, metav1.ConditionTrue)
-	}
-	s.Unavailable = message(corev1alpha1.ConditionAvailable, metav1.ConditionFalse)
-	s.Available = is(corev1alpha1.ConditionAvailable, metav1.ConditionTrue)
-	s.RolledOut = is(corev1alpha1.ConditionProgressing, metav1.ConditionFalse) &&
-		current(corev1alpha1.ConditionProgressing).Reason == corev1alpha1.ReasonIdle
-	s.Ready = is(corev1alpha1.ConditionReady, metav1.ConditionTrue)
-	if is(corev1alpha1.ConditionReady, "") {
-		// Package Operator does not report Ready.
-		s.Ready = s.Available && s.RolledOut && s.Unpacked && s.Invalid == ""
-	}
+	s.Unavailable = message(true, corev1alpha1.ConditionAvailable, metav1.ConditionFalse)
 }
 
 // ignored returns all lines after the first of the message of Unpacked.

@@ -313,6 +313,22 @@ func (c *Cache) State(gk schema.GroupKind) KindState {
 	return s
 }
 
+// Counts returns how many objects are on record of each kind that is watched.
+func (c *Cache) Counts() map[schema.GroupVersionKind]int {
+	c.mu.RLock()
+	kinds := slices.Collect(maps.Values(c.kinds))
+	c.mu.RUnlock()
+	counts := map[schema.GroupVersionKind]int{}
+	for _, k := range kinds {
+		k.mu.RLock()
+		if k.current != nil {
+			counts[k.gk.WithVersion(k.current.resource.Version)] = k.records.Len()
+		}
+		k.mu.RUnlock()
+	}
+	return counts
+}
+
 // Passed reports whether the watch of a kind has delivered this resource version or a
 // later one.
 func (c *Cache) Passed(gk schema.GroupKind, resourceVersion string) bool {

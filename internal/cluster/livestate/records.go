@@ -53,6 +53,9 @@ func (r *Records) Get(n name) (*objects.Observed, bool) {
 	return obs, ok
 }
 
+// Len returns the number of records.
+func (r *Records) Len() int { return len(r.byName) }
+
 // Passed reports whether the watch has delivered this resource version or a later one.
 func (r *Records) Passed(resourceVersion string) bool { return r.progress.Reached(resourceVersion) }
 

@@ -3,57 +3,85 @@ package objectdeployments
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/metrics"
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
-// Metrics of revisions, under the names of Package Operator.
-var (
-	createdAt = prometheus.NewDesc("package_operator_object_set_created_timestamp_seconds",
-		"When the revision was created, in seconds since 1970.", []string{"pko_name", "pko_namespace", "pko_package_instance"}, nil)
-	succeededAt = prometheus.NewDesc("package_operator_object_set_succeeded_timestamp_seconds",
-		"When the revision that is not archived was rolled out, in seconds since 1970.",
-		[]string{"pko_name", "pko_namespace", "pko_package_instance", "image"}, nil)
-)
-
-// metrics reads the sets from the cache at each scrape, as that of packages does.
-type metrics struct {
+// exporter reads the sets from the cache at each scrape, as that of packages does.
+type exporter struct {
 	reader client.Reader
 }
 
 // Describe names the metrics.
-func (m *metrics) Describe(out chan<- *prometheus.Desc) {
-	out <- createdAt
-	out <- succeededAt
+func (m *exporter) Describe(out chan<- *prometheus.Desc) {
+	metrics.Describe(out, metrics.SetCreated, metrics.SetSucceeded)
 }
 
-// Collect reads the sets of both scopes.
-func (m *metrics) Collect(out chan<- prometheus.Metric) {
+// Collect reads the sets of both scopes that are not archived.
+func (m *exporter) Collect(out chan<- prometheus.Metric) {
+	deployments := map[types.NamespacedName][]corev1alpha1.GenericObjectSet{}
+	var lone []corev1alpha1.GenericObjectSet
+	owners, loneOwners := map[string]int{}, map[string]int{}
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
 		list := scope.NewObjectSetList()
 		if err := m.reader.List(context.Background(), list.(client.ObjectList), client.UnsafeDisableDeepCopy); err != nil {
 			continue
 		}
 		for _, set := range list.GenericObjectSets() {
+			if !objectsets.Owns(set) {
+				continue
+			}
+			if name := instanceOf(set); name != "" {
+				key := types.NamespacedName{Namespace: set.GetNamespace(), Name: name}
+				if deployments[key] = append(deployments[key], set); len(deployments[key]) == 1 {
+					owners[key.Namespace]++
+				}
+				continue
+			}
+			lone = append(lone, set)
+			loneOwners[set.GetNamespace()]++
+		}
+	}
+	named, namedLone := metrics.Allot(owners, limits.MetricPackages), metrics.Allot(loneOwners, limits.MetricSets)
+	for key, sets := range deployments {
+		if !named(key.Namespace) {
+			continue
+		}
+		slices.SortFunc(sets, func(a, b corev1alpha1.GenericObjectSet) int {
+			return cmp.Or(b.GetCreationTimestamp().Compare(a.GetCreationTimestamp().Time), cmp.Compare(a.GetName(), b.GetName()))
+		})
+		for _, set := range sets[:min(len(sets), limits.MetricRevisions)] {
+			collect(out, set)
+		}
+	}
+	for _, set := range lone {
+		if namedLone(set.GetNamespace()) {
 			collect(out, set)
 		}
 	}
 }
 
+// instanceOf names the package or the deployment of a set; empty where it stands alone.
+func instanceOf(set corev1alpha1.GenericObjectSet) string {
+	return cmp.Or(set.GetLabels()[corev1alpha1.PackageInstanceLabel], set.GetLabels()[corev1alpha1.ObjectDeploymentLabel])
+}
+
 func collect(out chan<- prometheus.Metric, set corev1alpha1.GenericObjectSet) {
-	// Archived sets are cached without the labels of their package, which is named like the deployment.
-	instance := cmp.Or(set.GetLabels()[corev1alpha1.PackageInstanceLabel], set.GetLabels()[corev1alpha1.ObjectDeploymentLabel])
-	labels := []string{set.GetName(), set.GetNamespace(), instance}
-	out <- prometheus.MustNewConstMetric(createdAt, prometheus.GaugeValue, float64(set.GetCreationTimestamp().Unix()), labels...)
+	labels := []string{set.GetName(), set.GetNamespace(), instanceOf(set)}
+	out <- metrics.SetCreated.Value(float64(set.GetCreationTimestamp().Unix()), labels...)
 	succeeded := meta.FindStatusCondition(*set.StatusConditions(), corev1alpha1.ConditionSucceeded)
-	if succeeded == nil || succeeded.Status != "True" || !objectsets.Owns(set) {
+	if succeeded == nil || succeeded.Status != "True" {
 		return
 	}
 	image := set.GetAnnotations()[corev1alpha1.PackageSourceImageAnnotation]
-	out <- prometheus.MustNewConstMetric(succeededAt, prometheus.GaugeValue, float64(succeeded.LastTransitionTime.Unix()), append(labels, image)...)
+	out <- metrics.SetSucceeded.Value(float64(succeeded.LastTransitionTime.Unix()), append(labels, image)...)
 }

@@ -34,6 +34,8 @@ func (cachedSets) List(_ context.Context, list client.ObjectList, _ ...client.Li
 		{ObjectMeta: meta("old", 1000, corev1alpha1.ObjectDeploymentLabel)},
 		{ObjectMeta: meta("now", 1001, corev1alpha1.PackageInstanceLabel)},
 		{ObjectMeta: meta("next", 1002, corev1alpha1.PackageInstanceLabel)},
+		{ObjectMeta: meta("former", 999, corev1alpha1.PackageInstanceLabel)}, // overtaken, and not archived yet
+		{ObjectMeta: metav1.ObjectMeta{Name: "alone", Namespace: "team", CreationTimestamp: at(3)}},
 	}
 	l.Items[0].Spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStateArchived
 	l.Items[0].Status.Conditions = []metav1.Condition{succeeded, archived}
@@ -41,14 +43,15 @@ func (cachedSets) List(_ context.Context, list client.ObjectList, _ ...client.Li
 	return nil
 }
 
+// Of each package the two latest revisions that are not archived have series.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
-	m := &metrics{reader: cachedSets{}}
+	m := &exporter{reader: cachedSets{}}
 	want := map[string]float64{
-		"package_operator_object_set_created_timestamp_seconds old team shop":                         1000,
 		"package_operator_object_set_created_timestamp_seconds now team shop":                         1001,
 		"package_operator_object_set_created_timestamp_seconds next team shop":                        1002,
 		"package_operator_object_set_succeeded_timestamp_seconds registry.test/shop:v1 now team shop": 2000,
+		"package_operator_object_set_created_timestamp_seconds alone team ":                           3,
 	}
 	if diff := cmp.Diff(want, metricstest.Values(t, m)); diff != "" {
 		t.Error(diff)

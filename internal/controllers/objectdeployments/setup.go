@@ -69,7 +69,7 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 		return nil, err
 	}
 	settings := Settings("objectdeployment", limits.DeploymentWorkers)
-	settings.Metrics = &metrics{reader: r.Client}
+	settings.Metrics = &exporter{reader: r.Client}
 	build, err := queue.Controller(mgr, settings)
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -13,6 +14,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/metrics"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/phases"
@@ -31,10 +33,19 @@ func (s store) Claimed(ctx context.Context, rev *engine.Revision) error {
 	return err
 }
 
-// Opened and Succeeded write the status of the set.
+// Opened writes the status of the set.
 func (s store) Opened(ctx context.Context, rev *engine.Revision) error { return s.record(ctx, rev) }
 
-func (s store) Succeeded(ctx context.Context, rev *engine.Revision) error { return s.record(ctx, rev) }
+// Succeeded counts the rollout, which began with the claim.
+func (s store) Succeeded(ctx context.Context, rev *engine.Revision) error {
+	err := s.record(ctx, rev)
+	if err == nil {
+		if claimed := meta.FindStatusCondition(*s.setOfUID(rev.UID).StatusConditions(), corev1alpha1.ConditionClaimed); claimed != nil {
+			metrics.Rollouts.Observe(s.Now().Sub(claimed.LastTransitionTime.Time))
+		}
+	}
+	return err
+}
 
 // Started writes a status only where the rollout takes long.
 func (s store) Started(ctx context.Context, rev *engine.Revision) error {

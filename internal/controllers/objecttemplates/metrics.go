@@ -3,27 +3,38 @@ package objecttemplates
 import (
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/metrics"
 )
 
-var rendersTotal = prometheus.NewDesc("lockstep_objecttemplate_renders_total",
-	"How often this process rendered the template.", []string{"pko_name", "pko_namespace"}, nil)
-
-// metrics reads the templates from the cache when they are collected: there is no series of a deleted one.
-type metrics struct {
+// exporter reads the templates from the cache when they are collected: there is no series of a deleted one.
+type exporter struct {
 	reader client.Reader
 	memory *memory
 }
 
 // Describe names the metrics.
-func (m *metrics) Describe(out chan<- *prometheus.Desc) { out <- rendersTotal }
+func (m *exporter) Describe(out chan<- *prometheus.Desc) {
+	metrics.Describe(out, metrics.TemplateRenders)
+}
 
 // Collect reads the templates of both scopes.
-func (m *metrics) Collect(out chan<- prometheus.Metric) {
-	for _, tmpl := range listTemplates(m.reader) {
+func (m *exporter) Collect(out chan<- prometheus.Metric) {
+	all := listTemplates(m.reader)
+	owners := map[string]int{}
+	for _, tmpl := range all {
+		owners[tmpl.GetNamespace()]++
+	}
+	named := metrics.Allot(owners, limits.MetricTemplates)
+	for _, tmpl := range all {
+		if !named(tmpl.GetNamespace()) {
+			continue
+		}
 		m.memory.Lock()
 		st := m.memory.states[keyOf(tmpl)]
 		if st != nil && st.uid == tmpl.GetUID() {
-			out <- prometheus.MustNewConstMetric(rendersTotal, prometheus.CounterValue, float64(st.renders), tmpl.GetName(), tmpl.GetNamespace())
+			out <- metrics.TemplateRenders.Value(float64(st.renders), tmpl.GetName(), tmpl.GetNamespace())
 		}
 		m.memory.Unlock()
 	}

@@ -68,7 +68,7 @@ func (r *Reconciler) Setup(mgr ctrl.Manager, o Options) error {
 		Name: "objecttemplate", Workers: limits.ObjectTemplateWorkers, Share: limits.ObjectTemplateShare,
 		BackoffMin: limits.PackageBackoffMin, BackoffMax: limits.PackageBackoffMax,
 		NamespaceOf: func(req reconcile.Request) string { return req.Namespace },
-		Metrics:     &metrics{reader: r.Client, memory: &r.memory},
+		Metrics:     &exporter{reader: r.Client, memory: &r.memory},
 	})
 	if err != nil {
 		return err

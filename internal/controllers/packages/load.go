@@ -20,6 +20,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/archive"
 	"lockstep.run/lockstep/internal/loader/violation"
+	"lockstep.run/lockstep/internal/metrics"
 )
 
 // inFlight returns 1 for an attempt that goes on, or whose content no status records yet.
@@ -129,6 +130,11 @@ func (r *Reconciler) endLoad(in input, st *state, a *attempt, loaded *content, e
 	if err == nil {
 		err = r.memory.account.Hold(a.Out.memory, loaded.atRest())
 	}
+	outcome := "loaded"
+	if err != nil {
+		outcome = "failed"
+	}
+	metrics.Loads.Observe(took, outcome)
 	_, current := r.memory.Update(&st.attempt, a, func(a *attempt) {
 		a.Done, a.Err, a.Out.took = true, err, took
 		if err == nil {

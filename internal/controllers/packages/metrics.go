@@ -1,57 +1,179 @@
 package packages
 
 import (
+	"cmp"
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/inputs/targets"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/metrics"
+	"lockstep.run/lockstep/internal/summary"
 )
 
-// Metrics of packages, under the names of Package Operator.
-var (
-	availability = prometheus.NewDesc("package_operator_package_availability",
-		"Whether the package is available: 0 no, 1 yes, 2 not known.", []string{"pko_name", "pko_namespace", "image"}, nil)
-	createdAt = prometheus.NewDesc("package_operator_package_created_timestamp_seconds",
-		"When the package was created, in seconds since 1970.", []string{"pko_name", "pko_namespace"}, nil)
-	loadDuration = prometheus.NewDesc("package_operator_package_load_duration_seconds",
-		"How long the last successful load of the package took.", []string{"pko_name", "pko_namespace"}, nil)
-	loadsTotal = prometheus.NewDesc("lockstep_package_loads_total",
-		"How often this process pulled and rendered the package.", []string{"pko_name", "pko_namespace"}, nil)
-	revision = prometheus.NewDesc("package_operator_package_revision",
-		"Number of the current revision of the package.", []string{"pko_name", "pko_namespace"}, nil)
-)
-
-// metrics reads the packages from the cache when they are collected: there is no series of a deleted one.
-type metrics struct {
+// exporter reads the packages from the cache when they are collected: there is no series of a deleted one.
+type exporter struct {
 	reader client.Reader
 	memory *memory
 }
 
 // Describe names the metrics.
-func (m *metrics) Describe(out chan<- *prometheus.Desc) {
-	out <- availability
-	out <- createdAt
-	out <- loadDuration
-	out <- loadsTotal
-	out <- revision
+func (m *exporter) Describe(out chan<- *prometheus.Desc) {
+	metrics.Describe(out, metrics.PackageAvailability, metrics.PackageCreated, metrics.PackageLoadDuration, metrics.PackageLoads, metrics.PackageRevision,
+		metrics.PackageSummary, metrics.PackageBlockedSince, metrics.PackageDeletingSince,
+		metrics.Packages, metrics.PackagesDetail, metrics.Targets, metrics.Dependencies)
 }
 
 // Collect reads the packages of both scopes.
-func (m *metrics) Collect(out chan<- prometheus.Metric) {
-	for _, pkg := range listPackages(m.reader) {
-		m.collect(out, pkg)
+func (m *exporter) Collect(out chan<- prometheus.Metric) {
+	all := listPackages(m.reader)
+	owners := map[string]int{}
+	for _, pkg := range all {
+		owners[pkg.GetNamespace()]++
+	}
+	full, named := metrics.Allot(owners, limits.MetricPackages), metrics.Allot(owners, limits.MetricPackagesNamed)
+	c := newCounts()
+	for _, pkg := range all {
+		word := summary.Of(pkg)
+		c.count(pkg, word)
+		switch namespace := pkg.GetNamespace(); {
+		case full(namespace):
+			c.detail["full"]++
+			collectState(out, pkg, word)
+			m.collectRest(out, pkg)
+		case named(namespace):
+			c.detail["reduced"]++
+			collectState(out, pkg, word)
+		default:
+			c.detail["omitted"]++
+		}
+	}
+	c.collect(out)
+}
+
+// counts are the numbers of all packages.
+type counts struct {
+	summaries            map[summary.Summary]int
+	targets              map[targets.Ref]string
+	detail, dependencies map[string]int
+}
+
+func newCounts() *counts {
+	c := &counts{
+		summaries: map[summary.Summary]int{}, targets: map[targets.Ref]string{},
+		detail: map[string]int{"full": 0, "reduced": 0, "omitted": 0}, dependencies: map[string]int{"satisfied": 0, "waiting": 0, "unsatisfied": 0},
+	}
+	for _, word := range summary.All() {
+		c.summaries[word] = 0
+	}
+	return c
+}
+
+func (c *counts) count(pkg corev1alpha1.GenericPackage, word summary.Summary) {
+	c.summaries[word]++
+	for i := range pkg.PackageStatus().Dependencies {
+		c.dependencies[dependencyState(&pkg.PackageStatus().Dependencies[i])]++
+	}
+	if remote(pkg) {
+		ref := kubeconfigOf(pkg)
+		// Of packages that report differently of one target those count that do not reach it.
+		if state := targetState(pkg); c.targets[ref] == "" || state == "away" {
+			c.targets[ref] = state
+		}
 	}
 }
 
-func (m *metrics) collect(out chan<- prometheus.Metric, pkg corev1alpha1.GenericPackage) {
-	send := func(desc *prometheus.Desc, typ prometheus.ValueType, value float64, labels ...string) {
-		out <- prometheus.MustNewConstMetric(desc, typ, value, append([]string{pkg.GetName(), pkg.GetNamespace()}, labels...)...)
+func dependencyState(dependency *corev1alpha1.DependencyStatus) string {
+	c := meta.FindStatusCondition(dependency.Conditions, corev1alpha1.ConditionSatisfied)
+	switch {
+	case c != nil && c.Status == metav1.ConditionTrue:
+		return "satisfied"
+	case c == nil || c.Reason == corev1alpha1.ReasonNotAvailable || c.Reason == corev1alpha1.ReasonInstalledByThisPackage || c.Reason == corev1alpha1.ReasonWaitingForDependencies:
+		return "waiting"
 	}
-	send(availability, prometheus.GaugeValue, available(pkg), imageOf(pkg))
-	send(createdAt, prometheus.GaugeValue, float64(pkg.GetCreationTimestamp().Unix()))
-	send(revision, prometheus.GaugeValue, float64(pkg.PackageStatus().Revision))
+	return "unsatisfied"
+}
+
+func targetState(pkg corev1alpha1.GenericPackage) string {
+	c := meta.FindStatusCondition(*pkg.StatusConditions(), corev1alpha1.ConditionTargetConnected)
+	switch {
+	case c == nil || c.Reason == corev1alpha1.ReasonTargetConnecting || c.Status == metav1.ConditionUnknown:
+		return "unknown"
+	case c.Status == metav1.ConditionTrue:
+		return "connected"
+	}
+	return "away"
+}
+
+func (c *counts) collect(out chan<- prometheus.Metric) {
+	for word, n := range c.summaries {
+		out <- metrics.Packages.Value(float64(n), string(word))
+	}
+	for detail, n := range c.detail {
+		out <- metrics.PackagesDetail.Value(float64(n), detail)
+	}
+	for state, n := range c.dependencies {
+		out <- metrics.Dependencies.Value(float64(n), state)
+	}
+	states := map[string]int{"connected": 0, "away": 0, "unknown": 0}
+	for _, state := range c.targets {
+		states[state]++
+	}
+	for state, n := range states {
+		out <- metrics.Targets.Value(float64(n), state)
+	}
+}
+
+// collectState collects the three series that each package has.
+func collectState(out chan<- prometheus.Metric, pkg corev1alpha1.GenericPackage, word summary.Summary) {
+	name, namespace := pkg.GetName(), pkg.GetNamespace()
+	out <- metrics.PackageAvailability.Value(available(pkg), name, namespace, imageOf(pkg))
+	out <- metrics.PackageSummary.Value(1, name, namespace, string(word), versionOf(pkg))
+	since, reason := blockedSince(pkg, word)
+	if since.IsZero() {
+		return
+	}
+	phase := ""
+	if blocking := pkg.PackageStatus().Blocking; len(blocking) > 0 {
+		phase = blocking[0].Phase
+	}
+	metric := metrics.PackageBlockedSince
+	if word == summary.Deleting {
+		metric = metrics.PackageDeletingSince
+	}
+	out <- metric.Value(float64(since.Unix()), name, namespace, phase, reason)
+}
+
+// blockedSince returns since when something blocks a package, and what; zero where nothing does.
+func blockedSince(pkg corev1alpha1.GenericPackage, word summary.Summary) (since time.Time, reason string) {
+	cause := summary.Cause(pkg, word)
+	switch word {
+	case summary.Available, summary.Paused, summary.Pending:
+		return time.Time{}, ""
+	case summary.Deleting:
+		return pkg.GetDeletionTimestamp().Time, cmp.Or(cause.Reason, corev1alpha1.ReasonTearingDown)
+	case summary.Progressing:
+		if len(pkg.PackageStatus().Blocking) == 0 {
+			return time.Time{}, "" // it is on its way
+		}
+	}
+	// Ready keeps the time from the first trouble on, whatever the cause is by now.
+	if ready := summary.Current(pkg, corev1alpha1.ConditionReady); ready.Type != "" && !ready.LastTransitionTime.IsZero() {
+		return ready.LastTransitionTime.Time, cause.Reason
+	}
+	return cause.LastTransitionTime.Time, cause.Reason
+}
+
+// collectRest collects the further series of a package.
+func (m *exporter) collectRest(out chan<- prometheus.Metric, pkg corev1alpha1.GenericPackage) {
+	name, namespace := pkg.GetName(), pkg.GetNamespace()
+	out <- metrics.PackageCreated.Value(float64(pkg.GetCreationTimestamp().Unix()), name, namespace)
+	out <- metrics.PackageRevision.Value(float64(pkg.PackageStatus().Revision), name, namespace)
 	m.memory.Lock()
 	defer m.memory.Unlock()
 	st := m.memory.states[keyOf(pkg)]
@@ -59,11 +181,20 @@ func (m *metrics) collect(out chan<- prometheus.Metric, pkg corev1alpha1.Generic
 		return
 	}
 	if st.loads > 0 {
-		send(loadsTotal, prometheus.CounterValue, float64(st.loads))
+		out <- metrics.PackageLoads.Value(float64(st.loads), name, namespace)
 	}
 	if st.took > 0 {
-		send(loadDuration, prometheus.GaugeValue, st.took.Seconds())
+		out <- metrics.PackageLoadDuration.Value(st.took.Seconds(), name, namespace)
 	}
+}
+
+// versionOf returns the version in charge, or else the one that was unpacked.
+func versionOf(pkg corev1alpha1.GenericPackage) string {
+	status := pkg.PackageStatus()
+	if status.CurrentVersion == "" && status.Resolved != nil {
+		return status.Resolved.Version
+	}
+	return status.CurrentVersion
 }
 
 func imageOf(pkg corev1alpha1.GenericPackage) string {

@@ -2,40 +2,62 @@ package packages
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/testing/metricstest"
 )
 
-// cached is a cache with one package in each scope.
-type cached struct{ client.Reader }
+// cached is a cache of packages.
+type cached struct {
+	client.Reader
+	packages        []corev1alpha1.Package
+	clusterPackages []corev1alpha1.ClusterPackage
+}
 
-func (cached) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+func (c *cached) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
 	switch l := list.(type) {
 	case *corev1alpha1.PackageList:
-		pkg := unpackedPackage(func(p *corev1alpha1.Package) {
-			p.CreationTimestamp = metav1.Time{Time: time.Unix(1000, 0)}
-			p.Status.Revision = 3
-			p.Status.Conditions = []metav1.Condition{conditionOf("Available", "True", "X")}
-		})
-		l.Items = []corev1alpha1.Package{*pkg}
+		l.Items = c.packages
 	case *corev1alpha1.ClusterPackageList:
-		l.Items = []corev1alpha1.ClusterPackage{{ObjectMeta: metav1.ObjectMeta{Name: "big", UID: "other"}}}
+		l.Items = c.clusterPackages
 	}
 	return nil
+}
+
+// withNames leaves out the series without names.
+func withNames(values map[string]float64) map[string]float64 {
+	for name := range values {
+		for _, prefix := range []string{"lockstep_packages ", "lockstep_metrics_packages ", "lockstep_targets ", "lockstep_dependencies "} {
+			if strings.HasPrefix(name, prefix) {
+				delete(values, name)
+			}
+		}
+	}
+	return values
 }
 
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	memory := &memory{}
-	m := &metrics{reader: cached{}, memory: memory}
+	m := &exporter{memory: memory, reader: &cached{
+		packages: []corev1alpha1.Package{*unpackedPackage(func(p *corev1alpha1.Package) {
+			p.CreationTimestamp = metav1.Time{Time: time.Unix(1000, 0)}
+			p.Generation, p.Status.Revision, p.Status.CurrentVersion = 0, 3, "1.2.3"
+			p.Status.Conditions = []metav1.Condition{conditionOf("Available", "True", "X"), conditionOf("Ready", "True", "X")}
+		})},
+		clusterPackages: []corev1alpha1.ClusterPackage{{ObjectMeta: metav1.ObjectMeta{Name: "big", UID: "other"}}},
+	}}
 	key := types.NamespacedName{Namespace: "team", Name: "shop"}
 	memory.states = map[types.NamespacedName]*state{
 		key:           {uid: "pkg-uid", loads: 2, took: 1500 * time.Millisecond},
@@ -47,17 +69,143 @@ func TestMetrics(t *testing.T) {
 		"package_operator_package_load_duration_seconds shop team":              1.5,
 		"package_operator_package_revision shop team":                           3,
 		"lockstep_package_loads_total shop team":                                2,
+		"lockstep_package_summary shop team Available 1.2.3":                    1,
 		"package_operator_package_availability  big ":                           2,
 		"package_operator_package_created_timestamp_seconds big ":               float64((&metav1.Time{}).Unix()),
 		"package_operator_package_revision big ":                                0,
+		"lockstep_package_summary big  Pending ":                                1,
 	}
-	if diff := cmp.Diff(want, metricstest.Values(t, m)); diff != "" {
+	if diff := cmp.Diff(want, withNames(metricstest.Values(t, m))); diff != "" {
 		t.Error(diff)
 	}
 	delete(memory.states, key)
 	delete(want, "package_operator_package_load_duration_seconds shop team")
 	delete(want, "lockstep_package_loads_total shop team")
-	if diff := cmp.Diff(want, metricstest.Values(t, m)); diff != "" {
+	if diff := cmp.Diff(want, withNames(metricstest.Values(t, m))); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// While something blocks a package there is a series that says since when and what, and one only.
+func TestMetricsOfBlockedPackages(t *testing.T) {
+	t.Parallel()
+	at := func(c metav1.Condition, seconds int64) metav1.Condition {
+		c.LastTransitionTime, c.ObservedGeneration = metav1.Time{Time: time.Unix(seconds, 0)}, 2
+		return c
+	}
+	blocking := []corev1alpha1.BlockingObject{{Kind: "Deployment", Name: "web", Phase: "app"}, {Kind: "Deployment", Name: "more", Phase: "last"}}
+	for _, tc := range []struct {
+		reason     string
+		conditions []metav1.Condition
+		blocking   []corev1alpha1.BlockingObject
+		change     func(*corev1alpha1.Package)
+		want       string
+	}{
+		{"available", []metav1.Condition{at(conditionOf("Ready", "True", "Available"), 5)}, nil, nil, ""},
+		{"on its way", []metav1.Condition{at(conditionOf("Ready", "False", "Progressing"), 5)}, nil, nil, ""},
+		{"paused", []metav1.Condition{at(conditionOf("Ready", "False", "X"), 5), at(conditionOf("Paused", "True", "Paused"), 6)}, blocking, nil, ""},
+		{
+			"waits for an object", []metav1.Condition{at(conditionOf("Ready", "False", "ProbeFailure"), 5)}, blocking, nil,
+			"lockstep_package_blocked_since_seconds app shop team ProbeFailure 5",
+		},
+		{
+			"since the first trouble", []metav1.Condition{at(conditionOf("Ready", "False", "X"), 5), at(conditionOf("Stalled", "True", "CollisionDetected"), 9)}, blocking, nil,
+			"lockstep_package_blocked_since_seconds app shop team CollisionDetected 5",
+		},
+		{
+			"invalid", []metav1.Condition{at(conditionOf("Invalid", "True", "ConfigInvalid"), 7)}, nil, nil,
+			"lockstep_package_blocked_since_seconds  shop team ConfigInvalid 7",
+		},
+		{
+			"being deleted", []metav1.Condition{at(conditionOf("Ready", "False", "X"), 5)}, blocking, deletedAt(11),
+			"lockstep_package_deleting_since_seconds app shop team TearingDown 11",
+		},
+		{
+			"its deletion is held", []metav1.Condition{at(conditionOf("DeletionHeld", "True", "Required"), 12)}, nil, deletedAt(11),
+			"lockstep_package_deleting_since_seconds  shop team Required 11",
+		},
+	} {
+		pkg := unpackedPackage(func(p *corev1alpha1.Package) {
+			p.Generation, p.Status.Conditions, p.Status.Blocking = 2, tc.conditions, tc.blocking
+			if tc.change != nil {
+				tc.change(p)
+			}
+		})
+		got := ""
+		for name, value := range metricstest.Values(t, &exporter{memory: &memory{}, reader: &cached{packages: []corev1alpha1.Package{*pkg}}}) {
+			if strings.Contains(name, "_since_seconds ") {
+				got += fmt.Sprintf("%s %v", name, value)
+			}
+		}
+		if got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
+		}
+	}
+}
+
+func deletedAt(seconds int64) func(*corev1alpha1.Package) {
+	return func(p *corev1alpha1.Package) { p.DeletionTimestamp = &metav1.Time{Time: time.Unix(seconds, 0)} }
+}
+
+// However many packages there are, and whatever they say, series and their labels are bounded, and no namespace takes those of
+// others.
+func TestMetricsAreBounded(t *testing.T) {
+	t.Parallel()
+	c := &cached{}
+	add := func(namespace string, n int) {
+		for i := range n {
+			pkg := corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("p%d", i), UID: types.UID(fmt.Sprintf("%s%d", namespace, i))}}
+			pkg.Spec.Image = strings.Repeat("x", 4096)
+			pkg.Status.CurrentVersion = strings.Repeat("\"}\n9", 1024) + string(rune(i)) + "\xff"
+			pkg.Status.Conditions = []metav1.Condition{conditionOf("Invalid", "True", strings.Repeat("r", 2000))}
+			pkg.Status.Blocking = []corev1alpha1.BlockingObject{{Phase: strings.Repeat("p", 2000)}}
+			c.packages = append(c.packages, pkg)
+		}
+	}
+	add("many", limits.MetricPackages)
+	add("more", limits.MetricPackagesNamed-limits.MetricPackages)
+	add("own", 10)
+	values := metricstest.Values(t, &exporter{memory: &memory{}, reader: c})
+	detail := func(word string) int { return int(values["lockstep_metrics_packages "+word]) }
+	if detail("full") != 10 || detail("reduced") != limits.MetricPackages || detail("omitted") != limits.MetricPackagesNamed-limits.MetricPackages {
+		t.Errorf("%d full, %d reduced, %d omitted", detail("full"), detail("reduced"), detail("omitted"))
+	}
+	if all := values["lockstep_packages Invalid"]; int(all) != len(c.packages) {
+		t.Errorf("%v packages are invalid, want %d", all, len(c.packages))
+	}
+	if want := 3*(limits.MetricPackages+10) + 2*10 + 60; len(values) > want {
+		t.Errorf("%d series, want at most %d", len(values), want)
+	}
+	for name := range values {
+		if len(name) > 5*limits.MetricLabelBytes {
+			t.Fatalf("a series has %d bytes: %s", len(name), name)
+		}
+	}
+}
+
+// BenchmarkMetrics reads the series of 1,000 packages.
+func BenchmarkMetrics(b *testing.B) {
+	c := &cached{}
+	states := map[types.NamespacedName]*state{}
+	for i := range 1000 {
+		pkg := unpackedPackage(func(p *corev1alpha1.Package) {
+			p.Generation, p.Name, p.UID = 0, fmt.Sprintf("shop-%d", i), types.UID(fmt.Sprint(i))
+			p.Status.Conditions = []metav1.Condition{conditionOf("Available", "True", "X"), conditionOf("Ready", "True", "X")}
+		})
+		c.packages = append(c.packages, *pkg)
+		states[keyOf(pkg)] = &state{uid: pkg.UID, loads: 1, took: time.Second}
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(&exporter{reader: c, memory: &memory{states: states}})
+	for b.Loop() {
+		families, err := registry.Gather()
+		if err != nil {
+			b.Fatal(err)
+		}
+		series := 0
+		for _, family := range families {
+			series += len(family.GetMetric())
+		}
+		b.ReportMetric(float64(series), "series")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,6 +22,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
 	"lockstep.run/lockstep/internal/loader/registry"
 	"lockstep.run/lockstep/internal/loader/violation"
+	"lockstep.run/lockstep/internal/metrics"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/objectslices"
 )
@@ -163,7 +165,7 @@ func (p *Pipeline) pull(ctx context.Context, in input, admit func() error) (imag
 	pull := func(selection *archive.Selection, ref string) error {
 		access := registry.Access{Selection: selection, Room: p.roomOf(in.size), Admit: admit}
 		return p.access(ctx, in, access, func(puller *registry.Puller) (err error) {
-			if image, err = puller.Pull(ctx, ref); err == nil && selection != nil {
+			if image, err = timed(ctx, puller, ref); err == nil && selection != nil {
 				image, err = relocated(ctx, puller, ref, image)
 			}
 			return err
@@ -175,6 +177,17 @@ func (p *Pipeline) pull(ctx context.Context, in input, admit func() error) (imag
 		err = pull(loader.PlainManifests, sources.ByDigest(ref, digest))
 	}
 	return image, verified, err
+}
+
+// timed pulls an image, and counts how long that took.
+func timed(ctx context.Context, puller *registry.Puller, ref string) (*registry.Image, error) {
+	began, outcome := time.Now(), "pulled"
+	image, err := puller.Pull(ctx, ref)
+	if err != nil {
+		outcome = "failed"
+	}
+	metrics.Pulls.Observe(time.Since(began), outcome)
+	return image, err
 }
 
 // relocated is a bundle of manifests with the images of its lock. What was pulled may be shared, and stays as it is.

@@ -156,7 +156,7 @@ func TestInterruptedLoadWaits(t *testing.T) {
 		t.Fatalf("step %d, %v", s.step, err)
 	}
 	status := statusOf(s.view)
-	if got := summary(status.Conditions); got != "Ready=False/LoadBackOff@2\nReconciling=True/LoadBackOff@2\nUnpacked=False/LoadBackOff@2" {
+	if got := rendered(status.Conditions); got != "Ready=False/LoadBackOff@2\nReconciling=True/LoadBackOff@2\nUnpacked=False/LoadBackOff@2" {
 		t.Errorf("conditions:\n%s", got)
 	}
 	if diff := cmp.Diff(recordFor(image, "", 3, 4*limits.InterruptedLoadMin), status.Load); diff != "" {

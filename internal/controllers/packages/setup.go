@@ -38,7 +38,7 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	build, err := r.queue.Controller(mgr, queueing.Settings[reconcile.Request]{
 		Name: "package", Workers: limits.PackageWorkers, Share: limits.PackageShare, BackoffMin: limits.PackageBackoffMin, BackoffMax: limits.PackageBackoffMax,
 		NamespaceOf: func(req reconcile.Request) string { return req.Namespace },
-		Metrics:     &metrics{reader: r.Client, memory: &r.memory},
+		Metrics:     &exporter{reader: r.Client, memory: &r.memory},
 		Started:     func(ctx context.Context) { r.life = log.IntoContext(ctx, mgr.GetLogger().WithName("package")) },
 	})
 	if err != nil {

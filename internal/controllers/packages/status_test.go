@@ -18,8 +18,8 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// summary renders conditions as "Type=Status/Reason@generation", sorted.
-func summary(conds []metav1.Condition) string {
+// rendered renders conditions as "Type=Status/Reason@generation", sorted.
+func rendered(conds []metav1.Condition) string {
 	var all []string
 	for _, c := range conds {
 		all = append(all, fmt.Sprintf("%s=%s/%s@%d", c.Type, c.Status, c.Reason, c.ObservedGeneration))
@@ -247,7 +247,7 @@ Unpacked=True/UnpackSuccess@2`,
 				v.dep = tc.dep
 			}
 			got := statusOf(v)
-			if diff := cmp.Diff(tc.want, summary(got.Conditions)); diff != "" {
+			if diff := cmp.Diff(tc.want, rendered(got.Conditions)); diff != "" {
 				t.Errorf("%s: -want +got\n%s", tc.reason, diff)
 			}
 			if got.ObservedGeneration != tc.pkg.Generation {

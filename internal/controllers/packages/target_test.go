@@ -62,7 +62,7 @@ func TestTargetStatus(t *testing.T) {
 			if tc.dep != nil {
 				v.dep = tc.dep
 			}
-			if diff := cmp.Diff(tc.want, summary(statusOf(v).Conditions)); diff != "" {
+			if diff := cmp.Diff(tc.want, rendered(statusOf(v).Conditions)); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
 		})

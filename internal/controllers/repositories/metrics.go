@@ -9,61 +9,62 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/metrics"
 )
 
-// Metrics of repositories.
-var (
-	ready = prometheus.NewDesc("lockstep_repository_ready",
-		"Whether the content of the repository is fetched and offered: 0 no, 1 yes, 2 not known.", []string{"name", "namespace"}, nil)
-	packagesOffered = prometheus.NewDesc("lockstep_repository_packages",
-		"Number of packages that the repository offers.", []string{"name", "namespace"}, nil)
-	versionsOffered = prometheus.NewDesc("lockstep_repository_versions",
-		"Number of versions of packages that the repository offers.", []string{"name", "namespace"}, nil)
-	fetchesTotal = prometheus.NewDesc("lockstep_repository_fetches_total",
-		"How often this process fetched the repository: with new content, unmodified, or failed.", []string{"name", "namespace", "outcome"}, nil)
-)
-
-// metrics reads the repositories from the cache when they are collected: there is no series of a deleted one.
-type metrics struct {
+// exporter reads the repositories from the cache when they are collected: there is no series of a deleted one.
+type exporter struct {
 	reader client.Reader
 	memory *memory
 }
 
 // Describe names the metrics.
-func (m *metrics) Describe(out chan<- *prometheus.Desc) {
-	out <- ready
-	out <- packagesOffered
-	out <- versionsOffered
-	out <- fetchesTotal
+func (m *exporter) Describe(out chan<- *prometheus.Desc) {
+	metrics.Describe(out, metrics.Repositories, metrics.RepositoryReady, metrics.RepositoryPackages, metrics.RepositoryVersions, metrics.RepositoryFetches)
 }
 
 // Collect reads the repositories of both scopes.
-func (m *metrics) Collect(out chan<- prometheus.Metric) {
+func (m *exporter) Collect(out chan<- prometheus.Metric) {
+	var all []corev1alpha1.GenericPackageRepository
+	owners := map[string]int{}
 	for _, scope := range scopes {
 		list := scope.NewPackageRepositoryList()
 		if err := m.reader.List(context.Background(), list, client.UnsafeDisableDeepCopy); err != nil {
 			continue // the cache has stopped, and with it this process
 		}
 		for _, repository := range list.GenericRepositories() {
+			all = append(all, repository)
+			owners[repository.GetNamespace()]++
+		}
+	}
+	named := metrics.Allot(owners, limits.MetricRepositories)
+	var states [3]int
+	for _, repository := range all {
+		states[int(readyValue(repository.RepositoryStatus().Conditions))]++
+		if named(repository.GetNamespace()) {
 			m.collect(out, repository)
 		}
 	}
+	for value, state := range [...]string{"failed", "ready", "unknown"} {
+		out <- metrics.Repositories.Value(float64(states[value]), state)
+	}
 }
 
-func (m *metrics) collect(out chan<- prometheus.Metric, repository corev1alpha1.GenericPackageRepository) {
-	send := func(desc *prometheus.Desc, typ prometheus.ValueType, value float64, labels ...string) {
-		out <- prometheus.MustNewConstMetric(desc, typ, value, append([]string{repository.GetName(), repository.GetNamespace()}, labels...)...)
+func (m *exporter) collect(out chan<- prometheus.Metric, repository corev1alpha1.GenericPackageRepository) {
+	send := func(metric *metrics.Metric, value float64, labels ...string) {
+		out <- metric.Value(value, append([]string{repository.GetName(), repository.GetNamespace()}, labels...)...)
 	}
 	status := repository.RepositoryStatus()
-	send(ready, prometheus.GaugeValue, readyValue(status.Conditions))
-	send(packagesOffered, prometheus.GaugeValue, float64(status.Packages))
-	send(versionsOffered, prometheus.GaugeValue, float64(status.Versions))
+	send(metrics.RepositoryReady, readyValue(status.Conditions))
+	send(metrics.RepositoryPackages, float64(status.Packages))
+	send(metrics.RepositoryVersions, float64(status.Versions))
 	m.memory.Lock()
 	defer m.memory.Unlock()
 	if f := m.memory.fetches[keyOf(repository)]; f != nil {
-		send(fetchesTotal, prometheus.CounterValue, float64(f.modified), "modified")
-		send(fetchesTotal, prometheus.CounterValue, float64(f.unmodified), "unmodified")
-		send(fetchesTotal, prometheus.CounterValue, float64(f.failed), "failed")
+		send(metrics.RepositoryFetches, float64(f.modified), "modified")
+		send(metrics.RepositoryFetches, float64(f.unmodified), "unmodified")
+		send(metrics.RepositoryFetches, float64(f.failed), "failed")
 	}
 }
 

@@ -1,0 +1,131 @@
+package metrics
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// Stability says what may become of a metric.
+type Stability string
+
+const (
+	// Stable is a name that goes after two minor versions of notice.
+	Stable Stability = "stable"
+	// Alpha is a name or a label that may change in any minor version.
+	Alpha Stability = "alpha"
+)
+
+// Metric is one metric.
+type Metric struct {
+	Name, Help string
+	Type       prometheus.ValueType
+	// Histogram means that it is one, whatever Type says.
+	Histogram bool
+	Labels    []string
+	Stability Stability
+
+	desc *prometheus.Desc
+}
+
+var all []*Metric
+
+// All returns every metric by name.
+func All() []*Metric {
+	return slices.SortedFunc(slices.Values(all), func(a, b *Metric) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+func define(name string, typ prometheus.ValueType, help string, labels []string) *Metric {
+	m := &Metric{Name: name, Help: help, Type: typ, Labels: labels, Stability: Stable, desc: prometheus.NewDesc(name, help, labels, nil)}
+	all = append(all, m)
+	return m
+}
+
+func gauge(name, help string, labels ...string) *Metric {
+	return define(name, prometheus.GaugeValue, help, labels)
+}
+
+func counter(name, help string, labels ...string) *Metric {
+	return define(name, prometheus.CounterValue, help, labels)
+}
+
+func (m *Metric) alpha() *Metric {
+	m.Stability = Alpha
+	return m
+}
+
+// Desc describes the metric.
+func (m *Metric) Desc() *prometheus.Desc { return m.desc }
+
+// Value returns a series of a gauge or counter, with bounded values of its labels.
+func (m *Metric) Value(value float64, labels ...string) prometheus.Metric {
+	bounded := make([]string, len(labels))
+	for i, label := range labels {
+		bounded[i] = Bound(label)
+	}
+	return prometheus.MustNewConstMetric(m.desc, m.Type, value, bounded...)
+}
+
+// TypeName is the type as Prometheus writes it.
+func (m *Metric) TypeName() string {
+	switch {
+	case m.Histogram:
+		return "histogram"
+	case m.Type == prometheus.CounterValue:
+		return "counter"
+	}
+	return "gauge"
+}
+
+// Bound returns a value of a label that is valid and no longer than limits.MetricLabelBytes.
+func Bound(value string) string {
+	value = strings.ToValidUTF8(value, "\uFFFD")
+	if len(value) <= limits.MetricLabelBytes {
+		return value
+	}
+	const ellipsis = "…"
+	end := limits.MetricLabelBytes - len(ellipsis)
+	for !utf8.RuneStart(value[end]) {
+		end--
+	}
+	return value[:end] + ellipsis
+}
+
+// Describe sends the descriptions of metrics.
+func Describe(out chan<- *prometheus.Desc, metrics ...*Metric) {
+	for _, m := range metrics {
+		out <- m.desc
+	}
+}
+
+// Allot decides whose owners are named where there may be so many in all: those of the namespaces with the fewest, each as a
+// whole, after those of the cluster, whose namespace is empty.
+func Allot(owners map[string]int, most int) func(namespace string) bool {
+	names := slices.Collect(func(yield func(string) bool) {
+		for namespace := range owners {
+			if !yield(namespace) {
+				return
+			}
+		}
+	})
+	size := func(namespace string) int {
+		if namespace == "" {
+			return 0
+		}
+		return owners[namespace]
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(size(a), size(b)), cmp.Compare(a, b)) })
+	named := map[string]bool{}
+	for _, namespace := range names {
+		if most -= owners[namespace]; most < 0 {
+			break
+		}
+		named[namespace] = true
+	}
+	return func(namespace string) bool { return named[namespace] }
+}

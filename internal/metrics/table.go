@@ -1,0 +1,104 @@
+package metrics
+
+const (
+	labelName      = "pko_name"
+	labelNamespace = "pko_namespace"
+)
+
+// Of each package, collected from the cache of Packages.
+var (
+	PackageAvailability = gauge("package_operator_package_availability",
+		"Whether the package is available: 0 no, 1 yes, 2 not known.", labelName, labelNamespace, "image")
+	PackageCreated = gauge("package_operator_package_created_timestamp_seconds",
+		"When the package was created, in seconds since 1970.", labelName, labelNamespace)
+	PackageLoadDuration = gauge("package_operator_package_load_duration_seconds",
+		"How long the last successful load of the package took.", labelName, labelNamespace)
+	PackageRevision = gauge("package_operator_package_revision",
+		"Number of the current revision of the package.", labelName, labelNamespace)
+	PackageLoads = counter("lockstep_package_loads_total",
+		"How often this process pulled and rendered the package.", labelName, labelNamespace)
+	PackageSummary = gauge("lockstep_package_summary",
+		"1 for the present state of the package, in the word that `kubectl package status -o json` has as summary; version is that of the revision in charge.",
+		labelName, labelNamespace, "summary", "version")
+	PackageBlockedSince = gauge("lockstep_package_blocked_since_seconds",
+		"Since when the package is not as its spec demands, in seconds since 1970, while something blocks it: phase is that of the first object that does, reason that of the condition that says why.",
+		labelName, labelNamespace, "phase", "reason")
+	PackageDeletingSince = gauge("lockstep_package_deleting_since_seconds",
+		"Since when the package is being deleted, in seconds since 1970; phase is that of the first object that is waited for, reason says what the deletion waits for.",
+		labelName, labelNamespace, "phase", "reason")
+)
+
+// Of all packages.
+var (
+	Packages = gauge("lockstep_packages",
+		"Number of packages in each state, in the words of lockstep_package_summary.", "summary")
+	PackagesDetail = gauge("lockstep_metrics_packages",
+		"Number of packages with all of their series (full), with three (reduced: availability, summary, since when) and with none (omitted): see limits below.", "detail").alpha()
+	Targets = gauge("lockstep_targets",
+		"Number of clusters that packages name by targetRef, by whether they are connected: connected, away or unknown.", "state").alpha()
+	Dependencies = gauge("lockstep_dependencies",
+		"Number of dependencies of packages that are satisfied, are waited for, and are not satisfied.", "state").alpha()
+)
+
+// Of each revision that is not archived, the two latest of a package, and of sets that stand alone.
+var (
+	SetCreated = gauge("package_operator_object_set_created_timestamp_seconds",
+		"When the revision was created, in seconds since 1970: of those that are not archived, the two latest of each package.", labelName, labelNamespace, "pko_package_instance")
+	SetSucceeded = gauge("package_operator_object_set_succeeded_timestamp_seconds",
+		"When the revision that is not archived was rolled out, in seconds since 1970.", labelName, labelNamespace, "pko_package_instance", "image")
+)
+
+// Of the watches of managed objects.
+var (
+	CacheInformers = gauge("package_operator_managed_cache_informers_total",
+		"Number of kinds of managed objects that are watched. The watches are those of all owners, so that owner is empty.", "owner")
+	CacheObjects = gauge("package_operator_managed_cache_objects_total",
+		"Number of managed objects of a kind that are remembered. The records are those of all owners, so that owner is empty.", "owner", "gvk")
+)
+
+// Of templates and repositories.
+var (
+	TemplateRenders = counter("lockstep_objecttemplate_renders_total",
+		"How often this process rendered the template.", labelName, labelNamespace)
+	RepositoryReady = gauge("lockstep_repository_ready",
+		"Whether the content of the repository is fetched and offered: 0 no, 1 yes, 2 not known.", "repository", "repository_namespace")
+	RepositoryPackages = gauge("lockstep_repository_packages",
+		"Number of packages that the repository offers.", "repository", "repository_namespace")
+	RepositoryVersions = gauge("lockstep_repository_versions",
+		"Number of versions of packages that the repository offers.", "repository", "repository_namespace")
+	RepositoryFetches = counter("lockstep_repository_fetches_total",
+		"How often this process fetched the repository: with new content (modified), unmodified, or failed.", "repository", "repository_namespace", "outcome")
+	Repositories = gauge("lockstep_repositories",
+		"Number of repositories that are ready, that failed, and of which neither is known.", "state")
+)
+
+// Of the process.
+var (
+	BuildInfo = gauge("lockstep_build_info", "The version of the manager, and of Go; always 1.", "version", "go_version")
+	Leader    = gauge("lockstep_leader", "Whether this process leads: 1 yes, 0 no.")
+	Policy    = gauge("lockstep_deletion_policy_present",
+		"Whether deletion in the foreground is refused, as the order of teardown needs: 1 yes, 0 no. The leader alone looks.")
+)
+
+// Counted where it happens, since this process started.
+var (
+	Writes = newCounters("lockstep_writes_total",
+		"Writes to managed objects that were performed or failed, by what they were for; a correction puts back what others changed.",
+		label{"action", []string{"create", "change", "adopt", "correct", "relabel", "recreate", "delete", "release", "retain"}},
+		label{"outcome", []string{"performed", "failed"}})
+	Fights = newCounters("lockstep_fights_total",
+		"Corrections of objects that another writer changes back again and again: the next one is made after a pause.")
+	Rollouts = newHistogram("lockstep_rollout_duration_seconds",
+		"From the claim of a revision to its success.", rolloutBuckets)
+	Phases = newHistogram("lockstep_phase_duration_seconds",
+		"From the opening of a phase until all of its objects were ready for the first time.", rolloutBuckets)
+	Loads = newHistogram("lockstep_load_duration_seconds",
+		"Loads of packages: pulled, rendered and checked.", loadBuckets, label{"outcome", []string{"loaded", "failed"}})
+	Pulls = newHistogram("lockstep_pull_duration_seconds",
+		"Pulls of images of packages, also those that the manager has in its cache.", loadBuckets, label{"outcome", []string{"pulled", "failed"}})
+)
+
+var (
+	rolloutBuckets = []float64{1, 5, 15, 30, 60, 120, 300, 600, 1800, 3600}
+	loadBuckets    = []float64{.01, .05, .1, .5, 1, 5, 15, 60}
+)
