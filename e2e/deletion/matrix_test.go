@@ -39,7 +39,7 @@ const (
 	replaced
 )
 
-// matrix is the table of deletions in docs/operators.md.
+// matrix is the table of deletions in docs/administrate/delete.md.
 var matrix = []struct {
 	kind   string
 	policy metav1.DeletionPropagation

@@ -1,5 +1,6 @@
-// Package docs_test runs the documentation of packages: every block of code in
-// docs/packages is executed, or read by the program that it is for.
+// Package docs_test runs the documentation: every block of code in docs/start,
+// docs/administrate and docs/packages, and of the guides for moving in, is executed,
+// or read by the program that it is for.
 //
 // A block's language says what happens with it:
 //
@@ -17,6 +18,7 @@
 //	<!-- probe: KIND -->        an entry of availabilityProbes, tried on testdata/objects/KIND.yaml
 //	<!-- exit: 1 -->            the last command of the block has to fail
 //	<!-- skip: REASON -->       not run; the test prints the reason
+//	<!-- before: COMMAND -->    no block follows: what a reader has already, such as a package that is installed
 //
 // Text without a language is no code. Nothing else is left out.
 //

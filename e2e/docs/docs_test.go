@@ -14,7 +14,8 @@ import (
 func TestPages(t *testing.T) {
 	shared := harness.Shared(t)
 	for _, page := range pages(t) {
-		t.Run(strings.TrimSuffix(filepath.Base(page), ".md"), func(t *testing.T) {
+		t.Run(strings.TrimSuffix(strings.TrimPrefix(page, root+"/"), ".md"), func(t *testing.T) {
+			t.Parallel() // each has namespaces of its own
 			env := shared
 			if filepath.Base(page) == moveIn {
 				env = harness.Lend(t)

@@ -10,7 +10,10 @@ import (
 	"testing"
 )
 
-const folder = "../../docs/packages"
+const (
+	root   = "../../docs"
+	folder = root + "/packages"
+)
 
 // moveIn is the page for which no manager runs.
 const moveIn = "migrate-from-package-operator.md"
@@ -29,16 +32,23 @@ type block struct {
 
 func (b block) String() string { return fmt.Sprintf("%s:%d", filepath.Base(b.page), b.first) }
 
+// before is a command that the page does not show: what a reader has already.
+var before = regexp.MustCompile(`^\s*<!-- before: (.*) -->$`)
+
 var comment = regexp.MustCompile(`^\s*<!-- ([a-z]+)(?:: (.*))? -->$`)
 
 // pages returns the pages, in the order of their names.
 func pages(t *testing.T) []string {
 	t.Helper()
-	all, err := filepath.Glob(folder + "/*.md")
-	if err != nil || len(all) == 0 {
-		t.Fatal("no pages", err)
+	var all []string
+	for _, section := range []string{"packages"} {
+		of, err := filepath.Glob(root + "/" + section + "/*.md")
+		if err != nil || len(of) == 0 {
+			t.Fatalf("no pages in %s: %v", section, err)
+		}
+		all = append(all, of...)
 	}
-	return append(all, folder+"/../migrate-from-helm.md", folder+"/../"+moveIn)
+	return append(all, root+"/"+helmGuide, root+"/"+moveIn)
 }
 
 // blocks returns the blocks of a page that are code.
@@ -50,7 +60,7 @@ func blocks(t *testing.T, page string) []block {
 	}
 	var out []block
 	var open *block
-	indent, before := "", ""
+	indent, above := "", ""
 	lines := strings.Split(string(data), "\n")
 	for i, line := range lines {
 		language, fence := strings.CutPrefix(strings.TrimSpace(line), "```")
@@ -58,7 +68,7 @@ func blocks(t *testing.T, page string) []block {
 		case fence && open == nil:
 			open = &block{page: page, language: language, first: i + 1}
 			indent = line[:strings.Index(line, "```")]
-			if m := comment.FindStringSubmatch(before); m != nil {
+			if m := comment.FindStringSubmatch(above); m != nil {
 				open.verb, open.argument = m[1], m[2]
 			}
 		case fence:
@@ -73,7 +83,10 @@ func blocks(t *testing.T, page string) []block {
 			}
 			open = nil
 		}
-		before = line
+		if m := before.FindStringSubmatch(line); m != nil && open == nil {
+			out = append(out, block{page: page, language: "sh", text: m[1] + "\n", first: i, last: i})
+		}
+		above = line
 	}
 	if open != nil {
 		t.Fatalf("%s: the block is not closed", open)

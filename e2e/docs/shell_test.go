@@ -41,13 +41,15 @@ func newShell(t *testing.T, env *harness.Env) *shell {
 	if err := os.Symlink(filepath.Join(assets, "kubectl"), filepath.Join(bin, "kubectl")); err != nil {
 		t.Fatal(err)
 	}
-	// The commands that pages run on the examples are those of the repository's root.
-	examples, err := filepath.Abs("../../examples")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(examples, filepath.Join(s.dir, "examples")); err != nil {
-		t.Fatal(err)
+	// The commands that pages run on these are those of the repository's root.
+	for _, name := range []string{"examples", "config"} {
+		at, err := filepath.Abs("../../" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(at, filepath.Join(s.dir, name)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	s.write(t, s.state, fmt.Sprintf("export PATH=%q:$PATH KUBECONFIG=%q HOME=%q TERM=dumb\ncd %q\n", bin, env.Kubeconfig(), dir, s.dir), 0o644)
 	return s

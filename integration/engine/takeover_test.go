@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The command of docs/operators.md takes over CRDs that the bootstrap of Package Operator
+// The command of docs/administrate/upgrade-engine.md takes over CRDs that the bootstrap of Package Operator
 // owns.
 func TestTakeOverOfCRDs(t *testing.T) {
 	t.Parallel()

@@ -66,6 +66,9 @@ func RunOn(ctx context.Context, args []string, streams genericiooptions.IOStream
 	return 0
 }
 
+// Tree returns all commands, for the reference: none of them can be run.
+func Tree() *cobra.Command { return newRoot(genericiooptions.NewTestIOStreamsDiscard(), nil) }
+
 func newRoot(streams genericiooptions.IOStreams, dial command.Dialer) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-package",

@@ -3,6 +3,7 @@ package manager
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -95,9 +96,19 @@ const serviceAccountNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/n
 
 // Parse reads flags. Defaults come from the environment where a variable is
 // named after the flag; PKO_NAMESPACE and LOG_LEVEL are Package Operator's.
-func Parse(args []string) (*Config, error) {
+func Parse(args []string) (*Config, error) { return parse(args, os.Stderr) }
+
+// Usage returns what --help prints.
+func Usage() string {
+	var out strings.Builder
+	_, _ = parse([]string{"--help"}, &out)
+	return out.String()
+}
+
+func parse(args []string, usage io.Writer) (*Config, error) {
 	c := &Config{}
 	flags := pflag.NewFlagSet("lockstep-manager", pflag.ContinueOnError)
+	flags.SetOutput(usage)
 	flags.SortFlags = false
 	flags.StringVar(&c.Kubeconfig, "kubeconfig", "", "file that says how to reach the API server (default: $KUBECONFIG, else the pod's service account)")
 	flags.StringVar(&c.Namespace, "namespace", defaultNamespace(), "namespace of the manager: of the Lease, and of what ClusterPackages name [LOCKSTEP_NAMESPACE, PKO_NAMESPACE]")

@@ -142,7 +142,7 @@ func (g *gathering) run(ctx context.Context) error {
 		g.addObjects(kind)
 	}
 	g.addLogs(ctx)
-	g.archive.Lack("metrics", "the manager serves them to accounts with the role lockstep-metrics-reader alone: docs/operators.md says how to read them")
+	g.archive.Lack("metrics", "the manager serves them to accounts with the role lockstep-metrics-reader alone: docs/administrate/watch.md says how to read them")
 	return ctx.Err()
 }
 

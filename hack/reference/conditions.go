@@ -1,0 +1,100 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+var (
+	// goName is a Go constant in a comment.
+	goName = regexp.MustCompile(`\b(Condition|Reason)([A-Z]\w*)\b`)
+	// first is how comments of reasons begin.
+	first = regexp.MustCompile(`^(Condition|Reason)\w+ (is that |is |says )`)
+)
+
+// conditions returns the page of conditions and reasons: a table for each group of constants of a file.
+func conditions(path string) (string, error) {
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments)
+	if err != nil {
+		return "", err
+	}
+	values := map[string]string{}
+	for _, decl := range file.Decls {
+		for name, value := range named(decl) {
+			values[name] = value
+		}
+	}
+	var b strings.Builder
+	b.WriteString(begin("Conditions and reasons", "apis/core/v1alpha1/conditions.go"))
+	b.WriteString("A condition says something about the present spec where its `observedGeneration` equals `metadata.generation`. What to do about a message is in [messages](messages.md), how `Available` behaves during an upgrade in [concepts](../concepts.md#availability-during-an-upgrade). `Invalid` has the reasons of `Unpacked` as well.\n")
+	for _, decl := range file.Decls {
+		group, ok := decl.(*ast.GenDecl)
+		if !ok || group.Tok != token.CONST || group.Doc == nil {
+			continue
+		}
+		title, more, _ := strings.Cut(text(group.Doc, values), ". ")
+		fmt.Fprintf(&b, "\n## %s\n", strings.NewReplacer("`", "", ".", "").Replace(title))
+		if more = strings.TrimSpace(more); more != "" {
+			fmt.Fprintf(&b, "\n%s\n", more)
+		}
+		column := "Condition"
+		if strings.HasPrefix(title, "Reasons") {
+			column = "Reason"
+		}
+		fmt.Fprintf(&b, "\n| %s | Meaning |\n|---|---|\n", column)
+		for _, spec := range group.Specs {
+			value := spec.(*ast.ValueSpec)
+			meaning := first.ReplaceAllStringFunc(raw(value.Doc), func(begin string) string {
+				if strings.HasSuffix(begin, " is that ") {
+					return ""
+				}
+				return begin[strings.Index(begin, " ")+1:]
+			})
+			fmt.Fprintf(&b, "| `%s` | %s |\n", values[value.Names[0].Name], cell(replaceNames(meaning, values)))
+		}
+	}
+	return b.String(), nil
+}
+
+// named returns the constants of a declaration by their names.
+func named(decl ast.Decl) map[string]string {
+	out := map[string]string{}
+	group, ok := decl.(*ast.GenDecl)
+	if !ok || group.Tok != token.CONST {
+		return nil
+	}
+	for _, spec := range group.Specs {
+		value := spec.(*ast.ValueSpec)
+		if literal, ok := value.Values[0].(*ast.BasicLit); ok {
+			out[value.Names[0].Name], _ = strconv.Unquote(literal.Value)
+		}
+	}
+	return out
+}
+
+func text(doc *ast.CommentGroup, values map[string]string) string {
+	return replaceNames(raw(doc), values)
+}
+
+// raw returns a comment on one line.
+func raw(doc *ast.CommentGroup) string { return strings.Join(strings.Fields(doc.Text()), " ") }
+
+// replaceNames puts the values of constants in the place of their names.
+func replaceNames(text string, values map[string]string) string {
+	return goName.ReplaceAllStringFunc(text, func(name string) string {
+		if value, ok := values[name]; ok {
+			return "`" + value + "`"
+		}
+		return name
+	})
+}
+
+// cell is text in a cell of a table.
+func cell(text string) string {
+	return strings.TrimSuffix(strings.ReplaceAll(text, "|", `\|`), ".")
+}

@@ -1,0 +1,9 @@
+// Command reference writes the pages of docs/reference that are made from the code:
+//
+//	conditions.md  conditions and reasons, from the comments of apis/core/v1alpha1
+//	limits.md      limits, from the constants of internal/limits and their comments
+//	flags.md       flags of the manager, as --help prints them
+//	commands.md    commands of kubectl package with their flags
+//
+// It is a part of "./task generate". A test fails where a page is stale.
+package main

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/constant"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// limits returns the page of limits: a table for each group of constants of a package, with the comments beside them.
+func limits(dir string) (string, error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		return "", err
+	}
+	set := token.NewFileSet()
+	var files []*ast.File
+	for _, path := range slices.DeleteFunc(paths, func(path string) bool { return strings.HasSuffix(path, "_test.go") }) {
+		file, err := parser.ParseFile(set, path, nil, parser.ParseComments)
+		if err != nil {
+			return "", err
+		}
+		files = append(files, file)
+	}
+	info := &types.Info{Defs: map[*ast.Ident]types.Object{}}
+	config := types.Config{Importer: importer.ForCompiler(set, "source", nil)}
+	if _, err := config.Check("limits", set, files, info); err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	b.WriteString(begin("Limits", "internal/limits"))
+	b.WriteString("Every hard limit of the engine and of `kubectl package`. An error that names one has its value. Each is a constant, and can be changed in the code alone; the [limits of packages](../packages/format.md#limits) are there in the words of authors.\n")
+	for _, file := range files {
+		for _, decl := range file.Decls {
+			group, ok := decl.(*ast.GenDecl)
+			if !ok || group.Tok != token.CONST {
+				continue
+			}
+			title, more, _ := strings.Cut(strings.TrimPrefix(raw(group.Doc), "Limits of "), ". ")
+			title = strings.TrimSuffix(title, ".")
+			fmt.Fprintf(&b, "\n## %s\n\n", strings.ToUpper(title[:1])+title[1:])
+			if more != "" {
+				fmt.Fprintf(&b, "%s\n\n", more)
+			}
+			b.WriteString("| Limit | Value | Of what, and why |\n|---|---:|---|\n")
+			for _, spec := range group.Specs {
+				value := spec.(*ast.ValueSpec)
+				why := value.Comment
+				if why == nil {
+					why = value.Doc
+				}
+				for _, name := range value.Names {
+					if object, ok := info.Defs[name].(*types.Const); ok && name.IsExported() {
+						fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name.Name, amount(object), cell(raw(why)))
+					}
+				}
+			}
+		}
+	}
+	return b.String(), nil
+}
+
+// amount is the value of a limit as people read it.
+func amount(c *types.Const) string {
+	if c.Type().String() == "time.Duration" {
+		n, _ := constant.Int64Val(c.Val())
+		text := time.Duration(n).String()
+		if rest, ok := strings.CutSuffix(text, "m0s"); ok {
+			text = rest + "m"
+		}
+		return strings.TrimSuffix(text, "h0m") + map[bool]string{true: "h"}[strings.HasSuffix(text, "h0m")]
+	}
+	n, exact := constant.Int64Val(constant.ToInt(c.Val()))
+	if !exact {
+		return c.Val().String()
+	}
+	if !strings.Contains(c.Name(), "Bytes") {
+		return grouped(n)
+	}
+	for _, unit := range []struct {
+		name  string
+		shift int
+	}{{"GiB", 30}, {"MiB", 20}, {"KiB", 10}} {
+		if n >= 1<<unit.shift && n%(1<<unit.shift) == 0 {
+			return grouped(n>>unit.shift) + " " + unit.name
+		}
+	}
+	return grouped(n) + " bytes"
+}
+
+// grouped writes a number with commas.
+func grouped(n int64) string {
+	text := fmt.Sprint(n)
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
