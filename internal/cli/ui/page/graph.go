@@ -16,11 +16,16 @@ import (
 type box struct {
 	X, Y       int
 	Title, Sub string
-	// Full is what the box is called at length.
-	Full           string
+	// Full is what the box is called at length, and State how that is, in words.
+	Full, State    string
 	Tone           Tone
 	Link           string
 	Focus, Missing bool
+}
+
+// Label is what a screen reader says: it begins with what is seen.
+func (b box) Label() string {
+	return strings.TrimSuffix(b.Title+" "+b.Sub+", "+b.State, ", ")
 }
 
 type stroke struct {
@@ -133,13 +138,13 @@ func drawPackages(f Frame, g *graph.Graph, keys []graph.Key, focus graph.Key) dr
 		b := box{Title: cut(k.Name), Full: line(k.String()), Link: f.Base + PackagePath(k.Target()), Sub: cut(cmp.Or(k.Namespace, "cluster")), Tone: ToneIdle, Focus: k == focus}
 		if n := g.Node(k); n != nil {
 			b.Tone = toneOf(n.Summary)
-			b.Full += ": " + n.Summary.Words()
+			b.State = n.Summary.Words()
 			if n.Version != "" {
 				b.Sub = cut(cmp.Or(k.Namespace, "cluster") + " · " + n.Version)
 			}
 		} else {
 			b.Missing, b.Link = true, ""
-			b.Full += ": not read, or gone"
+			b.State = "not read, or gone"
 		}
 		boxes[i] = b
 	}

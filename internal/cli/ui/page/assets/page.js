@@ -95,17 +95,20 @@ function say(text) {
   if (news) news.textContent = text;
 }
 
-// swap replaces a fragment: what was open stays open, focus stays where it was, and what has another state says so.
+// swap replaces a fragment: what was open stays open, focus stays where it was, what has another state says so, and what has
+// another place or length moves there.
 function swap({ id, digest, html }) {
   const part = document.getElementById(id);
   if (!part) return;
   const before = states(part);
   const open = [...part.querySelectorAll("details[open][id]")].map((d) => d.id);
+  const drawn = shapes(part);
   const focus = part.contains(document.activeElement) ? pathOf(document.activeElement) : null;
   part.replaceChildren(...new DOMParser().parseFromString(html, "text/html").body.childNodes);
   part.dataset.digest = digest;
   for (const name of open) document.getElementById(name)?.setAttribute("open", "");
   reveal(part);
+  move(part, drawn);
   if (focus) find(part, focus)?.focus({ preventScroll: true });
   const changed = [];
   for (const [key, element] of elements(part)) {
@@ -115,6 +118,22 @@ function swap({ id, digest, html }) {
     changed.push(key + ": " + element.dataset.state);
   }
   if (changed.length) say(changed.length > 3 ? changed.length + " changes" : changed.join(", "));
+}
+
+// shapes are where rows and how long gauges are.
+function shapes(part) {
+  return new Map(elements(part).map(([key, e]) => [key, { top: e.getBoundingClientRect().top, done: e.querySelector(".done")?.getAttribute("width") }]));
+}
+
+function move(part, before) {
+  if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+  for (const [key, e] of elements(part)) {
+    const was = before.get(key);
+    const by = was ? was.top - e.getBoundingClientRect().top : 0;
+    if (Math.abs(by) > 4) e.animate([{ transform: `translateY(${by}px)` }, { transform: "none" }], { duration: 420, easing: "cubic-bezier(.2, .8, .2, 1)" });
+    const gauge = e.querySelector(".done");
+    if (gauge && was?.done && was.done !== gauge.getAttribute("width")) gauge.animate([{ width: was.done + "px" }, { width: gauge.getAttribute("width") + "px" }], { duration: 600, easing: "ease-out" });
+  }
 }
 
 function elements(part) {

@@ -1,0 +1,483 @@
+package page
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/png"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+var plugin = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "lockstep-page-")
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(dir, "kubectl-package")
+	_, err = run("../..", "go", "build", "-ldflags=-w", "-o", file, "./cmd/kubectl-package")
+	return file, err
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if file, err := plugin(); err == nil {
+		_ = os.RemoveAll(filepath.Dir(file))
+	}
+	os.Exit(code)
+}
+
+// window is a tab of a browser that shows the page.
+type window struct {
+	context.Context
+	t *testing.T
+	// base is the address of the pages, process the program that serves them.
+	base    string
+	process *os.Process
+}
+
+// serve starts the page of a cluster and returns the address that opens it.
+func serve(t *testing.T, kubeconfig string, flags ...string) (address string, process *os.Process) {
+	t.Helper()
+	file, err := plugin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), file, append([]string{"ui", "--no-browser"}, flags...)...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 5 * time.Second
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var said strings.Builder
+	cmd.Stderr = &said
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Cancel()
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Log(said.String())
+		}
+	})
+	line := make([]byte, 200)
+	n, err := out.Read(line)
+	if err != nil {
+		t.Fatalf("no address: %v, %s", err, said.String())
+	}
+	go func() { _, _ = io.Copy(io.Discard, out) }()
+	return strings.TrimSpace(string(line[:n])), cmd.Process
+}
+
+// open shows the list of a cluster in a browser.
+func open(t *testing.T, s *apiServer, flags ...string) *window {
+	t.Helper()
+	browser := newBrowser(t)
+	address, process := serve(t, s.kubeconfig(t), flags...)
+	w := &window{Context: browser, t: t, process: process}
+	w.size(1280, 860)
+	w.do(chromedp.Navigate(address), chromedp.WaitVisible("table.list, .empty", chromedp.ByQuery))
+	var at string
+	w.do(chromedp.Location(&at))
+	w.base = strings.TrimSuffix(at, "packages")
+	return w
+}
+
+// do runs actions, which have a minute.
+func (w *window) do(actions ...chromedp.Action) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.Context, time.Minute)
+	defer cancel()
+	if err := chromedp.Run(ctx, actions...); err != nil {
+		var shown string
+		late, end := context.WithTimeout(w.Context, 5*time.Second)
+		defer end()
+		_ = chromedp.Run(late, chromedp.Evaluate("document.body.innerText", &shown))
+		w.t.Fatalf("%v; shown:\n%s", err, shown)
+	}
+}
+
+func (w *window) size(width, height int64) {
+	w.t.Helper()
+	w.do(emulation.SetDeviceMetricsOverride(width, height, 1, false), emulation.SetScrollbarsHidden(true))
+}
+
+func (w *window) dark(is bool) {
+	w.t.Helper()
+	scheme := "light"
+	if is {
+		scheme = "dark"
+	}
+	w.do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}))
+}
+
+// to opens a page and waits for an element of it.
+func (w *window) to(path, element string) {
+	w.t.Helper()
+	w.do(chromedp.Navigate(w.base+path), chromedp.WaitVisible(element, chromedp.ByQuery))
+}
+
+// eval returns what a script says, as text.
+func (w *window) eval(script string) (said string) {
+	w.t.Helper()
+	w.do(chromedp.Evaluate("String("+script+")", &said))
+	return said
+}
+
+// until waits until a script says true, over changes of the page.
+func (w *window) until(script string) {
+	w.t.Helper()
+	said := false
+	for end := time.Now().Add(30 * time.Second); !said && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		ctx, cancel := context.WithTimeout(w.Context, 30*time.Second)
+		_ = chromedp.Run(ctx, chromedp.Evaluate(script, &said)) // fails while a page goes
+		cancel()
+	}
+	if !said {
+		w.t.Fatalf("not within 30 s: %s; shown at %s:\n%s", script, w.eval("location"), w.eval("document.body.innerText.slice(0, 4000)"))
+	}
+}
+
+// pages are all kinds of pages, by an element that shows that they are drawn.
+var pages = map[string]string{
+	"packages":                               "table.list",
+	"packages?q=nothing-fits":                ".empty",
+	"packages/payments/api":                  "#phases .track",
+	"packages/payments/api/diff?from=7&to=8": ".diff",
+	"packages/payments/api/plan?revision=7":  ".plan",
+	"packages/shop/web":                      "#phases .track",
+	"packages/shop/search":                   "#phases .track",
+	"clusterpackages/ingress":                "#phases .track",
+	"graph":                                  ".drawing",
+	"graph?package=packages%2Fshop%2Fweb":    ".drawing",
+	"catalogue":                              "#newer table",
+	"none":                                   ".lead",
+}
+
+// violation is one of axe.
+type violation struct {
+	ID, Impact, Help string
+	Nodes            []struct {
+		Target         []any
+		FailureSummary string
+	}
+}
+
+// Axe finds nothing to mend on any page, light and dark, wide and narrow.
+func TestAccessible(t *testing.T) {
+	s := newAPIServer(t)
+	s.put(shop()...)
+	w := open(t, s, "--allow-changes")
+	at := need(t)
+	checked := 0
+	for _, look := range []struct {
+		name  string
+		dark  bool
+		width int64
+	}{{"light, wide", false, 1280}, {"dark, wide", true, 1280}, {"light, narrow", false, 360}, {"dark, narrow", true, 360}} {
+		w.size(look.width, 860)
+		w.dark(look.dark)
+		for path, element := range pages {
+			w.to(path, element)
+			var found []violation
+			var passed int
+			var text string
+			w.do(chromedp.Evaluate(at.axe+";0", nil), chromedp.Evaluate(`axe.run(document, {resultTypes: ["violations"]}).then((r) => JSON.stringify({found: r.violations, passed: r.passes.length}))`, &text, awaited))
+			if err := json.Unmarshal([]byte(text), &struct {
+				Found  *[]violation
+				Passed *int
+			}{&found, &passed}); err != nil {
+				t.Fatal(err)
+			}
+			if checked++; passed < 10 {
+				t.Errorf("%s, %s: only %d rules apply", path, look.name, passed)
+			}
+			for _, v := range found {
+				for _, n := range v.Nodes[:min(len(v.Nodes), 3)] {
+					t.Errorf("%s, %s: %s (%s): %v: %s", path, look.name, v.ID, v.Impact, n.Target, n.FailureSummary)
+				}
+			}
+			if scrolls := w.eval("document.documentElement.scrollWidth > innerWidth + 1"); scrolls == "true" {
+				t.Errorf("%s, %s: the page is wider than the window", path, look.name)
+			}
+		}
+	}
+	t.Logf("axe-core %s looked at %d pages", axeVersion, checked)
+}
+
+// From the list to the cause and to a plan, by keyboard alone.
+func TestKeyboard(t *testing.T) {
+	s := newAPIServer(t)
+	s.put(shop()...)
+	w := open(t, s)
+	press := func(keys ...string) {
+		for _, key := range keys {
+			w.do(chromedp.KeyEvent(key))
+		}
+	}
+	focused := func() string { return w.eval("document.activeElement.textContent") }
+
+	press(kb.Tab)
+	if got := focused(); got != "Skip to content" {
+		t.Errorf("the first stop is %q", got)
+	}
+	// The browser inserts no character of a key that the page takes.
+	w.do(input.DispatchKeyEvent(input.KeyDown).WithKey("/").WithText("/"), input.DispatchKeyEvent(input.KeyUp).WithKey("/"))
+	w.until(`document.activeElement.id === "q"`)
+	press("payments", kb.Enter)
+	w.until(`location.search.includes("q=payments") && document.querySelector("table.list") !== null`)
+	press("j")
+	if got := focused(); got != "api" {
+		t.Fatalf("j leads to %q, and not to what is broken", got)
+	}
+	press("j", "k", kb.Enter)
+	w.until(`location.pathname.endsWith("/packages/payments/api") && (document.querySelector("#cause .why")?.textContent ?? "").includes("database migration 42 has not run")`)
+	for range 60 {
+		press(kb.Tab)
+		if focused() == "What going back would do" {
+			break
+		}
+	}
+	if w.eval(`getComputedStyle(document.activeElement).outlineStyle`) != "solid" {
+		t.Error("the focus is not seen")
+	}
+	press(kb.Enter)
+	w.until(`location.pathname.endsWith("/plan") && document.querySelector(".plan") !== null`)
+	if text := w.eval(`document.querySelector(".plan").textContent`); !strings.Contains(text, "Deployment") {
+		t.Errorf("the plan: %s", text)
+	}
+	if len(s.written) > 0 {
+		t.Errorf("the page has written: %v", s.written)
+	}
+}
+
+// Without scripts the pages are the same, and are entered by the form.
+func TestWithoutScript(t *testing.T) {
+	s := newAPIServer(t)
+	s.put(shop()...)
+	browser := newBrowser(t)
+	address, _ := serve(t, s.kubeconfig(t))
+	w := &window{Context: browser, t: t}
+	site, code, _ := strings.Cut(address, "#")
+	w.do(emulation.SetScriptExecutionDisabled(true), chromedp.Navigate(site), chromedp.WaitVisible("#code", chromedp.ByQuery),
+		chromedp.SendKeys("#code", code+kb.Enter, chromedp.ByQuery), chromedp.WaitVisible("table.list", chromedp.ByQuery),
+		chromedp.SendKeys("#q", "payments"+kb.Enter, chromedp.ByQuery), chromedp.WaitVisible(`.filter input[value="payments"]`, chromedp.ByQuery),
+		chromedp.Click(`//a[text()="api"]`), chromedp.WaitVisible(`//*[@class="why"][contains(., "database migration 42 has not run")]`),
+		chromedp.Click(`//a[text()="What changed"]`), chromedp.WaitVisible(".diff", chromedp.ByQuery),
+		chromedp.Click(`//nav//a[text()="Catalogue"]`), chromedp.WaitVisible("#newer table", chromedp.ByQuery),
+	)
+	var buttons []string
+	w.do(chromedp.Evaluate(`[...document.querySelectorAll("button")].filter((b) => b.checkVisibility() && b.type != "submit").map((b) => b.textContent)`, &buttons))
+	if len(buttons) > 0 {
+		t.Errorf("buttons that do nothing without script: %v", buttons)
+	}
+}
+
+// Markup in what a cluster says runs nothing, and no request leaves for elsewhere.
+func TestHostileTextsInBrowser(t *testing.T) {
+	const hostile = `"><img src=x onerror="window.hacked=1"><script>window.hacked=1</script><svg onload=window.hacked=1><a href="javascript:window.hacked=1">x</a>` + "\u202e{{.}}"
+	s := newAPIServer(t)
+	p := pkg("shop", "web", hostile, dependsOn("database"+hostile, "shop", "orders-db", hostile, false), func(o object) {
+		broken(o)
+		blocking("deploy", hostile, hostile, hostile, hostile)(o)
+		condition("Stalled", "True", "ProgressDeadlineExceeded", hostile)(o)
+		condition("Other", "False", "Reason", hostile)(o)
+		metaOf(o)["annotations"] = object{"package-operator.run/pause-message": hostile}
+		statusOf(o)["resolved"].(object)["packageName"] = hostile
+	})
+	s.put(revisions(p, 7, hostile, hostile)...)
+	s.put(crashing("shop", "web", hostile)...)
+	s.put(catalogue()...)
+	s.change(catalogue()[1], func(o object) { condition("Ready", "False", "FetchFailed", hostile)(o) })
+	w := open(t, s)
+	var elsewhere []string
+	chromedp.ListenTarget(w.Context, listenForRequests(w.base, &elsewhere))
+	w.do(network.Enable())
+	for path, element := range map[string]string{
+		"packages": "table.list", "packages/shop/web": "#phases .track", "packages/shop/web/diff?from=7&to=8": "section", "packages/shop/web/plan?revision=7": "section, .lead", "graph": ".drawing", "catalogue": "#repositories table",
+	} {
+		w.to(path, element)
+		s.change(p, func(o object) { condition("Other", "False", "Again", hostile+path)(o) }) // by the stream, too
+		time.Sleep(500 * time.Millisecond)
+		if got := w.eval(`[window.hacked, document.querySelectorAll("main img, main script, [onerror], [onload], [href^=javascript]").length]`); got != ",0" {
+			t.Errorf("%s: %s", path, got)
+		}
+	}
+	if len(elsewhere) > 0 {
+		t.Errorf("requests: %v", elsewhere)
+	}
+}
+
+// How long it takes until thousands of packages are seen, and a change of one of them.
+func TestTimes(t *testing.T) {
+	for _, n := range []int{1000, 5000} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			s := newAPIServer(t)
+			all := many(n)
+			s.put(all...)
+			browser := newBrowser(t)
+			address, process := serve(t, s.kubeconfig(t))
+			w := &window{Context: browser, t: t, process: process}
+			begin := time.Now()
+			w.do(chromedp.Navigate(address), chromedp.WaitVisible("table.list", chromedp.ByQuery))
+			first := time.Since(begin)
+			var at string
+			w.do(chromedp.Location(&at))
+			w.base = strings.TrimSuffix(at, "packages")
+			begin = time.Now()
+			w.to("packages", "table.list")
+			again := time.Since(begin)
+			paint := w.eval(`Math.round(performance.getEntriesByName("first-contentful-paint")[0]?.startTime)`)
+
+			w.until(`document.querySelector("#live .word").textContent === "live"`)
+			longest := time.Duration(0)
+			for i := range 10 {
+				begin = time.Now()
+				s.change(all[10*i], func(o object) {
+					condition("Stalled", "False", "Progressing", "")(o)
+					condition("Ready", "True", "Ready", "")(o)
+					statusOf(o)["blocking"] = []any{}
+					phases(o, "deploy 1/1")
+				})
+				w.until(fmt.Sprintf(`document.querySelector("[data-key='package team-%03d/service-%05d']")?.dataset.state !== "stuck"`, 10*i%200, 10*i))
+				longest = max(longest, time.Since(begin))
+				time.Sleep(300 * time.Millisecond)
+			}
+			t.Logf("%d packages: the list is seen %.2f s after the start of the program's page, %.2f s when it is opened again (first paint %s ms); a change at most %.2f s later; the program has %d MiB",
+				n, first.Seconds(), again.Seconds(), paint, longest.Seconds(), residentMiB(t, process.Pid))
+			if first > 20*time.Second || again > 10*time.Second || longest > 10*time.Second {
+				t.Error("that is far too long")
+			}
+		})
+	}
+}
+
+// residentMiB is the memory of a process that no file stands behind.
+func residentMiB(t *testing.T, pid int) (mib int) {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return -1 // another system
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, is := strings.CutPrefix(line, "RssAnon:"); is {
+			_, _ = fmt.Sscan(value, &mib)
+		}
+	}
+	return mib >> 10
+}
+
+func awaited(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }
+
+// listenForRequests notes those that do not go to the page.
+func listenForRequests(base string, elsewhere *[]string) func(any) {
+	site := base[:strings.Index(base[len("http://"):], "/")+len("http://")]
+	return func(e any) {
+		if sent, is := e.(*network.EventRequestWillBeSent); is && !strings.HasPrefix(sent.Request.URL, site) {
+			*elsewhere = append(*elsewhere, sent.Request.URL)
+		}
+	}
+}
+
+// picture saves what is seen.
+func (w *window) picture(name string) {
+	w.t.Helper()
+	dir := os.Getenv("LOCKSTEP_PICTURES")
+	if dir == "" {
+		dir = w.t.TempDir()
+	}
+	var shot []byte
+	w.do(chromedp.Evaluate(`document.activeElement.blur(); scrollTo(0, 0)`, nil), chromedp.ActionFunc(func(ctx context.Context) (err error) {
+		shot, err = page.CaptureScreenshot().WithFormat(page.CaptureScreenshotFormatPng).Do(ctx)
+		return err
+	}))
+	small, err := fewColors(shot)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if len(small) < 5<<10 || len(small) > 150<<10 {
+		w.t.Errorf("%s has %d bytes", name, len(small))
+	}
+	if err := os.WriteFile(filepath.Join(dir, name+".png"), small, 0o644); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// fewColors makes a picture smaller by its 256 most frequent colors: those of pages are few, but for the edges of letters.
+func fewColors(shot []byte) ([]byte, error) {
+	full, err := png.Decode(bytes.NewReader(shot))
+	if err != nil {
+		return nil, err
+	}
+	counts := map[color.RGBA]int{}
+	at := full.Bounds()
+	for y := at.Min.Y; y < at.Max.Y; y++ {
+		for x := at.Min.X; x < at.Max.X; x++ {
+			counts[color.RGBAModel.Convert(full.At(x, y)).(color.RGBA)]++
+		}
+	}
+	frequent := slices.SortedFunc(maps.Keys(counts), func(a, b color.RGBA) int {
+		return cmp.Or(counts[b]-counts[a], int(a.R)-int(b.R), int(a.G)-int(b.G), int(a.B)-int(b.B))
+	})
+	var palette color.Palette
+	for _, c := range frequent[:min(len(frequent), 256)] {
+		palette = append(palette, c)
+	}
+	small := image.NewPaletted(at, palette)
+	draw.Draw(small, at, full, at.Min, draw.Src)
+	var b bytes.Buffer
+	err = (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&b, small)
+	return b.Bytes(), err
+}
+
+// The pictures of the documentation, which LOCKSTEP_PICTURES names the folder of.
+func TestPictures(t *testing.T) {
+	s := newAPIServer(t)
+	s.put(shop()...)
+	w := open(t, s)
+	for _, look := range []struct {
+		name, path, element string
+		dark                bool
+		width, height       int64
+	}{
+		{"ui-packages", "packages", "table.list", false, 1280, 800},
+		{"ui-packages-dark", "packages", "table.list", true, 1280, 800},
+		{"ui-packages-narrow", "packages", "table.list", false, 390, 844},
+		{"ui-rollout", "packages/shop/web", "#phases .track", false, 1280, 860},
+		{"ui-package", "packages/payments/api", "#cause .why", true, 1280, 860},
+		{"ui-package-narrow", "packages/payments/api", "#cause .why", true, 390, 844},
+		{"ui-catalogue", "catalogue", "#newer table", false, 1280, 800},
+		{"ui-graph", "graph", ".drawing", true, 1280, 640},
+	} {
+		w.dark(look.dark)
+		w.size(look.width, look.height)
+		w.to(look.path, look.element)
+		w.until(`document.querySelector("#live").hidden || document.querySelector("#live .word").textContent === "live"`)
+		w.do(chromedp.Sleep(300 * time.Millisecond))
+		w.picture(look.name)
+	}
+}
