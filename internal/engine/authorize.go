@@ -36,8 +36,9 @@ type Unauthorized struct{ Reason, Message string }
 // clusterWide is a namespace that cannot exist, so that no RoleBinding is in it: the rules there are those for the whole cluster.
 const clusterWide = "-"
 
-// authorize proves that the account of a revision has the rights that its objects need; nil where it has, or where that
-// cannot be found out: then the API server refuses what is forbidden. Reads only.
+// authorize proves that the account of a revision has the rights that its objects need;
+// nil where it has them, or where that cannot be found out: then the API server refuses
+// what is forbidden. Reads only.
 func (e *Engine) authorize(ctx context.Context, r *Rollout, rev *Revision) (*Unauthorized, error) {
 	if rev.Account.IsZero() || e.Rights == nil {
 		return nil, nil
@@ -104,8 +105,8 @@ func (p *proof) missing(ctx context.Context) ([]permissions.Demand, error) {
 	return p.lacks, nil
 }
 
-// add adds an object, of which more than its name counts only where the API server asks for rights because of it, and what
-// is known of its kind.
+// add adds an object, of which more than its name counts only where the API server asks
+// for rights because of it, and its kind as far as it is known.
 func (p *proof) add(r *permissions.Request, d *objects.Desired) error {
 	u := &unstructured.Unstructured{}
 	switch d.Key.Group {
@@ -151,7 +152,7 @@ func (p *proof) list(ctx context.Context, in map[string][]permissions.Demand) er
 			continue
 		}
 		if p.left == 0 {
-			break // about what is left the API server decides
+			break // the API server decides about the rest
 		}
 		if err := p.listIn(ctx, namespace, demands); err != nil {
 			return err

@@ -39,7 +39,7 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// A retry forgets failures, and keeps what is known of writes.
+// A retry forgets failures, and keeps the records of writes.
 func TestRetry(t *testing.T) {
 	t.Parallel()
 	key := objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: "web"}

@@ -31,6 +31,6 @@
 // A Rollout is used by one reconcile at a time; Engine and Tracker, which the watches of
 // all kinds share, are safe for concurrent use. The decisions are in package phases.
 //
-// Each reconcile has a budget of time for probes, and results are cached: what is not
-// evaluated yet is Unknown (evaluate.go). A teardown evaluates none.
+// Each reconcile has a budget of time for probes, and results are cached: a probe that is
+// not evaluated yet is Unknown (evaluate.go). A teardown evaluates none.
 package engine

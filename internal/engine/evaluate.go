@@ -41,7 +41,7 @@ func (t *probeBudget) spend(work func()) {
 // ProbeBudgetSpent reports whether the time for probes in this pass is up. The next pass continues.
 func (r *Rollout) ProbeBudgetSpent() bool { return r.budget.over() }
 
-// evaluate evaluates the probes on a live object, and tracks whether it is settling.
+// evaluate evaluates the probes on a live object, and tracks its readiness grace.
 func (r *Revision) evaluate(key objects.Key, obs *objects.Observed, at time.Time, in *probeBudget) probes.Result {
 	last, known := r.cachedResults[key]
 	before := phases.Evaluated{Object: last.obs, Result: last.result}

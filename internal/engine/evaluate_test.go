@@ -80,7 +80,7 @@ func TestTurn(t *testing.T) {
 	}
 	records[keyNamed("3")] = recordOf(false)
 	if got := rev.probe(keyNamed("3"), records[keyNamed("3")], &probeBudget{}); got.Status != probes.False {
-		t.Errorf("what has changed is %+v", got)
+		t.Errorf("the changed objects are %+v", got)
 	}
 }
 

@@ -86,7 +86,7 @@ func (notes) Succeeded(context.Context, *engine.Revision) error {
 
 // Three objects are rolled out in order: the frontend is written when the backend is available.
 func Example() {
-	// The cluster is in memory here. Its watches tell the tracker of objects.
+	// The cluster is in memory here. Its watches report objects to the tracker.
 	server := memory.NewServer(names, time.Now, memory.Kind{GroupVersionKind: configMaps}, memory.Kind{GroupVersionKind: deployments})
 	tracker, here := engine.NewTracker(names), server.Connect()
 	here.Observe, here.Changed, here.KindChanged = tracker.Observe, tracker.Changed, tracker.KindChanged

@@ -88,7 +88,7 @@ func TestPathsOfExposedObjects(t *testing.T) {
 	}
 }
 
-// TestPanicIsTheFailureOfOneObject: a pool's goroutine has nobody above it, and the
+// TestPanicIsTheFailureOfOneObject: no caller of a pool's goroutine recovers, and the
 // process would end, again after each restart.
 func TestPanicIsTheFailureOfOneObject(t *testing.T) {
 	t.Parallel()

@@ -42,9 +42,9 @@ var answers404 = map[string]struct {
 	"API":    {"its version went, or a proxy does not know it yet: the object may be there", http.NotFound, apply.NotServed, false},
 }
 
-// TestGone: only an answer about the object says that it is gone. To forget one
-// that is there is to tear down what follows before it is gone, or to leave our
-// reference on an object to keep, so that it goes with its owner (invariants 4 and 6).
+// TestGone: only an answer about the object says that it is gone. To forget one that is
+// there is to tear down what follows before it is gone, or to leave our reference on an
+// object to keep, so that it is deleted with its owner (invariants 4 and 6).
 func TestGone(t *testing.T) {
 	t.Parallel()
 	for name, tc := range answers404 {

@@ -6,13 +6,14 @@ import (
 	"lockstep.run/lockstep/internal/cluster/apply"
 )
 
-// ExplainTarget puts the refusal of a request to another cluster into words of our own, with the rule that grants what is
-// missing; about is false for other errors. Objects of packages are watched in all namespaces.
+// ExplainTarget puts the refusal of a request to another cluster into words of our own,
+// with the rule that grants the missing right; about is false for other errors. Objects
+// of packages are watched in all namespaces.
 func ExplainTarget(err error) (text string, about bool) {
 	return explainTarget(err, false)
 }
 
-// ExplainTargetRead is ExplainTarget of what is only read.
+// ExplainTargetRead is ExplainTarget of objects that are only read.
 func ExplainTargetRead(err error) (text string, about bool) {
 	return explainTarget(err, true)
 }

@@ -52,6 +52,6 @@ func TestExplainTarget(t *testing.T) {
 		`bind a Role in the namespace openshift-config, or a ClusterRole, to it there with the rule {apiGroups: [""], resources: [configmaps], verbs: [get, list, watch]}`
 	err := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusForbidden, Message: `configmaps "c" is forbidden: ` + user + `list resource "configmaps" in API group "" in the namespace "openshift-config"`}}
 	if got, _ := ExplainTargetRead(err); got != read {
-		t.Errorf("what is only read:\n%s", got)
+		t.Errorf("objects that are only read:\n%s", got)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// endedOf returns what was seen of a Job, or nil.
+// endedOf returns the observed end of a Job, or nil.
 func endedOf(tracker *Tracker, owner objects.OwnerKey, key objects.Key) *objects.Finished {
 	if ended, seen := tracker.finishedOf(owner)[key]; seen {
 		return &ended
@@ -58,7 +58,7 @@ func TestTrackerRecordsFinished(t *testing.T) {
 	tracker.Observe(key, job("", 1))
 	tracker.Observe(key, job("nightly", 1, "Complete"))
 	if got := endedOf(tracker, owner, key); got != nil {
-		t.Fatalf("a Job that runs, or is somebody else's, has not ended: %+v", got)
+		t.Fatalf("a Job that runs, or is another owner's, has not ended: %+v", got)
 	}
 	tracker.Observe(key, job("", 2, "Complete"))
 	if got := endedOf(tracker, owner, key); got == nil || !got.Shows.IsZero() {
@@ -68,7 +68,7 @@ func TestTrackerRecordsFinished(t *testing.T) {
 	tracker.Changed(key, nil) // it is gone
 	want := &objects.Finished{UID: "job", Outcome: objects.Failed, Revision: 3, Shows: objects.Digest{7}}
 	if diff := cmp.Diff(want, endedOf(tracker, owner, key)); diff != "" {
-		t.Errorf("what is known of its end:\n%s", diff)
+		t.Errorf("its recorded end:\n%s", diff)
 	}
 	newer := *want
 	newer.Outcome = objects.Succeeded
@@ -83,6 +83,6 @@ func TestTrackerRecordsFinished(t *testing.T) {
 	tracker.Observe(key, job("", 1, "Complete"))
 	tracker.untrack(owner, key)
 	if got := endedOf(tracker, owner, key); got != nil {
-		t.Errorf("nobody follows the Job, and its end is remembered: %+v", got)
+		t.Errorf("no owner follows the Job, and its end is remembered: %+v", got)
 	}
 }

@@ -15,7 +15,7 @@ func TestDataOf(t *testing.T) {
 		want   map[string]any
 	}{
 		"ConfigMap": {
-			reason: "nobody adds to the data of one",
+			reason: "no other manager adds to the data of one",
 			live:   map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"labels": map[string]any{"a": "b"}}, "data": map[string]any{"a": "1"}, "immutable": true},
 			want:   map[string]any{"data": map[string]any{"a": "1"}},
 		},

@@ -51,7 +51,7 @@ type run struct {
 	*Engine
 	rollout *Rollout
 	mu      sync.Mutex
-	// accounts guards what is known of accounts, while one is looked for.
+	// accounts guards the resolved accounts while one is looked up.
 	accounts sync.Mutex
 }
 
@@ -149,8 +149,8 @@ func (s *step) guarded(obj map[string]any) ([]byte, error) {
 	return json.Marshal(obj)
 }
 
-// Guard puts the guards of a server-side apply on what is applied over the live
-// object, nil where there is none. A former controller is kept as an owner that
+// Guard puts the guards of a server-side apply on the content that is applied over the
+// live object, nil where there is none. A former controller is kept as an owner that
 // controls nothing.
 func Guard(obj map[string]any, live *objects.Observed, owner objects.Owner) {
 	meta := obj["metadata"].(map[string]any)

@@ -16,12 +16,12 @@ type Runner interface {
 	Run(ctx context.Context, owner objects.OwnerKey, background bool, n int, do func(i int))
 }
 
-// Pool is a Runner that runs tasks for many owners, at most a fixed number at a time, and takes
-// them from the namespaces in turn, and from the owners of one in turn: one with ten thousand
-// objects does not hold up one with five, nor a namespace with a thousand owners one with a
-// single one. A namespace has at most a share of the places, so that what is slow in it leaves
-// some to others; cluster-scoped owners may have all. Background tasks run only while nothing
-// else waits.
+// Pool is a Runner that runs tasks for many owners, at most a fixed number at a time, and
+// takes them from the namespaces in turn, and from the owners of one in turn: one with
+// ten thousand objects does not hold up one with five, nor a namespace with a thousand
+// owners one with a single one. A namespace has at most a share of the places, so that
+// its slow tasks leave some to others; cluster-scoped owners may have all. Background
+// tasks run only while nothing else waits.
 type Pool struct {
 	mu       sync.Mutex
 	free     int
@@ -121,7 +121,8 @@ func (q *queue) push(owner objects.OwnerKey, task func()) {
 	of.Push(owner.String(), task)
 }
 
-// pop takes the first task of the first owner of the first namespace that may have its turn.
+// pop takes the first task of the first owner of the first namespace whose turn it may
+// be.
 func (q *queue) pop(may func(namespace string) bool) (task func(), namespace string) {
 	at := slices.IndexFunc(q.order, may)
 	if at < 0 {

@@ -164,7 +164,8 @@ func TestPoolWithNothingToDo(t *testing.T) {
 	engine.NewPool(1, 1).Run(t.Context(), owner("team", "owner"), false, 0, func(int) { t.Error("a task out of nothing") })
 }
 
-// A namespace with a thousand owners does not hold up one with a single one, and what is slow in it leaves places to others.
+// A namespace with a thousand owners does not hold up one with a single one, and its slow
+// tasks leave places to others.
 func TestPoolServesNamespacesInTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -20,10 +20,9 @@ const (
 	refusedRetry = 5 * time.Minute
 )
 
-// enter checks what a phase is entered with, as a whole, before the first write
-// of it: what is to be created against the types of the schemas
-// served now, what is to be changed by a dry run. It reports whether the steps
-// may be performed; what is wrong is in the records of the objects.
+// enter checks the steps that enter a phase, as a whole, before the first write:
+// creations against the types of the schemas served now, changes by a dry run. It reports
+// whether the steps may be performed; problems are in the records of the objects.
 func (e *Engine) enter(ctx context.Context, r *Rollout, entry *phases.Entry) (bool, error) {
 	run := &run{Engine: e, rollout: r}
 	ok, err := run.checkTypes(ctx, entry.Steps)

@@ -43,7 +43,7 @@ type Revision struct {
 	cachedResults map[objects.Key]cachedResult
 	// cost is that of the cachedResults.
 	cost int
-	// settling are the objects that are settling.
+	// settling has the readiness grace of the objects that are in one.
 	settling map[objects.Key]*phases.ReadinessGrace
 	// ready are the phases that were ready when this process began.
 	ready []bool

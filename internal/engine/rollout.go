@@ -40,8 +40,9 @@ type Rollout struct {
 	// applied is what this process remembers of its writes, and plan the last plan.
 	applied phases.AppliedObjects
 	plan    phases.Plan
-	// single means that the owner has one object, of Single, and maybe a Removal. It is created by an
-	// apply, never by a POST: then managedFields tell what a former content has left on it.
+	// single means that the owner has one object, of Single, and maybe a Removal. It is
+	// created by an apply, never by a POST: then managedFields show which fields of a
+	// former content are left on it.
 	single bool
 	// namespaces are the UIDs of namespaces that Jobs ran in and that no revision contains;
 	// empty for those that do not exist.
@@ -229,8 +230,8 @@ func (e *Engine) Forget(r *Rollout) {
 	e.Cluster.Use(r.Owner.String(), nil)
 }
 
-// decide returns what is next by what the watches show now. complete adds to the state what the
-// owner records and wants.
+// decide returns the next steps by the current state of the watches. complete adds to the
+// state what the owner records and wants.
 func (r *Rollout) decide(live cluster.LiveState, strays []objects.Key, now time.Time, complete func(*phases.State)) phases.Plan {
 	r.observe(live)
 	s, behind := r.Snapshot(live, strays, now, complete)
@@ -240,8 +241,8 @@ func (r *Rollout) decide(live cluster.LiveState, strays []objects.Key, now time.
 	return phases.Next(s)
 }
 
-// observe acts on what the watches show: agents are to follow their revisions, and what was read
-// around a watch is forgotten once that shows something newer.
+// observe acts on what the watches show: agents are to follow their revisions, and an
+// object read past a watch is forgotten once the watch shows a newer one.
 func (r *Rollout) observe(live cluster.LiveState) {
 	for _, rev := range r.revisions {
 		rev.relayPause(live)
@@ -275,7 +276,7 @@ func (r *Rollout) Snapshot(
 // snapshots bounds how often the state is taken again because objects change meanwhile.
 const snapshots = 3
 
-// state returns a state without what is live, for decisions that read none of it.
+// state returns a state without live objects, for decisions that read none.
 func (r *Rollout) state(strays []objects.Key, now time.Time) *phases.State {
 	s := &phases.State{
 		Owner: r.Owner, Account: r.Account, Controllers: r.Controllers, Applied: r.applied, Strays: strays, Now: now,
@@ -308,8 +309,8 @@ func (r *Rollout) changed(live cluster.LiveState, s *phases.State) bool {
 	return changed
 }
 
-// liveStates returns what is known of the objects of all revisions, and of strays, and the kinds
-// of which records lack what probes read.
+// liveStates returns the live states of the objects of all revisions, and of strays, and
+// the kinds of which records lack what probes read.
 func (r *Rollout) liveStates(live cluster.LiveState, strays []objects.Key) (map[objects.Key]phases.LiveState, sets.Set[schema.GroupKind]) {
 	size := 0
 	for _, rev := range r.revisions {
@@ -339,7 +340,7 @@ func (r *Rollout) liveStates(live cluster.LiveState, strays []objects.Key) (map[
 	return known, behind
 }
 
-// liveState returns what is known of an object by the state of its kind and its record.
+// liveState returns the live state of an object by the state of its kind and its record.
 func (r *Rollout) liveState(kind *livestate.KindState, record *objects.Observed) phases.LiveState {
 	known := phases.LiveState{
 		Unserved: kind.Unserved(), Synced: kind.Synced, Unstored: errors.Is(kind.Err, livestate.ErrNotWatchable), Object: record,

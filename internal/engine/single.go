@@ -22,7 +22,8 @@ func Single(owner objects.Owner, d *objects.Desired, written bool) *Revision {
 	return r
 }
 
-// Removal returns a revision of such an owner with objects that are to go. It comes before the one of Single.
+// Removal returns a revision of such an owner with objects to remove. It comes before the
+// one of Single.
 func Removal(owner objects.Owner, keys []objects.Key) *Revision {
 	all := make([]*objects.Desired, len(keys))
 	for i, key := range keys {

@@ -11,7 +11,8 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 )
 
-// TestSingle decides about the one object of an owner without revisions, and about those that are to go.
+// TestSingle decides about the one object of an owner without revisions, and about those
+// to be removed.
 func TestSingle(t *testing.T) {
 	t.Parallel()
 	owner := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectTemplate", Namespace: "n", Name: "t"}, UID: "uid"}

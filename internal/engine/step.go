@@ -80,9 +80,10 @@ func (e *Engine) turn(r *Rollout, w Want) *turn {
 	return &turn{Engine: e, r: r, want: w}
 }
 
-// Step does what is due first: the current revision is claimed, Jobs that have finished are recorded,
-// objects are written and removed, a phase is entered, the next one is opened, the revision succeeds.
-// Each is durable in the store before anything that relies on it.
+// Step takes the step that is due first: the current revision is claimed, Jobs that have
+// finished are recorded, objects are written and removed, a phase is entered, the next
+// one is opened, the revision succeeds. Each is durable in the store before anything that
+// relies on it.
 func (e *Engine) Step(ctx context.Context, r *Rollout, w Want) (Outcome, error) {
 	t := e.turn(r, w)
 	r.loseOverruled()
@@ -181,7 +182,7 @@ func (t *turn) recordRetained(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// write performs what is neither the entry of a phase nor for the background.
+// write performs the steps that neither enter a phase nor belong to the background.
 func (t *turn) write(ctx context.Context) (bool, error) {
 	steps := first(t.r.plan.Steps, false, urgentSteps)
 	if t.r.single {
@@ -198,8 +199,8 @@ func (t *turn) write(ctx context.Context) (bool, error) {
 		}
 	}
 	if err == nil {
-		// What is missing may have gone with its namespace. A look before the creation
-		// would not show a namespace that is recreated in between.
+		// A missing object may have been deleted with its namespace. A look before the
+		// creation would not show a namespace that is recreated in between.
 		_, err = t.lookUpNamespaces(ctx, t.recreatedIn(steps))
 	}
 	return true, err
@@ -216,7 +217,8 @@ func first(steps []phases.Step, background bool, most int) []phases.Step {
 	return some
 }
 
-// perform performs steps, and tells the store whose references these put on objects without them.
+// perform performs steps, and reports to the store whose references these put on objects
+// without them.
 func (t *turn) perform(ctx context.Context, steps []phases.Step, background bool) error {
 	takers := t.r.takers(steps)
 	if len(takers) == 0 {
@@ -308,8 +310,8 @@ func (t *turn) open(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// recordOpened records which phases are open. Where nothing is to be written in the last one either,
-// that the revision has succeeded goes along.
+// recordOpened records which phases are open. Where the last one needs no write either,
+// the success of the revision is recorded with them.
 func (t *turn) recordOpened(ctx context.Context, rev *Revision) error {
 	t.plan()
 	if rev.UID == t.want.Current {
@@ -331,8 +333,8 @@ func instanceSelector(r *phases.Revision) string {
 	return selector
 }
 
-// succeed records that the current revision was available for its success
-// delay, after which what only older revisions have may go.
+// succeed records that the current revision was available for its success delay, after
+// which objects that only older revisions have may be removed.
 func (t *turn) succeed(ctx context.Context) (bool, error) {
 	rev, report := t.r.Loaded(t.want.Current), t.r.Report(t.want.Current)
 	if rev == nil || report == nil || rev.Succeeded() || rev.Paused() || !rev.Claimed() || rev.Blocked() != "" || !report.Complete() || report.InTransition() {

@@ -44,7 +44,7 @@ func TestFieldsGeneration(t *testing.T) {
 			{"nothing was kept", first, needs("a"), true},
 			{"the same again", first, needs("a"), false},
 			{"less", first, needs(), false},
-			{"what was left out meanwhile", first, needs("a"), true},
+			{"the field that was left out meanwhile", first, needs("a"), true},
 			{"more", first, needs("a", "b"), true},
 			{"nothing", first, nil, false},
 			{"all again", first, needs("a"), true},
@@ -53,7 +53,7 @@ func TestFieldsGeneration(t *testing.T) {
 			{"nothing was kept", first, needs("a"), true},
 			{"another reads more", second, needs("a", "b"), true},
 			{"what the other one reads", first, needs("b"), false},
-			{"the other one goes", second, nil, false},
+			{"the other one is dropped", second, nil, false},
 			{"the same as before", first, needs("b"), false},
 			{"what only the other one read", first, needs("a", "b"), true},
 		},
@@ -80,7 +80,7 @@ func TestFieldsGeneration(t *testing.T) {
 				}
 				for _, other := range asks {
 					if got := probes.Trim(decoded(t, record.Trimmed), *other); !bytes.Equal(got, probes.Trim(live.Object, *other)) {
-						t.Errorf("%s: the record has %s of what is read", s.reason, got)
+						t.Errorf("%s: the record has %s of the fields that are read", s.reason, got)
 					}
 				}
 			}

@@ -3,7 +3,7 @@ package limits
 // Limits of what repositories offer.
 const (
 	RepositoryOffers      = 100_000   // versions of one repository: some 100 MiB of memory, and seconds to read
-	RepositoryOfferBytes  = 128 << 20 // of all of them as JSON, aliases of YAML expanded; RepositoryBytes bounds what is read
+	RepositoryOfferBytes  = 128 << 20 // of all of them as JSON, aliases of YAML expanded; RepositoryBytes bounds the input
 	RepositorySchemaCost  = 2_000_000 // of all different config schemas: up to 10 µs each
 	RepositoryProblems    = 100       // that are kept of one repository
 	AvailablePartBytes    = 512 << 10 // of one AvailablePackage as JSON: a third of what etcd takes

@@ -6,8 +6,8 @@ import (
 
 // Limits of the rollout engine.
 const (
-	ForeignOwners      = 16 // owner references of a deployment to kinds of others that are followed: whoever writes it writes them
-	OwnerWatches       = 16 // of single foreign owners of what is in one namespace; over that, one of all objects of their kind there
+	ForeignOwners      = 16 // owner references of a deployment to kinds of others that are followed: the author of the deployment writes them
+	OwnerWatches       = 16 // of single foreign owners of the objects in one namespace; over that, one of all objects of their kind there
 	WritesInFlight     = 16 // concurrent writes to a cluster; 16 keep two cores busy
 	WritesOfNamespace  = 12 // of these, for the owners of one namespace: a webhook that is slow there leaves some to others
 	LookupPauseFactor  = 9  // times the duration of a lookup until the next one in that namespace, up to LookupPauseMax
@@ -38,7 +38,7 @@ const (
 	SlicesMissing      = 8                 // missing slices of a revision that one reconcile looks up
 	Ancestors          = 64                // of a deployment that are followed, for packages that contain packages
 	MessageBytes       = 4 << 10           // of a condition message; API servers accept 32 KiB
-	AgentPatience      = time.Minute       // for which an agent is awaited in a namespace that goes, and maybe the agent with it
+	AgentPatience      = time.Minute       // for which an agent is awaited in a namespace that is being deleted, and maybe the agent with it
 	ClassPhaseBytes    = 1 << 20           // of an ObjectSetPhase as JSON, which has all objects of its phase: API servers accept little more
 	HeldBytes          = 400               // of the reason why a deletion hangs
 	HeldMessageBytes   = 160               // of each condition in it

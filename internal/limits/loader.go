@@ -2,7 +2,7 @@ package limits
 
 import "time"
 
-// Limits of image archives and folders: memory by what is kept, time by what is skipped.
+// Limits of image archives and folders: memory by the kept parts, time by the skipped ones.
 const (
 	ImageLayers     = 128       // what container engines allow an image to have, plus one
 	LayerBytes      = 256 << 20 // of one layer, compressed, with room for a base system
@@ -32,7 +32,7 @@ const (
 	LoadMedium            = 4 * time.Second
 	SmallPackageBytes     = 1 << 20          // of the files of a package, up to which it takes no share of the memory for large work
 	LargePackageBytes     = 8 << 20          // of the files of a package, beyond which one is loaded at a time
-	LoadWeight            = 3                // bytes of live memory that a load takes for each byte of the files: these, the objects, and what is read
+	LoadWeight            = 3                // bytes of live memory that a load takes for each byte of the files: these, the objects, and the input
 	UnpacksInFlight       = 2                // concurrent unpacking, which needs memory and cannot hang
 	ConnectTimeout        = 10 * time.Second // of TCP and, apart from it, the TLS handshake
 	ProxyLookupTimeout    = 2 * time.Second  // of a name before a proxy is asked: the DNS of a network with a proxy may answer no others than its own
@@ -130,7 +130,7 @@ const (
 	LoadTime             = time.Minute      // of a package; all other limits end it long before
 )
 
-// Limits of what is known of the rights of ServiceAccounts to read Secrets.
+// Limits of the cached rights of ServiceAccounts to read Secrets.
 const (
 	SecretAnswers     = 4096            // that are kept, of an account and a Secret each
 	SecretAnswerKept  = time.Minute     // that it may be read: a right that is taken away holds for as long

@@ -26,7 +26,7 @@ const (
 	SlicesInFlight        = 8                     // slices of one package that are written or deleted at a time
 	RepairInterval        = 10 * time.Second      // between repairs of a deployment: it takes a moment to observe one
 	PackageStatusInterval = time.Second           // between status writes of a Package, apart from terminal transitions
-	PackageStatusShare    = 50 * time.Millisecond // the same for what has merely begun, times the packages that are rolled out
+	PackageStatusShare    = 50 * time.Millisecond // the same for a change of progress alone, times the packages that are rolled out
 	PackageStatusMax      = 30 * time.Second      // up to this, so that it takes a tenth of the API server
 	RetryValue            = 253                   // bytes of the annotation package-operator.run/retry, which is copied to the status
 	RequiredByShown       = 20                    // dependents that a generated package names in labels and an annotation, which have 256 KiB in all

@@ -22,7 +22,7 @@ const (
 	ProbeMessageValueBytes = 128                    // of a value in a probe's message
 )
 
-// Limits of what is learned of live objects to find drift.
+// Limits of the fields that are learned from live objects to find drift.
 const (
 	ShapesPerKind = 2000 // lists and maps that are remembered per kind; the rest counts as unknown
 	FieldsDepth   = 64   // of managedFields; types go to about 20

@@ -74,7 +74,7 @@ func TestObject(t *testing.T) {
 				"data":{"a":"bmV3","b":"Yg==","c":""}}`,
 		},
 		{
-			name: "somebody else's Secret", reason: "only the core kind has stringData",
+			name: "a Secret of another group", reason: "only the core kind has stringData",
 			key: objects.Key{Group: "example.com", Kind: "Secret", Namespace: "n", Name: "x"}, raw: `{"metadata":{"name":"x"},"stringData":{"a":"b"}}`,
 			want: `{"metadata":{"name":"x","namespace":"n",
 				"labels":{"package-operator.run/cache":"True","package-operator.run/package":"app","package-operator.run/version":"1.2.3"},
@@ -165,7 +165,7 @@ func TestOwner(t *testing.T) {
 		{"a later version of the API", ref("package-operator.run/v1", "ObjectDeployment", "app", "former"), false, true},
 		{"the cluster form", ref("package-operator.run/v1alpha1", "ClusterObjectDeployment", "app", "x"), false, false},
 		{"another name", ref("package-operator.run/v1alpha1", "ObjectDeployment", "other", "x"), false, false},
-		{"somebody else's kind of that name", ref("apps/v1", "ObjectDeployment", "app", "x"), false, false},
+		{"a kind of that name in another group", ref("apps/v1", "ObjectDeployment", "app", "x"), false, false},
 		{"no version at all", ref("a/b/c", "ObjectDeployment", "app", "x"), false, false},
 	} {
 		if owner.Is(tc.ref) != tc.is || owner.SameName(tc.ref) != tc.namesake {

@@ -107,9 +107,11 @@ func (f IgnoredFields) Without(template, object map[string]any) map[string]any {
 	return object
 }
 
-// Keep returns a template with the fields as they are on the live object, so that applying it changes none. A field that
-// others own, and that the engine need not state for it to stay, is left out. What is in no part of the live object yet,
-// such as in an element of a list that is new, is written as the template has it. The arguments are not changed.
+// Keep returns a template with the fields as they are on the live object, so that
+// applying it changes none. A field that others own, and that the engine need not state
+// for it to stay, is left out. A field that the live object does not have yet, such as
+// one in a new element of a list, is written as the template has it. The arguments are
+// not changed.
 func (f IgnoredFields) Keep(template, live map[string]any, owned func(path []string) bool) map[string]any {
 	result := template
 	for _, path := range f {

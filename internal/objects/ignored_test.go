@@ -101,8 +101,8 @@ func TestIgnoredFields(t *testing.T) {
 	}
 }
 
-// Whatever template, live object and fields are: the fields are as on the live object, all others as in the template,
-// nothing that is passed changes, and what was kept is kept again.
+// Whatever template, live object and fields are: the fields are as on the live object,
+// all others as in the template, no argument changes, and a second Keep changes nothing.
 func TestIgnoredFieldsProperties(t *testing.T) {
 	t.Parallel()
 	var value func(depth int) *rapid.Generator[any]

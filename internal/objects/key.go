@@ -31,8 +31,8 @@ func (k Key) NamespacedName() string {
 	return k.Namespace + "/" + k.Name
 }
 
-// String returns "group Kind namespace/name", without what is empty: the form
-// of Package Operator's status messages.
+// String returns "group Kind namespace/name", without empty parts: the form of Package
+// Operator's status messages.
 func (k Key) String() string {
 	return strings.TrimSpace(k.Group + " " + k.Kind + " " + k.NamespacedName())
 }

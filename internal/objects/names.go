@@ -21,8 +21,8 @@ type Names struct {
 	FormerFieldManagers, Installers []string
 	// ManagedLabel is on all objects, with ManagedValue: watches select it.
 	ManagedLabel, ManagedValue string
-	// InheritedLabels are those of a revision that its objects carry too. InstanceLabel is the one that tells packages apart;
-	// it may be empty.
+	// InheritedLabels are those of a revision that its objects carry too. InstanceLabel
+	// is the one that identifies the package; it may be empty.
 	InheritedLabels []string
 	InstanceLabel   string
 	// RevisionAnnotation has the number of the revision that wrote an object, and OwnersAnnotation the owners of objects in

@@ -43,8 +43,7 @@ type Observed struct {
 	// probe of a live revision selects its kind.
 	Trimmed []byte
 
-	// What is true or false stands together: between other fields each takes the room
-	// of a number.
+	// The booleans stand together: between other fields each takes the room of a number.
 
 	// Terminating is set from the deletion timestamp on.
 	Terminating bool
@@ -76,9 +75,9 @@ type Observed struct {
 	// StaleFields means that managedFields hold an entry in a version that is not
 	// served any more, on which every apply fails.
 	StaleFields bool
-	// Unrecorded means that the object is owned and managedFields do not record it:
-	// they were wiped, or the object was recreated. Without a record of what is ours
-	// a field that leaves the template would stay.
+	// Unrecorded means that the object is owned and managedFields do not record it: they
+	// were wiped, or the object was recreated. Without a record of our fields one that
+	// leaves the template would stay.
 	Unrecorded bool
 	// Watched means that the record came from the watch. A record of our own
 	// write's response is good for guarding the next write, yet a probe counts

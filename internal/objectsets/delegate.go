@@ -169,8 +169,8 @@ func phaseAnnotations(set corev1alpha1.GenericObjectSet) map[string]string {
 	return annotations
 }
 
-// inherited returns the annotations of a set that its ObjectSetPhases have too: where it
-// comes from, and what is not of the engine.
+// inherited returns the annotations of a set that its ObjectSetPhases have too: its
+// origin, and annotations that are not the engine's.
 func inherited(all map[string]string) map[string]string {
 	annotations := maps.Clone(all)
 	maps.DeleteFunc(annotations, func(key, _ string) bool {

@@ -4,7 +4,7 @@
 //
 //	sets, slices ──► Load ──► engine.Revision ◄── Restore ◄── status of the set
 //
-// What is wrong with a set for good, by rules that need no write, blocks its revision
-// (load.go, names.go, reserved.go). A phase with a class has one object, the ObjectSetPhase
+// A permanent fault of a set, by rules that need no write, blocks its revision (load.go,
+// names.go, reserved.go). A phase with a class has one object, the ObjectSetPhase
 // (delegate.go), whose agent reports on it (agents.go).
 package objectsets

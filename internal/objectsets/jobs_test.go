@@ -24,7 +24,7 @@ func TestRecordsOfJobs(t *testing.T) {
 		{Group: "batch", Kind: "Job", Namespace: "n", Name: "b", ContentHash: "0102" + strings.Repeat("0", 28), Result: "Failed"},
 	}
 	if diff := cmp.Diff(want, records); diff != "" {
-		t.Fatalf("what is on the status:\n%s", diff)
+		t.Fatalf("the Jobs on the status:\n%s", diff)
 	}
 	byHand := []corev1alpha1.JobRecord{
 		{Kind: "Job", Name: "short", ContentHash: "03", Result: "Succeeded"},
@@ -33,6 +33,6 @@ func TestRecordsOfJobs(t *testing.T) {
 	}
 	got := objectsets.Recorded(&corev1alpha1.ObjectDeploymentStatus{Jobs: append(byHand, records...)})
 	if diff := cmp.Diff(runs, got); diff != "" {
-		t.Errorf("what is read back:\n%s", diff)
+		t.Errorf("the Jobs that are read back:\n%s", diff)
 	}
 }

@@ -53,9 +53,8 @@ func (s Stored) Inline(all []corev1alpha1.ObjectSetTemplatePhase) {
 }
 
 // Load turns the spec of a set, with the objects that are stored elsewhere, into a
-// revision. What is wrong with it for good, by rules that need no write,
-// is in Revision.Blocked(), all of it at once; nothing of such a revision is
-// ever written.
+// revision. Permanent faults of it, by rules that need no write, are in
+// Revision.Blocked(), all of them at once; nothing of such a revision is ever written.
 func Load(set corev1alpha1.GenericObjectSet, stored Stored, owner objects.Owner, scope Scope) *engine.Revision {
 	spec := set.ObjectSetSpec()
 	labels := apinames.Default.Inherited(set.GetLabels())

@@ -53,8 +53,8 @@ func OfEngine(owner objects.Owner, namespace string) func(objects.Key) string {
 }
 
 // MarkedGenerated reports whether an object is a package that has the mark of those that
-// the engine installs for others. The engine writes with the rights by which it may put that
-// on, so it refuses to do so for whoever wrote the object.
+// the engine installs for others. The engine writes with the rights by which it may put
+// that on, so it refuses to do so for the author of the object.
 func MarkedGenerated(u *unstructured.Unstructured) bool {
 	return u.GroupVersionKind().Group == corev1alpha1.GroupName && strings.HasSuffix(u.GetKind(), "Package") &&
 		u.GetLabels()[corev1alpha1.GeneratedLabel] == "true"

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Policy says which addresses are reached. The zero value permits private ones to what is cluster-scoped, and those of the
-// internet alone to what is in a namespace.
+// Policy says which addresses are reached. The zero value permits private ones to
+// cluster-scoped objects, and those of the internet alone to namespaced ones.
 type Policy struct {
 	// Local permits loopback, link-local and metadata addresses.
 	Local bool
-	// Private are the private networks that what is in a namespace may lead to.
+	// Private are the private networks that namespaced objects may lead to.
 	Private Networks
 }
 

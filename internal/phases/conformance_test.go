@@ -114,7 +114,7 @@ func established(t *testing.T, in struct {
 	want.Fails("error", len(blocking) > 0, blocking)
 }
 
-// released: a revision goes, and its objects stay.
+// released: a revision is deleted, and its objects stay.
 func released(t *testing.T, in struct {
 	Objects []struct {
 		Name   string

@@ -19,8 +19,8 @@ const (
 	None Action = iota
 	// Create: the object is absent. A guarded apply.
 	Create
-	// Verify: the object is owned, and what was written last is not known in this
-	// process. A dry run reports whether it needs a write.
+	// Verify: the object is owned, and this process does not know the last write. A dry
+	// run reports whether it needs a write.
 	Verify
 	// Change: the object is owned and has other content. A dry run, then an apply.
 	Change
@@ -75,7 +75,7 @@ type Decision struct {
 
 // DecisionInput is one object that Decide judges.
 type DecisionInput struct {
-	// Desired is nil where the object is to go.
+	// Desired is nil where the object is to be removed.
 	Desired *objects.Desired
 	// Labels is the digest of the labels that the object shall carry.
 	Labels objects.Digest
@@ -100,15 +100,15 @@ type DecisionInput struct {
 	Ran, Recorded bool
 	// Report means that changes by others are named and left so.
 	Report bool
-	// Keep means that an object to go is released instead of deleted, and Reserved that
-	// its deletion is not waited for.
+	// Keep means that an object to be removed is released instead of deleted, and
+	// Reserved that its deletion is not waited for.
 	Keep, Reserved bool
-	// Retain means that an object to go is retained instead of deleted, Retained that a
-	// revision retains it, by the record and by its owner references.
+	// Retain means that an object to be removed is retained instead of deleted, Retained
+	// that a revision retains it, by the record and by its owner references.
 	Retain, Retained bool
-	// Class is that of the phase of an object to go, if it is an ObjectSetPhase.
+	// Class is that of the phase of an object to be removed, if it is an ObjectSetPhase.
 	Class string
-	// Confirm means that an object to go that the watch does not show is looked
+	// Confirm means that an object to be removed that the watch does not show is looked
 	// for before it counts as gone.
 	Confirm bool
 	Now     time.Time
@@ -163,8 +163,8 @@ func decideLive(c DecisionInput) Decision {
 	return decideContent(c, live)
 }
 
-// controller returns what controls a live object. OwnersAnnotation is for whoever may write the
-// object to write: where the engine has never written it, it controls nothing.
+// controller returns what controls a live object. Every user who may write the object may
+// write OwnersAnnotation: on an object that the engine has never written, it controls nothing.
 func (c *DecisionInput) controller(live *objects.Observed) *objects.Reference {
 	controller := live.Controller()
 	written := live.Wrote || c.WrittenBefore || c.Applied.UID != "" && c.Applied.UID == live.UID
@@ -210,7 +210,7 @@ func (c *DecisionInput) reportsAbsence() bool {
 // writes reports whether the decision is a write, or a dry run before one.
 func (v Decision) writes() bool { return v.Action > None && v.Action < Delete }
 
-// pause is what is left of a write that failed until it is tried again. Labels
+// pause is the decision in place of a write that failed, until it is tried again. Labels
 // alone gate nothing, also when they are refused.
 func pause(v Decision, f *Failure) Decision {
 	switch {
@@ -399,14 +399,14 @@ func correction(c DecisionInput, a Action, message string) Decision {
 	return Decision{Action: Wait, Retry: due, Message: message}
 }
 
-// decideGone judges an object that is to go.
+// decideGone judges an object that is to be removed.
 func decideGone(c DecisionInput) Decision {
 	live := c.Live.Object
 	switch {
 	case c.Applied.Gone && live == nil, !c.Confirm && live == nil:
 		return Decision{Action: None}
 	case c.Live.Unserved, c.Live.Unstored:
-		return Decision{Action: None} // objects go with their API; of some there are none
+		return Decision{Action: None} // objects are deleted with their API; of some there are none
 	case !c.Live.Synced:
 		return Decision{Action: Wait, Message: notSynced(c), Reason: c.Live.Reason}
 	case c.removalFailed():

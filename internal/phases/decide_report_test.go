@@ -19,7 +19,7 @@ func TestDecideReportsDrift(t *testing.T) {
 		reason string
 		given  []func(*phases.DecisionInput)
 		want   phases.Action
-		// drift is part of what is said; empty for none.
+		// drift is part of the reported drift; empty for none.
 		drift string
 	}{
 		"as wanted": {reason: "nothing to say"},
@@ -52,7 +52,7 @@ func TestDecideReportsDrift(t *testing.T) {
 			given: []func(*phases.DecisionInput){absent, func(c *phases.DecisionInput) { c.Applied, c.WrittenBefore = phases.Applied{Gone: true}, true }},
 		},
 		"recreated by an engine that was stopped": {
-			reason: "nothing tells who took it away", want: phases.Create,
+			reason: "no record says who deleted it", want: phases.Create,
 			given: []func(*phases.DecisionInput){absent, unwritten, func(c *phases.DecisionInput) { c.WrittenBefore, c.Desired.Recreate = true, true }},
 		},
 		"changed in an immutable field before a restart": {
@@ -63,7 +63,7 @@ func TestDecideReportsDrift(t *testing.T) {
 			}},
 		},
 		"freed": {
-			reason: "whoever did it", drift: "controller reference",
+			reason: "by any client", drift: "controller reference",
 			given: []func(*phases.DecisionInput){func(c *phases.DecisionInput) { c.Live.Object.Owners = nil }},
 		},
 		"wiped": {
@@ -92,7 +92,7 @@ func TestDecideReportsDrift(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := settledCase()
+			c := upToDate()
 			c.Report = true
 			for _, change := range tc.given {
 				change(&c)

@@ -31,8 +31,8 @@ func controlledBy(kind, name, uid string) []objects.Reference {
 	return apinames.Default.References([]metav1.OwnerReference{{APIVersion: group, Kind: kind, Name: name, UID: types.UID(uid), Controller: ptr.To(true)}}, nil)
 }
 
-// settledCase is an object of ours that is as wanted.
-func settledCase() phases.DecisionInput {
+// upToDate is an object of ours that is as desired.
+func upToDate() phases.DecisionInput {
 	return phases.DecisionInput{
 		Desired: &objects.Desired{
 			Key: objects.Key{Group: "apps", Kind: "Deployment", Namespace: "n", Name: "x"}, Version: "v1",
@@ -137,7 +137,7 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			name: "absent", given: []func(*phases.DecisionInput){absent}, want: phases.Create,
-			reason: "whoever deleted it, it is wanted",
+			reason: "it is wanted, no matter who deleted it",
 		},
 		{
 			name: "terminating", given: []func(*phases.DecisionInput){terminating}, want: phases.Wait, says: "held by finalizer a/b, c/d",
@@ -150,7 +150,7 @@ func TestDecide(t *testing.T) {
 		{
 			name: "terminating, unlabelled, just read", given: []func(*phases.DecisionInput){terminating, unwatched, looked(time.Second)},
 			want: phases.Wait, says: "is being deleted", retry: time.Second,
-			reason: "no watch tells when an object without our label is gone",
+			reason: "no watch reports when an object without our label is gone",
 		},
 		{
 			name: "terminating, unlabelled, read before", given: []func(*phases.DecisionInput){terminating, unwatched, looked(2 * time.Second)},
@@ -165,15 +165,15 @@ func TestDecide(t *testing.T) {
 			reason: "this process knows that the object is its own",
 		},
 		{
-			name: "reference taken off while nobody ran", given: []func(*phases.DecisionInput){free, another, func(c *phases.DecisionInput) { c.WrittenBefore, c.Live.Object.Wrote = true, true }},
+			name: "reference taken off while no manager ran", given: []func(*phases.DecisionInput){free, another, func(c *phases.DecisionInput) { c.WrittenBefore, c.Live.Object.Wrote = true, true }},
 			want: phases.Correct, reason: "a phase that was complete, and fields that we applied, say the same after a restart",
 		},
 		{
-			name: "nobody's, in a complete phase", given: []func(*phases.DecisionInput){free, another, func(c *phases.DecisionInput) { c.WrittenBefore = true }},
-			want: phases.Refuse, says: "nothing controls it", reason: "somebody replaced our object by another one",
+			name: "uncontrolled, in a complete phase", given: []func(*phases.DecisionInput){free, another, func(c *phases.DecisionInput) { c.WrittenBefore = true }},
+			want: phases.Refuse, says: "nothing controls it", reason: "another client replaced our object",
 		},
 		{
-			name: "nobody's with our fields, phase never complete", given: []func(*phases.DecisionInput){free, another, live(func(o *objects.Observed) { o.Wrote = true })},
+			name: "uncontrolled with our fields, phase never complete", given: []func(*phases.DecisionInput){free, another, live(func(o *objects.Observed) { o.Wrote = true })},
 			want: phases.Refuse, says: "nothing controls it", reason: "an earlier install left it behind",
 		},
 		{
@@ -204,7 +204,7 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			name: "of a successor, unlabelled", given: []func(*phases.DecisionInput){by("ObjectSet", "second", "later set"), unwatched, looked(time.Minute)},
-			want: phases.Confirm, says: "handed over", reason: "no watch tells when the successor lets go",
+			want: phases.Confirm, says: "handed over", reason: "no watch reports when the successor lets go",
 		},
 		{
 			name: "of our namesake", given: []func(*phases.DecisionInput){by("ObjectDeployment", "app", "before the restore")}, want: phases.Adopt,
@@ -224,26 +224,26 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			name: "of a stranger, unlabelled, read before", given: []func(*phases.DecisionInput){by("Helm", "release", "rival"), unwatched, looked(30 * time.Second)},
-			want: phases.Confirm, says: "controlled by Helm release", reason: "no watch tells when it is free",
+			want: phases.Confirm, says: "controlled by Helm release", reason: "no watch reports when it is free",
 		},
 		{
 			name: "of a stranger, unlabelled, just read", given: []func(*phases.DecisionInput){by("Helm", "release", "rival"), unwatched, looked(time.Second)},
 			want: phases.Refuse, says: "controlled by Helm release", retry: 29 * time.Second, reason: "not at once",
 		},
 		{
-			name: "nobody's", given: []func(*phases.DecisionInput){free, another}, want: phases.Refuse, says: "nothing controls it",
+			name: "uncontrolled", given: []func(*phases.DecisionInput){free, another}, want: phases.Refuse, says: "nothing controls it",
 			reason: "Prevent takes nothing over",
 		},
 		{
-			name: "nobody's, IfNoController", given: []func(*phases.DecisionInput){free, another, mode(objects.CollisionProtectionIfNoController)},
+			name: "uncontrolled, IfNoController", given: []func(*phases.DecisionInput){free, another, mode(objects.CollisionProtectionIfNoController)},
 			want: phases.Adopt, reason: "nothing controls it",
 		},
 		{
-			name: "nobody's, adoptable", given: []func(*phases.DecisionInput){free, another, adoptableBy("n/app")}, want: phases.Adopt,
+			name: "uncontrolled, adoptable", given: []func(*phases.DecisionInput){free, another, adoptableBy("n/app")}, want: phases.Adopt,
 			reason: "its annotation names the package",
 		},
 		{
-			name: "nobody's, adoptable by another", given: []func(*phases.DecisionInput){free, another, adoptableBy("app")}, want: phases.Refuse,
+			name: "uncontrolled, adoptable by another", given: []func(*phases.DecisionInput){free, another, adoptableBy("app")}, want: phases.Refuse,
 			says: "nothing controls it", reason: "that is the ClusterPackage of the same name",
 		},
 		{
@@ -251,7 +251,7 @@ func TestDecide(t *testing.T) {
 			says: "controlled by Helm release", reason: "its controller has not released it",
 		},
 		{
-			name: "nobody's, None", given: []func(*phases.DecisionInput){free, another, mode(objects.CollisionProtectionNone)}, want: phases.Adopt,
+			name: "uncontrolled, None", given: []func(*phases.DecisionInput){free, another, mode(objects.CollisionProtectionNone)}, want: phases.Adopt,
 			reason: "None includes IfNoController",
 		},
 		{
@@ -260,11 +260,11 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			name: "after a restart", given: []func(*phases.DecisionInput){record(func(r *phases.Applied) { *r = phases.Applied{} })}, want: phases.Verify,
-			reason: "what was written last is not known",
+			reason: "the last write is not known",
 		},
 		{
 			name: "replaced by an object of the same name", given: []func(*phases.DecisionInput){another}, want: phases.Verify,
-			reason: "what is remembered is about another object",
+			reason: "the record is of another object",
 		},
 		{
 			name: "other content", given: []func(*phases.DecisionInput){record(func(r *phases.Applied) { r.Content = former })}, want: phases.Change,
@@ -277,7 +277,7 @@ func TestDecide(t *testing.T) {
 		{
 			name:  "a field that cannot be changed, Recreate, after a restart",
 			given: []func(*phases.DecisionInput){immutable(content), record(func(r *phases.Applied) { r.Content = objects.Digest{} })},
-			want:  phases.Recreate, reason: "what was written last is not known, and the dry run was refused all the same",
+			want:  phases.Recreate, reason: "the last write is not known, and the dry run was refused all the same",
 		},
 		{
 			name: "a field that could not be changed, Recreate", given: []func(*phases.DecisionInput){immutable(former)}, want: phases.Change,
@@ -314,7 +314,7 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			name: "a field that cannot be changed, Recreate, of a stranger", given: []func(*phases.DecisionInput){immutable(content), by("Helm", "release", "rival")},
-			want: phases.Refuse, reason: "only what is ours is deleted",
+			want: phases.Refuse, reason: "only objects of ours are deleted",
 		},
 		{
 			name: "a field that cannot be changed, Recreate, on its way out", given: []func(*phases.DecisionInput){immutable(content), terminating},
@@ -339,7 +339,7 @@ func TestDecide(t *testing.T) {
 			want: phases.Wait, says: "field manager tuner changes it back", retry: 700 * time.Millisecond, reason: "then it is a fight",
 		},
 		{
-			name: "drift, by somebody unknown", given: []func(*phases.DecisionInput){drifted, corrected(5, 0), record(func(r *phases.Applied) { r.Contention.OtherManager = "" })},
+			name: "drift, by an unknown manager", given: []func(*phases.DecisionInput){drifted, corrected(5, 0), record(func(r *phases.Applied) { r.Contention.OtherManager = "" })},
 			want: phases.Wait, says: "another writer", retry: time.Second, reason: "managedFields may not tell",
 		},
 		{
@@ -416,7 +416,7 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			name: "failed, and as wanted by now", given: []func(*phases.DecisionInput){failed(content, false)}, want: phases.None,
-			reason: "somebody put it right: a failure stops writes only",
+			reason: "another client put it right: a failure stops writes only",
 		},
 		{
 			name: "labels refused", given: []func(*phases.DecisionInput){relabel, failed(content, false)}, want: phases.None, retry: time.Minute,
@@ -436,71 +436,71 @@ func TestDecide(t *testing.T) {
 		},
 		{
 			name: "stray that went", given: []func(*phases.DecisionInput){leaves, absent, func(c *phases.DecisionInput) { c.Confirm = false }}, want: phases.None,
-			reason: "nobody waits for it",
+			reason: "nothing waits for it",
 		},
 		{
-			name: "to go, API gone", given: []func(*phases.DecisionInput){leaves, absent, func(c *phases.DecisionInput) { c.Live.Unserved, c.Live.Synced = true, false }},
-			want: phases.None, reason: "objects go with their API",
+			name: "removal, API gone", given: []func(*phases.DecisionInput){leaves, absent, func(c *phases.DecisionInput) { c.Live.Unserved, c.Live.Synced = true, false }},
+			want: phases.None, reason: "objects are deleted with their API",
 		},
 		{
-			name: "to go, watch starting", given: []func(*phases.DecisionInput){leaves, absent, func(c *phases.DecisionInput) { c.Live.Synced = false }},
+			name: "removal, watch starting", given: []func(*phases.DecisionInput){leaves, absent, func(c *phases.DecisionInput) { c.Live.Synced = false }},
 			want: phases.Wait, says: "is starting", reason: "it may be there",
 		},
 		{
-			name: "to go, the last try failed", given: []func(*phases.DecisionInput){leaves, failed(objects.Digest{}, false)},
+			name: "removal, the last try failed", given: []func(*phases.DecisionInput){leaves, failed(objects.Digest{}, false)},
 			want: phases.Wait, says: "refused", retry: time.Minute, reason: "back-off",
 		},
 		{
-			name: "to go, a write failed before", given: []func(*phases.DecisionInput){leaves, failed(content, false)}, want: phases.Delete,
+			name: "removal, a write failed before", given: []func(*phases.DecisionInput){leaves, failed(content, false)}, want: phases.Delete,
 			reason: "that says nothing about a removal",
 		},
 		{
-			name: "to go", given: []func(*phases.DecisionInput){leaves}, want: phases.Delete, reason: "ours",
+			name: "removal", given: []func(*phases.DecisionInput){leaves}, want: phases.Delete, reason: "ours",
 		},
 		{
-			name: "to go, of our set", given: []func(*phases.DecisionInput){leaves, by("ObjectSet", "app-1", "set")}, want: phases.Delete, reason: "ours too",
+			name: "removal, of our set", given: []func(*phases.DecisionInput){leaves, by("ObjectSet", "app-1", "set")}, want: phases.Delete, reason: "ours too",
 		},
 		{
-			name: "to go, of our namesake", given: []func(*phases.DecisionInput){leaves, by("ObjectDeployment", "app", "before the restore")}, want: phases.Delete,
+			name: "removal, of our namesake", given: []func(*phases.DecisionInput){leaves, by("ObjectDeployment", "app", "before the restore")}, want: phases.Delete,
 			reason: "restored from a backup",
 		},
 		{
-			name: "to go, of a predecessor", given: []func(*phases.DecisionInput){leaves, by("ObjectSet", "first", "earlier set")}, want: phases.None,
+			name: "removal, of a predecessor", given: []func(*phases.DecisionInput){leaves, by("ObjectSet", "first", "earlier set")}, want: phases.None,
 			reason: "it was not taken over, and the predecessor lives",
 		},
 		{
-			name: "to go, of a successor", given: []func(*phases.DecisionInput){leaves, by("ObjectSet", "second", "later set")}, want: phases.None,
+			name: "removal, of a successor", given: []func(*phases.DecisionInput){leaves, by("ObjectSet", "second", "later set")}, want: phases.None,
 			reason: "handed over",
 		},
 		{
-			name: "to go, of a stranger", given: []func(*phases.DecisionInput){leaves, by("Helm", "release", "rival")}, want: phases.None, reason: "taken",
+			name: "removal, of a stranger", given: []func(*phases.DecisionInput){leaves, by("Helm", "release", "rival")}, want: phases.None, reason: "taken",
 		},
 		{
-			name: "to go, nobody's", given: []func(*phases.DecisionInput){leaves, free}, want: phases.Release,
+			name: "removal, uncontrolled", given: []func(*phases.DecisionInput){leaves, free}, want: phases.Release,
 			reason: "the garbage collector takes references off when an owner is deleted with its objects kept, and leaves our labels",
 		},
 		{
-			name: "to go, nobody's, after a restart", given: []func(*phases.DecisionInput){leaves, free, another, live(func(o *objects.Observed) { o.Wrote = true })},
+			name: "removal, uncontrolled, after a restart", given: []func(*phases.DecisionInput){leaves, free, another, live(func(o *objects.Observed) { o.Wrote = true })},
 			want: phases.Release, reason: "managedFields say that it is ours",
 		},
 		{
-			name: "to go, nobody's, of others", given: []func(*phases.DecisionInput){leaves, free, another}, want: phases.None,
+			name: "removal, uncontrolled, of others", given: []func(*phases.DecisionInput){leaves, free, another}, want: phases.None,
 			reason: "it was never ours",
 		},
 		{
-			name: "to go, nobody's, not watched", given: []func(*phases.DecisionInput){leaves, free, live(func(o *objects.Observed) { o.Watched = false })},
+			name: "removal, uncontrolled, not watched", given: []func(*phases.DecisionInput){leaves, free, live(func(o *objects.Observed) { o.Watched = false })},
 			want: phases.None, reason: "it has no label of ours",
 		},
 		{
-			name: "to go, nobody's, terminating", given: []func(*phases.DecisionInput){leaves, free, terminating}, want: phases.None,
+			name: "removal, uncontrolled, terminating", given: []func(*phases.DecisionInput){leaves, free, terminating}, want: phases.None,
 			reason: "others delete it",
 		},
 		{
-			name: "to go, terminating", given: []func(*phases.DecisionInput){leaves, terminating}, want: phases.Wait, says: "a/b", reason: "deleted once",
+			name: "removal, terminating", given: []func(*phases.DecisionInput){leaves, terminating}, want: phases.Wait, says: "a/b", reason: "deleted once",
 		},
 		{
-			name: "to go, terminating, unlabelled", given: []func(*phases.DecisionInput){leaves, terminating, unwatched, looked(time.Minute)}, want: phases.Confirm,
-			says: "a/b", reason: "no watch tells when it is gone",
+			name: "removal, terminating, unlabelled", given: []func(*phases.DecisionInput){leaves, terminating, unwatched, looked(time.Minute)}, want: phases.Confirm,
+			says: "a/b", reason: "no watch reports when it is gone",
 		},
 		{
 			name: "to keep, says the template", given: []func(*phases.DecisionInput){leaves, func(c *phases.DecisionInput) { c.Keep = true }}, want: phases.Release,
@@ -511,22 +511,22 @@ func TestDecide(t *testing.T) {
 			reason: "whatever wrote it",
 		},
 		{
-			name: "to go, terminating, an ancestor of the owner", given: []func(*phases.DecisionInput){leaves, terminating, func(c *phases.DecisionInput) { c.Reserved = true }}, want: phases.None,
+			name: "removal, terminating, an ancestor of the owner", given: []func(*phases.DecisionInput){leaves, terminating, func(c *phases.DecisionInput) { c.Reserved = true }}, want: phases.None,
 			reason: "it waits for the owner, which would wait for it",
 		},
 		{
-			name: "to go, of a kind that is not stored", given: []func(*phases.DecisionInput){leaves, absent, func(c *phases.DecisionInput) {
+			name: "removal, of a kind that is not stored", given: []func(*phases.DecisionInput){leaves, absent, func(c *phases.DecisionInput) {
 				c.Live.Synced, c.Live.Unstored, c.Live.Err = false, true, "cannot list and watch"
 			}}, want: phases.None, reason: "nothing can have been written",
 		},
 		{
 			name: "to keep, terminating", given: []func(*phases.DecisionInput){leaves, terminating, func(c *phases.DecisionInput) { c.Keep = true }}, want: phases.Wait,
-			reason: "somebody else deleted it",
+			reason: "another client deleted it",
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			c := settledCase()
+			c := upToDate()
 			for _, change := range tc.given {
 				change(&c)
 			}
@@ -585,8 +585,9 @@ func TestCollisionNamesTheController(t *testing.T) {
 	}
 }
 
-// TestAnnotationAlone: in another cluster, whoever may write an object may write the annotation that names
-// its owner. One that the engine has never written is foreign, whatever that says.
+// TestAnnotationAlone: in another cluster, a user who may write an object may write the
+// annotation that names its owner. An object that the engine has never written is
+// foreign, whatever the annotation says.
 func TestAnnotationAlone(t *testing.T) {
 	t.Parallel()
 	owner := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "shop", Name: "app"}, UID: "app", Cluster: "home"}

@@ -138,6 +138,6 @@ func TestDelegatedObjects(t *testing.T) {
 		deleted = deleted || step.Action == phases.Delete && step.Key == d.Key
 	}
 	if !deleted {
-		t.Error("not deleted although nobody wants it")
+		t.Error("not deleted although no revision wants it")
 	}
 }

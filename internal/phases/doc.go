@@ -21,7 +21,7 @@
 //     before the one before it is touched (invariant 6).
 //
 // The stage of a revision (stage.go) has three parts; each arrow is a method of Revision,
-// and what is durable of it is a condition or a phase of the set's status:
+// and its durable record is a condition or a phase of the set's status:
 //
 //	claim     unclaimed ──Claim──► claimed ──LoseClaim──► lost ──Claim──► claimed
 //	rollout   loaded ──Claim──► opened 1 ──Open──► … ──Open──► opened n ──Succeed──► succeeded

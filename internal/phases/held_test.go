@@ -11,8 +11,8 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 )
 
-// A set is not let go, deleted or superseded, while it controls an object that stays: the
-// garbage collector would delete that.
+// A set is not released, deleted or superseded while it controls an object that stays:
+// the garbage collector would delete that object with the set.
 func TestSetIsHeldByWhatItControls(t *testing.T) {
 	t.Parallel()
 	key := objects.Key{Kind: "ConfigMap", Namespace: "n", Name: "x"}

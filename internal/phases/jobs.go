@@ -11,8 +11,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// Run is what is recorded of a Job that has finished: with which content, and how
-// it ended.
+// Run is the record of a Job that has finished: with which content, and how it ended.
 type Run struct {
 	Content objects.Digest
 	Outcome objects.Outcome
@@ -25,7 +24,7 @@ func (r Run) Succeeded(d *objects.Desired) bool {
 	return r.Outcome == objects.Succeeded && d != nil && r.Content == d.Content
 }
 
-// Jobs is what is to be recorded of Jobs that have finished.
+// Jobs is the desired record of Jobs that have finished.
 type Jobs struct {
 	// Runs is the record as it is to be. Entries of Jobs that no revision contains
 	// any more are left out of it.
@@ -33,15 +32,14 @@ type Jobs struct {
 	// Due means that Runs has an outcome that is not recorded yet: the caller
 	// records it durably before it performs a step, and plans again.
 	Due bool
-	// Recorded are the Jobs whose end is recorded, so that what was seen of it may be
-	// forgotten.
+	// Recorded are the Jobs whose end is recorded, so that the observation may be dropped.
 	Recorded map[objects.Key]objects.Finished
 	// Overflow are the Jobs for whose end the record has no room.
 	Overflow []objects.Key
 }
 
-// record finds out what is to be recorded. Only successes decide anything: where
-// there is no room, failures go first, then what came last.
+// record plans the record of Jobs. Only successes decide anything: where there is no
+// room, failures are dropped first, then the latest entries.
 func (p *planner) record() {
 	jobs := Jobs{Runs: map[objects.Key]Run{}, Recorded: map[objects.Key]objects.Finished{}}
 	for key, run := range p.Jobs {

@@ -59,7 +59,7 @@ func jobState(revisions ...*phases.Revision) *phases.State {
 	return s
 }
 
-// seen adds what was seen of a Job that has finished, nil for nothing.
+// seen adds the observation of a Job that has finished, nil for none.
 func seen(s *phases.State, key objects.Key, ended *objects.Finished) {
 	if ended != nil {
 		s.Finished[key] = *ended
@@ -87,7 +87,7 @@ func TestJobsAreRecorded(t *testing.T) {
 	}{
 		"nothing seen": {reason: "there is nothing to record", revisions: []*phases.Revision{first}},
 		"written by this process": {
-			reason: "what was written is known", revisions: []*phases.Revision{first, second},
+			reason: "the last write is known", revisions: []*phases.Revision{first, second},
 			ended: &objects.Finished{UID: "a", Outcome: objects.Succeeded, Revision: 1}, wrote: &phases.Applied{UID: "a", Content: digest("two")},
 			want: map[objects.Key]phases.Run{job: run("two", objects.Succeeded)}, due: true,
 		},
@@ -106,7 +106,7 @@ func TestJobsAreRecorded(t *testing.T) {
 			ended: &objects.Finished{UID: "a", Outcome: objects.Succeeded, Revision: 1}, wrote: &phases.Applied{UID: "b", Content: digest("two")},
 			want: map[objects.Key]phases.Run{job: run("one", objects.Succeeded)}, due: true,
 		},
-		"of a content that nobody wants": {
+		"of a content that no revision wants": {
 			reason: "it decides nothing", revisions: []*phases.Revision{second},
 			ended: &objects.Finished{UID: "a", Outcome: objects.Succeeded, Revision: 1, Shows: digest("one")},
 		},
@@ -213,7 +213,7 @@ func TestCompletedJobs(t *testing.T) {
 		},
 		"recorded with another content": {reason: "that content has not run", recorded: succeeded("before"), creates: true},
 		"recorded as failed": {
-			reason: "whoever deletes it wants it to be tried again", creates: true,
+			reason: "to delete it is to ask for another attempt", creates: true,
 			recorded: map[objects.Key]phases.Run{jobKey("migrate"): {Content: digest("one"), Outcome: objects.Failed}},
 		},
 		"seen and not recorded yet": {
@@ -224,10 +224,10 @@ func TestCompletedJobs(t *testing.T) {
 			live: &objects.Observed{UID: "a", Terminating: true, Owners: controlledBy("ObjectDeployment", "app", string(ownerUID))},
 		},
 		"recorded, and there": {
-			reason: "what is there is judged by its probes", recorded: succeeded("one"), says: "not ready",
+			reason: "a live object is judged by its probes", recorded: succeeded("one"), says: "not ready",
 			live: &objects.Observed{UID: "a", ProjectedBy: tmpl, Projection: shown, Owners: controlledBy("ObjectDeployment", "app", string(ownerUID))},
 		},
-		"recorded, and somebody else's": {
+		"recorded, and another controller's": {
 			reason: "the name is taken", recorded: succeeded("one"), says: "is controlled by CronJob nightly",
 			live: &objects.Observed{UID: "b", Owners: apinames.Default.References([]metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "CronJob", Name: "nightly", UID: "c", Controller: new(true)}}, nil)},
 		},
@@ -250,7 +250,7 @@ func TestCompletedJobs(t *testing.T) {
 				t.Errorf("%s: complete %t, want %t: %+v", tc.reason, got, tc.complete, report)
 			}
 			if len(report.Drifted) > 0 || tc.complete && len(report.Controlled) > 0 {
-				t.Errorf("%s: what is gone is neither drifted nor controlled: %+v", tc.reason, report)
+				t.Errorf("%s: a Job that is gone is neither drifted nor controlled: %+v", tc.reason, report)
 			}
 			if got := phases.Describe(report.Blocking); tc.says != "" && !containsAll(got, tc.says) || tc.says == "" && got != "" {
 				t.Errorf("%s: it says %q, want %q", tc.reason, got, tc.says)

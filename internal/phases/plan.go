@@ -18,13 +18,13 @@ type Plan struct {
 	// Gate are the phases to open next; the caller records them durably, calls
 	// Revision.Open and plans again. Nil where none is due.
 	Gate *Gate
-	// Jobs is what is to be recorded of Jobs, before any step.
+	// Jobs is the record of Jobs to be made before any step.
 	Jobs Jobs
 	// Retain are objects that revisions are to retain once that is recorded.
 	Retain map[*Revision][]objects.Key
 	// Reports are parallel to State.Revisions.
 	Reports []Report
-	// TornDown means that everything that was to go is gone.
+	// TornDown means that everything that was to be removed is gone.
 	TornDown bool
 	// Retry is when to ask again although nothing happened; zero for never.
 	Retry time.Time
@@ -74,7 +74,7 @@ type Gate struct {
 	Preopened bool
 	// Probed are the objects of the phases before Last that probes select with the
 	// resourceVersion that was evaluated, if they are of more than one kind, because each
-	// kind has a watch of its own, or if their watch may still show what was before the
+	// kind has a watch of its own, or if their watch may still show the state before the
 	// revision: the caller proves that they are current at one moment, and says so in
 	// Revision.Confirm.
 	Probed map[objects.Key]string
@@ -225,8 +225,8 @@ func (p *planner) complete(r *Revision, ph int) bool {
 	return true
 }
 
-// caseFor returns what is judged of an object of r, and the revision whose metadata it
-// shall carry.
+// caseFor returns the input of the decision about an object of r, and the revision whose
+// metadata it shall carry.
 func (p *planner) caseFor(r *Revision, ph int, d *objects.Desired) (DecisionInput, *Revision) {
 	src := p.source(r, d)
 	c := p.caseOf(d.Key)
@@ -341,8 +341,8 @@ func (p *planner) supersededBeforeCreate(r *Revision, ph int, d *objects.Desired
 	})
 }
 
-// route puts a step where it belongs: what a phase is entered with is checked
-// as a whole first; drift, labels and what is merely unknown go on at once.
+// route puts a step where it belongs: the steps that enter a phase are checked as a whole
+// first; corrections of drift, labels and lookups are performed at once.
 func (p *planner) route(step Step, entry *Entry, recreate bool) {
 	switch step.Action {
 	case Create:
@@ -358,8 +358,8 @@ func (p *planner) route(step Step, entry *Entry, recreate bool) {
 	}
 }
 
-// drifted names an object that others changed and that is left so. What is
-// left of it is judged by its probes.
+// drifted names an object that others changed and that is left so. The remaining object
+// is judged by its probes.
 func (p *planner) drifted(r *Revision, ph int, d *objects.Desired, live *objects.Observed, what string, report *Report) {
 	drift := p.blocker(r, ph, d.Key, what, BlockProbe)
 	report.Drifted = append(report.Drifted, drift)

@@ -71,11 +71,11 @@ func TestSettle(t *testing.T) {
 			name: "changed back", reason: "it fails at the generation that was fine", looks: []look{{1, ready, 0, 0}, {1, outdated, 2, 0}, {1, sick, 0, 0}},
 		},
 		{
-			name: "recreated", reason: "what was ready is gone", replaced: 2,
+			name: "recreated", reason: "the object that was ready is gone", replaced: 2,
 			looks: []look{{1, ready, 0, 0}, {1, unseen, 0, 0}, {1, outdated, 0, 0}},
 		},
 		{
-			name: "recreated while it settled", reason: "what was ready is gone", replaced: 3,
+			name: "recreated in its grace", reason: "the object that was ready is gone", replaced: 3,
 			looks: []look{{1, ready, 0, 0}, {2, outdated, 2, 0}, {1, outdated, 0, 0}, {1, sick, 0, 0}},
 		},
 	} {

@@ -32,8 +32,8 @@ const (
 	BlockWait
 	// BlockRemoval is a removal that the account may not make.
 	BlockRemoval
-	// BlockUnseen is an object of which the watch has not shown yet what was written, or
-	// what probes read.
+	// BlockUnseen is an object of which the watch has not shown yet the last write, or
+	// the fields that probes read.
 	BlockUnseen
 )
 
@@ -47,7 +47,8 @@ type Blocker struct {
 	Reason string
 	// NeverReady means that the object has not been ready in any revision.
 	NeverReady bool
-	// Settling means that the object was ready until its generation changed recently.
+	// Settling means that the object is in its readiness grace: it was ready until its
+	// generation changed recently.
 	Settling bool
 }
 

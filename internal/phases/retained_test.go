@@ -16,8 +16,8 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 )
 
-// What a new version drops is retained once that is on record, stays what others make of it, and goes with the set that
-// retains it, never with another one.
+// An object that a new version drops is retained once that is on record, stays as others
+// change it, and is deleted with the set that retains it, never with another one.
 func TestRetain(t *testing.T) {
 	t.Parallel()
 	owner := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: "shop"}, UID: "owner"}
@@ -69,20 +69,20 @@ func TestRetain(t *testing.T) {
 		record    int
 		torn      bool
 	}{
-		"recorded first":           {[]*phases.Revision{succeeded(revision("old", 1, "a", "b")), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": controlled, "b": controlled}, phases.State{Retain: true}, "", 2, false},
-		"in reverse":               {[]*phases.Revision{recorded(succeeded(revision("old", 1, "a", "b")), "a", "b"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": controlled, "b": controlled}, phases.State{Retain: true}, "Retain b", 0, false},
-		"the rest, after a crash":  {[]*phases.Revision{recorded(succeeded(revision("old", 1, "a", "b")), "a", "b"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": controlled, "b": retained}, phases.State{Retain: true}, "Retain a", 0, false},
-		"done":                     {[]*phases.Revision{recorded(succeeded(revision("old", 1, "a", "b")), "a", "b"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": retained, "b": retained}, phases.State{Retain: true}, "", 0, true},
-		"under the other policy":   {[]*phases.Revision{recorded(succeeded(revision("old", 1, "a", "b")), "a", "b"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": controlled, "b": retained}, phases.State{}, "Delete b", 0, false},
-		"more than is recorded":    {[]*phases.Revision{succeeded(revision("old", 1, many...)), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{many[0]: controlled}, phases.State{Retain: true}, "", 1, false},
-		"history stays":            {[]*phases.Revision{history(revision("old", 1, "a", "b"), false, "a", "b"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": retained, "b": retained}, phases.State{Retain: true}, "", 0, true},
-		"history goes in reverse":  {[]*phases.Revision{history(revision("old", 1, "a", "b"), true, "a", "b"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": retained, "b": retained}, phases.State{Retain: true}, "Delete b", 0, false},
-		"what others control":      {[]*phases.Revision{history(revision("old", 1, "a"), true, "a"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": {ref("other", true), ref("old", false)}}, phases.State{Retain: true}, "", 0, true},
-		"what another one retains": {[]*phases.Revision{history(revision("older", 1, "a"), true, "a"), history(revision("old", 2, "a"), false, "a"), succeeded(revision("new", 3, "c"))}, map[string][]objects.Reference{"a": retained}, phases.State{Retain: true}, "", 0, true},
-		"what was taken back":      {[]*phases.Revision{history(revision("old", 1, "a"), true, "a"), succeeded(revision("new", 2, "a"))}, map[string][]objects.Reference{"a": controlled}, phases.State{Retain: true}, "Verify a", 0, true},
-		"wanted again":             {[]*phases.Revision{history(revision("old", 1, "a"), false, "a"), succeeded(revision("new", 2, "a"))}, map[string][]objects.Reference{"a": retained}, phases.State{Retain: true}, "Adopt a", 0, true},
-		"with the owner":           {[]*phases.Revision{history(revision("old", 1, "a"), false, "a"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": retained}, phases.State{Retain: true, Teardown: true}, "Delete a", 0, false},
-		"with the owner, orphaned": {[]*phases.Revision{history(revision("old", 1, "a"), false, "a"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": retained}, phases.State{Retain: true, Teardown: true, Orphan: true}, "Release a", 0, false},
+		"recorded first":                  {[]*phases.Revision{succeeded(revision("old", 1, "a", "b")), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": controlled, "b": controlled}, phases.State{Retain: true}, "", 2, false},
+		"in reverse":                      {[]*phases.Revision{recorded(succeeded(revision("old", 1, "a", "b")), "a", "b"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": controlled, "b": controlled}, phases.State{Retain: true}, "Retain b", 0, false},
+		"the rest, after a crash":         {[]*phases.Revision{recorded(succeeded(revision("old", 1, "a", "b")), "a", "b"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": controlled, "b": retained}, phases.State{Retain: true}, "Retain a", 0, false},
+		"done":                            {[]*phases.Revision{recorded(succeeded(revision("old", 1, "a", "b")), "a", "b"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": retained, "b": retained}, phases.State{Retain: true}, "", 0, true},
+		"under the other policy":          {[]*phases.Revision{recorded(succeeded(revision("old", 1, "a", "b")), "a", "b"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": controlled, "b": retained}, phases.State{}, "Delete b", 0, false},
+		"more than is recorded":           {[]*phases.Revision{succeeded(revision("old", 1, many...)), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{many[0]: controlled}, phases.State{Retain: true}, "", 1, false},
+		"history stays":                   {[]*phases.Revision{history(revision("old", 1, "a", "b"), false, "a", "b"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": retained, "b": retained}, phases.State{Retain: true}, "", 0, true},
+		"history is torn down in reverse": {[]*phases.Revision{history(revision("old", 1, "a", "b"), true, "a", "b"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": retained, "b": retained}, phases.State{Retain: true}, "Delete b", 0, false},
+		"what others control":             {[]*phases.Revision{history(revision("old", 1, "a"), true, "a"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": {ref("other", true), ref("old", false)}}, phases.State{Retain: true}, "", 0, true},
+		"what another one retains":        {[]*phases.Revision{history(revision("older", 1, "a"), true, "a"), history(revision("old", 2, "a"), false, "a"), succeeded(revision("new", 3, "c"))}, map[string][]objects.Reference{"a": retained}, phases.State{Retain: true}, "", 0, true},
+		"taken back":                      {[]*phases.Revision{history(revision("old", 1, "a"), true, "a"), succeeded(revision("new", 2, "a"))}, map[string][]objects.Reference{"a": controlled}, phases.State{Retain: true}, "Verify a", 0, true},
+		"wanted again":                    {[]*phases.Revision{history(revision("old", 1, "a"), false, "a"), succeeded(revision("new", 2, "a"))}, map[string][]objects.Reference{"a": retained}, phases.State{Retain: true}, "Adopt a", 0, true},
+		"with the owner":                  {[]*phases.Revision{history(revision("old", 1, "a"), false, "a"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": retained}, phases.State{Retain: true, Teardown: true}, "Delete a", 0, false},
+		"with the owner, orphaned":        {[]*phases.Revision{history(revision("old", 1, "a"), false, "a"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": retained}, phases.State{Retain: true, Teardown: true, Orphan: true}, "Release a", 0, false},
 	} {
 		s := tc.policy
 		s.Owner, s.Revisions, s.Applied, s.Live = owner, tc.revisions, phases.AppliedObjects{}, map[objects.Key]phases.LiveState{}

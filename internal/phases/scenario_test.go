@@ -26,7 +26,7 @@ import (
 	"lockstep.run/lockstep/internal/probes"
 )
 
-var update = flag.Bool("update", false, "write what is planned now into the scenarios")
+var update = flag.Bool("update", false, "write the current plans into the scenarios")
 
 // TestScenarios plays the files in testdata: each block of commands changes what
 // the core sees, "plan" prints what it decides. testdata/README.md lists the
@@ -105,7 +105,7 @@ func play(text string, planned func(*phases.State, string)) (string, error) {
 	p := newPlayer()
 	var out strings.Builder
 	lines := bufio.NewScanner(strings.NewReader(text))
-	answer := false // within what was printed before
+	answer := false // within the answer printed before
 	for number := 1; lines.Scan(); number++ {
 		line := lines.Text()
 		if answer {

@@ -129,7 +129,7 @@ type Recorded struct {
 	Removing, Releasing bool
 }
 
-// Restore takes over what is recorded. Opened phases stay open and a lost claim stays lost.
+// Restore takes over the record. Opened phases stay open and a lost claim stays lost.
 func (r *Revision) Restore(rec Recorded) {
 	s := &r.stage
 	if s.claim != claimLost {

@@ -24,7 +24,7 @@ type State struct {
 	// Revisions are the unarchived ones in ascending order; the last is the
 	// active one.
 	Revisions []*Revision
-	// Live has what is known of the objects of revisions, and of Strays.
+	// Live has the live states of the objects of revisions, and of Strays.
 	Live map[objects.Key]LiveState
 	// Changed means that objects that probes select changed while Live was read, so that
 	// it is not of one moment.
@@ -34,7 +34,7 @@ type State struct {
 	// Strays are objects that the owner controls and no unarchived revision
 	// contains.
 	Strays []objects.Key
-	// Jobs is what is durably recorded of Jobs that have finished.
+	// Jobs is the durable record of Jobs that have finished.
 	Jobs map[objects.Key]Run
 	// Namespaces are the UIDs of namespaces that no revision contains, as far as they
 	// are known.
@@ -159,7 +159,7 @@ func (r *Revision) Find(key objects.Key) (*objects.Desired, int) {
 }
 
 // indexed is from how many objects on they are found by an index, which takes as much
-// memory for each as the rest of what is kept of it. Fewer are looked through as fast.
+// memory for each as the rest of its record. Fewer are looked through as fast.
 const indexed = 17
 
 func (r *Revision) small() bool {
@@ -178,8 +178,10 @@ func (r *Revision) retains(key objects.Key, live *objects.Observed) bool {
 		slices.ContainsFunc(live.Owners, func(ref objects.Reference) bool { return ref.UID == r.UID && r.UID != "" })
 }
 
-// Retaining returns which of the recorded objects the revision still retains, by what is live: others may have taken them
-// over, or deleted them. What is not known counts as retained, and so does what is not served, before it is to go.
+// Retaining returns which of the recorded objects the revision still retains, by their
+// live states: others may have taken them over, or deleted them. An object of unknown
+// state counts as retained, and so does one whose kind is not served, until the revision
+// is being removed.
 func (r *Revision) Retaining(live func(objects.Key) LiveState) sets.Set[objects.Key] {
 	left := sets.New[objects.Key]()
 	for key := range r.Retains {
@@ -225,7 +227,7 @@ func (r *Revision) Size() int {
 	return n
 }
 
-// LiveState is what is known of one live object.
+// LiveState is the state of one live object as far as it is known.
 type LiveState struct {
 	// Unserved means that the API of the object is certainly not served.
 	Unserved bool
@@ -265,7 +267,7 @@ type Applied struct {
 	Contention *Contention
 }
 
-// Contention is what is known of corrections of one object. It is never changed.
+// Contention is the record of corrections of one object. It is never changed.
 type Contention struct {
 	// Corrections counts how often what others changed, took over or deleted
 	// was put back shortly after another such correction; Corrected is when the
@@ -344,7 +346,7 @@ func (r *Applied) preflightFailed(d *objects.Desired) bool {
 	return r.Failure != nil && r.Failure.Preflight && r.Failure.Content == d.Content
 }
 
-// again reports whether a write of d would put back what was there before.
+// again reports whether a write of d would put back the former content.
 func (r *Applied) again(d *objects.Desired) bool { return r.Content == d.Content }
 
 // CountCorrection remembers a correction of what another manager wrote, "" where that is not known: one

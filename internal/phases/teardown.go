@@ -98,8 +98,8 @@ func (p *planner) kept(key objects.Key) bool {
 	})
 }
 
-// handsBack reports whether an ObjectSetPhase that is to go controls an object that its
-// writer is to adopt first: its agent would delete it.
+// handsBack reports whether an ObjectSetPhase that is to be removed controls an object
+// that its writer is to adopt first: its agent would delete it.
 func (p *planner) handsBack(key objects.Key) bool {
 	live := p.Live[key].Object
 	if live == nil {
@@ -130,7 +130,7 @@ func (p *planner) wanted(key objects.Key) bool {
 	return slices.ContainsFunc(p.Revisions, func(r *Revision) bool { return r.Wants(key) })
 }
 
-// removal is an object that is to go and not gone yet.
+// removal is an object that is to be removed and not gone yet.
 type removal struct {
 	key      objects.Key
 	live     LiveState
@@ -140,11 +140,10 @@ type removal struct {
 	revision, phase int
 }
 
-// teardown removes the objects that goes selects, in reverse: an object only
-// after everything of later phases is gone, in each revision that has it. What
-// is held stays for now.
-func (p *planner) teardown(goes func(*Revision, objects.Key) bool, held func(objects.Key) bool) {
-	left := p.leftovers(goes)
+// teardown removes the objects that selects picks, in reverse: an object only after
+// everything of later phases is gone, in each revision that has it. Held objects stay for now.
+func (p *planner) teardown(selects func(*Revision, objects.Key) bool, held func(objects.Key) bool) {
+	left := p.leftovers(selects)
 	p.plan.TornDown = len(left) == 0
 	left = slices.DeleteFunc(left, func(l removal) bool { return held(l.key) })
 	for _, l := range p.due(left) {
@@ -152,8 +151,8 @@ func (p *planner) teardown(goes func(*Revision, objects.Key) bool, held func(obj
 	}
 }
 
-// leftovers returns what goes selects and is not gone.
-func (p *planner) leftovers(goes func(*Revision, objects.Key) bool) []removal {
+// leftovers returns the selected objects that are not gone.
+func (p *planner) leftovers(selects func(*Revision, objects.Key) bool) []removal {
 	seen := map[objects.Key]bool{}
 	var left []removal
 	for i, r := range slices.Backward(p.Revisions) {
@@ -163,7 +162,7 @@ func (p *planner) leftovers(goes func(*Revision, objects.Key) bool) []removal {
 		}
 		for ph := range slices.Backward(r.Phases) {
 			for _, d := range r.Phases[ph].Objects {
-				if seen[d.Key] || !goes(r, d.Key) {
+				if seen[d.Key] || !selects(r, d.Key) {
 					continue
 				}
 				seen[d.Key] = true

@@ -34,8 +34,8 @@ func TestTemplates(t *testing.T) {
 		"b": "2 release 2", // its phase is open in the newer revision
 		"c": "1 release 1", // the newer revision has not reached it
 		"d": "1 release 1", // the newer revision does not have it
-		"e": "2 release 2", // nobody wrote it yet, and the revision has a claim
-		// z and the third revision's a may be somebody else's: it has no claim.
+		"e": "2 release 2", // it has not been written yet, and the revision has a claim
+		// z and the third revision's a may be another owner's: it has no claim.
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("what live objects are compared with:\n%s", diff)

@@ -77,8 +77,8 @@ func TestJQRefuses(t *testing.T) {
 	}
 }
 
-// TestJQBounds evaluates small expressions that build much. It measures what
-// is allocated, hence it does not run beside other tests.
+// TestJQBounds evaluates small expressions that build much. It measures allocations,
+// hence it does not run beside other tests.
 func TestJQBounds(t *testing.T) {
 	repeat := func(text string, n int) string { return strings.TrimSuffix(strings.Repeat(text+"|", n), "|") }
 	tests := map[string]struct {

@@ -5,7 +5,7 @@ import "fmt"
 // JQ is a jq expression that reads one value of an object, within the functions and limits of probes.
 type JQ struct{ program *jqProgram }
 
-// CompileJQ compiles an expression. Its error names what is refused, and a remedy.
+// CompileJQ compiles an expression. Its error names the refused part, and a remedy.
 func CompileJQ(text string) (*JQ, error) {
 	program, err := jqPrograms.get(text, compileJQ)
 	if err != nil {

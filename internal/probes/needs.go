@@ -54,7 +54,7 @@ func (n *Needs) merge(other Needs) {
 	n.Paths = append(n.Paths, other.Paths...)
 }
 
-// normalised drops what is always kept and what another path includes.
+// normalised drops the paths that are always kept or that another path includes.
 func (n Needs) normalised() Needs {
 	if n.Whole {
 		return Needs{Whole: true}

@@ -28,7 +28,7 @@ func TestNeeds(t *testing.T) {
 		want   Needs
 	}{
 		{"conditions are in the status", []corev1alpha1.Probe{condition("Available", "")}, Needs{}},
-		{"what is always kept", []corev1alpha1.Probe{
+		{"fields that are always kept", []corev1alpha1.Probe{
 			rule("self.status.a == self.metadata.labels.b && self.kind == 'x' && has(self.metadata.name)", ""), fieldsEqual("status.x", ".metadata.uid")}, Needs{}},
 		{"managedFields are never kept", []corev1alpha1.Probe{rule("has(self.metadata.managedFields)", "")}, Needs{}},
 		{"dotted paths", []corev1alpha1.Probe{fieldsEqual(".spec.replicas", "status.replicas")}, paths("spec.replicas")},
@@ -143,7 +143,7 @@ scalar: 1
 		{"nothing", Needs{}, `{` + always + kept + status},
 		{"a value", Needs{Paths: [][]string{{"data", "k"}}},
 			`{"apiVersion":"v1","data":{"k":"<v>"},"kind":"ConfigMap","metadata":{` + kept + status},
-		{"parents of what is missing stay", Needs{Paths: [][]string{{"data", "x", "y"}, {"no", "such"}, {"scalar", "x"}}},
+		{"parents of missing fields stay", Needs{Paths: [][]string{{"data", "x", "y"}, {"no", "such"}, {"scalar", "x"}}},
 			`{"apiVersion":"v1","data":{},"kind":"ConfigMap","metadata":{` + kept + `,"scalar":1` + status},
 		{"an annotation", Needs{Paths: [][]string{{"metadata", "annotations", "one"}}},
 			`{` + always + `"annotations":{"one":"1"},` + kept + status},

@@ -198,7 +198,7 @@ func FuzzJQ(f *testing.F) {
 		}
 		obj := parseObject(object)
 		value, found, err := field.read(newObject(obj))
-		// What is read of the trimmed object is what is read of the whole one.
+		// Reads of the trimmed object yield the values of the whole one.
 		var needs Needs
 		needs.add(field.paths())
 		trimmed := map[string]any{}

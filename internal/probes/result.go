@@ -31,7 +31,8 @@ type Result struct {
 	Outdated bool
 	// Unseen is set if the watch has not delivered what the probes read: Unknown.
 	Unseen bool
-	// Settling is when the generation of an available object changed. The caller sets it.
+	// Settling is when the readiness grace of an available object began, whose generation
+	// changed. The caller sets it.
 	Settling time.Time
 }
 

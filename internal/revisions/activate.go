@@ -25,10 +25,11 @@ type Return struct {
 	Reason   string
 }
 
-// activation answers requests: revisions in history that a user set Active, and one that was
-// activated after a newer one had claimed its objects. One request is granted at a time, that
-// of the highest number; the others are taken back first, and with them what was activated and
-// has not claimed anything, so that the outcome is the same whatever ends in between.
+// activation answers requests: revisions in history that a user set Active, and one that
+// was activated after a newer one had claimed its objects. One request is granted at a
+// time, that of the highest number; the others are taken back first, and with them
+// revisions that were activated and have not claimed anything, so that the outcome is the
+// same whatever ends in between.
 func activation(s State, order []int, wanted int) Activation {
 	var a Activation
 	for _, i := range order {

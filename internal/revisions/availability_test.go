@@ -28,7 +28,8 @@ func blocker(phase string, kind phases.BlockKind) phases.Blocker {
 	return phases.Blocker{Key: objects.Key{Kind: "App", Name: phase}, Phase: phase, Message: "is not as it should be", Kind: kind}
 }
 
-// made is a blocker that was never ready, settling one that was until its generation changed.
+// made is a blocker that was never ready, settling one that was ready until its
+// generation changed.
 func made(b phases.Blocker) phases.Blocker     { b.NeverReady = true; return b }
 func settling(b phases.Blocker) phases.Blocker { b.Settling = true; return b }
 
@@ -58,7 +59,7 @@ func TestAvailable(t *testing.T) {
 			given: input(func(s *revisions.AvailabilityInput) { s.Previous = nil }), says: "first revision has not become available",
 		},
 		{
-			name: "first install, blocked", reason: "the message names what is in the way",
+			name: "first install, blocked", reason: "the message names the blocker",
 			given: input(func(s *revisions.AvailabilityInput) {
 				s.Previous, s.Current = nil, report(1, blocker("second", phases.BlockProbe))
 			}),
@@ -104,7 +105,7 @@ func TestAvailable(t *testing.T) {
 			says: "app-1 is still available",
 		},
 		{
-			name: "blocked as a whole", reason: "what is in no phase is no object that broke", want: true,
+			name: "blocked as a whole", reason: "an object of no phase cannot have broken", want: true,
 			given: input(func(s *revisions.AvailabilityInput) { s.Current = report(1, blocker("", phases.BlockCollision)) }), says: "app-1 is still available",
 		},
 		{
@@ -129,7 +130,7 @@ func TestAvailable(t *testing.T) {
 			given: input(func(s *revisions.AvailabilityInput) { s.Current = report(0, blocker("first", phases.BlockAPI)) }), says: "app-2 broke",
 		},
 		{
-			name: "object of a completed phase goes", reason: "somebody deleted it",
+			name: "object of a completed phase is terminating", reason: "another client deleted it",
 			given: input(func(s *revisions.AvailabilityInput) { s.Current = report(0, blocker("first", phases.BlockWait)) }), says: "app-2 broke",
 		},
 		{
@@ -155,7 +156,7 @@ func TestAvailable(t *testing.T) {
 			says: "app-2 broke",
 		},
 		{
-			name: "phase in progress: refused after the deadline", reason: "what was refused changed nothing", want: true,
+			name: "phase in progress: refused after the deadline", reason: "a refused write changed nothing", want: true,
 			given: input(func(s *revisions.AvailabilityInput) {
 				s.Current, s.DeadlinePassed = report(1, blocker("second", phases.BlockRefused)), true
 			}),
@@ -169,14 +170,14 @@ func TestAvailable(t *testing.T) {
 			says: "objects of previous revision app-1 are unavailable",
 		},
 		{
-			name: "old object settles", reason: "its generation has just moved", want: true,
+			name: "old object in its readiness grace", reason: "its generation has just moved", want: true,
 			given: input(func(s *revisions.AvailabilityInput) {
 				s.Previous = report(2, settling(blocker("third", phases.BlockProbeFalse)))
 			}),
 			says: "app-1 is still available",
 		},
 		{
-			name: "old object settles, another one fails", reason: "the message names what fails",
+			name: "old object in its readiness grace, another one fails", reason: "the message names the failing one",
 			given: input(func(s *revisions.AvailabilityInput) {
 				s.Previous = report(1, settling(blocker("second", phases.BlockProbe)), blocker("third", phases.BlockProbe))
 			}),
@@ -190,14 +191,14 @@ func TestAvailable(t *testing.T) {
 			says: "app-1 is still available",
 		},
 		{
-			name: "object of a completed phase settles", reason: "its generation has just moved", want: true,
+			name: "object of a completed phase in its readiness grace", reason: "its generation has just moved", want: true,
 			given: input(func(s *revisions.AvailabilityInput) {
 				s.Current = report(0, settling(blocker("first", phases.BlockProbe)))
 			}),
 			says: "app-1 is still available",
 		},
 		{
-			name: "object of a completed phase settles after the deadline", reason: "the deadline is not about it", want: true,
+			name: "object of a completed phase in its readiness grace, after the deadline", reason: "the deadline is not about it", want: true,
 			given: input(func(s *revisions.AvailabilityInput) {
 				s.Current, s.DeadlinePassed = report(0, settling(blocker("first", phases.BlockProbe))), true
 			}),
@@ -218,7 +219,7 @@ func TestAvailable(t *testing.T) {
 			says: "app-2 broke what was available",
 		},
 		{
-			name: "phase in progress: a condition is False of what settles", reason: "what the rollout changes counts at once",
+			name: "phase in progress: a condition is False of an object in its readiness grace", reason: "what the rollout changes counts at once",
 			given: input(func(s *revisions.AvailabilityInput) {
 				s.Current = report(1, settling(blocker("second", phases.BlockProbeFalse)))
 			}),

@@ -173,11 +173,11 @@ func Decide(s State) Decision {
 	return d
 }
 
-// archivable returns the older revisions of which nothing is left to tear down: those that
-// a newer one has superseded, those that never opened a phase, and those that did not succeed
-// and of which the newest one has taken over everything. One that never opened a phase may
-// still have adopted the objects of a set that a user deleted; one of an earlier engine may
-// control objects, which would go with it.
+// archivable returns the older revisions of which nothing is left to tear down: those
+// that a newer one has superseded, those that never opened a phase, and those that did
+// not succeed and of which the newest one has taken over everything. One that never
+// opened a phase may still have adopted the objects of a set that a user deleted; one of
+// an earlier engine may control objects, which would be deleted with it.
 func archivable(s State, order []int, current int) []int {
 	if current < 0 || !s.Torn {
 		return nil
@@ -196,9 +196,9 @@ func archivable(s State, order []int, current int) []int {
 	return done
 }
 
-// collectable returns the archived revisions beyond the limit, oldest first. What a set of
-// an earlier engine still controls goes with it, so that such a one is kept until the newest
-// revision, which may contain that as well, has taken over all of its objects.
+// collectable returns the archived revisions beyond the limit, oldest first. Objects that
+// a set of an earlier engine still controls are deleted with it, so that it is kept until
+// the newest revision, which may contain them as well, has taken over all of them.
 func collectable(s State, order []int) []int {
 	if s.HistoryLimit < 0 {
 		return nil

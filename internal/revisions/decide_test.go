@@ -106,7 +106,7 @@ func TestDecide(t *testing.T) {
 			given: torn(old(1), next(2)), want: revisions.Decision{Current: 1},
 		},
 		{
-			name: "old one, new one succeeded, not torn", reason: "objects are still to go",
+			name: "old one, new one succeeded, not torn", reason: "objects are still to be removed",
 			given: all(old(1), with(old(2), current)), want: revisions.Decision{Current: 1},
 		},
 		{
@@ -118,7 +118,7 @@ func TestDecide(t *testing.T) {
 			want: revisions.Decision{Current: 2, Archive: []int{0, 1}},
 		},
 		{
-			name: "one between succeeded, a newer one rolls out", reason: "what is older than a success is done",
+			name: "one between succeeded, a newer one rolls out", reason: "a revision older than a success is done",
 			given: torn(old(1), old(2), next(3)), want: revisions.Decision{Current: 2, Archive: []int{0}},
 		},
 		{
@@ -138,7 +138,7 @@ func TestDecide(t *testing.T) {
 			given: torn(with(old(1), taken), with(with(next(2), outdated), taken), next(3)), want: revisions.Decision{Current: 2, Archive: []int{1}},
 		},
 		{
-			name: "overtaken in everything, not torn", reason: "objects are still to go",
+			name: "overtaken in everything, not torn", reason: "objects are still to be removed",
 			given: all(old(1), with(with(next(2), outdated), taken), next(3)), want: revisions.Decision{Current: 2},
 		},
 		{
@@ -182,7 +182,7 @@ func TestDecide(t *testing.T) {
 			given: limit(1, old(1), with(next(2), outdated), next(3)), want: revisions.Decision{Current: 2},
 		},
 		{
-			name: "what goes already counts for nothing", reason: "else a newer one would be collected too",
+			name: "a set that is being deleted does not count", reason: "else a newer one would be collected too",
 			given: limit(1, with(done(1), deleting), done(2), next(3)), want: revisions.Decision{Current: 2},
 		},
 		{
@@ -353,7 +353,7 @@ func TestActivation(t *testing.T) {
 			want: revisions.Decision{Current: 1, Activation: revisions.Activation{Activate: []int{0}}}, wanted: 1,
 		},
 		{
-			name: "it has its number", reason: "it begins anew", given: state(with(old(2), current), with(done(3), both(activated, renumbered))),
+			name: "it has its number", reason: "it starts over", given: state(with(old(2), current), with(done(3), both(activated, renumbered))),
 			want: revisions.Decision{Current: 0, Activation: revisions.Activation{Renew: []int{1}}},
 		},
 		{
@@ -442,7 +442,7 @@ func TestRollback(t *testing.T) {
 		want         revisions.Rollback
 	}{
 		{name: "in time", reason: "it goes on", given: revisions.State{Revisions: []revisions.Revision{old(1), next(2)}, Rollback: true}},
-		{name: "hold", reason: "nobody asked for a rollback", given: revisions.State{Revisions: []revisions.Revision{old(1), next(2)}, Late: true}},
+		{name: "hold", reason: "no rollback was requested", given: revisions.State{Revisions: []revisions.Revision{old(1), next(2)}, Late: true}},
 		{name: "late", reason: "what failed is on record first", given: late(old(1), next(2)), want: revisions.Rollback{Reject: []int{1}}},
 		{name: "on record", reason: "the last success takes over", given: given(done(1), old(2), with(next(3), rejected)), want: revisions.Rollback{Restore: []int{1}}},
 		{name: "success in history", reason: "it will do", given: given(done(1), with(next(3), rejected)), want: revisions.Rollback{Restore: []int{0}}},
@@ -477,8 +477,9 @@ func TestRollback(t *testing.T) {
 	}
 }
 
-// TestActivationEnds holds for any requests and deadlines: carried out one write at a time, what is
-// decided comes to an end, at which one revision is in charge that is not history.
+// TestActivationEnds holds for any requests and deadlines: carried out one write at a
+// time, the decisions come to an end, at which one revision is in charge that is not
+// history.
 func TestActivationEnds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

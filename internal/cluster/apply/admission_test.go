@@ -8,7 +8,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// TestDeniedBy names what is behind a refusal, and nothing that it merely quotes.
+// TestDeniedBy names the origin of a refusal, and nothing that it merely quotes.
 func TestDeniedBy(t *testing.T) {
 	t.Parallel()
 	const (

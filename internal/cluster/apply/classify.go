@@ -105,7 +105,7 @@ func classifyStatus(err error, s metav1.Status) Class {
 	return Retry
 }
 
-// classifyNotFound tells what is not found: the object, its namespace, or the
+// classifyNotFound distinguishes what was not found: the object, its namespace, or the
 // resource, for which the answer is no Status or names no object.
 func classifyNotFound(err error, s metav1.Status) Class {
 	var e *Error
@@ -160,7 +160,7 @@ func classifyInternal(s metav1.Status) Class {
 	says := func(text string) bool { return strings.Contains(s.Message, text) }
 	switch {
 	case says("failed to create typed patch object"):
-		// An unknown field or a wrong type in what is applied.
+		// An unknown field or a wrong type in the applied content.
 		return Blocked
 	case says("etcdserver: request is too large"), says("trying to send message larger"):
 		// More than etcd accepts.

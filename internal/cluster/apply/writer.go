@@ -85,7 +85,7 @@ type ApplyRequest struct {
 	Mapping *meta.RESTMapping
 	// Namespace is empty for cluster-scoped kinds.
 	Namespace, Name string
-	// Body is the JSON of what is applied, its guards included.
+	// Body is the JSON of the applied object, its guards included.
 	Body []byte
 	// Force takes over fields of other managers.
 	Force bool
@@ -293,7 +293,7 @@ func (e *Error) wrap(err error) error {
 	return e
 }
 
-// limitResponses bounds what is read of a response into memory.
+// limitResponses bounds the part of a response that is read into memory.
 func limitResponses(next http.RoundTripper) http.RoundTripper { return &bounded{next} }
 
 type bounded struct{ next http.RoundTripper }

@@ -56,8 +56,8 @@ type definition struct {
 // definitionBytes is the memory of a definition, about, without long texts.
 const definitionBytes = 1 << 10
 
-// reduce leaves what is read of a definition, and returns its memory. A name that no API server
-// accepts stands for nothing.
+// reduce leaves the fields of a definition that are read, and returns its memory. A name
+// that no API server accepts stands for nothing.
 func (d *definition) reduce() int64 {
 	d.ObjectMeta = metav1.ObjectMeta{Name: d.Name, UID: d.UID, ResourceVersion: d.ResourceVersion, Generation: d.Generation}
 	for i := range d.Status.Conditions {
@@ -85,7 +85,7 @@ type definitionVersion struct {
 	Served bool   `json:"served"`
 }
 
-// DeepCopyObject returns a shallow copy: what is decoded is never changed.
+// DeepCopyObject returns a shallow copy: a decoded definition is never changed.
 func (d *definition) DeepCopyObject() runtime.Object { c := *d; return &c }
 
 type definitionList struct {

@@ -119,7 +119,7 @@ func (d *Discovery) Run(ctx context.Context) {
 	}
 }
 
-// updateAll reads what is wanted until it is complete, limits.DiscoveryAttempts times.
+// updateAll reads the requested groups until they are complete, limits.DiscoveryAttempts times.
 func (d *Discovery) updateAll(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -177,8 +177,8 @@ func (d *Discovery) readAll(ctx context.Context) error {
 	return nil
 }
 
-// update reads what is wanted, again after an error. It reports false where discovery lacks
-// an available APIService, which it includes with a delay.
+// update reads the requested groups, again after an error. It reports false where
+// discovery lacks an available APIService, which it includes with a delay.
 func (d *Discovery) update(ctx context.Context) (complete bool, err error) {
 	if d.wantVersion.Swap(false) {
 		before := *d.version.Load()

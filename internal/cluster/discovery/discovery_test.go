@@ -117,13 +117,13 @@ func TestFailureIsTold(t *testing.T) {
 	}{
 		{"it is registered and down", down, unknown, true},
 		{"it stays down", down, unknown, false},
-		{"it goes", gone, "not served", true},
+		{"it is removed", gone, "not served", true},
 		{"it is down before it is read", down, unknown, true},
 		{"it comes", nil, served, true},
 		{"it is down", down, served, false},
 		{"it comes back", nil, served, false},
 		{"it is down for the last time", down, served, false},
-		{"it goes for good", gone, "not served", true},
+		{"it is removed for good", gone, "not served", true},
 	} {
 		maps.Copy(a, old())
 		maps.Copy(a, step.apis)
@@ -162,7 +162,7 @@ func TestAPIServiceAfterCRD(t *testing.T) {
 	}
 	s.Changed(newAPIService())
 	if !f.wantDiscovery.Load() {
-		t.Error("what is known of the API is of the CRD, and discovery is not read again")
+		t.Error("the API is known by its CRD, and discovery is not read again")
 	}
 	if complete, err := f.update(t.Context()); !complete || err != nil {
 		t.Errorf("discovery has all, and is to be read again: %v", err)
@@ -197,8 +197,8 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 	return s.answers.Load().RoundTrip(r)
 }
 
-// TestDiscoveryIsReadAgain: what was asked for is read as soon as there is an answer,
-// however long that takes. What is not in the answer is looked for a few times.
+// TestDiscoveryIsReadAgain: a requested group is read as soon as there is an answer,
+// however long that takes. A group that is not in the answer is looked for a few times.
 func TestDiscoveryIsReadAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -99,7 +99,7 @@ func (x *index) find(gk schema.GroupKind) (*Kind, error) {
 	}
 }
 
-// weight returns the memory of what is known, about.
+// weight returns the memory of the index, about.
 func (x *index) weight() int64 {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -257,7 +257,7 @@ func (x *index) dropCRD(name string) []schema.GroupKind {
 	return x.changed(before)
 }
 
-// setCRD sets the kind of a CRD, nil for none, and records in before what was served.
+// setCRD sets the kind of a CRD, nil for none, and records in before the kinds that were served.
 func (x *index) setCRD(name string, gk schema.GroupKind, kind *Kind, before map[schema.GroupKind]*Kind) {
 	old, had := x.byCRD[name]
 	for _, gk := range []schema.GroupKind{old, gk} {

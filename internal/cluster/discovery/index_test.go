@@ -248,15 +248,15 @@ func TestServedByCRD(t *testing.T) {
 	}
 }
 
-// TestCRDWithoutServedVersion: its objects are stored and cannot be read, so that
-// nobody may take them for gone. No request can be sent for one.
+// TestCRDWithoutServedVersion: its objects are stored and cannot be read, so that they
+// must not be taken for gone. No request can be sent for one.
 func TestCRDWithoutServedVersion(t *testing.T) {
 	t.Parallel()
 	x := newIndex()
 	x.discover(map[schema.GroupKind]*Kind{}, nil, nil)
 	x.putCRDs([]*definition{newCRD("u", "Namespaced", "-v1")}, true)
 	if kind, err := x.find(thingKind); kind != nil || err == nil {
-		t.Errorf("it is not known what is stored: %+v", kind)
+		t.Errorf("it is not known which objects are stored: %+v", kind)
 	}
 	if m, err := x.mapping(thingKind, "v1"); !meta.IsNoMatchError(err) {
 		t.Errorf("the version is not served: %v, %v", m, err)
@@ -290,7 +290,7 @@ func TestDiscoveryFailsInPart(t *testing.T) {
 		t.Errorf("the API came up: %v", changed)
 	}
 	if changed, _ := s.discover(map[schema.GroupKind]*Kind{}, down, nil); len(changed) != 0 || show(s, thingKind) != "root things/v1" {
-		t.Errorf("an outage changes nothing about what is served: %v %s", changed, show(s, thingKind))
+		t.Errorf("an outage does not change which kinds are served: %v %s", changed, show(s, thingKind))
 	}
 	if changed, _ := s.discover(map[schema.GroupKind]*Kind{}, nil, nil); len(changed) != 1 || show(s, thingKind) != "not served" {
 		t.Errorf("the API was removed: %v %s", changed, show(s, thingKind))

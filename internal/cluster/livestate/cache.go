@@ -197,7 +197,7 @@ func (c *Cache) held(bytes int64) {
 	}
 }
 
-// follow sets the run of a kind, and counts what that lets go.
+// follow sets the run of a kind, and discounts the memory that this releases.
 func (c *Cache) follow(k *kind, r *run, keep bool) (dropped []objects.Key) {
 	dropped = k.follow(r, keep)
 	k.mu.Lock()

@@ -37,7 +37,7 @@ func (c *Cache) Confirm(ctx context.Context, seen map[objects.Key]string, labelS
 		}
 		byKind[gk][name{Namespace: key.Namespace, Name: key.Name}] = resourceVersion
 	}
-	group, ctx := panics.NewGroup(ctx, limits.ConfirmParallel, "listing what is to be confirmed")
+	group, ctx := panics.NewGroup(ctx, limits.ConfirmParallel, "listing objects to be confirmed")
 	for gk, versions := range byKind {
 		group.Go(func() error { return c.confirmKind(ctx, gk, versions, labelSelector) })
 	}

@@ -53,7 +53,8 @@ type kind struct {
 	synced  bool
 	listing int64
 	err     error
-	// pending is the memory of the records of a list that is being read, and held what was reported.
+	// pending is the memory of the records of a list that is being read, and held the
+	// reported memory.
 	pending, held int64
 }
 

@@ -129,7 +129,7 @@ func (l *countedListener) set(obj metav1.Object, size int64) {
 	}
 }
 
-// end counts nothing of what was listed.
+// end discounts all that was listed.
 func (l *countedListener) end() {
 	l.pending.Done()
 	for n, size := range l.sizes {

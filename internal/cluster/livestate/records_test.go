@@ -18,7 +18,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// state returns the record of the object "a" as the watch tells it.
+// state returns the record of the object "a" as the watch reports it.
 func state(uid types.UID, version string) *objects.Observed {
 	return &objects.Observed{UID: uid, ResourceVersion: version, Watched: true}
 }
@@ -79,7 +79,7 @@ func TestRecords(t *testing.T) {
 			reason: "an event makes a record", steps: []step{put("u", "5")}, want: "a:u@5", last: "true",
 		},
 		"response before its event": {
-			reason: "our own state is known before the watch tells it",
+			reason: "our own state is known before the watch reports it",
 			steps:  []step{remember("u", "5")}, want: "a:u@5!", last: "",
 		},
 		"event of our write": {
@@ -160,7 +160,7 @@ func TestRecords(t *testing.T) {
 			reason: "what did not change is no news", steps: []step{put("u", "3"), list("9", state("u", "3"))}, want: "a:u@3", last: "0",
 		},
 		"absent in a list": {
-			reason: "what is not listed is gone", steps: []step{put("u", "3"), list("9")}, want: "", last: "1",
+			reason: "an object that is not listed is gone", steps: []step{put("u", "3"), list("9")}, want: "", last: "1",
 		},
 		"list older than our write": {
 			reason: "the list was read before we created the object",
@@ -175,7 +175,7 @@ func TestRecords(t *testing.T) {
 			steps:  []step{remember("u", "5"), list("9")}, want: "", last: "1",
 		},
 		"list from before a confirmed deletion": {
-			reason: "a list may still show what is gone",
+			reason: "a list may still show an object that is gone",
 			steps:  []step{put("u", "3"), gone("u"), list("4", state("u", "3"))}, want: "", last: "0",
 		},
 		"store restored from a backup": {

@@ -235,7 +235,7 @@ func (r *run) known(n name, uid types.UID, resourceVersion string) bool {
 	return k.current == r && !r.listing.Load() && obs != nil && obs.UID == uid && obs.ResourceVersion == resourceVersion
 }
 
-// Replace stores a complete list. An error has it requested again.
+// Replace stores a complete list. After an error the Reflector requests it again.
 func (r *run) Replace(items []any, resourceVersion string) error {
 	list := make([]Change, len(items))
 	for i, item := range items {

@@ -26,12 +26,12 @@ func TestFirstListMayFailForAWhile(t *testing.T) {
 		synced bool
 		want   bool
 	}{
-		"no answer":        {"the connection broke", errors.New("EOF"), 0, false, false},
-		"busy":             {"it says when to come back", apierrors.NewTooManyRequests("busy", 1), 0, false, false},
-		"failing":          {"it may be starting", apierrors.NewInternalError(errors.New("starting")), 0, false, false},
-		"failing for long": {"it has lasted for too long", apierrors.NewInternalError(errors.New("down")), limits.FirstListGrace, false, true},
-		"forbidden":        {"someone has to grant it", apierrors.NewForbidden(configMaps.GroupResource(), "", errors.New("no")), 0, false, true},
-		"a watch that was": {"what is known may be old", errors.New("EOF"), 0, true, true},
+		"no answer":          {"the connection broke", errors.New("EOF"), 0, false, false},
+		"busy":               {"it says when to come back", apierrors.NewTooManyRequests("busy", 1), 0, false, false},
+		"failing":            {"it may be starting", apierrors.NewInternalError(errors.New("starting")), 0, false, false},
+		"failing for long":   {"it has lasted for too long", apierrors.NewInternalError(errors.New("down")), limits.FirstListGrace, false, true},
+		"forbidden":          {"someone has to grant it", apierrors.NewForbidden(configMaps.GroupResource(), "", errors.New("no")), 0, false, true},
+		"a watch that ended": {"the records may be old", errors.New("EOF"), 0, true, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -48,9 +48,9 @@ func TestFirstListMayFailForAWhile(t *testing.T) {
 	}
 }
 
-// TestOldListOfObjects: a list of an API server that is behind takes no record back
-// to what was true before, and is no error of the kind. Where lists stay old, the
-// cluster was restored from a backup.
+// TestOldListOfObjects: a list of an API server that is behind takes no record back to an
+// earlier state, and is no error of the kind. Where lists stay old, the cluster was
+// restored from a backup.
 func TestOldListOfObjects(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -30,7 +30,7 @@ type Request struct {
 	// Verb is that of [apply.Error].
 	Verb string
 	Key  objects.Key
-	// Body is what is sent.
+	// Body is the body of the request.
 	Body   []byte
 	DryRun bool
 	// Account is whom a write is made as.

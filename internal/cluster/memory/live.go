@@ -37,7 +37,7 @@ func (c *Cluster) Use(user string, kinds []schema.GroupKind) {
 	}
 }
 
-// State returns what is known of a kind.
+// State returns the state of the watch of a kind.
 func (c *Cluster) State(gk schema.GroupKind) livestate.KindState {
 	k := c.Server.kinds[gk]
 	if k == nil || k.Unserved {
@@ -130,7 +130,7 @@ func (c *Cluster) Deliver(gk schema.GroupKind) bool {
 	return false
 }
 
-// Reset forgets a kind, as when its API goes.
+// Reset forgets a kind, as when its API is removed.
 func (c *Cluster) Reset(gk schema.GroupKind) {
 	if c.kinds[gk] != nil {
 		c.kinds[gk] = &watched{records: livestate.NewRecords(), listing: c.kinds[gk].listing}

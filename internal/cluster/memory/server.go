@@ -80,7 +80,7 @@ type Backup struct {
 	version int64
 }
 
-// Backup returns what is stored.
+// Backup returns a copy of the stored objects.
 func (s *Server) Backup() *Backup { return &Backup{objects: maps.Clone(s.objects), version: s.version} }
 
 // Get returns the state of an object, which must not be changed, or nil.

@@ -18,7 +18,7 @@ type Counted struct {
 	cache.ListerWatcherWithContext
 	// Held is told how many bytes are kept, and how many no more.
 	Held func(bytes int64)
-	// Size cuts an object down to what is needed of it, and returns its memory.
+	// Size drops the parts of an object that are not needed, and returns its memory.
 	Size func(obj runtime.Object) int64
 
 	mu      sync.Mutex

@@ -56,7 +56,7 @@ func (frame) Decode(data []byte, _ *schema.GroupVersionKind, into runtime.Object
 
 // frameDecoder decodes the object of a frame.
 type frameDecoder struct {
-	// Decoder is for statuses, bookmarks, and what is no event.
+	// Decoder is for statuses, bookmarks, and anything else that is no event.
 	runtime.Decoder
 	object func(typ watch.EventType, text string) (runtime.Object, error)
 }

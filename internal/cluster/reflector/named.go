@@ -12,8 +12,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Named drops objects of other names, and what is long in the metadata of the others, as they are read: client-go's
-// Reflector keeps a list until it is complete.
+// Named drops objects of other names, and the long parts of the metadata of the others,
+// as they are read: client-go's Reflector keeps a list until it is complete.
 type Named struct {
 	cache.ListerWatcherWithContext
 	Has func(name string) bool

@@ -14,9 +14,9 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Ordered returns a source of one kind for an informer. It repeats failed requests by the delays of [Backoff], since the
-// informer's own grow to a minute, and refuses lists that are older than what was observed. newest is shared by all kinds of
-// an API group.
+// Ordered returns a source of one kind for an informer. It repeats failed requests by the
+// delays of [Backoff], since the informer's own grow to a minute, and refuses lists that are
+// older than the newest observed version. newest is shared by all kinds of an API group.
 func Ordered(lw cache.ListerWatcher, newest *Newest) cache.ListerWatcher {
 	s := newOrdered(lw, newest)
 	return &cache.ListWatch{ListWithContextFunc: s.list, WatchFuncWithContext: s.watch}
@@ -83,7 +83,7 @@ func retry(ctx context.Context, request func() error) (err error) {
 	return err
 }
 
-// ask makes options request a list that is as new as what was observed.
+// ask makes options request a list that is as new as the newest observed version.
 func (s *ordered) ask(options *metav1.ListOptions) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -22,8 +22,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// flaky is a source of one Package, whose next watches after each change break
-// before they tell of it.
+// flaky is a source of one Package, whose next watches after each change break before
+// they report it.
 type flaky struct {
 	mu      sync.Mutex
 	version int
@@ -170,9 +170,9 @@ func cachedVersion(informer cache.SharedIndexInformer) string {
 	return ""
 }
 
-// TestOldLists: a list of an API server that is behind does not bring back what was
-// true before, also where that was of another kind, and also where the list is streamed.
-// Where lists stay old, the cluster was restored from a backup.
+// TestOldLists: a list of an API server that is behind does not bring back an earlier
+// state, also where that was of another kind, and also where the list is streamed. Where
+// lists stay old, the cluster was restored from a backup.
 func TestOldLists(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -240,8 +240,8 @@ func TestOldLists(t *testing.T) {
 	}
 }
 
-// TestOrderedAsks once for each list, plain or streamed: what was seen since the first
-// page says nothing of the others, and a watch goes on where the list ends.
+// TestOrderedAsks once for each list, plain or streamed: versions seen since the first
+// page say nothing of the others, and a watch goes on where the list ends.
 func TestOrderedAsks(t *testing.T) {
 	var got []string
 	note := func(options metav1.ListOptions) { got = append(got, options.Continue+"@"+options.ResourceVersion) }

@@ -9,7 +9,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// ErrOld means that a list is older than what was known when it was requested.
+// ErrOld means that a list is older than the newest version known when it was requested.
 var ErrOld = errors.New("a list is older than what was delivered before")
 
 // Progress is how far lists and watches of one kind have come. The caller locks it.
@@ -65,7 +65,7 @@ func (p *Progress) Accept(version string) error {
 }
 
 // Restart records that a list of this version was accepted, and reports whether it is no
-// older than what was seen.
+// older than any version seen.
 func (p *Progress) Restart(version string) (ahead bool) {
 	v, _ := number(version)
 	ahead = v >= p.seen

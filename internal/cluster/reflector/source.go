@@ -25,7 +25,7 @@ type Source struct {
 	NewList func() runtime.Object
 }
 
-// ErrTooLarge is in the errors of answers that are larger than what is read of one.
+// ErrTooLarge is in the errors of answers that are larger than the limit for one.
 var ErrTooLarge = errors.New("the answer is too large")
 
 // smallerPage is by what a page that is too large is divided.

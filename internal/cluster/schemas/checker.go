@@ -24,7 +24,7 @@ type Checker struct {
 	index *index
 	// documents by URL, which contains their hash.
 	documents map[string]*document
-	// idle releases what was not used; nil while nothing is held.
+	// idle releases unused documents; nil while none is held.
 	idle *time.Timer
 }
 
@@ -32,7 +32,8 @@ type Checker struct {
 // identity needs GET on /openapi/v3 and /openapi/v3/*, as system:discovery grants.
 func New(client rest.Interface) *Checker { return NewCounted(client, nil) }
 
-// NewCounted is New with a function that is told how many bytes of documents are kept, or let go where they are negative.
+// NewCounted is New with a function that is called with how many bytes of documents are
+// kept, or released where they are negative.
 func NewCounted(client rest.Interface, held func(bytes int64)) *Checker {
 	return &Checker{client: client, held: held, documents: map[string]*document{}}
 }
@@ -207,7 +208,7 @@ func (c *Checker) arm() {
 	}
 }
 
-// release drops what was not used for limits.SchemaIdle.
+// release drops documents that were not used for limits.SchemaIdle.
 func (c *Checker) release() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -270,7 +270,7 @@ func TestCheckReadsOnce(t *testing.T) {
 	expect("refreshed, the same hashes", "/openapi/v3")
 }
 
-// What was prepared is not read again, and what cannot be is no one's loss.
+// A prepared document is not read again, and one that cannot be prepared is no error.
 func TestPrepare(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
@@ -293,7 +293,7 @@ func TestPrepare(t *testing.T) {
 		t.Error(errs[0])
 	}
 	if asked := s.asked(); len(asked) > 0 {
-		t.Errorf("what is prepared was asked for again: %v", asked)
+		t.Errorf("prepared documents were requested again: %v", asked)
 	}
 }
 
@@ -504,7 +504,7 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
-// Documents are counted while they are kept: their text, and what was decoded of it once more.
+// Documents are counted while they are kept: their text, and the decoded form once more.
 func TestDocumentsAreCounted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -7,7 +7,8 @@
 //     documents of group versions, each once per hash.
 //   - Only the definitions that a kind refers to are decoded, into a converter of that kind
 //     (about 100 KiB for a Deployment). All is released after limits.SchemaIdle without use.
-//   - What is kept of documents is counted, where the Checker is told to: those of a target are in the account of all targets.
+//   - The kept parts of documents are counted by a Checker of NewCounted: those of a
+//     target are in the account of all targets.
 //   - A kind that no document describes is not checked. Required fields are not either: a
 //     webhook may set them.
 //   - A document can be older than a CustomResourceDefinition: what the check refuses is

@@ -38,7 +38,7 @@ type InvalidError struct {
 type FieldError struct {
 	// Path such as .spec.template.spec.containers[name="web"].imagee.
 	Path string
-	// Problem is what is wrong.
+	// Problem is the reason of the refusal.
 	Problem string
 	// Suggestion is the name of a similar field; empty where there is none.
 	Suggestion string

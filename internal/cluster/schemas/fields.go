@@ -76,8 +76,8 @@ func (c *content) missing(ctx context.Context, gvk schema.GroupVersionKind, path
 // schemaDepth bounds references and lists around one field.
 const schemaDepth = 100
 
-// search looks for paths. Definitions refer to each other and to themselves in any number, so each is asked once for
-// each rest of a path, and what is decoded is bounded.
+// search looks for paths. Definitions refer to each other and to themselves in any number, so
+// each is asked once for each rest of a path, and the decoded definitions are bounded.
 type search struct {
 	*content
 	ctx   context.Context

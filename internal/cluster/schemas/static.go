@@ -25,8 +25,8 @@ func NewStatic(definitions map[string]json.RawMessage) *Static {
 	return s
 }
 
-// Check returns what is wrong with an object, as Checker.Check does. described
-// reports whether there is a definition of its kind.
+// Check returns the problems of an object, as Checker.Check does. described reports
+// whether there is a definition of its kind.
 func (s *Static) Check(obj *unstructured.Unstructured) (described bool, err error) {
 	return s.document.check(obj)
 }
@@ -54,8 +54,8 @@ func (s *Static) Kinds(group string) []string {
 	return slices.Sorted(maps.Keys(kinds))
 }
 
-// HasField reports whether a path such as .status.readyReplicas is declared for
-// the objects of a kind. Below what is free, every field is.
+// HasField reports whether a path such as .status.readyReplicas is declared for the
+// objects of a kind. Below an object of free form, every field is.
 func (s *Static) HasField(gvk schema.GroupVersionKind, path []string) bool {
 	r := s.document.content.resolver()
 	if _, described := r.names[gvk]; !described {

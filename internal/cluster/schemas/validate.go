@@ -13,7 +13,7 @@ import (
 // Undeclared is the converter's message for an unknown field.
 const Undeclared = "field not declared in schema"
 
-// check returns what is wrong with an object. described reports whether there is a
+// check returns the problems of an object. described reports whether there is a
 // definition of its kind.
 func (d *document) check(obj *unstructured.Unstructured) (described bool, err error) {
 	gvk := obj.GroupVersionKind()

@@ -111,7 +111,8 @@ func (s *reconciliation) stays(ctx context.Context) error {
 	return apierrors.NewConflict(corev1alpha1.Resource("hostedclusterpackages"), s.owner.Name, errors.New("it is being deleted"))
 }
 
-// delete deletes a Package in the state that was observed. Its objects go as its deletionPolicy says.
+// delete deletes a Package in the state that was observed. Its objects are deleted or
+// kept by its deletionPolicy.
 func (s *reconciliation) delete(ctx context.Context, namespace string) (*corev1alpha1.Package, error) {
 	pkg := s.packages[namespace]
 	err := s.Client.Delete(ctx, pkg, client.Preconditions{UID: ptr.To(pkg.UID), ResourceVersion: ptr.To(pkg.ResourceVersion)})

@@ -41,9 +41,9 @@ type target struct {
 	updated bool
 	// available, progressed and paused are as the Package reports of its present generation.
 	available, progressed, paused bool
-	// rolledOut reports whether the Package is rolled out in its present generation, settled also whether it is paused while
-	// it is available, so that nothing of it changes.
-	rolledOut, settled bool
+	// rolledOut reports whether the Package is rolled out in its present generation, stable
+	// also whether it is paused while it is available, so that nothing of it changes.
+	rolledOut, stable bool
 	// failed reports whether the rollout of the Package cannot go on without help.
 	failed bool
 	// foreign reports whether the Package is not ours, deleting whether it is being deleted.
@@ -64,7 +64,7 @@ func (t *target) outdated() bool { return t.exists() && !t.foreign && !t.updated
 
 // ready reports whether the Package can be relied on: one that is being updated may become unavailable at any time.
 func (t *target) ready() bool {
-	return t.exists() && !t.foreign && !t.deleting && t.available && (t.settled || !t.updated)
+	return t.exists() && !t.foreign && !t.deleting && t.available && (t.stable || !t.updated)
 }
 
 // surplus is a Package that is to be removed.
@@ -82,7 +82,7 @@ type decision struct {
 	queue []int
 }
 
-// decide returns what is to be done at once.
+// decide returns the writes that are due at once.
 func decide(s snapshot) decision {
 	r := rollout{snapshot: s, queued: make([]bool, len(s.targets))}
 	r.resume()
@@ -115,7 +115,7 @@ type rollout struct {
 	updating, unready int
 }
 
-// resume creates what is missing, and continues what is in the queue.
+// resume creates missing Packages, and continues with those in the queue.
 func (r *rollout) resume() {
 	for i := range r.targets {
 		t := &r.targets[i]
@@ -135,7 +135,8 @@ func (r *rollout) resume() {
 	}
 }
 
-// begin begins updates in a group: first of what is not available, which has nothing to lose.
+// begin begins updates in a group: first of Packages that are not available, which have
+// nothing to lose.
 func (r *rollout) begin(from, to int) {
 	for _, available := range []bool{false, true} {
 		for i := from; i < to; i++ {
@@ -158,18 +159,19 @@ func (r *rollout) room(available bool) bool {
 	return r.most == 0 || r.updating < r.most && (!available || r.unready < r.most)
 }
 
-// stays reports whether a Package keeps its place in the queue: until it is updated and settled. One that the API server
-// refuses, and one that waits for an update by a template that changed since, gives it up.
+// stays reports whether a Package keeps its place in the queue: until it is updated and
+// stable. One that the API server refuses, and one that waits for an update by a template
+// that changed since, gives it up.
 func stays(t *target, templateChanged bool) bool {
 	switch {
 	case !t.queued || !t.exists() || t.foreign:
 		return false
 	case t.updated:
-		return !t.settled
+		return !t.stable
 	case t.refused:
 		return false
 	}
-	return !t.settled || !templateChanged
+	return !t.stable || !templateChanged
 }
 
 // endOfGroup returns the index behind the group of a target.
@@ -181,8 +183,9 @@ func endOfGroup(targets []target, from int) int {
 	return to
 }
 
-// ended reports whether all updates of a group have ended, and whether one succeeded where there were any. What has
-// failed, and what the API server refuses, holds up no other group.
+// ended reports whether all updates of a group have ended, and whether one succeeded
+// where there were any. Failed Packages, and those that the API server refuses, hold up
+// no other group.
 func ended(group []target, queued []bool) bool {
 	tried, succeeded := false, false
 	for i := range group {
@@ -194,7 +197,7 @@ func ended(group []target, queued []bool) bool {
 			tried = true
 		case t.outdated() && !t.deleting:
 			return false
-		case t.updated && t.settled:
+		case t.updated && t.stable:
 			succeeded = true
 		}
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // parse reads targets as "GROUP STATE…", separated by commas. States: missing, outdated (else updated), down (else
-// available), rolling (else settled), failed, queued, refused, retry, foreign, deleting.
+// available), rolling (else stable), failed, queued, refused, retry, foreign, deleting.
 func parse(text string) []target {
 	var all []target
 	for i, entry := range strings.Split(text, ",") {
@@ -19,7 +19,7 @@ func parse(text string) []target {
 		has := func(word string) bool { return slices.Contains(words, word) }
 		t := target{
 			namespace: fmt.Sprint("ns", i), group: int(words[0][0] - '0'), uid: types.UID(fmt.Sprint(i)),
-			updated: !has("outdated"), available: !has("down"), settled: !has("down") && !has("rolling"), rolledOut: !has("down") && !has("rolling") && !has("paused"), failed: has("failed"),
+			updated: !has("outdated"), available: !has("down"), stable: !has("down") && !has("rolling"), rolledOut: !has("down") && !has("rolling") && !has("paused"), failed: has("failed"),
 			queued: has("queued"), refused: has("refused"), retry: has("retry"), foreign: has("foreign"), deleting: has("deleting"),
 		}
 		if has("missing") {
@@ -57,17 +57,17 @@ func TestDecide(t *testing.T) {
 		{"create", "missing Packages are created whatever the budget", 1, false, "0 missing, 0 missing, 1 missing", "create[0 1 2]"},
 		{"creation refused", "it is sent again later", 1, false, "0 missing refused, 0 missing retry", ""},
 		{"rolling", "as many as the budget", 2, false, "0 outdated, 0 outdated, 0 outdated", "update[0 1] queue[0 1]"},
-		{"rolling on", "what is being updated may become unavailable", 2, false, "0 rolling queued, 0 outdated, 0 outdated", "update[1] queue[0 1]"},
+		{"rolling on", "a Package may become unavailable while it is updated", 2, false, "0 rolling queued, 0 outdated, 0 outdated", "update[1] queue[0 1]"},
 		{"unavailable first", "they have nothing to lose", 1, false, "0 outdated, 0 outdated down, 0", "update[1] queue[1]"},
-		{"others unavailable", "what is not available for another reason counts, too", 2, false, "0 down, 0 missing, 0 outdated", "create[1]"},
+		{"others unavailable", "a Package that is not available for another reason counts, too", 2, false, "0 down, 0 missing, 0 outdated", "create[1]"},
 		{"not rolled out yet", "a new one may become unavailable, too", 1, false, "0 rolling, 0 outdated", ""},
 		{"unavailable within the budget", "they are not updated all at once either", 2, false, "0 outdated down, 0 outdated down, 0 outdated down", "update[0 1] queue[0 1]"},
 		{"a later Package is not available", "no other becomes unavailable meanwhile", 1, false, "0 outdated, 1 outdated down", ""},
 		{"queue at zero budget", "the queue is kept", 1, false, "0 rolling queued, 0 outdated queued, 0 outdated", "update[1] queue[0 1]"},
 		{"queue of a lowered budget", "the queue is kept, and nothing begins", 1, false, "0 down queued, 0 rolling queued, 0 outdated", "queue[0 1]"},
-		{"ended", "what is settled leaves the queue", 1, false, "0 queued, 0 outdated", "update[1] queue[1]"},
-		{"template changes during an update", "what has not ended follows at once", 1, true, "0 outdated, 1 outdated down queued", "update[1] queue[1]"},
-		{"template changes after an update", "what has ended, or was not begun, waits for its turn", 1, true, "0 outdated, 1 outdated queued", "update[0] queue[0]"},
+		{"ended", "a stable Package leaves the queue", 1, false, "0 queued, 0 outdated", "update[1] queue[1]"},
+		{"template changes during an update", "an update that has not ended follows at once", 1, true, "0 outdated, 1 outdated down queued", "update[1] queue[1]"},
+		{"template changes after an update", "an update that has ended, or was not begun, waits for its turn", 1, true, "0 outdated, 1 outdated queued", "update[0] queue[0]"},
 		{"restart before the write", "the queue is continued", 1, false, "0 outdated, 1 outdated queued", "update[1] queue[1]"},
 		{"order", "the next group begins when this one has ended", 3, false, "0 outdated, 1 outdated, 2 outdated", "update[0] queue[0]"},
 		{"order, one under way", "", 3, false, "0, 0 rolling queued, 1 outdated", "queue[1]"},

@@ -219,8 +219,8 @@ func rolloutOf(t *target, pkg *corev1alpha1.Package) {
 	inert := pkg.Spec.Paused && meta.IsStatusConditionTrue(pkg.Status.Conditions, corev1alpha1.ConditionAvailable)
 	t.available = inert || is(corev1alpha1.ConditionAvailable, metav1.ConditionTrue)
 	t.rolledOut = is(corev1alpha1.ConditionAvailable, metav1.ConditionTrue) && is(corev1alpha1.ConditionReady, metav1.ConditionTrue)
-	t.settled = inert || t.rolledOut
-	t.failed = !t.settled && is(corev1alpha1.ConditionStalled, metav1.ConditionTrue)
+	t.stable = inert || t.rolledOut
+	t.failed = !t.stable && is(corev1alpha1.ConditionStalled, metav1.ConditionTrue)
 	t.progressed = is(corev1alpha1.ConditionProgressing, metav1.ConditionFalse) && conditions.IsTrueFor(pkg.Status.Conditions, corev1alpha1.ConditionUnpacked, pkg.Generation)
 	t.paused = meta.IsStatusConditionTrue(pkg.Status.Conditions, corev1alpha1.ConditionPaused)
 }

@@ -81,17 +81,17 @@ func TestRolloutOf(t *testing.T) {
 		want   string
 	}{
 		"new":         {func(p *corev1alpha1.Package) { p.Status.Conditions = nil }, ""},
-		"rolled out":  {func(*corev1alpha1.Package) {}, "available progressed settled rolledOut"},
+		"rolled out":  {func(*corev1alpha1.Package) {}, "available progressed stable rolledOut"},
 		"not loaded":  {func(p *corev1alpha1.Package) { p.Generation++ }, ""},
 		"unavailable": {set(corev1alpha1.ConditionAvailable, false), "progressed"},
 		"not ready":   {func(p *corev1alpha1.Package) { kstatus(p, conditions.State{Reason: "x"}) }, "available progressed"},
 		"failed":      {func(p *corev1alpha1.Package) { kstatus(p, conditions.State{Stalled: true, Reason: "x"}) }, "available progressed failed"},
-		"pull failed": {func(p *corev1alpha1.Package) { set(corev1alpha1.ConditionUnpacked, false)(p) }, "available settled rolledOut"},
+		"pull failed": {func(p *corev1alpha1.Package) { set(corev1alpha1.ConditionUnpacked, false)(p) }, "available stable rolledOut"},
 		"paused": {func(p *corev1alpha1.Package) {
 			p.Spec.Paused = true
 			set(corev1alpha1.ConditionPaused, true)(p)
 			p.Generation++
-		}, "available settled paused"},
+		}, "available stable paused"},
 		"paused while it is unavailable": {func(p *corev1alpha1.Package) {
 			p.Spec.Paused = true
 			set(corev1alpha1.ConditionAvailable, false)(p)
@@ -109,7 +109,7 @@ func TestRolloutOf(t *testing.T) {
 		for _, w := range []struct {
 			name  string
 			holds bool
-		}{{"available", got.available}, {"progressed", got.progressed}, {"settled", got.settled}, {"rolledOut", got.rolledOut}, {"failed", got.failed}, {"paused", got.paused}} {
+		}{{"available", got.available}, {"progressed", got.progressed}, {"stable", got.stable}, {"rolledOut", got.rolledOut}, {"failed", got.failed}, {"paused", got.paused}} {
 			if w.holds {
 				words = append(words, w.name)
 			}

@@ -33,7 +33,7 @@ func (m *memory) forget(name string) {
 	delete(m.states, name)
 }
 
-// forgetOthers drops what is remembered of Packages that are gone.
+// forgetOthers drops the memory of Packages that are gone.
 func (s *state) forgetOthers(packages map[string]*corev1alpha1.Package, targets []target) {
 	wanted := map[string]bool{}
 	for i := range targets {

@@ -24,10 +24,10 @@ type fleet struct {
 
 // member is a Package. Its updates are rolled out unless it is ill.
 type member struct {
-	uid                      types.UID
-	group, version           int
-	exists, ill              bool
-	settled, failed, refused bool
+	uid                     types.UID
+	group, version          int
+	exists, ill             bool
+	stable, failed, refused bool
 }
 
 func (m *member) down() bool { return !m.exists || m.ill }
@@ -38,17 +38,17 @@ func (f *fleet) targets() []target {
 		all[i] = target{namespace: fmt.Sprintf("ns%03d", i), group: m.group, refused: m.refused}
 		if m.exists {
 			all[i].uid, all[i].queued, all[i].updated = m.uid, f.queue[m.uid], m.version == f.template
-			all[i].available, all[i].settled, all[i].failed = !m.ill, m.settled && !m.ill, m.failed
+			all[i].available, all[i].stable, all[i].failed = !m.ill, m.stable && !m.ill, m.failed
 		}
 	}
 	return all
 }
 
-// updating counts what was updated and has not settled since.
+// updating counts Packages that were updated and are not stable since.
 func (f *fleet) updating() int {
 	n := 0
 	for _, m := range f.members {
-		if m.exists && f.queue[m.uid] && (!m.settled || m.ill) {
+		if m.exists && f.queue[m.uid] && (!m.stable || m.ill) {
 			n++
 		}
 	}
@@ -75,7 +75,7 @@ func (f *fleet) reconcile(writes int) (acted bool) {
 			f.made++
 			m.exists, m.uid = true, types.UID(fmt.Sprint("made", f.made))
 		}
-		m.version, m.settled, m.failed = f.template, false, false
+		m.version, m.stable, m.failed = f.template, false, false
 	}
 	return acted
 }
@@ -88,12 +88,12 @@ func (f *fleet) check(targets []target, d decision, changed bool) {
 	unready := 0
 	for i := range targets {
 		t := &targets[i]
-		if !t.exists() || !t.available || t.updated && !t.settled || stays(t, changed) {
+		if !t.exists() || !t.available || t.updated && !t.stable || stays(t, changed) {
 			unready++
 		}
-		kept := t.updated && t.settled || t.refused || changed && t.settled
+		kept := t.updated && t.stable || t.refused || changed && t.stable
 		if t.queued && !kept && !slices.Contains(d.queue, i) {
-			fail("what has not ended lost its place in the queue", i)
+			fail("a Package whose update has not ended lost its place in the queue", i)
 		}
 	}
 	if len(d.queue) > f.most {
@@ -128,7 +128,7 @@ func newFleet(t *rapid.T) *fleet {
 	f := &fleet{t: t, most: rapid.IntRange(1, 4).Draw(t, "most"), template: 1, observed: 1, queue: map[types.UID]bool{}}
 	for i := range rapid.IntRange(1, 12).Draw(t, "clusters") {
 		f.members = append(f.members, &member{
-			uid: types.UID(fmt.Sprint(i)), group: rapid.IntRange(0, 3).Draw(t, "group"), version: 1, exists: true, settled: true,
+			uid: types.UID(fmt.Sprint(i)), group: rapid.IntRange(0, 3).Draw(t, "group"), version: 1, exists: true, stable: true,
 		})
 	}
 	slices.SortStableFunc(f.members, func(a, b *member) int { return cmp.Compare(a.group, b.group) })
@@ -142,11 +142,11 @@ func TestRolloutProperties(t *testing.T) {
 		f := newFleet(t)
 		some := func() *member { return f.members[rapid.IntRange(0, len(f.members)-1).Draw(t, "member")] }
 		t.Repeat(map[string]func(*rapid.T){
-			"reconcile": func(*rapid.T) { f.reconcile(len(f.members)) },
-			"killed":    func(t *rapid.T) { f.reconcile(rapid.IntRange(0, 3).Draw(t, "writes")) },
-			"template":  func(*rapid.T) { f.template++ },
-			"settles":   func(*rapid.T) { m := some(); m.settled, m.failed = !m.ill, false },
-			"falls ill": func(*rapid.T) { some().ill = true },
+			"reconcile":  func(*rapid.T) { f.reconcile(len(f.members)) },
+			"killed":     func(t *rapid.T) { f.reconcile(rapid.IntRange(0, 3).Draw(t, "writes")) },
+			"template":   func(*rapid.T) { f.template++ },
+			"stabilizes": func(*rapid.T) { m := some(); m.stable, m.failed = !m.ill, false },
+			"falls ill":  func(*rapid.T) { some().ill = true },
 			"outage": func(*rapid.T) {
 				for _, m := range f.members {
 					m.ill = true
@@ -154,12 +154,12 @@ func TestRolloutProperties(t *testing.T) {
 			},
 			"recovers": func(*rapid.T) { some().ill = false },
 			"fails": func(*rapid.T) {
-				if m := some(); !m.settled || m.ill {
+				if m := some(); !m.stable || m.ill {
 					m.failed = true
 				}
 			},
 			"refused": func(*rapid.T) { m := some(); m.refused = !m.refused },
-			"goes":    func(*rapid.T) { some().exists = false },
+			"deleted": func(*rapid.T) { some().exists = false },
 			"": func(t *rapid.T) {
 				if f.updating() > f.most {
 					t.Fatalf("%d are updated at a time, %d may be", f.updating(), f.most)
@@ -174,7 +174,7 @@ func TestRolloutProperties(t *testing.T) {
 func (f *fleet) finish() {
 	for range 3 * (len(f.members) + 1) {
 		for _, m := range f.members {
-			m.ill, m.failed, m.refused, m.settled = false, false, false, m.exists
+			m.ill, m.failed, m.refused, m.stable = false, false, false, m.exists
 		}
 		f.reconcile(len(f.members))
 	}

@@ -52,7 +52,8 @@ type reconciliation struct {
 	queueing.Outcome
 }
 
-// view is what is known of a HostedClusterPackage in one reconcile: the input of its decision and status.
+// view is the snapshot of a HostedClusterPackage in one reconcile: the input of its
+// decision and status.
 type view struct {
 	owner *corev1alpha1.HostedClusterPackage
 	snapshot
@@ -74,14 +75,14 @@ type problem struct {
 // errSelector means that the selector cannot be used.
 var errSelector = errors.New("spec.hostedClusterSelector is invalid")
 
-// memory is what is remembered of HostedClusterPackages, by name. After a restart nothing of it is missing: writes that
-// were refused are sent once more.
+// memory is the memory of HostedClusterPackages, by name. After a restart nothing of it
+// is missing: writes that were refused are sent once more.
 type memory struct {
 	sync.Mutex
 	states map[string]*state
 }
 
-// state is what is remembered of one; only its own reconcile uses it.
+// state is the memory of one; only its own reconcile uses it.
 type state struct {
 	uid types.UID
 	// reported is when the status was written last.
@@ -104,7 +105,8 @@ type comparison struct {
 
 // refusal is a write of a Package that failed.
 type refusal struct {
-	// input identifies what was written over what: with another one it is sent at once.
+	// input identifies a write and the state that it was based on: with another input it
+	// is sent at once.
 	input   string
 	message string
 	// final means that the API server refuses the content; else it may have been written, or may be soon.

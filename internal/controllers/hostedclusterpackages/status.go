@@ -129,10 +129,10 @@ func stateOf(v view, all counts) conditions.State {
 	if n := all.total - all.updated; n > 0 {
 		waits = append(waits, fmt.Sprintf("%d of %d packages are to be updated", n, all.total))
 	}
-	if names := namesOf(v, func(t *target) bool { return !t.settled }); len(names) > 0 {
+	if names := namesOf(v, func(t *target) bool { return !t.stable }); len(names) > 0 {
 		waits = append(waits, "not rolled out: "+strings.Join(first(names, "and %d more"), ", "))
 	}
-	if names := namesOf(v, func(t *target) bool { return t.settled && !t.rolledOut }); len(names) > 0 {
+	if names := namesOf(v, func(t *target) bool { return t.stable && !t.rolledOut }); len(names) > 0 {
 		waits = append(waits, "paused before they were rolled out: "+strings.Join(first(names, "and %d more"), ", "))
 	}
 	if n := len(v.surplus); n > 0 {

@@ -24,7 +24,7 @@ func viewOf(text string, changes ...func(*view)) view {
 		v.targets = parse(text)
 	}
 	for i := range v.targets {
-		v.targets[i].progressed, v.targets[i].paused = v.targets[i].rolledOut, v.targets[i].settled && !v.targets[i].rolledOut
+		v.targets[i].progressed, v.targets[i].paused = v.targets[i].rolledOut, v.targets[i].stable && !v.targets[i].rolledOut
 	}
 	for _, change := range changes {
 		change(&v)

@@ -258,8 +258,8 @@ func (s *reconciliation) awaitsActivation() bool {
 	return s.wanted != nil && s.wanted != s.current && !s.rejected(contentOf(s.wanted, hashOf(s.wanted)))
 }
 
-// awaiting reports what awaits a user: an activation, or what else to do after a rollback. It
-// returns what is reported of the progress then.
+// awaiting reports the action that is expected of a user: an activation, or another one
+// after a rollback. It returns the progress that is reported then.
 func (s *reconciliation) awaiting(conds *[]metav1.Condition, progressing bool, reason, message string) (bool, string, string) {
 	generation := s.deployment.GetGeneration()
 	for _, typ := range []string{corev1alpha1.ConditionAwaitingActivation, corev1alpha1.ConditionRolledBack} {

@@ -17,8 +17,8 @@ import (
 	"lockstep.run/lockstep/internal/revisions"
 )
 
-// TestActivationOfHistory: a set in history takes over only with all that it is made of, by one
-// write of its number after which it begins anew.
+// TestActivationOfHistory: a set in history takes over only with all that it consists of,
+// by one write of its number after which it starts over.
 func TestActivationOfHistory(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -18,8 +18,8 @@ import (
 	"lockstep.run/lockstep/internal/objectsets"
 )
 
-// TestLetPhaseGo: in a namespace that goes an agent is awaited for a while; then the engine's finalizer is removed, and
-// no other.
+// TestLetPhaseGo: in a namespace that is being deleted an agent is awaited for a while;
+// then the engine's finalizer is removed, and no other.
 func TestLetPhaseGo(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

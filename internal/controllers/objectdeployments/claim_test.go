@@ -98,8 +98,8 @@ func TestRefusedLookClaimsNothing(t *testing.T) {
 }
 
 // TestClaimsOfTargets: owners of different namespaces hold nothing against each other in
-// another cluster, whatever that says it is; those of one namespace do. A table goes with
-// its last owner.
+// another cluster, whatever UID that reports; those of one namespace do. A table is
+// dropped with its last owner.
 func TestClaimsOfTargets(t *testing.T) {
 	t.Parallel()
 	r := reconciliationOf(nil, nil).Reconciler
@@ -140,8 +140,8 @@ func TestClaimsOfTargets(t *testing.T) {
 	}
 }
 
-// TestOverruled: a revision of which a cluster-scoped owner takes an object writes nothing more, and
-// names the winner. It is claimed again when that lets go.
+// TestOverruled: a revision of which a cluster-scoped owner takes an object writes nothing
+// more, and names the winner. It is claimed again when the winner releases the object.
 func TestOverruled(t *testing.T) {
 	t.Parallel()
 	server := fake.NewClientBuilder().WithScheme(newScheme(t)).Build()
@@ -173,7 +173,7 @@ func TestOverruled(t *testing.T) {
 		t.Error("taken without being taken over")
 	}
 	if rev := load(); !rev.Claimed() {
-		t.Error("the claim is lost to nobody")
+		t.Error("the lost claim has no winner")
 	}
 	if err := s.rollout.Claims.ClaimOver(platform, taken, map[objects.Key]struct{}{taken[0]: {}}); err != nil {
 		t.Fatal(err)

@@ -76,7 +76,7 @@ const sliceGrace = time.Minute
 // dropSlices deletes the slices of the deployment that are not used; without names
 // all of them.
 func (s *reconciliation) dropSlices(ctx context.Context, names sliceReferences) error {
-	goes := func(slice *metav1.PartialObjectMetadata) bool {
+	obsolete := func(slice *metav1.PartialObjectMetadata) bool {
 		used, named := names[slice.Name]
 		if used || !s.mine(slice) {
 			return false
@@ -89,31 +89,31 @@ func (s *reconciliation) dropSlices(ctx context.Context, names sliceReferences) 
 	}
 	// One that never had slices costs no request.
 	if s.deployment.GetAnnotations()[corev1alpha1.SlicedAnnotation] == "true" || slices.ContainsFunc(s.sets, sliced) {
-		if err := s.dropSlicesOf(ctx, goes); err != nil {
+		if err := s.dropSlicesOf(ctx, obsolete); err != nil {
 			return err
 		}
 	}
 	if s.sealed() {
-		return s.dropSecretsOf(ctx, goes)
+		return s.dropSecretsOf(ctx, obsolete)
 	}
 	return nil
 }
 
-// dropSlicesOf deletes the ObjectSlices of the deployment's name that goes selects.
-func (s *reconciliation) dropSlicesOf(ctx context.Context, goes func(*metav1.PartialObjectMetadata) bool) error {
+// dropSlicesOf deletes the ObjectSlices of the deployment's name that obsolete selects.
+func (s *reconciliation) dropSlicesOf(ctx context.Context, obsolete func(*metav1.PartialObjectMetadata) bool) error {
 	kind := corev1alpha1.GroupVersion.WithKind(s.scope.Kind("ObjectSlice"))
-	return s.dropStored(ctx, kind, s.key.Namespace, client.MatchingLabels{corev1alpha1.SliceOwnerLabel: s.key.Name}, goes)
+	return s.dropStored(ctx, kind, s.key.Namespace, client.MatchingLabels{corev1alpha1.SliceOwnerLabel: s.key.Name}, obsolete)
 }
 
-// dropSecretsOf deletes the Secrets with objects of the deployment's name that goes
+// dropSecretsOf deletes the Secrets with objects of the deployment's name that obsolete
 // selects. They are known by their metadata: nothing of them is read.
-func (s *reconciliation) dropSecretsOf(ctx context.Context, goes func(*metav1.PartialObjectMetadata) bool) error {
+func (s *reconciliation) dropSecretsOf(ctx context.Context, obsolete func(*metav1.PartialObjectMetadata) bool) error {
 	labels := client.MatchingLabels{corev1alpha1.SliceOwnerLabel: s.key.Name, corev1alpha1.SliceOwnerKindLabel: s.key.Kind}
-	return s.dropStored(ctx, corev1.SchemeGroupVersion.WithKind("Secret"), s.secretNamespace(), labels, goes)
+	return s.dropStored(ctx, corev1.SchemeGroupVersion.WithKind("Secret"), s.secretNamespace(), labels, obsolete)
 }
 
 func (s *reconciliation) dropStored(
-	ctx context.Context, kind schema.GroupVersionKind, namespace string, labels client.MatchingLabels, goes func(*metav1.PartialObjectMetadata) bool,
+	ctx context.Context, kind schema.GroupVersionKind, namespace string, labels client.MatchingLabels, obsolete func(*metav1.PartialObjectMetadata) bool,
 ) error {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
@@ -122,7 +122,7 @@ func (s *reconciliation) dropStored(
 	}
 	group, ctx := panics.NewGroup(ctx, limits.SlicesInFlight, "collecting slices")
 	for i := range list.Items {
-		if slice := &list.Items[i]; goes(slice) {
+		if slice := &list.Items[i]; obsolete(slice) {
 			slice.SetGroupVersionKind(kind) // items of a list may come without
 			group.Go(func() error { return s.dropSlice(ctx, slice) })
 		}
@@ -130,8 +130,8 @@ func (s *reconciliation) dropStored(
 	return group.Wait()
 }
 
-// dropSlice lets a slice go. The garbage collector takes references to sets that are gone off it at the same time, so what is
-// guarded are its finalizers.
+// dropSlice deletes a slice. The garbage collector removes references to deleted sets
+// from it at the same time, so the guard is on its finalizers.
 func (s *reconciliation) dropSlice(ctx context.Context, slice *metav1.PartialObjectMetadata) error {
 	err := s.retryOnConflict(ctx, slice, func() error {
 		if finalized(slice) {

@@ -16,9 +16,9 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// TestCollectionKeepsWhatIsNeeded draws histories: no Secret goes that the template
-// or a revision that owns objects names (invariants 2 and 4), and in the end no
-// other one is left (invariant 8).
+// TestCollectionKeepsWhatIsNeeded draws histories: no Secret is deleted that the template
+// or a revision that owns objects names (invariants 2 and 4), and in the end no other one
+// is left (invariant 8).
 func TestCollectionKeepsWhatIsNeeded(t *testing.T) {
 	t.Parallel()
 	scheme := newScheme(t)

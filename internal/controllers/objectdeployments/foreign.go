@@ -28,10 +28,9 @@ import (
 // collector would delete the deployment in the foreground too, which the
 // admission policy refuses; the engine deletes it in the background instead.
 //
-// Whoever writes a deployment writes its owner references: of each,
-// limits.ForeignOwners are followed, and limits.OwnerWatches watches show single
-// owners of what is in one namespace. Further owners are shown by one watch of all
-// objects of their kind there.
+// The author of a deployment writes its owner references: of each, limits.ForeignOwners
+// are followed, and limits.OwnerWatches watches show single owners of the objects in one
+// namespace. Further owners are shown by one watch of all objects of their kind there.
 type OwnerWatch struct {
 	// Listen is that of livestate.Cache.
 	Listen func(context.Context, livestate.Selection, livestate.Listener)
@@ -193,8 +192,8 @@ func (w *OwnerWatch) watchOf(namespace string, owner foreignOwner) *ownerWatch {
 	return watch
 }
 
-// showing returns the watch that shows an owner; nil for none. One that shows it already goes
-// before one that was begun for others of its kind.
+// showing returns the watch that shows an owner; nil for none. One that shows it already
+// precedes one that was begun for others of its kind.
 func (w *OwnerWatch) showing(owner foreignOwner) *ownerWatch {
 	single, kind := w.watches[owner.Selection], w.watches[owner.kind()]
 	if single == nil || kind != nil && kind.owners[owner] != nil {
@@ -263,8 +262,8 @@ func (w *ownerWatch) see(obj metav1.Object) {
 	}
 }
 
-// change wakes what is owned by an owner that is deleted in the foreground since, and all
-// that is owned where the watch works again, or not any more.
+// change enqueues the dependents of owners that were deleted in the foreground since, and
+// all dependents where the watch works again, or not any more.
 func (w *ownerWatch) change(do func()) {
 	w.all.mu.Lock()
 	terminating, problem := w.terminating, w.problem(w.all.Now())

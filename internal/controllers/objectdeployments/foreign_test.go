@@ -94,7 +94,7 @@ func foreground(uid string, finalizers ...string) metav1.Object {
 }
 
 // TestOwnersAreBounded: of each object so many owners are followed, so many are watched one by
-// one for a namespace, and what is not named any more is not watched any more.
+// one for a namespace, and an owner that is not named any more is not watched any more.
 func TestOwnersAreBounded(t *testing.T) {
 	t.Parallel()
 	w := newOwnerWatches()

@@ -19,9 +19,9 @@ func (s *reconciliation) succeeded() bool {
 	return len(s.sets) > 0 && meta.IsStatusConditionTrue(*s.sets[len(s.sets)-1].StatusConditions(), corev1alpha1.ConditionSucceeded)
 }
 
-// dropFormer removes what is left of a deployment that is gone: it was deleted
-// with its objects kept, or our finalizer was removed by force. A deployment
-// of the same name may be there by now. Only the engine removes its finalizers.
+// dropFormer removes the remains of a deployment that is gone: it was deleted with its
+// objects kept, or our finalizer was removed by force. A deployment of the same name may
+// be there by now. Only the engine removes its finalizers.
 func (s *reconciliation) dropFormer(ctx context.Context, sets []corev1alpha1.GenericObjectSet) error {
 	if len(sets) == 0 {
 		return nil

@@ -14,15 +14,15 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// TestWhoseDeploymentIsGone: sets go when the API server says that their deployment is
-// gone, or serves none any more, and not when it does not answer for them.
+// TestWhoseDeploymentIsGone: sets are deleted when the API server reports that their
+// deployment is gone, or serves none any more, and not when it does not answer for them.
 func TestWhoseDeploymentIsGone(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		answer error
-		// known means that what is served is known, and that deployments are not.
-		known bool
-		goes  bool
+		// known means that the served kinds are known, and that deployments are not among them.
+		known   bool
+		deleted bool
 	}{
 		"there is no such deployment": {apierrors.NewNotFound(schema.GroupResource{Group: corev1alpha1.GroupVersion.Group, Resource: "objectdeployments"}, "shop"), false, true},
 		"the API does not answer":     {noPage("GET"), false, false},
@@ -42,14 +42,14 @@ func TestWhoseDeploymentIsGone(t *testing.T) {
 				s.Target.Cluster = liveOf(t, servesThings)
 			}
 			err := s.dropFormer(t.Context(), []corev1alpha1.GenericObjectSet{set})
-			if (err == nil) != tc.goes {
+			if (err == nil) != tc.deleted {
 				t.Errorf("error %v", err)
 			}
 			var sets corev1alpha1.ObjectSetList
 			if err := server.List(t.Context(), &sets); err != nil {
 				t.Fatal(err)
 			}
-			if (len(sets.Items) == 0) != tc.goes {
+			if (len(sets.Items) == 0) != tc.deleted {
 				t.Errorf("%d sets are left", len(sets.Items))
 			}
 		})
@@ -67,7 +67,7 @@ func TestLetGoOfWhatIsGone(t *testing.T) {
 		"finalizers": func(ctx context.Context, s *reconciliation, set *corev1alpha1.ObjectSet) error {
 			return s.removeFinalizers(ctx, set)
 		},
-		"finalizers of what was deleted": func(ctx context.Context, s *reconciliation, set *corev1alpha1.ObjectSet) error {
+		"finalizers of a deleted set": func(ctx context.Context, s *reconciliation, set *corev1alpha1.ObjectSet) error {
 			return s.stripFinalizers(ctx, s.metadataOf(set))
 		},
 	} {
@@ -91,8 +91,7 @@ func TestLetGoOfWhatIsGone(t *testing.T) {
 	}
 }
 
-// noPage is the answer of an API server, or of what is before it, that does not serve
-// an API.
+// noPage is the answer of an API server, or of a proxy before it, that does not serve an API.
 func noPage(verb string) error {
 	return apierrors.NewGenericServerResponse(http.StatusNotFound, verb, schema.GroupResource{}, "shop", "404 page not found", 0, true)
 }

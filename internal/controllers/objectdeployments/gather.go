@@ -16,7 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 )
 
-// gather reads an owner, and recalls what is remembered of it.
+// gather reads an owner, and recalls its memory.
 func (r *Reconciler) gather(ctx context.Context, key objects.OwnerKey) (*reconciliation, error) {
 	s, err := r.read(ctx, key)
 	if err != nil || s == nil {
@@ -65,7 +65,7 @@ func (r *Reconciler) read(ctx context.Context, key objects.OwnerKey) (*reconcili
 	return s, nil
 }
 
-// recall completes what was read with the memory of the owner.
+// recall completes the reconciliation with the memory of the owner.
 func (s *reconciliation) recall(ctx context.Context) error {
 	target, in := s.connect()
 	s.state = s.remember(s.key, s.top().GetUID(), target, in)

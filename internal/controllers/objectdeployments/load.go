@@ -104,7 +104,7 @@ func (s *reconciliation) loadSet(ctx context.Context, set corev1alpha1.GenericOb
 	}
 	rev := objectsets.Load(set, s.stored, s.rollout.Owner, s.namespaced)
 	if s.deployment != nil && objectsets.Renumbered(set) {
-		rev.Number = set.ObjectSetStatus().Revision // until it begins anew
+		rev.Number = set.ObjectSetStatus().Revision // until it starts over
 		rev.Metadata.Revision = rev.Number
 	}
 	if s.ref == nil {

@@ -60,12 +60,12 @@ func TestReloadedRevisionIsClaimed(t *testing.T) {
 		successor, lost bool
 		claimed         bool
 	}{
-		"free":                 {reason: "nobody else has it", claimed: true},
+		"free":                 {reason: "no other owner has it", claimed: true},
 		"a slice comes back":   {reason: "another has an object of it", takes: []objects.Key{inSlice}},
 		"a scope is learned":   {reason: "another has the object of that name", takes: []objects.Key{ofCluster}},
 		"denied at the start":  {reason: "another was first", takes: []objects.Key{inSlice}, lost: true},
 		"handed over":          {reason: "its successor has it", takes: []objects.Key{inSlice, ofCluster}, successor: true, claimed: true},
-		"denied, and free now": {reason: "nobody else has it any more", lost: true, claimed: true},
+		"denied, and free now": {reason: "no other owner has it any more", lost: true, claimed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -144,7 +144,7 @@ func TestReloadedRevisionIsClaimed(t *testing.T) {
 				t.Errorf("refused: %t, %q, error %v; want the winner named", rev.Refused(), rev.Blocked(), err)
 			}
 			if s.rollout.Claims.Release(other); !slices.Contains(woken, s.rollout.Owner) {
-				t.Error("nobody is told that the objects are free")
+				t.Error("no owner is notified that the objects are free")
 			}
 		})
 	}
@@ -166,8 +166,8 @@ var servesThings = map[string]string{
 	"/apis/example.com/v1beta1": `{"kind": "APIResourceList", "groupVersion": "example.com/v1beta1", "resources": [{"name": "things", "kind": "Thing", "namespaced": true}]}`,
 }
 
-// liveOf returns what is known of an API server that gives these answers, as soon as
-// it is known of things.
+// liveOf returns a connection to an API server that gives these answers, once it has
+// discovered things.
 func liveOf(t *testing.T, answers map[string]string) *cluster.Connection {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {

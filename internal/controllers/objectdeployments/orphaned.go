@@ -23,15 +23,17 @@ import (
 // references of all dependents that had one. An object that lost its reference is not ours to delete, unless this process has
 // put the reference back, from a cache that is behind, or by a request that took its time. So the API server is asked:
 //
-//   - A deployment that is not known to be orphaned deletes nothing before its oldest set was read: nothing puts the references
-//     of sets back, and the garbage collector takes all of them off before it lets the deployment go.
+//   - A deployment that is not known to be orphaned deletes nothing before its oldest
+//     set was read: nothing puts the references of sets back, and the garbage collector
+//     takes all of them off before it releases the deployment.
 //   - An owner without sets is marked while a reference to it is put on an object. The mark is written and taken off under the
 //     resourceVersion of the owner: either is refused once that is being deleted. Deleted with the mark, it releases its objects;
 //     without it, nothing is put on them any more, and an orphaning deletion has found all references.
 //   - A deployment that was restored from a backup with another UID is not in the references of its former sets and objects, off
 //     which the garbage collector takes nothing. It has the mark until it has a set of its own.
 
-// packageRetry is the delay of a reconcile that would adopt objects for a Package that goes.
+// packageRetry is the delay of a reconcile that would adopt objects for a Package that is
+// being deleted.
 const packageRetry = time.Second
 
 // errPackageGoes means that objects are not adopted for a Package that is being deleted.

@@ -50,7 +50,7 @@ func (r *Reconciler) reconcileRemote(ctx context.Context, key objects.OwnerKey) 
 	return s.reconcile(ctx)
 }
 
-// reconcile takes what was read through the steps.
+// reconcile takes the owner through the steps.
 func (s *reconciliation) reconcile(ctx context.Context) (reconcile.Result, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -113,8 +113,8 @@ func (s *reconciliation) steps() []func(context.Context) error {
 	}
 }
 
-// rollOut rolls the objects out until nothing is left to do or something has to happen first. What is left after
-// limits.DeploymentPasses comes after other owners.
+// rollOut rolls the objects out until nothing is left to do or something has to happen
+// first. The rest after limits.DeploymentPasses comes after other owners.
 func (s *reconciliation) rollOut(ctx context.Context) error {
 	for range limits.DeploymentPasses {
 		again, err := s.pass(ctx)

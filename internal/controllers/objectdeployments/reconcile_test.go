@@ -13,8 +13,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// A Lease that expired can be renewed where nobody took it, and nothing tells of
-// that: what was refused meanwhile is tried again.
+// A Lease that expired can be renewed where no other process took it, and no event
+// reports that: writes that were refused meanwhile are tried again.
 func TestGoesOnAfterTheLeaseIsRenewed(t *testing.T) {
 	t.Parallel()
 	got, err := (&reconciliation{}).Result(t.Context(), fmt.Errorf("patch: %w", leadership.ErrNotLeading))

@@ -21,7 +21,7 @@ import (
 // rejectionBytes bounds the message of a rejection: a status has several.
 const rejectionBytes = 256
 
-// content is what is rejected: a template, and the package that it was rendered from.
+// content identifies rejected content: a template, and the package that it was rendered from.
 type content struct{ hash, version, digest string }
 
 // contentOf returns that of a deployment or of a set, whose template has a hash.
@@ -38,7 +38,7 @@ func versionOf(obj metav1.Object) string {
 	return strings.ReplaceAll(obj.GetLabels()[corev1alpha1.PackageVersionLabel], "_", "+")
 }
 
-// rejections returns what is rejected: a retry ends that.
+// rejections returns the rejected contents: a retry ends the rejections.
 func (s *reconciliation) rejections() []corev1alpha1.RejectedContent {
 	retry := background.RetryValue(s.deployment)
 	var all []corev1alpha1.RejectedContent
@@ -150,7 +150,8 @@ func (s *reconciliation) releasedWith(set corev1alpha1.GenericObjectSet) []strin
 	return names
 }
 
-// rollbackMessage says what was rolled back, and what goes on from there; and why, which is the reason of a rejection.
+// rollbackMessage says which revision was rolled back, and which one is in charge; and
+// why, which is the reason of a rejection.
 func (s *reconciliation) rollbackMessage() (reason, message string) {
 	from := s.current.GetAnnotations()[corev1alpha1.RolledBackFromAnnotation]
 	gave := fmt.Sprintf("gave way to revision %d. ", s.current.ObjectSetSpec().Revision)

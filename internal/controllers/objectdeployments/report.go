@@ -120,7 +120,7 @@ func (s *reconciliation) reportDeployment(ctx context.Context) error {
 }
 
 // awaitsTemplate reports whether the deployment was just created without phases: a
-// Package makes its slices then, and a status in between would tell nothing.
+// Package makes its slices then, and a status in between would have no information.
 func (s *reconciliation) awaitsTemplate() bool {
 	if len(s.sets) > 0 || len(s.deployment.ObjectDeploymentSpec().Template.Spec.Phases) > 0 {
 		return false

@@ -69,7 +69,7 @@ func (s *reconciliation) reportRetained(ctx context.Context) error {
 	return nil
 }
 
-// observed returns what is live of an object.
+// observed returns the live state of an object.
 func (s *reconciliation) observed(key objects.Key) phases.LiveState {
 	kind := s.Target.Cluster.State(key.GroupKind())
 	is := phases.LiveState{Unserved: kind.Unserved(), Synced: kind.Synced && kind.Err == nil}

@@ -155,14 +155,14 @@ func TestLoadFromSecrets(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
 		scope  corev1alpha1.Scope
-		// change makes what is stored another one; nil deletes it.
+		// change changes the stored Secret; nil deletes it.
 		change     func(*corev1.Secret)
 		incomplete bool
 	}{
 		"as written":             {"", corev1alpha1.ScopeNamespaced, func(*corev1.Secret) {}, false},
 		"of a cluster kind":      {"its Secrets are in the manager's namespace", corev1alpha1.ScopeCluster, func(*corev1.Secret) {}, false},
-		"missing":                {"somebody deleted it by force", corev1alpha1.ScopeNamespaced, nil, true},
-		"recreated by somebody":  {"who may write Secrets may write no packages", corev1alpha1.ScopeNamespaced, func(s *corev1.Secret) { s.Data["objects"] = []byte(`[]`) }, true},
+		"missing":                {"a user deleted it by force", corev1alpha1.ScopeNamespaced, nil, true},
+		"recreated by a user":    {"who may write Secrets may write no packages", corev1alpha1.ScopeNamespaced, func(s *corev1.Secret) { s.Data["objects"] = []byte(`[]`) }, true},
 		"a Secret of other type": {"a set cannot have any Secret read", corev1alpha1.ScopeNamespaced, func(s *corev1.Secret) { s.Type = corev1.SecretTypeOpaque }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -198,15 +198,15 @@ func TestLoadFromSecrets(t *testing.T) {
 				t.Errorf("%s: %d objects are loaded", tc.reason, got)
 			}
 			if strings.Contains(strings.Join(missing, " "), "password") {
-				t.Errorf("what is said quotes the Secret: %v", missing)
+				t.Errorf("the error quotes the Secret: %v", missing)
 			}
 		})
 	}
 }
 
-// TestCollectionAfterACrash: whichever write a process dies at while it deletes
-// Secrets, before or after it took effect, the next one ends it: after a revision
-// was archived, and when the deployment goes (invariant 4).
+// TestCollectionAfterACrash: whichever write a process dies at while it deletes Secrets,
+// before or after it took effect, the next one ends it: after a revision was archived,
+// and when the deployment is deleted (invariant 4).
 func TestCollectionAfterACrash(t *testing.T) {
 	t.Parallel()
 	current, archived := setOf("shop-2", false, "kept"), setOf("shop-1", true)
@@ -288,8 +288,8 @@ func collectTwice(t *testing.T, server client.WithWatch, at int, effect bool, co
 	return died
 }
 
-// TestCollectionIsRepeatedUntilItSucceeds: nothing tells of a Secret whose deletion
-// the API server refused for the moment.
+// TestCollectionIsRepeatedUntilItSucceeds: no event reports a Secret whose deletion the
+// API server refused for the moment.
 func TestCollectionIsRepeatedUntilItSucceeds(t *testing.T) {
 	t.Parallel()
 	for name, reason := range map[string]func(s *reconciliation){

@@ -114,8 +114,8 @@ func (s *reconciliation) noteTakenOver(all []revisions.Revision) {
 	}
 }
 
-// finishDeleted lets go of sets that a user deleted, once nothing is left that
-// only they had.
+// finishDeleted removes the finalizers of sets that a user deleted, once no object is
+// left that only they had.
 func (s *reconciliation) finishDeleted(ctx context.Context) (bool, error) {
 	removed := false
 	for _, set := range s.sets {

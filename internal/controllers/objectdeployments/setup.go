@@ -94,7 +94,7 @@ func (r *Reconciler) Watch(build *builder.TypedBuilder[objects.OwnerKey], obj cl
 	build.Watches(obj, enqueues(keys), r.news())
 }
 
-// New returns a reconciler of what is in home, which rolls out to here. From then on
+// New returns a reconciler of the owners in home, which rolls out to here. From then on
 // enqueue is called for owners of which an object has changed.
 func New(home Home, here *engine.Engine, enqueue func(objects.OwnerKey)) *Reconciler {
 	r := &Reconciler{

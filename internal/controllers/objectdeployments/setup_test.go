@@ -24,7 +24,7 @@ func (p phasesRead) Read(context.Context, objects.OwnerKey) (Phase, error) {
 	return nil, nil
 }
 
-// What is underway are the owners of both controllers, and each queue counts what is reconciled of it.
+// The owners of both controllers are underway, and each queue counts its own.
 func TestUnderwayCountsPhases(t *testing.T) {
 	t.Parallel()
 	r := reconciliationOf(nil, nil).Reconciler

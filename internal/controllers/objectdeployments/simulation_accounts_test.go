@@ -101,8 +101,8 @@ func (s *simulation) authorize(r inmemory.Request, before *object) error {
 	return nil
 }
 
-// checkAccount checks that a write or dry run is made as the account of the revision that
-// is written, or that has the object which goes, and that only a release is the manager's.
+// checkAccount checks that a write or dry run is made as the account of the revision that is
+// written, or that has the object to be removed, and that only a release is the manager's.
 func (s *simulation) checkAccount(r inmemory.Request, before, after *object) {
 	if s.late {
 		return

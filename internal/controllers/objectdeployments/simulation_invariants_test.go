@@ -19,9 +19,8 @@ import (
 // failed ends the effect of a request; see checked.
 type failed struct{}
 
-// failf ends the run. Inside of the engine's pass the failure is kept until the
-// pass is left: rapid tells failures by their stack, and behind iter.Pull they
-// all look alike.
+// failf ends the run. Inside of the engine's pass the failure is kept until the pass is left:
+// rapid distinguishes failures by their stack, and behind iter.Pull they all look alike.
 func (s *simulation) failf(format string, args ...any) {
 	if s.inside {
 		if s.failure == "" {
@@ -100,7 +99,7 @@ func (s *simulation) checkApply(key objects.Key, before, after *object) {
 		return
 	}
 	if before.controller() == s.owner {
-		// A restart, or a set that went, take along what is known of the labels.
+		// A restart, or the deletion of a set, loses the record of the labels.
 		known := s.knows(writer, key) && !s.lateMade[before.uid] && !s.setDeleted && !s.returned[before.uid]
 		if before.value == after.value && before.labelled && before.release != after.release && !writer.succeeded && known {
 			s.failf("%s was written for its labels alone before %s has succeeded", key, writer.name)
@@ -177,7 +176,7 @@ func (s *simulation) checkDelete(key objects.Key, before *object) {
 		}
 		for ph := at + 1; ph < len(r.Phases); ph++ {
 			for _, d := range r.Phases[ph].Objects {
-				if s.goes(d.Key) {
+				if s.leaves(d.Key) {
 					s.failf("%s was deleted before %s of a later phase of %s", key, d.Key, r.Name)
 				}
 			}
@@ -213,7 +212,7 @@ func (s *simulation) writerOf(key objects.Key) *set {
 }
 
 func (s *simulation) checkRelease(key objects.Key, before *object) {
-	if !s.late && s.ours(before) { // else only our label goes
+	if !s.late && s.ours(before) { // else only our label is removed
 		s.checkRemoval(key, before)
 	}
 }
@@ -236,7 +235,8 @@ func (s *simulation) checkRemoval(key objects.Key, before *object) {
 	}
 }
 
-// retained reports whether nothing controls an object, and a revision has it on record that goes, or the deployment.
+// retained reports whether nothing controls an object, and a revision that is being
+// removed has it on record, or the deployment.
 func (s *simulation) retained(key objects.Key, o *object) bool {
 	return o.controller() == "" && slices.ContainsFunc(s.engine.revisions(), func(r *engine.Revision) bool {
 		has := slices.ContainsFunc(o.owners, func(ref objects.Reference) bool { return ref.UID == r.UID })
@@ -244,7 +244,7 @@ func (s *simulation) retained(key objects.Key, o *object) bool {
 	})
 }
 
-// held reports whether a paused active revision keeps what is obsolete, or a paused
+// held reports whether a paused active revision keeps obsolete objects, or a paused
 // deployment without one keeps everything for the next.
 func (s *simulation) held(key objects.Key) bool {
 	active := s.active()
@@ -255,8 +255,8 @@ func (s *simulation) held(key objects.Key) bool {
 		slices.ContainsFunc(s.engine.revisions(), func(r *engine.Revision) bool { return !r.Removing() && r.Contains(key) }))
 }
 
-// goes reports whether the object is ours, there, and on its way out.
-func (s *simulation) goes(key objects.Key) bool {
+// leaves reports whether the object is ours, present, and to be removed.
+func (s *simulation) leaves(key objects.Key) bool {
 	o := s.get(key)
 	if o == nil || !s.ours(o) || o.keep || s.lateMade[o.uid] || s.stripped[o.uid] || s.returned[o.uid] {
 		return false
@@ -298,9 +298,9 @@ func (s *simulation) watchProof(set *set, last int) proof {
 	return p
 }
 
-// checkGate checks invariant 1: all probes of the phases before the last one that
-// opens were true at the moment that the proof is about, and what is passed over was
-// as the revision wants it.
+// checkGate checks invariant 1: all probes of the phases before the last one that opens
+// were true at the moment that the proof is about, and the phases passed over were as the
+// revision wants them.
 func (s *simulation) checkGate(set *set, first, last int, at proof) {
 	if !set.claimed {
 		s.failf("phases %d to %d of %s were opened without a claim", first+1, last+1, set.name)
@@ -372,8 +372,8 @@ func (s *simulation) checkOvertaken(set *set) {
 	}
 }
 
-// shows reports whether an object is as wanted. Once a user has deleted a set,
-// nobody knows any more that a field was in its template.
+// shows reports whether an object is as wanted. Once a user has deleted a set, no record
+// is left that a field was in its template.
 func (s *simulation) shows(o *object, w *wanted) bool {
 	return o.value == w.value || (s.setDeleted || s.loose[o.uid]) && visible(w.value, o.value)
 }
@@ -417,7 +417,7 @@ func (s *simulation) checkSettled() {
 			s.failf("the deployment is not gone")
 		}
 		for _, key := range s.controlled() {
-			// What was made before the engine knew of an orphaning delete is left to the
+			// Objects made before the engine knew of an orphaning delete are left to the
 			// garbage collector.
 			if o := s.get(key); !s.kept && !s.lateMade[o.uid] && (s.orphaned == nil || s.orphaned[o.uid]) && !s.hidden(key, o, s.inUse) {
 				s.failf("%s is left of the deployment: %s", key, s.get(key))

@@ -376,8 +376,7 @@ func (p *process) contains(key objects.Key) bool {
 	return slices.ContainsFunc(p.revisions(), func(r *engine.Revision) bool { return r.Contains(key) })
 }
 
-// home is the client of deployments and sets. What is read from the caches is as old as the
-// view.
+// home is the client of deployments and sets. Reads from the caches are as old as the view.
 type home struct {
 	client.Client
 	*process

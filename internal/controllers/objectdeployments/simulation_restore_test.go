@@ -30,8 +30,8 @@ type restoration struct {
 	ever map[types.UID]*set
 	// rewound is by how much resource versions of the objects went back.
 	rewound int64
-	// returned are objects that were restored while watches went on: what is decided may
-	// be older.
+	// returned are objects that were restored while watches went on: decisions may be by
+	// older states.
 	returned map[types.UID]bool
 	// forgotten are objects that no revision of the restored owner need contain.
 	forgotten map[types.UID]bool
@@ -129,7 +129,7 @@ func (s *simulation) recreate(b *inmemory.Backup) {
 	}
 }
 
-// readSets replaces what is known of sets by what they record.
+// readSets replaces the known state of sets by their records.
 func (s *simulation) readSets() {
 	s.sets = nil
 	for _, key := range s.own.Keys() {
@@ -186,7 +186,7 @@ func (s *simulation) restoreTarget() {
 	}
 }
 
-// restore takes an object back to what was saved of it.
+// restore takes an object back to its saved state.
 func (s *simulation) restore(key objects.Key, saved *unstructured.Unstructured) {
 	live := s.server.Get(key)
 	var err error

@@ -102,7 +102,7 @@ func TestEngine(t *testing.T) {
 		for range 20 * uniform(16).Draw(t, "actions") {
 			s.act(sample(s, "action", actions))
 		}
-		s.settle()
+		s.converge()
 		s.checkSettled()
 		s.checkIdle()
 	})
@@ -116,7 +116,7 @@ func TestOrphaningDeletion(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newSimulation(t, false)
 		defer func() { s.engine.crash() }()
-		s.settle()
+		s.converge()
 		// Without faults of requests: these have the engine look again.
 		s.chaos = rapid.Bool().Draw(t, "chaos")
 		if rapid.Bool().Draw(t, "stripped") {
@@ -144,7 +144,7 @@ func TestOrphaningDeletion(t *testing.T) {
 				action()
 			}
 		}
-		s.settle()
+		s.converge()
 		s.lateSet = upgraded
 		s.checkSettled()
 	})
@@ -440,16 +440,16 @@ func (s *simulation) occupy(key objects.Key, rival []metav1.OwnerReference) {
 	if name := rapid.SampledFrom([]string{"", "", "app", adopter}).Draw(s.t, "adoptable"); name != "" {
 		u.SetAnnotations(map[string]string{corev1alpha1.AdoptableByAnnotation: name})
 	}
-	goes := false
+	terminating := false
 	if rapid.Bool().Draw(s.t, "held") {
 		u.SetFinalizers([]string{"example.com/hold"})
-		goes = rapid.Bool().Draw(s.t, "terminating")
+		terminating = rapid.Bool().Draw(s.t, "terminating")
 	}
 	if _, err := s.server.Create(key, u, "other"); err != nil {
 		s.failf("occupy %s: %v", key, err)
 	}
 	s.report(key, true)
-	if goes {
+	if terminating {
 		s.end(key)
 	}
 }
@@ -611,8 +611,8 @@ func setKey(one *set) objects.Key {
 	return objects.Key{Group: corev1alpha1.GroupVersion.Group, Kind: "ObjectSet", Namespace: "n", Name: one.name}
 }
 
-// collect is the garbage collector at an orphaning delete: it takes references
-// off one by one, then lets the deployment go. It reports whether there is more to do.
+// collect is the garbage collector at an orphaning delete: it takes references off one by
+// one, then releases the deployment. It reports whether there is more to do.
 func (s *simulation) collect() bool {
 	d := s.deployment()
 	if d == nil || !objectsets.Orphaning(d) {
@@ -675,15 +675,15 @@ func (s *simulation) newTemplate() *template {
 }
 
 const (
-	// settleSteps and settleWaits bound how long the engine may take to get done
-	// once nobody disturbs it.
-	settleSteps = 3000
-	settleWaits = 120
+	// convergeSteps and convergeWaits bound how long the engine may take to converge once
+	// faults have ended.
+	convergeSteps = 3000
+	convergeWaits = 120
 )
 
-// settle ends all faults and waits until the engine has nothing left to do.
-func (s *simulation) settle() {
-	s.logf("settle")
+// converge ends all faults and waits until the engine has nothing left to do.
+func (s *simulation) converge() {
+	s.logf("converge")
 	s.chaos = false
 	s.reach("target back")
 	s.reach("home back")
@@ -695,7 +695,7 @@ func (s *simulation) settle() {
 		s.editDeployment(func(d *corev1alpha1.ObjectDeployment) { d.Spec.Paused, d.Spec.OnDeadline = false, "" })
 	}
 	waits := 0
-	for range settleSteps {
+	for range convergeSteps {
 		s.mend()
 		if s.engine.step() {
 			continue
@@ -713,7 +713,7 @@ func (s *simulation) settle() {
 			}
 			return
 		}
-		if waits++; waits > settleWaits {
+		if waits++; waits > convergeWaits {
 			break
 		}
 		if s.engine.due.After(s.now) {
@@ -723,7 +723,7 @@ func (s *simulation) settle() {
 	s.failf("the engine does not come to an end")
 }
 
-// mend lets everything get healthy and go that is on its way.
+// mend makes objects healthy, and ends deletions that are underway.
 func (s *simulation) mend() {
 	for s.collect() {
 	}
@@ -766,8 +766,8 @@ func (s *simulation) resolve() bool {
 	return done
 }
 
-// activateWanted is the user who activates the revision of the template, and has what was rejected
-// tried again.
+// activateWanted is the user who activates the revision of the template, and retries
+// rejected content.
 func (s *simulation) activateWanted() bool {
 	d := s.deployment()
 	if s.deleting || d == nil {
@@ -817,7 +817,7 @@ func (s *simulation) checkIdle() {
 	before = s.writes
 	s.engine.crash()
 	s.engine = newProcess(s)
-	s.settle()
+	s.converge()
 	if active := s.newest(); s.writes != before && (!s.stuck || active.succeeded) { // labels gate no phase
 		s.failf("%d writes after a restart with everything in place", s.writes-before)
 	}

@@ -108,7 +108,7 @@ type set struct {
 	made              int64 // the version when it was made
 	proven            int64 // the version at which what the watches showed was proven
 	claimed           bool
-	opened            int // phases that may be written: what is recorded, or follows from it
+	opened            int // phases that may be written, by the record
 	begun             int // phases that had begun, by the status
 	ready             int // phases that were complete, by the status
 	succeeded         bool
@@ -212,7 +212,7 @@ func (t *template) String() string {
 	return b.String()
 }
 
-// spec returns the template of a deployment. The names of phases tell templates apart.
+// spec returns the template of a deployment. The names of phases distinguish templates.
 func (t *template) spec() corev1alpha1.ObjectSetTemplateSpec {
 	spec := corev1alpha1.ObjectSetTemplateSpec{ServiceAccountName: t.account, AvailabilityProbes: []corev1alpha1.ObjectSetProbe{{
 		Selector: corev1alpha1.ProbeSelector{Kind: &corev1alpha1.PackageProbeKindSpec{Group: group, Kind: "App"}},
@@ -373,7 +373,7 @@ func (s *simulation) stored(e inmemory.Event) {
 	}
 }
 
-// noteSet brings what is known of a set up to date, and checks what it newly records.
+// noteSet updates the known state of a set, and checks its new records.
 func (s *simulation) noteSet(obj *corev1alpha1.ObjectSet) {
 	is := s.setOf(obj)
 	s.renumber(is, obj)
@@ -415,7 +415,8 @@ func (s *simulation) noteSet(obj *corev1alpha1.ObjectSet) {
 	is.proved = !is.archived && (is.proved || is.succeeded)
 }
 
-// renumber follows the number of a set. One that has a status begins anew with that of the new number.
+// renumber follows the number of a set. One that has a status starts over with that of
+// the new number.
 func (s *simulation) renumber(is *set, obj *corev1alpha1.ObjectSet) {
 	if objectsets.Renumbered(obj) || obj.Spec.Revision == is.number {
 		return
@@ -432,8 +433,8 @@ func (s *simulation) renumber(is *set, obj *corev1alpha1.ObjectSet) {
 	is.since, is.made, is.proven = s.engine.known, s.when(s.server.Version()), 0
 }
 
-// setOf returns what is known of a set. Those with equal numbers are in the order of their
-// names.
+// setOf returns the known state of a set. Those with equal numbers are in the order of
+// their names.
 func (s *simulation) setOf(obj *corev1alpha1.ObjectSet) *set {
 	for _, is := range s.sets {
 		if is.uid == obj.UID {

@@ -18,9 +18,9 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// TestSlicesStayWhileTheyAreNamed: a slice goes when neither the template nor any
-// set names it, for so long that nobody is about to (invariant 4: a revision's
-// record is there as long as the revision).
+// TestSlicesStayWhileTheyAreNamed: a slice is deleted when neither the template nor any
+// set has named it for so long that none is about to (invariant 4: a revision's record is
+// there as long as the revision).
 func TestSlicesStayWhileTheyAreNamed(t *testing.T) {
 	t.Parallel()
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)

@@ -83,8 +83,8 @@ type Target struct {
 	ID, Home types.UID
 }
 
-// namespaced is a objectsets.Scope. What it says is one answer of one moment: the kind may
-// go between two questions.
+// namespaced is an objectsets.Scope. Both results are of one moment: the kind may be
+// removed between two calls.
 func (t *Target) namespaced(gk schema.GroupKind, version string) (namespaced, known bool) {
 	if t.Cluster == nil {
 		return false, false
@@ -142,7 +142,8 @@ type memory struct {
 	prefetched prefetchedSlices
 }
 
-// state is what is remembered of one owner, for its reconcile alone: while the owner exists, and its target has the same session.
+// state is the memory of one owner, for its reconcile alone: while the owner exists, and
+// its target has the same session.
 type state struct {
 	// Target is where the objects of the owner are, nil where that is not connected.
 	*Target
@@ -163,7 +164,7 @@ type state struct {
 	problems
 }
 
-// record is what is remembered of the deployment, or of a set while it may own objects.
+// record is the memory of the deployment, or of a set while it may own objects.
 type record struct {
 	// digest is that of the template of the deployment in a generation, or of the spec of a set.
 	digest     objects.Digest
@@ -174,7 +175,7 @@ type record struct {
 	missingReadAt time.Time
 }
 
-// storage is what is known of the slices of revisions.
+// storage has the known slices of revisions.
 type storage struct {
 	// stored are the contents of the slices of loaded revisions.
 	stored objectsets.Stored
@@ -193,8 +194,8 @@ type storage struct {
 // problems are since when something is not as it should be, which is reported once it lasts.
 type problems struct {
 	failures queueing.Failures
-	// unseen is since when objects wait for their watches to show what was written;
-	// zero where none does.
+	// unseen is since when objects wait for their watches to show the last writes; zero
+	// where none does.
 	unseen time.Time
 	// overflowReported means that an event reported that no more Jobs are recorded.
 	overflowReported bool
@@ -302,9 +303,9 @@ func (s *reconciliation) revisionOf(set corev1alpha1.GenericObjectSet) *engine.R
 }
 
 // remote reports whether the objects of the deployment are in another cluster. There no
-// garbage collector removes what a deployment of this name has left that was restored from a
-// backup with another UID: its sets have the record of that, until the successor has
-// succeeded, and go with the successor where that is deleted before.
+// garbage collector removes what a deployment of this name has left that was restored
+// from a backup with another UID: its sets have the record of that, until the successor
+// has succeeded, and are deleted with the successor where that is deleted before.
 func (s *reconciliation) remote() bool {
 	return s.deployment != nil && s.deployment.ObjectDeploymentSpec().Template.Spec.TargetRef != nil
 }

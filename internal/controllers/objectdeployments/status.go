@@ -77,7 +77,7 @@ func setMapped(conds *[]metav1.Condition, generation int64, mapped []metav1.Cond
 	}
 }
 
-// phaseStatuses returns the state of each phase; what was ready once is Unready
+// phaseStatuses returns the state of each phase; one that was ready once is Unready
 // afterwards, not Probing.
 func phaseStatuses(old []corev1alpha1.PhaseStatus, report *phases.Report, rev *engine.Revision) []corev1alpha1.PhaseStatus {
 	if rev.TooManyPhases && rev.Started() == 0 {
@@ -273,7 +273,7 @@ func archivedStatus(set corev1alpha1.GenericObjectSet) *corev1alpha1.ObjectSetSt
 	describeArchived(status, gen)
 	conditions.Kstatus(conds, gen, conditions.State{Ready: true, Reason: corev1alpha1.ReasonArchived, Message: "The revision is history."})
 	for i := range *conds {
-		(*conds)[i].ObservedGeneration = gen // what is left holds for good
+		(*conds)[i].ObservedGeneration = gen // the remaining ones hold for good
 	}
 	return status
 }
@@ -335,7 +335,7 @@ func (s *reconciliation) tornPhases() []corev1alpha1.PhaseStatus {
 	return statuses
 }
 
-// blocking returns what is waited for in any revision.
+// blocking returns the objects that any revision waits for.
 func (s *reconciliation) blocking() []phases.Blocker {
 	var all []phases.Blocker
 	for _, report := range s.rollout.Plan().Reports {

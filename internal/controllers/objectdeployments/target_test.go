@@ -68,7 +68,7 @@ func TestTargets(t *testing.T) {
 		set *corev1alpha1.ObjectSet
 		// reported is the revision in the status.
 		reported int64
-		// gone means that the owner is let go; else it has a reason, and a message with text.
+		// gone means that the owner is released; else it has a reason, and a message with text.
 		gone         bool
 		reason, text string
 		stalled      bool
@@ -77,12 +77,12 @@ func TestTargets(t *testing.T) {
 		"refused":              {state: targets.State{Reason: corev1alpha1.ReasonKubeconfigRefused, Message: "exec"}, reason: corev1alpha1.ReasonKubeconfigRefused, text: "exec", stalled: true},
 		"another cluster":      {state: targets.State{Ready: true}, session: "two", annotations: map[string]string{recorded: "one"}, reason: corev1alpha1.ReasonOtherCluster, text: recorded, stalled: true},
 		"deleted while away":   {state: away, annotations: map[string]string{recorded: "one"}, reported: 1, deleted: true, reason: corev1alpha1.ReasonTargetUnreachable, text: abandoned},
-		"let go":               {state: away, annotations: map[string]string{recorded: "one", abandoned: "true"}, deleted: true, gone: true},
+		"abandoned":            {state: away, annotations: map[string]string{recorded: "one", abandoned: "true"}, deleted: true, gone: true},
 		"without a revision":   {state: away, annotations: map[string]string{recorded: "one"}, deleted: true, gone: true},
 		"nothing was written":  {state: away, deleted: true, gone: true},
-		"let go, refused":      {state: refused, annotations: map[string]string{recorded: "one", abandoned: "true"}, set: claimed(), deleted: true, gone: true},
-		"let go, connected":    {state: targets.State{Ready: true}, session: "one", annotations: map[string]string{recorded: "one", abandoned: "true"}, set: claimed(), deleted: true, gone: true},
-		"let go, no Secret":    {state: targets.State{Reason: corev1alpha1.ReasonKubeconfigMissing}, session: "one", annotations: map[string]string{recorded: "one", abandoned: "true"}, set: claimed(), deleted: true, gone: true},
+		"abandoned, refused":   {state: refused, annotations: map[string]string{recorded: "one", abandoned: "true"}, set: claimed(), deleted: true, gone: true},
+		"abandoned, connected": {state: targets.State{Ready: true}, session: "one", annotations: map[string]string{recorded: "one", abandoned: "true"}, set: claimed(), deleted: true, gone: true},
+		"abandoned, no Secret": {state: targets.State{Reason: corev1alpha1.ReasonKubeconfigMissing}, session: "one", annotations: map[string]string{recorded: "one", abandoned: "true"}, set: claimed(), deleted: true, gone: true},
 		"nothing was claimed":  {state: away, annotations: map[string]string{recorded: "one"}, set: setOf("shop-1", false), deleted: true, gone: true},
 		"unclaimed, connected": {state: targets.State{Ready: true}, session: "one", annotations: map[string]string{recorded: "one"}, set: setOf("shop-1", false), deleted: true, gone: true},
 		"unclaimed, refused":   {state: refused, annotations: map[string]string{recorded: "one"}, set: setOf("shop-1", false), deleted: true, gone: true},
@@ -92,7 +92,7 @@ func TestTargets(t *testing.T) {
 		"claimed":              {state: away, annotations: map[string]string{recorded: "one"}, set: claimed(), deleted: true, reason: corev1alpha1.ReasonTargetUnreachable, text: abandoned},
 		"claimed once":         {state: away, annotations: map[string]string{recorded: "one"}, set: setOf("shop-1", true), deleted: true, reason: corev1alpha1.ReasonTargetUnreachable, text: abandoned},
 		"claimed, unrecorded":  {state: away, set: claimed(), deleted: true, reason: corev1alpha1.ReasonTargetUnreachable, text: abandoned},
-		"let go, into another": {state: targets.State{Ready: true}, session: "two", annotations: map[string]string{recorded: "one", abandoned: "true"}, deleted: true, gone: true},
+		"abandoned, moved":     {state: targets.State{Ready: true}, session: "two", annotations: map[string]string{recorded: "one", abandoned: "true"}, deleted: true, gone: true},
 		"without its Secret":   {state: targets.State{Reason: corev1alpha1.ReasonKubeconfigMissing, Message: "gone"}, session: "one", reason: corev1alpha1.ReasonKubeconfigMissing, text: "gone", stalled: true},
 		"moved to another":     {state: targets.State{Ready: true}, session: "one", annotations: map[string]string{recorded: "one"}, moved: true, text: "targetRef differs"},
 	} {
@@ -162,8 +162,9 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// TestLettingGoIsInterrupted: what wrote nothing is let go although the revisions, which say so, are gone already.
-func TestLettingGoIsInterrupted(t *testing.T) {
+// TestReleaseIsInterrupted: an owner that wrote nothing is released although the
+// revisions, which prove that, are gone already.
+func TestReleaseIsInterrupted(t *testing.T) {
 	t.Parallel()
 	dep := &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "shop", Name: "shop", UID: "deployment", Finalizers: []string{corev1alpha1.CachedFinalizer},

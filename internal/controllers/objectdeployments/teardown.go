@@ -149,8 +149,8 @@ func (s *reconciliation) finalize(ctx context.Context) error {
 	return nil
 }
 
-// namespaceLook is the interval at which a teardown that waits for an agent looks whether the
-// namespace goes, too.
+// namespaceLook is the interval at which a teardown that waits for an agent looks whether
+// the namespace is being deleted, too.
 const namespaceLook = 30 * time.Second
 
 // letGo removes the engine's finalizers from ObjectSetPhases that wait for their agent in a

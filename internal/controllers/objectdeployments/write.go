@@ -67,7 +67,7 @@ func (s *reconciliation) ensureFinalizer(ctx context.Context) error {
 	return s.patch(ctx, obj, func() { obj.SetFinalizers(append(obj.GetFinalizers(), corev1alpha1.CachedFinalizer)) })
 }
 
-// removeFinalizers lets an object of ours go that is being deleted.
+// removeFinalizers releases an object of ours that is being deleted.
 func (s *reconciliation) removeFinalizers(ctx context.Context, obj corev1alpha1.Conditioned) error {
 	rest := objectsets.ForeignFinalizers(obj)
 	if finalized(obj) {
@@ -83,9 +83,9 @@ func (s *reconciliation) removeFinalizers(ctx context.Context, obj corev1alpha1.
 	return err
 }
 
-// drop lets an object of ours go that nothing needs any more, in the state in which that was
-// found, or as it is after a write of others: first its finalizers, whose answer has the
-// resourceVersion that it is deleted in.
+// drop deletes an object of ours that nothing needs any more, in the state in which that
+// was found, or in the one after a write of others: first its finalizers, whose answer
+// has the resourceVersion that it is deleted in.
 func (s *reconciliation) drop(ctx context.Context, obj *metav1.PartialObjectMetadata) error {
 	err := s.stripFinalizers(ctx, obj)
 	if err != nil || obj.DeletionTimestamp != nil {

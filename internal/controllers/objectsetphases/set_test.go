@@ -15,7 +15,7 @@ func stored(raw string) []corev1alpha1.ObjectSetObject {
 }
 
 // TestPhaseSet: an ObjectSetPhase is a set of one phase, whose status is stored whole: one
-// that was read again is what was written, so that nothing is written twice.
+// that is read again equals the one that was written, so that nothing is written twice.
 func TestPhaseSet(t *testing.T) {
 	t.Parallel()
 	probe := corev1alpha1.ObjectSetProbe{Selector: corev1alpha1.ProbeSelector{Kind: &corev1alpha1.PackageProbeKindSpec{Kind: "ConfigMap"}}}
@@ -58,6 +58,6 @@ func TestPhaseSet(t *testing.T) {
 		t.Error("a copy shares its status")
 	}
 	if phase.Status.Conditions[0].Type != "Available" {
-		t.Error("what was stored is shared")
+		t.Error("the stored status is shared")
 	}
 }

@@ -23,7 +23,7 @@ import (
 // maxPasses bounds the steps of one reconcile: an object takes a look, a write, and another one after a lost race.
 const maxPasses = 10
 
-// act writes the object, and removes what was rendered before.
+// act writes the object, and removes formerly rendered ones.
 func (s *reconciliation) act(ctx context.Context) error {
 	if s.desired == nil {
 		return nil
@@ -114,7 +114,7 @@ func (s *reconciliation) roll(ctx context.Context) (*phases.Report, error) {
 	return report, nil
 }
 
-// steps takes steps until nothing is left to do, or everything that was to go is gone.
+// steps takes steps until nothing is left to do, or everything that was to be removed is gone.
 func (s *reconciliation) steps(ctx context.Context, want engine.Want) (out engine.Outcome, err error) {
 	want.References = marks{s}
 	for range maxPasses {
@@ -180,8 +180,8 @@ func (s *reconciliation) awaitRival(blocking []phases.Blocker) {
 	}
 }
 
-// formerKeys returns the objects that were rendered before, by what is remembered, by the status, and by their owner
-// references.
+// formerKeys returns the objects that were rendered before, by the memory, by the status,
+// and by their owner references.
 func (s *reconciliation) formerKeys() []objects.Key {
 	if key := controlled(s.tmpl); key != (objects.Key{}) {
 		s.former[key] = struct{}{}
@@ -196,7 +196,7 @@ func (s *reconciliation) formerKeys() []objects.Key {
 	return slices.SortedFunc(maps.Keys(s.former), objects.Key.Compare)
 }
 
-// removeFormer removes what was rendered before the present object, which is there.
+// removeFormer removes the objects that were rendered before the present one, which exists.
 func (s *reconciliation) removeFormer(ctx context.Context) error {
 	former := s.formerKeys()
 	kept := map[objects.Key]struct{}{s.desired.Key: {}}

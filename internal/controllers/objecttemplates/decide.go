@@ -13,12 +13,13 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 )
 
-// view is what is known of one template in one reconcile: the input of its decisions and of its status.
+// view is the snapshot of one template in one reconcile: the input of its decisions and
+// of its status.
 type view struct {
 	tmpl corev1alpha1.GenericObjectTemplate
 	// forbidden means that the manager renders no namespaced template without an account.
 	forbidden bool
-	// specErr is what is wrong with the sources of the spec.
+	// specErr is the fault of the sources of the spec.
 	specErr error
 	// refs are those of the sources.
 	refs    []sources.Ref
@@ -64,8 +65,8 @@ func invalid(reason, message string) *problem {
 	return &problem{reason: reason, message: message, invalid: true}
 }
 
-// readable decides whether the template can be rendered from what is known of its inputs: ready is false where that is
-// not known yet, or there is a problem.
+// readable decides whether the template can be rendered from its inputs as they are
+// known: ready is false where that is not known yet, or there is a problem.
 func readable(v view) (ready bool, p *problem) {
 	switch {
 	case v.forbidden:

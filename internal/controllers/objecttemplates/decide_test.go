@@ -40,7 +40,7 @@ func TestReadable(t *testing.T) {
 		{reason: "no sources", ready: true},
 		{reason: "missing", view: view{sources: []sourceState{state(false, gone)}}, problem: "spec.sources[0]: ConfigMap team/x does not exist", invalid: true, passes: true},
 		{reason: "the kind is not served", view: view{sources: []sourceState{state(false, unserved)}}, problem: "the API server does not serve v1/ConfigMap", invalid: true, passes: true},
-		{reason: "not listed yet, which comes before what is missing", view: view{sources: []sourceState{state(false, gone), state(true, sources.State{})}}},
+		{reason: "not listed yet, which precedes missing ones", view: view{sources: []sourceState{state(false, gone), state(true, sources.State{})}}},
 		{reason: "discovery is not known yet", view: view{sources: []sourceState{state(false, sources.State{Err: livestate.ErrNotReady})}}},
 		{reason: "cannot be watched", view: view{sources: []sourceState{state(true, sources.State{Err: errors.New("forbidden")})}}, problem: "cannot be watched: forbidden", passes: true},
 		{reason: "the environment is not known", view: view{waiting: true}},

@@ -4,7 +4,7 @@
 //	gather    the template, the finalizer, the contents of its sources (spec.go, values.go, both pure), the environment
 //	render    the Go template, where an input has changed, into an object (output.go, pure)
 //	decide    whether the object is written, or why not (pure)
-//	act       claim and write it, remove what was rendered before (package engine, as for objects of packages)
+//	act       claim and write it, remove the former ones (package engine, as for objects of packages)
 //	report    the status (status.go, pure) and events
 //	teardown  instead of all, where the template is being deleted
 //

@@ -51,11 +51,11 @@ func (s *reconciliation) ensureFinalizer(ctx context.Context) error {
 	return nil
 }
 
-// gatherInputs watches the sources, and reads what is known of them and of the environment.
+// gatherInputs watches the sources, and reads their state and that of the environment.
 func (s *reconciliation) gatherInputs(context.Context) error {
 	if s.state.plan == nil || s.generation != s.tmpl.GetGeneration() {
 		s.state.plan, s.generation, s.state.last = planOf(s.tmpl.ObjectTemplateSpec(), s.rollout.Owner), s.tmpl.GetGeneration(), nil
-		s.rollout.Retry() // what was refused may be admitted now
+		s.rollout.Retry() // a refused write may be admitted now
 	}
 	s.forbidden = s.AccountRequired && s.Account == "" && s.tmpl.GetNamespace() != ""
 	refs, err := s.memory.sourcesOf(s.state, s.rollout.Owner, s.namespaced)

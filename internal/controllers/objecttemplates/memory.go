@@ -24,7 +24,7 @@ type memory struct {
 	states map[types.NamespacedName]*state
 }
 
-// state is what is remembered of one template, above the lock line for its reconcile alone.
+// state is the memory of one template, above the lock line for its reconcile alone.
 type state struct {
 	uid     types.UID
 	rollout *engine.Rollout
@@ -54,7 +54,7 @@ type state struct {
 	renders   int
 }
 
-// stateOf returns what is remembered of a template, and nothing of a former one of its name.
+// stateOf returns the memory of a template, and nothing of a former one of its name.
 func (r *Reconciler) stateOf(tmpl corev1alpha1.GenericObjectTemplate) *state {
 	key, m := keyOf(tmpl), &r.memory
 	m.Lock()
@@ -83,7 +83,7 @@ func (r *Reconciler) stateOf(tmpl corev1alpha1.GenericObjectTemplate) *state {
 	return st
 }
 
-// forget drops what is remembered of a template, its watches and its claims.
+// forget drops the memory of a template, its watches and its claims.
 func (r *Reconciler) forget(key types.NamespacedName) {
 	r.memory.Lock()
 	st := r.memory.states[key]

@@ -23,7 +23,7 @@ import (
 type rendering struct {
 	versions    string
 	environment manifestsv1alpha1.PackageEnvironment
-	// values is the digest of what was read; zero where that failed.
+	// values is the digest of the values that were read; zero where that failed.
 	values  objects.Digest
 	secret  bool
 	content map[string]any
@@ -104,10 +104,11 @@ func (s *reconciliation) renderNew(ctx context.Context, versions string) (*rende
 	return next, nil
 }
 
-// renderedWeight is how much memory a byte of what is rendered takes: decoded, and as what is applied.
+// renderedWeight is how much memory a byte of rendered output takes: decoded, and as the
+// applied object.
 const renderedWeight = 4
 
-// held returns the key of what is rendered in the account.
+// held returns the key of the rendered output in the account.
 func (s *state) held() quota.Key {
 	owner := s.rollout.Owner
 	return quota.Key{Namespace: owner.Namespace, Name: "what " + owner.String() + " renders"}

@@ -17,7 +17,7 @@ import (
 // plan is a spec whose sources are valid, whatever the cluster serves.
 type plan struct {
 	sources []plannedSource
-	// err is what is wrong with the sources; nil for nothing.
+	// err is the fault of the sources; nil for none.
 	err error
 }
 

@@ -109,8 +109,8 @@ type reported struct {
 	stalled  bool
 }
 
-// reportedBy reads the status of an object from its record. Conditions of an earlier generation are left out, and so is
-// what is no condition.
+// reportedBy reads the status of an object from its record. Conditions of an earlier
+// generation are left out, and so is anything that is no condition.
 func reportedBy(live *objects.Observed) reported {
 	var object struct {
 		Status struct {

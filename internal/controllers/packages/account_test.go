@@ -73,7 +73,8 @@ func TestReaders(t *testing.T) {
 	}
 }
 
-// A Package that lacks a required account is refused, and what is installed keeps its account.
+// A Package that lacks a required account is refused, and the installed version keeps its
+// account.
 func TestRequiredAccount(t *testing.T) {
 	t.Parallel()
 	pkg, dep := newPackage(), newOwned()

@@ -41,13 +41,13 @@ func (o origin) String() string {
 
 // choice is where the spec led to: its image, or the version that packageRef chose.
 type choice struct {
-	// origin is what was chosen, or else what is installed.
+	// origin is the chosen content, or else the installed one.
 	origin origin
 	// candidates are the versions that may be chosen, the highest first: not all of them, where there are many.
 	candidates []offers.Offered
 	// reason and message are of the condition Resolved; empty where nothing was chosen.
 	reason, message string
-	// fits reports whether what is installed is a version that packageRef would accept.
+	// fits reports whether the installed version is one that packageRef would accept.
 	fits bool
 	// pending reports whether a repository that was never fetched may still offer a version.
 	pending bool
@@ -55,10 +55,10 @@ type choice struct {
 
 func (c choice) chosen() bool { return c.reason == corev1alpha1.ReasonResolved }
 
-// refused reports whether packageRef led to no version, so that what is installed stays.
+// refused reports whether packageRef led to no version, so that the installed one stays.
 func (c choice) refused() bool { return c.reason != "" && !c.chosen() }
 
-// installed returns what was unpacked last.
+// installed returns the origin of the last unpacked content.
 func installed(pkg corev1alpha1.GenericPackage) origin {
 	resolved := pkg.PackageStatus().Resolved
 	if resolved == nil {

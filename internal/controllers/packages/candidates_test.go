@@ -37,7 +37,7 @@ func allowsDowngrades(pkg *corev1alpha1.Package) {
 	pkg.Spec.DowngradePolicy = corev1alpha1.DowngradePolicyAllow
 }
 
-// downgradesFrom lets a Package go below a version once.
+// downgradesFrom lets a Package be downgraded from a version once.
 func downgradesFrom(version string) func(*corev1alpha1.Package) {
 	return func(pkg *corev1alpha1.Package) {
 		pkg.Annotations = map[string]string{corev1alpha1.DowngradeFromAnnotation: version}
@@ -67,7 +67,7 @@ func TestChoose(t *testing.T) {
 		"nothing is offered":             {pkg: newPackage(follows("^1")), reason: corev1alpha1.ReasonUnknownPackage},
 		"nothing fits":                   {pkg: newPackage(follows("^3")), offered: offer("1.0.0"), reason: corev1alpha1.ReasonNoMatchingVersion},
 		"no constraint":                  {pkg: newPackage(follows("about")), offered: offer("1.0.0"), reason: corev1alpha1.ReasonVersionInvalid},
-		"what is installed stays":        {pkg: newPackage(follows("^3"), hasVersion("2.0.0")), offered: offer("2.0.0"), version: "2.0.0", reason: corev1alpha1.ReasonNoMatchingVersion},
+		"installed version stays":        {pkg: newPackage(follows("^3"), hasVersion("2.0.0")), offered: offer("2.0.0"), version: "2.0.0", reason: corev1alpha1.ReasonNoMatchingVersion},
 		"a withdrawn version stays":      {pkg: newPackage(follows(">=1"), hasVersion("2.0.0")), offered: offer("1.0.0"), version: "2.0.0", reason: corev1alpha1.ReasonDowngradeRefused, fits: true},
 		"all versions were withdrawn":    {pkg: newPackage(follows(""), hasVersion("2.0.0")), version: "2.0.0", reason: corev1alpha1.ReasonUnknownPackage, fits: true},
 		"a downgrade that is allowed":    {pkg: newPackage(follows("^1"), hasVersion("2.0.0"), allowsDowngrades), offered: offer("1.0.0"), version: "1.0.0", reason: corev1alpha1.ReasonResolved},
@@ -106,8 +106,8 @@ func TestChooseWhilePending(t *testing.T) {
 	}
 }
 
-// A refusal never changes what is installed; what else the spec says is followed where the version that is installed
-// still fits.
+// A refusal never changes the installed version; the rest of the spec is followed where
+// that version still fits.
 func TestRefusalsHoldWhatIsInstalled(t *testing.T) {
 	t.Parallel()
 	pkg := newPackage(follows("^1"), hasVersion("1.0.0"))

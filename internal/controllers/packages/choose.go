@@ -114,7 +114,8 @@ func (o *offerings) key(request versions.Request, name string, installed origin)
 	return string(key), err
 }
 
-// listOffers reads what is offered to a namespace, or to ClusterPackages. The result is for reading only.
+// listOffers reads the offers to a namespace, or to ClusterPackages. The result is for
+// reading only.
 func (r *Reconciler) listOffers(ctx context.Context, name, namespace string) (*offerings, error) {
 	o := &offerings{}
 	var err error

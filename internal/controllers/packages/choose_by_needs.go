@@ -11,8 +11,8 @@ import (
 	"lockstep.run/lockstep/internal/resolver"
 )
 
-// chooseByNeeds takes the highest version whose dependencies can be satisfied, where there are several that fit. What is installed stays
-// where there is none.
+// chooseByNeeds takes the highest version whose dependencies can be satisfied, where
+// there are several that fit. The installed version stays where there is none.
 func (s *reconciliation) chooseByNeeds(ctx context.Context) error {
 	all, installed := s.choice.candidates, s.pkg.PackageStatus().Resolved
 	s.state.awaited = nil

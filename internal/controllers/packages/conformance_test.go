@@ -130,7 +130,7 @@ func newScript(t *testing.T) *script {
 	return &script{newPlay(t, jointneeds.Set{}, 0), map[string]map[string][]need{}}
 }
 
-// install installs "name@version", or another version of what is installed.
+// install installs "name@version", or another version of an installed package.
 func (p *script) install(all ...string) {
 	p.t.Helper()
 	var releases []jointneeds.Release
@@ -275,7 +275,7 @@ func woken(t *testing.T, in struct {
 	want.Set("enqueued", enqueued)
 }
 
-// gatedDowngrade: what is chosen for a package that has a version already.
+// gatedDowngrade: the version chosen for a package that has one already.
 func gatedDowngrade(t *testing.T, in struct {
 	Available                         []string
 	Constraints, LastAttemptedVersion string
@@ -288,7 +288,7 @@ func gatedDowngrade(t *testing.T, in struct {
 	for _, version := range in.Available {
 		p.offered["shop"][version] = nil
 	}
-	p.install() // what is offered
+	p.install() // the offers
 	pkg := newPackage()
 	pkg.Spec.Image, pkg.ResourceVersion = "", ""
 	pkg.Spec.PackageRef = &corev1alpha1.PackageReference{Name: "shop", VersionSelection: corev1alpha1.VersionSelection{Version: in.Constraints, Prereleases: in.Prereleases}}

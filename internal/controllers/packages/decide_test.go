@@ -57,7 +57,7 @@ func TestDecide(t *testing.T) {
 		"slices missing, paused": {reason: "nothing is made while paused", pkg: unpackedPackage(paused), dep: newOwned(lacking), want: stepSync},
 		"cluster upgraded":       {reason: "templates read the environment", pkg: elsewhere, dep: newOwned(), want: stepLoad},
 		"written, not recorded": {
-			reason: "the status says what was there before: it is no proof that this is there now",
+			reason: "the status describes an earlier state: it does not prove the present one",
 			pkg:    unpackedPackage(), dep: newOwned(annotated(corev1alpha1.UnpackedHashAnnotation, "v1-other-other")), want: stepLoad,
 		},
 		"recorded": {
@@ -74,7 +74,7 @@ func TestDecide(t *testing.T) {
 			pkg:    unpackedPackage(), dep: newOwned(annotated(corev1alpha1.PackageDigestAnnotation, "sha256:b")), want: stepLoad,
 		},
 		"written by the attempt": {
-			reason: "back to what was before, ahead of the status",
+			reason: "back to the former spec, ahead of the status",
 			pkg:    unpackedPackage(), dep: newOwned(annotated(corev1alpha1.UnpackedHashAnnotation, "v1-other-other")),
 			attempt: attempted(func(a *attempt) { a.In.fingerprint.environment, a.Out.deployed = "other", start }), want: stepLoad,
 		},
@@ -114,7 +114,7 @@ func TestDecide(t *testing.T) {
 			attempt: attempted(func(a *attempt) { a.In.fingerprint = printOf(newPackage(fromConfigMap)) }), want: stepLoad,
 		},
 		"values were read again": {
-			reason: "what was loaded is deployed, changed or not", pkg: unpackedPackage(fromConfigMap, retried("1")), dep: newOwned(),
+			reason: "the loaded content is deployed, changed or not", pkg: unpackedPackage(fromConfigMap, retried("1")), dep: newOwned(),
 			attempt: attempted(func(a *attempt) { a.In.fingerprint, a.RetryValue = printOf(newPackage(fromConfigMap)), "1" }), want: stepDeploy,
 		},
 		"values, and the retry is handled": {
@@ -149,7 +149,7 @@ func TestDecide(t *testing.T) {
 			reason: "nothing is pulled while paused", pkg: newPackage(paused),
 			attempt: attempted(func(a *attempt) { a.Err = errors.New("x") }), want: stepPaused,
 		},
-		"back to what is unpacked": {
+		"back to the unpacked spec": {
 			reason: "the failure was another spec's", pkg: unpackedPackage(), dep: newOwned(),
 			attempt: attempted(func(a *attempt) { a.In.fingerprint.spec, a.Err = "x", errors.New("x") }), want: stepSync,
 		},
@@ -165,11 +165,11 @@ func TestDecide(t *testing.T) {
 			pkg:    unpackedPackage(), dep: newOwned(controlledBy("Package", "shop", "")), want: stepSync,
 		},
 		"deployed and gone": {
-			reason: "what was loaded is forgotten when it is deployed",
+			reason: "the loaded content is dropped when it is deployed",
 			pkg:    newPackage(), attempt: attempted(func(a *attempt) { a.Out.content, a.Out.deployed = newContent().summary(), start }), want: stepLoad,
 		},
 		"made by hand": {
-			reason: "nobody asked for it to be replaced",
+			reason: "its replacement was not requested",
 			pkg:    newPackage(), dep: newOwned(func(d *corev1alpha1.ObjectDeployment) { d.OwnerReferences = nil }),
 			want: stepYield, why: "not made for a package",
 		},
@@ -183,7 +183,7 @@ func TestDecide(t *testing.T) {
 			pkg:    newPackage(), dep: newOwned(controlledBy("ClusterPackage", "shop", "")), want: stepYield, why: "ClusterPackage shop",
 		},
 		"on its way out": {
-			reason: "a former package's objects have to go first",
+			reason: "a former package's objects have to be removed first",
 			pkg:    newPackage(), dep: newOwned(func(d *corev1alpha1.ObjectDeployment) { d.DeletionTimestamp = &metav1.Time{Time: start} }),
 			want: stepAwait, why: "torn down",
 		},

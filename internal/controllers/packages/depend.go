@@ -18,8 +18,8 @@ import (
 	"lockstep.run/lockstep/internal/resolver/snapshot"
 )
 
-// depend resolves what the package depends on, and installs or changes it. What is loaded is deployed only when all of it
-// is available, and recorded in the status.
+// depend resolves what the package depends on, and installs or changes it. The loaded
+// content is deployed only when all of these are available, and recorded in the status.
 func (s *reconciliation) depend(ctx context.Context) (step, string, error) {
 	required, known := s.requirements()
 	if !known || len(required) == 0 && len(s.pkg.PackageStatus().Dependencies) == 0 {
@@ -32,7 +32,7 @@ func (s *reconciliation) depend(ctx context.Context) (step, string, error) {
 	end, admitted := s.beginResolution(ctx, undeployed, required)
 	switch {
 	case !admitted && s.step == stepDeploy:
-		return stepGather, "", nil // also once it is deployed: the status must have what was loaded before that is forgotten
+		return stepGather, "", nil // also once it is deployed: the status must record the loaded content before that is dropped
 	case !admitted:
 		return s.step, s.why, nil
 	}
@@ -79,8 +79,8 @@ func (s *reconciliation) beginResolution(ctx context.Context, undeployed bool, r
 	return s.begin(&s.resolving.resolutions)
 }
 
-// resolveDependencies decides what is done for what is required, without a lock, and again where what is known changed meanwhile.
-// What it decided counts for others until done is called.
+// resolveDependencies decides what is done for the requirements, without a lock, and again
+// where the survey changed meanwhile. Its decision counts for others until done is called.
 func (s *reconciliation) resolveDependencies(
 	ctx context.Context, required []corev1alpha1.Dependency,
 ) (now dependencies.Known, done func(), err error) {
@@ -180,7 +180,7 @@ func (s *reconciliation) pause(ctx context.Context) time.Duration {
 	return min(left, s.since(s.pkg, long))
 }
 
-// since returns what is left of a time that began when this process saw a Package first.
+// since returns the rest of a time that began when this process saw a Package first.
 func (r *Reconciler) since(pkg corev1alpha1.GenericPackage, d time.Duration) time.Duration {
 	r.memory.Lock()
 	defer r.memory.Unlock()

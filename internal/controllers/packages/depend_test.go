@@ -16,7 +16,8 @@ import (
 	"lockstep.run/lockstep/internal/resolver"
 )
 
-// A deletion policy deletes what was generated for the Package itself, in its own scope, and marks of others stay as they are.
+// A deletion policy deletes packages that were generated for the Package itself, in its
+// own scope, and marks of others stay as they are.
 func TestReleaseStaysAtHome(t *testing.T) {
 	t.Parallel()
 	evil := resolver.Instance{Namespace: "evil", Name: "x"}
@@ -25,11 +26,11 @@ func TestReleaseStaysAtHome(t *testing.T) {
 		own, at resolver.Instance
 		others  []resolver.Instance
 		change  func(corev1alpha1.GenericPackage)
-		// goes means that it is deleted; else whether anything of it is changed.
-		goes, changed bool
+		// deleted means that it is deleted; else whether anything of it is changed.
+		deleted, changed bool
 	}{
-		{reason: "its own", own: evil, at: resolver.Instance{Namespace: "evil", Name: "x.db"}, goes: true},
-		{reason: "its own, with a hash since the name was taken", own: evil, at: resolver.Instance{Namespace: "evil", Name: "x.db-4e513f9abb"}, goes: true},
+		{reason: "its own", own: evil, at: resolver.Instance{Namespace: "evil", Name: "x.db"}, deleted: true},
+		{reason: "its own, with a hash since the name was taken", own: evil, at: resolver.Instance{Namespace: "evil", Name: "x.db-4e513f9abb"}, deleted: true},
 		{reason: "its own, that another needs", own: evil, at: resolver.Instance{Namespace: "evil", Name: "x.db"}, others: []resolver.Instance{{Namespace: "evil", Name: "y"}}, changed: true},
 		{reason: "its own, that a user took over", own: evil, at: resolver.Instance{Namespace: "evil", Name: "x.db"}, change: func(pkg corev1alpha1.GenericPackage) { pkg.SetLabels(nil) }},
 		{reason: "of another package of the namespace", own: evil, at: resolver.Instance{Namespace: "evil", Name: "platform.db"}, changed: true},
@@ -37,7 +38,7 @@ func TestReleaseStaysAtHome(t *testing.T) {
 		{reason: "a ClusterPackage", own: evil, at: resolver.Instance{Name: "platform.db"}},
 		{reason: "a ClusterPackage of the same name", own: evil, at: resolver.Instance{Name: "x.db"}},
 		{reason: "a ClusterPackage of another ClusterPackage", own: resolver.Instance{Name: "infra"}, at: resolver.Instance{Name: "platform.db"}, changed: true},
-		{reason: "a ClusterPackage of its own", own: resolver.Instance{Name: "platform"}, at: resolver.Instance{Name: "platform.db"}, goes: true},
+		{reason: "a ClusterPackage of its own", own: resolver.Instance{Name: "platform"}, at: resolver.Instance{Name: "platform.db"}, deleted: true},
 		{reason: "that a Package of a namespace uses", own: resolver.Instance{Name: "platform"}, at: resolver.Instance{Name: "platform.db"}, others: []resolver.Instance{evil}, changed: true},
 	} {
 		t.Run(tc.reason, func(t *testing.T) {
@@ -72,10 +73,10 @@ func TestReleaseStaysAtHome(t *testing.T) {
 			_, err := c.of(own).releaseAll(t.Context())
 			c.must(err)
 			err = c.server.Get(t.Context(), client.ObjectKeyFromObject(shared), shared)
-			if gone := apierrors.IsNotFound(err); gone != tc.goes {
+			if gone := apierrors.IsNotFound(err); gone != tc.deleted {
 				t.Fatalf("deleted: %t", gone)
 			}
-			if changed := !tc.goes && shared.GetResourceVersion() != before; changed != tc.changed {
+			if changed := !tc.deleted && shared.GetResourceVersion() != before; changed != tc.changed {
 				t.Errorf("changed: %t, labels %v", changed, shared.GetLabels())
 			}
 			if elsewhere := len(tc.others) > 0 && tc.others[0].Namespace != tc.own.Namespace; elsewhere != (len(recorder.Events) == 1) {
@@ -132,8 +133,8 @@ func TestRequirements(t *testing.T) {
 		want   string
 		known  bool
 	}{
-		{"what was loaded, with overrides", stepDeploy, "cache ~2", true},
-		{"what is recorded, without what only an earlier revision required", stepSync, "db ", true},
+		{"the loaded content, with overrides", stepDeploy, "cache ~2", true},
+		{"the record, without requirements of earlier revisions alone", stepSync, "db ", true},
 		{"not known while it is loaded", stepLoad, "", false},
 		{"not acted upon in a pause", stepPaused, "", false},
 	} {
@@ -148,7 +149,7 @@ func TestRequirements(t *testing.T) {
 		}
 	}
 	if got := loaded.Out.content.dependencies[0].Package.Version; got != ">=1" {
-		t.Errorf("what was loaded is changed: %s", got)
+		t.Errorf("the loaded content is changed: %s", got)
 	}
 }
 

@@ -20,7 +20,7 @@ import (
 	"lockstep.run/lockstep/internal/objects/objectslices"
 )
 
-// deploy writes what was loaded, once, and else the settings that need no rendering.
+// deploy writes the loaded content, once, and else the settings that need no rendering.
 func (s *reconciliation) deploy(ctx context.Context) error {
 	if lacksSlices(s.dep) || s.drifted {
 		s.Requeue(s.Pace.Of(limits.RepairInterval))
@@ -52,7 +52,7 @@ func (s *reconciliation) deploy(ctx context.Context) error {
 	return nil
 }
 
-// deployContent writes what was loaded, and keeps a summary for the status.
+// deployContent writes the loaded content, and keeps a summary for the status.
 func (s *reconciliation) deployContent(ctx context.Context) error {
 	if err := s.writeContent(ctx, s.attempt.Out.content); err != nil {
 		return err

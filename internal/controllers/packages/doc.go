@@ -14,8 +14,9 @@
 //
 // What the steps know of a Package, decide and remember is in state.go, which every file stands on; reconcile.go has their order.
 //
-// A Package with packageRef is reconciled when its choice may change with what repositories offer (followers.go). A version
-// that cannot be chosen changes only the status: what is installed stays.
+// A Package with packageRef is reconciled when its choice may change with what
+// repositories offer (followers.go). A version that cannot be chosen changes only the
+// status: the installed one stays.
 //
 // An image is pulled and rendered when its fingerprint changed (spec, versions of Secrets and ConfigMaps, environment)
 // or the tag moved. status.unpackedHash records the fingerprint, so that a restart pulls nothing. The end of a load

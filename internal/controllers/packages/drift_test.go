@@ -8,8 +8,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// What is stored is what was made, with its defaults and in whatever order of
-// keys; anything else was done by another client, or only half.
+// A stored deployment equals the made one, with defaults and in any order of keys;
+// anything else was written by another client, or only half.
 func TestEdited(t *testing.T) {
 	t.Parallel()
 	phases := func(d *corev1alpha1.ObjectDeployment) *[]corev1alpha1.ObjectSetTemplatePhase {
@@ -47,7 +47,7 @@ func TestEdited(t *testing.T) {
 			memory := &state{}
 			dep.UID, dep.Generation = "dep-uid", 1
 			if known, err := memory.templateDrift(dep); known || err != nil {
-				t.Fatalf("what was just made is edited: %t, %v", known, err)
+				t.Fatalf("the deployment just made is edited: %t, %v", known, err)
 			}
 			tc.change(dep)
 			dep.Generation++

@@ -123,8 +123,8 @@ const (
 	unpackedCurrent                   // nothing to render
 )
 
-// compare relates what was unpacked last to what would be rendered now. The hash of an earlier engine counts as current
-// where its conditions report this generation as unpacked.
+// compare relates the content unpacked last to the one that would be rendered now. The hash of
+// an earlier engine counts as current where its conditions report this generation as unpacked.
 func compare(pkg corev1alpha1.GenericPackage, now fingerprint) unpacked {
 	status := pkg.PackageStatus()
 	switch last, ours := parseFingerprint(status.UnpackedHash); {

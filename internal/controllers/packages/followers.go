@@ -25,7 +25,7 @@ const (
 	availableIndex = "spec.packageName"
 )
 
-// addIndexes indexes Packages by the package that they follow, and what is available by its package.
+// addIndexes indexes Packages by the package that they follow, and AvailablePackages by theirs.
 func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	for _, scope := range scopes {
 		err := indexer.IndexField(ctx, scope.NewPackage(), followerIndex, followed)

@@ -10,8 +10,8 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// What was recorded by an engine that knew fewer fields stays what it is: an
-// upgrade of the engine renders nothing. Only a new prefix may change this.
+// The record of an engine that knew fewer fields stays current: an upgrade of the engine
+// renders nothing. Only a new prefix may change this.
 func TestFingerprintsOfEarlierEngines(t *testing.T) {
 	t.Parallel()
 	pkg := newPackage(func(p *corev1alpha1.Package) {
@@ -62,7 +62,7 @@ func TestFingerprintCoversTheSpec(t *testing.T) {
 	one, err = fingerprintOf(newPackage(), imageChoice.origin, env, nil, "a/=b/;0")
 	two, err2 = fingerprintOf(newPackage(), imageChoice.origin, env, nil, "a/=c/;0")
 	if errors.Join(err, err2) != nil || one == two || one == base || one.spec != base.spec {
-		t.Errorf("overrides of the manager that change have packages rendered again: %s, %s, %s", base, one, two)
+		t.Errorf("a change of the manager's overrides renders packages again: %s, %s, %s", base, one, two)
 	}
 }
 
@@ -83,7 +83,7 @@ func TestDecideByInputs(t *testing.T) {
 		want    step
 	}{
 		"someone else's deployment": {
-			reason: "it is not ours to settle, whatever is known", pkg: newPackage(), dep: newOwned(controlledBy("Other", "other", "")),
+			reason: "it is not ours, whatever is known", pkg: newPackage(), dep: newOwned(controlledBy("Other", "other", "")),
 			inputs: inputs{waiting: true}, want: stepYield,
 		},
 		"sources not known yet":       {reason: "a restart must not take them for absent", pkg: unpackedPackage(), inputs: inputs{waiting: true}, want: stepGather},
@@ -93,7 +93,7 @@ func TestDecideByInputs(t *testing.T) {
 		"failed":                      {reason: "it is tried again later", pkg: newPackage(), attempt: failed(func(*attempt) {}), inputs: inputs{dependencies: "before"}, want: stepWait},
 		"failed, pull secret changed": {reason: "it may work now", pkg: newPackage(), attempt: failed(func(*attempt) {}), inputs: inputs{dependencies: "after"}, want: stepLoad},
 		"failed, not known by what":   {reason: "pull secrets are being looked at", pkg: newPackage(), attempt: failed(func(*attempt) {}), want: stepWait},
-		"refused, its turn":           {reason: "what was in its way is gone", pkg: newPackage(), attempt: failed(func(a *attempt) { a.Retry = time.Time{} }), inputs: inputs{retryNumber: 1}, want: stepLoad},
+		"refused, its turn":           {reason: "the obstacle is gone", pkg: newPackage(), attempt: failed(func(a *attempt) { a.Retry = time.Time{} }), inputs: inputs{retryNumber: 1}, want: stepLoad},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -25,8 +25,8 @@ func (s *reconciliation) hold(ctx context.Context) {
 	s.heldBy = dependencies.Holders(s.survey(ctx, s.pkg.GetNamespace()).Installed, snapshot.InstanceOf(s.pkg))
 }
 
-// wroteNothing reports whether no revision of the Package has claimed its objects, before which none is written: what waits for the
-// Package has nothing of it that could go.
+// wroteNothing reports whether no revision of the Package has claimed its objects, before
+// which none is written: its deletion cannot remove any object that dependents use.
 func (s *reconciliation) wroteNothing(ctx context.Context) bool {
 	if s.dep == nil {
 		return s.pkg.PackageStatus().Resolved == nil

@@ -118,6 +118,6 @@ func TestKeyOfAnother(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 	if err := server.Get(t.Context(), client.ObjectKeyFromObject(theirs), theirs); err != nil {
-		t.Errorf("somebody's Secret is gone: %v", err)
+		t.Errorf("the Secret of a user is gone: %v", err)
 	}
 }

@@ -34,7 +34,7 @@ func inFlight(a *attempt) int {
 // keeps reports whether an attempt has content in memory that is not deployed yet.
 func keeps(a *attempt) bool { return a != nil && a.Out.content != nil && a.Out.deployed.IsZero() }
 
-// newAttempt returns an attempt to load what is known of the Package now.
+// newAttempt returns an attempt to load the Package as it is known now.
 func (s *reconciliation) newAttempt() *attempt {
 	return &attempt{
 		In: loadInput{fingerprint: s.fingerprint, newDigest: s.newDigest, retryNumber: s.retryNumber}, RetryValue: background.RetryValue(s.pkg), Started: s.now,
@@ -140,7 +140,7 @@ func (r *Reconciler) endLoad(in input, st *state, a *attempt, loaded *content, e
 		if err == nil {
 			a.Out.content = loaded
 		}
-		var wrong violation.Violations // what is wrong with the package itself stays so
+		var wrong violation.Violations // a fault of the package itself is permanent
 		if err != nil && !errors.As(err, &wrong) {
 			a.RetryAfter(r.Now(), limits.LoadBackoffMin, limits.LoadBackoffMax)
 		}
@@ -174,8 +174,8 @@ func (r *Reconciler) awaitAdmission(ctx context.Context, namespace string) bool 
 	return true
 }
 
-// admitted decides whether a load may begin beside what is underway, all of it and what of that is of its own namespace: where
-// others have more than is allowed, a namespace with little does not wait.
+// admitted decides whether a load may begin beside those underway, in all and in its own
+// namespace: where others have more than is allowed, a namespace with little does not wait.
 func admitted(all, own int) bool {
 	return all < limits.PackagesUnderway || own < limits.PackagesUnderwayOwn && all-own >= limits.PackagesUnderway
 }

@@ -46,7 +46,7 @@ func named(name, image string, change ...func(*corev1alpha1.Package)) *corev1alp
 	return pkg
 }
 
-// begin starts to load a Package, instead of what is loaded for it.
+// begin starts to load a Package, in place of the content that is loaded for it.
 func (r *Reconciler) begin(t *testing.T, pkg *corev1alpha1.Package) {
 	t.Helper()
 	s := r.of(pkg)
@@ -88,7 +88,7 @@ func (b *bench) wait(t *testing.T) string {
 	case key := <-b.woken:
 		return key.Name
 	case <-time.After(10 * time.Second):
-		t.Fatal("nobody was woken")
+		t.Fatal("no Package was enqueued")
 		return ""
 	}
 }
@@ -355,7 +355,7 @@ func TestTransitionEvents(t *testing.T) {
 		want     string
 	}{
 		"installed":    {reason: "one event for the image", is: "Available=False/ObjectSetUnready", unpacked: true, content: loaded, want: "Normal/Unpacked"},
-		"with typo":    {reason: "what was ignored is named", unpacked: true, content: warned, want: "Warning/FieldsIgnored Normal/Unpacked"},
+		"with typo":    {reason: "ignored fields are named", unpacked: true, content: warned, want: "Warning/FieldsIgnored Normal/Unpacked"},
 		"both":         {reason: "one event where one status says both", is: "Available=True/Available", unpacked: true, content: loaded, want: "Normal/Available"},
 		"available":    {reason: "one for the rollout", was: "Available=False/X", is: "Available=True/Available", want: "Normal/Available"},
 		"unavailable":  {reason: "a regression", was: "Available=True/Available", is: "Available=False/ProbeFailure", want: "Warning/Unavailable"},

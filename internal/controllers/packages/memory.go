@@ -6,7 +6,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// stateOf returns what is remembered of a Package, and nothing of a former one of its name.
+// stateOf returns the memory of a Package, and nothing of a former one of its name.
 func (r *Reconciler) stateOf(pkg corev1alpha1.GenericPackage) *state {
 	key, m := keyOf(pkg), &r.memory
 	m.Lock()
@@ -48,7 +48,8 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.retryOthers(key)
 }
 
-// count counts what is loaded and loading where an attempt takes the place of another. It is called with the lock.
+// count counts loaded and loading content where an attempt takes the place of another. It
+// is called with the lock.
 func (m *memory) count(before, after *attempt) {
 	if keeps(before) && (!keeps(after) || after.Out.memory != before.Out.memory) {
 		m.account.Count(before.Out.memory, 0)

@@ -23,13 +23,13 @@ func TestOutdated(t *testing.T) {
 		want   bool
 	}{
 		"no deployment":     {reason: "nothing was written for any generation"},
-		"earlier engine":    {reason: "nobody recorded it", dep: newOwned()},
+		"earlier engine":    {reason: "it was not recorded", dep: newOwned()},
 		"changed since":     {reason: "the usual case after a change of the spec", dep: newOwned(written("1"))},
 		"same":              {reason: "the usual case at rest", dep: newOwned(written("2"))},
-		"known as it was":   {reason: "somebody saw the spec as it is by now", dep: newOwned(written("3")), want: true},
-		"not a number":      {reason: "somebody wrote it by hand", dep: newOwned(written("three"))},
+		"known as it was":   {reason: "a process saw the spec as it is by now", dep: newOwned(written("3")), want: true},
+		"not a number":      {reason: "a user wrote it by hand", dep: newOwned(written("three"))},
 		"of a former one":   {reason: "the generations of a new Package begin again", dep: newOwned(written("9"), controlledBy("Package", "shop", ""))},
-		"of nobody by now":  {reason: "left behind by a former Package", dep: newOwned(written("9"), func(d *corev1alpha1.ObjectDeployment) { d.OwnerReferences = nil })},
+		"without an owner":  {reason: "left behind by a former Package", dep: newOwned(written("9"), func(d *corev1alpha1.ObjectDeployment) { d.OwnerReferences = nil })},
 		"of someone else's": {reason: "not ours to write at all", dep: newOwned(written("9"), controlledBy("ConfigMap", "someone", ""))},
 	} {
 		t.Run(name, func(t *testing.T) {

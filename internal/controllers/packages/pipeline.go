@@ -190,7 +190,8 @@ func timed(ctx context.Context, puller *registry.Puller, ref string) (*registry.
 	return image, err
 }
 
-// relocated is a bundle of manifests with the images of its lock. What was pulled may be shared, and stays as it is.
+// relocated is a bundle of manifests with the images of its lock. The pulled files may be
+// shared, and stay as they are.
 func relocated(ctx context.Context, puller *registry.Puller, ref string, image *registry.Image) (*registry.Image, error) {
 	repository, _, _ := strings.Cut(ref, "@")
 	files, err := fetch.Relocate(ctx, puller, repository, image.Digest, image.Files)

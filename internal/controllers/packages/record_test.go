@@ -68,11 +68,11 @@ func TestRecordOf(t *testing.T) {
 	}{
 		"small":               {reason: "costs no write", step: stepWait, attempt: &attempt{In: loadInput{fingerprint: current}}},
 		"large":               {reason: "before it begins", step: stepWait, attempt: large, want: recordFor("s", "me", 0, 0)},
-		"large again":         {reason: "what was counted stays", last: recordFor("s", "", 2, -time.Minute), step: stepWait, attempt: large, want: recordFor("s", "me", 2, 0)},
+		"large again":         {reason: "the count stays", last: recordFor("s", "", 2, -time.Minute), step: stepWait, attempt: large, want: recordFor("s", "me", 2, 0)},
 		"large, another spec": {reason: "it is another package", last: recordFor("x", "", 2, 0), step: stepWait, attempt: large, want: recordFor("s", "me", 0, 0)},
 		"paused meanwhile":    {reason: "the load goes on", last: recordFor("s", "me", 1, 0), step: stepPaused, attempt: large, want: recordFor("s", "me", 1, 0)},
 		"not known to be large": {
-			reason: "the pull before it does not take what was counted", last: recordFor("s", "", 2, -time.Minute), step: stepWait,
+			reason: "the pull before it does not take the count", last: recordFor("s", "", 2, -time.Minute), step: stepWait,
 			attempt: &attempt{In: loadInput{fingerprint: current}}, want: recordFor("s", "", 2, -time.Minute),
 		},
 		"waits":                    {reason: "the interruption is counted", last: recordFor("s", "other", 1, 0), step: stepWait, attempt: waits, want: recordFor("s", "", 2, time.Minute)},
@@ -82,7 +82,7 @@ func TestRecordOf(t *testing.T) {
 		"refused":                  {reason: "it was loaded", last: recordFor("s", "me", 2, 0), step: stepRefuse, attempt: failed},
 		"unpacked before":          {reason: "nothing is loaded", last: recordFor("s", "other", 2, 0), step: stepSync},
 		"failed":                   {reason: "the manager lives", last: recordFor("s", "me", 0, 0), step: stepWait, attempt: failed},
-		"failed after others":      {reason: "a registry that fails takes nothing of what was counted", last: recordFor("s", "me", 2, 0), step: stepWait, attempt: failed, want: recordFor("s", "", 2, 0)},
+		"failed after others":      {reason: "a registry that fails takes nothing of the count", last: recordFor("s", "me", 2, 0), step: stepWait, attempt: failed, want: recordFor("s", "", 2, 0)},
 		"not known what to load":   {reason: "offers are read after a restart", last: recordFor("x", "other", 2, 0), step: stepHold, want: recordFor("x", "other", 2, 0)},
 		"paused after the restart": {reason: "it is counted before the next load", last: recordFor("s", "other", 2, 0), step: stepPaused, want: recordFor("s", "other", 2, 0)},
 	} {

@@ -29,9 +29,10 @@ func (s *reconciliation) drop(ctx context.Context) error {
 	return nil
 }
 
-// release takes the marks of the Package off what it depended on, and deletes that where it was installed for this one, no other
-// depends on it, and the policy is to delete it, unless what was installed of the Package goes on without it. What is in another
-// scope is left alone.
+// release takes the marks of the Package off a package that it depended on, and deletes
+// that where it was installed for this one, no other depends on it, and the policy is to
+// delete it, unless the installed objects of the Package continue without it. A package
+// of another scope is left alone.
 func (s *reconciliation) release(ctx context.Context, entry corev1alpha1.DependencyStatus) error {
 	if entry.PackageRef == nil {
 		return nil
@@ -56,8 +57,8 @@ func (s *reconciliation) release(ctx context.Context, entry corev1alpha1.Depende
 	return nil
 }
 
-// decideRelease returns what is released, nil for nothing, and what else depends on it. Where it is to be deleted, that counts
-// for others until done is called.
+// decideRelease returns the package to release, nil for none, and the others that depend
+// on it. Where it is to be deleted, that counts for others until done is called.
 func (s *reconciliation) decideRelease(
 	ctx context.Context, dependency string, at resolver.Instance,
 ) (pkg corev1alpha1.GenericPackage, others []resolver.Instance, done func()) {

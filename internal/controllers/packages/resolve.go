@@ -39,7 +39,8 @@ func (s *reconciliation) resolve(context.Context) error {
 	return nil
 }
 
-// lookUpTag returns what is known of the tag, and starts a resolution where one is due, whose end enqueues the Package.
+// lookUpTag returns the tag as it is known, and starts a resolution where one is due,
+// whose end enqueues the Package.
 func (s *reconciliation) lookUpTag() tag {
 	s.memory.Lock()
 	defer s.memory.Unlock()

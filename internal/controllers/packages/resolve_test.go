@@ -86,7 +86,7 @@ func TestTags(t *testing.T) {
 	}
 	pkg.Status.Resolved = &corev1alpha1.ResolvedPackage{Digest: "sha256:newest"}
 	if got, _, _ := look(); got != "" {
-		t.Errorf("the answer is older than what was unpacked: %q", got)
+		t.Errorf("the answer is older than the unpacked content: %q", got)
 	}
 
 	// A retry resolves the tag at once.
@@ -173,7 +173,7 @@ func TestReference(t *testing.T) {
 		"always, another cluster":     {reason: "whenever it is rendered", policy: corev1alpha1.ImagePullPolicyAlways, reuse: unpackedElsewhere, want: image},
 		"if not present, other spec":  {reason: "what it stands for is known", policy: corev1alpha1.ImagePullPolicyIfNotPresent, reuse: unpackedNever, want: byTheDigest},
 		"never, another spec":         {reason: "no registry is asked", policy: corev1alpha1.ImagePullPolicyNever, reuse: unpackedNever, want: byTheDigest},
-		"the tag has moved":           {reason: "what was found is what is rolled out", reuse: unpackedCurrent, newDigest: "sha256:" + digest[7:], want: byTheDigest},
+		"the tag has moved":           {reason: "the digest found is rolled out", reuse: unpackedCurrent, newDigest: "sha256:" + digest[7:], want: byTheDigest},
 		"the tag has moved, elsewise": {reason: "the interval is the user's wish", policy: corev1alpha1.ImagePullPolicyIfNotPresent, newDigest: "sha256:" + digest[7:], want: byTheDigest},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -51,7 +51,7 @@ func passOver(t *testing.T, c client.Client, reader client.Reader, pkg corev1alp
 	return s
 }
 
-// stateOfAll returns what is stored, by kind and name.
+// stateOfAll returns the stored objects, by kind and name.
 func stateOfAll(t *testing.T, server client.Client) map[string]string {
 	t.Helper()
 	state := map[string]string{}
@@ -118,9 +118,9 @@ func TestDeployAfterACrash(t *testing.T) {
 
 var errCrash = errors.New("crash")
 
-// deployAll deploys one version after the other in a new cluster and returns what
-// is stored in the end, and how many writes that took. The process dies at the
-// write of number crash.
+// deployAll deploys one version after the other in a new cluster and returns the objects
+// stored in the end, and how many writes that took. The process dies at the write of
+// number crash.
 func deployAll(t *testing.T, strategy string, versions []*content, crash int, effect bool) (state map[string]string, writes int) {
 	t.Helper()
 	server := secretServer(t)

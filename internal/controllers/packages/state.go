@@ -60,7 +60,7 @@ type reconciliation struct {
 	waits *turns
 }
 
-// view is what is known of one Package in one reconcile: the input of its decision and status.
+// view is the snapshot of one Package in one reconcile: the input of its decision and status.
 type view struct {
 	pkg corev1alpha1.GenericPackage
 	// dep is the deployment of the Package's name, whatever its owner, or nil.
@@ -98,17 +98,17 @@ type outcome struct {
 type step int
 
 const (
-	stepSync   step = iota // what is unpacked is current; settings that need no rendering are copied
+	stepSync   step = iota // the unpacked content is current; settings that need no rendering are copied
 	stepPaused             // the spec is not unpacked while the Package is paused
 	stepLoad               // start to load
 	stepWait               // a load goes on, or a failed one is retried later
-	stepDeploy             // write what was loaded
+	stepDeploy             // write the loaded content
 	stepRefuse             // the package is wrong and stays so
 	stepYield              // the deployment of this name has another owner
 	stepForbid             // the manager does not install the package as it is
 	stepAwait              // the deployment of this name is terminating
-	stepHold               // packageRef led to nothing that can be loaded; what is installed stays
-	stepDepend             // what was loaded is not deployed before its dependencies are available
+	stepHold               // packageRef led to nothing that can be loaded; the installed content stays
+	stepDepend             // the loaded content is not deployed before its dependencies are available
 	stepGather             // what the package is rendered from is not known yet
 )
 
@@ -149,7 +149,7 @@ type content struct {
 	template corev1alpha1.ObjectSetTemplateSpec
 	// sealing selects the objects with sensitive values; nil where the input has none.
 	sealing *objectslices.Sealing
-	// warnings name what was ignored, such as unknown fields.
+	// warnings name ignored content, such as unknown fields.
 	warnings []string
 	// dependencies are those of the manifest.
 	dependencies []corev1alpha1.Dependency
@@ -184,7 +184,7 @@ type Options struct {
 	Accounts Accounts
 	// Namespace of the manager has what ClusterPackages name, and their Secrets.
 	Namespace string
-	// Processors are what is resolved and rendered on.
+	// Processors bound concurrent resolutions and renderings.
 	Processors *queueing.Processors
 	// Pace of resolutions and repairs.
 	Pace limits.Pace
@@ -193,7 +193,7 @@ type Options struct {
 // memory is what this process remembers of Packages. A restart repeats a failed load, a resolution or a repair at most.
 type memory struct {
 	background.Attempts[loadInput, load]
-	// account counts what is loaded and not deployed yet; it may be nil.
+	// account counts content that is loaded and not deployed yet; it may be nil.
 	account *quota.Memory
 	states  map[types.NamespacedName]*state
 	// loading counts Packages that are being loaded, or whose content no status records yet.
@@ -204,7 +204,7 @@ type memory struct {
 	missed map[types.NamespacedName][]func(string) bool
 }
 
-// state is what is remembered of one Package, above the lock line for its reconcile alone.
+// state is the memory of one Package, above the lock line for its reconcile alone.
 type state struct {
 	uid types.UID
 	// seen is when this process saw the Package first.
@@ -244,7 +244,7 @@ type loadInput struct {
 	retryNumber int
 }
 
-// load is what is known of a load, and of what becomes of its content.
+// load is the state of a load, and of the deployment of its content.
 type load struct {
 	// dependencies are those of a failed attempt; empty while they are not known.
 	dependencies string
@@ -263,13 +263,13 @@ type input struct {
 	pkg corev1alpha1.GenericPackage
 	// image is the reference to pull: of the spec, or by the digest that was unpacked before.
 	image string
-	// origin is what was chosen to load.
+	// origin is the content chosen to load.
 	origin        origin
 	namespace     string
 	environment   manifestsv1alpha1.PackageEnvironment
 	manager       string // as Options.Version
 	installations func(packageName string) []types.NamespacedName
-	// hashKey hashes what is sensitive; nil where nothing is.
+	// hashKey hashes sensitive values; nil where there are none.
 	hashKey []byte
 	// namespaced is that of another cluster, or nil.
 	namespaced func(schema.GroupKind) (namespaced, known bool)
@@ -290,7 +290,8 @@ type tag struct {
 	// digest is what it stood for last, and err why the last resolution failed.
 	digest string
 	err    error
-	// unpacked is the digest when the resolution began: its response must not revert what was unpacked since.
+	// unpacked is the digest when the resolution began: its response must not revert
+	// content that was unpacked since.
 	unpacked string
 	// retryValue is that of the retry annotation at the last reconcile.
 	retryValue string
@@ -308,9 +309,10 @@ type installation struct {
 	retryNumber int
 }
 
-// resolving is what goes on with dependencies in this process. Packages of one scope, a namespace or all ClusterPackages, are
-// resolved one after the other, so that two of them do not install a third one each. No lock is held while a resolution is
-// computed or written: what was decided is noted, and counts for others as if it was written.
+// resolving is the state of the resolutions of this process. Packages of one scope, a
+// namespace or all ClusterPackages, are resolved one after the other, so that two of them
+// do not install a third one each. No lock is held while a resolution is computed or
+// written: a decision is noted, and counts for others as if it was written.
 type resolving struct {
 	resolutions, releases turns
 

@@ -177,7 +177,7 @@ func invalidReason(err error) string {
 	return corev1alpha1.ReasonLoadError
 }
 
-// problems lists what is wrong with a package, one problem a line, as many as a message holds.
+// problems lists the problems of a package, one a line, as many as a message holds.
 func problems(err error) string {
 	var wrong violation.Violations
 	if !errors.As(err, &wrong) || len(err.Error()) <= limits.MessageBytes {
@@ -344,7 +344,7 @@ func failing(dep corev1alpha1.GenericObjectDeployment) bool {
 		(ready.Reason == corev1alpha1.ReasonApplyError || ready.Reason == corev1alpha1.ReasonOtherCluster)
 }
 
-// gatherState is the state while it is not known what is to be rendered.
+// gatherState is the state while the input of the rendering is not known.
 func gatherState(v view) conditions.State {
 	if away := v.targetState; away != nil && !away.Ready {
 		return conditions.State{Stalled: away.Stalls(), Reason: away.Reason, Message: v.why}

@@ -124,7 +124,7 @@ Unpacked=True/UnpackSuccess@2`,
 			want:    ready + "\nmy.test/Here=True/Y@2",
 		},
 		"pull failed": {
-			reason: "what is installed goes on, and Invalid of the former spec is over",
+			reason: "the installed content stays, and Invalid of the former spec is over",
 			pkg:    newPackage(invalidBefore), dep: newOwned(rolledOut), attempt: failed(pull), outcome: outcome{step: stepWait},
 			want: `Available=True/Available@2
 Progressing=False/Idle@2
@@ -133,14 +133,14 @@ Stalled=True/ImagePullBackOff@2
 Unpacked=False/ImagePullBackOff@2`,
 		},
 		"registry is slow": {
-			reason: "nobody has to do anything",
+			reason: "no user has to act",
 			pkg:    newPackage(), attempt: failed(slow), outcome: outcome{step: stepWait},
 			want: `Ready=False/ImagePullBackOff@2
 Reconciling=True/ImagePullBackOff@2
 Unpacked=False/ImagePullBackOff@2`,
 		},
 		"wrong package": {
-			reason: "one condition tells the truth, by the first stage that failed",
+			reason: "one condition is true, by the first stage that failed",
 			pkg:    newPackage(), attempt: failed(wrong), outcome: outcome{step: stepRefuse},
 			want: `Invalid=True/ConfigInvalid@2
 Ready=False/ConfigInvalid@2
@@ -166,7 +166,7 @@ Ready=False/Progressing@2
 Reconciling=True/Progressing@2`,
 		},
 		"loading after a restore": {
-			reason: "what is rolled out is of no generation that is known",
+			reason: "the generation that is rolled out is not known",
 			pkg:    newPackage(), dep: newOwned(rolledOut), attempt: &attempt{}, outcome: outcome{step: stepLoad},
 			want: `Ready=False/Progressing@2
 Reconciling=True/Progressing@2`,
@@ -204,7 +204,7 @@ Ready=True/Available@2
 Unpacked=True/UnpackSuccess@2`,
 		},
 		"resumed": {
-			reason: "Paused goes when the deployment does not say so",
+			reason: "Paused is removed when the deployment does not say so",
 			pkg:    unpackedPackage(had(2, "Paused", true, "Paused")), dep: newOwned(rolledOut, says("Paused", false, "Paused")), outcome: outcome{step: stepSync},
 			want: ready,
 		},
@@ -216,7 +216,7 @@ Ready=False/Paused@2
 Reconciling=True/Paused@2`,
 		},
 		"deployment deleted": {
-			reason: "what is gone is not available",
+			reason: "a package that is gone is not available",
 			pkg:    unpackedPackage(had(2, "Available", true, "X"), had(2, "Progressing", true, "X"), had(2, "my.test/X", true, "X")), attempt: &attempt{}, outcome: outcome{step: stepLoad},
 			want: `Ready=False/Progressing@2
 Reconciling=True/Progressing@2
@@ -256,7 +256,7 @@ Unpacked=True/UnpackSuccess@2`,
 			*tc.pkg.PackageStatus() = *got
 			v.changed = false
 			if again := statusOf(v); !cmp.Equal(got, again) {
-				t.Errorf("not settled after one write: %s", cmp.Diff(got, again))
+				t.Errorf("not stable after one write: %s", cmp.Diff(got, again))
 			}
 		})
 	}

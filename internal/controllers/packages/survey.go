@@ -13,8 +13,9 @@ import (
 	"lockstep.run/lockstep/internal/resolver/snapshot"
 )
 
-// survey returns the Packages that matter to those of a namespace, or to ClusterPackages: these, ClusterPackages, and what
-// depends on ClusterPackages that heed all, in their latest known states and with what was decided.
+// survey returns the Packages that matter to those of a namespace, or to ClusterPackages:
+// these, ClusterPackages, and dependents of ClusterPackages that heed all, in their
+// latest known states and with the decisions noted.
 func (r *Reconciler) survey(ctx context.Context, namespace string) dependencies.Known {
 	r.resolving.mu.Lock()
 	defer r.resolving.mu.Unlock()
@@ -74,8 +75,9 @@ func (r *Reconciler) dependentsOf(ctx context.Context, i resolver.Instance) []co
 	return all
 }
 
-// commit notes what the Package is about to record, if what it was resolved by is what is known now, or in the last attempt
-// if nothing that it uses goes. Until done is called, that counts for others.
+// commit notes the decision that the Package is about to record, if the input of its
+// resolution is still current, or in the last attempt if no package that it uses is being
+// removed. Until done is called, the decision counts for others.
 func (s *reconciliation) commit(
 	ctx context.Context, d *dependencies.Plan, was dependencies.Known, last bool,
 ) (now dependencies.Known, done func(), ok bool) {
@@ -92,8 +94,8 @@ func (s *reconciliation) commit(
 	return now, s.note(ctx, own, d.Decision()), true
 }
 
-// note notes a decision with the lock held, and returns what takes it back. What is held by what was not recorded in the end
-// is reconciled then.
+// note notes a decision with the lock held, and returns a function that takes it back.
+// Packages that were held by a decision that was not recorded in the end are reconciled then.
 func (r *Reconciler) note(ctx context.Context, own resolver.Instance, d dependencies.Decision) (done func()) {
 	if r.resolving.decided == nil {
 		r.resolving.decided = dependencies.Decisions{}

@@ -66,7 +66,7 @@ func TestOrphaningDeletionInEveryOrder(t *testing.T) {
 				for range tc.passes {
 					w.reconcile()
 				}
-				return w.settle(tc.leaves)
+				return w.converge(tc.leaves)
 			}, func(failure string) { t.Fatal(failure) })
 			t.Logf("%d orders", runs)
 		})
@@ -336,8 +336,9 @@ func (w *world) pass(ctx context.Context) error {
 	return errors.Join(s.next(s.decide)(ctx), s.deploy(ctx), s.writeErr)
 }
 
-// settle lets others take their last steps, and the manager see them, until the Package is gone. It returns what is wrong then.
-func (w *world) settle(leaves bool) string {
+// converge lets others take their last steps, and the manager see them, until the Package
+// is gone. It returns the problem that is left then.
+func (w *world) converge(leaves bool) string {
 	w.kills = 0
 	for len(w.steps) > 0 {
 		w.other()
@@ -359,7 +360,7 @@ func (w *world) settle(leaves bool) string {
 	dep, problem := w.server.Get(deploymentKey), ""
 	switch {
 	case w.server.Get(packageKey) != nil:
-		problem = "the Package does not go"
+		problem = "the Package is not removed"
 	case !leaves && dep != nil:
 		problem = "the deployment is left"
 	case leaves && dep == nil:

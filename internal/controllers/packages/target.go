@@ -64,7 +64,7 @@ func (s *reconciliation) gatherEnvironment(ctx context.Context) {
 	if ref := s.pkg.PackageSpec().TargetRef; ref != nil {
 		if problem, forbidden := s.checkTarget(ctx); problem != "" {
 			s.inputError = "Waiting for the target. " + problem
-			if forbidden && s.dep == nil { // what is installed goes on with the connection that it has
+			if forbidden && s.dep == nil { // the installed content keeps the connection that it has
 				s.targetState = &targets.State{Reason: corev1alpha1.ReasonKubeconfigRefused, Message: problem}
 			}
 			return
@@ -119,7 +119,7 @@ func (s *reconciliation) servedAPI() resolver.Served {
 	return s.ServedAPI
 }
 
-// reportTarget sets the condition TargetConnected. What is available in a target that is
+// reportTarget sets the condition TargetConnected. The availability in a target that is
 // not connected is not known.
 func reportTarget(status *corev1alpha1.PackageStatus, v view) {
 	if v.targetState == nil {

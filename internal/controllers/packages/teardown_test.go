@@ -48,8 +48,8 @@ func TestDeploymentIsKnownThroughout(t *testing.T) {
 	}
 }
 
-// A Package goes when its deployment is gone. Where its deletion was not observed, the cache that
-// does not show it may be behind.
+// A Package is removed when its deployment is gone. Where its deletion was not observed,
+// the cache that does not show it may be behind.
 func TestDeploymentThatTheCacheLacks(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -58,13 +58,13 @@ func TestDeploymentThatTheCacheLacks(t *testing.T) {
 		// unserved that it serves none for certain.
 		noAnswer, unserved bool
 		reads              int
-		goes               bool
+		removed            bool
 	}{
 		"the cache is behind": {exists: true, reads: 1},
-		"it is not there":     {reads: 1, goes: true},
-		"it was seen leaving": {seen: true, goes: true},
+		"it is not there":     {reads: 1, removed: true},
+		"it was seen leaving": {seen: true, removed: true},
 		"there is no answer":  {noAnswer: true, reads: 1},
-		"its CRD was deleted": {noAnswer: true, unserved: true, reads: 1, goes: true},
+		"its CRD was deleted": {noAnswer: true, unserved: true, reads: 1, removed: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -103,8 +103,8 @@ func TestDeploymentThatTheCacheLacks(t *testing.T) {
 			if err := s.tearDown(t.Context()); (err != nil) != (tc.noAnswer && !tc.unserved) {
 				t.Fatal(err)
 			}
-			if goes := len(s.pkg.GetFinalizers()) == 1; goes != tc.goes || reads != tc.reads {
-				t.Errorf("the Package goes: %t, after %d reads; want %t, %d", goes, reads, tc.goes, tc.reads)
+			if removed := len(s.pkg.GetFinalizers()) == 1; removed != tc.removed || reads != tc.reads {
+				t.Errorf("the Package is removed: %t, after %d reads; want %t, %d", removed, reads, tc.removed, tc.reads)
 			}
 			if known := !s.state.terminating.IsZero(); known != (tc.exists || tc.seen) {
 				t.Errorf("the deployment is known to be terminating: %t", known)

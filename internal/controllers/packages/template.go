@@ -230,7 +230,7 @@ func normalizedObject(raw []byte) ([]byte, error) {
 		return nil, err
 	}
 	if meta, err := knownMetadata(object["metadata"]); err == nil {
-		object["metadata"] = meta // what is no metadata is rejected later
+		object["metadata"] = meta // anything that is no metadata is rejected later
 	}
 	dropNulls(object)
 	return json.Marshal(object)

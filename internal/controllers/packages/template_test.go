@@ -131,7 +131,7 @@ func TestShapeOfAChange(t *testing.T) {
 			want:    "Package content changed.",
 		},
 		"version dropped": {
-			reason:  "a label that the manifest does not state goes",
+			reason:  "a label that the manifest does not state is removed",
 			content: func(c *content) { delete(c.labels, corev1alpha1.PackageVersionLabel) },
 			stored:  func(d *corev1alpha1.ObjectDeployment) { d.Labels["foreign"] = "kept" },
 			check:   func(d *corev1alpha1.ObjectDeployment) any { return d.Labels },

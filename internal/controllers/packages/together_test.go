@@ -111,7 +111,7 @@ func newPlay(t *testing.T, set jointneeds.Set, seed uint64) *play {
 	return p
 }
 
-// offer replaces what is offered.
+// offer replaces the offers.
 func (p *play) offer(set jointneeds.Set) {
 	p.t.Helper()
 	repo := &corev1alpha1.PackageRepository{}
@@ -286,7 +286,7 @@ func (p *play) textOf(pkg *corev1alpha1.Package) string {
 	return string(text)
 }
 
-// versions returns what is rolled out, in the form of jointneeds.Set.
+// versions returns the versions that are rolled out, in the form of jointneeds.Set.
 func (p *play) versions() map[string]string {
 	found := map[string]string{}
 	for _, pkg := range p.packages() {

@@ -27,7 +27,7 @@ func requiresShops(c *cluster) *reconciliation {
 	return s
 }
 
-// Nothing waits while the API server is read, not even what is deleted in the same namespace.
+// No request waits while the API server is read, not even deletions in the same namespace.
 func TestNothingWaitsForAResolution(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -49,7 +49,8 @@ func TestNothingWaitsForAResolution(t *testing.T) {
 	}
 }
 
-// A panic over what an API server answers leaves nothing locked, and nobody's turn taken.
+// A panic over what an API server answers leaves nothing locked, and takes no other
+// Package's turn.
 func TestPanicInAResolution(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -69,7 +70,8 @@ func TestPanicInAResolution(t *testing.T) {
 	}
 }
 
-// What others are about to record holds what they use, from the decision on; what is about to be deleted is used by nobody.
+// A decision that others are about to record holds the packages that they use; a package
+// that is about to be deleted is not used.
 func TestDecisionsCount(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -102,21 +104,22 @@ func TestDecisionsCount(t *testing.T) {
 	}
 	for _, last := range []bool{false, true} {
 		if _, _, ok := s.commit(t.Context(), d, was, last); ok {
-			t.Errorf("what goes is used (last attempt: %t)", last)
+			t.Errorf("a package that is being deleted is used (last attempt: %t)", last)
 		}
 	}
 	done()
 	if _, done, ok = s.commit(t.Context(), d, was, false); !ok {
 		t.Error("it stays, and is used")
 	}
-	// And the other way round: what is used stays.
+	// And the other way round: a used package stays.
 	if _, others, deletion := c.of(shop).decideRelease(t.Context(), "db", db); deletion != nil || fmt.Sprint(others) != "[Package team/blog]" {
 		t.Errorf("deleted beside %v", others)
 	}
 	done()
 }
 
-// A resolution that is overtaken is made again, and in the end only where something that it uses goes it is given up.
+// A resolution that is overtaken is made again; in the last attempt it is given up only
+// where a package that it uses is being removed.
 func TestOvertakenResolution(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
@@ -232,7 +235,8 @@ func TestSlowWritesDelayNoOthers(t *testing.T) {
 	}
 }
 
-// What arrives while a Package is being resolved has it resolved again, if it awaits that.
+// An arrival during the resolution of a Package enqueues that Package again, if it awaits
+// the arrival.
 func TestArrivalsDuringAResolution(t *testing.T) {
 	t.Parallel()
 	r, enqueued := newReconciler(t)
@@ -257,7 +261,7 @@ func TestArrivalsDuringAResolution(t *testing.T) {
 	}
 }
 
-// What wrote nothing is not held by what waits for it: it has nothing that could go.
+// A Package that wrote nothing is not held by its dependents: its deletion removes no object.
 func TestNothingWrittenIsNotHeld(t *testing.T) {
 	t.Parallel()
 	for reason, tc := range map[string]struct {

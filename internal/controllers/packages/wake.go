@@ -137,8 +137,8 @@ func (r *Reconciler) packageChanged(ctx context.Context, before, after client.Ob
 	}
 }
 
-// wakeTogether enqueues what may only go together with a Package that became, or is in another way, unsatisfied: both may have
-// been resolved before either had a status.
+// wakeTogether enqueues Packages that may only change together with one that became, or
+// is in another way, unsatisfied: both may have been resolved before either had a status.
 func (r *Reconciler) wakeTogether(before, after client.Object, same bool) {
 	is, ok := after.(corev1alpha1.GenericPackage)
 	if !ok || !dependencies.Unsatisfied(is) {
@@ -183,7 +183,8 @@ func (s *reconciliation) warnUpgraded(ctx context.Context, before, after *corev1
 	}
 }
 
-// warnDeleted names in an event those that depend on a package that goes, and do not hold it.
+// warnDeleted names in an event those that depend on a package that is being deleted, and
+// do not hold it.
 func (s *reconciliation) warnDeleted(ctx context.Context) {
 	own := snapshot.InstanceOf(s.pkg)
 	if names := dependencies.Refusing(s.dependentsOf(ctx, own), own, ""); len(names) > 0 {

@@ -67,7 +67,7 @@ func TestDecide(t *testing.T) {
 		"due":                   {reason: "the interval is over", view: view{last: fetchedAt(10 * time.Minute)}, want: stepFetch},
 		"retried at rest":       {reason: "the annotation has a new value", change: retried, view: view{last: fetchedAt(time.Minute)}, want: stepFetch},
 		"static":                {reason: "it never changes", change: byDigest, view: view{last: fetchedAt(time.Hour)}, want: stepRest},
-		"static, retried":       {reason: "whoever wants it gets it", change: func(r *corev1alpha1.PackageRepository) { byDigest(r); retried(r) }, view: view{last: fetchedAt(time.Hour)}, want: stepFetch},
+		"static, retried":       {reason: "it is requested", change: func(r *corev1alpha1.PackageRepository) { byDigest(r); retried(r) }, view: view{last: fetchedAt(time.Hour)}, want: stepFetch},
 		"incomplete":            {reason: "not all of it is known", change: byDigest, view: view{last: &success{input: is, incomplete: true}}, want: stepFetch},
 		"another Secret":        {reason: "at once", view: view{last: &success{input: input{source: "s", versions: "0"}, at: start}}, want: stepFetch},
 		"after a restart":       {reason: "it is asked for changes", view: view{last: &success{input: input{source: "s"}, restored: true}}, want: stepFetch},

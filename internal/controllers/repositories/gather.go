@@ -17,7 +17,8 @@ import (
 	"lockstep.run/lockstep/internal/kube/conditions"
 )
 
-// gather reads the repositories of a namespace and what is published of them, in their latest known states.
+// gather reads the repositories of a namespace and their published offers, in their
+// latest known states.
 func (r *Reconciler) gather(ctx context.Context, namespace string) (*reconciliation, error) {
 	s := &reconciliation{Reconciler: r, namespace: namespace, now: r.Now()}
 	var err error
@@ -110,7 +111,8 @@ func (s *reconciliation) gatherRepository(repository corev1alpha1.GenericPackage
 	return v
 }
 
-// stateOf returns what is remembered of a repository, else what its status records of an earlier process.
+// stateOf returns the memory of a repository, else the record of an earlier process in
+// its status.
 func (s *reconciliation) stateOf(repository corev1alpha1.GenericPackageRepository) *state {
 	st := s.states[repository.GetName()]
 	if st != nil && st.uid == repository.GetUID() {
@@ -179,7 +181,7 @@ func (s *reconciliation) withdraw() {
 	}
 }
 
-// forget drops what is remembered of a repository that is gone.
+// forget drops the memory of a repository that is gone.
 func (s *reconciliation) forget(name string, st *state) {
 	s.memory.Set(&st.attempt, nil)
 	delete(s.states, name)

@@ -15,9 +15,10 @@ import (
 	"lockstep.run/lockstep/internal/catalog/repository"
 )
 
-// A manager that is killed between the writes of a publication leaves a part of it. Whatever the source has when the next
-// one starts, all of that is published at the end, also where it is what the status still names, and each version is in
-// the same number as before. While the source is away, the status says that what is offered may be of both.
+// A manager that is killed between the writes of a publication leaves a part of it. Whatever
+// the source has when the next one starts, all of that is published at the end, also where it
+// is the digest that the status still names, and each version is in the same number as before.
+// While the source is away, the status says that the offers may be of both.
 func TestHalfPublished(t *testing.T) {
 	t.Parallel()
 	first, second := contentOf("a", "1.0.0"), contentOf("b", "1.0.0")
@@ -31,7 +32,7 @@ func TestHalfPublished(t *testing.T) {
 				w := newWorld()
 				w.restart(t.Context())
 				r := w.addHTTP(t, "stable", first)
-				w.settle(t)
+				w.converge(t)
 				before := w.offered()
 
 				w.contents["stable"], w.now = next, w.now.Add(time.Hour)
@@ -46,14 +47,14 @@ func TestHalfPublished(t *testing.T) {
 				w.restart(t.Context())
 				w.dies, w.broken["stable"] = false, true
 				w.now = w.now.Add(time.Hour)
-				w.settle(t)
+				w.converge(t)
 				ready := w.condition(t, r, corev1alpha1.ConditionReady)
 				warns := strings.Contains(ready.Message, "some of it may be missing, or of another revision")
 				if mixed := !cmp.Equal(half, before) && w.artifact(t, r) == digestNamed(t, first); ready.Status != metav1.ConditionFalse || mixed != warns {
 					t.Errorf("half published: %t; the status says %s: %s", mixed, ready.Status, ready.Message)
 				}
 				w.broken["stable"], w.contents["stable"], w.now = false, first, w.now.Add(time.Hour)
-				w.settle(t)
+				w.converge(t)
 				if diff := cmp.Diff(before, w.offered()); diff != "" {
 					t.Errorf("after the source went back: %s", diff)
 				}
@@ -62,7 +63,7 @@ func TestHalfPublished(t *testing.T) {
 				}
 				w.writes = 0
 				w.restart(t.Context())
-				w.settle(t)
+				w.converge(t)
 				if w.writes > 0 {
 					t.Errorf("after one more restart, %d writes", w.writes)
 				}
@@ -78,7 +79,7 @@ func TestHalfPublishedIsSuperseded(t *testing.T) {
 	w := newWorld()
 	w.restart(t.Context())
 	w.addHTTP(t, "stable", contentOf("a", "1.0.0"))
-	w.settle(t)
+	w.converge(t)
 	before := w.offered()
 	w.contents["stable"], w.now = contentOf("b", "1.0.0"), w.now.Add(time.Hour)
 	w.dies, w.left = true, 1
@@ -91,7 +92,7 @@ func TestHalfPublishedIsSuperseded(t *testing.T) {
 	w.dies, w.contents["stable"] = false, contentOf("a", "1.0.0")
 	c, _ := w.catalogueOf("team")
 	c.states["stable"].attempt.In.versions = "of an earlier Secret"
-	w.settle(t)
+	w.converge(t)
 	if diff := cmp.Diff(before, w.offered()); diff != "" {
 		t.Error(diff)
 	}

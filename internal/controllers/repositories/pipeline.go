@@ -40,7 +40,7 @@ type Pipeline struct {
 type job struct {
 	repository corev1alpha1.GenericPackageRepository
 	namespace  string
-	// known is the validator of what is known.
+	// known is the validator of the known content.
 	known string
 	level int
 }
@@ -52,7 +52,7 @@ type result struct {
 	content                     *packed
 }
 
-// contentError is why what was fetched is no repository.
+// contentError is why fetched content is no repository.
 type contentError struct {
 	err       error
 	validator string
@@ -125,7 +125,7 @@ func (p *Pipeline) fetchAndRead(ctx context.Context, source fetch.Source, j job)
 	}
 	r := &result{digest: fetched.Digest, revision: fetched.Revision, validator: fetched.Validator, content: packed}
 	if len(fetched.FromSecrets) > 0 {
-		r.digest, r.revision = packed.offers.String(), packed.offers.String() // of what is published
+		r.digest, r.revision = packed.offers.String(), packed.offers.String() // of the published offers
 	}
 	return r, nil
 }

@@ -73,7 +73,7 @@ spec:
   template: {spec: {fetch: [{imgpkgBundle: {image: "registry.example.com/shop:1.0.0"}}]}}
 `
 
-// No status has a hash of what stands in a Secret: the digest is that of what is published.
+// No status has a hash of what stands in a Secret: the digest is that of the published offers.
 func TestDigestOfFilesFromSecrets(t *testing.T) {
 	t.Parallel()
 	p := &Pipeline{Fetcher: fetch.New(fetch.Options{})}

@@ -20,7 +20,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// publish takes over what was fetched, and writes the parts of packages whose offers changed.
+// publish takes over the fetched content, and writes the parts of packages whose offers changed.
 func (s *reconciliation) publish(ctx context.Context) error {
 	for _, v := range s.views {
 		if v.step == stepPublish {
@@ -82,7 +82,7 @@ func (s *reconciliation) succeed(v *view) {
 	}
 }
 
-// merge merges the pending packages, and writes the parts that differ from what is published.
+// merge merges the pending packages, and writes the parts that differ from the published ones.
 func (s *reconciliation) merge(ctx context.Context) error {
 	if len(s.pending) == 0 {
 		return nil
@@ -164,7 +164,8 @@ func (s *reconciliation) unpackedSize(name string) (size int64) {
 	return size
 }
 
-// offersOf returns what the repositories offer of a package: their contents, else what is published of them.
+// offersOf returns what the repositories offer of a package: their contents, else their
+// published offers.
 func (s *reconciliation) offersOf(
 	ctx context.Context, name string, parts []part,
 ) (offers []repository.Offer, existing []corev1alpha1.AvailablePackageSpec, err error) {

@@ -31,7 +31,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 
 func (s *reconciliation) result(ctx context.Context, err error) (reconcile.Result, error) {
 	if !queueing.Raced(err) && apierrors.HasStatusCause(err, "NamespaceTerminating") {
-		return reconcile.Result{}, nil // the repositories go with it
+		return reconcile.Result{}, nil // the repositories are deleted with it
 	}
 	return s.Result(ctx, err)
 }

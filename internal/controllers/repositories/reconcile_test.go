@@ -159,8 +159,8 @@ func (w *world) addHTTP(t *testing.T, name string, content *repository.Content, 
 	return r
 }
 
-// settle reconciles until nothing is due but what an interval brings.
-func (w *world) settle(t require) {
+// converge reconciles until nothing is due before the next interval.
+func (w *world) converge(t require) {
 	for range 200 {
 		result, err := w.Reconcile(context.Background(), requestFor("team"))
 		for w.fetching() {
@@ -193,7 +193,8 @@ func (w *world) fetching() bool {
 	return false
 }
 
-// offered returns what is published, by package and version: the repository and what tells contents apart.
+// offered returns the published offers, by package and version: the repository and the
+// identity of the content.
 func (w *world) offered() map[string]string {
 	list := &corev1alpha1.AvailablePackageList{}
 	if err := w.server.List(context.Background(), list); err != nil {
@@ -239,24 +240,24 @@ func TestCatalogueConverges(t *testing.T) {
 		present := map[string]*corev1alpha1.PackageRepository{}
 		for range rapid.IntRange(1, 12).Draw(t, "changes") {
 			name := rapid.SampledFrom(names).Draw(t, "repository")
-			change := rapid.SampledFrom([]string{"content", "content", "back", "priority", "delete", "break", "refuse", "restart", "tamper", "settle"}).Draw(t, "change")
+			change := rapid.SampledFrom([]string{"content", "content", "back", "priority", "delete", "break", "refuse", "restart", "tamper", "converge"}).Draw(t, "change")
 			w.change(ctx, t, change, name, present)
-			if rapid.Bool().Draw(t, "settle") {
-				w.settle(t)
+			if rapid.Bool().Draw(t, "converge") {
+				w.converge(t)
 			}
 		}
 		w.refused = false
 		clear(w.broken)
 		w.now = w.now.Add(time.Hour)
-		w.settle(t)
+		w.converge(t)
 		w.now = w.now.Add(time.Hour)
-		w.settle(t)
+		w.converge(t)
 		w.judge(t, present)
 
 		w.writes = 0
-		w.settle(t)
+		w.converge(t)
 		w.restart(ctx)
-		w.settle(t)
+		w.converge(t)
 		if w.writes > 0 {
 			t.Errorf("at rest, %d writes", w.writes)
 		}
@@ -335,7 +336,7 @@ func (w *world) retry(ctx context.Context, t *rapid.T, r *corev1alpha1.PackageRe
 	}
 }
 
-// judge compares what is published with what repositories offer.
+// judge compares the published offers with those of the repositories.
 func (w *world) judge(t *rapid.T, present map[string]*corev1alpha1.PackageRepository) {
 	published, versions := w.offered(), map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(present)) {
@@ -371,8 +372,9 @@ func (w *world) judge(t *rapid.T, present map[string]*corev1alpha1.PackageReposi
 	}
 }
 
-// What is published is all that a restarted manager has: it fetches a repository in whole before versions of it get lost
-// in favour of others, and where others have changed what is published.
+// The published offers are all that a restarted manager has: it fetches a repository in
+// whole before versions of it get lost in favour of others, and where others have changed
+// the published offers.
 func TestContentIsFetchedInWhole(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -388,9 +390,9 @@ func TestContentIsFetchedInWhole(t *testing.T) {
 			return w.addHTTP(t, name, one(image), func(r *corev1alpha1.PackageRepository) { r.Spec.Priority = priority })
 		}
 		add("first", "a", 0)
-		w.settle(t)
+		w.converge(t)
 		w.restart(ctx)
-		w.settle(t)
+		w.converge(t)
 		if c, _ := w.catalogueOf("team"); c.states["first"].content != nil {
 			t.Fatal("the restarted manager has the content")
 		}
@@ -398,7 +400,7 @@ func TestContentIsFetchedInWhole(t *testing.T) {
 	}
 	check := func(t *testing.T, w *world, want string) {
 		t.Helper()
-		w.settle(t)
+		w.converge(t)
 		if got := w.offered()["cart 1.0.0"]; got != want {
 			t.Errorf("published is %q, want %q", got, want)
 		}
@@ -439,15 +441,17 @@ func (c behind) List(ctx context.Context, list client.ObjectList, opts ...client
 	return c.caching.List(ctx, list, opts...)
 }
 
-// What is published stays while the cache does not have its repository yet, and goes with the repository.
+// Published offers stay while the cache does not have their repository yet, and are
+// deleted with the repository.
 func TestRepositoriesOfALateCache(t *testing.T) {
 	t.Parallel()
 	w := newWorld()
 	w.restart(t.Context())
 	stable := w.addHTTP(t, "stable", contentOf("a", "1.0.0"))
-	w.settle(t)
+	w.converge(t)
 	before := w.offered()
-	// Somebody wrote one of the parts, so that it is compared with what the repositories offer.
+	// Another client wrote one of the parts, so that it is compared with what the
+	// repositories offer.
 	part := &corev1alpha1.AvailablePackage{}
 	if err := w.server.Get(t.Context(), types.NamespacedName{Namespace: "team", Name: "shop"}, part); err != nil {
 		t.Fatal(err)
@@ -458,14 +462,14 @@ func TestRepositoriesOfALateCache(t *testing.T) {
 	}
 	w.restart(t.Context())
 	w.Client = behind{caching{w.server}}
-	w.settle(t)
+	w.converge(t)
 	if diff := cmp.Diff(before, w.offered()); diff != "" || len(before) == 0 {
 		t.Errorf("the cache has no repository: %s", diff)
 	}
 	if err := w.server.Delete(t.Context(), stable); err != nil {
 		t.Fatal(err)
 	}
-	w.settle(t)
+	w.converge(t)
 	if offered := w.offered(); len(offered) > 0 {
 		t.Errorf("the repository is gone: %v", offered)
 	}

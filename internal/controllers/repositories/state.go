@@ -23,7 +23,7 @@ type Options struct {
 	Pipeline *Pipeline
 	// Sources watches what repositories name, and nothing else.
 	Sources *sources.Watches
-	// Fresh keeps the responses to writes of repositories and of what is available.
+	// Fresh keeps the responses to writes of repositories and of AvailablePackages.
 	Fresh *mutationcache.Store
 	// Namespace of the manager has what ClusterPackageRepositories name.
 	Namespace string
@@ -61,7 +61,7 @@ type reconciliation struct {
 	queueing.Outcome
 }
 
-// view is what is known of one repository in one reconcile: the input of its decision and status.
+// view is the snapshot of one repository in one reconcile: the input of its decision and status.
 type view struct {
 	repository corev1alpha1.GenericPackageRepository
 	input      input
@@ -95,7 +95,7 @@ const (
 	stepFetch               // begin to fetch
 	stepWait                // a fetch goes on, or the next one is due in a moment
 	stepBackOff             // a failed fetch is repeated later, or never
-	stepPublish             // publish what was fetched
+	stepPublish             // publish the fetched content
 	stepGather              // what the source names is not known yet
 )
 
@@ -108,8 +108,8 @@ type memory struct {
 	fetches    map[types.NamespacedName]*fetches
 }
 
-// catalogue is what is remembered of the repositories of a namespace, or of the cluster. Its reconcile alone has it,
-// except for the attempts, which are above the lock of memory.
+// catalogue is the memory of the repositories of a namespace, or of the cluster. Its
+// reconcile alone has it, except for the attempts, which are above the lock of memory.
 type catalogue struct {
 	states map[string]*state
 	// pending are packages whose offers changed since they were published.
@@ -123,7 +123,7 @@ type catalogue struct {
 
 type published struct{ packageName, digest string }
 
-// state is what is remembered of one repository.
+// state is the memory of one repository.
 type state struct {
 	uid types.UID
 	// last is the last success, also of an earlier process; nil where there is none.
@@ -145,7 +145,7 @@ type state struct {
 
 // success is a fetch whose content is published.
 type success struct {
-	// input is what was fetched; of an earlier process, the source alone is known.
+	// input identifies the fetched content; of an earlier process, the source alone is known.
 	input input
 	// restored is set for one of an earlier process.
 	restored   bool
@@ -157,7 +157,7 @@ type success struct {
 	incomplete bool
 }
 
-// input identifies what is fetched.
+// input identifies content to fetch.
 type input struct{ source, versions string }
 
 // attempt is the last fetch of a repository.

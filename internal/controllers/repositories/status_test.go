@@ -54,7 +54,7 @@ func TestStatus(t *testing.T) {
 		"fetched again":    {reason: "as before, until that has ended", change: []func(*corev1alpha1.PackageRepository){fetched}, view: view{last: last, outcome: outcome{step: stepWait}}, want: []string{rests}},
 		"inputs not known": {reason: "as before", change: []func(*corev1alpha1.PackageRepository){fetched}, view: view{outcome: outcome{step: stepGather}}, want: []string{rests}},
 		"another source": {
-			reason: "what was fetched before stays offered", change: []func(*corev1alpha1.PackageRepository){fetched, edited},
+			reason: "content fetched before stays offered", change: []func(*corev1alpha1.PackageRepository){fetched, edited},
 			view: view{last: &success{input: input{source: "x"}}, outcome: outcome{step: stepFetch}},
 			want: []string{"Ready=False/Progressing: Fetching registry.test/shop:latest." + stays, "Reconciling=True/Progressing: Fetching registry.test/shop:latest." + stays},
 		},
@@ -73,7 +73,7 @@ func TestStatus(t *testing.T) {
 			want: []string{"Ready=False/ContentInvalid: no document" + stays, "Stalled=True/ContentInvalid: no document" + stays},
 		},
 		"paused": {
-			reason: "what was fetched stays offered", change: []func(*corev1alpha1.PackageRepository){fetched, paused},
+			reason: "fetched content stays offered", change: []func(*corev1alpha1.PackageRepository){fetched, paused},
 			view: view{input: is, last: last, outcome: outcome{step: stepPaused}},
 			want: []string{rests, "Paused=True/Paused: Nothing is fetched while the repository is paused. What was fetched stays offered."},
 		},

@@ -76,7 +76,7 @@ var table = [topics]struct {
 	kind schema.GroupKind
 	// selection are its objects, by default of kind.
 	selection livestate.Selection
-	// read returns what is kept of an object.
+	// read returns the part of an object that is kept.
 	read func(metav1.Object) any
 }{
 	clusterVersion: {
@@ -237,8 +237,8 @@ func (d *Detector) end(t topic) {
 	}
 }
 
-// change changes what is known, and calls Changed where packages see another environment,
-// or another reason why it is not known.
+// change updates the environment, and calls Changed where packages see another one, or
+// another reason why it is not known.
 func (d *Detector) change(do func()) {
 	seen, hosted := d.changes(do)
 	if seen {

@@ -44,7 +44,7 @@ func (c *cluster) mapping(gk schema.GroupKind, _ string) (*meta.RESTMapping, err
 	return &meta.RESTMapping{Resource: schema.GroupVersionResource{Group: gk.Group, Version: "v1", Resource: strings.ToLower(gk.Kind) + "s"}}, nil
 }
 
-// looked tells how often it was asked what is served.
+// looked returns how often discovery was requested.
 func (c *cluster) looked() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -295,7 +295,7 @@ spec: {nodeSelector: {role: infra}}`)})
 	plain.HyperShift = &manifestsv1alpha1.PackageEnvironmentHyperShift{}
 	expect(t, d, "", plain)
 	expect(t, d, "clusters", plain)
-	expect(t, d, "clusters-my-cluster", plain) // whoever made the HostedCluster chose that name
+	expect(t, d, "clusters-my-cluster", plain) // the author of the HostedCluster chose that name
 	c.of("hostedcontrolplanes/").Changed(obj(t, `{metadata: {name: my.cluster, namespace: clusters-my-cluster, annotations: {hypershift.openshift.io/cluster: clusters-my/cluster}}}`))
 	expect(t, d, "clusters-my-cluster", plain)
 	c.of("hostedcontrolplanes/").Changed(obj(t, `{metadata: {name: my.cluster, namespace: clusters-my-cluster, annotations: {hypershift.openshift.io/cluster: clusters/my.cluster}}}`))
@@ -311,7 +311,7 @@ spec: {nodeSelector: {role: infra}}`)})
 	expect(t, d, "clusters-my-cluster", plain)
 }
 
-// What is served and cannot be read leaves the environment unknown, with the
+// A kind that is served and cannot be read leaves the environment unknown, with the
 // reason; packages must not be judged as if it were not there.
 func TestTrouble(t *testing.T) {
 	t.Parallel()
@@ -334,8 +334,8 @@ func TestTrouble(t *testing.T) {
 	expect(t, d, "", kubernetes("v1.36.3"))
 }
 
-// A group whose server did not answer when it was looked for is looked for again:
-// no kind comes or goes where that server turns out not to serve it.
+// A group whose server did not answer when it was looked for is looked for again: no kind
+// appears or disappears where that server turns out not to serve it.
 func TestServerThatDoesNotAnswer(t *testing.T) {
 	t.Parallel()
 	for reason, answer := range map[string]func(*cluster){

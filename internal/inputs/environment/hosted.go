@@ -34,7 +34,7 @@ func (c HostedCluster) equal(o HostedCluster) bool {
 	return c.Key == o.Key && c.Available == o.Available && c.Deleting == o.Deleting && maps.Equal(c.Labels, o.Labels)
 }
 
-// hosted is what is kept of a HostedCluster: what packages see of it, and its state.
+// hosted is the kept part of a HostedCluster: the part that packages see, and its state.
 type hosted struct {
 	seen  *manifestsv1alpha1.PackageEnvironmentHyperShiftHostedCluster
 	state HostedCluster

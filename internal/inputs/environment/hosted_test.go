@@ -88,7 +88,8 @@ func TestInTheirNamespaces(t *testing.T) {
 	}
 }
 
-// The kinds are watched while they are served, and a change is told where it is one of what is kept.
+// The kinds are watched while they are served, and a change is reported where it is one
+// of the kept part.
 func TestHostedClusters(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -137,7 +138,7 @@ func TestHostedClusters(t *testing.T) {
 		expect("listed", []string{"ns/a", "ns/b"}, nil, 1)
 		clusters().Listed([]metav1.Object{cluster("a", ", spec: {x: 1}"), cluster("b", "")})
 		clusters().Changed(cluster("b", ", spec: {x: 1}"))
-		expect("changes of what is not kept", []string{"ns/a", "ns/b"}, nil, 0)
+		expect("changes of other parts", []string{"ns/a", "ns/b"}, nil, 0)
 		clusters().Failed(refused)
 		expect("the watch fails", []string{"ns/a", "ns/b"}, nil, 0)
 		c.of("hostedcontrolplanes/").Changed(obj(t, "{metadata: {namespace: ns-b, name: b}}"))

@@ -24,7 +24,8 @@ func configOf(authorities ...corev1alpha1.ImageAuthority) []corev1alpha1.ImageCo
 	return []corev1alpha1.ImageConfig{config}
 }
 
-// Keys are read from the namespace of the manager alone, and what is missing of them is named without being quoted.
+// Keys are read from the namespace of the manager alone, and missing ones are named
+// without their content.
 func TestPolicies(t *testing.T) {
 	t.Parallel()
 	own, virtual := signed.NewPair(t), signed.NewSigstore(t)
@@ -95,9 +96,9 @@ func TestStore(t *testing.T) {
 		t.Errorf("a change is not noticed: %v", err)
 	}
 	if store.Fail(failure) {
-		t.Error("what was read does not stay")
+		t.Error("the keys that were read are not kept")
 	}
 	if set, err := store.Get(); err != nil || set == nil {
-		t.Errorf("what was read does not stay: %v", err)
+		t.Errorf("the keys that were read are not kept: %v", err)
 	}
 }

@@ -102,8 +102,8 @@ func TestCredentials(t *testing.T) {
 		t.Errorf("pulled as %q", got)
 	}
 	ownOnly = false
-	// What is watched and did not change is not read again, and what a pull needed is
-	// not kept.
+	// A watched source that did not change is not read again, and a credential that a
+	// pull needed is not kept.
 	before := map[Ref]int{account: reads[account], secret("own"): reads[secret("own")], secret("team"): reads[secret("team")]}
 	user(secret("team"))
 	user(secret("team"))

@@ -166,7 +166,7 @@ func TestManySources(t *testing.T) {
 		last := refs[len(refs)-1]
 		w.Use(user, refs)
 		w.Use(other, configMaps("few", 1))
-		settled := func(reason string, want int) {
+		expectWatches := func(reason string, want int) {
 			t.Helper()
 			time.Sleep(50 * time.Millisecond)
 			synctest.Wait()
@@ -176,48 +176,49 @@ func TestManySources(t *testing.T) {
 				t.Errorf("%s: %d watches, want %d", reason, len(s.watching), want)
 			}
 		}
-		settled("many", limits.SourceWatches+1+1)
+		expectWatches("many", limits.SourceWatches+1+1)
 		if !w.State(last).Known || w.State(last).Version != "" {
 			t.Errorf("of none: %+v", w.State(last))
 		}
 		key := last.Namespace + "/" + last.Name
 		reads, wakes := s.reads, woken
 		s.change(key, true)
-		s.change("many/of-nobody", true)
-		settled("a change", limits.SourceWatches+1+1)
+		s.change("many/unused", true)
+		expectWatches("a change", limits.SourceWatches+1+1)
 		if w.State(last).Version != "uid/1" || s.reads != reads+1 || woken != wakes+1 {
 			t.Errorf("after a change: %+v, by %d reads, %d are woken", w.State(last), s.reads-reads, woken-wakes)
 		}
 		s.change(key, false)
-		settled("a deletion", limits.SourceWatches+1+1)
+		expectWatches("a deletion", limits.SourceWatches+1+1)
 		if !w.State(last).Known || w.State(last).Version != "" {
 			t.Errorf("deleted: %+v", w.State(last))
 		}
 		s.change("many/late", true)
-		settled("a change of what is of no interest", limits.SourceWatches+1+1)
+		expectWatches("a change of an unused source", limits.SourceWatches+1+1)
 		late := Ref{Kind: KindConfigMap, Namespace: "many", Name: "late"}
 		w.Use(user, append(slices.Clone(refs), late))
-		settled("a source that is there before", limits.SourceWatches+1+1)
+		expectWatches("a source that is there before", limits.SourceWatches+1+1)
 		if w.State(late).Version == "" {
 			t.Errorf("a source that is there before: %+v", w.State(late))
 		}
 		w.Use(user, refs[limits.SourceWatches:])
-		settled("fewer", 1+1)
+		expectWatches("fewer", 1+1)
 		w.Use(user, refs[:2])
-		settled("few", 2+1)
+		expectWatches("few", 2+1)
 		if s.most > limits.SourceWatches+2 {
 			t.Errorf("%d watches at a time", s.most)
 		}
 		w.Use(user, nil)
 		w.Use(other, nil)
-		settled("none", 0)
+		expectWatches("none", 0)
 		if len(w.single)+len(w.groups) > 0 {
 			t.Errorf("left are %v, %v", w.single, w.groups)
 		}
 	})
 }
 
-// What is wrong with the watch of many sources, or with the read of one, is said of the source, and repeated.
+// An error of the watch of many sources, or of the read of one, is reported for the
+// source, and the request is repeated.
 func TestManySourcesFail(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -277,7 +278,8 @@ func TestManySourcesFail(t *testing.T) {
 	})
 }
 
-// No change is lost, whichever watch shows a source, and while it goes from one to the other.
+// No change is lost, whichever watch shows a source, and while the source moves from one
+// to the other.
 func TestManySourcesChange(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {

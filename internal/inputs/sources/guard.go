@@ -101,7 +101,8 @@ func (g *Guard) For(account objects.Account, get Get) Get {
 	}
 }
 
-// never are the types of Secrets that are for others than packages, whoever names them, and what they are.
+// never has the types of Secrets that are not for packages, no matter who names them,
+// with a description.
 var never = map[string]string{
 	string(corev1.SecretTypeServiceAccountToken): "the token of a ServiceAccount",
 	string(corev1.SecretTypeBootstrapToken):      "a token of the cluster itself",

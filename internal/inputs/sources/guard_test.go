@@ -108,7 +108,8 @@ func TestReadForAccounts(t *testing.T) {
 	}
 }
 
-// Tokens of the cluster and what belongs to other programs are never read, whoever may.
+// Tokens of the cluster and Secrets of other programs are never read, no matter who may
+// read them.
 func TestTypesThatAreNeverRead(t *testing.T) {
 	t.Parallel()
 	for secretType, want := range map[string]bool{

@@ -13,7 +13,8 @@ import (
 	"lockstep.run/lockstep/internal/cluster/livestate"
 )
 
-// TestKinds watches a source of a kind that comes, changes its resource, is unknown for a while, and goes.
+// TestKinds watches a source of a kind that comes, changes its resource, is unknown for a
+// while, and is removed.
 func TestKinds(t *testing.T) {
 	t.Parallel()
 	gk := schema.GroupKind{Group: "example.com", Kind: "Gauge"}
@@ -57,7 +58,7 @@ func TestKinds(t *testing.T) {
 	serve("", livestate.ErrNotReady)
 	w.KindChanged(gk)
 	if state := w.State(ref); !state.Known || state.Err != nil {
-		t.Errorf("while it is not known what is served, the state is %+v", state)
+		t.Errorf("while discovery fails, the state is %+v", state)
 	}
 	serve("meters", nil)
 	w.KindChanged(gk)

@@ -9,7 +9,8 @@ import (
 	"lockstep.run/lockstep/internal/loader"
 )
 
-// Options returns the options to load a Package with the values of its sources. The caller adds what is of the cluster.
+// Options returns the options to load a Package with the values of its sources. The
+// caller adds the options that depend on the cluster.
 func Options(pkg corev1alpha1.GenericPackage, values *Values) loader.Options {
 	spec := pkg.PackageSpec()
 	o := loader.Options{

@@ -74,7 +74,8 @@ func (r *reader) object(field string, source *corev1alpha1.ValueSource, text []b
 	return values, problem == ""
 }
 
-// only returns the value of text with one document in YAML or JSON, or what is wrong with it without quoting it.
+// only returns the value of text with one document in YAML or JSON, or its problem
+// without quoting it.
 func only(text []byte) (value any, problem string) {
 	if len(text) > limits.ConfigBytes {
 		return nil, fmt.Sprintf("it has %d bytes; the limit is %d", len(text), limits.ConfigBytes)

@@ -133,7 +133,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// What is wrong is named with its reference, and nothing of it is quoted.
+// A wrong source is named by its reference, and nothing of it is quoted.
 func TestReadRefuses(t *testing.T) {
 	t.Parallel()
 	found := shelf{

@@ -28,7 +28,7 @@ type Listen func(context.Context, livestate.Selection, livestate.Listener)
 // ReadObject reads one object, as livestate.Cache does.
 type ReadObject func(context.Context, livestate.Selection) (metav1.Object, error)
 
-// State is what is known of a source.
+// State is the observed state of a source.
 type State struct {
 	// Known is set once the watch has listed the object.
 	Known bool
@@ -175,7 +175,7 @@ func (w *Watches) sync(ref Ref, o *watched) bool {
 	}
 	switch {
 	case err == nil && o.stop != nil && o.resource == resource, err != nil && o.stop != nil && !meta.IsNoMatchError(err):
-		return false // the watch goes on, also while it is not known what is served
+		return false // the watch continues, also while discovery fails
 	case o.stop != nil:
 		o.stop()
 		o.stop, o.listener = nil, nil
@@ -238,7 +238,7 @@ func (w *Watches) release(ref Ref, user types.NamespacedName) {
 	}
 }
 
-// State returns what is known of a source that is in use.
+// State returns the observed state of a source that is in use.
 func (w *Watches) State(ref Ref) State {
 	w.mu.Lock()
 	defer w.mu.Unlock()

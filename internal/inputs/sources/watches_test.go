@@ -92,7 +92,7 @@ func TestWatches(t *testing.T) {
 		{"it appears", func() { l.Changed(object("1")) }, State{Known: true, Version: "uid/1"}, "[a b]"},
 		{"the same again", func() { l.Listed([]metav1.Object{object("1")}) }, State{Known: true, Version: "uid/1"}, "[]"},
 		{"it changes", func() { l.Changed(object("2")) }, State{Known: true, Version: "uid/2"}, "[a b]"},
-		{"it goes", func() { l.Deleted(object("2")) }, State{Known: true}, "[a b]"},
+		{"it is deleted", func() { l.Deleted(object("2")) }, State{Known: true}, "[a b]"},
 	} {
 		tc.do()
 		if got := w.State(secret); got != tc.want {
@@ -117,6 +117,6 @@ func TestWatches(t *testing.T) {
 		t.Errorf("ended: %s", got)
 	}
 	if w.State(secret).Known {
-		t.Error("what nobody uses is still known")
+		t.Error("an unused source is still known")
 	}
 }

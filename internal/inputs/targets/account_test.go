@@ -49,7 +49,7 @@ func TestAccount(t *testing.T) {
 	}
 	var unlimited *account
 	if unlimited.give("one", 1); !unlimited.take("one", 1<<60) {
-		t.Error("a limit of nobody")
+		t.Error("an account that does not exist has a limit")
 	}
 }
 

@@ -27,7 +27,7 @@ type answer struct {
 	held     int
 	exceeded func(error) error
 
-	// turn is taken for what is large.
+	// turn is taken for a large answer.
 	turn *turn
 
 	seen    scan

@@ -100,7 +100,7 @@ func (f *File) read() ([]byte, error) {
 	}
 	all, err := decode(data)
 	if err != nil {
-		return data, nil // Parse says what is wrong
+		return data, nil // Parse reports the problem
 	}
 	cluster, user, err := current(all)
 	if err != nil {

@@ -71,7 +71,7 @@ func (g *gate) exceeded(err error) error {
 	return err
 }
 
-// hold counts bytes that are kept of what the target says, or let go where they are negative.
+// hold counts bytes of the target's answers that are kept, or released where they are negative.
 func (g *gate) hold(bytes int64) {
 	if !g.holds.change(bytes) {
 		_ = g.exceeded(fmt.Errorf("what it says needs more memory than %s may have beside the targets of others: %s", whose(g.holds.namespace), moreMemory))

@@ -258,7 +258,7 @@ type excessError struct {
 // Error names the limit.
 func (e *excessError) Error() string { return e.cause.Error() }
 
-// away ends the session, whose watches would show what was, and drops a link without one.
+// away ends the session, whose watches would show a former state, and drops a link without one.
 func (t *target[S]) away(way *link, err error) error {
 	t.end()
 	way.gate.closed.Store(true)
@@ -301,8 +301,8 @@ func (t *target[S]) end() {
 	}
 }
 
-// report records the outcome of an attempt, tells the users where it changed, and returns
-// when the next attempt is due.
+// report records the outcome of an attempt, notifies the users where it changed, and
+// returns when the next attempt is due.
 func (t *target[S]) report(err error) time.Duration {
 	state, pause := State{Ready: true, Reason: corev1alpha1.ReasonTargetConnected, Message: "The target is connected."}, time.Duration(0)
 	if t.held = errors.As(err, new(*excessError)); err == nil {

@@ -30,7 +30,7 @@ type server struct {
 	mu       sync.Mutex
 	uid      string
 	token    string
-	status   int           // of all answers; 0 for what is right
+	status   int           // of all answers; 0 for the right one
 	hang     chan struct{} // requests wait for it; nil for not at all
 	requests int
 }

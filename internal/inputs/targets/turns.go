@@ -85,14 +85,14 @@ func (t *turn) begin() error {
 	return nil
 }
 
-// finish ends the turn: what was read is decoded.
+// finish ends the turn: the answer is decoded.
 func (t *turn) finish() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.endAfter(0)
 }
 
-// close ends the turn after the time in which what was read is decoded.
+// close ends the turn after the time in which the answer is decoded.
 func (t *turn) close(decoding time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

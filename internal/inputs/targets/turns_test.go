@@ -12,7 +12,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Of large answers few are read at a time, and one of each namespace; small ones wait for nobody.
+// Of large answers few are read at a time, and one of each namespace; small ones never wait.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

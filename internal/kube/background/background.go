@@ -16,11 +16,12 @@ import (
 
 // Attempt is work for one owner.
 type Attempt[In, Out any] struct {
-	// In identifies what is attempted, and RetryValue is that of the owner at the start.
+	// In identifies the input of the attempt, and RetryValue is that of the owner at the start.
 	In         In
 	RetryValue string
 	Started    time.Time
-	// Done means that it has ended, with Err or without. Out is what is known of its outcome.
+	// Done means that it has ended, with Err or without. Out is its outcome as far as it
+	// is known.
 	Done bool
 	Out  Out
 	Err  error

@@ -106,7 +106,7 @@ func TestValid(t *testing.T) {
 			},
 		},
 		"renewed after a failure": {
-			reason: "nobody took the Lease meanwhile",
+			reason: "no other process took the Lease meanwhile",
 			steps: func(l *lease, lock resourcelock.Interface) {
 				_ = lock.Update(ctx, ours)
 				l.err = errors.New("connection refused")

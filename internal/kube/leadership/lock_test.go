@@ -48,7 +48,7 @@ func TestRestored(t *testing.T) {
 			before: held(me, 10, 1), now: held(me, 10, 1),
 		},
 		"our renewal is lost": {
-			reason: "nobody else renews for us, so the Lease is as it was earlier",
+			reason: "no other process renews for us, so the Lease is as it was earlier",
 			before: held(me, 10, 1), now: held(me, 8, 1), want: true,
 		},
 		"the leader renewed": {

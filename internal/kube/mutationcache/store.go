@@ -134,8 +134,8 @@ func (s *Store) Contains(observed client.Object) bool {
 	return e != nil && (e.object == nil || !newer(observed, e.object))
 }
 
-// Created returns what was created for an owner and no cache has yet, in the order of
-// the last writes.
+// Created returns the objects that were created for an owner and that no cache has yet,
+// in the order of the last writes.
 func (s *Store) Created(owner string) []client.Object {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,7 +154,7 @@ func (s *Store) Created(owner string) []client.Object {
 	return objects
 }
 
-// Forget drops what was created for an owner that does not exist any more.
+// Forget drops the objects that were created for an owner that does not exist any more.
 func (s *Store) Forget(owner string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

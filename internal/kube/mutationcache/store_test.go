@@ -104,7 +104,7 @@ func TestCreated(t *testing.T) {
 	store.Deleted("d")
 
 	if diff := cmp.Diff([]string{"b@2", "a@5"}, describe(store.Created("one")...)); diff != "" {
-		t.Error("what was changed since is returned as it is now, what is gone is not:", diff)
+		t.Error("objects changed since are returned as they are now, deleted ones are not:", diff)
 	}
 	if got := store.Created(""); len(got) != 0 {
 		t.Error("an update was taken for a creation:", describe(got...))
@@ -240,8 +240,8 @@ func TestObserved(t *testing.T) {
 	})
 }
 
-// TestOrphaned: what was observed of an orphaning deletion is known after the garbage
-// collector is done with it, and until the object is gone.
+// TestOrphaned: an observed orphaning deletion is known after the garbage collector has
+// finished it, and until the object is gone.
 func TestOrphaned(t *testing.T) {
 	t.Parallel()
 	set := func(deleted bool, finalizers ...string) client.Object {

@@ -3,7 +3,7 @@
 // covered by the recover of the one that started it: [Guard], [Go] and [Group] start those
 // of what others wrote, and a test looks for others.
 //
-// A panic may quote what was worked on, so its text is left out of errors and logs
-// (invariant 8), except for that of the Go runtime, which names types and numbers; the
-// stack has no text of values.
+// A panic may quote the content that was worked on, so its text is left out of errors and
+// logs (invariant 8), except for that of the Go runtime, which names types and numbers;
+// the stack has no text of values.
 package panics

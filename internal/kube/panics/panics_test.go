@@ -12,8 +12,8 @@ import (
 	"lockstep.run/lockstep/internal/kube/panics"
 )
 
-// An error and its log say what was done and where it went wrong, and nothing of what
-// it was done to (invariant 8).
+// An error and its log name the task and where it failed, and nothing of its content
+// (invariant 8).
 func TestRecovered(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2"

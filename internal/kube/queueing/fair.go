@@ -26,8 +26,8 @@ func (q *Queue[K]) Fair(share int, namespaceOf func(K) string) func(string, work
 	}
 }
 
-// fairQueue tells its order what is done. The worker that has ended a request asks for the next one itself, so that no other has
-// to be woken for what is allowed by that.
+// fairQueue reports finished requests to its order. The worker that has ended a request asks
+// for the next one itself, so that no other has to be woken for the requests that this admits.
 type fairQueue[K comparable] struct {
 	workqueue.TypedInterface[K]
 	order *fairOrder[K]

@@ -92,7 +92,7 @@ func TestFairQueueHasShares(t *testing.T) {
 		want("the rest", "flood/4", "flood/5")
 		close(running["flood/4"])
 		close(running["flood/5"])
-		want("what was added while it ran", "flood/1")
+		want("the request added while it ran", "flood/1")
 		close(running["flood/1"])
 		want("nothing is left")
 		if done["flood/1"] != 2 || len(done) != 6 {

@@ -95,7 +95,7 @@ func TestLevelsDoNotWaitForWorkThatIgnoresItsContext(t *testing.T) {
 			t.Errorf("it ends at level %d after %s: %v", level, time.Since(began), err)
 		}
 		if err := <-deaf; err != nil {
-			t.Errorf("what was done all the same counts: %v", err)
+			t.Errorf("work done in spite of the end counts: %v", err)
 		}
 		time.Sleep(2 * time.Hour)
 	})

@@ -49,7 +49,7 @@ func TestOutcome(t *testing.T) {
 		t.Errorf("nothing is due, and it is requeued after %v", got.RequeueAfter)
 	}
 	if o.Requeue(-time.Second); o.After <= 0 {
-		t.Errorf("what is overdue is requeued after %v", o.After)
+		t.Errorf("an overdue request is requeued after %v", o.After)
 	}
 }
 

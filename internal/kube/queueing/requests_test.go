@@ -35,7 +35,7 @@ func TestRequests(t *testing.T) {
 	first()
 	expect("the first of the key whose turn it is", "a2")
 	if begin("a", "a3") != nil || begin("c", "c1") != nil {
-		t.Error("nobody goes before their turn")
+		t.Error("a request was begun before its turn")
 	}
 	third := begin("a", "a2")
 	if third == nil {
@@ -54,7 +54,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// Whatever comes and goes, the limits hold, all that wait are admitted in the end, and nothing is left behind.
+// Whatever requests begin and end, the limits hold, all that wait are admitted in the
+// end, and nothing is left behind.
 func TestRequestsProperties(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -23,8 +23,9 @@ type waiter struct {
 // NewShares returns shares of a capacity.
 func NewShares(capacity int64) *Shares { return &Shares{capacity: max(capacity, 1)} }
 
-// Acquire acquires n, the whole capacity at most, when that is free and the turn is the namespace's. What is free stays so for
-// the one whose turn it is, so that large weights never starve. The result releases it, once.
+// Acquire acquires n, the whole capacity at most, when that is free and the turn is the
+// namespace's. Free capacity is reserved for the one whose turn it is, so that large
+// weights never starve. The result releases it, once.
 func (s *Shares) Acquire(ctx context.Context, namespace string, n int64) (release func(), err error) {
 	w := &waiter{n: min(max(n, 1), s.capacity), ready: make(chan struct{})}
 	s.mu.Lock()
@@ -50,7 +51,7 @@ func (s *Shares) Acquire(ctx context.Context, namespace string, n int64) (releas
 	}), nil
 }
 
-// TryAcquire acquires n if that is free and nobody waits.
+// TryAcquire acquires n if that is free and there are no waiters.
 func (s *Shares) TryAcquire(n int64) (release func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -56,9 +56,9 @@ func TestShares(t *testing.T) {
 		a.release("m1")
 		a.want("the turn is that of the one that waited first", "m1", "m2")
 		a.release("m2")
-		a.want("then that of the other namespace, and what is free stays so for the next", "m1", "m2", "f1")
+		a.want("then that of the other namespace, and free capacity is reserved for the next", "m1", "m2", "f1")
 		if _, ok := a.shares.TryAcquire(1); ok {
-			t.Error("who does not wait goes before those who do")
+			t.Error("a TryAcquire precedes the waiters")
 		}
 		a.release("f1")
 		a.want("in turn", "m1", "m2", "f1", "m3")

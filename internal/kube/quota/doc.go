@@ -5,11 +5,13 @@
 //	            ├─ three eighths: what stays, by namespace                               Memory.Hold
 //	            └─ the rest: the engine itself, small pieces of work, and garbage
 //
-// Weights are of live memory, estimated; garbage comes on top of it, which GOMEMLIMIT bounds. What stays is shared by dynamic
-// thresholds (Choudhury, Hahne: Dynamic Queue Length Thresholds in a Shared-Memory ATM Switch): a namespace may hold twice what is
-// left for all. So it has two thirds where it is alone, and whoever comes later finds room. A quarter is left for what is of the
-// cluster. Little is always allowed.
+// Weights are of live memory, estimated; garbage comes on top of it, which GOMEMLIMIT
+// bounds. Memory that stays is shared by dynamic thresholds (Choudhury, Hahne: Dynamic
+// Queue Length Thresholds in a Shared-Memory ATM Switch): a namespace may hold twice the
+// memory that is left for all. So it has two thirds where it is alone, and later ones
+// find room. A quarter is left for cluster-scoped owners. Little is always allowed.
 //
-// Invariants: the sum of what stays exceeds its budget by the small allowances of namespaces alone, and by what was there before this
-// process; a namespace is refused for what it holds itself, before any that holds less.
+// Invariants: the memory that stays exceeds its budget by the small allowances of
+// namespaces alone, and by objects that were there before this process; a namespace is
+// refused for what it holds itself, before any that holds less.
 package quota

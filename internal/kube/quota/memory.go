@@ -25,7 +25,8 @@ type Memory struct {
 	tenants int64
 }
 
-// Key is what holds memory. What is of the cluster has no namespace. ID tells those of one name apart.
+// Key identifies a holder of memory. Cluster-scoped ones have no namespace. ID
+// distinguishes those of one name.
 type Key struct{ Namespace, Name, ID string }
 
 // FromEnvironment returns the account of this process: of GOMEMLIMIT, or else of what config gives.
@@ -66,8 +67,8 @@ func (a *Memory) Acquire(ctx context.Context, namespace string, n int64) (releas
 	return a.work.Acquire(ctx, namespace, n)
 }
 
-// AtRest returns how much memory objects take that are rolled out, by their JSON: they are kept, with a record of each and what was
-// learned of its fields.
+// AtRest returns how much memory objects take that are rolled out, by their JSON: they
+// are kept, with a record of each and of its fields.
 func AtRest(bytes, objects, fields int64) int64 {
 	return bytes + limits.MemoryPerObject*objects + limits.MemoryPerField*fields
 }
@@ -78,7 +79,7 @@ type Exceeded struct {
 	Wants, Budget, Limit int64
 }
 
-// Error says what is too much, and what to do.
+// Error names the excess, and the remedy.
 func (e *Exceeded) Error() string {
 	whose := "the namespace " + e.Namespace + " has"
 	if e.Namespace == "" {
@@ -106,7 +107,7 @@ func (a *Memory) Hold(key Key, n int64) error {
 	return nil
 }
 
-// Count is Hold for what is there already, and cannot be refused.
+// Count is Hold for an object that exists already, and cannot be refused.
 func (a *Memory) Count(key Key, n int64) {
 	if a == nil {
 		return

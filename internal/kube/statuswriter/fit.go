@@ -19,9 +19,9 @@ import (
 // conditions, messages again, and blocking objects. Phases, Jobs and dependencies are
 // kept: they are records, and have limits of their own.
 //
-// The condition Truncated names what is left out, including more, which the caller left
-// out already. Where nothing is, it is copied from below, the conditions that the status
-// mirrors, or removed.
+// The condition Truncated names the parts that are left out, including more, which the
+// caller left out already. Where there are none, it is copied from below, the conditions
+// that the status mirrors, or removed.
 func Fit(status any, generation int64, below []metav1.Condition, more ...string) {
 	s := partsOf(status)
 	if s == nil {

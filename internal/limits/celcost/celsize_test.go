@@ -22,8 +22,8 @@ func TestEstimate(t *testing.T) {
 	}{
 		{"a verdict builds nothing", "self.a == self.b && self.c.all(x, x > 1)", variable, variable},
 		{"a part is no more than the whole", "self.a.b[0].c == 1", variable, variable},
-		{"a literal has what is in it", "[self.a, self.b] == []", 2 * variable, 2*variable + 1},
-		{"what is joined adds up", "self.a + self.b + self.c == []", 3 * variable, 3*variable + 10},
+		{"a literal has the size of its elements", "[self.a, self.b] == []", 2 * variable, 2*variable + 1},
+		{"sizes of operands add up", "self.a + self.b + self.c == []", 3 * variable, 3*variable + 10},
 		{"each element goes into the outcome once", "self.a.map(x, x.name) == []", variable, 5 * variable},
 		{"filters keep", "self.a.filter(x, x.on && x in self.b) == []", variable, 5 * variable},
 		{"elements that are doubled", "[[0]]" + strings.Repeat(".map(y, y + y)", 40) + " == []", 1 << 40, 1e30},
@@ -41,7 +41,7 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
-// What is written is weighed with all that is in it.
+// An expression is weighed with all that is in it.
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	env, err := cel.NewEnv(cel.Variable("self", cel.DynType))

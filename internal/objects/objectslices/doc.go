@@ -14,7 +14,7 @@
 // positions:
 //
 //   - an object that grows can only split its own chunk further;
-//   - one that shrinks or goes can only join its own chunk with those beside it;
+//   - one that shrinks or is removed can only join its own chunk with those beside it;
 //   - a new one adds a boundary, and changes what lies beside that.
 //
 // Invariants: chunks joined in their order are the input; a chunk of more than

@@ -42,10 +42,10 @@ func (s *Sealing) part(phase int, items []item) (plain, sealed []item) {
 	return plain, sealed
 }
 
-// seal names a slice after its content, by two steps of HMAC: a key for this
-// content alone, made with the deployment's key, and the name, made with that.
-// The first is kept beside the content, so that whoever reads both can tell that
-// the name is theirs, also where the deployment's key was lost.
+// seal names a slice after its content, by two steps of HMAC: a key for this content
+// alone, made with the deployment's key, and the name, made with that. The first is kept
+// beside the content, so that a reader of both can verify that the name is theirs, also
+// where the deployment's key was lost.
 func (s *Sealing) seal(deployment string, items []item) (Slice, error) {
 	slice := Slice{Objects: contents(items)}
 	content, err := json.Marshal(slice.Objects)
@@ -62,9 +62,9 @@ func (s *Sealing) seal(deployment string, items []item) (Slice, error) {
 	return slice, nil
 }
 
-// sealBytes is the length of the part of a name that stands for the content. Who
-// may write Secrets may write no packages: it must be long enough that nobody
-// finds other content for it.
+// sealBytes is the length of the part of a name that stands for the content. Who may
+// write Secrets may write no packages: it must be too long for anyone to find other
+// content for it.
 const sealBytes = 16
 
 func sealOf(key, content []byte) []byte { return mac(key, content)[:sealBytes] }

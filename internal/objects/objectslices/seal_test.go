@@ -70,7 +70,7 @@ func TestSealedObjectsAreInSecretsAlone(t *testing.T) {
 			t.Fatal("the phases passed in were changed")
 		}
 		if text, _ := json.Marshal(out); bytes.Contains(text, []byte("secret-value")) || bytes.Contains(text, []byte(`"Secret"`)) {
-			t.Fatalf("the template holds what is sensitive: %s", text)
+			t.Fatalf("the template holds a sensitive value: %s", text)
 		}
 		checkSealed(t, in, out, made)
 		want, _, err := objectslices.Split(deployment, strategy, plain, nil)
@@ -83,7 +83,7 @@ func TestSealedObjectsAreInSecretsAlone(t *testing.T) {
 		// Compared as text: the objects are large.
 		wanted, _ := json.Marshal(want)
 		if got, _ := json.Marshal(out); !bytes.Equal(wanted, got) {
-			t.Fatalf("what is not sensitive moved:\n%s\nwant\n%s", got, wanted)
+			t.Fatalf("an object without sensitive values moved:\n%s\nwant\n%s", got, wanted)
 		}
 	})
 }
@@ -95,7 +95,7 @@ func checkSealed(t *rapid.T, in, out []corev1alpha1.ObjectSetTemplatePhase, made
 		byName[made[i].Name] = made[i].Objects
 		if made[i].Key == nil {
 			if text, _ := json.Marshal(made[i].Objects); bytes.Contains(text, []byte("secret-value")) {
-				t.Fatalf("slice %s holds what is sensitive", made[i].Name)
+				t.Fatalf("slice %s holds a sensitive value", made[i].Name)
 			}
 			continue
 		}
@@ -155,9 +155,9 @@ func sealed(t *testing.T, key, value string) (objectslices.Slice, *corev1.Secret
 	return made[0], kept
 }
 
-// TestNamesOfSecretsTellNothing: who knows all possible values cannot tell which
-// it is without the key of the deployment.
-func TestNamesOfSecretsTellNothing(t *testing.T) {
+// TestNamesOfSecretsRevealNothing: who knows all possible values cannot tell which it is
+// without the key of the deployment.
+func TestNamesOfSecretsRevealNothing(t *testing.T) {
 	t.Parallel()
 	one, kept := sealed(t, "a", "yes")
 	again, _ := sealed(t, "a", "yes")
@@ -170,7 +170,7 @@ func TestNamesOfSecretsTellNothing(t *testing.T) {
 		t.Error("two contents have one name")
 	}
 	if one.Name == elsewhere.Name {
-		t.Error("the name does not depend on the key: whoever guesses the value can check the guess")
+		t.Error("the name does not depend on the key: a guess of the value can be checked")
 	}
 	if !strings.HasPrefix(one.Name, deployment+"-") || kept.Name != one.Name {
 		t.Errorf("the names are %s and %s", one.Name, kept.Name)

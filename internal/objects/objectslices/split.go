@@ -108,7 +108,7 @@ func cutterOf(strategy string) func([]item) [][]item {
 	return byRank
 }
 
-// item is one object with what is measured of it.
+// item is one object with its measures.
 type item struct {
 	object corev1alpha1.ObjectSetObject
 	json   []byte

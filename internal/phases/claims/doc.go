@@ -7,8 +7,8 @@
 // revision: after a restart the holder restores the claims of revisions that
 // have it first, and then lets new ones ask.
 //
-// What is of the cluster goes before what is of one namespace: a cluster-scoped owner takes
-// objects with collisionProtection None also from namespaced ones, which lose their claim.
+// A cluster-scoped owner precedes namespaced ones: it takes objects with
+// collisionProtection None also from namespaced ones, which lose their claim.
 //
 // The table is pure: the caller passes what each owner holds.
 package claims

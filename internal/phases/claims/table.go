@@ -43,8 +43,8 @@ func (c *Conflict) Reason() string {
 	return fmt.Sprintf("belongs to %s%s: leave it out here, or release it there (%s)%s", c.Holder, more, command, over)
 }
 
-// Overrules reports whether an owner goes before the holder of an object, where it takes that over from
-// anybody: what is of the cluster goes before what is of one namespace.
+// Overrules reports whether an owner with collisionProtection None precedes the holder of
+// an object: cluster-scoped owners precede namespaced ones.
 func Overrules(claimant, holder objects.Owner) bool {
 	return claimant.Kind != "" && claimant.Namespace == "" && holder.Namespace != ""
 }

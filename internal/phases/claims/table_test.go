@@ -139,11 +139,11 @@ func TestLosersAreWoken(t *testing.T) {
 			do: func(t *claims.Table) { t.Retain(holder("one"), set("a")) },
 		},
 		{
-			name: "retain what one waits for", reason: "two does not want what is free", want: []string{"three"},
+			name: "retain an object that one waits for", reason: "two does not want the free one", want: []string{"three"},
 			do: func(t *claims.Table) { t.Retain(holder("one"), set("a", "c")) },
 		},
 		{
-			name: "release of what nobody wants", reason: "none of the losers wants it",
+			name: "release of an unwanted object", reason: "none of the losers wants it",
 			do: func(t *claims.Table) { t.Retain(holder("one"), set("b", "c")) },
 		},
 		{
@@ -155,7 +155,7 @@ func TestLosersAreWoken(t *testing.T) {
 			do: func(t *claims.Table) { claimed(t, holder("two"), "a", "d"); t.Retain(holder("one"), set("a")) },
 		},
 		{name: "retain all", reason: "nothing is free", do: func(t *claims.Table) { t.Retain(holder("one"), set("a", "b", "c")) }},
-		{name: "nobody", reason: "it held nothing", do: func(t *claims.Table) { t.Release(holder("nobody")) }},
+		{name: "unknown owner", reason: "it held nothing", do: func(t *claims.Table) { t.Release(holder("unknown")) }},
 		{
 			name: "loser released", reason: "it does not want anything any more", want: []string{"two"},
 			do: func(t *claims.Table) { t.Release(holder("three")); t.Release(holder("one")) },
@@ -224,10 +224,11 @@ func TestFreedRunsOutsideOfTheLock(t *testing.T) {
 	}
 }
 
-// TestClaims is invariant 10: whatever the order in which owners ask, give up
-// and go, each object has one holder, who asked for it together with all of its
-// others, and who lost is woken when something that it wants becomes free, and only then. A cluster-scoped owner takes what
-// it takes over from anybody from namespaced ones, and these are told.
+// TestClaims is invariant 10: whatever the order in which owners ask, give up and are
+// deleted, each object has one holder, who asked for it together with all of its others,
+// and who lost is woken when something that it wants becomes free, and only then. A
+// cluster-scoped owner takes what it takes over from anybody from namespaced ones, and
+// these are told.
 func TestClaims(t *testing.T) {
 	t.Parallel()
 	names := []string{"a", "b", "c", "d", "e"}
@@ -236,7 +237,7 @@ func TestClaims(t *testing.T) {
 		var w woken
 		table := claims.NewTable(w.wake)
 		holds := map[string]map[objects.Key]struct{}{}
-		waits := map[string]map[objects.Key]struct{}{} // for what is held
+		waits := map[string]map[objects.Key]struct{}{} // for held objects
 		for _, o := range owners {
 			holds[o] = map[objects.Key]struct{}{}
 		}

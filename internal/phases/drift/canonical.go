@@ -100,7 +100,7 @@ func wholeNumber(value float64) (int64, bool) {
 
 const hexDigits = "0123456789abcdef"
 
-// text appends a JSON string. Only what has to be is escaped.
+// text appends a JSON string. Only characters that have to be are escaped.
 func (e *encoder) text(value string) {
 	e.buf = append(e.buf, '"')
 	from := 0

@@ -6,8 +6,8 @@ import (
 	"lockstep.run/lockstep/internal/apinames"
 )
 
-// TestExceeds tells a former content on an object from what others and the API server added, by the API server's own
-// managedFields.
+// TestExceeds distinguishes a former content on an object from the fields that others and
+// the API server added, by the API server's own managedFields.
 func TestExceeds(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "apis__apps__v1.json", deploymentKind)
@@ -19,7 +19,7 @@ func TestExceeds(t *testing.T) {
 		fieldsAt(t, obj, "spec")["paused"] = true
 	})
 	if Exceeds(apinames.Default, template, c.live().GetManagedFields()) {
-		t.Error("what was applied is the template")
+		t.Error("the applied content is the template")
 	}
 	for reason, remove := range map[string]func(obj map[string]any){
 		"a label":         func(obj map[string]any) { delete(fieldsAt(t, obj, "metadata", "labels"), "app") },

@@ -116,7 +116,7 @@ func TestEntriesOfInstallers(t *testing.T) {
 		{"whole, whatever the template says, and one with what we have",
 			[]metav1.ManagedFieldsEntry{entry("helm", update, "v1", `{"f:data":{"f:a":{},"f:z":{}}}`), entry("package-operator", apply, "v1", `{"f:data":{"f:b":{}}}`)},
 			[]metav1.ManagedFieldsEntry{entry("package-operator", apply, "v1", `{"f:data":{"f:a":{},"f:b":{},"f:z":{}}}`)}},
-		{"what others rely on stays with whoever has it, unless the template has it",
+		{"fields that others rely on stay with their manager, unless the template has them",
 			[]metav1.ManagedFieldsEntry{entry("kubectl", apply, "v1",
 				`{"f:metadata":{"f:finalizers":{"v:\"ours\"":{},"v:\"theirs\"":{}},"f:ownerReferences":{"k:{\"uid\":\"u\"}":{}}},"f:spec":{"f:replicas":{},"f:size":{}},"f:status":{"f:x":{}}}`)},
 			[]metav1.ManagedFieldsEntry{

@@ -64,7 +64,7 @@ func holds(set *fieldpath.Set, path fieldpath.Path) bool {
 	return !set.Empty()
 }
 
-// remove returns a value without what is at a path. Maps are changed in place.
+// remove returns a value without the part at a path. Maps are changed in place.
 func remove(of any, path fieldpath.Path) any {
 	element, rest := path[0], path[1:]
 	if element.FieldName != nil {

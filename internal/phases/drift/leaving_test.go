@@ -60,7 +60,7 @@ func TestLeaving(t *testing.T) {
 		removed bool
 	}{
 		{
-			reason: "what the POST wrote and the template has no more goes; what others have stays, and what we never wrote",
+			reason: "a field of the POST that the template has no more is removed; fields of others stay, and those that we never wrote",
 			entries: []metav1.ManagedFieldsEntry{
 				entry("package-operator", "Update", before), entry("package-operator", "Apply", now),
 				entry("someone", "Update", `{"f:data":{"f:shared":{}}}`),
@@ -96,7 +96,7 @@ func TestLeaving(t *testing.T) {
 	}
 }
 
-// Elements of lists go by their names, and what others put into an element stays.
+// Elements of lists are removed by their names, and fields that others put into an element stay.
 func TestLeavingElements(t *testing.T) {
 	t.Parallel()
 	list := func(text string) map[string]any { return yamltest.Decode(t, `{"spec":{"parts":`+text+`}}`) }

@@ -231,8 +231,8 @@ func (p *projector) all(template, live any) {
 	p.buf = append(p.buf, ',')
 }
 
-// exactly compares what is owned as a whole. The API server defaults the version of a
-// fieldRef to v1.
+// exactly compares values that are owned as a whole. The API server defaults the version
+// of a fieldRef to v1.
 func exactly(template, live any) bool {
 	if isEmpty(template) || isEmpty(live) {
 		return isEmpty(template) && isEmpty(live)

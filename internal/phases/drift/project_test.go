@@ -172,7 +172,7 @@ func TestProjectDeployment(t *testing.T) {
 			c.update("apiserver", defaulted)
 			baseline := copyOf(c.live().Object)
 			if !Matches(apinames.Default, template, baseline, c.known()) {
-				t.Fatal("what was just applied does not match")
+				t.Fatal("the content just applied does not match")
 			}
 			before := Project(apinames.Default, template, baseline, c.known())
 
@@ -191,7 +191,7 @@ func TestProjectDeployment(t *testing.T) {
 				t.Errorf("Matches = %t, want %t", matches, !test.drift)
 			}
 			if again := Project(apinames.Default, template, baseline, c.known()); again != before {
-				t.Error("what was learned of the change alters the projection of the baseline")
+				t.Error("learning from the change alters the projection of the baseline")
 			}
 			if test.drift && test.reason != "another type" {
 				c.apply("package-operator", deployment)
@@ -216,7 +216,7 @@ func TestProjectService(t *testing.T) {
 	})
 	before := Project(apinames.Default, template, c.live().Object, c.known())
 	if !Matches(apinames.Default, template, c.live().Object, c.known()) {
-		t.Error("what was just applied does not match")
+		t.Error("the content just applied does not match")
 	}
 	c.update("cloud", func(obj map[string]any) { fieldsAt(t, obj, "spec", "ports", 1)["nodePort"] = int64(30000) })
 	if Project(apinames.Default, template, c.live().Object, c.known()) != before {

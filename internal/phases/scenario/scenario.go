@@ -36,7 +36,7 @@ func Format(s *phases.State) string {
 	w.flag(s.ReportDrift, "report")
 	w.flag(s.Paused, "pause")
 	w.lost(s.Changed, "objects changed while they were read")
-	w.lost(len(s.Jobs)+len(s.Finished) > 0, "what is recorded of Jobs")
+	w.lost(len(s.Jobs)+len(s.Finished) > 0, "the record of Jobs")
 	slices.Sort(w.kinds)
 	return strings.Join(w.comments, "") + w.text.String() + strings.Join(slices.Compact(w.kinds), "") + "plan\n"
 }
@@ -112,7 +112,7 @@ func (w *writer) revision(r *phases.Revision) {
 	}
 }
 
-// phaseFlags writes what is said of the first phases of a revision.
+// phaseFlags writes the properties of the first phases of a revision.
 func (w *writer) phaseFlags(r *phases.Revision) {
 	first := func(is func(*phases.Phase) bool) int {
 		n := slices.IndexFunc(r.Phases, func(ph phases.Phase) bool { return !is(&ph) })

@@ -104,9 +104,10 @@ func resultOf(plan resolver.Plan, of resolver.Instance) resolver.Result {
 	return plan.Results[at]
 }
 
-// beside returns the Packages that are resolved together with one, as roots: those whose dependencies are open, and those that may
-// move to a higher version. What was generated has its requirements from those that it was generated for, and what dependents
-// may change has its version from them.
+// beside returns the Packages that are resolved together with one, as roots: those whose
+// dependencies are open, and those that may move to a higher version. A generated package
+// has its requirements from those that it was generated for, and one that dependents may
+// change has its version from them.
 func (in Input) beside() (open, movable []resolver.Root, err error) {
 	root := in.Root
 	if Generated(in.Package) || root.UserManaged || remote(in.Package) {
@@ -158,8 +159,8 @@ func isOpen(pkg corev1alpha1.GenericPackage) bool {
 	return c != nil && c.Status != metav1.ConditionTrue
 }
 
-// VersionsOf returns the versions that a Package may have with what they depend on. What is recorded of one stands for what its
-// repository says.
+// VersionsOf returns the versions that a Package may have with what they depend on. The
+// record of a version takes the place of its repository's.
 func VersionsOf(pkg corev1alpha1.GenericPackage, all []offers.Offered) []resolver.RootVersion {
 	of := snapshot.RootVersions(all, pkg.PackageSpec().Dependencies)
 	status, target := pkg.PackageStatus(), snapshot.InstalledOf(pkg).Version
@@ -223,8 +224,9 @@ func Unsatisfied(pkg corev1alpha1.GenericPackage) bool {
 	return c != nil && c.Reason == corev1alpha1.ReasonDependenciesUnsatisfied && !pkg.PackageSpec().Paused && pkg.GetDeletionTimestamp() == nil
 }
 
-// installed returns what is installed as a resolution for the Package finds it. What was generated in its scope and was never available
-// is chosen again for Packages of users, and stays as it is for what was generated itself.
+// installed returns the installed packages as a resolution for the Package finds them.
+// One that was generated in its scope and was never available is chosen again for
+// Packages of users, and stays as it is for generated ones.
 func (in Input) installed() []resolver.Installed {
 	if managed := in.Package.PackageSpec().Dependencies; managed != nil && managed.Management == corev1alpha1.DependencyManagementUser {
 		return in.Known.Installed

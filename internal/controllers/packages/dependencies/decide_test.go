@@ -56,7 +56,7 @@ func TestDecide(t *testing.T) {
 		"nothing fits":         {">=3", nil, shop, "db fails"},
 		"it is installed":      {">=1", []*corev1alpha1.Package{installed("2.0.0")}, shop, "db waits"},
 		"another version":      {">=2", []*corev1alpha1.Package{installed("1.0.0")}, shop, "change Package team/shop.db 2.0.0; db waits"},
-		"together with what is open": {
+		"together with open ones": {
 			">=1", []*corev1alpha1.Package{blog}, shop, "create Package team/blog.db 1.0.0; db waits",
 		},
 		"in another cluster": {">=1", []*corev1alpha1.Package{installed("2.0.0")}, named("shop", "shop.example.com", "1.0.0", func(pkg *corev1alpha1.Package) {

@@ -120,7 +120,7 @@ func TestHoldersEnd(t *testing.T) {
 				t.Fatalf("seed %d: each of these waits for another: %+v", seed, left)
 			}
 			if by := DependentsBy(left)[left[free].Instance]; isAcyclic && len(by) > 0 {
-				t.Errorf("seed %d: %s goes before %v", seed, left[free].Instance, by)
+				t.Errorf("seed %d: %s is removed before %v", seed, left[free].Instance, by)
 			}
 			left = append(left[:free], left[free+1:]...)
 		}
@@ -189,13 +189,13 @@ func TestEntries(t *testing.T) {
 		{"the first time", nil, []resolver.Outcome{outcomeOf("db", "shop.db", installed), outcomeOf("api", "", mismatch)}, "db by shop.db AlreadyInstalled/2, api VersionMismatch/2"},
 		{"another package satisfies it", []corev1alpha1.DependencyStatus{entry("db", "mine", installed)}, []resolver.Outcome{outcomeOf("db", "shop.db", installed)}, "db by shop.db AlreadyInstalled/2"},
 		{"it holds what satisfied it last", []corev1alpha1.DependencyStatus{entry("db", "mine", installed)}, []resolver.Outcome{outcomeOf("db", "", mismatch)}, "db by mine VersionMismatch/2"},
-		{"what is required no more comes last, by name",
+		{"former requirements come last, by name",
 			[]corev1alpha1.DependencyStatus{entry("queue", "q", installed), entry("cache", "c", installed), entry("db", "mine", installed)},
 			[]resolver.Outcome{outcomeOf("db", "mine", installed)}, "db by mine AlreadyInstalled/2, cache by c NoLongerRequired/2, queue by q NoLongerRequired/2"},
-		{"what held nothing goes", []corev1alpha1.DependencyStatus{entry("db", "", mismatch)}, nil, ""},
-		{"an API is served, by what was installed for it", []corev1alpha1.DependencyStatus{entry("db", "shop.db", installed)}, []resolver.Outcome{servedOf("db")}, "db by shop.db ApiServed/2"},
+		{"one that held nothing is dropped", []corev1alpha1.DependencyStatus{entry("db", "", mismatch)}, nil, ""},
+		{"an API is served, by the package installed for it", []corev1alpha1.DependencyStatus{entry("db", "shop.db", installed)}, []resolver.Outcome{servedOf("db")}, "db by shop.db ApiServed/2"},
 		{"an API is served, and another scope's owner of it is forgotten", []corev1alpha1.DependencyStatus{ownedBy("db", resolver.Instance{Name: "platform.db"})}, []resolver.Outcome{servedOf("db")}, "db ApiServed/2"},
-		{"what is required again", []corev1alpha1.DependencyStatus{entry("db", "mine", former)}, []resolver.Outcome{outcomeOf("db", "mine", installed)}, "db by mine AlreadyInstalled/2"},
+		{"required again", []corev1alpha1.DependencyStatus{entry("db", "mine", former)}, []resolver.Outcome{outcomeOf("db", "mine", installed)}, "db by mine AlreadyInstalled/2"},
 	} {
 		pkg := recording(tc.before...)
 		if got := entriesText(entriesOf(pkg, tc.outcomes)); got != tc.want {
@@ -457,7 +457,7 @@ func TestMayTake(t *testing.T) {
 		reason string
 		own    string // namespace
 		known  corev1alpha1.GenericPackage
-		to     string // namespace of what is created
+		to     string // namespace of the created package
 		want   bool
 	}{
 		{"creates in its namespace", "team", nil, "team", true},
@@ -465,10 +465,10 @@ func TestMayTake(t *testing.T) {
 		{"creates a ClusterPackage", "team", nil, "", false},
 		{"a ClusterPackage creates one", "", nil, "", true},
 		{"a ClusterPackage creates a Package", "", nil, "team", false},
-		{"changes what was generated in its namespace", "team", pkg("team", generated), "", true},
+		{"changes a package generated in its namespace", "team", pkg("team", generated), "", true},
 		{"changes what a user allows", "team", pkg("team", allows), "", true},
 		{"changes what no user allows", "team", pkg("team"), "", false},
-		{"changes what is being deleted", "team", pkg("team", generated, deleted), "", false},
+		{"changes a package that is being deleted", "team", pkg("team", generated, deleted), "", false},
 		{"changes another namespace", "team", pkg("other", generated), "", false},
 		{"changes another namespace, which says that it heeds all", "team", pkg("other", all), "", false},
 		{"changes a generated ClusterPackage", "team", pkg("", generated), "", false},
@@ -514,7 +514,8 @@ func TestRefusing(t *testing.T) {
 	}
 }
 
-// What matters for a resolution is what is in its scope, and whether what it uses is available.
+// A resolution depends on the packages of its scope, and on the availability of those
+// that it uses.
 func TestSameKnown(t *testing.T) {
 	t.Parallel()
 	list := func(change func([]resolver.Installed)) Known {

@@ -1,5 +1,5 @@
-// Package dependencies decides what is installed, changed and awaited for what a Package depends on, and what a Package
-// that is deleted waits for.
+// Package dependencies decides which packages are installed, changed and awaited for the
+// dependencies of a Package, and which ones the deletion of a Package waits for.
 //
 //	Known, at one moment ─► Decide: resolver ─► Plan ─► the controller takes its steps ─► Report, on the status
 //	        ▲                                    │

@@ -23,7 +23,8 @@ func MayTake(own resolver.Instance, step resolver.Step, known corev1alpha1.Gener
 	return fmt.Errorf("%s neither installs nor changes %s, which is not in its scope", own, step.Instance)
 }
 
-// Marked reports whether a package leaves marks on another one, and takes them off: on what was generated in its own scope.
+// Marked reports whether a package leaves marks on another one, and takes them off: on
+// packages that were generated in its own scope.
 func Marked(own resolver.Instance, pkg corev1alpha1.GenericPackage) bool {
 	return pkg.GetNamespace() == own.Namespace && Generated(pkg) && pkg.PackageSpec().PackageRef != nil
 }
@@ -31,8 +32,8 @@ func Marked(own resolver.Instance, pkg corev1alpha1.GenericPackage) bool {
 // Generated reports whether a package was installed for others.
 func Generated(pkg metav1.Object) bool { return pkg.GetLabels()[corev1alpha1.GeneratedLabel] == "true" }
 
-// Deletes reports whether a Package deletes what satisfied a dependency once nothing depends on it: what was generated for
-// itself, where its policy says so.
+// Deletes reports whether a Package deletes the one that satisfied a dependency once
+// nothing depends on that: one that was generated for itself, where its policy says so.
 func Deletes(of corev1alpha1.GenericPackage, dependency string, pkg corev1alpha1.GenericPackage) bool {
 	own, spec := snapshot.InstanceOf(of), of.PackageSpec().Dependencies
 	return spec != nil && spec.DeletionPolicy == corev1alpha1.DeletionPolicyDelete && Marked(own, pkg) &&

@@ -10,7 +10,8 @@ import (
 	"lockstep.run/lockstep/internal/resolver/snapshot"
 )
 
-// Decision is what is being written for a Package: the dependencies that its status will have, and what it deletes.
+// Decision is being written for a Package: the dependencies that its status will have,
+// and the packages that it deletes.
 type Decision struct {
 	Records []resolver.Requirement
 	Deletes resolver.Instance
@@ -19,13 +20,13 @@ type Decision struct {
 // Decisions are those that are not written yet, by their Packages.
 type Decisions map[resolver.Instance]Decision
 
-// Known is what is known of the Packages that matter to a scope at one moment, for reading only.
+// Known has the Packages that matter to a scope at one moment, for reading only.
 type Known struct {
 	Packages  map[resolver.Instance]corev1alpha1.GenericPackage
 	Installed []resolver.Installed
 }
 
-// NewKnown returns what is known of Packages, where what was decided counts as if it was written.
+// NewKnown returns Known of packages, where decisions count as if they were written.
 func NewKnown(packages map[resolver.Instance]corev1alpha1.GenericPackage, decided Decisions) Known {
 	k := Known{Packages: packages, Installed: make([]resolver.Installed, 0, len(packages))}
 	for _, pkg := range packages {
@@ -41,7 +42,7 @@ func NewKnown(packages map[resolver.Instance]corev1alpha1.GenericPackage, decide
 // remote reports whether the objects of a Package are in another cluster, where nothing satisfies anything.
 func remote(pkg corev1alpha1.GenericPackage) bool { return pkg.PackageSpec().TargetRef != nil }
 
-// apply adds what was decided as if it was written.
+// apply adds the decisions as if they were written.
 func (all Decisions) apply(installed []resolver.Installed) {
 	deleted := map[resolver.Instance]bool{}
 	for _, d := range all {
@@ -58,8 +59,8 @@ func (all Decisions) apply(installed []resolver.Installed) {
 	}
 }
 
-// Same reports whether a resolution by what is known of some packages and APIs comes out as before. Of others it does not matter
-// whether they are available.
+// Same reports whether a resolution that reads some packages and APIs comes out as
+// before. Of others it does not matter whether they are available.
 func Same(was, now Known, own resolver.Instance, awaited []string) bool {
 	names := map[string]bool{}
 	for _, name := range awaited {

@@ -16,12 +16,13 @@ import (
 	"lockstep.run/lockstep/internal/resolver/snapshot"
 )
 
-// Plan is what is decided for the dependencies of a Package in one reconcile.
+// Plan is the decision about the dependencies of a Package in one reconcile.
 type Plan struct {
-	// Steps are what is installed and changed, and Result is what becomes of the requirements.
+	// Steps are installs and changes, and Result has the outcome of each requirement.
 	Steps  []resolver.Step
 	Result resolver.Result
-	// Entries are those of the status: what is required, and behind it what only an earlier revision required.
+	// Entries are those of the status: the requirements, and behind them those of earlier
+	// revisions alone.
 	Entries []corev1alpha1.DependencyStatus
 	// Awaited is what it was resolved by: names of packages, and APIs.
 	Awaited []string
@@ -72,7 +73,8 @@ func Dropped(d corev1alpha1.DependencyStatus) bool {
 	return c != nil && c.Reason == corev1alpha1.ReasonNoLongerRequired
 }
 
-// entriesOf returns status.dependencies: the outcomes, and behind them what was recorded and is required no more.
+// entriesOf returns status.dependencies: the outcomes, and behind them the recorded ones
+// that are required no more.
 func entriesOf(pkg corev1alpha1.GenericPackage, outcomes []resolver.Outcome) []corev1alpha1.DependencyStatus {
 	before := map[string]corev1alpha1.DependencyStatus{}
 	for _, d := range pkg.PackageStatus().Dependencies {

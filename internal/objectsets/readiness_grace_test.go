@@ -16,9 +16,10 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 )
 
-// TestJudgeKnowsWhatSettles: an object that passed its probes before its generation changed
-// is settling, also after a restart, by the recorded status.
-func TestJudgeKnowsWhatSettles(t *testing.T) {
+// TestReadinessGraceSurvivesRestart: an object that passed its probes before its
+// generation changed is in its readiness grace, also after a restart, by the recorded
+// status.
+func TestReadinessGraceSurvivesRestart(t *testing.T) {
 	t.Parallel()
 	begin := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	key := objects.Key{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}
@@ -38,7 +39,7 @@ func TestJudgeKnowsWhatSettles(t *testing.T) {
 		recorded     corev1alpha1.ObjectSetStatus
 		looks        []*objects.Observed
 		// want is, for each look, a second after the one before, the second in which the
-		// object began to settle; -1 for none.
+		// readiness grace of the object began; -1 for none.
 		want []int
 	}{
 		{
@@ -86,7 +87,7 @@ func TestJudgeKnowsWhatSettles(t *testing.T) {
 					got = int(result.Settling.Sub(begin) / time.Second)
 				}
 				if got != tc.want[i] {
-					t.Errorf("%s: look %d settles since %d, want %d: %+v", tc.reason, i, got, tc.want[i], result)
+					t.Errorf("%s: look %d has a readiness grace since %d, want %d: %+v", tc.reason, i, got, tc.want[i], result)
 				}
 			}
 		})
