@@ -1,4 +1,4 @@
-// Package catalog holds what is known of packages before one is installed.
+// Package catalog holds the metadata of packages that is known before one is installed.
 //
 //	fetch       the content of a repository from where its source says
 //	repository  files and images of repositories

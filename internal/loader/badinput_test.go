@@ -17,15 +17,15 @@ type badInput struct {
 	name  string
 	files Files
 	opts  Options
-	// want is part of what is reported; empty where the input is read.
+	// want is part of the message; empty where the input is read.
 	want string
 	// reads is part of the objects, or of the warnings, where it is.
 	reads string
 }
 
-// TestBadInput goes through the rows C and D; A is in package archive, B in
-// package registry. Each is refused with a reason and, where it is large, with
-// the limit; what is read means the same as for kubectl. None takes much memory.
+// TestBadInput goes through the rows C and D; A is in package archive, B in package
+// registry. Each is refused with a reason and, where it is large, with the limit; an
+// input that is read means the same as for kubectl. None takes much memory.
 func TestBadInput(t *testing.T) {
 	var rows []badInput
 	for _, part := range [][]badInput{badDocuments(), badManifests(), badNames(), badSchemas(), badObjects(), badTemplates(), badReach(), badExpressions()} {

@@ -12,7 +12,7 @@ import (
 
 const componentsFolder = "components"
 
-// unit is what is loaded: the root of a package or one of its components.
+// unit is loaded at once: the root of a package or one of its components.
 type unit struct {
 	files     Files
 	component string

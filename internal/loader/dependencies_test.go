@@ -149,7 +149,7 @@ func TestDependencyProblems(t *testing.T) {
 	}
 }
 
-// What a manifest says that its package provides is compared with what is in it.
+// The APIs that a manifest provides are compared with the objects of its package.
 func TestProvides(t *testing.T) {
 	t.Parallel()
 	const service = "apiVersion: apiregistration.k8s.io/v1\nkind: APIService\nmetadata:\n  name: v1.metrics.example.com\n  annotations: {package-operator.run/phase: first}\n" +

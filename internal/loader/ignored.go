@@ -26,7 +26,8 @@ func (f *ignoredEntry) matches(o *object) bool {
 	return f.Group == o.gvk.Group && f.Kind == o.gvk.Kind && (f.Name == "" || f.Name == o.name) && (f.Namespace == "" || f.Namespace == o.namespace)
 }
 
-// ignoredEntries returns those of the manifest and of the Package; what is wrong with the latter is a problem.
+// ignoredEntries returns those of the manifest and of the Package; faults of the latter
+// are problems.
 func (l *load) ignoredEntries() []*ignoredEntry {
 	var all []*ignoredEntry
 	if l.unit.result != nil {

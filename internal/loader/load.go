@@ -35,7 +35,7 @@ func Load(ctx context.Context, files Files, opts Options) (*Package, error) {
 	} else if cause != nil {
 		return nil, fmt.Errorf("load the package: %w", cause)
 	}
-	// Sorted first: what is not shown need not be searched for sensitive values.
+	// Sorted first: problems that are not shown need not be searched for sensitive values.
 	if problems := l.unit.mark(l.redact(l.problems.Sorted())); len(problems) > 0 {
 		return nil, problems
 	}

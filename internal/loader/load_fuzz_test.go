@@ -100,7 +100,7 @@ func checkLoadedObject(t *testing.T, o corev1alpha1.ObjectSetObject) {
 	case obj.Namespace != "" && obj.Namespace != "team-a":
 		t.Fatalf("%s is outside of the Package's namespace", o.Object.Raw)
 	case len(obj.OwnerReferences)+len(obj.ManagedFields)+len(obj.UID)+len(obj.ResourceVersion)+len(obj.GenerateName) > 0:
-		t.Fatalf("%s brings what is not its own", o.Object.Raw)
+		t.Fatalf("%s states fields that are not its own", o.Object.Raw)
 	case obj.Labels[corev1alpha1.PackageLabel] != "my-shop" || obj.Labels[corev1alpha1.PackageInstanceLabel] != "my-shop":
 		t.Fatalf("%s has no labels of the package", o.Object.Raw)
 	}

@@ -42,7 +42,7 @@ type Package struct {
 	Labels    map[string]string
 	// Config as it was admitted, with defaults and sensitive values.
 	Config map[string]any
-	// Warnings name what was dropped or is likely to fail, sorted.
+	// Warnings name dropped fields and likely failures, sorted.
 	Warnings violation.Violations
 }
 

@@ -275,6 +275,6 @@ func TestSensitiveValuesInPatches(t *testing.T) {
 	if _, err := Load(context.Background(), files, withSecret(func(o *Options) {
 		o.Patches = []Patch{{Target: PatchTarget{Name: "a"}, Patch: "metadata: {annotations: {" + corev1alpha1.ExposeSecretValuesAnnotation + ": 'true'}}\ndata: {p: '" + secretValue + "'}"}}
 	})); err != nil {
-		t.Error("whoever installs the package may expose a value, too:", err)
+		t.Error("the user who installs the package may expose a value, too:", err)
 	}
 }

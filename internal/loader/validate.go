@@ -65,7 +65,7 @@ type validator struct {
 	problems, warnings violation.Violations
 }
 
-// try loads and returns what is wrong. name is that of the test case.
+// try loads and returns the problems. name is that of the test case.
 func (v *validator) try(opts Options, name string) violation.Violations {
 	problems, _ := v.render(opts, name)
 	return problems

@@ -26,12 +26,12 @@ func TestValidate(t *testing.T) {
 	}{
 		{"nothing is wrong", pkg("manifest.yaml", namespacedOnly, "a.yaml", configMap("a", "first", "")), nil, nil},
 		{
-			"what is wrong in one of two scopes is a warning",
+			"a problem in one of two scopes is a warning",
 			pkg("manifest.yaml", plain, "a.yaml", configMap("a", "first", "")), nil,
 			[]string{"as a ClusterPackage: ConfigMap is namespaced, and a ClusterPackage has no namespace of its own"},
 		},
 		{
-			"what is wrong in both is a problem",
+			"a problem in both scopes is a problem",
 			pkg("manifest.yaml", plain, "a.yaml", strings.Replace(configMap("a", "frist", ""), "v1\nkind: ConfigMap", "example.com/v1\nkind: X", 1)), []string{`phase "frist"`}, nil,
 		},
 		{
@@ -77,7 +77,7 @@ func TestValidate(t *testing.T) {
 				"a.yaml.gotmpl", configMap("a", "first", "data: {i: '{{.images.web}}'}\n")), nil, nil,
 		},
 		{
-			"unknown fields are problems, and so is what is not supported",
+			"unknown fields are problems, and so are unsupported ones",
 			pkg("manifest.yaml", namespacedOnly+"  version: 1.0.0\n  x: 1\ntest: {kubeconform: {kubernetesVersion: v1.30.0}}\n"), []string{"spec.x: unknown field"}, nil,
 		},
 		{"no manifest, yet the rest is checked", pkg("a.yaml", "a: ["), []string{"PackageManifest not found", "Invalid YAML in a.yaml"}, nil},

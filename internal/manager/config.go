@@ -66,7 +66,8 @@ type Config struct {
 	RegistryProxies registry.Proxies
 	// AllowLocalSources permits repositories on loopback and link-local addresses, and registries on loopback ones.
 	AllowLocalSources bool
-	// AllowPrivateSources are the private networks with images, repositories and targets of what is in a namespace.
+	// AllowPrivateSources are the private networks with images, repositories and targets
+	// of namespaced objects.
 	AllowPrivateSources outbound.Networks
 	// AllowLocalTargets permits targets on loopback and link-local addresses.
 	AllowLocalTargets bool

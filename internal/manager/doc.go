@@ -10,11 +10,11 @@
 // lost. A standby holds no cache: it asks for the Lease and answers
 // probes.
 //
-// Memory: all of it, with garbage and the gaps between what is live, is bounded by
-// what is live, unless GOGC is set, and never by more than GOMEMLIMIT: set that below
-// the limit of the container, as config does. Garbage is given back to the system, and
-// idle connections are closed, when nothing was done for a while. The caches keep
-// what decisions read (compact.go).
+// Memory: all of it, with garbage and the gaps between live objects, is bounded by the
+// live part, unless GOGC is set, and never by more than GOMEMLIMIT: set that below the
+// limit of the container, as config does. Garbage is given back to the system, and idle
+// connections are closed, when nothing was done for a while. The caches keep what
+// decisions read (compact.go).
 //
 // Exit: an orderly stop ends reconciles, then releases the Lease. A lost Lease
 // ends the process with an error.

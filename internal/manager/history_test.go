@@ -101,7 +101,7 @@ func TestWhatOwnsObjectsIsKept(t *testing.T) {
 	alone.OwnerReferences, alone.Labels, alone.Annotations = nil, nil, nil
 	for reason, set := range map[string]*corev1alpha1.ObjectSet{
 		"an active set": decodeSet(t, setJSON("shop", 3, 4, false)),
-		"an archived set that stands alone: only its objects go": alone,
+		"an archived set that stands alone: only its objects are deleted": alone,
 	} {
 		want := set.DeepCopy()
 		if !objectsets.Owns(set) {

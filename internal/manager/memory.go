@@ -73,8 +73,8 @@ func limitFor(live, most int64) int64 {
 	return min(most, limit/limitStep*limitStep)
 }
 
-// returnMemory returns garbage, and what idle releases, to the system when work is over:
-// Go itself collects every two minutes, and keeps the heap as large as during the work.
+// returnMemory returns garbage, and memory that idle releases, to the system when work is
+// over: Go itself collects every two minutes, and keeps the heap as large as during the work.
 func returnMemory(ctx context.Context, idle func()) error {
 	ticker := time.NewTicker(idlePeriod)
 	defer ticker.Stop()
@@ -91,7 +91,7 @@ func returnMemory(ctx context.Context, idle func()) error {
 			returned = false
 		case !returned:
 			idle()
-			runtime.GC() // what is pooled is garbage after a second one only
+			runtime.GC() // pooled objects are garbage after a second one only
 			debug.FreeOSMemory()
 			returned = true
 		}

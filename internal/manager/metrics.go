@@ -29,8 +29,8 @@ func metricsOptions(c *Config, config *rest.Config) metricsserver.Options {
 	options.SecureServing = true
 	options.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }}
 	options.FilterProvider = func(*rest.Config, *http.Client) (metricsserver.Filter, error) {
-		// Not the guarded client: a manager without the Lease has metrics, too. Whoever reaches the port causes reviews, so
-		// that these have a rate of their own.
+		// Not the guarded client: a manager without the Lease has metrics, too. Every client
+		// that reaches the port causes reviews, so that these have a rate of their own.
 		reviews := rest.CopyConfig(config)
 		reviews.QPS, reviews.Burst = limits.MetricsReviews, limits.MetricsReviews
 		httpClient, err := rest.HTTPClientFor(reviews)

@@ -60,7 +60,8 @@ func TestAPIs(t *testing.T) {
 	}
 }
 
-// TestUnloaded: what was created and is not loaded yet needs what its offer states.
+// TestUnloaded: a package that was created and is not loaded yet has the requirements of
+// its offer.
 func TestUnloaded(t *testing.T) {
 	t.Parallel()
 	unloaded := func(i *resolver.Installed) { i.Unloaded, i.Available = true, false }

@@ -14,8 +14,8 @@ import (
 // value is a version that a slot may have.
 type value struct {
 	version string
-	parsed  *semver.Version // nil for what is no version
-	offer   *Offer          // nil for what is installed
+	parsed  *semver.Version // nil for text that is no version
+	offer   *Offer          // nil for an installed version
 }
 
 // place is a package as a namespace sees it.
@@ -29,7 +29,7 @@ type market struct {
 	offered     map[place][]value
 	leads       map[place][]want // what some version of a package needs
 	providers   map[provided][]string
-	constraints map[string]*versions.Constraint // nil for what is none
+	constraints map[string]*versions.Constraint // nil for text that is none
 	awaited     map[string]bool                 // packages and APIs that were looked up
 	within      map[within]bool
 }
@@ -144,8 +144,8 @@ func (m *market) constraint(text string) *versions.Constraint {
 	return c
 }
 
-// accepts reports whether a selection takes a version that is installed or offered. What is installed is within an empty
-// selection whatever it is.
+// accepts reports whether a selection takes a version that is installed or offered. An
+// installed version is within an empty selection whatever it is.
 func (m *market) accepts(of corev1alpha1.VersionSelection, v *value) bool {
 	if v.offer == nil && v.version == "" {
 		return true // not known yet

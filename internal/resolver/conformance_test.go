@@ -59,7 +59,7 @@ func on(name, want string) corev1alpha1.Dependency {
 	return corev1alpha1.Dependency{Name: name, Package: &corev1alpha1.DependencyPackage{Name: name, VersionSelection: corev1alpha1.VersionSelection{Version: want}}}
 }
 
-// offersOf are the versions that are available; 1.0.0 of what is in no range.
+// offersOf are the versions that are available; 1.0.0 of those that are in no range.
 func offersOf(parts []part) resolver.Offers {
 	all := resolver.Offers{}
 	for _, p := range parts {
@@ -97,8 +97,9 @@ func steps(plan resolver.Plan, create bool) (of []string) {
 	return of
 }
 
-// graphed: what is missing is what is to be created for a package that depends on all nodes, where these are installed. Where
-// they are not, the plan has the order, and a cycle is found.
+// graphed: missing packages are those to be created for a package that depends on all
+// nodes, where these are installed. Where they are not, the plan has the order, and a
+// cycle is found.
 func graphed(_ *testing.T, in struct {
 	Nodes []struct {
 		ID        string
@@ -169,7 +170,7 @@ func recordedBy(results []resolver.Result) *graph.Graph {
 	return graph.Of(all)
 }
 
-// judgedBy judges each of some packages by what is installed.
+// judgedBy judges each of some packages by the installed ones.
 func judgedBy(packages []part) *graph.Graph {
 	input := resolver.Input{}
 	for _, p := range packages {
@@ -233,7 +234,7 @@ func judged(_ *testing.T, in struct {
 	}, missing, unfit)
 }
 
-// pruned: what is installed and satisfies no requirement on it is recorded by no dependent.
+// pruned: an installed package that satisfies no requirement on it is recorded by no dependent.
 func pruned(_ *testing.T, in struct{ Packages []part }, want *expectation) {
 	if hasDigest(constraintsOf(in.Packages...)...) {
 		want.Otherwise(conformance.DigestsOfDependencies)
@@ -307,7 +308,7 @@ func digested(_ *testing.T, in struct{ ParentConstraints []string }, want *expec
 	want.Fails("error", slices.ContainsFunc(plan.Results, fails), printed(plan))
 }
 
-// stepped: what is planned at once for what is missing or does not fit.
+// stepped: the plan for all packages that are missing or do not fit.
 func stepped(_ *testing.T, in struct {
 	Missing, Installed   []part
 	Upgrades, Downgrades *bool

@@ -237,7 +237,8 @@ func (s *search) who(id int32) string {
 	return text
 }
 
-// dependent names what has a requirement: an instance that exists, or a package and its version.
+// dependent names the owner of a requirement: an instance that exists, or a package and
+// its version.
 func (s *search) dependent(id int32) string {
 	e := &s.edges[id]
 	if of := &s.slots[e.slot]; of.installed == nil || e.value > 0 {
@@ -246,8 +247,8 @@ func (s *search) dependent(id int32) string {
 	return s.slots[e.slot].instance.String()
 }
 
-// path returns the names from a root, or from what is installed and no package requires, to a slot. It is for when the search is
-// over.
+// path returns the names from a root, or from an installed package that none requires, to
+// a slot. It is for when the search is over.
 func (s *search) path(of int32) []string {
 	if known, ok := s.paths[of]; ok {
 		return known

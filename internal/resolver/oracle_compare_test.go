@@ -92,7 +92,7 @@ func TestRandomRoots(t *testing.T) {
 			failed++
 			for _, s := range plan.Steps {
 				isFor := slices.ContainsFunc(s.Needs, func(n resolver.Need) bool { return n.Dependent == r.Instance })
-				if isFor && s.Create || s.Needs[0].Dependent == r.Instance { // a change heeds what is recorded of it
+				if isFor && s.Create || s.Needs[0].Dependent == r.Instance { // a change heeds the recorded requirements on it
 					t.Errorf("seed %d: %s fails, and there is a step for it: %+v\n%s", seed, r.Instance, s, described(in))
 				}
 			}

@@ -249,7 +249,8 @@ func (o *oracle) read(n *node) (all []demand) {
 	return all
 }
 
-// targets returns what may satisfy a dependency: what is installed, or else what would be created.
+// targets returns the packages that may satisfy a dependency: the installed ones, or else
+// the one that would be created.
 func (o *oracle) targets(of *node, d corev1alpha1.Dependency) (all []*node) {
 	was, isDeleted := resolver.Instance{}, false
 	if of.installed != nil {
@@ -382,7 +383,8 @@ func (o *oracle) decide() bool {
 	return false
 }
 
-// solution prints what is created and changed, and what satisfies the requirements of the roots.
+// solution prints the created and changed packages, and those that satisfy the
+// requirements of the roots.
 func (o *oracle) solution() string {
 	var lines []string
 	w := &way{oracle: o}

@@ -10,7 +10,7 @@ import (
 	"lockstep.run/lockstep/internal/resolver"
 )
 
-// way is a walk over what was chosen.
+// way is a walk over the choices.
 type way struct {
 	*oracle
 	order []*node
@@ -77,7 +77,7 @@ func (w *way) meet(d *demand) (open *demand, ok bool) {
 	return nil, false
 }
 
-// add reports false where there is no room for what is new beside what is new or changed.
+// add reports false where there is no room for a new package beside new or changed ones.
 func (w *way) add(n *node) bool {
 	if slices.Contains(w.order, n) {
 		return true
@@ -97,7 +97,7 @@ func (w *way) add(n *node) bool {
 	return true
 }
 
-// cyclic reports whether what is new, changed or a root depends on itself.
+// cyclic reports whether a new or changed package, or a root, depends on itself.
 func (w *way) cyclic() bool {
 	for _, n := range w.order {
 		if !w.stays(n) && w.reaches(n, n, map[*node]bool{}) {
@@ -168,7 +168,7 @@ func anyTogether(in resolver.Input, roots []resolver.Root, others []*node) bool 
 	})
 }
 
-// isSatisfied reports whether what is installed satisfies a root.
+// isSatisfied reports whether the installed packages satisfy a root.
 func isSatisfied(in resolver.Input, root *resolver.Root) bool {
 	in.Roots = []resolver.Root{*root}
 	o := newOracle(in)
@@ -181,7 +181,7 @@ func isSatisfied(in resolver.Input, root *resolver.Root) bool {
 	})
 }
 
-// solutionOf prints a plan in the same way, with what is tentative as if it was new.
+// solutionOf prints a plan in the same way, with tentative packages as if they were new.
 func solutionOf(plan resolver.Plan, tentative ...resolver.Installed) string {
 	var lines []string
 	created, isTentative := map[resolver.Instance]string{}, func(i resolver.Instance) bool {

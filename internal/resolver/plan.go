@@ -32,7 +32,7 @@ func (s *search) nameAll() {
 	}
 }
 
-// steps returns what is created and changed, dependencies first.
+// plan returns the creations and changes, dependencies first.
 func (s *search) plan() []Step {
 	s.nameAll()
 	needs := s.needs()
@@ -58,7 +58,7 @@ func (s *search) plan() []Step {
 	return steps
 }
 
-// isThere reports whether what is to be created is there already, in that version.
+// isThere reports whether the package to be created exists already, in that version.
 func (of *slot) isThere(v int32) bool {
 	return of.tentative != nil && of.tentative.Version == of.values[v].version
 }
@@ -119,7 +119,8 @@ func (s *search) step(i int32, after, needs []int32) Step {
 	return step
 }
 
-// rootAbove returns the root by way of which a slot was reached first; none for what is changed without one.
+// rootAbove returns the root by way of which a slot was reached first; none for a change
+// without one.
 func (s *search) rootAbove(i int32) Instance {
 	for s.slots[i].root == nil {
 		via := s.slots[i].via

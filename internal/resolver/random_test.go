@@ -14,12 +14,13 @@ type generator struct {
 	*rand.Rand
 	names  []string // of packages that others depend on
 	spaces []string
-	// density of dependencies, and rarity of what is unique or in a cycle
+	// density of dependencies, and rarity of packages that are unique or in a cycle
 	density, rarity int
 }
 
-// random returns a catalogue of a few packages with a few versions, some of which are installed, and a root. Half of them
-// have one namespace; others have ClusterPackages and packages that are unique. Some of what is installed no root leads to.
+// random returns a catalogue of a few packages with a few versions, some of which are
+// installed, and a root. Half of them have one namespace; others have ClusterPackages and
+// packages that are unique. No root leads to some of the installed packages.
 func random(seed uint64) resolver.Input {
 	r := rand.New(rand.NewPCG(seed, 7))
 	g := generator{r, []string{"a", "b", "c", "d", "e", "f"}[:2+r.IntN(5)], []string{"team"}, 1 + r.IntN(3), 3 + r.IntN(16)}
@@ -71,7 +72,8 @@ func (g *generator) offer(version, name string) resolver.Offer {
 	return o
 }
 
-// installed returns what is installed of packages: most depend on those that follow them, and a few on others.
+// installed returns installed packages: most depend on those that follow them, and a few
+// on others.
 func (g *generator) installed(packages []string) (all []resolver.Installed) {
 	for _, n := range packages {
 		for _, namespace := range g.spaces {

@@ -123,7 +123,7 @@ func (p *problem) exclude() {
 	}
 }
 
-// leadsToCycle reports whether the roots, or what is changed, lead to a cycle.
+// leadsToCycle reports whether the roots, or changed packages, lead to a cycle.
 func (w *way) leadsToCycle() bool {
 	w.order = slices.Clone(w.roots)
 	for _, n := range w.existing {

@@ -21,12 +21,14 @@ type slot struct {
 	// position in the walk, and the requirement that led to it.
 	position int
 	via      int32
-	// instance of a new one is known once it is reached, and tentative is what is there of it; nil for nothing.
+	// instance of a new one is known once it is reached, and tentative is the one that
+	// exists of it; nil for none.
 	instance  Instance
 	tentative *Installed
 }
 
-// key identifies a slot: what is installed, what the packages of a namespace share, or what serves one requirement alone.
+// key identifies a slot: an installed package, one that the packages of a namespace
+// share, or one that serves one requirement alone.
 type key struct {
 	instance  Instance
 	namespace string
@@ -42,7 +44,7 @@ type edge struct {
 	name        string // of the package; empty for an API that is served
 	selector    int32  // variable by which an optional one takes part; -1 for others
 	targets     []target
-	// kept is a requirement of what is installed and stays.
+	// kept is a requirement of an installed package that stays.
 	kept bool
 	// served is that of an API that needs no package.
 	served bool
@@ -89,8 +91,8 @@ type search struct {
 	keeps  map[*Requirement]int32
 	fits   map[fitKey][]bool
 	paths  map[int32][]string // to slots
-	// changeable are the slots of what is installed and may be changed. With roots that may have several versions before them,
-	// they are what is chosen first.
+	// changeable are the slots of installed packages that may be changed. With roots that
+	// may have several versions before them, they are chosen first.
 	changeable, chosenFirst []int32
 	walk                    walk
 	marks                   []walk // by level, before its decision
@@ -101,8 +103,8 @@ type walk struct {
 	queue                []int32
 	node, edge           int // that come next
 	optional, optionalAt int
-	changed              bool   // what is changed and was not reached is in the queue
-	checked              [3]int // what was without cycles
+	changed              bool   // changed packages that were not reached are in the queue
+	checked              [3]int // the state found without cycles
 }
 
 // newSearch returns a search for roots, which may go on until the resolution has taken so many steps.
@@ -133,7 +135,7 @@ func searchIn(m *market, w *world, only map[edgeKey]bool, until int) *search {
 	return s
 }
 
-// existing returns the slot of what is installed.
+// existing returns the slot of an installed package.
 func (s *search) existing(i *Installed) int32 {
 	return s.slot(slot{key: key{instance: i.Instance}, name: i.Package, namespace: i.Namespace, installed: i, root: s.world.rootOf[i.Instance], instance: i.Instance},
 		func() []value { return s.values(s.world, i) })
@@ -239,7 +241,7 @@ func (f *closure) reach(namespace string, w want) {
 	}
 }
 
-// followAll follows what was reached, and what that leads to.
+// followAll follows the packages reached, and all that they lead to.
 func (f *closure) followAll() {
 	for len(f.queue) > 0 && !f.isSpent() {
 		p := f.queue[0]
@@ -307,7 +309,7 @@ func (s *search) isSpent() bool {
 	return *s.steps > s.until
 }
 
-// keep makes what is installed and depends on a slot accept its values, where it accepts the present one.
+// keep makes installed dependents of a slot accept its values, where they accept the present one.
 func (s *search) keep(i int32) {
 	if len(s.slots[i].values) < 2 {
 		return

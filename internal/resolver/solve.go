@@ -31,8 +31,8 @@ func New(in Input) *Resolver {
 	return &Resolver{newMarket(&in), limit, 4 * limit}
 }
 
-// Solve resolves the requirements of some roots. A search takes as many steps as the limit, and the explanation of what has no
-// solution as many again.
+// Solve resolves the requirements of some roots. A search takes as many steps as the
+// limit, and the explanation of roots without a solution as many again.
 func (x *Resolver) Solve(roots []Root) Plan {
 	spent := *x.market.spent
 	r := &resolution{market: x.market, limit: x.limit, search: min(spent+x.limit, x.end), end: min(spent+2*x.limit, x.end)}
@@ -166,14 +166,15 @@ func compareBool(a, b bool) int {
 	return -1
 }
 
-// isEstablished reports whether what is installed satisfies all requirements of a root, in one of its versions.
+// isEstablished reports whether the installed packages satisfy all requirements of a
+// root, in one of its versions.
 func (r *resolution) isEstablished(root *Root) bool {
 	return slices.ContainsFunc(root.all(), func(root *Root) bool {
 		return !slices.ContainsFunc(r.judge(root).Outcomes, func(o Outcome) bool { return !o.Dependency.Optional && o.Failed })
 	})
 }
 
-// judge says how what is installed satisfies a root, without changes.
+// judge returns how the installed packages satisfy a root, without changes.
 func (r *resolution) judge(root *Root) Result {
 	w := newWorld(r.input, []*Root{root})
 	frozen := *r.input

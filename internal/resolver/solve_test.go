@@ -131,7 +131,7 @@ func TestSolve(t *testing.T) {
 			[]string{"db true AlreadyInstalled: It is installed as Package team/mine.", "DependenciesReady"}, "create"},
 		{"and not changed", []resolver.Root{shop("db >=2")}, offers("db", nil), []resolver.Installed{at("team", "mine", "db", "1.0.0")},
 			[]string{`VersionMismatch: db is installed as Package team/mine in 1.0.0, which is not within ">=2"`, "set spec.upgradePolicy.allowDependents"}, "create"},
-		{"what was generated takes the lowest version above", []resolver.Root{shop("db >=1.5")}, offers("db", nil), []resolver.Installed{at("team", "shop.db", "db", "1.0.0", changeable)},
+		{"a generated one takes the lowest version above", []resolver.Root{shop("db >=1.5")}, offers("db", nil), []resolver.Installed{at("team", "shop.db", "db", "1.0.0", changeable)},
 			[]string{"change Package team/shop.db: db 2.0.0", "2.0.0 is the lowest version above 1.0.0 that fits"}, ""},
 		{"and never a lower one", []resolver.Root{shop("db <3")}, offers("db", nil), []resolver.Installed{at("team", "shop.db", "db", "3.0.0", changeable)},
 			[]string{"VersionMismatch", "it is not taken to a lower one"}, "change"},
@@ -173,7 +173,7 @@ func TestSolve(t *testing.T) {
 		{"the range of a ClusterPackage counts", []resolver.Root{platform("db >=2")}, offers("db", nil), []resolver.Installed{
 			at("", "infra.db", "db", "1.0.0", changeable), at("", "infra", "infra", "1.0.0", requires(resolver.Instance{Name: "infra.db"}, "db <2")),
 		}, []string{`"<2" (by ClusterPackage infra) and ">=2" (by ClusterPackage platform)`}, "change"},
-		{"what is being deleted is waited for", []resolver.Root{shop("db")}, offers("db", nil), []resolver.Installed{at("team", "db", "db", "1.0.0", deleting)},
+		{"a package that is being deleted is waited for", []resolver.Root{shop("db")}, offers("db", nil), []resolver.Installed{at("team", "db", "db", "1.0.0", deleting)},
 			[]string{"NotAvailable: Package team/db is being deleted."}, "create"},
 		{"a name that is taken gets a hash", []resolver.Root{shop("db")}, offers("db", nil), []resolver.Installed{at("team", "shop.db", "other", "1.0.0")},
 			[]string{"create Package team/shop.db-"}, ""},
@@ -183,22 +183,22 @@ func TestSolve(t *testing.T) {
 			[]string{"create Package team/shop.db: db 3.0.0", "log false VersionMismatch"}, "shop.log"},
 		{"a root that fails leaves others alone", []resolver.Root{shop("ghost"), {Instance: team("web"), Package: "web", Dependencies: needs("db")}}, offers("db", nil), nil,
 			[]string{"create Package team/web.db", "Package team/shop: DependenciesUnsatisfied ghost: ghost is not installed"}, ""},
-		{"what is satisfied goes before what is new", []resolver.Root{shop("db >=2"), {Instance: team("web"), Package: "web", Dependencies: needs("db <2")}}, offers("db", nil),
+		{"satisfied roots precede new ones", []resolver.Root{shop("db >=2"), {Instance: team("web"), Package: "web", Dependencies: needs("db <2")}}, offers("db", nil),
 			[]resolver.Installed{at("team", "web.db", "db", "1.0.0", changeable)}, []string{"db false VersionMismatch", "db true InstalledByThisPackage"}, "change"},
 		{"a cycle is named", []resolver.Root{shop("a")}, resolver.Offers{"a": {offer("1.0.0", "b")}, "b": {offer("1.0.0", "c")}, "c": {offer("1.0.0", "a")}}, nil,
 			[]string{"DependencyCycle a: a → b → c → a: each would wait for the next."}, "create"},
-		{"a cycle of what is installed and stays is none, and hides no other", []resolver.Root{shop("a", "c >=2")}, offers("", resolver.Offers{"c": {offer("2.0.0", "b")}}),
+		{"a cycle of installed packages that stay is none, and hides no other", []resolver.Root{shop("a", "c >=2")}, offers("", resolver.Offers{"c": {offer("2.0.0", "b")}}),
 			[]resolver.Installed{
 				at("team", "a", "a", "1.0.0", requires(team("b"), "b"), requires(team("c"), "c")), at("team", "b", "b", "1.0.0", requires(team("a"), "a")),
 				at("team", "c", "c", "1.0.0", changeable),
 			}, []string{"DependencyCycle c: a → c → b → a"}, "change"},
-		{"a cycle of what is installed and stays is none", []resolver.Root{shop("a")}, nil,
+		{"a cycle of installed packages that stay is none", []resolver.Root{shop("a")}, nil,
 			[]resolver.Installed{at("team", "a", "a", "1.0.0", requires(team("b"), "b")), at("team", "b", "b", "1.0.0", requires(team("a"), "a"))}, []string{"DependenciesReady"}, "create"},
 		{"a version without a cycle is a way out", []resolver.Root{shop("a")}, resolver.Offers{"a": {offer("2.0.0", "b"), offer("1.0.0")}, "b": {offer("1.0.0", "a")}}, nil,
 			[]string{"a 1.0.0"}, "a 2.0.0"},
 		{"a package that depends on itself in two ways", []resolver.Root{shop("a")}, resolver.Offers{"a": {offer("1.0.0", "x=b", "y=b")}, "b": {offer("1.0.0", "x=a", "y=a")}}, nil,
 			[]string{"DependencyCycle"}, "create"},
-		{"what is unknown below is named with its path", []resolver.Root{shop("orm")}, resolver.Offers{"orm": {offer("1.0.0", "ghost")}}, nil,
+		{"an unknown package below is named with its path", []resolver.Root{shop("orm")}, resolver.Offers{"orm": {offer("1.0.0", "ghost")}}, nil,
 			[]string{"orm false UnknownPackage: orm 1.0.0 depends on ghost (path shop → orm → ghost): ghost is not installed"}, "create"},
 		{"garbage is refused", []resolver.Root{shop("db latest", "=")}, resolver.Offers{"db": {offer("x"), offer(""), offer("1.0.0", "=")}, "": {offer("1")}}, nil,
 			[]string{"The range of db cannot be read", "It names neither a package nor an API."}, "create"},
@@ -300,8 +300,9 @@ func TestPigeonhole(t *testing.T) {
 	}
 }
 
-// All work is counted: reading what is offered and installed, the search for what may be changed, and explanations. What one
-// resolver is asked shares its steps, and a root of a namespace has fewer.
+// All work is counted: reading offers and installed packages, the search for those that
+// may be changed, and explanations. All calls of one resolver share its steps, and a root
+// of a namespace has fewer.
 func TestAllWorkIsCounted(t *testing.T) {
 	t.Parallel()
 	limited := func(plan resolver.Plan) bool { return plan.Results[0].Reason == corev1alpha1.ReasonResolutionLimit }
@@ -319,7 +320,7 @@ func TestAllWorkIsCounted(t *testing.T) {
 		many.Installed = append(many.Installed, at("team", fmt.Sprintf("p%d", k), "p", "1.0.0"))
 	}
 	if !limited(withSteps(many, 1_000)) || limited(withSteps(many, 10_000)) {
-		t.Error("what is installed is counted")
+		t.Error("installed packages are counted")
 	}
 	hard, yields := pigeons(20), 0
 	hard.Yield = func() { yields++ }
@@ -428,7 +429,7 @@ func TestOwnConflict(t *testing.T) {
 	}
 }
 
-// What has room for one says so in a whole sentence.
+// A scope with room for one is explained in a whole sentence.
 func TestOnceInItsScope(t *testing.T) {
 	t.Parallel()
 	other := at("team", "mine", "db", "1.0.0", unique)

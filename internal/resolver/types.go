@@ -49,8 +49,9 @@ type Installed struct {
 	AllDependents bool
 	// Available means that it is rolled out in its Version.
 	Available, Deleting bool
-	// Tentative means that it was created for others, and was never available: a solution does not depend on it. What is to be
-	// created of its package in its namespace takes its place, in whatever version.
+	// Tentative means that it was created for others, and was never available: a solution
+	// does not depend on it. The instance to be created of its package in its namespace
+	// takes its place, in any version.
 	Tentative bool
 }
 
@@ -94,7 +95,7 @@ type Served func(api *corev1alpha1.DependencyAPI) (served bool, missing []string
 // Root is a package whose requirements are resolved. It is among the installed ones as well, or about to be.
 type Root struct {
 	Instance
-	// Package and Version are what is to be rolled out.
+	// Package and Version are those to be rolled out.
 	Package, Version string
 	// Dependencies with the overrides of the root applied, the form image left out.
 	Dependencies []corev1alpha1.Dependency
@@ -115,7 +116,7 @@ type RootVersion struct {
 	Unique       corev1alpha1.UniqueScope
 }
 
-// staysAt reports whether a value of a root is what is installed of it.
+// staysAt reports whether a value of a root is its installed version.
 func (r *Root) staysAt(v int32) bool { return r != nil && r.optional && int(v) == len(r.Versions) }
 
 // at returns the root in one of its versions alone.
@@ -151,19 +152,20 @@ type Input struct {
 	Yield func()
 }
 
-// Step is a creation or a change of an instance. What is tentative and has its version already is a change from that to that.
+// Step is a creation or a change of an instance. A tentative instance that has its
+// version already is a change from that to that.
 type Step struct {
 	Instance
 	// Create is false where the version of an existing instance is changed.
 	Create bool
 	// From is the version before a change.
 	Package, Version, From string
-	// Needs are the requirements that it satisfies. That of the dependent whose name it has comes first, and those of the
-	// plan before those of what is installed and stays.
+	// Needs are the requirements that it satisfies. That of the dependent whose name it has
+	// comes first, and those of the plan before those of installed packages that stay.
 	Needs []Need
 	// Message says why it is this version.
 	Message string
-	// For is the root that leads to what is created, the first one in the walk.
+	// For is the root that leads to the created package, the first one in the walk.
 	For Instance
 	// After are the instances that it depends on, sorted.
 	After []Instance

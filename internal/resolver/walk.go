@@ -57,7 +57,7 @@ const (
 	stepDone
 )
 
-// next goes on with the walk up to what has to be decided.
+// next continues the walk up to the next decision.
 func (s *search) next() (literal, step) {
 	for _, i := range s.chosenFirst {
 		if s.chosen(i) >= 0 {
@@ -144,7 +144,7 @@ func (s *search) isDirty() bool {
 	return len(s.pending) > 0 || s.head < len(s.trail) || int(s.depth()) < len(s.marks)
 }
 
-// follow reaches what satisfies a requirement, or has it decided.
+// follow reaches the package that satisfies a requirement, or returns the decision about it.
 func (s *search) follow(id int32) (literal, step) {
 	e := &s.edges[id]
 	if e.disabled || e.served || len(e.targets) == 0 {
@@ -206,7 +206,8 @@ func (s *search) addClash(i int32) bool {
 	return false
 }
 
-// optional goes through the optional requirements of what was reached, and reports whether there is more to walk.
+// optional goes through the optional requirements of the packages reached, and reports
+// whether there is more to walk.
 func (s *search) optional() (literal, step, bool) {
 	w := &s.walk
 	for ; w.optional < len(w.queue); w.optional, w.optionalAt = w.optional+1, 0 {
@@ -238,7 +239,8 @@ func (s *search) isActive(id int32) bool {
 	return !e.disabled && (e.selector < 0 || s.assigned[e.selector] > 0)
 }
 
-// findCycle adds a clause that excludes a cycle, if there is one. Requirements of what is installed and stays make none.
+// findCycle adds a clause that excludes a cycle, if there is one. Requirements of
+// installed packages that stay make none.
 func (s *search) findCycle() bool {
 	stamp := [3]int{len(s.walk.queue), s.walk.optional, s.walk.optionalAt}
 	if s.walk.checked == stamp {

@@ -8,7 +8,7 @@ import (
 	"lockstep.run/lockstep/internal/catalog/versions"
 )
 
-// world is what is installed, with the roots as they are to be.
+// world has the installed packages, with the roots as they are to be.
 type world struct {
 	roots     []*Root // by namespace and name
 	rootOf    map[Instance]*Root
@@ -36,7 +36,7 @@ type recorded struct {
 	requirement *Requirement
 }
 
-// newWorld takes the roots in place of what is installed of them.
+// newWorld takes the roots in place of their installed versions.
 func newWorld(in *Input, roots []*Root) *world {
 	w := &world{
 		roots: roots, rootOf: map[Instance]*Root{}, at: map[Instance]*Installed{}, byPackage: map[string][]*Installed{}, byAPI: map[corev1alpha1.ProvidedAPI][]*Installed{},
@@ -110,8 +110,8 @@ func (w *world) relate(all []*Installed) {
 	}
 }
 
-// tentativeOf returns what is there of what is to be created: for one requirement alone, as child, or else for all of a
-// namespace; nil for none.
+// tentativeOf returns the existing instance of a package to be created: for one
+// requirement alone, as child, or else for all of a namespace; nil for none.
 func (w *world) tentativeOf(of *slot, child Instance) *Installed {
 	at := slices.IndexFunc(w.tentative, func(i *Installed) bool {
 		if i.Package != of.name || i.Namespace != of.namespace || i.Deleting {
@@ -152,8 +152,9 @@ func visible(namespace string, i *Installed) bool {
 	return i.Namespace == "" || i.Namespace == namespace
 }
 
-// candidates returns what is installed of a package that a namespace may use, the preferred one first, and whether there is
-// one that is being deleted. The recorded satisfier of a requirement is usable in any case.
+// candidates returns the installed instances of a package that a namespace may use, the
+// preferred one first, and whether there is one that is being deleted. The recorded
+// satisfier of a requirement is usable in any case.
 func (w *world) candidates(namespace, name string, was *Instance) (usable []*Installed, deleted *Installed) {
 	for _, i := range w.byPackage[name] {
 		isRecorded := was != nil && *was == i.Instance

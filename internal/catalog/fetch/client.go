@@ -114,8 +114,8 @@ func (f *Fetcher) dialer(namespaced bool) *outbound.Dialer {
 	}}
 }
 
-// checkAddress refuses addresses of the manager's own pod and node, of the services of clouds and, to what is in a
-// namespace, private ones.
+// checkAddress refuses addresses of the manager's own pod and node, of the services of
+// clouds and, for namespaced repositories, private ones.
 func checkAddress(policy outbound.Policy, host string, ip outbound.Address, namespaced bool) error {
 	refused := policy.Refuses(ip, namespaced)
 	if refused == "" {

@@ -57,7 +57,7 @@ func (s *Source) inRoom(read func(room int64) error) error {
 type Result struct {
 	// Files by their paths, with slashes: *.yaml, *.yml and *.json.
 	Files map[string][]byte
-	// Problems are what was left out, and why, such as links.
+	// Problems name omitted entries, and why they were omitted, such as links.
 	Problems []string
 	// FromSecrets has the paths of files that come from Secrets, of which no message has a word.
 	FromSecrets map[string]bool

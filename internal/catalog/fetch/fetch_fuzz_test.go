@@ -231,7 +231,8 @@ func TestPacks(t *testing.T) {
 	}
 }
 
-// What has more bytes than any file may have is not kept in memory, and refused only where it is read.
+// An object with more bytes than any file may have is not kept in memory, and refused
+// only where it is read.
 func TestLargeObjectsOfPacks(t *testing.T) {
 	t.Parallel()
 	blob := packed{kind: plumbing.BlobObject, data: []byte("kind: x\n")}

@@ -132,7 +132,8 @@ func TestStatic(t *testing.T) {
 	}
 }
 
-// What has more than little content is read once the caller has room for it, and refused beyond the limit of the Fetcher.
+// A source with more than little content is read once the caller has room for it, and
+// refused beyond the limit of the Fetcher.
 func TestLargeContentIsAdmitted(t *testing.T) {
 	t.Parallel()
 	small, large, tooLarge := "a: b\n", strings.Repeat("x", limits.SmallPackageBytes+1), strings.Repeat("x", 3<<20)

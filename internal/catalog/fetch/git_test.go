@@ -212,7 +212,7 @@ func TestGitLimits(t *testing.T) {
 	g.Commit(map[string]string{"a.yaml": "a", "large.bin": strings.Repeat("\x00", limits.GitBytes)})
 	_, err := local().Fetch(t.Context(), g.source("main"), "")
 	checkError(t, err, true, fmt.Sprintf("the files of the commit have more than %d bytes, the limit. Keep packages in a repository of their own, or serve an archive.", limits.GitBytes))
-	// A server that filters does not send what is too large to be read.
+	// A server that filters does not send blobs that are too large to be read.
 	g.Run("", "config", "uploadpack.allowFilter", "true")
 	if r := fetched(t, local(), g.source("main"), ""); string(r.Files["a.yaml"]) != "a" {
 		t.Error(r)

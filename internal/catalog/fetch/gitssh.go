@@ -129,7 +129,7 @@ func (a *sshAnswer) Close() error {
 	return nil
 }
 
-// head keeps the beginning of what is written.
+// head keeps the beginning of the bytes written to it.
 type head struct {
 	mu sync.Mutex
 	b  bytes.Buffer

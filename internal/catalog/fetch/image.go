@@ -12,7 +12,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/registry"
 )
 
-// image resolves the reference, and pulls what is not known.
+// image resolves the reference, and pulls the image if it is not known.
 func (f *Fetcher) image(ctx context.Context, s Source, known string) (*Result, error) {
 	if f.opts.Puller == nil {
 		return nil, permanent("", "image: images cannot be pulled here")

@@ -50,7 +50,7 @@ func serveImages(t *testing.T) *imageServer {
 	return s
 }
 
-// since returns what was requested since the last call, without the check of the version.
+// since returns the requests since the last call, without the check of the version.
 func (s *imageServer) since() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,7 +174,7 @@ func TestImageContent(t *testing.T) {
 		want    map[string]string
 		problem string
 	}{
-		{"/repository goes first", map[string]string{"repository/r.yaml": "r", "packages/p.yaml": "p", "x.yaml": "x"}, "", map[string]string{"repository/r.yaml": "r"}, ""},
+		{"/repository has precedence", map[string]string{"repository/r.yaml": "r", "packages/p.yaml": "p", "x.yaml": "x"}, "", map[string]string{"repository/r.yaml": "r"}, ""},
 		{"/packages is next", map[string]string{"packages/shop/1.0.0.yml": "p", "x.yaml": "x"}, "", map[string]string{"packages/shop/1.0.0.yml": "p"}, ""},
 		{"anything else", map[string]string{"a/x.json": "x", "y.yaml": "y", ".git/z.yaml": "z", "README.md": "r"}, "", map[string]string{"a/x.json": "x", "y.yaml": "y"}, ""},
 		{"below subPath", map[string]string{"deep/er/packages/p.yaml": "p", "deep/er/x.yaml": "x", "packages/q.yaml": "q"}, "/deep/er/", map[string]string{"packages/p.yaml": "p"}, ""},

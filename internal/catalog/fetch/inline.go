@@ -33,7 +33,7 @@ func inline(s Source, known string) (*Result, error) {
 	return &Result{Files: c.files, Revision: digest, Validator: digest}, nil
 }
 
-// collection is what is read so far.
+// collection has the files read so far.
 type collection struct {
 	files map[string][]byte
 	// fromSecrets are the paths of those that come from Secrets.

@@ -110,7 +110,7 @@ func TestWebContent(t *testing.T) {
 	}
 }
 
-// Links may be in an archive beside what is read, and are not followed.
+// Links may be in an archive beside the files that are read, and are not followed.
 func TestLinksOfArchives(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
@@ -284,7 +284,7 @@ func TestLocalAddressesAreRefused(t *testing.T) {
 // A source of a namespace leads to private addresses where a flag names them, one of the cluster always.
 func TestPrivateAddresses(t *testing.T) {
 	t.Parallel()
-	// What is allowed fails by this context instead of a connection.
+	// An allowed request fails by this context instead of a connection.
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	git := Source{Spec: corev1alpha1.RepositorySource{Git: &corev1alpha1.RepositoryGitSource{URL: "https://10.0.0.1/x"}}}

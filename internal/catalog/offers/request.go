@@ -24,7 +24,7 @@ func RequestOf(pkg corev1alpha1.GenericPackage, platform versions.Platform) vers
 	_, downgradable := pkg.GetAnnotations()[DowngradableAnnotation]
 	r := versions.Request{
 		Selection: spec.PackageRef.VersionSelection, Platform: platform,
-		// What was generated has one version, which the manager alone decides on.
+		// A generated package has one version, which the manager alone decides on.
 		AllowDowngrade: pkg.GetLabels()[corev1alpha1.GeneratedLabel] == "true" || downgradable || spec.DowngradePolicy == corev1alpha1.DowngradePolicyAllow,
 	}
 	if _, ignored := pkg.GetAnnotations()[ignoreKubernetesAnnotation]; ignored {

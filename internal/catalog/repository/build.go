@@ -45,7 +45,7 @@ func Build(name string, entries []Entry) (*Index, error) {
 	return x, errors.Join(problems...)
 }
 
-// plain is a version without build metadata, which tells no versions apart here.
+// plain is a version without build metadata, which does not distinguish versions here.
 func plain(v *semver.Version) string {
 	return semver.New(v.Major(), v.Minor(), v.Patch(), v.Prerelease(), "").String()
 }

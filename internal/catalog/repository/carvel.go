@@ -135,8 +135,9 @@ func included(software []includedSoftware) string {
 	return strings.Join(lines, "\n")
 }
 
-// resolves reports whether a step of kbld does no more than to put digests in the place of images, which the lock of a
-// bundle has: what is read is everything, or what the steps before it have made.
+// resolves reports whether a step of kbld does no more than to put digests in the place
+// of images, which the lock of a bundle has: its input is everything, or the output of
+// the steps before it.
 func resolves(step any) bool {
 	kbld, ok := step.(map[string]any)
 	if !ok {
@@ -151,7 +152,8 @@ func resolves(step any) bool {
 	return len(without(kbld, "paths")) == 0
 }
 
-// template reads where the content of a version comes from, and names what is not carried over.
+// template reads where the content of a version comes from, and names the parts that are
+// not carried over.
 func (r *reader) template(v *corev1alpha1.AvailableVersion, s *appSpec) {
 	r.fetch(v, s.Fetch)
 	lost := &v.NotCarriedOver

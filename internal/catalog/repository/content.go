@@ -43,7 +43,8 @@ type Options struct {
 	Withheld map[string]bool
 	// Bytes are how many everything that is offered may have as JSON: limits.RepositoryOfferBytes by default, and at most.
 	Bytes int64
-	// Admit, if set, is called before what is offered has more than limits.SmallPackageBytes. It may wait; its error ends the reading.
+	// Admit, if set, is called before the offers have more than limits.SmallPackageBytes.
+	// It may wait; its error ends the reading.
 	Admit func() error
 }
 
@@ -101,7 +102,7 @@ type reader struct {
 	// found are the problems of the files before; dropped counts those beyond the limit.
 	found   violation.Violations
 	dropped int
-	// ignored counts versions by what is ignored in them.
+	// ignored counts versions by the fields that are ignored in them.
 	ignored map[string]int
 	// whole is why the repository cannot be used.
 	whole error
@@ -165,7 +166,7 @@ func (r *reader) document(d *document.Document) {
 	read(r)
 }
 
-// content is what was read.
+// content returns the content that was read.
 func (r *reader) content() (*Content, error) {
 	out := &Content{}
 	for _, name := range slices.Sorted(maps.Keys(r.packages)) {

@@ -11,8 +11,8 @@ import (
 	"lockstep.run/lockstep/internal/testing/fuzzing"
 )
 
-// Whatever a repository holds, what is read of it is the same twice, sorted and within the limits, and problems can be
-// shown.
+// Whatever a repository holds, two reads of it yield the same, sorted and within the
+// limits, and problems can be shown.
 //
 // Code: content.go, collect.go, carvel.go, carvelfetch.go, requirements.go, entries.go, entry.go, schema.go, schemawalk.go, merge.go, shard.go
 func FuzzContent(f *testing.F) {
@@ -40,7 +40,7 @@ func FuzzContent(f *testing.F) {
 		}
 		available, conflicts := repository.Merge([]repository.Offer{{Repository: "a", Content: content}}, nil)
 		if len(conflicts) > 0 {
-			t.Fatalf("conflicts with nobody: %v", conflicts)
+			t.Fatalf("conflicts without another owner: %v", conflicts)
 		}
 		for _, part := range available {
 			data, err := json.Marshal(part)

@@ -51,7 +51,8 @@ func golden(t *testing.T, path string, value any) {
 	}
 }
 
-// A repository in the form of Carvel's: what its documents say is offered, and what is not carried over has a name.
+// A repository in the form of Carvel's: its documents are offered, and parts that are not
+// carried over are named.
 func TestReadCarvel(t *testing.T) {
 	t.Parallel()
 	content, err := repository.Read(filesIn(t, "testdata/carvel"))

@@ -76,7 +76,7 @@ func TestMerge(t *testing.T) {
 		{"in a conflict the present owner keeps it", []repository.Offer{offers("a", 2, 0, "1.0.0=A"), offers("b", 1, 0, "1.0.0=B")}, owned("1.0.0=b"), "1.0.0=B of b", "a: shop.example.com 1.0.0"},
 		{"an owner that offers it no more has no say", []repository.Offer{offers("a", 2, 0, "1.0.0=A"), offers("b", 1, 0, "1.1.0=B")}, owned("1.0.0=b"), "1.0.0=A of a, 1.1.0=B of b", ""},
 		{"the owner changes its own version", []repository.Offer{offers("a", 2, 0, "1.0.0=B")}, owned("1.0.0=a"), "1.0.0=B of a", ""},
-		{"build metadata tells versions apart", []repository.Offer{offers("a", 2, 0, "1.0.0+2=A"), offers("b", 1, 0, "1.0.0+10=B", "1.0.0=B")}, nil, "1.0.0=B of b, 1.0.0+2=A of a, 1.0.0+10=B of b", ""},
+		{"build metadata distinguishes versions", []repository.Offer{offers("a", 2, 0, "1.0.0+2=A"), offers("b", 1, 0, "1.0.0+10=B", "1.0.0=B")}, nil, "1.0.0=B of b, 1.0.0+2=A of a, 1.0.0+10=B of b", ""},
 		{"a repository that was never fetched offers nothing", []repository.Offer{{Repository: "a"}, offers("b", 1, 0, "1.0.0=B")}, nil, "1.0.0=B of b", ""},
 		{"of three, the two that are above the third differ", []repository.Offer{offers("a", 3, 0, "1.0.0=A"), offers("b", 2, 5, "1.0.0=B"), offers("c", 1, 5, "1.0.0=C")}, owned("1.0.0=a"),
 			"1.0.0=B of b", "c: shop.example.com 1.0.0"},
@@ -196,7 +196,7 @@ func TestMergeForAllNamespaces(t *testing.T) {
 	})
 }
 
-// The order of repositories does not matter, and what was merged stays as it is.
+// The order of repositories does not matter, and a second merge changes nothing.
 func TestMergeIsStable(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

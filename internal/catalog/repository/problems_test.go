@@ -159,7 +159,7 @@ func TestContradictions(t *testing.T) {
 	}
 }
 
-// A repository that cannot be used as a whole is an error, so that what was read before stays.
+// A repository that cannot be used as a whole is an error, so that its former content stays.
 func TestReadRefusesTheWhole(t *testing.T) {
 	t.Parallel()
 	many := map[string][]byte{}

@@ -13,7 +13,7 @@ import (
 // reporter collects the problems of a document.
 type reporter struct {
 	doc *document.Document
-	// object names what is read in messages.
+	// object names the object that is read, in messages.
 	object   string
 	problems violation.Violations
 }

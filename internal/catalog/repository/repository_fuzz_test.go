@@ -6,8 +6,8 @@ import (
 	"lockstep.run/lockstep/internal/catalog/repository"
 )
 
-// Whatever a repository holds, it is read or refused in words, and what is
-// written of it can be read again.
+// Whatever a repository holds, it is read or refused in words, and its encoding can be
+// read again.
 //
 // Code: read.go, index.go, write.go
 func FuzzRepository(f *testing.F) {
@@ -23,7 +23,7 @@ func FuzzRepository(f *testing.F) {
 			t.Fatal(err)
 		}
 		if _, err := repository.Parse("r.yaml", written); err != nil {
-			t.Fatalf("what was written cannot be read: %v\n%s", err, written)
+			t.Fatalf("its encoding cannot be read: %v\n%s", err, written)
 		}
 	})
 }

@@ -27,9 +27,8 @@ func entry(digest string, versions ...string) repository.Entry {
 	return e
 }
 
-// What is written is read as the same, in one order, and digests stand in it as
-// Package Operator writes them.
-// Names that YAML takes for other things are read as what they are.
+// A written repository is read as the same, in one order, and digests stand in it as
+// Package Operator writes them. Names that YAML takes for other types are read as text.
 func TestNamesAreTexts(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"2024", "true", "null", "1e3"} {

@@ -20,7 +20,8 @@ type digest [sha256.Size]byte
 
 // schemas checks config schemas, each different one once.
 type schemas struct {
-	// read are schemas by what was read; compiled, problems by what is compiled: without titles, descriptions and examples.
+	// read has schemas by the digest of their text; compiled has problems by that of the
+	// compiled part: without titles, descriptions and examples.
 	read     map[digest]checkedSchema
 	compiled map[digest]string
 	// cost of all that were compiled.

@@ -52,7 +52,7 @@ func complete(m map[string]any, logical bool) {
 	}
 }
 
-// strip removes what is for people.
+// strip removes the fields for readers.
 func strip(m map[string]any, _ bool) {
 	for _, key := range []string{"title", "description", "example", "examples", "externalDocs"} {
 		delete(m, key)

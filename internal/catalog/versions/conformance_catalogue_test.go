@@ -145,7 +145,7 @@ func revised(_ *testing.T, in struct{ Existing, Incoming revisedOffer }, want *e
 	want.Fails("error", len(conflicts) > 0, conflicts)
 }
 
-// published is a version, with a text by which rows tell two of one name apart.
+// published is a version, with a text by which rows distinguish two of one name.
 type published struct{ RefName, Version, Marker string }
 
 // listed: which versions a namespace chooses from. They are not copied: those of the cluster are in no namespace.

@@ -27,8 +27,9 @@ type group struct {
 	exact  []string // versions with build metadata that stand for their whole text
 }
 
-// ParseConstraint reads a constraint within limits.TemplatePatternBytes, ConstraintGroups and ConstraintTerms. The empty
-// one matches every version. An error names what is wrong and the remedy.
+// ParseConstraint reads a constraint within limits.TemplatePatternBytes, ConstraintGroups
+// and ConstraintTerms. The empty one matches every version. An error names the problem
+// and the remedy.
 func ParseConstraint(text string) (*Constraint, error) {
 	c := &Constraint{text: strings.TrimSpace(text)}
 	if c.text == "" {

@@ -9,7 +9,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// explainChosen is stable: it changes with what is chosen, and with what else keeps a higher version from it.
+// explainChosen is stable: it changes with the chosen version, and with the reasons that
+// exclude higher ones.
 func (s *selection) explainChosen(i int) string {
 	text := s.candidates[i].Version + " is the highest version"
 	if s.constraint.text != "" {

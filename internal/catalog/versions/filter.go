@@ -162,7 +162,7 @@ func (s *selection) whyRetracted(i int) string {
 	return "is retracted: " + shortened(s.candidates[i].Retracted)
 }
 
-// isPresent reports whether a candidate is what is installed or was chosen last.
+// isPresent reports whether a candidate is the version that is installed or was chosen last.
 func (s *selection) isPresent(i int) bool {
 	return slices.ContainsFunc([]string{s.request.Installed, s.request.LastAttempted}, func(text string) bool {
 		v, err := Parse(text)

@@ -166,7 +166,8 @@ func TestMoreCandidatesNeverLowerTheChoice(t *testing.T) {
 	})
 }
 
-// A package follows its choices: whatever is offered or withdrawn, it never goes down, and without a choice it stays.
+// A package follows its choices: whatever is offered or withdrawn, it is never
+// downgraded, and without a choice it stays.
 func TestNoSequenceLeadsToADowngrade(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -109,7 +109,7 @@ type selection struct {
 	constraint *Constraint
 	filters    []filter
 	candidates []Candidate
-	parsed     []*semver.Version // nil for what is no version
+	parsed     []*semver.Version // nil for text that is no version
 	stage      []int             // the filter that rejected the candidate; the number of filters where none did
 	considered []Considered
 	// last is the version below which lies a downgrade.

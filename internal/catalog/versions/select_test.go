@@ -100,7 +100,7 @@ func TestSelect(t *testing.T) {
 			is: corev1alpha1.ReasonDowngradeRefused, message: []string{"which was chosen before and is no longer offered"},
 		},
 		{
-			reason: "what is installed counts where nothing was attempted", candidates: offered, request: Request{Installed: "3.0.0"},
+			reason: "the installed version counts where nothing was attempted", candidates: offered, request: Request{Installed: "3.0.0"},
 			is: corev1alpha1.ReasonDowngradeRefused,
 		},
 		{

@@ -91,7 +91,7 @@ func TestLayersAreLaidOverEachOther(t *testing.T) {
 		{"the last of two in one layer wins", []entry{file("package/b", "4"), file("./package//b", "5")}, Files{"manifest.yaml": []byte("m"), "a/x": []byte("1"), "a/y": []byte("2"), "b": []byte("5")}},
 		{"a whiteout hides a file", []entry{file("package/.wh.b", "")}, Files{"manifest.yaml": []byte("m"), "a/x": []byte("1"), "a/y": []byte("2")}},
 		{"a whiteout hides a folder", []entry{file("package/.wh.a", "")}, Files{"manifest.yaml": []byte("m"), "b": []byte("3")}},
-		{"an opaque whiteout hides what is below, not what is beside it", []entry{file("package/a/z", "9"), file("package/a/.wh..wh..opq", "")}, Files{"manifest.yaml": []byte("m"), "a/z": []byte("9"), "b": []byte("3")}},
+		{"an opaque whiteout hides lower entries, not those beside it", []entry{file("package/a/z", "9"), file("package/a/.wh..wh..opq", "")}, Files{"manifest.yaml": []byte("m"), "a/z": []byte("9"), "b": []byte("3")}},
 		{"the package as a whole", []entry{file(".wh.package", "")}, Files{}},
 		{"everything", []entry{file(".wh..wh..opq", ""), file("package/n", "n")}, Files{"n": []byte("n")}},
 		{"metadata of aufs is nothing", []entry{file("package/.wh..wh.plnk", "")}, Files{"manifest.yaml": []byte("m"), "a/x": []byte("1"), "a/y": []byte("2"), "b": []byte("3")}},

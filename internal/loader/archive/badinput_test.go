@@ -156,7 +156,7 @@ func TestBadInput(t *testing.T) {
 			t.Error(err)
 		}
 		if got, err := unpack(gzipped(plain), zstded(plain)); err != nil || len(got) != 1 {
-			t.Error("the first bytes tell the compression, not the media type:", err)
+			t.Error("the first bytes decide about the compression, not the media type:", err)
 		}
 	})
 	t.Run("A6 10,000 layers", func(t *testing.T) {

@@ -35,7 +35,7 @@ func (s *Selection) setDefaults() {
 	s.Bytes = cmp.Or(s.Bytes, limits.PackageBytes)
 }
 
-// noun of what is read, in messages.
+// noun of the selection, in messages.
 func (s *Selection) noun() string {
 	if s.Plain {
 		return "archive"
@@ -43,7 +43,7 @@ func (s *Selection) noun() string {
 	return "image"
 }
 
-// remedy for what is too large.
+// remedy for a selection that is too large.
 func (s *Selection) remedy() string {
 	if s.Plain {
 		return "Leave out what does not belong to the repository."

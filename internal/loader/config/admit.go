@@ -54,7 +54,7 @@ func (s *Schema) Admit(ctx context.Context, path *field.Path, raw []byte) (value
 	return values, unknown, broken, errs
 }
 
-// Check prunes values, sets defaults in them, and returns what is unknown and wrong.
+// Check prunes values, sets defaults in them, and returns unknown and wrong values.
 func (s *Schema) Check(ctx context.Context, path *field.Path, values map[string]any) (unknown []Unknown, errs field.ErrorList) {
 	if unknown, errs = s.checkTypes(path, values); len(errs) == 0 {
 		errs = s.checkRules(ctx, path, values)

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// TestOrder shows that the same problems are named in the same order each time: a status would
-// change else, and a reader would search for what is new.
+// TestOrder shows that the same problems are named in the same order each time: a status
+// would change else, and a reader would search for the difference.
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	props, values := map[string]apiextensionsv1.JSONSchemaProps{}, map[string]any{}

@@ -18,8 +18,8 @@ type weight struct {
 	nodes, rules, patterns, checks int
 	// defaults are the values within all defaults, at most.
 	defaults int
-	// rulework is what all rules take to compile, in schemas, and defaultwork what is compiled to check the defaults: a
-	// schema that has one, with all that is in it.
+	// rulework is what all rules take to compile, in schemas, and defaultwork what those take
+	// that are compiled to check the defaults: a schema that has one, with all that is in it.
 	rulework, defaultwork int
 	built                 float64
 	shape                 error

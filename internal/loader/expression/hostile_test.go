@@ -9,8 +9,8 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// CEL counts what a call costs once it has run, and knows nothing of what is within
-// a list. None of these would end.
+// CEL counts what a call costs once it has run, and does not know the size of the
+// elements of a list. None of these would end.
 func TestExpressionsThatGrow(t *testing.T) {
 	t.Parallel()
 	double := "[[0]]" + strings.Repeat(".map(y, y + y)", 15) + "[0]"

@@ -174,7 +174,7 @@ func (c *Check) attestation() bool {
 // Attestation counts one that was not read.
 func (c *Check) Attestation() { c.attestations++ }
 
-// entity tries each authority; artifact is what is signed, to be read once.
+// entity tries each authority; artifact is the signed content, to be read once.
 func (c *Check) entity(b *bundle.Bundle, artifact func() verify.ArtifactPolicyOption) bool {
 	content, err := b.VerificationContent()
 	if err != nil {

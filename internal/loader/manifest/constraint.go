@@ -158,9 +158,10 @@ func scopeOf(u *manifestsv1alpha1.PackageManifestUniqueInScopeConstraint, instal
 	return corev1alpha1.UniqueScopeNamespace
 }
 
-// NotUnique returns the constraints that other installations violate; own may be among them. Those of a Package count in its
-// namespace, whatever scope they say, and those of a ClusterPackage among ClusterPackages: nobody who may install Packages in
-// one namespace is in the way of others.
+// NotUnique returns the constraints that other installations violate; own may be among
+// them. Those of a Package count in its namespace, whatever scope they say, and those of
+// a ClusterPackage among ClusterPackages: a user who may install Packages in one
+// namespace cannot block others.
 func (r *Result) NotUnique(own Other, others []Other) violation.Violations {
 	var unmet violation.Violations
 	others = slices.SortedFunc(slices.Values(others), func(a, b Other) int {

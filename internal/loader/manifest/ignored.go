@@ -8,7 +8,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// CheckIgnoredFields reports what is wrong with spec.ignoredFields of a manifest or of a Package.
+// CheckIgnoredFields reports the problems of spec.ignoredFields of a manifest or of a Package.
 func CheckIgnoredFields(all []corev1alpha1.IgnoredFields, report func(field, remedy, format string, args ...any)) {
 	if len(all) > limits.IgnoredEntries {
 		report("spec.ignoredFields", "Name several fields in one entry.", "%d entries; the limit is %d", len(all), limits.IgnoredEntries)

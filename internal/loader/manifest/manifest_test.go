@@ -47,7 +47,7 @@ func TestPinned(t *testing.T) {
 	}
 }
 
-// What is longer than a name is no mistake where no name is required.
+// A text longer than a name is no mistake where no name is required.
 func TestLongTexts(t *testing.T) {
 	t.Parallel()
 	image := "registry.example.com/" + strings.Repeat("team/", 20) + "app:v1.2.3@sha256:" + strings.Repeat("a", 64)
@@ -72,8 +72,8 @@ func TestLongTexts(t *testing.T) {
 	}
 }
 
-// Finding the line of a field takes longer the more fields there are: beyond what
-// is shown, problems are not noted.
+// Finding the line of a field takes longer the more fields there are: beyond the number
+// that is shown, problems are not noted.
 func TestManyProblems(t *testing.T) {
 	t.Parallel()
 	const head = "apiVersion: manifests.package-operator.run/v1alpha1\nkind: PackageManifest\nmetadata: {name: shop}\nspec: {version: 1.0.0, scopes: [Cluster], phases: [{name: a}]}\n"

@@ -104,8 +104,8 @@ func named(t *testing.T, p Patch) string {
 	return string(text)
 }
 
-// Each outcome is compared with what is expected, and with what kustomize makes
-// of the same patches.
+// Each outcome is compared with the expected one, and with that of kustomize for the same
+// patches.
 func TestApply(t *testing.T) {
 	t.Parallel()
 	deployment := Target{Kind: "Deployment"}

@@ -17,7 +17,7 @@ type Target struct {
 	LabelSelector string
 }
 
-// matcher is a compiled Target. What is nil matches everything.
+// matcher is a compiled Target. A nil field matches everything.
 type matcher struct {
 	group, kind, name *regexp.Regexp
 	labels            labels.Selector

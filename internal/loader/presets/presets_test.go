@@ -26,7 +26,8 @@ func TestPhases(t *testing.T) {
 	}
 }
 
-// Workloads have the recipes, custom resources of unknown kinds none, and neither has what is ready at once.
+// Workloads have the recipes, custom resources of unknown kinds none, and neither have
+// kinds that are ready at once.
 func TestProbes(t *testing.T) {
 	t.Parallel()
 	deployment, other := schema.GroupKind{Group: "apps", Kind: "Deployment"}, schema.GroupKind{Group: "example.com", Kind: "Other"}

@@ -47,7 +47,7 @@ func (o *Options) bundles() *bundles {
 	return b
 }
 
-// err returns what is wrong with any of the files.
+// err returns the errors of the files.
 func (b *bundles) err() error {
 	var failed []error
 	for _, host := range slices.Sorted(maps.Keys(b.failed)) {

@@ -144,8 +144,8 @@ func expired(t *testing.T) (tls.Certificate, []byte) {
 	return tls.Certificate{Certificate: [][]byte{raw}, PrivateKey: key}, raw
 }
 
-// Row B6: what is no reference is refused before any request; what is one
-// names the host that is requested.
+// Row B6: a text that is no reference is refused before any request; one that is names
+// the host that is requested.
 func TestBadReferences(t *testing.T) {
 	t.Parallel()
 	hex := strings.Repeat("a", 64)

@@ -53,7 +53,7 @@ func (d *dialer) check(address string, ip outbound.Address, proxied bool) error 
 	switch {
 	case host == d.registry:
 		if d.private && !private {
-			d.renew() // what was reached behind the former address
+			d.renew() // connections to the former address
 		}
 		d.private = private
 	case private && !d.private:

@@ -250,8 +250,8 @@ func addressOf(t *testing.T, hostport string) outbound.Address {
 	return a
 }
 
-// What is in a namespace is pulled from a private address where a flag names the network or the registry, and from a
-// loopback address where a flag names the registry.
+// The image of a namespaced package is pulled from a private address where a flag names the
+// network or the registry, and from a loopback address where a flag names the registry.
 func TestAddressesOfRegistries(t *testing.T) {
 	t.Parallel()
 	policy := outbound.Policy{Private: outbound.Networks{netip.MustParsePrefix("10.1.0.0/16")}}

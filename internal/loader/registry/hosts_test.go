@@ -205,7 +205,8 @@ func TestRedirectsOfProxiedRegistries(t *testing.T) {
 	}
 }
 
-// Files are read for each pull: what is in them then counts, and one that cannot be read fails its own registry alone.
+// Files are read for each pull: their content at that time counts, and one that cannot be
+// read fails its own registry alone.
 func TestAuthoritiesAreReadAnew(t *testing.T) {
 	t.Parallel()
 	a, caOfA := serveTLS(t)

@@ -139,12 +139,12 @@ func TestPullChecksTheCache(t *testing.T) {
 		t.Error(err)
 	}
 	if s.count("GET blobs") != 2 || s.count("GET manifests") != 2 {
-		t.Error("what was damaged is downloaded again", s.requests)
+		t.Error("the damaged blob is downloaded again", s.requests)
 	}
 }
 
-// TestTagMovesDuringAPull: a tag is resolved once, and what is downloaded is what
-// it was resolved to, wherever it points by then (invariant 7).
+// TestTagMovesDuringAPull: a tag is resolved once, and the image that it was resolved to
+// is downloaded, wherever it points by then (invariant 7).
 func TestTagMovesDuringAPull(t *testing.T) {
 	t.Parallel()
 	s := serve(t, httptest.NewServer)

@@ -96,8 +96,8 @@ type target struct{ host, path string }
 func (r target) String() string      { return r.host + "/" + r.path }
 func (r target) RegistryStr() string { return r.host }
 
-// Pull secrets are refused without a word of what is in them, or give a
-// repository the credentials of an entry that names its very host.
+// Pull secrets are refused without a word of their content, or give a repository the
+// credentials of an entry that names its very host.
 //
 // Code: keychain.go
 func FuzzKeychain(f *testing.F) {

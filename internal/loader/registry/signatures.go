@@ -212,7 +212,8 @@ func (s *session) tagged(ctx context.Context, tag string) ([]byte, error) {
 	return data, err
 }
 
-// referrers are what refers to an image. Of a list of any length it keeps what is read of it.
+// referrers has the manifests that refer to an image. Of a list of any length it keeps
+// the part that is read.
 type referrers struct {
 	// bundles that may be signatures, at most limits.Signatures.
 	bundles []v1.Hash
@@ -225,7 +226,7 @@ type referrers struct {
 	cut    bool
 }
 
-// referrer has what is needed of a descriptor.
+// referrer has the fields of a descriptor that are needed.
 type referrer struct {
 	Digest       v1.Hash `json:"digest"`
 	ArtifactType string  `json:"artifactType"`
@@ -300,7 +301,7 @@ func lacksReferrers(code int) bool {
 	return false
 }
 
-// referrersPage adds a page to what was found. It reports whether the answer is a list of referrers.
+// referrersPage adds a page to those found. It reports whether the answer is a list of referrers.
 func (s *session) referrersPage(ctx context.Context, pathAndQuery string, found *referrers) (served bool, next string, err error) {
 	if err := s.begin(ctx); err != nil {
 		return false, "", err

@@ -79,7 +79,7 @@ func TestSignatures(t *testing.T) {
 					t.Errorf("the second verification: %v, %d requests", err, len(s.requests)-before)
 				}
 				if _, err := p.Verify(t.Context(), ref, digest, &imagepolicy.Verification{Authorities: []imagepolicy.Authority{signed.NewPair(t).Authority()}}, "another"); imagepolicy.RefusalOf(err) == nil {
-					t.Errorf("what is kept counts for another policy: %v", err)
+					t.Errorf("the cached result counts for another policy: %v", err)
 				}
 			})
 		}
@@ -111,7 +111,7 @@ func TestSignaturesOfAnother(t *testing.T) {
 	}
 	image, err := p.Pull(t.Context(), s.repository(t).Digest(good).String())
 	if err != nil || image.Digest != good || string(image.Files["manifest.yaml"]) != string(testFiles["manifest.yaml"]) {
-		t.Errorf("what was verified is not what is pulled: %v", err)
+		t.Errorf("the verified image is not the pulled one: %v", err)
 	}
 }
 

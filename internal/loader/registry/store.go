@@ -26,7 +26,7 @@ type store struct {
 	onError func(error)
 
 	mu sync.Mutex
-	// size of the folder when it was last listed, and of what was stored since.
+	// size of the folder when it was last listed, and of the blobs stored since.
 	size   int64
 	looked time.Time
 }
@@ -58,7 +58,7 @@ type view struct {
 	suffix string
 }
 
-// shared is the view of what is shared.
+// shared is the view of the shared blobs.
 func (s *store) shared() view { return view{store: s} }
 
 // of returns the view of a repository.

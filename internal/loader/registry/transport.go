@@ -22,8 +22,9 @@ type guard struct {
 	plain      atomic.Pointer[tls.RecordHeaderError]
 }
 
-// guardOf returns the guard of a registry. Pulls share its connections, since a TLS handshake is costly; those for what is
-// in a namespace use none that was made for what is not.
+// guardOf returns the guard of a registry. Pulls share its connections, since a TLS
+// handshake is costly; those for namespaced packages use none that was made for
+// cluster-scoped ones.
 func (p *Puller) guardOf(registryHost string) (*guard, error) {
 	bundles := p.opts.bundles()
 	if err := bundles.errorOf(registryHost); err != nil {

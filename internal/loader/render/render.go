@@ -24,14 +24,14 @@ import (
 // Suffix of templates.
 const Suffix = ".gotmpl"
 
-// Input is what is rendered.
+// Input is the input of a rendering.
 type Input struct {
 	Files archive.Files
 	// Context of templates: the values of JSON, numbers as float64.
 	Context     map[string]any
 	Expressions *expression.Evaluator
 	Paths       []manifestsv1alpha1.PackageManifestPath
-	// Strict makes an error of what is only a warning otherwise.
+	// Strict makes errors of some problems that are only warnings otherwise.
 	Strict bool
 	// PathRule places a problem of the i-th path rule.
 	PathRule func(i int) violation.Violation
@@ -114,7 +114,7 @@ func Render(ctx context.Context, in Input) (*Output, violation.Violations) {
 	return out, r.problems
 }
 
-// warn reports what is an error only where the check is strict.
+// warn reports a problem that is an error only where the check is strict.
 func (r *renderer) warn(v violation.Violation) {
 	if r.in.Strict {
 		r.problems = append(r.problems, v)

@@ -27,7 +27,7 @@ func scan(text string) (code int, err error) {
 		s.pos += i + 2
 		start := s.pos
 		if !s.action() {
-			// The parser reports what is not closed.
+			// The parser reports an unclosed action.
 			return s.code + len(s.text) - start, nil
 		}
 		s.code += s.pos - start

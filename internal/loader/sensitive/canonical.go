@@ -56,7 +56,7 @@ func (c *canonical) add(text string) {
 		case size == 0: // backslashes at the end
 			return
 		case r == utf8.RuneError:
-			c.put(rest[:size], at) // what is no character
+			c.put(rest[:size], at) // bytes that are no character
 		default:
 			c.put(string(unicode.ToLower(r)), at)
 		}

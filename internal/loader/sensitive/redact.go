@@ -9,7 +9,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Mark stands in a message in place of what was taken out.
+// Mark stands in a message in place of redacted text.
 const Mark = "[redacted]"
 
 // messageBytes is the length of a message that is searched; the rest is cut off.
@@ -63,7 +63,7 @@ func (v *Values) each(text string, found func(start, n int)) {
 	}
 }
 
-// show writes a text with marks in place of what is hidden.
+// show writes a text with marks in place of hidden parts.
 func show(text string, hidden []bool) string {
 	var b strings.Builder
 	for i := range len(text) {

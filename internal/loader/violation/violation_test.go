@@ -22,9 +22,9 @@ func TestString(t *testing.T) {
 		{
 			Violation{
 				Reason: ReasonUnknownPhase, Path: "a.yaml", Document: 2, Line: 7, Component: "web", Object: "v1 ConfigMap x",
-				Field: "metadata.name", Details: "what is wrong", Remedy: "What to do.",
+				Field: "metadata.name", Details: "the problem", Remedy: "What to do.",
 			},
-			"Phase name not found in manifest in a.yaml idx 1 line 7 [web]: v1 ConfigMap x: metadata.name: what is wrong. What to do.",
+			"Phase name not found in manifest in a.yaml idx 1 line 7 [web]: v1 ConfigMap x: metadata.name: the problem. What to do.",
 		},
 		{Violation{Reason: ReasonTemplate, Details: "a\nb\x1b[31m\u202ec\xff"}, "Template error: a b?[31m?c? Correct the template; `kubectl package render` renders it."},
 		{Violation{Reason: ReasonTemplate, Details: strings.Repeat("ü", limits.DetailBytes)}, "Template error: " + strings.Repeat("ü", limits.DetailBytes/2) + "…. Correct the template; `kubectl package render` renders it."},

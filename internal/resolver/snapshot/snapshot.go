@@ -14,7 +14,7 @@ import (
 	"lockstep.run/lockstep/internal/resolver"
 )
 
-// InstalledOf returns what is known of a Package or ClusterPackage.
+// InstalledOf returns a Package or ClusterPackage as the resolver sees it.
 func InstalledOf(pkg corev1alpha1.GenericPackage) resolver.Installed {
 	spec, status := pkg.PackageSpec(), pkg.PackageStatus()
 	in := resolver.Installed{

@@ -1,10 +1,12 @@
-// Package conformance runs cases that are data: rows of an operation, its input and what is expected. An operation reads the
-// input alone, has production code decide, and compares what the row expects with that. An input that an operation does not
-// know, an expectation that it does not compare and an operation that no test runs fail.
+// Package conformance runs cases that are data: rows of an operation, its input and the
+// expected result. An operation reads the input alone, calls production code, and
+// compares the result with the expected one. An input that an operation does not know, an
+// expectation that it does not compare and an operation that no test runs fail.
 //
-// A row with the tag core has to come out as expected, as has one of the dialects that a suite speaks; one of another dialect
-// that comes out differently does not apply, nor does one with the tag future, which describes what is not decided yet. What
-// Lockstep decides otherwise on purpose is listed in differences.go.
+// A row with the tag core has to come out as expected, as has one of the dialects that a
+// suite speaks; one of another dialect that comes out differently does not apply, nor
+// does one with the tag future, which describes open decisions. Decisions that Lockstep
+// makes otherwise on purpose are listed in differences.go.
 package conformance
 
 import (
@@ -155,8 +157,8 @@ func (s Suite) binding(r Row) bool {
 	return r.Dialect == "" || slices.Contains(s.Dialects, r.Dialect)
 }
 
-// judge says whether a row passed, or why one that came out differently is no failure, or what is wrong. In testdata each one
-// that differs on purpose is listed.
+// judge returns why a row that came out differently is no failure, or its problem, both
+// empty where it passed. In testdata each one that differs on purpose is listed.
 func (s Suite) judge(r Row, want *Expectation, own bool) (because, problem string) {
 	missed, known := want.missed(), listedAs(r.Name)
 	switch {

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// What is not known of a row fails it, and so does one that is listed as different and is not any more.
+// An unknown field of a row fails it, and a row that is listed as different and is not
+// any more fails, too.
 func TestJudge(t *testing.T) {
 	t.Parallel()
 	run := Of(func(_ *testing.T, in struct {
@@ -40,7 +41,7 @@ func TestJudge(t *testing.T) {
 		{reason: "an unknown field of an expectation", tag: "core", input: `{}`, expected: `{"object": {"name": "n", "more": 1}}`, problem: `unknown field "more"`},
 		{reason: "another dialect", dialect: "other", input: `{"size": 2}`, expected: `{"double": 5}`, because: "differs in the dialect other"},
 		{reason: "core is of all dialects", dialect: "other", tag: "core", input: `{"size": 2}`, expected: `{"double": 5}`, problem: "double is 4"},
-		{reason: "what is not decided yet", tag: "future", dialect: "other", input: `{"size": 2}`, expected: `{"double": 5}`, because: "differs in the dialect other"},
+		{reason: "an open decision", tag: "future", dialect: "other", input: `{"size": 2}`, expected: `{"double": 5}`, because: "differs in the dialect other"},
 		{reason: "different on purpose", name: "constraint-long", input: `{"size": 2, "known": true}`, expected: `{"double": 5}`, own: true, because: "a long constraint"},
 		{reason: "not different any more", name: "constraint-long", input: `{"size": 2, "known": true}`, expected: `{"double": 4}`, problem: "listed among those that differ"},
 		{reason: "of that kind, elsewhere", input: `{"size": 2, "known": true}`, expected: `{"double": 5}`, because: "a long constraint"},

@@ -21,8 +21,8 @@ type Expectation struct {
 	onPurpose   []Difference
 }
 
-// Otherwise says that Lockstep decides otherwise on purpose on some keys, or on all. It is for what follows from the input, or
-// from what was decided.
+// Otherwise says that Lockstep decides otherwise on purpose on some keys, or on all. It
+// is for values that follow from the input, or from the decision.
 func (e *Expectation) Otherwise(d Difference, keys ...string) {
 	if len(keys) == 0 {
 		keys = slices.Collect(maps.Keys(e.stated))

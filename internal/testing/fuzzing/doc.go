@@ -1,5 +1,5 @@
-// Package fuzzing is what the fuzz targets of the project share: seeds from the
-// examples, and what has to hold of every answer to hostile input.
+// Package fuzzing is shared by the fuzz targets of the project: seeds from the examples,
+// and the invariants of every answer to hostile input.
 //
 // A target is a function FuzzX in a file x_fuzz_test.go beside the code. Its doc
 // comment says what has to hold, and ends with a line that names the files it

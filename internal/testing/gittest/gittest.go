@@ -47,7 +47,7 @@ func (r *Repository) Run(stdin string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// Commit writes files and returns the commit with these and what was there.
+// Commit writes files and returns the commit with these and the former ones.
 func (r *Repository) Commit(files map[string]string) string {
 	r.t.Helper()
 	for p, content := range files {
@@ -64,7 +64,7 @@ func (r *Repository) Commit(files map[string]string) string {
 	return r.Run("", "rev-parse", "HEAD")
 }
 
-// Rewrite makes one commit of files the whole history of main, and removes what was there.
+// Rewrite makes one commit of files the whole history of main, and removes the former history.
 func (r *Repository) Rewrite(files map[string]string) string {
 	r.t.Helper()
 	r.Run("", "checkout", "-q", "--orphan", "other")

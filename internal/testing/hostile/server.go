@@ -68,7 +68,7 @@ func (s *Server) Objects() int {
 	return len(s.objects)
 }
 
-// counted counts what is sent, and sends it at once.
+// counted counts the bytes of a response, and flushes them at once.
 type counted struct {
 	http.ResponseWriter
 	s *Server
@@ -159,7 +159,7 @@ func (s *Server) serveConfigMaps(w http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 }
 
-// write stores what is created or applied. s.mu is held.
+// write stores the object that is created or applied. s.mu is held.
 func (s *Server) write(w http.ResponseWriter, r *http.Request, at string) {
 	var object map[string]any
 	if err := json.NewDecoder(r.Body).Decode(&object); err != nil {

@@ -1,5 +1,5 @@
-// Package jointneeds has sets of packages that depend on others together, for tests of what becomes of them when they are
-// applied in one go.
+// Package jointneeds has sets of packages that depend on others together, for tests of
+// the outcome when they are applied at once.
 package jointneeds
 
 import (
@@ -8,15 +8,15 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// Set is what is offered, what is applied, and what has to come of it.
+// Set has the offers, the applied packages, and the required outcome.
 type Set struct {
 	Name string
 	// Offered has a version a line, with what it depends on: "ui 2.0.0: srv ^2, cache? >=1". A question mark is an optional one.
 	Offered string
 	// Applied are Packages: "a: ui >=1" has the name a.
 	Applied []string
-	// Want are the versions of the Packages that are applied, by name, and of what is installed for them, by package; "" is
-	// one that stays without a version.
+	// Want are the versions of the Packages that are applied, by name, and of the
+	// packages installed for them, by package; "" is one that stays without a version.
 	Want map[string]string
 }
 
@@ -26,7 +26,7 @@ type Release struct {
 	Needs            []corev1alpha1.Dependency
 }
 
-// Releases returns what is offered.
+// Releases returns the offers.
 func (s Set) Releases() (all []Release) {
 	for line := range strings.Lines(s.Offered) {
 		if line = strings.TrimSpace(line); line == "" {
@@ -49,7 +49,7 @@ func (s Set) Releases() (all []Release) {
 	return all
 }
 
-// References returns what is applied, by name.
+// References returns the applied packages, by name.
 func (s Set) References() map[string]*corev1alpha1.PackageReference {
 	all := map[string]*corev1alpha1.PackageReference{}
 	for _, text := range s.Applied {
@@ -89,7 +89,7 @@ var Sets = []Set{
 		Want:    map[string]string{"a": "1.0.0", "b": "1.0.0", "x": "1.2.0", "y": "2.0.0"},
 	},
 	{
-		Name: "what is needed for one limits another",
+		Name: "a requirement of one limits another",
 		Offered: `a 1.0.0: mid
 			b 1.0.0: base <2
 			mid 1.0.0: base <2
