@@ -83,7 +83,7 @@ func TestOldNamesBesideAFolder(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	if got := clitest.Invoke(t, "", "explain", "shop/"); got.Err != "" {
-		t.Errorf("it is clear what is meant: %+v", got)
+		t.Errorf("it is unambiguous: %+v", got)
 	}
 	got := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t)), "", "explain", "web")
 	if !strings.Contains(got.Err, "there is neither a package web in namespace shop nor") {

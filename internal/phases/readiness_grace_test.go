@@ -12,9 +12,9 @@ import (
 	"lockstep.run/lockstep/internal/probes"
 )
 
-// TestSettle judges one object every second; want is the look since which it is within its grace period, 0
+// TestReadinessGrace judges one object every second; want is the look since which it is within its grace period, 0
 // for none.
-func TestSettle(t *testing.T) {
+func TestReadinessGrace(t *testing.T) {
 	t.Parallel()
 	type look struct {
 		generation int64

@@ -121,7 +121,7 @@ func withProvisionalLock(files, former loader.Files) (loader.Files, error) {
 	was, errWas := kickstart.ProvisionalLock(former[manifestFile])
 	now, err := kickstart.ProvisionalLock(files[manifestFile])
 	if err != nil || errWas != nil || now == nil || bytes.Equal(was, now) && former[lockFile] != nil {
-		return files, nil // what is wrong with a manifest is found when it is checked
+		return files, nil // faults of a manifest are found when it is checked
 	}
 	out := maps.Clone(files)
 	out[lockFile] = now

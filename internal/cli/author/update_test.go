@@ -142,7 +142,7 @@ func TestRepository(t *testing.T) {
 	pulled := filepath.Join(t.TempDir(), "pulled.yaml")
 	ok("repository", "pull", pulled, host+"/repo:v1")
 	if read(pulled) != read(file) {
-		t.Errorf("what was pulled differs:\n%s", read(pulled))
+		t.Errorf("the pulled package differs:\n%s", read(pulled))
 	}
 	dependent := strings.Replace(clitest.GoodPackage, "  scopes:", "  repositories:\n  - image: "+host+"/repo:v1\n  dependencies:\n  - image: {name: web, package: web.shop, range: ^2}\n  scopes:", 1)
 	dir := clitest.Folder(t, dependent)

@@ -67,7 +67,8 @@ func Load(ctx context.Context, to Registries, r io.Reader, prefix string) (*Repo
 	return report, nil
 }
 
-// place is where each image goes below a prefix, and the overrides with which references lead there.
+// place returns where each image is pushed below a prefix, and the overrides with which
+// references lead there.
 func place(images []v1.Descriptor, prefix string) (targets []string, overrides registry.Overrides, err error) {
 	folders, taken := map[string]string{}, map[string]v1.Descriptor{}
 	for i, d := range images {
@@ -171,8 +172,9 @@ var signatureTag = regexp.MustCompile(`:sha256-[0-9a-f]{64}\.sig$`)
 
 var layoutFile = regexp.MustCompile(`^(oci-layout|index\.json|blobs/sha256/([0-9a-f]{64}))$`)
 
-// extract writes the files of a layout into a folder. Other files, and blobs that are not what their names say, are errors. So are
-// sparse files, which are larger than what is read: the folder has no more bytes than the tar.
+// extract writes the files of a layout into a folder. Other files, and blobs that are not
+// what their names say, are errors. So are sparse files, which are larger than their
+// bytes in the tar: the folder has no more bytes than the tar.
 func extract(r io.Reader, folder string) error {
 	if err := os.MkdirAll(filepath.Join(folder, "blobs", "sha256"), 0o700); err != nil {
 		return err

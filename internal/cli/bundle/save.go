@@ -45,7 +45,7 @@ type Image struct {
 	To string `json:"to,omitempty"`
 }
 
-// Report says what is in a bundle.
+// Report has the contents of a bundle.
 type Report struct {
 	Images []Image `json:"images"`
 	// Signatures is the number of signatures of the images.

@@ -135,7 +135,7 @@ func (i *item) kept(field, format string, args ...any) { i.note(field, true, for
 
 func (i *item) lost(field, format string, args ...any) { i.note(field, false, format, args...) }
 
-// missing is lost for what changes what is installed.
+// missing is lost for fields that change the installed objects.
 func (i *item) missing(field, format string, args ...any) {
 	i.different = true
 	i.note(field, false, format, args...)
@@ -237,7 +237,7 @@ func (f *fields) list(name string) []*fields {
 	return out
 }
 
-// rest notes what was not read.
+// rest notes the fields that were not read.
 func (f *fields) rest(i *item) {
 	for _, name := range slices.Sorted(maps.Keys(f.values)) {
 		if !f.read[name] {

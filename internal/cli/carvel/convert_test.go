@@ -47,7 +47,7 @@ func notes(r *Result) string {
 	return b.String()
 }
 
-// What is made of a file of objects is compared with a file; so is what is said about it.
+// The conversion of a file of objects is compared with a file, and so are its notes.
 func TestConvert(t *testing.T) {
 	t.Parallel()
 	input, err := os.ReadFile("testdata/input.yaml")

@@ -135,7 +135,7 @@ func (i *item) target(from *fields, spec map[string]any) {
 	i.kept("spec.cluster", "becomes spec.targetRef; its user needs the rights on every object of the package, and get on the namespace kube-system")
 }
 
-// annotations carries over those that change what is installed, and returns them.
+// annotations carries over those that change the installed objects, and returns them.
 func (i *item) annotations(spec map[string]any) map[string]bool {
 	all, handled := i.doc.GetAnnotations(), map[string]bool{}
 	pull := []any{}

@@ -19,9 +19,9 @@ type Step struct {
 	// Tool is ytt or helm; empty for one of kbld, which the lock of a bundle carries out.
 	Tool string
 	Args []string
-	// Values is where those go that are given: before the first step that takes some.
+	// Values means that given values are applied here: before the first step that takes some.
 	Values bool
-	// Input means that it reads what was made before.
+	// Input means that it reads the output of the steps before.
 	Input bool
 }
 
@@ -170,7 +170,7 @@ func (p *planner) rest(at string, options map[string]any, known ...string) bool 
 	return len(p.refused) == before
 }
 
-// paths returns those of a step, all within its files; "-" is what was made before.
+// paths returns those of a step, all within its files; "-" is the output of the steps before.
 func (p *planner) paths(at string, options map[string]any) (paths []string, input bool) {
 	items, _ := options["paths"].([]any)
 	for _, item := range items {

@@ -103,7 +103,7 @@ func (c *repoAddCommand) run(ctx context.Context, n cluster.RepositoryName, spec
 	return c.report(ctx, cl, r, what, "")
 }
 
-// report says what was done and waits as the flags say.
+// report prints the outcome and waits as the flags say.
 func (c *repoCommand) report(ctx context.Context, cl *cluster.Cluster, r corev1alpha1.GenericPackageRepository, what, retry string) error {
 	fmt.Fprintln(c.Streams.Out, terminal.Line(cluster.RepositoryText(r)+" "+what))
 	if !c.Wait {
@@ -156,7 +156,8 @@ func (c *repoUpdateCommand) run(ctx context.Context, n cluster.RepositoryName) e
 	return c.report(ctx, cl, r, what, "")
 }
 
-// change changes what the flags name, and returns what was done. A conflict is returned as it is.
+// change changes the fields that the flags name, and returns the changes. A conflict is
+// returned as it is.
 func (c *repoUpdateCommand) change(ctx context.Context, cl *cluster.Cluster, r corev1alpha1.GenericPackageRepository) (what string, err error) {
 	before := r.DeepCopyObject().(client.Object)
 	spec := r.RepositorySpec()

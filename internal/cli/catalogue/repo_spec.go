@@ -201,7 +201,7 @@ func (f *repoSpecFlags) setTags(s *corev1alpha1.RepositorySource) error {
 	return nil
 }
 
-// readInline reads files and folders, by their paths below what was named.
+// readInline reads files and folders, by their paths below the arguments.
 func readInline(ctx context.Context, names []string) (map[string]string, error) {
 	files, total := map[string]string{}, 0
 	for _, root := range names {

@@ -135,7 +135,8 @@ func (c *repoCommand) awaitGone(ctx context.Context, cl *cluster.Cluster, r core
 	return err
 }
 
-// progressLine shows what is waited for: on a terminal in one line that is redrawn, elsewhere by a line for each change.
+// progressLine shows the progress: on a terminal in one line that is redrawn, elsewhere
+// by a line for each change.
 type progressLine struct {
 	out   io.Writer
 	title string

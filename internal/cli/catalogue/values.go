@@ -73,7 +73,8 @@ func (c *valuesCommand) ofOffered(ctx context.Context, name, version string) (*a
 	return schema, nil
 }
 
-// offeredVersion reads one version of what is offered; the one that would be installed where version is empty.
+// offeredVersion reads one of the versions offered; the one that would be installed where
+// version is empty.
 func offeredVersion(ctx context.Context, cl *cluster.Cluster, namespace, name, version string) (*corev1alpha1.AvailableVersion, error) {
 	choose := desired.ChooserFor(cl, namespace)
 	if version == "" {

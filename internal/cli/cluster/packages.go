@@ -10,8 +10,9 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Packages reads the ClusterPackages and the Packages of all namespaces; those of the one namespace where others may not be
-// read, and no ClusterPackages where these may not be. hidden names what was left out.
+// Packages reads the ClusterPackages and the Packages of all namespaces; those of the one
+// namespace where others may not be read, and no ClusterPackages where these may not be.
+// hidden names the parts left out.
 func (c *Cluster) Packages(ctx context.Context) (found []corev1alpha1.GenericPackage, hidden []string, err error) {
 	everyone, err := c.PackagesOf(ctx, corev1alpha1.ScopeNamespaced, "")
 	if apierrors.IsForbidden(err) && c.Namespace != "" {

@@ -59,5 +59,5 @@ func ListNamespace(cl *cluster.Cluster, everywhere bool) string {
 	return cl.Namespace
 }
 
-// ClusterWide stands in columns of namespaces for what has none.
+// ClusterWide stands in columns of namespaces for cluster-scoped objects.
 const ClusterWide = "(cluster)"

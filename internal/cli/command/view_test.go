@@ -18,7 +18,7 @@ func TestLive(t *testing.T) {
 		l := newLive(&out, "Installing x")
 		width := 40
 		l.size = func() (int, int) { return width, 10 }
-		// drawn is what was written since the last call, without the erasure that it begins with.
+		// drawn returns the output since the last call, without the erasure that it begins with.
 		drawn := func(up string) string {
 			t.Helper()
 			text := out.String()

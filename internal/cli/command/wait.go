@@ -29,7 +29,7 @@ var (
 const (
 	// WaitTimeout is the default progress deadline.
 	WaitTimeout = 10 * time.Minute
-	// RefineInterval is the time between polls of what is not watched.
+	// RefineInterval is the time between polls of objects that are not watched.
 	RefineInterval = 3 * time.Second
 )
 

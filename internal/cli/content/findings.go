@@ -12,7 +12,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// Findings are what is wrong with a package, as JSON and YAML.
+// Findings are the problems of a package, as JSON and YAML.
 type Findings struct {
 	Valid    bool      `json:"valid"`
 	Problems []Finding `json:"problems"`

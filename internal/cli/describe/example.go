@@ -24,8 +24,9 @@ func ConfigText(keys []Key, styles terminal.Styles, width int) string {
 	return w.String()
 }
 
-// Example is YAML of a configuration by its schema, with what is known of each key as comments. Keys that are required
-// and those with a default have a value; all others are commented out. Equal schemas have equal examples.
+// Example is YAML of a configuration by its schema, with the documentation of each key as
+// comments. Keys that are required and those with a default have a value; all others are
+// commented out. Equal schemas have equal examples.
 func Example(schema *apiextensionsv1.JSONSchemaProps) string {
 	e := &example{}
 	if schema == nil || len(schema.Properties) == 0 {
@@ -51,8 +52,8 @@ func (e *example) line(indent int, off bool, text string) {
 	e.WriteString(strings.TrimRight(mark+strings.Repeat(" ", indent)+text, " ") + "\n")
 }
 
-// properties writes the keys of an object, and reports whether one of them has a value. given are values that a
-// default of the object sets; on is false within what is commented out.
+// properties writes the keys of an object, and reports whether one of them has a value.
+// given are values that a default of the object sets; on is false within commented lines.
 func (e *example) properties(schema *apiextensionsv1.JSONSchemaProps, given map[string]any, indent int, on bool) (active bool) {
 	for i, name := range slices.Sorted(maps.Keys(schema.Properties)) {
 		props := schema.Properties[name]

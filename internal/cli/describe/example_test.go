@@ -86,7 +86,7 @@ func fits(t interface{ Fatal(...any) }, props *apiextensionsv1.JSONSchemaProps) 
 	return problems
 }
 
-// What is not commented out fits the schema.
+// The lines that are not comments fit the schema.
 func TestExamplesFit(t *testing.T) {
 	t.Parallel()
 	if problems := fits(t, schemaOf(t, exampleSchema)); len(problems) > 0 {
@@ -174,7 +174,8 @@ func objectOf(t *rapid.T, props *apiextensionsv1.JSONSchemaProps, depth int) {
 	}
 }
 
-// Whatever a schema of the usual kinds says, what is not commented out fits it, and is the same each time.
+// For any schema of the usual kinds, the lines that are not comments fit it, and are the
+// same each time.
 func TestExamplesOfAnySchema(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -31,7 +31,8 @@ type Package struct {
 	values *corev1alpha1.ValueSource
 	// Account is left unchanged where it is empty.
 	Account string
-	// DowngradeFrom is the version below which the package may go once; empty where it may not.
+	// DowngradeFrom is the version from which the package may be downgraded once; empty
+	// where it may not.
 	DowngradeFrom string
 	// pullSecrets replace those of the package where changesPullSecrets is set.
 	pullSecrets        []corev1alpha1.LocalSecretReference
@@ -108,7 +109,7 @@ func applyPackage(ctx context.Context, cl *cluster.Cluster, t progress.Target, w
 	return Applied{Pkg: pkg, What: "created"}, nil
 }
 
-// Change changes an installed package to what is wanted.
+// Change changes an installed package to the desired one.
 func Change(ctx context.Context, cl *cluster.Cluster, t progress.Target, old corev1alpha1.GenericPackage, want Package) (Applied, error) {
 	if old.GetDeletionTimestamp() != nil {
 		return Applied{}, fmt.Errorf("%s is being deleted: wait until it is gone (kubectl package delete %s)", t, t.Flags())
@@ -218,7 +219,7 @@ func Difference(old *corev1alpha1.PackageSpec, want Package) (patch []Operation,
 	return patch, changes
 }
 
-// differenceOfSource is about what is installed: image or packageRef.
+// differenceOfSource compares the source: image or packageRef.
 func differenceOfSource(old *corev1alpha1.PackageSpec, want Package) (patch []Operation, changes []string) {
 	was := old.Image
 	if old.PackageRef != nil {

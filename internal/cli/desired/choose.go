@@ -186,7 +186,7 @@ func NewestFirst(offered []offers.Offered) []offers.Offered {
 	return sorted
 }
 
-// CompareVersions orders versions, and as text what is none.
+// CompareVersions orders versions, and texts that are none as text.
 func CompareVersions(a, b string) int {
 	v, errA := versions.Parse(a)
 	w, errB := versions.Parse(b)

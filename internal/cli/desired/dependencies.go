@@ -113,7 +113,8 @@ func OverrideFlags(args []string) []string {
 	return args
 }
 
-// withDependencies returns old with what is wanted in it: overrides by their names, and of these what they have.
+// withDependencies returns old with the desired fields merged in: overrides by their
+// names, and of these the fields that are set.
 func withDependencies(old *corev1alpha1.PackageDependencies, want corev1alpha1.PackageDependencies) *corev1alpha1.PackageDependencies {
 	if want.Management == "" && want.DeletionPolicy == "" && len(want.Overrides) == 0 {
 		return old
@@ -265,8 +266,9 @@ func dependencyOf(doc []byte) string {
 	return string(bytes.TrimSpace(name))
 }
 
-// ownDependencyValues makes what was installed for a dependency the owner of its values, or else the package itself, once
-// that is known. Before, they have none, so that nothing that uses them loses them.
+// ownDependencyValues makes the package that was installed for a dependency the owner of
+// its values, or else the package itself, once that is known. Before, they have none, so
+// that nothing that uses them loses them.
 func ownDependencyValues(ctx context.Context, cl *cluster.Cluster, t progress.Target, writers []*valuesWriter, names []string) error {
 	if len(writers) == 0 {
 		return nil
@@ -312,7 +314,7 @@ func writeAll(ctx context.Context, writers []*valuesWriter) error {
 	return nil
 }
 
-// withdrawAll deletes what was created.
+// withdrawAll deletes the created objects.
 func withdrawAll(ctx context.Context, writers []*valuesWriter) {
 	for _, w := range writers {
 		w.withdraw(ctx)

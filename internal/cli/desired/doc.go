@@ -3,6 +3,6 @@
 //
 //	flags ─► Chooser ─► ValuesCheck ─► Package.Install ─► Applied.Follow
 //
-// Versions and dependencies are decided as the manager decides them. Nothing is written before all of it was checked, and
-// what was written for a package that is refused is deleted.
+// Versions and dependencies are decided as the manager decides them. Nothing is written before
+// all of it was checked, and objects written for a package that is refused are deleted.
 package desired

@@ -77,7 +77,7 @@ type TrustedImage struct {
 	Ref string
 	// Keys precede those of the user.
 	Keys authn.Keychain
-	// Warnings say what was left out, and why.
+	// Warnings name images that were left out, and why.
 	Warnings []string
 }
 

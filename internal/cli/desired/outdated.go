@@ -27,8 +27,8 @@ type Outdated struct {
 	Why string `json:"why,omitempty"`
 }
 
-// OutdatedOf compares packages with what is offered, and returns those that are not at their newest version, or all that follow
-// repositories. byImage is the number of those that follow none.
+// OutdatedOf compares packages with the offers, and returns those that are not at their newest
+// version, or all that follow repositories. byImage is the number of those that follow none.
 func OutdatedOf(ctx context.Context, cl *cluster.Cluster, packages []corev1alpha1.GenericPackage, all bool) (rows []Outdated, byImage int, err error) {
 	rows = []Outdated{}
 	type at struct {
@@ -57,7 +57,7 @@ func OutdatedOf(ctx context.Context, cl *cluster.Cluster, packages []corev1alpha
 	return rows, byImage, nil
 }
 
-// outdated compares what is installed with what is offered.
+// outdated compares the installed version with the offers.
 func outdated(ctx context.Context, choose *Chooser, pkg corev1alpha1.GenericPackage) (Outdated, error) {
 	ref := pkg.PackageSpec().PackageRef
 	row := Outdated{Namespace: pkg.GetNamespace(), Name: pkg.GetName(), Package: ref.Name, Constraint: ref.Version}

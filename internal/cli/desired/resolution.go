@@ -25,7 +25,8 @@ type Resolution struct {
 	Hidden []string
 }
 
-// Resolution reads what is installed. The mapper is that of the cluster that the objects are in.
+// Resolution reads the installed packages. The mapper is that of the cluster that the
+// objects are in.
 func (c *Chooser) Resolution(ctx context.Context, mapper meta.RESTMapper) (*Resolution, error) {
 	all, hidden, err := c.Cluster.Packages(ctx)
 	if err != nil {

@@ -44,7 +44,8 @@ type ValuesCheck struct {
 	Schema    *apiextensionsv1.JSONSchemaProps
 }
 
-// Run checks what is known of the configuration. Other sources of it are not read: with them, nothing can be missing.
+// Run checks the known part of the configuration. Other sources of it are not read: with
+// them, nothing can be missing.
 func (v *ValuesCheck) Run(ctx context.Context, old corev1alpha1.GenericPackage, want *Package, values *Values) error {
 	if v.Schema == nil {
 		return nil
@@ -98,7 +99,7 @@ func (v *ValuesCheck) check(ctx context.Context, raw []byte, whole, sensitive bo
 	path := field.NewPath("values")
 	compiled, errs := config.Compile(ctx, path, v.Schema)
 	if len(errs) > 0 {
-		return nil // the manager says what is wrong with the schema
+		return nil // the manager reports the problem of the schema
 	}
 	_, unknown, broken, errs := compiled.Admit(ctx, path, raw)
 	var lines []string
@@ -176,7 +177,7 @@ func CheckValues(
 	version := found.Version().Version
 	schema, err := SchemaOf(version.ConfigSchema)
 	if err != nil {
-		return nil // the manager says what is wrong with it
+		return nil // the manager reports the problem
 	}
 	check := ValuesCheck{Cluster: cl, Target: t, What: found.Name + " " + version.Version, See: "kubectl package values " + found.Name + "/" + version.Version + scopeFlag(t.Namespace), Schema: schema}
 	return check.Run(ctx, old, want, values)

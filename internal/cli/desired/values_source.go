@@ -165,7 +165,8 @@ func (w *valuesWriter) withdraw(ctx context.Context) {
 	}
 }
 
-// own makes the package the owner of the values, so that both go together, and removes those of the other kind.
+// own makes the package the owner of the values, so that both are deleted together, and
+// removes those of the other kind.
 func (w *valuesWriter) own(ctx context.Context, pkg corev1alpha1.GenericPackage) error {
 	kind := w.target.Kind()
 	for _, owner := range w.object.GetOwnerReferences() {

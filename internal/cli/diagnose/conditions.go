@@ -56,7 +56,7 @@ func conditionFindings(key objects.Key, u *unstructured.Unstructured) []finding 
 	return found
 }
 
-// conditionsOf leaves out what is no condition.
+// conditionsOf leaves out entries that are no conditions.
 func conditionsOf(u *unstructured.Unstructured) (found []status.BasicCondition) {
 	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, item := range list {

@@ -48,11 +48,11 @@ func TestDependencies(t *testing.T) {
 		object, cause, remedy string
 		links                 int
 	}{
-		"a chain ends at what is wrong": {
+		"a chain ends at the fault": {
 			[]*corev1alpha1.Package{awaiting("shop", soon, "db=NotAvailable: not yet"), awaiting("shop.db", soon, "tls=NotAvailable: not yet"), invalid},
 			"package shop/shop.db.tls", "package shop/shop.db.tls: the package cannot be installed as it is: ConfigInvalid: title is missing. Set it.", "Correct it in the package", 5,
 		},
-		"what cannot be satisfied goes first": {
+		"unsatisfiable ones come first": {
 			[]*corev1alpha1.Package{awaiting("shop", "DependenciesUnsatisfied", "db=NotAvailable: not yet", "mail=UnknownPackage: no repository offers mail.example.com")},
 			"dependency mail", "mail: no repository offers mail.example.com", "Add a repository that offers it: kubectl package repo add NAME IMAGE -n shop", 3,
 		},

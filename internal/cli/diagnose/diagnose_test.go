@@ -199,7 +199,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestConditions names what is wrong with a definition first.
+// TestConditions names the faults of a definition first.
 func TestConditions(t *testing.T) {
 	t.Parallel()
 	key := objects.Key{Group: crd.Group, Kind: crd.Kind, Name: "gadgets.example.com"}

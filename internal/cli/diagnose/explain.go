@@ -67,7 +67,7 @@ func (f *dependencies) explain(ctx context.Context, snap progress.Snapshot, depl
 	if err == nil {
 		phase, err = e.phase(ctx, report)
 	}
-	if err != nil && remote { // what is said stands on the status alone
+	if err != nil && remote { // the explanation is by the status alone
 		top.below = append(top.below, finding{link: Link{Object: "the cluster of its targetRef", State: "not read", Message: err.Error()}})
 		e.client = nil
 		phase, err = e.phase(ctx, report)

@@ -17,9 +17,9 @@
 // Where the engine would stop, the reason is a [Refusal]; the simulation continues without
 // it, and each phase has whether it would be reached.
 //
-// Unverified is what has no conclusive dry run: kinds and namespaces that come with the
-// package, webhooks without dry runs, and what the user may not write. There the template is
-// merged into the live object, and validated against the future definition.
+// Unverified are objects without a conclusive dry run: of kinds and namespaces that come with
+// the package, of webhooks without dry runs, and those that the user may not write. There the
+// template is merged into the live object, and validated against the future definition.
 //
 // Each dry run stands alone, so quotas are checked apart: numbers of objects, and storage of
 // claims. Failing probes, and changes of others meanwhile, cannot be foreseen.

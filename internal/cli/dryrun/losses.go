@@ -48,7 +48,7 @@ func objectName(key objects.Key) string {
 	return key.String()
 }
 
-// deletion describes what is deleted with an object; empty for those without data.
+// deletion describes the data that is deleted with an object; empty for those without.
 func (s *simulation) deletion(ctx context.Context, key objects.Key, live *unstructured.Unstructured) string {
 	switch key.GroupKind() {
 	case crdKind:

@@ -101,7 +101,7 @@ func once(ctx context.Context, c *Cluster, r Request) (*Plan, error) {
 	return plan, nil
 }
 
-// input is what is known before the simulation.
+// input is known before the simulation.
 type input struct {
 	*Cluster
 	Request

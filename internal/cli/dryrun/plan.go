@@ -25,7 +25,7 @@ type Plan struct {
 	Outcome   Outcome `json:"outcome"`
 	// Revision is the number of the revision that there would be.
 	Revision int64 `json:"revision"`
-	// From is what is installed, if anything is.
+	// From is the installed release, if there is one.
 	To   Release  `json:"to"`
 	From *Release `json:"from,omitempty"`
 	// Dependencies of the package, and Installations that they need, dependencies first.
@@ -55,7 +55,7 @@ type Release struct {
 	Digest  string `json:"digest,omitempty"`
 	Package string `json:"package,omitempty"`
 	Version string `json:"version,omitempty"`
-	// Revision is the newest one of what is installed.
+	// Revision is the newest installed one.
 	Revision int64 `json:"revision,omitempty"`
 }
 

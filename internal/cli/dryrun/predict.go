@@ -147,7 +147,7 @@ func (c simulatedWrites) withoutLeaving(
 	if err != nil || !removed {
 		return dry, err
 	}
-	// The API server defaults what was removed.
+	// The API server sets defaults of removed fields.
 	body := after.DeepCopy()
 	body.SetManagedFields(nil)
 	raw, err := json.Marshal(body.Object)

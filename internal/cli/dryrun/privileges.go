@@ -113,7 +113,7 @@ func sortedKeys[V any](of map[objects.Key]V) []objects.Key {
 	return slices.SortedFunc(maps.Keys(of), objects.Key.Compare)
 }
 
-// add leaves out what is not valid RBAC: the API server refuses it.
+// add leaves out objects that are not valid RBAC: the API server refuses them.
 func (g *grants) add(key objects.Key, u *unstructured.Unstructured) {
 	if u == nil {
 		return

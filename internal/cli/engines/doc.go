@@ -5,9 +5,9 @@
 //	                    so that its removal deletes none of them
 //	to Package Operator each object is controlled by the newest revision that contains it, and
 //	                    says so in its revision annotation; revisions match the selector of
-//	                    their deployment; finalizers that only this engine removes go
+//	                    their deployment; without finalizers that only this engine removes
 //
-// The results are patches of metadata alone, each guarded by UID and resourceVersion. What
-// is as it should be needs none, so both can be repeated at any time. The package has no
-// client: the caller reads and writes.
+// The results are patches of metadata alone, each guarded by UID and resourceVersion. An
+// object that is as it should be needs none, so both can be repeated at any time. The
+// package has no client: the caller reads and writes.
 package engines

@@ -17,9 +17,10 @@ import (
 // clockSkew is by how much the clocks of two machines may differ.
 const clockSkew = 5 * time.Minute
 
-// Holder returns who leads by a Lease that is unchanged since it was seen first; empty where
-// nobody does. It is over where it was not renewed for its duration by the local clock alone,
-// or for so long by the time in it that no difference of clocks explains that.
+// Holder returns who leads by a Lease that is unchanged since it was seen first; empty
+// where no process does. The lead is over where the Lease was not renewed for its
+// duration by the local clock alone, or for so long by the time in it that no difference
+// of clocks explains that.
 func Holder(lease *coordinationv1.Lease, seen, now time.Time) string {
 	if lease.Spec.RenewTime == nil || lease.Spec.LeaseDurationSeconds == nil {
 		return ""

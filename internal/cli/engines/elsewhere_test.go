@@ -45,7 +45,7 @@ func TestHolder(t *testing.T) {
 	}
 	released := lease("n", "", noon)
 	if got := engines.Holder(&released, noon, noon) + engines.Holder(&coordinationv1.Lease{}, noon, noon); got != "" {
-		t.Errorf("nobody holds it: %q", got)
+		t.Errorf("no process holds it: %q", got)
 	}
 }
 

@@ -121,7 +121,8 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// What Package Operator has left, and what is no one's or another's, is not touched.
+// Objects that Package Operator has left, and those without an owner or of others, are
+// not changed.
 func TestReleaseLeavesAlone(t *testing.T) {
 	t.Parallel()
 	for reason, tc := range map[string]struct {
@@ -161,7 +162,7 @@ func TestRefusals(t *testing.T) {
 			d.Spec.Template.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{{SecretSlices: []string{"s"}}}
 		}, "sensitive values"},
 		"deleting": {func(d *corev1alpha1.ObjectDeployment, _ *engines.Rollout) { d.DeletionTimestamp = ptr.To(metav1.Now()) }, "being deleted"},
-		"a revision goes": {func(_ *corev1alpha1.ObjectDeployment, r *engines.Rollout) {
+		"a revision is deleted": {func(_ *corev1alpha1.ObjectDeployment, r *engines.Rollout) {
 			r.Sets[0].SetDeletionTimestamp(ptr.To(metav1.Now()))
 		}, "app-1 is being deleted"},
 		"the selector": {func(d *corev1alpha1.ObjectDeployment, _ *engines.Rollout) {
@@ -191,7 +192,7 @@ func TestDisown(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	if p, err := engines.Disown(live("ObjectDeployment", "deployment", 1), sets.New[types.UID]("elsewhere")); p != nil || err != nil {
-		t.Errorf("what has none of the owners: %v, %v", p, err)
+		t.Errorf("an object without any of the owners: %v, %v", p, err)
 	}
 }
 

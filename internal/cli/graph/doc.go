@@ -2,6 +2,7 @@
 //
 //	Packages and ClusterPackages ─► Graph: nodes and edges ─► Tree (text), Why (paths), Lock, Unneeded
 //
-// It is pure. All results are in the order of namespaces and names, ClusterPackages first, whatever the order of what is
-// put in. Cycles and diamonds are bounded: each node is drawn once, and Why ends at MostPaths.
+// It is pure. All results are in the order of namespaces and names, ClusterPackages
+// first, whatever the order of the input. Cycles and diamonds are bounded: each node is
+// drawn once, and Why ends at MostPaths.
 package graph

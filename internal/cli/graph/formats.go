@@ -52,7 +52,7 @@ func (d drawn) each(use func(from, to string, e Edge)) {
 	}
 }
 
-// label is what is written into the box of a package: its name, its version, its state.
+// label is the text in the box of a package: its name, its version, its state.
 func (g *Graph) label(k Key, lineBreak string, escape func(string) string) string {
 	parts := []string{escape(k.String())}
 	if n := g.byKey[k]; n == nil {

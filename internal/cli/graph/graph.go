@@ -40,7 +40,7 @@ func (k Key) compare(o Key) int {
 // Node is an installed package. Its JSON fields are stable.
 type Node struct {
 	Key
-	// Package is the name by which others depend on it, Version what was unpacked last.
+	// Package is the name by which others depend on it, Version the last one that was unpacked.
 	Package string           `json:"package,omitempty"`
 	Version string           `json:"version,omitempty"`
 	Summary progress.Summary `json:"summary"`
@@ -57,11 +57,12 @@ type Node struct {
 type Edge struct {
 	Name     string `json:"name"`
 	Optional bool   `json:"optional,omitempty"`
-	// Package and Range, or API, are what is required.
+	// Package and Range, or API, are the requirement.
 	Package string `json:"package,omitempty"`
 	Range   string `json:"range,omitempty"`
 	API     string `json:"api,omitempty"`
-	// To is what is installed for it; nil for an API that is served, and for what is missing.
+	// To is the package installed for it; nil for an API that is served, and for a
+	// missing package.
 	To        *Key   `json:"to,omitempty"`
 	Version   string `json:"version,omitempty"`
 	Satisfied bool   `json:"satisfied"`

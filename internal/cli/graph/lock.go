@@ -7,7 +7,8 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// Lock is what is installed, with what pins it. Its fields are stable; equal clusters have equal locks.
+// Lock has the installed packages, with the digests that pin them. Its fields are stable;
+// equal clusters have equal locks.
 type Lock struct {
 	Packages []LockedPackage `json:"packages"`
 	// APIs that packages bring, with the package that does.

@@ -14,8 +14,9 @@ const (
 	markCycle = "(cycle)"
 )
 
-// Tree draws nodes as trees: what nothing else of them depends on is a root, with what it depends on below it. A node that
-// was drawn before is marked, and not drawn again with what is below it.
+// Tree draws nodes as trees: a node that no other one of them depends on is a root, with
+// its dependencies below it. A node that was drawn before is marked, and not drawn again
+// with those below it.
 func (g *Graph) Tree(nodes []*Node, styles terminal.Styles) string {
 	d := &drawing{graph: g, styles: styles, drawn: map[Key]bool{}, above: map[Key]bool{}}
 	shown := map[Key]bool{}
@@ -60,7 +61,7 @@ func (d *drawing) root(n *Node) {
 	d.below(n, "")
 }
 
-// about is what is said of a node behind its name.
+// about returns the texts behind the name of a node.
 func (d *drawing) about(n *Node) []string {
 	about := []string{terminal.Line(strings.TrimSpace(n.Package + " " + n.Version)), d.state(n.Summary)}
 	if n.Generated {
@@ -91,7 +92,7 @@ func (d *drawing) below(n *Node, stem string) {
 	}
 }
 
-// node is what is installed for a dependency; nil where that was not read.
+// node is the package installed for a dependency; nil where that was not read.
 func (d *drawing) node(e Edge) *Node {
 	if e.To == nil {
 		return nil

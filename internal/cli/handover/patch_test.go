@@ -45,7 +45,7 @@ func TestPatches(t *testing.T) {
 		t.Errorf("the loader leaves %v, %v", left, problem)
 	}
 	if left, _, _ := set.Apply(object("apps/v1", "apps", "Deployment", "store", "web").Live.Object); left == nil {
-		t.Error("the object of another namespace goes, too")
+		t.Error("the object of another namespace is deleted, too")
 	}
 	for name, o := range map[string]handover.Object{
 		"of another name": object("apps/v1", "apps", "Deployment", "shop", "front"), "of another kind": object("apps/v1", "apps", "StatefulSet", "shop", "web"),

@@ -82,7 +82,7 @@ func TestAdopt(t *testing.T) {
 		},
 		{reason: "the package has it", given: controlled("deployment"), phases: brought, plan: planOf(changed(dryrun.ActionCorrect)), want: want{Phase: "deploy", Done: true}},
 		{reason: "a former revision has it", given: installed(), phases: brought, plan: planOf(), want: want{Phase: "deploy", Done: true}},
-		{reason: "it goes", given: terminating(), phases: brought, plan: planOf(), want: want{Phase: "deploy", Refusal: "it is being deleted"}},
+		{reason: "it is being deleted", given: terminating(), phases: brought, plan: planOf(), want: want{Phase: "deploy", Refusal: "it is being deleted"}},
 	} {
 		got := handover.Adopt([]handover.Object{tc.given}, "deployment", tc.phases, tc.plan)[0]
 		if diff := cmp.Diff(tc.want, want{got.Phase, got.Refusal, got.Managers, got.Done}); diff != "" {
@@ -108,10 +108,10 @@ func TestRelease(t *testing.T) {
 		},
 		{reason: "it would stay", given: controlled("deployment"), refusal: "the package would not release it: see kubectl package plan"},
 		{
-			reason: "another object would go with the revision", given: controlled("deployment"), cleanup: []dryrun.Change{other, changed(dryrun.ActionRelease)},
+			reason: "another object would be deleted with the revision", given: controlled("deployment"), cleanup: []dryrun.Change{other, changed(dryrun.ActionRelease)},
 			others: []string{"ConfigMap shop/old"},
 		},
-		{reason: "it goes", given: terminating(), cleanup: []dryrun.Change{changed(dryrun.ActionRelease)}, refusal: "it is being deleted"},
+		{reason: "it is being deleted", given: terminating(), cleanup: []dryrun.Change{changed(dryrun.ActionRelease)}, refusal: "it is being deleted"},
 	} {
 		plan := &dryrun.Plan{Cleanup: tc.cleanup}
 		steps := handover.Release([]handover.Object{tc.given}, plan)

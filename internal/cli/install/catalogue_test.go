@@ -131,14 +131,14 @@ func TestUpgrade(t *testing.T) {
 		want                  string
 		spec                  string
 	}{
-		"a wider constraint": {"<2", "1.2.0", []string{"--version", "<3", "--wait=false"}, 0, "changed: shop.example.com <2 → shop.example.com <3", "<3"},
-		"at the newest":      {"", "2.0.0", nil, 0, "package shop/web is at 2.0.0 already, the highest that it allows\n", ""},
-		"held back":          {"<2", "1.2.0", nil, 0, "2.0.0 is offered, too: kubectl package upgrade package/web -n shop --version 2.0.0", "<2"},
-		"a downgrade":        {"", "2.0.0", []string{"--version", "<2"}, 1, "lower than 2.0.0", ""},
-		"an allowed one":     {"", "2.0.0", []string{"--version", "<2", "--allow-downgrade", "--wait=false"}, 0, "shop.example.com → shop.example.com <2, once below 2.0.0", "<2"},
-		"no need to go down": {"", "2.0.0", []string{"--version", ">=1", "--allow-downgrade", "--wait=false"}, 0, "shop.example.com → shop.example.com >=1\n", ">=1"},
-		"no version":         {"", "2.0.0", []string{"--version", "5.x"}, 1, "no version of shop.example.com can be installed", ""},
-		"wrong values":       {"", "2.0.0", []string{"--values", "testdata/none.yaml"}, 1, "read the values", ""},
+		"a wider constraint":  {"<2", "1.2.0", []string{"--version", "<3", "--wait=false"}, 0, "changed: shop.example.com <2 → shop.example.com <3", "<3"},
+		"at the newest":       {"", "2.0.0", nil, 0, "package shop/web is at 2.0.0 already, the highest that it allows\n", ""},
+		"held back":           {"<2", "1.2.0", nil, 0, "2.0.0 is offered, too: kubectl package upgrade package/web -n shop --version 2.0.0", "<2"},
+		"a downgrade":         {"", "2.0.0", []string{"--version", "<2"}, 1, "lower than 2.0.0", ""},
+		"an allowed one":      {"", "2.0.0", []string{"--version", "<2", "--allow-downgrade", "--wait=false"}, 0, "shop.example.com → shop.example.com <2, once below 2.0.0", "<2"},
+		"no downgrade needed": {"", "2.0.0", []string{"--version", ">=1", "--allow-downgrade", "--wait=false"}, 0, "shop.example.com → shop.example.com >=1\n", ">=1"},
+		"no version":          {"", "2.0.0", []string{"--version", "5.x"}, 1, "no version of shop.example.com can be installed", ""},
+		"wrong values":        {"", "2.0.0", []string{"--values", "testdata/none.yaml"}, 1, "read the values", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -49,7 +49,7 @@ func TestInstallOverrides(t *testing.T) {
 		}
 	}
 
-	// What is not named stays.
+	// An override that is not named stays.
 	got = clitest.InvokeOn(t, clustertest.DialTo(c), "", "upgrade", "shop", "--wait=false", "--override", `db={"package":{"version":"<3"}}`, "--dependency-deletion", "Delete")
 	if got.Code != 0 || !strings.Contains(got.Out, "changed: dependencies") {
 		t.Fatalf("%+v", got)

@@ -231,8 +231,8 @@ func (c *installCommand) pull(ctx context.Context, cl *cluster.Cluster, ref stri
 	return image.Files, nil
 }
 
-// checkImage checks the scope, and the configuration of what is named by its image, before anything is written; the
-// manager checks images that cannot be pulled from here.
+// checkImage checks the scope, and the configuration of a package that is named by its image,
+// before anything is written; the manager checks images that cannot be pulled from here.
 func (c *installCommand) checkImage(
 	ctx context.Context, cl *cluster.Cluster, t progress.Target, image string, old corev1alpha1.GenericPackage, want desired.Package, values *desired.Values,
 ) error {

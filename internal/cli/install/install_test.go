@@ -86,8 +86,7 @@ func splitProgress(text string) (lines, rest string) {
 	return lines, rest
 }
 
-// What is not a terminal gets plain lines, one for each transition, with the time
-// first.
+// An output that is no terminal gets plain lines, one for each transition, with the time first.
 func TestInstallProgress(t *testing.T) {
 	t.Parallel()
 	c := clustertest.FakeCluster(t)

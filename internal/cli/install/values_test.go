@@ -12,7 +12,8 @@ import (
 	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
 )
 
-// Values of others are not overwritten, and what was written for a package that is refused goes again.
+// Values of others are not overwritten, and values written for a package that is refused
+// are deleted again.
 func TestValuesOfOthersStay(t *testing.T) {
 	t.Parallel()
 	mine := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-values"}, Data: map[string]string{"values.yaml": "mine"}}

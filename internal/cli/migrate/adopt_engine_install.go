@@ -39,7 +39,7 @@ func managerObjects(image string) ([]*unstructured.Unstructured, error) {
 	return nil, errors.New("config has no Deployment of the manager")
 }
 
-// applyStep applies objects that differ from what is live.
+// applyStep applies objects that differ from the live ones.
 func (c *adoptEngineCommand) applyStep(ctx context.Context, what string, all []*unstructured.Unstructured) (engineStep, error) {
 	differing := 0
 	for _, obj := range all {

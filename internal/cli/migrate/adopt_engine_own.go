@@ -26,7 +26,7 @@ import (
 type ownPackage struct {
 	pkg  *corev1alpha1.ClusterPackage
 	sets []*corev1alpha1.ClusterObjectSet
-	// parts are the objects that it is made of, owners before what they own: they go.
+	// parts are the objects that it is made of, owners before dependents, to be deleted.
 	parts []client.Object
 	// owned are the objects that it has installed and that name parts as owners: they stay.
 	owned []client.Object
@@ -96,8 +96,8 @@ func (c *adoptEngineCommand) readOwn(ctx context.Context) (o ownPackage, err err
 	return o, c.readOwned(ctx, &o)
 }
 
-// readQuietOwn reads Package Operator's own package once nobody leads: its manager may have
-// come up since the plan was made.
+// readQuietOwn reads Package Operator's own package once no process leads: its manager
+// may have come up since the plan was made.
 func (c *adoptEngineCommand) readQuietOwn(ctx context.Context) (ownPackage, error) {
 	if err := c.awaitLease(ctx); err != nil {
 		return ownPackage{}, err

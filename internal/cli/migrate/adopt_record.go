@@ -132,8 +132,8 @@ func (in *installation) keys() []handover.Object {
 	return all
 }
 
-// namespaces adds Namespaces that the package brings and the tool did not install: of these, the package must
-// not delete what is in them.
+// namespaces adds Namespaces that the package brings and the tool did not install: the
+// package must not delete the objects in them.
 func (in *installation) namespaces(ctx context.Context, h *handoverPlan) error {
 	keeps := map[objects.Key]bool{}
 	var all []objects.Key
@@ -247,7 +247,7 @@ func readRelease(ctx context.Context, h *handoverPlan, name string) (*installati
 	return nil, cluster.NotFoundError(fmt.Sprintf("Helm has no release %s in namespace %s: see helm list -A, and choose the namespace with -n", name, namespace))
 }
 
-// helmRevision is the number of a revision, or 0 for what is no record of it.
+// helmRevision is the number of a revision, or 0 for an object that is no record of it.
 func helmRevision(o client.Object, release string) int {
 	text, is := strings.CutPrefix(o.GetName(), helmPrefix+release+".v")
 	number, err := strconv.Atoi(text)

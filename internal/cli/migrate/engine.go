@@ -99,7 +99,7 @@ func (c *engineCommand) show(title string, findings []engineFinding, steps []eng
 	return err
 }
 
-// perform performs what is left of the steps, once it is confirmed.
+// perform performs the remaining steps, once they are confirmed.
 func (c *engineCommand) perform(ctx context.Context, question string, steps []engineStep) (bool, error) {
 	left := 0
 	for _, s := range steps {
@@ -131,7 +131,7 @@ func (c *engineCommand) perform(ctx context.Context, question string, steps []en
 	return true, nil
 }
 
-// leader returns who holds the Lease that both engines lead by; empty where nobody does.
+// leader returns who holds the Lease that both engines lead by; empty where no process does.
 func (c *engineCommand) leader(ctx context.Context) (string, error) {
 	var lease coordinationv1.Lease
 	key := client.ObjectKey{Namespace: corev1alpha1.DefaultNamespace, Name: corev1alpha1.LeaderElectionLease}
@@ -151,13 +151,13 @@ func (c *engineCommand) leader(ctx context.Context) (string, error) {
 // engineInterval is the time between two looks at the Lease.
 const engineInterval = time.Second
 
-// awaitLease waits until nobody leads.
+// awaitLease waits until no process leads.
 func (c *engineCommand) awaitLease(ctx context.Context) error {
 	waiting, cancel := context.WithTimeoutCause(ctx, c.Timeout, command.ErrTimeout)
 	defer cancel()
 	holder := ""
 	err := wait.PollUntilContextCancel(waiting, engineInterval, true, func(context.Context) (_ bool, err error) {
-		holder, err = c.leader(ctx) // a request has more time than what is left to wait
+		holder, err = c.leader(ctx) // a request has more time than the rest of the wait
 		return holder == "", err
 	})
 	if err != nil && errors.Is(context.Cause(waiting), command.ErrTimeout) {

@@ -2,7 +2,7 @@
 // pure, and results are sorted by path.
 //
 //	[Fields]   two states of one object → what differs, by path
-//	[Sets]     two sets of objects      → what is added, removed, changed, moved
+//	[Sets]     two sets of objects      → those added, removed, changed, moved
 //
 // Elements of lists are matched by what identifies them (package listkeys), or else by
 // position. Values of Secrets are never in a result.

@@ -1,2 +1,2 @@
-// Package operate holds the commands that show how installed packages stand, and put right what is wrong.
+// Package operate holds the commands that show the state of installed packages, and mend it.
 package operate

@@ -84,7 +84,8 @@ func TestInstalledPackages(t *testing.T) {
 	}
 }
 
-// Who depends on a package is said before it is deleted, and what is left over afterwards.
+// The dependents of a package are named before it is deleted, and the remaining objects
+// afterwards.
 func TestDeleteRequired(t *testing.T) {
 	t.Parallel()
 	packages := func() []client.Object {

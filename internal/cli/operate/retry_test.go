@@ -30,10 +30,10 @@ func TestRetry(t *testing.T) {
 			args: []string{"install", "example.com/web:v2", "--cluster"}, status: noImage, tried: true,
 			want: clitest.Result{Code: 0, Out: "clusterpackage web changed: image example.com/web:v1 → example.com/web:v2\n", Err: ""},
 		},
-		"install of what waits":   {args: []string{"install", "example.com/web:v1", "--cluster"}, status: clustertest.Blocked(), tried: true, want: clitest.Result{Code: 0, Out: "clusterpackage web is as wanted already; what has failed is tried again\n", Err: ""}},
-		"install of what works":   {args: []string{"install", "example.com/web:v1", "--cluster"}, status: clustertest.Available(), want: clitest.Result{Code: 0, Out: "clusterpackage web is as wanted already\n", Err: ""}},
-		"retry of what works":     {args: []string{"retry", "web"}, status: clustertest.Available(), tried: true, want: clitest.Result{Code: 0, Out: "clusterpackage web is tried again\n", Err: ""}},
-		"retry of what is paused": {args: []string{"retry", "web"}, status: clustertest.Blocked(), paused: true, want: clitest.Result{Code: 1, Out: "", Err: "Error: clusterpackage web is paused, so nothing of it is tried. Let it go on: kubectl package unpause clusterpackage/web\n"}},
+		"install while it waits":   {args: []string{"install", "example.com/web:v1", "--cluster"}, status: clustertest.Blocked(), tried: true, want: clitest.Result{Code: 0, Out: "clusterpackage web is as wanted already; what has failed is tried again\n", Err: ""}},
+		"install of what works":    {args: []string{"install", "example.com/web:v1", "--cluster"}, status: clustertest.Available(), want: clitest.Result{Code: 0, Out: "clusterpackage web is as wanted already\n", Err: ""}},
+		"retry of what works":      {args: []string{"retry", "web"}, status: clustertest.Available(), tried: true, want: clitest.Result{Code: 0, Out: "clusterpackage web is tried again\n", Err: ""}},
+		"retry while it is paused": {args: []string{"retry", "web"}, status: clustertest.Blocked(), paused: true, want: clitest.Result{Code: 1, Out: "", Err: "Error: clusterpackage web is paused, so nothing of it is tried. Let it go on: kubectl package unpause clusterpackage/web\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -329,11 +329,11 @@ func TestPauseErrors(t *testing.T) {
 		args []string
 		want string
 	}{
-		"nobody notices": {[]string{"pause", "web", "--timeout", "100ms"}, "no manager has noticed after 100ms"},
-		"no name":        {[]string{"pause"}, "arguments invalid: NAME is missing"},
-		"a deployment":   {[]string{"unpause", "objectdeployment/web"}, "is no package"},
-		"no package":     {[]string{"pause", "package/nope"}, "there is no package shop/nope"},
-		"bad timeout":    {[]string{"pause", "web", "--timeout", "0s"}, "--timeout must be positive"},
+		"no manager":   {[]string{"pause", "web", "--timeout", "100ms"}, "no manager has noticed after 100ms"},
+		"no name":      {[]string{"pause"}, "arguments invalid: NAME is missing"},
+		"a deployment": {[]string{"unpause", "objectdeployment/web"}, "is no package"},
+		"no package":   {[]string{"pause", "package/nope"}, "there is no package shop/nope"},
+		"bad timeout":  {[]string{"pause", "web", "--timeout", "0s"}, "--timeout must be positive"},
 	} {
 		if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", tc.args...); got.Code != 1 || !strings.Contains(got.Err, tc.want) {
 			t.Errorf("%s: got %+v, want %q", name, got, tc.want)
@@ -398,7 +398,7 @@ func TestPauseInterrupted(t *testing.T) {
 	}
 }
 
-// What was never rolled out is undone by going back to what is.
+// A spec that was never rolled out is undone by going back to the one that is.
 func TestRolloutUndoOfASpecThatCannotBeHad(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

@@ -76,7 +76,7 @@ func (c *statusCommand) run(ctx context.Context, n cluster.Name) error {
 	})
 }
 
-// text is the screen of the package, and what was asked for besides.
+// text is the screen of the package, and the other requested parts.
 func (r *statusReport) text(o progress.ScreenOptions) string {
 	text := progress.Screen(r.Report, o)
 	if r.Objects != nil {

@@ -13,7 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/resolver/snapshot"
 )
 
-// resolve reads what is installed, once.
+// resolve reads the installed packages, once.
 func (p *Planned) resolve(ctx context.Context, cl *cluster.Cluster) (_ *desired.Resolution, err error) {
 	if p.resolution == nil {
 		p.resolution, err = p.chooser(cl).Resolution(ctx, p.there.RESTMapper())
@@ -86,7 +86,8 @@ func installationsOf(solution resolver.Plan) []dryrun.Installation {
 	return found
 }
 
-// dependencies shows what is there, what is missing, and what would be installed or changed first.
+// dependencies shows which packages are installed, missing, and would be installed or
+// changed first.
 func (t *Printer) dependencies(p *dryrun.Plan) {
 	if len(p.Dependencies) == 0 {
 		return

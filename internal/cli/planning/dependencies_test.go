@@ -12,7 +12,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
-// What is missing makes a plan refused, what would be installed makes it one with changes.
+// A missing package makes a plan refused, one that would be installed makes it one with changes.
 func TestPlanOfDependencies(t *testing.T) {
 	t.Parallel()
 	step := dryrun.Installation{Object: "Package shop/shop.db", Package: "db.example.com", Version: "1.2.0", Because: []string{"Package shop/shop → db (^1)"}}

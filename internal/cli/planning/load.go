@@ -49,7 +49,7 @@ type Planned struct {
 	// remote where that is another cluster.
 	Client, there client.Client
 	Remote        *cluster.Remote
-	// resolution is nil before what is installed was read.
+	// resolution is nil before the installed packages were read.
 	resolution *desired.Resolution
 	// images are the policies of images of the cluster.
 	images *desired.Images
@@ -72,7 +72,7 @@ func (p *Planned) Request() dryrun.Request {
 	return r
 }
 
-// Complete adds to a plan what was and what would be installed.
+// Complete adds to a plan the releases before and after it.
 func (p *Planned) Complete(plan *dryrun.Plan) {
 	plan.To = dryrun.Release{Folder: p.folder, Digest: p.digest, Package: p.Loaded.Name, Version: p.Loaded.Manifest.Spec.Version}
 	if p.folder == "" {

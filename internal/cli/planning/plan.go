@@ -160,7 +160,8 @@ func (c *Planner) wanted(args []string) (Wanted, error) {
 	return w, err
 }
 
-// offered finds what is planned to be the package of a repository, where it is neither a folder nor an image.
+// offered takes the argument for the package of a repository, where it is neither a
+// folder nor an image.
 func (c *Planner) offered(w *Wanted) error {
 	if w.folder || c.Source.Pull {
 		if c.choice.Given() {
@@ -233,7 +234,7 @@ func OfVersion(ctx context.Context, on command.Command, cl *cluster.Cluster, n c
 	return planned.plan(ctx, cl)
 }
 
-// show prints a plan for what is named, and returns the error or exit code that it leads to.
+// show prints a plan under a name, and returns the error or exit code that it leads to.
 func (c *Planner) show(ctx context.Context, what string, plan *dryrun.Plan) error {
 	if err := c.Output.Write(ctx, c.Streams.Out, plan, func(styles terminal.Styles) string { return Text(plan, styles) }); err != nil {
 		return err

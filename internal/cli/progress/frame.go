@@ -110,7 +110,7 @@ func (f *frame) image() {
 	}
 }
 
-// dependencies shows what is waited for.
+// dependencies shows the awaited dependencies.
 func (f *frame) dependencies() {
 	const most = 5
 	if f.Waiting == "" || f.Deleting || f.Ready {

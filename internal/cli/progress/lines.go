@@ -68,7 +68,7 @@ func untimed(message string) string {
 	return text
 }
 
-// loadLines are about what is chosen and loaded.
+// loadLines are about the choice and the load.
 func loadLines(before, after State) []string {
 	var lines []string
 	add := func(changed bool, format string, args ...any) {

@@ -48,7 +48,7 @@ type Report struct {
 	Image     string `json:"image"`
 	// PackageRef is set, and Image empty, of a package that is chosen from repositories.
 	PackageRef *corev1alpha1.PackageReference `json:"packageRef,omitempty"`
-	// Repository offered what was unpacked last, such as PackageRepository/stable.
+	// Repository offered the version unpacked last, such as PackageRepository/stable.
 	Repository string `json:"repository,omitempty"`
 	Component  string `json:"component,omitempty"`
 	// TargetRef is the cluster that the objects are in; absent for that of the package.

@@ -231,7 +231,7 @@ func (s *screen) conditions() {
 
 const repeatable = 20
 
-// withoutShown elides what is shown above.
+// withoutShown elides a message that is shown above.
 func (s *screen) withoutShown(message string) string {
 	above := strings.Split(terminal.Text(s.Message), "\n")
 	for _, b := range s.Blocking {

@@ -127,7 +127,8 @@ func Of(snap Snapshot) State {
 	return s
 }
 
-// imageOf is the image of a package, or of the version that was chosen for it. Before that it is what is to be chosen.
+// imageOf is the image of a package, or of the version that was chosen for it. Before
+// that it is the reference to choose by.
 func imageOf(pkg corev1alpha1.GenericPackage) (image, chosen string) {
 	spec, status := pkg.PackageSpec(), pkg.PackageStatus()
 	if spec.PackageRef == nil {

@@ -33,7 +33,7 @@ func TestTargetNotConnected(t *testing.T) {
 			parts: []part{away(corev1alpha1.ReasonKubeconfigRefused, "user.exec would run a program.")},
 			want:  "its target is not connected:\n  user.exec would run a program.\n  Change the kubeconfig in Secret package-operator-system/edge, key value; it is tried again at once",
 		},
-		"away, with what was seen before": {
+		"away, with an earlier state": {
 			parts: append([]part{away(corev1alpha1.ReasonTargetUnreachable, "No answer. It is tried again after 8s.")}, blocked...),
 			want: "its target is not connected:\n  No answer. It is tried again after 8s.\n" +
 				"  Look whether the target runs, and whether the manager reaches the address in Secret package-operator-system/edge, key value; it is tried again by itself",

@@ -45,7 +45,7 @@ type Archive struct {
 	size int
 }
 
-// Add adds a file, or notes what is missing of it.
+// Add adds a file, or notes its missing part.
 func (a *Archive) Add(name, about string, content []byte) {
 	if len(content) > MaxFileBytes {
 		a.Lack(name, fmt.Sprintf("the first %d bytes of %d are in the archive", MaxFileBytes, len(content)))
@@ -85,10 +85,10 @@ func End(r io.Reader) (last []byte, cut bool, err error) {
 	return last, cut, nil
 }
 
-// Lack notes what is missing.
+// Lack notes a missing part.
 func (a *Archive) Lack(what, why string) { a.Missing = append(a.Missing, Missing{what, why}) }
 
-// Contents lists what is in the archive, and what is not.
+// Contents lists the files of the archive, and the missing parts.
 func (a *Archive) Contents() string {
 	var b strings.Builder
 	rows := [][]string{{"FILE", "BYTES", "CONTENT"}}

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Line returns text as it may stand within one line: line breaks and tabs become
-// spaces, and what is invisible or moves the cursor becomes an escape.
+// Line returns text as it may stand within one line: line breaks and tabs become spaces,
+// and characters that are invisible or move the cursor become escapes.
 func Line(text string) string { return escape(text, true) }
 
 // Text is Line for text that may have several lines and tabs.

@@ -36,8 +36,7 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// Whatever comes in, nothing that a terminal would act on comes out, and what is
-// clean stays as it is.
+// For any input, nothing that a terminal would act on comes out, and clean text is unchanged.
 //
 // Code: escape.go, encode.go
 func FuzzLine(f *testing.F) {

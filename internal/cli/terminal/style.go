@@ -33,7 +33,7 @@ func Colored() Styles {
 	}
 }
 
-// StylesFor returns the styles for what is written to w.
+// StylesFor returns the styles for output to w.
 func StylesFor(w io.Writer) Styles {
 	if IsTerminal(w) && os.Getenv("NO_COLOR") == "" {
 		return Colored()
@@ -47,7 +47,7 @@ func IsTerminal(w io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
-// Size returns the columns and lines of the terminal that w is, or what is usual.
+// Size returns the columns and lines of the terminal that w is, or the usual ones.
 func Size(w io.Writer) (width, height int) {
 	if f, ok := w.(*os.File); ok {
 		if width, height, err := term.GetSize(int(f.Fd())); err == nil && width > 0 && height > 0 {

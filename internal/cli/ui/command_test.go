@@ -19,8 +19,8 @@ import (
 	"lockstep.run/lockstep/internal/cli/command"
 )
 
-// The address with the code is in a file that the user alone can read, whose name is all that the program gets; it goes with the
-// command.
+// The address with the code is in a file that the user alone can read, whose name is all
+// that the program gets; it is removed with the command.
 func TestAddressIsForTheUserAlone(t *testing.T) {
 	t.Parallel()
 	const address = "http://127.0.0.1:4711/#the-code"
@@ -98,7 +98,7 @@ func TestCommandsAreOfTheCluster(t *testing.T) {
 	}
 }
 
-// A package that goes while its page is drawn is not found.
+// A package that is deleted while its page is drawn is not found.
 func TestPageOfWhatIsGone(t *testing.T) {
 	t.Parallel()
 	w := httptest.NewRecorder()

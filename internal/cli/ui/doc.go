@@ -1,4 +1,5 @@
-// Package ui serves kubectl package ui: a page on this machine that shows what is installed, what it waits for, and why.
+// Package ui serves kubectl package ui: a page on this machine that shows the installed
+// packages, what they wait for, and why.
 //
 //	cluster ─► watches (rights of the user) ─► page (pure: what was observed → HTML) ─► guard (one browser) ─► browser
 //

@@ -474,7 +474,7 @@ func (s *server) graph(r *http.Request) (view, error) {
 	}, nil
 }
 
-// catalogue is the page of repositories, and of what is not at its newest version.
+// catalogue is the page of repositories, and of packages that are not at their newest version.
 func (s *server) catalogue(r *http.Request) (view, error) {
 	s.offers.Refresh(r.Context(), causePatience)
 	return view{

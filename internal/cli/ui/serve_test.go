@@ -295,8 +295,8 @@ func failingCluster(t *testing.T, wide error, objects ...client.Object) (*cluste
 
 var forbidden = apierrors.NewForbidden(schema.GroupResource{Group: corev1alpha1.GroupName, Resource: "packages"}, "", errors.New("not any more <img src=x onerror=alert(1)>"))
 
-// A watch that is forbidden half-way, or a connection that is lost, is a text on the page, which shows what was known; it goes
-// when the answer is another one.
+// A watch that is forbidden half-way, or a connection that is lost, is a text on the
+// page, which shows the last known state; it is removed when the answer changes.
 func TestWatchFailsHalfWay(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -321,7 +321,7 @@ func TestWatchFailsHalfWay(t *testing.T) {
 				t.Errorf("the note has markup: %s", got.HTML)
 			}
 			if _, text := b.get("packages"); !strings.Contains(text, "package shop/web") {
-				t.Error("what was known is not shown")
+				t.Error("the last known state is not shown")
 			}
 			f.err.Store(new(error))
 			for {
@@ -417,7 +417,8 @@ func TestPackagePage(t *testing.T) {
 	}
 }
 
-// The catalogue has the repositories, also as they change, and what is not at its newest version.
+// The catalogue has the repositories, also as they change, and packages that are not at
+// their newest version.
 func TestCataloguePage(t *testing.T) {
 	t.Parallel()
 	repository := &corev1alpha1.PackageRepository{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "stable", Generation: 1}}

@@ -1,5 +1,5 @@
-// Package fields reads nested values of objects in the form of JSON. What is missing, or
-// of another type, is the zero value.
+// Package fields reads nested values of objects in the form of JSON. A value that is
+// missing, or of another type, is the zero value.
 package fields
 
 import (

@@ -1,4 +1,5 @@
-// Package gates reads from the objects of a package what has to be there before the probe of one of them becomes true.
+// Package gates reads from the objects of a package which of them the probe of another
+// one depends on.
 //
 //	rights on webhook configurations and APIServices ─┐
 //	references, claims, Secrets that others make      ├─► Needs

@@ -28,7 +28,7 @@ type Bundle struct {
 	// Namespace that the operator is to run in.
 	Namespace string
 	Inputs    []Input
-	// Notes name what has no counterpart.
+	// Notes name parts without a counterpart.
 	Notes []string
 
 	// objects that the ClusterServiceVersion describes.

@@ -4,10 +4,10 @@
 //	YAML ─► objects ─► Helm's hooks and policies ─► namespaces and scope
 //	     ─► phases by kind ─► parameters ─► files, manifest with probes, test case
 //
-// The result passes validation. What was dropped, moved or could not be known is in
-// [Result.Notes]. Phases and probes follow from kinds: nothing waits for what a later phase
-// brings (a claim on a volume is bound only when a pod uses it, so it is in the phase of
-// the pods), and probes are those of kstatus.
+// The result passes validation. [Result.Notes] name objects and fields that were dropped,
+// moved or could not be known. Phases and probes follow from kinds: nothing waits for
+// what a later phase brings (a claim on a volume is bound only when a pod uses it, so it
+// is in the phase of the pods), and probes are those of kstatus.
 //
 // A package has a [Record] of the files as they were made. [Record.Upgrade] merges the
 // changes of the next release into the package; see package threeway.

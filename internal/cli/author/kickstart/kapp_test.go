@@ -8,7 +8,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/author/kickstart"
 )
 
-// What kapp needs to find its objects goes, and what selectors name stays.
+// Labels that kapp needs to find its objects are removed, and those that selectors name stay.
 func TestKapp(t *testing.T) {
 	t.Parallel()
 	result := made(t, kickstart.Options{Name: "web", Version: "1.0.0", NoNamespaces: true}, `

@@ -9,8 +9,8 @@ import (
 	"lockstep.run/lockstep/internal/loader/document"
 )
 
-// Whatever comes in, it is refused in words, or what is made can be read again
-// and no path leads out of the folder.
+// Any input is refused in words, or the package made of it can be read again and no path
+// leads out of the folder.
 //
 // Code: read.go, helm.go, phase.go, namespace.go, parameter.go, write.go, manifest.go
 func FuzzKickstart(f *testing.F) {
@@ -33,7 +33,7 @@ func FuzzKickstart(f *testing.F) {
 			}
 			if strings.HasSuffix(p, ".yaml") {
 				if problems := document.Each(p, content, func(*document.Document) {}); len(problems) > 0 {
-					t.Errorf("what was written cannot be read: %v\n%s", problems, content)
+					t.Errorf("the package cannot be read: %v\n%s", problems, content)
 				}
 			}
 		}

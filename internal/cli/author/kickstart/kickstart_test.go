@@ -206,7 +206,7 @@ func normalize(c map[string]any, plain map[string]any) {
 	}
 }
 
-// strip removes what is empty and so means nothing.
+// strip removes empty values, which mean nothing.
 func strip(object map[string]any) {
 	spec, _ := dig(object, "spec", "template", "spec").(map[string]any)
 	for _, key := range []string{"tolerations", "nodeSelector"} {

@@ -60,9 +60,11 @@ func comparePhases(a, b string) int {
 	return cmp.Or(index(a)-index(b), len(a)-len(b), strings.Compare(a, b))
 }
 
-// alignPhases moves objects between phases until nothing that is probed is in an earlier phase than what it needs. What is written once, and
-// a webhook configuration or an APIService that its server may complete, moves to what needs it. What is
-// probed waits for what it needs: workloads and claims move to that. What needs one another ends in one phase.
+// alignPhases moves objects between phases until no probed object is in an earlier phase
+// than one that it needs. Objects without probes, and a webhook configuration or an
+// APIService that its server may complete, move to the object that needs them. Probed
+// workloads and claims move to the phase of the objects that they need. Objects that need
+// one another end in one phase.
 func (m *maker) alignPhases(all []*object) {
 	needs := gates.Needs(all)
 	later := map[*object]bool{}
@@ -86,8 +88,9 @@ func (m *maker) alignPhases(all []*object) {
 	m.beforeWebhooks(all)
 }
 
-// beforeWebhooks moves what is written once out of the phase of workloads that it shares with a webhook configuration:
-// until its server is ready, the API server may refuse it, and the server may not start without it.
+// beforeWebhooks moves objects without probes out of the phase of workloads that it
+// shares with a webhook configuration: until its server is ready, the API server may
+// refuse them, and the server may not start without them.
 func (m *maker) beforeWebhooks(all []*object) {
 	for _, config := range gates.Filter(all, func(o *object) bool { return o.gvk.Group == "admissionregistration.k8s.io" && o.phase == phaseDeploy }) {
 		for _, o := range all {

@@ -283,12 +283,12 @@ func TestScope(t *testing.T) {
 		want    string
 		objects []string
 	}{
-		"one namespace":         {corev1alpha1.ScopeNamespaced, []string{here, bare, namespace}, "", []string{"deploy/ConfigMap a", "deploy/ConfigMap b"}},
-		"two namespaces":        {corev1alpha1.ScopeNamespaced, []string{here, there}, "the input has those of here, there", nil},
-		"cluster-scoped":        {corev1alpha1.ScopeNamespaced, []string{here, cluster}, "it is in no namespace, so a Package in a namespace cannot bring it", nil},
-		"another's Namespace":   {corev1alpha1.ScopeNamespaced, []string{there, namespace}, "it is in no namespace", nil},
-		"Cluster":               {corev1alpha1.ScopeCluster, []string{bare}, "", []string{"deploy/ConfigMap b", "namespaces/Namespace shop"}},
-		"beside what is shared": {"", []string{bare, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared, namespace: kube-system}\n", "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: a, namespace: here}\n"}, "", []string{"deploy/ConfigMap b", "deploy/ConfigMap shared", "namespaces/Namespace here", "rbac/ServiceAccount a"}},
+		"one namespace":       {corev1alpha1.ScopeNamespaced, []string{here, bare, namespace}, "", []string{"deploy/ConfigMap a", "deploy/ConfigMap b"}},
+		"two namespaces":      {corev1alpha1.ScopeNamespaced, []string{here, there}, "the input has those of here, there", nil},
+		"cluster-scoped":      {corev1alpha1.ScopeNamespaced, []string{here, cluster}, "it is in no namespace, so a Package in a namespace cannot bring it", nil},
+		"another's Namespace": {corev1alpha1.ScopeNamespaced, []string{there, namespace}, "it is in no namespace", nil},
+		"Cluster":             {corev1alpha1.ScopeCluster, []string{bare}, "", []string{"deploy/ConfigMap b", "namespaces/Namespace shop"}},
+		"beside a shared one": {"", []string{bare, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared, namespace: kube-system}\n", "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: a, namespace: here}\n"}, "", []string{"deploy/ConfigMap b", "deploy/ConfigMap shared", "namespaces/Namespace here", "rbac/ServiceAccount a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -336,9 +336,9 @@ func TestKustomization(t *testing.T) {
 	}
 }
 
-// What needs one another ends in one phase, what is written once comes before what needs it, and what is probed follows
-// what it needs.
-func TestSettle(t *testing.T) {
+// Objects that need one another end in one phase, those without probes precede their
+// dependents, and probed ones follow the objects that they need.
+func TestAlignPhases(t *testing.T) {
 	t.Parallel()
 	const rights = `
 apiVersion: rbac.authorization.k8s.io/v1
@@ -406,7 +406,7 @@ func TestIgnoredFields(t *testing.T) {
 	}
 	const inject = "cert-manager.io/inject-ca-from: certificates/a"
 	for name, tc := range map[string]struct{ text, want string }{
-		"nobody":                  {hook("", "Ignore", "caBundle: Cg==, "), ""},
+		"no operation":            {hook("", "Ignore", "caBundle: Cg==, "), ""},
 		"cert-manager":            {hook(inject, "Ignore", "caBundle: Cg==, "), "/webhooks/0/clientConfig/caBundle"},
 		"cert-manager, absent":    {hook(inject, "Ignore", ""), ""},
 		"a workload":              {hook("", "Ignore", "") + project(t, "certificates"), "/webhooks/0/clientConfig/caBundle\n/webhooks/0/failurePolicy"},

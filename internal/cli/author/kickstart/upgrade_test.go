@@ -98,9 +98,9 @@ func TestUpgrade(t *testing.T) {
 		},
 		"new object":                   {nil, []string{"$", another}, map[string]string{"deploy/new.configmap.yaml": "name: new"}, nil},
 		"new object at a file's place": {put("deploy/new.configmap.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: other, namespace: monitoring}\n"), []string{"$", another}, map[string]string{"deploy/new.configmap.yaml": "name: other", "deploy/new.configmap-2.yaml": "name: new"}, nil},
-		"object that goes":             {nil, []string{"kind: PrometheusRule\nmetadata: {name: general", "kind: PrometheusRule\nmetadata: {name: other"}, map[string]string{rule: "", "resources/other.prometheusrule.yaml": "name: other"}, nil},
-		"object that goes, commented":  {edit(rule, "spec:", "# ours\nspec:"), []string{"kind: PrometheusRule\nmetadata: {name: general", "kind: PrometheusRule\nmetadata: {name: other"}, map[string]string{rule: ""}, nil},
-		"object that goes and was added to": {
+		"removed object":               {nil, []string{"kind: PrometheusRule\nmetadata: {name: general", "kind: PrometheusRule\nmetadata: {name: other"}, map[string]string{rule: "", "resources/other.prometheusrule.yaml": "name: other"}, nil},
+		"removed object, commented":    {edit(rule, "spec:", "# ours\nspec:"), []string{"kind: PrometheusRule\nmetadata: {name: general", "kind: PrometheusRule\nmetadata: {name: other"}, map[string]string{rule: ""}, nil},
+		"removed object that was added to": {
 			edit(rule, "Watchdog", "Dog"), []string{"kind: PrometheusRule\nmetadata: {name: general", "kind: PrometheusRule\nmetadata: {name: other"}, nil,
 			[]kickstart.Conflict{{File: rule, Object: "PrometheusRule.monitoring.example.com monitoring/general", Conflict: threeway.Conflict{Base: "as it was made", Ours: "changed", Theirs: "nothing"}}},
 		},

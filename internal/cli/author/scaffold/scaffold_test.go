@@ -12,7 +12,7 @@ import (
 	"lockstep.run/lockstep/internal/loader"
 )
 
-// What is made has nothing to find for the loader, the linter and the editor.
+// The loader, the linter and the editor find nothing in a new package.
 func TestMake(t *testing.T) {
 	t.Parallel()
 	for _, opts := range []Options{{Name: "shop"}, {Name: "shop", Cluster: true}, {Name: strings.Repeat("a", 63)}} {

@@ -22,7 +22,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// LocationOptions restrict what is read.
+// LocationOptions restrict the reads.
 type LocationOptions struct {
 	// Folder of the package: file locations are below it.
 	Folder string

@@ -37,7 +37,7 @@ type FileDiff struct {
 	// Path below the fixture folder.
 	Path   string `json:"path"`
 	Change Change `json:"change"`
-	// Diff from the fixture to what is rendered, in unified form; empty for large files.
+	// Diff from the fixture to the rendered objects, in unified form; empty for large files.
 	Diff string `json:"diff,omitempty"`
 }
 

@@ -16,7 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/violation"
 )
 
-// Options say what is tested.
+// Options select the tests.
 type Options struct {
 	// Folder of the package with the fixtures; empty for an image.
 	Folder string

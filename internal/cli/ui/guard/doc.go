@@ -4,7 +4,7 @@
 //	request ─► Host ─► Sec-Fetch-Site, Origin ─► method, size ─► / or /enter ─► code ─► cookie
 //	                                                          └► /<random>/…  ─► cookie ─► pages
 //
-// What is refused, and by what:
+// Refused requests, and the check that refuses each:
 //
 //   - the page of another site, whose name leads to 127.0.0.1 (DNS rebinding): Host has to be the address itself
 //   - forms, scripts, frames and streams of other sites, and of other ports of this machine: Sec-Fetch-Site and Origin of

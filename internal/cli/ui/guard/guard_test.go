@@ -121,7 +121,7 @@ func TestDefaultPort(t *testing.T) {
 	}
 }
 
-// What others send gets nothing of what is inside.
+// Requests of others get nothing of the content.
 func TestAttacks(t *testing.T) {
 	t.Parallel()
 	s := newSite()

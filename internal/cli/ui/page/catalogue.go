@@ -32,7 +32,7 @@ type Newer struct {
 	Path, Flags string
 }
 
-// Catalogue is what repositories offer for what is installed.
+// Catalogue has the offers of repositories for installed packages.
 type Catalogue struct {
 	Repositories []Repository
 	Newer        []Newer
@@ -69,7 +69,7 @@ type newerList struct {
 // mostProblems bounds the problems of one repository.
 const mostProblems = 10
 
-// CatalogueOf draws repositories, and what is not at its newest version.
+// CatalogueOf draws repositories, and packages that are not at their newest version.
 func CatalogueOf(f Frame, c Catalogue) *Page {
 	p := newPage(f, "catalogue", "Catalogue", "catalogue", "catalogue/stream")
 	list := newerList{ByImage: c.ByImage, Compared: !c.At.IsZero(), At: c.At.Format(time.TimeOnly), Note: c.Note, More: max(len(c.Newer)-limits.PageRows, 0)}

@@ -30,7 +30,7 @@ func (b box) Label() string {
 
 type stroke struct {
 	Path string
-	// Class is bad for what is not satisfied, optional for what need not be.
+	// Class is bad for requirements that are not satisfied, optional for those that need not be.
 	Class string
 	Label string
 }
@@ -39,7 +39,7 @@ type drawing struct {
 	Width, Height int
 	Boxes         []box
 	Edges         []stroke
-	// Lead says what is drawn, and More what is not.
+	// Lead describes the drawing, and More the parts left out.
 	Lead, More string
 	Command    string
 	BoxWidth   int

@@ -85,7 +85,7 @@ func allSteps(s progress.State) []Step {
 	return steps
 }
 
-// compare orders rows: what is broken first.
+// compare orders rows: broken packages first.
 func compare(a, b Row) int {
 	return cmp.Or(
 		cmp.Compare(a.Summary.Urgency(), b.Summary.Urgency()),

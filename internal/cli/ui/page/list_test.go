@@ -37,8 +37,8 @@ func TestCatalogueGolden(t *testing.T) {
 	}))
 }
 
-// What is broken is first, and the filter of the address selects by text, state and namespace; the counts are those of the
-// filter without its state.
+// Broken packages are first, and the filter of the address selects by text, state and
+// namespace; the counts are those of the filter without its state.
 func TestListFilter(t *testing.T) {
 	t.Parallel()
 	all := rows(shop())

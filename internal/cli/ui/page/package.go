@@ -30,7 +30,7 @@ type Observed struct {
 	// known.
 	Cause     *diagnose.Diagnosis
 	CauseNote string
-	// Note is why what is shown is not up to date.
+	// Note is why the page is not up to date.
 	Note string
 }
 

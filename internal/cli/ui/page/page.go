@@ -42,7 +42,7 @@ type Frame struct {
 	Base string
 	// Cluster is the address of the API server.
 	Cluster string
-	// Notes are what is not shown, and why: rights that lack, a connection that is lost.
+	// Notes name parts that are not shown, and why: rights that lack, a connection that is lost.
 	Notes []string
 	Now   time.Time
 	// Changes: pages have forms that change packages.
@@ -140,7 +140,7 @@ func age(t metav1.Time, now time.Time) string {
 	}
 }
 
-// query is a query string of what is not empty, with its question mark.
+// query is a query string of the pairs that are not empty, with its question mark.
 func query(pairs ...string) string {
 	values := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {

@@ -266,7 +266,7 @@ func (b *Board) Graph() *graph.Graph {
 	return g
 }
 
-// Notes are what is not shown, and why.
+// Notes name the parts that are not shown, and why.
 func (b *Board) Notes() (notes []string) {
 	for _, k := range b.kinds {
 		if note := k.note(b.cluster); note != "" {

@@ -42,8 +42,8 @@ func large(packages, each int) []client.Object {
 	return objects
 }
 
-// What is kept of a package is what pages show: no configuration, annotation or managed field of it. Thousands of packages cost
-// some MiB, and changes of them none.
+// Of a package the fields are kept that pages show: no configuration, annotation or
+// managed field of it. Thousands of packages cost some MiB, and changes of them none.
 func TestBoardKeepsWhatIsShown(t *testing.T) {
 	const packages, most = 2000, 16 << 20
 	cl := clustertest.FakeCluster(t, large(packages, 16<<10)...)

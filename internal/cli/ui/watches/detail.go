@@ -133,7 +133,7 @@ func (o *Detail) Release() {
 // Subscribe returns a channel that is sent to after one or more changes, and its end.
 func (o *Detail) Subscribe() (<-chan struct{}, func()) { return o.topic.subscribe() }
 
-// Observed is what is known now; ok is false before the first lists are complete.
+// Observed is the state as it is known now; ok is false before the first lists are complete.
 func (o *Detail) Observed() (shown page.Observed, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -200,7 +200,7 @@ func (o *Detail) observe(ctx context.Context, observer *cluster.Observer) {
 	o.complete = observer.Complete()
 	if o.ready = true; err != nil || snap.Package == nil {
 		shown.Gone = err == nil
-		if err != nil { // what was known stays
+		if err != nil { // the last known state stays
 			shown = o.shown
 			shown.Note = err.Error()
 		}

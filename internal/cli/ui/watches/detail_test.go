@@ -55,7 +55,7 @@ func open(t *testing.T, d *Details) *Detail {
 	return one
 }
 
-// observed waits until what is shown is as it is wanted.
+// observed waits until the shown state is the wanted one.
 func observed(t *testing.T, one *Detail, wanted func(page.Observed) bool) {
 	t.Helper()
 	changed, end := one.Subscribe()

@@ -15,8 +15,9 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Catalogue compares what is installed with what repositories offer. It reads the offers of what is installed where a page of
-// them is loaded, at most once in limits.PageCatalogueAge.
+// Catalogue compares installed packages with the offers of repositories. It reads the
+// offers of installed packages where a page of them is loaded, at most once in
+// limits.PageCatalogueAge.
 type Catalogue struct {
 	ctx     context.Context
 	cluster *cluster.Cluster
@@ -37,7 +38,7 @@ func NewCatalogue(ctx context.Context, cl *cluster.Cluster, board *Board) *Catal
 // Subscribe returns a channel that is sent to after a comparison, and its end.
 func (c *Catalogue) Subscribe() (<-chan struct{}, func()) { return c.topic.subscribe() }
 
-// Shown is what was compared last, and the repositories as they are now.
+// Shown is the last comparison, and the repositories as they are now.
 func (c *Catalogue) Shown() page.Catalogue {
 	c.mu.Lock()
 	shown := c.shown
@@ -48,7 +49,7 @@ func (c *Catalogue) Shown() page.Catalogue {
 	return shown
 }
 
-// Refresh compares again what was compared some time ago, and waits for the result for so long.
+// Refresh repeats a comparison that was made some time ago, and waits for the result for so long.
 func (c *Catalogue) Refresh(ctx context.Context, patience time.Duration) {
 	c.mu.Lock()
 	if c.running == nil && time.Since(c.begun) >= limits.PageCatalogueAge {

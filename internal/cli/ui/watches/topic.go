@@ -2,7 +2,7 @@ package watches
 
 import "sync"
 
-// topic tells subscribers of changes, as many of which become one as happen until it is read.
+// topic notifies subscribers of changes, all of which until it is read become one.
 type topic struct {
 	mu          sync.Mutex
 	subscribers map[chan struct{}]bool
