@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// thisMachine describes where the command runs; what is unknown is empty.
+// thisMachine describes where the command runs; unknown fields are empty.
 func thisMachine() machine {
 	m := machine{CPUs: runtime.NumCPU(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version()}
 	raw, _ := os.ReadFile("/proc/loadavg")

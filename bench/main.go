@@ -163,7 +163,7 @@ func run(ctx context.Context, o options, out, progress io.Writer) error {
 		}
 		res.print(out)
 		rep.Workloads = append(rep.Workloads, res)
-		if err := rep.write(o.json); err != nil { // what was measured so far is worth keeping
+		if err := rep.write(o.json); err != nil { // the results so far are worth keeping
 			return err
 		}
 	}

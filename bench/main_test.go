@@ -57,20 +57,20 @@ func TestParse(t *testing.T) {
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct{ args, want string }{
-		"unknown workload":               {"--workload 12", `unknown workload "12"`},
-		"unknown scenario":               {"--scenarios instal", `unknown scenario "instal"`},
-		"no scenario":                    {"--scenarios=", "no scenario"},
-		"uneven phases":                  {"--objects 10 --phases 3", "evenly"},
-		"no phases":                      {"--phases 0", "evenly"},
-		"negative packages":              {"--packages -1", "evenly"},
-		"an argument":                    {"install", `unexpected argument "install"`},
-		"sizes of two workloads":         {"--workload 50,1000 --objects 20", "one workload only"},
-		"transitions without gates":      {"--workload 50 --scenarios transitions", "cannot be measured"},
-		"gates that nobody opens":        {"--workload phases --scenarios install", "cannot be measured"},
-		"neighbours of what is ready":    {"--workload 1000 --scenarios neighbour", "cannot be measured"},
-		"a repository installs nothing":  {"--workload repository --scenarios drift", "cannot be measured"},
-		"packages are no repository":     {"--workload 50 --scenarios refresh", "cannot be measured"},
-		"what is not ready is no target": {"--workload neighbour --scenarios transitions", "cannot be measured"},
+		"unknown workload":              {"--workload 12", `unknown workload "12"`},
+		"unknown scenario":              {"--scenarios instal", `unknown scenario "instal"`},
+		"no scenario":                   {"--scenarios=", "no scenario"},
+		"uneven phases":                 {"--objects 10 --phases 3", "evenly"},
+		"no phases":                     {"--phases 0", "evenly"},
+		"negative packages":             {"--packages -1", "evenly"},
+		"an argument":                   {"install", `unexpected argument "install"`},
+		"sizes of two workloads":        {"--workload 50,1000 --objects 20", "one workload only"},
+		"transitions without gates":     {"--workload 50 --scenarios transitions", "cannot be measured"},
+		"gates that stay closed":        {"--workload phases --scenarios install", "cannot be measured"},
+		"neighbours of ready ones":      {"--workload 1000 --scenarios neighbour", "cannot be measured"},
+		"a repository installs nothing": {"--workload repository --scenarios drift", "cannot be measured"},
+		"packages are no repository":    {"--workload 50 --scenarios refresh", "cannot be measured"},
+		"an unready one is no target":   {"--workload neighbour --scenarios transitions", "cannot be measured"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -102,7 +102,7 @@ func TestPlan(t *testing.T) {
 	tests := map[string]struct {
 		reason, scenarios, want string
 	}{
-		"what is asked for":    {"scenarios run in an order in which each finds what it needs", "delete,drift,install", "install drift delete"},
+		"requested ones":       {"scenarios run in an order in which each finds what it needs", "delete,drift,install", "install drift delete"},
 		"an install is needed": {"all work on installed packages", "rest", "install rest"},
 		"none is needed":       {"these install by themselves", "transitions", "transitions"},
 	}

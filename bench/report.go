@@ -26,7 +26,7 @@ type machine struct {
 	Load float64 `json:"loadBefore"`
 }
 
-// result is what was measured with one workload.
+// result has the measurements of one workload.
 type result struct {
 	Name string `json:"name"`
 	measure.Workload
@@ -60,14 +60,14 @@ type row struct {
 	Budget      []judged                 `json:"budget,omitempty"`
 }
 
-// judged is a limit with what was measured.
+// judged is a limit with the measured value.
 type judged struct {
 	measure.Limit
 	Measured float64 `json:"measured"`
 	Kept     bool    `json:"kept"`
 }
 
-// newRow puts together what was measured in a scenario.
+// newRow combines the measurements of a scenario.
 func newRow(scenario string, w measure.Workload, raw measure.RawTimes, m measure.Measurement) row {
 	r := row{
 		Scenario: scenario, Count: m.Count, PerObject: float64(m.Count.Requests) / float64(w.Total()),
@@ -247,7 +247,7 @@ func (r report) document(w io.Writer) {
 	fmt.Fprintln(w)
 }
 
-// printBudget prints every limit with what was measured.
+// printBudget prints every limit with the measured value.
 func (r report) printBudget(w io.Writer) {
 	table := [][]string{{"workload", "scenario", "measure", "at most", "measured", "kept"}}
 	for _, res := range r.Workloads {

@@ -45,8 +45,9 @@ const (
 	offersMemory = 128 * mebibyte
 )
 
-// Budget returns the limits of a scenario, those of docs/design/budget.md. Of what was
-// measured it asks only what was stored: Measurement.Slices and Measurement.Stored.
+// Budget returns the limits of a scenario, those of docs/design/budget.md. Of the
+// measurement it reads only the stored objects: Measurement.Slices and
+// Measurement.Stored.
 func Budget(scenario string, w Workload, raw RawTimes, m Measurement) []Limit {
 	n, packages := float64(w.Total()), float64(w.Packages)
 	switch scenario {
@@ -61,7 +62,7 @@ func Budget(scenario string, w Workload, raw RawTimes, m Measurement) []Limit {
 		return append(limits, storedBudget(m, 1)...)
 	case Raise:
 		return append([]Limit{{MeasureRequests, rollRequests(w, packages) + n - packages}}, rollSeconds(w)...)
-	case UpgradeAll: // the first change of what was created by a POST takes one more
+	case UpgradeAll: // the first change of an object created by a POST takes one more
 		return []Limit{{MeasureRequests, rollRequests(w, n) + n + float64(w.slices())}}
 	case RaiseAll: // comes after it; each slice is a new one, too
 		return []Limit{{MeasureRequests, rollRequests(w, n) + float64(w.slices())}}
@@ -131,7 +132,7 @@ func correctionRequests(w Workload) float64 {
 	return 3
 }
 
-// correctionSeconds is the time for it: what is to be done is decided over all objects.
+// correctionSeconds is the time for it: the decision covers all objects.
 func correctionSeconds(w Workload) float64 { return 0.05 * (1 + math.Floor(float64(w.Objects)/5000)) }
 
 // rollRequests is the budget of a new revision of every package in which so many

@@ -63,7 +63,7 @@ func TestBudget(t *testing.T) {
 	stored := Measurement{Slices: 690, Stored: &Stored{}}
 	want := []Limit{{MeasureRequests, 27}, {MeasureLargest, 512 << 10}, {MeasureSlices, 1}}
 	if diff := cmp.Diff(want, Budget(Upgrade, large20, raw, stored)); diff != "" {
-		t.Errorf("limits of what is stored (-want +got):\n%s", diff)
+		t.Errorf("limits of stored objects (-want +got):\n%s", diff)
 	}
 	for _, s := range Scenarios() {
 		if s.Name == Replay {
@@ -84,7 +84,7 @@ func TestExceeded(t *testing.T) {
 		limits []Limit
 		want   []Limit
 	}{
-		"no limits":    {"what has no budget is never over it", Measurement{Span: 9e9}, nil, nil},
+		"no limits":    {"a row without a budget is never over it", Measurement{Span: 9e9}, nil, nil},
 		"at the limit": {"a limit may be reached", Measurement{Span: 5e9}, []Limit{{MeasureSeconds, 5}}, nil},
 		"over one":     {"each limit counts by itself", Measurement{Span: 6e9}, []Limit{{MeasureSeconds, 5}, {MeasureRequests, 0}}, []Limit{{MeasureSeconds, 5}}},
 		"writes":       {"statuses and events are changes", Measurement{Count: Count{Statuses: 1}}, []Limit{{MeasureChanges, 0}}, []Limit{{MeasureChanges, 0}}},

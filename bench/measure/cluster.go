@@ -64,7 +64,7 @@ type Cluster struct {
 	mark sandbox.Position
 }
 
-// Measurement is what was observed of one scenario.
+// Measurement has the observations of one scenario.
 type Measurement struct {
 	Count Count
 	// Span is the time from the cause to the effect.
@@ -125,7 +125,7 @@ func Start(tb testing.TB, w Workload, o Options) *Cluster {
 		c.defineGates()
 	}
 	c.startManager()
-	c.settle()
+	c.waitQuiescent()
 	return c
 }
 
@@ -165,7 +165,7 @@ func (c *Cluster) observe(act func() (cause, effect sandbox.Filter)) Measurement
 	c.tb.Helper()
 	return c.measure(func() ([]sandbox.Entry, Span) {
 		cause, effect := act()
-		c.settle()
+		c.waitQuiescent()
 		entries := c.since()
 		s, err := span(entries, cause, effect)
 		must(c.tb, err)
@@ -211,8 +211,8 @@ func backgroundOf(entries []sandbox.Entry, s Span) *Background {
 	return &b
 }
 
-// settle waits until the manager is quiet, as far as the running scenario goes.
-func (c *Cluster) settle() {
+// waitQuiescent waits until the manager is quiescent, as far as the running scenario goes.
+func (c *Cluster) waitQuiescent() {
 	c.tb.Helper()
 	ctx, cancel := context.WithTimeout(c.tb.Context(), c.timeout())
 	defer cancel()
@@ -220,7 +220,7 @@ func (c *Cluster) settle() {
 	must(c.tb, err)
 }
 
-// since returns what was asked for since the running scenario began.
+// since returns the requests since the running scenario began.
 func (c *Cluster) since() []sandbox.Entry {
 	c.tb.Helper()
 	entries, err := c.audit.Since(c.tb.Context(), c.mark)

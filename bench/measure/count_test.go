@@ -70,7 +70,7 @@ func TestSpan(t *testing.T) {
 		}, 19 * time.Millisecond, nil},
 		"no cause":  {"a time needs a start", []sandbox.Entry{{Verb: "patch", Done: at(1)}}, 0, errNoCause},
 		"no effect": {"and an end", []sandbox.Entry{{Verb: "delete", Received: at(1)}}, 0, errNoEffect},
-		"effect came first": {"what was before the cause is not its effect", []sandbox.Entry{
+		"effect came first": {"a request before the cause is not its effect", []sandbox.Entry{
 			{Verb: "patch", Received: at(0), Done: at(1)}, {Verb: "delete", Received: at(2), Done: at(3)},
 		}, 0, errNoEffect},
 	}

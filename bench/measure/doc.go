@@ -1,7 +1,7 @@
-// Package measure installs, changes and deletes packages on a sandbox and tells
-// what that costs: the requests, the time between cause and effect, the manager's
-// processor time and memory. The command bench prints what it finds; the test
-// e2e/budget holds the counts against docs/design/budget.md.
+// Package measure installs, changes and deletes packages on a sandbox and reports the
+// cost: the requests, the time between cause and effect, the manager's processor time and
+// memory. The command bench prints what it finds; the test e2e/budget holds the counts
+// against docs/design/budget.md.
 //
 //	c := measure.Start(tb, measure.Workload{Objects: 50, Phases: 5, Packages: 1}, measure.Options{})
 //	m := measure.Scenario(measure.Install).Run(c)
@@ -21,7 +21,7 @@
 //
 //   - count.go, span.go, latency.go and budget.go are pure: audit entries become
 //     counts and times, which are held against limits;
-//   - workload.go says what is installed;
+//   - workload.go has the packages to install;
 //   - cluster.go starts a sandbox and a manager, and measures around an action;
 //   - install.go, drift.go, upgrade.go, history.go, restart.go, teardown.go,
 //     transitions.go, neighbour.go and offers.go have the scenarios: each causes something,

@@ -27,7 +27,7 @@ func (c *Cluster) history() Measurement {
 			c.setImages(images)
 			seen.wait(hasImage(images))
 		}
-		c.settle()
+		c.waitQuiescent()
 		c.expectHistory()
 		made := c.since()
 		c.idle()

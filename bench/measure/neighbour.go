@@ -68,7 +68,7 @@ func (c *Cluster) neighbour() Measurement {
 		c.waitLarge(c.Total() / begun)
 		rounds = append(rounds, c.round(roundDuring, small))
 		c.waitLarge(c.Total())
-		c.settle()
+		c.waitQuiescent()
 		rounds = append(rounds, c.round(roundBeside, small))
 		s.End = time.Now()
 		return c.since(), s
@@ -122,8 +122,8 @@ func (c *Cluster) waitLarge(want int) {
 	})
 }
 
-// largeObjects is how many objects of the large package are there. It asks for
-// one of them and how many more there are: a list of all would be what is measured.
+// largeObjects is how many objects of the large package are there. It asks for one of
+// them and how many more there are: a list of all would dominate the measurement.
 func (c *Cluster) largeObjects(ctx context.Context) int {
 	gvk := c.kind().gvk
 	gvk.Kind += "List"

@@ -142,7 +142,7 @@ func (c *Cluster) refresh() Measurement {
 			}
 			return nil
 		})
-		c.settle()
+		c.waitQuiescent()
 		s.End = time.Now()
 		return c.since(), s
 	})

@@ -17,10 +17,10 @@ import (
 // profileStart is how long a profile may take to begin.
 const profileStart = 200 * time.Millisecond
 
-// profile begins profiles of the manager's and the API server's processor time,
-// where one was asked for, and returns what waits for their end and writes them
-// beside what was allocated. Their length has to be said beforehand: they go on over
-// the silence after the scenario, in which nothing is sampled.
+// profile begins profiles of the manager's and the API server's processor time, where one
+// was asked for, and returns a function that waits for their end and writes them beside
+// the allocations. Their length has to be said beforehand: they go on over the silence
+// after the scenario, in which nothing is sampled.
 func (c *Cluster) profile(scenario string) (end func() []ProfileShare) {
 	c.tb.Helper()
 	if c.o.Profile == "" {
@@ -50,8 +50,8 @@ func (c *Cluster) profileOf(scenario, kind string) string {
 }
 
 // heap writes what the manager holds after a scenario: a profile, and as text the
-// statistics of the Go runtime, which say what of the memory is in use and what is
-// gaps and garbage. Memory has been read before, as it was without a collection.
+// statistics of the Go runtime, which divide the memory into used objects, gaps and
+// garbage. Memory has been read before, as it was without a collection.
 func (c *Cluster) heap(scenario string) {
 	c.tb.Helper()
 	if c.o.Profile == "" || c.manager.Exited() {

@@ -54,7 +54,7 @@ func (c *Cluster) record() record {
 	seen := c.watch(recordNamespace, []string{name})
 	c.create(recordNamespace, []string{name}, []string{c.image(0)})
 	seen.wait(func(*corev1alpha1.Package) bool { return true })
-	c.settle()
+	c.waitQuiescent()
 	client, err := dynamic.NewForConfig(c.Config())
 	must(c.tb, err)
 	var r record

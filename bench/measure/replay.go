@@ -46,7 +46,7 @@ func (c *Cluster) replay() Measurement {
 	return Measurement{Count: Tally(written, sandbox.AdminUser), Span: s.Took(), Entries: entries, began: s.Start}
 }
 
-// player sends what is in a record for many packages.
+// player sends the requests of a record for many packages.
 type player struct {
 	*Cluster
 	record

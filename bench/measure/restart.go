@@ -15,7 +15,7 @@ func (c *Cluster) restart() Measurement {
 		s := Span{Start: time.Now()}
 		c.startManager()
 		work := watchWork(c.manager.PID())
-		c.settle()
+		c.waitQuiescent()
 		s.End = work.end()
 		entries := c.since()
 		found := false

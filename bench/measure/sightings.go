@@ -25,8 +25,8 @@ type sightings struct {
 	last string
 }
 
-// done tells from the present state of a package, which is nil where it does not
-// exist, whether it is what one waits for.
+// done reports whether the present state of a package, nil where it does not exist, is
+// the awaited one.
 type done func(*corev1alpha1.Package) bool
 
 // watch begins to look at packages of a namespace.

@@ -141,9 +141,8 @@ func statusOf(e sandbox.Entry) bool { return e.Object.Subresource == "status" }
 // succeeded accepts requests that the API server did not refuse.
 func succeeded(e sandbox.Entry) bool { return e.Code < 400 }
 
-// knownBy accepts requests about the objects of which the effect was seen at the
-// given times, as far as they had arrived by then: a later one cannot have caused
-// what was seen.
+// knownBy accepts requests about the objects of which the effect was seen at the given
+// times, as far as they had arrived by then: a later one cannot have caused the effect.
 func knownBy(seen map[string]time.Time) sandbox.Filter {
 	return func(e sandbox.Entry) bool {
 		at, ok := seen[e.Object.Name]

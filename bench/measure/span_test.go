@@ -22,11 +22,11 @@ func TestServed(t *testing.T) {
 		want    Served
 	}{
 		"nothing":           {"without requests no time is the API server's", nil, Served{}},
-		"not counted":       {"watches, the Lease and others' requests keep nobody waiting", []sandbox.Entry{watch, lease, other}, Served{}},
+		"not counted":       {"watches, the Lease and others' requests delay no caller", []sandbox.Entry{watch, lease, other}, Served{}},
 		"one after another": {"gaps are the manager's", []sandbox.Entry{request(10, 20), request(50, 80)}, Served{0.4, 1}},
 		"at once":           {"what overlaps counts once as time, and as requests in flight", []sandbox.Entry{request(10, 50), request(20, 40), request(30, 50)}, Served{0.4, 2}},
 		"any order":         {"requests are logged in the order of their ends", []sandbox.Entry{request(60, 70), request(0, 80)}, Served{0.8, 1.125}},
-		"beyond the ends":   {"only what is in the span counts", []sandbox.Entry{request(-50, 10), request(90, 150), request(200, 300)}, Served{0.2, 1}},
+		"beyond the ends":   {"only requests within the span count", []sandbox.Entry{request(-50, 10), request(90, 150), request(200, 300)}, Served{0.2, 1}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

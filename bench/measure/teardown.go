@@ -8,8 +8,8 @@ import (
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
-// delete: from the first package deleted to the request that lets the last one
-// go, or to the last delete of an object where that is later.
+// delete: from the first package deleted to the request that releases the last one, or to
+// the last delete of an object where that is later.
 func (c *Cluster) delete() Measurement {
 	c.tb.Helper()
 	held := c.Slices()

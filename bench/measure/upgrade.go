@@ -47,9 +47,8 @@ func (c *Cluster) raised(r release) release {
 	return r
 }
 
-// roll: from the first package's new image to the status in which the last one
-// is rolled out. What is left for later, the labels of a raised version, belongs
-// to the scenario but not to this time.
+// roll: from the first package's new image to the status in which the last one is rolled out.
+// Later writes, of the labels of a raised version, belong to the scenario but not to this time.
 func (c *Cluster) roll(scenario string, r release) Measurement {
 	c.tb.Helper()
 	raised := r.version != c.installed.version
@@ -72,11 +71,11 @@ func (c *Cluster) roll(scenario string, r release) Measurement {
 	return c.withStored(m)
 }
 
-// waitLabels waits until every object carries the version. It looks when the
-// manager is quiet: lists of many objects would hold up what is measured.
+// waitLabels waits until every object carries the version. It looks when the manager is
+// quiet: lists of many objects would delay the measured requests.
 func (c *Cluster) waitLabels(version string) {
 	c.tb.Helper()
-	c.settle()
+	c.waitQuiescent()
 	harness.Eventually(c.tb, c.timeout(), "every object to carry the version "+version, func(ctx context.Context) error {
 		return c.countObjects(ctx, c.Total(), client.MatchingLabels{corev1alpha1.PackageVersionLabel: version})
 	})

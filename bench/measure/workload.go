@@ -27,7 +27,7 @@ const (
 	Offers = "offered version"
 )
 
-// Workload is what is installed: packages of a number of objects each.
+// Workload is the packages to install, of a number of objects each.
 type Workload struct {
 	// Objects of one package, in Phases of equal size.
 	Objects  int `json:"objects"`

@@ -135,26 +135,26 @@ func TestAvailableThroughout(t *testing.T) {
 		env.SetImage(t, ns, "web", image)
 		seen.waitReady(t, generation)
 	}
-	settled := func(name string, check func(*appsv1.Deployment) bool) {
+	converged := func(name string, check func(*appsv1.Deployment) bool) {
 		t.Helper()
 		awaitDeployment(t, env, ns, name, check)
 		seen.waitReady(t, env.Package(t, ns, "web").(*corev1alpha1.Package).Generation)
 	}
 	upgrade(image("2", "1.1.0", web, free), 2) // changes labels alone
 	for _, name := range []string{"web", "free"} {
-		settled(name, func(d *appsv1.Deployment) bool { return d.Labels[corev1alpha1.PackageVersionLabel] == "1.1.0" })
+		converged(name, func(d *appsv1.Deployment) bool { return d.Labels[corev1alpha1.PackageVersionLabel] == "1.1.0" })
 	}
 	upgrade(image("3", "1.1.0", upgraded, free), 3)
 
 	kubectl(t, env, "-n", ns, "scale", "deployment/free", "--replicas=3")
-	settled("free", func(d *appsv1.Deployment) bool { return d.Status.AvailableReplicas == 3 })
+	converged("free", func(d *appsv1.Deployment) bool { return d.Status.AvailableReplicas == 3 })
 	kubectl(t, env, "-n", ns, "scale", "deployment/free", "--replicas=1")
-	settled("free", func(d *appsv1.Deployment) bool { return d.Status.Replicas == 1 })
+	converged("free", func(d *appsv1.Deployment) bool { return d.Status.Replicas == 1 })
 
 	kubectl(t, env, "-n", ns, "scale", "deployment/web", "--replicas=4")
-	settled("web", func(d *appsv1.Deployment) bool { return d.Generation >= 4 && *d.Spec.Replicas == 2 })
+	converged("web", func(d *appsv1.Deployment) bool { return d.Generation >= 4 && *d.Spec.Replicas == 2 })
 	kubectl(t, env, "-n", ns, "annotate", "--overwrite", "deployment/web", "package-operator.run/revision=17", "note=mine")
-	settled("web", func(d *appsv1.Deployment) bool { return d.Annotations["note"] == "mine" })
+	converged("web", func(d *appsv1.Deployment) bool { return d.Annotations["note"] == "mine" })
 
 	upgrade(image("4", "1.1.0", upgraded, free, steady("added", "example.com/added:1", 2)), 4)
 	seen.check(t, map[int64]int64{1: 1, 2: 2, 3: 3, 4: 4})

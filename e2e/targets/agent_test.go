@@ -130,7 +130,7 @@ func (f *fixture) mark(t *testing.T) (from [2]sandbox.Position) {
 }
 
 // settle waits until the agent has sent nothing to either cluster for 2 s.
-func (f *fixture) settle(t *testing.T) {
+func (f *fixture) waitQuiescent(t *testing.T) {
 	t.Helper()
 	from := f.mark(t)
 	for i, audit := range f.audits(t) {
@@ -171,9 +171,9 @@ func (f *fixture) phases(t *testing.T) {
 		t.Errorf("a-2 is still there: %v", err)
 	}
 	f.repairs(t, "a-1")
-	f.settle(t)
+	f.waitQuiescent(t)
 	from := f.mark(t)
-	f.settle(t)
+	f.waitQuiescent(t)
 	if entries := f.ofAgent(t, from); len(entries) > 0 {
 		t.Errorf("at rest:%s", harness.Lines(entries))
 	}
@@ -190,7 +190,7 @@ func (f *fixture) phases(t *testing.T) {
 		}
 		return nil
 	})
-	f.settle(t)
+	f.waitQuiescent(t)
 	if writes := f.ofAgent(t, from, sandbox.Writes()); len(writes) > 0 {
 		t.Errorf("after a restart:%s", harness.Lines(writes))
 	}
@@ -235,9 +235,9 @@ func (f *fixture) classes(t *testing.T) {
 	})
 	f.shows(t, "c-3")
 	f.repairs(t, "c-2")
-	f.settle(t)
+	f.waitQuiescent(t)
 	rest := f.mark(t)
-	f.settle(t)
+	f.waitQuiescent(t)
 	if entries := f.ofAgent(t, rest); len(entries) > 0 {
 		t.Errorf("at rest:%s", harness.Lines(entries))
 	}

@@ -65,7 +65,7 @@ func (w *world) ask(t *testing.T, s *subject) {
 	require.NoError(t, tolerable(s.apply(t.Context())))
 }
 
-// draw changes what is wanted of a Package, and says how.
+// draw changes the desired state of a Package, and describes the change.
 func (w *world) draw(s *subject) string {
 	n := 14
 	if w.healed {
@@ -199,7 +199,7 @@ func (w *world) remove(t *testing.T, s *subject) {
 	require.NoError(t, s.remove(t.Context(), again, propagation))
 }
 
-// heal lets every Package reach what is asked for, from now on.
+// heal lets every Package reach its desired state, from now on.
 func (w *world) heal(ctx context.Context) error {
 	for _, s := range w.subjects {
 		s.heal()

@@ -83,12 +83,12 @@ func (w *world) round(t *testing.T) {
 	}
 	w.note("the last change was made")
 	w.start()
-	if !w.settle(t, "the end is not what was asked for last") {
+	if !w.converge(t, "the end is not the last desired state") {
 		return
 	}
 	w.rebound(t)
 	w.start()
-	if !w.settle(t, "the end is not what was there before, and asked for again") {
+	if !w.converge(t, "the end is not the former state that is desired again") {
 		return
 	}
 	w.withdraw(t)
@@ -96,14 +96,14 @@ func (w *world) round(t *testing.T) {
 		require.NoError(t, s.remove(t.Context(), false, metav1.DeletePropagationBackground))
 	}
 	w.note("everything is deleted")
-	if w.settle(t, "something is left") {
+	if w.converge(t, "something is left") {
 		w.clear(t)
 	}
 }
 
-// settle waits until the observed state is the desired one and the manager has sent no request for as long as quiet; then it
-// checks both once more.
-func (w *world) settle(t *testing.T, otherwise string) bool {
+// converge waits until the observed state is the desired one and the manager has sent no
+// request for as long as quiet; then it checks both once more.
+func (w *world) converge(t *testing.T, otherwise string) bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -144,7 +144,7 @@ func (w *world) settle(t *testing.T, otherwise string) bool {
 	return false
 }
 
-// await waits until everything is as it was asked for, or returns what is not.
+// await waits until all subjects are in their desired state, or returns which is not.
 func (w *world) await(ctx context.Context) error {
 	var last error
 	for ctx.Err() == nil {

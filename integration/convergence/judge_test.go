@@ -45,7 +45,7 @@ func (w *world) judge(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// judgeOne compares a subject that is to be there with what is there.
+// judgeOne compares a subject that should exist with the live objects.
 func (w *world) judgeOne(ctx context.Context, s *subject) error {
 	pkg := s.object()
 	if err := env.Client.Get(ctx, client.ObjectKeyFromObject(pkg), pkg); err != nil {
@@ -56,7 +56,7 @@ func (w *world) judgeOne(ctx context.Context, s *subject) error {
 	}
 	template, image, err := w.render(ctx, s, pkg)
 	if err != nil {
-		return fmt.Errorf("render what is wanted: %w", err)
+		return fmt.Errorf("render the desired objects: %w", err)
 	}
 	dep := s.scope.NewObjectDeployment()
 	if err := env.Client.Get(ctx, client.ObjectKeyFromObject(pkg), dep); err != nil {
@@ -95,7 +95,7 @@ func (w *world) render(ctx context.Context, s *subject, pkg corev1alpha1.Generic
 	return ptr.To(rendered.Template()), &w.images[i], nil
 }
 
-// judgeStatus looks at what is said of a Package, by itself and its deployment.
+// judgeStatus checks the statuses of a Package and its deployment.
 func judgeStatus(pkg corev1alpha1.GenericPackage, dep corev1alpha1.GenericObjectDeployment, image *image) error {
 	var errs []error
 	expect := func(what string, want, got any) {

@@ -1,12 +1,12 @@
-// Package convergence_test checks that no update is lost: whatever is asked of
-// Packages, one thing right after the other, whatever others change meanwhile and
-// whenever the manager is killed, the end is what was asked for last.
+// Package convergence_test checks that no update is lost: whatever is asked of Packages,
+// one thing right after the other, whatever others change meanwhile and whenever the
+// manager is killed, the end is the last desired state.
 //
 //	round: draw changes ─► apply them, without waiting for any ─► quiet ─► judge ─► there and back ─► judge ─► delete ─► judge
 //
-// What is wanted in the end is rendered by the loader, from the last spec and
-// nothing else. What is there is read from the API server, never from the
-// manager. A round is drawn from one number, which a failure prints.
+// The desired objects are rendered by the loader, from the last spec and nothing else.
+// The live ones are read from the API server, never from the manager. A round is drawn
+// from one number, which a failure prints.
 package convergence_test
 
 import (

@@ -15,7 +15,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// subject is a Package or a ClusterPackage, and what was asked of it last.
+// subject is a Package or a ClusterPackage, and its last desired state.
 type subject struct {
 	scope corev1alpha1.Scope
 	// namespace is that of the Package, and objects that of its objects.
@@ -76,7 +76,7 @@ func (s *subject) configure(key, value string) {
 	s.spec.Config = &runtime.RawExtension{Raw: []byte(raw + "}")}
 }
 
-// apply tells the cluster what is wanted, where there is a Package.
+// apply writes the desired spec, where there is a Package.
 func (s *subject) apply(ctx context.Context) error {
 	if s.pending || !s.wanted {
 		return s.create(ctx)
@@ -90,7 +90,7 @@ func (s *subject) apply(ctx context.Context) error {
 	return env.Client.Patch(ctx, live, client.MergeFrom(before))
 }
 
-// create creates what is to be created, where the former one is gone.
+// create creates a Package that is due, where the former one is gone.
 func (s *subject) create(ctx context.Context) error {
 	if !s.pending {
 		return nil
@@ -105,7 +105,7 @@ func (s *subject) create(ctx context.Context) error {
 	return err
 }
 
-// remove deletes the Package, and has it come again where it is wanted.
+// remove deletes the Package, and creates it again where it is wanted.
 func (s *subject) remove(ctx context.Context, again bool, propagation metav1.DeletionPropagation) error {
 	s.wanted = again
 	if s.pending {

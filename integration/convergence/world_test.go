@@ -42,10 +42,9 @@ type world struct {
 	// orphaning means that Packages are deleted with Orphan, too: in longer runs, since
 	// the garbage collector does not know our kinds at first.
 	orphaning bool
-	// healed means that nothing is asked for any more that keeps a package from
-	// getting where it is asked to go.
+	// healed means that no desired state is drawn any more that a package cannot reach.
 	healed bool
-	// history is what was done, for a failure.
+	// history lists the changes made, for a failure.
 	history []string
 	begun   time.Time
 }
@@ -97,7 +96,7 @@ func (w *world) end(crash bool) {
 	w.manager = nil
 }
 
-// note remembers what is done.
+// note records a change.
 func (w *world) note(format string, args ...any) {
 	w.history = append(w.history, fmt.Sprintf("%7.3fs  ", time.Since(w.begun).Seconds())+fmt.Sprintf(format, args...))
 }
@@ -185,7 +184,7 @@ func hyperShiftKind(kind, plural string) *apiextensionsv1.CustomResourceDefiniti
 	}
 }
 
-// change lets a hosted cluster, or its kind, come or go.
+// change creates or deletes a hosted cluster, or its kind.
 func (w *world) change(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()

@@ -48,7 +48,8 @@ func TestServedAPI(t *testing.T) {
 	awaitRefusal(t, ns, "odd", corev1alpha1.ReasonDependenciesUnsatisfied, "FieldsMissing", "spec.none")
 }
 
-// An API that a user brings later satisfies what waits for it, once it has the fields, and no longer when it goes.
+// An API that a user brings later satisfies the packages that wait for it, once it has
+// the fields, and no longer when it is removed.
 func TestAPIArrives(t *testing.T) {
 	t.Parallel()
 	ns, group := env.TestNamespace(t), "arrives.example.com"

@@ -18,7 +18,7 @@ func deleting(s *corev1alpha1.PackageSpec) {
 	s.Dependencies = &corev1alpha1.PackageDependencies{DeletionPolicy: corev1alpha1.DeletionPolicyDelete}
 }
 
-// A package that others need is held until they are gone, and then goes by itself.
+// A package that others need is held until they are gone, and is then deleted.
 func TestDeletionIsHeld(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -52,7 +52,7 @@ func TestDeletionIsHeld(t *testing.T) {
 	}
 }
 
-// An annotation lets a package go that others need.
+// An annotation permits the deletion of a package that others need.
 func TestDeleteRequired(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -67,10 +67,11 @@ func TestDeleteRequired(t *testing.T) {
 		p.Annotations = map[string]string{corev1alpha1.DeleteRequiredAnnotation: "true"}
 	})
 	env.WaitGone(t, patience, named(ns, "database"))
-	awaitVersion(t, ns, "shop.db", "1.0.0") // what is missing is installed again
+	awaitVersion(t, ns, "shop.db", "1.0.0") // the missing one is installed again
 }
 
-// Deletion removes what was installed for a package alone, after its objects, or keeps it.
+// Deletion removes packages that were installed for one package alone, after its objects,
+// or keeps them.
 func TestDeletionPolicyOfDependencies(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

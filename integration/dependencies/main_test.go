@@ -1,6 +1,7 @@
-// Package dependencies_test checks on an API server what becomes of the dependencies of packages: what is installed for
-// them and in which order, what is shared, what cannot be satisfied, and in which order packages go. Packages are the
-// manifests of AvailablePackages: no registry takes part.
+// Package dependencies_test checks the dependencies of packages on an API server: which
+// packages are installed for them and in which order, which are shared, which
+// requirements cannot be satisfied, and in which order packages are deleted. Packages are
+// the manifests of AvailablePackages: no registry takes part.
 package dependencies_test
 
 import (

@@ -98,8 +98,8 @@ func kill(t *testing.T, ns string, random *rand.Rand) {
 	manager = env.StartManager(suite, "--pace=0.1")
 }
 
-// Packages that are deleted in any order, with the manager killed in between, go after those that depend on them: no package is
-// ever without what it needs.
+// Packages that are deleted in any order, with the manager killed in between, are removed
+// after those that depend on them: no package is ever without what it needs.
 func TestKilledDuringDeletion(t *testing.T) {
 	base := env.TestNamespace(t)
 	for round := range rounds(1, 12) {

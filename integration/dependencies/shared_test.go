@@ -81,8 +81,8 @@ func TestNamespacesShareNothing(t *testing.T) {
 	}
 }
 
-// A second parent whose range excludes what is installed fails, and the first is untouched. It is installed when the first
-// one's range allows.
+// A second parent whose range excludes the installed version fails, and the first is
+// untouched. It is installed when the first one's range allows.
 func TestExcludingRange(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -168,7 +168,8 @@ func TestManagedByUser(t *testing.T) {
 	}
 }
 
-// An optional dependency that cannot be had is reported and blocks nothing; what is not offered yet is awaited.
+// An optional dependency that cannot be had is reported and blocks nothing; a package
+// that is not offered yet is awaited.
 func TestOptionalAndUnknown(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

@@ -53,7 +53,8 @@ func TestUpgradeTogether(t *testing.T) {
 	}
 }
 
-// What was generated and was never available is chosen again, lower too, for a Package that comes later; then all get what they need.
+// A generated package that was never available is chosen again, lower too, for a Package
+// that comes later; then all get what they need.
 func TestChosenAnewBeforeItIsAvailable(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -91,7 +92,8 @@ func TestChosenAnewBeforeItIsAvailable(t *testing.T) {
 	awaitRefusal(t, ns, "late", corev1alpha1.ReasonDependenciesUnsatisfied, "VersionMismatch")
 }
 
-// What was available is not lowered for a newcomer, and the message says how a user does that.
+// A package that was available is not downgraded for a newcomer, and the message says how
+// a user does that.
 func TestLoweredByHand(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -118,7 +120,8 @@ func TestLoweredByHand(t *testing.T) {
 	awaitVersion(t, ns, "shop", "1.0.0")
 }
 
-// A version that comes before what it needs is not taken, and says what it waits for; what is installed stays available.
+// A version that arrives before its dependencies is not taken, and the status names
+// these; the installed version stays available.
 func TestVersionBeforeItsNeeds(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

@@ -424,7 +424,7 @@ func TestClassDefault(t *testing.T) {
 	edit(t, ns, "late", `{"data":{"ready":"true"}}`)
 	awaitRollout(t, dep)
 	set := setOfRevision(t, dep, 2)
-	await(t, dep, "to remove what was dropped", func(*corev1alpha1.ObjectDeployment) error {
+	await(t, dep, "to remove the dropped object", func(*corev1alpha1.ObjectDeployment) error {
 		return gone(t.Context(), &corev1alpha1.ObjectSetPhase{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: set.Spec.Previous[0].Name + "-local"}})
 	})
 	absent(t, ns, "dropped")
@@ -455,7 +455,7 @@ func TestClassDefault(t *testing.T) {
 	third := deployment(ns, phase("one", configMap("other", "v1")))
 	third.Name = "third"
 	third.Spec.Selector.MatchLabels, third.Spec.Template.Metadata.Labels = map[string]string{"app": "third"}, map[string]string{"app": "third"}
-	install(t, third) // what is refused holds nothing
+	install(t, third) // a refused owner holds nothing
 	require.NoError(t, env.Client.Delete(t.Context(), third))
 	env.WaitGone(t, patience, third)
 	if writes := j.Requests(t, ns, sandbox.Writes(), named("local")); len(writes) > 0 {

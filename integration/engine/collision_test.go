@@ -71,7 +71,8 @@ func TestCollisionModes(t *testing.T) {
 	}
 }
 
-// The annotation on an object that nothing controls lets the deployment that it names adopt it, and goes with the adoption.
+// The annotation on an object that nothing controls lets the deployment that it names
+// adopt it, and is removed by the adoption.
 func TestAdoptionByAnnotation(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

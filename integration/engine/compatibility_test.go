@@ -112,8 +112,8 @@ func TestObjectSetOfPackageOperator(t *testing.T) {
 	env.WaitGone(t, patience, nginx)
 }
 
-// Probes name the object and what it lacks in the words of Package Operator. What
-// is not known comes before what is false.
+// Probes name the object and what it lacks in the words of Package Operator. Unknown
+// probes come before false ones.
 func TestMessagesOfProbes(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -138,7 +138,7 @@ func TestMessagesOfProbes(t *testing.T) {
 				Selector: corev1alpha1.ProbeSelector{Kind: &corev1alpha1.PackageProbeKindSpec{Kind: "ConfigMap"}}, Probes: row.probes,
 			}}
 			env.Create(t, alone)
-			await(t, alone, "to say what is missing", func(s *corev1alpha1.ObjectSet) error {
+			await(t, alone, "to name the missing part", func(s *corev1alpha1.ObjectSet) error {
 				return harness.HasCondition(s, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, corev1alpha1.ReasonProbeFailure,
 					`Phase "deploy" failed: ConfigMap `+ns+"/object: "+row.want)
 			})

@@ -75,7 +75,7 @@ func awaitSame(t *testing.T, before *corev1.ConfigMap) {
 	})
 }
 
-// What is corrected is not unavailable because the watch has not shown the correction
+// A corrected object is not unavailable because the watch has not shown the correction
 // yet: no status says so.
 func TestCorrectionIsNotAnOutage(t *testing.T) {
 	t.Parallel()
@@ -103,8 +103,8 @@ func TestForeignFieldsAreNoDrift(t *testing.T) {
 	env.Settle(t, ns)
 	j := env.Journal(t)
 	edit(t, ns, "object", `{"metadata":{"annotations":{"their":"note"},"labels":{"theirs":"too"},"finalizers":["example.com/theirs"]},"data":{"extra":"field"}}`)
-	// The same watch shows both objects in their order, so that what is done about
-	// the first is done when the second is corrected.
+	// The same watch shows both objects in their order, so that the first has been
+	// handled when the second is corrected.
 	edit(t, ns, "witness", `{"data":{"value":"drifted"}}`)
 	awaitValue(t, ns, "witness", "v1")
 	j.Rest(t, ns)
@@ -215,8 +215,8 @@ func fight(ctx context.Context, t *testing.T, namespace, name string) <-chan int
 	return edits
 }
 
-// A field that was corrected once goes when it leaves the template: the correction
-// has put an Apply entry beside that of the POST, and what the first knows must not
+// A field that was corrected once is removed when it leaves the template: the correction
+// has put an Apply entry beside that of the POST, and the fields of the first must not
 // get lost when the second is put right.
 func TestCorrectedFieldLeavesWithTheTemplate(t *testing.T) {
 	t.Parallel()

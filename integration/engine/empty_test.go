@@ -37,7 +37,7 @@ func TestTemplateWithoutPhases(t *testing.T) {
 	change(t, dep, func(d *corev1alpha1.ObjectDeployment) { d.Spec.Template.Spec.Phases = nil })
 	awaitRollout(t, dep)
 	a := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "a"}}
-	harness.Eventually(t, patience, "what the last revision had to go", func(ctx context.Context) error { return gone(ctx, a) })
+	harness.Eventually(t, patience, "the object of the last revision to be deleted", func(ctx context.Context) error { return gone(ctx, a) })
 	require.NoError(t, env.Client.Delete(t.Context(), dep))
-	harness.Eventually(t, patience, "the deployment to go", func(ctx context.Context) error { return gone(ctx, dep) })
+	harness.Eventually(t, patience, "the deployment to be deleted", func(ctx context.Context) error { return gone(ctx, dep) })
 }

@@ -18,7 +18,7 @@ import (
 	"lockstep.run/lockstep/internal/testing/require"
 )
 
-// patience is how long a test waits for what has to happen.
+// patience is how long a test waits for a condition.
 var patience = harness.Patience
 
 // raw returns an object of a template from JSON.

@@ -17,8 +17,8 @@ import (
 	"lockstep.run/lockstep/internal/testing/require"
 )
 
-// A set that controls an object, as Package Operator leaves it, is not let go before its
-// successor has taken the object over: the garbage collector would delete that.
+// A set that controls an object, as Package Operator leaves it, is not released before
+// its successor has taken the object over: the garbage collector would delete the object.
 func TestSetIsHeldByItsObjects(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

@@ -209,7 +209,7 @@ func TestOrderWithoutProbes(t *testing.T) {
 	dep := deployment(ns, phase("one", configMap("one", "v1"), configMap("REFUSED", "v1")), phase("two", configMap("two", "v1")), phase("three", configMap("three", "v1")))
 	j := env.Journal(t)
 	env.Create(t, dep)
-	await(t, dep, "to name what is refused", func(d *corev1alpha1.ObjectDeployment) error {
+	await(t, dep, "to name the refused object", func(d *corev1alpha1.ObjectDeployment) error {
 		if len(d.Status.Blocking) != 1 || d.Status.Blocking[0].Name != "REFUSED" {
 			return fmt.Errorf("it names %+v", d.Status.Blocking)
 		}
@@ -290,7 +290,7 @@ func statusBefore(t *testing.T, j *harness.Journal, ns string, at time.Time, wha
 	}
 }
 
-// until accepts what had ended at a moment.
+// until accepts requests that had ended at a moment.
 func until(at time.Time) sandbox.Filter {
 	return func(e sandbox.Entry) bool { return e.Done.Before(at) }
 }
@@ -372,9 +372,9 @@ func TestOvertakenRevisionIsArchived(t *testing.T) {
 	absent(t, ns, "more")
 }
 
-// A revision is archived when nothing is left that only it had: an object that
-// a foreign finalizer holds is not gone, and neither may what is in phases before
-// it be (invariant 6).
+// A revision is archived when no object is left that only it had: an object that a
+// foreign finalizer holds is not gone, and neither may objects of phases before it be
+// (invariant 6).
 func TestArchivedRevisionOwnsNothing(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -392,7 +392,7 @@ func TestArchivedRevisionOwnsNothing(t *testing.T) {
 		t.Errorf("the old revision is archived, and an object of it is there: %+v", get(t, ns, "held").ObjectMeta)
 	}
 	if cm := get(t, ns, "first"); cm.DeletionTimestamp != nil {
-		t.Error("phase one of the old revision goes before phase two is gone")
+		t.Error("phase one of the old revision is deleted before phase two is gone")
 	}
 	edit(t, ns, "held", `{"metadata":{"finalizers":null}}`)
 	await(t, old, "to be archived", func(s *corev1alpha1.ObjectSet) error {
@@ -402,9 +402,9 @@ func TestArchivedRevisionOwnsNothing(t *testing.T) {
 	absent(t, ns, "first")
 }
 
-// A template that names a slice which is not there is not rolled out as if the
-// slice were empty: what is in the slices of the old revision stays (invariant 2).
-// So it is with Secrets that hold objects.
+// A template that names a slice which is not there is not rolled out as if the slice were
+// empty: the objects in the slices of the old revision stay (invariant 2). So it is with
+// Secrets that hold objects.
 func TestMissingSliceDeletesNothing(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

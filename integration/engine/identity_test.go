@@ -111,7 +111,7 @@ func TestEveryWriteIsMadeAsTheAccount(t *testing.T) {
 		}
 	})
 	awaitRollout(t, dep)
-	harness.Eventually(t, patience, "what the revision dropped to go", func(ctx context.Context) error {
+	harness.Eventually(t, patience, "the dropped object to be deleted", func(ctx context.Context) error {
 		return gone(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "dropped"}})
 	})
 	env.Settle(t, ns)
@@ -260,7 +260,8 @@ func TestAccountCannotEscalate(t *testing.T) {
 	}
 }
 
-// A right is lost between two phases: what is there stays, and the rollout goes on with it.
+// A right is lost between two phases: existing objects stay, and the rollout continues
+// with the right.
 func TestAccountLosesARightHalfWay(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -301,7 +302,7 @@ func TestTeardownForbidden(t *testing.T) {
 				"ServiceAccount "+ns+"/deployer may not delete configmaps: grant it", "second", "kubectl auth can-i delete"),
 			harness.HasCondition(d, corev1alpha1.ConditionStalled, metav1.ConditionTrue, ""))
 	}
-	await(t, dep, "to report what is forbidden", forbidden)
+	await(t, dep, "to report the missing right", forbidden)
 	get(t, ns, "first")
 	get(t, ns, "second")
 	if wrong := notAs(j.Requests(t, ns, attempts(), sandbox.ByResource("configmaps")), user(ns, "deployer")); len(wrong) > 0 {

@@ -77,9 +77,9 @@ func results(status *corev1alpha1.ObjectDeploymentStatus) map[string]corev1alpha
 	return found
 }
 
-// What was seen of a Job is recorded before anything relies on it, and the Job is
-// not created again: not when it is gone the moment it finished, not by drift
-// correction, not by a new revision.
+// The end of a Job is recorded before anything relies on it, and the Job is not created
+// again: not when it is gone the moment it finished, not by drift correction, not by a
+// new revision.
 func TestJobRunsOnce(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -93,7 +93,7 @@ func TestJobRunsOnce(t *testing.T) {
 	remove(t, migrate)
 	awaitRollout(t, dep)
 	if diff := cmp.Diff(map[string]corev1alpha1.JobResult{ns + "/migrate": corev1alpha1.JobSucceeded}, results(&dep.Status)); diff != "" {
-		t.Errorf("what is recorded:\n%s", diff)
+		t.Errorf("the record:\n%s", diff)
 	}
 	j.Rest(t, ns)
 	if creates := j.Requests(t, ns, sandbox.ByVerb("create"), sandbox.ByResource("jobs.batch")); len(creates) != 1 {
@@ -129,8 +129,7 @@ func TestJobRunsOnce(t *testing.T) {
 	})
 }
 
-// A Job that failed keeps its phase waiting, and whoever deletes it has it tried
-// again.
+// A Job that failed keeps its phase waiting, and its deletion starts another attempt.
 func TestFailedJobIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -183,7 +182,7 @@ func TestPausedDeploymentRecordsJobs(t *testing.T) {
 	if writes := j.Requests(t, ns, sandbox.Writes(), sandbox.ByResource("jobs.batch")); len(writes) != 0 {
 		t.Errorf("the Job was written again:%s", harness.Lines(writes))
 	}
-	// Whoever takes the record away has it run again.
+	// Without the record it runs again.
 	require.NoError(t, env.Client.Status().Patch(t.Context(), dep, client.RawPatch(types.MergePatchType, []byte(`{"status":{"jobs":null}}`))))
 	awaitJob(t, ns, "migrate", migrate.UID)
 }
@@ -208,7 +207,7 @@ func TestJobInASliceOfAClusterDeployment(t *testing.T) {
 		return harness.HasCondition(d, corev1alpha1.ConditionProgressing, metav1.ConditionFalse, corev1alpha1.ReasonIdle)
 	})
 	if diff := cmp.Diff(map[string]corev1alpha1.JobResult{ns + "/migrate": corev1alpha1.JobSucceeded}, results(&dep.Status)); diff != "" {
-		t.Errorf("what is recorded:\n%s", diff)
+		t.Errorf("the record:\n%s", diff)
 	}
 	j.Rest(t, ns)
 	if creates := j.Requests(t, ns, sandbox.ByVerb("create"), sandbox.ByResource("jobs.batch")); len(creates) != 1 {

@@ -90,7 +90,7 @@ func TestInvalidNames(t *testing.T) {
 		require.NoError(t, env.Client.Delete(t.Context(), s))
 	}
 	for s := range rows {
-		harness.Eventually(t, patience, s.GetName()+" to go", func(ctx context.Context) error { return gone(ctx, s) })
+		harness.Eventually(t, patience, s.GetName()+" to be deleted", func(ctx context.Context) error { return gone(ctx, s) })
 	}
 }
 
@@ -153,7 +153,7 @@ func TestOwnershipCycles(t *testing.T) {
 	}
 	require.NoError(t, env.Client.Delete(t.Context(), self))
 	require.NoError(t, env.Client.Delete(t.Context(), first))
-	harness.Eventually(t, patience, "all of them to go", func(ctx context.Context) error { return gone(ctx, self, first, second) })
+	harness.Eventually(t, patience, "all of them to be deleted", func(ctx context.Context) error { return gone(ctx, self, first, second) })
 }
 
 // Objects of the engine itself are refused in every collision mode.
@@ -185,7 +185,7 @@ func TestEngineObjects(t *testing.T) {
 		return harness.HasCondition(d, corev1alpha1.ConditionStalled, metav1.ConditionTrue, "", "is a part of the engine itself", "Lease", "and 1 more")
 	})
 	require.NoError(t, env.Client.Delete(t.Context(), dep))
-	harness.Eventually(t, patience, "the deployment to go", func(ctx context.Context) error { return gone(ctx, dep) })
+	harness.Eventually(t, patience, "the deployment to be deleted", func(ctx context.Context) error { return gone(ctx, dep) })
 	for _, m := range objects {
 		require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(m), m))
 		if m.DeletionTimestamp != nil || metav1.GetControllerOf(m) != nil {

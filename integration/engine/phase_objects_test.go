@@ -178,7 +178,7 @@ func TestPhaseObjectOfASet(t *testing.T) {
 	}
 }
 
-// What is wrong with an ObjectSetPhase is on its status, and nothing of it is written.
+// The fault of an ObjectSetPhase is on its status, and none of its objects is written.
 func TestPhaseObjectProblems(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -199,7 +199,7 @@ func TestPhaseObjectProblems(t *testing.T) {
 			ns := env.TestNamespace(t)
 			p := phaseObject(ns, name, row.revision, configMap("first", "v1"), raw(row.object))
 			env.Create(t, p)
-			await(t, p, "to say what is wrong", func(p *corev1alpha1.ObjectSetPhase) error {
+			await(t, p, "to report the fault", func(p *corev1alpha1.ObjectSetPhase) error {
 				return errors.Join(
 					harness.HasCondition(p, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, corev1alpha1.ReasonPreflightError, row.want),
 					harness.HasCondition(p, corev1alpha1.ConditionStalled, metav1.ConditionTrue, ""))
@@ -260,7 +260,7 @@ func TestClusterPhaseObject(t *testing.T) {
 		t.Errorf("object is controlled by %v", ref)
 	}
 	await(t, cluster("nothing"), "to be available", available)
-	await(t, cluster("nowhere", configMap("nowhere", "v1")), "to say what is wrong", func(p *corev1alpha1.ClusterObjectSetPhase) error {
+	await(t, cluster("nowhere", configMap("nowhere", "v1")), "to report the fault", func(p *corev1alpha1.ClusterObjectSetPhase) error {
 		return harness.HasCondition(p, corev1alpha1.ConditionAvailable, metav1.ConditionFalse, corev1alpha1.ReasonPreflightError, "metadata.namespace is required")
 	})
 	require.NoError(t, env.Client.Delete(t.Context(), p))

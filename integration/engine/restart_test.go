@@ -93,7 +93,7 @@ func TestClaimsSurviveARestart(t *testing.T) {
 	if writes := j.Requests(t, ns, sandbox.Writes()); len(writes) != 0 {
 		t.Fatalf("the claims were decided already, and a restart wrote:%s", harness.Lines(writes))
 	}
-	// A change of the loser has it ask again.
+	// After a change the loser asks again.
 	change(t, loser, func(d *corev1alpha1.ObjectDeployment) {
 		d.Spec.Template.Spec.Phases[0].Objects[0] = configMap("own", "again")
 	})

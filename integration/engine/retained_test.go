@@ -60,9 +60,10 @@ func awaitRetained(t *testing.T, dep *corev1alpha1.ObjectDeployment, revision in
 	return set
 }
 
-// What a new version drops stays, without a controller: it is neither corrected nor deleted, what others control is theirs, a
-// version that has it again takes it back, and the rest goes in reverse when it is pruned, when history drops the revision, or
-// with the deployment.
+// Objects that a new version drops stay, without a controller: they are neither corrected
+// nor deleted, those that others control are theirs, a version that has them again takes
+// them back, and the rest is deleted in reverse when it is pruned, when history drops the
+// revision, or with the deployment.
 func TestReleasedObjects(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -87,7 +88,7 @@ func TestReleasedObjects(t *testing.T) {
 	awaitRetained(t, dep, 1, "a", "c")
 	env.Settle(t, ns)
 	if o := get(t, ns, "a"); o.Data["value"] != "theirs" {
-		t.Errorf("what is released is corrected: %v", o.Data)
+		t.Errorf("a released object is corrected: %v", o.Data)
 	}
 
 	j := env.Journal(t)
@@ -105,7 +106,7 @@ func TestReleasedObjects(t *testing.T) {
 	awaitRetained(t, dep, 1, "c")
 
 	prune(t, dep, "2")
-	harness.Eventually(t, patience, "what is pruned to go", func(ctx context.Context) error {
+	harness.Eventually(t, patience, "pruned objects to be deleted", func(ctx context.Context) error {
 		return gone(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "c"}})
 	})
 	awaitRetained(t, dep, 1)
@@ -121,7 +122,7 @@ func TestReleasedObjects(t *testing.T) {
 	change(t, dep, func(d *corev1alpha1.ObjectDeployment) {
 		d.Spec.RevisionHistoryLimit = new(int32)
 	})
-	harness.Eventually(t, patience, "what the history drops to go", func(ctx context.Context) error {
+	harness.Eventually(t, patience, "objects dropped by history to be deleted", func(ctx context.Context) error {
 		_, err := retainingSet(ctx, dep, 3)
 		if err == nil {
 			return errors.New("the revision is there")
@@ -135,7 +136,8 @@ func prune(t *testing.T, obj client.Object, upTo string) {
 	meddle(t, obj, fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, corev1alpha1.PruneAnnotation, upTo))
 }
 
-// What revisions retain goes in reverse with the deployment, and stays where its objects are orphaned.
+// Retained objects are deleted in reverse with the deployment, and stay where its objects
+// are orphaned.
 func TestReleasedObjectsGoWithTheDeployment(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -168,8 +170,9 @@ func TestReleasedObjectsGoWithTheDeployment(t *testing.T) {
 	}
 }
 
-// A definition that a new version drops stays with its resources: neither is written when it is dropped, nor the resources when
-// it is taken back, and all go in order when they are pruned.
+// A definition that a new version drops stays with its resources: neither is written when
+// it is dropped, nor the resources when it is taken back, and all are deleted in order
+// when they are pruned.
 func TestReleasedDefinition(t *testing.T) {
 	t.Parallel()
 	const count = 100
@@ -255,7 +258,7 @@ func TestReleasedDefinition(t *testing.T) {
 	start := env.Journal(t)
 	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(dep), dep))
 	prune(t, dep, "3")
-	harness.Eventually(t, patience, "the definition to go", func(ctx context.Context) error {
+	harness.Eventually(t, patience, "the definition to be deleted", func(ctx context.Context) error {
 		u := &unstructured.Unstructured{}
 		u.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
 		err := env.Client.Get(ctx, client.ObjectKey{Name: "gadgets.retained.lockstep.run"}, u)
@@ -270,7 +273,7 @@ func TestReleasedDefinition(t *testing.T) {
 		t.Errorf("not the resource before its definition:%s", harness.Lines(entries))
 	}
 	require.NoError(t, env.Client.Delete(t.Context(), dep))
-	harness.Eventually(t, patience, "the deployment to go", func(ctx context.Context) error {
+	harness.Eventually(t, patience, "the deployment to be deleted", func(ctx context.Context) error {
 		err := env.Client.Get(ctx, client.ObjectKeyFromObject(dep), dep)
 		if apierrors.IsNotFound(err) {
 			return nil

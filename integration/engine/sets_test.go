@@ -76,7 +76,7 @@ func TestLeftoversOfAFormerDeploymentGo(t *testing.T) {
 	left.Spec.Phases[0].Slices, left.Spec.Phases[0].SecretSlices = []string{slice.Name}, []string{secret.GetName()}
 	env.Create(t, left)
 
-	harness.Eventually(t, patience, "the former set and its slices to go", func(ctx context.Context) error { return gone(ctx, left, slice, secret) })
+	harness.Eventually(t, patience, "the former set and its slices to be deleted", func(ctx context.Context) error { return gone(ctx, left, slice, secret) })
 	awaitRollout(t, dep)
 	if after := get(t, ns, "object"); after.ResourceVersion != before.ResourceVersion {
 		t.Errorf("the object of the present deployment was written: %v", after)

@@ -22,7 +22,7 @@ import (
 	"lockstep.run/lockstep/internal/testing/require"
 )
 
-// patience is how long a test waits for what has to happen.
+// patience is how long a test waits for a condition.
 var patience = harness.Patience
 
 // definitions are those of HyperShift's kinds.
@@ -175,7 +175,8 @@ func (f *fleet) examine(ctx context.Context, cm *corev1.ConfigMap) {
 	}
 }
 
-// setIll makes what is in the control plane of a hosted cluster available no more, or again.
+// setIll makes the objects in the control plane of a hosted cluster unavailable, or
+// available again.
 func (f *fleet) setIll(t *testing.T, cluster string, ill bool) {
 	t.Helper()
 	f.mu.Lock()

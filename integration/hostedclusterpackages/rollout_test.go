@@ -20,7 +20,8 @@ import (
 	"lockstep.run/lockstep/internal/testing/require"
 )
 
-// HostedClusters that are served later are noticed without a restart. It is not parallel: others have them served.
+// HostedClusters that are served later are noticed without a restart. It is not parallel:
+// other tests need them served.
 func TestKindAppearsLate(t *testing.T) {
 	unserve(t)
 	f := &fleet{name: "late", ill: map[string]bool{}}
@@ -32,7 +33,7 @@ func TestKindAppearsLate(t *testing.T) {
 	f.attend(t)
 	starting := f.unavailableCluster(t, "my.cluster")
 	f.controlPlane(t, "my.cluster")
-	// Whoever creates a HostedCluster chooses what the namespace of its control plane is called.
+	// The author of a HostedCluster chooses the name of the namespace of its control plane.
 	f.setAvailable(t, f.unavailableCluster(t, "pretended"), "True")
 	f.cluster(t, "other")
 	f.says(t, "Ready=True/AllPackagesProgressed", "Available=True/EnoughPackagesAvailable: 1/1")
@@ -93,14 +94,15 @@ func TestInstant(t *testing.T) {
 // silent fails the test where the manager sends requests about a fleet that is rolled out.
 func silent(t *testing.T, f *fleet) {
 	t.Helper()
-	f.settle(t)
-	if entries := f.settle(t); len(entries) > 0 {
+	f.waitQuiescent(t)
+	if entries := f.waitQuiescent(t); len(entries) > 0 {
 		t.Errorf("at rest:%s", harness.Lines(entries))
 	}
 }
 
-// settle waits until the manager has sent no request about a fleet for 2 s, and returns those before.
-func (f *fleet) settle(t *testing.T) []sandbox.Entry {
+// waitQuiescent waits until the manager has sent no request about a fleet for 2 s, and
+// returns those before.
+func (f *fleet) waitQuiescent(t *testing.T) []sandbox.Entry {
 	t.Helper()
 	byManager := []sandbox.Filter{
 		sandbox.ByUser(harness.ManagerUser()), sandbox.Not(sandbox.ByVerb("watch")),
@@ -261,7 +263,7 @@ func TestRestart(t *testing.T) {
 	f := newFleet(t, "a/low", "b")
 	f.install(t, "v1", rolling(1, "low"))
 	f.rolledOut(t)
-	f.settle(t)
+	f.waitQuiescent(t)
 	manager.Stop()
 	j := env.Journal(t)
 	manager = env.StartManager(suite, "--pace=0.1")

@@ -66,8 +66,8 @@ func (x *extension) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestAggregatedAPI: the kinds of another API server appear with its APIService,
-// stay while it is down, and go with it.
+// TestAggregatedAPI: the kinds of another API server appear with its APIService, stay
+// while it is down, and are removed with it.
 func TestAggregatedAPI(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

@@ -325,7 +325,7 @@ func TestStaleManagedFields(t *testing.T) {
 	after, err := w.Apply(ctx, req)
 	require.NoError(t, err)
 	if _, found, _ := unstructured.NestedString(after.Object, "spec", "a"); found {
-		t.Error("a field that the template no longer has must go after the migration")
+		t.Error("a field that the template no longer has must be removed after the migration")
 	}
 }
 
@@ -400,7 +400,7 @@ func TestDelete(t *testing.T) {
 			wantClass(t, err, apply.Absent, "it was said to be gone")
 			gone, _, err = remove(m, live, live.GetUID(), live.GetResourceVersion())
 			if err != nil || !gone {
-				t.Errorf("what is absent is gone: gone=%v err=%v", gone, err)
+				t.Errorf("an absent object is gone: gone=%v err=%v", gone, err)
 			}
 		})
 	}

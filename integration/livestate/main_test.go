@@ -181,7 +181,7 @@ func mapping(group, version, kind, resource string, namespaced bool) *meta.RESTM
 	}
 }
 
-// grant lets the user read the core resources, CRDs and what is served.
+// grant lets the user read the core resources, CRDs and discovery.
 func (e *env) grant(t *testing.T, user string, resources ...string) *rbacv1.ClusterRole {
 	t.Helper()
 	read := []string{"get", "list", "watch"}

@@ -62,7 +62,7 @@ func (s memoryServer) edit(m *meta.RESTMapping, namespace, name, manager string,
 // write is one request. It is made of each server's own states of the object.
 type write struct {
 	verb string
-	// fields are what is created or applied, or set by an edit or a patch.
+	// fields are created or applied, or set by an edit or a patch.
 	fields obj
 	// guard is none, absent, current, stale or foreign.
 	guard         string

@@ -11,8 +11,8 @@ import (
 	"lockstep.run/lockstep/internal/testing/require"
 )
 
-// TestAPIServerRestarts: while the API server is away, what was known stays and
-// the error is shown; after that, watches go on where they broke off.
+// TestAPIServerRestarts: while the API server is away, records stay and the error is
+// shown; after that, watches go on where they broke off.
 func TestAPIServerRestarts(t *testing.T) {
 	t.Parallel()
 	s, err := startSandbox(t.Context())
@@ -29,7 +29,7 @@ func TestAPIServerRestarts(t *testing.T) {
 	require.NoError(t, s.KillComponent(t.Context(), sandbox.APIServer))
 	eventually(t, "the error is shown", func() bool { return f.State(configMapKind).Err != nil })
 	if state := f.State(configMapKind); !state.Synced || !state.Served {
-		t.Errorf("what was known must stay: %+v", state)
+		t.Errorf("records must stay: %+v", state)
 	}
 	if _, ok := f.Get(e.key("kept")); !ok {
 		t.Error("records must stay")

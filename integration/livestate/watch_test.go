@@ -258,7 +258,7 @@ func TestRememberIsAheadOfTheWatch(t *testing.T) {
 		// A response that arrives late must not bring it back.
 		f.Remember(e.key(name), record(live))
 		if _, ok := f.Get(e.key(name)); ok {
-			t.Fatal("what is gone came back")
+			t.Fatal("a deleted object came back")
 		}
 	}
 }
@@ -320,7 +320,7 @@ func TestKindsInUse(t *testing.T) {
 	cm := e.configMap(t, "a")
 	f, _ := follow(t, e.config, func(o *livestate.Options) { o.Grace = time.Millisecond })
 	if f.State(configMapKind).Synced {
-		t.Error("nobody uses the kind")
+		t.Error("the kind has no users")
 	}
 	f.Use("a", []schema.GroupKind{configMapKind})
 	f.Use("b", []schema.GroupKind{configMapKind, secretKind})
@@ -426,7 +426,7 @@ func TestCRDChangesVersions(t *testing.T) {
 		eventually(t, "version "+want+" is watched", func() bool {
 			s := f.State(gk)
 			if !s.Synced {
-				t.Error("a change of the version must not lose what is known")
+				t.Error("a change of the version must not lose records")
 			}
 			return s.Version == want && s.Listing > listing && s.Err == nil
 		})

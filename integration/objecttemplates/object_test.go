@@ -50,7 +50,7 @@ func TestCollision(t *testing.T) {
 		t.Errorf("the object was changed: %+v", theirs)
 	}
 
-	// It is noticed when the object goes.
+	// The deletion of the object is noticed.
 	require.NoError(t, env.Client.Delete(t.Context(), theirs))
 	awaitValue(t, ns, "out", "ours")
 	awaitReady(t, tmpl)
@@ -65,7 +65,7 @@ func TestCollision(t *testing.T) {
 	awaitReady(t, second)
 }
 
-// Another name or kind: the former object goes once the new one is there.
+// Another name or kind: the former object is deleted once the new one is there.
 func TestRename(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -87,7 +87,8 @@ func TestRename(t *testing.T) {
 	}
 }
 
-// The object goes before its template does; it stays where its dependents are orphaned, or where it says so.
+// The object is deleted before its template; it stays where its dependents are orphaned,
+// or where it says so.
 func TestDeletion(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

@@ -45,5 +45,5 @@ func TestRestart(t *testing.T) {
 	awaitGone(t, named(ns, "one"))
 	awaitValue(t, ns, "two", "v")
 	awaitValue(t, ns, "drifts", "v")
-	eventually(t, "the field to go", func() error { return differs(awaitValue(t, ns, "out", "a").Data["more"], "") })
+	eventually(t, "the field to be removed", func() error { return differs(awaitValue(t, ns, "out", "a").Data["more"], "") })
 }

@@ -26,7 +26,7 @@ import (
 	"lockstep.run/lockstep/internal/testing/require"
 )
 
-// patience is how long a test waits for what has to happen.
+// patience is how long a test waits for a condition.
 var patience = harness.Patience
 
 // hanging is the address of a registry that takes connections and says nothing.

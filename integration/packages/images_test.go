@@ -48,8 +48,8 @@ func TestMissingImage(t *testing.T) {
 	require.NoError(t, lacks(shop(t, ns), corev1alpha1.ConditionStalled))
 }
 
-// An upgrade to an image that does not exist leaves what is installed as it is;
-// going back needs no pull.
+// An upgrade to an image that does not exist leaves the installed version as it is; going
+// back needs no pull.
 func TestUpgradeToMissingImage(t *testing.T) {
 	t.Parallel()
 	ns, v1 := env.TestNamespace(t), push(t, 1, 2, "v1")
@@ -85,7 +85,7 @@ func TestWrongPackage(t *testing.T) {
 	image := env.Push(t, "wrongpackage:v2", broken)
 	from := env.Journal(t)
 	env.SetImage(t, ns, "shop", image)
-	await(t, named(ns), "to report what is wrong", func(p *corev1alpha1.Package) error {
+	await(t, named(ns), "to report the fault", func(p *corev1alpha1.Package) error {
 		return errors.Join(
 			harness.HasCondition(p, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, "", "other.yaml", "more.yaml", "nowhere"),
 			harness.HasCondition(p, corev1alpha1.ConditionUnpacked, metav1.ConditionFalse, ""),

@@ -44,7 +44,7 @@ func TestRequestsOfAnInstall(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s%s", diff, harness.Lines(entries))
 	}
-	// What is loaded and available by the same status is one event.
+	// A package that is loaded and available by the same status is one event.
 	env.Settle(t, ns)
 	reasons := slices.DeleteFunc(events(t, ns), func(reason string) bool { return reason == "Normal/Unpacked" })
 	if diff := cmp.Diff([]string{"Normal/Available"}, reasons); diff != "" {
@@ -131,8 +131,8 @@ func TestClusterPackage(t *testing.T) {
 	env.WaitGone(t, patience, &corev1alpha1.ClusterObjectDeployment{ObjectMeta: metav1.ObjectMeta{Name: pkg.Name}})
 }
 
-// A package beyond the threshold is kept in slices; an upgrade writes those that changed. What is in slices goes when its
-// revision is archived, and when the package is deleted.
+// A package beyond the threshold is kept in slices; an upgrade writes those that changed. Objects
+// in slices are deleted when their revision is archived, and when the package is deleted.
 func TestSlices(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

@@ -29,7 +29,7 @@ func TestOrphanAndTakeBack(t *testing.T) {
 	pkg := named(ns)
 	require.NoError(t, env.Client.Delete(t.Context(), pkg, orphan))
 	env.WaitGone(t, patience, pkg)
-	left := await(t, dep, "to be let go", func(d *corev1alpha1.ObjectDeployment) error {
+	left := await(t, dep, "to be released", func(d *corev1alpha1.ObjectDeployment) error {
 		if len(d.OwnerReferences) > 0 || d.DeletionTimestamp != nil {
 			return fmt.Errorf("owners %v, deleted %v", d.OwnerReferences, d.DeletionTimestamp)
 		}
@@ -88,7 +88,7 @@ func TestDeleteBesideForeignDeployment(t *testing.T) {
 		return harness.HasCondition(p, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, corev1alpha1.ReasonCollisionDetected, "ConfigMap someone")
 	})
 	require.NoError(t, env.Client.Delete(t.Context(), named(ns)))
-	await(t, named(ns), "to be let go", func(p *corev1alpha1.Package) error {
+	await(t, named(ns), "to be released", func(p *corev1alpha1.Package) error {
 		if len(p.Finalizers) != 1 {
 			return fmt.Errorf("finalizers %v", p.Finalizers)
 		}
@@ -125,7 +125,7 @@ func TestTeardownIsMirrored(t *testing.T) {
 	install(t, ns, image)
 }
 
-// In a terminating namespace the Package goes, and its objects in order.
+// In a terminating namespace the Package is deleted, and its objects in order.
 func TestTerminatingNamespace(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

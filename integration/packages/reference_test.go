@@ -152,7 +152,7 @@ func TestReferenceFollowsVersions(t *testing.T) {
 		t.Errorf("the attempt is recorded before the deployment is changed: %v", order)
 	}
 
-	// What does not fit, and what is a prerelease, changes nothing.
+	// A version that does not fit, or is a prerelease, changes nothing.
 	env.Settle(t, ns)
 	from = env.Journal(t)
 	repo.offers(t, "shop", version("1.0.0", one), version("1.1.0", two), version("1.2.0-rc.1", three), version("2.0.0", three))
@@ -178,7 +178,7 @@ func TestReferenceDowngrades(t *testing.T) {
 	harness.Edit(t, env, named(ns), constrain("^1"))
 	pkg := awaitRefusal(t, ns, corev1alpha1.ReasonDowngradeRefused, "2.0.0", "1.0.0")
 	if pkg.Status.Resolved.Version != "2.0.0" || pkg.Status.LastAttempted.Version != "2.0.0" || pkg.Status.Revision != 1 {
-		t.Errorf("what is installed was touched: %+v", pkg.Status)
+		t.Errorf("the installed version was changed: %+v", pkg.Status)
 	}
 	env.Settle(t, ns)
 	unmoved(t, ns, env.Journal(t))
@@ -203,7 +203,7 @@ func TestReferenceDowngrades(t *testing.T) {
 		pkg.Annotations, pkg.Spec.PackageRef.Version = map[string]string{corev1alpha1.DowngradeFromAnnotation: "2.0.0"}, "1.0.0"
 	})
 	awaitVersion(t, ns, "1.0.0")
-	await(t, named(ns), "may not go down any more", func(pkg *corev1alpha1.Package) error {
+	await(t, named(ns), "may not be downgraded any more", func(pkg *corev1alpha1.Package) error {
 		if _, found := pkg.Annotations[corev1alpha1.DowngradeFromAnnotation]; found {
 			return fmt.Errorf("annotations %v", pkg.Annotations)
 		}

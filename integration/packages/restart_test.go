@@ -99,7 +99,7 @@ func TestOrphanWithoutManager(t *testing.T) {
 	manager.Stop()
 	pkg := named(ns)
 	require.NoError(t, env.Client.Delete(t.Context(), pkg, orphan))
-	await(t, pkg, "to be let go by the garbage collector", func(p *corev1alpha1.Package) error {
+	await(t, pkg, "to be released by the garbage collector", func(p *corev1alpha1.Package) error {
 		return onlyFinalizer(p, corev1alpha1.MetricsFinalizer)
 	})
 	manager = env.StartManager(suite, extraFlags()...)

@@ -132,7 +132,7 @@ func TestConfigFrom(t *testing.T) {
 	}
 }
 
-// What is missing or cannot be used is named with its reference and without its
+// A value that is missing or cannot be used is named by its reference and without its
 // content; the package is rendered as soon as it can be.
 func TestConfigFromMissing(t *testing.T) {
 	t.Parallel()
@@ -144,7 +144,7 @@ func TestConfigFromMissing(t *testing.T) {
 		source("Secret", "login", "values"), source("ConfigMap", "list", "other"), source("ConfigMap", "list", "values"), source("ConfigMap", "broken", "values"),
 	}
 	env.Create(t, pkg)
-	refused := await(t, named(ns), "to name what is missing", func(p *corev1alpha1.Package) error {
+	refused := await(t, named(ns), "to name the missing value", func(p *corev1alpha1.Package) error {
 		return errors.Join(
 			harness.HasCondition(p, corev1alpha1.ConditionInvalid, metav1.ConditionTrue, corev1alpha1.ReasonConfigSourceMissing,
 				"Secret "+ns+"/login: spec.configFrom[0]: it does not exist", `spec.configFrom[1]: it has no key "other"`, "optional: true",
@@ -161,7 +161,7 @@ func TestConfigFromMissing(t *testing.T) {
 	require.NoError(t, lacks(shop(t, ns), corev1alpha1.ConditionInvalid))
 	shows(t, ns, map[string]string{"size": "7"})
 
-	// It goes: what is installed stays, and the status says so.
+	// It is deleted: the installed version stays, and the status reports that.
 	require.NoError(t, env.Client.Delete(t.Context(), newSecret(ns, "login", nil)))
 	await(t, named(ns), "to say that it is gone", func(p *corev1alpha1.Package) error {
 		return errors.Join(

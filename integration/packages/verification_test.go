@@ -75,7 +75,8 @@ func configReady(status metav1.ConditionStatus, reason string) func(*corev1alpha
 	}
 }
 
-// Nothing of an image that lacks the signature is rendered. Another key verifies what is installed again, which stays whatever comes of it.
+// Nothing of an image that lacks the signature is rendered. Another key verifies the
+// installed image again, which stays whatever the result.
 func TestVerification(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -107,7 +108,7 @@ func TestVerification(t *testing.T) {
 	setKey(other)
 	await(t, named(ns), "to be verified by the other key", verified(metav1.ConditionFalse, "SignatureInvalid", "the authority release does not accept it"))
 	if dep := deployment(t, ns); dep.DeletionTimestamp != nil || len(dep.Spec.Template.Spec.Phases) == 0 {
-		t.Errorf("what was installed is gone: %+v", dep.Spec.Template.Spec)
+		t.Errorf("the installed objects are gone: %+v", dep.Spec.Template.Spec)
 	}
 	require.NoError(t, harness.HasCondition(shop(t, ns), corev1alpha1.ConditionAvailable, metav1.ConditionTrue, "Available"))
 	setKey(own)

@@ -51,7 +51,8 @@ func (b badInput) check(t *testing.T, ns, name string) {
 	}
 }
 
-// What is wrong with a repository is named, with what to do, in bounded memory and time; one that is good is served beside.
+// The fault of a repository is named, with a remedy, in bounded memory and time; a good
+// one is served beside it.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -111,7 +112,8 @@ func TestCredentialsInURLs(t *testing.T) {
 	}
 }
 
-// A git repository whose history was rewritten offers what it has now; one that lost the branch keeps what was fetched.
+// A git repository whose history was rewritten offers what it has now; one that lost the
+// branch keeps the content fetched before.
 func TestGitHistoryRewritten(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

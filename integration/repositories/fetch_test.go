@@ -21,7 +21,8 @@ import (
 	"lockstep.run/lockstep/internal/testing/require"
 )
 
-// A source that did not change is asked for with what is known of it, and nothing is written but that it was asked for.
+// A source that did not change is requested with its known validator, and nothing is
+// written but the time of the request.
 func TestUnmodifiedSource(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -72,7 +73,8 @@ func TestInterval(t *testing.T) {
 	awaitOffers(t, ns, "shop@2.0.0=web")
 }
 
-// What was fetched last stays offered when the source is gone or turns bad, and the status says so.
+// The content fetched last stays offered when the source is gone or turns bad, and the
+// status says so.
 func TestBadSourceKeepsWhatWasFetched(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -103,7 +105,8 @@ func TestBadSourceKeepsWhatWasFetched(t *testing.T) {
 	}
 }
 
-// A changed Secret has its repositories fetched at once; a wrong one is named, and not quoted.
+// After a change of a Secret its repositories are fetched at once; a wrong one is named,
+// and not quoted.
 func TestSecretIsFollowed(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -254,7 +257,7 @@ func TestRestart(t *testing.T) {
 		t.Errorf("fetched %d times", n-full)
 	}
 	t.Logf("%d packages of %d versions after a restart: resident memory %d MiB", packages, versions, residentMiB(t))
-	// What was shadowed before the restart steps in.
+	// The offer that was shadowed before the restart takes its place.
 	require.NoError(t, env.Client.Delete(t.Context(), byWeb))
 	awaitOffers(t, ns, "shop@1.0.0=files", "shop@2.0.0=files")
 }

@@ -26,7 +26,7 @@ import (
 	"lockstep.run/lockstep/internal/testing/require"
 )
 
-// patience is how long a test waits for what has to happen.
+// patience is how long a test waits for a condition.
 var patience = harness.Patience
 
 // pace of the manager: what waits for an interval, a pause or a repair waits for a tenth of it.
@@ -209,7 +209,7 @@ func awaitHandled[T corev1alpha1.GenericPackageRepository](t *testing.T, r T, va
 	})
 }
 
-// offers lists what is published in a namespace, as name@version=repository.
+// offers lists the offers published in a namespace, as name@version=repository.
 func offers(t *testing.T, ns string) []string {
 	t.Helper()
 	list := corev1alpha1.ScopeOf(ns).NewAvailablePackageList()

@@ -1,6 +1,7 @@
-// Package repositories_test checks the controller of PackageRepositories against an API server: what is published of
-// what repositories offer, what is fetched and when, and what is written. The manager runs as a process under the service
-// account and the RBAC of config. Every test works in a namespace of its own.
+// Package repositories_test checks the controller of PackageRepositories against an API
+// server: which offers are published, which sources are fetched and when, and which
+// writes are made. The manager runs as a process under the service account and the RBAC
+// of config. Every test works in a namespace of its own.
 package repositories_test
 
 import (

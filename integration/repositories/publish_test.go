@@ -76,8 +76,9 @@ func TestContentIsFollowed(t *testing.T) {
 	awaitOffers(t, ns, "shop@1.1.0=stable", "cart@2.0.0=stable")
 }
 
-// Two repositories that offer one version differently: the higher priority wins, else the present owner, and the other
-// one says so. When the owner goes, the other one's version takes its place.
+// Two repositories that offer one version differently: the higher priority wins, else the
+// present owner, and the other one says so. When the owner is deleted, the other one's
+// version takes its place.
 func TestConflict(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -130,7 +131,7 @@ func TestDeletedRepository(t *testing.T) {
 	env.WaitGone(t, patience, r)
 }
 
-// What others change or delete of what is published is put back.
+// Published offers that others change or delete are put back.
 func TestEditedAvailablePackageIsPutBack(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
