@@ -125,7 +125,7 @@ func TestArgoCDKnowsTheHealthOfEveryKind(t *testing.T) {
 			t.Errorf("%s is no health check", key)
 		}
 		if waits := lineWith(script, `is("AwaitingActivation", "True")`); ok && !strings.HasSuffix(waits, "and not broken then") {
-			t.Errorf("%s: what waits hides that what is in charge is not available: %s", key, waits)
+			t.Errorf("%s: the waiting revision hides that the one in charge is not available: %s", key, waits)
 		}
 		delete(configMap.Data, key)
 	}

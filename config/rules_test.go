@@ -381,7 +381,7 @@ func decode(t *testing.T, kind, text string) map[string]any {
 		t.Fatal(err)
 	}
 	content := map[string]any{}
-	// This decoder keeps integers, which CEL tells from floats.
+	// This decoder keeps integers, which CEL distinguishes from floats.
 	if err := json.Unmarshal(document, &content); err != nil {
 		t.Fatal(err)
 	}

@@ -306,7 +306,7 @@ func TestImageOfTheRelease(t *testing.T) {
 	}
 }
 
-// What is misspelt is refused; what a chart around this one puts at the root is not.
+// A misspelt value is refused; one that a parent chart puts at the root is not.
 func TestSchema(t *testing.T) {
 	t.Parallel()
 	for values, want := range map[string]string{

@@ -137,7 +137,7 @@ func plugin(t *testing.T, files map[string][]byte) {
 		linked[module.Path] = module.Version
 	}
 	if diff := cmp.Diff(linked, listed); diff != "" {
-		t.Errorf("the bill of materials is not what is linked (-linked +listed):\n%s", diff)
+		t.Errorf("the bill of materials differs from the linked modules (-linked +listed):\n%s", diff)
 	}
 }
 

@@ -318,7 +318,7 @@ func memoryOf(t *testing.T, m *harness.Manager) int {
 			return kib << 10
 		}
 	}
-	t.Fatal("the kernel does not tell VmHWM")
+	t.Fatal("the kernel does not report VmHWM")
 	return 0
 }
 

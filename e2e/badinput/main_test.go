@@ -1,8 +1,7 @@
-// Package badinput_test feeds the manager what goes wrong: packages with
-// mistakes, objects that are not free, images and registries that mean harm. Each
-// row checks that the Package's status says in words what is wrong and what to
-// do, that nothing of the package is written, that a good package is installed
-// meanwhile, and, over all of them, that the manager's memory is bounded.
+// Package badinput_test feeds the manager bad input: packages with mistakes, objects that are
+// not free, images and registries that mean harm. Each row checks that the Package's status
+// names the fault and a remedy, that nothing of the package is written, that a good package is
+// installed meanwhile, and, over all of them, that the manager's memory is bounded.
 //
 // LOCKSTEP_TEXTS names a file to which the texts that users see are appended.
 package badinput_test

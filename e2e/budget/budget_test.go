@@ -33,7 +33,7 @@ type expectation struct {
 	// all limits all requests, writes those that are neither dry nor a status nor
 	// an event; 0 is no limit.
 	all, writes int
-	// reads limits GETs and lists, refused what is answered with an error.
+	// reads limits GETs and lists, refused the requests that are answered with an error.
 	reads, refused int
 }
 
@@ -47,7 +47,7 @@ func expectations(w measure.Workload, slices int) []expectation {
 			scenario: measure.Install, applies: n,
 			all:    n + 2*slices + packages*11 + schemas, // a slice is created, and then owned by its set
 			writes: n + 2*slices + packages*5,            // finalizer, deployment, its template, set, and one to spare
-			reads:  schemas + slices + packages,          // one look at what is there before
+			reads:  schemas + slices + packages,          // one look at the objects that exist before
 		},
 		{scenario: measure.Rest},
 		{scenario: measure.Drift, applies: 1, times: 2},

@@ -142,7 +142,7 @@ func (b *bug) complete() error {
 	}
 	for _, c := range b.Checks {
 		if c.Says == nil || c.Says.MatchString("") {
-			return fmt.Errorf("the header does not tell what %s says", c)
+			return fmt.Errorf("the header does not say what %s prints", c)
 		}
 		if c.pkg() == "" || c.test() == "" {
 			return fmt.Errorf("%s names no single test of a package", c)

@@ -117,8 +117,8 @@ func TestReadBug(t *testing.T) {
 		{name: "no test", header: "# Bug: x\n# Invariant: 1\n", wrong: "no test"},
 		{name: "another command", header: "# Bug: x\n# Invariant: 1\n# Caught by: make\n", wrong: "no go test"},
 		{name: "all tests of a package", header: "# Bug: x\n# Invariant: 1\n# Caught by: go test ./x\n# Says: y\n", wrong: "no single test"},
-		{name: "any output", header: "# Bug: x\n# Invariant: 1\n# Caught by: go test ./x -run X\n# Says: .*\n", wrong: "does not tell what"},
-		{name: "no output", header: "# Bug: x\n# Invariant: 1\n# Caught by: go test ./x -run X\n", wrong: "does not tell what"},
+		{name: "any output", header: "# Bug: x\n# Invariant: 1\n# Caught by: go test ./x -run X\n# Says: .*\n", wrong: "does not say what"},
+		{name: "no output", header: "# Bug: x\n# Invariant: 1\n# Caught by: go test ./x -run X\n", wrong: "does not say what"},
 		{name: "output of no test", header: "# Bug: x\n# Says: y\n", wrong: "follows one of Caught by"},
 		{name: "an unknown entry", header: "# Bug: x\n# Author: y\n", wrong: `no entry "Author"`},
 	} {

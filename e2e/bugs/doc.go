@@ -13,9 +13,9 @@
 // counts. One is a test of the package, best the simulation, and one is a test on an
 // API server.
 //
-// A patch is applied to copies of the files that it touches, and the go command
-// is told to read those instead (-overlay in GOFLAGS). So the checkout is never
-// changed, and the manager that an end-to-end test builds has the bug, too.
+// A patch is applied to copies of the files that it touches, and the go command reads
+// those instead (-overlay in GOFLAGS). So the checkout is never changed, and the manager
+// that an end-to-end test builds has the bug, too.
 //
 //	./task bugs                        every bug, every test (needs the sandbox's binary)
 //	./task bugs -- -level unit         only what needs no control plane

@@ -15,7 +15,7 @@ import (
 	"lockstep.run/lockstep/e2e/sandbox/binary"
 )
 
-// options say what is run.
+// options select the runs.
 type options struct {
 	only     []string
 	level    level

@@ -56,7 +56,7 @@ func carvelPackage(name, version, template string) string {
 		"  template:\n    spec:\n      fetch: [{imgpkgBundle: {image: " + template + "\n      deploy: [{kapp: {}}]\n"
 }
 
-// A repository of kapp-controller and what is installed of it are imported, and work.
+// A repository of kapp-controller and the packages installed of it are imported, and work.
 func TestImportCarvel(t *testing.T) {
 	t.Parallel()
 	env, ns := harness.Shared(t), "carvel"

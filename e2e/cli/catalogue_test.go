@@ -149,7 +149,8 @@ func TestCatalogue(t *testing.T) {
 	})
 	has(t, c.run(t, 1, "upgrade", "shop", "--version", "1.0.0"), "1.0.0  is lower than 1.2.0, which was chosen before", "--allow-downgrade")
 
-	// The colour is changed alone; the title goes with it, because a file of values is the whole of them.
+	// The colour is changed alone; the title is removed with it, because a file of values
+	// is the whole of them.
 	if err := os.WriteFile(values, []byte("title: Corner\ncolor: blue\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +163,7 @@ func TestCatalogue(t *testing.T) {
 	has(t, c.run(t, 0, "repo", "delete", "stable"), "is deleted", "package catalogue/shop 1.2.0 stays installed")
 	has(t, c.run(t, 0, "delete", "shop"), "is deleted")
 	var left corev1.ConfigMap
-	harness.Eventually(t, time.Minute, "the values to go with the package", func(ctx context.Context) error {
+	harness.Eventually(t, time.Minute, "the values to be deleted with the package", func(ctx context.Context) error {
 		err := env.Client.Get(ctx, client.ObjectKey{Namespace: "catalogue", Name: "shop-values"}, &left)
 		if err == nil {
 			return errors.New("they are there")

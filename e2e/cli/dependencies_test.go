@@ -108,7 +108,7 @@ func TestDependencies(t *testing.T) {
 		return errors.Join(err, errors.New("it is not"))
 	})
 	has(t, run(0, "delete", "front"), "package dependencies/front is deleted")
-	harness.Eventually(t, time.Minute, "what was held to go", func(ctx context.Context) error {
+	harness.Eventually(t, time.Minute, "the held package to be deleted", func(ctx context.Context) error {
 		err := env.Client.Get(ctx, client.ObjectKey{Namespace: ns, Name: "front.db"}, &corev1alpha1.Package{})
 		if err == nil {
 			return errors.New("it is there")

@@ -13,8 +13,8 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 )
 
-// A package of init installs unchanged in its scope, with the flags of the README, and render
-// prints what is installed.
+// A package of init installs unchanged in its scope, with the flags of the README, and
+// render prints the installed objects.
 func TestInit(t *testing.T) {
 	t.Parallel()
 	env := harness.Shared(t)

@@ -37,7 +37,7 @@ func run(t *testing.T, env *harness.Env, args ...string) result {
 	return result{code, out.String(), errOut.String()}
 }
 
-// ok is run for what has to succeed.
+// ok is run for a command that has to succeed.
 func ok(t *testing.T, env *harness.Env, args ...string) result {
 	t.Helper()
 	r := run(t, env, args...)

@@ -33,7 +33,7 @@ type operator struct {
 	gated string
 	// webhooks are replacements that let the API server call none of them: nothing answers in these tests.
 	webhooks []string
-	// judge checks what has to hold after the installation, the upgrade and undoing it.
+	// judge checks the state after the installation, the upgrade and undoing it.
 	judge func(t *testing.T, c client.Client)
 	quick bool
 }

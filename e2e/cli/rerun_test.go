@@ -28,7 +28,7 @@ func TestRerun(t *testing.T) {
 	probe := "  availabilityProbes:\n  - selector: {kind: {group: batch, kind: Job}}\n    probes:\n    - condition: {type: Complete, status: \"True\"}\n"
 	image := env.Push(t, "rerun:v1", harness.Files{
 		"manifest.yaml": harness.Manifest("rerun", []string{"deploy"}, probe),
-		"jobs.yaml":     job("stays", "") + "---\n" + job("goes", "  ttlSecondsAfterFinished: 0\n"),
+		"jobs.yaml":     job("stays", "") + "---\n" + job("expires", "  ttlSecondsAfterFinished: 0\n"),
 	})
 	ok(t, env, "install", image, "rerun", "-n", "rerun")
 	// runs returns the UIDs of recorded Jobs.
@@ -44,7 +44,7 @@ func TestRerun(t *testing.T) {
 		return uids
 	}
 	gone := func() bool {
-		err := env.Client.Get(t.Context(), types.NamespacedName{Namespace: "rerun", Name: "goes"}, &batchv1.Job{})
+		err := env.Client.Get(t.Context(), types.NamespacedName{Namespace: "rerun", Name: "expires"}, &batchv1.Job{})
 		return apierrors.IsNotFound(err)
 	}
 	harness.Eventually(t, 30*time.Second, "both Jobs to be recorded", func(context.Context) error {
@@ -54,7 +54,7 @@ func TestRerun(t *testing.T) {
 		return nil
 	})
 	before := runs()
-	for _, name := range []string{"stays", "goes"} {
+	for _, name := range []string{"stays", "expires"} {
 		if got := ok(t, env, "rerun", "job/"+name, "-n", "rerun"); got.out != "job rerun/"+name+" runs again\n" {
 			t.Errorf("got %+v", got)
 		}

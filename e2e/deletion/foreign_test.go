@@ -15,9 +15,9 @@ import (
 	"lockstep.run/lockstep/internal/testing/require"
 )
 
-// A deployment whose foreign owner is deleted in the foreground is torn down by
-// the engine, in reverse: the garbage collector's own foreground delete is
-// refused, and the owner goes once the deployment is gone.
+// A deployment whose foreign owner is deleted in the foreground is torn down by the
+// engine, in reverse: the garbage collector's own foreground delete is refused, and the
+// owner is deleted once the deployment is gone.
 func TestForeignOwnerDeletedInTheForeground(t *testing.T) {
 	t.Parallel()
 	env := harness.Shared(t)

@@ -30,8 +30,8 @@ const (
 	tornDown outcome = iota
 	// refused: the API server refuses the request with a remedy; all stays.
 	refused
-	// orphaned: the object and what is between it and the objects is gone, the
-	// objects stay, nothing controls them, and they have no label of the engine.
+	// orphaned: the object and those between it and the managed objects are gone, the
+	// managed objects stay, nothing controls them, and they have no label of the engine.
 	orphaned
 	// keptRunning: a deleted Package leaves its deployment running.
 	keptRunning
@@ -273,7 +273,7 @@ func (c *deletion) judgeRefused(t *testing.T) {
 
 func (c *deletion) judgeUncontrolled(t *testing.T) {
 	t.Helper()
-	harness.Eventually(t, 30*time.Second, "objects of nobody", func(ctx context.Context) error {
+	harness.Eventually(t, 30*time.Second, "objects without an owner", func(ctx context.Context) error {
 		list := &corev1.ConfigMapList{}
 		if err := c.env.Client.List(ctx, list, client.InNamespace(c.namespace)); err != nil {
 			return err

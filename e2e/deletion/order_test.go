@@ -17,9 +17,8 @@ import (
 	"lockstep.run/lockstep/internal/testing/require"
 )
 
-// Deleting a package with 1,000 objects in 10 phases leaves nothing, and goes in
-// reverse (invariant 6): no object of phase k is deleted before the last one of
-// phase k+1 is gone.
+// Deleting a package with 1,000 objects in 10 phases leaves nothing, and proceeds in reverse
+// (invariant 6): no object of phase k is deleted before the last one of phase k+1 is gone.
 func TestDeleteThousandObjectsInReverse(t *testing.T) {
 	t.Parallel()
 	env := harness.Shared(t)
@@ -55,7 +54,7 @@ func TestDeleteThousandObjectsInReverse(t *testing.T) {
 	for p := range 9 {
 		this, next := fmt.Sprintf("%02d", p), fmt.Sprintf("%02d", p+1)
 		if firstBegin[this].Before(lastEnd[next]) {
-			t.Errorf("phase %s began to go at %s, before phase %s was gone at %s", this, firstBegin[this], next, lastEnd[next])
+			t.Errorf("deletion of phase %s began at %s, before phase %s was gone at %s", this, firstBegin[this], next, lastEnd[next])
 		}
 	}
 	t.Logf("1000 objects: %d deletes, %d requests in all", deletes, len(slices.DeleteFunc(entries, func(e sandbox.Entry) bool { return e.Verb == "watch" || e.Object.Resource == "leases" })))

@@ -24,12 +24,12 @@ var binaries struct {
 // leftover is the age from which folders of killed processes are removed.
 const leftover = 24 * time.Hour
 
-// Binary returns the path of a command of this project, such as
-// "lockstep-manager", built from the present sources. All processes build to
-// .task/test of the checkout, so that the go command links once per change, and
-// run a hard link, which no later build replaces. With LOCKSTEP_BUILT=1 the
-// commands there are taken as they are: ./task test builds them once, because that
-// nothing changed takes the go command a second to find out, in each package.
+// Binary returns the path of a command of this project, such as "lockstep-manager", built
+// from the present sources. All processes build to .task/test of the checkout, so that
+// the go command links once per change, and run a hard link, which no later build
+// replaces. With LOCKSTEP_BUILT=1 the commands there are taken as they are: ./task test
+// builds them once, because the go command takes a second in each package to find out
+// that nothing changed.
 func Binary(tb testing.TB, name string) string {
 	tb.Helper()
 	binaries.Lock()

@@ -241,7 +241,7 @@ func (e *Env) Watch(tb testing.TB, list client.ObjectList, opts ...client.ListOp
 // test:deep.
 func Deep() bool { return os.Getenv("LOCKSTEP_DEEP") != "" }
 
-// Patience is how long tests wait for what has to happen. Sweeps have several long tests at a time.
+// Patience is how long tests wait for a condition. Sweeps have several long tests at a time.
 var Patience = map[bool]time.Duration{false: time.Minute, true: 3 * time.Minute}[Deep()]
 
 // polling is how often a condition is checked: after a tenth of the time waited so far, so

@@ -54,7 +54,8 @@ func (j *Journal) Silent(tb testing.TB, namespaces ...string) {
 	}
 }
 
-// Settle waits until the manager has sent no request about the namespaces for 2 s.
+// Settle waits until the manager is quiescent: it has sent no request about the
+// namespaces for 2 s.
 func (e *Env) Settle(tb testing.TB, namespaces ...string) {
 	tb.Helper()
 	e.Journal(tb).Rest(tb, namespaces...)

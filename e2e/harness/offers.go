@@ -75,8 +75,9 @@ func (r Release) available(tb testing.TB, name string) corev1alpha1.AvailableVer
 	}
 }
 
-// Offer makes the repository stable of a namespace, or without one that of the cluster, offer exactly these versions of a
-// package. The repository fetches nothing. What is offered in the cluster goes with the test.
+// Offer makes the repository stable of a namespace, or without one that of the cluster,
+// offer exactly these versions of a package. The repository fetches nothing. Offers in
+// the cluster are deleted at the end of the test.
 func (e *Env) Offer(tb testing.TB, namespace, name string, releases ...Release) {
 	tb.Helper()
 	scope := corev1alpha1.ScopeOf(namespace)

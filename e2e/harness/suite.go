@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Suite stands in for a test that lasts as long as all tests of a package, or as
-// a command: for what is set up once.
+// Suite stands in for a test that lasts as long as all tests of a package, or as a
+// command: for fixtures that are set up once.
 type Suite struct {
 	testing.TB // nil: only the methods below may be used
 	ctx        context.Context

@@ -199,8 +199,8 @@ func interrupted(t *testing.T, check func(), args ...string) string {
 	return ""
 }
 
-// adoptEngine moves in, and is killed again and again. Nothing goes but what Package Operator's own
-// package is made of.
+// adoptEngine moves in, and is killed again and again. Nothing is deleted but the objects
+// of Package Operator's own package.
 func adoptEngine(t *testing.T, own *installation) {
 	t.Helper()
 	if code, out, _ := run(t, 0, "adopt-engine", "--yes"); code == 0 || !strings.Contains(out, "nothing was changed: lockstep-manager-0_1 leads beside Package Operator's own package") {
@@ -251,7 +251,7 @@ func leadsElsewhere(t *testing.T) {
 	require.NoError(t, env.Client.Delete(t.Context(), lease))
 }
 
-// stays checks that no object of Package Operator's own package goes.
+// stays checks that no object of Package Operator's own package is deleted.
 func (i *installation) stays(t *testing.T) {
 	t.Helper()
 	for name, live := range i.live(t) {

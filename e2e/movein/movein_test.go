@@ -22,7 +22,7 @@ import (
 	"lockstep.run/lockstep/internal/testing/require"
 )
 
-// patience is how long a test waits for what has to happen.
+// patience is how long a test waits for a condition.
 const patience = 2 * time.Minute
 
 // packages is how many installations are taken over.
@@ -36,7 +36,7 @@ func packages() int {
 // A cluster moves in from Package Operator, lives, and moves back: the packages are taken
 // over without a write to any of their objects, and by one patch of each deployment. Then
 // drift is repaired, an upgrade removes fields and restarts nothing, and Package Operator
-// takes back what is left to it. A deletion leaves nothing, or the objects alone.
+// takes back the packages left to it. A deletion leaves nothing, or the objects alone.
 func TestMoveIn(t *testing.T) {
 	all := installMany(t, packages())
 	own := installOwn(t)

@@ -100,7 +100,7 @@ func (i *installation) takesBack(t *testing.T) {
 	dep := i.scope.NewObjectDeployment()
 	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKey{Namespace: i.namespace, Name: i.name}, dep))
 	if len(dep.GetFinalizers()) > 0 {
-		t.Errorf("%s: the deployment has the finalizers %v, which nobody removes", i.namespace, dep.GetFinalizers())
+		t.Errorf("%s: the deployment has the finalizers %v, which no controller removes", i.namespace, dep.GetFinalizers())
 	}
 	selector, err := metav1.LabelSelectorAsSelector(&dep.ObjectDeploymentSpec().Selector)
 	require.NoError(t, err)
@@ -112,7 +112,7 @@ func (i *installation) takesBack(t *testing.T) {
 	require.NoError(t, env.Client.List(t.Context(), sliced, client.InNamespace(i.namespace)))
 	for _, slice := range sliced.GenericObjectSlices() {
 		if len(slice.GetFinalizers()) > 0 {
-			t.Errorf("%s: slice %s has the finalizers %v, which nobody removes", i.namespace, slice.GetName(), slice.GetFinalizers())
+			t.Errorf("%s: slice %s has the finalizers %v, which no controller removes", i.namespace, slice.GetName(), slice.GetFinalizers())
 		}
 	}
 	var present corev1alpha1.GenericObjectSet

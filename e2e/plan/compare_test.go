@@ -38,7 +38,7 @@ func (u *upgrade) expected() map[objects.Key]dryrun.Change {
 	return expected
 }
 
-// follows compares what is there before and after with the plan.
+// follows compares the live objects before and after with the plan.
 func (u *upgrade) follows() error {
 	var errs []error
 	expected := u.expected()

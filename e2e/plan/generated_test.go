@@ -258,8 +258,7 @@ func (c *chain) snapshot(tb testing.TB) map[objects.Key]*unstructured.Unstructur
 	return found
 }
 
-// await waits until the upgrade has come as far as it goes, and did what the plan
-// says.
+// await waits until the upgrade has progressed as far as it can, and did as planned.
 func (c *chain) await(tb testing.TB, i int, u *upgrade) {
 	what := fmt.Sprintf("upgrade %d of %s (before it: %s) to follow its plan", i, c.namespace, u.scenario)
 	var last error

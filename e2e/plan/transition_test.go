@@ -101,8 +101,7 @@ func TestPlanOfADefinitionWithItsResources(t *testing.T) {
 	}
 }
 
-// A namespace that is being deleted is waited for: what is in it is not refused for
-// that.
+// A namespace that is being deleted is waited for: objects in it are not refused for that.
 func TestPlanIntoANamespaceThatGoes(t *testing.T) {
 	t.Parallel()
 	env := shared(t)
@@ -271,8 +270,8 @@ func TestPlanOfAQuotaForAllTogether(t *testing.T) {
 	})
 }
 
-// Of a revision in slices one object changes, and all others are unchanged; what was
-// dropped together with its definition goes, and is said to.
+// Of a revision in slices one object changes, and all others are unchanged; an object
+// that was dropped together with its definition is deleted, and reported.
 func TestPlanOfASlicedPackage(t *testing.T) {
 	t.Parallel()
 	env := shared(t)
@@ -300,7 +299,7 @@ func TestPlanOfASlicedPackage(t *testing.T) {
 		order = append(order, c.Object())
 	}
 	if diff := cmp.Diff([]string{"Dial sliced/main", "CustomResourceDefinition dials." + group}, order); diff != "" {
-		t.Errorf("what goes (-want +got):\n%s", diff)
+		t.Errorf("deleted objects (-want +got):\n%s", diff)
 	}
 	if len(p.Losses) != 1 || !strings.Contains(p.Losses[0].Message, "goes with it") {
 		t.Errorf("losses: %+v", p.Losses)

@@ -111,7 +111,7 @@ func (k *killer) after(writes int) int {
 	return 1
 }
 
-// handovers are what was seen of a namespace, in the order of its resource versions.
+// handovers are the observed changes of a namespace, in the order of its resource versions.
 type handovers struct {
 	mu      sync.Mutex
 	active  map[string]int64 // since when sets of a version are active
@@ -168,7 +168,7 @@ func (h *handovers) mark() int {
 	return len(h.written)
 }
 
-// check judges what was written; what comes after the mark goes back to the first revision.
+// check judges the writes; those after the mark go back to the first revision.
 func (h *handovers) check(t *testing.T, back int) {
 	t.Helper()
 	h.mu.Lock()

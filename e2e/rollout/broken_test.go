@@ -72,8 +72,8 @@ var variants = map[string][]string{
 const held = "example.com/held"
 
 // release returns the package with the probes of checks, or the recipes where it is nil.
-// Pods of a broken one are never scheduled, which its controllers cannot tell from an image
-// that cannot start.
+// Pods of a broken one are never scheduled, which its controllers cannot distinguish from
+// an image that cannot start.
 func release(version string, broken bool, checks func(workload) string) harness.Files {
 	files := harness.Files{}
 	var entries strings.Builder

@@ -132,8 +132,8 @@ func TestPhaseOrder(t *testing.T) {
 	judgePhases(t, entries)
 }
 
-// openPhase waits for the phase's objects and turns their probes true one after
-// the other; the first one goes false again and is the last to be true.
+// openPhase waits for the phase's objects and turns their probes true one after the
+// other; the first one becomes false again and is the last to be true.
 func openPhase(t *testing.T, env *harness.Env, names []string, random *rand.Rand) {
 	t.Helper()
 	for _, name := range names {

@@ -48,9 +48,8 @@ func writesOfConfigMaps(t *testing.T, audit *sandbox.Audit, since sandbox.Positi
 	return entries
 }
 
-// An upgrade writes what changed and leaves the rest alone; going back to the
-// former image does the same; what the new revision lacks goes after it has
-// succeeded.
+// An upgrade writes the changed objects and leaves the rest alone; so does the return to the
+// former image; objects that the new revision lacks are deleted after it has succeeded.
 func TestUpgradeTouchesOnlyWhatChanged(t *testing.T) {
 	t.Parallel()
 	env := shared(t)
@@ -77,7 +76,7 @@ func TestUpgradeTouchesOnlyWhatChanged(t *testing.T) {
 
 	env.SetImage(t, "upgrade", "shop", three)
 	env.WaitAvailable(t, "upgrade", "shop")
-	harness.Eventually(t, 10*time.Second, "the dropped object to go", func(context.Context) error {
+	harness.Eventually(t, 10*time.Second, "the dropped object to be deleted", func(context.Context) error {
 		if n := len(configMaps(t, env, "upgrade")); n != 99 {
 			return fmt.Errorf("%d objects", n)
 		}

@@ -193,7 +193,7 @@ func (l *auditLog) index(position Position) int {
 // auditLogs are the logs by path. A sandbox only ever appends to its own.
 var auditLogs sync.Map
 
-// parsed parses what was logged meanwhile and calls look with all of it.
+// parsed parses the entries logged meanwhile and calls look with all entries.
 func (a *Audit) parsed(look func(*auditLog)) error {
 	value, _ := auditLogs.LoadOrStore(a.path, &auditLog{})
 	l := value.(*auditLog)
@@ -210,7 +210,7 @@ func (a *Audit) parsed(look func(*auditLog)) error {
 	for reader := bufio.NewReaderSize(file, 1<<16); ; {
 		line, err := reader.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			break // what is left is a line still being written
+			break // the rest is a line still being written
 		}
 		if err != nil {
 			return fmt.Errorf("reading the audit log: %w", err)

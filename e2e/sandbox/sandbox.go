@@ -90,9 +90,9 @@ func Run(ctx context.Context, opts ...Option) (*Sandbox, error) {
 	return s, nil
 }
 
-// Binary returns the path of the sandbox's binary: the one that LOCKSTEP_SANDBOX
-// names, else the one for the sources of the repository that the current folder is
-// in, which is built where it is missing; progress tells about that.
+// Binary returns the path of the sandbox's binary: the one that LOCKSTEP_SANDBOX names,
+// else the one for the sources of the repository that the current folder is in, which is
+// built where it is missing; progress reports that.
 func Binary(ctx context.Context, progress io.Writer) (string, error) {
 	if path := os.Getenv("LOCKSTEP_SANDBOX"); path != "" {
 		if _, err := os.Stat(path); err != nil {
@@ -111,7 +111,7 @@ func Binary(ctx context.Context, progress io.Writer) (string, error) {
 	return filepath.Join(dir, binary.Name), nil
 }
 
-// run starts the supervisor and waits for the line in which it tells the outcome.
+// run starts the supervisor and waits for the line in which it reports the outcome.
 func (s *Sandbox) run(ctx context.Context, o options) error {
 	name := fmt.Sprintf("test-%d-%s", os.Getpid(), strings.ToLower(rand.Text()[:8]))
 	var stderr bytes.Buffer

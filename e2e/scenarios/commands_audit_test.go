@@ -104,7 +104,7 @@ func (s *scenario) writesSince(ctx context.Context, since sandbox.Position) ([]w
 	return writes, nil
 }
 
-// jsonPatch tells a JSON patch from an apply, which is forced or strict.
+// jsonPatch distinguishes a JSON patch from an apply, which is forced or strict.
 func jsonPatch(e sandbox.Entry) bool {
 	return e.Verb == "patch" && !strings.Contains(e.RequestURI, "force=true") && !strings.Contains(e.RequestURI, "fieldValidation=")
 }

@@ -289,9 +289,8 @@ func (s *scenario) drifted(entries []sandbox.Entry) []invariants.Object {
 	return found
 }
 
-// restored returns the steps that count after a restore: what the script had
-// asked for until the snapshot, as of now; what was before that is judged no
-// more, since it did not happen.
+// restored returns the steps that count after a restore: those that the script had requested
+// until the snapshot, as of now; later ones are judged no more, since it did not happen.
 func (s *scenario) restored(steps []step) []step {
 	kept := slices.Clone(steps)
 	now := time.Now()

@@ -75,9 +75,8 @@ var managerCommands = commands{
 			s.Fatalf("unknown action %q", action)
 		}
 	},
-	// lease clear: the next manager leads at once, without waiting for the Lease of
-	// a dead one to expire.
-	// lease await renewed: whoever leads has renewed the Lease since.
+	// lease clear: the next manager leads at once, without waiting for the Lease of a
+	// dead one to expire. lease await renewed: the leader has renewed the Lease since.
 	"lease": func(s *scenario, _ bool, args []string) {
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: corev1alpha1.LeaderElectionLease}}
 		c := s.cluster().Client

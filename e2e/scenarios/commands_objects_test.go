@@ -22,7 +22,7 @@ import (
 
 // objectCommands are for faults of single objects.
 var objectCommands = commands{
-	// apply FILE…, unapply FILE…: creates or changes, or deletes, what is in the
+	// apply FILE…, unapply FILE…: creates or changes, or deletes, the objects in the
 	// files as the administrator. ${NS} stands for the script's namespace.
 	"apply": func(s *scenario, _ bool, args []string) {
 		s.manifests(args, "apply", "--server-side", "--field-manager=user")
@@ -113,8 +113,8 @@ var objectCommands = commands{
 			s.Fatalf("the manager wrote %v", writes)
 		}
 	},
-	// still DURATION: waits until the manager has sent no request for so long about
-	// the script's namespace, or about what is named after it.
+	// still DURATION: waits until the manager has sent no request for so long about the
+	// script's namespace, or about objects named after it.
 	"still": func(s *scenario, _ bool, args []string) {
 		s.usage(len(args) == 1, "still DURATION")
 		d, err := time.ParseDuration(args[0])

@@ -89,7 +89,7 @@ func (s *scenario) begin(name, version string) {
 	s.steps = append(s.steps, step{at: time.Now(), name: name, version: version})
 }
 
-// push pushes the version's image, and notes what is in it.
+// push pushes the version's image, and notes its content.
 func (s *scenario) push(name, version string) string {
 	files := s.files(version)
 	image := s.cluster().Push(s, s.namespace+"-"+name+":"+version, files)

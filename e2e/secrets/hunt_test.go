@@ -76,8 +76,8 @@ func (h *haystack) look(kind, where string, text []byte, needles []needle) {
 	}
 }
 
-// hunt looks for the values everywhere. It returns how many bytes it has searched,
-// by kind, so that a test can tell that there was something.
+// hunt looks for the values everywhere. It returns how many bytes it has searched, by
+// kind, so that a test can verify that there was something.
 func (l *lives) hunt(t *testing.T, needles ...needle) map[string]int {
 	t.Helper()
 	h := &haystack{t: t, seen: map[string]int{}}

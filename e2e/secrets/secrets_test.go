@@ -19,7 +19,7 @@ import (
 	"lockstep.run/lockstep/internal/testing/require"
 )
 
-// patience is how long a test waits for what has to happen.
+// patience is how long a test waits for a condition.
 var patience = harness.Patience
 
 // TestRefusedOutsideSecrets: a value in anything but a Secret is refused, with file
@@ -59,10 +59,10 @@ func TestRefusedOutsideSecrets(t *testing.T) {
 	}
 }
 
-// TestSensitiveValues lives through everything that can happen to a package with
-// values that came from Secrets, three packages at a time: a small one, one in
-// slices, one of the cluster. What is readable without the right to read Secrets
-// has none of the values (invariant 8).
+// TestSensitiveValues lives through everything that can happen to a package with values
+// that came from Secrets, three packages at a time: a small one, one in slices, one of
+// the cluster. No object that is readable without the right to read Secrets has any of
+// the values (invariant 8).
 func TestSensitiveValues(t *testing.T) {
 	l := shared.with(t,
 		&life{namespace: "small", objects: "small", input: "small"},
@@ -155,7 +155,7 @@ func needles(values map[*life]needle) []needle { return slices.Collect(maps.Valu
 // forgets waits until no copy of a former value is kept in any Secret.
 func (l *lives) forgets(t *testing.T, values map[*life]needle) {
 	t.Helper()
-	harness.Eventually(t, patience, "copies of the former value to go", func(ctx context.Context) error {
+	harness.Eventually(t, patience, "copies of the former value to be deleted", func(ctx context.Context) error {
 		list := &corev1.SecretList{}
 		if err := l.env.Client.List(ctx, list); err != nil {
 			return err
@@ -245,7 +245,7 @@ func (l *lives) remove(t *testing.T) {
 	t.Helper()
 	l.each(func(one *life) { require.NoError(t, l.env.Client.Delete(t.Context(), one.newPackage(""))) })
 	l.each(func(one *life) { l.env.WaitGone(t, patience, one.newPackage("")) })
-	harness.Eventually(t, patience, "the Secrets of the engine to go", func(ctx context.Context) error {
+	harness.Eventually(t, patience, "the Secrets of the engine to be deleted", func(ctx context.Context) error {
 		stored, keys, err := l.stored(ctx)
 		if err == nil && len(stored)+len(keys) > 0 {
 			err = fmt.Errorf("%d Secrets with objects and %d with keys are left", len(stored), len(keys))

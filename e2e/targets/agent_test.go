@@ -129,7 +129,7 @@ func (f *fixture) mark(t *testing.T) (from [2]sandbox.Position) {
 	return from
 }
 
-// settle waits until the agent has sent nothing to either cluster for 2 s.
+// waitQuiescent waits until the agent has sent nothing to either cluster for 2 s.
 func (f *fixture) waitQuiescent(t *testing.T) {
 	t.Helper()
 	from := f.mark(t)
@@ -151,7 +151,7 @@ func (f *fixture) phases(t *testing.T) {
 	f.shows(t, "a-1")
 	f.shows(t, "a-2")
 
-	// A later revision takes over; what only the former one has goes with it.
+	// A later revision takes over; objects that only the former one has are deleted with it.
 	uid := func(name string) string {
 		cm := configMap(name)
 		require.NoError(t, f.target.Get(t.Context(), client.ObjectKeyFromObject(cm), cm))

@@ -72,7 +72,7 @@ func (f *fixture) unusable(t *testing.T) {
 // says runs a command, and expects it to print something of a target in a state.
 func (f *fixture) says(t *testing.T, state string, want []string, args ...string) {
 	t.Helper()
-	harness.Eventually(t, long, strings.Join(args, " ")+" to say what is wrong", func(context.Context) error {
+	harness.Eventually(t, long, strings.Join(args, " ")+" to report the fault", func(context.Context) error {
 		code, out, errOut := f.command(t, args...)
 		all := strings.Join(strings.Fields(out+" "+errOut), " ")
 		for _, text := range want {
@@ -92,7 +92,7 @@ func (f *fixture) installs(t *testing.T, state, image string, want []string) {
 	f.says(t, state, []string{"is deleted, after"}, "delete", "package/fresh", "--yes", "--timeout", "20s")
 }
 
-// abandon lets a package that is being deleted go.
+// abandon releases a package that is being deleted.
 func (f *fixture) abandon(t *testing.T, name string) {
 	t.Helper()
 	pkg := harness.Package(home, name, "")

@@ -17,8 +17,8 @@ import (
 	"lockstep.run/lockstep/internal/testing/require"
 )
 
-// Whatever a target does from some time on, a package is let go of it as soon as its user says so, and at once where nothing was
-// written there.
+// Whatever a target does from some time on, a package is released from it as soon as its
+// user says so, and at once where nothing was written there.
 func TestAbandonTarget(t *testing.T) {
 	t.Parallel()
 	empty := func(w http.ResponseWriter, r *http.Request) { emptyCluster(w, r, "abandon") }

@@ -119,7 +119,7 @@ func TestSecretsOfAccounts(t *testing.T) {
 		}
 	}
 	if reached.Load() == 0 || authorized.Load() > 0 {
-		t.Errorf("the servers of the tenant got %d requests, %d with what is not theirs", reached.Load(), authorized.Load())
+		t.Errorf("the servers of the tenant got %d requests, %d with credentials that are not theirs", reached.Load(), authorized.Load())
 	}
 }
 

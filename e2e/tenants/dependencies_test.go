@@ -39,7 +39,8 @@ func allowing(spec *corev1alpha1.PackageSpec) {
 	spec.UpgradePolicy = &corev1alpha1.UpgradePolicy{AllowDependents: true}
 }
 
-// install creates a package as the administrator, and waits for it. A ClusterPackage goes with the test.
+// install creates a package as the administrator, and waits for it. A ClusterPackage is
+// deleted at the end of the test.
 func install(t *testing.T, pkg corev1alpha1.GenericPackage) {
 	t.Helper()
 	env.Create(t, pkg)
@@ -122,7 +123,8 @@ func released[T client.Object](pkg T) error {
 	return nil
 }
 
-// What a Package depended on goes with it only where it was installed for it, in its namespace.
+// A dependency of a Package is deleted with it only where it was installed for it, in its
+// namespace.
 func TestDepDelete(t *testing.T) {
 	t.Parallel()
 	// left returns the name of a ClusterPackage that was installed for one that does not need it any more.
@@ -346,8 +348,8 @@ func TestDepHold(t *testing.T) {
 	awaitEvent(t, pkg, "DependentsAffected", "Package "+u.namespace+"/x")
 }
 
-// However many Packages depend on something, and in however long ranges, what they leave on it is bounded, and nothing on what
-// is not of their namespace.
+// However many Packages depend on something, and in however long ranges, the marks that
+// they leave on it are bounded, and there are none on packages outside their namespace.
 func TestDepBloat(t *testing.T) {
 	t.Parallel()
 	u := newTenant(t, env, "")

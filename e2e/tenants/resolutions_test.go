@@ -94,7 +94,8 @@ func others(t *testing.T, name string) time.Duration {
 	return longest
 }
 
-// While a webhook on what is installed for a tenant's packages takes its time, nobody else waits for it.
+// While a webhook on the packages installed for a tenant's takes its time, no other
+// tenant waits for it.
 func TestWebhookSlow(t *testing.T) {
 	t.Parallel()
 	u := newTenant(t, env, "")
@@ -116,7 +117,8 @@ func TestWebhookSlow(t *testing.T) {
 	close(w.let)
 }
 
-// While a tenant's packages have dependencies that are hard to resolve, nobody else waits for that.
+// While a tenant's packages have dependencies that are hard to resolve, no other tenant
+// waits for that.
 func TestDepsGraph(t *testing.T) {
 	if !harness.Deep() {
 		t.Skip("takes the processors of other tests for half a minute: a sweep of ./task test:deep")

@@ -25,9 +25,10 @@ import (
 	"lockstep.run/lockstep/internal/testing/require"
 )
 
-// The attacks that take memory or time, each by five tenants at once, and a flood by one, on a manager with the memory of
-// config/manager. The test says how long packages of another namespace take meanwhile: a figure of the machine, which fails
-// nothing. The manager goes on, and changes nothing but what is the tenants'.
+// The attacks that take memory or time, each by five tenants at once, and a flood by one,
+// on a manager with the memory of config/manager. The test says how long packages of
+// another namespace take meanwhile: a figure of the machine, which fails nothing. The
+// manager continues, and changes no objects but the tenants'.
 func TestTogether(t *testing.T) {
 	if !harness.Deep() {
 		t.Skip("takes ten minutes and all processors: a sweep of ./task test:deep")
@@ -176,7 +177,7 @@ func (u *tenant) leave(t *testing.T) {
 		{&corev1alpha1.ObjectTemplate{}, &corev1alpha1.ObjectTemplateList{}},
 		{&corev1alpha1.ObjectDeployment{}, &corev1alpha1.ObjectDeploymentList{}},
 	} {
-		harness.Eventually(t, harness.Patience, "what the tenant has to go", func(ctx context.Context) error {
+		harness.Eventually(t, harness.Patience, "the tenant's objects to be deleted", func(ctx context.Context) error {
 			if err := u.env.Client.DeleteAllOf(ctx, kind.kind, client.InNamespace(u.namespace)); err != nil {
 				return err
 			}

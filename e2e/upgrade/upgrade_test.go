@@ -107,7 +107,7 @@ func TestUpgradeAndBack(t *testing.T) {
 			}
 			statuses[e.RequestURI]++
 			if e.Object.Group != corev1alpha1.GroupVersion.Group || e.Object.Subresource != "status" || statuses[e.RequestURI] > 1 {
-				t.Errorf("%s wrote to what is at rest: %s %s", next.what, e.Verb, e.RequestURI)
+				t.Errorf("%s wrote to an object at rest: %s %s", next.what, e.Verb, e.RequestURI)
 			}
 		}
 		t.Logf("%s: %d requests, %d statuses, at rest %s after the former leader stopped", next.what, len(requests), len(statuses), time.Since(stopped).Round(time.Second))

@@ -6,6 +6,7 @@
 // chart, manifests of krew, a software bill of materials, the provenance, and checksums of all of these, which are signed where a
 // key is given.
 //
-// The same commit, Go version and flags give the same bytes: paths are trimmed, no version control data is stamped but the commit,
-// all times are that of the commit, and what is listed is sorted. Only signatures differ.
+// The same commit, Go version and flags give the same bytes: paths are trimmed, no
+// version control data is stamped but the commit, all times are that of the commit, and
+// lists are sorted. Only signatures differ.
 package main

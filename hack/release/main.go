@@ -17,7 +17,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 )
 
-// release is what is released.
+// release describes the release.
 type release struct {
 	version   string // v0.2.0
 	commit    string

@@ -35,7 +35,7 @@ import (
 
 const root = "../.."
 
-// example makes a release, without what is compiled, and returns its files.
+// example makes a release, without compiled programs, and returns its files.
 func example(t *testing.T, key string) map[string]string {
 	t.Helper()
 	r := &release{

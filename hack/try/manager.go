@@ -81,7 +81,7 @@ func (t *trial) replace(ctx context.Context) (*os.File, error) {
 	for signal := syscall.SIGTERM; ; {
 		err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil {
-			// Empty until the next manager runs: nobody ends another process.
+			// Empty until the next manager runs: no other process is ended.
 			if err := lock.Truncate(0); err != nil {
 				lock.Close()
 				return nil, fmt.Errorf("clearing %s: %w", lock.Name(), err)
@@ -94,7 +94,7 @@ func (t *trial) replace(ctx context.Context) (*os.File, error) {
 		}
 		pid, err := readPID(lock.Name())
 		if err == nil && signal != 0 {
-			// Whoever holds the lock wrote this number, so it is that process.
+			// The holder of the lock wrote this number, so it is that process.
 			_ = syscall.Kill(pid, signal)
 			signal = 0
 		}
@@ -194,7 +194,7 @@ func sleep(ctx context.Context) error {
 	}
 }
 
-// freeAddress is a loopback address that nobody listens on.
+// freeAddress is a loopback address without a listener.
 func freeAddress() (string, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// whatNext tells what to try next.
+// whatNext prints suggestions to try next.
 func (t *trial) whatNext(took time.Duration) {
 	fmt.Printf(`
 %s is installed on a real control plane, after %s in all. Try next, in this shell:

@@ -42,7 +42,7 @@ type Subject struct{ Namespace, Name string }
 // is left out. Of the rules of roles it returns none where these are more than most single rights.
 func Demands(r Request, account Subject, most int) []Demand {
 	c := newComputation(r)
-	c.brought = nil // what is bound in a namespace that is there already counts, too
+	c.brought = nil // roles bound in a namespace that exists already count, too
 	given, all := c.givesTo(account)
 	if all {
 		return nil

@@ -96,7 +96,7 @@ func TestNeeded(t *testing.T) {
 			"web", []string{"{apiVersion: other.com/v1, kind: Datum, metadata: {name: %}}"},
 			"web: other.com/data: create\nweb: other.com/data (a): patch,delete\n", "",
 		},
-		"a role needs what it grants, and no bind for what is brought": {
+		"a role needs what it grants, and no bind for brought roles": {
 			"web", []string{role, binding},
 			"web: " + rbac + "rolebindings,roles: create\nweb: " + rbac + "rolebindings (a): patch,delete\nweb: " + rbac + "roles (a): patch,delete\nweb: /pods: list\n",
 			"Role a gives others rights, which the account gets, too",

@@ -91,8 +91,8 @@ func OnReads() []Fault {
 	return []Fault{Drop, Lose, Delay, TooMany, Internal, Unavailable}
 }
 
-// OnStarts are the faults of a read that is about no package, such as a list of a
-// kind in all namespaces or of what is served.
+// OnStarts are the faults of a read that is about no package, such as discovery or a list
+// of a kind in all namespaces.
 func OnStarts() []Fault { return []Fault{Drop, TooMany, Internal, Unavailable} }
 
 // OnWatches are the faults of an event of a watch.

@@ -72,7 +72,7 @@ func (l *lane) drain() {
 	l.flights.Wait()
 }
 
-// leave lets nothing through for a while, and cuts what is on its way.
+// leave lets nothing through for a while, and cuts requests that are underway.
 func (l *lane) leave(d time.Duration) {
 	l.mu.Lock()
 	l.away = time.Now().Add(d)

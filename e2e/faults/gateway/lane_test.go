@@ -99,7 +99,7 @@ func TestFaultsOfRequests(t *testing.T) {
 	}{
 		None:          {"it is only passed on", 201, 1, 1},
 		Drop:          {"it never arrives", 0, 0, 0},
-		Late:          {"it arrives when nobody waits any more", 0, 0, 1},
+		Late:          {"it arrives when its caller has given up", 0, 0, 1},
 		Lose:          {"it takes effect without an answer", 0, 1, 1},
 		Delay:         {"it arrives later", 201, 1, 1},
 		DelayAnswer:   {"it is answered later", 201, 1, 1},

@@ -22,7 +22,7 @@ type Request struct {
 	List, Watch, Initial bool
 	Apply, JSONPatch     bool
 	DryRun               bool
-	// Guarded tells an apply that can only create.
+	// Guarded marks an apply that can only create.
 	Guarded bool
 	// Revision is the number of the revision that an apply says it is made for, 0
 	// where it says nothing.
@@ -33,7 +33,7 @@ type Request struct {
 	id string // the audit log's
 }
 
-// Patch is what tells kinds of writes on our own objects apart.
+// Patch has the fields that distinguish kinds of writes on our own objects.
 type Patch struct {
 	Metadata struct {
 		Name            string            `json:"name"`
@@ -87,7 +87,7 @@ func parse(r *http.Request, body []byte) *Request {
 		q.List = q.Resource != "" && q.Name == "" && !q.Watch
 	}
 	if !q.JSONPatch {
-		_ = json.Unmarshal(body, &q.Patch) // what is no JSON has no kind of its own
+		_ = json.Unmarshal(body, &q.Patch) // a body that is no JSON has no kind of its own
 	}
 	if q.Name == "" {
 		q.Name = q.Patch.Metadata.Name

@@ -28,7 +28,7 @@ func (l *lane) watch(w http.ResponseWriter, r *http.Request, q *Request) {
 	for key, values := range answer.Header {
 		w.Header()[key] = values
 	}
-	w.Header().Del("Content-Length") // what is sent may be more or less
+	w.Header().Del("Content-Length") // the body sent may be longer or shorter
 	w.WriteHeader(answer.StatusCode)
 	if stale != "" && answer.StatusCode == http.StatusOK {
 		l.replay(w, r, stale)

@@ -61,9 +61,8 @@ func (s Step) reverse(o Object, e sandbox.Entry, removed []Object) []Violation {
 	return found
 }
 
-// gone returns when the last request on a deleted object took effect, whoever
-// made it: with a foreign finalizer, that is its removal. It is zero where
-// the object was not deleted.
+// gone returns when the last request on a deleted object took effect, by any client: with
+// a foreign finalizer, that is its removal. It is zero where the object was not deleted.
 func (s Step) gone(o Object) time.Time {
 	var at time.Time
 	deleted := false

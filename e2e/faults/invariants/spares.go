@@ -10,11 +10,11 @@ import (
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
-// Collections returns a filter of what the manager asks to collect the slices of
-// some namespaces that are spare now: lists of slices and, of those slices,
-// deletions and removals of finalizers, each once. They go when they are a minute
-// old, or are looked for then, be it while everything else is at rest or by a manager
-// that starts. What is asked a second time is no part of it.
+// Collections returns a filter of the manager's requests that collect the slices of some
+// namespaces that are spare now: lists of slices and, of those slices, deletions and
+// removals of finalizers, each once. Slices are deleted when they are a minute old, or
+// are looked for then, be it while everything else is at rest or by a manager that
+// starts. A second request of the kind is no part of it.
 func Collections(ctx context.Context, reader client.Reader, namespaces ...string) (func(sandbox.Entry) bool, error) {
 	spare := map[string]bool{}
 	for _, namespace := range namespaces {
@@ -49,8 +49,8 @@ func collectionsOf(spare map[string]bool) func(sandbox.Entry) bool {
 	}
 }
 
-// sparesIn tells which of all objects in a namespace are slices that nothing names
-// while their deployment lives: when they are collected depends on their age.
+// sparesIn returns a filter of the objects in a namespace that are slices which nothing
+// names while their deployment lives: when they are collected depends on their age.
 func sparesIn(all []unstructured.Unstructured) func(*unstructured.Unstructured) bool {
 	used, alive := map[string]bool{}, false
 	for i := range all {

@@ -29,10 +29,10 @@ func TestCollections(t *testing.T) {
 		query                string
 		want                 bool
 	}{
-		{reason: "one that nothing names goes", verb: "delete", resource: "objectslices", name: "spare", want: true},
+		{reason: "one that nothing names is deleted", verb: "delete", resource: "objectslices", name: "spare", want: true},
 		{reason: "and its finalizer before it", verb: "patch", resource: "objectslices", name: "spare", want: true},
 		{reason: "but once", verb: "delete", resource: "objectslices", name: "spare"},
-		{reason: "a Secret goes as a slice does", verb: "delete", resource: "secrets", name: "spare-secret", want: true},
+		{reason: "a Secret is deleted as a slice is", verb: "delete", resource: "secrets", name: "spare-secret", want: true},
 		{reason: "the template's stays", verb: "delete", resource: "objectslices", name: "wanted"},
 		{reason: "that of history stays", verb: "delete", resource: "objectslices", name: "former"},
 		{reason: "a Secret of anybody else's stays", verb: "delete", resource: "secrets", name: "foreign"},

@@ -121,10 +121,9 @@ func snapshotOf(all []unstructured.Unstructured, namespace string) (Snapshot, er
 	return s, nil
 }
 
-// aliasesOf names what has a name of its own in each run after what it stands
-// for: the UIDs of objects, sets after their revision, slices after the objects
-// in them. A UID of an object that does not exist stays, and shows as a
-// difference.
+// aliasesOf replaces names that differ in each run by stable ones: the UIDs of objects,
+// sets after their revision, slices after the objects in them. A UID of an object that
+// does not exist stays, and shows as a difference.
 func aliasesOf(all []unstructured.Unstructured, namespace string) (*strings.Replacer, error) {
 	pairs := map[string]string{namespace: "NAMESPACE"}
 	for i := range all {
@@ -179,9 +178,8 @@ func openedOf(obj *unstructured.Unstructured) any {
 	return objects
 }
 
-// gone are names of what is gone: of Secrets that held objects of archived
-// revisions, and of revisions that history has dropped. They depend on a key that
-// each package has of its own.
+// gone are names of deleted objects: of Secrets that held objects of archived revisions, and of
+// revisions that history has dropped. They depend on a key that each package has of its own.
 var gone = regexp.MustCompile(`shop-([0-9a-f]{32}|[bcdfghjklmnpqrstvwxz2456789]{10})\b`)
 
 // contentOf names stored objects, with their values.
@@ -232,7 +230,7 @@ func normalise(obj *unstructured.Unstructured) {
 		_ = unstructured.SetNestedField(obj.Object, fmt.Sprintf("%d bytes", len(big)), "data", "big")
 	}
 	if obj.GetKind() == "ObjectSlice" {
-		delete(obj.Object, "objects") // its name says what is in it
+		delete(obj.Object, "objects") // its name is that of its content
 	}
 	if sealed(obj) {
 		delete(obj.Object, "data") // as above

@@ -50,9 +50,9 @@ type Place struct {
 // Content is what a revision contains.
 type Content map[Object]Place
 
-// Step is a change of what one deployment wants, and what was requested until it
-// ended: an install where From is empty, an upgrade, a deletion where To is.
-// Where both are equal nothing is rolled out, as during drift.
+// Step is a change of the desired state of one deployment, and the requests until it
+// ended: an install where From is empty, an upgrade, a deletion where To is. Where both
+// are equal nothing is rolled out, as during drift.
 type Step struct {
 	Name string
 	// Manager is the user name of the engine.

@@ -64,7 +64,7 @@ func TestJudge(t *testing.T) {
 		want     []int
 	}{
 		"install":  {reason: "in order, each gate first", to: v1, writes: install},
-		"upgrade":  {reason: "what is obsolete goes last", from: v1, to: v2, writes: upgrade},
+		"upgrade":  {reason: "obsolete objects are deleted last", from: v1, to: v2, writes: upgrade},
 		"deletion": {reason: "in reverse, the kept object stays", from: v1, writes: deletion},
 		"phases out of order": {
 			reason: "two before one", to: v1, want: []int{1},
@@ -99,9 +99,9 @@ func TestJudge(t *testing.T) {
 			reason: "two was stolen", from: v1, writes: deletion, want: []int{2},
 			change: func(s *invariants.Step) { s.Foreign = []invariants.Object{object("two")} },
 		},
-		"what is to be kept is deleted": {reason: "the annotation says Keep", from: v1, writes: append([]sandbox.Entry{request(0, manager, "delete", "kept")}, deletion...), want: []int{2}},
+		"a kept object is deleted": {reason: "the annotation says Keep", from: v1, writes: append([]sandbox.Entry{request(0, manager, "delete", "kept")}, deletion...), want: []int{2}},
 		"deleted before the new revision is there": {
-			reason: "two goes before one is written", from: v1, to: v2, want: []int{2},
+			reason: "two is deleted before one is written", from: v1, to: v2, want: []int{2},
 			writes: []sandbox.Entry{upgrade[0], upgrade[1], request(2, manager, "delete", "two"), upgrade[2]},
 		},
 		"deleted in the wrong order": {

@@ -50,8 +50,8 @@ type suite struct {
 
 func TestFaults(t *testing.T) { sweepAll(t, false) }
 
-// TestTargetFaults is TestFaults with the objects in another cluster, behind a gateway too:
-// what is injected there, and outages of either cluster.
+// TestTargetFaults is TestFaults with the objects in another cluster, behind a gateway
+// too: with faults injected there, and outages of either cluster.
 func TestTargetFaults(t *testing.T) {
 	if !harness.Deep() && os.Getenv("LOCKSTEP_FAULTS") == "" {
 		t.Skip("set LOCKSTEP_DEEP=1 or LOCKSTEP_FAULTS to run it")

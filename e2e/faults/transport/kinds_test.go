@@ -8,8 +8,8 @@ import (
 	"lockstep.run/lockstep/e2e/faults/gateway"
 )
 
-// ledger tells the kinds of the writes about one package. What a write means
-// depends on those before it that took effect. Its life guards it.
+// ledger classifies the writes about one package. The kind of a write depends on those
+// before it that took effect. Its life guards it.
 type ledger struct {
 	stage *stage
 	// What each set's status says since, by its name.
@@ -55,7 +55,7 @@ var nouns = map[string]string{
 	"packages": "package", "objectdeployments": "deployment", "objectsets": "set", "objectslices": "slice",
 }
 
-// storeKind tells writes of Secrets apart that the engine keeps objects and keys in.
+// storeKind classifies writes of Secrets that the engine keeps objects and keys in.
 func storeKind(q *gateway.Request) string {
 	noun := "secret slice"
 	if strings.Contains(q.Name, "hash-key") {
@@ -70,7 +70,7 @@ func storeKind(q *gateway.Request) string {
 	return noun + " finalizer removal"
 }
 
-// objectKind tells writes on objects of packages apart.
+// objectKind classifies writes on objects of packages.
 func (l *ledger) objectKind(q *gateway.Request) string {
 	creates := q.Guarded || q.Method == http.MethodPost
 	switch {
@@ -94,7 +94,7 @@ func (l *ledger) objectKind(q *gateway.Request) string {
 	return "object " + strings.ToLower(q.Method)
 }
 
-// setStatusKind tells the statuses apart that something relies on.
+// setStatusKind classifies the statuses that something relies on.
 func (l *ledger) setStatusKind(q *gateway.Request) string {
 	key := q.Namespace + "/" + q.Name
 	switch {

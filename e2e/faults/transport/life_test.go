@@ -54,9 +54,9 @@ const (
 	// that is killed dozens of times in it starts over as often.
 	patience = 100 * time.Second
 	// calm is how long no request about a package is made before its stage counts as
-	// over; without a fault to compare with, settled is.
-	calm    = 300 * time.Millisecond
-	settled = 1500 * time.Millisecond
+	// over; quiescent is the same without a fault to compare with.
+	calm      = 300 * time.Millisecond
+	quiescent = 1500 * time.Millisecond
 )
 
 // enter begins a stage.
@@ -111,7 +111,7 @@ func (l *life) calm(looked time.Time) bool {
 	defer l.mu.Unlock()
 	quiet := calm
 	if l.reference == nil {
-		quiet = settled
+		quiet = quiescent
 	}
 	return l.flights == 0 && time.Since(l.last) > quiet && (l.last.After(looked) || time.Since(looked) > 2*time.Second)
 }
@@ -198,7 +198,7 @@ func resourceOf(q *gateway.Request) string {
 	return q.Resource
 }
 
-// decide returns what is planned for a position.
+// decide returns the planned decision for a position.
 func (l *life) decide(p position, version string) gateway.Decision {
 	l.seen = append(l.seen, p)
 	i := slices.IndexFunc(l.armed, func(f fault) bool { return f.position == p })

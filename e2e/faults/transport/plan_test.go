@@ -138,7 +138,7 @@ func (s *suite) onProcesses() []gateway.Fault {
 
 func thrice(faults []fault) []fault { return slices.Concat(faults, faults, faults) }
 
-// split tells positions of writes, reads, watches and starts apart.
+// split separates positions of writes, reads, watches and starts.
 func (s *suite) split() (writes, reads, watches, starts []position) {
 	for _, p := range s.positions {
 		switch {

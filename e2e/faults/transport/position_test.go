@@ -27,7 +27,7 @@ func (p position) shifts(o position) bool {
 	return p.kind == o.kind && (strings.HasPrefix(p.which, "#") || p.which == o.which)
 }
 
-// fault is what is planned for one package in one stage.
+// fault is the planned one for one package in one stage.
 type fault struct {
 	position
 	gateway.Fault

@@ -10,8 +10,8 @@ import (
 // often is how often a run says how far it is.
 const often = 15 * time.Second
 
-// progress logs how far a run is, with -v, until stop is called: where one
-// hangs, or is ended from outside, the last line tells where.
+// progress logs how far a run is, with -v, until stop is called: where one hangs, or is
+// ended from outside, the last line says where.
 func (r *run) progress(t *testing.T) (stop func()) {
 	if !testing.Verbose() {
 		return func() {}

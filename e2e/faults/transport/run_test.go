@@ -92,8 +92,7 @@ func (r *run) live(t *testing.T) {
 	r.judge(t)
 	r.slowest(t)
 	for _, last := range r.crew.Unasked() {
-		// A manager that cannot find out what is served does not start: it says so, and
-		// the kubelet tries again.
+		// A manager without discovery does not start: it says so, and the kubelet tries again.
 		if len(r.director.hits) == 0 || !strings.Contains("\n"+last, "\nlockstep-manager: ") {
 			r.broke(startStage, nil)
 			t.Errorf("the manager ended without being killed; its log ends with:\n%s", last)
@@ -119,7 +118,7 @@ func (r *run) through(t *testing.T, stages []*stage) {
 	all.Wait()
 }
 
-// stage is one of one package, with what has to hold at its end.
+// stage is one of one package, with the conditions at its end.
 func (r *run) stage(ctx context.Context, l *life, s *stage) error {
 	if err := l.live(ctx, s); err != nil {
 		return err
@@ -141,7 +140,7 @@ func (r *run) fell(l *life) bool {
 	return r.dead[l]
 }
 
-// fail reports a package that went wrong; it goes no further.
+// fail reports a package that failed; it takes part in no further stage.
 func (r *run) fail(t *testing.T, l *life, s *stage, err error) {
 	r.mu.Lock()
 	r.dead[l] = true
@@ -166,7 +165,7 @@ func (r *run) broke(stage string, l *life) {
 // rest judges invariant 5: the manager is at rest, and a restart writes nothing.
 func (r *run) rest(t *testing.T) {
 	if t.Failed() {
-		return // what is not converged is not at rest
+		return // a package that has not converged is not at rest
 	}
 	ctx := t.Context()
 	collects, err := invariants.Collections(ctx, r.env.Client, slices.Collect(maps.Keys(r.director.lives))...)
@@ -193,12 +192,12 @@ func (r *run) rest(t *testing.T) {
 		r.director.spare() // a target that does not answer is reported
 	}
 	for _, l := range r.lives {
-		l.disarm() // the first events of watches count on, and a stale list shows what was deleted
+		l.disarm() // the first events of watches count on, and a stale list shows deleted objects
 	}
 	r.crew.Restart()
 	r.watches(t, mark)
 	r.there.watches(t, there, len(r.lives))
-	entries = r.settled(t, r.present())
+	entries = r.quiescent(t, r.present())
 	r.complain(t, restStage, nil, invariants.Restart("restart, in the target", r.user(), r.there.since(t, there)))
 	entries = slices.DeleteFunc(entries, collects)
 	r.complain(t, restStage, nil, invariants.Restart("restart", harness.ManagerUser(), entries))
@@ -213,7 +212,7 @@ func (r *run) calm(t *testing.T, collects func(sandbox.Entry) bool) {
 	for {
 		present := r.present()
 		r.watches(t, present)
-		entries := r.settled(t, mark)
+		entries := r.quiescent(t, mark)
 		if r.present() != present {
 			continue // another one has been started
 		}
@@ -242,16 +241,16 @@ func (r *run) watches(t *testing.T, from sandbox.Position) {
 	})
 }
 
-// settled returns what the manager has asked for when it asks for nothing more.
-func (r *run) settled(t *testing.T, from sandbox.Position) []sandbox.Entry {
+// quiescent returns the manager's requests until it sends no more.
+func (r *run) quiescent(t *testing.T, from sandbox.Position) []sandbox.Entry {
 	t.Helper()
 	entries, err := r.audit.Settled(t.Context(), from, restFor, sandbox.ByUser(harness.ManagerUser()), func(e sandbox.Entry) bool { return e.Object.Resource != "leases" })
 	require.NoError(t, err)
 	return entries
 }
 
-// retrace logs what the manager asked for last, watches included, and the faults so
-// far: what is written at rest is an answer to something.
+// retrace logs the last requests of the manager, watches included, and the faults so far:
+// a write at rest has a cause among them.
 func (r *run) retrace(t *testing.T) {
 	entries, err := r.audit.Since(t.Context(), r.mark, sandbox.ByUser(harness.ManagerUser()))
 	require.NoError(t, err)
@@ -320,7 +319,7 @@ func (r *run) judgeStage(t *testing.T, l *life, s *stage, entries []sandbox.Entr
 	r.complain(t, s.name, l, broken)
 }
 
-// complain fails the test with what was broken in a stage; l is as for broke.
+// complain fails the test with the violations of a stage; l is as for broke.
 func (r *run) complain(t *testing.T, stage string, l *life, broken []invariants.Violation) {
 	for _, v := range broken {
 		r.broke(stage, l)

@@ -124,7 +124,7 @@ func TestPruneKeepsTheLatest(t *testing.T) {
 		left = append(left, entry.Name())
 	}
 	if diff := cmp.Diff([]string{".building-1", "0", "1", "2", "5"}, left); diff != "" {
-		t.Errorf("what is left (-want +got):\n%s", diff)
+		t.Errorf("the remaining folders (-want +got):\n%s", diff)
 	}
 }
 
