@@ -127,8 +127,8 @@ func later(t *testing.T) string {
 	return folder
 }
 
-// Helm installs, upgrades, rolls back and uninstalls the engine: CRDs go with the chart
-// in both directions, and stay with the installed packages when it is uninstalled.
+// Helm installs, upgrades, rolls back and uninstalls the engine: CRDs are upgraded and rolled
+// back with the chart, and stay with the installed packages when it is uninstalled.
 func TestHelm(t *testing.T) {
 	const (
 		deployment = "deployment/lockstep-manager"

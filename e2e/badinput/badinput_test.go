@@ -51,8 +51,8 @@ type row struct {
 	says                      []string
 	// blocking is an object that the status names, if any.
 	blocking string
-	// validate are parts of what `validate` prints about the folder; nil where the
-	// folder alone does not tell.
+	// validate are parts of what `validate` prints about the folder; nil where the folder
+	// alone does not decide.
 	validate []string
 	// valid means that validate only warns.
 	valid bool

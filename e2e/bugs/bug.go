@@ -18,7 +18,7 @@ import (
 type level string
 
 const (
-	// unit tests need Go alone.
+	// unit tests need no API server.
 	unit level = "unit"
 	// integration tests need an API server.
 	integration level = "integration"
@@ -41,7 +41,7 @@ type bug struct {
 
 // check is a test that notices a bug.
 type check struct {
-	// Args are those of go test, Env is what is put before it, as NAME=value.
+	// Args are those of go test, Env is its environment, as NAME=value.
 	Args, Env []string
 	// Says matches a line of the failed test's output.
 	Says *regexp.Regexp

@@ -154,7 +154,7 @@ func TestPlanOfAFolder(t *testing.T) {
 	if code != 2 || !strings.Contains(out, "  folder   "+dir+"\n") || strings.Contains(out, "  image ") {
 		t.Errorf("%d\n%s", code, out)
 	}
-	// Who may not write gets a plan all the same, and it says what it does not know.
+	// A user who may not write gets a plan all the same, and it names its unknowns.
 	env.Create(t, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "plan-reader"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "plan-reader"},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "bob"}},

@@ -27,8 +27,8 @@ var auditCommands = commands{
 	//
 	// with the position of the object's phase, from 0. Within a phase order means
 	// nothing, so that those of one phase that follow each other are sorted. JSON
-	// patches, which migrate managed fields before an apply or let go
-	// of an object, are left out.
+	// patches, which migrate managed fields before an apply or remove finalizers of an
+	// object, are left out.
 	"writes": func(s *scenario, _ bool, args []string) {
 		s.usage(len(args) == 0, "writes")
 		writes, err := s.writesSince(s.Context(), s.mark)

@@ -1,7 +1,6 @@
-// Package scenarios_test plays faults of a whole cluster from text files: the
-// manager is killed, stopped, or deposed; etcd and the API server go away, or
-// come back with the state of an earlier day; rights and credentials are
-// withdrawn.
+// Package scenarios_test plays faults of a whole cluster from text files: the manager is
+// killed, stopped, or deposed; etcd and the API server stop, or come back with the state
+// of an earlier day; rights and credentials are withdrawn.
 //
 // Each file in testdata is one scenario: a comment in plain words of what
 // happens and which invariant is at stake, the commands, and

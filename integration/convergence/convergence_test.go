@@ -148,7 +148,7 @@ func (w *world) converge(t *testing.T, otherwise string) bool {
 func (w *world) await(ctx context.Context) error {
 	var last error
 	for ctx.Err() == nil {
-		err := w.judgeAnew(ctx)
+		err := w.judgeAgain(ctx)
 		if err == nil {
 			return nil
 		}
@@ -163,8 +163,8 @@ func (w *world) await(ctx context.Context) error {
 	return last
 }
 
-// judgeAnew creates what can be created by now, and judges.
-func (w *world) judgeAnew(ctx context.Context) error {
+// judgeAgain creates Packages that can be created by now, and judges.
+func (w *world) judgeAgain(ctx context.Context) error {
 	for _, s := range w.subjects {
 		if err := s.create(ctx); err != nil {
 			return err

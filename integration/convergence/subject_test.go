@@ -25,8 +25,8 @@ type subject struct {
 	wanted bool
 	// pending means that it is to be created, as soon as the former one is gone.
 	pending bool
-	// orphaned means that objects may have been left behind, for anyone to take, as a
-	// deletion said; ownerless are the names of those whose owner was taken away.
+	// orphaned means that objects may have been left without a controller, as a deletion
+	// said; ownerless are the names of those whose owner was taken away.
 	orphaned  bool
 	ownerless map[string]bool
 	// config is what spec.config says.

@@ -38,7 +38,7 @@ const clusterWide = "-"
 
 // authorize proves that the account of a revision has the rights that its objects need;
 // nil where it has them, or where that cannot be found out: then the API server refuses
-// what is forbidden. Reads only.
+// forbidden writes. It only reads.
 func (e *Engine) authorize(ctx context.Context, r *Rollout, rev *Revision) (*Unauthorized, error) {
 	if rev.Account.IsZero() || e.Rights == nil {
 		return nil, nil

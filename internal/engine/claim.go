@@ -40,8 +40,8 @@ func (e *Engine) refusals(ctx context.Context, r *Rollout, rev *Revision) (refus
 		refusals, err = e.claimedByOther(rev, err)
 		return refusals, nil, err
 	}
-	// Nothing is claimed before it is known that it may be written, looked at and taken: who may
-	// do none of these keeps no other owner away.
+	// Nothing is claimed before it is known that it may be written, looked at and taken:
+	// an owner that may do none of these keeps no other one away.
 	if unauthorized, err = e.authorize(ctx, r, rev); err != nil || unauthorized != nil {
 		return nil, unauthorized, err
 	}

@@ -137,8 +137,8 @@ func guardsOf(t *testing.T, s *sent) guards {
 	return g
 }
 
-// TestEveryWriteIsGuarded: each write names the very state that it was decided
-// on, so that it cannot hit what someone else has made of the object since.
+// TestEveryWriteIsGuarded: each write names the very state that it was decided on, so
+// that it cannot hit a later change of another client.
 func TestEveryWriteIsGuarded(t *testing.T) {
 	t.Parallel()
 	controlledBy := func(uid types.UID) *objects.Observed {

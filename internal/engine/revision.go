@@ -131,7 +131,7 @@ func (r *Revision) Keys() []objects.Key {
 	return keys
 }
 
-// TakesOver returns the keys of objects that the revision takes over from anybody.
+// TakesOver returns the keys of objects that the revision takes over from any controller.
 func (r *Revision) TakesOver() map[objects.Key]struct{} {
 	over := map[objects.Key]struct{}{}
 	for i := range r.Phases {

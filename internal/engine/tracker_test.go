@@ -36,7 +36,7 @@ func TestFieldsGeneration(t *testing.T) {
 		reason string
 		owner  objects.OwnerKey
 		needs  *probes.Needs // nil: the owner probes the kind no more
-		// lacks reports whether the record of the step before lacks what is read now.
+		// lacks reports whether the record of the step before lacks a field that is read now.
 		lacks bool
 	}
 	for name, steps := range map[string][]step{

@@ -44,8 +44,8 @@ type Config struct {
 	ProbeAddress   string
 	// MetricsSecure serves metrics over TLS to those who may get them.
 	MetricsSecure bool
-	// PprofAddress serves profiles of this process, to anyone who can reach it;
-	// "0" or empty means nothing.
+	// PprofAddress serves profiles of this process, to all clients that can reach it; "0"
+	// or empty disables them.
 	PprofAddress string
 	// LogLevel is debug, info, warn or error.
 	LogLevel string

@@ -9,8 +9,8 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 )
 
-// With the drift policy Report, what someone else did is named and left; what the
-// package itself wants is done.
+// With the drift policy Report, changes of others are named and left; those of the
+// package itself are made.
 func TestDecideReportsDrift(t *testing.T) {
 	t.Parallel()
 	absent := func(c *phases.DecisionInput) { c.Live.Object = nil }

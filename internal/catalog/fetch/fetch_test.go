@@ -95,7 +95,7 @@ func TestInlineErrors(t *testing.T) {
 	}
 }
 
-// The digest tells apart what differs in paths or in contents, and nothing else.
+// The digest depends on paths and contents, and on nothing else.
 func TestDigest(t *testing.T) {
 	t.Parallel()
 	seen := map[string]int{}

@@ -15,8 +15,8 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// Objects without the engine's label are found too, however many are asked for: they
-// may be those of someone else that are in the way.
+// Objects without the engine's label are found too, however many are asked for: they may
+// be those of others that are in the way.
 func TestReadGroupFindsWhatHasNoLabel(t *testing.T) {
 	t.Parallel()
 	scheme := runtime.NewScheme()
@@ -35,7 +35,7 @@ func TestReadGroupFindsWhatHasNoLabel(t *testing.T) {
 			cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{corev1alpha1.CacheLabel: corev1alpha1.CacheLabelValue}}}
 			switch i {
 			case 0:
-				cm.Labels = nil // someone else's
+				cm.Labels = nil // another owner's
 			case 1:
 				continue // not there
 			}

@@ -87,7 +87,7 @@ func TestObserveOtherUID(t *testing.T) {
 	until(t, o, func(s progress.Snapshot) bool { return s.Package == nil })
 }
 
-// Who may not read revisions still sees the package.
+// A user who may not read revisions still sees the package.
 func TestObserveWithoutSets(t *testing.T) {
 	t.Parallel()
 	c := fakeCluster(t, &interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {

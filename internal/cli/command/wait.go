@@ -44,7 +44,7 @@ type Waiter struct {
 	Before         progress.State
 	Assess         func(progress.State, time.Time) progress.Outcome
 	Timeout        time.Duration
-	// refine, which may be nil, adds to a Snapshot what is not watched.
+	// refine, which may be nil, adds to a Snapshot the state that is not watched.
 	Refine func(context.Context, progress.Snapshot) progress.Snapshot
 }
 

@@ -187,7 +187,7 @@ func (w *valuesWriter) own(ctx context.Context, pkg corev1alpha1.GenericPackage)
 func (w *valuesWriter) removeOther(ctx context.Context) error {
 	other := (&Values{Sensitive: !w.values.Sensitive, dependency: w.values.dependency}).Object(w.target)
 	if err := w.cluster.Get(ctx, client.ObjectKeyFromObject(other), other); err != nil {
-		return nil // who may not read it has not made it
+		return nil // a user who may not read it has not made it
 	}
 	if other.GetLabels()[managedBy] != w.values.manager() {
 		return nil

@@ -128,7 +128,8 @@ func (c *listCommand) gather(ctx context.Context, cl *cluster.Cluster) (found []
 	return append(found, ofCluster...), forbidden, cl.Explain("cannot read the clusterpackages", err)
 }
 
-// eachNamespace reads the packages of the namespaces in which the user may, who may not list those of all at once.
+// eachNamespace reads the packages of each namespace in which the user may, for a user
+// who may not list those of all at once.
 func (c *listCommand) eachNamespace(ctx context.Context, cl *cluster.Cluster, refused error) (found []corev1alpha1.GenericPackage, forbidden []string, err error) {
 	var namespaces corev1.NamespaceList
 	if err := cl.List(ctx, &namespaces); err != nil {

@@ -12,7 +12,8 @@ import (
 	"lockstep.run/lockstep/internal/testing/require"
 )
 
-// prune names what revisions retain, asks, and has it removed up to the newest of these revisions, so that later ones keep theirs.
+// prune names what revisions retain, asks, and waits for its removal up to the newest of
+// these revisions, so that later ones keep theirs.
 func TestRolloutPrune(t *testing.T) {
 	t.Parallel()
 	all := clustertest.Revised(nil)

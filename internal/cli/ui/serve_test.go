@@ -333,7 +333,7 @@ func TestWatchFailsHalfWay(t *testing.T) {
 	}
 }
 
-// Who may not watch all namespaces sees the packages of that of the context, and is told.
+// A user who may not watch all namespaces sees the packages of that of the context, and a note.
 func TestOneNamespace(t *testing.T) {
 	t.Parallel()
 	other := webPackage()

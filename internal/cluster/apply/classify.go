@@ -105,7 +105,7 @@ func classifyStatus(err error, s metav1.Status) Class {
 	return Retry
 }
 
-// classifyNotFound distinguishes what was not found: the object, its namespace, or the
+// classifyNotFound distinguishes a missing object, a missing namespace and a missing
 // resource, for which the answer is no Status or names no object.
 func classifyNotFound(err error, s metav1.Status) Class {
 	var e *Error

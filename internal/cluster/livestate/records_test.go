@@ -267,7 +267,7 @@ func (w *world) commit(n string, before, after *thing) {
 
 func (t thing) record() *objects.Observed { return state(t.uid, strconv.Itoa(t.version)) }
 
-// write changes one object: of is who does it, we or someone else.
+// write changes one object: of is the writer, we or another client.
 func (w *world) write(t *rapid.T, ours bool) {
 	n := rapid.SampledFrom(names).Draw(t, "name")
 	old := w.live[n]

@@ -1,8 +1,8 @@
 // Package reflector keeps stores in step with the API server by client-go's
 // Reflector, which lists and watches. It adds
 //
-//   - lists that are consistent reads, since a list decides what is absent, and none that
-//     is older than what was delivered before ([Progress]);
+//   - lists that are consistent reads, since a list proves absence, and none that is
+//     older than what was delivered before ([Progress]);
 //   - a report of each request, for the state of a kind;
 //   - pauses of at most limits.WatchBackoffMax after an outage;
 //   - requests without the retries of client-go's REST client, which wait for a

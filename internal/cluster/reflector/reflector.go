@@ -50,8 +50,8 @@ func Backoff() wait.Backoff {
 	return wait.Backoff{Duration: limits.WatchBackoffMin, Cap: limits.WatchBackoffMax, Factor: 2, Jitter: 0.2, Steps: 32}
 }
 
-// consistent returns the resource version to list at in place of another: a list decides what is absent, so that it is not
-// from an API server's cache of any age.
+// consistent returns the resource version to list at in place of another: a list proves
+// absence, so that it is not from an API server's cache of any age.
 func consistent(version string) string {
 	if version == "0" {
 		return ""

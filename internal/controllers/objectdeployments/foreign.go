@@ -128,8 +128,8 @@ func unwatched(ref *metav1.OwnerReference, err error) string {
 	return conditions.Message(fmt.Sprintf("Its owner %s %s cannot be watched; a deletion of that in the foreground waits meanwhile: %v", ref.Kind, ref.Name, err))
 }
 
-// ownerRetry is after what time it is asked again what serves an owner's kind, of which
-// nothing tells.
+// ownerRetry is the interval at which discovery of an owner's kind is repeated, since no
+// event reports it.
 const ownerRetry = time.Minute
 
 // find returns where an owner is. A reference of an object in a namespace is to one there,

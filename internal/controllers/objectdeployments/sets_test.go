@@ -97,8 +97,8 @@ func reconciliationOf(c client.Client, reader client.Reader) *reconciliation {
 	return &reconciliation{Reconciler: r, state: r.remember(key, dep.UID, r.Here, &claimants{}), key: key, scope: corev1alpha1.ScopeNamespaced, deployment: dep}
 }
 
-// TestClaimOfAnEarlierProcess: that a set was made with its claim counts after a
-// start, when the claims are restored. Later on they are in memory, and what someone
+// TestClaimOfAnEarlierProcess: that a set was made with its claim counts after a start,
+// when the claims are restored. Later on they are in memory, and a mark that a user
 // writes on a set of their own claims nothing.
 func TestClaimOfAnEarlierProcess(t *testing.T) {
 	t.Parallel()

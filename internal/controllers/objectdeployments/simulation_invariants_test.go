@@ -408,9 +408,9 @@ func (s *simulation) checkHeld() {
 	}
 }
 
-// checkSettled checks invariants 4 and 6 once nothing is left to do: the end is
-// the same as without any fault.
-func (s *simulation) checkSettled() {
+// checkConverged checks invariants 4 and 6 once nothing is left to do: the end is the
+// same as without any fault.
+func (s *simulation) checkConverged() {
 	d := s.deployment()
 	if s.deleting {
 		if d != nil {

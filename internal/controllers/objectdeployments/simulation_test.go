@@ -103,7 +103,7 @@ func TestEngine(t *testing.T) {
 			s.act(sample(s, "action", actions))
 		}
 		s.converge()
-		s.checkSettled()
+		s.checkConverged()
 		s.checkIdle()
 	})
 }
@@ -146,7 +146,7 @@ func TestOrphaningDeletion(t *testing.T) {
 		}
 		s.converge()
 		s.lateSet = upgraded
-		s.checkSettled()
+		s.checkConverged()
 	})
 }
 
@@ -821,5 +821,5 @@ func (s *simulation) checkIdle() {
 	if active := s.newest(); s.writes != before && (!s.stuck || active.succeeded) { // labels gate no phase
 		s.failf("%d writes after a restart with everything in place", s.writes-before)
 	}
-	s.checkSettled()
+	s.checkConverged()
 }

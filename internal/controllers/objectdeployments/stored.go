@@ -52,9 +52,9 @@ func (s *reconciliation) readSlices(ctx context.Context, set corev1alpha1.Generi
 	return missing, nil
 }
 
-// readSecrets reads the Secrets of a set and returns those that are missing. Who
-// may write Secrets may write no packages: one with other content than it is named
-// after counts as missing.
+// readSecrets reads the Secrets of a set and returns those that are missing. A user who
+// may write Secrets may not therefore write packages: a Secret with other content than it
+// is named after counts as missing.
 func (s *reconciliation) readSecrets(ctx context.Context, set corev1alpha1.GenericObjectSet) (missing []string, err error) {
 	for _, name := range secretsOf(set) {
 		if len(missing) >= limits.SlicesMissing {

@@ -79,8 +79,8 @@ func (s *reconciliation) beginResolution(ctx context.Context, undeployed bool, r
 	return s.begin(&s.resolving.resolutions)
 }
 
-// resolveDependencies decides what is done for the requirements, without a lock, and again
-// where the survey changed meanwhile. Its decision counts for others until done is called.
+// resolveDependencies makes the plan for the requirements, without a lock, and again where the
+// survey changed meanwhile. Its decision counts for others until done is called.
 func (s *reconciliation) resolveDependencies(
 	ctx context.Context, required []corev1alpha1.Dependency,
 ) (now dependencies.Known, done func(), err error) {

@@ -39,7 +39,8 @@ var orphaning = []string{adminOrphans, collectorStrips, collectorEnds}
 func TestOrphaningDeletionInEveryOrder(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		// left means that nothing controls the deployment, and calm that the manager has seen that before anybody acts.
+		// left means that nothing controls the deployment, and calm that the manager has
+		// seen that before any other client acts.
 		left, calm bool
 		steps      []string
 		leaves     bool

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// noteConflicts records the conflicts of a package, and has the repositories reported that they are about.
+// noteConflicts records the conflicts of a package, which its repositories report.
 func (s *reconciliation) noteConflicts(name string, conflicts map[string][]string) {
 	if len(conflicts) == 0 {
 		delete(s.conflicts, name)

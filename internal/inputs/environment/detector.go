@@ -334,9 +334,10 @@ func (d *Detector) state() map[string]manifestsv1alpha1.PackageEnvironment {
 	return all
 }
 
-// hosted returns the hosted clusters whose control plane is in their namespace, in the order of their
-// names. Who may create HostedClusters chooses names of namespaces: "b" in "a-c" and "c-b" in "a"
-// have the same, and "system" in "kube" has that of the cluster's own. d.mu is held.
+// hosted returns the hosted clusters whose control plane is in their namespace, in the
+// order of their names. A user who may create HostedClusters chooses names of namespaces:
+// "b" in "a-c" and "c-b" in "a" have the same, and "system" in "kube" has that of the
+// cluster's own. d.mu is held.
 func (d *Detector) hosted() []*manifestsv1alpha1.PackageEnvironmentHyperShiftHostedCluster {
 	var all []*manifestsv1alpha1.PackageEnvironmentHyperShiftHostedCluster
 	if w := d.watches[hostedClusters]; w != nil {

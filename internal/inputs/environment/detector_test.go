@@ -78,7 +78,7 @@ func (c *cluster) of(name string) livestate.Listener {
 	return c.listeners[name]
 }
 
-// detect returns a Detector of an API server that serves these kinds, or does not tell.
+// detect returns a Detector of an API server that serves these kinds, or does not answer.
 func detect(t *testing.T, version string, served map[schema.GroupKind]error) (*Detector, *cluster) {
 	t.Helper()
 	c := &cluster{

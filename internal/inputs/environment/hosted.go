@@ -68,8 +68,9 @@ func (d *Detector) HostedClusters() ([]HostedCluster, error) {
 	return d.clusters, d.unlisted
 }
 
-// hostedClusters returns the hosted clusters as their control planes show them. Who may create HostedClusters chooses the names
-// of namespaces: one without its control plane in the namespace is not available, so that nothing is installed there, and one
+// hostedClusters returns the hosted clusters as their control planes show them. A user
+// who may create HostedClusters chooses the names of namespaces: one without its control
+// plane in the namespace is not available, so that nothing is installed there, and one
 // whose namespace has the control plane of another is left out. d.mu is held.
 func (d *Detector) hostedClusters() ([]HostedCluster, error) {
 	if err := d.unlistedOf(hostedClusters, ErrNotServed); err != nil {

@@ -95,8 +95,8 @@ func (t *target[S]) guarded(ctx context.Context) (pause time.Duration) {
 	return pause
 }
 
-// await waits for a change, or for a pause that is not zero. What suspects the target
-// again and again has it probed once in limits.TargetBackoffMin.
+// await waits for a change, or for a pause that is not zero. A target that is suspected
+// again and again is probed once in limits.TargetBackoffMin.
 func (t *target[S]) await(ctx context.Context, pause time.Duration) {
 	var due <-chan time.Time
 	if pause > 0 {

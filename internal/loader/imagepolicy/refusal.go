@@ -55,7 +55,7 @@ func (r *Refusal) About(image string) *Refusal {
 	return &own
 }
 
-// Unknown reports whether the image may be trusted as well, had its registry answered.
+// Unknown reports whether the registry did not answer, so that the image may be trusted as well.
 func (r *Refusal) Unknown() bool { return r.Reason == ReasonRegistryUnreachable }
 
 // Unreachable is the refusal of an image whose signatures could not be read.

@@ -62,9 +62,9 @@ func (s *Sealing) seal(deployment string, items []item) (Slice, error) {
 	return slice, nil
 }
 
-// sealBytes is the length of the part of a name that stands for the content. Who may
-// write Secrets may write no packages: it must be too long for anyone to find other
-// content for it.
+// sealBytes is the length of the part of a name that stands for the content. A user who
+// may write Secrets may not therefore write packages: it must be too long for anyone to
+// find other content for it.
 const sealBytes = 16
 
 func sealOf(key, content []byte) []byte { return mac(key, content)[:sealBytes] }

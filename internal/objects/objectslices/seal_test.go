@@ -155,8 +155,8 @@ func sealed(t *testing.T, key, value string) (objectslices.Slice, *corev1.Secret
 	return made[0], kept
 }
 
-// TestNamesOfSecretsRevealNothing: who knows all possible values cannot tell which it is
-// without the key of the deployment.
+// TestNamesOfSecretsRevealNothing: one who knows all possible values cannot find out
+// which it is without the key of the deployment.
 func TestNamesOfSecretsRevealNothing(t *testing.T) {
 	t.Parallel()
 	one, kept := sealed(t, "a", "yes")
@@ -180,9 +180,9 @@ func TestNamesOfSecretsRevealNothing(t *testing.T) {
 	}
 }
 
-// TestOpenRefusesWhatIsNotOurs: who may write Secrets, and no packages, cannot
-// have objects applied.
-func TestOpenRefusesWhatIsNotOurs(t *testing.T) {
+// TestOpenRefusesForeignSecrets: a user who may write Secrets, and no packages, cannot
+// add objects to a package.
+func TestOpenRefusesForeignSecrets(t *testing.T) {
 	t.Parallel()
 	_, good := sealed(t, "a", "secret-value")
 	_, evil := sealed(t, "e", "secret-value of an attacker")

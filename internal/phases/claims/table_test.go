@@ -226,9 +226,9 @@ func TestFreedRunsOutsideOfTheLock(t *testing.T) {
 
 // TestClaims is invariant 10: whatever the order in which owners ask, give up and are
 // deleted, each object has one holder, who asked for it together with all of its others,
-// and who lost is woken when something that it wants becomes free, and only then. A
-// cluster-scoped owner takes what it takes over from anybody from namespaced ones, and
-// these are told.
+// and a loser is woken when an object that it wants becomes free, and only then. A
+// cluster-scoped owner with collisionProtection None takes objects from namespaced ones,
+// and these are notified.
 func TestClaims(t *testing.T) {
 	t.Parallel()
 	names := []string{"a", "b", "c", "d", "e"}

@@ -13,9 +13,10 @@ import (
 // injectAnnotations have cert-manager fill in the certificate authority of an object.
 const injectAnnotations = "cert-manager.io/inject-"
 
-// ignoredFields makes the engine leave to others what the input has and they fill in: certificate authorities of webhooks,
-// APIServices and definitions, and failurePolicy: Ignore of webhooks, which their server changes to Fail once it answers.
-// Who may write an object is known by rights, or by an annotation of cert-manager.
+// ignoredFields makes the engine leave to others what the input has and they fill in:
+// certificate authorities of webhooks, APIServices and definitions, and failurePolicy:
+// Ignore of webhooks, which their server changes to Fail once it answers. The writers of
+// an object are known by rights, or by an annotation of cert-manager.
 func (m *maker) ignoredFields(all []*object) {
 	writers := map[*object]*object{}
 	for _, o := range all {

@@ -33,7 +33,7 @@ type Input struct {
 	WasAvailable func(resolver.Instance) bool
 }
 
-// Decide returns what is done for the requirements of a Package.
+// Decide returns the plan for the requirements of a Package.
 func Decide(in Input) (*Plan, error) {
 	plan, err := in.solve(in.resolver())
 	if err != nil {
