@@ -49,14 +49,14 @@ func (r *Revision) evaluate(key objects.Key, obs *objects.Observed, at time.Time
 	if !known && now.Result.Outdated {
 		before = r.recorded(key, obs)
 	}
-	grace := r.settling[key]
-	settling := phases.NextReadinessGrace(grace, before, now, at)
+	former := r.graces[key]
+	grace := phases.NextReadinessGrace(former, before, now, at)
 	switch {
-	case settling != nil:
-		r.settling[key] = settling
-		now.Result.Settling = settling.Since
 	case grace != nil:
-		delete(r.settling, key)
+		r.graces[key] = grace
+		now.Result.GraceSince = grace.Since
+	case former != nil:
+		delete(r.graces, key)
 	}
 	return now.Result
 }

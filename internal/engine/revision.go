@@ -43,8 +43,8 @@ type Revision struct {
 	cachedResults map[objects.Key]cachedResult
 	// cost is that of the cachedResults.
 	cost int
-	// settling has the readiness grace of the objects that are in one.
-	settling map[objects.Key]*phases.ReadinessGrace
+	// graces has the readiness grace of each object that is in one.
+	graces map[objects.Key]*phases.ReadinessGrace
 	// ready are the phases that were ready when this process began.
 	ready []bool
 	// fieldGenerations are those from which on records have what the probes read, by kind.
@@ -62,7 +62,7 @@ type Revision struct {
 // it is put into a Rollout.
 func NewRevision() *Revision {
 	return &Revision{
-		cachedResults: map[objects.Key]cachedResult{}, settling: map[objects.Key]*phases.ReadinessGrace{}, fieldGenerations: map[schema.GroupKind]uint32{},
+		cachedResults: map[objects.Key]cachedResult{}, graces: map[objects.Key]*phases.ReadinessGrace{}, fieldGenerations: map[schema.GroupKind]uint32{},
 	}
 }
 
@@ -211,7 +211,7 @@ func (r *Revision) CarryOver(before *Revision) {
 		r.Block(before.Blocked())
 	}
 	r.fieldGenerations, r.recheck, r.progressed = before.fieldGenerations, before.recheck, before.progressed
-	r.cachedResults, r.cost, r.settling, r.ready = before.cachedResults, before.cost, before.settling, before.ready
+	r.cachedResults, r.cost, r.graces, r.ready = before.cachedResults, before.cost, before.graces, before.ready
 }
 
 // RestoreReady takes over which phases were ready when this process began.

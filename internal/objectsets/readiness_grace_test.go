@@ -83,8 +83,8 @@ func TestReadinessGraceSurvivesRestart(t *testing.T) {
 				owner.Snapshot(live, nil, begin.Add(time.Duration(i)*time.Second), func(*phases.State) {})
 				result := r.Results[key]
 				got := -1
-				if !result.Settling.IsZero() {
-					got = int(result.Settling.Sub(begin) / time.Second)
+				if !result.GraceSince.IsZero() {
+					got = int(result.GraceSince.Sub(begin) / time.Second)
 				}
 				if got != tc.want[i] {
 					t.Errorf("%s: look %d has a readiness grace since %d, want %d: %+v", tc.reason, i, got, tc.want[i], result)

@@ -160,10 +160,10 @@ func (r *runs) perform(t *rapid.T, step phases.Step) {
 			UID: types.UID(strings.Repeat("u", r.nextUID)), Revision: r.number, Watched: true, ProjectedBy: tmpl, Projection: digest(r.content),
 			Owners: controlledBy("ObjectDeployment", "app", string(ownerUID)),
 		}
-		r.settle(key)
+		r.applied(key)
 	case phases.Verify:
 		if r.ran == r.content {
-			r.settle(key)
+			r.applied(key)
 			return
 		}
 		r.memory.At(key).Content, r.memory.At(key).UID = digest("another"), r.live.UID
@@ -175,7 +175,7 @@ func (r *runs) perform(t *rapid.T, step phases.Step) {
 	}
 }
 
-func (r *runs) settle(key objects.Key) {
+func (r *runs) applied(key objects.Key) {
 	rec := r.memory.At(key)
 	rec.Content, rec.UID, rec.Template, rec.Baseline, rec.Gone = digest(r.content), r.live.UID, tmpl, digest(r.content), false
 }

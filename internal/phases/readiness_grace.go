@@ -49,10 +49,10 @@ type Evaluated struct {
 
 // withinGrace reports whether an object that fails its probes is within its grace period.
 func (p *planner) withinGrace(result probes.Result) bool {
-	if result.Settling.IsZero() {
+	if result.GraceSince.IsZero() {
 		return false
 	}
-	due := result.Settling.Add(limits.ReadinessGrace)
+	due := result.GraceSince.Add(limits.ReadinessGrace)
 	if !p.Now.Before(due) {
 		return false
 	}

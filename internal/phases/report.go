@@ -47,9 +47,9 @@ type Blocker struct {
 	Reason string
 	// NeverReady means that the object has not been ready in any revision.
 	NeverReady bool
-	// Settling means that the object is in its readiness grace: it was ready until its
+	// InGrace means that the object is in its readiness grace: it was ready until its
 	// generation changed recently.
-	Settling bool
+	InGrace bool
 }
 
 // Report is how one revision stands.
@@ -221,7 +221,7 @@ func (p *planner) probe(r *Revision, ph int, key objects.Key, report *Report) {
 		kind = BlockProbeFalse
 	}
 	b := p.blocker(r, ph, key, strings.Join(result.Messages, ", "), kind)
-	b.Settling = withinGrace
+	b.InGrace = withinGrace
 	report.block(b)
 }
 

@@ -140,12 +140,12 @@ type player struct {
 	unserved map[string]bool
 	starting map[string]bool
 	behind   map[string]bool
-	settling map[objects.Key]time.Time
+	graces   map[objects.Key]time.Time
 	versions int
 }
 
 func newPlayer() *player {
-	p := &player{sights: map[objects.Key]*phases.LiveState{}, unserved: map[string]bool{}, starting: map[string]bool{}, behind: map[string]bool{}, settling: map[objects.Key]time.Time{}}
+	p := &player{sights: map[objects.Key]*phases.LiveState{}, unserved: map[string]bool{}, starting: map[string]bool{}, behind: map[string]bool{}, graces: map[objects.Key]time.Time{}}
 	p.state = &phases.State{
 		Owner:   objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectDeployment", Name: "app"}, UID: ownerUID},
 		Applied: phases.AppliedObjects{}, Now: noon, Controllers: related("set", "earlier", "later"),
@@ -197,7 +197,7 @@ func (p *player) evaluate(key objects.Key, obs *objects.Observed) probes.Result 
 	case string(obs.Trimmed) == "ready":
 		return probes.Result{Status: probes.True}
 	}
-	return probes.Result{Status: probes.False, Messages: []string{"not ready"}, Settling: p.settling[key]}
+	return probes.Result{Status: probes.False, Messages: []string{"not ready"}, GraceSince: p.graces[key]}
 }
 
 func (p *player) look(key objects.Key) phases.LiveState {
@@ -385,7 +385,7 @@ func (p *player) live(key objects.Key, words []string) error {
 	rec := &phases.Applied{UID: obs.UID, Template: tmpl, Baseline: obs.Projection, Labels: digest("1")}
 	p.state.Applied[key], p.sights[key] = rec, &phases.LiveState{Object: obs}
 	obs.Owners = controlledBy("ObjectDeployment", "app", string(ownerUID))
-	delete(p.settling, key)
+	delete(p.graces, key)
 	for _, word := range words {
 		name, value, _ := strings.Cut(word, "=")
 		switch name {
@@ -401,8 +401,8 @@ func (p *player) live(key objects.Key, words []string) error {
 			obs.Owners = nil
 		case "ready", "sick":
 			obs.Trimmed = []byte(name)
-		case "settling":
-			obs.Trimmed, p.settling[key] = []byte("sick"), p.state.Now
+		case "grace":
+			obs.Trimmed, p.graces[key] = []byte("sick"), p.state.Now
 		case "unwatched":
 			obs.Watched = false
 		case "drifted":
@@ -529,7 +529,7 @@ func reportText(r *phases.Report, name string) []string {
 	for _, b := range r.Blocking {
 		was := ""
 		switch {
-		case b.Settling:
+		case b.InGrace:
 			was = ", has just changed"
 		case !b.NeverReady:
 			was = ", was ready"

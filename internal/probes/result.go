@@ -31,9 +31,9 @@ type Result struct {
 	Outdated bool
 	// Unseen is set if the watch has not delivered what the probes read: Unknown.
 	Unseen bool
-	// Settling is when the readiness grace of an available object began, whose generation
+	// GraceSince is when the readiness grace of an available object began, whose generation
 	// changed. The caller sets it.
-	Settling time.Time
+	GraceSince time.Time
 }
 
 // Message returns all messages joined with ", ", as in a status.

@@ -91,7 +91,7 @@ func breaking(s AvailabilityInput) []phases.Blocker {
 
 // excused reports whether an object does not affect availability: it was never ready, or
 // is in its grace period.
-func excused(b phases.Blocker) bool { return b.NeverReady || b.Settling }
+func excused(b phases.Blocker) bool { return b.NeverReady || b.InGrace }
 
 func unready(what string, blocking []phases.Blocker) Availability {
 	message := what

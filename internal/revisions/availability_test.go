@@ -28,10 +28,10 @@ func blocker(phase string, kind phases.BlockKind) phases.Blocker {
 	return phases.Blocker{Key: objects.Key{Kind: "App", Name: phase}, Phase: phase, Message: "is not as it should be", Kind: kind}
 }
 
-// made is a blocker that was never ready, settling one that was ready until its
+// made is a blocker that was never ready, inGrace one that was ready until its
 // generation changed.
-func made(b phases.Blocker) phases.Blocker     { b.NeverReady = true; return b }
-func settling(b phases.Blocker) phases.Blocker { b.Settling = true; return b }
+func made(b phases.Blocker) phases.Blocker    { b.NeverReady = true; return b }
+func inGrace(b phases.Blocker) phases.Blocker { b.InGrace = true; return b }
 
 func TestAvailable(t *testing.T) {
 	t.Parallel()
@@ -172,14 +172,14 @@ func TestAvailable(t *testing.T) {
 		{
 			name: "old object in its readiness grace", reason: "its generation has just moved", want: true,
 			given: input(func(s *revisions.AvailabilityInput) {
-				s.Previous = report(2, settling(blocker("third", phases.BlockProbeFalse)))
+				s.Previous = report(2, inGrace(blocker("third", phases.BlockProbeFalse)))
 			}),
 			says: "app-1 is still available",
 		},
 		{
 			name: "old object in its readiness grace, another one fails", reason: "the message names the failing one",
 			given: input(func(s *revisions.AvailabilityInput) {
-				s.Previous = report(1, settling(blocker("second", phases.BlockProbe)), blocker("third", phases.BlockProbe))
+				s.Previous = report(1, inGrace(blocker("second", phases.BlockProbe)), blocker("third", phases.BlockProbe))
 			}),
 			says: `unavailable: Phase "third" failed`,
 		},
@@ -193,14 +193,14 @@ func TestAvailable(t *testing.T) {
 		{
 			name: "object of a completed phase in its readiness grace", reason: "its generation has just moved", want: true,
 			given: input(func(s *revisions.AvailabilityInput) {
-				s.Current = report(0, settling(blocker("first", phases.BlockProbe)))
+				s.Current = report(0, inGrace(blocker("first", phases.BlockProbe)))
 			}),
 			says: "app-1 is still available",
 		},
 		{
 			name: "object of a completed phase in its readiness grace, after the deadline", reason: "the deadline is not about it", want: true,
 			given: input(func(s *revisions.AvailabilityInput) {
-				s.Current, s.DeadlinePassed = report(0, settling(blocker("first", phases.BlockProbe))), true
+				s.Current, s.DeadlinePassed = report(0, inGrace(blocker("first", phases.BlockProbe))), true
 			}),
 			says: "app-1 is still available",
 		},
@@ -221,7 +221,7 @@ func TestAvailable(t *testing.T) {
 		{
 			name: "phase in progress: a condition is False of an object in its readiness grace", reason: "what the rollout changes counts at once",
 			given: input(func(s *revisions.AvailabilityInput) {
-				s.Current = report(1, settling(blocker("second", phases.BlockProbeFalse)))
+				s.Current = report(1, inGrace(blocker("second", phases.BlockProbeFalse)))
 			}),
 			says: "app-2 broke what was available",
 		},

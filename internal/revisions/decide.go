@@ -204,11 +204,11 @@ func collectable(s State, order []int) []int {
 		return nil
 	}
 	newest := len(order) - 1
-	settled := newest >= 0 && s.Revisions[order[newest]].Live() && s.Revisions[order[newest]].Succeeded
+	succeeded := newest >= 0 && s.Revisions[order[newest]].Live() && s.Revisions[order[newest]].Succeeded
 	var archived []int
 	for _, i := range order {
 		r := &s.Revisions[i]
-		if r.Archived && !r.Deleting && (settled || !r.Former) {
+		if r.Archived && !r.Deleting && (succeeded || !r.Former) {
 			archived = append(archived, i)
 		}
 	}

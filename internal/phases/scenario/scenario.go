@@ -179,7 +179,7 @@ func (w *writer) object(key objects.Key, is phases.LiveState) {
 	for _, r := range w.Revisions {
 		if result, evaluated := r.Results[key]; evaluated && r.Probed.Has(key.GroupKind()) {
 			add(true, probed(result))
-			w.lost(!result.Settling.IsZero() && !result.Settling.Equal(w.Now), "since when %s has been changing", name(key))
+			w.lost(!result.GraceSince.IsZero() && !result.GraceSince.Equal(w.Now), "since when %s has been changing", name(key))
 			break
 		}
 	}
@@ -190,8 +190,8 @@ func probed(result probes.Result) string {
 	switch {
 	case result.Status == probes.True:
 		return "ready"
-	case !result.Settling.IsZero():
-		return "settling"
+	case !result.GraceSince.IsZero():
+		return "grace"
 	}
 	return "sick"
 }
