@@ -20,7 +20,7 @@ var proven = map[string]struct {
 	until string
 	rows  int
 }{
-	"packages/features.md":       {"## Not there", 50},
+	"design/features.md":         {"## Not there", 50},
 	"design/package-operator.md": {"", 90},
 }
 

@@ -41,7 +41,7 @@ var comment = regexp.MustCompile(`^\s*<!-- ([a-z]+)(?:: (.*))? -->$`)
 func pages(t *testing.T) []string {
 	t.Helper()
 	var all []string
-	for _, section := range []string{"packages"} {
+	for _, section := range []string{"packages", "start", "administrate"} {
 		of, err := filepath.Glob(root + "/" + section + "/*.md")
 		if err != nil || len(of) == 0 {
 			t.Fatalf("no pages in %s: %v", section, err)

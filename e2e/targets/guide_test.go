@@ -19,16 +19,19 @@ import (
 // fence is a block of code of a page.
 var fence = regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$")
 
-// guide does what docs/targets.md shows: its objects are valid, and its commands install the package.
+// guide does what the pages on other clusters show: their objects are valid, and their commands install the package.
 func (f *fixture) guide(t *testing.T) {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/targets.md")
+	task, err := os.ReadFile("../../docs/administrate/other-clusters.md")
 	require.NoError(t, err)
+	rules, err := os.ReadFile("../../docs/targets.md")
+	require.NoError(t, err)
+	page := string(task) + string(rules)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: home, Name: "edge"}}
 	require.NoError(t, f.Client.Delete(t.Context(), secret))
 	image := f.Push(t, "app:v1", harness.Phased("guide", 1, 1))
 	dir, installed := t.TempDir(), false
-	for _, block := range fence.FindAllStringSubmatch(string(page), -1) {
+	for _, block := range fence.FindAllStringSubmatch(page, -1) {
 		switch text := strings.ReplaceAll(block[2], "registry.example.com/app:v1", image); {
 		case block[1] == "yaml":
 			f.kubectl(t, dir, f.Kubeconfig(), "kubectl apply --dry-run=server --validate=strict -f - <<'END'\n"+text+"\nEND")
@@ -38,7 +41,7 @@ func (f *fixture) guide(t *testing.T) {
 		}
 	}
 	if !installed {
-		t.Error("docs/targets.md has no commands that install a package")
+		t.Error("docs/administrate/other-clusters.md has no commands that install a package")
 	}
 	f.shows(t, "guide-00-000")
 	pkg := harness.Package(home, "app", "")

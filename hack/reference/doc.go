@@ -4,6 +4,7 @@
 //	limits.md      limits, from the constants of internal/limits and their comments
 //	flags.md       flags of the manager, as --help prints them
 //	commands.md    commands of kubectl package with their flags
+//	lint-rules.md  rules of kubectl package lint
 //
 // It is a part of "./task generate". A test fails where a page is stale.
 package main

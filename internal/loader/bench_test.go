@@ -100,7 +100,7 @@ data:
 }
 
 // A package of 5,000 template files is rendered in at most two seconds on two
-// cores; docs/performance.md has the figures. With values from a Secret every
+// cores; docs/design/performance.md has the figures. With values from a Secret every
 // text of every object is searched, and a patch changes every Deployment.
 func BenchmarkRender5000(b *testing.B) {
 	files := largePackage(5000)

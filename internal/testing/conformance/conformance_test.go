@@ -59,14 +59,14 @@ func TestJudge(t *testing.T) {
 // Each difference is in the documentation and shown by a row of testdata, and each operation has rows there.
 func TestDifferencesAreDocumented(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../docs/compatibility.md")
+	page, err := os.ReadFile("../../../docs/design/differences.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	byOp := rowsByOp(t)
 	for difference, names := range listed {
 		if !strings.Contains(string(page), "\n| "+string(difference)+" |") {
-			t.Errorf("docs/compatibility.md has no line on %s", difference)
+			t.Errorf("docs/design/differences.md has no line on %s", difference)
 		}
 		shown := false
 		for _, rows := range byOp {
