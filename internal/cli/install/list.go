@@ -75,6 +75,7 @@ outdated.`,
 	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "ClusterPackages alone")
 	cmd.Flags().BoolVarP(&c.everywhere, "all-namespaces", "A", false, "those of all namespaces")
 	cmd.Flags().BoolVar(&c.notReady, "not-ready", false, "those alone that are not available as their spec demands")
+	c.ReadsArchives(cmd)
 	c.Output.Add(cmd, output.Names)
 	return cmd
 }

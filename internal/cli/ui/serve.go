@@ -60,6 +60,10 @@ func newServer(ctx context.Context, cl *cluster.Cluster, host string, changes bo
 		board: watches.Start(ctx, cl), details: watches.NewDetails(ctx, cl),
 	}
 	s.offers = watches.NewCatalogue(ctx, cl, s.board)
+	if a := cl.Archive; a != nil {
+		s.now = func() time.Time { return a.Created }
+		s.notes = notesOfArchive(a.Created, a.Lacking)
+	}
 	s.guard = guard.New(host, page.Door{}, s.routes(), closed)
 	return s
 }
@@ -105,6 +109,9 @@ func (s *server) routes() http.Handler {
 		mux.HandleFunc("GET "+path+"/stream", func(w http.ResponseWriter, r *http.Request) { s.stream(w, r, make) })
 	}
 	for _, path := range []string{"/packages/{namespace}/{name}", "/clusterpackages/{name}"} {
+		if s.cluster.Archive != nil {
+			continue
+		}
 		mux.HandleFunc("GET "+path+"/diff", func(w http.ResponseWriter, r *http.Request) { s.show(w, r, limits.PageReadTimeout, s.diff) })
 		mux.HandleFunc("GET "+path+"/plan", func(w http.ResponseWriter, r *http.Request) { s.show(w, r, limits.PagePlan, s.plan) })
 		for action, change := range actions {
@@ -120,7 +127,7 @@ func (s *server) routes() http.Handler {
 }
 
 func (s *server) frame() page.Frame {
-	return page.Frame{Base: s.guard.Base(), Cluster: s.cluster.Host, Notes: slices.Concat(s.notes, s.board.Notes()), Now: s.now(), Changes: s.changes}
+	return page.Frame{Base: s.guard.Base(), Cluster: s.cluster.Host, Notes: slices.Concat(s.notes, s.board.Notes()), Now: s.now(), Changes: s.changes, Archive: s.cluster.Archive != nil}
 }
 
 // show answers with a document, within some time.

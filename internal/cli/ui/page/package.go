@@ -318,10 +318,10 @@ func revisionsOf(f Frame, o Observed) []revisionItem {
 		case i == 0:
 			item.Word, item.Tone = "being rolled out", ToneBusy
 		}
-		if i+1 < len(o.Revisions) {
+		if i+1 < len(o.Revisions) && !f.Archive {
 			item.Diff = f.Base + PackagePath(o.State.Target) + fmt.Sprintf("/diff?from=%d&to=%d", o.Revisions[i+1].Number, r.Number)
 		}
-		if !r.InCharge && (i > 0 || r.Awaiting) {
+		if !r.InCharge && (i > 0 || r.Awaiting) && !f.Archive {
 			item.Plan = f.Base + PackagePath(o.State.Target) + fmt.Sprintf("/plan?revision=%d", r.Number)
 		}
 		if i > 0 && !r.InCharge && !r.Awaiting {
