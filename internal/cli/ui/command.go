@@ -59,7 +59,7 @@ opens the page once.`,
 	c.ReadsArchives(cmd)
 	cmd.Flags().IntVar(&c.port, "port", 0, "the `port` on the loopback address; a free one where it is not given")
 	cmd.Flags().BoolVar(&c.noBrowser, "no-browser", false, "print the address, and open no browser")
-	cmd.Flags().BoolVar(&c.allowChanges, "allow-changes", false, "let the page pause packages, let them go on, and retry what has failed")
+	cmd.Flags().BoolVar(&c.allowChanges, "allow-changes", false, "let the page pause packages, let them go on, retry what has failed, activate revisions, and upgrade to a plan that it shows")
 	return []*cobra.Command{cmd}
 }
 
