@@ -107,10 +107,11 @@ func (c *Command) AddTimeout(cmd *cobra.Command, fallback time.Duration, usage s
 	}
 }
 
-// AddWait adds --wait and --timeout.
+// AddWait adds --wait, --timeout and -o json.
 func (c *Command) AddWait(cmd *cobra.Command, fallback time.Duration, usage string) {
 	cmd.Flags().BoolVar(&c.Wait, "wait", true, usage)
 	c.AddTimeout(cmd, fallback, "how long to wait")
+	c.Reports(cmd)
 }
 
 // Connect connects to the cluster that the flags name.

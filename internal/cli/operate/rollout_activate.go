@@ -103,6 +103,7 @@ configuration is not affected.`,
 		Args: command.Takes("RESOURCE", "[NAME]"),
 	}, cluster.ParseResource, c.run, command.Positive("revision", &c.revision))
 	cmd.Flags().Int64Var(&c.revision, "revision", 0, "the `revision` to reject; the one that awaits its activation where it is not given")
+	c.Reports(cmd)
 	return cmd
 }
 
