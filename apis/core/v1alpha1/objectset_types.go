@@ -89,6 +89,13 @@ type ObjectSetStatus struct {
 	// +optional
 	Phases []PhaseStatus `json:"phases,omitempty"`
 
+	// Timeline says when each of the first phases went how far. It is written with what else
+	// changes, and never on its own.
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=atomic
+	// +optional
+	Timeline []PhaseTimes `json:"timeline,omitempty"`
+
 	// Blocking names the first few objects that the rollout or the teardown is
 	// waiting for.
 	// +kubebuilder:validation:MaxItems=10

@@ -137,6 +137,31 @@ type PhaseStatus struct {
 	Total int32 `json:"total"`
 }
 
+// PhaseTimes says when a phase of a revision went how far, for the first time since the
+// revision was claimed. It is for readers; the engine does not rely on it.
+type PhaseTimes struct {
+	// Name of the phase.
+	Name string `json:"name"`
+
+	// OpenedAt is when the phase was opened.
+	// +optional
+	OpenedAt *metav1.MicroTime `json:"openedAt,omitempty"`
+
+	// AppliedAt is when all objects of the phase were written.
+	// +optional
+	AppliedAt *metav1.MicroTime `json:"appliedAt,omitempty"`
+
+	// ReadyAt is when the probes of all objects of the phase were true together.
+	// +optional
+	ReadyAt *metav1.MicroTime `json:"readyAt,omitempty"`
+
+	// WaitedFor is the last object that the phase was seen to wait for, and what it
+	// lacked.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	WaitedFor string `json:"waitedFor,omitempty"`
+}
+
 // JobResult is how a Job ended.
 // +kubebuilder:validation:Enum=Succeeded;Failed
 type JobResult string

@@ -33,7 +33,7 @@ clusterobjectdeployment/NAME; kind and name may be two arguments as well.`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newRolloutHistory(on), newRolloutDiff(on), newRolloutStatus(on), newRolloutUndo(on), newRolloutActivate(on), newRolloutReject(on), newRolloutPrune(on))
+	cmd.AddCommand(newRolloutHistory(on), newRolloutDiff(on), newRolloutStatus(on), newRolloutUndo(on), newRolloutActivate(on), newRolloutReject(on), newRolloutPrune(on), newRolloutTimeline(on))
 	return cmd
 }
 

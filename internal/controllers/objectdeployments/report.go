@@ -75,7 +75,7 @@ func (s *reconciliation) awaitsVerdict() bool {
 func (s *reconciliation) reportSet(ctx context.Context, set corev1alpha1.GenericObjectSet, rev *engine.Revision) error {
 	status := s.setStatus(set, rev)
 	old := set.ObjectSetStatus()
-	if equality.Semantic.DeepEqual(*old, *status) {
+	if sameStatus(old, status) {
 		return nil
 	}
 	if !urgentSet(old, status) && !s.due(set) {
@@ -94,8 +94,15 @@ func (s *reconciliation) due(obj corev1alpha1.Conditioned) bool {
 	return true
 }
 
+// sameStatus compares statuses but for the timeline, which alone is no reason for a write.
+func sameStatus(a, b *corev1alpha1.ObjectSetStatus) bool {
+	x, y := *a, *b
+	x.Timeline, y.Timeline = nil, nil
+	return equality.Semantic.DeepEqual(x, y)
+}
+
 func (s *reconciliation) writeSetStatus(ctx context.Context, set corev1alpha1.GenericObjectSet, status *corev1alpha1.ObjectSetStatus) error {
-	if equality.Semantic.DeepEqual(*set.ObjectSetStatus(), *status) {
+	if sameStatus(set.ObjectSetStatus(), status) {
 		return nil
 	}
 	return s.patchStatus(ctx, set, func() { *set.ObjectSetStatus() = *status })

@@ -171,6 +171,8 @@ type record struct {
 	generation int64
 	// reported is when the last status was written.
 	reported time.Time
+	// timeline is that of a set, as far as it is known: what of it no status has yet is written with the next one.
+	timeline []corev1alpha1.PhaseTimes
 	// missingReadAt is when the missing slices of the revision were read.
 	missingReadAt time.Time
 }

@@ -15,6 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/kube/statuswriter"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/metrics"
 	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/phases"
 )
@@ -39,6 +40,7 @@ func (s *reconciliation) setStatus(set corev1alpha1.GenericObjectSet, rev *engin
 		blocking = rev.Refusals
 	}
 	status.Blocking = blockingObjects(blocking)
+	s.followPhases(set, status)
 	agents := s.agents(rev)
 	status.RemotePhases = s.remotePhases(agents, status.RemotePhases)
 	if listed(status, report, rev) {
@@ -60,6 +62,20 @@ func (s *reconciliation) setStatus(set corev1alpha1.GenericObjectSet, rev *engin
 	}
 	statuswriter.Fit(status, set.GetGeneration(), nil, more...)
 	return status
+}
+
+// followPhases remembers when phases went how far. That alone is no reason to write a status.
+func (s *reconciliation) followPhases(set corev1alpha1.GenericObjectSet, status *corev1alpha1.ObjectSetStatus) {
+	record := s.of(set.GetUID())
+	before := record.timeline
+	if before == nil {
+		before = set.ObjectSetStatus().Timeline
+	}
+	timeline, took := objectsets.Timeline(before, status.Phases, status.Blocking, s.Now())
+	record.timeline, status.Timeline = timeline, timeline
+	for _, d := range took {
+		metrics.Phases.Observe(d)
+	}
 }
 
 // setMapped replaces the conditions that objects or revisions are mapped to, and

@@ -15,7 +15,7 @@ import (
 )
 
 // Fit truncates a status that is larger than limits.StatusBytes: images of a package
-// first, which it counts in the status itself, then messages, status.controllerOf, mapped
+// first, which it counts in the status itself, then the timeline, messages, status.controllerOf, mapped
 // conditions, messages again, and blocking objects. Phases, Jobs and dependencies are
 // kept: they are records, and have limits of their own.
 //
@@ -28,7 +28,7 @@ func Fit(status any, generation int64, below []metav1.Condition, more ...string)
 		return
 	}
 	for _, cut := range []func() string{
-		s.forgetImages, func() string { return s.shorten(1024) }, s.forgetControlled, s.forgetMapped, func() string { return s.shorten(128) }, s.forgetBlocking,
+		s.forgetImages, s.forgetTimeline, func() string { return s.shorten(1024) }, s.forgetControlled, s.forgetMapped, func() string { return s.shorten(128) }, s.forgetBlocking,
 	} {
 		if s.fits() {
 			break
@@ -59,6 +59,7 @@ type parts struct {
 	conditions *[]metav1.Condition
 	blocking   *[]corev1alpha1.BlockingObject
 	controlled *[]corev1alpha1.ControlledObjectReference
+	timeline   *[]corev1alpha1.PhaseTimes
 	jobs       int
 	rejected   []corev1alpha1.RejectedContent
 	// dependencies and provides are records of a package, with limits of their own.
@@ -70,7 +71,7 @@ type parts struct {
 func partsOf(status any) *parts {
 	switch s := status.(type) {
 	case *corev1alpha1.ObjectSetStatus:
-		return &parts{status: s, phases: s.Phases, conditions: &s.Conditions, blocking: &s.Blocking, controlled: &s.ControllerOf}
+		return &parts{status: s, phases: s.Phases, conditions: &s.Conditions, blocking: &s.Blocking, controlled: &s.ControllerOf, timeline: &s.Timeline}
 	case *corev1alpha1.ObjectDeploymentStatus:
 		return &parts{status: s, phases: s.Phases, conditions: &s.Conditions, blocking: &s.Blocking, controlled: &s.ControllerOf, jobs: len(s.Jobs), rejected: s.Rejected}
 	case *corev1alpha1.PackageStatus:
@@ -97,6 +98,9 @@ func (s *parts) small() bool {
 	}
 	for _, b := range *s.blocking {
 		size += escaped * (len(b.Message) + len(b.Phase))
+	}
+	if s.timeline != nil && len(*s.timeline) > 0 {
+		size += sizeOf(*s.timeline)
 	}
 	if len(s.rejected) > 0 {
 		size += sizeOf(s.rejected)
@@ -128,6 +132,15 @@ func sizeOf(v any) int {
 		return 0 // the client cannot send it either, and says so
 	}
 	return len(text)
+}
+
+// forgetTimeline leaves out when phases went how far.
+func (s *parts) forgetTimeline() string {
+	if s.timeline == nil || len(*s.timeline) == 0 {
+		return ""
+	}
+	*s.timeline = nil
+	return "the timeline"
 }
 
 // shorten truncates messages.

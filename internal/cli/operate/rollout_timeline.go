@@ -1,0 +1,138 @@
+package operate
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+type timelineCommand struct {
+	command.Command
+	revision int64
+}
+
+func newRolloutTimeline(on command.Command) *cobra.Command {
+	c := &timelineCommand{Command: on}
+	cmd := c.About(&cobra.Command{
+		Use:   "timeline RESOURCE",
+		Short: "Say when each phase of a rollout was opened, applied and ready, and what it waited for",
+		Long: `Say when each phase of a revision was opened, applied and ready for the first time, how long that
+took, and for what the phase was last seen to wait. It is that of the newest revision, or of
+--revision, also of one that is history. -o json prints the moments themselves.
+
+The times are kept in the status of the ObjectSet by writes that are made anyhow, so that a phase
+that was passed over between two of them has the same moment more than once.`,
+		Args: command.Takes("RESOURCE", "[NAME]"),
+	}, cluster.ParseResource, c.run, command.Positive("revision", &c.revision))
+	c.Output.Add(cmd)
+	cmd.Flags().Int64Var(&c.revision, "revision", 0, "the revision of this `number`")
+	return cmd
+}
+
+// timeline is that of a revision. Its JSON fields are stable.
+type timeline struct {
+	Name     string      `json:"name"`
+	Revision int64       `json:"revision"`
+	Created  metav1.Time `json:"created"`
+	// Phases in their order, and how many more there are.
+	Phases  []timelinePhase `json:"phases"`
+	Omitted int             `json:"omitted,omitempty"`
+}
+
+// timelinePhase has how long each part took as well, in seconds.
+type timelinePhase struct {
+	corev1alpha1.PhaseTimes `json:",inline"`
+	Applying                *float64 `json:"applyingSeconds,omitempty"`
+	Waiting                 *float64 `json:"waitingSeconds,omitempty"`
+}
+
+func (c *timelineCommand) run(ctx context.Context, n cluster.Name) error {
+	_, r, err := c.Rollout(ctx, n)
+	if err != nil {
+		return err
+	}
+	if len(r.Sets) == 0 {
+		return errNoRevision
+	}
+	set := r.Sets[len(r.Sets)-1]
+	if c.revision > 0 {
+		if set, err = r.Revision(c.revision); err != nil {
+			return err
+		}
+	}
+	t, err := timelineOf(set)
+	if err != nil {
+		return err
+	}
+	return c.Output.Write(ctx, c.Streams.Out, t, func(terminal.Styles) string { return t.text() })
+}
+
+func timelineOf(set corev1alpha1.GenericObjectSet) (*timeline, error) {
+	status := set.ObjectSetStatus()
+	t := &timeline{Name: set.GetName(), Revision: set.ObjectSetSpec().Revision, Created: set.GetCreationTimestamp(), Phases: []timelinePhase{}}
+	if len(status.Timeline) == 0 {
+		return nil, fmt.Errorf("revision %d has no timeline: no phase of it was opened, or an earlier version of the manager rolled it out", t.Revision)
+	}
+	for _, times := range status.Timeline {
+		t.Phases = append(t.Phases, timelinePhase{PhaseTimes: times, Applying: between(times.OpenedAt, times.AppliedAt), Waiting: between(times.AppliedAt, times.ReadyAt)})
+	}
+	t.Omitted = max(0, len(set.ObjectSetSpec().Phases)-limits.TimelinePhases)
+	return t, nil
+}
+
+func between(from, to *metav1.MicroTime) *float64 {
+	if from == nil || to == nil {
+		return nil
+	}
+	seconds := to.Sub(from.Time).Seconds()
+	return &seconds
+}
+
+// text shows when phases were opened since the first one was, and how long each took.
+func (t *timeline) text() string {
+	var first *metav1.MicroTime
+	for _, phase := range t.Phases {
+		if first == nil {
+			first = phase.OpenedAt
+		}
+	}
+	rows := [][]string{{"PHASE", "OPENED", "APPLIED IN", "READY AFTER", "WAITED FOR"}}
+	for _, phase := range t.Phases {
+		rows = append(rows, []string{
+			terminal.Line(phase.Name), since(between(first, phase.OpenedAt), "+"), since(phase.Applying, ""), since(phase.Waiting, ""), terminal.Line(phase.WaitedFor),
+		})
+	}
+	text := fmt.Sprintf("Revision %d", t.Revision)
+	if first != nil {
+		text += ", which began at " + first.UTC().Format(time.RFC3339)
+	}
+	text += ":\n"
+	for _, line := range terminal.Table(rows) {
+		text += line + "\n"
+	}
+	if t.Omitted > 0 {
+		text += fmt.Sprintf("Not shown: %d phases after the first %d, of which no times are kept.\n", t.Omitted, limits.TimelinePhases)
+	}
+	return text
+}
+
+// since writes seconds; empty for what has not happened.
+func since(seconds *float64, sign string) string {
+	if seconds == nil {
+		return ""
+	}
+	d := time.Duration(*seconds * float64(time.Second))
+	if d < 10*time.Second {
+		return sign + d.Round(10*time.Millisecond).String()
+	}
+	return sign + d.Round(time.Second).String()
+}

@@ -1,0 +1,46 @@
+package objectdeployments
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// What is new in the timeline alone is remembered, and written with the next status that differs otherwise; a restart goes on
+// from what was written.
+func TestTimelineAloneIsNotWritten(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1000, 0)
+	newReconciliation := func() *reconciliation {
+		return &reconciliation{Reconciler: &Reconciler{Home: Home{Now: func() time.Time { return now }}}, state: &state{records: map[types.UID]*record{}}}
+	}
+	set := &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{UID: "a"}}
+	set.Status.Phases = []corev1alpha1.PhaseStatus{{Name: "one", State: corev1alpha1.PhaseStateProbing}}
+	s := newReconciliation()
+	status := set.Status.DeepCopy()
+	s.followPhases(set, status)
+	if len(status.Timeline) != 1 || !sameStatus(&set.Status, status) {
+		t.Fatalf("the timeline %v is a reason for a write", status.Timeline)
+	}
+	now = now.Add(time.Minute)
+	status = set.Status.DeepCopy()
+	status.Phases[0].State = corev1alpha1.PhaseStateReady
+	s.followPhases(set, status)
+	if sameStatus(&set.Status, status) {
+		t.Error("another state of a phase is none")
+	}
+	if times := status.Timeline[0]; times.ReadyAt.Sub(times.AppliedAt.Time) != time.Minute {
+		t.Errorf("what was not written is forgotten: %v", times)
+	}
+	set.Status = *status
+	now = now.Add(time.Hour)
+	after := set.Status.DeepCopy()
+	newReconciliation().followPhases(set, after)
+	if got := after.Timeline[0]; !got.ReadyAt.Equal(status.Timeline[0].ReadyAt) {
+		t.Errorf("after a restart the phase was ready at %v, before at %v", got.ReadyAt, status.Timeline[0].ReadyAt)
+	}
+}
