@@ -80,7 +80,7 @@ func summarize(set corev1alpha1.GenericObjectSet) {
 		}
 	}
 	spec.Phases = stored
-	status.ControllerOf, status.Phases, status.Blocking = nil, nil, nil
+	status.ControllerOf, status.Phases, status.Blocking, status.Timeline = nil, nil, nil, nil
 	var ends []metav1.Condition
 	for _, c := range status.Conditions {
 		if c.Type == corev1alpha1.ConditionArchived || c.Type == corev1alpha1.ConditionSucceeded {
