@@ -17,7 +17,7 @@ const (
 // inserted is what a test puts into a page, out of the code.
 var inserted = regexp.MustCompile(`(?s)<!-- (limits|functions) -->.*?<!-- /(limits|functions) -->`)
 
-// Pages of tasks are short and have the parts that a reader looks for, and what is written by hand does not grow without end.
+// Pages of tasks are short and have the parts that a reader looks for, and text written by hand is bounded.
 func TestPagesAreShort(t *testing.T) {
 	t.Parallel()
 	sum := 0

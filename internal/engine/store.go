@@ -11,9 +11,9 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 )
 
-// Store keeps what has to survive this process. What it records of a revision comes back through
-// Revision.Restore, what it records of Jobs through Want.Jobs. A method that returns no error has
-// made its record durable.
+// Store keeps the records that have to survive this process. Those of a revision come
+// back through Revision.Restore, those of Jobs through Want.Jobs. A method that returns
+// no error has made its record durable.
 type Store interface {
 	// Claimed records that all objects of a revision are claimed, and that its first phase is open.
 	Claimed(ctx context.Context, rev *Revision) error

@@ -1,6 +1,6 @@
 package limits
 
-// Limits of the metrics of the manager. What is beyond them is counted without names.
+// Limits of the metrics of the manager. Values beyond them are counted without names.
 const (
 	// MetricPackages have all of their series, which are twelve at most: 60,000 series, as many as a small cluster itself has.
 	// Further ones have three each.

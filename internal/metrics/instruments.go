@@ -35,7 +35,7 @@ func combinations(labels []label, f func(values ...string)) {
 
 var instruments []prometheus.Collector
 
-// Instruments are the collectors of what is counted where it happens.
+// Instruments are the collectors of events that are counted where they happen.
 func Instruments() []prometheus.Collector { return instruments }
 
 // Counters count events.

@@ -39,7 +39,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// What is counted has all of its series from the start.
+// A counter has all of its series from the start.
 func TestInstruments(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewPedanticRegistry()

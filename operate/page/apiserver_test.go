@@ -103,7 +103,7 @@ func keyOf(o object) string {
 	return namespace + "/" + metaOf(o)["name"].(string)
 }
 
-// put stores objects, and tells those who watch.
+// put stores objects, and sends events to watches.
 func (s *apiServer) put(all ...object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

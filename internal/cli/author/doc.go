@@ -3,7 +3,7 @@
 //	scaffold     the package that init creates
 //	kickstart    objects, rendered charts and bundles → a package
 //	threeway     merges the changes of an author and of a new release
-//	gates        what has to be there before the probe of an object becomes true
+//	gates        which objects the probe of another one depends on
 //	lint         finds mistakes in valid packages
 //	schemacheck  checks objects against the schemas of their kinds, without a cluster
 //	testrunner   runs the tests of a package

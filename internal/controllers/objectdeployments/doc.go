@@ -4,10 +4,10 @@
 // The unit of work is an owner: a deployment with all of its sets, or a set that stands alone, as which an ObjectSetPhase
 // counts. It is taken through steps that have a file each, and holds no rules of its own:
 //
-//	gather     the owner and its sets (list.go, former.go), its target (target.go), and what is remembered (memory.go)
+//	gather     the owner and its sets (list.go, former.go), its target (target.go), and its memory (memory.go)
 //	load       sets become revisions (stored.go, ancestors.go)
 //	sets       package revisions decides which there are: created (template.go, create.go), paused, archived, collected (collect.go)
-//	step       package engine does what is due of the objects, and records it on the statuses (store.go)
+//	step       package engine takes the steps that are due, and records them on the statuses (store.go)
 //	report     the statuses (status.go, deployment_status.go) and events
 //	teardown   instead of all, where the owner is being deleted or archived; orphaned.go: whether its objects stay
 //

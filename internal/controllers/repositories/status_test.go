@@ -169,7 +169,7 @@ func TestTransitionEvents(t *testing.T) {
 	}
 }
 
-// What has begun is often over in a moment, and is not reported before.
+// Work that has begun is often over in a moment, and is not reported before.
 func TestBeginning(t *testing.T) {
 	t.Parallel()
 	is := input{source: "s"}

@@ -1,8 +1,8 @@
 // Package targets connects to other clusters, by kubeconfigs in Secrets.
 //
-//	Use ─► Secret, watched ─► Parse: what is refused ─► probe: who it is ─► session
-//	                                                       ▲                   │
-//	               a pause that grows, or a changed Secret ┴── suspected ◄─────┘
+//	Use ─► Secret, watched ─► Parse: refusals ─► probe: who it is ─► session
+//	                                                ▲                   │
+//	        a pause that grows, or a changed Secret ┴── suspected ◄─────┘
 //
 // All users of one key of one Secret share a connection, which ends some time after the
 // last of them. What a session consists of is the caller's; each has one kubeconfig and

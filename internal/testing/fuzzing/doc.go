@@ -1,9 +1,8 @@
 // Package fuzzing is shared by the fuzz targets of the project: seeds from the examples,
 // and the invariants of every answer to hostile input.
 //
-// A target is a function FuzzX in a file x_fuzz_test.go beside the code. Its doc
-// comment says what has to hold, and ends with a line that names the files it
-// is for:
+// A target is a function FuzzX in a file x_fuzz_test.go beside the code. Its doc comment
+// names the invariants, and ends with a line that names the files it is for:
 //
 //	// Code: layer.go, name.go
 //

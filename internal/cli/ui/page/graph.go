@@ -23,7 +23,7 @@ type box struct {
 	Focus, Missing bool
 }
 
-// Label is what a screen reader says: it begins with what is seen.
+// Label is read by a screen reader: it begins with the visible text.
 func (b box) Label() string {
 	return strings.TrimSuffix(b.Title+" "+b.Sub+", "+b.State, ", ")
 }
