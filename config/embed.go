@@ -51,6 +51,10 @@ const (
 	// component it also adds a flag of the manager.
 	FolderTenancy = "tenancy"
 
+	// FolderRestricted has the rights of a manager that writes its own kinds alone; as a component
+	// it also adds a flag of the manager.
+	FolderRestricted = "restricted"
+
 	// FolderAgent has the agent of a class of phases, which is installed on its own.
 	FolderAgent = "agent"
 
@@ -61,7 +65,7 @@ const (
 // Files are the manifests, in the folders named above. Files that are called
 // kustomization.yaml are no manifests.
 //
-//go:embed admission/*.yaml agent/*.yaml agent-all-namespaces/*.yaml crds/*.yaml flowcontrol/*.yaml manager/*.yaml namespace/*.yaml rbac/*.yaml tenancy/*.yaml
+//go:embed admission/*.yaml agent/*.yaml agent-all-namespaces/*.yaml crds/*.yaml flowcontrol/*.yaml manager/*.yaml namespace/*.yaml rbac/*.yaml restricted/*.yaml tenancy/*.yaml
 var Files embed.FS
 
 // Prerequisites returns what a manager needs that runs outside of the cluster,

@@ -170,7 +170,7 @@ func TestRolesForPeople(t *testing.T) {
 	edit := find[*rbacv1.ClusterRole](t, objects, "lockstep-edit")
 	admin := find[*rbacv1.ClusterRole](t, objects, "lockstep-admin")
 	author := find[*rbacv1.ClusterRole](t, objects, "lockstep-author")
-	tenant := find[*rbacv1.ClusterRole](t, tenancy(t), "lockstep-tenant")
+	tenant := find[*rbacv1.ClusterRole](t, with(t, config.FolderTenancy), "lockstep-tenant")
 	activator := find[*rbacv1.ClusterRole](t, objects, "lockstep-activator")
 	for name, role := range map[string]*rbacv1.ClusterRole{"view": view, "edit": edit, "admin": admin, "author": author, "tenant": tenant, "activator": activator} {
 		label := "rbac.authorization.k8s.io/aggregate-to-" + name

@@ -16,8 +16,8 @@ import (
 	"lockstep.run/lockstep/config"
 )
 
-// tenancy renders config with the component tenancy.
-func tenancy(t *testing.T) []runtime.Object {
+// with renders config with a component.
+func with(t *testing.T, component string) []runtime.Object {
 	t.Helper()
 	fs := filesys.MakeFsInMemory()
 	err := filepath.WalkDir(".", func(path string, entry os.DirEntry, err error) error {
@@ -33,7 +33,7 @@ func tenancy(t *testing.T) []runtime.Object {
 	if err != nil {
 		t.Fatal(err)
 	}
-	overlay := "resources: [../config]\ncomponents: [../config/tenancy]\n"
+	overlay := "resources: [../config]\ncomponents: [../config/" + component + "]\n"
 	if err := fs.WriteFile("/overlay/kustomization.yaml", []byte(overlay)); err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func tenancy(t *testing.T) []runtime.Object {
 // The component requires service accounts, and keeps the manager from addresses within.
 func TestTenancy(t *testing.T) {
 	t.Parallel()
-	objects := tenancy(t)
+	objects := with(t, config.FolderTenancy)
 	deployment := find[*appsv1.Deployment](t, objects, config.ServiceAccount)
 	args := deployment.Spec.Template.Spec.Containers[0].Args
 	for _, want := range []string{"--require-service-account", "--shared-pull-secrets=cluster", "--leader-elect"} {

@@ -43,8 +43,7 @@ func (s *step) gone() {
 	delete(s.run.rollout.unwatchedRecords, s.Key)
 }
 
-// release takes our reference and labels off and leaves the object. That is done as the
-// manager, which put them on: it needs no right of the account, which may be gone.
+// release takes our reference and labels off and leaves the object.
 func (s *step) release(ctx context.Context) error {
 	live, err := s.run.Cluster.Get(ctx, s.mapping, s.Key.Namespace, s.Key.Name)
 	if apply.IsAbsent(err) {
@@ -59,7 +58,7 @@ func (s *step) release(ctx context.Context) error {
 		return err
 	}
 	if patch != nil {
-		if _, err := s.run.Cluster.As(objects.Account{}).Patch(ctx, s.mapping, s.Key.Namespace, s.Key.Name, patch); err != nil {
+		if _, err := s.mark(ctx, patch); err != nil {
 			return err
 		}
 	}
@@ -67,7 +66,21 @@ func (s *step) release(ctx context.Context) error {
 	return nil
 }
 
-// retain makes the owner reference one of the set that controls nothing. That is done as the manager, as a release is.
+// mark changes our marks on an object. That is done as the manager, which put them on: it needs no right of the account, which may
+// be gone. A manager that may write its own kinds alone does it as the account.
+func (s *step) mark(ctx context.Context, patch []byte) (*unstructured.Unstructured, error) {
+	live, err := s.run.Cluster.As(objects.Account{}).Patch(ctx, s.mapping, s.Key.Namespace, s.Key.Name, patch)
+	if _, denied := apply.AsUnauthorized(err); !denied || s.Account.IsZero() {
+		return live, err
+	}
+	writes, err := s.writes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return writes.Patch(ctx, s.mapping, s.Key.Namespace, s.Key.Name, patch)
+}
+
+// retain makes the owner reference one of the set that controls nothing.
 func (s *step) retain(ctx context.Context) error {
 	live, err := s.judged(ctx)
 	if err != nil {
@@ -78,7 +91,7 @@ func (s *step) retain(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if live, err = s.run.Cluster.As(objects.Account{}).Patch(ctx, s.mapping, s.Key.Namespace, s.Key.Name, patch); err != nil {
+	if live, err = s.mark(ctx, patch); err != nil {
 		return err
 	}
 	s.run.Cluster.Remember(s.Key, s.run.Tracker.Observe(s.Key, live))

@@ -99,6 +99,8 @@ const (
 	PatchMergeWork    = 250_000     // list elements of a patch times those of the object: 5 µs for each pair
 	Violations        = 1000        // that are reported for one package
 	DetailBytes       = 1 << 10     // of one problem's details
+	PermissionRules   = 100         // that a manifest asks for in permissions
+	PermissionRights  = 2000        // single rights in them, each of which is compared with each rule of the ceiling
 )
 
 // Limits of templates and CEL expressions of a package.

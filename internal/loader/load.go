@@ -101,7 +101,7 @@ func (l *load) run() *Package {
 	objects := l.objects(context, patches)
 	out.Provides = l.provided(objects)
 	out.Images, out.OmittedImages = l.usedImages(objects)
-	out.Phases, out.Sources, out.Sensitive = collect(objects, spec.Phases)
+	out.Phases, out.Sources, out.Sensitive = collect(objects, phasesOf(spec))
 	if l.secrets.Empty() {
 		out.Sensitive = nil
 	}
@@ -246,10 +246,13 @@ func (l *load) objects(context map[string]any, patches *patch.Set) []*object {
 		l.unusedIgnoredFields(reader.ignored)
 	}
 	l.defaultNamespaces(read.objects)
+	if len(read.problems) == 0 {
+		read.objects = append(read.objects, l.permissions(read.objects, reader.labels)...)
+	}
 	l.add(duplicates(read.objects, l.opts.scope(), l.opts.Package.Metadata.Namespace)...)
 	l.add(exposedToAgents(read.objects)...)
 	l.add(scopesOfDefinitions(read.objects, l.opts.scope())...)
-	l.warnings = append(l.warnings, tooEarly(read.objects, r.Manifest.Spec.Phases)...)
+	l.warnings = append(l.warnings, tooEarly(read.objects, phasesOf(&r.Manifest.Spec))...)
 	return read.objects
 }
 

@@ -56,7 +56,6 @@ func TestManifestProblems(t *testing.T) {
 		{"provides twice", spec("  provides: [{apiVersion: a/v1, kind: X}, {apiVersion: a/v1, kind: X}]\n"), namespaced(), `spec.provides[1]: Duplicate value: "a/v1 X"`},
 		{"success delay", spec("  successDelaySeconds: -1\n"), namespaced(), "spec.successDelaySeconds: -1 is below 0"},
 		{"success delay, type", spec("  successDelaySeconds: 1s\n"), namespaced(), "spec.successDelaySeconds: has to be a whole number, is text"},
-		{"permissions", stated(spec("  permissions: {aggregateTo: [view]}\n")), namespaced(), "Not supported by this version in manifest.yaml idx 0 line 7: spec.permissions: permissions are not granted yet. Remove it and bring Roles or ClusterRoles in the package, or use a later version."},
 		{"permissions, role", spec("  permissions: {aggregateTo: [views]}\n"), namespaced(), `spec.permissions.aggregateTo[0]: Unsupported value: "views". Did you mean "view"?`},
 		{"permissions, rule", spec("  permissions: {rules: [{apiGroups: ['']}]}\n"), namespaced(), "spec.permissions.rules[0].verbs: Required value"},
 		{"duplicate key", stated(spec("  phases: []\n")), namespaced(), "Invalid YAML in manifest.yaml idx 0 line 7: spec.phases: the key stands twice, first in line 6"},

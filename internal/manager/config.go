@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -29,10 +30,12 @@ type Config struct {
 	// all packages.
 	ServiceAccount string
 	// DefaultServiceAccount is that of Packages that name none, in their namespace; empty
-	// for the manager's own identity. RequireServiceAccount refuses Packages without one.
-	// Neither holds for ClusterPackages.
+	// for the manager's own identity; it is not for ClusterPackages. RequireServiceAccount says
+	// which packages are refused without one.
 	DefaultServiceAccount string
-	RequireServiceAccount bool
+	RequireServiceAccount accountsRequired
+	// PermissionCeiling is the ClusterRole that bounds what packages are granted; empty for nothing.
+	PermissionCeiling string
 	// RequireVerification refuses images of packages that no ImageConfig verifies.
 	RequireVerification bool
 	// SharedPullSecrets says whom the manager's own pull secrets, and its cache, are for: sharedByAll or sharedByCluster.
@@ -189,8 +192,12 @@ func parse(args []string, usage io.Writer) (*Config, error) {
 func (c *Config) accessFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.DefaultServiceAccount, "default-service-account", os.Getenv("LOCKSTEP_DEFAULT_SERVICE_ACCOUNT"),
 		"service account, in the namespace of the Package, of Packages that name none (default: none, the manager itself) [LOCKSTEP_DEFAULT_SERVICE_ACCOUNT]")
-	flags.BoolVar(&c.RequireServiceAccount, "require-service-account", os.Getenv("LOCKSTEP_REQUIRE_SERVICE_ACCOUNT") == "true",
-		"install no Package that neither names a service account nor gets the default; ClusterPackages need none [LOCKSTEP_REQUIRE_SERVICE_ACCOUNT]")
+	_ = c.RequireServiceAccount.Set(cmp.Or(os.Getenv("LOCKSTEP_REQUIRE_SERVICE_ACCOUNT"), "false")) // what is no value requires none, as for other flags
+	flags.Var(&c.RequireServiceAccount, "require-service-account",
+		"install no Package that neither names a service account nor gets the default; ClusterPackages need none unless it is all [LOCKSTEP_REQUIRE_SERVICE_ACCOUNT]")
+	flags.Lookup("require-service-account").NoOptDefVal = string(accountsOfNamespaces)
+	flags.StringVar(&c.PermissionCeiling, "permission-ceiling", os.Getenv("LOCKSTEP_PERMISSION_CEILING"),
+		"ClusterRole with the most that packages get by permissions.rules of their manifests (default: none, they get nothing) [LOCKSTEP_PERMISSION_CEILING]")
 	flags.BoolVar(&c.RequireVerification, "require-verification", os.Getenv("LOCKSTEP_REQUIRE_VERIFICATION") == "true",
 		"refuse images of packages that no ImageConfig verifies [LOCKSTEP_REQUIRE_VERIFICATION]")
 	flags.StringVar(&c.SharedPullSecrets, "shared-pull-secrets", cmp.Or(os.Getenv("LOCKSTEP_SHARED_PULL_SECRETS"), sharedByAll),
@@ -219,6 +226,9 @@ func (c *Config) validate() error {
 	}
 	if errs := validation.IsDNS1123Subdomain(c.DefaultServiceAccount); c.DefaultServiceAccount != "" && len(errs) > 0 {
 		return fmt.Errorf("--default-service-account %q: %s", c.DefaultServiceAccount, strings.Join(errs, "; "))
+	}
+	if errs := content.IsPathSegmentName(c.PermissionCeiling); c.PermissionCeiling != "" && len(errs) > 0 {
+		return fmt.Errorf("--permission-ceiling %q: %s", c.PermissionCeiling, strings.Join(errs, "; "))
 	}
 	if c.SharedPullSecrets != sharedByAll && c.SharedPullSecrets != sharedByCluster {
 		return fmt.Errorf("--shared-pull-secrets %q: want %s or %s", c.SharedPullSecrets, sharedByAll, sharedByCluster)

@@ -29,16 +29,19 @@ func TestParse(t *testing.T) {
 		"all flags": {
 			args: []string{
 				"--kubeconfig=k", "--namespace", "n", "--service-account-name=sa", "--leader-elect=false", "--metrics-bind-address=0", "--metrics-secure=false", "--health-probe-bind-address=:1", "--pprof-bind-address=:2",
-				"--log-level=debug", "--cache-dir=/c", "--insecure-registry", "a:1", "--insecure-registry", "b", "--registry-ca-file=ca", "--registry-ca=a:443=b.pem", "--registry-ca", "c=d.pem", "--registry-proxy=a=direct", "--registry-proxy=c=http://proxy:3128", "--shared-pull-secrets=cluster", "--allow-local-sources", "--allow-private-sources=10.0.0.0/8,fd00::1", "--pace=0.1", "--version",
+				"--log-level=debug", "--cache-dir=/c", "--insecure-registry", "a:1", "--insecure-registry", "b", "--registry-ca-file=ca", "--registry-ca=a:443=b.pem", "--registry-ca", "c=d.pem", "--registry-proxy=a=direct", "--registry-proxy=c=http://proxy:3128", "--shared-pull-secrets=cluster", "--require-service-account", "--permission-ceiling=most", "--allow-local-sources", "--allow-private-sources=10.0.0.0/8,fd00::1", "--pace=0.1", "--version",
 			},
 			want: func(c *Config) {
 				*c = Config{
 					Kubeconfig: "k", Namespace: "n", ServiceAccount: "sa", MetricsAddress: "0", ProbeAddress: ":1", PprofAddress: ":2", LogLevel: "debug", CacheDir: "/c",
-					InsecureRegistries: []string{"a:1", "b"}, RegistryCAFile: "ca", RegistryCAs: registry.Authorities{"a": "b.pem", "c": "d.pem"}, RegistryProxies: registry.Proxies{"a": nil, "c": {Scheme: "http", Host: "proxy:3128"}}, AllowLocalSources: true, SharedPullSecrets: "cluster", Pace: 0.1, Version: true,
+					InsecureRegistries: []string{"a:1", "b"}, RegistryCAFile: "ca", RegistryCAs: registry.Authorities{"a": "b.pem", "c": "d.pem"}, RegistryProxies: registry.Proxies{"a": nil, "c": {Scheme: "http", Host: "proxy:3128"}}, AllowLocalSources: true, SharedPullSecrets: "cluster", RequireServiceAccount: accountsOfNamespaces, PermissionCeiling: "most", Pace: 0.1, Version: true,
 					AllowPrivateSources: outbound.Networks{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::1/128")},
 				}
 			},
 		},
+		"accounts of all":           {args: []string{"--require-service-account=all"}, want: func(c *Config) { c.RequireServiceAccount = accountsOfAll }},
+		"accounts by a variable":    {env: map[string]string{"LOCKSTEP_REQUIRE_SERVICE_ACCOUNT": "all"}, want: func(c *Config) { c.RequireServiceAccount = accountsOfAll }},
+		"accounts of none, by flag": {args: []string{"--require-service-account=false"}, env: map[string]string{"LOCKSTEP_REQUIRE_SERVICE_ACCOUNT": "true"}, want: func(*Config) {}},
 		"Package Operator's names": {
 			args: []string{
 				"-metrics-addr=0", "-pprof-addr=:2", "-enable-leader-election=false", "-namespace", "n", "-service-account-namespace=n", "-log-level=1",
@@ -100,12 +103,12 @@ func TestParse(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, variable := range []string{"LOCKSTEP_NAMESPACE", "PKO_NAMESPACE", "LOCKSTEP_SERVICE_ACCOUNT_NAME", "PKO_SERVICE_ACCOUNT_NAME", "LOG_LEVEL", "LOCKSTEP_LOG_LEVEL", "LOCKSTEP_CACHE_DIR", "LOCKSTEP_INSECURE_REGISTRIES", "LOCKSTEP_REGISTRY_CA_FILE", "LOCKSTEP_REGISTRY_CAS", "LOCKSTEP_REGISTRY_PROXIES", "LOCKSTEP_ALLOW_LOCAL_SOURCES", "LOCKSTEP_ALLOW_PRIVATE_SOURCES", "LOCKSTEP_SHARED_PULL_SECRETS", "LOCKSTEP_IMAGE_PREFIX_OVERRIDES", "PKO_IMAGE_PREFIX_OVERRIDES", "LOCKSTEP_REGISTRY_HOST_OVERRIDES", "PKO_REGISTRY_HOST_OVERRIDES", "PKO_PACKAGE_HASH_MODIFIER"} {
+			for _, variable := range []string{"LOCKSTEP_NAMESPACE", "PKO_NAMESPACE", "LOCKSTEP_SERVICE_ACCOUNT_NAME", "PKO_SERVICE_ACCOUNT_NAME", "LOG_LEVEL", "LOCKSTEP_LOG_LEVEL", "LOCKSTEP_CACHE_DIR", "LOCKSTEP_INSECURE_REGISTRIES", "LOCKSTEP_REGISTRY_CA_FILE", "LOCKSTEP_REGISTRY_CAS", "LOCKSTEP_REGISTRY_PROXIES", "LOCKSTEP_ALLOW_LOCAL_SOURCES", "LOCKSTEP_ALLOW_PRIVATE_SOURCES", "LOCKSTEP_SHARED_PULL_SECRETS", "LOCKSTEP_REQUIRE_SERVICE_ACCOUNT", "LOCKSTEP_PERMISSION_CEILING", "LOCKSTEP_IMAGE_PREFIX_OVERRIDES", "PKO_IMAGE_PREFIX_OVERRIDES", "LOCKSTEP_REGISTRY_HOST_OVERRIDES", "PKO_REGISTRY_HOST_OVERRIDES", "PKO_PACKAGE_HASH_MODIFIER"} {
 				t.Setenv(variable, tc.env[variable])
 			}
 			want := &Config{
 				Namespace: "package-operator-system", ServiceAccount: config.ServiceAccount, LeaderElect: true, MetricsAddress: ":8443", MetricsSecure: true, ProbeAddress: ":8081", PprofAddress: "0", LogLevel: "info",
-				InsecureRegistries: []string{}, SharedPullSecrets: "all", Pace: 1,
+				InsecureRegistries: []string{}, SharedPullSecrets: "all", RequireServiceAccount: accountsOfNone, Pace: 1,
 			}
 			tc.want(want)
 			got, err := Parse(tc.args)
@@ -132,6 +135,8 @@ func TestParseRefuses(t *testing.T) {
 		"--registry-ca=ca.pem":           "--registry-ca: ca.pem: want HOST[:PORT]=FILE",
 		"--registry-proxy=a=proxy:3128":  "--registry-proxy: a: want a proxy such as http://proxy.example:3128",
 		"--shared-pull-secrets=none":     "want all or cluster",
+		"--require-service-account=some": "want true, false or all",
+		"--permission-ceiling=a/b":       "--permission-ceiling",
 		"--pace=2":                       "at most 1",
 		"--allow-private-sources=10.1/8": "want a network such as 10.0.0.0/8",
 		"--package-hash-modifier=x":      "no number of 32 bits",

@@ -44,6 +44,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/registry"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/permissions"
 	buildversion "lockstep.run/lockstep/internal/version"
 )
 
@@ -55,7 +56,7 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 	if err != nil {
 		return err
 	}
-	follow.watch(here.Cache, version)
+	follow.watch(here.Cache, version, c.PermissionCeiling)
 	account := quota.FromEnvironment()
 	watches := sources.NewWatches(here.Listen, here.Read)
 	get := sources.Getter(mgr.GetAPIReader())
@@ -99,9 +100,9 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 				return state.Namespaced, state.Served
 			},
 		},
-		Environment: follow.detector, Policies: policies.Get, Sources: watches, Underway: deployments.Underway,
+		Environment: follow.detector, Policies: policies.Get, Ceiling: follow.ceiling.get, Sources: watches, Underway: deployments.Underway,
 		Overrides: c.overrides(),
-		Accounts:  packages.Accounts{Default: c.DefaultServiceAccount, Required: c.RequireServiceAccount},
+		Accounts:  packages.Accounts{Default: c.DefaultServiceAccount, Required: c.RequireServiceAccount.ofNamespaces(), RequiredOfAll: c.RequireServiceAccount.ofAll()},
 		ServedAPI: follow.servedAPI(here),
 		Unserved:  func(gk schema.GroupKind) bool { return here.State(gk).Unserved() },
 		Fresh:     mutationcache.NewStore(), Slices: slices, Namespace: c.Namespace, Version: buildversion.Release(buildversion.Get()), Pace: c.Pace,
@@ -119,7 +120,7 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 		return err
 	}
 	for _, runnable := range []ctrlmanager.Runnable{
-		here.Cache, follow.detector, watches, named, rendered, keys, others, preparation(here.Checker, mgr.GetLogger()),
+		here.Cache, follow.detector, watches, named, rendered, keys, others, follow.ceiling, preparation(here.Checker, mgr.GetLogger()),
 		ctrlmanager.RunnableFunc(limitMemory),
 		ctrlmanager.RunnableFunc(func(ctx context.Context) error {
 			return returnMemory(ctx, func() { closeIdle(mgr, here.Writer) })
@@ -161,7 +162,7 @@ func connectTemplates(
 	err := follow.templates.Setup(mgr, objecttemplates.Options{
 		Target: deployments.Here.Engine, Claims: deployments.ClaimsOf("", ""), RestoreClaims: deployments.RestoreClaims,
 		Environment: follow.detector, Sources: watches, Memory: account, Processors: processors, Fresh: mutationcache.NewStore(),
-		Account: c.DefaultServiceAccount, AccountRequired: c.RequireServiceAccount, Namespace: c.Namespace,
+		Account: c.DefaultServiceAccount, AccountRequired: c.RequireServiceAccount.ofNamespaces(), AccountRequiredOfAll: c.RequireServiceAccount.ofAll(), Namespace: c.Namespace,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up the controller of templates: %w", err)
@@ -206,7 +207,7 @@ func connectRepositories(
 	err := repositories.Setup(mgr, repositories.Options{
 		Pipeline: &repositories.Pipeline{
 			Fetcher: fetcher, Get: get, Memory: account, Credentials: sources.NewCredentials(get, watches, own, guard),
-			Guard: guard, Account: c.DefaultServiceAccount, AccountRequired: c.RequireServiceAccount,
+			Guard: guard, Account: c.DefaultServiceAccount, AccountRequired: c.RequireServiceAccount.ofNamespaces(),
 			ClusterPullSecrets: c.SharedPullSecrets == sharedByCluster,
 		},
 		Sources: watches, Fresh: mutationcache.NewStore(), Namespace: c.Namespace, Pace: c.Pace,
@@ -237,10 +238,12 @@ type follower struct {
 	reconciler *packages.Reconciler
 	hosted     *hostedclusterpackages.Reconciler
 	templates  *objecttemplates.Reconciler
+	ceiling    *ceiling
 }
 
-// watch makes the detector, which reads the cluster through live.
-func (f *follower) watch(live *livestate.Cache, version string) {
+// watch makes the detector and the ceiling, which read the cluster through live.
+func (f *follower) watch(live *livestate.Cache, version, most string) {
+	f.ceiling = &ceiling{listen: live.Listen, last: permissions.Ceiling{Role: most}, changed: func() { f.reconciler.CeilingChanged() }}
 	f.detector = environment.New(environment.Options{
 		Version: func(context.Context) (string, error) { return serverVersion(f.config) },
 		Listen:  live.Listen, Mapping: live.Mapping, Changed: f.changed, HostedChanged: func() { f.hosted.HostedChanged() },

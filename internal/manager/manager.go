@@ -61,11 +61,7 @@ func Run(ctx context.Context, c *Config) error {
 	if err != nil {
 		return err
 	}
-	elected := mgr.Elected()
-	if c.agent() {
-		elected = nil
-	}
-	for _, collector := range processMetrics(elected) {
+	for _, collector := range processMetrics(mgr.Elected()) {
 		if err := metrics.Registry.Register(collector); err != nil {
 			return fmt.Errorf("register the metrics of the process: %w", err)
 		}

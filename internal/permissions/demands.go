@@ -59,10 +59,7 @@ func Demands(r Request, account Subject, most int) []Demand {
 		if !is {
 			continue
 		}
-		for _, verb := range Verbs {
-			if verb == "delete" && r.Released[u] {
-				continue
-			}
+		for _, verb := range r.verbsOn(u) {
 			d := Demand{Namespace: c.namespaceOf(u), Right: Right{Verb: verb, Group: kind.Group, Resource: known.Resource, Name: u.GetName()}}
 			if verb == "create" {
 				d.Right.Name = ""
@@ -97,7 +94,7 @@ func (c *computation) demandsOfGrants(most int) []Demand {
 			continue
 		}
 		for i := range role.Rules {
-			if size += sizeOf(&role.Rules[i]); size > most {
+			if size += Size(role.Rules[i]); size > most {
 				return nil
 			}
 		}
@@ -204,8 +201,8 @@ func aggregates(role *rbacv1.ClusterRole) bool {
 	return role.AggregationRule != nil && len(role.AggregationRule.ClusterRoleSelectors) > 0
 }
 
-// sizeOf returns how many rights a rule is.
-func sizeOf(rule *rbacv1.PolicyRule) int {
+// Size returns how many single rights a rule is.
+func Size(rule rbacv1.PolicyRule) int {
 	return len(rule.Verbs) * (max(len(rule.APIGroups), 1)*max(len(rule.Resources), 1)*max(len(rule.ResourceNames), 1) + len(rule.NonResourceURLs))
 }
 
@@ -308,7 +305,7 @@ func coversURL(rule *rbacv1.PolicyRule, right Right) bool {
 func (h *Held) Covers(rules []rbacv1.PolicyRule, most int) bool {
 	size := 0
 	for i := range rules {
-		if size += sizeOf(&rules[i]); size > most {
+		if size += Size(rules[i]); size > most {
 			return true
 		}
 	}
@@ -339,13 +336,18 @@ func Describe(missing []Demand) string {
 		if namespace == "" {
 			where = "in the whole cluster"
 		}
-		var lines []string
-		for _, rule := range in[namespace].rules(nil) {
-			lines = append(lines, describe(&rule))
-		}
-		parts = append(parts, where+": "+strings.Join(lines, "; "))
+		parts = append(parts, where+": "+DescribeRules(in[namespace].rules(nil)))
 	}
 	return strings.Join(parts, ". ")
+}
+
+// DescribeRules names the rights in rules.
+func DescribeRules(rules []rbacv1.PolicyRule) string {
+	lines := make([]string, len(rules))
+	for i := range rules {
+		lines[i] = describe(&rules[i])
+	}
+	return strings.Join(lines, "; ")
 }
 
 func describe(rule *rbacv1.PolicyRule) string {

@@ -40,6 +40,14 @@ type Request struct {
 	Parameters map[Policy]schema.GroupKind
 }
 
+// verbsOn are the verbs that the engine uses on an object.
+func (r *Request) verbsOn(u *unstructured.Unstructured) []string {
+	if r.Released[u] {
+		return slices.DeleteFunc(slices.Clone(Verbs), func(verb string) bool { return verb == "delete" })
+	}
+	return Verbs
+}
+
 // Kind is a kind that is served.
 type Kind struct {
 	// Resource is the plural, such as configmaps.
@@ -58,7 +66,7 @@ type Policy struct{ Kind, Name string }
 func Needed(r Request) (scopes []Scope, warnings []string) {
 	c := newComputation(r)
 	for _, u := range r.Objects {
-		c.at(u).add(c.resourceOf(u), u.GetName(), Verbs...)
+		c.at(u).add(c.resourceOf(u), u.GetName(), r.verbsOn(u)...)
 	}
 	c.grants()
 	c.parameters()
@@ -166,6 +174,20 @@ func definedKinds(all []*unstructured.Unstructured) map[schema.GroupKind]Kind {
 		kinds[schema.GroupKind{Group: group, Kind: text("names", "kind")}] = Kind{Resource: plural, Namespaced: text("scope") != "Cluster"}
 	}
 	return kinds
+}
+
+// OnDefined returns rules with verbs on the kinds that definitions define.
+func OnDefined(definitions []*unstructured.Unstructured, verbs []string) []rbacv1.PolicyRule {
+	resources := map[string][]string{}
+	for kind, defined := range definedKinds(definitions) {
+		resources[kind.Group] = append(resources[kind.Group], defined.Resource)
+	}
+	var rules []rbacv1.PolicyRule
+	for _, group := range slices.Sorted(maps.Keys(resources)) {
+		slices.Sort(resources[group])
+		rules = append(rules, rbacv1.PolicyRule{Verbs: verbs, APIGroups: []string{group}, Resources: resources[group]})
+	}
+	return rules
 }
 
 // rights in one scope.

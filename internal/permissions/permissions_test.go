@@ -154,6 +154,24 @@ func TestNeeded(t *testing.T) {
 	}
 }
 
+// What is never deleted needs no right to be, unless another revision deletes it.
+func TestReleasedObjectsAreNotDeleted(t *testing.T) {
+	t.Parallel()
+	all := objectsNamed(t, "a", definition, configMap)
+	r := Request{Namespace: "web", Objects: all, Kinds: served, Released: map[*unstructured.Unstructured]bool{all[0]: true}}
+	const crd = ": apiextensions.k8s.io/customresourcedefinitions"
+	const rest = "web: /configmaps: create\nweb: /configmaps (a): patch,delete\n"
+	scopes, _ := Needed(r)
+	if got, want := lines(scopes), crd+": create\n"+crd+" (chassis.example.com): patch\n"+rest; got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	r.Objects = append(r.Objects, objectsNamed(t, "a", definition)...)
+	scopes, _ = Needed(r)
+	if got, want := lines(scopes), crd+": create\n"+crd+" (chassis.example.com): patch,delete\n"+rest; got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+}
+
 // A Role cannot be made in a namespace that is only to be.
 func TestNamespaceThatIsBrought(t *testing.T) {
 	t.Parallel()

@@ -65,17 +65,18 @@ const (
 	// could not go back. It is absent otherwise.
 	ConditionRolledBack = "RolledBack"
 
-	// ConditionDrifted is True when objects differ from their templates, and driftPolicy
-	// leaves them so. The message names some of them. It is absent where there are none.
+	// ConditionDrifted is True when objects differ from what was written, and
+	// driftPolicy says to leave them so. The message names some of them. It is
+	// absent where there are none.
 	ConditionDrifted = "Drifted"
 
 	// ConditionTruncated is True while the status leaves something out: mapped
 	// conditions, names or parts of messages.
 	ConditionTruncated = "Truncated"
 
-	// ConditionTeardownForbidden is True while the ServiceAccount of a revision may not
-	// delete objects that are to be removed, or does not exist. The message names them,
-	// and the missing right.
+	// ConditionTeardownForbidden is True while the ServiceAccount of a revision may
+	// not delete objects that are to go, or does not exist. The message names them, and
+	// the right that is missing.
 	ConditionTeardownForbidden = "TeardownForbidden"
 
 	// ConditionAuthorized is False while the ServiceAccount of a revision lacks rights
@@ -83,13 +84,20 @@ const (
 	// written. The message names all of these rights. It is absent otherwise.
 	ConditionAuthorized = "Authorized"
 
+	// ConditionPermissionsGranted is True where the rights that the manifest asks for in
+	// permissions.rules are granted. False says which of them the ceiling of the manager
+	// does not have: nothing of that version is written, and what is installed stays. It
+	// is absent where none are asked for. Reasons beside PermissionsGranted: NoCeiling,
+	// AboveCeiling.
+	ConditionPermissionsGranted = "PermissionsGranted"
+
 	// ConditionTargetConnected is True while the cluster of targetRef is connected. False
 	// says why it is not, and when the next attempt is made; nothing is written there
 	// meanwhile.
 	ConditionTargetConnected = "TargetConnected"
 
-	// ConditionResolved is True when packageRef led to a version that is offered. False
-	// says why it did not; the installed version stays.
+	// ConditionResolved is True when packageRef led to a version that is offered.
+	// False says why it did not; what is installed stays.
 	ConditionResolved = "Resolved"
 
 	// ConditionDependenciesReady is True when all that a package depends on is
@@ -133,6 +141,15 @@ const (
 
 	// ReasonVerified is that the image has such a signature.
 	ReasonVerified = "Verified"
+
+	// ReasonPermissionsGranted is that the ceiling has all rights that are asked for.
+	ReasonPermissionsGranted = "PermissionsGranted"
+
+	// ReasonNoCeiling is that the manager has no ceiling, and so grants nothing.
+	ReasonNoCeiling = "NoCeiling"
+
+	// ReasonAboveCeiling is that the ceiling lacks rights that are asked for.
+	ReasonAboveCeiling = "AboveCeiling"
 
 	// ReasonInEffect is that an ImageConfig counts.
 	ReasonInEffect = "InEffect"
@@ -193,8 +210,8 @@ const (
 	// ReasonKubeconfigMissing is that the Secret or its key does not exist.
 	ReasonKubeconfigMissing = "KubeconfigMissing"
 
-	// ReasonKubeconfigRefused is that the kubeconfig has fields that are not allowed, or
-	// leads to the manager's own cluster.
+	// ReasonKubeconfigRefused is that the kubeconfig has what is not allowed, or leads to
+	// the manager's own cluster.
 	ReasonKubeconfigRefused = "KubeconfigRefused"
 
 	// ReasonTargetLimitExceeded is that the target answers with more than is read of one,
@@ -293,11 +310,11 @@ const (
 	// ReasonFetched is that the content is fetched and offered.
 	ReasonFetched = "Fetched"
 
-	// ReasonFetchFailed is that the source could not be fetched. The content fetched
+	// ReasonFetchFailed is that the source could not be fetched. What was fetched
 	// before stays offered.
 	ReasonFetchFailed = "FetchFailed"
 
-	// ReasonContentInvalid is that the fetched content is no repository. The content
+	// ReasonContentInvalid is that what was fetched is no repository. What was
 	// fetched before stays offered.
 	ReasonContentInvalid = "ContentInvalid"
 

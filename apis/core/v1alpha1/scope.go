@@ -1,6 +1,6 @@
 package v1alpha1
 
-// Scope distinguishes the namespaced and the cluster-scoped form of a kind.
+// Scope tells the twins of a kind apart.
 type Scope string
 
 const (

@@ -88,7 +88,7 @@ type PackageManifestSpec struct {
 	// CustomResourceDefinitions in it, which need not be listed. At most 2,000.
 	Provides []PackageManifestAPI `json:"provides,omitempty"`
 
-	// Permissions that the package asks for, and those that it gives to users.
+	// Permissions that the workload of the package asks for, and those of users.
 	Permissions *PackageManifestPermissions `json:"permissions,omitempty"`
 
 	// SuccessDelaySeconds is the time in seconds that a revision has to stay

@@ -9,15 +9,25 @@ type PackageManifestAPI struct {
 	Kind string `json:"kind"`
 }
 
-// PackageManifestPermissions are permissions that a package asks for, and those
-// that it gives to users. They are not granted yet: refused where spec.version is
-// stated, else passed over with a warning.
+// PackageManifestPermissions are rights that the workload of a package asks for, and
+// those that users get. The roles are made in a phase of their own, permissions, before
+// all others.
 type PackageManifestPermissions struct {
-	// Rules that the package's controllers ask for.
+	// ServiceAccountName is the ServiceAccount of the workload, to which rules are
+	// granted; required beside these. It is in the namespace of the Package. That of a
+	// ClusterPackage is in the namespace of the ServiceAccount of this name that the
+	// package brings, or else in spec.defaultNamespace.
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+
+	// Rules that the workload asks for. They are granted by a Role in the namespace of
+	// a Package, and by a ClusterRole for a ClusterPackage, where the ClusterRole that
+	// --permission-ceiling of the manager names has all of them. Else nothing of the
+	// package is written. At most 100, of 2,000 single rights.
 	Rules []PackageManifestPolicyRule `json:"rules,omitempty"`
 
-	// AggregateTo are the roles of users that get rights on the package's own
-	// kinds: admin, edit or view.
+	// AggregateTo are the roles of users that get rights on the kinds of the package's
+	// own CustomResourceDefinitions: admin gets all verbs, edit may read and write, view
+	// may read. For ClusterPackages only.
 	AggregateTo []string `json:"aggregateTo,omitempty"`
 }
 

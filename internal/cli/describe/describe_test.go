@@ -76,6 +76,7 @@ spec:
   dependencies:
   - {name: db, optional: true, package: {name: db.example.com, version: ">1"}}
   - {name: cert, optional: true, api: {apiVersion: cert-manager.io/v1, kind: Certificate}}
+  permissions: {serviceAccountName: web, rules: [{verbs: [get], apiGroups: [""], resources: [pods]}]}
   availabilityProbes:
   - selector: {kind: {group: "", kind: ConfigMap}, selector: {matchLabels: {a: b}}}
     probes: [{fieldsEqual: {fieldA: .data.a, fieldB: .data.b}}]

@@ -14,6 +14,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/internal/loader/manifest"
 	"lockstep.run/lockstep/internal/permissions"
 )
 
@@ -33,11 +34,33 @@ type Report struct {
 	Phases       []Phase                                   `json:"phases"`
 	Config       []Key                                     `json:"config"`
 	Images       []Image                                   `json:"images,omitempty"`
+	// Asks are the rights that the package asks the manager for; nil for none. They are among Grants.
+	Asks *Asks `json:"asks,omitempty"`
 	// Grants are the rights that objects of the package give to others.
 	Grants []Grant `json:"grants,omitempty"`
 	// Needs are the rights on objects of the package that the identity needs which applies them.
 	Needs     []rbacv1.PolicyRule `json:"needs"`
 	TestCases []string            `json:"testCases,omitempty"`
+}
+
+// Asks are the rights that a package asks for, and for which account. Nothing of it is written unless they are granted.
+type Asks struct {
+	ServiceAccount string              `json:"serviceAccount"`
+	Rules          []rbacv1.PolicyRule `json:"rules"`
+}
+
+// AsksOf returns the rights that a package asks for, or nil.
+func AsksOf(m *manifestsv1alpha1.PackageManifest) *Asks {
+	rules := manifest.Rules(m.Spec.Permissions)
+	if len(rules) == 0 {
+		return nil
+	}
+	return &Asks{m.Spec.Permissions.ServiceAccountName, rules}
+}
+
+func (a *Asks) String() string {
+	return fmt.Sprintf("The package asks for rights of its ServiceAccount %s: nothing is written unless the ceiling of the manager (--permission-ceiling) has them: %s",
+		a.ServiceAccount, permissions.DescribeRules(a.Rules))
 }
 
 // Phase of the rollout.
@@ -99,7 +122,7 @@ func Of(pkg *loader.Package, component string, components []string) (*Report, er
 		}
 		r.Phases = append(r.Phases, described)
 	}
-	r.Grants, r.Needs = grants(all), permissions.Kinds(all)
+	r.Asks, r.Grants, r.Needs = AsksOf(pkg.Manifest), grants(all), permissions.Kinds(all)
 	return r, nil
 }
 

@@ -173,6 +173,11 @@ func (w *writer) images(r *Report) {
 }
 
 func (w *writer) rights(r *Report) {
+	if r.Asks != nil {
+		w.title("Asks for these rights of its ServiceAccount " + r.Asks.ServiceAccount)
+		w.rules("  ", r.Asks.Rules)
+		w.line("  nothing is written unless the ceiling of the manager, --permission-ceiling, has them")
+	}
 	if len(r.Grants) > 0 {
 		w.title("Gives these rights")
 		for _, grant := range r.Grants {

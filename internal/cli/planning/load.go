@@ -18,6 +18,7 @@ import (
 	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/content"
+	"lockstep.run/lockstep/internal/cli/describe"
 	"lockstep.run/lockstep/internal/cli/desired"
 	"lockstep.run/lockstep/internal/cli/dryrun"
 	"lockstep.run/lockstep/internal/cli/progress"
@@ -82,6 +83,9 @@ func (p *Planned) Complete(plan *dryrun.Plan) {
 		plan.To.Version = p.chosen.Version
 	}
 	plan.Warnings = append(plan.Warnings, p.warnings...)
+	if asks := describe.AsksOf(p.Loaded.Manifest); asks != nil {
+		plan.Warnings = append(plan.Warnings, asks.String())
+	}
 	for _, w := range p.Loaded.Warnings {
 		plan.Warnings = append(plan.Warnings, w.String())
 	}

@@ -73,7 +73,7 @@ func (c *rbacCommand) print(ctx context.Context, cl *cluster.Cluster, planned *P
 	if planned.otherScope {
 		return fmt.Errorf("there is no package of that name in namespace %s, and there is %s: say which is meant, as %s or package/%s", cl.Namespace, planned.Target, planned.Target.Arg(), planned.Target.Name)
 	}
-	request := permissions.Request{Namespace: planned.Target.Namespace}
+	request := permissions.Request{Namespace: planned.Target.Namespace, Released: map[*unstructured.Unstructured]bool{}}
 	var err error
 	if request.Objects, err = planned.objects(); err != nil {
 		return err
@@ -90,6 +90,9 @@ func (c *rbacCommand) print(ctx context.Context, cl *cluster.Cluster, planned *P
 		}
 		request.Objects = append(request.Objects, stored...)
 		accounts = append(accounts, set.ObjectSetSpec().ServiceAccountName)
+	}
+	for _, u := range request.Objects {
+		request.Released[u] = u.GetAnnotations()[corev1alpha1.DeletionPolicyAnnotation] == corev1alpha1.DeletionPolicyKeep
 	}
 	if err := planned.served(ctx, &request); err != nil {
 		return cl.Explain("cannot tell which rights "+planned.Target.String()+" needs", err)

@@ -29,7 +29,6 @@ const (
 	SummaryUnsatisfied    = summary.Unsatisfied
 	SummaryTarget         = summary.Target
 	SummaryDeleting       = summary.Deleting
-	SummaryAwaiting       = summary.Awaiting
 )
 
 // Summaries are all of them, the most urgent first.
@@ -106,7 +105,7 @@ func ReportOf(snap Snapshot) Report {
 // conditionOrder sorts conditions by importance.
 var conditionOrder = []string{
 	corev1alpha1.ConditionReady, corev1alpha1.ConditionAvailable, corev1alpha1.ConditionProgressing,
-	corev1alpha1.ConditionUnpacked, corev1alpha1.ConditionTargetConnected, corev1alpha1.ConditionDependenciesReady, corev1alpha1.ConditionInvalid, corev1alpha1.ConditionPaused,
+	corev1alpha1.ConditionUnpacked, corev1alpha1.ConditionTargetConnected, corev1alpha1.ConditionPermissionsGranted, corev1alpha1.ConditionDependenciesReady, corev1alpha1.ConditionInvalid, corev1alpha1.ConditionPaused,
 	corev1alpha1.ConditionReconciling, corev1alpha1.ConditionStalled,
 }
 
@@ -118,4 +117,11 @@ func ordered(conds []metav1.Condition) []metav1.Condition {
 }
 
 // Summary returns the state in one word.
-func (s State) Summary() Summary { return s.facts.Summary() }
+func (s State) Summary() Summary {
+	return summary.Facts{
+		Deleting: s.Deleting, Observed: s.Observed, Available: s.Available, RolledOut: s.RolledOut, Ready: s.Ready,
+		Paused: s.Paused != "", Stalled: s.Stalled != "", Invalid: s.Invalid != "",
+		Unpacked: s.Unpacked, PullError: s.PullError != "", NotVerified: s.NotVerified,
+		Away: s.Away != "", Unresolved: s.Unresolved != "", Waiting: s.Waiting != "", Unsatisfied: s.Unsatisfied,
+	}.Summary()
+}

@@ -73,7 +73,7 @@ func (s *screen) tone() func(string) string {
 	switch s.Summary {
 	case SummaryAvailable:
 		return s.Styles.Good
-	case SummaryPending, SummaryProgressing, SummaryDeleting, SummaryPaused, SummaryWaiting, SummaryAwaiting:
+	case SummaryPending, SummaryProgressing, SummaryDeleting, SummaryPaused, SummaryWaiting:
 		return s.Styles.Busy
 	}
 	return s.Styles.Bad

@@ -22,7 +22,7 @@ type Unauthorized struct {
 // The API server's own words, at their beginning: a webhook's, a policy's and a quota's
 // begin with who they are of.
 var (
-	cannot    = regexp.MustCompile(`^[^:"]*(?:"[^"]*")? is forbidden: User "[^"]*" cannot ([a-z]{1,20}) resource "`)
+	cannot    = regexp.MustCompile(`^[^:"]*(?:"[^"]*")? is forbidden: User "[^"]*" cannot ([a-z]{1,20})(-on:[a-z:-]{1,80})? resource "`)
 	of        = regexp.MustCompile(`^"([a-z0-9./-]{1,253})" in API group "([a-z0-9.-]{0,253})"(?: in the namespace "([a-z0-9-]{1,63})")?`)
 	escalates = regexp.MustCompile(`^[^:"]*(?:\.rbac\.authorization\.k8s\.io)? ?"[^"]*" is forbidden: user "[^"]*" \(groups=.*\) is attempting to grant RBAC permissions not currently held`)
 )
@@ -36,6 +36,9 @@ func AsUnauthorized(err error) (Unauthorized, bool) {
 	message := status.Status().Message
 	if at := cannot.FindStringSubmatchIndex(message); at != nil {
 		missing := Unauthorized{Verb: message[at[2]:at[3]]}
+		if at[4] >= 0 {
+			return missing, true // constrained impersonation, which names the resource of the request
+		}
 		if m := of.FindStringSubmatch(message[at[1]-1:]); m != nil {
 			missing.Resource, missing.Group, missing.Namespace = m[1], m[2], m[3]
 		}

@@ -25,6 +25,7 @@ func TestAsUnauthorized(t *testing.T) {
 		{"a right without a name", `configmaps is forbidden: User "system:serviceaccount:n:d" cannot create resource "configmaps" in API group "" in the namespace "n"`, "create", http.StatusForbidden},
 		{"of a group", `deployments.apps "a" is forbidden: User "u" cannot delete resource "deployments" in API group "apps" in the namespace "n"`, "delete", http.StatusForbidden},
 		{"the manager's own", `serviceaccounts "d" is forbidden: User "m" cannot impersonate resource "serviceaccounts" in API group "" in the namespace "n"`, "impersonate", http.StatusForbidden},
+		{"the manager's own, constrained", `configmaps is forbidden: User "m" cannot impersonate-on:serviceaccount:create resource "configmaps" in API group "" in the namespace "n"`, "impersonate", http.StatusForbidden},
 		{"rights that are granted", "roles.rbac.authorization.k8s.io \"r\" is forbidden: user \"u\" (groups=[\"g\"]) is attempting to grant RBAC permissions not currently held:\n{APIGroups:[\"\"]}", "escalate", http.StatusForbidden},
 		{"a quota", `configmaps "a" is forbidden: exceeded quota: small, requested: configmaps=1`, "", http.StatusForbidden},
 		{"a policy that quotes", `configmaps "a" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: is forbidden: User "u" cannot patch resource "configmaps"`, "", http.StatusForbidden},

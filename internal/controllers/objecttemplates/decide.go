@@ -17,8 +17,8 @@ import (
 // of its status.
 type view struct {
 	tmpl corev1alpha1.GenericObjectTemplate
-	// forbidden means that the manager renders no namespaced template without an account.
-	forbidden bool
+	// forbidden is why the manager does not render the template; empty if it does.
+	forbidden string
 	// specErr is the fault of the sources of the spec.
 	specErr error
 	// refs are those of the sources.
@@ -69,8 +69,8 @@ func invalid(reason, message string) *problem {
 // known: ready is false where that is not known yet, or there is a problem.
 func readable(v view) (ready bool, p *problem) {
 	switch {
-	case v.forbidden:
-		return false, &problem{reason: corev1alpha1.ReasonServiceAccountRequired, message: accountRequired}
+	case v.forbidden != "":
+		return false, &problem{reason: corev1alpha1.ReasonServiceAccountRequired, message: v.forbidden}
 	case v.specErr != nil:
 		return false, invalid(corev1alpha1.ReasonSourceError, v.specErr.Error())
 	}
@@ -107,8 +107,21 @@ func readable(v view) (ready bool, p *problem) {
 	return true, nil
 }
 
+const clusterAccountRequired = "This manager writes objects only as ServiceAccounts (--require-service-account=all), and a ClusterObjectTemplate has none: use an ObjectTemplate."
+
 const accountRequired = "This manager writes objects of namespaces only as a ServiceAccount, and has no default for templates: " +
 	"start it with --default-service-account, or use a ClusterObjectTemplate."
+
+// refusal is why the manager renders no template in a namespace, or of the cluster; empty if it does.
+func (o *Options) refusal(namespace string) string {
+	switch {
+	case namespace == "" && o.AccountRequiredOfAll:
+		return clusterAccountRequired
+	case namespace != "" && o.AccountRequired && o.Account == "":
+		return accountRequired
+	}
+	return ""
+}
 
 // versions identifies the states of all sources.
 func versions(all []sourceState) string {

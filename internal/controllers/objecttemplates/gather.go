@@ -57,10 +57,10 @@ func (s *reconciliation) gatherInputs(context.Context) error {
 		s.state.plan, s.generation, s.state.last = planOf(s.tmpl.ObjectTemplateSpec(), s.rollout.Owner), s.tmpl.GetGeneration(), nil
 		s.rollout.Retry() // a refused write may be admitted now
 	}
-	s.forbidden = s.AccountRequired && s.Account == "" && s.tmpl.GetNamespace() != ""
+	s.forbidden = s.refusal(s.tmpl.GetNamespace())
 	refs, err := s.memory.sourcesOf(s.state, s.rollout.Owner, s.namespaced)
 	s.specErr = errors.Join(s.state.plan.err, err)
-	if s.specErr != nil || s.forbidden {
+	if s.specErr != nil || s.forbidden != "" {
 		refs = nil
 	} else {
 		s.sources = make([]sourceState, len(s.state.plan.sources))

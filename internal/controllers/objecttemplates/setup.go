@@ -47,9 +47,9 @@ type Options struct {
 	// Fresh keeps the responses to writes of templates.
 	Fresh *mutationcache.Store
 	// Account is the ServiceAccount of namespaced templates, in their namespace; empty for the manager's own identity.
-	// AccountRequired means that none are rendered without one.
-	Account         string
-	AccountRequired bool
+	// AccountRequired means that none are rendered without one, AccountRequiredOfAll that ClusterObjectTemplates are not rendered.
+	Account                               string
+	AccountRequired, AccountRequiredOfAll bool
 	// Namespace is the manager's.
 	Namespace string
 }

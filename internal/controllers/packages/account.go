@@ -7,13 +7,14 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// Accounts are settings of the manager for namespaced Packages.
+// Accounts are settings of the manager for Packages.
 type Accounts struct {
-	// Default is the ServiceAccount of Packages that name none; empty for the manager's own
-	// identity.
+	// Default is the ServiceAccount of namespaced Packages that name none; empty for the manager's
+	// own identity.
 	Default string
-	// Required means that a Package without an account is not installed.
-	Required bool
+	// Required means that a namespaced Package without an account is not installed, RequiredOfAll
+	// that neither is a ClusterPackage.
+	Required, RequiredOfAll bool
 }
 
 // of returns the ServiceAccount of a Package, empty for the manager's own identity; false
@@ -25,7 +26,7 @@ func (a Accounts) of(pkg corev1alpha1.GenericPackage) (name string, allowed bool
 	}
 	name = pkg.PackageSpec().ServiceAccountName
 	if pkg.GetNamespace() == "" || name != "" {
-		return name, true
+		return name, name != "" || !a.RequiredOfAll
 	}
 	return a.Default, a.Default != "" || !a.Required
 }
@@ -46,6 +47,8 @@ func (a Accounts) refusal(pkg corev1alpha1.GenericPackage) string {
 		return ""
 	case remote(pkg):
 		return targetAccountRequired
+	case pkg.GetNamespace() == "":
+		return clusterAccountRequired
 	}
 	return accountRequired
 }
@@ -53,6 +56,10 @@ func (a Accounts) refusal(pkg corev1alpha1.GenericPackage) string {
 // targetAccountRequired is why a Package with a targetRef is refused.
 const targetAccountRequired = "This manager reads the Secrets that a Package names only as a ServiceAccount, for those with a targetRef as the default one, which it lacks: " +
 	"start it with --default-service-account, and let that account get the Secret with the kubeconfig."
+
+// clusterAccountRequired is why a ClusterPackage without an account is refused.
+const clusterAccountRequired = "This manager installs ClusterPackages only as a ServiceAccount, too: name one of the manager's namespace in spec.serviceAccountName, " +
+	"with the rights for the objects of the package."
 
 // accountRequired is why a Package without an account is refused.
 const accountRequired = "This manager installs Packages only as a ServiceAccount: name one of this namespace in spec.serviceAccountName, " +

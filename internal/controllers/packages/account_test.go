@@ -24,6 +24,10 @@ func TestAccounts(t *testing.T) {
 		{reason: "the default is enough", accounts: Accounts{Default: "common", Required: true}, want: "common"},
 		{reason: "a ClusterPackage needs none and gets none", accounts: Accounts{Default: "common", Required: true}, cluster: true},
 		{reason: "a ClusterPackage may name one", cluster: true, names: "own", want: "own"},
+		{reason: "of all", accounts: Accounts{Required: true, RequiredOfAll: true}, refused: true},
+		{reason: "of all, the default is enough", accounts: Accounts{Default: "common", Required: true, RequiredOfAll: true}, want: "common"},
+		{reason: "of all, the default is not for a ClusterPackage", accounts: Accounts{Default: "common", Required: true, RequiredOfAll: true}, cluster: true, refused: true},
+		{reason: "of all, a ClusterPackage names one", accounts: Accounts{Required: true, RequiredOfAll: true}, cluster: true, names: "own", want: "own"},
 	} {
 		pkg := corev1alpha1.GenericPackage(newPackage())
 		if tc.cluster {
@@ -55,6 +59,8 @@ func TestReaders(t *testing.T) {
 		{reason: "a targetRef without a default", accounts: Accounts{Required: true}, remote: true, refusal: targetAccountRequired},
 		{reason: "a targetRef of a ClusterPackage", accounts: Accounts{Required: true}, remote: true, cluster: true},
 		{reason: "no account", accounts: Accounts{Required: true}, refusal: accountRequired},
+		{reason: "no account of a ClusterPackage", accounts: Accounts{Required: true, RequiredOfAll: true}, cluster: true, refusal: clusterAccountRequired},
+		{reason: "a targetRef of a ClusterPackage, which needs no rights here", accounts: Accounts{Required: true, RequiredOfAll: true}, remote: true, cluster: true},
 	} {
 		pkg := corev1alpha1.GenericPackage(newPackage())
 		if tc.cluster {

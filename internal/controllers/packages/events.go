@@ -42,6 +42,9 @@ func transitionEvents(before, after *corev1alpha1.PackageStatus, o outcome) []tr
 	if c := became(before, after, corev1alpha1.ConditionResolved, metav1.ConditionFalse); c != nil {
 		add(corev1.EventTypeWarning, c.Reason, "Resolve", c.Message)
 	}
+	if c := became(before, after, corev1alpha1.ConditionPermissionsGranted, metav1.ConditionFalse); c != nil {
+		add(corev1.EventTypeWarning, c.Reason, "Permit", c.Message)
+	}
 	if c := became(before, after, corev1alpha1.ConditionDependenciesReady, metav1.ConditionFalse); c != nil && c.Reason != corev1alpha1.ReasonWaitingForDependencies {
 		add(corev1.EventTypeWarning, c.Reason, "Depend", c.Message)
 	}

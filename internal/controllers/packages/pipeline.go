@@ -20,6 +20,7 @@ import (
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/archive"
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
+	"lockstep.run/lockstep/internal/loader/manifest"
 	"lockstep.run/lockstep/internal/loader/registry"
 	"lockstep.run/lockstep/internal/loader/violation"
 	"lockstep.run/lockstep/internal/metrics"
@@ -53,7 +54,7 @@ type Pipeline struct {
 
 // summary is what the status of a Package needs once the rest was deployed.
 func (c *content) summary() *content {
-	return &content{resolved: c.resolved, warnings: c.warnings, dependencies: c.dependencies, verification: c.verification}
+	return &content{resolved: c.resolved, warnings: c.warnings, dependencies: c.dependencies, verification: c.verification, rules: c.rules}
 }
 
 // atRest returns how much memory the objects take once they are rolled out.
@@ -284,6 +285,7 @@ func (p *Pipeline) contentOf(in input, image *registry.Image, pkg *loader.Packag
 		},
 		sourceImage: p.overrideOf(in)(in.origin.image),
 		labels:      pkg.Labels, template: pkg.Template(), dependencies: pkg.Dependencies,
+		rules: manifest.Rules(pkg.Manifest.Spec.Permissions),
 	}
 	if pkg.Sensitive != nil {
 		loaded.sealing = &objectslices.Sealing{Key: in.hashKey, Holds: pkg.HoldsSensitive}

@@ -17,7 +17,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if s.pkg.GetDeletionTimestamp() != nil {
 		return s.Run(ctx, s.reportFailure, s.tearDown)
 	}
-	return s.Run(ctx, s.reportAll, s.gatherInputs, s.choose, s.resolve, s.next(s.decide), s.next(s.startLoad), s.next(s.depend), s.deploy)
+	return s.Run(ctx, s.reportAll, s.gatherInputs, s.choose, s.resolve, s.next(s.decide), s.next(s.startLoad), s.next(s.permit), s.next(s.depend), s.deploy)
 }
 
 // next assigns the step that a part of the decision leads to. Nothing else assigns it.

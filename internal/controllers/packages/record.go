@@ -97,7 +97,7 @@ func recordOf(v view) *corev1alpha1.LoadRecord {
 		return waits.record
 	}
 	switch {
-	case v.step == stepSync, v.step == stepRefuse, v.step == stepDepend, v.step == stepDeploy && v.writeErr == nil:
+	case v.step == stepSync, v.step == stepRefuse, v.step == stepDepend, v.step == stepPermit, v.step == stepDeploy && v.writeErr == nil:
 		return nil // it was loaded
 	case last == nil || last.Holder != v.process:
 		return last

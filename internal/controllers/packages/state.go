@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -25,6 +26,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/objectslices"
+	"lockstep.run/lockstep/internal/permissions"
 	"lockstep.run/lockstep/internal/resolver"
 )
 
@@ -81,6 +83,8 @@ type view struct {
 	forbidden string
 	// required is nil where there are no dependencies, or nothing is known of them.
 	required *dependencies.Plan
+	// refused is why rights that the package asks for are not granted.
+	refused refusal
 	// heldBy are the instances that the teardown of the Package waits for.
 	heldBy []resolver.Instance
 	outcome
@@ -108,6 +112,7 @@ const (
 	stepForbid             // the manager does not install the package as it is
 	stepAwait              // the deployment of this name is terminating
 	stepHold               // packageRef led to nothing that can be loaded; the installed content stays
+	stepPermit             // the loaded content asks for rights that are not granted
 	stepDepend             // the loaded content is not deployed before its dependencies are available
 	stepGather             // what the package is rendered from is not known yet
 )
@@ -155,6 +160,8 @@ type content struct {
 	dependencies []corev1alpha1.Dependency
 	// verification is what came of that of the image; nil where no signature is needed.
 	verification *verification
+	// rules are the rights that the package asks for.
+	rules []rbacv1.PolicyRule
 }
 
 // Options are the parts that Setup connects.
@@ -182,6 +189,8 @@ type Options struct {
 	Version string
 	// Accounts is which ServiceAccounts Packages are installed with.
 	Accounts Accounts
+	// Ceiling returns the most that packages are granted.
+	Ceiling func() permissions.Ceiling
 	// Namespace of the manager has what ClusterPackages name, and their Secrets.
 	Namespace string
 	// Processors bound concurrent resolutions and renderings.

@@ -47,6 +47,7 @@ func untruncatedStatus(v view) *corev1alpha1.PackageStatus {
 		v.required.Report(status, v.pkg.GetGeneration())
 		reportImage(status, v)
 		reportVerified(status, v)
+		reportPermissions(status, v)
 		if v.changed {
 			expect(status, generation)
 		}
@@ -99,7 +100,7 @@ func reportImage(status *corev1alpha1.PackageStatus, v view) {
 		if failedBefore(status) {
 			set(corev1alpha1.ConditionUnpacked, false, v.choice.reason, "See the condition Resolved.")
 		}
-	case stepDepend:
+	case stepDepend, stepPermit:
 		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionInvalid)
 		if failedBefore(status) {
 			meta.RemoveStatusCondition(conds, corev1alpha1.ConditionUnpacked)
@@ -291,8 +292,8 @@ func stateOf(v view) conditions.State {
 	switch v.step {
 	case stepYield:
 		return conditions.State{Stalled: true, Reason: corev1alpha1.ReasonCollisionDetected, Message: v.why}
-	case stepForbid:
-		return conditions.State{Stalled: true, Reason: corev1alpha1.ReasonServiceAccountRequired, Message: v.why}
+	case stepForbid, stepPermit:
+		return conditions.State{Stalled: true, Reason: cmp.Or(v.refused.reason, corev1alpha1.ReasonServiceAccountRequired), Message: v.why}
 	case stepGather:
 		return gatherState(v)
 	case stepAwait:

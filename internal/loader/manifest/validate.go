@@ -87,7 +87,7 @@ func (r *Result) validate(files archive.Files) violation.Violations {
 	c.repositories(spec)
 	c.dependencies(spec)
 	c.provides(spec.Provides)
-	c.permissions(spec.Permissions)
+	c.permissions(spec)
 	if spec.SuccessDelaySeconds < 0 {
 		c.invalid("spec.successDelaySeconds", "", "%d is below 0", spec.SuccessDelaySeconds)
 	}

@@ -1,0 +1,89 @@
+package packages
+
+import (
+	"context"
+	"fmt"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/permissions"
+)
+
+// refusal is why rights that a package asks for are not granted; its zero value means that they are.
+type refusal struct{ reason, message string }
+
+// permit compares the rights that a loaded package asks for with the ceiling. Nothing of it is written where that lacks some, and
+// nothing is installed for it.
+func (s *reconciliation) permit(context.Context) (step, string, error) {
+	if s.step != stepDeploy || !s.attempt.Out.deployed.IsZero() || len(s.attempt.Out.content.rules) == 0 {
+		return s.step, s.why, nil
+	}
+	ceiling := s.Ceiling()
+	switch {
+	case ceiling.Err != nil: // it may have lost rights since it was read
+		return stepGather, fmt.Sprintf("Waiting for ClusterRole %s, the ceiling of what packages are granted: %v", ceiling.Role, ceiling.Err), nil
+	case !ceiling.Known && ceiling.Role != "":
+		return stepGather, "", nil // its event follows
+	}
+	if s.refused = refuse(ceiling, s.attempt.Out.content.rules); s.refused.reason != "" {
+		return stepPermit, s.refused.message, nil
+	}
+	return s.step, s.why, nil
+}
+
+// refuse returns why rules are not granted under a ceiling.
+func refuse(ceiling permissions.Ceiling, rules []rbacv1.PolicyRule) refusal {
+	asked := func(rules []rbacv1.PolicyRule) string {
+		return conditions.Cut(permissions.DescribeRules(rules), limits.MessageBytes/2)
+	}
+	if ceiling.Role == "" {
+		return refusal{corev1alpha1.ReasonNoCeiling, "This manager grants packages no rights, and nothing is written without those that this one asks for. " +
+			"An administrator names a ClusterRole that has them by --permission-ceiling: " + asked(rules) + "."}
+	}
+	if !ceiling.Found {
+		return refusal{corev1alpha1.ReasonNoCeiling, fmt.Sprintf("There is no ClusterRole %s, the ceiling of what packages are granted (--permission-ceiling), "+
+			"and nothing is written without the rights that this one asks for: %s.", ceiling.Role, asked(rules))}
+	}
+	above := ceiling.Above(rules)
+	if len(above) == 0 {
+		return refusal{}
+	}
+	return refusal{corev1alpha1.ReasonAboveCeiling, fmt.Sprintf("The package asks for rights that ClusterRole %s, the ceiling of what packages are granted, does not have, "+
+		"and nothing is written without them. An administrator adds them there, or the package asks for fewer: %s.", ceiling.Role, asked(above))}
+}
+
+// reportPermissions sets the condition PermissionsGranted by what is refused, or deployed.
+func reportPermissions(status *corev1alpha1.PackageStatus, v view) {
+	set := func(granted bool, reason, message string) {
+		conditions.Set(&status.Conditions, v.pkg.GetGeneration(), corev1alpha1.ConditionPermissionsGranted, granted, reason, message)
+	}
+	switch {
+	case v.step == stepPermit:
+		set(false, v.refused.reason, v.refused.message)
+	case v.step != stepDeploy || v.writeErr != nil:
+	case len(v.content.rules) > 0:
+		set(true, corev1alpha1.ReasonPermissionsGranted, "The workload gets the rights that the package asks for.")
+	default:
+		meta.RemoveStatusCondition(&status.Conditions, corev1alpha1.ConditionPermissionsGranted)
+	}
+}
+
+// CeilingChanged enqueues the Packages that ask for rights and are not deployed yet.
+func (r *Reconciler) CeilingChanged() {
+	var waiting []types.NamespacedName
+	r.memory.Lock()
+	for key, st := range r.memory.states {
+		if keeps(st.attempt) && len(st.attempt.Out.content.rules) > 0 {
+			waiting = append(waiting, key)
+		}
+	}
+	r.memory.Unlock()
+	for _, key := range waiting {
+		r.enqueue(key)
+	}
+}

@@ -1,0 +1,101 @@
+package packages
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/permissions"
+)
+
+var readPods = []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"pods"}}}
+
+func TestPermit(t *testing.T) {
+	t.Parallel()
+	found := permissions.Ceiling{Role: "most", Known: true, Found: true}
+	enough := found
+	enough.Rules = readPods
+	unreadable := enough
+	unreadable.Err = errors.New("clusterroles is forbidden")
+	for name, tc := range map[string]struct {
+		ceiling           permissions.Ceiling
+		rules             []rbacv1.PolicyRule
+		step              step
+		reason, mentioned string
+	}{
+		"asks for nothing, no ceiling":  {step: stepDeploy},
+		"no ceiling":                    {rules: readPods, step: stepPermit, reason: corev1alpha1.ReasonNoCeiling, mentioned: "--permission-ceiling: get pods."},
+		"not read yet":                  {ceiling: permissions.Ceiling{Role: "most"}, rules: readPods, step: stepGather},
+		"cannot be read":                {ceiling: unreadable, rules: readPods, step: stepGather, mentioned: "Waiting for ClusterRole most, the ceiling of what packages are granted: clusterroles is forbidden"},
+		"there is no such role":         {ceiling: permissions.Ceiling{Role: "most", Known: true}, rules: readPods, step: stepPermit, reason: corev1alpha1.ReasonNoCeiling, mentioned: "There is no ClusterRole most"},
+		"an empty role":                 {ceiling: found, rules: readPods, step: stepPermit, reason: corev1alpha1.ReasonAboveCeiling, mentioned: "ClusterRole most, the ceiling of what packages are granted, does not have, and nothing is written without them. An administrator adds them there, or the package asks for fewer: get pods."},
+		"within":                        {ceiling: enough, rules: readPods, step: stepDeploy, reason: corev1alpha1.ReasonPermissionsGranted},
+		"a message of what many ask":    {ceiling: found, rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: strings.Split(strings.Repeat("a,", 2000), ",")}}, step: stepPermit, reason: corev1alpha1.ReasonAboveCeiling},
+		"what is asked by another name": {ceiling: enough, rules: []rbacv1.PolicyRule{{Verbs: []string{"*"}, APIGroups: []string{""}, Resources: []string{"pods"}}}, step: stepPermit, reason: corev1alpha1.ReasonAboveCeiling, mentioned: ": * pods."},
+	} {
+		s := &reconciliation{Reconciler: &Reconciler{Options: Options{Ceiling: func() permissions.Ceiling { return tc.ceiling }}}}
+		s.pkg, s.step = newPackage(), stepDeploy
+		s.attempt = &attempt{Done: true}
+		s.attempt.Out.content = &content{rules: tc.rules}
+		s.content = s.attempt.Out.content
+		next, why, err := s.permit(context.Background())
+		if next != tc.step || err != nil {
+			t.Errorf("%s: step %d, want %d (%v)", name, next, tc.step, err)
+		}
+		s.step, s.why = next, why
+		status := &corev1alpha1.PackageStatus{}
+		reportPermissions(status, s.view)
+		c := meta.FindStatusCondition(status.Conditions, corev1alpha1.ConditionPermissionsGranted)
+		if c == nil {
+			c = &metav1.Condition{Message: why}
+		}
+		if c.Reason != tc.reason || !strings.Contains(c.Message, tc.mentioned) || len(c.Message) > 4<<10 || (c.Status == metav1.ConditionTrue) != (tc.reason == corev1alpha1.ReasonPermissionsGranted) {
+			t.Errorf("%s: %+v, want %s with %q", name, c, tc.reason, tc.mentioned)
+		}
+		if state := stateOf(s.view); next == stepPermit && (!state.Stalled || state.Reason != tc.reason) {
+			t.Errorf("%s: %+v", name, state)
+		}
+	}
+}
+
+// What was granted before is so until other content is deployed; a version that asks for nothing has no such condition.
+func TestPermissionsAreReportedOfWhatIsDeployed(t *testing.T) {
+	t.Parallel()
+	status := &corev1alpha1.PackageStatus{}
+	v := view{pkg: newPackage(), outcome: outcome{step: stepDeploy, content: &content{rules: readPods}}}
+	reportPermissions(status, v)
+	for _, other := range []outcome{{step: stepSync}, {step: stepLoad}, {step: stepDeploy, writeErr: errors.New("conflict"), content: &content{}}} {
+		v.outcome = other
+		if reportPermissions(status, v); !meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionPermissionsGranted) {
+			t.Errorf("step %d: %v", other.step, status.Conditions)
+		}
+	}
+	v.outcome = outcome{step: stepDeploy, content: &content{}}
+	if reportPermissions(status, v); len(status.Conditions) > 0 {
+		t.Error(status.Conditions)
+	}
+}
+
+// Only packages that ask for rights and are not deployed are enqueued by a change of the ceiling.
+func TestCeilingChanged(t *testing.T) {
+	t.Parallel()
+	r, woken := &Reconciler{}, map[string]bool{}
+	r.enqueue = func(key types.NamespacedName) { woken[key.Name] = true }
+	r.memory.states = map[types.NamespacedName]*state{}
+	for name, out := range map[string]load{
+		"waits": {content: &content{rules: readPods}}, "asks for nothing": {content: &content{}}, "deployed": {content: &content{rules: readPods}, deployed: start},
+	} {
+		r.memory.states[types.NamespacedName{Name: name}] = &state{attempt: &attempt{Done: true, Out: out}}
+	}
+	r.memory.states[types.NamespacedName{Name: "idle"}] = &state{}
+	if r.CeilingChanged(); len(woken) != 1 || !woken["waits"] {
+		t.Error(woken)
+	}
+}

@@ -1,0 +1,37 @@
+package permissions
+
+import (
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/component-helpers/auth/rbac/validation"
+)
+
+// Ceiling is the most that the workloads of packages are granted: the rules of a ClusterRole.
+type Ceiling struct {
+	// Role is the name of the ClusterRole; empty where packages are granted nothing.
+	Role string
+	// Known means that the role was read, or found missing; Found that it exists.
+	Known, Found bool
+	Rules        []rbacv1.PolicyRule
+	// Err is why the role cannot be watched at present; the other fields are then as they were before.
+	Err error
+}
+
+// Above returns the rights in rules that the ceiling does not have, as few rules.
+func (c *Ceiling) Above(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	covered, above := validation.Covers(c.Rules, rules)
+	if covered {
+		return nil
+	}
+	grouped := newRights()
+	for _, rule := range above {
+		for _, right := range rightsOf([]rbacv1.PolicyRule{rule}) {
+			if right.URL != "" {
+				grouped.granted = append(grouped.granted, rule)
+				continue
+			}
+			grouped.add(schema.GroupResource{Group: right.Group, Resource: right.Resource}, right.Name, right.Verb)
+		}
+	}
+	return grouped.rules(nil)
+}
