@@ -1,5 +1,7 @@
 package lint
 
+import "slices"
+
 // Rule is one kind of mistake.
 type Rule struct {
 	// Name is stable.
@@ -16,7 +18,9 @@ type Rule struct {
 }
 
 // Rules returns all rules, sorted by level and name.
-func Rules() []Rule {
+func Rules() []Rule { return slices.Concat(errorRules(), warningRules(), infoRules()) }
+
+func errorRules() []Rule {
 	return []Rule{
 		{"crd-and-resource-in-one-phase", Error, resourceBeforeDefinition,
 			"A resource is rolled out before, or together with, the CustomResourceDefinition of its kind, which the API server does not know until that is established.",
@@ -48,6 +52,11 @@ func Rules() []Rule {
 		{"webhook-own-api-group", Error, webhookOwnAPIGroup,
 			"A webhook that fails closed matches the engine's own API group: while its backend is down, nothing can be rolled out or removed, this package included.",
 			"Name the API groups that it is for, exclude `package-operator.run` by `matchConditions`, or set `failurePolicy: Ignore`."},
+	}
+}
+
+func warningRules() []Rule {
+	return []Rule{
 		{"all-powers", Warning, allPowers,
 			"A role allows everything on everything, or cluster-admin is bound.",
 			"Name the API groups, resources and verbs that are needed."},
@@ -84,6 +93,11 @@ func Rules() []Rule {
 		{"unpinned-image", Warning, imageRule(false),
 			"An image is named by a tag and not by its digest: what runs is not what was tested.",
 			"`spec.images` of the manifest, `kubectl package update`, and `{{ .images.NAME }}` in a template."},
+	}
+}
+
+func infoRules() []Rule {
+	return []Rule{
 		{"custom-resource-probe", Info, once(customResourceProbe),
 			"A phase waits for the status of a custom resource of the package: a controller may set it in some configurations alone, and elsewhere the package never becomes available.",
 			"Remove the probe where that can be; disable the rule where the status is always set."},

@@ -1,0 +1,24 @@
+package main
+
+import "testing"
+
+func TestTable(t *testing.T) {
+	t.Parallel()
+	tools := []tool{{name: "A"}, {name: "B"}}
+	figures := []map[string]figure{
+		{"install": {requests: 65, seconds: 0.2}, "nothing to do": {}, "delete": {requests: 7, seconds: 1.25}},
+		{"install": {requests: 101, seconds: 12}, "1 object drifted": {note: "never"}},
+	}
+	want := `
+| 50 objects | A: requests | seconds | B: requests | seconds |
+|---|---:|---:|---:|---:|
+| install | 65 | 0.2 | 101 | 12 |
+| upgrade of 1 object | – | – | – | – |
+| nothing to do | 0 | 0 | – | – |
+| 1 object drifted | – | – | 0 | never |
+| delete | 7 | 1.2 | – | – |
+`
+	if got := table(50, tools, figures); got != want {
+		t.Errorf("the table is\n%s\nwant\n%s", got, want)
+	}
+}
