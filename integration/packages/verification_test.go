@@ -160,6 +160,51 @@ func TestRewrite(t *testing.T) {
 	env.Journal(t).Silent(t, ns)
 }
 
+// An image that an object names by digest, and that lacks the signature, is named with what uses it, and nothing is written.
+func TestWorkloadVerification(t *testing.T) {
+	t.Parallel()
+	ns := env.TestNamespace(t)
+	own := signed.NewPair(t)
+	workload := env.Push(t, "workload-verification/web:v1", harness.Files{"web": "web"})
+	digest, err := harness.Image(t, harness.Files{"web": "web"}).Digest()
+	require.NoError(t, err)
+	written := strings.Replace(workload, env.Registry(), "origin.example.com", 1)
+	deployment := func(image string) harness.Files {
+		return harness.Files{
+			"manifest.yaml": harness.Manifest("shop", []string{"all"}, ""),
+			"web.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\n  annotations: {package-operator.run/phase: all}\nspec:\n  replicas: 0\n  selector: {matchLabels: {app: web}}\n" +
+				"  template:\n    metadata: {labels: {app: web}}\n    spec: {containers: [{name: web, image: '" + image + "'}]}\n",
+		}
+	}
+	config := imageConfig("workload-verification", "origin.example.com/workload-verification", func(spec *corev1alpha1.ImageConfigSpec) {
+		verifiedBy("workload-verification", corev1alpha1.ImageVerificationEnforce)(spec)
+		spec.Rewrite = &corev1alpha1.ImageRewrite{Prefix: env.Registry() + "/workload-verification"}
+		spec.Verification.Images = []corev1alpha1.VerifiedImages{corev1alpha1.VerifiedImagesWorkload}
+	})
+	env.Create(t, keySecret("workload-verification", own))
+	env.Create(t, config)
+	await(t, &corev1alpha1.ImageConfig{ObjectMeta: metav1.ObjectMeta{Name: config.Name}}, "to count", configReady(metav1.ConditionTrue, corev1alpha1.ReasonInEffect))
+
+	env.Create(t, harness.Package(ns, "shop", env.Push(t, "workloadverification:v1", deployment(written+"@"+digest.String()))))
+	refused := await(t, named(ns), "to be refused", verified(metav1.ConditionFalse, "NoSignature", "the image "+written+"@"+digest.String()+" (container web of Deployment web) is not verified: the registry has no signature", "(ImageConfig workload-verification)"))
+	require.NoError(t, harness.HasCondition(refused, corev1alpha1.ConditionStalled, metav1.ConditionTrue, corev1alpha1.ReasonImageNotVerified, "container web"))
+	dep := &corev1alpha1.ObjectDeployment{}
+	if err := env.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "shop"}, dep); !apierrors.IsNotFound(err) {
+		t.Fatalf("something was rendered: %v", err)
+	}
+	sign(t, workload, digest.String(), own)
+	await(t, named(ns), "to be verified", verified(metav1.ConditionTrue, corev1alpha1.ReasonVerified, "need a signature: 1, all of them signed"))
+	env.WaitCondition(t, ns, "shop", corev1alpha1.ConditionUnpacked, "True")
+
+	env.Create(t, harness.Package(ns, "tagged", env.Push(t, "workloadverification:tagged", deployment(written))))
+	env.WaitCondition(t, ns, "tagged", corev1alpha1.ConditionUnpacked, "True")
+	tagged := &corev1alpha1.Package{}
+	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "tagged"}, tagged))
+	if c := meta.FindStatusCondition(tagged.Status.Conditions, corev1alpha1.ConditionUnpacked); !strings.Contains(c.Message, "has no digest, so that the ImageConfig workload-verification does not verify it") {
+		t.Errorf("%+v", c)
+	}
+}
+
 // A key that expires is noticed without another change.
 func TestKeyExpires(t *testing.T) {
 	t.Parallel()

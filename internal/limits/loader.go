@@ -157,6 +157,8 @@ const (
 	TrustedRootEntries  = 64        // certificate authorities and logs of a trusted root, each of which is tried
 	IdentityBytes       = 2 << 10   // of a subject or an issuer of a certificate, which goes into messages
 	ReferrerPages       = 20        // of the list of what refers to an image, each of up to ImageManifestBytes
+	WorkloadImages      = 100       // that objects of a package name and whose signatures are verified, one after the other
+	WorkloadRounds      = 3         // of rendering a package until no image is left to verify
 	VerifiedKept        = 10_000    // verifications that succeeded, by digest and policy
 	VerifiedAge         = 24 * time.Hour
 	SignatureErrorBytes = 200 // of the text of a library about a signature, whose author it quotes

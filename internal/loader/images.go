@@ -24,8 +24,10 @@ func (l *load) lockedImages(refs map[string]string) lockedImages {
 		return nil
 	}
 	out := lockedImages{}
+	l.written = map[string]string{}
 	for _, img := range lock.Spec.Images {
 		image := img.Image
+		l.written[img.Name], _, _ = strings.Cut(image, "@")
 		if l.opts.ImageOverride != nil {
 			image = l.opts.ImageOverride(image)
 		}
@@ -78,8 +80,11 @@ func isOfReference(b byte) bool {
 	return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || strings.IndexByte("._-/:", b) >= 0
 }
 
+// usedImage is an image that an object names, and its user, such as "container web"; empty where that is not known.
+type usedImage struct{ ref, by string }
+
 // containerImages returns the images of the containers and image volumes of a Pod, or of an object with a template of Pods.
-func containerImages(body map[string]any) []string {
+func containerImages(body map[string]any) []usedImage {
 	path := []string{"spec", "template", "spec"}
 	switch body["kind"] {
 	case "Pod":
@@ -93,21 +98,22 @@ func containerImages(body map[string]any) []string {
 	for _, key := range path {
 		pod, _ = pod[key].(map[string]any)
 	}
-	var out []string
-	add := func(v any) {
+	var out []usedImage
+	add := func(v any, kind string, by map[string]any) {
 		if text, _ := v.(string); text != "" {
+			name, _ := by["name"].(string)
 			// A copy, cut where it is too long to be shown: the text of the document is not kept.
-			out = append(out, strings.Clone(text[:min(len(text), limits.ReferenceBytes+1)]))
+			out = append(out, usedImage{ref: strings.Clone(text[:min(len(text), limits.ReferenceBytes+1)]), by: kind + " " + name[:min(len(name), limits.LineBytes)]})
 		}
 	}
 	for _, list := range []string{"initContainers", "containers"} {
 		for _, container := range mappings(pod[list]) {
-			add(container["image"])
+			add(container["image"], strings.TrimSuffix(strings.Replace(list, "initC", "init c", 1), "s"), container)
 		}
 	}
 	for _, volume := range mappings(pod["volumes"]) {
 		image, _ := volume["image"].(map[string]any)
-		add(image["reference"])
+		add(image["reference"], "volume", volume)
 	}
 	return out
 }
@@ -128,8 +134,8 @@ func mappings(v any) []map[string]any {
 func (l *load) usedImages(objects []*object) (images []corev1alpha1.PackageImage, omitted int) {
 	refs := map[string]bool{}
 	for _, o := range objects {
-		for _, ref := range o.images {
-			refs[ref] = true
+		for _, image := range o.images {
+			refs[image.ref] = true
 		}
 	}
 	var all []corev1alpha1.PackageImage
@@ -153,6 +159,44 @@ func (l *load) usedImages(objects []*object) (images []corev1alpha1.PackageImage
 		}
 	}
 	return all, omitted
+}
+
+// WorkloadImage is an image that an object names.
+type WorkloadImage struct {
+	// Image is the reference as it is written, before ImageOverride, with the digest of the lock; empty where it is a sensitive value.
+	Image string
+	// By is its user, such as "container web of Deployment web".
+	By string
+}
+
+// workloadImages returns the images that objects name and that Options.Policed reports, each once, in the order of the objects; at
+// most limits.WorkloadImages and one.
+func (l *load) workloadImages(objects []*object) []WorkloadImage {
+	var out []WorkloadImage
+	if l.opts.Policed == nil {
+		return nil
+	}
+	seen := map[string]bool{}
+	for _, o := range objects {
+		for _, used := range o.images {
+			image := used.ref
+			if locked, ok := l.locked[used.ref]; ok {
+				image = l.written[locked.Name] + "@" + locked.Digest
+			}
+			if seen[used.ref] || !l.opts.Policed(image) {
+				continue
+			}
+			seen[used.ref] = true
+			w := WorkloadImage{Image: image, By: strings.TrimPrefix(used.by+" of "+o.gvk.Kind+" "+o.name, " of ")}
+			if l.secrets.Is(used.ref) {
+				w.Image = ""
+			}
+			if out = append(out, w); len(out) > limits.WorkloadImages {
+				return out
+			}
+		}
+	}
+	return out
 }
 
 // packageImage splits a reference at its digest.

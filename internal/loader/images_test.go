@@ -68,6 +68,46 @@ func TestImages(t *testing.T) {
 	}
 }
 
+// Policies are about images as they are written in the lock, or in the object; each is named once, with what uses it.
+func TestWorkloadImages(t *testing.T) {
+	t.Parallel()
+	files := pkg(
+		"manifest.yaml", plain+"  images: [{name: web, image: 'quay.io/x/web:v1'}, {name: agent, image: quay.io/x/agent:v1}]\n",
+		"manifest.lock.yaml", lockText(locked("web", "quay.io/x/web:v1", "a"), locked("agent", "quay.io/x/agent:v1", "b")),
+		"web.yaml.gotmpl", workload("apps/v1", "Deployment", "web", "{template: {spec: {initContainers: [{name: init, image: 'quay.io/x/init:v1'}], containers: [{name: web, image: '{{.images.web}}', env: [{name: AGENT, value: '{{.images.agent}}'}]}, {name: other, image: 'ghcr.io/other:v1'}]}}}"),
+		"again.yaml.gotmpl", workload("apps/v1", "DaemonSet", "again", "{template: {spec: {containers: [{name: again, image: '{{.images.web}}'}], volumes: [{name: models, image: {reference: 'quay.io/x/models@"+digestOf("c")+"'}}]}}}"),
+	)
+	load := func(policed func(string) bool) []WorkloadImage {
+		p, err := Load(context.Background(), files, namespaced(func(o *Options) {
+			o.ImageOverride = func(s string) string { return strings.Replace(s, "quay.io/", "mirror.example:5000/", 1) }
+			o.Policed = policed
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.Workloads
+	}
+	want := []WorkloadImage{
+		{"quay.io/x/web:v1@" + digestOf("a"), "container again of DaemonSet again"},
+		{"quay.io/x/models@" + digestOf("c"), "volume models of DaemonSet again"},
+		{"quay.io/x/init:v1", "init container init of Deployment web"},
+		{"quay.io/x/agent:v1@" + digestOf("b"), "Deployment web"},
+	}
+	if diff := cmp.Diff(want, load(func(image string) bool { return strings.HasPrefix(image, "quay.io/") })); diff != "" {
+		t.Error(diff)
+	}
+	if none := load(nil); none != nil {
+		t.Errorf("without policies: %v", none)
+	}
+	files["many.yaml"] = []byte(workload("v1", "Pod", "many", "{containers: ["+strings.Repeat("{image: 'quay.io/N'}, ", 200)+"]}"))
+	for i := range 200 {
+		files["many.yaml"] = []byte(strings.Replace(string(files["many.yaml"]), "quay.io/N", fmt.Sprintf("quay.io/n%d", i), 1))
+	}
+	if many := load(func(string) bool { return true }); len(many) != limits.WorkloadImages+1 {
+		t.Errorf("%d", len(many))
+	}
+}
+
 // A status has room for some images; the others are counted.
 func TestManyImages(t *testing.T) {
 	t.Parallel()
@@ -102,5 +142,15 @@ func TestImagesHoldNoSecrets(t *testing.T) {
 	}
 	if !slices.Equal(p.Images, []corev1alpha1.PackageImage{{Image: "fine:v1"}}) || p.OmittedImages != 2 {
 		t.Errorf("%v, %d left out", p.Images, p.OmittedImages)
+	}
+	policed := withSecret()
+	policed.Policed = func(string) bool { return true }
+	if p, err = Load(context.Background(), files, policed); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range p.Workloads {
+		if w.Image != "" && w.Image != "fine:v1" {
+			t.Errorf("%+v", w)
+		}
 	}
 }

@@ -54,7 +54,9 @@ type load struct {
 	problems, warnings violation.Violations
 	secrets            *sensitive.Values
 	locked             lockedImages
-	configFailed       bool
+	// written are the references of the lock by name, before ImageOverride.
+	written      map[string]string
+	configFailed bool
 }
 
 func (l *load) add(v ...violation.Violation) { l.problems = append(l.problems, v...) }
@@ -101,6 +103,7 @@ func (l *load) run() *Package {
 	objects := l.objects(context, patches)
 	out.Provides = l.provided(objects)
 	out.Images, out.OmittedImages = l.usedImages(objects)
+	out.Workloads = l.workloadImages(objects)
 	out.Phases, out.Sources, out.Sensitive = collect(objects, phasesOf(spec))
 	if l.secrets.Empty() {
 		out.Sensitive = nil

@@ -36,7 +36,7 @@ type Config struct {
 	RequireServiceAccount accountsRequired
 	// PermissionCeiling is the ClusterRole that bounds what packages are granted; empty for nothing.
 	PermissionCeiling string
-	// RequireVerification refuses images of packages that no ImageConfig verifies.
+	// RequireVerification refuses images of packages and repositories that no ImageConfig verifies.
 	RequireVerification bool
 	// SharedPullSecrets says whom the manager's own pull secrets, and its cache, are for: sharedByAll or sharedByCluster.
 	SharedPullSecrets string
@@ -199,7 +199,7 @@ func (c *Config) accessFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.PermissionCeiling, "permission-ceiling", os.Getenv("LOCKSTEP_PERMISSION_CEILING"),
 		"ClusterRole with the most that packages get by permissions.rules of their manifests (default: none, they get nothing) [LOCKSTEP_PERMISSION_CEILING]")
 	flags.BoolVar(&c.RequireVerification, "require-verification", os.Getenv("LOCKSTEP_REQUIRE_VERIFICATION") == "true",
-		"refuse images of packages that no ImageConfig verifies [LOCKSTEP_REQUIRE_VERIFICATION]")
+		"refuse images of packages and repositories that no ImageConfig verifies [LOCKSTEP_REQUIRE_VERIFICATION]")
 	flags.StringVar(&c.SharedPullSecrets, "shared-pull-secrets", cmp.Or(os.Getenv("LOCKSTEP_SHARED_PULL_SECRETS"), sharedByAll),
 		"all, or cluster: whether pull secrets of the manager, and images in its cache, are for all packages or for ClusterPackages and ClusterPackageRepositories alone [LOCKSTEP_SHARED_PULL_SECRETS]")
 }

@@ -115,7 +115,7 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 		return err
 	}
 	others.packages = follow.reconciler
-	named, err := connectRepositories(mgr, here, puller, get, own, guard, account, c)
+	named, err := connectRepositories(mgr, here, follow, puller, policies, get, own, guard, account, c)
 	if err != nil {
 		return err
 	}
@@ -189,7 +189,10 @@ func connectImageConfigs(
 	err := imageconfigcontroller.Setup(mgr, imageconfigcontroller.Options{
 		Store: store, Sources: watches, Get: get, Namespace: c.Namespace, Required: c.RequireVerification,
 		Changed: func() {
-			panics.Go(context.Background(), "enqueueing all packages", func() { follow.reconciler.EnvironmentChanged() })
+			panics.Go(context.Background(), "enqueueing all packages and repositories", func() {
+				follow.reconciler.EnvironmentChanged()
+				follow.repositories.PoliciesChanged()
+			})
 		},
 	})
 	if err != nil {
@@ -200,17 +203,18 @@ func connectImageConfigs(
 
 // connectRepositories adds the controller of repositories, and returns the watches of what they name.
 func connectRepositories(
-	mgr ctrl.Manager, here *connection, puller *registry.Puller, get sources.Get, own sources.Ref, guard *sources.Guard, account *quota.Memory, c *Config,
-) (*sources.Watches, error) {
-	watches := sources.NewWatches(here.Listen, here.Read)
+	mgr ctrl.Manager, here *connection, follow *follower, puller *registry.Puller, policies *imageconfigs.Store, get sources.Get, own sources.Ref,
+	guard *sources.Guard, account *quota.Memory, c *Config,
+) (watches *sources.Watches, err error) {
+	watches = sources.NewWatches(here.Listen, here.Read)
 	fetcher := fetch.New(fetch.Options{Puller: puller, Bytes: account.PackageBytes(), Policy: c.policy(c.AllowLocalSources), UserAgent: "lockstep-manager/" + buildversion.Get()})
-	err := repositories.Setup(mgr, repositories.Options{
+	follow.repositories, err = repositories.Setup(mgr, repositories.Options{
 		Pipeline: &repositories.Pipeline{
 			Fetcher: fetcher, Get: get, Memory: account, Credentials: sources.NewCredentials(get, watches, own, guard),
 			Guard: guard, Account: c.DefaultServiceAccount, AccountRequired: c.RequireServiceAccount.ofNamespaces(),
-			ClusterPullSecrets: c.SharedPullSecrets == sharedByCluster,
+			ClusterPullSecrets: c.SharedPullSecrets == sharedByCluster, Namespace: c.Namespace,
 		},
-		Sources: watches, Fresh: mutationcache.NewStore(), Namespace: c.Namespace, Pace: c.Pace,
+		Sources: watches, Policies: policies.Get, Fresh: mutationcache.NewStore(), Namespace: c.Namespace, Pace: c.Pace,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up the controller of repositories: %w", err)
@@ -232,13 +236,14 @@ func preparation(checker *schemas.Checker, log logr.Logger) ctrlmanager.Runnable
 
 // follower enqueues packages and templates when the cluster changes.
 type follower struct {
-	config     *rest.Config
-	log        logr.Logger
-	detector   *environment.Detector
-	reconciler *packages.Reconciler
-	hosted     *hostedclusterpackages.Reconciler
-	templates  *objecttemplates.Reconciler
-	ceiling    *ceiling
+	config       *rest.Config
+	log          logr.Logger
+	detector     *environment.Detector
+	reconciler   *packages.Reconciler
+	hosted       *hostedclusterpackages.Reconciler
+	templates    *objecttemplates.Reconciler
+	ceiling      *ceiling
+	repositories *repositories.Reconciler
 }
 
 // watch makes the detector and the ceiling, which read the cluster through live.

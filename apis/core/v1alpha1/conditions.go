@@ -135,7 +135,7 @@ const (
 	// ReasonImagePullBackOff is that the image could not be pulled.
 	ReasonImagePullBackOff = "ImagePullBackOff"
 
-	// ReasonImageNotVerified is that the image lacks the signature that an
+	// ReasonImageNotVerified is that the image of a Package or repository lacks the signature that an
 	// ImageConfig requires; the condition Verified says why.
 	ReasonImageNotVerified = "ImageNotVerified"
 

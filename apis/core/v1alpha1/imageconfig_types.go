@@ -10,8 +10,8 @@ import (
 //
 // +kubebuilder:validation:XValidation:rule="has(self.rewrite) || has(self.pullSecretRef) || has(self.verification)",message="it says nothing: set rewrite, pullSecretRef or verification"
 type ImageConfigSpec struct {
-	// MatchImages are the images of Packages that it is about, by their references
-	// as they are written.
+	// MatchImages are the images of Packages and repositories, and those that
+	// packages name, that it is about, by their references as they are written.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=map
@@ -62,6 +62,17 @@ const (
 	ImageVerificationWarn    ImageVerificationMode = "Warn"
 )
 
+// VerifiedImages is a use of images.
+// +kubebuilder:validation:Enum=Package;Repository;Workload
+type VerifiedImages string
+
+// Uses of images.
+const (
+	VerifiedImagesPackage    VerifiedImages = "Package"
+	VerifiedImagesRepository VerifiedImages = "Repository"
+	VerifiedImagesWorkload   VerifiedImages = "Workload"
+)
+
 // ImageVerification is whose signature images need. A signature by one authority
 // suffices.
 type ImageVerification struct {
@@ -70,6 +81,17 @@ type ImageVerification struct {
 	// +kubebuilder:default=Enforce
 	// +optional
 	Mode ImageVerificationMode `json:"mode,omitempty"`
+
+	// Images are the uses of images that need a signature. Images of packages are
+	// verified before they are rendered, those of repositories before anything of
+	// them is offered, and those that objects of packages name by a digest before
+	// the objects are written.
+	// +kubebuilder:default={Package,Repository}
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=3
+	// +listType=set
+	// +optional
+	Images []VerifiedImages `json:"images,omitempty"`
 
 	// Authorities whose signatures count.
 	// +kubebuilder:validation:MinItems=1

@@ -212,8 +212,8 @@ type Prereleases struct {
 
 // PackageRepositoryStatus is the observed state of a repository.
 type PackageRepositoryStatus struct {
-	// Conditions of the repository: Ready, Reconciling, Stalled, Paused and
-	// Conflicting.
+	// Conditions of the repository: Ready, Reconciling, Stalled, Paused,
+	// Conflicting and Verified.
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 

@@ -19,6 +19,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/archive"
+	"lockstep.run/lockstep/internal/loader/imagepolicy"
 	"lockstep.run/lockstep/internal/loader/registry"
 	"lockstep.run/lockstep/internal/outbound"
 )
@@ -35,6 +36,8 @@ type Source struct {
 	// Keychain has the credentials of imagePullSecrets; may be nil. OwnOnly means that no others count, as registry.Access has it.
 	Keychain authn.Keychain
 	OwnOnly  bool
+	// Image is the decision of the policies about the image of the source; the zero value without one.
+	Image imagepolicy.Decision
 	// Admit, if set, is called once all is downloaded, before more than limits.SmallPackageBytes of it are read into memory. It may wait.
 	Admit func() error
 }
@@ -67,7 +70,9 @@ type Result struct {
 	Revision string
 	// Validator makes the next fetch conditional.
 	Validator string
-	// NotModified is set if the content is that of the Validator passed in. Beside it only Validator is set then.
+	// Verification is the result of verifying the image; nil where no signature is needed, or the Validator passed in is of a verified image.
+	Verification *imagepolicy.Outcome
+	// NotModified is set if the content is that of the Validator passed in. Beside it only Validator and Verification are set then.
 	NotModified bool
 }
 
@@ -110,15 +115,15 @@ func New(o Options) *Fetcher {
 	return &Fetcher{opts: o, unpacks: semaphore.NewWeighted(limits.UnpacksInFlight), gitReads: semaphore.NewWeighted(1), sshKeys: semaphore.NewWeighted(1)}
 }
 
-// Fetch returns the content of a source. known is the Validator of the last Result, empty for none. Errors are *Error, or
-// wrap the cause of ctx.
+// Fetch returns the content of a source. known is the Validator of the last Result, empty for none. Errors are *Error,
+// *imagepolicy.Refusal, or wrap the cause of ctx.
 func (f *Fetcher) Fetch(ctx context.Context, s Source, known string) (*Result, error) {
 	fingerprint := fingerprintOf(s.Spec)
 	known, ok := strings.CutPrefix(known, fingerprint)
 	if !ok {
 		known = ""
 	}
-	if known != "" && Static(s.Spec) {
+	if known != "" && Static(s.Spec) && VerifiedBy(known) == s.Image.VerificationKey() && s.Image.Refusal == nil {
 		return &Result{NotModified: true, Validator: fingerprint + known}, nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.FetchTime, errFetchTime)
@@ -128,7 +133,8 @@ func (f *Fetcher) Fetch(ctx context.Context, s Source, known string) (*Result, e
 		return nil, typed(ctx, err)
 	}
 	if r.NotModified {
-		return &Result{NotModified: true, Validator: fingerprint + cmp.Or(r.Validator, known)}, nil
+		r.Validator = fingerprint + cmp.Or(r.Validator, known)
+		return r, nil
 	}
 	if len(r.FromSecrets) == 0 {
 		r.Digest = digestOf(r.Files)
@@ -141,7 +147,7 @@ func (f *Fetcher) Fetch(ctx context.Context, s Source, known string) (*Result, e
 func typed(ctx context.Context, err error) error {
 	var own *Error
 	switch {
-	case errors.As(err, &own):
+	case errors.As(err, &own), imagepolicy.RefusalOf(err) != nil:
 		return err
 	case errors.Is(context.Cause(ctx), errFetchTime):
 		return &Error{Details: fmt.Sprintf("the fetch took longer than %v", limits.FetchTime)}

@@ -9,10 +9,12 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/archive"
+	"lockstep.run/lockstep/internal/loader/imagepolicy"
 	"lockstep.run/lockstep/internal/loader/registry"
 )
 
-// image resolves the reference, and pulls the image if it is not known.
+// image resolves the reference as policies say, verifies that digest, and pulls it where it is not known. An image that
+// the same keys and roots verified is not verified again.
 func (f *Fetcher) image(ctx context.Context, s Source, known string) (*Result, error) {
 	if f.opts.Puller == nil {
 		return nil, permanent("", "image: images cannot be pulled here")
@@ -22,9 +24,16 @@ func (f *Fetcher) image(ctx context.Context, s Source, known string) (*Result, e
 	if err != nil {
 		return nil, err
 	}
+	if refusal := s.Image.Refusal; refusal != nil {
+		return nil, refusal.About(spec.Ref)
+	}
 	access := registry.Access{Namespace: s.Namespace, Keychain: s.Keychain, Own: s.OwnOnly, Selection: f.imageFiles(folder)}
-	puller := f.opts.Puller.With(access)
 	ref, tag := spec.Ref, ""
+	if s.Image.Rewritten {
+		// An administrator names this registry, for all namespaces: it may be at a private address, and no flag redirects it.
+		ref, access.Exact, access.Namespace = s.Image.Pull, true, ""
+	}
+	puller := f.opts.Puller.With(access)
 	if spec.TagSelection != nil {
 		tags, err := puller.Tags(ctx, ref)
 		if err != nil {
@@ -33,16 +42,20 @@ func (f *Fetcher) image(ctx context.Context, s Source, known string) (*Result, e
 		if tag, err = versions.Highest(*spec.TagSelection, tags); err != nil {
 			return nil, permanent("", "image.tagSelection: %v", err)
 		}
-		ref = repositoryOf(ref) + ":" + tag
+		ref = RepositoryOf(ref) + ":" + tag
 	}
 	digest, err := puller.Resolve(ctx, ref)
 	if err != nil {
 		return nil, pullError(err)
 	}
-	if digest == known {
-		return &Result{NotModified: true}, nil
+	repository, knownDigest := RepositoryOf(ref), digestOfValidator(known)
+	outcome, validator, err := verify(ctx, puller, &s, repository+"@"+digest, digest, known)
+	if err != nil {
+		return nil, err
 	}
-	repository := repositoryOf(ref)
+	if digest == knownDigest {
+		return &Result{NotModified: true, Validator: validator, Verification: outcome}, nil
+	}
 	var image *registry.Image
 	err = s.inRoom(func(room int64) (err error) {
 		access.Room = room
@@ -52,7 +65,7 @@ func (f *Fetcher) image(ctx context.Context, s Source, known string) (*Result, e
 	if err != nil {
 		return nil, pullError(err)
 	}
-	relocated, err := Relocate(ctx, puller, repository, digest, image.Files)
+	relocated, err := Relocate(ctx, puller, repository, RepositoryOf(spec.Ref), digest, image.Files)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +77,41 @@ func (f *Fetcher) image(ctx context.Context, s Source, known string) (*Result, e
 	if tag != "" {
 		revision = tag + "@" + digest
 	}
-	return &Result{Files: files, Revision: revision, Validator: digest}, nil
+	return &Result{Files: files, Revision: revision, Validator: validator, Verification: outcome}, nil
+}
+
+// verifiedMark is in the validator of an image before what identifies the keys and roots by which it was verified.
+const verifiedMark = " verified by "
+
+func digestOfValidator(validator string) string {
+	digest, _, _ := strings.Cut(validator, verifiedMark)
+	return digest
+}
+
+// VerifiedBy returns what identifies the keys and roots by which the image of a validator was verified; empty where it was not.
+func VerifiedBy(validator string) string {
+	_, key, _ := strings.Cut(validator, verifiedMark)
+	return key
+}
+
+// verify verifies an image, unless it is known to be verified, and returns its validator. Its error is an *imagepolicy.Refusal where
+// the image must not be used.
+func verify(ctx context.Context, puller *registry.Puller, s *Source, ref, digest, known string) (outcome *imagepolicy.Outcome, validator string, err error) {
+	if s.Image.Verification == nil {
+		return nil, digest, nil
+	}
+	key := s.Image.VerificationKey()
+	if validator = digest + verifiedMark + key; validator == known {
+		return nil, validator, nil
+	}
+	verified, err := puller.Verify(ctx, ref, digest, s.Image.Verification, key)
+	if outcome, err = s.Image.Outcome(s.Spec.Image.Ref, verified, err); err != nil {
+		return nil, "", err
+	}
+	if outcome.Refusal != nil {
+		validator = digest // it is looked at again with each fetch
+	}
+	return outcome, validator, nil
 }
 
 func (f *Fetcher) imageFiles(folder string) *archive.Selection {
@@ -74,8 +121,8 @@ func (f *Fetcher) imageFiles(folder string) *archive.Selection {
 	}
 }
 
-// repositoryOf is a reference without tag and digest.
-func repositoryOf(ref string) string {
+// RepositoryOf returns a reference without tag and digest.
+func RepositoryOf(ref string) string {
 	ref, _, _ = strings.Cut(ref, "@")
 	if i := strings.LastIndexByte(ref, ':'); i > strings.LastIndexByte(ref, '/') {
 		ref = ref[:i]

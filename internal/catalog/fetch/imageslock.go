@@ -20,8 +20,9 @@ var locked = regexp.MustCompile(`[0-9A-Za-z][0-9A-Za-z._:/-]*@(sha256:[0-9a-f]{6
 
 // Relocate returns the files of a bundle with its images as kbld and imgpkg have them: the digests that its lock has in
 // the place of what its manifests name, and, as all images of a bundle that was copied are in its own repository, the
-// references to these. Files without a lock stay as they are.
-func Relocate(ctx context.Context, puller *registry.Puller, repository, digest string, files archive.Files) (archive.Files, error) {
+// references to these. pulled is the repository as it is pulled from, and repository as it is written. Files without a lock stay as
+// they are.
+func Relocate(ctx context.Context, puller *registry.Puller, pulled, repository, digest string, files archive.Files) (archive.Files, error) {
 	lock, ok := files[loader.ImagesLock]
 	if !ok {
 		return files, nil
@@ -37,7 +38,7 @@ func Relocate(ctx context.Context, puller *registry.Puller, repository, digest s
 			files[p] = withDigests(data, images)
 		}
 	}
-	copied, err := wasCopied(ctx, puller, repository, digest)
+	copied, err := wasCopied(ctx, puller, pulled, digest)
 	if err != nil || !copied {
 		return files, err
 	}

@@ -9,7 +9,7 @@ import (
 // Commands returns the commands of this package.
 func Commands(on command.Command) []*cobra.Command {
 	return []*cobra.Command{
-		newInit(on.Streams), newKickstart(on.Streams), newValidate(on.Streams), newLint(on.Streams), newRender(on.Streams), newInspect(on.Streams),
+		newInit(on.Streams), newKickstart(on.Streams), newValidate(on.Streams), newLint(on.Streams), newRender(on.Streams), newInspect(on),
 		newTest(on.Streams), newUpdate(on.Streams), newBuild(on.Streams), newSign(on.Streams), newRepository(on.Streams),
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -18,6 +19,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/content"
 	"lockstep.run/lockstep/internal/cli/describe"
+	"lockstep.run/lockstep/internal/cli/desired"
 	"lockstep.run/lockstep/internal/cli/output"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/loader"
@@ -25,16 +27,20 @@ import (
 )
 
 type inspectCommand struct {
+	on      command.Command
 	streams genericiooptions.IOStreams
 	source  content.SourceFlags
 	preview previewFlags
 	tree    bool
 	values  bool
 	output  output.Flags
+	// asManager reads an image as the manager of the cluster would; its namespace has the keys.
+	asManager bool
+	manager   string
 }
 
-func newInspect(streams genericiooptions.IOStreams) *cobra.Command {
-	c := inspectCommand{streams: streams}
+func newInspect(on command.Command) *cobra.Command {
+	c := inspectCommand{on: on, streams: on.Streams}
 	cmd := command.OnSource(&cobra.Command{
 		Use:   "inspect SOURCE|IMAGE",
 		Short: "Say what a package in a folder or an image is (an installed one: status, explain)",
@@ -45,6 +51,10 @@ and the flags beside it say as with render.
 
 With --values it prints an example of the package's values as YAML, made from its schema: what is
 required or has a default has a value, all else is commented out.
+
+With --as-manager it reads an image as the manager of the cluster would: from where the cluster's
+ImageConfigs say, with their pull secrets, and by the digest that they verify. One that the manager
+would refuse is refused.
 
 With --tree it shows the objects alone, in their phases: for the first test case, or for the one
 that --config-testcase names, or else with the default configuration for a package called name in
@@ -62,10 +72,11 @@ ClusterPackage. Components follow, unless a flag is about one part alone.`,
 	cmd.Flags().BoolVar(&c.values, "values", false, "an example of its values alone")
 	cmd.MarkFlagsMutuallyExclusive("tree", "values")
 	c.output.Add(cmd)
-	for _, flag := range []string{"context", "kubeconfig"} { // of explain, tree and values, which this was
-		cmd.Flags().String(flag, "", "")
-		_ = cmd.Flags().MarkHidden(flag)
-	}
+	cmd.Flags().BoolVar(&c.asManager, "as-manager", false, "read the image by the ImageConfigs of the cluster, as its manager does")
+	cmd.Flags().StringVar(&c.manager, "manager-namespace", corev1alpha1.DefaultNamespace, "`namespace` of the manager, which has the keys that ImageConfigs name")
+	c.on.Flags = genericclioptions.NewConfigFlags(false)
+	cmd.Flags().StringVar(c.on.Flags.Context, "context", "", "the `context` of the kubeconfig, for --as-manager")
+	cmd.Flags().StringVar(c.on.Flags.KubeConfig, "kubeconfig", "", "the kubeconfig `file`, for --as-manager")
 	return cmd
 }
 
@@ -77,7 +88,7 @@ func (c *inspectCommand) check() error {
 }
 
 func (c *inspectCommand) run(ctx context.Context, source string) error {
-	files, err := c.source.Read(ctx, source)
+	files, err := c.read(ctx, source)
 	if err != nil {
 		return err
 	}
@@ -107,6 +118,36 @@ func (c *inspectCommand) run(ctx context.Context, source string) error {
 	return c.output.Write(ctx, c.streams.Out, report, func(styles terminal.Styles) string {
 		return describe.Text(report, styles, terminal.WidthOf(c.streams.Out))
 	})
+}
+
+// read returns the files of a folder or an image.
+func (c *inspectCommand) read(ctx context.Context, source string) (loader.Files, error) {
+	switch {
+	case !c.asManager:
+		return c.source.Read(ctx, source)
+	case c.source.Folder(source) != "":
+		return nil, fmt.Errorf("--as-manager is about images, and %s is a folder", source)
+	}
+	cl, err := c.on.Connect()
+	if err != nil {
+		return nil, err
+	}
+	images, err := desired.ReadImages(ctx, cl, c.manager)
+	if err != nil {
+		return nil, err
+	}
+	trusted, err := images.Trust(ctx, &c.source.Registry, source, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, warning := range trusted.Warnings {
+		fmt.Fprintln(c.streams.ErrOut, terminal.Line("warning: "+warning))
+	}
+	image, err := c.source.Registry.PullFrom(ctx, "", trusted.Ref, trusted.Keys)
+	if err != nil {
+		return nil, err
+	}
+	return image.Files, nil
 }
 
 // schema is that of the configuration of the package, or of one of its components.

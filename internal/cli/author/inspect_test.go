@@ -1,11 +1,50 @@
 package author_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/clitest"
+	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
+	"lockstep.run/lockstep/internal/testing/signed"
 )
+
+// With --as-manager an image is read from where the ImageConfigs of the cluster say, once it is verified.
+func TestInspectAsManager(t *testing.T) {
+	t.Parallel()
+	host, own := clitest.ServeRegistry(t), signed.NewPair(t)
+	dir := clitest.Folder(t, clitest.GoodPackage)
+	if got := clitest.Invoke(t, "", "build", dir, "--push", "-t", host+"/team/web:v1"); got.Code != 0 {
+		t.Fatalf("build: %+v", got)
+	}
+	config := &corev1alpha1.ImageConfig{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}
+	config.Spec.MatchImages = []corev1alpha1.ImageMatch{{Prefix: "origin.example.com/acme"}}
+	config.Spec.Rewrite = &corev1alpha1.ImageRewrite{Prefix: host + "/team"}
+	config.Spec.Verification = &corev1alpha1.ImageVerification{Authorities: []corev1alpha1.ImageAuthority{{Name: "release", Key: &corev1alpha1.ImageAuthorityKey{PEM: string(own.Public)}}}}
+	dial := clustertest.DialTo(clustertest.FakeCluster(t, config))
+	const ref = "origin.example.com/acme/web:v1"
+	if got := clitest.InvokeOn(t, dial, "", "inspect", ref, "--as-manager"); got.Code != 1 || !strings.Contains(got.Err, "NoSignature: the image "+ref+" is not verified") || !strings.Contains(got.Err, "(ImageConfig acme)") {
+		t.Errorf("without a signature: %+v", got)
+	}
+	key := filepath.Join(t.TempDir(), "release.key")
+	if err := os.WriteFile(key, own.Private, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := clitest.Invoke(t, "", "sign", host+"/team/web:v1", "--key", key); got.Code != 0 {
+		t.Fatalf("sign: %+v", got)
+	}
+	if got := clitest.InvokeOn(t, dial, "", "inspect", ref, "--as-manager"); got.Code != 0 || !strings.HasPrefix(got.Out, "web 1.2.0\n") {
+		t.Errorf("signed: %+v", got)
+	}
+	if got := clitest.InvokeOn(t, dial, "", "inspect", dir, "--as-manager"); got.Code != 1 || !strings.Contains(got.Err, "--as-manager is about images, and "+dir+" is a folder") {
+		t.Errorf("a folder: %+v", got)
+	}
+}
 
 func TestInspect(t *testing.T) {
 	t.Parallel()

@@ -141,7 +141,7 @@ func (c *bundleCommand) load(ctx context.Context, file string) error {
 		}
 		fmt.Fprintf(&b, "\nStart the manager with this flag, and install the packages by the names that they have:\n  --image-prefix-overrides %s\n", terminal.Line(report.Overrides))
 		if report.ImageConfigs != "" {
-			fmt.Fprintf(&b, "\nOr apply this, which redirects packages by image, and the images that packages name, at once; sources of repositories need the flag:\n\n%s", terminal.Text(report.ImageConfigs))
+			fmt.Fprintf(&b, "\nOr apply this, which redirects packages, repositories and the images that packages name at once:\n\n%s", terminal.Text(report.ImageConfigs))
 		}
 		return b.String()
 	})

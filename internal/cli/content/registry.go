@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"strings"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -104,8 +103,9 @@ func (r *RegistryFlags) pullAs(ctx context.Context, folder, ref string, access r
 	return image, Advise(err)
 }
 
-// PullManifests reads plain manifests of an image by digest, with the images that the lock of a bundle has.
-func (r *RegistryFlags) PullManifests(ctx context.Context, ref string, keys authn.Keychain) (*registry.Image, error) {
+// PullManifests reads plain manifests of an image by digest, with the images that the lock of a bundle has: in the repository of the
+// reference as it is written.
+func (r *RegistryFlags) PullManifests(ctx context.Context, ref, written string, keys authn.Keychain) (*registry.Image, error) {
 	puller, err := r.Puller("", ref)
 	if err != nil {
 		return nil, err
@@ -115,8 +115,7 @@ func (r *RegistryFlags) PullManifests(ctx context.Context, ref string, keys auth
 	if err != nil {
 		return nil, Advise(err)
 	}
-	repository, _, _ := strings.Cut(ref, "@")
-	image.Files, err = fetch.Relocate(ctx, puller, repository, image.Digest, image.Files)
+	image.Files, err = fetch.Relocate(ctx, puller, fetch.RepositoryOf(ref), fetch.RepositoryOf(written), image.Digest, image.Files)
 	return image, err
 }
 

@@ -55,10 +55,10 @@ func ReadImages(ctx context.Context, cl *cluster.Cluster, namespace string) (*Im
 	return i, nil
 }
 
-// Decide returns what the policies say about the image of a package, with the credentials that one of them names, and which of
+// Decide returns what the policies say about an image that is used for a purpose, with the credentials that one of them names, and which of
 // these may not be read.
-func (i *Images) Decide(ctx context.Context, ref string) (decision imagepolicy.Decision, keys authn.Keychain, missing []string, err error) {
-	decision = i.set.Decide(ref, imagepolicy.Package)
+func (i *Images) Decide(ctx context.Context, ref string, purpose imagepolicy.Purpose) (decision imagepolicy.Decision, keys authn.Keychain, missing []string, err error) {
+	decision = i.set.Decide(ref, purpose)
 	if decision.Refusal != nil {
 		return decision, nil, nil, RefusedImage(ref, decision.Refusal)
 	}
@@ -83,7 +83,7 @@ type TrustedImage struct {
 
 // Trust resolves and verifies the image of a package as the manager would. keys, which may be nil, are those of the Package.
 func (i *Images) Trust(ctx context.Context, registries *content.RegistryFlags, ref string, keys authn.Keychain) (*TrustedImage, error) {
-	decision, own, missing, err := i.Decide(ctx, ref)
+	decision, own, missing, err := i.Decide(ctx, ref, imagepolicy.Package)
 	if err != nil {
 		return nil, err
 	}

@@ -197,7 +197,7 @@ func (c *importCommand) fetched(ctx context.Context, source carvel.Source) (load
 			return made, nil
 		}
 		const rendered = "rendered.yaml"
-		files, err := fetch.Relocate(ctx, puller, ref.Context().Name(), image.Digest, loader.Files{rendered: made, loader.ImagesLock: lock})
+		files, err := fetch.Relocate(ctx, puller, ref.Context().Name(), ref.Context().Name(), image.Digest, loader.Files{rendered: made, loader.ImagesLock: lock})
 		return files[rendered], err
 	}, nil
 }

@@ -34,7 +34,8 @@ func newVerify(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify IMAGE",
 		Short: "Verify the signature of an image as the manager does",
-		Long: `Verify the signature of an image as the manager does: by the ImageConfigs of the cluster or, with --key or
+		Long: `Verify the signature of an image as the manager does: by the ImageConfigs of the cluster (as a package, else as a
+repository, else as a workload) or, with --key or
 --certificate-identity, by public keys, one of which has to have signed it, or by the identity that
 a certificate was issued to. Both forms that cosign makes are read. Only the registry
 of the image is asked; certificate authorities and logs are those of --trusted-root, which
@@ -124,7 +125,11 @@ func (c *verifyCommand) policy(ctx context.Context, ref string) (decision imagep
 	if err != nil {
 		return decision, nil, err
 	}
-	decision, keys, _, err = images.Decide(ctx, ref)
+	for _, purpose := range []imagepolicy.Purpose{imagepolicy.Package, imagepolicy.Repository, imagepolicy.Workload} {
+		if decision, keys, _, err = images.Decide(ctx, ref, purpose); err != nil || decision.Verification != nil {
+			break
+		}
+	}
 	if err == nil && decision.Verification == nil {
 		err = fmt.Errorf("no ImageConfig of the cluster verifies %s: write one, or say by --key FILE whose signature it needs", ref)
 	}

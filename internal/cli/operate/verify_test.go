@@ -136,6 +136,12 @@ func TestVerifyByImageConfigs(t *testing.T) {
 	if other := clitest.InvokeOn(t, dial, "", "verify", "ghcr.io/acme/shop:v1"); other.Code != 1 || !strings.Contains(other.Err, "no ImageConfig of the cluster verifies ghcr.io/acme/shop:v1") {
 		t.Errorf("another image: %+v", other)
 	}
+	for _, use := range []corev1alpha1.VerifiedImages{corev1alpha1.VerifiedImagesRepository, corev1alpha1.VerifiedImagesWorkload} {
+		config.Spec.Verification.Images = []corev1alpha1.VerifiedImages{use}
+		if got := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t, config, keys)), "", "verify", ref); got.Code != 0 || !strings.Contains(got.Out, "Signed by the authority release") {
+			t.Errorf("as a %s: %+v", use, got)
+		}
+	}
 	gone := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t, config)), "", "verify", ref)
 	if gone.Code != 1 || !strings.Contains(gone.Err, "TrustRootInvalid: ") || !strings.Contains(gone.Err, "there is no Secret package-operator-system/keys") {
 		t.Errorf("without the key: %+v", gone)

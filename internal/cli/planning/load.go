@@ -331,7 +331,7 @@ func (c *Planner) pull(ctx context.Context, p *Planned) (loader.Files, error) {
 	p.warnings = append(p.warnings, trusted.Warnings...)
 	image, err := c.Source.Registry.PullFrom(ctx, "", trusted.Ref, trusted.Keys)
 	if err == nil && p.chosen != nil && len(image.Files) == 0 {
-		image, err = c.Source.Registry.PullManifests(ctx, sources.ByDigest(trusted.Ref, image.Digest), trusted.Keys)
+		image, err = c.Source.Registry.PullManifests(ctx, sources.ByDigest(trusted.Ref, image.Digest), p.image(), trusted.Keys)
 	}
 	if err != nil {
 		return nil, withMissing(err, missing)

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/authn"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -24,7 +23,6 @@ import (
 	"lockstep.run/lockstep/internal/loader/registry"
 	"lockstep.run/lockstep/internal/loader/violation"
 	"lockstep.run/lockstep/internal/metrics"
-	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/objectslices"
 )
 
@@ -74,7 +72,7 @@ func (c *content) atRest() int64 {
 
 // load pulls and renders. Its error is a *registry.PullError, violation.Violations, or of the API server.
 func (p *Pipeline) load(ctx context.Context, in input) (*content, error) {
-	loaded, err := p.pullAndRender(ctx, in)
+	loaded, err := p.loadVerified(ctx, in)
 	return loaded, forKindOf(in.pkg, err)
 }
 
@@ -105,30 +103,31 @@ func forKindOf(pkg corev1alpha1.GenericPackage, err error) error {
 	return named
 }
 
-func (p *Pipeline) pullAndRender(ctx context.Context, in input) (*content, error) {
+// pullAndRender returns the package or, of the images that its objects name, those that are not among the verified ones yet.
+func (p *Pipeline) pullAndRender(ctx context.Context, in input, verified outcomes) (*content, []loader.WorkloadImage, error) {
 	place := &admission{pipeline: p, in: in, load: ctx}
 	defer place.leave()
-	image, verified, err := p.pull(ctx, in, place.enter)
+	image, own, err := p.pull(ctx, in, place.enter)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	// The values are kept for this one rendering only.
 	values, err := sources.Read(ctx, p.Guard.For(in.reader, p.Get), in.pkg.PackageSpec(), in.namespace)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := place.enter(); err != nil { // another load has unpacked it, or it is no image
-		return nil, err
+		return nil, nil, err
 	}
 	files := image.Files
 	if in.origin.version != "" && !loader.HasManifest(files) {
 		if files, err = loader.Plain(in.origin.packageName, files, in.origin.declared); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	within, leave, err := p.processors.Enter(place.ctx, in.namespace)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer leave()
 	pkg, err := loader.Load(within, files, p.optionsFor(in, values))
@@ -136,16 +135,20 @@ func (p *Pipeline) pullAndRender(ctx context.Context, in input) (*content, error
 		err = loader.CheckTarget(in.pkg.PackageSpec().TargetRef, pkg.Dependencies)
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	if left := verified.left(pkg.Workloads); len(left) > 0 {
+		return nil, left, nil
 	}
 	loaded := p.contentOf(in, image, pkg)
-	loaded.verification = verified
-	return loaded, nil
+	loaded.verification = verified.with(own, pkg.Workloads)
+	loaded.warnings = append(loaded.warnings, in.unpinned(pkg.Workloads)...)
+	return loaded, nil, nil
 }
 
 // pull returns the package in an image, or plain manifests: of an image that a repository offers, or its own. The digest that the
 // reference leads to is the one that is verified, and the one that is pulled then.
-func (p *Pipeline) pull(ctx context.Context, in input, admit func() error) (image *registry.Image, verified *verification, err error) {
+func (p *Pipeline) pull(ctx context.Context, in input, admit func() error) (image *registry.Image, verified *imagepolicy.Outcome, err error) {
 	if in.origin.image == "" {
 		if refusal := in.policies.WithoutImage(); refusal != nil {
 			return nil, nil, refusal
@@ -165,9 +168,9 @@ func (p *Pipeline) pull(ctx context.Context, in input, admit func() error) (imag
 	}
 	pull := func(selection *archive.Selection, ref string) error {
 		access := registry.Access{Selection: selection, Room: p.roomOf(in.size), Admit: admit}
-		return p.access(ctx, in, access, func(puller *registry.Puller) (err error) {
+		return p.access(ctx, in, decision, access, func(puller *registry.Puller) (err error) {
 			if image, err = timed(ctx, puller, ref); err == nil && selection != nil {
-				image, err = relocated(ctx, puller, ref, image)
+				image, err = relocated(ctx, puller, ref, in.image, image)
 			}
 			return err
 		})
@@ -191,11 +194,10 @@ func timed(ctx context.Context, puller *registry.Puller, ref string) (*registry.
 	return image, err
 }
 
-// relocated is a bundle of manifests with the images of its lock. The pulled files may be
-// shared, and stay as they are.
-func relocated(ctx context.Context, puller *registry.Puller, ref string, image *registry.Image) (*registry.Image, error) {
-	repository, _, _ := strings.Cut(ref, "@")
-	files, err := fetch.Relocate(ctx, puller, repository, image.Digest, image.Files)
+// relocated is a bundle of manifests with the images of its lock, in the repository of the reference as it is written: policies are
+// about that one. The pulled files may be shared, and stay as they are.
+func relocated(ctx context.Context, puller *registry.Puller, pulled, written string, image *registry.Image) (*registry.Image, error) {
+	files, err := fetch.Relocate(ctx, puller, fetch.RepositoryOf(pulled), fetch.RepositoryOf(written), image.Digest, image.Files)
 	if err != nil {
 		return nil, err
 	}
@@ -205,19 +207,21 @@ func relocated(ctx context.Context, puller *registry.Puller, ref string, image *
 }
 
 func (p *Pipeline) resolve(ctx context.Context, in input) (digest string, err error) {
-	err = p.access(ctx, in, registry.Access{}, func(puller *registry.Puller) (err error) {
-		digest, err = puller.Resolve(ctx, in.decision().Pull)
+	decision := in.decision()
+	err = p.access(ctx, in, decision, registry.Access{}, func(puller *registry.Puller) (err error) {
+		digest, err = puller.Resolve(ctx, decision.Pull)
 		return err
 	})
 	return digest, err
 }
 
 // access pulls with the credentials of the Package and the manager. An error names pull secrets that cannot be used.
-func (p *Pipeline) access(ctx context.Context, in input, access registry.Access, pull func(*registry.Puller) error) error {
+func (p *Pipeline) access(
+	ctx context.Context, in input, decision imagepolicy.Decision, access registry.Access, pull func(*registry.Puller) error,
+) error {
 	spec := in.pkg.PackageSpec()
 	access.Namespace = in.pkg.GetNamespace()
 	access.Own = p.ClusterPullSecrets && access.Namespace != ""
-	decision := in.decision()
 	if decision.Rewritten {
 		// An administrator names this registry, for all namespaces: it may be at a private address, and no flag redirects it.
 		access.Exact, access.Namespace = true, ""
@@ -226,7 +230,8 @@ func (p *Pipeline) access(ctx context.Context, in input, access registry.Access,
 		access.Offline = true
 		return pull(p.Puller.With(access))
 	}
-	keys, unusable, err := p.keychain(ctx, in, decision.PullSecret, access.Own)
+	named, shared := sources.PullSecrets(spec, in.namespace), sources.PullSecret(p.Namespace, decision.PullSecret)
+	keys, unusable, err := p.Credentials.Keychain(ctx, in.reader, named, shared, access.Own)
 	if err != nil {
 		return err
 	}
@@ -241,25 +246,10 @@ func (p *Pipeline) access(ctx context.Context, in input, access registry.Access,
 	return &detailed
 }
 
-// keychain has the credentials of the Package, then those of the ImageConfig and, unless ownOnly, those of the manager's account.
-func (p *Pipeline) keychain(ctx context.Context, in input, shared string, ownOnly bool) (keys authn.Keychain, unusable []string, err error) {
-	named := sources.PullSecrets(in.pkg.PackageSpec(), in.namespace)
-	if shared == "" {
-		return p.Credentials.Keychain(ctx, in.reader, named, ownOnly)
-	}
-	keys, unusable, err = p.Credentials.Keychain(ctx, in.reader, named, true)
-	if err != nil {
-		return nil, nil, err
-	}
-	ref := sources.Ref{Kind: sources.KindSecret, Namespace: p.Namespace, Name: shared}
-	others, more, err := p.Credentials.Keychain(ctx, objects.Account{}, []sources.Ref{ref}, ownOnly)
-	return authn.NewMultiKeychain(keys, others), append(unusable, more...), err
-}
-
 func (p *Pipeline) optionsFor(in input, values *sources.Values) loader.Options {
 	o := sources.Options(in.pkg, values)
 	o.Environment, o.ManagerVersion = &in.environment, in.manager
-	o.Namespaced, o.ImageOverride = p.Namespaced, p.overrideOf(in)
+	o.Namespaced, o.ImageOverride, o.Policed = p.Namespaced, p.overrideOf(in), in.policed
 	if in.namespaced != nil {
 		o.Namespaced = in.namespaced
 	}

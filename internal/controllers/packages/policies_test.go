@@ -25,7 +25,7 @@ func TestReportVerified(t *testing.T) {
 	t.Parallel()
 	refusal := &imagepolicy.Refusal{Reason: imagepolicy.ReasonNoSignature, Message: "the registry has no signature"}
 	away := imagepolicy.Unreachable(&registry.PullError{Reason: registry.ReasonTimeout, Details: "no answer", Temporary: true})
-	loaded := func(outcome *verification) *attempt {
+	loaded := func(outcome *imagepolicy.Outcome) *attempt {
 		a := &attempt{Done: true}
 		a.Out.content = &content{verification: outcome}
 		return a
@@ -38,8 +38,8 @@ func TestReportVerified(t *testing.T) {
 		"loading":       {&attempt{Err: refusal}, "True/Verified/before"},
 		"another error": {&attempt{Done: true, Err: errors.New("no route")}, "True/Verified/before"},
 		"not required":  {loaded(nil), ""},
-		"verified":      {loaded(&verification{verified: &imagepolicy.Verified{Authority: "a", Policy: "p", Subject: "s", Issuer: "i"}}), "True/Verified/Signed by the authority a of the ImageConfig p as s (i)."},
-		"warned":        {loaded(&verification{refusal: refusal}), "False/NoSignature/the registry has no signature."},
+		"verified":      {loaded(&imagepolicy.Outcome{Verified: &imagepolicy.Verified{Authority: "a", Policy: "p", Subject: "s", Issuer: "i"}}), "True/Verified/Signed by the authority a of the ImageConfig p as s (i)."},
+		"warned":        {loaded(&imagepolicy.Outcome{Refusal: refusal}), "False/NoSignature/the registry has no signature."},
 		"refused":       {&attempt{Done: true, Err: refusal.About("ghcr.io/a")}, "False/NoSignature/the image ghcr.io/a is not verified: the registry has no signature."},
 		"unreachable":   {&attempt{Done: true, Err: away}, "Unknown/RegistryUnreachable/its signatures cannot be read: pull image \"\": timeout: no answer."},
 	} {
@@ -55,11 +55,11 @@ func TestReportVerified(t *testing.T) {
 		}
 	}
 	for err, stalled := range map[error]bool{refusal: true, away: false} {
-		if state, ok := notVerified(err); !ok || state.Stalled != stalled || state.Reason != corev1alpha1.ReasonImageNotVerified {
+		if state, ok := imageconfigs.NotVerified(err); !ok || state.Stalled != stalled || state.Reason != corev1alpha1.ReasonImageNotVerified {
 			t.Errorf("%v: %+v", err, state)
 		}
 	}
-	if _, ok := notVerified(errors.New("no route")); ok {
+	if _, ok := imageconfigs.NotVerified(errors.New("no route")); ok {
 		t.Error("every error is about a signature")
 	}
 }

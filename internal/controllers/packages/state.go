@@ -159,7 +159,7 @@ type content struct {
 	// dependencies are those of the manifest.
 	dependencies []corev1alpha1.Dependency
 	// verification is what came of that of the image; nil where no signature is needed.
-	verification *verification
+	verification *imagepolicy.Outcome
 	// rules are the rights that the package asks for.
 	rules []rbacv1.PolicyRule
 }

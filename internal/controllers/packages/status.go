@@ -13,6 +13,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
+	"lockstep.run/lockstep/internal/inputs/imageconfigs"
 	"lockstep.run/lockstep/internal/kube/background"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/kube/quota"
@@ -129,7 +130,7 @@ func backOffReason(err error) string {
 	if errors.As(err, &ended) {
 		return corev1alpha1.ReasonLoadBackOff
 	}
-	if _, refused := notVerified(err); refused {
+	if _, refused := imageconfigs.NotVerified(err); refused {
 		return corev1alpha1.ReasonImageNotVerified
 	}
 	var exceeded *quota.Exceeded
@@ -316,7 +317,7 @@ func stateOf(v view) conditions.State {
 		if v.loading() {
 			return conditions.State{Reason: corev1alpha1.ReasonProgressing, Message: "Loading " + v.choice.origin.String() + "."}
 		}
-		if state, refused := notVerified(v.attempt.Err); refused {
+		if state, refused := imageconfigs.NotVerified(v.attempt.Err); refused {
 			return state
 		}
 		var pull *registry.PullError

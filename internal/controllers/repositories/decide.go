@@ -56,9 +56,9 @@ func due(v view) (time.Time, step) {
 }
 
 // covers reports whether a success is one of the input. Whether Secrets and ConfigMaps have changed since an earlier
-// process is not known: the fetch that follows a restart finds it.
+// process is not known: the fetch that follows a restart finds it. By which keys its image was verified is known.
 func (s *success) covers(in input) bool {
-	return s.input == in || s.restored && s.input.source == in.source
+	return s.input == in || s.restored && s.input.source == in.source && fetch.VerifiedBy(s.validator) == in.keys
 }
 
 func intervalOf(spec *corev1alpha1.PackageRepositorySpec, pace limits.Pace) time.Duration {

@@ -74,6 +74,26 @@ func TestDecide(t *testing.T) {
 		"static after a restart": {
 			reason: "it is as it was", change: byDigest, view: view{last: &success{input: input{source: "s"}, restored: true}}, want: stepRest,
 		},
+		"verified after a restart": {
+			reason: "by the same keys", change: byDigest, want: stepRest,
+			view: view{input: input{source: "s", versions: "1", policy: "by a verified by k", keys: "k"}, last: &success{input: input{source: "s"}, restored: true, validator: "sha256:a verified by k"}},
+		},
+		"other keys after a restart": {
+			reason: "it is verified again", change: byDigest, want: stepFetch,
+			view: view{input: input{source: "s", versions: "1", policy: "by a verified by l", keys: "l"}, last: &success{input: input{source: "s"}, restored: true, validator: "sha256:a verified by k"}},
+		},
+		"no keys after a restart": {
+			reason: "its status says that it is verified", change: byDigest, want: stepFetch,
+			view: view{last: &success{input: input{source: "s"}, restored: true, validator: "sha256:a verified by k"}},
+		},
+		"other keys": {
+			reason: "it is verified again", change: byDigest, want: stepFetch,
+			view: view{input: input{source: "s", versions: "1", keys: "l"}, last: fetchedAt(time.Minute)},
+		},
+		"refused, then other keys": {
+			reason: "it is verified again", want: stepFetch,
+			view: view{input: input{source: "s", versions: "1", keys: "l"}, attempt: failed},
+		},
 		"flapping": {
 			reason: "another source, right after the last fetch began", want: stepWait, wait: 3 * time.Second,
 			view: view{last: &success{input: input{source: "x"}, at: start}, began: start.Add(-2 * time.Second)},
@@ -86,7 +106,10 @@ func TestDecide(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			v := tc.view
-			v.repository, v.now, v.input = newRepository(), start, is
+			if v.input == (input{}) {
+				v.input = is
+			}
+			v.repository, v.now = newRepository(), start
 			if tc.change != nil {
 				v.repository = newRepository(tc.change)
 			}
@@ -105,7 +128,7 @@ func TestDecisions(t *testing.T) {
 		at := func(name string) time.Time {
 			return start.Add(time.Duration(rapid.IntRange(-100_000, 100).Draw(t, name)) * time.Second)
 		}
-		inputs := rapid.SampledFrom([]input{{"a", "1"}, {"a", "2"}, {"b", "1"}})
+		inputs := rapid.SampledFrom([]input{{source: "a", versions: "1"}, {source: "a", versions: "2"}, {source: "b", versions: "1"}, {source: "a", versions: "1", policy: "p", keys: "k"}})
 		change := rapid.SampledFrom([]func(*corev1alpha1.PackageRepository){func(*corev1alpha1.PackageRepository) {}, paused, byDigest, retried})
 		v := view{repository: newRepository(change.Draw(t, "repository")), input: inputs.Draw(t, "input"), now: start}
 		if rapid.Bool().Draw(t, "succeeded") {

@@ -25,7 +25,7 @@ func (s *reconciliation) startFetches() {
 func (s *reconciliation) startFetch(v *view) {
 	st := s.states[v.repository.GetName()]
 	a := &attempt{In: v.input, RetryValue: background.RetryValue(v.repository), Started: s.now}
-	j := job{repository: copyOf(v.repository), namespace: s.namespaceOf(v.repository)}
+	j := job{repository: copyOf(v.repository), namespace: s.namespaceOf(v.repository), image: v.image}
 	if last := st.last; last != nil && !last.incomplete && last.input.source == v.input.source {
 		j.known = last.validator
 	}
@@ -41,7 +41,7 @@ func (s *reconciliation) startFetch(v *view) {
 
 // queueFetch runs an attempt when the queue of its host and level has capacity.
 func (r *Reconciler) queueFetch(ctx context.Context, j job, st *state, a *attempt) {
-	host := hostOf(&j.repository.RepositorySpec().Source)
+	host := hostOf(&j.repository.RepositorySpec().Source, j.image)
 	if host == "" {
 		host = "of " + keyOf(j.repository).String() // needs no other one
 	}

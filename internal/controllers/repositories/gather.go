@@ -103,7 +103,8 @@ func (s *reconciliation) gatherRepository(repository corev1alpha1.GenericPackage
 		st.source, st.generation = sourceHash(repository.RepositorySpec().Source), generation
 	}
 	v.input = input{source: st.source, versions: versions.String()}
-	v.last = st.last
+	s.gatherPolicy(v)
+	v.last, v.verification = st.last, st.verification
 	if priority, limited := repository.RepositorySpec().Priority, isLimited(repository); priority != st.priority || limited != st.limited {
 		st.priority, st.limited = priority, limited
 		s.mergeAll(repository.GetName(), st.content)

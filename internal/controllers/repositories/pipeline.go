@@ -13,6 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/imagepolicy"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -21,6 +22,8 @@ type Pipeline struct {
 	Fetcher     *fetch.Fetcher
 	Get         sources.Get
 	Credentials *sources.Credentials
+	// Namespace of the manager has the pull secrets of ImageConfigs.
+	Namespace string
 	// Memory is what the content of repositories is counted in.
 	Memory *quota.Memory
 	// Guard says which Secrets are read for which accounts: for a PackageRepository Account, in its namespace, where that is
@@ -42,6 +45,8 @@ type job struct {
 	namespace  string
 	// known is the validator of the known content.
 	known string
+	// image is the decision of the policies about the image of the repository.
+	image imagepolicy.Decision
 	level int
 }
 
@@ -50,6 +55,8 @@ type result struct {
 	digest, revision, validator string
 	notModified                 bool
 	content                     *packed
+	// verification is the result of verifying the image; nil where no signature is needed, or it was verified before.
+	verification *imagepolicy.Outcome
 }
 
 // contentError is why fetched content is no repository.
@@ -64,7 +71,8 @@ func (e *contentError) Error() string { return e.err.Error() }
 // Unwrap returns the cause.
 func (e *contentError) Unwrap() error { return e.err }
 
-// fetch fetches and reads a repository. Its error is a *fetch.Error, a *contentError, or of the API server.
+// fetch fetches and reads a repository. Its error is a *fetch.Error, an *imagepolicy.Refusal, a *contentError, or of
+// the API server.
 func (p *Pipeline) fetch(ctx context.Context, j job) (fetched *result, err error) {
 	source, problems, err := p.sourceOf(ctx, j)
 	if err != nil {
@@ -104,7 +112,7 @@ func (p *Pipeline) fetchAndRead(ctx context.Context, source fetch.Source, j job)
 		return nil, err
 	}
 	if fetched.NotModified {
-		return &result{notModified: true}, nil
+		return &result{notModified: true, validator: fetched.Validator, verification: fetched.Verification}, nil
 	}
 	content, err := repository.ReadWith(fetched.Files, repository.Options{
 		Withheld: fetched.FromSecrets, Bytes: p.Memory.PackageBytes(), Admit: source.Admit,
@@ -123,7 +131,7 @@ func (p *Pipeline) fetchAndRead(ctx context.Context, source fetch.Source, j job)
 	if err := p.Memory.Hold(memoryKey(j.repository.GetNamespace(), j.repository.GetName()), packed.bytes); err != nil {
 		return nil, err
 	}
-	r := &result{digest: fetched.Digest, revision: fetched.Revision, validator: fetched.Validator, content: packed}
+	r := &result{digest: fetched.Digest, revision: fetched.Revision, validator: fetched.Validator, content: packed, verification: fetched.Verification}
 	if len(fetched.FromSecrets) > 0 {
 		r.digest, r.revision = packed.offers.String(), packed.offers.String() // of the published offers
 	}
@@ -138,7 +146,7 @@ func memoryKey(namespace, name string) quota.Key {
 func (p *Pipeline) sourceOf(ctx context.Context, j job) (source fetch.Source, problems []string, err error) {
 	spec := &j.repository.RepositorySpec().Source
 	source = fetch.Source{
-		Spec: *spec, Namespace: j.repository.GetNamespace(),
+		Spec: *spec, Namespace: j.repository.GetNamespace(), Image: j.image,
 		Secrets: map[string]map[string][]byte{}, ConfigMaps: map[string]map[string]string{},
 	}
 	refs := refsOf(spec, j.namespace)
@@ -149,7 +157,7 @@ func (p *Pipeline) sourceOf(ctx context.Context, j job) (source fetch.Source, pr
 	if spec.Image != nil {
 		p.account.Do(p.Credentials.Follow)
 		source.OwnOnly = p.ClusterPullSecrets && source.Namespace != ""
-		source.Keychain, problems, err = p.Credentials.Keychain(ctx, reader, refs, source.OwnOnly)
+		source.Keychain, problems, err = p.Credentials.Keychain(ctx, reader, refs, sources.PullSecret(p.Namespace, j.image.PullSecret), source.OwnOnly)
 		return source, problems, err
 	}
 	get := p.Guard.For(reader, p.Get)

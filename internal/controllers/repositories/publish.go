@@ -38,6 +38,7 @@ func (s *reconciliation) publish(ctx context.Context) error {
 		}
 		st := s.states[v.repository.GetName()]
 		v.last, v.published, v.conflicts = st.last, st.unreported, s.conflictsOf(v.repository.GetName())
+		v.verification = st.verification
 	}
 	return err
 }
@@ -69,8 +70,11 @@ func (s *reconciliation) takeOver(v *view) {
 func (s *reconciliation) succeed(v *view) {
 	st, a := s.states[v.repository.GetName()], v.attempt
 	last := &success{input: a.In, validator: a.Out.result.validator, retryValue: a.RetryValue, at: s.now, jitter: s.jitter()}
-	if a.Out.result.notModified && st.last != nil {
+	if a.Out.result.notModified && st.last != nil && v.repository.RepositorySpec().Source.Image == nil {
 		last.validator = st.last.validator
+	}
+	if outcome := a.Out.result.verification; outcome != nil || a.In.keys == "" {
+		st.verification = &verification{outcome: outcome, validator: last.validator}
 	}
 	st.last = last
 	if !a.Out.result.notModified {

@@ -76,7 +76,7 @@ func transitionEvents(before, after *corev1alpha1.PackageRepositoryStatus) []tra
 	}
 	if is != nil && is.Status == metav1.ConditionFalse && (was == nil || was.Reason != is.Reason) {
 		switch is.Reason {
-		case corev1alpha1.ReasonFetchFailed, corev1alpha1.ReasonContentInvalid, corev1alpha1.ReasonApplyError:
+		case corev1alpha1.ReasonFetchFailed, corev1alpha1.ReasonContentInvalid, corev1alpha1.ReasonApplyError, corev1alpha1.ReasonImageNotVerified:
 			all = append(all, transitionEvent{corev1.EventTypeWarning, is.Reason, "Fetch", is.Message})
 		}
 	}

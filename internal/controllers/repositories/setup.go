@@ -16,7 +16,7 @@ import (
 )
 
 // Setup adds the controller of repositories to mgr, whose caches are those of [Compact].
-func Setup(mgr ctrl.Manager, o Options) error {
+func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	o.Pipeline.levels = queueing.NewLevels(limits.FetchesShort, limits.FetchShort, limits.FetchMedium)
 	r := &Reconciler{
 		Options: o, Client: mgr.GetClient(), Reader: mgr.GetAPIReader(), Events: mgr.GetEventRecorder("lockstep"), Now: time.Now,
@@ -31,13 +31,13 @@ func Setup(mgr ctrl.Manager, o Options) error {
 		Started: func(ctx context.Context) { r.life = log.IntoContext(ctx, mgr.GetLogger().WithName("repository")) },
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, scope := range scopes {
 		catalogue := r.Fresh.EventHandler(func(obj client.Object) reconcile.Request { return requestFor(obj.GetNamespace()) })
 		build = build.Watches(scope.NewPackageRepository(), catalogue).Watches(scope.NewAvailablePackage(), catalogue)
 	}
-	return build.Complete(r)
+	return r, build.Complete(r)
 }
 
 // requestFor returns the request of a catalogue, which has no name; that of the cluster has no namespace either.

@@ -13,6 +13,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/inputs/sources"
+	"lockstep.run/lockstep/internal/loader/imagepolicy"
 )
 
 // refsOf returns the Secrets and ConfigMaps that a source names, sorted.
@@ -59,10 +60,10 @@ func sourceHash(source corev1alpha1.RepositorySource) string {
 }
 
 // hostOf returns the host that a source is fetched from; empty where there is none, or it cannot be told.
-func hostOf(source *corev1alpha1.RepositorySource) string {
+func hostOf(source *corev1alpha1.RepositorySource, image imagepolicy.Decision) string {
 	switch {
 	case source.Image != nil:
-		if ref, err := name.ParseReference(source.Image.Ref); err == nil {
+		if ref, err := name.ParseReference(cmp.Or(image.Pull, source.Image.Ref)); err == nil {
 			return ref.Context().RegistryStr()
 		}
 	case source.HTTP != nil:

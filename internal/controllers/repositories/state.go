@@ -16,6 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/imagepolicy"
 )
 
 // Options are the parts that Setup connects.
@@ -25,6 +26,8 @@ type Options struct {
 	Sources *sources.Watches
 	// Fresh keeps the responses to writes of repositories and of AvailablePackages.
 	Fresh *mutationcache.Store
+	// Policies returns those of images; its error is imageconfigs.ErrNotRead until they were read first, or why they cannot be. Nil where there are none.
+	Policies func() (*imagepolicy.Set, error)
 	// Namespace of the manager has what ClusterPackageRepositories name.
 	Namespace string
 	// Pace of fetches and repairs.
@@ -65,6 +68,10 @@ type reconciliation struct {
 type view struct {
 	repository corev1alpha1.GenericPackageRepository
 	input      input
+	// image is the decision of the policies about the image of the source.
+	image imagepolicy.Decision
+	// verification is that of the last success of this process; nil where there is none.
+	verification *verification
 	// waiting means that the versions of Secrets and ConfigMaps will be known in a moment, inputError why they are not
 	// known for longer.
 	waiting    bool
@@ -138,6 +145,8 @@ type state struct {
 	began time.Time
 	// unreported is published, and no status has it yet.
 	unreported *result
+	// verification is that of the last success of this process; nil where there is none.
+	verification *verification
 	// source identifies the source of a generation.
 	source     string
 	generation int64
@@ -157,8 +166,14 @@ type success struct {
 	incomplete bool
 }
 
-// input identifies content to fetch.
-type input struct{ source, versions string }
+// input identifies content to fetch: policy is everything that policies say about its image, and keys are those that verify it.
+type input struct{ source, versions, policy, keys string }
+
+// verification is the result of verifying an image, with the validator that stands for it.
+type verification struct {
+	outcome   *imagepolicy.Outcome
+	validator string
+}
 
 // attempt is the last fetch of a repository.
 type attempt = background.Attempt[input, download]

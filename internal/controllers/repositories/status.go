@@ -10,6 +10,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/fetch"
+	"lockstep.run/lockstep/internal/inputs/imageconfigs"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/kube/quota"
@@ -24,6 +25,7 @@ func statusOf(v view) *corev1alpha1.PackageRepositoryStatus {
 	if v.published != nil {
 		reportContent(status, v.published)
 	}
+	reportVerified(status, v)
 	switch v.step {
 	case stepPublish, stepBackOff:
 		status.LastHandledRetry = v.attempt.RetryValue
@@ -118,6 +120,10 @@ func failure(v view, status *corev1alpha1.PackageRepositoryStatus) conditions.St
 	var invalid *contentError
 	if errors.As(err, &invalid) {
 		return conditions.State{Stalled: true, Reason: corev1alpha1.ReasonContentInvalid, Message: withOffered(v, err.Error(), status)}
+	}
+	if state, refused := imageconfigs.NotVerified(err); refused {
+		state.Message = withOffered(v, state.Message, status)
+		return state
 	}
 	var exceeded *quota.Exceeded
 	if errors.As(err, &exceeded) {

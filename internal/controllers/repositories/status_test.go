@@ -16,6 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/catalog/fetch"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/imagepolicy"
 )
 
 // fetched has the status of a repository whose present spec was fetched.
@@ -203,7 +204,7 @@ func TestHostOf(t *testing.T) {
 		"":                   {{Inline: &corev1alpha1.RepositoryInlineSource{}}},
 	} {
 		for _, source := range sources {
-			if got := hostOf(&source); got != want {
+			if got := hostOf(&source, imagepolicy.Decision{}); got != want {
 				t.Errorf("host %q of %+v, want %q", got, source, want)
 			}
 		}

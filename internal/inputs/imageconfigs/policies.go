@@ -66,7 +66,7 @@ func Policies(configs []corev1alpha1.ImageConfig, namespace string, objects map[
 		}
 		if v := spec.Verification; v != nil {
 			p.Verification = &imagepolicy.Verification{
-				Mode: imagepolicy.Mode(cmp.Or(v.Mode, corev1alpha1.ImageVerificationEnforce)), Purposes: []imagepolicy.Purpose{imagepolicy.Package},
+				Mode: imagepolicy.Mode(cmp.Or(v.Mode, corev1alpha1.ImageVerificationEnforce)), Purposes: purposesOf(v.Images),
 			}
 			for _, a := range v.Authorities {
 				p.Verification.Authorities = append(p.Verification.Authorities, authorityOf(a, namespace, objects))
@@ -76,6 +76,19 @@ func Policies(configs []corev1alpha1.ImageConfig, namespace string, objects map[
 	}
 	slices.SortFunc(policies, func(a, b imagepolicy.Policy) int { return cmp.Compare(a.Name, b.Name) })
 	return policies
+}
+
+// purposesOf returns the purposes for which images are verified. Of an ImageConfig of before the field these are the defaults.
+func purposesOf(images []corev1alpha1.VerifiedImages) []imagepolicy.Purpose {
+	if len(images) == 0 {
+		return []imagepolicy.Purpose{imagepolicy.Package, imagepolicy.Repository}
+	}
+	purposes := make([]imagepolicy.Purpose, len(images))
+	for i, use := range images {
+		purposes[i] = imagepolicy.Purpose(use)
+	}
+	slices.Sort(purposes)
+	return purposes
 }
 
 func authorityOf(a corev1alpha1.ImageAuthority, namespace string, objects map[sources.Ref]*sources.Object) imagepolicy.Authority {

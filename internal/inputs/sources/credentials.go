@@ -33,10 +33,21 @@ func NewCredentials(get Get, watches *Watches, account Ref, guard *Guard) *Crede
 	return &Credentials{get: get, watches: watches, account: account, guard: guard}
 }
 
-// Keychain returns the credentials in the pull secrets refs that an account may read, then those of the manager's service
-// account, unless ownOnly. missing names what cannot be used, and why: a registry may need no credentials.
-func (c *Credentials) Keychain(ctx context.Context, reader objects.Account, refs []Ref, ownOnly bool) (keys authn.Keychain, missing []string, err error) {
-	var shared []Ref
+// PullSecret returns the one of an ImageConfig, which is in the namespace of the manager; none without a name.
+func PullSecret(namespace, name string) []Ref {
+	if name == "" {
+		return nil
+	}
+	return []Ref{{Kind: KindSecret, Namespace: namespace, Name: name}}
+}
+
+// Keychain returns the credentials in the pull secrets refs that an account may read, then in those of an ImageConfig, which the
+// manager reads for all, then those of its service account, unless ownOnly. missing names what cannot be used, and why: a registry
+// may need no credentials.
+func (c *Credentials) Keychain(
+	ctx context.Context, reader objects.Account, refs, ofPolicy []Ref, ownOnly bool,
+) (keys authn.Keychain, missing []string, err error) {
+	shared := slices.Clone(ofPolicy)
 	if !ownOnly {
 		account, problem, err := c.allowed(ctx, c.account)
 		if err != nil {
@@ -46,11 +57,12 @@ func (c *Credentials) Keychain(ctx context.Context, reader objects.Account, refs
 			missing = append(missing, problem)
 		}
 		if account != nil {
-			shared = account.PullSecrets
+			shared = append(shared, account.PullSecrets...)
 		}
 	}
+	read := 0
 	keys, more, err := keychain(ctx, slices.Concat(refs, shared), func(ctx context.Context, ref Ref) (*Object, string, error) {
-		if slices.Contains(shared, ref) {
+		if read++; read > len(refs) {
 			return c.allowed(ctx, ref)
 		}
 		var forbidden *ForbiddenError

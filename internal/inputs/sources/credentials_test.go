@@ -46,10 +46,10 @@ func TestCredentials(t *testing.T) {
 	<-s.begun
 	s.of("serviceaccounts ns/manager").Listed([]metav1.Object{object("1")})
 
-	reader, ownOnly := objects.Account{}, false
+	reader, ownOnly, ofPolicy := objects.Account{}, false, []Ref(nil)
 	user := func(refs ...Ref) (string, []string) {
 		t.Helper()
-		keys, missing, err := c.Keychain(context.Background(), reader, refs, ownOnly)
+		keys, missing, err := c.Keychain(context.Background(), reader, refs, ofPolicy, ownOnly)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,6 +92,18 @@ func TestCredentials(t *testing.T) {
 	if got, missing := user(secret("old")); got != "manager" || len(missing) != 1 || !strings.Contains(missing[0], "ServiceAccount ns/app may not get Secret ns/old") {
 		t.Errorf("pulled as %q, missing %v", got, missing)
 	}
+	// The manager reads the secret of an ImageConfig for all, after what the package names.
+	ofPolicy = PullSecret("ns", "old")
+	if got, missing := user(); got != "old" || len(missing) > 0 {
+		t.Errorf("pulled as %q, missing %v", got, missing)
+	}
+	if got, missing := user(secret("old")); got != "old" || len(missing) != 1 {
+		t.Errorf("pulled as %q, and the account need not have the right to what the package names, too: %v", got, missing)
+	}
+	if got, _ := user(secret("team")); got != "team" {
+		t.Errorf("pulled as %q", got)
+	}
+	ofPolicy = PullSecret("ns", "")
 	reader = objects.Account{}
 	// Those of the manager are for others where they are not shared.
 	ownOnly = true
@@ -126,7 +138,7 @@ func TestCredentialsThatMayNotBeRead(t *testing.T) {
 		return nil, fmt.Errorf("read %s: %w", ref, apierrors.NewForbidden(schema.GroupResource{Resource: "any"}, ref.Name, errors.New("no right")))
 	}
 	c := NewCredentials(refuse, NewWatches(newStage().listen, nil), account, nil)
-	keys, missing, err := c.Keychain(t.Context(), objects.Account{}, []Ref{{Kind: KindSecret, Namespace: "ns", Name: "team"}}, false)
+	keys, missing, err := c.Keychain(t.Context(), objects.Account{}, []Ref{{Kind: KindSecret, Namespace: "ns", Name: "team"}}, nil, false)
 	if err != nil || keys == nil {
 		t.Fatalf("Keychain = %v, %v", keys, err)
 	}

@@ -242,6 +242,22 @@ func (s *Set) Key() string {
 	return hashOf(parts...)
 }
 
+// WorkloadKey identifies the verifications of images that packages name; empty where there are none.
+func (s *Set) WorkloadKey() string {
+	var parts []any
+	if s != nil {
+		for i := range s.rules {
+			if r := &s.rules[i]; r.has(verifying(Workload)) {
+				parts = append(parts, r.key(s.now))
+			}
+		}
+	}
+	if parts == nil {
+		return ""
+	}
+	return hashOf(parts...)
+}
+
 // RewriteKey identifies what the policies change in references of images that packages name; empty where they change nothing.
 func (s *Set) RewriteKey() string {
 	var parts []any

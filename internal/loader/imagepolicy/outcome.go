@@ -1,0 +1,27 @@
+package imagepolicy
+
+// Outcome is the result of verifying an image that is used: its signer or, where that does not prevent its use, why it is not trusted.
+type Outcome struct {
+	Verified *Verified
+	Refusal  *Refusal
+}
+
+// Outcome makes the result of a verification that of a decision. Where the image must not be used, it is an error:
+// a *Refusal, or err itself where it is no answer.
+func (d *Decision) Outcome(image string, verified *Verified, err error) (*Outcome, error) {
+	refusal := RefusalOf(err)
+	switch {
+	case err == nil:
+		own := *verified
+		own.Policy = d.Policy
+		return &Outcome{Verified: &own}, nil
+	case refusal == nil:
+		return nil, err
+	}
+	refusal = refusal.About(image)
+	refusal.Message += " (ImageConfig " + d.Policy + ")"
+	if d.Verification.Mode == Warn {
+		return &Outcome{Refusal: refusal}, nil
+	}
+	return nil, refusal
+}
