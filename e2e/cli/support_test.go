@@ -90,6 +90,15 @@ func TestSupport(t *testing.T) {
 	if why := files["support/explain/package_support_one.txt"]; !strings.Contains(why, "ConfigMap wrong") || !strings.Contains(why, "[redacted]") {
 		t.Errorf("explain: %q", why)
 	}
+	for _, args := range [][]string{{"explain", "one", "-n", "support"}, {"list", "-A"}, {"status", "one", "-n", "support"}} {
+		got := run(t, env, append(args, "--bundle", file)...)
+		if got.code != 0 && args[0] != "status" || !strings.Contains(got.out, "one") || strings.Contains(got.out+got.err, "planted-") {
+			t.Errorf("%v of the archive: %+v", args, got)
+		}
+		if args[0] == "explain" && (!strings.Contains(got.out, "ConfigMap wrong") || !strings.Contains(got.out, "[redacted]")) {
+			t.Errorf("explain of the archive: %s", got.out)
+		}
+	}
 	var packages corev1alpha1.PackageList
 	if err := json.Unmarshal([]byte(files["support/objects/package.json"]), &packages); err != nil || !slices.ContainsFunc(packages.Items, func(pkg corev1alpha1.Package) bool {
 		return pkg.Namespace == "support" && pkg.Name == "one" && len(pkg.Status.Conditions) > 0

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"regexp"
 	"strings"
 
@@ -18,8 +19,14 @@ var (
 	byDefault   = regexp.MustCompile(` \(default:? ([^)]*)\)`)
 )
 
-// flags returns the page of the manager's flags.
+// flags returns the page of the manager's flags, with the defaults of an empty environment.
 func flags() string {
+	for _, variable := range os.Environ() {
+		name, _, _ := strings.Cut(variable, "=")
+		if strings.HasPrefix(name, "LOCKSTEP_") || strings.HasPrefix(name, "PKO_") || name == "LOG_LEVEL" {
+			_ = os.Unsetenv(name)
+		}
+	}
 	var b strings.Builder
 	b.WriteString(begin("Flags of the manager", "lockstep-manager --help"))
 	b.WriteString("| Flag | Environment | Default | Meaning |\n|---|---|---|---|\n")

@@ -64,7 +64,7 @@ type Writes interface {
 type LiveState interface {
 	// Use replaces the kinds that a user needs to be watched.
 	Use(user string, kinds []schema.GroupKind)
-	// State returns the state of the watch of a kind.
+	// State returns the state of a kind as a whole.
 	State(gk schema.GroupKind) livestate.KindState
 	// Observed returns the record of an object; false where the watch shows none.
 	Observed(key objects.Key) (*objects.Observed, bool)

@@ -51,7 +51,9 @@ const (
 
 // Limits of the controller of deployments and sets.
 const (
-	DeploymentWorkers    = 24                               // deployments and sets that are reconciled at a time: they mostly wait for the API server, and the pool bounds their writes
+	// deployments and sets that are reconciled at a time: they mostly wait for the API
+	// server, and the pool bounds their writes
+	DeploymentWorkers    = 24
 	PhaseWorkers         = 8                                // ObjectSetPhases beside them: both together take memory, and ask the API server, as 32 owners
 	AgentWorkers         = DeploymentWorkers + PhaseWorkers // ObjectSetPhases of an agent, which has no other owners
 	DeploymentBackoffMin = 50 * time.Millisecond            // after an error of the API server
@@ -62,8 +64,10 @@ const (
 
 // Limits of workers of all controllers.
 const (
-	WorkerHung = 5 * time.Minute // after which a worker that has one request, and makes no progress in it, is stuck: each of its requests to an API server ends within WriteTimeout
-	StackBytes = 256 << 10       // of the stacks that are logged then; those of many goroutines are equal and shown once
+	// after which a worker that has one request, and makes no progress in it, is stuck:
+	// each of its requests to an API server ends within WriteTimeout
+	WorkerHung = 5 * time.Minute
+	StackBytes = 256 << 10 // of the stacks that are logged then; those of many goroutines are equal and shown once
 )
 
 // StatusInterval coalesces status writes that only count. A status reports a watch that is later.

@@ -16,6 +16,9 @@ const (
 	MetricRevisions = 2
 	// MetricKinds have a series: a cluster serves fewer.
 	MetricKinds = 500
+	// MetricScrapes are answered at a time, further ones with 503: one of 25,000 packages allocates 50 MiB. Prometheus has
+	// one underway, a second one is that of another replica.
+	MetricScrapes = 2
 	// MetricLabelBytes are kept of a value of a label: a name in full, and an image with a usual repository and a digest.
 	MetricLabelBytes = 253
 )

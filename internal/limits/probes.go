@@ -30,15 +30,18 @@ const (
 
 // Limits of the check against the schemas that the API server publishes.
 const (
-	SchemaDocumentBytes   = 32 << 20         // of one group version; large CRDs reach 10 MiB
-	SchemaDocumentObjects = 800_000          // JSON objects of it: one in 40 bytes, as in apps/v1 without descriptions
-	SchemaObjects         = 50_000           // JSON objects of one kind and all that it refers to, of 1 KiB each while they are decoded: more than a CustomResourceDefinition can hold; the API server alone checks a larger kind
-	SchemaNesting         = 200              // of lists and objects in a definition: 60 or so are in the deepest known ones
-	SchemaSearchBytes     = 64 << 20         // that are decoded to find fields of a kind: half a second
-	SchemaDocuments       = 12               // that are kept at once
-	SchemaIdle            = 30 * time.Second // of schemas: longer than between two phases
-	SchemaPublished       = 3 * time.Second  // until the schema of a new kind is published, at the latest
-	SchemaFieldsTimeout   = 5 * time.Second  // for the schema of one kind that a dependency needs fields of
-	SchemaRounds          = 100              // of the search for unknown fields, of 50 µs; each finds one per map
-	SchemaErrors          = 20               // fields that the error of one object names
+	SchemaDocumentBytes   = 32 << 20 // of one group version; large CRDs reach 10 MiB
+	SchemaDocumentObjects = 800_000  // JSON objects of it: one in 40 bytes, as in apps/v1 without descriptions
+	// JSON objects of one kind and all that it refers to, of 1 KiB each while they are
+	// decoded: more than a CustomResourceDefinition can hold; the API server alone checks
+	// a larger kind
+	SchemaObjects       = 50_000
+	SchemaNesting       = 200              // of lists and objects in a definition: 60 or so are in the deepest known ones
+	SchemaSearchBytes   = 64 << 20         // that are decoded to find fields of a kind: half a second
+	SchemaDocuments     = 12               // that are kept at once
+	SchemaIdle          = 30 * time.Second // of schemas: longer than between two phases
+	SchemaPublished     = 3 * time.Second  // until the schema of a new kind is published, at the latest
+	SchemaFieldsTimeout = 5 * time.Second  // for the schema of one kind that a dependency needs fields of
+	SchemaRounds        = 100              // of the search for unknown fields, of 50 µs; each finds one per map
+	SchemaErrors        = 20               // fields that the error of one object names
 )

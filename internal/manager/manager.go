@@ -61,7 +61,11 @@ func Run(ctx context.Context, c *Config) error {
 	if err != nil {
 		return err
 	}
-	for _, collector := range processMetrics(mgr.Elected()) {
+	elected := mgr.Elected()
+	if c.agent() {
+		elected = nil
+	}
+	for _, collector := range processMetrics(elected) {
 		if err := metrics.Registry.Register(collector); err != nil {
 			return fmt.Errorf("register the metrics of the process: %w", err)
 		}

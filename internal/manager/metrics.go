@@ -9,7 +9,9 @@ import (
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -22,7 +24,9 @@ import (
 // metricsOptions returns how /metrics is served: over TLS, to those alone whose token the API server knows, and who may get
 // /metrics. They name every package of the cluster.
 func metricsOptions(c *Config, config *rest.Config) metricsserver.Options {
-	options := metricsserver.Options{BindAddress: c.MetricsAddress}
+	options := metricsserver.Options{BindAddress: c.MetricsAddress, HandlerOpts: []func(*promhttp.HandlerOpts){
+		func(o *promhttp.HandlerOpts) { o.MaxRequestsInFlight = limits.MetricScrapes },
+	}}
 	if !c.MetricsSecure {
 		return options
 	}
@@ -42,7 +46,8 @@ func metricsOptions(c *Config, config *rest.Config) metricsserver.Options {
 	return options
 }
 
-// processMetrics returns what says which version runs, and whether it leads.
+// processMetrics returns the metrics of the process: which version runs, and whether it leads. An agent has no Lease, and is
+// no leader for those who ask whether there is one: elected is nil for it.
 func processMetrics(elected <-chan struct{}) []prometheus.Collector {
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: metrics.BuildInfo.Name, Help: metrics.BuildInfo.Help,
@@ -57,6 +62,9 @@ func processMetrics(elected <-chan struct{}) []prometheus.Collector {
 			return 0
 		}
 	})
+	if elected == nil {
+		return append([]prometheus.Collector{build}, metrics.Instruments()...)
+	}
 	return append([]prometheus.Collector{build, leader}, metrics.Instruments()...)
 }
 
@@ -75,7 +83,11 @@ func (w watched) Collect(out chan<- prometheus.Metric) {
 	kinds := w.kinds()
 	out <- metrics.CacheInformers.Value(float64(len(kinds)), "")
 	named := slices.SortedFunc(maps.Keys(kinds), func(a, b schema.GroupVersionKind) int { return cmp.Compare(a.String(), b.String()) })
+	seen := sets.New[string]() // two long names may be the same within the bound: a series that is there twice fails the scrape
 	for _, gvk := range named[:min(len(named), limits.MetricKinds)] {
-		out <- metrics.CacheObjects.Value(float64(kinds[gvk]), "", gvk.String())
+		if label := metrics.Bound(gvk.String()); !seen.Has(label) {
+			seen.Insert(label)
+			out <- metrics.CacheObjects.Value(float64(kinds[gvk]), "", label)
+		}
 	}
 }

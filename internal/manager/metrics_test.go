@@ -2,10 +2,15 @@ package manager
 
 import (
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/testing/metricstest"
 	"lockstep.run/lockstep/internal/version"
 )
@@ -27,5 +32,39 @@ func TestProcessMetrics(t *testing.T) {
 		if diff := cmp.Diff(tc.want, tc.got); diff != "" {
 			t.Error(diff)
 		}
+	}
+	// Where an agent counted as a leader, no alert would say that the manager is gone.
+	for _, collector := range processMetrics(nil) {
+		for series := range metricstest.Values(t, collector) {
+			if strings.HasPrefix(series, "lockstep_leader") {
+				t.Errorf("an agent has %s", series)
+			}
+		}
+	}
+}
+
+// Kinds whose names are the same within the bound of a label leave the other metrics as they are: of series that are there
+// twice, none can be read.
+func TestWatchedKindsWithLongNames(t *testing.T) {
+	t.Parallel()
+	group := strings.Repeat("a", 250) + ".example.com"
+	kinds := map[schema.GroupVersionKind]int{
+		{Group: group, Version: "v1", Kind: "A"}: 1, {Group: group, Version: "v1", Kind: "B"}: 2, {Version: "v1", Kind: "ConfigMap"}: 3,
+	}
+	got := metricstest.Values(t, watched{kinds: func() map[schema.GroupVersionKind]int { return kinds }})
+	if len(got) != 3 {
+		t.Errorf("%d series, want the number of kinds, one of both long names, and ConfigMap: %v", len(got), got)
+	}
+}
+
+// The third scrape at a time is refused.
+func TestScrapesAreBounded(t *testing.T) {
+	t.Parallel()
+	var handler promhttp.HandlerOpts
+	for _, option := range metricsOptions(&Config{}, &rest.Config{}).HandlerOpts {
+		option(&handler)
+	}
+	if handler.MaxRequestsInFlight != limits.MetricScrapes {
+		t.Errorf("%d scrapes at a time", handler.MaxRequestsInFlight)
 	}
 }

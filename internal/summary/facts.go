@@ -22,6 +22,8 @@ type Facts struct {
 	Away, Unresolved bool
 	// Waiting: for dependencies; Unsatisfied means that waiting alone does not help.
 	Waiting, Unsatisfied bool
+	// Awaiting: a revision awaits its activation by a user. InCharge: another one is in charge of the objects.
+	Awaiting, InCharge bool
 }
 
 // Current returns the condition of a type if it describes the present generation of a package, else an empty one.
@@ -61,6 +63,8 @@ func FactsOf(pkg corev1alpha1.GenericPackage) Facts {
 		Unpacked:  is(corev1alpha1.ConditionUnpacked, metav1.ConditionTrue),
 		Away:      is(corev1alpha1.ConditionTargetConnected, metav1.ConditionFalse) && at[corev1alpha1.ConditionTargetConnected].Reason != corev1alpha1.ReasonTargetConnecting,
 		Waiting:   is(corev1alpha1.ConditionDependenciesReady, metav1.ConditionFalse),
+		Awaiting:  is(corev1alpha1.ConditionAwaitingActivation, metav1.ConditionTrue),
+		InCharge:  pkg.PackageStatus().CurrentRevision != "",
 	}
 	f.PullError = !f.Invalid && is(corev1alpha1.ConditionUnpacked, metav1.ConditionFalse)
 	f.NotVerified = f.PullError && at[corev1alpha1.ConditionUnpacked].Reason == corev1alpha1.ReasonImageNotVerified

@@ -13,6 +13,7 @@ type Summary string
 
 // Summaries. Available is everything as the spec demands; Pending is a spec without a report;
 // Stalled is a rollout that needs help; Unavailable is a failure after a complete rollout;
+// AwaitingActivation is a revision that a user has to activate;
 // WaitingForDependencies ends by itself, DependenciesUnsatisfied does not; TargetNotConnected is a cluster of targetRef that
 // cannot be used.
 const (
@@ -30,6 +31,7 @@ const (
 	Unsatisfied    Summary = "DependenciesUnsatisfied"
 	Target         Summary = "TargetNotConnected"
 	Deleting       Summary = "Deleting"
+	Awaiting       Summary = "AwaitingActivation"
 )
 
 var words = map[Summary]string{
@@ -37,13 +39,13 @@ var words = map[Summary]string{
 	Stalled: "stuck", Unavailable: "unavailable", Invalid: "invalid",
 	Unresolved: "no version fits", Waiting: "waiting for dependencies", Unsatisfied: "dependencies not satisfied",
 	Target: "target not connected", NotVerified: "image not verified", ImagePullError: "image cannot be pulled",
-	Paused: "paused", Deleting: "being deleted",
+	Paused: "paused", Deleting: "being deleted", Awaiting: "awaiting activation",
 }
 
 // byUrgency begins with what ends by help alone, the worst first, and goes on with what may end by itself.
 var byUrgency = []Summary{
 	Unavailable, Stalled, Invalid, Unresolved, NotVerified, ImagePullError, Unsatisfied, Target,
-	Deleting, Waiting, Progressing, Pending, Paused, Available,
+	Deleting, Waiting, Progressing, Pending, Awaiting, Paused, Available,
 }
 
 // Urgency is the place of a Summary in a list that begins with the packages that need help: 0 is the most urgent.
@@ -85,6 +87,10 @@ func (f Facts) Summary() Summary {
 		return Pending
 	case f.Stalled:
 		return Stalled
+	case f.Awaiting && f.InCharge && !f.Available:
+		return Unavailable
+	case f.Awaiting:
+		return Awaiting
 	case f.RolledOut:
 		return Unavailable
 	}
@@ -96,7 +102,7 @@ var causes = map[Summary][]string{
 	Target: {corev1alpha1.ConditionTargetConnected}, Invalid: {corev1alpha1.ConditionInvalid}, Unresolved: {corev1alpha1.ConditionResolved},
 	NotVerified: {corev1alpha1.ConditionUnpacked}, ImagePullError: {corev1alpha1.ConditionUnpacked},
 	Unsatisfied: {corev1alpha1.ConditionDependenciesReady}, Waiting: {corev1alpha1.ConditionDependenciesReady},
-	Stalled:     {corev1alpha1.ConditionStalled},
+	Stalled: {corev1alpha1.ConditionStalled}, Awaiting: {corev1alpha1.ConditionAwaitingActivation},
 	Unavailable: {corev1alpha1.ConditionAvailable}, Progressing: {corev1alpha1.ConditionReady, corev1alpha1.ConditionProgressing},
 	Deleting: {corev1alpha1.ConditionDeletionHeld, corev1alpha1.ConditionTeardownForbidden},
 }

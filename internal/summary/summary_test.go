@@ -43,6 +43,9 @@ func TestOf(t *testing.T) {
 		{"waits for dependencies", []metav1.Condition{unready, condition("DependenciesReady", "False", "WaitingForDependencies")}, nil, summary.Waiting, "DependenciesReady"},
 		{"dependencies that cannot be", []metav1.Condition{unready, condition("DependenciesReady", "False", "DependencyCycle")}, nil, summary.Unsatisfied, "DependenciesReady"},
 		{"stalled", []metav1.Condition{unready, condition("Stalled", "True", "CollisionDetected")}, nil, summary.Stalled, "Stalled"},
+		{"awaits its activation", []metav1.Condition{unready, condition("AwaitingActivation", "True", "AwaitingActivation")}, nil, summary.Awaiting, "AwaitingActivation"},
+		{"awaits its activation, and the one in charge does not work", []metav1.Condition{unready, condition("AwaitingActivation", "True", "AwaitingActivation"), condition("Available", "False", "ProbeFailure")}, func(p *corev1alpha1.Package) { p.Status.CurrentRevision = "shop-1" }, summary.Unavailable, "Available"},
+		{"stalled, whatever awaits its activation", []metav1.Condition{unready, condition("AwaitingActivation", "True", "AwaitingActivation"), condition("Stalled", "True", "X")}, nil, summary.Stalled, "Stalled"},
 		{"was rolled out", []metav1.Condition{unready, condition("Progressing", "False", "Idle"), condition("Available", "False", "ProbeFailure")}, nil, summary.Unavailable, "Available"},
 		{"on its way", []metav1.Condition{unready, condition("Progressing", "True", "Progressing")}, nil, summary.Progressing, "Ready"},
 	} {

@@ -109,9 +109,9 @@ const (
 	// A revision is gone back to by it, whatever its tag stands for by then.
 	PackageDigestAnnotation = "package-operator.run/package-digest"
 
-	// UnpackedHashAnnotation is the status.unpackedHash that belongs to the content
-	// of an ObjectDeployment. The two differ while the Package's status does not
-	// record yet what was written.
+	// UnpackedHashAnnotation is the status.unpackedHash that belongs to the content of an
+	// ObjectDeployment. The two differ while the Package's status does not record the
+	// written content yet.
 	UnpackedHashAnnotation = "package-operator.run/unpacked-hash"
 
 	// TemplateDigestAnnotation names the template that was made for the Package of an
@@ -165,9 +165,9 @@ const (
 	// spec may be changed.
 	AdoptAnnotation = "package-operator.run/adopt"
 
-	// DowngradeFromAnnotation on a Package with a packageRef lets the next choice go below
-	// the version that is its value, if that is the one that was chosen last. The manager
-	// takes it off when a version is chosen.
+	// DowngradeFromAnnotation on a Package with a packageRef lets the next choice be
+	// lower than the version that is its value, if that is the one that was chosen last.
+	// The manager takes it off when a version is chosen.
 	DowngradeFromAnnotation = "package-operator.run/downgrade-from"
 
 	// TargetClusterAnnotation on an ObjectDeployment or ObjectSet with a targetRef is the
@@ -175,9 +175,9 @@ const (
 	// that leads to another one is not used; without the annotation it is.
 	TargetClusterAnnotation = "package-operator.run/target-cluster"
 
-	// AbandonTargetAnnotation with the value "true" on a Package that is being deleted, or
-	// on an ObjectDeployment or ObjectSet without one, lets it go at once, whatever its target
-	// does. The objects there stay.
+	// AbandonTargetAnnotation with the value "true" on a Package that is being deleted,
+	// or on an ObjectDeployment or ObjectSet without one, releases it at once, whatever
+	// its target does. The objects there stay.
 	AbandonTargetAnnotation = "package-operator.run/abandon-target"
 
 	// DeleteRequiredAnnotation with the value "true" lets a Package be deleted that
@@ -195,12 +195,12 @@ const (
 
 // Values of ChunkingStrategyAnnotation.
 const (
-	// ChunkingStrategyNoOp uses no slices, up to 384 KiB of objects. What is larger
-	// counts as without a strategy.
+	// ChunkingStrategyNoOp uses no slices, up to 384 KiB of objects. Larger ones count as
+	// without a strategy.
 	ChunkingStrategyNoOp = "NoOp"
 
 	// ChunkingStrategyEachObject puts each object in a slice of its own, up to 4,000
-	// objects. What is larger counts as without a strategy.
+	// objects. More count as without a strategy.
 	ChunkingStrategyEachObject = "EachObject"
 
 	// ChunkingStrategyBinpackNextFit fills one slice after the other.

@@ -158,7 +158,7 @@ type AvailableVersion struct {
 
 // PackageRelease describes one version of a package.
 type PackageRelease struct {
-	// Notes say what is new, in Markdown.
+	// Notes describe the changes, in Markdown.
 	// +optional
 	Notes string `json:"notes,omitempty"`
 

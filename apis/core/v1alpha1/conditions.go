@@ -65,18 +65,17 @@ const (
 	// could not go back. It is absent otherwise.
 	ConditionRolledBack = "RolledBack"
 
-	// ConditionDrifted is True when objects differ from what was written, and
-	// driftPolicy says to leave them so. The message names some of them. It is
-	// absent where there are none.
+	// ConditionDrifted is True when objects differ from their templates, and driftPolicy
+	// leaves them so. The message names some of them. It is absent where there are none.
 	ConditionDrifted = "Drifted"
 
 	// ConditionTruncated is True while the status leaves something out: mapped
 	// conditions, names or parts of messages.
 	ConditionTruncated = "Truncated"
 
-	// ConditionTeardownForbidden is True while the ServiceAccount of a revision may
-	// not delete objects that are to go, or does not exist. The message names them, and
-	// the right that is missing.
+	// ConditionTeardownForbidden is True while the ServiceAccount of a revision may not
+	// delete objects that are to be removed, or does not exist. The message names them,
+	// and the missing right.
 	ConditionTeardownForbidden = "TeardownForbidden"
 
 	// ConditionAuthorized is False while the ServiceAccount of a revision lacks rights
@@ -96,8 +95,8 @@ const (
 	// meanwhile.
 	ConditionTargetConnected = "TargetConnected"
 
-	// ConditionResolved is True when packageRef led to a version that is offered.
-	// False says why it did not; what is installed stays.
+	// ConditionResolved is True when packageRef led to a version that is offered. False
+	// says why it did not; the installed version stays.
 	ConditionResolved = "Resolved"
 
 	// ConditionDependenciesReady is True when all that a package depends on is
@@ -210,8 +209,8 @@ const (
 	// ReasonKubeconfigMissing is that the Secret or its key does not exist.
 	ReasonKubeconfigMissing = "KubeconfigMissing"
 
-	// ReasonKubeconfigRefused is that the kubeconfig has what is not allowed, or leads to
-	// the manager's own cluster.
+	// ReasonKubeconfigRefused is that the kubeconfig has fields that are not allowed, or
+	// leads to the manager's own cluster.
 	ReasonKubeconfigRefused = "KubeconfigRefused"
 
 	// ReasonTargetLimitExceeded is that the target answers with more than is read of one,
@@ -310,11 +309,11 @@ const (
 	// ReasonFetched is that the content is fetched and offered.
 	ReasonFetched = "Fetched"
 
-	// ReasonFetchFailed is that the source could not be fetched. What was fetched
+	// ReasonFetchFailed is that the source could not be fetched. The content fetched
 	// before stays offered.
 	ReasonFetchFailed = "FetchFailed"
 
-	// ReasonContentInvalid is that what was fetched is no repository. What was
+	// ReasonContentInvalid is that the fetched content is no repository. The content
 	// fetched before stays offered.
 	ReasonContentInvalid = "ContentInvalid"
 

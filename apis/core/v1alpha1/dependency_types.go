@@ -4,9 +4,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // PackageDependencies says how what a package depends on is installed.
 type PackageDependencies struct {
-	// Management says who installs what is missing. Auto, which unset means: the
-	// manager installs it, and upgrades what it installed. User: others do; the
-	// package waits.
+	// Management says who installs missing packages. Auto, which unset means: the manager
+	// installs them, and upgrades those that it installed. User: others do; the package waits.
 	// +optional
 	Management DependencyManagement `json:"management,omitempty"`
 
@@ -76,7 +75,7 @@ type UpgradePolicy struct {
 
 	// Dependents of a ClusterPackage whose requirements count: they limit to which
 	// versions the manager changes it, hold its deletion, and, with allowDependents,
-	// have its version changed. For a Package, these are always those of its namespace.
+	// change its version. For a Package, these are always those of its namespace.
 	// +optional
 	Dependents Dependents `json:"dependents,omitempty"`
 }
@@ -141,7 +140,7 @@ type DependencyAPI struct {
 
 // DependencyStatus is the observed state of one dependency.
 type DependencyStatus struct {
-	// Dependency is what is required, after the overrides.
+	// Dependency is the requirement, after the overrides.
 	Dependency `json:",inline"`
 
 	// Version that is installed, or is being installed, for it.

@@ -76,8 +76,8 @@ const (
 // ImageVerification is whose signature images need. A signature by one authority
 // suffices.
 type ImageVerification struct {
-	// Mode Enforce uses no content of an image that is not verified; what is
-	// installed stays. Warn says so in the condition Verified alone.
+	// Mode Enforce uses no content of an image that is not verified; the installed one
+	// stays. Warn says so in the condition Verified alone.
 	// +kubebuilder:default=Enforce
 	// +optional
 	Mode ImageVerificationMode `json:"mode,omitempty"`

@@ -19,7 +19,7 @@ const (
 	FieldManager = "package-operator"
 
 	// HandoverFieldManager is the field manager of annotations on objects that are to be
-	// adopted or released. What it owns goes with the adoption.
+	// adopted or released. Its annotations are removed by the adoption.
 	HandoverFieldManager = "kubectl-package-handover"
 
 	// LeaderElectionLease is the name of the Lease in the manager's namespace. It

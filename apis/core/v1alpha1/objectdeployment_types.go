@@ -54,11 +54,11 @@ type ObjectDeploymentSpec struct {
 	// +optional
 	OnDeadline DeadlineAction `json:"onDeadline,omitempty"`
 
-	// ArchivalPolicy says what happens to objects that a new version drops, once it
-	// has succeeded. Delete, which unset means, deletes them. Release takes them out of
-	// control: they stay as they are, neither corrected nor probed, named in
-	// status.retained of the revision that had them, until that revision goes, they are
-	// pruned, or the deployment is deleted; a version that has them again takes them back.
+	// ArchivalPolicy says what happens to objects that a new version drops, once it has
+	// succeeded. Delete, which unset means, deletes them. Release takes them out of control:
+	// they stay as they are, neither corrected nor probed, named in status.retained of the
+	// revision that had them, until that revision is deleted, they are pruned, or the
+	// deployment is deleted; a version that has them again takes them back.
 	// +optional
 	ArchivalPolicy ArchivalPolicy `json:"archivalPolicy,omitempty"`
 }
@@ -137,10 +137,9 @@ type ObjectDeploymentStatus struct {
 	// +optional
 	Blocking []BlockingObject `json:"blocking,omitempty"`
 
-	// Jobs that have finished, with what content. A Job that succeeded is not run
-	// again while its content stays the same, also when its TTL or a user has
-	// removed it. An entry goes when no revision that is not archived contains the
-	// Job.
+	// Jobs that have finished, with what content. A Job that succeeded is not run again
+	// while its content stays the same, also when its TTL or a user has removed it. An
+	// entry is removed when no revision that is not archived contains the Job.
 	// +kubebuilder:validation:MaxItems=200
 	// +optional
 	Jobs []JobRecord `json:"jobs,omitempty"`

@@ -77,8 +77,8 @@ type ObjectSetStatus struct {
 	// +optional
 	ControllerOf []ControlledObjectReference `json:"controllerOf,omitempty"`
 
-	// Retained names the objects that a later revision dropped and that stay until
-	// this set goes, under archivalPolicy: Release, in the order of the phases. Nothing
+	// Retained names the objects that a later revision dropped and that stay until this
+	// set is deleted, under archivalPolicy: Release, in the order of the phases. Nothing
 	// controls them; the set is an owner of theirs, so that they are still deleted with
 	// it, in reverse.
 	// +optional

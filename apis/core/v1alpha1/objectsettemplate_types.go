@@ -32,8 +32,8 @@ type ObjectSetTemplateSpec struct {
 	// +optional
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
-	// TargetRef has the objects rolled out to another cluster. Unset: to the one that the
-	// revision is in. It cannot be changed.
+	// TargetRef selects another cluster that the objects are rolled out to. Unset: to the
+	// one that the revision is in. It cannot be changed.
 	// +optional
 	TargetRef *TargetReference `json:"targetRef,omitempty"`
 }

@@ -47,8 +47,8 @@ type PackageSpec struct {
 	// +optional
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
-	// TargetRef has the objects rolled out to another cluster. Unset: to the one that the
-	// package is in. It cannot be changed.
+	// TargetRef selects another cluster that the objects are rolled out to. Unset: to the
+	// one that the package is in. It cannot be changed.
 	// +optional
 	TargetRef *TargetReference `json:"targetRef,omitempty"`
 
@@ -91,11 +91,11 @@ type PackageSpec struct {
 	// +optional
 	ConfigFrom []ValueSource `json:"configFrom,omitempty"`
 
-	// Config holds the user's configuration of the package, admitted against the
-	// schema in the package's manifest: unknown keys are dropped and named, or refused
-	// where the package states its version; defaults are filled in; what is wrong is
-	// reported as Invalid/ConfigInvalid. At most 200 KiB together with configFrom, and
-	// 10,000 values with its defaults.
+	// Config holds the user's configuration of the package, admitted against the schema
+	// in the package's manifest: unknown keys are dropped and named, or refused where the
+	// package states its version; defaults are filled in; errors are reported as
+	// Invalid/ConfigInvalid. At most 200 KiB together with configFrom, and 10,000 values
+	// with its defaults.
 	// +kubebuilder:validation:Type=object
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
@@ -142,11 +142,11 @@ type PackageSpec struct {
 	// +optional
 	DriftPolicy DriftPolicy `json:"driftPolicy,omitempty"`
 
-	// ArchivalPolicy says what happens to objects that a new version drops, once it
-	// has succeeded. Delete, which unset means, deletes them. Release takes them out of
-	// control: they stay as they are, neither corrected nor probed, named in
-	// status.retained of the revision that had them, until that revision goes, they are
-	// pruned, or the package is deleted; a version that has them again takes them back.
+	// ArchivalPolicy says what happens to objects that a new version drops, once it has
+	// succeeded. Delete, which unset means, deletes them. Release takes them out of control:
+	// they stay as they are, neither corrected nor probed, named in status.retained of the
+	// revision that had them, until that revision is deleted, they are pruned, or the package
+	// is deleted; a version that has them again takes them back.
 	// +optional
 	ArchivalPolicy ArchivalPolicy `json:"archivalPolicy,omitempty"`
 

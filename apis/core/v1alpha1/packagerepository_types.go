@@ -21,8 +21,8 @@ type PackageRepositorySpec struct {
 	// +optional
 	Interval *metav1.Duration `json:"interval,omitempty"`
 
-	// Paused stops fetching; what was fetched stays offered. A paused repository can
-	// be deleted.
+	// Paused stops fetching; the content fetched before stays offered. A paused
+	// repository can be deleted.
 	// +optional
 	Paused bool `json:"paused,omitempty"`
 

@@ -1,6 +1,6 @@
 package v1alpha1
 
-// Scope tells the twins of a kind apart.
+// Scope distinguishes the namespaced and the cluster-scoped form of a kind.
 type Scope string
 
 const (

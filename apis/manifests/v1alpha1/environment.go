@@ -1,6 +1,6 @@
 package v1alpha1
 
-// PackageEnvironment describes the cluster. What was not detected is nil.
+// PackageEnvironment describes the cluster. Parts that were not detected are nil.
 type PackageEnvironment struct {
 	// Kubernetes is there always.
 	Kubernetes PackageEnvironmentKubernetes `json:"kubernetes"`
@@ -18,7 +18,7 @@ type PackageEnvironment struct {
 
 // PackageEnvironmentKubernetes describes Kubernetes.
 type PackageEnvironmentKubernetes struct {
-	// Version as the API server tells it, such as v1.37.0.
+	// Version as the API server reports it, such as v1.37.0.
 	Version string `json:"version"`
 }
 

@@ -63,8 +63,8 @@ type RepositoryEntryData struct {
 	// Dependencies of the image on packages and APIs.
 	Dependencies []corev1alpha1.Dependency `json:"dependencies,omitempty"`
 
-	// Scopes in which the image may be installed: Cluster, Namespaced. Empty means
-	// both. What is unique in its scope is among the constraints.
+	// Scopes in which the image may be installed: Cluster, Namespaced. Empty means both.
+	// Uniqueness in its scope is among the constraints.
 	Scopes []PackageManifestScope `json:"scopes,omitempty"`
 
 	// ConfigSchema is the OpenAPI v3 schema of the package's config.

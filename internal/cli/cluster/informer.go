@@ -47,6 +47,7 @@ func (c *Cluster) Inform(ctx context.Context, w Watched) cache.SharedIndexInform
 	if w.Transform != nil {
 		_ = informer.SetTransform(w.Transform) // it has not started
 	}
+	_ = informer.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {}) // Report has it, and says it in words
 	_, _ = informer.AddEventHandler(w.Handler)
 	go informer.RunWithContext(ctx)
 	return informer

@@ -136,6 +136,9 @@ type view interface {
 }
 
 func newView(streams genericiooptions.IOStreams, title string, before progress.State) view {
+	if out, is := streams.Out.(*events); is {
+		return &eventView{out: out, last: before}
+	}
 	if terminal.IsTerminal(streams.ErrOut) {
 		return newLive(streams.ErrOut, title)
 	}

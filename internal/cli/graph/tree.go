@@ -74,7 +74,7 @@ func (d *drawing) state(s progress.Summary) string {
 	switch s {
 	case progress.SummaryAvailable:
 		return d.styles.Good(s.Words())
-	case progress.SummaryPending, progress.SummaryProgressing, progress.SummaryDeleting, progress.SummaryWaiting:
+	case progress.SummaryPending, progress.SummaryProgressing, progress.SummaryDeleting, progress.SummaryWaiting, progress.SummaryAwaiting:
 		return d.styles.Busy(s.Words())
 	}
 	return d.styles.Bad(s.Words())

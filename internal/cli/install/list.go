@@ -29,7 +29,7 @@ const longestCause = 100
 
 type listCommand struct {
 	command.Command
-	cluster, everywhere, notReady bool
+	cluster, everywhere, notReady, watch bool
 }
 
 // installedPackage is a row of list. Its JSON fields are stable.
@@ -45,6 +45,8 @@ type installedPackage struct {
 	Message  string      `json:"message,omitempty"`
 	Revision int64       `json:"revision,omitempty"`
 	Created  metav1.Time `json:"created"`
+	// Deleted is of a line of --watch: the package is gone.
+	Deleted bool `json:"deleted,omitempty"`
 }
 
 func newList(on command.Command) *cobra.Command {
@@ -64,6 +66,9 @@ outdated.`,
 			if c.cluster && c.everywhere {
 				err = cmp.Or(err, errors.New("--all-namespaces contains what --cluster selects: leave one of them out"))
 			}
+			if c.watch {
+				err = cmp.Or(err, c.watchable())
+			}
 			if err != nil {
 				return command.UsageError(cmd, err)
 			}
@@ -75,6 +80,8 @@ outdated.`,
 	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "ClusterPackages alone")
 	cmd.Flags().BoolVarP(&c.everywhere, "all-namespaces", "A", false, "those of all namespaces")
 	cmd.Flags().BoolVar(&c.notReady, "not-ready", false, "those alone that are not available as their spec demands")
+	cmd.Flags().BoolVarP(&c.watch, "watch", "w", false, "after the list, a line for each change, until it is interrupted")
+	c.ReadsArchives(cmd)
 	c.Output.Add(cmd, output.Names)
 	return cmd
 }
@@ -83,6 +90,10 @@ func (c *listCommand) run(ctx context.Context) error {
 	cl, err := c.Connect()
 	if err != nil {
 		return err
+	}
+	if c.watch {
+		c.WarnOfSilence(ctx, cl)
+		return newListWatch(c, cl).run(ctx)
 	}
 	found, forbidden, err := c.gather(ctx, cl)
 	if err != nil {

@@ -36,6 +36,7 @@ What a package in a folder or an image is says kubectl package inspect.`,
 	}
 	c.About(cmd, c.name, c.diagnose)
 	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "a ClusterPackage")
+	c.ReadsArchives(cmd)
 	c.Output.Add(cmd)
 	return cmd
 }

@@ -43,6 +43,7 @@ the engine creates it again. Returns when it is there. A Job that runs at presen
 NAME is the name of a Job in the namespace; job/NAME and job NAME are the same.`,
 	}, jobName, c.run)
 	c.AddTimeout(cmd, pauseTimeout, "how long to wait until the engine has created it")
+	c.Reports(cmd)
 	return cmd
 }
 

@@ -33,6 +33,7 @@ taken back and what others control. The revisions stay.`,
 		Args: command.Takes("RESOURCE", "[NAME]"),
 	}, cluster.ParseResource, c.run)
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
+	c.Reports(cmd)
 	return cmd
 }
 

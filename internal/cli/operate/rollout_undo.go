@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -186,7 +185,7 @@ func wantedOf(r *cluster.Rollout, set corev1alpha1.GenericObjectSet) (desired.Pa
 
 // sensitive returns why values of a revision are not kept.
 func sensitive(pkg corev1alpha1.GenericPackage, set corev1alpha1.GenericObjectSet) string {
-	if sealed(set) {
+	if desired.Sealed(set) {
 		return "it has sensitive values, and what they were is not kept"
 	}
 	for _, source := range pkg.PackageSpec().ConfigFrom {
@@ -202,7 +201,7 @@ func (c *undoCommand) deployment(ctx context.Context, cl *cluster.Cluster, r *cl
 	if owner := metav1.GetControllerOf(r.Deployment); owner != nil {
 		return fmt.Errorf("%s is made by %s %s, which would change it again: undo the rollout of that", r, owner.Kind, owner.Name)
 	}
-	if sealed(set) {
+	if desired.Sealed(set) {
 		return fmt.Errorf("%s cannot go back to revision %d: it has sensitive values, and what they were is not kept", r, number)
 	}
 	f := undoPreview{undoCommand: c, cluster: cl, rollout: r, set: set}
@@ -224,10 +223,6 @@ func (c *undoCommand) deployment(ctx context.Context, cl *cluster.Cluster, r *cl
 		return nil
 	}
 	return awaitRollout(ctx, &c.Command, cl, r)
-}
-
-func sealed(set corev1alpha1.GenericObjectSet) bool {
-	return slices.ContainsFunc(set.ObjectSetSpec().Phases, func(p corev1alpha1.ObjectSetTemplatePhase) bool { return len(p.SecretSlices) > 0 })
 }
 
 // undoPreview plans an undo from the stored revision.

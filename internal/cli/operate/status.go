@@ -46,6 +46,7 @@ kubectl wait --for=condition=Available package/NAME`,
 	}, command.PackageName, c.run)
 	cmd.Flags().BoolVar(&c.objects, "objects", false, "the objects, and the health of each")
 	cmd.Flags().BoolVar(&c.why, "why", false, "the cause, where it is not available")
+	c.ReadsArchives(cmd)
 	c.Output.Add(cmd)
 	return cmd
 }

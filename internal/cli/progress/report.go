@@ -29,6 +29,7 @@ const (
 	SummaryUnsatisfied    = summary.Unsatisfied
 	SummaryTarget         = summary.Target
 	SummaryDeleting       = summary.Deleting
+	SummaryAwaiting       = summary.Awaiting
 )
 
 // Summaries are all of them, the most urgent first.
@@ -117,11 +118,4 @@ func ordered(conds []metav1.Condition) []metav1.Condition {
 }
 
 // Summary returns the state in one word.
-func (s State) Summary() Summary {
-	return summary.Facts{
-		Deleting: s.Deleting, Observed: s.Observed, Available: s.Available, RolledOut: s.RolledOut, Ready: s.Ready,
-		Paused: s.Paused != "", Stalled: s.Stalled != "", Invalid: s.Invalid != "",
-		Unpacked: s.Unpacked, PullError: s.PullError != "", NotVerified: s.NotVerified,
-		Away: s.Away != "", Unresolved: s.Unresolved != "", Waiting: s.Waiting != "", Unsatisfied: s.Unsatisfied,
-	}.Summary()
-}
+func (s State) Summary() Summary { return s.facts.Summary() }

@@ -73,7 +73,7 @@ func (s *screen) tone() func(string) string {
 	switch s.Summary {
 	case SummaryAvailable:
 		return s.Styles.Good
-	case SummaryPending, SummaryProgressing, SummaryDeleting, SummaryPaused, SummaryWaiting:
+	case SummaryPending, SummaryProgressing, SummaryDeleting, SummaryPaused, SummaryWaiting, SummaryAwaiting:
 		return s.Styles.Busy
 	}
 	return s.Styles.Bad

@@ -70,6 +70,8 @@ type State struct {
 	// Finalizers of others than the engine and the garbage collector.
 	Finalizers []string
 	Lost       string
+
+	facts summary.Facts
 }
 
 // Before is Of, with the phases of the existing revision even if the image was changed.
@@ -155,6 +157,7 @@ func Followed(ref *corev1alpha1.PackageReference) string {
 
 func (s *State) fromConditions(pkg corev1alpha1.GenericPackage) {
 	facts := summary.FactsOf(pkg)
+	s.facts = facts
 	message := func(holds bool, typ string, status metav1.ConditionStatus) string {
 		if !holds {
 			return ""

@@ -2,8 +2,12 @@ package ui
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
@@ -13,20 +17,72 @@ import (
 )
 
 // change is what a form does with a package, by the rights of the user.
-type change func(context.Context, *cluster.Cluster, progress.Target, corev1alpha1.GenericPackage) error
+type change func(context.Context, *cluster.Cluster, progress.Target, corev1alpha1.GenericPackage, url.Values) error
 
 // actions are the changes of --allow-changes, by the last part of their paths.
 var actions = map[string]change{
-	page.ActionRetry: func(ctx context.Context, cl *cluster.Cluster, t progress.Target, pkg corev1alpha1.GenericPackage) error {
+	page.ActionRetry: func(ctx context.Context, cl *cluster.Cluster, t progress.Target, pkg corev1alpha1.GenericPackage, _ url.Values) error {
 		_, err := desired.RequestRetry(ctx, cl, t, pkg)
 		return err
 	},
-	page.ActionPause: func(ctx context.Context, cl *cluster.Cluster, t progress.Target, pkg corev1alpha1.GenericPackage) error {
+	page.ActionPause: func(ctx context.Context, cl *cluster.Cluster, t progress.Target, pkg corev1alpha1.GenericPackage, _ url.Values) error {
 		return desired.MergePatch(ctx, cl, t, pkg, corev1alpha1.PauseMessageAnnotation, "paused on the page of kubectl package ui", map[string]any{"paused": true})
 	},
-	page.ActionUnpause: func(ctx context.Context, cl *cluster.Cluster, t progress.Target, pkg corev1alpha1.GenericPackage) error {
+	page.ActionUnpause: func(ctx context.Context, cl *cluster.Cluster, t progress.Target, pkg corev1alpha1.GenericPackage, _ url.Values) error {
 		return desired.MergePatch(ctx, cl, t, pkg, corev1alpha1.PauseMessageAnnotation, nil, map[string]any{"paused": false})
 	},
+	page.ActionActivate: activate, page.ActionUpgrade: upgrade,
+}
+
+// activate lets the revision take over that was shown.
+func activate(ctx context.Context, cl *cluster.Cluster, t progress.Target, _ corev1alpha1.GenericPackage, form url.Values) error {
+	rollout, err := cl.Rollout(ctx, cluster.Name{Scope: t.Scope, Name: t.Name})
+	if err != nil {
+		return err
+	}
+	number, err := strconv.ParseInt(form.Get(page.FieldRevision), 10, 64)
+	if err != nil || number < 1 {
+		return errors.New("the form names no revision: load the page of the package again")
+	}
+	set, err := rollout.Revision(number)
+	if err != nil {
+		return err
+	}
+	if string(set.GetUID()) != form.Get(page.FieldUID) {
+		return fmt.Errorf("revision %d of %s is another one than was shown, so that nothing was changed: look at what it would do again", number, t)
+	}
+	return desired.Activate(ctx, cl, rollout, set)
+}
+
+// upgrade moves a package to the version and the digest whose plan was shown.
+func upgrade(ctx context.Context, cl *cluster.Cluster, t progress.Target, pkg corev1alpha1.GenericPackage, form url.Values) error {
+	ref, version, digest := pkg.PackageSpec().PackageRef.DeepCopy(), form.Get(page.FieldVersion), form.Get(page.FieldDigest)
+	switch {
+	case ref == nil:
+		return fmt.Errorf("%s is installed from an image, and follows no repository", t)
+	case version == "" || digest == "":
+		return errors.New("the form names no version with its digest: look at the plan again")
+	case form.Get(page.FieldGeneration) != strconv.FormatInt(pkg.GetGeneration(), 10):
+		return fmt.Errorf("%s was changed since the plan was made, so that nothing was changed: look at the plan again", t)
+	}
+	ref.Version = version
+	want := desired.Package{Name: cluster.Name{Scope: t.Scope, Name: t.Name}, Ref: ref}
+	found, err := desired.ChooserFor(cl, t.Namespace).At(pkg.PackageSpec().TargetRef).MustChoose(ctx, ref.Name, desired.RequestFor(pkg, &want))
+	if err != nil {
+		return err
+	}
+	chosen := found.Version().Version
+	if _, offered, _ := strings.Cut(chosen.Image, "@"); chosen.Version != version || offered != digest {
+		return fmt.Errorf("version %s of %s is offered with another digest than the plan was made of, so that nothing was changed: look at the plan again", version, ref.Name)
+	}
+	if err := desired.CheckDependencies(&chosen, want.Dependencies); err != nil {
+		return err
+	}
+	if err := desired.CheckValues(ctx, cl, t, found, pkg, &want, nil); err != nil {
+		return err
+	}
+	_, err = desired.Change(ctx, cl, t, pkg, want)
+	return err
 }
 
 // change changes a package as it is now, and leads back to its page. The guard has let through requests of this page alone.
@@ -34,12 +90,16 @@ func (s *server) change(w http.ResponseWriter, r *http.Request, do change) {
 	t := targetOf(r)
 	of := *s.cluster
 	of.Namespace = t.Namespace
+	if err := r.ParseForm(); err != nil {
+		s.fail(w, errors.New("the form cannot be read, or is too large"))
+		return
+	}
 	_, pkg, err := of.Find(r.Context(), cluster.Name{Scope: t.Scope, Name: t.Name})
 	if err == nil && pkg.GetDeletionTimestamp() != nil {
 		err = fmt.Errorf("%s is being deleted, and is not changed", t)
 	}
 	if err == nil {
-		err = do(r.Context(), &of, t, pkg)
+		err = do(r.Context(), &of, t, pkg, r.PostForm)
 	}
 	if err != nil {
 		s.fail(w, err)

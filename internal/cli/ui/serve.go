@@ -60,6 +60,10 @@ func newServer(ctx context.Context, cl *cluster.Cluster, host string, changes bo
 		board: watches.Start(ctx, cl), details: watches.NewDetails(ctx, cl),
 	}
 	s.offers = watches.NewCatalogue(ctx, cl, s.board)
+	if a := cl.Archive; a != nil {
+		s.now = func() time.Time { return a.Created }
+		s.notes = notesOfArchive(a.Created, a.Lacking)
+	}
 	s.guard = guard.New(host, page.Door{}, s.routes(), closed)
 	return s
 }
@@ -105,6 +109,9 @@ func (s *server) routes() http.Handler {
 		mux.HandleFunc("GET "+path+"/stream", func(w http.ResponseWriter, r *http.Request) { s.stream(w, r, make) })
 	}
 	for _, path := range []string{"/packages/{namespace}/{name}", "/clusterpackages/{name}"} {
+		if s.cluster.Archive != nil {
+			continue
+		}
 		mux.HandleFunc("GET "+path+"/diff", func(w http.ResponseWriter, r *http.Request) { s.show(w, r, limits.PageReadTimeout, s.diff) })
 		mux.HandleFunc("GET "+path+"/plan", func(w http.ResponseWriter, r *http.Request) { s.show(w, r, limits.PagePlan, s.plan) })
 		for action, change := range actions {
@@ -120,7 +127,7 @@ func (s *server) routes() http.Handler {
 }
 
 func (s *server) frame() page.Frame {
-	return page.Frame{Base: s.guard.Base(), Cluster: s.cluster.Host, Notes: slices.Concat(s.notes, s.board.Notes()), Now: s.now(), Changes: s.changes}
+	return page.Frame{Base: s.guard.Base(), Cluster: s.cluster.Host, Notes: slices.Concat(s.notes, s.board.Notes()), Now: s.now(), Changes: s.changes, Archive: s.cluster.Archive != nil}
 }
 
 // show answers with a document, within some time.
@@ -423,7 +430,8 @@ func (s *server) diff(r *http.Request) (view, error) {
 // plan is what a version or a revision of a package would do.
 func (s *server) plan(r *http.Request) (view, error) {
 	t, values := targetOf(r), r.URL.Query()
-	if s.board.Package(t) == nil {
+	pkg := s.board.Package(t)
+	if pkg == nil {
 		return view{}, notFound(fmt.Sprintf("There is no %s, as far as you may read.", t))
 	}
 	select {
@@ -435,34 +443,36 @@ func (s *server) plan(r *http.Request) (view, error) {
 	of := *s.cluster
 	of.Namespace = t.Namespace
 	n := cluster.Name{Scope: t.Scope, Name: t.Name}
+	shown := page.Plan{Target: t, What: "version " + values.Get("version"), Command: "kubectl package plan " + t.Flags() + " --version " + values.Get("version"), Generation: pkg.GetGeneration()}
 	var made *dryrun.Plan
 	var err error
-	what, line := "version "+values.Get("version"), "kubectl package plan "+t.Flags()+" --version "+values.Get("version")
 	if number, parseErr := strconv.ParseInt(values.Get("revision"), 10, 64); parseErr == nil {
-		what, line = fmt.Sprintf("revision %d", number), fmt.Sprintf("kubectl package plan %s --revision %d", t.Flags(), number)
-		made, err = planOfRevision(r.Context(), &of, n, number)
+		shown.What, shown.Command = fmt.Sprintf("revision %d", number), fmt.Sprintf("kubectl package plan %s --revision %d", t.Flags(), number)
+		made, shown.Revision, err = planOfRevision(r.Context(), &of, n, number)
 	} else if _, invalid := semver.StrictNewVersion(values.Get("version")); invalid != nil {
 		return view{}, notFound("The address names neither a version nor a revision, as ?version=1.2.3.")
-	} else {
-		made, err = planning.OfVersion(r.Context(), s.quiet, &of, n, values.Get("version"))
+	} else if made, err = planning.OfVersion(r.Context(), s.quiet, &of, n, values.Get("version")); err == nil {
+		shown.Version, shown.Digest = made.To.Version, made.To.Digest
 	}
 	if err != nil {
 		return view{}, of.Explain("cannot plan "+t.String(), err)
 	}
-	text := planning.Text(made, terminal.Plain())
-	return view{draw: func(f page.Frame) *page.Page { return page.PlanOf(f, t, what, text, line) }}, nil
+	shown.Text, shown.Feasible = planning.Text(made, terminal.Plain()), made.Outcome == dryrun.OutcomeChanges
+	return view{draw: func(f page.Frame) *page.Page { return page.PlanOf(f, shown) }}, nil
 }
 
-func planOfRevision(ctx context.Context, cl *cluster.Cluster, n cluster.Name, number int64) (*dryrun.Plan, error) {
+func planOfRevision(ctx context.Context, cl *cluster.Cluster, n cluster.Name, number int64) (*dryrun.Plan, *page.Revision, error) {
 	rollout, err := cl.Rollout(ctx, n)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	set, err := rollout.Revision(number)
 	if err != nil {
-		return nil, notFound(err.Error())
+		return nil, nil, notFound(err.Error())
 	}
-	return planning.OfRevision(ctx, cl, rollout, set, set.GetAnnotations()[corev1alpha1.PackageSourceImageAnnotation])
+	made, err := planning.OfRevision(ctx, cl, rollout, set, set.GetAnnotations()[corev1alpha1.PackageSourceImageAnnotation])
+	awaiting := set.GetName() == rollout.Deployment.ObjectDeploymentStatus().WaitingRevision
+	return made, &page.Revision{Number: number, UID: string(set.GetUID()), Awaiting: awaiting}, err
 }
 
 // graph is the drawing around one package, or of namespaces.

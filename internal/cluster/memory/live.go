@@ -37,7 +37,7 @@ func (c *Cluster) Use(user string, kinds []schema.GroupKind) {
 	}
 }
 
-// State returns the state of the watch of a kind.
+// State returns the state of a kind as a whole.
 func (c *Cluster) State(gk schema.GroupKind) livestate.KindState {
 	k := c.Server.kinds[gk]
 	if k == nil || k.Unserved {

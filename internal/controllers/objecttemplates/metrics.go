@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/metrics"
 )
@@ -31,11 +32,19 @@ func (m *exporter) Collect(out chan<- prometheus.Metric) {
 		if !named(tmpl.GetNamespace()) {
 			continue
 		}
-		m.memory.Lock()
-		st := m.memory.states[keyOf(tmpl)]
-		if st != nil && st.uid == tmpl.GetUID() {
-			out <- metrics.TemplateRenders.Value(float64(st.renders), tmpl.GetName(), tmpl.GetNamespace())
+		if renders, known := m.memory.rendersOf(tmpl); known {
+			out <- metrics.TemplateRenders.Value(float64(renders), tmpl.GetName(), tmpl.GetNamespace())
 		}
-		m.memory.Unlock()
 	}
+}
+
+// rendersOf returns how often a template was rendered. Nothing is sent under the lock: the receiver may be slow.
+func (m *memory) rendersOf(tmpl corev1alpha1.GenericObjectTemplate) (renders int, known bool) {
+	m.Lock()
+	defer m.Unlock()
+	st := m.states[keyOf(tmpl)]
+	if st == nil || st.uid != tmpl.GetUID() {
+		return 0, false
+	}
+	return st.renders, true
 }

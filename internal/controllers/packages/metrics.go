@@ -153,7 +153,7 @@ func collectState(out chan<- prometheus.Metric, pkg corev1alpha1.GenericPackage,
 func blockedSince(pkg corev1alpha1.GenericPackage, word summary.Summary) (since time.Time, reason string) {
 	cause := summary.Cause(pkg, word)
 	switch word {
-	case summary.Available, summary.Paused, summary.Pending:
+	case summary.Available, summary.Paused, summary.Pending, summary.Awaiting:
 		return time.Time{}, ""
 	case summary.Deleting:
 		return pkg.GetDeletionTimestamp().Time, cmp.Or(cause.Reason, corev1alpha1.ReasonTearingDown)
@@ -174,18 +174,24 @@ func (m *exporter) collectRest(out chan<- prometheus.Metric, pkg corev1alpha1.Ge
 	name, namespace := pkg.GetName(), pkg.GetNamespace()
 	out <- metrics.PackageCreated.Value(float64(pkg.GetCreationTimestamp().Unix()), name, namespace)
 	out <- metrics.PackageRevision.Value(float64(pkg.PackageStatus().Revision), name, namespace)
-	m.memory.Lock()
-	defer m.memory.Unlock()
-	st := m.memory.states[keyOf(pkg)]
-	if st == nil || st.uid != pkg.GetUID() {
-		return
+	loads, took := m.memory.loadsOf(pkg)
+	if loads > 0 {
+		out <- metrics.PackageLoads.Value(float64(loads), name, namespace)
 	}
-	if st.loads > 0 {
-		out <- metrics.PackageLoads.Value(float64(st.loads), name, namespace)
+	if took > 0 {
+		out <- metrics.PackageLoadDuration.Value(took.Seconds(), name, namespace)
 	}
-	if st.took > 0 {
-		out <- metrics.PackageLoadDuration.Value(st.took.Seconds(), name, namespace)
+}
+
+// loadsOf returns how often a package was loaded, and how long the last time took. Nothing is sent under the lock: the
+// receiver may be slow.
+func (m *memory) loadsOf(pkg corev1alpha1.GenericPackage) (loads int, took time.Duration) {
+	m.Lock()
+	defer m.Unlock()
+	if st := m.states[keyOf(pkg)]; st != nil && st.uid == pkg.GetUID() {
+		return st.loads, st.took
 	}
+	return 0, 0
 }
 
 // versionOf returns the version in charge, or else the one that was unpacked.

@@ -59,13 +59,22 @@ func (m *exporter) collect(out chan<- prometheus.Metric, repository corev1alpha1
 	send(metrics.RepositoryReady, readyValue(status.Conditions))
 	send(metrics.RepositoryPackages, float64(status.Packages))
 	send(metrics.RepositoryVersions, float64(status.Versions))
-	m.memory.Lock()
-	defer m.memory.Unlock()
-	if f := m.memory.fetches[keyOf(repository)]; f != nil {
-		send(metrics.RepositoryFetches, float64(f.modified), "modified")
-		send(metrics.RepositoryFetches, float64(f.unmodified), "unmodified")
-		send(metrics.RepositoryFetches, float64(f.failed), "failed")
+	if modified, unmodified, failed, known := m.memory.fetchesOf(repository); known {
+		send(metrics.RepositoryFetches, float64(modified), "modified")
+		send(metrics.RepositoryFetches, float64(unmodified), "unmodified")
+		send(metrics.RepositoryFetches, float64(failed), "failed")
 	}
+}
+
+// fetchesOf returns how often a repository was fetched. Nothing is sent under the lock: the receiver may be slow.
+func (m *memory) fetchesOf(repository corev1alpha1.GenericPackageRepository) (modified, unmodified, failed int, known bool) {
+	m.Lock()
+	defer m.Unlock()
+	f := m.fetches[keyOf(repository)]
+	if f == nil {
+		return 0, 0, 0, false
+	}
+	return f.modified, f.unmodified, f.failed, true
 }
 
 func readyValue(conds []metav1.Condition) float64 {

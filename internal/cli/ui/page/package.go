@@ -37,6 +37,7 @@ type Observed struct {
 // Revision of a package.
 type Revision struct {
 	Number              int64
+	UID                 string
 	Version, Image      string
 	Cause               string
 	Succeeded, Archived bool
@@ -68,7 +69,14 @@ type causeCard struct {
 }
 
 // action is a form that changes the package.
-type action struct{ Label, To string }
+type action struct {
+	Label, To string
+	// Of is what was shown, without which nothing is changed.
+	Of []Field
+}
+
+// Field of a form.
+type Field struct{ Name, Value string }
 
 type phaseItem struct {
 	Step
@@ -208,6 +216,19 @@ const (
 	ActionRetry   = "retry"
 	ActionPause   = "pause"
 	ActionUnpause = "unpause"
+	// ActionActivate has the UID and the number of a revision, ActionUpgrade the generation of the package, and the version and the digest
+	// of a plan.
+	ActionActivate = "activate"
+	ActionUpgrade  = "upgrade"
+)
+
+// Fields of forms.
+const (
+	FieldRevision   = "revision"
+	FieldUID        = "uid"
+	FieldVersion    = "version"
+	FieldDigest     = "digest"
+	FieldGeneration = "generation"
 )
 
 func actionsFor(f Frame, o Observed) []action {
@@ -216,13 +237,24 @@ func actionsFor(f Frame, o Observed) []action {
 	}
 	to := f.Base + PackagePath(o.State.Target) + "/"
 	if o.Report.Summary == progress.SummaryPaused {
-		return []action{{"Let it go on", to + ActionUnpause}}
+		return []action{{Label: "Let it go on", To: to + ActionUnpause}}
 	}
-	all := []action{{"Pause", to + ActionPause}}
+	all := []action{{Label: "Pause", To: to + ActionPause}}
 	if o.Report.Summary != progress.SummaryAvailable {
-		all = append([]action{{"Try again now", to + ActionRetry}}, all...)
+		all = append([]action{{Label: "Try again now", To: to + ActionRetry}}, all...)
+	}
+	for _, r := range o.Revisions {
+		if r.Awaiting {
+			all = append([]action{activation(f, o.State.Target, r.Number, r.UID)}, all...)
+		}
 	}
 	return all
+}
+
+func activation(f Frame, t progress.Target, number int64, uid string) action {
+	return action{Label: fmt.Sprintf("Activate revision %d", number), To: f.Base + PackagePath(t) + "/" + ActionActivate, Of: []Field{
+		{FieldRevision, fmt.Sprint(number)}, {FieldUID, uid},
+	}}
 }
 
 // planCommand shows what another version would do.
@@ -318,10 +350,10 @@ func revisionsOf(f Frame, o Observed) []revisionItem {
 		case i == 0:
 			item.Word, item.Tone = "being rolled out", ToneBusy
 		}
-		if i+1 < len(o.Revisions) {
+		if i+1 < len(o.Revisions) && !f.Archive {
 			item.Diff = f.Base + PackagePath(o.State.Target) + fmt.Sprintf("/diff?from=%d&to=%d", o.Revisions[i+1].Number, r.Number)
 		}
-		if !r.InCharge && (i > 0 || r.Awaiting) {
+		if !r.InCharge && (i > 0 || r.Awaiting) && !f.Archive {
 			item.Plan = f.Base + PackagePath(o.State.Target) + fmt.Sprintf("/plan?revision=%d", r.Number)
 		}
 		if i > 0 && !r.InCharge && !r.Awaiting {

@@ -187,6 +187,8 @@ func TestHostileTexts(t *testing.T) {
 	f.Cluster = bad
 	target := o.State.Target
 	value := map[string]any{bad: bad}
+	changing := f
+	changing.Changes = true
 	for name, drawn := range map[string]*page.Page{
 		"list":    page.ListOf(f, []page.Row{page.RowOf(p)}, page.Query{Text: "", Namespace: ""}),
 		"filter":  page.ListOf(f, []page.Row{page.RowOf(p)}, page.Query{Text: markup, State: markup, Namespace: markup, Page: -1}),
@@ -195,7 +197,7 @@ func TestHostileTexts(t *testing.T) {
 		"groups":  page.GraphOf(f, g, ""),
 		"none":    page.GraphOf(f, g, markup),
 		"failed":  page.Failed(f, bad, bad),
-		"plan":    page.PlanOf(f, target, bad, bad, bad),
+		"plan":    page.PlanOf(changing, page.Plan{Target: target, What: bad, Text: bad, Command: bad, Feasible: true, Version: bad, Digest: bad}),
 		"catalogue": page.CatalogueOf(f, page.Catalogue{
 			Note: bad, Newer: []page.Newer{{Namespace: bad, Name: bad, Package: bad, Installed: bad, Wanted: bad, Newest: bad, Reason: bad, Path: bad, Flags: bad}},
 			Repositories: []page.Repository{{Namespace: bad, Name: bad, Source: bad, Address: bad, State: bad, Problems: []string{bad}, Flags: bad}},

@@ -1,16 +1,49 @@
 package page
 
 import (
+	"fmt"
+
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/limits"
 )
 
-type planView struct{ Path, Name, Text, Command string }
+// Plan is what a version or a revision of a package would do.
+type Plan struct {
+	Target progress.Target
+	// What names the change, such as "version 2.0.0", and Command is what prints the same as Text.
+	What, Text, Command string
+	// Feasible: it changes something, and is not refused.
+	Feasible bool
+	// Version with its digest, and the generation of the package that was planned for; or a revision that awaits its activation.
+	Version, Digest string
+	Generation      int64
+	Revision        *Revision
+}
 
-// PlanOf shows a plan as the command of it prints it; what names the change, such as "version 2.0.0".
-func PlanOf(f Frame, t progress.Target, what, text, command string) *Page {
-	p := newPage(f, "plan", "Plan of "+t.Name+", "+what, "packages", "")
-	p.Of = planView{Path: PackagePath(t), Name: t.Name, Text: terminal.Text(short(text, limits.PagePlanBytes)), Command: command}
+type planView struct {
+	Path, Name, Text, Command string
+	// Action does what the plan shows; nil where the page changes nothing. Confirm says what it is bound to.
+	Action  *action
+	Confirm string
+}
+
+// PlanOf shows a plan as the command of it prints it.
+func PlanOf(f Frame, of Plan) *Page {
+	t := of.Target
+	p := newPage(f, "plan", "Plan of "+t.Name+", "+of.What, "packages", "")
+	v := planView{Path: PackagePath(t), Name: t.Name, Text: terminal.Text(short(of.Text, limits.PagePlanBytes)), Command: of.Command}
+	switch {
+	case !f.Changes || !of.Feasible:
+	case of.Revision != nil && of.Revision.Awaiting:
+		a := activation(f, t, of.Revision.Number, of.Revision.UID)
+		v.Action, v.Confirm = &a, fmt.Sprintf("Revision %d takes over, with the objects that the plan has. It is refused where that revision is another one by then.", of.Revision.Number)
+	case of.Version != "" && of.Digest != "":
+		v.Action = &action{Label: "Upgrade to " + short(of.Version, limits.PageLineBytes), To: f.Base + PackagePath(t) + "/" + ActionUpgrade, Of: []Field{
+			{FieldVersion, of.Version}, {FieldDigest, of.Digest}, {FieldGeneration, fmt.Sprint(of.Generation)},
+		}}
+		v.Confirm = fmt.Sprintf("The package is set to version %s, with digest %s, and no other: its constraint becomes this version. It is refused where another digest is offered, or the package has changed, since the plan was made.", of.Version, of.Digest)
+	}
+	p.Of = v
 	return p
 }

@@ -23,7 +23,7 @@ const (
 var tones = map[progress.Summary]Tone{
 	progress.SummaryUnavailable: ToneBad, progress.SummaryStalled: ToneBad, progress.SummaryInvalid: ToneBad, progress.SummaryUnresolved: ToneBad,
 	progress.SummaryNotVerified: ToneBad, progress.SummaryImagePullError: ToneBad, progress.SummaryUnsatisfied: ToneBad, progress.SummaryTarget: ToneBad,
-	progress.SummaryDeleting: ToneGone, progress.SummaryWaiting: ToneWait, progress.SummaryProgressing: ToneBusy, progress.SummaryPending: ToneIdle,
+	progress.SummaryDeleting: ToneGone, progress.SummaryWaiting: ToneWait, progress.SummaryAwaiting: ToneWait, progress.SummaryProgressing: ToneBusy, progress.SummaryPending: ToneIdle,
 	progress.SummaryPaused: ToneHold, progress.SummaryAvailable: ToneGood,
 }
 

@@ -78,7 +78,11 @@ func (b *Board) watch(ctx context.Context, k *kind, w cluster.Watched) {
 		return client.ListOptions{Namespace: k.namespace}
 	}
 	w.Report = func(err error) {
-		if k.report(err, b.cluster.Namespace, time.Now()) {
+		namespace := b.cluster.Namespace
+		if b.cluster.Archive != nil {
+			namespace = "" // what it has not of all namespaces it has of none
+		}
+		if k.report(err, namespace, time.Now()) {
 			b.change(func() {})
 		}
 	}
@@ -101,7 +105,7 @@ func (k *kind) report(err error, namespace string, now time.Time) bool {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if apierrors.IsForbidden(err) && k.scope == corev1alpha1.ScopeNamespaced && k.namespace == "" && (k.informer == nil || !k.informer.HasSynced()) {
+	if namespace != "" && apierrors.IsForbidden(err) && k.scope == corev1alpha1.ScopeNamespaced && k.namespace == "" && (k.informer == nil || !k.informer.HasSynced()) {
 		k.namespace, err = namespace, nil // the next request is for that one
 	}
 	was := k.lost
@@ -127,6 +131,8 @@ func (k *kind) note(cl *cluster.Cluster) string {
 		return fmt.Sprintf("The first list of %s is not complete yet.", k.name)
 	case err == nil:
 		return ""
+	case cl.Archive != nil:
+		return fmt.Sprintf("The archive has no list of %s.", k.name)
 	case apierrors.IsForbidden(err):
 		return fmt.Sprintf("You may not watch %s: %s", k.name, as)
 	case cluster.Unserved(err):

@@ -295,7 +295,7 @@ func revisionsOf(sets []corev1alpha1.GenericObjectSet, status *corev1alpha1.Pack
 	var all []page.Revision
 	for i, set := range slices.Backward(sets) {
 		all = append(all, page.Revision{
-			Number: set.ObjectSetSpec().Revision, Created: set.GetCreationTimestamp(), Cause: cluster.ChangeCause(sets[:i], set),
+			Number: set.ObjectSetSpec().Revision, UID: string(set.GetUID()), Created: set.GetCreationTimestamp(), Cause: cluster.ChangeCause(sets[:i], set),
 			Version: set.GetLabels()[corev1alpha1.PackageVersionLabel], Image: set.GetAnnotations()[corev1alpha1.PackageSourceImageAnnotation],
 			Succeeded: meta.IsStatusConditionTrue(*set.StatusConditions(), corev1alpha1.ConditionSucceeded),
 			InCharge:  set.GetName() == status.CurrentRevision, Awaiting: set.GetName() == status.WaitingRevision,

@@ -52,7 +52,9 @@ func (c *Catalogue) Shown() page.Catalogue {
 // Refresh repeats a comparison that was made some time ago, and waits for the result for so long.
 func (c *Catalogue) Refresh(ctx context.Context, patience time.Duration) {
 	c.mu.Lock()
-	if c.running == nil && time.Since(c.begun) >= limits.PageCatalogueAge {
+	if c.cluster.Archive != nil {
+		c.shown.Note = "an archive does not have what repositories offer"
+	} else if c.running == nil && time.Since(c.begun) >= limits.PageCatalogueAge {
 		c.begun, c.running = time.Now(), make(chan struct{})
 		go c.compare(c.running)
 	}

@@ -1,0 +1,145 @@
+package command
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/cli/terminal"
+)
+
+// Types of events.
+const (
+	// EventMessage is a line that people are told: what was created, changed or done.
+	EventMessage = "message"
+	// EventTransition is a change of the package that is waited for.
+	EventTransition = "transition"
+	// EventEnd is the last one.
+	EventEnd = "end"
+)
+
+// Event is a line of -o json of a command that changes something. Its JSON fields are stable.
+type Event struct {
+	Time time.Time `json:"time"`
+	Type string    `json:"type"`
+	// Kind, Namespace and Name of the package of a transition, its Summary and its Revision.
+	Kind      string           `json:"kind,omitempty"`
+	Namespace string           `json:"namespace,omitempty"`
+	Name      string           `json:"name,omitempty"`
+	Summary   progress.Summary `json:"summary,omitempty"`
+	Revision  int64            `json:"revision,omitempty"`
+	Text      string           `json:"text,omitempty"`
+	// Succeeded is of an end, and Error why not.
+	Succeeded *bool  `json:"succeeded,omitempty"`
+	Error     string `json:"error,omitempty"`
+}
+
+// events is the standard output of a command with -o json: what is written to it for people becomes messages, a line each.
+type events struct {
+	mu      sync.Mutex
+	out     io.Writer
+	partial []byte
+}
+
+// Write implements io.Writer.
+func (e *events) Write(text []byte) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.partial = append(e.partial, text...)
+	for {
+		line, rest, whole := bytes.Cut(e.partial, []byte("\n"))
+		if !whole {
+			return len(text), nil
+		}
+		if e.partial = rest; len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		if err := e.put(Event{Type: EventMessage, Text: string(line)}); err != nil {
+			return 0, err
+		}
+	}
+}
+
+func (e *events) put(event Event) error {
+	event.Time = time.Now().UTC()
+	line, err := json.Marshal(event)
+	if err == nil {
+		_, err = e.out.Write(append(line, '\n'))
+	}
+	return err
+}
+
+// end writes what is left, and how the command ended.
+func (e *events) end(failure error) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(bytes.TrimSpace(e.partial)) > 0 {
+		if err := e.put(Event{Type: EventMessage, Text: string(e.partial)}); err != nil {
+			return err
+		}
+	}
+	last := Event{Type: EventEnd, Succeeded: new(bool)}
+	if *last.Succeeded = failure == nil; failure != nil {
+		last.Error = terminal.Text(failure.Error())
+	}
+	return e.put(last)
+}
+
+// eventView writes a line for each transition, as people have it.
+type eventView struct {
+	out  *events
+	last progress.State
+}
+
+func (v *eventView) show(s progress.State, outcome progress.Outcome, _ time.Duration) {
+	known := v.last
+	v.last = progress.Remember(known, s)
+	shown := s
+	if outcome.Failed || outcome.Again > 0 {
+		shown.PullError, shown.Invalid, shown.Stalled = "", "", "" // the error of the command has them
+	}
+	v.out.mu.Lock()
+	defer v.out.mu.Unlock()
+	for _, line := range progress.Lines(known, shown) {
+		_ = v.out.put(Event{
+			Type: EventTransition, Kind: s.Target.Kind(), Namespace: s.Target.Namespace, Name: s.Target.Name, Summary: s.Summary(), Revision: s.Revision, Text: line,
+		})
+	}
+}
+
+func (*eventView) close(progress.State) {}
+
+// Reports adds -o json to a command that changes something: a line for each message and transition, and for its end.
+func (c *Command) Reports(cmd *cobra.Command) {
+	format, before := "", cmd.PreRunE
+	cmd.Flags().StringVarP(&format, "output", "o", "", "json, a line for each transition and the end, instead of text for people")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
+		if before != nil {
+			if err := before(cmd, args); err != nil {
+				return err
+			}
+		}
+		switch format {
+		case "":
+			return nil
+		case "json":
+		default:
+			return UsageError(cmd, fmt.Errorf("unknown output format %q: choose json", format))
+		}
+		out, run := &events{out: c.Streams.Out}, cmd.RunE
+		c.Streams.Out = out
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			err := run(cmd, args)
+			return cmp.Or(err, out.end(err))
+		}
+		return nil
+	}
+}

@@ -1,0 +1,76 @@
+package command
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/progress"
+)
+
+// With -o json standard output has JSON alone, a line for each message and transition, and an end that says how.
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	target := progress.Target{Scope: corev1alpha1.ScopeNamespaced, Namespace: "shop", Name: "web"}
+	probing := progress.State{Target: target, Noticed: true, Observed: true, Unpacked: true, Revision: 2, Phases: []progress.Phase{{Name: "deploy", State: "Probing", Ready: 1, Total: 3}}}
+	ready := probing
+	ready.Available, ready.RolledOut, ready.Ready = true, true, true
+	ready.Phases = []progress.Phase{{Name: "deploy", State: "Ready", Ready: 3, Total: 3}}
+	for _, failure := range []error{nil, errors.New("it is not\navailable")} {
+		var out, human bytes.Buffer
+		c := &Command{Streams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &human}}
+		cmd := &cobra.Command{Use: "x", SilenceErrors: true, SilenceUsage: true, RunE: func(*cobra.Command, []string) error {
+			fmt.Fprint(c.Streams.Out, "package shop/web \"created\"\n\nwith ")
+			fmt.Fprint(c.Streams.Out, "parts")
+			v := newView(c.Streams, "Installing", progress.State{Target: target})
+			v.show(probing, progress.Outcome{}, 0)
+			v.show(probing, progress.Outcome{}, 0)
+			v.show(ready, progress.Outcome{Done: true}, 0)
+			v.close(ready)
+			return failure
+		}}
+		c.AddWait(cmd, WaitTimeout, "")
+		cmd.SetArgs([]string{"-o", "json"})
+		if err := cmd.Execute(); !errors.Is(err, failure) || (err == nil) != (failure == nil) {
+			t.Errorf("got %v, want %v", err, failure)
+		}
+		var types, texts []string
+		var last Event
+		for line := range strings.Lines(out.String()) {
+			last = Event{}
+			if err := json.Unmarshal([]byte(line), &last); err != nil || last.Time.IsZero() {
+				t.Fatalf("%v in %q", err, line)
+			}
+			types, texts = append(types, last.Type), append(texts, last.Text)
+			if last.Type == EventTransition && (last.Kind != "Package" || last.Namespace != "shop" || last.Name != "web" || last.Summary == "") {
+				t.Errorf("a transition: %s", line)
+			}
+		}
+		if len(types) < 5 || types[0] != EventMessage || texts[0] != `package shop/web "created"` || types[1] != EventTransition || types[len(types)-2] != EventMessage || texts[len(texts)-2] != "with parts" {
+			t.Errorf("got %v: %q", types, texts)
+		}
+		if last.Type != EventEnd || *last.Succeeded != (failure == nil) || (last.Error != "") != (failure != nil) {
+			t.Errorf("the end: %+v", last)
+		}
+		if got := strings.Join(texts, "\n"); strings.Count(got, "deploy") != 2 {
+			t.Errorf("transitions: %s", got)
+		}
+		if human.Len() > 0 {
+			t.Errorf("for people: %s", human.String())
+		}
+	}
+	c := &Command{}
+	cmd := &cobra.Command{Use: "x", SilenceErrors: true, SilenceUsage: true, RunE: func(*cobra.Command, []string) error { return nil }}
+	c.AddWait(cmd, WaitTimeout, "")
+	cmd.SetArgs([]string{"-o", "yaml"})
+	if err := cmd.Execute(); err == nil || !strings.Contains(err.Error(), "choose json") {
+		t.Errorf("another format: %v", err)
+	}
+}

@@ -1,0 +1,68 @@
+package desired
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/objectsets"
+)
+
+// Awaited returns the revision of a number, or else the one that awaits its activation.
+func Awaited(r *cluster.Rollout, number int64) (corev1alpha1.GenericObjectSet, error) {
+	if number > 0 {
+		return r.Revision(number)
+	}
+	for _, set := range r.Sets {
+		if set.GetName() == r.Deployment.ObjectDeploymentStatus().WaitingRevision {
+			return set, nil
+		}
+	}
+	return nil, fmt.Errorf("no revision of %s awaits its activation: name one by --revision", r)
+}
+
+// Activate lets a revision take over, unless it was changed since it was read.
+func Activate(ctx context.Context, cl *cluster.Cluster, r *cluster.Rollout, set corev1alpha1.GenericObjectSet) error {
+	number := set.ObjectSetSpec().Revision
+	switch {
+	case r.Deployment.GetDeletionTimestamp() != nil:
+		return fmt.Errorf("%s is being deleted", r)
+	case r.Deployment.ObjectDeploymentSpec().RevisionActivationPolicy != corev1alpha1.RevisionActivationManual:
+		return fmt.Errorf("%s has revisionActivationPolicy: Automatic, so that its spec alone decides. Go back by: kubectl package rollout undo %s --to-revision %d", r, r.Target.Flags(), number)
+	case set == r.Current() && !objectsets.Waiting(set) && set.ObjectSetSpec().LifecycleState == corev1alpha1.ObjectSetLifecycleStateActive:
+		return fmt.Errorf("revision %d of %s is in charge already", number, r)
+	case Sealed(set) && !objectsets.Owns(set):
+		return fmt.Errorf("revision %d of %s cannot be activated: it has sensitive values, and what they were is not kept", number, r)
+	}
+	spec := map[string]any{"lifecycleState": corev1alpha1.ObjectSetLifecycleStateActive}
+	if objectsets.Owns(set) && !objectsets.Waits(set) {
+		spec["revision"] = r.Sets[len(r.Sets)-1].ObjectSetSpec().Revision + 1 // the engine gives it to the others
+	}
+	err := ChangeSet(ctx, cl, set, map[string]any{corev1alpha1.RolledBackFromAnnotation: nil}, spec)
+	return cl.Explain(fmt.Sprintf("cannot activate revision %d of %s", number, r), err)
+}
+
+// ChangeSet changes a revision if nothing else has changed it since it was read.
+func ChangeSet(ctx context.Context, cl *cluster.Cluster, set corev1alpha1.GenericObjectSet, annotations, spec map[string]any) error {
+	patch := map[string]any{"metadata": map[string]any{"resourceVersion": set.GetResourceVersion(), "annotations": annotations}}
+	if spec != nil {
+		patch["spec"] = spec
+	}
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return err
+	}
+	return cl.Patch(ctx, set, client.RawPatch(types.MergePatchType, data), client.FieldOwner(command.FieldManager))
+}
+
+// Sealed reports whether objects of a revision are in Secrets, as those with sensitive values are.
+func Sealed(set corev1alpha1.GenericObjectSet) bool {
+	return slices.ContainsFunc(set.ObjectSetSpec().Phases, func(p corev1alpha1.ObjectSetTemplatePhase) bool { return len(p.SecretSlices) > 0 })
+}

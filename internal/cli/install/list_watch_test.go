@@ -1,0 +1,132 @@
+package install
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
+	"lockstep.run/lockstep/internal/cli/command"
+)
+
+type shared struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *shared) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *shared) text() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+// watching runs list -w until the test ends.
+func watching(t *testing.T, cl *cluster.Cluster, args ...string) (out *shared, ended <-chan error, stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	out = &shared{}
+	cmd := newList(command.Command{Streams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: out}, Dial: clustertest.DialTo(cl)})
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs(append([]string{"-w"}, args...))
+	failed := make(chan error, 1)
+	go func() { failed <- cmd.ExecuteContext(ctx) }()
+	return out, failed, cancel
+}
+
+// until repeats a change until it is printed: the fake API server loses what changes between a list and its watch.
+func until(t *testing.T, out *shared, want string, change func()) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); !strings.Contains(out.text(), want); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%q is not in\n%s", want, out.text())
+		}
+		change()
+	}
+}
+
+func TestListWatch(t *testing.T) {
+	t.Parallel()
+	for _, asJSON := range []bool{false, true} {
+		cl := clustertest.FakeCluster(t, clustertest.Following(">=1", "1.2.0"))
+		args, first, paused, gone := []string{"--not-ready"}, "NAMESPACE", "paused", "deleted"
+		if asJSON {
+			args, first, paused, gone = []string{"-o", "json"}, `"state":"Available"`, `"state":"Paused"`, `"deleted":true`
+		}
+		out, ended, stop := watching(t, cl, args...)
+		until(t, out, first, func() {})
+		if strings.Contains(out.text(), "web") != asJSON {
+			t.Errorf("at first: %s", out.text())
+		}
+		pkg := &corev1alpha1.Package{}
+		until(t, out, paused, func() {
+			if err := cl.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web"}, pkg); err != nil {
+				t.Fatal(err)
+			}
+			pkg.Status.Conditions = append(clustertest.Available().Conditions, clustertest.Condition("Paused", "True", "Paused", "Paused."))
+			pkg.Status.LastHandledRetry += "x" // nothing of a row
+			if err := cl.Status().Update(t.Context(), pkg); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if n := strings.Count(out.text(), "\n"); n != 2 && !asJSON {
+			t.Errorf("what has not changed is printed: %s", out.text())
+		}
+		if err := cl.Delete(t.Context(), pkg); err != nil {
+			t.Fatal(err)
+		}
+		if err := cl.Get(t.Context(), client.ObjectKeyFromObject(pkg), pkg); err == nil {
+			pkg.Finalizers = nil
+			if err := cl.Update(t.Context(), pkg); err != nil {
+				t.Fatal(err)
+			}
+		}
+		until(t, out, gone, func() {})
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("an interrupt: %v", err)
+		}
+		for line := range strings.Lines(out.text()) {
+			if asJSON && !json.Valid([]byte(line)) {
+				t.Errorf("no JSON: %q", line)
+			}
+		}
+	}
+}
+
+// Who may not watch is told so.
+func TestListWatchForbidden(t *testing.T) {
+	t.Parallel()
+	cl := clustertest.FakeCluster(t)
+	cl.WithWatch = &refusing{clustertest.Listing{WithWatch: cl.WithWatch}}
+	_, ended, stop := watching(t, cl, "-A")
+	defer stop()
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "Choose a namespace with -n") {
+		t.Errorf("got %v", err)
+	}
+}
+
+type refusing struct{ clustertest.Listing }
+
+// List implements client.Reader.
+func (r *refusing) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if _, is := list.(*corev1alpha1.PackageList); is {
+		return apierrors.NewForbidden(corev1alpha1.Resource("packages"), "", nil)
+	}
+	return r.Listing.List(ctx, list, opts...)
+}

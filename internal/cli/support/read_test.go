@@ -1,0 +1,114 @@
+package support_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"lockstep.run/lockstep/internal/cli/support"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// entry is a file of an archive that is written by hand.
+type entry struct {
+	name string
+	kind byte
+	size int64
+	text io.Reader
+}
+
+func file(name, text string) entry {
+	return entry{name, tar.TypeReg, int64(len(text)), strings.NewReader(text)}
+}
+
+// packed streams an archive, which may be larger than the memory.
+func packed(t *testing.T, entries ...entry) io.Reader {
+	t.Helper()
+	reader, writer := io.Pipe()
+	t.Cleanup(func() { _ = reader.Close() })
+	go func() {
+		zipped := gzip.NewWriter(writer)
+		archive := tar.NewWriter(zipped)
+		for _, e := range entries {
+			head := &tar.Header{Name: e.name, Typeflag: e.kind, Size: e.size, Mode: 0o644, ModTime: time.Unix(1, 0), Linkname: map[bool]string{true: "/etc/passwd"}[e.kind != tar.TypeReg]}
+			if archive.WriteHeader(head) != nil {
+				break
+			}
+			if _, err := io.Copy(archive, e.text); err != nil {
+				break
+			}
+		}
+		_ = archive.Close()
+		_ = zipped.Close()
+		_ = writer.Close()
+	}()
+	return reader
+}
+
+type endless byte
+
+func (e endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = byte(e)
+	}
+	return len(p), nil
+}
+
+// An archive of a stranger is refused as soon as it is larger, or another thing, than what support writes.
+func TestHostileArchives(t *testing.T) {
+	t.Parallel()
+	contents := func() entry { return file("support/CONTENTS.txt", "x") }
+	list := func(items string) string { return `{"items":[` + items + `]}` }
+	for name, test := range map[string]struct {
+		entries []entry
+		want    string
+	}{
+		"a file of 40 GiB":          {[]entry{contents(), {"support/objects/package.json", tar.TypeReg, 40 << 30, io.LimitReader(endless('x'), 40<<30)}}, "none, or too large"},
+		"many files of 4 MiB":       {append([]entry{contents()}, large(500)...), "which such archives do not have"},
+		"many small files":          {append([]entry{contents()}, small(limits.ArchiveFiles+10)...), "which such archives do not have"},
+		"values that grow":          {[]entry{contents(), file("support/logs/a", strings.Repeat(",", 2_100_000)), file("support/logs/b", strings.Repeat(",", 2_100_000))}, "which such archives do not have"},
+		"a link":                    {[]entry{contents(), {"support/objects/package.json", tar.TypeSymlink, 0, strings.NewReader("")}}, "none, or too large"},
+		"the same file twice":       {[]entry{contents(), file("support/a", ""), file("support/a", "")}, "twice"},
+		"lists within lists":        {[]entry{contents(), file("support/objects/package.json", list(strings.Repeat("[", 200_000)+strings.Repeat("]", 200_000)))}, "no JSON"},
+		"an object without a name":  {[]entry{contents(), file("support/objects/package.json", list(`{"apiVersion":"v1","kind":"Package"}`))}, "an object in it is none"},
+		"an object that is a text":  {[]entry{contents(), file("support/objects/package.json", list(`"x"`))}, "an object in it is none"},
+		"another archive":           {[]entry{file("a", "")}, "no CONTENTS.txt"},
+		"a name that is a path out": {[]entry{contents(), file("../../support/objects/package.json", list(`{"apiVersion":"v1","kind":"Package"}`))}, ""},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := support.Read(packed(t, test.entries...))
+		runtime.ReadMemStats(&after)
+		switch {
+		case test.want == "" && err != nil:
+			t.Errorf("%s: %v", name, err)
+		case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):
+			t.Errorf("%s: got %v, want %q", name, err, test.want)
+		case after.TotalAlloc-before.TotalAlloc > 400<<20:
+			t.Errorf("%s: %d MiB were allocated", name, (after.TotalAlloc-before.TotalAlloc)>>20)
+		}
+	}
+	if _, err := support.Read(bytes.NewReader([]byte("PK\x03\x04"))); err == nil {
+		t.Error("a zip file is read")
+	}
+}
+
+func large(n int) (all []entry) {
+	for i := range n {
+		all = append(all, entry{fmt.Sprintf("support/logs/%d", i), tar.TypeReg, support.MaxFileBytes, io.LimitReader(endless('x'), support.MaxFileBytes)})
+	}
+	return all
+}
+
+func small(n int) (all []entry) {
+	for i := range n {
+		all = append(all, file(fmt.Sprintf("support/logs/%d", i), "x"))
+	}
+	return all
+}
