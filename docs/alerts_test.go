@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"lockstep.run/lockstep/internal/summary"
 )
 
 // Every alert has a runbook that begins with a command, and reads metrics alone that are on their page.
@@ -39,7 +41,7 @@ func TestAlerts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	alerts := map[string]bool{}
+	alerts, states := map[string]bool{}, map[string]bool{}
 	for _, rule := range file.Groups[0].Rules {
 		alerts[rule.Alert] = true
 		if !strings.Contains(string(page), "\n## "+rule.Alert+"\n\n```sh\nkubectl ") {
@@ -48,10 +50,21 @@ func TestAlerts(t *testing.T) {
 		if want := "docs/alerts.md#" + strings.ToLower(rule.Alert); rule.Annotations["runbook"] != want || rule.Annotations["summary"] == "" || rule.Labels["severity"] == "" {
 			t.Errorf("%s has %v and %v, want a severity, a summary and the runbook %s", rule.Alert, rule.Labels, rule.Annotations, want)
 		}
+		for _, words := range regexp.MustCompile(`last_over_time\(lockstep_package_summary\{summary=~"([^"]*)"`).FindAllStringSubmatch(rule.Expr, -1) {
+			for word := range strings.SplitSeq(words[1], "|") {
+				states[word] = true
+			}
+		}
 		for _, name := range regexp.MustCompile(`(lockstep|package_operator)_\w+`).FindAllString(rule.Expr, -1) {
 			if !strings.Contains(string(metrics), "| `"+name+"` |") {
 				t.Errorf("%s reads %s, which metrics.md does not list", rule.Alert, name)
 			}
+		}
+	}
+	for _, word := range summary.All() {
+		wanted := word != summary.Available && word != summary.Paused && word != summary.Awaiting
+		if states[string(word)] != wanted {
+			t.Errorf("an alert of packages that are %s: %t, want %t", word, !wanted, wanted)
 		}
 	}
 	for _, heading := range regexp.MustCompile(`(?m)^## (.*)$`).FindAllStringSubmatch(string(page), -1) {

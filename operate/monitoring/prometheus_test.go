@@ -267,7 +267,7 @@ func impatient(t *testing.T) (content string, rules []rule) {
 		rules = append(rules, group.Rules...)
 	}
 	content = regexp.MustCompile(`(?m)for: \w+$`).ReplaceAllString(string(text), "for: 2s")
-	return strings.ReplaceAll(content, "[15m]", "[8s]"), rules
+	return strings.NewReplacer("[15m]", "[8s]", "[5m]", "[8s]").Replace(content), rules
 }
 
 // scrape starts a Prometheus that scrapes a manager as the ServiceMonitor of the chart has it do.
