@@ -70,7 +70,7 @@ func Read(r io.Reader) (*Snapshot, error) {
 	}
 	bounded := &io.LimitedReader{R: zipped, N: MaxBytes + limits.ArchiveOverhead}
 	s := &Snapshot{kinds: map[string]bool{}, explanations: map[string][]byte{}}
-	seen, values := map[string]bool{}, 0
+	seen, values, size := map[string]bool{}, 0, 0
 	for t := tar.NewReader(bounded); ; {
 		head, err := t.Next()
 		switch {
@@ -84,7 +84,7 @@ func Read(r io.Reader) (*Snapshot, error) {
 			return nil, err
 		case seen[head.Name]:
 			return nil, errors.New("a file is in it twice")
-		case head.Typeflag != tar.TypeReg || head.Size > MaxFileBytes+limits.ArchiveOverhead:
+		case head.Typeflag != tar.TypeReg || head.Size > MaxFileBytes+limits.ArchiveOverhead || sparse(head):
 			return nil, errors.New("a file of it is none, or too large")
 		}
 		seen[head.Name] = true
@@ -95,13 +95,25 @@ func Read(r io.Reader) (*Snapshot, error) {
 			}
 			return nil, err
 		}
-		if values += bytes.Count(content, []byte(",")); values > limits.ArchiveValues {
+		// The content of a file may be larger than its part of the stream.
+		size += len(content)
+		if values += bytes.Count(content, []byte(",")); values > limits.ArchiveValues || size > MaxBytes+limits.ArchiveOverhead {
 			return nil, errLarge
 		}
 		if err := s.add(head, content); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// sparse reports whether a file has holes, which the reader fills with zeros that are not in the stream.
+func sparse(head *tar.Header) bool {
+	for key := range head.PAXRecords {
+		if strings.HasPrefix(key, "GNU.sparse.") {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *Snapshot) add(head *tar.Header, content []byte) error {

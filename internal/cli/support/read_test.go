@@ -94,9 +94,65 @@ func TestHostileArchives(t *testing.T) {
 			t.Errorf("%s: %d MiB were allocated", name, (after.TotalAlloc-before.TotalAlloc)>>20)
 		}
 	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := support.Read(holes(t, 100))
+	if runtime.ReadMemStats(&after); err == nil || !strings.Contains(err.Error(), "none, or too large") || after.TotalAlloc-before.TotalAlloc > 400<<20 {
+		t.Errorf("files of holes: got %v, %d MiB were allocated", err, (after.TotalAlloc-before.TotalAlloc)>>20)
+	}
 	if _, err := support.Read(bytes.NewReader([]byte("PK\x03\x04"))); err == nil {
 		t.Error("a zip file is read")
 	}
+}
+
+// holes is an archive of n sparse files of 8 MiB, each of which takes some hundred bytes of the stream. The writer of archive/tar
+// makes none, so that their PAX records are written as an entry of their own.
+func holes(t *testing.T, n int) io.Reader {
+	t.Helper()
+	var stream bytes.Buffer
+	write := func(name string, kind byte, text string) {
+		var one bytes.Buffer
+		archive := tar.NewWriter(&one)
+		err := archive.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Size: int64(len(text)), Mode: 0o644, ModTime: time.Unix(1, 0), Format: tar.FormatUSTAR})
+		if err == nil {
+			_, err = archive.Write([]byte(text))
+		}
+		if err == nil {
+			err = archive.Flush()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw := one.Bytes()
+		raw[156] = kind
+		copy(raw[148:156], "        ") // the checksum counts itself as spaces
+		sum := 0
+		for _, b := range raw[:512] {
+			sum += int(b)
+		}
+		copy(raw[148:156], fmt.Sprintf("%06o\x00 ", sum))
+		stream.Write(raw)
+	}
+	record := func(key, value string) string {
+		size := len(key) + len(value) + 3 // and the digits of the size itself, which are two
+		return fmt.Sprintf("%d %s=%s\n", size+2, key, value)
+	}
+	write("support/CONTENTS.txt", tar.TypeReg, "x")
+	for i := range n {
+		name := fmt.Sprintf("support/logs/%d", i)
+		write("pax", tar.TypeXHeader, record("GNU.sparse.major", "1")+record("GNU.sparse.minor", "0")+record("GNU.sparse.name", name)+
+			record("GNU.sparse.realsize", fmt.Sprint(support.MaxFileBytes+limits.ArchiveOverhead)))
+		write(name, tar.TypeReg, "0\n"+strings.Repeat("\x00", 510)) // no part of it is data
+	}
+	var zipped bytes.Buffer
+	to := gzip.NewWriter(&zipped)
+	if _, err := stream.WriteTo(to); err != nil {
+		t.Fatal(err)
+	}
+	if err := to.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return &zipped
 }
 
 func large(n int) (all []entry) {
