@@ -63,10 +63,10 @@ func upgrade(ctx context.Context, cl *cluster.Cluster, t progress.Target, pkg co
 	case version == "" || digest == "":
 		return errors.New("the form names no version with its digest: look at the plan again")
 	case form.Get(page.FieldGeneration) != strconv.FormatInt(pkg.GetGeneration(), 10):
-		return fmt.Errorf("%s was changed since the plan was made, so that nothing was changed: look at the plan again", t)
+		return changedSince(t)
 	}
 	ref.Version = version
-	want := desired.Package{Name: cluster.Name{Scope: t.Scope, Name: t.Name}, Ref: ref}
+	want := desired.Package{Name: cluster.Name{Scope: t.Scope, Name: t.Name}, Ref: ref, Generation: pkg.GetGeneration()}
 	found, err := desired.ChooserFor(cl, t.Namespace).At(pkg.PackageSpec().TargetRef).MustChoose(ctx, ref.Name, desired.RequestFor(pkg, &want))
 	if err != nil {
 		return err
@@ -81,8 +81,18 @@ func upgrade(ctx context.Context, cl *cluster.Cluster, t progress.Target, pkg co
 	if err := desired.CheckValues(ctx, cl, t, found, pkg, &want, nil); err != nil {
 		return err
 	}
-	_, err = desired.Change(ctx, cl, t, pkg, want)
+	done, err := desired.Change(ctx, cl, t, pkg, want)
+	if err != nil && done.Pkg == nil {
+		// The API server says no more than that a test of the patch failed.
+		if now, failed := cl.Read(ctx, t); failed == nil && now.GetGeneration() != want.Generation {
+			return changedSince(t)
+		}
+	}
 	return err
+}
+
+func changedSince(t progress.Target) error {
+	return fmt.Errorf("%s was changed since the plan was made, so that nothing was changed: look at the plan again", t)
 }
 
 // change changes a package as it is now, and leads back to its page. The guard has let through requests of this page alone.

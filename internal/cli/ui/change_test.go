@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/url"
@@ -83,6 +84,44 @@ func TestUpgradeToPlan(t *testing.T) {
 	if status, text := b.post("upgrade", right()); status != http.StatusOK || now() != "2.0.0" {
 		t.Errorf("the plan: %d, version %s: %s", status, now(), text)
 	}
+}
+
+// A change of another user between the check of the form and the patch is not overwritten.
+func TestUpgradeOfPackageThatChanges(t *testing.T) {
+	t.Parallel()
+	cl := clustertest.FakeCluster(t, clustertest.Following(">=1", "1.0.0"), clustertest.OfferedAs("shop", "1.0.0", "2.0.0"))
+	cl.WithWatch = &overtaking{Listing: clustertest.Listing{WithWatch: cl.WithWatch}, by: func(ctx context.Context) error {
+		pkg := &corev1alpha1.Package{}
+		if err := cl.Get(ctx, client.ObjectKey{Namespace: "shop", Name: "web"}, pkg); err != nil {
+			return err
+		}
+		pkg.Spec.PackageRef.Version = "<2"
+		pkg.Generation++
+		return cl.Update(ctx, pkg)
+	}}
+	form := url.Values{page.FieldVersion: {"2.0.0"}, page.FieldDigest: {"sha256:" + strings.Repeat("a", 64)}, page.FieldGeneration: {"1"}}
+	status, text := serveWith(t, cl, true).post("upgrade", form)
+	pkg := &corev1alpha1.Package{}
+	if err := cl.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web"}, pkg); err != nil {
+		t.Fatal(err)
+	}
+	if status != http.StatusBadGateway || !strings.Contains(text, "was changed since the plan") || pkg.Spec.PackageRef.Version != "<2" {
+		t.Errorf("%d, version %s: %s", status, pkg.Spec.PackageRef.Version, text)
+	}
+}
+
+// overtaking changes something before each patch.
+type overtaking struct {
+	clustertest.Listing
+	by func(context.Context) error
+}
+
+// Patch implements client.Writer.
+func (o *overtaking) Patch(ctx context.Context, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+	if err := o.by(ctx); err != nil {
+		return err
+	}
+	return o.Listing.Patch(ctx, obj, patch, opts...)
 }
 
 // The form of a package lets the revision take over that was shown as awaiting that.

@@ -42,7 +42,7 @@ func PlanOf(f Frame, of Plan) *Page {
 		v.Action = &action{Label: "Upgrade to " + short(of.Version, limits.PageLineBytes), To: f.Base + PackagePath(t) + "/" + ActionUpgrade, Of: []Field{
 			{FieldVersion, of.Version}, {FieldDigest, of.Digest}, {FieldGeneration, fmt.Sprint(of.Generation)},
 		}}
-		v.Confirm = fmt.Sprintf("The package is set to version %s, with digest %s, and no other: its constraint becomes this version. It is refused where another digest is offered, or the package has changed, since the plan was made.", of.Version, of.Digest)
+		v.Confirm = fmt.Sprintf("The constraint of the package becomes version %s. It is refused where, at the press of the button, this version is offered with another digest than %s, or the package has changed since the plan was made.", of.Version, of.Digest)
 	}
 	p.Of = v
 	return p
