@@ -12,8 +12,9 @@ import (
 )
 
 // Timeline returns when phases went how far, by what was known before and what they are now, and how long those took that became
-// ready just now. A phase that waits again, as those of a revision that is activated again, begins again.
-func Timeline(before []corev1alpha1.PhaseTimes, phases []corev1alpha1.PhaseStatus, blocking []corev1alpha1.BlockingObject, now time.Time) (timeline []corev1alpha1.PhaseTimes, took []time.Duration) {
+// ready just now. A phase that waits again, as those of a revision that is activated again, begins again. One that was ready by
+// the phases of the stored status, and of which no time is known, was rolled out by a manager that kept none: its times stay unknown.
+func Timeline(before []corev1alpha1.PhaseTimes, stored, phases []corev1alpha1.PhaseStatus, blocking []corev1alpha1.BlockingObject, now time.Time) (timeline []corev1alpha1.PhaseTimes, took []time.Duration) {
 	at := metav1.NewMicroTime(now.Truncate(time.Microsecond))
 	for i := range phases[:min(len(phases), limits.TimelinePhases)] {
 		phase, times := &phases[i], corev1alpha1.PhaseTimes{Name: phases[i].Name}
@@ -26,6 +27,10 @@ func Timeline(before []corev1alpha1.PhaseTimes, phases []corev1alpha1.PhaseStatu
 			continue
 		case corev1alpha1.PhaseStateWaiting:
 			timeline = append(timeline, corev1alpha1.PhaseTimes{Name: phase.Name})
+			continue
+		}
+		if times.OpenedAt == nil && i < len(stored) && stored[i].Name == phase.Name && wasReady(stored[i].State) {
+			timeline = append(timeline, times)
 			continue
 		}
 		ready := times.ReadyAt != nil
@@ -49,6 +54,10 @@ func Timeline(before []corev1alpha1.PhaseTimes, phases []corev1alpha1.PhaseStatu
 		timeline = append(timeline, times)
 	}
 	return timeline, took
+}
+
+func wasReady(state corev1alpha1.PhaseState) bool {
+	return state == corev1alpha1.PhaseStateReady || state == corev1alpha1.PhaseStateUnready
 }
 
 func waitedFor(b *corev1alpha1.BlockingObject) string {

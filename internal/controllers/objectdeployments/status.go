@@ -71,7 +71,7 @@ func (s *reconciliation) followPhases(set corev1alpha1.GenericObjectSet, status 
 	if before == nil {
 		before = set.ObjectSetStatus().Timeline
 	}
-	timeline, took := objectsets.Timeline(before, status.Phases, status.Blocking, s.Now())
+	timeline, took := objectsets.Timeline(before, set.ObjectSetStatus().Phases, status.Phases, status.Blocking, s.Now())
 	record.timeline, status.Timeline = timeline, timeline
 	for _, d := range took {
 		metrics.Phases.Observe(d)
