@@ -89,11 +89,12 @@ func timelineOf(set corev1alpha1.GenericObjectSet) (*timeline, error) {
 	return t, nil
 }
 
+// between returns seconds; none where another manager, whose clock is behind, wrote the second moment.
 func between(from, to *metav1.MicroTime) *float64 {
 	if from == nil || to == nil {
 		return nil
 	}
-	seconds := to.Sub(from.Time).Seconds()
+	seconds := max(0, to.Sub(from.Time).Seconds())
 	return &seconds
 }
 

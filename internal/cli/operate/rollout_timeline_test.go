@@ -25,6 +25,7 @@ func TestRolloutTimeline(t *testing.T) {
 			set.Status.Timeline = []corev1alpha1.PhaseTimes{
 				{Name: "crds", OpenedAt: at(0), AppliedAt: at(250), ReadyAt: at(1250), WaitedFor: "CustomResourceDefinition shops: not \x1b[31mestablished"},
 				{Name: "app", OpenedAt: at(1250), AppliedAt: at(91_250)},
+				{Name: "back", OpenedAt: at(-500), AppliedAt: at(-1500), ReadyAt: at(-2000)}, // by a clock that is behind
 				{Name: "last"},
 			}
 		}
@@ -37,6 +38,7 @@ func TestRolloutTimeline(t *testing.T) {
 		"PHASE  OPENED  APPLIED IN  READY AFTER  WAITED FOR\n" +
 		"crds   +0s     250ms       1s           CustomResourceDefinition shops: not ?[31mestablished\n" +
 		"app    +1.25s  1m30s\n" +
+		"back   +0s     0s          0s\n" +
 		"last\n"
 	got := run("--revision", "1")
 	if got.Code != 0 || strings.Contains(got.Out, "\x1b") || columns(got.Out) != columns(strings.ReplaceAll(want, "?[31m", escape(got.Out))) {
@@ -51,7 +53,7 @@ func TestRolloutTimeline(t *testing.T) {
 			ApplyingSeconds, WaitingSeconds *float64
 		}
 	}
-	if err := json.Unmarshal([]byte(got.Out), &timeline); err != nil || timeline.Revision != 1 || len(timeline.Phases) != 3 ||
+	if err := json.Unmarshal([]byte(got.Out), &timeline); err != nil || timeline.Revision != 1 || len(timeline.Phases) != 4 ||
 		*timeline.Phases[1].ApplyingSeconds != 90 || timeline.Phases[1].WaitingSeconds != nil || timeline.Phases[0].OpenedAt.IsZero() {
 		t.Errorf("%v: %s %s", err, got.Out, got.Err)
 	}

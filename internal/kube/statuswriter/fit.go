@@ -15,12 +15,13 @@ import (
 )
 
 // Fit truncates a status that is larger than limits.StatusBytes: images of a package
-// first, which it counts in the status itself, then the timeline, messages, status.controllerOf, mapped
+// first, which it counts in the status itself, then the timeline, which is a record that no other part
+// depends on, then messages, status.controllerOf, mapped
 // conditions, messages again, and blocking objects. Phases, Jobs and dependencies are
 // kept: they are records, and have limits of their own.
 //
 // The condition Truncated names the parts that are left out, including more, which the
-// caller left out already. Where there are none, it is copied from below, the conditions
+// caller left out already, and without the timeline, whose lack alone is no reason to write. Where there are none, it is copied from below, the conditions
 // that the status mirrors, or removed.
 func Fit(status any, generation int64, below []metav1.Condition, more ...string) {
 	s := partsOf(status)
@@ -140,7 +141,7 @@ func (s *parts) forgetTimeline() string {
 		return ""
 	}
 	*s.timeline = nil
-	return "the timeline"
+	return ""
 }
 
 // shorten truncates messages.

@@ -175,3 +175,16 @@ func TestFitImages(t *testing.T) {
 		t.Errorf("made again it differs:\n%s", diff)
 	}
 }
+
+// A timeline that has no room is left out without a word, since a condition would make a status at rest be written.
+func TestFitWithoutTimeline(t *testing.T) {
+	t.Parallel()
+	status := &corev1alpha1.ObjectSetStatus{}
+	for range limits.TimelinePhases {
+		status.Timeline = append(status.Timeline, corev1alpha1.PhaseTimes{Name: "phase", WaitedFor: strings.Repeat("x", limits.StatusBytes/limits.TimelinePhases)})
+	}
+	statuswriter.Fit(status, 1, nil)
+	if len(status.Timeline) > 0 || len(status.Conditions) > 0 {
+		t.Errorf("%d times, conditions %v", len(status.Timeline), status.Conditions)
+	}
+}
