@@ -426,9 +426,6 @@ const (
 	// ReasonTearingDown is that objects are being deleted.
 	ReasonTearingDown = "TearingDown"
 
-	// ReasonDriftFight is that another writer sets a field back again and again.
-	ReasonDriftFight = "DriftFight"
-
 	// ReasonJobsNotRecorded is that the record of Jobs that have finished is full, on
 	// an Event.
 	ReasonJobsNotRecorded = "JobsNotRecorded"
