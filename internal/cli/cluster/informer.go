@@ -23,8 +23,17 @@ type Watched struct {
 	Handler cache.ResourceEventHandler
 }
 
+// Informer is one whose HasSynced reports whether the handler has got all objects of the first list, not only the store.
+type Informer struct {
+	cache.SharedIndexInformer
+	handler cache.ResourceEventHandlerRegistration
+}
+
+// HasSynced implements cache.SharedIndexInformer.
+func (i Informer) HasSynced() bool { return i.handler.HasSynced() }
+
 // Inform runs an informer until ctx ends.
-func (c *Cluster) Inform(ctx context.Context, w Watched) cache.SharedIndexInformer {
+func (c *Cluster) Inform(ctx context.Context, w Watched) Informer {
 	with := func(raw metav1.ListOptions) *client.ListOptions {
 		own := w.Options()
 		own.Raw = &raw
@@ -48,7 +57,7 @@ func (c *Cluster) Inform(ctx context.Context, w Watched) cache.SharedIndexInform
 		_ = informer.SetTransform(w.Transform) // it has not started
 	}
 	_ = informer.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {}) // Report has it, and says it in words
-	_, _ = informer.AddEventHandler(w.Handler)
+	handler, _ := informer.AddEventHandler(w.Handler)                                               // it has not stopped
 	go informer.RunWithContext(ctx)
-	return informer
+	return Informer{informer, handler}
 }

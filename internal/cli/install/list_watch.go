@@ -40,20 +40,23 @@ type listWatch struct {
 	cluster *cluster.Cluster
 
 	mu sync.Mutex
-	// shown are the rows by package, also those that the flags leave out.
-	shown   map[progress.Target]installedPackage
-	printed map[progress.Target]bool
-	widths  []int
-	// complete: the list was printed.
-	complete bool
-	lost     map[corev1alpha1.Scope]bool
-	failed   chan error
+	// rows are the latest ones by package, also those that the flags leave out. A package that is gone stays until that is printed.
+	rows map[progress.Target]installedPackage
+	// changed are the packages that may have to be printed, of which wake tells the printer: it takes the latest row of each,
+	// so that a reader that is slow costs no memory.
+	changed map[progress.Target]bool
+	wake    chan struct{}
+	// listed are the packages whose rows were printed, if they are not gone.
+	listed map[progress.Target]installedPackage
+	widths []int
+	lost   map[corev1alpha1.Scope]bool
+	failed chan error
 }
 
 func newListWatch(c *listCommand, cl *cluster.Cluster) *listWatch {
 	return &listWatch{
-		listCommand: c, cluster: cl, shown: map[progress.Target]installedPackage{}, printed: map[progress.Target]bool{}, lost: map[corev1alpha1.Scope]bool{},
-		failed: make(chan error, 2),
+		listCommand: c, cluster: cl, rows: map[progress.Target]installedPackage{}, changed: map[progress.Target]bool{}, wake: make(chan struct{}, 1),
+		listed: map[progress.Target]installedPackage{}, lost: map[corev1alpha1.Scope]bool{}, failed: make(chan error, 1),
 	}
 }
 
@@ -65,22 +68,11 @@ func (w *listWatch) run(ctx context.Context) error {
 		synced = append(synced, w.follow(ctx, corev1alpha1.ScopeNamespaced, command.ListNamespace(w.cluster, w.everywhere)))
 	}
 	synced = append(synced, w.follow(ctx, corev1alpha1.ScopeCluster, ""))
-	listed := make(chan struct{})
 	go func() {
 		if cache.WaitForCacheSync(ctx.Done(), synced...) {
-			close(listed)
+			w.fail(w.printAll(ctx))
 		}
 	}()
-	select {
-	case <-listed:
-	case err := <-w.failed:
-		return err
-	case <-ctx.Done():
-		return nil
-	}
-	w.mu.Lock()
-	w.list()
-	w.mu.Unlock()
 	select {
 	case err := <-w.failed:
 		return err
@@ -107,27 +99,32 @@ func (w *listWatch) follow(ctx context.Context, scope corev1alpha1.Scope, namesp
 	}).HasSynced
 }
 
+// fail ends the command.
+func (w *listWatch) fail(err error) {
+	select {
+	case w.failed <- err:
+	default: // it ends already
+	}
+}
+
 // report ends the command where the kind may not be watched, and says once that the connection is lost.
 func (w *listWatch) report(scope corev1alpha1.Scope, err error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsInvalid(err) {
 		err = nil // it is listed again
 	}
+	w.mu.Lock()
 	was := w.lost[scope]
 	w.lost[scope] = err != nil
+	w.mu.Unlock()
 	switch {
-	case err == nil || was:
+	case err == nil:
 	case apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) || cluster.Unserved(err):
 		hint := ""
 		if scope == corev1alpha1.ScopeNamespaced && w.everywhere {
 			hint = ". Choose a namespace with -n"
 		}
-		select {
-		case w.failed <- fmt.Errorf("%w%s", w.cluster.Explain("cannot watch the "+strings.ToLower(scope.Kind("Package"))+"s", err), hint):
-		default:
-		}
-	default:
+		w.fail(fmt.Errorf("%w%s", w.cluster.Explain("cannot watch the "+strings.ToLower(scope.Kind("Package"))+"s", err), hint))
+	case !was:
 		fmt.Fprintln(w.Streams.ErrOut, terminal.Text(w.cluster.Explain("Warning: the connection is lost, and tried again", err).Error()))
 	}
 }
@@ -145,37 +142,71 @@ func (w *listWatch) change(obj any, deleted bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	t := progress.TargetOf(pkg)
-	before, known := w.shown[t]
-	if w.shown[t] = row; deleted {
-		delete(w.shown, t)
+	w.rows[t], w.changed[t] = row, true
+	if _, listed := w.listed[t]; deleted && !listed {
+		delete(w.rows, t)
+		delete(w.changed, t)
 	}
-	if !w.complete || known && before == row || !w.wanted(t, row) {
-		return
+	select {
+	case w.wake <- struct{}{}:
+	default:
 	}
-	w.print(t, row)
 }
 
-// wanted reports whether the flags select a row; one that was printed is, once it is available or gone.
-func (w *listWatch) wanted(t progress.Target, row installedPackage) bool {
-	return !w.notReady || row.State != progress.SummaryAvailable || w.printed[t]
+// entry is a row to be printed.
+type entry struct {
+	progress.Target
+	installedPackage
 }
 
-// list prints all rows, those that need help first.
-func (w *listWatch) list() {
-	w.complete = true
-	type entry struct {
-		progress.Target
-		installedPackage
-	}
-	var all []entry
-	for t, row := range w.shown {
-		if w.wanted(t, row) {
+// take returns what is to be printed of the packages that have changed, those that need help first.
+func (w *listWatch) take() (all []entry) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for t := range w.changed {
+		row := w.rows[t]
+		before, listed := w.listed[t]
+		// One that was printed is printed once it is available, or gone.
+		wanted := !w.notReady || row.State != progress.SummaryAvailable || listed && before.State != progress.SummaryAvailable
+		if wanted && before != row {
 			all = append(all, entry{t, row})
+			w.listed[t] = row
+		}
+		if row.Deleted {
+			delete(w.rows, t)
+			delete(w.listed, t)
 		}
 	}
+	clear(w.changed)
 	slices.SortFunc(all, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(a.State.Urgency(), b.State.Urgency()), cmp.Compare(a.Target.Namespace, b.Target.Namespace), cmp.Compare(a.Target.Name, b.Target.Name))
 	})
+	return all
+}
+
+// printAll prints the list, and then what changes, until ctx ends.
+func (w *listWatch) printAll(ctx context.Context) error {
+	all := w.take()
+	if err := w.head(all); err != nil {
+		return err
+	}
+	for {
+		for _, e := range all {
+			if err := w.print(e.installedPackage); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-w.wake:
+			all = w.take()
+		}
+	}
+}
+
+// head makes the columns as wide as those of the list are, and prints the names of these.
+func (w *listWatch) head(all []entry) error {
 	rows := make([]installedPackage, 0, len(all))
 	for _, e := range all {
 		rows = append(rows, e.installedPackage)
@@ -187,41 +218,33 @@ func (w *listWatch) list() {
 			w.widths[i] = max(w.widths[i], utf8.RuneCountInString(cell))
 		}
 	}
-	if !w.Output.Wanted() {
-		w.line(table[0])
+	if w.Output.Wanted() {
+		return nil
 	}
-	for _, e := range all {
-		w.print(e.Target, e.installedPackage)
-	}
+	return w.line(table[0])
 }
 
-func (w *listWatch) print(t progress.Target, row installedPackage) {
-	w.printed[t] = row.State != progress.SummaryAvailable && !row.Deleted
+func (w *listWatch) print(row installedPackage) error {
 	if w.Output.Wanted() {
 		raw, err := json.Marshal(row)
 		if err == nil {
 			_, err = w.Streams.Out.Write(append(raw, '\n'))
 		}
-		if err != nil {
-			select {
-			case w.failed <- err:
-			default:
-			}
-		}
-		return
+		return err
 	}
 	cells := listTable([]installedPackage{row}, time.Now())[1]
 	if row.Deleted {
 		cells[4], cells[7] = "deleted", ""
 	}
-	w.line(cells)
+	return w.line(cells)
 }
 
 // line prints cells below those of the list.
-func (w *listWatch) line(cells []string) {
+func (w *listWatch) line(cells []string) error {
 	padded := make([]string, len(cells))
 	for i, cell := range cells {
 		padded[i] = terminal.Pad(cell, w.widths[i])
 	}
-	fmt.Fprintln(w.Streams.Out, strings.TrimRight(strings.Join(padded, "  "), " "))
+	_, err := fmt.Fprintln(w.Streams.Out, strings.TrimRight(strings.Join(padded, "  "), " "))
+	return err
 }

@@ -4,12 +4,16 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -113,19 +117,65 @@ func TestListWatch(t *testing.T) {
 func TestListWatchForbidden(t *testing.T) {
 	t.Parallel()
 	cl := clustertest.FakeCluster(t)
-	cl.WithWatch = &refusing{clustertest.Listing{WithWatch: cl.WithWatch}}
-	_, ended, stop := watching(t, cl, "-A")
-	defer stop()
-	if err := <-ended; err == nil || !strings.Contains(err.Error(), "Choose a namespace with -n") {
-		t.Errorf("got %v", err)
+	for _, lost := range []int32{0, 1} { // the answer may come after the connection was lost
+		of := *cl
+		client := &refusing{Listing: clustertest.Listing{WithWatch: cl.WithWatch}}
+		client.lost.Store(lost)
+		of.WithWatch = client
+		_, ended, stop := watching(t, &of, "-A")
+		defer stop()
+		select {
+		case err := <-ended:
+			if err == nil || !strings.Contains(err.Error(), "Choose a namespace with -n") {
+				t.Errorf("got %v", err)
+			}
+		case <-time.After(20 * time.Second):
+			t.Errorf("after %d lost connections the command goes on", lost)
+		}
 	}
 }
 
-type refusing struct{ clustertest.Listing }
+// A reader that stops leaves one row for each package, and none for those that come and go meanwhile.
+func TestListWatchKeepsLatestRows(t *testing.T) {
+	t.Parallel()
+	w := newListWatch(&listCommand{}, nil)
+	event := func(name string, version int, deleted bool) {
+		pkg := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}}
+		pkg.Spec.Image = fmt.Sprint("registry/web:", version)
+		w.change(pkg, deleted)
+	}
+	for i := range 100 {
+		event("web", i, false)
+		event(fmt.Sprint("short", i), 1, false)
+		event(fmt.Sprint("short", i), 1, true)
+	}
+	if len(w.rows) != 1 || len(w.changed) != 1 {
+		t.Errorf("%d rows, %d changes are kept", len(w.rows), len(w.changed))
+	}
+	if all := w.take(); len(all) != 1 || all[0].Package != "registry/web:99" {
+		t.Errorf("printed: %v", all)
+	}
+	if event("web", 99, false); len(w.take()) > 0 {
+		t.Error("what has not changed is printed")
+	}
+	event("web", 99, true)
+	if all := w.take(); len(all) != 1 || !all[0].Deleted || len(w.rows)+len(w.changed)+len(w.listed) > 0 {
+		t.Errorf("printed: %v; kept: %v %v %v", all, w.rows, w.changed, w.listed)
+	}
+}
+
+type refusing struct {
+	clustertest.Listing
+	// lost is how many requests are not answered before.
+	lost atomic.Int32
+}
 
 // List implements client.Reader.
 func (r *refusing) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	if _, is := list.(*corev1alpha1.PackageList); is {
+		if r.lost.Add(-1) >= 0 {
+			return errors.New("connection refused")
+		}
 		return apierrors.NewForbidden(corev1alpha1.Resource("packages"), "", nil)
 	}
 	return r.Listing.List(ctx, list, opts...)
