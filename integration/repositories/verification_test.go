@@ -27,7 +27,8 @@ func sign(t *testing.T, byDigest string, key signed.Pair) {
 	signed.Attach(t, ref.Context(), ref.DigestStr(), key.Bundle(t, ref.DigestStr()))
 }
 
-// Nothing new of an image that lacks the signature is offered; what is known stays. Another key verifies again what is known.
+// Nothing new of an image that lacks the signature is offered; what is known stays, while its own signature counts. Another key verifies
+// it again, and what it does not accept is withdrawn.
 func TestVerification(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
@@ -74,7 +75,7 @@ func TestVerification(t *testing.T) {
 
 	harness.Edit(t, env, config, func(c *corev1alpha1.ImageConfig) { c.Spec.Verification = verifiedBy(other) })
 	await(t, r, "to be looked at again", verified(metav1.ConditionFalse, "SignatureInvalid", "the authority release does not accept it", corev1alpha1.ReasonImageNotVerified))
-	awaitOffers(t, ns, "shop@2.0.0=stable")
+	awaitOffers(t, ns)
 	harness.Edit(t, env, config, func(c *corev1alpha1.ImageConfig) { c.Spec.Verification = nil })
 	await(t, r, "to need no signature", func(r *corev1alpha1.PackageRepository) error {
 		if c := meta.FindStatusCondition(r.Status.Conditions, corev1alpha1.ConditionVerified); c != nil || !meta.IsStatusConditionTrue(r.Status.Conditions, corev1alpha1.ConditionReady) {
@@ -82,4 +83,5 @@ func TestVerification(t *testing.T) {
 		}
 		return nil
 	})
+	awaitOffers(t, ns, "shop@2.0.0=stable")
 }

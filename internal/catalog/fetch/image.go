@@ -94,6 +94,9 @@ func VerifiedBy(validator string) string {
 	return key
 }
 
+// Unverified returns a validator of the same content, which does not say that its image was verified.
+func Unverified(validator string) string { return digestOfValidator(validator) }
+
 // verify verifies an image, unless it is known to be verified, and returns its validator. Its error is an *imagepolicy.Refusal where
 // the image must not be used.
 func verify(ctx context.Context, puller *registry.Puller, s *Source, ref, digest, known string) (outcome *imagepolicy.Outcome, validator string, err error) {

@@ -49,7 +49,7 @@ func due(v view) (time.Time, step) {
 		return a.Retry, stepBackOff
 	case last == nil || last.incomplete || last.retryValue != retry || !last.covers(v.input):
 		return v.now, stepWait
-	case fetch.Static(spec.Source), spec.Source.Inline != nil && !last.restored:
+	case fetch.Static(spec.Source) && fetch.VerifiedBy(last.validator) == v.input.keys, spec.Source.Inline != nil && !last.restored:
 		return time.Time{}, stepRest
 	}
 	return last.at.Add(withJitter(intervalOf(spec, v.pace), last.jitter)), stepRest

@@ -67,10 +67,14 @@ func TestDecide(t *testing.T) {
 		"due":                   {reason: "the interval is over", view: view{last: fetchedAt(10 * time.Minute)}, want: stepFetch},
 		"retried at rest":       {reason: "the annotation has a new value", change: retried, view: view{last: fetchedAt(time.Minute)}, want: stepFetch},
 		"static":                {reason: "it never changes", change: byDigest, view: view{last: fetchedAt(time.Hour)}, want: stepRest},
-		"static, retried":       {reason: "it is requested", change: func(r *corev1alpha1.PackageRepository) { byDigest(r); retried(r) }, view: view{last: fetchedAt(time.Hour)}, want: stepFetch},
-		"incomplete":            {reason: "not all of it is known", change: byDigest, view: view{last: &success{input: is, incomplete: true}}, want: stepFetch},
-		"another Secret":        {reason: "at once", view: view{last: &success{input: input{source: "s", versions: "0"}, at: start}}, want: stepFetch},
-		"after a restart":       {reason: "it is asked for changes", view: view{last: &success{input: input{source: "s"}, restored: true}}, want: stepFetch},
+		"static, not verified": {
+			reason: "its signature is looked for again", change: byDigest, want: stepFetch,
+			view: view{input: input{source: "s", versions: "1", keys: "k"}, last: &success{input: input{source: "s", versions: "1", keys: "k"}, at: start.Add(-time.Hour), validator: "sha256:a"}},
+		},
+		"static, retried": {reason: "it is requested", change: func(r *corev1alpha1.PackageRepository) { byDigest(r); retried(r) }, view: view{last: fetchedAt(time.Hour)}, want: stepFetch},
+		"incomplete":      {reason: "not all of it is known", change: byDigest, view: view{last: &success{input: is, incomplete: true}}, want: stepFetch},
+		"another Secret":  {reason: "at once", view: view{last: &success{input: input{source: "s", versions: "0"}, at: start}}, want: stepFetch},
+		"after a restart": {reason: "it is asked for changes", view: view{last: &success{input: input{source: "s"}, restored: true}}, want: stepFetch},
 		"static after a restart": {
 			reason: "it is as it was", change: byDigest, view: view{last: &success{input: input{source: "s"}, restored: true}}, want: stepRest,
 		},

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/fetch"
 	"lockstep.run/lockstep/internal/kube/background"
 	"lockstep.run/lockstep/internal/kube/queueing"
@@ -26,9 +28,7 @@ func (s *reconciliation) startFetch(v *view) {
 	st := s.states[v.repository.GetName()]
 	a := &attempt{In: v.input, RetryValue: background.RetryValue(v.repository), Started: s.now}
 	j := job{repository: copyOf(v.repository), namespace: s.namespaceOf(v.repository), image: v.image}
-	if last := st.last; last != nil && !last.incomplete && last.input.source == v.input.source {
-		j.known = last.validator
-	}
+	j.known = knownOf(st.last, v)
 	if failed := v.attempt; failed != nil && failed.Done && failed.In == a.In {
 		a.Failures = failed.Failures
 		if failed.Out.rejected != nil {
@@ -37,6 +37,18 @@ func (s *reconciliation) startFetch(v *view) {
 	}
 	st.began = s.now
 	s.queueFetch(s.memory.Begin(s.life, &st.attempt, a), j, st, a)
+}
+
+// knownOf returns the validator of the known content. Where the condition Verified is not True, the image is verified again, though it
+// was before by the same keys.
+func knownOf(last *success, v *view) string {
+	switch {
+	case last == nil || last.incomplete || last.input.source != v.input.source:
+		return ""
+	case v.input.keys != "" && !meta.IsStatusConditionTrue(v.repository.RepositoryStatus().Conditions, corev1alpha1.ConditionVerified):
+		return fetch.Unverified(last.validator)
+	}
+	return last.validator
 }
 
 // queueFetch runs an attempt when the queue of its host and level has capacity.

@@ -3,7 +3,10 @@ package repositories
 import (
 	"errors"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/fetch"
 	"lockstep.run/lockstep/internal/inputs/imageconfigs"
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
 )
@@ -25,6 +28,32 @@ func (s *reconciliation) gatherPolicy(v *view) {
 	v.input.policy, v.input.keys = v.image.Key(), v.image.VerificationKey()
 }
 
+// distrusted reports whether what is published of a repository must not be offered any longer: a policy refuses its image, or requires a
+// signature by other keys than those that verified what is published, and that could not be verified by them.
+func distrusted(v view) bool {
+	failed := v.step == stepBackOff && v.attempt.In == v.input
+	if !failed && v.step != stepPaused || v.waiting || v.inputError != "" {
+		return false
+	}
+	if v.image.Refusal != nil {
+		return true
+	}
+	required := v.image.Verification != nil && v.image.Verification.Mode != imagepolicy.Warn
+	return required && fetch.VerifiedBy(publishedValidator(v)) != v.input.keys
+}
+
+// publishedValidator returns the validator of what is published, also where the last fetch of an earlier process failed.
+func publishedValidator(v view) string {
+	artifact := v.repository.RepositoryStatus().Artifact
+	switch {
+	case v.last != nil:
+		return v.last.validator
+	case artifact != nil:
+		return artifact.Validator
+	}
+	return ""
+}
+
 // PoliciesChanged reconciles all repositories.
 func (r *Reconciler) PoliciesChanged() {
 	r.memory.Lock()
@@ -39,6 +68,8 @@ func (r *Reconciler) PoliciesChanged() {
 func reportVerified(status *corev1alpha1.PackageRepositoryStatus, v view) {
 	conds, generation := &status.Conditions, v.repository.GetGeneration()
 	switch {
+	case v.withheld && v.step == stepPaused:
+		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionVerified) // it is of what is not offered any more
 	case v.step == stepBackOff:
 		if refusal := imagepolicy.RefusalOf(v.attempt.Err); refusal != nil {
 			imageconfigs.Report(conds, generation, &imagepolicy.Outcome{Refusal: refusal})

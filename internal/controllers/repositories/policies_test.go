@@ -1,13 +1,20 @@
 package repositories
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/repository"
 	"lockstep.run/lockstep/internal/inputs/imageconfigs"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
@@ -98,4 +105,129 @@ func TestGatherPolicy(t *testing.T) {
 	if second := gather(); second.input == first.input || second.input.keys == first.input.keys {
 		t.Error("another key is no other input")
 	}
+}
+
+// Where the condition Verified is not True, the image is verified again, though the same keys verified it before.
+func TestKnownOf(t *testing.T) {
+	t.Parallel()
+	is := input{source: "s", keys: "k"}
+	for name, tc := range map[string]struct {
+		verified bool
+		input    input
+		last     *success
+		want     string
+	}{
+		"nothing":        {true, is, nil, ""},
+		"incomplete":     {true, is, &success{input: is, validator: "d verified by k", incomplete: true}, ""},
+		"another source": {true, is, &success{input: input{source: "x"}, validator: "d verified by k"}, ""},
+		"verified":       {true, is, &success{input: is, validator: "d verified by k"}, "d verified by k"},
+		"refused since":  {false, is, &success{input: is, validator: "d verified by k"}, "d"},
+		"no signature":   {false, input{source: "s"}, &success{input: input{source: "s"}, validator: "d"}, "d"},
+	} {
+		r := newRepository()
+		conditions.Set(&r.Status.Conditions, 1, corev1alpha1.ConditionVerified, tc.verified, corev1alpha1.ReasonVerified, "before")
+		if got := knownOf(tc.last, &view{repository: r, input: tc.input}); got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+// What is published stays offered where a new image is refused, and is withdrawn where it is not verified as the policies require now,
+// also after a restart and while the repository is paused.
+func TestDistrustedIsWithdrawn(t *testing.T) {
+	t.Parallel()
+	w, store := newWorld(), &imageconfigs.Store{}
+	digest, signatures := "a", map[string]bool{} // by digest and keys
+	fetch := func(_ context.Context, j job) (*result, error) {
+		validator, keys := digest, j.image.VerificationKey()
+		var outcome *imagepolicy.Outcome
+		if keys != "" {
+			verified, err := &imagepolicy.Verified{Authority: "a"}, error(nil)
+			if !signatures[digest+keys] {
+				err = &imagepolicy.Refusal{Reason: imagepolicy.ReasonNoSignature, Message: "no signature"}
+			} else {
+				validator += " verified by " + keys
+			}
+			if validator != j.known || err != nil {
+				if outcome, err = j.image.Outcome("image", verified, err); err != nil {
+					return nil, err
+				}
+			}
+		}
+		if known, _, _ := strings.Cut(j.known, " "); known == digest {
+			return &result{notModified: true, validator: validator, verification: outcome}, nil
+		}
+		content, err := pack(&repository.Content{Packages: []repository.Package{{
+			Name: "cart", Versions: []corev1alpha1.AvailableVersion{{Version: "1.0.0", Image: digest}},
+		}}})
+		return &result{digest: digest, revision: digest, validator: validator, content: content, verification: outcome}, err
+	}
+	restart := func() {
+		w.restart(t.Context())
+		w.Policies, w.fetch = store.Get, fetch
+	}
+	var keys string
+	require := func(mode imagepolicy.Mode, key signed.Pair) {
+		set := imagepolicy.NewSet([]imagepolicy.Policy{{Name: "p", Prefixes: []string{"registry.test"}, Verification: &imagepolicy.Verification{
+			Mode: mode, Purposes: []imagepolicy.Purpose{imagepolicy.Repository}, Authorities: []imagepolicy.Authority{key.Authority()},
+		}}}, false, start)
+		decision := set.Decide("registry.test/shop:latest", imagepolicy.Repository)
+		keys = decision.VerificationKey()
+		store.Put(set)
+	}
+	r := newRepository()
+	check := func(step, offered, verified, message string) {
+		t.Helper()
+		w.now = w.now.Add(time.Hour)
+		w.converge(t)
+		if got := strings.Join(slices.Collect(maps.Values(w.offered())), " "); got != offered {
+			t.Errorf("%s: offered is %q, want %q", step, got, offered)
+		}
+		if err := w.server.Get(t.Context(), client.ObjectKeyFromObject(r), r); err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if c := meta.FindStatusCondition(r.Status.Conditions, corev1alpha1.ConditionVerified); c != nil {
+			got = string(c.Status)
+		}
+		if ready := meta.FindStatusCondition(r.Status.Conditions, corev1alpha1.ConditionReady); got != verified || !strings.Contains(ready.Message, message) ||
+			(r.Status.Artifact == nil) != (offered == "") || (r.Status.Versions == 0) != (offered == "") {
+			t.Errorf("%s: %s", step, fmt.Sprintf("Verified %s, want %s; %s; %+v", got, verified, ready.Message, r.Status))
+		}
+	}
+	own, other := signed.NewPair(t), signed.NewPair(t)
+	store.Put(imagepolicy.NewSet(nil, false, start))
+	restart()
+	if err := w.server.Create(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	check("without policies", "stable a", "", "Offers 1 package")
+	require(imagepolicy.Enforce, own)
+	check("a signature is required", "", "False", "not offered any more")
+	signatures["a"+keys] = true
+	check("signed", "stable a", "True", "Offers 1 package")
+	digest = "b"
+	check("another image", "stable a", "False", "stays offered")
+	restart()
+	check("after a restart", "stable a", "False", "stays offered")
+	digest = "a"
+	check("the former image again", "stable a", "True", "Offers 1 package")
+	restart()
+	digest = "b"
+	check("another image after a restart", "stable a", "False", "stays offered")
+	digest = "a"
+	check("the former image after a restart", "stable a", "True", "Offers 1 package")
+	require(imagepolicy.Enforce, other)
+	restart()
+	check("another key", "", "False", "not offered any more")
+	restart()
+	check("another key, after a restart", "", "False", "not verified")
+	require(imagepolicy.Warn, other)
+	check("warned of", "stable a", "False", "Offers 1 package")
+	r.Spec.Paused = true
+	if err := w.server.Update(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	require(imagepolicy.Enforce, other)
+	check("paused", "", "", "not offered any more")
 }

@@ -25,6 +25,8 @@ func (s *reconciliation) publish(ctx context.Context) error {
 	for _, v := range s.views {
 		if v.step == stepPublish {
 			s.takeOver(v)
+		} else if distrusted(*v) {
+			s.withhold(v)
 		}
 	}
 	err := s.merge(ctx)
@@ -38,9 +40,24 @@ func (s *reconciliation) publish(ctx context.Context) error {
 		}
 		st := s.states[v.repository.GetName()]
 		v.last, v.published, v.conflicts = st.last, st.unreported, s.conflictsOf(v.repository.GetName())
-		v.verification = st.verification
+		v.verification, v.withheld = st.verification, st.withheld
+		if st.withheld && err != nil {
+			v.writeErr = err
+		}
 	}
 	return err
+}
+
+// withhold drops the content of a repository, so that its offers are withdrawn. It is fetched in whole once it is trusted.
+func (s *reconciliation) withhold(v *view) {
+	st, name := s.states[v.repository.GetName()], v.repository.GetName()
+	published := slices.ContainsFunc(slices.Collect(maps.Values(s.available)), func(p part) bool { return offeredBy(p, name) > 0 })
+	if !published && st.last == nil && v.repository.RepositoryStatus().Artifact == nil {
+		return // it was never fetched, or is withheld already
+	}
+	s.mergeAll(name, st.content)
+	st.withheld, st.content, st.last, st.verification, st.unreported = true, nil, nil, nil, nil
+	s.memory.account.Count(memoryKey(v.repository.GetNamespace(), name), 0)
 }
 
 // takeOver makes the result of a fetch the content of its repository. It may be called again after an error.
@@ -50,7 +67,7 @@ func (s *reconciliation) takeOver(v *view) {
 		return
 	}
 	before := st.content
-	st.content = fetched.content
+	st.content, st.withheld = fetched.content, false
 	artifact := v.repository.RepositoryStatus().Artifact
 	switch {
 	case before != nil:
@@ -182,7 +199,7 @@ func (s *reconciliation) offersOf(
 		var pkg *repository.Package
 		if st.content != nil {
 			pkg, err = st.content.unpack(name)
-		} else if whole {
+		} else if whole && !st.withheld {
 			pkg = publishedOf(offering, existing)
 		}
 		if err != nil {

@@ -92,6 +92,8 @@ type outcome struct {
 	// conflicts are the versions that are not published as the repository has them; nil where that is not known.
 	conflicts []string
 	writeErr  error
+	// withheld is set where nothing is offered of what was fetched, since policies no longer trust it.
+	withheld bool
 }
 
 type step int
@@ -147,6 +149,8 @@ type state struct {
 	unreported *result
 	// verification is that of the last success of this process; nil where there is none.
 	verification *verification
+	// withheld is set while nothing is offered of what was fetched, since policies no longer trust it.
+	withheld bool
 	// source identifies the source of a generation.
 	source     string
 	generation int64

@@ -20,10 +20,13 @@ import (
 func statusOf(v view) *corev1alpha1.PackageRepositoryStatus {
 	status, spec, generation := v.repository.RepositoryStatus().DeepCopy(), v.repository.RepositorySpec(), v.repository.GetGeneration()
 	conds := &status.Conditions
-	reportPaused(conds, generation, spec.Paused)
+	reportPaused(conds, generation, spec.Paused, v.withheld)
 	reportConflicts(conds, generation, v.conflicts)
 	if v.published != nil {
 		reportContent(status, v.published)
+	}
+	if v.withheld {
+		status.Artifact, status.Packages, status.Versions, status.Problems = nil, 0, 0, nil
 	}
 	reportVerified(status, v)
 	switch v.step {
@@ -41,13 +44,16 @@ func statusOf(v view) *corev1alpha1.PackageRepositoryStatus {
 
 func (v view) fetching() bool { return v.step == stepFetch || v.step == stepWait }
 
-func reportPaused(conds *[]metav1.Condition, generation int64, paused bool) {
+func reportPaused(conds *[]metav1.Condition, generation int64, paused, withheld bool) {
 	if !paused {
 		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionPaused)
 		return
 	}
-	conditions.Set(conds, generation, corev1alpha1.ConditionPaused, true, corev1alpha1.ReasonPaused,
-		"Nothing is fetched while the repository is paused. What was fetched stays offered.")
+	message := "Nothing is fetched while the repository is paused."
+	if !withheld {
+		message += " What was fetched stays offered."
+	}
+	conditions.Set(conds, generation, corev1alpha1.ConditionPaused, true, corev1alpha1.ReasonPaused, message)
 }
 
 func reportConflicts(conds *[]metav1.Condition, generation int64, conflicts []string) {
@@ -145,11 +151,14 @@ func offered(status *corev1alpha1.PackageRepositoryStatus) string {
 
 // withOffered adds to a message what stays offered meanwhile.
 func withOffered(v view, message string, status *corev1alpha1.PackageRepositoryStatus) string {
-	if status.Artifact == nil {
+	if status.Artifact == nil && !v.withheld {
 		return message
 	}
 	const room = 256
 	message = conditions.Cut(conditions.Message(message), limits.MessageBytes-room)
+	if v.withheld {
+		return message + "\nWhat was fetched before is not offered any more, since it is not verified as the ImageConfigs require; installed packages stay."
+	}
 	rest := "."
 	if v.last != nil && v.last.incomplete {
 		rest = "; some of it may be missing, or of another revision."
