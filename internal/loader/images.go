@@ -167,33 +167,45 @@ type WorkloadImage struct {
 	Image string
 	// By is its user, such as "container web of Deployment web".
 	By string
+	Policed
+}
+
+// Policed is how policies verify an image that an object names.
+type Policed struct {
+	// Enforced means that the package is refused where it is not verified; else there is a warning.
+	Enforced bool
+	// Pinned means that it has a digest; else it cannot be verified.
+	Pinned bool
 }
 
 // workloadImages returns the images that objects name and that Options.Policed reports, each once, in the order of the objects; at
-// most limits.WorkloadImages and one.
+// most limits.WorkloadImages and one that are verified alike.
 func (l *load) workloadImages(objects []*object) []WorkloadImage {
 	var out []WorkloadImage
 	if l.opts.Policed == nil {
 		return nil
 	}
-	seen := map[string]bool{}
+	seen, alike := map[string]bool{}, map[Policed]int{}
 	for _, o := range objects {
 		for _, used := range o.images {
 			image := used.ref
 			if locked, ok := l.locked[used.ref]; ok {
 				image = l.written[locked.Name] + "@" + locked.Digest
 			}
-			if seen[used.ref] || !l.opts.Policed(image) {
+			if seen[used.ref] {
 				continue
 			}
 			seen[used.ref] = true
-			w := WorkloadImage{Image: image, By: strings.TrimPrefix(used.by+" of "+o.gvk.Kind+" "+o.name, " of ")}
+			how, policed := l.opts.Policed(image)
+			if !policed || alike[how] > limits.WorkloadImages {
+				continue
+			}
+			alike[how]++
+			w := WorkloadImage{Policed: how, Image: image, By: strings.TrimPrefix(used.by+" of "+o.gvk.Kind+" "+o.name, " of ")}
 			if l.secrets.Is(used.ref) {
 				w.Image = ""
 			}
-			if out = append(out, w); len(out) > limits.WorkloadImages {
-				return out
-			}
+			out = append(out, w)
 		}
 	}
 	return out

@@ -77,7 +77,7 @@ func TestWorkloadImages(t *testing.T) {
 		"web.yaml.gotmpl", workload("apps/v1", "Deployment", "web", "{template: {spec: {initContainers: [{name: init, image: 'quay.io/x/init:v1'}], containers: [{name: web, image: '{{.images.web}}', env: [{name: AGENT, value: '{{.images.agent}}'}]}, {name: other, image: 'ghcr.io/other:v1'}]}}}"),
 		"again.yaml.gotmpl", workload("apps/v1", "DaemonSet", "again", "{template: {spec: {containers: [{name: again, image: '{{.images.web}}'}], volumes: [{name: models, image: {reference: 'quay.io/x/models@"+digestOf("c")+"'}}]}}}"),
 	)
-	load := func(policed func(string) bool) []WorkloadImage {
+	load := func(policed func(string) (Policed, bool)) []WorkloadImage {
 		p, err := Load(context.Background(), files, namespaced(func(o *Options) {
 			o.ImageOverride = func(s string) string { return strings.Replace(s, "quay.io/", "mirror.example:5000/", 1) }
 			o.Policed = policed
@@ -87,13 +87,18 @@ func TestWorkloadImages(t *testing.T) {
 		}
 		return p.Workloads
 	}
-	want := []WorkloadImage{
-		{"quay.io/x/web:v1@" + digestOf("a"), "container again of DaemonSet again"},
-		{"quay.io/x/models@" + digestOf("c"), "volume models of DaemonSet again"},
-		{"quay.io/x/init:v1", "init container init of Deployment web"},
-		{"quay.io/x/agent:v1@" + digestOf("b"), "Deployment web"},
+	enforced := Policed{Enforced: true, Pinned: true}
+	how := func(image string) Policed {
+		pinned := strings.Contains(image, "@")
+		return Policed{Enforced: pinned, Pinned: pinned}
 	}
-	if diff := cmp.Diff(want, load(func(image string) bool { return strings.HasPrefix(image, "quay.io/") })); diff != "" {
+	want := []WorkloadImage{
+		{Image: "quay.io/x/web:v1@" + digestOf("a"), By: "container again of DaemonSet again", Policed: enforced},
+		{Image: "quay.io/x/models@" + digestOf("c"), By: "volume models of DaemonSet again", Policed: enforced},
+		{Image: "quay.io/x/init:v1", By: "init container init of Deployment web"},
+		{Image: "quay.io/x/agent:v1@" + digestOf("b"), By: "Deployment web", Policed: enforced},
+	}
+	if diff := cmp.Diff(want, load(func(image string) (Policed, bool) { return how(image), strings.HasPrefix(image, "quay.io/") })); diff != "" {
 		t.Error(diff)
 	}
 	if none := load(nil); none != nil {
@@ -103,7 +108,8 @@ func TestWorkloadImages(t *testing.T) {
 	for i := range 200 {
 		files["many.yaml"] = []byte(strings.Replace(string(files["many.yaml"]), "quay.io/N", fmt.Sprintf("quay.io/n%d", i), 1))
 	}
-	if many := load(func(string) bool { return true }); len(many) != limits.WorkloadImages+1 {
+	// However many others there are before them, the enforced ones are among them.
+	if many := load(func(image string) (Policed, bool) { return how(image), true }); len(many) != limits.WorkloadImages+1+3 {
 		t.Errorf("%d", len(many))
 	}
 }
@@ -144,7 +150,7 @@ func TestImagesHoldNoSecrets(t *testing.T) {
 		t.Errorf("%v, %d left out", p.Images, p.OmittedImages)
 	}
 	policed := withSecret()
-	policed.Policed = func(string) bool { return true }
+	policed.Policed = func(string) (Policed, bool) { return Policed{}, true }
 	if p, err = Load(context.Background(), files, policed); err != nil {
 		t.Fatal(err)
 	}

@@ -45,8 +45,9 @@ type Options struct {
 	ResolvesDependencies bool
 	// ImageOverride, which may be nil, changes references of the lock.
 	ImageOverride func(string) string
-	// Policed, which may be nil, reports whether policies are about an image that an object names, by its reference as it is written.
-	Policed func(string) bool
+	// Policed, which may be nil, reports whether policies are about an image that an object names, by its reference as it is written, and
+	// how they verify it.
+	Policed func(string) (Policed, bool)
 	// StaticImages gives templates StaticImage for every image.
 	StaticImages bool
 

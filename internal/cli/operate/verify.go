@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
@@ -34,8 +36,8 @@ func newVerify(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify IMAGE",
 		Short: "Verify the signature of an image as the manager does",
-		Long: `Verify the signature of an image as the manager does: by the ImageConfigs of the cluster (as a package, else as a
-repository, else as a workload) or, with --key or
+		Long: `Verify the signature of an image as the manager does: by the ImageConfigs of the cluster (as a package, as a
+repository and as a workload, whichever they verify) or, with --key or
 --certificate-identity, by public keys, one of which has to have signed it, or by the identity that
 a certificate was issued to. Both forms that cosign makes are read. Only the registry
 of the image is asked; certificate authorities and logs are those of --trusted-root, which
@@ -81,59 +83,102 @@ func (c *verifyCommand) check() error {
 }
 
 func (c *verifyCommand) run(ctx context.Context, ref string) error {
-	decision, keys := imagepolicy.Decision{Pull: ref}, authn.Keychain(nil)
+	uses, keys := []use{{decision: imagepolicy.Decision{Pull: ref}}}, authn.Keychain(nil)
 	var err error
 	if len(c.keys) > 0 || c.keyless() {
-		decision.Verification, err = c.verification()
+		uses[0].decision.Verification, err = c.verification()
 	} else {
-		decision, keys, err = c.policy(ctx, ref)
+		uses, keys, err = c.policies(ctx, ref)
 	}
 	if err != nil {
 		return err
 	}
-	puller, err := c.registry.Puller("", decision.Pull)
+	pull := uses[0].decision.Pull // it is the same for all
+	puller, err := c.registry.Puller("", pull)
 	if err != nil {
 		return err
 	}
 	puller = puller.With(registry.Access{Keychain: keys})
-	digest, err := puller.Resolve(ctx, decision.Pull)
+	digest, err := puller.Resolve(ctx, pull)
 	if err != nil {
 		return content.Advise(err)
 	}
-	verified, err := puller.Verify(ctx, decision.Pull, digest, decision.Verification, "")
-	if refusal := imagepolicy.RefusalOf(err); refusal != nil {
-		return desired.RefusedImage(ref, refusal)
+	var lines []string
+	for _, u := range uses {
+		verified, err := puller.Verify(ctx, pull, digest, u.decision.Verification, u.decision.VerificationKey())
+		if refusal := imagepolicy.RefusalOf(err); refusal != nil {
+			return u.explain(desired.RefusedImage(ref, refusal))
+		}
+		if err != nil {
+			return err
+		}
+		verified.Policy = u.decision.Policy
+		line := terminal.Line(verified.String())
+		if as := u.as(); as != "" {
+			line = as + ": " + line
+		}
+		lines = append(lines, "  "+line+"\n")
 	}
-	if err != nil {
-		return err
-	}
-	verified.Policy = decision.Policy
-	fmt.Fprintf(c.Streams.Out, "Verified %s\n  digest  %s\n  %s\n", terminal.Line(ref), digest, terminal.Line(verified.String()))
+	fmt.Fprintf(c.Streams.Out, "Verified %s\n  digest  %s\n%s", terminal.Line(ref), digest, strings.Join(lines, ""))
 	return nil
 }
 
-// policy is what the ImageConfigs of the cluster say, with the pull secret that one of them names.
-func (c *verifyCommand) policy(ctx context.Context, ref string) (decision imagepolicy.Decision, keys authn.Keychain, err error) {
+// use is what an image is verified for.
+type use struct {
+	decision imagepolicy.Decision
+	purposes []string
+}
+
+// as names the purposes; it is empty for all, and for keys of the command line.
+func (u use) as() string {
+	if len(u.purposes) == 0 || len(u.purposes) == len(purposes) {
+		return ""
+	}
+	return "as a " + strings.Join(u.purposes, " and ")
+}
+
+func (u use) explain(err error) error {
+	if as := u.as(); as != "" {
+		return fmt.Errorf("%w (%s)", err, as)
+	}
+	return err
+}
+
+var purposes = []imagepolicy.Purpose{imagepolicy.Package, imagepolicy.Repository, imagepolicy.Workload}
+
+// policies are what the ImageConfigs of the cluster say, for each purpose for which one verifies the image, with the pull secret that one of
+// them names.
+func (c *verifyCommand) policies(ctx context.Context, ref string) (uses []use, keys authn.Keychain, err error) {
 	cl, err := c.Connect()
 	if err != nil {
-		return decision, nil, err
+		return nil, nil, err
 	}
 	images, err := desired.ReadImages(ctx, cl, c.manager)
 	if err == nil && images.Unread != nil {
 		err = cl.Explain("read ImageConfigs and their keys", images.Unread)
 	}
 	if err != nil {
-		return decision, nil, err
+		return nil, nil, err
 	}
-	for _, purpose := range []imagepolicy.Purpose{imagepolicy.Package, imagepolicy.Repository, imagepolicy.Workload} {
-		if decision, keys, _, err = images.Decide(ctx, ref, purpose); err != nil || decision.Verification != nil {
-			break
+	for _, purpose := range purposes {
+		decision, own, _, err := images.Decide(ctx, ref, purpose)
+		if err != nil {
+			return nil, nil, err
 		}
+		if decision.Verification == nil {
+			continue
+		}
+		keys = own
+		i := slices.IndexFunc(uses, func(u use) bool { return u.decision.Policy == decision.Policy })
+		if i < 0 {
+			i, uses = len(uses), append(uses, use{decision: decision})
+		}
+		uses[i].purposes = append(uses[i].purposes, strings.ToLower(string(purpose)))
 	}
-	if err == nil && decision.Verification == nil {
+	if len(uses) == 0 {
 		err = fmt.Errorf("no ImageConfig of the cluster verifies %s: write one, or say by --key FILE whose signature it needs", ref)
 	}
-	return decision, keys, err
+	return uses, keys, err
 }
 
 // verification is what the flags say. Authorities are called like their files.

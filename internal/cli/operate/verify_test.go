@@ -142,6 +142,22 @@ func TestVerifyByImageConfigs(t *testing.T) {
 			t.Errorf("as a %s: %+v", use, got)
 		}
 	}
+	// An image is verified for each use: that it is good as a package says nothing of another ImageConfig about workloads.
+	config.Spec.Verification.Images = []corev1alpha1.VerifiedImages{corev1alpha1.VerifiedImagesPackage}
+	strict, other := config.DeepCopy(), signed.NewPair(t)
+	strict.Name, strict.Spec.Rewrite = "strict", nil
+	strict.Spec.Verification.Images = []corev1alpha1.VerifiedImages{corev1alpha1.VerifiedImagesWorkload}
+	strict.Spec.Verification.Authorities[0].Key.SecretRef.Key = "other.pub"
+	for key, want := range map[string]string{
+		string(own.Public):   "as a package: Signed by the authority release of the ImageConfig acme.\n  as a workload: Signed by the authority release of the ImageConfig strict.\n",
+		string(other.Public): "(as a workload)\n",
+	} {
+		keys.Data["other.pub"] = []byte(key)
+		got := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t, config, strict, keys)), "", "verify", ref)
+		if !strings.Contains(got.Out+got.Err, want) || (got.Code == 0) != (key == string(own.Public)) {
+			t.Errorf("as a package and as a workload: %+v", got)
+		}
+	}
 	gone := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t, config)), "", "verify", ref)
 	if gone.Code != 1 || !strings.Contains(gone.Err, "TrustRootInvalid: ") || !strings.Contains(gone.Err, "there is no Secret package-operator-system/keys") {
 		t.Errorf("without the key: %+v", gone)

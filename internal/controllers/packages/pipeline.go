@@ -70,9 +70,13 @@ func (c *content) atRest() int64 {
 	return quota.AtRest(size, number, fields)
 }
 
-// load pulls and renders. Its error is a *registry.PullError, violation.Violations, or of the API server.
+// load pulls and renders, or verifies images that the objects name. Its error is a *registry.PullError, violation.Violations, an
+// *unfinished, or of the API server.
 func (p *Pipeline) load(ctx context.Context, in input) (*content, error) {
-	loaded, err := p.loadVerified(ctx, in)
+	if len(in.workloads.left) > 0 {
+		return nil, p.verifyWorkloads(ctx, in)
+	}
+	loaded, err := p.pullAndRender(ctx, in)
 	return loaded, forKindOf(in.pkg, err)
 }
 
@@ -103,31 +107,31 @@ func forKindOf(pkg corev1alpha1.GenericPackage, err error) error {
 	return named
 }
 
-// pullAndRender returns the package or, of the images that its objects name, those that are not among the verified ones yet.
-func (p *Pipeline) pullAndRender(ctx context.Context, in input, verified outcomes) (*content, []loader.WorkloadImage, error) {
+// pullAndRender returns the package. Its error is an *unfinished where images that its objects name have to be verified before.
+func (p *Pipeline) pullAndRender(ctx context.Context, in input) (*content, error) {
 	place := &admission{pipeline: p, in: in, load: ctx}
 	defer place.leave()
 	image, own, err := p.pull(ctx, in, place.enter)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	// The values are kept for this one rendering only.
 	values, err := sources.Read(ctx, p.Guard.For(in.reader, p.Get), in.pkg.PackageSpec(), in.namespace)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if err := place.enter(); err != nil { // another load has unpacked it, or it is no image
-		return nil, nil, err
+		return nil, err
 	}
 	files := image.Files
 	if in.origin.version != "" && !loader.HasManifest(files) {
 		if files, err = loader.Plain(in.origin.packageName, files, in.origin.declared); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
 	within, leave, err := p.processors.Enter(place.ctx, in.namespace)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer leave()
 	pkg, err := loader.Load(within, files, p.optionsFor(in, values))
@@ -135,15 +139,19 @@ func (p *Pipeline) pullAndRender(ctx context.Context, in input, verified outcome
 		err = loader.CheckTarget(in.pkg.PackageSpec().TargetRef, pkg.Dependencies)
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if left := verified.left(pkg.Workloads); len(left) > 0 {
-		return nil, left, nil
+	next, err := in.verifyNext(pkg.Workloads)
+	if err != nil {
+		return nil, err
+	}
+	if len(next.workloads.left) > 0 {
+		return nil, &unfinished{next}
 	}
 	loaded := p.contentOf(in, image, pkg)
-	loaded.verification = verified.with(own, pkg.Workloads)
+	loaded.verification = next.workloads.known.with(own, pkg.Workloads)
 	loaded.warnings = append(loaded.warnings, in.unpinned(pkg.Workloads)...)
-	return loaded, nil, nil
+	return loaded, nil
 }
 
 // pull returns the package in an image, or plain manifests: of an image that a repository offers, or its own. The digest that the
