@@ -226,6 +226,7 @@ func normalise(obj *unstructured.Unstructured) {
 	}
 	unstructured.RemoveNestedField(obj.Object, "status", "templateHash")
 	unstructured.RemoveNestedField(obj.Object, "status", "unpackedHash")
+	unstructured.RemoveNestedField(obj.Object, "status", "timeline") // times, which faults change
 	if big, found, _ := unstructured.NestedString(obj.Object, "data", "big"); found {
 		_ = unstructured.SetNestedField(obj.Object, fmt.Sprintf("%d bytes", len(big)), "data", "big")
 	}
