@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,10 +21,12 @@ import (
 	"lockstep.run/lockstep/internal/permissions"
 )
 
+var writes = []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
+
 // Verbs of the roles of users on the kinds of a package, as the roles of Kubernetes have them.
 var verbsOf = map[string][]string{
-	manifest.AggregateToAdmin: {rbacv1.VerbAll},
-	manifest.AggregateToEdit:  {"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"},
+	manifest.AggregateToAdmin: writes,
+	manifest.AggregateToEdit:  writes,
 	manifest.AggregateToView:  {"get", "list", "watch"},
 }
 
@@ -107,7 +110,8 @@ func (l *load) accountNamespace(name string, all []*object) (namespace, why stri
 	return "", fmt.Sprintf("it is not known in which namespace the ServiceAccount %s is: the package does not bring it, and a ClusterPackage has no namespace of its own", name)
 }
 
-// aggregated are the roles of users on the kinds of the package's own definitions.
+// aggregated are the roles of users on the kinds of the package's own definitions. They are bounded by no ceiling, so they are never about
+// kinds that the package does not bring: no definition takes the place of a kind of Kubernetes.
 func (l *load) aggregated(to []string, all []*object) []any {
 	var definitions []*unstructured.Unstructured
 	for _, o := range all {
@@ -119,21 +123,37 @@ func (l *load) aggregated(to []string, all []*object) []any {
 			l.add(o.violation(violation.ReasonObjectInvalid, "").Because("", "%v", err))
 			return nil
 		}
+		if group, _, _ := unstructured.NestedString(u.Object, "spec", "group"); ofKubernetes(group) {
+			l.add(o.violation(violation.ReasonObjectInvalid, "spec.group").Because("Define kinds of a group of your own, or leave "+aggregateField+" of the manifest out.",
+				"%.100q is a group of Kubernetes or of the engine, on which "+aggregateField+" of the manifest gives users no rights", group))
+			return nil
+		}
 		definitions = append(definitions, u)
+	}
+	if len(to) > 0 && len(permissions.OnDefined(definitions, nil)) == 0 {
+		l.add(l.unit.result.At(violation.ReasonObjectInvalid, aggregateField).Because("Bring the CustomResourceDefinition, with metadata.name PLURAL.GROUP, or leave it out.",
+			"the package brings no CustomResourceDefinition whose kind users could get rights on"))
+		return nil
 	}
 	var out []any
 	for _, role := range to {
-		rules := permissions.OnDefined(definitions, verbsOf[role])
-		if len(rules) == 0 {
-			continue
-		}
-		made := rbacv1.ClusterRole{Rules: rules}
+		made := rbacv1.ClusterRole{Rules: permissions.OnDefined(definitions, verbsOf[role])}
 		made.TypeMeta = metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"}
 		made.Name = l.opts.Package.Metadata.Name + "-aggregate-to-" + role
 		made.Labels = map[string]string{rbacv1.GroupName + "/aggregate-to-" + role: "true"}
 		out = append(out, made)
 	}
 	return out
+}
+
+// ofKubernetes reports whether a group may be one that Kubernetes, its projects or the engine serve.
+func ofKubernetes(group string) bool {
+	for kind := range builtIn {
+		if kind.Group == group {
+			return true
+		}
+	}
+	return slices.ContainsFunc([]string{"k8s.io", "kubernetes.io"}, func(domain string) bool { return group == domain || strings.HasSuffix(group, "."+domain) })
 }
 
 // implied makes an object of the package of one that no file has.

@@ -192,7 +192,7 @@ func parse(args []string, usage io.Writer) (*Config, error) {
 func (c *Config) accessFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.DefaultServiceAccount, "default-service-account", os.Getenv("LOCKSTEP_DEFAULT_SERVICE_ACCOUNT"),
 		"service account, in the namespace of the Package, of Packages that name none (default: none, the manager itself) [LOCKSTEP_DEFAULT_SERVICE_ACCOUNT]")
-	_ = c.RequireServiceAccount.Set(cmp.Or(os.Getenv("LOCKSTEP_REQUIRE_SERVICE_ACCOUNT"), "false")) // what is no value requires none, as for other flags
+	c.RequireServiceAccount = accountsRequired(cmp.Or(os.Getenv("LOCKSTEP_REQUIRE_SERVICE_ACCOUNT"), "false")) // validated with the others
 	flags.Var(&c.RequireServiceAccount, "require-service-account",
 		"install no Package that neither names a service account nor gets the default; ClusterPackages need none unless it is all [LOCKSTEP_REQUIRE_SERVICE_ACCOUNT]")
 	flags.Lookup("require-service-account").NoOptDefVal = string(accountsOfNamespaces)
@@ -226,6 +226,9 @@ func (c *Config) validate() error {
 	}
 	if errs := validation.IsDNS1123Subdomain(c.DefaultServiceAccount); c.DefaultServiceAccount != "" && len(errs) > 0 {
 		return fmt.Errorf("--default-service-account %q: %s", c.DefaultServiceAccount, strings.Join(errs, "; "))
+	}
+	if err := c.RequireServiceAccount.Set(string(c.RequireServiceAccount)); err != nil {
+		return fmt.Errorf("LOCKSTEP_REQUIRE_SERVICE_ACCOUNT %q: %w", c.RequireServiceAccount, err)
 	}
 	if errs := content.IsPathSegmentName(c.PermissionCeiling); c.PermissionCeiling != "" && len(errs) > 0 {
 		return fmt.Errorf("--permission-ceiling %q: %s", c.PermissionCeiling, strings.Join(errs, "; "))

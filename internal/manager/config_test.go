@@ -2,6 +2,7 @@ package manager
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -158,6 +159,16 @@ func TestParseRefuses(t *testing.T) {
 	}
 	if _, err := Parse([]string{"--help"}); !errors.Is(err, pflag.ErrHelp) {
 		t.Errorf("--help: %v", err)
+	}
+}
+
+// A misspelt value does not mean that no account is required.
+func TestParseRefusesMisspeltAccounts(t *testing.T) {
+	for _, value := range []string{"All", "yes"} {
+		t.Setenv("LOCKSTEP_REQUIRE_SERVICE_ACCOUNT", value)
+		if _, err := Parse(nil); err == nil || err.Error() != fmt.Sprintf("LOCKSTEP_REQUIRE_SERVICE_ACCOUNT %q: want true, false or all", value) {
+			t.Errorf("%s: %v", value, err)
+		}
 	}
 }
 

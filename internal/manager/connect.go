@@ -102,7 +102,10 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 		},
 		Environment: follow.detector, Policies: policies.Get, Ceiling: follow.ceiling.get, Sources: watches, Underway: deployments.Underway,
 		Overrides: c.overrides(),
-		Accounts:  packages.Accounts{Default: c.DefaultServiceAccount, Required: c.RequireServiceAccount.ofNamespaces(), RequiredOfAll: c.RequireServiceAccount.ofAll()},
+		Accounts: packages.Accounts{
+			Own:     objects.Account{Namespace: c.Namespace, Name: c.ServiceAccount},
+			Default: c.DefaultServiceAccount, Required: c.RequireServiceAccount.ofNamespaces(), RequiredOfAll: c.RequireServiceAccount.ofAll(),
+		},
 		ServedAPI: follow.servedAPI(here),
 		Unserved:  func(gk schema.GroupKind) bool { return here.State(gk).Unserved() },
 		Fresh:     mutationcache.NewStore(), Slices: slices, Namespace: c.Namespace, Version: buildversion.Release(buildversion.Get()), Pace: c.Pace,

@@ -83,11 +83,11 @@ const (
 	// written. The message names all of these rights. It is absent otherwise.
 	ConditionAuthorized = "Authorized"
 
-	// ConditionPermissionsGranted is True where the rights that the manifest asks for in
-	// permissions.rules are granted. False says which of them the ceiling of the manager
-	// does not have: nothing of that version is written, and what is installed stays. It
-	// is absent where none are asked for. Reasons beside PermissionsGranted: NoCeiling,
-	// AboveCeiling.
+	// ConditionPermissionsGranted is True where the ceiling of the manager has the rights
+	// that the manifest asks for in permissions.rules. False says which of them it does not
+	// have: nothing of that version is written, and what is installed stays. It is absent
+	// where none are asked for, and once a version that was refused is not wanted any more.
+	// Reasons beside PermissionsGranted: NoCeiling, AboveCeiling.
 	ConditionPermissionsGranted = "PermissionsGranted"
 
 	// ConditionTargetConnected is True while the cluster of targetRef is connected. False

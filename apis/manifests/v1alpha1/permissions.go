@@ -26,8 +26,8 @@ type PackageManifestPermissions struct {
 	Rules []PackageManifestPolicyRule `json:"rules,omitempty"`
 
 	// AggregateTo are the roles of users that get rights on the kinds of the package's
-	// own CustomResourceDefinitions: admin gets all verbs, edit may read and write, view
-	// may read. For ClusterPackages only.
+	// own CustomResourceDefinitions: admin and edit may read and write, view may read.
+	// Groups of Kubernetes are refused. For ClusterPackages only.
 	AggregateTo []string `json:"aggregateTo,omitempty"`
 }
 

@@ -2,6 +2,7 @@ package packages
 
 import (
 	"cmp"
+	"fmt"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
@@ -9,6 +10,8 @@ import (
 
 // Accounts are settings of the manager for Packages.
 type Accounts struct {
+	// Own is the ServiceAccount of the manager, whose namespace has the accounts of ClusterPackages.
+	Own objects.Account
 	// Default is the ServiceAccount of namespaced Packages that name none; empty for the manager's
 	// own identity.
 	Default string
@@ -17,34 +20,53 @@ type Accounts struct {
 	Required, RequiredOfAll bool
 }
 
+// required reports whether a Package needs an account.
+func (a Accounts) required(pkg corev1alpha1.GenericPackage) bool {
+	if pkg.GetNamespace() == "" {
+		return a.RequiredOfAll
+	}
+	return a.Required
+}
+
+// account returns the ServiceAccount that a Package names or gets by default, without a name if there is none. A ClusterPackage gets
+// the default for nothing but the Secret of its targetRef.
+func (a Accounts) account(pkg corev1alpha1.GenericPackage) objects.Account {
+	account := objects.Account{Namespace: cmp.Or(pkg.GetNamespace(), a.Own.Namespace), Name: pkg.PackageSpec().ServiceAccountName}
+	if account.Name == "" && (pkg.GetNamespace() != "" || remote(pkg)) {
+		account.Name = a.Default
+	}
+	return account
+}
+
 // of returns the ServiceAccount of a Package, empty for the manager's own identity; false
 // where it lacks a required one.
 func (a Accounts) of(pkg corev1alpha1.GenericPackage) (name string, allowed bool) {
+	account := a.account(pkg)
+	allowed = !a.required(pkg) || account.Name != "" && account != a.Own
 	if remote(pkg) {
 		// Objects there are written by the user of the kubeconfig, which the account has to have the right to read.
-		return "", pkg.GetNamespace() == "" || a.Default != "" || !a.Required
+		return "", allowed
 	}
-	name = pkg.PackageSpec().ServiceAccountName
-	if pkg.GetNamespace() == "" || name != "" {
-		return name, name != "" || !a.RequiredOfAll
-	}
-	return a.Default, a.Default != "" || !a.Required
+	return account.Name, allowed
 }
 
 // reader returns the ServiceAccount that has to have the right to get the Secrets that a Package names; the manager itself where
 // none is required.
 func (a Accounts) reader(pkg corev1alpha1.GenericPackage) objects.Account {
-	if !a.Required || pkg.GetNamespace() == "" {
+	if !a.required(pkg) {
 		return objects.Account{}
 	}
-	return objects.Account{Namespace: pkg.GetNamespace(), Name: cmp.Or(pkg.PackageSpec().ServiceAccountName, a.Default)}
+	return a.account(pkg)
 }
 
 // refusal is why the manager does not install a Package as it is; empty where it does.
 func (a Accounts) refusal(pkg corev1alpha1.GenericPackage) string {
+	account := a.account(pkg)
 	switch _, allowed := a.of(pkg); {
 	case allowed:
 		return ""
+	case account.Name != "":
+		return fmt.Sprintf(ownAccountRefused, account)
 	case remote(pkg):
 		return targetAccountRequired
 	case pkg.GetNamespace() == "":
@@ -52,6 +74,11 @@ func (a Accounts) refusal(pkg corev1alpha1.GenericPackage) string {
 	}
 	return accountRequired
 }
+
+// ownAccountRefused is why a Package is refused that is to be installed as the account of the manager, whose rights a required account is to
+// keep from it.
+const ownAccountRefused = "%s is that of the manager itself, and this manager installs packages only as other ServiceAccounts: name another one of this namespace, " +
+	"in spec.serviceAccountName or by --default-service-account, with the rights for the objects of the package."
 
 // targetAccountRequired is why a Package with a targetRef is refused.
 const targetAccountRequired = "This manager reads the Secrets that a Package names only as a ServiceAccount, for those with a targetRef as the default one, which it lacks: " +

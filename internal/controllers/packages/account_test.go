@@ -1,13 +1,18 @@
 package packages
 
 import (
+	"cmp"
+	"fmt"
 	"testing"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/objects"
 )
 
 func TestAccounts(t *testing.T) {
 	t.Parallel()
+	own := objects.Account{Namespace: newPackage().Namespace, Name: "manager"} // for Packages in the namespace of the manager
+	elsewhere := objects.Account{Namespace: "system", Name: "manager"}
 	for _, tc := range []struct {
 		reason   string
 		accounts Accounts
@@ -28,6 +33,12 @@ func TestAccounts(t *testing.T) {
 		{reason: "of all, the default is enough", accounts: Accounts{Default: "common", Required: true, RequiredOfAll: true}, want: "common"},
 		{reason: "of all, the default is not for a ClusterPackage", accounts: Accounts{Default: "common", Required: true, RequiredOfAll: true}, cluster: true, refused: true},
 		{reason: "of all, a ClusterPackage names one", accounts: Accounts{Required: true, RequiredOfAll: true}, cluster: true, names: "own", want: "own"},
+		{reason: "of all, a ClusterPackage names that of the manager", accounts: Accounts{Own: elsewhere, Required: true, RequiredOfAll: true}, cluster: true, names: "manager", want: "manager", refused: true},
+		{reason: "a ClusterPackage that needs none names that of the manager", accounts: Accounts{Own: elsewhere, Required: true}, cluster: true, names: "manager", want: "manager"},
+		{reason: "that of the manager, in its namespace", accounts: Accounts{Own: own, Required: true}, names: "manager", want: "manager", refused: true},
+		{reason: "that of the manager by default, in its namespace", accounts: Accounts{Own: own, Default: "manager", Required: true}, want: "manager", refused: true},
+		{reason: "that of the manager, where none is required", accounts: Accounts{Own: own}, names: "manager", want: "manager"},
+		{reason: "one of its name in another namespace", accounts: Accounts{Own: elsewhere, Required: true, RequiredOfAll: true}, names: "manager", want: "manager"},
 	} {
 		pkg := corev1alpha1.GenericPackage(newPackage())
 		if tc.cluster {
@@ -60,7 +71,15 @@ func TestReaders(t *testing.T) {
 		{reason: "a targetRef of a ClusterPackage", accounts: Accounts{Required: true}, remote: true, cluster: true},
 		{reason: "no account", accounts: Accounts{Required: true}, refusal: accountRequired},
 		{reason: "no account of a ClusterPackage", accounts: Accounts{Required: true, RequiredOfAll: true}, cluster: true, refusal: clusterAccountRequired},
-		{reason: "a targetRef of a ClusterPackage, which needs no rights here", accounts: Accounts{Required: true, RequiredOfAll: true}, remote: true, cluster: true},
+		{reason: "a targetRef of a ClusterPackage, of all", accounts: Accounts{Default: "common", Required: true, RequiredOfAll: true}, remote: true, cluster: true, want: "common"},
+		{reason: "a targetRef of a ClusterPackage without a default, of all", accounts: Accounts{Required: true, RequiredOfAll: true}, remote: true, cluster: true, refusal: targetAccountRequired},
+		{reason: "that of a ClusterPackage, of all", accounts: Accounts{Required: true, RequiredOfAll: true}, cluster: true, names: "own", want: "own"},
+		{
+			reason: "that of the manager", accounts: Accounts{Required: true, RequiredOfAll: true}, cluster: true, names: "manager",
+			refusal: "ServiceAccount system/manager is that of the manager itself, and this manager installs packages only as other ServiceAccounts: name another one of this namespace, " +
+				"in spec.serviceAccountName or by --default-service-account, with the rights for the objects of the package.",
+		},
+		{reason: "a kubeconfig for that of the manager", accounts: Accounts{Default: "manager", Required: true, RequiredOfAll: true}, remote: true, cluster: true, refusal: fmt.Sprintf(ownAccountRefused, "ServiceAccount system/manager")},
 	} {
 		pkg := corev1alpha1.GenericPackage(newPackage())
 		if tc.cluster {
@@ -70,10 +89,11 @@ func TestReaders(t *testing.T) {
 		if tc.remote {
 			pkg.PackageSpec().TargetRef = &corev1alpha1.TargetReference{}
 		}
+		tc.accounts.Own = objects.Account{Namespace: "system", Name: "manager"}
 		if got := tc.accounts.refusal(pkg); got != tc.refusal {
 			t.Errorf("%s: %q", tc.reason, got)
 		}
-		if got := tc.accounts.reader(pkg); tc.refusal == "" && got.Name != tc.want || got.Name != "" && got.Namespace != pkg.GetNamespace() {
+		if got := tc.accounts.reader(pkg); tc.refusal == "" && got.Name != tc.want || got.Name != "" && got.Namespace != cmp.Or(pkg.GetNamespace(), "system") {
 			t.Errorf("%s: %s", tc.reason, got)
 		}
 	}

@@ -81,6 +81,18 @@ func TestPermissionsAreReportedOfWhatIsDeployed(t *testing.T) {
 	if reportPermissions(status, v); len(status.Conditions) > 0 {
 		t.Error(status.Conditions)
 	}
+	v.outcome, v.refused = outcome{step: stepPermit}, refusal{corev1alpha1.ReasonAboveCeiling, "asks for more"}
+	reportPermissions(status, v)
+	for _, other := range []outcome{{step: stepLoad}, {step: stepWait}} {
+		v.outcome = other
+		if reportPermissions(status, v); !meta.IsStatusConditionFalse(status.Conditions, corev1alpha1.ConditionPermissionsGranted) {
+			t.Errorf("refused, step %d: %v", other.step, status.Conditions)
+		}
+	}
+	v.outcome = outcome{step: stepSync}
+	if reportPermissions(status, v); len(status.Conditions) > 0 {
+		t.Errorf("the version that was refused is not wanted any more: %v", status.Conditions)
+	}
 }
 
 // Only packages that ask for rights and are not deployed are enqueued by a change of the ceiling.
