@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -56,14 +55,7 @@ func RunOn(ctx context.Context, args []string, streams genericiooptions.IOStream
 	if err == nil {
 		err = root.ExecuteContext(ctx)
 	}
-	if err != nil {
-		if code := command.ExitCode(0); errors.As(err, &code) {
-			return int(code)
-		}
-		fmt.Fprintln(streams.ErrOut, "Error: "+terminal.Text(err.Error()))
-		return 1
-	}
-	return 0
+	return command.Exit(err, streams.ErrOut)
 }
 
 // Tree returns all commands, for the reference: none of them can be run.

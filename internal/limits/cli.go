@@ -36,6 +36,13 @@ const (
 	QueryOutputBytes = 64 << 20         // of all results as JSON
 )
 
+// Limits of kubectl package rehearse, which looks at all packages of a cluster.
+const (
+	RehearsedAtOnce   = 4   // packages, each with up to WritesInFlight requests: what they are made of is in memory
+	RehearsalFindings = 20  // of one package: what is wrong in its engine is so with all of its objects
+	SimulatedWrites   = 500 // to deployments, revisions and slices of one package, also in plans: a rollout makes one revision and archives the others
+)
+
 // Limits of a package's own tests.
 const (
 	FixtureDiffBytes   = 4 << 20          // of two files whose difference is shown

@@ -3,11 +3,13 @@ package command
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
 // PackageName parses the arguments of commands about packages, not deployments.
@@ -34,6 +36,18 @@ type ExitCode int
 
 // Error implements error.
 func (e ExitCode) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// Exit prints an error, unless it is an exit code, and returns the exit code of the program.
+func Exit(err error, errOut io.Writer) int {
+	if err == nil {
+		return 0
+	}
+	if code := ExitCode(0); errors.As(err, &code) {
+		return int(code)
+	}
+	fmt.Fprintln(errOut, "Error: "+terminal.Text(err.Error()))
+	return 1
+}
 
 // UsageError is an error of the arguments, which names the help of the command.
 func UsageError(cmd *cobra.Command, err error) error {

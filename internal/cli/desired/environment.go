@@ -51,6 +51,16 @@ func platformOf(env *manifestsv1alpha1.PackageEnvironment) *versions.Platform {
 
 // EnvironmentOf is what the packages of a namespace see of a cluster.
 func EnvironmentOf(ctx context.Context, cl *cluster.Cluster, mapper meta.RESTMapper, namespace string) (*manifestsv1alpha1.PackageEnvironment, error) {
+	seen, err := Look(ctx, cl, mapper)
+	if err != nil {
+		return nil, err
+	}
+	env, _, err := seen.For(namespace)
+	return &env, err
+}
+
+// Look reads what the packages of all namespaces see of a cluster.
+func Look(ctx context.Context, cl *cluster.Cluster, mapper meta.RESTMapper) (*environment.Detector, error) {
 	versions, err := discovery.NewDiscoveryClientForConfig(cl.Config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for discovery: %w", err)
@@ -85,6 +95,5 @@ func EnvironmentOf(ctx context.Context, cl *cluster.Cluster, mapper meta.RESTMap
 	if err != nil {
 		return nil, cl.Explain("cannot look at the cluster", err)
 	}
-	env, _, err := seen.For(namespace)
-	return &env, err
+	return seen, nil
 }

@@ -1,6 +1,7 @@
 package dryrun
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -24,6 +25,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/controllers/objectdeployments"
 	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objectsets"
 )
@@ -51,17 +53,28 @@ type Request struct {
 	Annotations map[objects.Key]map[string]string
 	// ManagerNamespace has the sensitive objects of a ClusterPackage.
 	ManagerNamespace string
+	// rehearses means that the deployment is taken over as it is.
+	rehearses bool
 }
 
 // attempts to plan, because objects may change meanwhile.
 const attempts = 3
 
 // Make plans the rollout of a rendered package.
-func Make(ctx context.Context, c *Cluster, r Request) (*Plan, error) {
+func Make(ctx context.Context, c *Cluster, r Request) (plan *Plan, err error) {
+	err = retried(func() error {
+		plan, err = once(ctx, c, r)
+		return err
+	})
+	return plan, err
+}
+
+// retried repeats what fails because an object has changed meanwhile.
+func retried(do func() error) error {
 	for try := 1; ; try++ {
-		plan, err := once(ctx, c, r)
+		err := do()
 		if class := apply.Classify(err); try == attempts || class != apply.Conflict && class != apply.Replaced {
-			return plan, err
+			return err
 		}
 	}
 }
@@ -124,7 +137,7 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 	c := &simulatedCluster{
 		Cluster: in.Cluster, tracker: engine.NewTracker(apinames.Default), definitions: newDefinitions(), owner: owner,
 		controllers: own.Union(delegated), now: in.now, reached: true, objects: map[objects.Key]*object{}, pretended: map[schema.GroupKind]*objects.Desired{},
-		asUser: map[objects.Account]bool{},
+		asUser: map[objects.Account]bool{}, probed: in.rehearses,
 	}
 	c.controllers.Insert(in.uid, newUID)
 	s := &simulation{simulatedCluster: c, in: in}
@@ -151,10 +164,11 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := newHome(in.Reader, objs)
+	h, err := newHome(in.Reader, c, objs)
 	if err != nil {
 		return nil, err
 	}
+	s.home = h
 	s.at = &engine.Engine{Cluster: c, Tracker: c.tracker, Pool: c}
 	s.reconciler = objectdeployments.New(objectdeployments.Home{
 		Client: h, Reader: h, Events: &events.FakeRecorder{}, Now: c.Now, Namespace: in.ManagerNamespace,
@@ -221,8 +235,8 @@ func (c *simulatedCluster) fill(ctx context.Context, revisions []*engine.Revisio
 const newUID = "new"
 
 // newHome returns a client of deployments and sets in memory. Everything else is read from
-// the API server; of writes to it, only deletions have an effect, on later reads.
-func newHome(live client.Reader, objs []client.Object) (client.Client, error) {
+// the API server; of writes to it, only deletions have an effect, on later reads. Writes are noted, but for those of statuses.
+func newHome(live client.Reader, in *simulatedCluster, objs []client.Object) (client.Client, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), corev1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, err
@@ -256,16 +270,19 @@ func newHome(live client.Reader, objs []client.Object) (client.Client, error) {
 			return live.List(ctx, list, opts...)
 		},
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			in.note("create", obj, scheme)
 			obj.SetUID(newUID)
 			return c.Create(ctx, obj, opts...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			in.note("patch", obj, scheme)
 			if !inMemory(obj, scheme) {
 				return nil
 			}
 			return c.Patch(ctx, obj, patch, opts...)
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+			in.note("delete", obj, scheme)
 			if !inMemory(obj, scheme) {
 				deleted.Store(obj.GetUID(), true)
 				return nil
@@ -274,6 +291,20 @@ func newHome(live client.Reader, objs []client.Object) (client.Client, error) {
 		},
 	}), nil
 }
+
+// note notes a write to one of our own kinds.
+func (c *simulatedCluster) note(verb string, obj client.Object, scheme *runtime.Scheme) {
+	gvk, _ := apiutil.GVKForObject(obj, scheme)
+	key := objects.Key{Kind: gvk.Kind, Namespace: obj.GetNamespace(), Name: cmp.Or(obj.GetName(), obj.GetGenerateName())}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ours = append(c.ours, verb+" "+key.String()); len(c.ours) > limits.SimulatedWrites {
+		c.failed = errEndless
+	}
+}
+
+// errEndless is the end of a simulation that makes revisions again and again.
+var errEndless = errors.New("the engine does not come to an end with its revisions: please report this as a defect")
 
 // inMemory reports whether an object is a deployment or a set.
 func inMemory(obj runtime.Object, scheme *runtime.Scheme) bool {

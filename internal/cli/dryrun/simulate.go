@@ -1,6 +1,7 @@
 package dryrun
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -8,6 +9,8 @@ import (
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
@@ -23,6 +26,7 @@ import (
 type simulation struct {
 	*simulatedCluster
 	in         *input
+	home       client.Client
 	reconciler *objectdeployments.Reconciler
 	at         *engine.Engine
 	// rollout and plan are those of the last reconcile.
@@ -52,6 +56,9 @@ func (s *simulation) planned(r *engine.Rollout) {
 
 // loaded assumes that all probes succeed, and records a rejection of the new revision.
 func (s *simulation) loaded(rev *engine.Revision) {
+	if s.in.rehearses {
+		return
+	}
 	rev.AssumeReady()
 	if rev.Number != s.in.number || s.in.deletes {
 		return
@@ -65,7 +72,7 @@ func (s *simulation) loaded(rev *engine.Revision) {
 }
 
 func (s *simulation) run(ctx context.Context) error {
-	rounds := 100 + 10*len(s.objects)
+	rounds := mostRounds(len(s.objects))
 	ctx = logr.NewContext(ctx, logr.Discard())
 	for range rounds {
 		done, err := s.round(ctx)
@@ -76,16 +83,13 @@ func (s *simulation) run(ctx context.Context) error {
 	return fmt.Errorf("the rollout does not come to an end in %d steps: please report this as a defect", rounds)
 }
 
+// mostRounds is after how many reconciles a rollout of so many objects does not come to an end.
+func mostRounds(n int) int { return 100 + 10*n }
+
 func (s *simulation) round(ctx context.Context) (done bool, err error) {
-	s.plan = nil
-	result, err := s.reconciler.Reconcile(ctx, s.in.key)
-	switch {
-	case s.failed != nil:
-		return false, s.failed
-	case err != nil:
-		return false, err
-	case s.plan == nil:
-		return true, nil // it was deleted
+	result, err := s.reconcile(ctx)
+	if err != nil || s.plan == nil { // without a plan it was deleted
+		return err == nil, err
 	}
 	unblocked, err := s.unblock()
 	switch {
@@ -99,6 +103,13 @@ func (s *simulation) round(ctx context.Context) (done bool, err error) {
 	}
 	s.wait(result.RequeueAfter)
 	return false, nil
+}
+
+// reconcile reconciles the deployment once.
+func (s *simulation) reconcile(ctx context.Context) (reconcile.Result, error) {
+	s.plan = nil
+	result, err := s.reconciler.Reconcile(ctx, s.in.key)
+	return result, cmp.Or(s.failed, err)
 }
 
 // unblockedWait is longer than any backoff of the engine.

@@ -50,6 +50,10 @@ type simulatedCluster struct {
 	asUser map[objects.Account]bool
 	// failed is an error that ends the simulation.
 	failed error
+	// probed means that records have what probes read, because these are evaluated.
+	probed bool
+	// ours are the writes to our own kinds.
+	ours []string
 }
 
 var _ cluster.Cluster = (*simulatedCluster)(nil)
@@ -79,6 +83,8 @@ type object struct {
 	migrated []metav1.ManagedFieldsEntry
 	// dry has responses to dry runs by body.
 	dry map[string]*unstructured.Unstructured
+	// writes counts those that took effect.
+	writes int
 }
 
 func (c *simulatedCluster) object(key objects.Key) *object {
@@ -178,6 +184,7 @@ func (c simulatedWrites) Patch(ctx context.Context, m *meta.RESTMapping, namespa
 	o := c.object(key)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	o.writes++
 	o.now, o.observed, o.migrated = after, nil, after.GetManagedFields()
 	if before.GetLabels()[corev1alpha1.CacheLabel] != "" && after.GetLabels()[corev1alpha1.CacheLabel] == "" {
 		o.released = true
@@ -204,6 +211,7 @@ func (c simulatedWrites) Delete(
 func (c *simulatedCluster) remove(key objects.Key, o *object) {
 	o.now, o.observed = nil, nil
 	o.changed, o.reached = true, o.reached && c.reached
+	o.writes++
 	c.removed = append(c.removed, removal{key, c.batch})
 }
 
@@ -214,6 +222,7 @@ func (c *simulatedCluster) write(key objects.Key, o *object, after *unstructured
 	if !o.changed || o.now == nil || len(Differences(o.now, after)) > 0 {
 		o.reached = o.reached && c.reached
 	}
+	o.writes++
 	o.now, o.observed, o.changed, o.migrated, o.dry = after, nil, true, nil, nil
 	o.version = after.GroupVersionKind().Version
 	if key.GroupKind() == crdKind {
@@ -274,7 +283,10 @@ func (c *simulatedCluster) Remember(key objects.Key, obs *objects.Observed) {
 }
 
 func (c *simulatedCluster) remember(key objects.Key, of *unstructured.Unstructured, obs *objects.Observed) {
-	obs.Watched, obs.Trimmed = true, nil
+	obs.Watched = true
+	if !c.probed {
+		obs.Trimmed = nil
+	}
 	obs.Unrecorded = obs.Unrecorded && len(of.GetManagedFields()) > 0 // a guess has none
 	o := c.object(key)
 	c.mu.Lock()
@@ -284,14 +296,25 @@ func (c *simulatedCluster) remember(key objects.Key, of *unstructured.Unstructur
 	}
 }
 
-// Reads and watches are current at all times, and no probe reads records.
+// Reads and watches are current at all times.
 
 func (c *simulatedCluster) Use(string, []schema.GroupKind)       {}
 func (c *simulatedCluster) Gone(objects.Key, types.UID)          {}
 func (c *simulatedCluster) Passed(schema.GroupKind, string) bool { return true }
-func (c *simulatedCluster) Relist(schema.GroupKind) int64        { return 0 }
 func (c *simulatedCluster) Confirm(context.Context, map[objects.Key]string, string) (bool, error) {
 	return true, nil
+}
+
+// Relist makes the records of a kind again at the next read, with what probes read.
+func (c *simulatedCluster) Relist(gk schema.GroupKind) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key, o := range c.objects {
+		if key.GroupKind() == gk {
+			o.observed = nil
+		}
+	}
+	return 0
 }
 
 // Check validates against the schemas that are served, or those of the package's definitions.

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -126,7 +125,7 @@ func (c *listCommand) gather(ctx context.Context, cl *cluster.Cluster) (found []
 	if !c.cluster {
 		found, err = cl.PackagesOf(ctx, corev1alpha1.ScopeNamespaced, command.ListNamespace(cl, c.everywhere))
 		if apierrors.IsForbidden(err) && c.everywhere {
-			found, forbidden, err = c.eachNamespace(ctx, cl, err)
+			found, forbidden, err = cl.PackagesByNamespace(ctx, err)
 		}
 		if err != nil {
 			return nil, nil, cl.Explain("cannot read the packages", err)
@@ -137,34 +136,6 @@ func (c *listCommand) gather(ctx context.Context, cl *cluster.Cluster) (found []
 		return found, append(forbidden, "ClusterPackages"), nil
 	}
 	return append(found, ofCluster...), forbidden, cl.Explain("cannot read the clusterpackages", err)
-}
-
-// eachNamespace reads the packages of each namespace in which the user may, for a user
-// who may not list those of all at once.
-func (c *listCommand) eachNamespace(ctx context.Context, cl *cluster.Cluster, refused error) (found []corev1alpha1.GenericPackage, forbidden []string, err error) {
-	var namespaces corev1.NamespaceList
-	if err := cl.List(ctx, &namespaces); err != nil {
-		if !apierrors.IsForbidden(err) {
-			return nil, nil, err
-		}
-		return nil, nil, fmt.Errorf("%w. Namespaces may not be listed either: choose one with -n", refused)
-	}
-	count := 0
-	for _, ns := range namespaces.Items {
-		own, err := cl.PackagesOf(ctx, corev1alpha1.ScopeNamespaced, ns.Name)
-		if apierrors.IsForbidden(err) {
-			count++
-			continue
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		found = append(found, own...)
-	}
-	if count > 0 {
-		forbidden = []string{"Packages of " + terminal.Count(count, "namespace")}
-	}
-	return found, forbidden, nil
 }
 
 // rows are the selected packages, and the same as objects. Those that need help are first, and then those that are underway.

@@ -3,16 +3,49 @@ package planning
 import (
 	"context"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/desired"
 	"lockstep.run/lockstep/internal/cli/dryrun"
+	"lockstep.run/lockstep/internal/inputs/environment"
 )
+
+// shared is what all packages of a cluster are loaded and planned with, so that it is read once.
+type shared struct {
+	client client.Client
+	at     *dryrun.Cluster
+	images *desired.Images
+	// packages are all of the cluster; nil where the user may not list them.
+	packages []corev1alpha1.GenericPackage
+	// seen is what packages see of the cluster.
+	seen *environment.Detector
+}
+
+// share connects, for many packages.
+func share(ctx context.Context, cl *cluster.Cluster, packages []corev1alpha1.GenericPackage) (*shared, error) {
+	s := &shared{packages: packages}
+	var err error
+	if s.client, err = cl.AnyKind(); err != nil {
+		return nil, err
+	}
+	if s.at, err = dryrun.Connect(ctx, cl.Config, s.client); err != nil {
+		return nil, err
+	}
+	if s.images, err = desired.ReadImages(ctx, cl, corev1alpha1.DefaultNamespace); err != nil {
+		return nil, err
+	}
+	s.seen, err = desired.Look(ctx, cl, s.at.Mapper)
+	return s, err
+}
 
 // connect makes the clients for the package and its objects.
 func (p *Planned) connect(ctx context.Context, cl *cluster.Cluster, namespace string, ref *corev1alpha1.TargetReference) (err error) {
-	if p.Client, err = cl.AnyKind(); err != nil {
+	if p.shared != nil {
+		p.Client = p.shared.client
+	} else if p.Client, err = cl.AnyKind(); err != nil {
 		return err
 	}
 	p.there = p.Client
@@ -25,6 +58,9 @@ func (p *Planned) connect(ctx context.Context, cl *cluster.Cluster, namespace st
 
 // Preview connects for dry runs.
 func (p *Planned) Preview(ctx context.Context, cl *cluster.Cluster) (*dryrun.Cluster, error) {
+	if p.Remote == nil && p.shared != nil {
+		return p.shared.at, nil
+	}
 	if p.Remote == nil {
 		return dryrun.Connect(ctx, cl.Config, p.Client)
 	}
@@ -42,10 +78,15 @@ func (p *Planned) chooser(cl *cluster.Cluster) *desired.Chooser {
 
 // environment is what the package sees of the cluster that its objects are in.
 func (p *Planned) environment(ctx context.Context, cl *cluster.Cluster) (*manifestsv1alpha1.PackageEnvironment, error) {
-	if p.Remote != nil {
+	namespace := p.Pkg.PackageSpec().TargetRef.NamespaceOf(p.Pkg.GetNamespace())
+	switch {
+	case p.Remote != nil:
 		cl = p.Remote.Cluster
+	case p.shared != nil:
+		env, _, err := p.shared.seen.For(namespace)
+		return &env, err
 	}
-	return desired.EnvironmentOf(ctx, cl, p.there.RESTMapper(), p.Pkg.PackageSpec().TargetRef.NamespaceOf(p.Pkg.GetNamespace()))
+	return desired.EnvironmentOf(ctx, cl, p.there.RESTMapper(), namespace)
 }
 
 // ConnectPreview connects for dry runs of a package in a namespace, which is empty for a ClusterPackage.

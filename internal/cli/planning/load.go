@@ -54,6 +54,10 @@ type Planned struct {
 	resolution *desired.Resolution
 	// images are the policies of images of the cluster.
 	images *desired.Images
+	// shared is what several packages are loaded with; nil for one.
+	shared *shared
+	// rendering means that all that the package is made of was read.
+	rendering bool
 }
 
 // Request is what the dry run needs of it.
@@ -106,7 +110,7 @@ func (p *Planned) Complete(plan *dryrun.Plan) {
 
 // Load finds the package and renders it as the manager would.
 func (c *Planner) Load(ctx context.Context, cl *cluster.Cluster, want Wanted) (*Planned, error) {
-	p := &Planned{}
+	p := &Planned{shared: c.shared}
 	var files loader.Files
 	var err error
 	if want.folder {
@@ -129,7 +133,7 @@ func (c *Planner) Load(ctx context.Context, cl *cluster.Cluster, want Wanted) (*
 	if err := p.connect(ctx, cl, p.Target.Namespace, p.Pkg.PackageSpec().TargetRef); err != nil {
 		return p, err
 	}
-	if p.images, err = desired.ReadImages(ctx, cl, corev1alpha1.DefaultNamespace); err != nil {
+	if err := p.readImages(ctx, cl); err != nil {
 		return p, err
 	}
 	if !want.folder {
@@ -150,6 +154,7 @@ func (c *Planner) Load(ctx context.Context, cl *cluster.Cluster, want Wanted) (*
 	if p.chosen != nil {
 		opts.Package.Image = p.chosen.Image
 	}
+	p.rendering = true
 	if p.Loaded, err = loader.Load(ctx, files, opts); err != nil {
 		return p, err
 	}
@@ -381,8 +386,22 @@ func (p *Planned) loaderOptions(ctx context.Context, cl *cluster.Cluster) (loade
 		return err == nil && m.Scope.Name() == meta.RESTScopeNameNamespace, err == nil
 	}
 	opts.ImageOverride = p.images.Override
+	if p.shared != nil {
+		opts.Others = othersIn(p.shared.packages, pkg)
+		return opts, nil
+	}
 	opts.Others, err = others(ctx, cl, pkg)
 	return opts, err
+}
+
+// readImages reads the policies of images, unless several packages share them.
+func (p *Planned) readImages(ctx context.Context, cl *cluster.Cluster) (err error) {
+	if p.shared != nil {
+		p.images = p.shared.images
+		return nil
+	}
+	p.images, err = desired.ReadImages(ctx, cl, corev1alpha1.DefaultNamespace)
+	return err
 }
 
 // sources reads what the spec names, and the values of the plan where install would write them.
@@ -416,6 +435,14 @@ func others(ctx context.Context, cl *cluster.Cluster, own corev1alpha1.GenericPa
 		}
 		all = append(all, list.GenericPackages()...)
 	}
+	return othersIn(all, own), nil
+}
+
+// othersIn finds packages among all of the cluster; nil without these.
+func othersIn(all []corev1alpha1.GenericPackage, own corev1alpha1.GenericPackage) func(string) []loader.Other {
+	if all == nil {
+		return nil
+	}
 	return func(name string) []loader.Other {
 		found := []loader.Other{}
 		for _, pkg := range all {
@@ -427,5 +454,5 @@ func others(ctx context.Context, cl *cluster.Cluster, own corev1alpha1.GenericPa
 			}
 		}
 		return found
-	}, nil
+	}
 }

@@ -30,6 +30,8 @@ type Planner struct {
 	target   desired.TargetFlags
 	exitCode bool
 	revision int64
+	// shared is what several packages are loaded with; nil for one.
+	shared *shared
 }
 
 func newPlan(on command.Command) *cobra.Command {

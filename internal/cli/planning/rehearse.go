@@ -1,0 +1,169 @@
+package planning
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/workqueue"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/version"
+)
+
+// rehearseCommand runs the packages of a cluster through the engine of this version.
+type rehearseCommand struct {
+	Planner
+	cluster, loads bool
+}
+
+func newRehearse(on command.Command) *cobra.Command {
+	c := &rehearseCommand{Planner: Planner{Command: on}}
+	c.Spec.Given = func(string) bool { return false }
+	cmd := &cobra.Command{
+		Use:   "rehearse",
+		Short: "Show what the engine of this version would do to the packages of the cluster, before it is upgraded",
+		Long: `Run all packages of the cluster that you may read through the engine of this version, without
+writing anything: before an upgrade of the engine, run this command of the new version.
+
+Each package is loaded and validated as the manager of this version would, by the digest that is
+installed, and what is installed is then reconciled by this version's engine on the live objects. What
+it would write is sent to the API server as a dry run. Nothing should be found. What may be:
+
+  LoadFails     the package does not load, or is not valid, with this version
+  Refused       a write that is refused, or an object that this version would not take
+  NotReady      an object that does not pass its probes with this version
+  MissingRight  a right that the manager of this version needs, and its service account lacks
+  NotServed     a kind that this version reads, and the cluster does not serve
+  Written       what would be written although the package is at rest
+  Rendered      this version renders the package differently: its next load makes a revision
+  NotRehearsed  what could not be found out, such as an image that you may not pull
+
+Without -n the packages of all namespaces and of the cluster are rehearsed. Those that are not at rest
+are counted, and loaded alone. Packages that you may not read are counted where their namespace is
+known. Dry runs need the rights of the writes: where you lack these, objects are compared instead.
+
+Exits with 0 where nothing is found, and with 1 where anything is, or after an error.`,
+		Example: `  # Before an upgrade of the engine, with the plugin of the new version
+  kubectl package rehearse
+
+  # With the rights of the manager, where you may impersonate it
+  kubectl package rehearse --as system:serviceaccount:package-operator-system:lockstep-manager
+
+  # On a machine that reaches no registry
+  kubectl package rehearse --load=false -o json`,
+		Args:              command.Takes(),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		err := c.Output.Check()
+		one := cmd.Flags().Changed("namespace")
+		if c.cluster && one {
+			err = cmp.Or(err, errors.New("--cluster selects what has no namespace: leave -n out"))
+		}
+		if err != nil {
+			return command.UsageError(cmd, err)
+		}
+		return c.run(cmd.Context(), one)
+	}
+	c.Connects(cmd)
+	c.Source.Registry.Add(cmd)
+	c.Output.Add(cmd)
+	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "ClusterPackages alone")
+	cmd.Flags().BoolVar(&c.loads, "load", true, "load every package; without it no registry is asked, and what is installed is rehearsed alone")
+	return cmd
+}
+
+// RunRehearse runs the command alone, for the manager, and returns its exit code.
+func RunRehearse(ctx context.Context, args []string, on command.Command) int {
+	cmd := newRehearse(on)
+	cmd.SilenceUsage, cmd.SilenceErrors = true, true
+	cmd.SetArgs(args)
+	cmd.SetOut(on.Streams.Out)
+	cmd.SetErr(on.Streams.ErrOut)
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return command.UsageError(cmd, err) })
+	err := cmd.ExecuteContext(logr.NewContext(ctx, logr.Discard()))
+	return command.Exit(err, on.Streams.ErrOut)
+}
+
+func (c *rehearseCommand) run(ctx context.Context, oneNamespace bool) error {
+	cl, err := c.Connect()
+	if err != nil {
+		return err
+	}
+	report := &rehearsalReport{Version: version.Get(), Findings: []finding{}}
+	packages, err := c.packages(ctx, cl, oneNamespace, report)
+	if err != nil {
+		return err
+	}
+	all := packages
+	if oneNamespace || c.cluster || len(report.NotSeen) > 0 {
+		all = nil // what is installed elsewhere is not known
+	}
+	if c.shared, err = share(ctx, cl, all); err != nil {
+		return cl.Explain("cannot rehearse", err)
+	}
+	if !oneNamespace && !c.cluster {
+		if err := c.engine(ctx, cl, report); err != nil {
+			return cl.Explain("cannot ask for the rights of the manager", err)
+		}
+	}
+	c.each(ctx, cl, packages, report)
+	report.finish()
+	if err := c.Output.Write(context.WithoutCancel(ctx), c.Streams.Out, report, report.text); err != nil {
+		return err
+	}
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("interrupted after %d of %s", report.Rehearsed, terminal.Count(len(packages), "package"))
+	case len(report.Findings) > 0:
+		return command.ExitCode(1)
+	}
+	return nil
+}
+
+// packages reads those that the flags select.
+func (c *rehearseCommand) packages(ctx context.Context, cl *cluster.Cluster, oneNamespace bool, report *rehearsalReport) (found []corev1alpha1.GenericPackage, err error) {
+	if !c.cluster {
+		namespace := ""
+		if oneNamespace {
+			namespace = cl.Namespace
+		}
+		found, err = cl.PackagesOf(ctx, corev1alpha1.ScopeNamespaced, namespace)
+		if apierrors.IsForbidden(err) && !oneNamespace {
+			found, report.NotSeen, err = cl.PackagesByNamespace(ctx, err)
+		}
+		if err != nil || oneNamespace {
+			return found, cl.Explain("cannot read the packages", err)
+		}
+	}
+	ofCluster, err := cl.PackagesOf(ctx, corev1alpha1.ScopeCluster, "")
+	if apierrors.IsForbidden(err) && !c.cluster {
+		report.NotSeen = append(report.NotSeen, "ClusterPackages")
+		return found, nil
+	}
+	return append(found, ofCluster...), cl.Explain("cannot read the clusterpackages", err)
+}
+
+// each rehearses the packages, a few at a time, until the context ends.
+func (c *rehearseCommand) each(ctx context.Context, cl *cluster.Cluster, packages []corev1alpha1.GenericPackage, report *rehearsalReport) {
+	var mu sync.Mutex
+	workqueue.ParallelizeUntil(ctx, limits.RehearsedAtOnce, len(packages), func(i int) {
+		found, rested := c.one(ctx, cl, packages[i])
+		if ctx.Err() != nil {
+			return // what it ended is not known
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		report.add(packages[i], found, rested)
+	})
+}
