@@ -131,6 +131,15 @@ const (
 	// ChangeCauseAnnotation says why a revision was made.
 	ChangeCauseAnnotation = "kubernetes.io/change-cause"
 
+	// ChangedByAnnotation is the user who changed the spec last, as the admission policy
+	// in config/audit writes it. Revisions carry that of the change that they were made for.
+	ChangedByAnnotation = "package-operator.run/changed-by"
+
+	// ChangedWithAnnotation is the field manager of that change, and ChangedAtAnnotation
+	// its time, on ObjectDeployments and revisions of Packages.
+	ChangedWithAnnotation = "package-operator.run/changed-with"
+	ChangedAtAnnotation   = "package-operator.run/changed-at"
+
 	// AwaitingActivationAnnotation is "true" on an ObjectSet that was made to await its
 	// activation.
 	AwaitingActivationAnnotation = "package-operator.run/awaiting-activation"

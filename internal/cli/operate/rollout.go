@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,6 +21,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/output"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/objects"
 )
 
 func newRollout(on command.Command) *cobra.Command {
@@ -50,24 +52,32 @@ func newRolloutHistory(on command.Command) *cobra.Command {
 		Use:   "history RESOURCE",
 		Short: "List the revisions of a package or deployment",
 		Long: `List the revisions of a package or deployment, the oldest first, with what made each of them
-and whether it has succeeded. -o prints the ObjectSets themselves, --revision one of them;
-values of Secrets in them are hidden.`,
+and whether it has succeeded. -o wide adds when it was made, by whom the spec was changed for it, and
+what differs from the one before; -o json and yaml print the ObjectSets themselves, --revision one of them.
+Values of Secrets are hidden.
+
+Users are known where the admission policy in config/audit is installed, else the program alone that
+wrote the spec.`,
 		Args: command.Takes("RESOURCE", "[NAME]"),
 	}, cluster.ParseResource, c.run, command.Positive("revision", &c.revision))
-	c.Output.Add(cmd, output.Names)
+	c.Output.Add(cmd, output.Names, wideFormat)
 	cmd.Flags().Int64Var(&c.revision, "revision", 0, "print the revision of this `number`, as YAML where -o says nothing else")
 	return cmd
 }
 
+// wideFormat is the table with more columns.
+const wideFormat = "wide"
+
 func (c *historyCommand) run(ctx context.Context, n cluster.Name) error {
-	_, r, err := c.Rollout(ctx, n)
+	cl, r, err := c.Rollout(ctx, n)
 	if err != nil {
 		return err
 	}
+	wide := c.Output.Is(wideFormat)
 	if c.revision > 0 {
 		return c.one(ctx, r)
 	}
-	if c.Output.Wanted() {
+	if c.Output.Wanted() && !wide {
 		list := output.List{}
 		for _, set := range r.Sets {
 			masked, err := maskedSet(set)
@@ -79,6 +89,9 @@ func (c *historyCommand) run(ctx context.Context, n cluster.Name) error {
 		return c.Output.Print(ctx, c.Streams.Out, list)
 	}
 	rows := [][]string{{"REVISION", "SUCCESSFUL", "CHANGE-CAUSE", "VERSION", "IMAGE"}}
+	if wide {
+		rows[0] = append(rows[0], "CREATED", "CHANGED-BY", "DIFFERENCE")
+	}
 	for i, set := range r.Sets {
 		succeeded := "False"
 		if meta.IsStatusConditionTrue(*set.StatusConditions(), corev1alpha1.ConditionSucceeded) {
@@ -88,12 +101,79 @@ func (c *historyCommand) run(ctx context.Context, n cluster.Name) error {
 			fmt.Sprint(set.ObjectSetSpec().Revision), succeeded, terminal.Line(cluster.ChangeCause(r.Sets[:i], set)),
 			terminal.Line(set.GetLabels()[corev1alpha1.PackageVersionLabel]), terminal.Line(set.GetAnnotations()[corev1alpha1.PackageSourceImageAnnotation]),
 		})
+		if wide {
+			rows[i+1] = append(rows[i+1], set.GetCreationTimestamp().UTC().Format(time.RFC3339), terminal.Line(changedBy(set)), terminal.Line(difference(ctx, cl, r, set)))
+		}
 	}
 	for _, line := range terminal.Table(rows) {
 		fmt.Fprintln(c.Streams.Out, line)
 	}
 	return nil
 }
+
+// changedBy is who changed the spec that the revision was made for: the user where that was recorded, and what wrote it when.
+func changedBy(set corev1alpha1.GenericObjectSet) string {
+	annotations := set.GetAnnotations()
+	user, with, at := annotations[corev1alpha1.ChangedByAnnotation], annotations[corev1alpha1.ChangedWithAnnotation], annotations[corev1alpha1.ChangedAtAnnotation]
+	var parts []string
+	if user != "" {
+		parts = append(parts, user)
+	}
+	if with != "" {
+		parts = append(parts, "with "+with)
+	}
+	if at != "" {
+		parts = append(parts, "at "+at)
+	}
+	return cmp.Or(strings.Join(parts, " "), "-")
+}
+
+// difference says in a line what differs from the revision before.
+func difference(ctx context.Context, cl *cluster.Cluster, r *cluster.Rollout, set corev1alpha1.GenericObjectSet) string {
+	before, err := r.Previous(set)
+	if err != nil {
+		return "-" // it is the first that there still is
+	}
+	was, err := cl.ComparableObjects(ctx, before)
+	if err != nil {
+		return "not known"
+	}
+	is, err := cl.ComparableObjects(ctx, set)
+	if err != nil {
+		return "not known"
+	}
+	return differenceLine(cluster.Compare(before, set, was, is))
+}
+
+// differenceLine names the first object that differs, with its fields, and counts the others.
+func differenceLine(c objectdiff.Comparison) string {
+	var parts []string
+	if c.Phases != nil {
+		parts = append(parts, "phases")
+	}
+	if c.Probes {
+		parts = append(parts, "availability probes")
+	}
+	for i, o := range c.Objects {
+		if i == differencesNamed {
+			parts = append(parts, fmt.Sprintf("%d more", len(c.Objects)-i))
+			break
+		}
+		key := objects.Key{Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
+		text := strings.ToLower(string(o.Action)) + " " + key.String()
+		if o.Action == objectdiff.Changed && len(o.Fields) > 0 {
+			text += " " + o.Fields[0].Path
+			if more := len(o.Fields) - 1; more > 0 {
+				text += fmt.Sprintf(" and %s", terminal.Count(more, "other field"))
+			}
+		}
+		parts = append(parts, text)
+	}
+	return cmp.Or(strings.Join(parts, ", "), "none")
+}
+
+// differencesNamed is how many objects one line names.
+const differencesNamed = 2
 
 func (c *historyCommand) one(ctx context.Context, r *cluster.Rollout) error {
 	set, err := r.Revision(c.revision)
@@ -104,7 +184,7 @@ func (c *historyCommand) one(ctx context.Context, r *cluster.Rollout) error {
 	if err != nil {
 		return err
 	}
-	if !c.Output.Wanted() {
+	if !c.Output.Wanted() || c.Output.Is(wideFormat) {
 		return terminal.WriteYAML(c.Streams.Out, masked)
 	}
 	return c.Output.Print(ctx, c.Streams.Out, masked)

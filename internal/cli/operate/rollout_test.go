@@ -34,6 +34,14 @@ func TestRolloutHistory(t *testing.T) {
 			t.Errorf("%v: %+v", args, got)
 		}
 	}
+	wide := clitest.InvokeOn(t, clustertest.DialTo(c), "", "rollout", "history", "web", "-o", "wide")
+	for _, want := range []string{
+		"CREATED", "jane with kubectl-edit at 2026-01-02T03:04:05Z", "changed Deployment shop/web spec.template.spec.containers", "1 more", "  -  ",
+	} {
+		if !strings.Contains(wide.Out, want) || strings.Contains(wide.Out, clustertest.SecretValue) {
+			t.Errorf("the wide table lacks %q:\n%s%s", want, wide.Out, wide.Err)
+		}
+	}
 	got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "rollout", "history", "web", "-o", "json")
 	var list struct {
 		Kind  string

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -143,6 +144,7 @@ func fill(
 	}
 	if first || !same || imageChanged || configChanged {
 		annotations[corev1alpha1.ChangeCauseAnnotation] = changeCause(loaded, first, imageChanged, configChanged)
+		maps.Copy(annotations, changedBy(pkg, first || before[corev1alpha1.PackageGenerationAnnotation] != strconv.FormatInt(pkg.GetGeneration(), 10)))
 	}
 	for _, phase := range stored {
 		if len(phase.Slices) > 0 {
@@ -161,6 +163,20 @@ func fill(
 	maps.Copy(labels, selection(pkg))
 	dep.SetLabels(labels)
 	return nil
+}
+
+// changedBy returns the annotations that say who changed the spec, by what and when; none of them where it is as it was, and
+// something else changed, such as what a tag leads to.
+func changedBy(pkg corev1alpha1.GenericPackage, bySpec bool) map[string]string {
+	by := map[string]string{corev1alpha1.ChangedByAnnotation: "", corev1alpha1.ChangedWithAnnotation: "", corev1alpha1.ChangedAtAnnotation: ""}
+	if !bySpec {
+		return by
+	}
+	by[corev1alpha1.ChangedByAnnotation] = pkg.GetAnnotations()[corev1alpha1.ChangedByAnnotation]
+	if fields := pkg.GetManagedFields(); len(fields) == 1 && fields[0].FieldsV1 == nil && fields[0].Time != nil { // as the caches keep it
+		by[corev1alpha1.ChangedWithAnnotation], by[corev1alpha1.ChangedAtAnnotation] = fields[0].Manager, fields[0].Time.UTC().Format(time.RFC3339)
+	}
+	return by
 }
 
 func configOf(pkg corev1alpha1.GenericPackage) (string, error) {

@@ -124,6 +124,34 @@ func TestShapeOfAChange(t *testing.T) {
 			check:  func(d *corev1alpha1.ObjectDeployment) any { return d.Annotations[corev1alpha1.ChangeCauseAnnotation] },
 			want:   "Package source image and config changed.",
 		},
+		"spec changed": {
+			reason: "history shows who changed it, by what and when",
+			pkg: func(p *corev1alpha1.Package) {
+				p.Generation, p.Spec.Image = 2, "x"
+				p.Annotations = map[string]string{corev1alpha1.ChangedByAnnotation: "jane"}
+				p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl-edit", Time: ptr.To(metav1.Unix(0, 0))}}
+			},
+			check: func(d *corev1alpha1.ObjectDeployment) any {
+				return d.Annotations[corev1alpha1.ChangedByAnnotation] + " " + d.Annotations[corev1alpha1.ChangedWithAnnotation] + " " + d.Annotations[corev1alpha1.ChangedAtAnnotation]
+			},
+			want: "jane kubectl-edit 1970-01-01T00:00:00Z",
+		},
+		"spec as it was": {
+			reason: "nobody changed the spec: the tag has moved",
+			pkg: func(p *corev1alpha1.Package) {
+				p.Generation, p.Annotations = 7, map[string]string{corev1alpha1.ChangedByAnnotation: "jane"}
+			},
+			stored: func(d *corev1alpha1.ObjectDeployment) {
+				d.Annotations[corev1alpha1.ChangedByAnnotation] = "bob"
+				d.Annotations[corev1alpha1.PackageGenerationAnnotation] = "7"
+			},
+			content: func(c *content) { c.template.SuccessDelaySeconds = 5 },
+			check: func(d *corev1alpha1.ObjectDeployment) any {
+				_, has := d.Annotations[corev1alpha1.ChangedByAnnotation]
+				return has
+			},
+			want: false,
+		},
 		"content alone": {
 			reason:  "another component, or another environment",
 			content: func(c *content) { c.template.SuccessDelaySeconds = 5 },

@@ -63,7 +63,7 @@ func (s *Store) PutCreated(owner string, object client.Object) { s.put(object, o
 
 func (s *Store) put(object client.Object, owner string) {
 	kept := object.DeepCopyObject().(client.Object)
-	kept.SetManagedFields(nil)
+	TrimFields(kept)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sweep()

@@ -1,0 +1,38 @@
+package mutationcache
+
+import (
+	"bytes"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// TrimFields drops the managed fields of an object. Of a Package the entry stays that wrote the spec last, without its fields: it says
+// by what and when.
+func TrimFields(object metav1.Object) {
+	entries := object.GetManagedFields()
+	if len(entries) == 0 {
+		return
+	}
+	object.SetManagedFields(nil)
+	if _, is := object.(corev1alpha1.GenericPackage); !is {
+		return
+	}
+	if last := lastOfSpec(entries); last != nil {
+		object.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: last.Manager, Operation: last.Operation, Time: last.Time}})
+	}
+}
+
+// lastOfSpec returns the latest entry with fields of the spec, of several in one second the last one; nil for none. One without fields
+// was trimmed before.
+func lastOfSpec(entries []metav1.ManagedFieldsEntry) (last *metav1.ManagedFieldsEntry) {
+	for i := range entries {
+		e := &entries[i]
+		writes := e.FieldsV1 == nil || bytes.Contains(e.FieldsV1.GetRawBytes(), []byte(`"f:spec":`))
+		if e.Subresource == "" && writes && e.Time != nil && (last == nil || !e.Time.Before(last.Time)) {
+			last = e
+		}
+	}
+	return last
+}
