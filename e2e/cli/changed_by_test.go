@@ -9,6 +9,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,6 +37,12 @@ func TestChangedBy(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "users"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
 		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "jane"}, {APIGroup: rbacv1.GroupName, Kind: "User", Name: "mallory"}},
 	})
+	everything := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: ns}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: "flux"}},
+	}
+	env.Create(t, everything)
+	t.Cleanup(func() { _ = env.Client.Delete(context.WithoutCancel(t.Context()), everything) })
 	as := func(user string) client.Client {
 		c := env.Config()
 		c.Impersonate = rest.ImpersonationConfig{UserName: user}
@@ -54,6 +61,9 @@ func TestChangedBy(t *testing.T) {
 		}
 		if by(probe) != "jane" {
 			return fmt.Errorf("stamped %q", by(probe))
+		}
+		if since := audit[len(audit)-1].GetCreationTimestamp(); time.Since(since.Time) < 2*time.Second {
+			return fmt.Errorf("a revision could be as old as the policy, of %s", since)
 		}
 		return nil
 	})
@@ -83,6 +93,11 @@ func TestChangedBy(t *testing.T) {
 	if got := patch(mallory, &sets.Items[0], forged); got != "jane" {
 		t.Errorf("another name on a revision: %q", got)
 	}
+	// A GitOps tool may do everything, and is no manager all the same.
+	flux := as("system:serviceaccount:" + ns + ":flux")
+	if got := patch(flux, &sets.Items[0], forged); got != "jane" {
+		t.Errorf("another name, written by a service account with all rights: %q", got)
+	}
 	second := env.Push(t, "changed-by:2", files("two"))
 	if got := patch(mallory, web, `{"metadata":{"annotations":{"package-operator.run/changed-by":"jane"}},"spec":{"image":"`+second+`"}}`); got != "mallory" {
 		t.Errorf("a change of mallory: %q", got)
@@ -97,5 +112,13 @@ func TestChangedBy(t *testing.T) {
 	}
 	if !strings.Contains(lines[2], "changed ConfigMap "+ns+"/web data.value") {
 		t.Errorf("no difference:\n%s", history)
+	}
+	empty := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": corev1alpha1.GroupVersion.String(), "kind": "ObjectSet",
+		"metadata": map[string]any{"namespace": ns, "name": "empty", "finalizers": []any{"example.com/hold"}},
+	}}
+	require.NoError(t, jane.Create(t.Context(), empty))
+	if got := patch(jane, empty, `{"metadata":{"finalizers":null}}`); got != "jane" {
+		t.Errorf("a finalizer of what has no spec: %q", got)
 	}
 }

@@ -40,7 +40,7 @@ const (
 const (
 	RehearsedAtOnce   = 4   // packages, each with up to WritesInFlight requests: what they are made of is in memory
 	RehearsalFindings = 20  // of one package: what is wrong in its engine is so with all of its objects
-	SimulatedWrites   = 500 // to deployments, revisions and slices of one package, also in plans: a rollout makes one revision and archives the others
+	SimulatedCreates  = 500 // revisions that the simulation of one package makes, also in plans: a rollout makes one
 )
 
 // Limits of a package's own tests.

@@ -34,3 +34,6 @@ const (
 	ProcessorTime         = 5 * time.Millisecond  // for which a namespace computes before it is the turn of another
 	EventNote             = 1024                  // bytes of an event's note that API servers accept
 )
+
+// ClockSkew is by how much the clock of an API server may be ahead of the manager's: what is recorded later was written by a client.
+const ClockSkew = time.Minute

@@ -55,7 +55,7 @@ func (in *input) readSets(ctx context.Context) error {
 		return nil
 	}
 	var own []client.ListOption
-	if in.rehearses && len(validation.IsValidLabelValue(in.Name)) == 0 { // all packages are read: not all revisions for each of them
+	if in.Many && len(validation.IsValidLabelValue(in.Name)) == 0 { // all packages are read: not all revisions for each of them
 		own = append(own, client.MatchingLabels{corev1alpha1.ObjectDeploymentLabel: in.Name})
 	}
 	err := in.eachSet(ctx, in.Scope, in.Namespace, func(set corev1alpha1.GenericObjectSet) error {
@@ -279,7 +279,7 @@ func (in *input) asTheyAre(dep corev1alpha1.GenericObjectDeployment) []client.Ob
 }
 
 func (in *input) withOthers(ctx context.Context, claimed bool, all []client.Object) ([]client.Object, error) {
-	if in.deletes || claimed {
+	if in.deletes || claimed || in.Many && !in.rehearses {
 		return all, nil
 	}
 	others, err := in.others(ctx)

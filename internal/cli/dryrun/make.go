@@ -53,6 +53,8 @@ type Request struct {
 	Annotations map[objects.Key]map[string]string
 	// ManagerNamespace has the sensitive objects of a ClusterPackage.
 	ManagerNamespace string
+	// Many means that this is one of all deployments: a plan reads no revision of another one, so that it does not know their claims.
+	Many bool
 	// rehearses means that the deployment is taken over as it is.
 	rehearses bool
 }
@@ -298,7 +300,11 @@ func (c *simulatedCluster) note(verb string, obj client.Object, scheme *runtime.
 	key := objects.Key{Kind: gvk.Kind, Namespace: obj.GetNamespace(), Name: cmp.Or(obj.GetName(), obj.GetGenerateName())}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.ours = append(c.ours, verb+" "+key.String()); len(c.ours) > limits.SimulatedWrites {
+	c.ours = append(c.ours, verb+" "+key.String())
+	if verb != "create" {
+		return // as many as there are slices and revisions
+	}
+	if c.created++; c.created > limits.SimulatedCreates {
 		c.failed = errEndless
 	}
 }

@@ -52,8 +52,9 @@ type simulatedCluster struct {
 	failed error
 	// probed means that records have what probes read, because these are evaluated.
 	probed bool
-	// ours are the writes to our own kinds.
-	ours []string
+	// ours are the writes to our own kinds, created of them those that create.
+	ours    []string
+	created int
 }
 
 var _ cluster.Cluster = (*simulatedCluster)(nil)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -56,8 +57,8 @@ and whether it has succeeded. -o wide adds when it was made, by whom the spec wa
 what differs from the one before; -o json and yaml print the ObjectSets themselves, --revision one of them.
 Values of Secrets are hidden.
 
-Users are known where the admission policy in config/audit is installed, else the program alone that
-wrote the spec.`,
+Users are recorded where the admission policy in config/audit is installed; those of revisions that are
+not known to be later than the policy are "not verified". Programs state their own name.`,
 		Args: command.Takes("RESOURCE", "[NAME]"),
 	}, cluster.ParseResource, c.run, command.Positive("revision", &c.revision))
 	c.Output.Add(cmd, output.Names, wideFormat)
@@ -89,7 +90,9 @@ func (c *historyCommand) run(ctx context.Context, n cluster.Name) error {
 		return c.Output.Print(ctx, c.Streams.Out, list)
 	}
 	rows := [][]string{{"REVISION", "SUCCESSFUL", "CHANGE-CAUSE", "VERSION", "IMAGE"}}
+	var recorded metav1.Time
 	if wide {
+		recorded = cl.RecordsUsers(ctx)
 		rows[0] = append(rows[0], "CREATED", "CHANGED-BY", "DIFFERENCE")
 	}
 	for i, set := range r.Sets {
@@ -102,7 +105,7 @@ func (c *historyCommand) run(ctx context.Context, n cluster.Name) error {
 			terminal.Line(set.GetLabels()[corev1alpha1.PackageVersionLabel]), terminal.Line(set.GetAnnotations()[corev1alpha1.PackageSourceImageAnnotation]),
 		})
 		if wide {
-			rows[i+1] = append(rows[i+1], set.GetCreationTimestamp().UTC().Format(time.RFC3339), terminal.Line(changedBy(set)), terminal.Line(difference(ctx, cl, r, set)))
+			rows[i+1] = append(rows[i+1], set.GetCreationTimestamp().UTC().Format(time.RFC3339), terminal.Line(changedBy(set, recorded)), terminal.Line(difference(ctx, cl, r, set)))
 		}
 	}
 	for _, line := range terminal.Table(rows) {
@@ -111,12 +114,18 @@ func (c *historyCommand) run(ctx context.Context, n cluster.Name) error {
 	return nil
 }
 
-// changedBy is who changed the spec that the revision was made for: the user where that was recorded, and what wrote it when.
-func changedBy(set corev1alpha1.GenericObjectSet) string {
+// changedBy is who changed the spec that the revision was made for: the user, and what wrote it when. The user is verified where users
+// were recorded before the revision was made.
+func changedBy(set corev1alpha1.GenericObjectSet, recorded metav1.Time) string {
 	annotations := set.GetAnnotations()
 	user, with, at := annotations[corev1alpha1.ChangedByAnnotation], annotations[corev1alpha1.ChangedWithAnnotation], annotations[corev1alpha1.ChangedAtAnnotation]
 	var parts []string
-	if user != "" {
+	made := set.GetCreationTimestamp()
+	switch {
+	case user == "":
+	case recorded.IsZero() || !recorded.Before(&made):
+		parts = append(parts, user+" (not verified)")
+	default:
 		parts = append(parts, user)
 	}
 	if with != "" {

@@ -44,13 +44,15 @@ it would write is sent to the API server as a dry run. Nothing should be found. 
   NotReady      an object that does not pass its probes with this version
   MissingRight  a right that the manager of this version needs, and its service account lacks
   NotServed     a kind that this version reads, and the cluster does not serve
-  Written       what would be written although the package is at rest
+  Written       objects, revisions and slices that would be written although the package is at rest
   Rendered      this version renders the package differently: its next load makes a revision
-  NotRehearsed  what could not be found out, such as an image that you may not pull
+  NotRehearsed  what could not be found out, such as an image that you may not pull, or Packages
+                that you may not read
+
+Not rehearsed are statuses, and labels, annotations and finalizers of Packages and ObjectDeployments.
 
 Without -n the packages of all namespaces and of the cluster are rehearsed. Those that are not at rest
-are counted, and loaded alone. Packages that you may not read are counted where their namespace is
-known. Dry runs need the rights of the writes: where you lack these, objects are compared instead.
+are counted, and loaded alone. With -n and --cluster rights and kinds are not asked for. Dry runs need the rights of the writes: where you lack these, objects are compared instead.
 
 Exits with 0 where nothing is found, and with 1 where anything is, or after an error.`,
 		Example: `  # Before an upgrade of the engine, with the plugin of the new version

@@ -71,6 +71,7 @@ func (c *rehearseCommand) reconcile(ctx context.Context, cl *cluster.Cluster, pl
 	} else {
 		request = planned.Request()
 	}
+	request.Many = true
 	at, err := planned.Preview(ctx, cl)
 	if err != nil {
 		return err

@@ -67,15 +67,20 @@ func TestRehearsalReport(t *testing.T) {
 	r.add(pkg("many"), append(many, finding{Namespace: "shop", Name: "many", Finding: refused, Message: "no"}), true)
 	r.add(pkg("new"), []finding{{Namespace: "shop", Name: "new", Finding: loadFails, Message: "a\nb"}}, false)
 	r.finish()
-	if len(r.Findings) != limits.RehearsalFindings+1 || r.Findings[0].Finding != loadFails || r.Findings[1].Finding != refused ||
+	if len(r.Findings) != limits.RehearsalFindings+2 || r.Findings[0].Finding != loadFails || r.Findings[1].Finding != refused ||
 		!strings.HasSuffix(r.Findings[limits.RehearsalFindings].Message, "(and 6 more of this package)") {
 		t.Errorf("%d findings: %+v", len(r.Findings), r.Findings)
 	}
 	lines := strings.Split(r.text(terminal.Plain()), "\n")
-	if want := "shop       new   LoadFails  -                  a b"; lines[1] != want {
+	if want := "shop       new   LoadFails     -                  a b"; lines[1] != want {
 		t.Errorf("%q, want %q", lines[1], want)
 	}
-	if want := "2 packages rehearsed with the engine v0.3.0, 1 of them at rest (1 pending), not seen, as it is forbidden: Packages of 2 namespaces: 1 LoadFails, 1 Refused, 19 Written"; lines[len(lines)-2] != want {
+	if want := "2 packages rehearsed with the engine v0.3.0, 1 of them at rest (1 pending): 1 LoadFails, 1 Refused, 19 Written, 1 NotRehearsed"; lines[len(lines)-2] != want {
 		t.Errorf("%q, want %q", lines[len(lines)-2], want)
+	}
+	// What was not seen is a finding, so that the command does not exit with 0.
+	r = &rehearsalReport{NotSeen: []string{"ClusterPackages"}}
+	if r.finish(); len(r.Findings) != 1 || r.Findings[0].Finding != notRehearsed || strings.Contains(r.text(terminal.Plain()), "nothing is found") {
+		t.Errorf("not seen: %s", r.text(terminal.Plain()))
 	}
 }

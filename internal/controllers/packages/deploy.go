@@ -92,7 +92,7 @@ func (s *reconciliation) install(
 		annotate(dep, map[string]string{corev1alpha1.TargetClusterAnnotation: string(s.target.ID)})
 	}
 	s.Accounts.copySettings(dep, s.pkg)
-	if err := fill(dep, s.pkg, s.fingerprint, loaded, template); err != nil {
+	if err := fill(dep, s.pkg, s.fingerprint, loaded, template, s.attempt.In.by); err != nil {
 		return err
 	}
 	setGeneration(dep, s.pkg)
@@ -144,7 +144,7 @@ func (s *reconciliation) upgrade(
 ) error {
 	before, lacks := copyOf(s.dep), lacksSlices(s.dep)
 	s.Accounts.copySettings(s.dep, s.pkg)
-	if err := fill(s.dep, s.pkg, s.fingerprint, loaded, template); err != nil {
+	if err := fill(s.dep, s.pkg, s.fingerprint, loaded, template, s.attempt.In.by); err != nil {
 		return err
 	}
 	changed := !equality.Semantic.DeepEqual(before, s.dep)

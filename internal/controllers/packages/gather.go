@@ -13,6 +13,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/inputs/sources"
+	"lockstep.run/lockstep/internal/kube/mutationcache"
 )
 
 // gather reads a Package and its deployment in their latest known states; nil where there is no such Package.
@@ -47,6 +48,7 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*rec
 		}
 	}
 	s.pkg = pkg
+	s.state.change.note(pkg, s.dep == nil && pkg.PackageStatus().ObservedGeneration == 0)
 	return s, nil
 }
 
@@ -60,6 +62,7 @@ func (r *Reconciler) readPackage(ctx context.Context, known corev1alpha1.Generic
 	if err != nil {
 		return nil, fmt.Errorf("read the package, of which an older state is known: %w", err)
 	}
+	mutationcache.TrimFields(pkg)
 	r.Fresh.Put(pkg)
 	return pkg, nil
 }

@@ -43,6 +43,7 @@ func (s *reconciliation) newAttempt() *attempt {
 
 // startLoad starts a load where that was decided and need not wait, and cancels any other. Its end enqueues the Package.
 func (s *reconciliation) startLoad(ctx context.Context) (step, string, error) {
+	s.state.change.decided(s.step)
 	switch {
 	case s.step != stepLoad:
 		return s.step, s.why, nil
@@ -65,6 +66,7 @@ func (s *reconciliation) startLoad(ctx context.Context) (step, string, error) {
 	if last := s.attempt; last != nil && last.In.fingerprint == a.In.fingerprint && last.In.newDigest == a.In.newDigest && last.RetryValue == a.RetryValue {
 		a.Failures = last.Failures
 	}
+	s.state.change.begin(a, s.attempt, compare(s.pkg, s.fingerprint))
 	// A load may wait for long: it must not keep the reconciliation in memory.
 	r, st := s.Reconciler, s.state
 	in.installations = func(name string) []types.NamespacedName { return r.claim(st, keyOf(in.pkg), name) }

@@ -231,6 +231,7 @@ type state struct {
 	// pace is that of the loads of a generation of the Package.
 	pace      *rate.Limiter
 	pacedFrom int64
+	change    specChange
 
 	// ---- lock ----
 
@@ -251,6 +252,9 @@ type loadInput struct {
 	newDigest string
 	// retryNumber is that of the Package at the start.
 	retryNumber int
+	// since is the generation that asks for it first, and by are the annotations that say who made that; nil where that is not known.
+	since int64
+	by    map[string]string
 }
 
 // load is the state of a load, and of the deployment of its content.

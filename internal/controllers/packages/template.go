@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -61,8 +60,9 @@ func (a Accounts) copySettings(dep corev1alpha1.GenericObjectDeployment, pkg cor
 	})
 	dep.SetOwnerReferences(append([]metav1.OwnerReference{controller}, refs...))
 	from, spec := pkg.PackageSpec(), dep.ObjectDeploymentSpec()
-	if account, allowed := a.of(pkg); allowed {
+	if account, allowed := a.of(pkg); allowed && account != spec.Template.Spec.ServiceAccountName {
 		spec.Template.Spec.ServiceAccountName = account
+		annotate(dep, unnamed()) // a revision is made of it, for another change than the last one
 	}
 	spec.Paused, spec.DriftPolicy, spec.ArchivalPolicy = from.Paused, from.DriftPolicy, from.ArchivalPolicy
 	spec.ProgressDeadlineSeconds = from.ProgressDeadlineSeconds
@@ -108,10 +108,10 @@ func cloned(m map[string]string) map[string]string {
 	return maps.Clone(m)
 }
 
-// fill gives the deployment the content of the package, and leaves a template that means the same.
+// fill gives the deployment the content of the package, and leaves a template that means the same. by says who changed the spec for it.
 func fill(
 	dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage, unpacked fingerprint,
-	loaded *content, template corev1alpha1.ObjectSetTemplateSpec,
+	loaded *content, template corev1alpha1.ObjectSetTemplateSpec, by map[string]string,
 ) error {
 	config, err := configOf(pkg)
 	if err != nil {
@@ -144,7 +144,8 @@ func fill(
 	}
 	if first || !same || imageChanged || configChanged {
 		annotations[corev1alpha1.ChangeCauseAnnotation] = changeCause(loaded, first, imageChanged, configChanged)
-		maps.Copy(annotations, changedBy(pkg, first || before[corev1alpha1.PackageGenerationAnnotation] != strconv.FormatInt(pkg.GetGeneration(), 10)))
+		maps.Copy(annotations, unnamed())
+		maps.Copy(annotations, by)
 	}
 	for _, phase := range stored {
 		if len(phase.Slices) > 0 {
@@ -163,20 +164,6 @@ func fill(
 	maps.Copy(labels, selection(pkg))
 	dep.SetLabels(labels)
 	return nil
-}
-
-// changedBy returns the annotations that say who changed the spec, by what and when; none of them where it is as it was, and
-// something else changed, such as what a tag leads to.
-func changedBy(pkg corev1alpha1.GenericPackage, bySpec bool) map[string]string {
-	by := map[string]string{corev1alpha1.ChangedByAnnotation: "", corev1alpha1.ChangedWithAnnotation: "", corev1alpha1.ChangedAtAnnotation: ""}
-	if !bySpec {
-		return by
-	}
-	by[corev1alpha1.ChangedByAnnotation] = pkg.GetAnnotations()[corev1alpha1.ChangedByAnnotation]
-	if fields := pkg.GetManagedFields(); len(fields) == 1 && fields[0].FieldsV1 == nil && fields[0].Time != nil { // as the caches keep it
-		by[corev1alpha1.ChangedWithAnnotation], by[corev1alpha1.ChangedAtAnnotation] = fields[0].Manager, fields[0].Time.UTC().Format(time.RFC3339)
-	}
-	return by
 }
 
 func configOf(pkg corev1alpha1.GenericPackage) (string, error) {

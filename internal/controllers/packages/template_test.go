@@ -38,7 +38,7 @@ func shaped(t *testing.T, dep corev1alpha1.GenericObjectDeployment, pkg *corev1a
 	t.Helper()
 	dep = dep.DeepCopyObject().(corev1alpha1.GenericObjectDeployment)
 	Accounts{}.copySettings(dep, pkg)
-	if err := fill(dep, pkg, printOf(pkg), content, content.template); err != nil {
+	if err := fill(dep, pkg, printOf(pkg), content, content.template, nil); err != nil {
 		t.Fatal(err)
 	}
 	return dep
@@ -124,18 +124,6 @@ func TestShapeOfAChange(t *testing.T) {
 			check:  func(d *corev1alpha1.ObjectDeployment) any { return d.Annotations[corev1alpha1.ChangeCauseAnnotation] },
 			want:   "Package source image and config changed.",
 		},
-		"spec changed": {
-			reason: "history shows who changed it, by what and when",
-			pkg: func(p *corev1alpha1.Package) {
-				p.Generation, p.Spec.Image = 2, "x"
-				p.Annotations = map[string]string{corev1alpha1.ChangedByAnnotation: "jane"}
-				p.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl-edit", Time: ptr.To(metav1.Unix(0, 0))}}
-			},
-			check: func(d *corev1alpha1.ObjectDeployment) any {
-				return d.Annotations[corev1alpha1.ChangedByAnnotation] + " " + d.Annotations[corev1alpha1.ChangedWithAnnotation] + " " + d.Annotations[corev1alpha1.ChangedAtAnnotation]
-			},
-			want: "jane kubectl-edit 1970-01-01T00:00:00Z",
-		},
 		"spec as it was": {
 			reason: "nobody changed the spec: the tag has moved",
 			pkg: func(p *corev1alpha1.Package) {
@@ -143,7 +131,6 @@ func TestShapeOfAChange(t *testing.T) {
 			},
 			stored: func(d *corev1alpha1.ObjectDeployment) {
 				d.Annotations[corev1alpha1.ChangedByAnnotation] = "bob"
-				d.Annotations[corev1alpha1.PackageGenerationAnnotation] = "7"
 			},
 			content: func(c *content) { c.template.SuccessDelaySeconds = 5 },
 			check: func(d *corev1alpha1.ObjectDeployment) any {

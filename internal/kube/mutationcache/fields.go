@@ -2,10 +2,12 @@ package mutationcache
 
 import (
 	"bytes"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
 )
 
 // TrimFields drops the managed fields of an object. Of a Package the entry stays that wrote the spec last, without its fields: it says
@@ -25,7 +27,7 @@ func TrimFields(object metav1.Object) {
 }
 
 // lastOfSpec returns the latest entry with fields of the spec, of several in one second the last one; nil for none. One without fields
-// was trimmed before.
+// was trimmed before. Clients may write the entries: none where one is of the future, which would be the latest for good.
 func lastOfSpec(entries []metav1.ManagedFieldsEntry) (last *metav1.ManagedFieldsEntry) {
 	for i := range entries {
 		e := &entries[i]
@@ -33,6 +35,9 @@ func lastOfSpec(entries []metav1.ManagedFieldsEntry) (last *metav1.ManagedFields
 		if e.Subresource == "" && writes && e.Time != nil && (last == nil || !e.Time.Before(last.Time)) {
 			last = e
 		}
+	}
+	if last != nil && time.Until(last.Time.Time) > limits.ClockSkew {
+		return nil
 	}
 	return last
 }

@@ -34,6 +34,11 @@ func TestTrimFields(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}
+	forged := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{ManagedFields: append(entries,
+		entry("another-name", "", `{"f:spec":{}}`, &metav1.Time{Time: time.Now().Add(time.Hour)}))}}
+	if TrimFields(forged); forged.ManagedFields != nil {
+		t.Errorf("of the future: %+v", forged.ManagedFields)
+	}
 	set := &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{ManagedFields: entries}}
 	if TrimFields(set); set.ManagedFields != nil {
 		t.Errorf("of another kind: %+v", set.ManagedFields)
