@@ -201,10 +201,11 @@ func loading(t *testing.T, p *Pipeline, in input) error {
 func TestHangingRegistryOfWorkloads(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	policies := warnedAndEnforced(t).policies
+	policies, hanging := warnedAndEnforced(t).policies, make(chan struct{}, limits.LoadsPerHost)
 	b.load = func(ctx context.Context, in input) (*content, error) {
 		switch {
 		case len(in.workloads.left) > 0:
+			hanging <- struct{}{}
 			<-ctx.Done()
 			return nil, ctx.Err()
 		case strings.Contains(in.image, "hangs"):
@@ -216,6 +217,9 @@ func TestHangingRegistryOfWorkloads(t *testing.T) {
 	}
 	for i := range 2 * limits.LoadsPerHost {
 		b.begin(t, named(fmt.Sprintf("hangs-%d", i), "registry.test/hangs:v1"))
+	}
+	for range limits.LoadsPerHost {
+		<-hanging
 	}
 	b.begin(t, named("works", "registry.test/works:v1"))
 	if got := b.wait(t); got != "works" {
