@@ -185,7 +185,20 @@ func parse(args []string, usage io.Writer) (*Config, error) {
 	if err := former.check(c); err != nil {
 		return nil, err
 	}
+	if err := checkSwitches(); err != nil {
+		return nil, err
+	}
 	return c, c.validate()
+}
+
+// checkSwitches refuses values of environment variables that are neither true nor false: a misspelt restriction would be none.
+func checkSwitches() error {
+	for _, variable := range []string{"LOCKSTEP_REQUIRE_VERIFICATION", "LOCKSTEP_ALLOW_LOCAL_SOURCES", "LOCKSTEP_ALLOW_LOCAL_TARGETS"} {
+		if value := os.Getenv(variable); value != "" && value != "true" && value != "false" {
+			return fmt.Errorf("%s %q: want true or false", variable, value)
+		}
+	}
+	return nil
 }
 
 // accessFlags say with which accounts and credentials packages are installed, and which images are trusted.

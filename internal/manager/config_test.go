@@ -172,6 +172,17 @@ func TestParseRefusesMisspeltAccounts(t *testing.T) {
 	}
 }
 
+func TestParseRefusesMisspeltSwitches(t *testing.T) {
+	for _, variable := range []string{"LOCKSTEP_REQUIRE_VERIFICATION", "LOCKSTEP_ALLOW_LOCAL_SOURCES", "LOCKSTEP_ALLOW_LOCAL_TARGETS"} {
+		t.Run(variable, func(t *testing.T) {
+			t.Setenv(variable, "True")
+			if _, err := Parse(nil); err == nil || err.Error() != variable+` "True": want true or false` {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // The Deployments of config are started with flags that exist.
 func TestFlagsOfConfig(t *testing.T) {
 	t.Parallel()
