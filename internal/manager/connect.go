@@ -102,10 +102,7 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 		},
 		Environment: follow.detector, Policies: policies.Get, Ceiling: follow.ceiling.get, Sources: watches, Underway: deployments.Underway,
 		Overrides: c.overrides(),
-		Accounts: packages.Accounts{
-			Own:     objects.Account{Namespace: c.Namespace, Name: c.ServiceAccount},
-			Default: c.DefaultServiceAccount, Required: c.RequireServiceAccount.ofNamespaces(), RequiredOfAll: c.RequireServiceAccount.ofAll(),
-		},
+		Accounts:  c.accounts(),
 		ServedAPI: follow.servedAPI(here),
 		Unserved:  func(gk schema.GroupKind) bool { return here.State(gk).Unserved() },
 		Fresh:     mutationcache.NewStore(), Slices: slices, Namespace: c.Namespace, Version: buildversion.Release(buildversion.Get()), Pace: c.Pace,
@@ -134,6 +131,14 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 		}
 	}
 	return addPolicyCheck(mgr)
+}
+
+// accounts returns as which accounts packages may be installed.
+func (c *Config) accounts() packages.Accounts {
+	return packages.Accounts{
+		Own:     objects.Account{Namespace: c.Namespace, Name: c.ServiceAccount},
+		Default: c.DefaultServiceAccount, Required: c.RequireServiceAccount.ofNamespaces(), RequiredOfAll: c.RequireServiceAccount.ofAll(),
+	}
 }
 
 // connectDeployments adds the controllers of deployments and of phases, whose objects are tracked with those of templates.
