@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -86,6 +87,11 @@ func TestInstall(t *testing.T) {
 		corev1alpha1.PackageGenerationAnnotation: "1",
 		corev1alpha1.TemplateDigestAnnotation:    dep.Annotations[corev1alpha1.TemplateDigestAnnotation],
 		corev1alpha1.ChangeCauseAnnotation:       "Installing shop package.",
+		corev1alpha1.ChangedWithAnnotation:       "packages.test",
+		corev1alpha1.ChangedAtAnnotation:         dep.Annotations[corev1alpha1.ChangedAtAnnotation],
+	}
+	if _, err := time.Parse(time.RFC3339, dep.Annotations[corev1alpha1.ChangedAtAnnotation]); err != nil {
+		t.Error(err)
 	}
 	if diff := cmp.Diff(annotations, dep.Annotations); diff != "" {
 		t.Error(diff)

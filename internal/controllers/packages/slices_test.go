@@ -41,6 +41,7 @@ func passOver(t *testing.T, c client.Client, reader client.Reader, pkg corev1alp
 	r, _ := newReconciler(t)
 	r.Client, r.Reader = c, reader
 	s := r.of(copyOf(pkg))
+	s.attempt = &attempt{}
 	dep := corev1alpha1.ScopeOf(pkg.GetNamespace()).NewObjectDeployment()
 	switch err := reader.Get(t.Context(), client.ObjectKeyFromObject(pkg), dep); {
 	case err == nil:
