@@ -21,6 +21,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/kube/panics"
 )
 
 // watchable says what contradicts --watch.
@@ -70,7 +71,7 @@ func (w *listWatch) run(ctx context.Context) error {
 	synced = append(synced, w.follow(ctx, corev1alpha1.ScopeCluster, ""))
 	go func() {
 		if cache.WaitForCacheSync(ctx.Done(), synced...) {
-			w.fail(w.printAll(ctx))
+			w.fail(panics.Guard(ctx, "printing the list", func() error { return w.printAll(ctx) }))
 		}
 	}()
 	select {
