@@ -65,10 +65,11 @@ func TestHelmGuide(t *testing.T) {
 					b.text = chart.replace.Replace(b.text)
 				}
 				r.block(t, b)
-				now := uids(t, env, chart.release, chart.namespaces)
 				if before == nil {
 					before = rolledOut(t, env, chart.release, chart.namespaces)
+					continue
 				}
+				now := uids(t, env, chart.release, chart.namespaces)
 				for name, uid := range before {
 					if now[name] != uid {
 						t.Errorf("%s: %s is another object than before, %q and not %q", b, name, now[name], uid)
