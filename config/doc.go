@@ -5,5 +5,6 @@
 //	kubectl apply --server-side -k config
 //
 // The folders are crds (generated), namespace, rbac, admission, flowcontrol,
-// manager, and argocd, which is applied on its own.
+// manager, and argocd, which is applied on its own. PackageFiles makes the
+// engine's own package of them.
 package config

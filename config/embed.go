@@ -68,7 +68,7 @@ const (
 // Files are the manifests, in the folders named above. Files that are called
 // kustomization.yaml are no manifests.
 //
-//go:embed admission/*.yaml agent/*.yaml agent-all-namespaces/*.yaml audit/*.yaml crds/*.yaml flowcontrol/*.yaml manager/*.yaml namespace/*.yaml rbac/*.yaml restricted/*.yaml tenancy/*.yaml
+//go:embed admission/*.yaml agent/*.yaml agent-all-namespaces/*.yaml audit/*.yaml crds/*.yaml flowcontrol/*.yaml manager/*.yaml namespace/*.yaml package/*.yaml rbac/*.yaml restricted/*.yaml tenancy/*.yaml
 var Files embed.FS
 
 // Prerequisites returns what a manager needs that runs outside of the cluster,

@@ -91,7 +91,7 @@ func (r *release) make(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(scratch)
-	for _, step := range []func(context.Context, string) error{r.buildImage, r.buildPlugins, r.listModules} {
+	for _, step := range []func(context.Context, string) error{r.buildImage, r.buildPlugins, r.listModules, r.writePackage} {
 		if err := step(ctx, scratch); err != nil {
 			return err
 		}

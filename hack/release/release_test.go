@@ -28,8 +28,10 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"sigs.k8s.io/yaml"
 
+	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/testing/require"
 )
 
@@ -47,6 +49,7 @@ func example(t *testing.T, key string) map[string]string {
 	}
 	require.NoError(t, r.writeManifests(root+"/config"))
 	require.NoError(t, r.writeChart(root+"/config/chart"))
+	require.NoError(t, r.writePackage(t.Context(), t.TempDir()))
 	require.NoError(t, r.finish(key))
 	files, err := readFolder(r.folder)
 	require.NoError(t, err)
@@ -74,7 +77,12 @@ func unpack(t *testing.T, archive string) map[string]string {
 	t.Helper()
 	compressed, err := gzip.NewReader(strings.NewReader(archive))
 	require.NoError(t, err)
-	files, reader := map[string]string{}, tar.NewReader(compressed)
+	return untar(t, compressed)
+}
+
+func untar(t *testing.T, archive io.Reader) map[string]string {
+	t.Helper()
+	files, reader := map[string]string{}, tar.NewReader(archive)
 	for {
 		header, err := reader.Next()
 		if errors.Is(err, io.EOF) {
@@ -113,7 +121,7 @@ func TestTwiceTheSame(t *testing.T) {
 	if diff := cmp.Diff([]string{
 		"SHA256SUMS", "krew-lockstep.yaml", "krew-package.yaml", "kubectl-package-v1.2.3-darwin-amd64.tar.gz", "kubectl-package-v1.2.3-darwin-arm64.tar.gz",
 		"kubectl-package-v1.2.3-linux-amd64.tar.gz", "kubectl-package-v1.2.3-linux-arm64.tar.gz", "kubectl-package-v1.2.3-windows-amd64.tar.gz",
-		"kubectl-package-v1.2.3-windows-arm64.tar.gz", "lockstep-1.2.3.tgz", "lockstep-v1.2.3.yaml", "provenance.json",
+		"kubectl-package-v1.2.3-windows-arm64.tar.gz", "lockstep-1.2.3.tgz", "lockstep-package-v1.2.3.oci.tar", "lockstep-v1.2.3.yaml", "provenance.json",
 	}, names); diff != "" {
 		t.Error(diff)
 	}
@@ -159,6 +167,30 @@ func TestManifests(t *testing.T) {
 	}
 	if _, found := chart["lockstep/files/crds/kustomization.yaml"]; found {
 		t.Error("the chart has a kustomization")
+	}
+}
+
+// The engine's own package is that of config with the image of the release, as an image that the engine reads.
+func TestPackage(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	for name, content := range untar(t, strings.NewReader(made(t)["lockstep-package-v1.2.3.oci.tar"])) {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o700))
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600))
+	}
+	index, err := layout.ImageIndexFromPath(folder)
+	require.NoError(t, err)
+	list, err := index.IndexManifest()
+	require.NoError(t, err)
+	image, err := index.Image(list.Manifests[0].Digest)
+	require.NoError(t, err)
+	files, err := loader.ReadImage(t.Context(), image)
+	require.NoError(t, err)
+	pkg, _, err := loader.Preview(t.Context(), files, loader.PreviewOptions{Cluster: true, LockedImages: true})
+	require.NoError(t, err)
+	deployment := string(pkg.Phases[len(pkg.Phases)-1].Objects[0].Object.Raw)
+	if want := `"image":"registry.example/lockstep-manager:v1.2.3@sha256:` + strings.Repeat("1", 64) + `"`; !strings.Contains(deployment, want) || pkg.Manifest.Spec.Version != "1.2.3" {
+		t.Errorf("version %s lacks %s: %s", pkg.Manifest.Spec.Version, want, deployment)
 	}
 }
 
