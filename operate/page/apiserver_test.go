@@ -103,6 +103,13 @@ func keyOf(o object) string {
 	return namespace + "/" + metaOf(o)["name"].(string)
 }
 
+// writes are the requests so far that are no reads.
+func (s *apiServer) writes() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.written)
+}
+
 // put stores objects, and sends events to watches.
 func (s *apiServer) put(all ...object) {
 	s.mu.Lock()

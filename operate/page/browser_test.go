@@ -101,15 +101,15 @@ func (at *tools) fetchBrowser(cache string) error {
 	at.browser, at.environment = installed, []string{"FONTCONFIG_FILE=" + fonts}
 	if own := filepath.Join(root, "usr/lib/chromium", browserPackage); exists(own) {
 		at.browser = own
-		libraries, err := filepath.Glob(filepath.Join(root, "usr/lib/*-linux-gnu*"))
-		if err != nil {
-			return err
+		var libraries []string
+		for _, dirs := range []string{"usr/lib/*-linux-gnu*", "usr/lib/*-linux-gnu*/pulseaudio", "lib/*-linux-gnu*"} {
+			found, err := filepath.Glob(filepath.Join(root, dirs))
+			if err != nil {
+				return err
+			}
+			libraries = append(libraries, found...)
 		}
-		more, err := filepath.Glob(filepath.Join(root, "lib/*-linux-gnu*"))
-		if err != nil {
-			return err
-		}
-		at.environment = append(at.environment, "LD_LIBRARY_PATH="+strings.Join(append(libraries, more...), ":"))
+		at.environment = append(at.environment, "LD_LIBRARY_PATH="+strings.Join(libraries, ":"))
 	}
 	if at.browser == "" {
 		return fmt.Errorf("%s is not installed any more: remove %s, and it is fetched", browserPackage, cache)

@@ -294,13 +294,7 @@ func catalogue() []object {
 	condition("Ready", "False", "FetchFailed", "https://git.example.com/shop/packages: the certificate expired on 1 November 2026. Its owner has to renew it; what was fetched before stays.")(edge)
 	all := []object{stable, edge}
 	offer := func(name, title, short string, versions ...string) {
-		o := named(engine, "ClusterAvailablePackage", "", name+".example.com")
-		var list []any
-		for _, version := range versions {
-			list = append(list, object{"version": version, "image": "registry.example.com/" + name + "@" + digestOf(name+version), "repository": "stable", "release": object{"date": "2026-10-31T12:00:00Z"}})
-		}
-		o["spec"] = object{"packageName": name + ".example.com", "display": object{"name": title, "shortDescription": short, "keywords": []string{"platform"}}, "versions": list}
-		all = append(all, o)
+		all = append(all, offered(name+".example.com", title, short, "stable", name, versions...))
 	}
 	offer("cert-operator", "Certificates", "Issues and renews certificates.", "1.15.2", "1.15.1", "1.14.0")
 	offer("postgres-operator", "PostgreSQL", "Databases with backups and failover.", "2.0.0", "1.4.1", "1.4.0", "1.3.0")
@@ -309,6 +303,23 @@ func catalogue() []object {
 	offer("orders-db", "Orders", "The database of orders.", "5.1.0", "5.0.0")
 	offer("ledger-db", "Ledger", "The database of payments.", "6.0.0", "5.2.0", "5.1.0")
 	return all
+}
+
+// offered is what a repository offers of a package; the texts are those that people see.
+func offered(name, title, short, repository, provides string, versions ...string) object {
+	o := named(engine, "ClusterAvailablePackage", "", name)
+	var list []any
+	for i := len(versions) - 1; i >= 0; i-- { // the lowest first
+		list = append(list, object{
+			"version": versions[i], "image": "registry.example.com/" + name + "@" + digestOf(name+versions[i]), "repository": repository,
+			"release":      object{"date": "2026-10-31T12:00:00Z", "licenses": []string{"Apache-2.0"}},
+			"provides":     []any{object{"apiVersion": provides + ".example.com/v1", "kind": "Instance"}},
+			"dependencies": []any{object{"name": "certificates", "optional": true, "package": object{"name": "cert-operator.example.com", "version": ">=1.14"}}},
+			"constraints":  []any{object{"platform": "Kubernetes", "range": ">=1.29"}},
+		})
+	}
+	o["spec"] = object{"packageName": name, "display": object{"name": title, "shortDescription": short, "provider": title, "keywords": []string{"platform"}}, "versions": list}
+	return o
 }
 
 // many are packages of which each tenth is broken.

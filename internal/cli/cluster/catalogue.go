@@ -24,6 +24,8 @@ type Catalogue struct {
 	namespace string
 	read      map[string][2][]corev1alpha1.AvailablePackageSpec
 	hidden    map[string]bool
+	// Slim drops what is not needed of each object that Of reads; it may be nil.
+	Slim func(corev1alpha1.Scope, *corev1alpha1.AvailablePackageSpec)
 }
 
 // Catalogue returns that of a namespace; of the ClusterPackages where namespace is empty.
@@ -36,13 +38,17 @@ func (c *Catalogue) All(ctx context.Context) ([]string, error) {
 	found := map[string]*[2][]corev1alpha1.AvailablePackageSpec{}
 	var names []string
 	for i, scope := range c.scopes() {
-		err := c.cluster.each(ctx, scope, c.namespaceOf(scope), func(a corev1alpha1.GenericAvailablePackage) {
+		if scope == corev1alpha1.ScopeNamespaced && c.namespace == "" {
+			continue
+		}
+		err := c.cluster.EachAvailable(ctx, scope, c.namespaceOf(scope), limits.AvailablePage, func(a corev1alpha1.GenericAvailablePackage) bool {
 			spec := a.AvailableSpec()
 			if found[spec.PackageName] == nil {
 				found[spec.PackageName] = &[2][]corev1alpha1.AvailablePackageSpec{}
 				names = append(names, spec.PackageName)
 			}
 			found[spec.PackageName][i] = append(found[spec.PackageName][i], *spec)
+			return true
 		})
 		if err != nil {
 			return nil, err
@@ -63,7 +69,7 @@ func (c *Catalogue) Of(ctx context.Context, name string) ([]offers.Offered, *cor
 	if !known {
 		for i, scope := range c.scopes() {
 			var err error
-			if specs[i], err = c.cluster.parts(ctx, scope, c.namespaceOf(scope), name); err != nil {
+			if specs[i], err = c.cluster.parts(ctx, scope, c.namespaceOf(scope), name, c.Slim); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -150,7 +156,7 @@ func display(specs [2][]corev1alpha1.AvailablePackageSpec) *corev1alpha1.Package
 }
 
 // parts reads the objects of one package, of which there are several for a large one.
-func (c *Cluster) parts(ctx context.Context, scope corev1alpha1.Scope, namespace, name string) ([]corev1alpha1.AvailablePackageSpec, error) {
+func (c *Cluster) parts(ctx context.Context, scope corev1alpha1.Scope, namespace, name string, slim func(corev1alpha1.Scope, *corev1alpha1.AvailablePackageSpec)) ([]corev1alpha1.AvailablePackageSpec, error) {
 	var found []corev1alpha1.AvailablePackageSpec
 	if scope == corev1alpha1.ScopeNamespaced && namespace == "" {
 		return nil, nil
@@ -166,22 +172,24 @@ func (c *Cluster) parts(ctx context.Context, scope corev1alpha1.Scope, namespace
 		case a.AvailableSpec().PackageName != name:
 			return found, nil
 		}
+		if slim != nil {
+			slim(scope, a.AvailableSpec())
+		}
 		found = append(found, *a.AvailableSpec())
 	}
 }
 
-// each lists in pages.
-func (c *Cluster) each(ctx context.Context, scope corev1alpha1.Scope, namespace string, use func(corev1alpha1.GenericAvailablePackage)) error {
-	if scope == corev1alpha1.ScopeNamespaced && namespace == "" {
-		return nil
-	}
+// EachAvailable reads the objects of a namespace, or with "" of all, in pages of so many, until one is not used.
+func (c *Cluster) EachAvailable(ctx context.Context, scope corev1alpha1.Scope, namespace string, page int64, use func(corev1alpha1.GenericAvailablePackage) bool) error {
 	for next := ""; ; {
 		list := scope.NewAvailablePackageList()
-		if err := c.List(ctx, list, client.InNamespace(namespace), client.Limit(limits.AvailablePage), client.Continue(next)); err != nil {
+		if err := c.List(ctx, list, client.InNamespace(namespace), client.Limit(page), client.Continue(next)); err != nil {
 			return c.Explain("cannot read what repositories offer", err)
 		}
 		for _, a := range list.GenericAvailablePackages() {
-			use(a)
+			if !use(a) {
+				return nil
+			}
 		}
 		if next = list.GetContinue(); next == "" {
 			return nil

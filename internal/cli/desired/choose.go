@@ -79,10 +79,7 @@ func (c *Chooser) Choose(ctx context.Context, name string, request versions.Requ
 	candidates := make([]versions.Candidate, len(offered))
 	for i, o := range offered {
 		candidates[i] = o.Candidate()
-		if len(o.Version.Constraints) > 0 && !c.looked {
-			c.platform, c.looked = c.look(ctx), true
-		}
-		if c.platform == nil {
+		if len(o.Version.Constraints) > 0 && c.Platform(ctx) == nil {
 			candidates[i].Constraints = nil // the manager knows
 		}
 	}

@@ -41,6 +41,14 @@ func (c *Chooser) look(ctx context.Context) *versions.Platform {
 	return platformOf(env)
 }
 
+// Platform is what versions would run on; nil where the user may not read it.
+func (c *Chooser) Platform(ctx context.Context) *versions.Platform {
+	if !c.looked {
+		c.platform, c.looked = c.look(ctx), true
+	}
+	return c.platform
+}
+
 func platformOf(env *manifestsv1alpha1.PackageEnvironment) *versions.Platform {
 	found := &versions.Platform{Kubernetes: env.Kubernetes.Version}
 	if env.OpenShift != nil {

@@ -108,6 +108,7 @@ func (s *server) routes() http.Handler {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { s.show(w, r, limits.PageReadTimeout, make) })
 		mux.HandleFunc("GET "+path+"/stream", func(w http.ResponseWriter, r *http.Request) { s.stream(w, r, make) })
 	}
+	mux.HandleFunc("GET /catalogue/package", func(w http.ResponseWriter, r *http.Request) { s.show(w, r, limits.PageOfferTime, s.offer) })
 	for _, path := range []string{"/packages/{namespace}/{name}", "/clusterpackages/{name}"} {
 		if s.cluster.Archive != nil {
 			continue
@@ -484,13 +485,27 @@ func (s *server) graph(r *http.Request) (view, error) {
 	}, nil
 }
 
-// catalogue is the page of repositories, and of packages that are not at their newest version.
+// catalogue is the page of what is offered, of packages that are not at their newest version, and of repositories.
 func (s *server) catalogue(r *http.Request) (view, error) {
 	s.offers.Refresh(r.Context(), causePatience)
+	q := page.CatalogueQueryOf(r.URL.Query())
 	return view{
-		draw:      func(f page.Frame) *page.Page { return page.CatalogueOf(f, s.offers.Shown()) },
+		draw:      func(f page.Frame) *page.Page { return page.CatalogueOf(f, s.offers.Shown(), s.board.Rows(), q) },
 		subscribe: both(s.board.Subscribe, s.offers.Subscribe),
 	}, nil
+}
+
+// offer is the page of one package that is offered, with its versions.
+func (s *server) offer(r *http.Request) (view, error) {
+	q := page.OfferQueryOf(r.URL.Query())
+	if q.Name == "" {
+		return view{}, notFound("The address names no package, as ?name=shop.example.com.")
+	}
+	o, err := s.offers.Offered(r.Context(), q)
+	if err != nil {
+		return view{}, err
+	}
+	return view{draw: func(f page.Frame) *page.Page { return page.OfferedOf(f, o, s.board.Rows(), s.offers.Shown().Newer, q) }}, nil
 }
 
 // targetOf is the package that the path of a request names.

@@ -434,6 +434,18 @@ func TestCataloguePage(t *testing.T) {
 	if strings.Contains(text, "planted-value") {
 		t.Error("a credential is shown")
 	}
+	for path, want := range map[string]string{
+		"catalogue?view=installed":                                      `catalogue/package?name=shop.example.com&amp;namespace=shop">shop.example.com</a>`,
+		"catalogue/package?name=shop.example.com&namespace=shop":        "kubectl package install shop.example.com/2.0.0 -n shop",
+		"catalogue/package?name=shop.example.com&namespace=shop&q=2":    "newest is 2.0.0",
+		"catalogue/package?name=shop.example.com&namespace=shop&page=9": "<code>example.com/v1 Shop</code>",
+		"catalogue/package?name=shop.example.com":                       "no repository offers shop.example.com",
+		"catalogue/package":                                             "names no package",
+	} {
+		if _, text := b.get(path); !strings.Contains(text, want) {
+			t.Errorf("%s has no %q: %s", path, want, text)
+		}
+	}
 	_, fragments := b.stream(t.Context(), "catalogue/stream")
 	await(t, fragments, "repositories", "pending")
 	repository.Status.Packages, repository.Status.Conditions = 7, []metav1.Condition{clustertest.Condition("Ready", "True", "Fetched", "")}

@@ -15,9 +15,11 @@ import (
 
 // Row is a package in the list.
 type Row struct {
-	Target   progress.Target
-	Summary  progress.Summary
-	Package  string
+	Target  progress.Target
+	Summary progress.Summary
+	Package string
+	// Offer is the name by which repositories offer the package.
+	Offer    string
 	Version  string
 	Image    string
 	Revision int64
@@ -38,10 +40,11 @@ func RowOf(pkg corev1alpha1.GenericPackage) Row {
 		Target: t, Summary: s.Summary(), Image: short(s.Image, limits.PageLineBytes), Revision: pkg.PackageStatus().Revision, Steps: stepsOf(s), Created: pkg.GetCreationTimestamp(),
 	}
 	if ref := pkg.PackageSpec().PackageRef; ref != nil {
-		r.Package = ref.Name
+		r.Package, r.Offer = ref.Name, ref.Name
 	}
 	if resolved := pkg.PackageStatus().Resolved; resolved != nil {
 		r.Package, r.Version = short(cmp.Or(resolved.CatalogName, resolved.PackageName, r.Package), limits.PageLineBytes), short(resolved.Version, limits.PageLineBytes)
+		r.Offer = cmp.Or(r.Offer, r.Package)
 	}
 	if r.Summary != progress.SummaryAvailable || s.Awaiting != "" {
 		r.Waits = waits(s)

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/ui/page"
 	"lockstep.run/lockstep/internal/limits"
@@ -17,24 +15,6 @@ func TestListGolden(t *testing.T) {
 	t.Parallel()
 	golden(t, "list", page.ListOf(frame(), rows(shop()), page.Query{}))
 	golden(t, "list-empty", page.ListOf(frame("You may not watch clusterpackages: nothing of them is shown."), nil, page.Query{}))
-}
-
-func TestCatalogueGolden(t *testing.T) {
-	t.Parallel()
-	golden(t, "catalogue", page.CatalogueOf(frame(), page.Catalogue{
-		At: now, ByImage: 4, Newer: []page.Newer{
-			{Namespace: "shop", Name: "orders-db", Package: "postgres.example.com", Installed: "5.1.0", Wanted: "5.1.0", Newest: "6.0.1",
-				Reason: "6.0.1: is not allowed by the constraint", Path: "packages/shop/orders-db", Flags: "package/orders-db -n shop"},
-			{Name: "cert-operator", Package: "cert-operator.example.com", Installed: "1.15.2", Wanted: "1.15.3", Newest: "1.15.3",
-				Reason: "it has not moved yet", Path: "clusterpackages/cert-operator", Flags: "clusterpackage/cert-operator"},
-		},
-		Repositories: []page.Repository{
-			{Name: "stable", Source: "image", Address: "registry.example.com/repositories/stable:latest", State: "ready", Works: "True", Packages: 112, Versions: 1840,
-				Flags: "clusterpackagerepository/stable", Created: metav1.NewTime(now.Add(-90 * 24 * time.Hour))},
-			{Namespace: "shop", Name: "nightly", Source: "git", Address: "https://git.example.com/shop/packages main", State: "FetchFailed", Works: "False",
-				Problems: []string{"git.example.com: authentication failed. Check the Secret shop/git-token"}, Flags: "packagerepository/nightly -n shop", Created: metav1.NewTime(now.Add(-4 * time.Hour))},
-		},
-	}))
 }
 
 // Broken packages are first, and the filter of the address selects by text, state and

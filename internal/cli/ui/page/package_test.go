@@ -190,18 +190,18 @@ func TestHostileTexts(t *testing.T) {
 	changing := f
 	changing.Changes = true
 	for name, drawn := range map[string]*page.Page{
-		"list":    page.ListOf(f, []page.Row{page.RowOf(p)}, page.Query{Text: "", Namespace: ""}),
-		"filter":  page.ListOf(f, []page.Row{page.RowOf(p)}, page.Query{Text: markup, State: markup, Namespace: markup, Page: -1}),
-		"package": page.PackageOf(f, o, g),
-		"graph":   page.GraphOf(f, g, page.PackagePath(target)),
-		"groups":  page.GraphOf(f, g, ""),
-		"none":    page.GraphOf(f, g, markup),
-		"failed":  page.Failed(f, bad, bad),
-		"plan":    page.PlanOf(changing, page.Plan{Target: target, What: bad, Text: bad, Command: bad, Feasible: true, Version: bad, Digest: bad}),
-		"catalogue": page.CatalogueOf(f, page.Catalogue{
-			Note: bad, Newer: []page.Newer{{Namespace: bad, Name: bad, Package: bad, Installed: bad, Wanted: bad, Newest: bad, Reason: bad, Path: bad, Flags: bad}},
-			Repositories: []page.Repository{{Namespace: bad, Name: bad, Source: bad, Address: bad, State: bad, Problems: []string{bad}, Flags: bad}},
-		}),
+		"list":      page.ListOf(f, []page.Row{page.RowOf(p)}, page.Query{Text: "", Namespace: ""}),
+		"filter":    page.ListOf(f, []page.Row{page.RowOf(p)}, page.Query{Text: markup, State: markup, Namespace: markup, Page: -1}),
+		"package":   page.PackageOf(f, o, g),
+		"graph":     page.GraphOf(f, g, page.PackagePath(target)),
+		"groups":    page.GraphOf(f, g, ""),
+		"none":      page.GraphOf(f, g, markup),
+		"failed":    page.Failed(f, bad, bad),
+		"plan":      page.PlanOf(changing, page.Plan{Target: target, What: bad, Text: bad, Command: bad, Feasible: true, Version: bad, Digest: bad}),
+		"catalogue": page.CatalogueOf(f, hostileCatalogue(bad), nil, page.CatalogueQuery{}),
+		"browsing":  page.CatalogueOf(f, hostileCatalogue(bad), []page.Row{page.RowOf(p)}, page.CatalogueQuery{Text: markup, Namespace: markup, View: page.View(markup), Page: -1}),
+		"outdated":  page.CatalogueOf(f, hostileCatalogue(bad), nil, page.CatalogueQuery{View: page.ViewOutdated}),
+		"offer":     hostileOffer(f, p, bad),
 		"diff": page.DiffOf(f, target, objectdiff.Comparison{
 			Phases: &objectdiff.OrderChange{Before: []string{bad}, After: []string{bad}},
 			Objects: []objectdiff.Difference{{

@@ -25,6 +25,7 @@ var files embed.FS
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"line": line, "lines": lines, "place": place, "icon": icon, "count": terminal.Count, "tone": toneOf,
+	"brief": func(text string) string { return terminal.Line(Brief(text)) }, "here": versionsHere, "parts": func() []string { return []string{"newer", "offers", "repositories"} },
 }).ParseFS(files, "templates/*.html"))
 
 // Assets are the style sheet and the script.

@@ -3,7 +3,6 @@ package watches
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -15,64 +14,76 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// Catalogue compares installed packages with the offers of repositories. It reads the
-// offers of installed packages where a page of them is loaded, at most once in
-// limits.PageCatalogueAge.
+// Catalogue has what repositories offer, and compares installed packages with it. It reads where a page of it is loaded, at
+// most once in limits.PageCatalogueAge.
 type Catalogue struct {
 	ctx     context.Context
 	cluster *cluster.Cluster
 	board   *Board
 	topic   topic
+	newer   reading[compared]
+	offers  reading[page.Offers]
 
-	mu      sync.Mutex
-	shown   page.Catalogue
-	begun   time.Time
-	running chan struct{}
+	// one has the versions of the package that was opened last; it is taken by who reads.
+	one chan *versionsOf
 }
 
-// NewCatalogue returns one that has compared nothing yet.
+// compared is a comparison of what is installed.
+type compared struct {
+	newer   []page.Newer
+	byImage int
+	at      time.Time
+	note    string
+}
+
+// NewCatalogue returns one that has read nothing yet.
 func NewCatalogue(ctx context.Context, cl *cluster.Cluster, board *Board) *Catalogue {
-	return &Catalogue{ctx: ctx, cluster: cl, board: board}
+	c := &Catalogue{ctx: ctx, cluster: cl, board: board, one: make(chan *versionsOf, 1)}
+	c.one <- &versionsOf{}
+	return c
 }
 
-// Subscribe returns a channel that is sent to after a comparison, and its end.
+// Subscribe returns a channel that is sent to after something was read, and its end.
 func (c *Catalogue) Subscribe() (<-chan struct{}, func()) { return c.topic.subscribe() }
 
-// Shown is the last comparison, and the repositories as they are now.
+// archived is why an archive has no offers.
+const archived = "an archive does not have what repositories offer"
+
+// Shown is what was read last, and the repositories as they are now.
 func (c *Catalogue) Shown() page.Catalogue {
-	c.mu.Lock()
-	shown := c.shown
-	c.mu.Unlock()
+	newer := c.newer.last()
+	shown := page.Catalogue{Newer: newer.newer, ByImage: newer.byImage, At: newer.at, Note: newer.note, Offers: c.offers.last()}
+	if c.cluster.Archive != nil {
+		shown.Note, shown.Offers.Note = archived, archived
+	}
 	for _, r := range c.board.Repositories() {
 		shown.Repositories = append(shown.Repositories, repositoryOf(r))
 	}
 	return shown
 }
 
-// Refresh repeats a comparison that was made some time ago, and waits for the result for so long.
+// Refresh reads again what was read some time ago, and waits for the result for so long.
 func (c *Catalogue) Refresh(ctx context.Context, patience time.Duration) {
-	c.mu.Lock()
 	if c.cluster.Archive != nil {
-		c.shown.Note = "an archive does not have what repositories offer"
-	} else if c.running == nil && time.Since(c.begun) >= limits.PageCatalogueAge {
-		c.begun, c.running = time.Now(), make(chan struct{})
-		go c.compare(c.running)
-	}
-	running := c.running
-	c.mu.Unlock()
-	if running == nil {
 		return
 	}
 	late := time.NewTimer(patience)
 	defer late.Stop()
-	select {
-	case <-running:
-	case <-late.C:
-	case <-ctx.Done():
+	for _, running := range []<-chan struct{}{c.newer.refresh(&c.topic, c.compare), c.offers.refresh(&c.topic, c.browse)} {
+		if running == nil {
+			continue
+		}
+		select {
+		case <-running:
+		case <-late.C:
+			return
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 
-func (c *Catalogue) compare(done chan struct{}) {
+func (c *Catalogue) compare() compared {
 	ctx, cancel := context.WithTimeout(c.ctx, limits.PageCatalogueTime)
 	defer cancel()
 	var rows []desired.Outdated
@@ -81,25 +92,29 @@ func (c *Catalogue) compare(done chan struct{}) {
 		rows, byImage, err = desired.OutdatedOf(ctx, c.cluster, c.board.Packages(), false)
 		return err
 	})
-	found := page.Catalogue{ByImage: byImage, At: time.Now()}
-	switch {
-	case ctx.Err() != nil && c.ctx.Err() == nil:
-		found.At, found.Note = time.Time{}, fmt.Sprintf("the offers were not read within %s. See: kubectl package outdated -A", limits.PageCatalogueTime)
-	case err != nil:
-		found.At, found.Note = time.Time{}, err.Error()
+	found := compared{byImage: byImage, at: time.Now()}
+	if found.note = c.why(ctx, err, "kubectl package outdated -A"); found.note != "" {
+		found.at = time.Time{}
 	}
 	for _, r := range rows {
 		t := progress.Target{Scope: corev1alpha1.ScopeOf(r.Namespace), Namespace: r.Namespace, Name: r.Name}
-		found.Newer = append(found.Newer, page.Newer{
+		found.newer = append(found.newer, page.Newer{
 			Namespace: r.Namespace, Name: r.Name, Package: r.Package, Installed: r.Installed, Wanted: r.Wanted, Newest: r.Newest, Reason: r.Why,
 			Path: page.PackagePath(t), Flags: t.Flags(),
 		})
 	}
-	c.mu.Lock()
-	c.shown, c.running = found, nil
-	c.mu.Unlock()
-	close(done)
-	c.topic.publish()
+	return found
+}
+
+// why is why something was not read; empty where it was.
+func (c *Catalogue) why(ctx context.Context, err error, command string) string {
+	switch {
+	case ctx.Err() != nil && c.ctx.Err() == nil:
+		return fmt.Sprintf("the offers were not read within %s. See: %s", limits.PageCatalogueTime, command)
+	case err != nil:
+		return err.Error()
+	}
+	return ""
 }
 
 func repositoryOf(r corev1alpha1.GenericPackageRepository) page.Repository {

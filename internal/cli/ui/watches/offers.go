@@ -1,0 +1,104 @@
+package watches
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/offers"
+	"lockstep.run/lockstep/internal/catalog/repository"
+	"lockstep.run/lockstep/internal/catalog/versions"
+	"lockstep.run/lockstep/internal/cli/desired"
+	"lockstep.run/lockstep/internal/cli/ui/page"
+	"lockstep.run/lockstep/internal/kube/panics"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// browse reads which packages are offered. Of each version nothing is kept, so that catalogues may be larger than the memory.
+func (c *Catalogue) browse() page.Offers {
+	ctx, cancel := context.WithTimeout(c.ctx, limits.PageCatalogueTime)
+	defer cancel()
+	b := &browser{found: map[[2]string]*page.Offer{}, of: map[string]int{}, platform: desired.ChooserFor(c.cluster, "").Platform(ctx)}
+	var problems []string
+	err := panics.Guard(ctx, "reading the catalogue", func() error {
+		for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeCluster, corev1alpha1.ScopeNamespaced} {
+			err := c.cluster.EachAvailable(ctx, scope, "", limits.PageOffersRead, b.add)
+			if apierrors.IsForbidden(err) && scope == corev1alpha1.ScopeNamespaced {
+				problems = append(problems, fmt.Sprintf("you may not read those of all namespaces; those of namespace %s alone are shown.", c.cluster.Namespace))
+				err = c.cluster.EachAvailable(ctx, scope, c.cluster.Namespace, limits.PageOffersRead, b.add)
+			}
+			if apierrors.IsForbidden(err) {
+				problems = append(problems, fmt.Sprintf("you may not read the %ss.", scope.Kind("AvailablePackage")))
+				err = nil
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if b.more {
+		problems = append(problems, fmt.Sprintf("there are more than %d, or more than %d of one namespace. See: kubectl package available list -A", limits.PageOffers, limits.PageOffersIn))
+	}
+	if text := c.why(ctx, err, "kubectl package available list -A"); text != "" {
+		problems = append(problems, text)
+	}
+	return page.OffersFrom(b.found, strings.Join(problems, "\n"))
+}
+
+// browser gathers offers from their objects.
+type browser struct {
+	found    map[[2]string]*page.Offer
+	platform *versions.Platform
+	// of counts the packages by namespaces: one that offers very much leaves room for others.
+	of   map[string]int
+	more bool
+}
+
+// add reports whether more are wanted.
+func (b *browser) add(a corev1alpha1.GenericAvailablePackage) bool {
+	spec, key := a.AvailableSpec(), [2]string{a.GetNamespace(), a.AvailableSpec().PackageName}
+	if a.GetName() != repository.ObjectName(spec.PackageName, spec.Part) {
+		return true // nothing installs it: the controller did not write this
+	}
+	o := b.found[key]
+	if o == nil {
+		if len(b.found) == limits.PageOffers {
+			b.more = true
+			return false
+		}
+		if b.of[key[0]]++; key[0] != "" && b.of[key[0]] > limits.PageOffersIn {
+			b.more = true
+			return true
+		}
+		o = page.OfferOf(key[0], spec)
+		b.found[key] = o
+	}
+	if spec.Display != nil {
+		o.Describe(spec.Display)
+	}
+	// The highest that can be installed is that of the highest of each part.
+	request := versions.Request{}
+	candidates := []versions.Candidate{{Version: o.Newest}}
+	for i, v := range spec.Versions {
+		if i == 0 || v.Version != spec.Versions[i-1].Version {
+			o.Versions++
+		}
+		candidate := offers.Offered{Version: v}.Candidate()
+		if b.platform == nil {
+			candidate.Constraints = nil
+		}
+		candidates = append(candidates, candidate)
+		o.From(v.Repository)
+	}
+	if b.platform != nil {
+		request.Platform = *b.platform
+	}
+	if chosen := versions.Select(candidates, request); chosen.Index >= 0 {
+		o.Newest = strings.Clone(candidates[chosen.Index].Version)
+	}
+	return true
+}
