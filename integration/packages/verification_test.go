@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -195,6 +196,27 @@ func TestWorkloadVerification(t *testing.T) {
 	sign(t, workload, digest.String(), own)
 	await(t, named(ns), "to be verified", verified(metav1.ConditionTrue, corev1alpha1.ReasonVerified, "need a signature: 1, all of them signed"))
 	env.WaitCondition(t, ns, "shop", corev1alpha1.ConditionUnpacked, "True")
+	rewritten := func(prefix string) func(*appsv1.Deployment) error {
+		return func(d *appsv1.Deployment) error {
+			if got, want := d.Spec.Template.Spec.Containers[0].Image, prefix+"/workload-verification/web:v1@"+digest.String(); got != want {
+				return fmt.Errorf("its image is %s, not %s", got, want)
+			}
+			return nil
+		}
+	}
+	web := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web"}}
+	await(t, web, "to name the image where nodes pull it", rewritten(env.Registry()))
+	if images := shop(t, ns).Status.Resolved.Images; len(images) != 1 || images[0].Image != env.Registry()+"/workload-verification/web:v1" {
+		t.Errorf("%+v", images)
+	}
+	env.Settle(t, ns)
+	env.Journal(t).Silent(t, ns)
+	// An installed package follows a change of the ImageConfig at once, as for the images of locks.
+	harness.Edit(t, env, config, func(c *corev1alpha1.ImageConfig) {
+		c.Spec.Rewrite = nil
+		c.Spec.Verification.Mode = corev1alpha1.ImageVerificationWarn
+	})
+	await(t, web, "to name the image as it is written", rewritten("origin.example.com"))
 
 	env.Create(t, harness.Package(ns, "tagged", env.Push(t, "workloadverification:tagged", deployment(written))))
 	env.WaitCondition(t, ns, "tagged", corev1alpha1.ConditionUnpacked, "True")

@@ -12,6 +12,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/violation"
 )
 
 // lockedImages are the images of a lock by the references that templates see.
@@ -80,11 +81,50 @@ func isOfReference(b byte) bool {
 	return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || strings.IndexByte("._-/:", b) >= 0
 }
 
-// usedImage is an image that an object names, and its user, such as "container web"; empty where that is not known.
-type usedImage struct{ ref, by string }
+// usedImage is an image that an object names: as the API server gets it, as the package has it, before a rewrite, and its user, such as
+// "container web"; empty where that is not known.
+type usedImage struct{ ref, written, by string }
 
-// containerImages returns the images of the containers and image volumes of a Pod, or of an object with a template of Pods.
-func containerImages(body map[string]any) []usedImage {
+// imageField is a field that names the image of a container or of an image volume.
+type imageField struct {
+	of        map[string]any
+	key, text string
+	user      map[string]any
+	kind      string
+}
+
+// used returns the image as it is written. It keeps a copy, cut where it is too long to be shown, and not the text of the document.
+func (f *imageField) used() usedImage {
+	name, _ := f.user["name"].(string)
+	ref := strings.Clone(f.text[:min(len(f.text), limits.ReferenceBytes+1)])
+	return usedImage{ref: ref, written: ref, by: f.kind + " " + name[:min(len(name), limits.LineBytes)]}
+}
+
+// imagesOf rewrites the images of containers and image volumes, once each, and returns all that the object names but those of the lock,
+// which are rewritten already.
+func (c *check) imagesOf() []usedImage {
+	fields := imageFields(c.body)
+	out := make([]usedImage, len(fields))
+	for i := range fields {
+		f := &fields[i]
+		out[i] = f.used()
+		_, locked := c.r.locked[f.text]
+		if c.r.opts.Rewrite == nil || locked || len(f.text) > limits.ReferenceBytes {
+			continue
+		}
+		ref := c.r.opts.Rewrite(f.text)
+		if ref != f.text && c.r.secrets.Is(f.text) {
+			// A part of the value would be in messages then, in which the whole is recognized.
+			c.warn(violation.ReasonSecretExposed, "", "Write it as a plain one.", "the image of the %s is a value that came from a Secret, and is not rewritten as ImageConfigs say", out[i].by)
+			continue
+		}
+		f.of[f.key], out[i].ref = ref, ref
+	}
+	return out
+}
+
+// imageFields returns the fields with images of the containers and image volumes of a Pod, or of an object with a template of Pods.
+func imageFields(body map[string]any) []imageField {
 	path := []string{"spec", "template", "spec"}
 	switch body["kind"] {
 	case "Pod":
@@ -98,22 +138,20 @@ func containerImages(body map[string]any) []usedImage {
 	for _, key := range path {
 		pod, _ = pod[key].(map[string]any)
 	}
-	var out []usedImage
-	add := func(v any, kind string, by map[string]any) {
-		if text, _ := v.(string); text != "" {
-			name, _ := by["name"].(string)
-			// A copy, cut where it is too long to be shown: the text of the document is not kept.
-			out = append(out, usedImage{ref: strings.Clone(text[:min(len(text), limits.ReferenceBytes+1)]), by: kind + " " + name[:min(len(name), limits.LineBytes)]})
+	var out []imageField
+	add := func(of map[string]any, key, kind string, user map[string]any) {
+		if text, _ := of[key].(string); text != "" {
+			out = append(out, imageField{of: of, key: key, text: text, user: user, kind: kind})
 		}
 	}
 	for _, list := range []string{"initContainers", "containers"} {
 		for _, container := range mappings(pod[list]) {
-			add(container["image"], strings.TrimSuffix(strings.Replace(list, "initC", "init c", 1), "s"), container)
+			add(container, "image", strings.TrimSuffix(strings.Replace(list, "initC", "init c", 1), "s"), container)
 		}
 	}
 	for _, volume := range mappings(pod["volumes"]) {
 		image, _ := volume["image"].(map[string]any)
-		add(image["reference"], "volume", volume)
+		add(image, "reference", "volume", volume)
 	}
 	return out
 }
@@ -163,7 +201,7 @@ func (l *load) usedImages(objects []*object) (images []corev1alpha1.PackageImage
 
 // WorkloadImage is an image that an object names.
 type WorkloadImage struct {
-	// Image is the reference as it is written, before ImageOverride, with the digest of the lock; empty where it is a sensitive value.
+	// Image is the reference as it is written, before ImageOverride and Rewrite, with the digest of the lock; empty where it is a sensitive value.
 	Image string
 	// By is its user, such as "container web of Deployment web".
 	By string
@@ -188,21 +226,21 @@ func (l *load) workloadImages(objects []*object) []WorkloadImage {
 	seen, alike := map[string]bool{}, map[Policed]int{}
 	for _, o := range objects {
 		for _, used := range o.images {
-			image := used.ref
-			if locked, ok := l.locked[used.ref]; ok {
+			image := used.written
+			if locked, ok := l.locked[image]; ok {
 				image = l.written[locked.Name] + "@" + locked.Digest
 			}
-			if seen[used.ref] {
+			if seen[image] {
 				continue
 			}
-			seen[used.ref] = true
+			seen[image] = true
 			how, policed := l.opts.Policed(image)
 			if !policed || alike[how] > limits.WorkloadImages {
 				continue
 			}
 			alike[how]++
 			w := WorkloadImage{Policed: how, Image: image, By: strings.TrimPrefix(used.by+" of "+o.gvk.Kind+" "+o.name, " of ")}
-			if l.secrets.Is(used.ref) {
+			if l.secrets.Is(used.written) {
 				w.Image = ""
 			}
 			out = append(out, w)

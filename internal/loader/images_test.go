@@ -7,11 +7,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/loader/imagepolicy"
 )
 
 func workload(apiVersion, kind, name, spec string) string {
@@ -111,6 +113,112 @@ func TestWorkloadImages(t *testing.T) {
 	// However many others there are before them, the enforced ones are among them.
 	if many := load(func(image string) (Policed, bool) { return how(image), true }); len(many) != limits.WorkloadImages+1+3 {
 		t.Errorf("%d", len(many))
+	}
+}
+
+// Images that stand in objects alone are rewritten once, in containers and image volumes, and policies go by what was written.
+func TestRewrittenImages(t *testing.T) {
+	t.Parallel()
+	files := pkg(
+		"manifest.yaml", plain+"  images: [{name: web, image: 'quay.io/x/web:v1'}]\n",
+		"manifest.lock.yaml", lockText(locked("web", "quay.io/x/web:v1", "a")),
+		"web.yaml.gotmpl", workload("apps/v1", "Deployment", "web", "{image: 'quay.io/x/field:v1', template: {spec: {initContainers: [&a {name: init, image: 'quay.io/x/init:v1'}], containers: [*a, {<<: *a, name: merged}, {name: web, image: '{{.images.web}}', env: [{name: AGENT, value: 'quay.io/x/agent:v1'}]}, {name: same, image: 'quay.io/x/web@"+digestOf("a")+"'}, "+
+			"{name: other, image: 'ghcr.io/other:v1'}, {name: chained, image: 'mirror.example:5000/x/direct:v1'}, {name: odd, image: 'quay.io/not a reference'}]}}}"),
+		"cron.yaml", workload("batch/v1", "CronJob", "cron", "{jobTemplate: {spec: {template: {spec: {containers: [{image: 'quay.io/x/cron'}]}}}}}"),
+		"pod.yaml", workload("v1", "Pod", "pod", "{containers: [{image: 'quay.io/x/pod:v1'}], volumes: [{name: models, image: {reference: 'quay.io/x/models@"+digestOf("c")+"'}}]}"),
+		"resource.yaml", workload("example.com/v1", "Database", "db", "{image: 'quay.io/x/db:v1', containers: [{image: 'quay.io/x/db:v1'}]}"),
+	)
+	set := imagepolicy.NewSet([]imagepolicy.Policy{
+		{Name: "quay", Prefixes: []string{"quay.io"}, Rewrite: "mirror.example:5000"},
+		{Name: "back", Prefixes: []string{"mirror.example:5000/x"}, Rewrite: "quay.io/x"}, // a circle
+		{Name: "itself", Prefixes: []string{"ghcr.io"}, Rewrite: "ghcr.io"},
+	}, false, time.Now())
+	p, err := Load(context.Background(), files, namespaced(func(o *Options) {
+		o.ImageOverride, o.Rewrite = set.Rewrite, set.Rewrite
+		o.Policed = func(string) (Policed, bool) { return Policed{}, true }
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []corev1alpha1.PackageImage{
+		{Image: "ghcr.io/other:v1"},
+		{Image: "mirror.example:5000/x/cron"},
+		{Image: "mirror.example:5000/x/init:v1"},
+		{Image: "mirror.example:5000/x/models", Digest: digestOf("c")},
+		{Image: "mirror.example:5000/x/pod:v1"},
+		{Name: "web", Image: "mirror.example:5000/x/web:v1", Digest: digestOf("a")},
+		{Image: "quay.io/not a reference"},
+		{Image: "quay.io/x/direct:v1"},
+	}
+	if diff := cmp.Diff(want, p.Images); diff != "" {
+		t.Error(diff)
+	}
+	written := []string{}
+	for _, w := range p.Workloads {
+		written = append(written, w.Image)
+	}
+	if diff := cmp.Diff([]string{
+		"quay.io/x/cron", "quay.io/x/pod:v1", "quay.io/x/models@" + digestOf("c"), "quay.io/x/init:v1", "quay.io/x/web:v1@" + digestOf("a"), "quay.io/x/web@" + digestOf("a"),
+		"ghcr.io/other:v1", "mirror.example:5000/x/direct:v1", "quay.io/not a reference",
+	}, written); diff != "" {
+		t.Error(diff)
+	}
+	objects := ""
+	for _, phase := range p.Phases {
+		for _, object := range phase.Objects {
+			objects += string(object.Object.Raw)
+		}
+	}
+	for text, n := range map[string]int{
+		`"quay.io/x/field:v1"`: 1, `"quay.io/x/agent:v1"`: 1, `"quay.io/x/db:v1"`: 2, `"quay.io/x/init:v1"`: 0, `"mirror.example:5000/x/init:v1"`: 3, `"mirror.example:5000/x/web@` + digestOf("a") + `"`: 2, `"mirror.example:5000/x/models@` + digestOf("c") + `"`: 1,
+	} {
+		if got := strings.Count(objects, text); got != n {
+			t.Errorf("%s: %d times, not %d, in %s", text, got, n, objects)
+		}
+	}
+}
+
+// Values of Secrets are not taken apart by a rewrite, so that messages and statuses recognize them.
+func TestSensitiveImagesAreNotRewritten(t *testing.T) {
+	t.Parallel()
+	files := pkg("manifest.yaml", plain+anyConfig,
+		"pod.yaml.gotmpl", strings.Replace(workload("v1", "Pod", "pod", "{containers: [{name: own, image: 'quay.io/{{.config.password}}:v1'}, {name: whole, image: '{{.config.short}}'}, {name: fine, image: 'quay.io/fine:v1'}]}"),
+			"first\n", "first\n    package-operator.run/expose-secret-values: 'true'\n", 1))
+	opts := withSecret()
+	opts.Rewrite = func(s string) string { return "mirror.example/" + s[len(s)/2:] }
+	p, err := Load(context.Background(), files, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw := string(p.Phases[0].Objects[0].Object.Raw)
+	if len(p.Images) != 1 || !strings.HasPrefix(p.Images[0].Image, "mirror.example/") || p.OmittedImages != 2 || strings.Count(raw, "mirror.example/") != 1 || !p.HoldsSensitive(0, 0) {
+		t.Errorf("%v, %d left out: %s", p.Images, p.OmittedImages, raw)
+	}
+	if text := fmt.Sprint(p.Warnings); strings.Count(text, "is a value that came from a Secret, and is not rewritten") != 2 || strings.Contains(text, opts.Sensitive[0]) {
+		t.Error(text)
+	}
+}
+
+// A rewrite makes no object larger than any may be, however many containers it has.
+func TestManyRewrites(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	for i := range 20_000 {
+		fmt.Fprintf(&b, "{image: a.io/%d},", i)
+	}
+	var policies []imagepolicy.Policy
+	for i := range 10 {
+		p := imagepolicy.Policy{Name: fmt.Sprint(i), Rewrite: "mirror.example"}
+		for j := range 64 {
+			p.Prefixes = append(p.Prefixes, fmt.Sprintf("a.io/team%d/x%d", i, j))
+		}
+		policies = append(policies, p)
+	}
+	set := imagepolicy.NewSet(append(policies, imagepolicy.Policy{Name: "all", Prefixes: []string{"a.io"}, Rewrite: "mirror.example/" + strings.Repeat("x/", 200) + "x"}), false, time.Now())
+	files := pkg("manifest.yaml", plain, "pod.yaml", workload("v1", "Pod", "pod", "{containers: ["+b.String()+"]}"))
+	_, err := Load(context.Background(), files, namespaced(func(o *Options) { o.Rewrite = set.Rewrite }))
+	if err == nil || !strings.Contains(err.Error(), "bytes of JSON; the limit is") {
+		t.Errorf("an object that a rewrite makes too large: %v", err)
 	}
 }
 

@@ -279,6 +279,7 @@ func (c *check) finish(annotations map[string]any) *object {
 	}
 	c.out.defines = definitionOf(c.out.gvk.GroupKind(), c.body)
 	c.out.aggregates = aggregationOf(c.out.gvk.GroupKind(), c.body)
+	c.out.images = c.imagesOf()
 	raw, err := json.Marshal(c.body)
 	if err != nil {
 		c.invalid("", "", "%v", err)
@@ -288,9 +289,8 @@ func (c *check) finish(annotations map[string]any) *object {
 		c.fail(violation.ReasonLimit, "", "Split it.", "the object has %d bytes of JSON; the limit is %d", len(raw), limits.ObjectBytes)
 		return nil
 	}
-	c.out.images = containerImages(c.body)
 	for _, ref := range c.r.locked.in(raw) {
-		c.out.images = append(c.out.images, usedImage{ref: ref})
+		c.out.images = append(c.out.images, usedImage{ref: ref, written: ref})
 	}
 	c.out.stored.Object = runtime.RawExtension{Raw: raw}
 	c.out.at = c.r.sourceOf(c.at("", "metadata.name"))

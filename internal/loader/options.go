@@ -45,6 +45,8 @@ type Options struct {
 	ResolvesDependencies bool
 	// ImageOverride, which may be nil, changes references of the lock.
 	ImageOverride func(string) string
+	// Rewrite, which may be nil, changes references of containers and image volumes that are not of the lock.
+	Rewrite func(string) string
 	// Policed, which may be nil, reports whether policies are about an image that an object names, by its reference as it is written, and
 	// how they verify it.
 	Policed func(string) (Policed, bool)

@@ -54,7 +54,8 @@ required or has a default has a value, all else is commented out.
 
 With --as-manager it reads an image as the manager of the cluster would: from where the cluster's
 ImageConfigs say, with their pull secrets, and by the digest that they verify. One that the manager
-would refuse is refused.
+would refuse is refused. The images of the objects are listed as the manager would write
+them.
 
 With --tree it shows the objects alone, in their phases: for the first test case, or for the one
 that --config-testcase names, or else with the default configuration for a package called name in
@@ -115,6 +116,9 @@ func (c *inspectCommand) run(ctx context.Context, source string) error {
 	if err != nil {
 		return err
 	}
+	if c.asManager {
+		report.Uses = pkg.Images
+	}
 	return c.output.Write(ctx, c.streams.Out, report, func(styles terminal.Styles) string {
 		return describe.Text(report, styles, terminal.WidthOf(c.streams.Out))
 	})
@@ -147,6 +151,7 @@ func (c *inspectCommand) read(ctx context.Context, source string) (loader.Files,
 	if err != nil {
 		return nil, err
 	}
+	c.preview.rewrite = images.Rewrite
 	return image.Files, nil
 }
 

@@ -18,7 +18,7 @@ import (
 func TestInspectAsManager(t *testing.T) {
 	t.Parallel()
 	host, own := clitest.ServeRegistry(t), signed.NewPair(t)
-	dir := clitest.Folder(t, clitest.GoodPackage)
+	dir := clitest.Folder(t, clitest.GoodPackage+"-- job.yaml.gotmpl\napiVersion: v1\nkind: Pod\nmetadata: {name: job, namespace: {{ .package.metadata.namespace | default \"web\" }}, annotations: {package-operator.run/phase: settings}}\nspec: {containers: [{name: job, image: 'origin.example.com/acme/job:v1'}]}\n")
 	if got := clitest.Invoke(t, "", "build", dir, "--push", "-t", host+"/team/web:v1"); got.Code != 0 {
 		t.Fatalf("build: %+v", got)
 	}
@@ -40,6 +40,12 @@ func TestInspectAsManager(t *testing.T) {
 	}
 	if got := clitest.InvokeOn(t, dial, "", "inspect", ref, "--as-manager"); got.Code != 0 || !strings.HasPrefix(got.Out, "web 1.2.0\n") {
 		t.Errorf("signed: %+v", got)
+	}
+	if got := clitest.InvokeOn(t, dial, "", "inspect", ref, "--as-manager", "--query", ".uses[].image"); got.Code != 0 || got.Out != host+"/team/job:v1\nweb\n" {
+		t.Errorf("images: %+v", got)
+	}
+	if got := clitest.InvokeOn(t, dial, "", "inspect", ref, "--as-manager"); !strings.Contains(got.Out, "\nImages of its objects, as the manager writes them\n") {
+		t.Errorf("images as a table: %+v", got)
 	}
 	if got := clitest.InvokeOn(t, dial, "", "inspect", dir, "--as-manager"); got.Code != 1 || !strings.Contains(got.Err, "--as-manager is about images, and "+dir+" is a folder") {
 		t.Errorf("a folder: %+v", got)

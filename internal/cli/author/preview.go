@@ -35,6 +35,8 @@ type previewFlags struct {
 	pkg       string
 	// locked renders with the images of the lock where no test case is named.
 	locked bool
+	// rewrite, which may be nil, changes references of images that the package names.
+	rewrite func(string) string
 }
 
 func (p *previewFlags) add(cmd *cobra.Command) {
@@ -80,7 +82,7 @@ func (p *previewFlags) load(
 	}
 	opts := loader.PreviewOptions{
 		Component: p.component, TestCase: p.testCase, Cluster: p.cluster, Namespace: p.namespace,
-		LockedImages: p.locked && p.testCase == "",
+		LockedImages: p.locked && p.testCase == "", Rewrite: p.rewrite,
 	}
 	var err error
 	if opts.Config, err = content.ReadConfig(p.config, streams.In); err != nil {
@@ -98,7 +100,7 @@ func (p *previewFlags) preview(
 	ctx context.Context, streams genericiooptions.IOStreams, files loader.Files, opts loader.PreviewOptions,
 ) (*loader.Package, manifestsv1alpha1.TemplateContextPackage, error) {
 	if p.pkg != "" {
-		return loadFor(ctx, files, p.pkg, streams.In)
+		return p.loadFor(ctx, files, streams.In)
 	}
 	pkg, object, err := loader.Preview(ctx, files, opts)
 	if onlyScope(err) && p.namespace == "" {
@@ -153,8 +155,8 @@ func testCasesOf(files loader.Files) []string {
 	return names
 }
 
-func loadFor(ctx context.Context, files loader.Files, path string, stdin io.Reader) (*loader.Package, manifestsv1alpha1.TemplateContextPackage, error) {
-	pkg, get, err := readPackage(path, stdin)
+func (p *previewFlags) loadFor(ctx context.Context, files loader.Files, stdin io.Reader) (*loader.Package, manifestsv1alpha1.TemplateContextPackage, error) {
+	pkg, get, err := readPackage(p.pkg, stdin)
 	if err != nil {
 		return nil, manifestsv1alpha1.TemplateContextPackage{}, err
 	}
@@ -163,6 +165,7 @@ func loadFor(ctx context.Context, files loader.Files, path string, stdin io.Read
 		return nil, manifestsv1alpha1.TemplateContextPackage{}, err
 	}
 	opts := sources.Options(pkg, values)
+	opts.ImageOverride, opts.Rewrite = p.rewrite, p.rewrite
 	loaded, err := loader.Load(ctx, files, opts)
 	return loaded, opts.Package, err
 }

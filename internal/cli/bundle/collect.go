@@ -116,7 +116,7 @@ func (c *collection) addPackage(ctx context.Context, ref string, files loader.Fi
 	return nil
 }
 
-// addOfObjects adds images that the objects name and no lock has, in all test cases. Overrides of the manager do not reach these.
+// addOfObjects adds images that the objects name and no lock has, in all test cases. ImageConfigs reach these, flags of the manager do not.
 func (c *collection) addOfObjects(ctx context.Context, ref string, files loader.Files, locked map[string]bool) {
 	for _, part := range loader.Parts(files) {
 		cases := []string{""}
@@ -145,7 +145,7 @@ func (c *collection) addOfObjects(ctx context.Context, ref string, files loader.
 				if _, err := name.ParseReference(named); err != nil {
 					continue // it cannot be pulled by a node either
 				}
-				c.warn("objects of the package %s name the image %s, which is not in spec.images: nodes pull it from where it is named, unless their runtime has a mirror", ref, named)
+				c.warn("objects of the package %s name the image %s, which is not in spec.images: an ImageConfig redirects it where a container or volume names it, --image-prefix-overrides does not", ref, named)
 				c.list(named)
 			}
 		}

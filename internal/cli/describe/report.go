@@ -34,6 +34,8 @@ type Report struct {
 	Phases       []Phase                                   `json:"phases"`
 	Config       []Key                                     `json:"config"`
 	Images       []Image                                   `json:"images,omitempty"`
+	// Uses are the images that its objects name, as the manager of a cluster writes them; none without one.
+	Uses []corev1alpha1.PackageImage `json:"uses,omitempty"`
 	// Asks are the rights that the package asks the manager for; nil for none. They are among Grants.
 	Asks *Asks `json:"asks,omitempty"`
 	// Grants are the rights that objects of the package give to others.

@@ -161,12 +161,21 @@ func (w *writer) keys(keys []Key) {
 }
 
 func (w *writer) images(r *Report) {
-	if len(r.Images) == 0 {
+	w.imageTable("Images", r.Images)
+	uses := make([]Image, len(r.Uses))
+	for i, image := range r.Uses {
+		uses[i] = Image(image)
+	}
+	w.imageTable("Images of its objects, as the manager writes them", uses)
+}
+
+func (w *writer) imageTable(title string, images []Image) {
+	if len(images) == 0 {
 		return
 	}
-	w.title("Images")
+	w.title(title)
 	rows := [][]string{{"NAME", "IMAGE", "DIGEST"}}
-	for _, image := range r.Images {
+	for _, image := range images {
 		rows = append(rows, []string{image.Name, image.Image, cmp.Or(image.Digest, "not pinned")})
 	}
 	w.table(rows)

@@ -68,8 +68,8 @@ func (i *Images) Decide(ctx context.Context, ref string, purpose imagepolicy.Pur
 	return decision, keys, missing, err
 }
 
-// Override changes the references of images that a package names, as the manager does by ImageConfigs.
-func (i *Images) Override(image string) string { return i.set.Decide(image, imagepolicy.Workload).Pull }
+// Rewrite changes the references of images that a package names, as the manager does by ImageConfigs.
+func (i *Images) Rewrite(image string) string { return i.set.Rewrite(image) }
 
 // TrustedImage is an image of a package as the manager would read it.
 type TrustedImage struct {

@@ -100,8 +100,8 @@ func TestTrust(t *testing.T) {
 		if warnings := strings.Join(got.Warnings, "\n"); got.Ref != tc.ref || (warnings == "") != (tc.warn == "") || !strings.Contains(warnings, tc.warn) {
 			t.Errorf("%s: %s, %s", name, got.Ref, warnings)
 		}
-		if images.Override(origin) != tc.ref[:strings.LastIndex(tc.ref, "/")]+"/shop:v1" {
-			t.Errorf("%s: %s", name, images.Override(origin))
+		if images.Rewrite(origin) != tc.ref[:strings.LastIndex(tc.ref, "/")]+"/shop:v1" {
+			t.Errorf("%s: %s", name, images.Rewrite(origin))
 		}
 	}
 }

@@ -96,6 +96,8 @@ type Set struct {
 type rule struct {
 	prefix string
 	*Policy
+	// broken is why Rewrite leads nowhere.
+	broken error
 }
 
 // NewSet returns the policies as they count at a moment. Where verification is required, images of packages and repositories that no
@@ -104,9 +106,10 @@ func NewSet(policies []Policy, required bool, now time.Time) *Set {
 	s := &Set{required: required, now: now}
 	for i := range policies {
 		p := &policies[i]
+		_, broken := ParsePrefix(p.Rewrite)
 		for _, written := range p.Prefixes {
 			if prefix, err := ParsePrefix(written); err == nil {
-				s.rules = append(s.rules, rule{prefix: prefix, Policy: p})
+				s.rules = append(s.rules, rule{prefix: prefix, Policy: p, broken: broken})
 			}
 		}
 	}
@@ -220,9 +223,9 @@ func (s *Set) Decide(image string, purpose Purpose) Decision {
 }
 
 func (d *Decision) decidePull(s *Set, repository, rest string) {
-	found, conflict := s.find(repository, rewriting)
+	found, refusal := s.rewriting(repository)
 	if found != nil {
-		d.Pull, d.Rewritten = strings.TrimSuffix(found.Rewrite, "/")+strings.TrimPrefix(repository, found.prefix)+rest, true
+		d.Pull, d.Rewritten = found.rewrite(repository)+rest, true
 		d.key += " from " + d.Pull
 	}
 	secret, other := s.find(repository, credentials)
@@ -230,7 +233,38 @@ func (d *Decision) decidePull(s *Set, repository, rest string) {
 		d.PullSecret = secret.PullSecret
 		d.key += " with " + d.PullSecret
 	}
-	d.Refusal = cmp.Or(conflict, other)
+	d.Refusal = cmp.Or(refusal, other)
+}
+
+// rewriting returns the policy that rewrites references of a repository, or why none can.
+func (s *Set) rewriting(repository string) (*rule, *Refusal) {
+	found, conflict := s.find(repository, rewriting)
+	if found == nil {
+		return nil, conflict
+	}
+	if found.broken != nil {
+		return nil, &Refusal{Reason: ReasonInvalidPrefix, Message: fmt.Sprintf("rewrite.prefix %s of the ImageConfig %s: %v", found.Rewrite, found.Name, found.broken)}
+	}
+	return found, nil
+}
+
+func (r *rule) rewrite(repository string) string {
+	return strings.TrimSuffix(r.Rewrite, "/") + strings.TrimPrefix(repository, r.prefix)
+}
+
+// Rewrite returns the reference that is pulled in place of an image, which is not looked up again: the image where no policy rewrites it.
+func (s *Set) Rewrite(image string) string {
+	if s == nil {
+		return image
+	}
+	repository, rest, ok := split(image)
+	if !ok {
+		return image
+	}
+	if found, _ := s.rewriting(repository); found != nil {
+		return found.rewrite(repository) + rest
+	}
+	return image
 }
 
 // Key identifies everything that the policies say.

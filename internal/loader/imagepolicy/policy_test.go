@@ -22,6 +22,7 @@ func TestDecide(t *testing.T) {
 		{Name: "one", Prefixes: []string{"twice.example.com"}, Rewrite: "a.example.com", PullSecret: "one"},
 		{Name: "two", Prefixes: []string{"twice.example.com/"}, Rewrite: "b.example.com"},
 		{Name: "three", Prefixes: []string{"twice.example.com"}, Verification: verification(imagepolicy.Package)},
+		{Name: "broken", Prefixes: []string{"broken.example.com"}, Rewrite: "https://mirror.example.com"},
 	}, false, time.Now())
 	for _, tc := range []struct {
 		reason  string
@@ -45,6 +46,7 @@ func TestDecide(t *testing.T) {
 		{reason: "within the prefix", image: "registry.example.com:5000/acme/shop:v1", purpose: imagepolicy.Package, pull: "registry.example.com:5000/acme/shop:v1", policy: "acme"},
 		{reason: "other names of Docker Hub", image: "registry-1.docker.io/acme/tool:v1", purpose: imagepolicy.Package, pull: "mirror.example.com/hub/acme/tool:v1", secret: "hub", policy: "acme"},
 		{reason: "of two with one prefix none counts", image: "twice.example.com/a:v1", purpose: imagepolicy.Workload, pull: "twice.example.com/a:v1", secret: "one", refusal: imagepolicy.ReasonConflicting},
+		{reason: "a rewrite that leads nowhere", image: "broken.example.com/a:v1", purpose: imagepolicy.Workload, pull: "broken.example.com/a:v1", refusal: imagepolicy.ReasonInvalidPrefix},
 		{reason: "a reference that cannot be read", image: "twice.example.com/A B", purpose: imagepolicy.Package, pull: "twice.example.com/A B"},
 	} {
 		d := set.Decide(tc.image, tc.purpose)
@@ -54,6 +56,9 @@ func TestDecide(t *testing.T) {
 		}
 		if d.Pull != tc.pull || d.PullSecret != tc.secret || d.Policy != tc.policy || refusal != tc.refusal || d.Rewritten != (tc.pull != tc.image) {
 			t.Errorf("%s: %s as %s: %+v", tc.reason, tc.image, tc.purpose, d)
+		}
+		if got := set.Rewrite(tc.image); got != tc.pull {
+			t.Errorf("%s: rewritten to %s", tc.reason, got)
 		}
 		if (d.Key() == "") != (tc.pull == tc.image && tc.secret == "" && tc.policy == "" && tc.refusal == "") {
 			t.Errorf("%s: key %q", tc.reason, d.Key())
