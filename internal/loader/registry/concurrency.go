@@ -7,34 +7,35 @@ import (
 	"github.com/go-logr/logr"
 
 	"lockstep.run/lockstep/internal/kube/panics"
-	"lockstep.run/lockstep/internal/loader/archive"
 )
 
 // flights is a singleflight whose work continues when its first caller is cancelled, and ends with its last one.
-type flights struct {
+type flights[T any] struct {
 	mu      sync.Mutex
-	flights map[string]*flight
+	flights map[string]*flight[T]
 }
 
-type flight struct {
+type flight[T any] struct {
 	done    chan struct{}
 	waiting int
 	cancel  context.CancelFunc
-	files   archive.Files
+	result  T
 	err     error
 }
 
-func (f *flights) do(ctx context.Context, key string, work func(context.Context) (archive.Files, error)) (archive.Files, error) {
+func newFlights[T any]() *flights[T] { return &flights[T]{flights: map[string]*flight[T]{}} }
+
+func (f *flights[T]) do(ctx context.Context, key string, work func(context.Context) (T, error)) (result T, err error) {
 	f.mu.Lock()
 	fl := f.flights[key]
 	if fl == nil {
 		own, cancel := context.WithCancel(context.WithoutCancel(ctx))
-		fl = &flight{done: make(chan struct{}), cancel: cancel}
+		fl = &flight[T]{done: make(chan struct{}), cancel: cancel}
 		f.flights[key] = fl
 		panics.Go(own, "reading an image", func() {
 			defer cancel()
 			defer close(fl.done)
-			fl.files, fl.err = recovered(own, work)
+			fl.result, fl.err = recovered(own, work)
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.remove(key, fl)
@@ -45,7 +46,7 @@ func (f *flights) do(ctx context.Context, key string, work func(context.Context)
 
 	select {
 	case <-fl.done:
-		return fl.files, fl.err
+		return fl.result, fl.err
 	case <-ctx.Done():
 	}
 	f.mu.Lock()
@@ -54,21 +55,21 @@ func (f *flights) do(ctx context.Context, key string, work func(context.Context)
 		fl.cancel()
 		f.remove(key, fl)
 	}
-	return nil, context.Cause(ctx)
+	return result, context.Cause(ctx)
 }
 
-// remove makes the next caller start a new download. f.mu is held.
-func (f *flights) remove(key string, fl *flight) {
+// remove makes the next caller start the work again. f.mu is held.
+func (f *flights[T]) remove(key string, fl *flight[T]) {
 	if f.flights[key] == fl {
 		delete(f.flights, key)
 	}
 }
 
 // recovered turns a panic over the content of an image into an error.
-func recovered(ctx context.Context, work func(context.Context) (archive.Files, error)) (files archive.Files, err error) {
+func recovered[T any](ctx context.Context, work func(context.Context) (T, error)) (result T, err error) {
 	defer func() {
 		if r := recover(); r != nil {
-			files, err = nil, failf(ReasonInvalidImage, "", "the image cannot be read: %v", panics.Recovered(logr.FromContextOrDiscard(ctx), r, "reading the image"))
+			err = failf(ReasonInvalidImage, "", "the image cannot be read: %v", panics.Recovered(logr.FromContextOrDiscard(ctx), r, "reading the image"))
 		}
 	}()
 	return work(ctx)

@@ -19,6 +19,7 @@ import (
 
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/archive"
+	"lockstep.run/lockstep/internal/loader/imagepolicy"
 )
 
 // Image is a package image.
@@ -61,12 +62,13 @@ type Puller struct {
 	// named are registries that may be at private addresses for all.
 	named   map[string]bool
 	store   *store
-	flights *flights
+	flights *flights[archive.Files]
 	guards  *cache.LRUExpireCache
 	pulls   *semaphore.Weighted
 	unpacks *semaphore.Weighted
-	// verifications are those that succeeded.
+	// verifications are those that succeeded, and checks those underway.
 	verifications *cache.LRUExpireCache
+	checks        *flights[imagepolicy.Verified]
 	access        Access
 }
 
@@ -86,11 +88,12 @@ func NewPuller(opts Options) (*Puller, error) {
 	}
 	return &Puller{
 		opts: opts, insecure: insecure, named: opts.named(), store: store, guards: cache.NewLRUExpireCache(limits.RegistryConnections),
-		flights: &flights{flights: map[string]*flight{}},
+		flights: newFlights[archive.Files](),
 		pulls:   semaphore.NewWeighted(limits.PullsInFlight),
 		unpacks: semaphore.NewWeighted(limits.UnpacksInFlight),
 
 		verifications: cache.NewLRUExpireCache(limits.VerifiedKept),
+		checks:        newFlights[imagepolicy.Verified](),
 	}, nil
 }
 
@@ -141,7 +144,7 @@ func (p *Puller) Pull(ctx context.Context, ref string) (*Image, error) {
 	if err != nil {
 		return nil, p.classify(ctx, ref, err, nil)
 	}
-	key += fmt.Sprintf(" %t %t %p %d", p.access.Namespace != "", p.access.Own, p.access.Selection, p.access.Room)
+	key += fmt.Sprintf(" %p %d", p.access.Selection, p.access.Room)
 	files, err := p.flights.do(ctx, repo.Name()+"@"+digest.String()+key, func(ctx context.Context) (files archive.Files, err error) {
 		err = p.withSession(ctx, ref, repo, func(ctx context.Context, s *session) error {
 			if _, asked := parsed.(name.Tag); p.access.Own && !asked {
@@ -163,23 +166,24 @@ func (p *Puller) Pull(ctx context.Context, ref string) (*Image, error) {
 	return &Image{Ref: ref, Digest: digest.String(), Files: files}, nil
 }
 
-// key separates downloads with different credentials. Errors of the keychain are reported where it is used.
+// key separates work with different credentials and rights to connect. Errors of the keychain are reported where it is used.
 func (a Access) key(ctx context.Context, repo name.Repository) (string, error) {
+	connects := fmt.Sprintf(" %t %t", a.Namespace != "", a.Own)
 	if a.Offline {
-		return " offline", nil
+		return " offline" + connects, nil
 	}
 	if a.Keychain == nil {
-		return "", nil
+		return connects, nil
 	}
 	auth, err := authn.Resolve(ctx, a.Keychain, repo)
 	if err != nil || auth == authn.Anonymous {
-		return "", nil
+		return connects, nil
 	}
 	config, err := authn.Authorization(ctx, auth)
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf(" %x", sha256.Sum256(fmt.Appendf(nil, "%q", *config))), nil
+	return fmt.Sprintf(" %x", sha256.Sum256(fmt.Appendf(nil, "%q", *config))) + connects, nil
 }
 
 func (p *Puller) resolve(ctx context.Context, ref string, parsed name.Reference) (h v1.Hash, err error) {

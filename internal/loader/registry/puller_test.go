@@ -225,8 +225,8 @@ func TestPullDownloadsOnce(t *testing.T) {
 	}
 }
 
-// waiting counts the callers of all downloads.
-func (f *flights) waiting() int {
+// waiting counts all callers.
+func (f *flights[T]) waiting() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n := 0

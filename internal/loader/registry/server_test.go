@@ -41,7 +41,7 @@ type server struct {
 	hook func(http.ResponseWriter, *http.Request) bool
 }
 
-func serve(t *testing.T, start func(http.Handler) *httptest.Server) *server {
+func serve(t testing.TB, start func(http.Handler) *httptest.Server) *server {
 	t.Helper()
 	s := &server{}
 	quiet := registry.Logger(log.New(io.Discard, "", 0))
@@ -105,7 +105,7 @@ func (s *server) count(request string) int {
 	return n
 }
 
-func layerOf(t *testing.T, files archive.Files) v1.Layer {
+func layerOf(t testing.TB, files archive.Files) v1.Layer {
 	t.Helper()
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
@@ -123,7 +123,7 @@ func layerOf(t *testing.T, files archive.Files) v1.Layer {
 	return static.NewLayer(b.Bytes(), types.OCIUncompressedLayer)
 }
 
-func imageOf(t *testing.T, files archive.Files) v1.Image {
+func imageOf(t testing.TB, files archive.Files) v1.Image {
 	t.Helper()
 	img, err := mutate.AppendLayers(empty.Image, layerOf(t, files))
 	if err != nil {
@@ -135,7 +135,7 @@ func imageOf(t *testing.T, files archive.Files) v1.Image {
 var testFiles = archive.Files{"manifest.yaml": []byte("kind: PackageManifest\n"), "a/b.yaml": []byte("x")}
 
 // push stores an image and returns its reference by tag and its digest.
-func (s *server) push(t *testing.T, img interface {
+func (s *server) push(t testing.TB, img interface {
 	Digest() (v1.Hash, error)
 	remote.Taggable
 }) (ref, digest string) {
@@ -164,7 +164,7 @@ func (s *server) push(t *testing.T, img interface {
 }
 
 // newPuller returns one that pulls from loopback addresses, where the registries of tests are.
-func newPuller(t *testing.T, opts Options) *Puller {
+func newPuller(t testing.TB, opts Options) *Puller {
 	t.Helper()
 	opts.Policy.Local = true
 	opts.OnCacheError = func(err error) { t.Logf("cache: %v", err) }

@@ -32,7 +32,8 @@ func mayBeBundle(artifactType string) bool {
 }
 
 // Verify reads the signatures of the image with a digest, which ref names or resolved to, and returns which one is good. An outcome is
-// kept by the digest and key, which identifies the Verification. Its error is an *imagepolicy.Refusal, or wraps the cause of ctx.
+// kept by the digest and key, which identifies the Verification; callers at the same time share one. Its error is an
+// *imagepolicy.Refusal, or wraps the cause of ctx.
 func (p *Puller) Verify(ctx context.Context, ref, digest string, verification *imagepolicy.Verification, key string) (*imagepolicy.Verified, error) {
 	kept := digest + " " + key
 	if known, found := p.verifications.Get(kept); found {
@@ -43,6 +44,37 @@ func (p *Puller) Verify(ctx context.Context, ref, digest string, verification *i
 	if err != nil {
 		return nil, imagepolicy.Unreachable(err)
 	}
+	access, err := p.access.key(ctx, parsed.Context())
+	if err != nil {
+		return nil, p.unverified(ctx, ref, err)
+	}
+	verified, err := p.checks.do(ctx, kept+" "+parsed.Context().Name()+access, func(ctx context.Context) (imagepolicy.Verified, error) {
+		verified, err := p.verify(ctx, ref, parsed, digest, verification)
+		if err != nil {
+			return imagepolicy.Verified{}, err
+		}
+		p.verifications.Add(kept, *verified, limits.VerifiedAge)
+		return *verified, nil
+	})
+	if err != nil {
+		return nil, p.unverified(ctx, ref, err)
+	}
+	return &verified, nil
+}
+
+// unverified returns the error of an image whose signature is not known to be good.
+func (p *Puller) unverified(ctx context.Context, ref string, err error) error {
+	var failed *PullError
+	if imagepolicy.RefusalOf(err) != nil {
+		return err
+	}
+	if err = p.classify(ctx, ref, err, nil); errors.As(err, &failed) {
+		return imagepolicy.Unreachable(err)
+	}
+	return err
+}
+
+func (p *Puller) verify(ctx context.Context, ref string, parsed name.Reference, digest string, verification *imagepolicy.Verification) (*imagepolicy.Verified, error) {
 	hash, err := v1.NewHash(digest)
 	check, refusal := verification.Check(digest, time.Now())
 	if err != nil || refusal != nil {
@@ -50,13 +82,9 @@ func (p *Puller) Verify(ctx context.Context, ref, digest string, verification *i
 	}
 	unread, err := p.signatures(ctx, ref, parsed, hash, check)
 	verified, refusal := check.Result(unread)
-	var failed *PullError
 	switch {
 	case verified != nil:
-		p.verifications.Add(kept, *verified, limits.VerifiedAge)
 		return verified, nil
-	case errors.As(err, &failed):
-		return nil, imagepolicy.Unreachable(err)
 	case err != nil:
 		return nil, err
 	}

@@ -3,10 +3,16 @@ package registry
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
+	"runtime"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,7 +25,7 @@ import (
 	"lockstep.run/lockstep/internal/testing/signed"
 )
 
-func (s *server) repository(t *testing.T) name.Repository {
+func (s *server) repository(t testing.TB) name.Repository {
 	t.Helper()
 	repository, err := name.NewRepository(s.host+"/team/shop", name.Insecure)
 	if err != nil {
@@ -29,7 +35,7 @@ func (s *server) repository(t *testing.T) name.Repository {
 }
 
 // serveReferrers is a registry with the API of referrers or without.
-func serveReferrers(t *testing.T, api bool) *server {
+func serveReferrers(t testing.TB, api bool) *server {
 	t.Helper()
 	s := serve(t, httptest.NewServer)
 	if api {
@@ -38,40 +44,64 @@ func serveReferrers(t *testing.T, api bool) *server {
 	return s
 }
 
+// forms are those in use, with the requests that a verification takes.
+var forms = map[string]int{"referrer": 3, "fallback tag": 4, ".sig": 4}
+
+// serveSigned is a registry with an image that is signed in a form, by a key or by a certificate, and the policy that accepts it.
+func serveSigned(t testing.TB, form string, keyless bool) (s *server, ref, digest string, verification *imagepolicy.Verification) {
+	t.Helper()
+	s = serveReferrers(t, form == "referrer")
+	ref, digest = s.push(t, imageOf(t, testFiles))
+	var authority imagepolicy.Authority
+	var bundle, payload []byte
+	var layer map[string]string
+	if keyless {
+		virtual := signed.NewSigstore(t)
+		authority, bundle = virtual.Authority(false), virtual.Bundle(digest, imagepolicy.PredicateType, signed.Subject, nil)
+		payload, layer = virtual.Simple(digest, signed.Subject)
+	} else {
+		own := signed.NewPair(t)
+		authority, bundle = own.Authority(), own.Bundle(t, digest)
+		payload, layer = own.Simple(t, digest)
+	}
+	if form == ".sig" {
+		signed.AttachSimple(t, s.repository(t), digest, payload, layer)
+	} else {
+		signed.Attach(t, s.repository(t), digest, bundle)
+	}
+	s.forget()
+	return s, ref, digest, &imagepolicy.Verification{Authorities: []imagepolicy.Authority{authority}}
+}
+
+// forget drops the requests that were counted.
+func (s *server) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.requests = nil
+}
+
+// asked is the number of requests, without those that find out how the registry is reached.
+func (s *server) asked() int {
+	pings := s.count("GET /v2/")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.requests) - pings
+}
+
 // TestSignatures: each form in use is found, in few requests, and a second verification asks for nothing.
 func TestSignatures(t *testing.T) {
 	t.Parallel()
-	own, virtual := signed.NewPair(t), signed.NewSigstore(t)
-	for form, requests := range map[string]int{"referrer": 3, "fallback tag": 4, ".sig": 4} {
-		for by, verification := range map[string]*imagepolicy.Verification{
-			"key":     {Authorities: []imagepolicy.Authority{own.Authority()}},
-			"keyless": {Authorities: []imagepolicy.Authority{virtual.Authority(false)}},
-		} {
+	for form, requests := range forms {
+		for _, by := range []string{"key", "keyless"} {
 			t.Run(form+", "+by, func(t *testing.T) {
 				t.Parallel()
-				s := serveReferrers(t, form == "referrer")
-				ref, digest := s.push(t, imageOf(t, testFiles))
-				switch {
-				case form == ".sig" && by == "key":
-					payload, layer := own.Simple(t, digest)
-					signed.AttachSimple(t, s.repository(t), digest, payload, layer)
-				case form == ".sig":
-					payload, layer := virtual.Simple(digest, signed.Subject)
-					signed.AttachSimple(t, s.repository(t), digest, payload, layer)
-				case by == "key":
-					signed.Attach(t, s.repository(t), digest, own.Bundle(t, digest))
-				default:
-					signed.Attach(t, s.repository(t), digest, virtual.Bundle(digest, imagepolicy.PredicateType, signed.Subject, nil))
-				}
-				s.mu.Lock()
-				s.requests = nil
-				s.mu.Unlock()
+				s, ref, digest, verification := serveSigned(t, form, by == "keyless")
 				p := newPuller(t, Options{InsecureRegistries: []string{s.host}})
 				verified, err := p.Verify(t.Context(), ref, digest, verification, "k")
 				if err != nil || verified.Authority != "release" || (verified.Subject != "") != (by == "keyless") {
 					t.Fatalf("%v, %v", verified, err)
 				}
-				if n := len(s.requests) - s.count("GET /v2/"); n != requests {
+				if n := s.asked(); n != requests {
 					t.Errorf("%d requests, want %d: %v", n, requests, s.requests)
 				}
 				before := len(s.requests)
@@ -82,6 +112,140 @@ func TestSignatures(t *testing.T) {
 					t.Errorf("the cached result counts for another policy: %v", err)
 				}
 			})
+		}
+	}
+}
+
+// TestOnlyTheRegistryIsAsked: no other server is connected to, and no name is resolved, by which one could be: none of TUF, Rekor
+// and Fulcio, also where no signature is good.
+func TestOnlyTheRegistryIsAsked(t *testing.T) { //nolint:paralleltest // it replaces what all of the process resolves and connects by
+	var mu sync.Mutex
+	var others []string
+	record := func(what string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		others = append(others, what)
+		return errors.New("no other server is asked in this test")
+	}
+	resolver, transport := net.DefaultResolver, http.DefaultTransport
+	t.Cleanup(func() { net.DefaultResolver, http.DefaultTransport = resolver, transport })
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) { return nil, record("a name server") }}
+	for form := range forms {
+		for _, keyless := range []bool{false, true} {
+			http.DefaultTransport = transport // the registry is filled by it
+			s, ref, digest, verification := serveSigned(t, form, keyless)
+			http.DefaultTransport = refuses(func(r *http.Request) error { return record(r.URL.String()) })
+			dialled := map[string]bool{}
+			ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{ConnectStart: func(_, address string) {
+				mu.Lock()
+				defer mu.Unlock()
+				dialled[address] = true
+			}})
+			p := newPuller(t, Options{InsecureRegistries: []string{s.host}})
+			if _, err := p.Verify(ctx, ref, digest, verification, "k"); err != nil {
+				t.Errorf("%s, keyless %t: %v", form, keyless, err)
+			}
+			foreign := signed.NewSigstore(t).Authority(false)
+			if _, err := p.Verify(ctx, ref, digest, &imagepolicy.Verification{Authorities: []imagepolicy.Authority{foreign}}, "foreign"); imagepolicy.RefusalOf(err) == nil {
+				t.Errorf("%s, keyless %t: %v", form, keyless, err)
+			}
+			if len(dialled) != 1 || !dialled[s.host] || len(others) > 0 {
+				t.Errorf("%s, keyless %t: connections to %v, and to %v; the registry is %s", form, keyless, dialled, others, s.host)
+			}
+		}
+	}
+	// The test notices what it is about.
+	if _, err := http.Get("https://rekor.sigstore.dev/"); err == nil || len(others) != 1 { //nolint:noctx // refused
+		t.Errorf("a request that must not be made: %v, %v", err, others)
+	}
+}
+
+type refuses func(*http.Request) error
+
+func (f refuses) RoundTrip(r *http.Request) (*http.Response, error) { return nil, f(r) }
+
+// TestVerifiedTogether: callers at the same time share one verification, whose first caller may give up. Nothing is shared with other credentials.
+func TestVerifiedTogether(t *testing.T) {
+	t.Parallel()
+	s, ref, digest, verification := serveSigned(t, "referrer", false)
+	entered, open := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	s.set(func(_ http.ResponseWriter, r *http.Request) bool {
+		if strings.Contains(r.URL.Path, "/referrers/") {
+			once.Do(func() { close(entered) })
+			<-open
+		}
+		return false
+	})
+	p := newPuller(t, Options{InsecureRegistries: []string{s.host}})
+	first, cancel := context.WithCancel(t.Context())
+	gone := make(chan error, 1)
+	go func() {
+		_, err := p.Verify(first, ref, digest, verification, "k")
+		gone <- err
+	}()
+	<-entered
+	var wg sync.WaitGroup
+	for range 500 {
+		wg.Go(func() {
+			if verified, err := p.Verify(t.Context(), ref, digest, verification, "k"); err != nil || verified.Authority != "release" {
+				t.Errorf("%v, %v", verified, err)
+			}
+		})
+	}
+	for p.checks.waiting() < 501 {
+		runtime.Gosched()
+	}
+	cancel()
+	if err := <-gone; !errors.Is(err, context.Canceled) || imagepolicy.RefusalOf(err) != nil {
+		t.Errorf("the caller that gave up: %v", err)
+	}
+	other := p.With(Access{Keychain: keychainFor(t, s.host, "password"), Own: true})
+	wg.Go(func() {
+		if _, err := other.Verify(t.Context(), ref, digest, verification, "k"); err != nil {
+			t.Error(err)
+		}
+	})
+	for p.checks.count() < 2 {
+		runtime.Gosched()
+	}
+	close(open)
+	wg.Wait()
+	if n := s.asked(); n > 2*forms["referrer"] {
+		t.Errorf("%d requests for two verifications: %v", n, s.requests)
+	}
+}
+
+// count is the number of works underway.
+func (f *flights[T]) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.flights)
+}
+
+// BenchmarkVerify: a verification of an image for the first time, and once it is known.
+func BenchmarkVerify(b *testing.B) {
+	for form := range forms {
+		for _, keyless := range []bool{false, true} {
+			by := map[bool]string{false: "key", true: "keyless"}[keyless]
+			s, ref, digest, verification := serveSigned(b, form, keyless)
+			run := func(name string, key func(int) string) {
+				b.Run(form+"/"+by+"/"+name, func(b *testing.B) {
+					p := newPuller(b, Options{InsecureRegistries: []string{s.host}})
+					if _, err := p.Verify(b.Context(), ref, digest, verification, key(-1)); err != nil {
+						b.Fatal(err)
+					}
+					s.forget()
+					for i := 0; b.Loop(); i++ {
+						if _, err := p.Verify(b.Context(), ref, digest, verification, key(i)); err != nil {
+							b.Fatal(err)
+						}
+					}
+					b.ReportMetric(float64(s.asked())/float64(b.N), "requests/op")
+				})
+			}
+			run("first", strconv.Itoa)
+			run("cached", func(int) string { return "k" })
 		}
 	}
 }
