@@ -85,9 +85,6 @@ func (s *reconciliation) loadOne(ctx context.Context, set corev1alpha1.GenericOb
 	}
 	s.rollout.Put(loaded)
 	s.refresh(loaded, set, rev == nil)
-	if rev == nil && s.restored && loaded.Claimed() {
-		s.rollout.RestoreClaim(loaded) // loading failed when claims were restored
-	}
 	return nil
 }
 
@@ -188,7 +185,12 @@ func (s *reconciliation) refresh(rev *engine.Revision, set corev1alpha1.GenericO
 	if fresh && !s.restored && s.phase == nil { // which has the annotations of its set
 		rev.ClaimedAtCreation = objectsets.ClaimedAtCreation(set)
 	}
+	claimed := rev.Claimed() || rev.ClaimLost()
 	objectsets.Restore(rev, set, fresh)
+	if s.restored && !claimed && rev.Claimed() {
+		// A durable claim of an earlier process: loading failed when claims were restored, or it was recorded after that.
+		s.rollout.RestoreClaim(rev)
+	}
 	if s.deployment != nil && s.deployment.ObjectDeploymentSpec().Paused {
 		rev.Pause(true)
 	}
