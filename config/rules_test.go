@@ -40,6 +40,11 @@ var rules = []rule{
 	{name: "package without image", kind: "Package", new: `component: web`, want: "exactly one of image and packageRef"},
 	{name: "package by reference", kind: "Package", new: `packageRef: {name: shop.example.com, version: ">=1, <2"}`},
 	{name: "package by both", kind: "Package", new: `{image: a, packageRef: {name: shop.example.com}}`, want: "exactly one of image and packageRef"},
+	{name: "package by API", kind: "Package", new: `packageRef: {api: {apiVersion: example.com/v1, kind: Shop}, version: ">=1, <2"}`},
+	{name: "package by name and API", kind: "Package", new: `packageRef: {name: shop, api: {apiVersion: example.com/v1, kind: Shop}}`, want: "exactly one of name and api"},
+	{name: "package by neither", kind: "ClusterPackage", new: `packageRef: {version: ">=1, <2"}`, want: "exactly one of name and api"},
+	{name: "package by no API", kind: "Package", new: `packageRef: {api: {apiVersion: "Example/v1", kind: Shop}}`, want: "should match"},
+	{name: "package by no kind", kind: "Package", new: `packageRef: {api: {apiVersion: example.com/v1, kind: "a b"}}`, want: "should match"},
 	{name: "repository", kind: "PackageRepository", new: `source: {image: {ref: example.com/packages}}`},
 	{name: "repository of nothing", kind: "PackageRepository", new: `source: {}`, want: "exactly one of image, http, git and inline"},
 	{

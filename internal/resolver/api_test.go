@@ -12,7 +12,7 @@ import (
 var certificate = corev1alpha1.ProvidedAPI{APIVersion: "certs.example.com/v1", Kind: "Certificate"}
 
 func provider(version string, deps ...string) resolver.Offer {
-	return resolver.Offer{Candidate: versions.Candidate{Version: version}, Dependencies: needs(deps...), Provides: []corev1alpha1.ProvidedAPI{certificate}}
+	return resolver.Offer{Candidate: versions.Candidate{Version: version, Provides: []corev1alpha1.ProvidedAPI{certificate}}, Dependencies: needs(deps...)}
 }
 
 func provides(i *resolver.Installed) { i.Provides = []corev1alpha1.ProvidedAPI{certificate} }

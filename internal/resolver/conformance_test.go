@@ -447,7 +447,7 @@ func (s situation) solve() resolver.Plan {
 	root.Dependencies = snapshot.Overridden(root.Dependencies, spec)
 	root.UserManaged = spec.Management == corev1alpha1.DependencyManagementUser
 	for _, c := range s.Catalogue {
-		offers[c.RefName] = append(offers[c.RefName], resolver.Offer{Candidate: versions.Candidate{Version: c.Version}, Provides: c.Provides})
+		offers[c.RefName] = append(offers[c.RefName], resolver.Offer{Candidate: versions.Candidate{Version: c.Version, Provides: c.Provides}})
 	}
 	in := resolver.Input{Roots: []resolver.Root{root}, Catalogue: offers, Served: func(api *corev1alpha1.DependencyAPI) (bool, []string) {
 		return slices.Contains(s.ServedAPIs, corev1alpha1.ProvidedAPI{APIVersion: api.APIVersion, Kind: api.Kind}), nil

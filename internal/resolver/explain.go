@@ -298,7 +298,7 @@ func (s *search) installedPath(i *Installed) []string {
 }
 
 // PassedOver says why a root has a version that is not the one that it prefers; alone is the result of that one by itself.
-func PassedOver(name, version, preferred string, alone Result) string {
+func PassedOver(version, preferred string, alone Result) string {
 	why := "it does not go together with what other packages here depend on"
 	if alone.Failed() {
 		why = alone.Reason + ": " + alone.Message
@@ -309,7 +309,7 @@ func PassedOver(name, version, preferred string, alone Result) string {
 			}
 		}
 	}
-	return name + ": " + version + " is the highest version that fits and whose dependencies can be satisfied; " +
+	return version + " is the highest version that fits and whose dependencies can be satisfied; " +
 		preferred + " waits for its dependencies: " + why
 }
 

@@ -75,7 +75,6 @@ type Requirement struct {
 type Offer struct {
 	versions.Candidate
 	Dependencies []corev1alpha1.Dependency
-	Provides     []corev1alpha1.ProvidedAPI
 	Unique       corev1alpha1.UniqueScope
 	// Scopes in which it may be installed; empty means all.
 	Scopes []corev1alpha1.Scope

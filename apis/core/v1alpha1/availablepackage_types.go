@@ -199,3 +199,6 @@ type ProvidedAPI struct {
 	// Kind such as Shop.
 	Kind string `json:"kind"`
 }
+
+// String returns the API as messages name it, such as example.com/v1 Shop.
+func (a ProvidedAPI) String() string { return a.APIVersion + " " + a.Kind }

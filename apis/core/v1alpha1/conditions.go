@@ -234,7 +234,8 @@ const (
 	// ReasonResolved is that the version is chosen.
 	ReasonResolved = "Resolved"
 
-	// ReasonUnknownPackage is that no repository offers a package of the name.
+	// ReasonUnknownPackage is that no repository offers a package of the name, or one
+	// that provides the API.
 	ReasonUnknownPackage = "UnknownPackage"
 
 	// ReasonNoMatchingVersion is that a package of the name is offered, and none of

@@ -171,6 +171,10 @@ type AttemptedVersion struct {
 	// +optional
 	PackageName string `json:"packageName,omitempty"`
 
+	// API is that of packageRef for which the package was chosen, where it names one.
+	// +optional
+	API *APIReference `json:"api,omitempty"`
+
 	// Version that was chosen, without a leading v.
 	Version string `json:"version"`
 

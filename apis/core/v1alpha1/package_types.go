@@ -229,14 +229,39 @@ type IgnoredFields struct {
 }
 
 // PackageReference chooses a version of a package from what repositories offer.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.name) != has(self.api)",message="exactly one of name and api must be set"
 type PackageReference struct {
-	// Name of the package, as repositories offer it.
+	// Name of the package, as repositories offer it. Exactly one of name and api is set.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
-	Name string `json:"name"`
+	// +optional
+	Name string `json:"name,omitempty"`
+
+	// API that the package has to provide, in the place of its name: the only package
+	// that repositories offer with it is installed, in a version that provides it. While
+	// several are offered, none is; the condition Resolved names them. The package that
+	// was installed stays, whatever else provides the API later.
+	// +optional
+	API *APIReference `json:"api,omitempty"`
 
 	VersionSelection `json:",inline"`
+}
+
+// APIReference names an API that packages provide.
+type APIReference struct {
+	// APIVersion such as example.com/v1.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[a-z]([-a-z0-9]*[a-z0-9])?$`
+	APIVersion string `json:"apiVersion"`
+
+	// Kind such as Shop.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?$`
+	Kind string `json:"kind"`
 }
 
 // DowngradePolicy says whether a lower version may be installed. The empty value

@@ -91,7 +91,7 @@ func (o Offered) Inline() bool { return o.Version.Image == "" && len(o.Version.F
 func (o Offered) Candidate() versions.Candidate {
 	return versions.Candidate{
 		Version: o.Version.Version, Retracted: o.Version.Retracted, Constraints: o.Version.Constraints,
-		NotInstallable: o.notInstallable(),
+		NotInstallable: o.notInstallable(), Provides: o.Version.Provides,
 	}
 }
 

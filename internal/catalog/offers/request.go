@@ -18,19 +18,20 @@ const (
 	ignoreKubernetesAnnotation = "packaging.carvel.dev/ignore-kubernetes-version-selection"
 )
 
-// RequestOf returns what a Package with a packageRef selects by. Versions of another package are not compared.
-func RequestOf(pkg corev1alpha1.GenericPackage, platform versions.Platform) versions.Request {
+// RequestOf returns what a Package with a packageRef, which leads to a package of a name, selects by. Versions of another package
+// are not compared.
+func RequestOf(pkg corev1alpha1.GenericPackage, name string, platform versions.Platform) versions.Request {
 	spec, status := pkg.PackageSpec(), pkg.PackageStatus()
 	_, downgradable := pkg.GetAnnotations()[DowngradableAnnotation]
 	r := versions.Request{
-		Selection: spec.PackageRef.VersionSelection, Platform: platform,
+		Selection: spec.PackageRef.VersionSelection, API: wantedAPI(spec.PackageRef), Platform: platform,
 		// A generated package has one version, which the manager alone decides on.
 		AllowDowngrade: pkg.GetLabels()[corev1alpha1.GeneratedLabel] == "true" || downgradable || spec.DowngradePolicy == corev1alpha1.DowngradePolicyAllow,
 	}
 	if _, ignored := pkg.GetAnnotations()[ignoreKubernetesAnnotation]; ignored {
 		r.Ignored = []versions.Filter{versions.FilterKubernetes}
 	}
-	if last := LastAttempted(pkg); last != nil {
+	if last := LastAttempted(pkg, name); last != nil {
 		r.LastAttempted = last.Version
 		r.AllowDowngrade = r.AllowDowngrade || pkg.GetAnnotations()[corev1alpha1.DowngradeFromAnnotation] == last.Version
 		if resolved := status.Resolved; resolved != nil && resolved.Repository != "" {
@@ -69,10 +70,10 @@ func Fitting(pkg corev1alpha1.GenericPackage, offered []Offered, selected versio
 	return found
 }
 
-// LastAttempted returns the last attempted version of the package that packageRef names; nil where there is none.
-func LastAttempted(pkg corev1alpha1.GenericPackage) *corev1alpha1.AttemptedVersion {
+// LastAttempted returns the last attempted version of a package; nil where there is none.
+func LastAttempted(pkg corev1alpha1.GenericPackage, name string) *corev1alpha1.AttemptedVersion {
 	last, ref := pkg.PackageStatus().LastAttempted, pkg.PackageSpec().PackageRef
-	if last == nil || ref == nil || last.PackageName != "" && last.PackageName != ref.Name {
+	if last == nil || ref == nil || last.PackageName != "" && last.PackageName != name {
 		return nil
 	}
 	return last

@@ -98,6 +98,8 @@ func (s *selection) step(f Filter) string {
 		return "for Lockstep " + s.request.Platform.Manager
 	case FilterConstraint:
 		return "within " + quoted(s.constraint.text)
+	case FilterAPI:
+		return "that provide " + s.request.API.String()
 	case FilterInstallable:
 		return "that can be installed"
 	}

@@ -24,6 +24,7 @@ const (
 	FilterOpenShift   Filter = "OpenShift"   // it is for this version of OpenShift
 	FilterManager     Filter = "Lockstep"    // it is for this version of the manager
 	FilterConstraint  Filter = "constraint"  // it is within the constraint
+	FilterAPI         Filter = "API"         // it provides the API
 	FilterInstallable Filter = "installable" // it can be installed
 	FilterRetracted   Filter = "retracted"   // it is not retracted, or installed, or named by the constraint
 )
@@ -59,6 +60,7 @@ func (s *selection) pipeline() []filter {
 	}
 	return append(filters,
 		filter{name: FilterConstraint, takesPart: len(s.constraint.groups) > 0, why: s.whyConstraint()},
+		filter{name: FilterAPI, takesPart: s.request.API != nil, why: s.whyAPI},
 		filter{name: FilterInstallable, why: s.whyNotInstallable},
 		filter{name: FilterRetracted, why: s.whyRetracted})
 }
@@ -145,6 +147,13 @@ func (s *selection) whyConstraint() func(int) string {
 		}
 		return why
 	}
+}
+
+func (s *selection) whyAPI(i int) string {
+	if api := s.request.API; api != nil && !slices.Contains(s.candidates[i].Provides, *api) {
+		return "does not provide " + api.String()
+	}
+	return ""
 }
 
 func (s *selection) whyNotInstallable(i int) string {

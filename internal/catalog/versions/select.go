@@ -18,6 +18,8 @@ type Candidate struct {
 	Constraints []corev1alpha1.AvailableConstraint
 	// NotInstallable says why the version cannot be installed at all, whole; empty where it can.
 	NotInstallable string
+	// Provides are APIs that the version brings.
+	Provides []corev1alpha1.ProvidedAPI
 }
 
 // Platform is what the versions are to run on.
@@ -33,6 +35,8 @@ type Platform struct {
 // Request is what a version is chosen for.
 type Request struct {
 	Selection corev1alpha1.VersionSelection
+	// API that the version has to provide; nil where none is asked for.
+	API *corev1alpha1.ProvidedAPI
 	// Installed and LastAttempted are the versions that are installed and that were chosen last; empty for none.
 	Installed, LastAttempted string
 	// AllowDowngrade allows versions below LastAttempted, or below Installed where that is empty.

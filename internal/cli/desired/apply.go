@@ -50,7 +50,7 @@ type Package struct {
 	// Generation, where it is set, is the only one of an installed package that is changed.
 	Generation int64
 	// BeforeChange may refuse a change. It may be nil.
-	BeforeChange func(old *corev1alpha1.PackageSpec) error
+	BeforeChange func(old corev1alpha1.GenericPackage) error
 	// beforeWrite is called after it, whether or not the package itself changes. It may be nil.
 	beforeWrite func(context.Context) error
 	// Adopts existing objects without a controller.
@@ -126,7 +126,7 @@ func Change(ctx context.Context, cl *cluster.Cluster, t progress.Target, old cor
 		changes = append(changes, "once below "+want.DowngradeFrom)
 	}
 	if len(changes) > 0 && want.BeforeChange != nil {
-		if err := want.BeforeChange(old.PackageSpec()); err != nil {
+		if err := want.BeforeChange(old); err != nil {
 			return Applied{}, err
 		}
 	}

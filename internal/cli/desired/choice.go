@@ -5,18 +5,22 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/cli/content"
+	"lockstep.run/lockstep/internal/loader/manifest"
 )
 
 // ChoiceFlags choose a version of what repositories offer.
 type ChoiceFlags struct {
 	version     string
+	api         string
 	prereleases PrereleaseFlag
 	changed     func(string) bool
 }
@@ -26,6 +30,29 @@ func (f *ChoiceFlags) Add(cmd *cobra.Command) {
 	f.changed = cmd.Flags().Changed
 	cmd.Flags().StringVar(&f.version, "version", "", "`constraint` on the version, such as 1.2.3 or '>=1.2, <2'; the highest that fits is installed and followed")
 	f.prereleases.Add(cmd, "let versions with a prerelease take part")
+}
+
+// AddAPI adds --api to a command whose first argument is a package.
+func (f *ChoiceFlags) AddAPI(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.api, "api", "", "`APIVERSION/KIND`, such as example.com/v1/Shop, that the package has to provide, in the place of its name; the arguments are NAME alone then")
+}
+
+// ByAPI is a packageRef to the package that provides the API of --api; nil without that.
+func (f *ChoiceFlags) ByAPI(args []string) (*corev1alpha1.PackageReference, error) {
+	if f.changed == nil || !f.changed("api") {
+		return nil, nil
+	}
+	at := strings.LastIndex(f.api, "/")
+	api := corev1alpha1.ProvidedAPI{APIVersion: f.api[:max(at, 0)], Kind: f.api[at+1:]}
+	if !manifest.IsAPI(api) || api.Kind == strings.ToLower(api.Kind) {
+		return nil, fmt.Errorf("--api %q is no APIVERSION/KIND, such as example.com/v1/Shop", f.api)
+	}
+	if len(args) != 1 {
+		return nil, fmt.Errorf("--api stands in the place of the package: the only argument is NAME, and %q is one too many", args[len(args)-1])
+	}
+	ref := f.Reference("")
+	ref.API = (*corev1alpha1.APIReference)(&api)
+	return ref, nil
 }
 
 // Given reports whether the flags are set.
@@ -94,15 +121,24 @@ func (f *ValuesFlags) Read(stdin io.Reader) (*Values, error) {
 	return f.split(name, text)
 }
 
-// RequestFor is what the manager would choose for a package.
-func RequestFor(old corev1alpha1.GenericPackage, want *Package) versions.Request {
+// SamePackage reports whether two references are to one package, by name or by API, in whatever versions.
+func SamePackage(a, b *corev1alpha1.PackageReference) bool {
+	return a != nil && b != nil && a.Name == b.Name && equality.Semantic.DeepEqual(a.API, b.API)
+}
+
+// RequestFor is what the manager would choose for a package that follows another reference, which leads to a package of a name.
+func RequestFor(old corev1alpha1.GenericPackage, ref *corev1alpha1.PackageReference, name string) versions.Request {
+	return offers.RequestOf(following(old, ref), name, versions.Platform{})
+}
+
+// following returns a package with another reference; a new one for nil.
+func following(old corev1alpha1.GenericPackage, ref *corev1alpha1.PackageReference) corev1alpha1.GenericPackage {
 	pkg := corev1alpha1.GenericPackage(&corev1alpha1.Package{})
 	if old != nil {
 		pkg = old.DeepCopyObject().(corev1alpha1.GenericPackage)
 	}
-	spec := pkg.PackageSpec()
-	spec.PackageRef = want.Ref
-	return offers.RequestOf(pkg, versions.Platform{})
+	pkg.PackageSpec().PackageRef = ref
+	return pkg
 }
 
 // PrereleaseFlag is --prereleases, with or without identifiers.

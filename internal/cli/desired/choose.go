@@ -90,6 +90,37 @@ func (c *Chooser) Choose(ctx context.Context, name string, request versions.Requ
 	return found, nil
 }
 
+// RefusedError is that an API leads to no package.
+type RefusedError struct{ Message, see string }
+
+func (e *RefusedError) Error() string { return e.Message + ". See: " + e.see }
+
+// NameFor returns the name of the package that a reference leads to, for an installed package or, with nil, a new one: an error where
+// its API leads to none.
+func (c *Chooser) NameFor(ctx context.Context, old corev1alpha1.GenericPackage, ref *corev1alpha1.PackageReference) (string, error) {
+	var providers []string
+	if ref.API != nil {
+		names, err := c.All(ctx)
+		if err != nil {
+			return "", err
+		}
+		for _, name := range names {
+			offered, _, err := c.Of(ctx, name)
+			if err != nil {
+				return "", err
+			}
+			if offers.Provide(offered, corev1alpha1.ProvidedAPI(*ref.API), corev1alpha1.ScopeOf(c.Namespace)) {
+				providers = append(providers, name)
+			}
+		}
+	}
+	provider := offers.ProviderOf(following(old, ref), providers, nil)
+	if reason, message := provider.Refusal(); reason != "" {
+		return "", &RefusedError{Message: message, see: "kubectl package available list" + c.flag()}
+	}
+	return provider.Name, nil
+}
+
 // MustChoose is choose with an error where nothing is chosen, which names the versions and why they are not.
 func (c *Chooser) MustChoose(ctx context.Context, name string, request versions.Request) (*Chosen, error) {
 	found, err := c.Choose(ctx, name, request)

@@ -3,11 +3,13 @@ package desired
 import (
 	"cmp"
 	"context"
+	"errors"
 	"strings"
 
 	"k8s.io/utils/ptr"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/progress"
 )
@@ -60,14 +62,22 @@ func OutdatedOf(ctx context.Context, cl *cluster.Cluster, packages []corev1alpha
 // outdated compares the installed version with the offers.
 func outdated(ctx context.Context, choose *Chooser, pkg corev1alpha1.GenericPackage) (Outdated, error) {
 	ref := pkg.PackageSpec().PackageRef
-	row := Outdated{Namespace: pkg.GetNamespace(), Name: pkg.GetName(), Package: ref.Name, Constraint: ref.Version}
-	request := RequestFor(pkg, &Package{Ref: ref})
+	row := Outdated{Namespace: pkg.GetNamespace(), Name: pkg.GetName(), Package: cmp.Or(offers.NameOf(pkg), progress.Subject(ref)), Constraint: ref.Version}
+	name, err := choose.NameFor(ctx, pkg, ref)
+	if refusal := (*RefusedError)(nil); errors.As(err, &refusal) {
+		row.Why = refusal.Message
+		return row, nil
+	} else if err != nil {
+		return row, err
+	}
+	row.Package = name
+	request := RequestFor(pkg, ref, name)
 	row.Installed = request.Installed
-	found, err := choose.Choose(ctx, ref.Name, request)
+	found, err := choose.Choose(ctx, name, request)
 	if err != nil {
 		return row, err
 	}
-	_, newest, err := choose.Newest(ctx, ref.Name)
+	_, newest, err := choose.Newest(ctx, name)
 	if err != nil {
 		return row, err
 	}

@@ -74,7 +74,7 @@ func (r *Resolution) ChooseByNeeds(found *Chosen, pkg corev1alpha1.GenericPackag
 	}
 	version := fitting[at].Version.Version
 	found.Index = slices.IndexFunc(found.Offered, func(o offers.Offered) bool { return o.Version.Version == version })
-	return resolver.PassedOver(found.Name, version, fitting[0].Version.Version, preferred.Results[0]), nil
+	return found.Name + ": " + resolver.PassedOver(version, fitting[0].Version.Version, preferred.Results[0]), nil
 }
 
 // UserManages reports whether what a package depends on is left to the user.

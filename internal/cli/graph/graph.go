@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/cli/progress"
 )
 
@@ -114,9 +115,7 @@ func nodeOf(pkg corev1alpha1.GenericPackage) *Node {
 	if r := status.Resolved; r != nil {
 		n.Package, n.Version = cmp.Or(r.CatalogName, r.PackageName), r.Version
 	}
-	if ref := pkg.PackageSpec().PackageRef; ref != nil {
-		n.Package = ref.Name
-	}
+	n.Package = cmp.Or(offers.NameOf(pkg), n.Package)
 	for _, d := range status.Dependencies {
 		n.Dependencies = append(n.Dependencies, edgeOf(d))
 	}

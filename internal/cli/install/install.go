@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/content"
@@ -35,6 +36,8 @@ type installCommand struct {
 	name     string
 	account  string
 	yes      bool
+	// follows is the name of the package that packageRef leads to, once it was looked for.
+	follows string
 }
 
 func newInstall(on command.Command) *cobra.Command {
@@ -81,6 +84,7 @@ interrupt ends the watching, not the rollout.`,
 	c.Connects(cmd)
 	c.spec.Add(cmd, "install")
 	c.choice.Add(cmd)
+	c.choice.AddAPI(cmd)
 	c.values.Add(cmd)
 	c.needs.Add(cmd)
 	cmd.Flags().StringVar(&c.name, "name", "", "the same as NAME")
@@ -107,14 +111,13 @@ func (c *installCommand) wanted(args []string) (desired.Package, error) {
 	if w.Target, err = c.target.Reference(c.account); err != nil {
 		return w, err
 	}
-	pkg, image, err := c.choice.PackageOrImage(args[0])
-	switch {
-	case err != nil:
+	if w.Ref, err = c.choice.ByAPI(args); err != nil {
 		return w, err
-	case image != nil:
-		w.Image, w.Name = args[0], cluster.Name{Name: content.BaseName(image)}
-	default:
-		w.Ref, w.Name = c.choice.Reference(pkg), cluster.Name{Name: pkg}
+	}
+	if w.Ref != nil {
+		args = []string{"", args[0]}
+	} else if err := c.source(args[0], &w); err != nil {
+		return w, err
 	}
 	if c.name != "" {
 		if len(args) > 1 && args[1] != c.name {
@@ -135,6 +138,20 @@ func (c *installCommand) wanted(args []string) (desired.Package, error) {
 		return w, fmt.Errorf("NAME %q cannot be the name of a package: %s", w.Name.Name, problems[0])
 	}
 	return w, nil
+}
+
+// source reads the argument PACKAGE|IMAGE.
+func (c *installCommand) source(arg string, w *desired.Package) error {
+	pkg, image, err := c.choice.PackageOrImage(arg)
+	switch {
+	case err != nil:
+		return err
+	case image != nil:
+		w.Image, w.Name = arg, cluster.Name{Name: content.BaseName(image)}
+	default:
+		w.Ref, w.Name = c.choice.Reference(pkg), cluster.Name{Name: pkg}
+	}
+	return nil
 }
 
 func (c *installCommand) run(ctx context.Context, want desired.Package) (err error) {
@@ -169,19 +186,19 @@ func (c *installCommand) run(ctx context.Context, want desired.Package) (err err
 	if err := c.checkImage(ctx, cl, target, prepared, old, want, values); err != nil {
 		return err
 	}
-	want.BeforeChange = func(old *corev1alpha1.PackageSpec) error { return c.confirmChange(target, old, want) }
+	want.BeforeChange = func(old corev1alpha1.GenericPackage) error { return c.confirmChange(target, old, want) }
 	return want.Install(ctx, &c.Command, cl, target, values)
 }
 
-func (c *installCommand) confirmChange(t progress.Target, old *corev1alpha1.PackageSpec, want desired.Package) error {
-	what := ""
+func (c *installCommand) confirmChange(t progress.Target, installed corev1alpha1.GenericPackage, want desired.Package) error {
+	what, old, was := "", installed.PackageSpec(), offers.NameOf(installed)
 	switch {
 	case want.Ref != nil && old.PackageRef == nil:
-		what = fmt.Sprintf("%s is installed from the image %s and would follow what repositories offer of %s", t, old.Image, want.Ref.Name)
-	case want.Ref != nil && old.PackageRef.Name != want.Ref.Name:
-		what = fmt.Sprintf("%s is the package %s and would change to another one, %s", t, old.PackageRef.Name, want.Ref.Name)
+		what = fmt.Sprintf("%s is installed from the image %s and would follow what repositories offer of %s", t, old.Image, c.follows)
+	case want.Ref != nil && was != "" && was != c.follows:
+		what = fmt.Sprintf("%s is the package %s and would change to another one, %s", t, was, c.follows)
 	case want.Ref == nil && old.PackageRef != nil:
-		what = fmt.Sprintf("%s follows what repositories offer of %s and would stay at the image %s", t, old.PackageRef.Name, want.Image)
+		what = fmt.Sprintf("%s follows what repositories offer of %s and would stay at the image %s", t, cmp.Or(was, progress.Subject(old.PackageRef)), want.Image)
 	case want.Ref == nil:
 		what = unexpectedImage(t, old.Image, want.Image)
 	}

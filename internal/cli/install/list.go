@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/output"
@@ -163,7 +164,7 @@ func installedOne(pkg corev1alpha1.GenericPackage) installedPackage {
 		row.Message = report.Message
 	}
 	if spec.PackageRef != nil {
-		row.Package = spec.PackageRef.Name
+		row.Package = cmp.Or(offers.NameOf(pkg), progress.Subject(spec.PackageRef))
 	}
 	if r := pkg.PackageStatus().Resolved; r != nil {
 		row.Package, row.Version = cmp.Or(r.CatalogName, r.PackageName, row.Package), r.Version

@@ -17,19 +17,23 @@ func (c *installCommand) prepare(
 	if want.Ref == nil {
 		return want.Image, nil
 	}
-	if old != nil && !c.choice.Given() && old.PackageSpec().PackageRef != nil && old.PackageSpec().PackageRef.Name == want.Ref.Name {
+	if old != nil && !c.choice.Given() && desired.SamePackage(old.PackageSpec().PackageRef, want.Ref) {
 		want.Ref = old.PackageSpec().PackageRef // as with an image, what no flag names stays
 	}
 	target := want.Target
 	if old != nil {
 		target = old.PackageSpec().TargetRef
 	}
-	found, err := desired.ChooserFor(cl, t.Namespace).At(target).MustChoose(ctx, want.Ref.Name, desired.RequestFor(old, want))
+	choose := desired.ChooserFor(cl, t.Namespace).At(target)
+	if c.follows, err = choose.NameFor(ctx, old, want.Ref); err != nil {
+		return "", err
+	}
+	found, err := choose.MustChoose(ctx, c.follows, desired.RequestFor(old, want.Ref, c.follows))
 	if err != nil {
 		return "", err
 	}
 	if err := desired.CheckDependencies(&found.Version().Version, want.Dependencies); err != nil {
-		return "", fmt.Errorf("%s: %w", want.Ref.Name, err)
+		return "", fmt.Errorf("%s: %w", c.follows, err)
 	}
 	return found.Version().Version.Image, desired.CheckValues(ctx, cl, t, found, old, want, values)
 }

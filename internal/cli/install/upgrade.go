@@ -83,10 +83,15 @@ func (c *upgradeCommand) run(ctx context.Context, n cluster.Name) error {
 func (c *upgradeCommand) check(
 	ctx context.Context, cl *cluster.Cluster, t progress.Target, old corev1alpha1.GenericPackage, want *desired.Package, values *desired.Values,
 ) (*desired.Chosen, error) {
-	request := desired.RequestFor(old, want)
+	choose := desired.ChooserFor(cl, t.Namespace).At(old.PackageSpec().TargetRef)
+	name, err := choose.NameFor(ctx, old, want.Ref)
+	if err != nil {
+		return nil, err
+	}
+	request := desired.RequestFor(old, want.Ref, name)
 	refuses := !request.AllowDowngrade
 	request.AllowDowngrade = c.downgrade || request.AllowDowngrade
-	found, err := desired.ChooserFor(cl, t.Namespace).At(old.PackageSpec().TargetRef).MustChoose(ctx, want.Ref.Name, request)
+	found, err := choose.MustChoose(ctx, name, request)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +99,7 @@ func (c *upgradeCommand) check(
 		want.DowngradeFrom = last
 	}
 	if err := desired.CheckDependencies(&found.Version().Version, want.Dependencies); err != nil {
-		return nil, fmt.Errorf("%s: %w", want.Ref.Name, err)
+		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return found, desired.CheckValues(ctx, cl, t, found, old, want, values)
 }

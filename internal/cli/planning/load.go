@@ -223,7 +223,7 @@ func (c *Planner) change(want Wanted, p *Planned) error {
 	spec := p.Pkg.PackageSpec()
 	switch {
 	case want.ref != nil:
-		if old := spec.PackageRef; old == nil || old.Name != want.ref.Name || c.choice.Given() {
+		if !desired.SamePackage(spec.PackageRef, want.ref) || c.choice.Given() {
 			spec.Image, spec.PackageRef = "", want.ref // else what no flag names stays, as with install
 		}
 	case want.source != "" && !want.folder:
@@ -267,8 +267,13 @@ func chooseVersion(ctx context.Context, cl *cluster.Cluster, p *Planned) error {
 	if ref == nil {
 		return nil
 	}
-	request := desired.RequestFor(p.Before, &desired.Package{Ref: ref})
-	found, err := p.chooser(cl).MustChoose(ctx, ref.Name, request)
+	choose := p.chooser(cl)
+	name, err := choose.NameFor(ctx, p.Before, ref)
+	if err != nil {
+		return err
+	}
+	request := desired.RequestFor(p.Before, ref, name)
+	found, err := choose.MustChoose(ctx, name, request)
 	if err != nil {
 		return err
 	}
@@ -286,7 +291,7 @@ func chooseVersion(ctx context.Context, cl *cluster.Cluster, p *Planned) error {
 			p.warnings = append(p.warnings, why)
 		}
 	}
-	p.chosen, p.ref = &found.Version().Version, ref.Name
+	p.chosen, p.ref = &found.Version().Version, name
 	return nil
 }
 

@@ -113,6 +113,7 @@ func (c *Planner) complete(cmd *cobra.Command, run func(context.Context, *cluste
 	c.Source.Add(cmd)
 	c.Spec.Add(cmd, cmd.Name())
 	c.choice.Add(cmd)
+	c.choice.AddAPI(cmd)
 	c.values.Add(cmd)
 	c.target.Add(cmd)
 	c.Output.Add(cmd)
@@ -144,7 +145,13 @@ func (c *Planner) wanted(args []string) (Wanted, error) {
 	if w.target, err = c.target.Reference(""); err != nil {
 		return w, err
 	}
+	if w.ref, err = c.choice.ByAPI(args); err != nil {
+		return w, err
+	}
 	switch {
+	case w.ref != nil:
+		w.source, w.folder = "", false
+		w.Name, err = cluster.ParseName(args[0])
 	case len(args) > 1:
 		w.Name, err = cluster.ParseName(args[1])
 	case !w.folder && !c.Source.Pull:

@@ -142,9 +142,17 @@ func imageOf(pkg corev1alpha1.GenericPackage) (image, chosen string) {
 	return terminal.Line(Followed(spec.PackageRef)), ""
 }
 
+// Subject names the package of a packageRef, by its API where it has one, such as "what provides example.com/v1 Shop".
+func Subject(ref *corev1alpha1.PackageReference) string {
+	if ref.API != nil {
+		return "what provides " + corev1alpha1.ProvidedAPI(*ref.API).String()
+	}
+	return ref.Name
+}
+
 // Followed names what a packageRef chooses from, such as "shop.example.com >=1.2, <2".
 func Followed(ref *corev1alpha1.PackageReference) string {
-	text := strings.TrimSpace(ref.Name + " " + ref.Version)
+	text := strings.TrimSpace(Subject(ref) + " " + ref.Version)
 	switch {
 	case ref.Prereleases == nil:
 	case len(ref.Prereleases.Identifiers) == 0:

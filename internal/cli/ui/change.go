@@ -67,13 +67,18 @@ func upgrade(ctx context.Context, cl *cluster.Cluster, t progress.Target, pkg co
 	}
 	ref.Version = version
 	want := desired.Package{Name: cluster.Name{Scope: t.Scope, Name: t.Name}, Ref: ref, Generation: pkg.GetGeneration()}
-	found, err := desired.ChooserFor(cl, t.Namespace).At(pkg.PackageSpec().TargetRef).MustChoose(ctx, ref.Name, desired.RequestFor(pkg, &want))
+	choose := desired.ChooserFor(cl, t.Namespace).At(pkg.PackageSpec().TargetRef)
+	name, err := choose.NameFor(ctx, pkg, ref)
+	if err != nil {
+		return err
+	}
+	found, err := choose.MustChoose(ctx, name, desired.RequestFor(pkg, ref, name))
 	if err != nil {
 		return err
 	}
 	chosen := found.Version().Version
 	if _, offered, _ := strings.Cut(chosen.Image, "@"); chosen.Version != version || offered != digest {
-		return fmt.Errorf("version %s of %s is offered with another digest than the plan was made of, so that nothing was changed: look at the plan again", version, ref.Name)
+		return fmt.Errorf("version %s of %s is offered with another digest than the plan was made of, so that nothing was changed: look at the plan again", version, name)
 	}
 	if err := desired.CheckDependencies(&chosen, want.Dependencies); err != nil {
 		return err

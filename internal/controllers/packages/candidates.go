@@ -43,6 +43,8 @@ func (o origin) String() string {
 type choice struct {
 	// origin is the chosen content, or else the installed one.
 	origin origin
+	// provider is the package that packageRef leads to.
+	provider offers.Provider
 	// candidates are the versions that may be chosen, the highest first: not all of them, where there are many.
 	candidates []offers.Offered
 	// reason and message are of the condition Resolved; empty where nothing was chosen.
@@ -74,27 +76,43 @@ func installed(pkg corev1alpha1.GenericPackage) origin {
 	return o
 }
 
-// choose selects among the versions that are offered. pending are repositories that were never fetched.
-func choose(pkg corev1alpha1.GenericPackage, offered []offers.Offered, pending []string, request versions.Request) choice {
-	name, candidates := pkg.PackageSpec().PackageRef.Name, make([]versions.Candidate, len(offered))
+// choose selects among the versions that are offered of a package. pending are repositories that were never fetched.
+func choose(
+	pkg corev1alpha1.GenericPackage, provider offers.Provider, offered []offers.Offered, pending []string, request versions.Request,
+) choice {
+	if reason, message := provider.Refusal(); reason != "" {
+		c := choice{origin: installed(pkg), reason: reason, message: message}
+		c.await(pending)
+		return c
+	}
+	candidates := make([]versions.Candidate, len(offered))
 	for i, o := range offered {
 		candidates[i] = o.Candidate()
 	}
 	selected := versions.Select(candidates, request)
-	c := choice{reason: selected.Reason, message: name + ": " + selected.Message}
+	c := choice{provider: provider, reason: selected.Reason, message: provider.Describe(selected.Message)}
 	if selected.Index >= 0 {
-		c.origin = originOf(name, offered[selected.Index])
+		c.origin = originOf(provider.Name, offered[selected.Index])
 		c.candidates = offers.Fitting(pkg, offered, selected, request)
 		return c
 	}
 	c.origin = installed(pkg)
-	if len(pending) > 0 && c.reason != corev1alpha1.ReasonVersionInvalid {
-		c.pending, c.message = true, c.message+"; not fetched yet: "+strings.Join(pending, ", ")
-	}
+	c.await(pending)
 	if constraint, err := versions.ParseConstraint(request.Selection.Version); err == nil && request.Installed != "" {
 		c.fits = constraint.Matches(request.Installed, request.Selection.Prereleases)
 	}
 	return c
+}
+
+// await notes of a refusal the repositories that may still change it.
+func (c *choice) await(pending []string) {
+	switch c.reason {
+	case corev1alpha1.ReasonVersionInvalid, corev1alpha1.ReasonAmbiguousProvider:
+		return
+	}
+	if len(pending) > 0 {
+		c.pending, c.message = true, c.message+"; not fetched yet: "+strings.Join(pending, ", ")
+	}
 }
 
 func originOf(name string, o offers.Offered) origin {
@@ -133,7 +151,7 @@ func mayMove(pkg corev1alpha1.GenericPackage, changed []string) bool {
 	if spec.PackageRef == nil || spec.Paused || len(changed) == 0 {
 		return false
 	}
-	last := offers.LastAttempted(pkg)
+	last := offers.LastAttempted(pkg, offers.NameOf(pkg))
 	if last == nil || unresolved(pkg) {
 		return true
 	}

@@ -79,7 +79,7 @@ func TestChoose(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := choose(tc.pkg, tc.offered, nil, offers.RequestOf(tc.pkg, versions.Platform{}))
+			got := choose(tc.pkg, offers.ProviderOf(tc.pkg, nil, nil), tc.offered, nil, offers.RequestOf(tc.pkg, "shop", versions.Platform{}))
 			if got.origin.version != tc.version || got.reason != tc.reason || got.fits != tc.fits || got.message == "" {
 				t.Errorf("got %+v", got)
 			}
@@ -95,13 +95,13 @@ func TestChooseWhilePending(t *testing.T) {
 	t.Parallel()
 	for constraint, final := range map[string]bool{"^1": false, "about": true} {
 		pkg := newPackage(follows(constraint))
-		c := choose(pkg, nil, []string{"PackageRepository/stable"}, offers.RequestOf(pkg, versions.Platform{}))
+		c := choose(pkg, offers.Provider{Name: "shop"}, nil, []string{"PackageRepository/stable"}, offers.RequestOf(pkg, "shop", versions.Platform{}))
 		state := stateOf(view{pkg: pkg, choice: c, outcome: outcome{step: stepHold}})
 		if state.Ready || state.Stalled != final || strings.Contains(state.Message, "not fetched yet: PackageRepository/stable") == final {
 			t.Errorf("%s: %+v", constraint, state)
 		}
 	}
-	if c := choose(newPackage(follows("^1")), offer("1.0.0"), []string{"PackageRepository/stable"}, versions.Request{}); c.pending {
+	if c := choose(newPackage(follows("^1")), offers.Provider{Name: "shop"}, offer("1.0.0"), []string{"PackageRepository/stable"}, versions.Request{}); c.pending {
 		t.Errorf("%+v", c)
 	}
 }

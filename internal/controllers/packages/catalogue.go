@@ -2,7 +2,6 @@ package packages
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -35,36 +34,18 @@ func (c *catalogue) Offers(namespace, name string) []resolver.Offer {
 
 // Providers returns the names of packages of which a version there provides an API.
 func (c *catalogue) Providers(namespace string, api corev1alpha1.ProvidedAPI) []string {
-	names := map[string]bool{}
-	for _, scope := range scopes {
-		list, in := scope.NewAvailablePackageList(), ""
-		if scope == corev1alpha1.ScopeNamespaced {
-			if in = namespace; in == "" {
-				continue
-			}
-		}
-		if err := c.Client.List(c.ctx, list, client.InNamespace(in), client.UnsafeDisableDeepCopy); err != nil {
-			c.err = fmt.Errorf("read what repositories offer: %w", err)
-			return nil
-		}
-		for _, available := range list.GenericAvailablePackages() {
-			if spec := available.AvailableSpec(); provides(spec, api) {
-				names[spec.PackageName] = true
-			}
-		}
+	some, err := c.list(c.ctx, namespace, client.MatchingFields{providedIndex: api.String()})
+	if err != nil {
+		c.err = err
+		return nil
 	}
 	found := []string{}
-	for name := range names {
+	for _, name := range some.names() {
 		if slices.ContainsFunc(c.Offers(namespace, name), func(o resolver.Offer) bool { return slices.Contains(o.Provides, api) }) {
 			found = append(found, name)
 		}
 	}
-	slices.Sort(found)
 	return found
-}
-
-func provides(spec *corev1alpha1.AvailablePackageSpec, api corev1alpha1.ProvidedAPI) bool {
-	return slices.ContainsFunc(spec.Versions, func(v corev1alpha1.AvailableVersion) bool { return slices.Contains(v.Provides, api) })
 }
 
 // versionsOf returns the versions that a Package with a packageRef may have, and whether its requirements are known without these:
@@ -79,12 +60,12 @@ func (r *Reconciler) versionsOf(ctx context.Context, pkg corev1alpha1.GenericPac
 	if err != nil || waiting {
 		return known, nil, nil // it is reconciled once that is known
 	}
-	listed, err := r.listOffers(ctx, ref.Name, pkg.GetNamespace())
+	provider, listed, err := r.follow(ctx, pkg)
 	if err != nil {
 		return false, nil, err
 	}
-	offered := offers.Candidates(ref.Name, listed.local, listed.cluster, listed.visible)
-	c := choose(pkg, offered, nil, offers.RequestOf(pkg, platformOf(env, r.Version)))
+	offered := offers.Candidates(provider.Name, listed.local, listed.cluster, listed.visible)
+	c := choose(pkg, provider, offered, nil, offers.RequestOf(pkg, provider.Name, platformOf(env, r.Version)))
 	return known, dependencies.VersionsOf(pkg, c.candidates), nil
 }
 

@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -40,18 +42,18 @@ func (s *reconciliation) choose(ctx context.Context) error {
 	if spec.Interval != nil {
 		s.Requeue(s.spread(s.Pace.Of(max(spec.Interval.Duration, limits.TagIntervalMin))))
 	}
-	listed, err := s.listOffers(ctx, spec.PackageRef.Name, s.pkg.GetNamespace())
+	provider, listed, err := s.follow(ctx, s.pkg)
 	if err != nil {
 		return err
 	}
-	request := offers.RequestOf(s.pkg, platformOf(s.environment, s.Version))
-	key, err := listed.key(request, spec.PackageRef.Name, installed(s.pkg))
+	request := offers.RequestOf(s.pkg, provider.Name, platformOf(s.environment, s.Version))
+	key, err := listed.key(request, provider, installed(s.pkg))
 	if err != nil {
 		return err
 	}
 	if s.state.chosen.key != key {
-		offered := offers.Candidates(spec.PackageRef.Name, listed.local, listed.cluster, listed.visible)
-		s.state.chosen = rememberedChoice{key: key, choice: choose(s.pkg, offered, listed.pending, request)}
+		offered := offers.Candidates(provider.Name, listed.local, listed.cluster, listed.visible)
+		s.state.chosen = rememberedChoice{key: key, choice: choose(s.pkg, provider, offered, listed.pending, request)}
 	}
 	s.choice = s.state.chosen.choice
 	if err := s.chooseByNeeds(ctx); err != nil {
@@ -82,8 +84,8 @@ func (s *reconciliation) recordAttempt(ctx context.Context) error {
 		return nil
 	}
 	from := s.choice.origin
-	attempted := corev1alpha1.AttemptedVersion{PackageName: s.pkg.PackageSpec().PackageRef.Name, Version: from.version, Image: from.image}
-	if last := s.pkg.PackageStatus().LastAttempted; last != nil && *last == attempted {
+	attempted := corev1alpha1.AttemptedVersion{PackageName: from.packageName, API: s.pkg.PackageSpec().PackageRef.API.DeepCopy(), Version: from.version, Image: from.image}
+	if last := s.pkg.PackageStatus().LastAttempted; equality.Semantic.DeepEqual(last, &attempted) {
 		return nil
 	}
 	s.pkg.PackageStatus().LastAttempted = &attempted
@@ -109,25 +111,76 @@ type offerings struct {
 func (o *offerings) visible(repository string) bool { return !o.hidden[repository] }
 
 // key identifies everything that a choice depends on.
-func (o *offerings) key(request versions.Request, name string, installed origin) (string, error) {
-	key, err := json.Marshal([]any{request, name, installed.image, installed.digest, installed.version, o.read, o.hidden, o.pending})
+func (o *offerings) key(request versions.Request, provider offers.Provider, installed origin) (string, error) {
+	key, err := json.Marshal([]any{request, provider, installed.image, installed.digest, installed.version, o.read, o.hidden, o.pending})
 	return string(key), err
+}
+
+// follow returns the package that packageRef leads to, and what is offered of it.
+func (r *Reconciler) follow(ctx context.Context, pkg corev1alpha1.GenericPackage) (offers.Provider, *offerings, error) {
+	ref, namespace := pkg.PackageSpec().PackageRef, pkg.GetNamespace()
+	var providers, pending []string
+	if ref.API != nil {
+		var err error
+		if providers, pending, err = r.providers(ctx, namespace, corev1alpha1.ProvidedAPI(*ref.API)); err != nil {
+			return offers.Provider{}, nil, err
+		}
+	}
+	provider := offers.ProviderOf(pkg, providers, pending)
+	listed, err := r.listOffers(ctx, provider.Name, namespace)
+	return provider, listed, err
+}
+
+// providers returns the names of packages that may be chosen for an API in a namespace, or by ClusterPackages, and the repositories
+// that were never fetched.
+func (r *Reconciler) providers(ctx context.Context, namespace string, api corev1alpha1.ProvidedAPI) (names, pending []string, err error) {
+	some, err := r.list(ctx, namespace, client.MatchingFields{providedIndex: api.String()})
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, name := range some.names() {
+		// A version that the namespace's own repositories offer is not that of the cluster.
+		all, err := r.listOffers(ctx, name, namespace)
+		if err != nil {
+			return nil, nil, err
+		}
+		if offers.Provide(offers.Candidates(name, all.local, all.cluster, all.visible), api, corev1alpha1.ScopeOf(namespace)) {
+			names = append(names, name)
+		}
+	}
+	return names, some.pending, nil
 }
 
 // listOffers reads the offers to a namespace, or to ClusterPackages. The result is for
 // reading only.
 func (r *Reconciler) listOffers(ctx context.Context, name, namespace string) (*offerings, error) {
+	return r.list(ctx, namespace, client.MatchingFields{availableIndex: name})
+}
+
+// list is listOffers for the objects that an index has.
+func (r *Reconciler) list(ctx context.Context, namespace string, of client.MatchingFields) (*offerings, error) {
 	o := &offerings{}
 	var err error
-	if o.cluster, err = r.listAvailable(ctx, corev1alpha1.ScopeCluster, name, "", &o.read); err != nil {
+	if o.cluster, err = r.listAvailable(ctx, corev1alpha1.ScopeCluster, "", of, &o.read); err != nil {
 		return nil, err
 	}
 	if namespace != "" {
-		if o.local, err = r.listAvailable(ctx, corev1alpha1.ScopeNamespaced, name, namespace, &o.read); err != nil {
+		if o.local, err = r.listAvailable(ctx, corev1alpha1.ScopeNamespaced, namespace, of, &o.read); err != nil {
 			return nil, err
 		}
 	}
 	return o, r.readRepositories(ctx, namespace, o)
+}
+
+// names returns the names of the packages that are offered, sorted.
+func (o *offerings) names() []string {
+	names := map[string]bool{}
+	for _, specs := range [][]corev1alpha1.AvailablePackageSpec{o.local, o.cluster} {
+		for i := range specs {
+			names[specs[i].PackageName] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
 }
 
 // readRepositories sets which repositories are hidden, or pending. ClusterPackages see all repositories of the cluster.
@@ -176,10 +229,10 @@ func hidden(specs []corev1alpha1.AvailablePackageSpec, visible map[string]bool) 
 }
 
 func (r *Reconciler) listAvailable(
-	ctx context.Context, scope corev1alpha1.Scope, name, namespace string, read *[]string,
+	ctx context.Context, scope corev1alpha1.Scope, namespace string, of client.MatchingFields, read *[]string,
 ) ([]corev1alpha1.AvailablePackageSpec, error) {
 	list := scope.NewAvailablePackageList()
-	err := r.Client.List(ctx, list, client.InNamespace(namespace), client.MatchingFields{availableIndex: name}, client.UnsafeDisableDeepCopy)
+	err := r.Client.List(ctx, list, client.InNamespace(namespace), of, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return nil, fmt.Errorf("read what repositories offer: %w", err)
 	}

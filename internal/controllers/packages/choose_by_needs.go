@@ -47,8 +47,8 @@ func (s *reconciliation) chooseByNeeds(ctx context.Context) error {
 	if at <= 0 {
 		return nil
 	}
-	name := s.pkg.PackageSpec().PackageRef.Name
-	s.choice.origin = originOf(name, all[at])
-	s.choice.message = conditions.Cut(resolver.PassedOver(name, all[at].Version.Version, all[0].Version.Version, alone), limits.MessageBytes)
+	s.choice.origin = originOf(s.choice.provider.Name, all[at])
+	why := resolver.PassedOver(all[at].Version.Version, all[0].Version.Version, alone)
+	s.choice.message = conditions.Cut(s.choice.provider.Describe(why), limits.MessageBytes)
 	return nil
 }

@@ -3,6 +3,8 @@ package packages
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,18 +21,22 @@ import (
 	"lockstep.run/lockstep/internal/kube/panics"
 )
 
-// Indexes of the caches by the name of a package.
+// Indexes of the caches by the name of a package, or by an API.
 const (
-	followerIndex  = "spec.packageRef.name"
+	followerIndex  = "spec.packageRef"
 	availableIndex = "spec.packageName"
+	providedIndex  = "spec.versions.provides"
 )
 
-// addIndexes indexes Packages by the package that they follow, and AvailablePackages by theirs.
+// addIndexes indexes Packages by the package and by the API that they follow, and AvailablePackages by theirs.
 func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	for _, scope := range scopes {
 		err := indexer.IndexField(ctx, scope.NewPackage(), followerIndex, followed)
 		if err == nil {
 			err = indexer.IndexField(ctx, scope.NewAvailablePackage(), availableIndex, offered)
+		}
+		if err == nil {
+			err = indexer.IndexField(ctx, scope.NewAvailablePackage(), providedIndex, provided)
 		}
 		if err != nil {
 			return fmt.Errorf("index packages by name: %w", err)
@@ -40,10 +46,46 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 }
 
 func followed(obj client.Object) []string {
-	if pkg, ok := obj.(corev1alpha1.GenericPackage); ok && pkg.PackageSpec().PackageRef != nil {
-		return []string{pkg.PackageSpec().PackageRef.Name}
+	pkg, ok := obj.(corev1alpha1.GenericPackage)
+	if !ok || pkg.PackageSpec().PackageRef == nil {
+		return nil
+	}
+	var values []string
+	if name := offers.NameOf(pkg); name != "" {
+		values = append(values, name)
+	}
+	if api := pkg.PackageSpec().PackageRef.API; api != nil {
+		values = append(values, corev1alpha1.ProvidedAPI(*api).String())
+	}
+	return values
+}
+
+func provided(obj client.Object) []string {
+	if available, ok := obj.(corev1alpha1.GenericAvailablePackage); ok {
+		return slices.Collect(maps.Keys(providersIn(available.AvailableSpec())))
 	}
 	return nil
+}
+
+// providersIn returns by the APIs that versions of a package provide who offers these, and to whom.
+func providersIn(spec *corev1alpha1.AvailablePackageSpec) map[string]map[string]bool {
+	found := map[string]map[string]bool{}
+	last := ""
+	for i := range spec.Versions {
+		v := &spec.Versions[i]
+		from := fmt.Sprint(v.Repository, v.Scopes, v.Retracted != "")
+		if i > 0 && from == last && slices.Equal(v.Provides, spec.Versions[i-1].Provides) {
+			continue // most versions bring the same APIs
+		}
+		for _, api := range v.Provides {
+			if found[api.String()] == nil {
+				found[api.String()] = map[string]bool{}
+			}
+			found[api.String()][from] = true
+		}
+		last = from
+	}
+	return found
 }
 
 func offered(obj client.Object) []string {
@@ -86,6 +128,25 @@ func (r *Reconciler) offersChanged(ctx context.Context, before, after client.Obj
 	for name := range names {
 		for _, pkg := range r.followers(ctx, name, namespaceOf(before, after)) {
 			if mayMove(pkg, changed) {
+				r.enqueue(keyOf(pkg))
+			}
+		}
+	}
+	if len(changed) > 0 {
+		r.providersChanged(ctx, was, is, namespaceOf(before, after))
+	}
+}
+
+// providersChanged enqueues the Packages that name an API which a package provides from now on, no more, or to others, and those
+// without a version.
+func (r *Reconciler) providersChanged(ctx context.Context, was, is *corev1alpha1.AvailablePackageSpec, namespace string) {
+	before, after := providersIn(was), providersIn(is)
+	all := maps.Clone(before)
+	maps.Copy(all, after)
+	for api := range all {
+		same := maps.Equal(before[api], after[api])
+		for _, pkg := range r.followers(ctx, api, namespace) {
+			if !same || unresolved(pkg) {
 				r.enqueue(keyOf(pkg))
 			}
 		}
@@ -133,7 +194,7 @@ func byVersion(spec *corev1alpha1.AvailablePackageSpec) map[string][]*corev1alph
 	return offers
 }
 
-// followers returns the Packages that follow a package: of a namespace, or all of them, for reading only.
+// followers returns the Packages that follow a package or an API: of a namespace, or all of them, for reading only.
 func (r *Reconciler) followers(ctx context.Context, name, namespace string) []corev1alpha1.GenericPackage {
 	var all []corev1alpha1.GenericPackage
 	for _, scope := range scopes {
@@ -207,7 +268,7 @@ func selects(repository *corev1alpha1.ClusterPackageRepository, own labels.Set) 
 	return repository != nil && offers.Visible(&repository.Spec, own)
 }
 
-// offeredBy returns the names of packages of which a repository offers a version.
+// offeredBy returns the names of packages of which a repository offers a version, and the APIs that these provide.
 func (r *Reconciler) offeredBy(ctx context.Context, states ...*corev1alpha1.ClusterPackageRepository) map[string]bool {
 	repository, names := "", map[string]bool{}
 	for _, state := range states {
@@ -220,10 +281,13 @@ func (r *Reconciler) offeredBy(ctx context.Context, states ...*corev1alpha1.Clus
 		return names // the cache has stopped, and with it this process
 	}
 	for i := range list.Items {
-		for j := range list.Items[i].Spec.Versions {
-			if list.Items[i].Spec.Versions[j].Repository == repository {
-				names[list.Items[i].Spec.PackageName] = true
-				break
+		spec := &list.Items[i].Spec
+		for j := range spec.Versions {
+			if v := &spec.Versions[j]; v.Repository == repository {
+				names[spec.PackageName] = true
+				for _, api := range v.Provides {
+					names[api.String()] = true
+				}
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
 	"lockstep.run/lockstep/internal/resolver"
@@ -51,7 +52,7 @@ func (s *reconciliation) release(ctx context.Context, entry corev1alpha1.Depende
 	defer done()
 	err := s.Client.Delete(ctx, pkg, client.Preconditions{UID: ptr.To(pkg.GetUID()), ResourceVersion: ptr.To(pkg.GetResourceVersion())})
 	if err != nil && !apply.IsAbsent(err) {
-		s.wake(func(name string) bool { return name == pkg.PackageSpec().PackageRef.Name })
+		s.wake(func(name string) bool { return name == offers.NameOf(pkg) })
 		return fmt.Errorf("delete %s: %w", at, err)
 	}
 	return nil

@@ -26,7 +26,7 @@ func InstalledOf(pkg corev1alpha1.GenericPackage) resolver.Installed {
 		in.Available = resolved.Version == in.Version && rolledOut(pkg)
 	}
 	if spec.PackageRef != nil {
-		in.Package = spec.PackageRef.Name
+		in.Package = cmp.Or(offers.NameOf(pkg), in.Package)
 		in.Changeable = in.Generated || spec.UpgradePolicy != nil && spec.UpgradePolicy.AllowDependents
 	}
 	in.AllDependents = spec.UpgradePolicy != nil && spec.UpgradePolicy.Dependents == corev1alpha1.DependentsAll
@@ -46,7 +46,7 @@ func targetOf(pkg corev1alpha1.GenericPackage) string {
 		if _, err := semver.StrictNewVersion(ref.Version); err == nil {
 			return ref.Version
 		}
-		if last := status.LastAttempted; last != nil && last.PackageName == ref.Name {
+		if last := status.LastAttempted; last != nil && last.PackageName == offers.NameOf(pkg) {
 			return last.Version
 		}
 	}
@@ -85,7 +85,7 @@ func OffersOf(offered []offers.Offered) []resolver.Offer {
 	all := make([]resolver.Offer, len(offered))
 	for i, o := range offered {
 		v := &o.Version
-		all[i] = resolver.Offer{Candidate: o.Candidate(), Dependencies: v.Dependencies, Provides: v.Provides, Unique: v.UniqueInScope, Scopes: v.Scopes}
+		all[i] = resolver.Offer{Candidate: o.Candidate(), Dependencies: v.Dependencies, Unique: v.UniqueInScope, Scopes: v.Scopes}
 	}
 	return all
 }

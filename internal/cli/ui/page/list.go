@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/limits"
 )
@@ -40,7 +41,8 @@ func RowOf(pkg corev1alpha1.GenericPackage) Row {
 		Target: t, Summary: s.Summary(), Image: short(s.Image, limits.PageLineBytes), Revision: pkg.PackageStatus().Revision, Steps: stepsOf(s), Created: pkg.GetCreationTimestamp(),
 	}
 	if ref := pkg.PackageSpec().PackageRef; ref != nil {
-		r.Package, r.Offer = ref.Name, ref.Name
+		r.Offer = offers.NameOf(pkg)
+		r.Package = cmp.Or(r.Offer, progress.Subject(ref))
 	}
 	if resolved := pkg.PackageStatus().Resolved; resolved != nil {
 		r.Package, r.Version = short(cmp.Or(resolved.CatalogName, resolved.PackageName, r.Package), limits.PageLineBytes), short(resolved.Version, limits.PageLineBytes)

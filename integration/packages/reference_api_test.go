@@ -1,0 +1,179 @@
+package packages_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
+)
+
+// apiOf is an API of a group that no other test has.
+func apiOf(ns string) corev1alpha1.ProvidedAPI {
+	return corev1alpha1.ProvidedAPI{APIVersion: ns + ".example.com/v1", Kind: "Shop"}
+}
+
+// providing is a version that provides APIs.
+func providing(v, image string, apis ...corev1alpha1.ProvidedAPI) corev1alpha1.AvailableVersion {
+	of := version(v, image)
+	of.Provides = apis
+	return of
+}
+
+// wanting returns a Package of the name shop that names an API.
+func wanting(ns string, api corev1alpha1.ProvidedAPI) *corev1alpha1.Package {
+	pkg := harness.Package(ns, "shop", "")
+	pkg.Spec.PackageRef = &corev1alpha1.PackageReference{API: (*corev1alpha1.APIReference)(&api)}
+	return pkg
+}
+
+// awaitResolved waits until a package is chosen, and the condition says so with some texts.
+func awaitResolved(t *testing.T, ns string, texts ...string) *corev1alpha1.Package {
+	t.Helper()
+	return await(t, named(ns), "is resolved", func(pkg *corev1alpha1.Package) error {
+		return harness.HasCondition(pkg, corev1alpha1.ConditionResolved, metav1.ConditionTrue, corev1alpha1.ReasonResolved, texts...)
+	})
+}
+
+func withdraw(t *testing.T, ns, name string) {
+	t.Helper()
+	require.NoError(t, env.Client.Delete(t.Context(), &corev1alpha1.AvailablePackage{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}))
+}
+
+// A Package by API has the only package that provides it, in a version that does, and keeps it whatever is offered later.
+func TestReferenceByAPI(t *testing.T) {
+	t.Parallel()
+	ns := env.TestNamespace(t)
+	one, two, three := push(t, 1, 1, "v1"), push(t, 1, 1, "v2"), push(t, 1, 1, "v3")
+	api, repo := apiOf(ns), repository(t, ns, "stable", nil)
+	env.Create(t, wanting(ns, api))
+	awaitRefusal(t, ns, corev1alpha1.ReasonUnknownPackage, "no repository offers a package that provides "+api.String())
+
+	repo.offers(t, "market", providing("1.0.0", one, api), version("2.0.0", two))
+	pkg := awaitVersion(t, ns, "1.0.0")
+	want := &corev1alpha1.AttemptedVersion{PackageName: "market", API: (*corev1alpha1.APIReference)(&api), Version: "1.0.0", Image: one}
+	if diff := cmp.Diff(want, pkg.Status.LastAttempted); diff != "" || pkg.Status.Resolved.CatalogName != "market" {
+		t.Errorf("%s %+v", diff, pkg.Status.Resolved)
+	}
+	awaitResolved(t, ns, "market, chosen for "+api.String(), "2.0.0 does not provide")
+
+	// A higher version that provides it is followed; another package is not.
+	repo.offers(t, "market", providing("1.0.0", one, api), version("2.0.0", two), providing("2.1.0", three, api))
+	awaitVersion(t, ns, "2.1.0")
+	repo.offers(t, "bazaar", providing("9.0.0", one, api))
+	pkg = awaitResolved(t, ns, "market, chosen for", "bazaar is also offered with this API", "set packageRef.name")
+	if r := pkg.Status.Resolved; r.Version != "2.1.0" || pkg.Status.Revision != 2 {
+		t.Errorf("resolved %+v", r)
+	}
+	withdraw(t, ns, "market")
+	pkg = awaitRefusal(t, ns, corev1alpha1.ReasonUnknownPackage, "market, chosen for", "bazaar")
+	if r := pkg.Status.Resolved; r.CatalogName != "market" || r.Image != three {
+		t.Errorf("resolved %+v", r)
+	}
+	env.Settle(t, ns)
+	unmoved(t, ns, env.Journal(t))
+	harness.Edit(t, env, named(ns), func(pkg *corev1alpha1.Package) {
+		pkg.Spec.PackageRef = &corev1alpha1.PackageReference{Name: "bazaar"}
+	})
+	awaitVersion(t, ns, "9.0.0")
+}
+
+// Of several packages none is chosen, until one of them is the only one.
+func TestReferenceByAmbiguousAPI(t *testing.T) {
+	t.Parallel()
+	ns := env.TestNamespace(t)
+	image, api, repo := push(t, 1, 1, "v1"), apiOf(ns), repository(t, ns, "stable", nil)
+	hostile := make([]corev1alpha1.AvailableVersion, 1000)
+	for i := range hostile {
+		hostile[i] = providing(fmt.Sprintf("1.0.%d", i), image, api)
+	}
+	repo.offers(t, "bazaar", hostile...)
+	repo.offers(t, "market", providing("1.0.0", image, api))
+	env.Create(t, wanting(ns, api))
+	pkg := awaitRefusal(t, ns, corev1alpha1.ReasonAmbiguousProvider, "the packages bazaar and market provide "+api.String())
+	if pkg.Status.LastAttempted != nil || pkg.Status.Resolved != nil {
+		t.Errorf("status %+v", pkg.Status)
+	}
+	withdraw(t, ns, "bazaar")
+	if r := awaitVersion(t, ns, "1.0.0").Status.Resolved; r.CatalogName != "market" {
+		t.Errorf("resolved %+v", r)
+	}
+}
+
+// What the repository of another namespace offers is not seen, and what that of the own one offers is nothing to ClusterPackages and
+// to others.
+func TestReferenceByAPIVisibility(t *testing.T) {
+	t.Parallel()
+	ns, other := env.TestNamespace(t), env.TestNamespace(t)
+	one, two, api := push(t, 1, 1, "v1"), push(t, 1, 1, "v2"), apiOf(ns)
+	repository(t, other, "foreign", nil).offers(t, "foreign", providing("9.0.0", one, api))
+	env.Create(t, wanting(ns, api))
+	awaitRefusal(t, ns, corev1alpha1.ReasonUnknownPackage, "no repository offers a package that provides")
+
+	selected := repository(t, "", "gold-"+ns, &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "gold"}})
+	selected.offers(t, "gold."+ns, providing("1.0.0", two, api))
+	cluster := harness.ClusterPackage(ns, "")
+	cluster.Spec = wanting("", api).Spec
+	cluster.Spec.DefaultNamespace, cluster.Spec.CommonMetadata = other, nil
+	env.Create(t, cluster)
+	t.Cleanup(func() { _ = env.Client.Delete(context.Background(), cluster) })
+	chosen := func(pkg corev1alpha1.GenericPackage, want string) {
+		await(t, pkg, "has chosen", func(pkg corev1alpha1.GenericPackage) error {
+			if last := pkg.PackageStatus().LastAttempted; last == nil || last.PackageName != want {
+				return fmt.Errorf("last attempted %+v", last)
+			}
+			return nil
+		})
+	}
+	chosen(cluster, "gold."+ns)
+	if last := named(ns); env.Client.Get(t.Context(), client.ObjectKeyFromObject(last), last) != nil || last.Status.LastAttempted != nil {
+		t.Errorf("a hidden package was chosen: %+v", last.Status.LastAttempted)
+	}
+	ns1 := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Namespace"}, ObjectMeta: metav1.ObjectMeta{Name: ns}}
+	require.NoError(t, env.Client.Patch(t.Context(), ns1, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"tier":"gold"}}}`))))
+	chosen(named(ns), "gold."+ns)
+	repository(t, ns, "own", nil).offers(t, "evil", providing("99.0.0", one, api))
+	awaitResolved(t, ns, "gold."+ns+", chosen for", "evil is also offered")
+	chosen(named(ns), "gold."+ns)
+	chosen(cluster, "gold."+ns)
+}
+
+// An install by API sends the requests of one by name.
+func TestRequestsOfAnInstallByAPI(t *testing.T) {
+	t.Parallel()
+	byName, byAPI, image := env.TestNamespace(t), env.TestNamespace(t), push(t, 2, 2, "v1")
+	api := apiOf(byAPI)
+	for _, ns := range []string{byName, byAPI} {
+		repository(t, ns, "stable", nil).offers(t, "market", providing("1.0.0", image, api))
+	}
+	from := env.Journal(t)
+	env.Create(t, following(byName, "market", ""))
+	env.Create(t, wanting(byAPI, api))
+	awaitVersion(t, byName, "1.0.0")
+	awaitVersion(t, byAPI, "1.0.0")
+	from.Rest(t, byName, byAPI)
+	tally := map[string]map[string]int{}
+	for _, ns := range []string{byName, byAPI} {
+		counts := harness.Tally(from.Requests(t, ns))
+		if n := counts["update packages/status"]; n > 1 && n < 5 {
+			counts["update packages/status"] = 2 // statuses are held back where the install is fast
+		}
+		for request := range counts {
+			if strings.HasSuffix(request, " availablepackages") && strings.HasPrefix(request, "create") || strings.Contains(request, "events") {
+				delete(counts, request)
+			}
+		}
+		tally[ns] = counts
+	}
+	t.Logf("by name %v, by API %v", tally[byName], tally[byAPI])
+	if diff := cmp.Diff(tally[byName], tally[byAPI]); diff != "" {
+		t.Error(diff)
+	}
+}

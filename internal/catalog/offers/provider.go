@@ -1,0 +1,125 @@
+package offers
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// NameOf returns the name of the package that packageRef leads to: the one that it names, or that was chosen last for its API. It is
+// empty where there is none.
+func NameOf(pkg corev1alpha1.GenericPackage) string {
+	ref, last := pkg.PackageSpec().PackageRef, pkg.PackageStatus().LastAttempted
+	switch {
+	case ref == nil:
+		return ""
+	case ref.API == nil:
+		return ref.Name
+	case last == nil:
+		return ""
+	}
+	return last.PackageName
+}
+
+// wantedAPI returns the API of a reference; nil for one by name.
+func wantedAPI(ref *corev1alpha1.PackageReference) *corev1alpha1.ProvidedAPI {
+	if ref == nil || ref.API == nil {
+		return nil
+	}
+	api := corev1alpha1.ProvidedAPI(*ref.API)
+	return &api
+}
+
+// Provide reports whether one of the versions of a package may be chosen for its API: it provides the API, is not retracted, and
+// can be installed in the scope.
+func Provide(offered []Offered, api corev1alpha1.ProvidedAPI, scope corev1alpha1.Scope) bool {
+	return slices.ContainsFunc(offered, func(o Offered) bool {
+		v := &o.Version
+		return v.Retracted == "" && o.notInstallable() == "" && slices.Contains(v.Provides, api) && (len(v.Scopes) == 0 || slices.Contains(v.Scopes, scope))
+	})
+}
+
+// Provider is the package that packageRef leads to, or why there is none.
+type Provider struct {
+	// Name of the package; empty where there is none.
+	Name string
+	// API for which it was chosen; nil where packageRef names the package.
+	API *corev1alpha1.ProvidedAPI
+	// Others are the packages that provide the API beside it, or while none is chosen all that do, sorted.
+	Others []string
+	// pending are the repositories that were never fetched, where the choice waits for them.
+	pending []string
+}
+
+// ProviderOf returns the package that packageRef leads to. Of the packages that provide its API it is the only one; but one that was
+// chosen before remains, whatever else is offered, while it provides the API or is installed. While repositories were never fetched,
+// no package is the only one.
+func ProviderOf(pkg corev1alpha1.GenericPackage, providers, pending []string) Provider {
+	ref, status := pkg.PackageSpec().PackageRef, pkg.PackageStatus()
+	p := Provider{Name: ref.Name, API: wantedAPI(ref)}
+	if p.API == nil {
+		return p
+	}
+	providers = slices.Compact(slices.Sorted(slices.Values(providers)))
+	last, resolved := status.LastAttempted, status.Resolved
+	switch {
+	case last != nil && slices.Contains(providers, last.PackageName):
+		p.Name = last.PackageName
+	case last != nil && last.API != nil && *last.API == *ref.API &&
+		resolved != nil && cmp.Or(resolved.CatalogName, resolved.PackageName) == last.PackageName:
+		p.Name = last.PackageName
+	case len(providers) == 1 && len(pending) > 0:
+		p.pending = pending
+	case len(providers) == 1:
+		p.Name = providers[0]
+	}
+	p.Others = slices.DeleteFunc(providers, func(name string) bool { return name == p.Name })
+	return p
+}
+
+// Refusal is the reason of the condition Resolved where there is no package, and what it says; empty where there is one.
+func (p Provider) Refusal() (reason, message string) {
+	switch {
+	case p.Name != "":
+		return "", ""
+	case len(p.Others) == 0:
+		return corev1alpha1.ReasonUnknownPackage, "no repository offers a package that provides " + p.API.String()
+	case len(p.pending) > 0:
+		return corev1alpha1.ReasonUnknownPackage, fmt.Sprintf("%s provides %s, and others may", p.Others[0], p.API)
+	}
+	return corev1alpha1.ReasonAmbiguousProvider, fmt.Sprintf("the packages %s provide %s: set packageRef.name to one of them, in the place of api", few(p.Others), p.API)
+}
+
+// Describe adds to a message about versions which package they are of, and which others provide its API.
+func (p Provider) Describe(message string) string {
+	if p.API == nil {
+		return p.Name + ": " + message
+	}
+	text := fmt.Sprintf("%s, chosen for %s: %s", p.Name, p.API, message)
+	if len(p.Others) > 0 {
+		text += fmt.Sprintf("; %s also offered with this API: what was chosen first stays, to change it set packageRef.name", are(p.Others))
+	}
+	return text
+}
+
+func are(names []string) string {
+	if len(names) == 1 {
+		return names[0] + " is"
+	}
+	return few(names) + " are"
+}
+
+// few lists names, of many the first ones.
+func few(names []string) string {
+	if more := len(names) - limits.ProvidersNamed; more > 0 {
+		return strings.Join(names[:limits.ProvidersNamed], ", ") + fmt.Sprintf(" and %d more", more)
+	}
+	if n := len(names) - 1; n > 0 {
+		return strings.Join(names[:n], ", ") + " and " + names[n]
+	}
+	return strings.Join(names, "")
+}
