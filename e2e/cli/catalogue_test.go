@@ -22,6 +22,7 @@ func shop(version string) harness.Files {
 	return harness.Files{
 		"manifest.yaml": harness.Manifest("shop", []string{"deploy"}, `  version: `+version+`
   packageName: shop.example.com
+  provides: [{apiVersion: shop.example.com/v1, kind: Shop}]
   display: {name: Shop, shortDescription: Sells what there is.}
   release: {notes: "What is new in `+version+`.", licenses: [Apache-2.0]}
   config:
@@ -137,6 +138,13 @@ func TestCatalogue(t *testing.T) {
 		t.Errorf("after the upgrade: %s", v)
 	}
 	has(t, c.run(t, 0, "upgrade", "shop"), "is at 1.1.0 already", "2.0.0 is offered, too")
+
+	// The same package by the API that it provides, which changes nothing of it.
+	has(t, c.run(t, 1, "plan", "--api", "shop.example.com/v1/Stall", "other"), "no repository offers a package that provides shop.example.com/v1 Stall")
+	has(t, c.run(t, 1, "plan", "--api", "shop.example.com/v1/Shop", "other", "--version", "1.0.0", "--values", values), "shop 1.0.0", "belongs to ObjectDeployment catalogue/shop")
+	has(t, c.run(t, 0, "install", "--api", "shop.example.com/v1/Shop", "shop", "--version", ">=1, <2"), "shop.example.com >=1, <2 → what provides shop.example.com/v1 Shop >=1, <2", "shop 1.1.0, revision 2")
+	has(t, c.run(t, 0, "status", "shop"), "what provides shop.example.com/v1 Shop >=1, <2", "PackageRepository/stable", "available")
+	has(t, c.run(t, 0, "outdated"), "shop.example.com", "1.1.0", "2.0.0")
 
 	// A new version within the constraint is followed, one outside of it is not.
 	offer("1.2.0")

@@ -17,6 +17,21 @@ func provider(version string, deps ...string) resolver.Offer {
 
 func provides(i *resolver.Installed) { i.Provides = []corev1alpha1.ProvidedAPI{certificate} }
 
+// A package that was installed for an API is changed to versions that provide it alone.
+func TestChangesKeepTheAPI(t *testing.T) {
+	t.Parallel()
+	catalogue := resolver.Offers{"pki": {provider("1.0.0"), offer("2.0.0"), provider("2.1.0")}}
+	byAPI := func(i *resolver.Installed) { i.API = &certificate }
+	for want, change := range map[string]func(*resolver.Installed){"2.0.0": func(*resolver.Installed) {}, "2.1.0": byAPI} {
+		plan := resolver.Solve(resolver.Input{
+			Roots: []resolver.Root{shop("pki >=2")}, Catalogue: catalogue, Installed: []resolver.Installed{at("team", "pki", "pki", "1.0.0", changeable, change)},
+		})
+		if got := printed(plan); !strings.Contains(got, "pki "+want) {
+			t.Errorf("%s: %s", want, got)
+		}
+	}
+}
+
 func TestAPIs(t *testing.T) {
 	t.Parallel()
 	served := func(missing ...string) resolver.Served {

@@ -45,6 +45,8 @@ type Installed struct {
 	Unloaded bool
 	// Generated means that it was created for others; Changeable that its version may be raised for those that it heeds.
 	Generated, Changeable bool
+	// API that the versions have to provide to which it may be changed; nil where it was not installed for one.
+	API *corev1alpha1.ProvidedAPI
 	// AllDependents means that a ClusterPackage heeds Packages of namespaces, too.
 	AllDependents bool
 	// Available means that it is rolled out in its Version.

@@ -212,7 +212,7 @@ func (m *market) values(w *world, i *Installed) []value {
 		return all
 	}
 	for _, v := range slices.Backward(m.versions(place{i.Namespace, i.Package})) {
-		if versions.Compare(v.parsed, present) > 0 && w.admits(i.Instance, i.Package, v.offer.Unique) {
+		if versions.Compare(v.parsed, present) > 0 && w.admits(i.Instance, i.Package, v.offer.Unique) && (i.API == nil || slices.Contains(v.offer.Provides, *i.API)) {
 			all = append(all, v)
 		}
 	}

@@ -25,8 +25,8 @@ func NameOf(pkg corev1alpha1.GenericPackage) string {
 	return last.PackageName
 }
 
-// wantedAPI returns the API of a reference; nil for one by name.
-func wantedAPI(ref *corev1alpha1.PackageReference) *corev1alpha1.ProvidedAPI {
+// APIOf returns the API of a reference; nil for one by name.
+func APIOf(ref *corev1alpha1.PackageReference) *corev1alpha1.ProvidedAPI {
 	if ref == nil || ref.API == nil {
 		return nil
 	}
@@ -60,7 +60,7 @@ type Provider struct {
 // no package is the only one.
 func ProviderOf(pkg corev1alpha1.GenericPackage, providers, pending []string) Provider {
 	ref, status := pkg.PackageSpec().PackageRef, pkg.PackageStatus()
-	p := Provider{Name: ref.Name, API: wantedAPI(ref)}
+	p := Provider{Name: ref.Name, API: APIOf(ref)}
 	if p.API == nil {
 		return p
 	}

@@ -24,7 +24,7 @@ func RequestOf(pkg corev1alpha1.GenericPackage, name string, platform versions.P
 	spec, status := pkg.PackageSpec(), pkg.PackageStatus()
 	_, downgradable := pkg.GetAnnotations()[DowngradableAnnotation]
 	r := versions.Request{
-		Selection: spec.PackageRef.VersionSelection, API: wantedAPI(spec.PackageRef), Platform: platform,
+		Selection: spec.PackageRef.VersionSelection, API: APIOf(spec.PackageRef), Platform: platform,
 		// A generated package has one version, which the manager alone decides on.
 		AllowDowngrade: pkg.GetLabels()[corev1alpha1.GeneratedLabel] == "true" || downgradable || spec.DowngradePolicy == corev1alpha1.DowngradePolicyAllow,
 	}

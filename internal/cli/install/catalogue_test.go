@@ -21,22 +21,28 @@ func TestInstallChecksBeforeItWrites(t *testing.T) {
 		args []string
 		want string
 	}{
-		"unknown package":      {[]string{"shpo.example.com"}, `Did you mean "shop.example.com"?`},
-		"no version":           {[]string{"shop.example.com", "--version", ">=3"}, `no version of shop.example.com can be installed with ">=3"`},
-		"why each is not":      {[]string{"shop.example.com", "--version", ">=3"}, "\n  2.0.0  "},
-		"no constraint":        {[]string{"shop.example.com", "--version", "newest"}, "arguments invalid: --version: "},
-		"required value":       {[]string{"shop.example.com"}, "the values do not fit shop.example.com 2.0.0:\n  title: Required value\nSee what it takes: kubectl package values shop.example.com/2.0.0"},
-		"unknown key":          {[]string{"shop.example.com", "--values", clitest.ValuesFile(t, "title: a\nsice: 1\n")}, `sice: unknown key. Did you mean "size"?`},
-		"wrong type":           {[]string{"shop.example.com", "--values", clitest.ValuesFile(t, "title: a\nsize: many\n")}, "size: Invalid value"},
-		"sensitive without":    {[]string{"shop.example.com", "--sensitive"}, "--sensitive is about --values"},
-		"values and config":    {[]string{"shop.example.com", "--values", good, "--config", good}, "contradict each other"},
-		"version of an image":  {[]string{"example.com/shop:v1", "--version", "1"}, "is an image"},
-		"no name of a package": {[]string{"Shop"}, "is neither an image nor the name of a package"},
-		"two names":            {[]string{"shop.example.com", "a", "--name", "b"}, "contradict each other"},
+		"unknown package":               {[]string{"shpo.example.com"}, `Did you mean "shop.example.com"?`},
+		"no version":                    {[]string{"shop.example.com", "--version", ">=3"}, `no version of shop.example.com can be installed with ">=3"`},
+		"why each is not":               {[]string{"shop.example.com", "--version", ">=3"}, "\n  2.0.0  "},
+		"no constraint":                 {[]string{"shop.example.com", "--version", "newest"}, "arguments invalid: --version: "},
+		"required value":                {[]string{"shop.example.com"}, "the values do not fit shop.example.com 2.0.0:\n  title: Required value\nSee what it takes: kubectl package values shop.example.com/2.0.0"},
+		"unknown key":                   {[]string{"shop.example.com", "--values", clitest.ValuesFile(t, "title: a\nsice: 1\n")}, `sice: unknown key. Did you mean "size"?`},
+		"wrong type":                    {[]string{"shop.example.com", "--values", clitest.ValuesFile(t, "title: a\nsize: many\n")}, "size: Invalid value"},
+		"sensitive without":             {[]string{"shop.example.com", "--sensitive"}, "--sensitive is about --values"},
+		"values and config":             {[]string{"shop.example.com", "--values", good, "--config", good}, "contradict each other"},
+		"version of an image":           {[]string{"example.com/shop:v1", "--version", "1"}, "is an image"},
+		"no name of a package":          {[]string{"Shop"}, "is neither an image nor the name of a package"},
+		"an API that none provides":     {[]string{"--api", "example.com/v1/Stall", "web"}, "no repository offers a package that provides example.com/v1 Stall. See: kubectl package available list -n shop"},
+		"an API of several":             {[]string{"--api", "example.com/v1/Market", "web"}, "the packages bazaar.example.com and market.example.com provide example.com/v1 Market: set packageRef.name to one of them"},
+		"no version provides it":        {[]string{"--api", "example.com/v1/Shop", "web", "--version", ">=3"}, `no version of shop.example.com can be installed with ">=3"`},
+		"no API":                        {[]string{"--api", "example.com/v1", "web"}, `--api "example.com/v1" is no APIVERSION/KIND`},
+		"an API and a package":          {[]string{"--api", "example.com/v1/Shop", "shop.example.com", "web"}, `the only argument is NAME, and "web" is one too many`},
+		"values for the package of API": {[]string{"--api", "example.com/v1/Shop", "web"}, "the values do not fit shop.example.com 2.0.0:\n  title: Required value"},
+		"two names":                     {[]string{"shop.example.com", "a", "--name", "b"}, "contradict each other"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0", "2.0.0"))
+			c := clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0", "2.0.0"), market("bazaar.example.com"), market("market.example.com"))
 			got := clitest.InvokeOn(t, clustertest.DialTo(c), "", append([]string{"install"}, test.args...)...)
 			if got.Code != 1 || !strings.Contains(got.Err, test.want) {
 				t.Errorf("%+v, want %s", got, test.want)
@@ -50,6 +56,53 @@ func TestInstallChecksBeforeItWrites(t *testing.T) {
 		t.Errorf("a secret that is wrong: %+v", got)
 	}
 	clustertest.Unwritten(t, c)
+}
+
+// market is what the repository stable offers of a package that provides example.com/v1 Market.
+func market(name string) client.Object {
+	a := clustertest.OfferedAs("shop", "1.0.0").(*corev1alpha1.AvailablePackage)
+	a.Name, a.Spec.PackageName = name, name
+	a.Spec.Versions[0].Provides[0].Kind = "Market"
+	return a
+}
+
+// install and upgrade by API write the API, and go by the package that it leads to.
+func TestInstallByAPI(t *testing.T) {
+	t.Parallel()
+	c := clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0", "2.0.0"), market("market.example.com"))
+	read := func() *corev1alpha1.Package {
+		pkg, err := c.Read(t.Context(), c.Target(corev1alpha1.ScopeNamespaced, "web"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pkg.(*corev1alpha1.Package)
+	}
+	run := func(want string, args ...string) {
+		t.Helper()
+		if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", args...); !strings.Contains(got.Out+got.Err, want) {
+			t.Errorf("%v: %+v, want %s", args, got, want)
+		}
+	}
+	values := clitest.ValuesFile(t, "title: Corner\n")
+	run("web created", "install", "--api", "example.com/v1/Shop", "web", "--wait=false", "--values", values)
+	api := &corev1alpha1.APIReference{APIVersion: "example.com/v1", Kind: "Shop"}
+	if diff := cmp.Diff(&corev1alpha1.PackageReference{API: api}, read().Spec.PackageRef); diff != "" {
+		t.Error(diff)
+	}
+	pkg := read()
+	pkg.Status = clustertest.Following("", "1.0.0").Status
+	pkg.Status.Resolved.CatalogName, pkg.Status.LastAttempted.PackageName, pkg.Status.LastAttempted.API = "shop.example.com", "shop.example.com", api
+	if err := c.Status().Update(t.Context(), pkg); err != nil {
+		t.Fatal(err)
+	}
+	run("what provides example.com/v1 Shop → what provides example.com/v1 Shop <2", "upgrade", "web", "--version", "<2", "--wait=false")
+	if ref := read().Spec.PackageRef; ref.Name != "" || ref.Version != "<2" || ref.API == nil {
+		t.Errorf("%+v", ref)
+	}
+	run("shop.example.com", "list")
+	// By the name of the same package it is no other one; by that of another one it is.
+	run("what provides example.com/v1 Shop <2 → shop.example.com", "install", "shop.example.com", "web", "--wait=false", "--values", values)
+	run("is the package shop.example.com and would change to another one, market.example.com", "install", "--api", "example.com/v1/Market", "web", "--wait=false", "--values", values)
 }
 
 func TestInstallFromTheCatalogue(t *testing.T) {

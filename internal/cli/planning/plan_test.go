@@ -23,6 +23,8 @@ func TestPlanArguments(t *testing.T) {
 		{[]string{"a.example.com/1.0.0", "--version", "2.0.0"}, "a.example.com/1.0.0 and --version 2.0.0 contradict each other"},
 		{[]string{"a.example.com", "--values", "a.yaml", "--config", "b.yaml"}, "--values and --config contradict each other"},
 		{[]string{"./", "--version", "1"}, "is a folder"},
+		{[]string{"./", "web", "--api", "example.com/v1/Shop"}, `the only argument is NAME, and "web" is one too many`},
+		{[]string{"web", "--api", "example.com/shop"}, `--api "example.com/shop" is no APIVERSION/KIND`},
 		{[]string{"example.com/a:v1", "-o", "xml"}, `unknown output format "xml"`},
 		{[]string{"example.com/a:v1", "--query", ".["}, "--query is no jq expression"},
 	} {

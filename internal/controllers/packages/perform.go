@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
 	"lockstep.run/lockstep/internal/kube/conditions"
@@ -50,7 +51,7 @@ func (s *reconciliation) perform(ctx context.Context, d *dependencies.Plan, k de
 			continue
 		}
 		known := packages[*o.Satisfier]
-		if resolver.IsChild(own, o.Dependency.Name, known.PackageSpec().PackageRef.Name, *o.Satisfier) {
+		if resolver.IsChild(own, o.Dependency.Name, offers.NameOf(known), *o.Satisfier) {
 			err := s.change(ctx, known, func(pkg corev1alpha1.GenericPackage) { dependencies.Inherit(pkg, s.pkg, o.Dependency.Name, true) })
 			if err != nil {
 				return err

@@ -27,6 +27,7 @@ func InstalledOf(pkg corev1alpha1.GenericPackage) resolver.Installed {
 	}
 	if spec.PackageRef != nil {
 		in.Package = cmp.Or(offers.NameOf(pkg), in.Package)
+		in.API = offers.APIOf(spec.PackageRef)
 		in.Changeable = in.Generated || spec.UpgradePolicy != nil && spec.UpgradePolicy.AllowDependents
 	}
 	in.AllDependents = spec.UpgradePolicy != nil && spec.UpgradePolicy.Dependents == corev1alpha1.DependentsAll

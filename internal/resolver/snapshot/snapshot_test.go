@@ -27,6 +27,10 @@ func byName(version string) func(*corev1alpha1.Package) {
 	}
 }
 
+func byAPI(p *corev1alpha1.Package) {
+	p.Spec.PackageRef = &corev1alpha1.PackageReference{API: &corev1alpha1.APIReference{APIVersion: "example.com/v1", Kind: "Shop"}}
+}
+
 func resolved(name, version string) func(*corev1alpha1.Package) {
 	return func(p *corev1alpha1.Package) {
 		p.Status.Resolved = &corev1alpha1.ResolvedPackage{
@@ -86,6 +90,9 @@ func TestInstalledOf(t *testing.T) {
 		{"a rollout goes on", pkg(byName("1.0.0"), resolved("a", "1.0.0"), available, condition("Progressing", metav1.ConditionTrue, 3)), facts{Package: "shop.example.com", Version: "1.0.0"}},
 		{"generated", pkg(byName("1.0.0"), generated), facts{Package: "shop.example.com", Version: "1.0.0", Generated: true, Changeable: true, Unloaded: true}},
 		{"with consent", pkg(byName("1.0.0"), consents), facts{Package: "shop.example.com", Version: "1.0.0", Changeable: true, Unloaded: true}},
+		{"by an API that leads to nothing yet", pkg(byAPI), facts{Unloaded: true}},
+		{"by an API, with the package that was chosen", pkg(byAPI, attempted("b.example.com", "1.1.0")), facts{Package: "b.example.com", Version: "1.1.0", Unloaded: true}},
+		{"by an API, of an image so far", pkg(byAPI, resolved("a", "1.0.0")), facts{Package: "a", Version: "1.0.0"}},
 		{"heeds all", pkg(func(p *corev1alpha1.Package) {
 			p.Spec.UpgradePolicy = &corev1alpha1.UpgradePolicy{Dependents: corev1alpha1.DependentsAll}
 		}), facts{AllDependents: true}},

@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/resolver"
 	"lockstep.run/lockstep/internal/resolver/snapshot"
 )
@@ -37,7 +38,7 @@ func Generated(pkg metav1.Object) bool { return pkg.GetLabels()[corev1alpha1.Gen
 func Deletes(of corev1alpha1.GenericPackage, dependency string, pkg corev1alpha1.GenericPackage) bool {
 	own, spec := snapshot.InstanceOf(of), of.PackageSpec().Dependencies
 	return spec != nil && spec.DeletionPolicy == corev1alpha1.DeletionPolicyDelete && Marked(own, pkg) &&
-		resolver.IsChild(own, dependency, pkg.PackageSpec().PackageRef.Name, snapshot.InstanceOf(pkg))
+		resolver.IsChild(own, dependency, offers.NameOf(pkg), snapshot.InstanceOf(pkg))
 }
 
 // Inherit gives a generated package the settings of the one that it is installed for.
