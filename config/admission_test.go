@@ -111,6 +111,60 @@ func TestForegroundDeletionPolicyCoversTheOwnersOfObjects(t *testing.T) {
 	}
 }
 
+// The engine's own package, and its deployment, are deleted only where their objects stay.
+func TestOwnPackagePolicy(t *testing.T) {
+	t.Parallel()
+	const pkg, dep = "ClusterPackage", "ClusterObjectDeployment"
+	now := metav1.Now()
+	for name, tc := range map[string]struct {
+		kind, deletionPolicy string
+		options              *metav1.DeleteOptions
+		since                *metav1.Time
+		refused              bool
+	}{
+		"the package":                         {kind: pkg, refused: true},
+		"with deletionPolicy Delete":          {kind: pkg, deletionPolicy: "Delete", options: &metav1.DeleteOptions{}, refused: true},
+		"in the background":                   {kind: pkg, options: policy(metav1.DeletePropagationBackground), refused: true},
+		"with deletionPolicy Orphan":          {kind: pkg, deletionPolicy: "Orphan", options: policy(metav1.DeletePropagationBackground)},
+		"orphaned":                            {kind: pkg, options: policy(metav1.DeletePropagationOrphan)},
+		"orphaned by an old client":           {kind: pkg, options: legacy(true)},
+		"in the background, by an old client": {kind: pkg, options: legacy(false), refused: true},
+		"being deleted":                       {kind: pkg, since: &now},
+		"the deployment":                      {kind: dep, options: policy(metav1.DeletePropagationBackground), refused: true},
+		"the deployment with a field of the package": {kind: dep, deletionPolicy: "Orphan", refused: true},
+		"the deployment orphaned":                    {kind: dep, options: policy(metav1.DeletePropagationOrphan)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			old := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
+			old.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(tc.kind))
+			old.SetName(corev1alpha1.EnginePackage)
+			old.SetDeletionTimestamp(tc.since)
+			if tc.deletionPolicy != "" {
+				old.Object["spec"] = map[string]any{"deletionPolicy": tc.deletionPolicy}
+			}
+			var options runtime.Object
+			if tc.options != nil {
+				options = tc.options
+			}
+			result := ask(t, config.OwnPackagePolicy, admission.NewAttributesRecord(nil, old, old.GroupVersionKind(), "", old.GetName(),
+				corev1alpha1.GroupVersion.WithResource(kinds[tc.kind].plural), "", admission.Delete, options, false, &user.DefaultInfo{Name: "someone"}), nil)
+			decision := result.Decisions[0]
+			if decision.Evaluation == validating.EvalError || (decision.Action == validating.ActionDeny) != tc.refused {
+				t.Fatalf("%+v, want refused: %t", decision, tc.refused)
+			}
+			if tc.refused && (decision.Reason != metav1.StatusReasonForbidden || !strings.Contains(decision.Message, "kubectl package release-engine --self")) {
+				t.Errorf("%s: %s", decision.Reason, decision.Message)
+			}
+		})
+	}
+	for _, rule := range loadPolicy(t, config.OwnPackagePolicy).Spec.MatchConstraints.ResourceRules {
+		if len(rule.ResourceNames) != 1 || rule.ResourceNames[0] != corev1alpha1.EnginePackage || len(rule.Operations) != 1 || rule.Operations[0] != admissionregistrationv1.Delete {
+			t.Errorf("it is about %v %v", rule.Operations, rule.ResourceNames)
+		}
+	}
+}
+
 func policy(propagation metav1.DeletionPropagation) *metav1.DeleteOptions {
 	return &metav1.DeleteOptions{PropagationPolicy: &propagation}
 }

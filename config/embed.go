@@ -25,6 +25,10 @@ const (
 	// GeneratedPackagesPolicy is the name of the ValidatingAdmissionPolicy that guards
 	// packages that the manager installed for others, and of its binding.
 	GeneratedPackagesPolicy = "lockstep-generated-packages"
+
+	// OwnPackagePolicy is the name of the ValidatingAdmissionPolicy that refuses to delete the engine's own package with its
+	// objects, and of its binding.
+	OwnPackagePolicy = "lockstep-own-package"
 )
 
 // Folders of the manifests.
