@@ -17,6 +17,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/config"
 	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/content"
 	"lockstep.run/lockstep/internal/cli/engines"
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
@@ -24,6 +25,9 @@ import (
 type adoptEngineCommand struct {
 	engineCommand
 	image string
+	// self has the engine's own package adopt the engine.
+	self, acceptLosses bool
+	registry           content.RegistryFlags
 }
 
 func newAdoptEngine(on command.Command) *cobra.Command {
@@ -41,14 +45,30 @@ roles and policies, and with --image its manager.
 
 The plan comes first: what there is of Package Operator, who leads, and what works in another way
 here. It is asked for on a terminal; elsewhere it wants --yes. With --dry-run nothing is changed.
-The command can be repeated at any time, also after it was interrupted. The way back is release-engine.`,
+The command can be repeated at any time, also after it was interrupted. The way back is release-engine.
+
+With --self it is about this engine alone, which runs: the ClusterPackage ` + corev1alpha1.EnginePackage + ` of the image
+is installed, and adopts what YAML or Helm has installed; Helm's record of it is deleted then. Only
+metadata and the way in which the image is named may differ: flags of the manager and values of the
+chart go into spec.patches of that ClusterPackage before, or are lost with --accept-losses.`,
 		Example: `  kubectl package adopt-engine --dry-run
-  kubectl package adopt-engine --image registry.example/lockstep-manager:v0.1.0 --yes`,
+  kubectl package adopt-engine --image registry.example/lockstep-manager:v0.1.0 --yes
+
+  # From YAML or Helm to the engine's own package
+  kubectl package adopt-engine --self --image registry.example/lockstep-package:v0.1.0`,
 		Args: command.Takes(),
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if c.self {
+				return c.runSelf(cmd.Context())
+			}
+			return c.run(cmd.Context())
+		},
 	}
 	c.add(cmd)
-	cmd.Flags().StringVar(&c.image, "image", "", "the `image` of the manager to install; without it, install config yourself afterwards")
+	cmd.Flags().BoolVar(&c.self, "self", false, "have the engine's own package adopt the engine")
+	cmd.Flags().BoolVar(&c.acceptLosses, "accept-losses", false, "with --self: go on although the package has other values than what is installed")
+	c.registry.Add(cmd)
+	cmd.Flags().StringVar(&c.image, "image", "", "the `image` of the manager to install; without it, install config yourself afterwards. With --self that of the package")
 	return cmd
 }
 
@@ -122,6 +142,8 @@ func (f *former) possible() error {
 	switch {
 	case f.own.empty():
 		return nil
+	case ofOwnPackage(f.ours):
+		return fmt.Errorf("nothing was changed: this engine is installed, by %s", ownTarget)
 	case f.ours != nil && ptr.Deref(f.ours.Spec.Replicas, 1) > 0:
 		return fmt.Errorf("nothing was changed: this engine runs already, beside Package Operator's own package. Stop it: kubectl -n %s scale deployment %s --replicas=0",
 			f.ours.Namespace, f.ours.Name)
@@ -152,15 +174,20 @@ func (c *adoptEngineCommand) steps(ctx context.Context, f former) ([]engineStep,
 	}
 	lease := c.leaseStep(f.holder)
 	lease.done = lease.done || f.ours != nil && strings.HasPrefix(f.holder, engineDeployment)
-	steps = append(steps, lease, engineStep{
-		what: fmt.Sprintf("take %s out of ClusterPackage %s: they stay", terminal.Count(len(f.own.owned), "object"), corev1alpha1.EnginePackage),
-		done: len(f.own.owned) == 0, do: c.disown,
-	}, engineStep{
-		what: fmt.Sprintf("delete ClusterPackage %s, with %s that it is made of", corev1alpha1.EnginePackage, terminal.Count(len(f.own.parts), "object")),
-		done: f.own.empty(), do: c.deleteOwn,
-	})
+	steps = append(append(steps, lease), c.disownSteps(f)...)
 	installs, err := c.installSteps(ctx)
 	return append(steps, installs...), err
+}
+
+// disownSteps take all objects out of the ClusterPackage, and delete it.
+func (c *adoptEngineCommand) disownSteps(f former) []engineStep {
+	return []engineStep{{
+		what: fmt.Sprintf("take %s out of ClusterPackage %s: they stay", terminal.Count(len(f.own.owned), "object"), corev1alpha1.EnginePackage),
+		done: len(f.own.owned) == 0, do: c.disown,
+	}, {
+		what: fmt.Sprintf("delete ClusterPackage %s, with %s that it is made of", corev1alpha1.EnginePackage, terminal.Count(len(f.own.parts), "object")),
+		done: f.own.empty(), do: c.deleteOwn,
+	}}
 }
 
 // pauseStep keeps Package Operator from starting its own manager again.

@@ -27,6 +27,8 @@ import (
 type releaseEngineCommand struct {
 	engineCommand
 	acceptLosses bool
+	// self takes the engine out of its own package.
+	self bool
 }
 
 func newReleaseEngine(on command.Command) *cobra.Command {
@@ -46,13 +48,23 @@ Refused are packages that it could not have at all: those in other clusters, and
 sensitive values.
 
 The command can be repeated at any time, also after it was interrupted. Afterwards install
-Package Operator. Keep the CustomResourceDefinitions: deleting them deletes every package.`,
+Package Operator. Keep the CustomResourceDefinitions: deleting them deletes every package.
+
+With --self the engine is taken out of its own package, the ClusterPackage ` + corev1alpha1.EnginePackage + `, which is
+deleted; everything else stays and runs on, for YAML or Helm to take over. Where no manager runs,
+the command does it by itself.`,
 		Example: `  kubectl package release-engine --dry-run
   kubectl package release-engine --yes`,
 		Args: command.Takes(),
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if c.self {
+				return c.runSelf(cmd.Context())
+			}
+			return c.run(cmd.Context())
+		},
 	}
 	c.add(cmd)
+	cmd.Flags().BoolVar(&c.self, "self", false, "take the engine out of its own package")
 	cmd.Flags().BoolVar(&c.acceptLosses, "accept-losses", false, "go on although Package Operator does not know all of what packages say")
 	return cmd
 }
@@ -60,6 +72,9 @@ Package Operator. Keep the CustomResourceDefinitions: deleting them deletes ever
 func (c *releaseEngineCommand) run(ctx context.Context) error {
 	if err := c.open(); err != nil {
 		return err
+	}
+	if manager, err := c.manager(ctx, engineDeployment); err != nil || ofOwnPackage(manager) {
+		return cmp.Or(err, fmt.Errorf("nothing was changed: the engine belongs to %s: kubectl package release-engine --self takes it out first", ownTarget))
 	}
 	findings, refused, lost, err := c.examine(ctx)
 	if err != nil {

@@ -1,0 +1,208 @@
+package movein_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/config"
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/internal/testing/require"
+)
+
+const repository = "lockstep.run/lockstep-manager"
+
+// imageOf is the manager's image of a version, as YAML, chart and package name it.
+func imageOf(version string) string {
+	return repository + ":" + version + "@sha256:" + strings.Repeat(version[len(version)-1:], 64)
+}
+
+// pushOwn pushes the engine's own package of a version.
+func pushOwn(t *testing.T, version string) string {
+	t.Helper()
+	_, digest, _ := strings.Cut(imageOf(version), "@")
+	content, err := config.PackageFiles(version, repository, digest)
+	require.NoError(t, err)
+	files := harness.Files{}
+	for name, text := range content {
+		files[name] = string(text)
+	}
+	return env.Push(t, "lockstep-package:"+version, files)
+}
+
+// engineObjects are those of config, with the manager's image of a version.
+func engineObjects(t *testing.T, version string) []*unstructured.Unstructured {
+	t.Helper()
+	all, err := config.Objects(config.FolderNamespace, config.FolderCRDs, config.FolderRBAC, config.FolderAdmission, config.FolderFlowControl, config.FolderManager)
+	require.NoError(t, err)
+	for _, o := range all {
+		if containers, found, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers"); found {
+			containers[0].(map[string]any)["image"] = imageOf(version)
+			require.NoError(t, unstructured.SetNestedSlice(o.Object, containers, "spec", "template", "spec", "containers"))
+		}
+	}
+	return all
+}
+
+// applyEngine installs the engine as a tool does, by its field manager.
+func applyEngine(t *testing.T, version, manager string) {
+	t.Helper()
+	for _, o := range engineObjects(t, version) {
+		//nolint:staticcheck // the typed apply of this client needs generated types
+		require.NoError(t, env.Client.Patch(t.Context(), o, client.Apply, client.FieldOwner(manager), client.ForceOwnership))
+	}
+}
+
+// uids are those of the engine's objects, which have to have a controller or none.
+func uids(t *testing.T, controlled bool) map[string]types.UID {
+	t.Helper()
+	found := map[string]types.UID{}
+	for _, o := range engineObjects(t, "v0.0.1") {
+		name := o.GetKind() + " " + o.GetName()
+		require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o))
+		found[name] = o.GetUID()
+		ref := metav1.GetControllerOf(o)
+		if o.GetDeletionTimestamp() != nil || (ref != nil) != controlled || ref != nil && ref.Name != corev1alpha1.EnginePackage {
+			t.Errorf("%s has the controller %v", name, ref)
+		}
+	}
+	return found
+}
+
+func manager() *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: config.ServiceAccount}}
+}
+
+func own() *corev1alpha1.ClusterPackage {
+	return &corev1alpha1.ClusterPackage{ObjectMeta: metav1.ObjectMeta{Name: corev1alpha1.EnginePackage}}
+}
+
+// killedAtEachWrite repeats a command that is killed by its first write, then by its second one, and so on, until it ends.
+func killedAtEachWrite(t *testing.T, args ...string) string {
+	t.Helper()
+	for limit := 1; ; limit++ {
+		code, out, killed := run(t, limit, args...)
+		if code == 0 && !killed {
+			return out
+		}
+		if !killed || limit > 20 {
+			t.Fatalf("%s: exit code %d\n%s", strings.Join(args, " "), code, out)
+		}
+	}
+}
+
+// The engine goes from YAML to its own package and back, and from Helm to that, by commands that are killed at each of their
+// writes: no object of it is deleted or recreated, and Helm has nothing left to uninstall.
+func TestSelf(t *testing.T) {
+	m := env.StartManager(t)
+	t.Cleanup(func() {
+		m.Stop()
+		require.NoError(t, client.IgnoreNotFound(env.Client.Delete(context.WithoutCancel(t.Context()), manager())))
+	})
+	image := pushOwn(t, "v0.0.1")
+	adopt := []string{"adopt-engine", "--self", "--image", image, "--insecure-registry", env.Registry(), "--yes"}
+	if code, out, _ := run(t, 0, adopt...); code == 0 || !strings.Contains(out, "this engine is not installed") {
+		t.Errorf("without a Deployment: exit code %d\n%s", code, out)
+	}
+	applyEngine(t, "v0.0.1", "kubectl")
+	before := uids(t, false)
+	same := func(when string, controlled bool) {
+		t.Helper()
+		for name, uid := range uids(t, controlled) {
+			if before[name] != uid {
+				t.Errorf("%s, %s was recreated", when, name)
+			}
+		}
+	}
+
+	flag := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"add","path":"/spec/template/spec/containers/0/args/-","value":"--require-service-account"}]`))
+	require.NoError(t, env.Client.Patch(t.Context(), manager(), flag, client.FieldOwner("kubectl")))
+	if code, out, _ := run(t, 0, adopt...); code == 0 || !strings.Contains(out, "the package has other values than what is installed: Deployment package-operator-system/lockstep-manager spec.template.spec.containers") {
+		t.Errorf("with a flag of its own: exit code %d\n%s", code, out)
+	}
+	applyEngine(t, "v0.0.1", "kubectl")
+	code, out, _ := run(t, 0, append(adopt, "--dry-run")...)
+	for _, text := range []string{"Deployment lockstep-manager", "2 replicas of " + imageOf("v0.0.1"), "> install clusterpackage package-operator of " + image} {
+		if code != 0 || !strings.Contains(out, text) {
+			t.Errorf("the plan lacks %q: exit code %d\n%s", text, code, out)
+		}
+	}
+	killedAtEachWrite(t, adopt...)
+	same("adopted from YAML", true)
+	if code, out, _ := run(t, 0, adopt...); code != 0 || !strings.Contains(out, "nothing to do") {
+		t.Errorf("again: exit code %d\n%s", code, out)
+	}
+
+	refusedDeletions(t)
+	for _, command := range []string{"adopt-engine", "release-engine"} {
+		if code, out, _ := run(t, 0, command, "--yes"); code == 0 || !strings.Contains(out, "nothing was changed: ") {
+			t.Errorf("%s: exit code %d\n%s", command, code, out)
+		}
+	}
+
+	killedAtEachWrite(t, "release-engine", "--self", "--yes")
+	same("released", false)
+	env.WaitGone(t, patience, own())
+	if code, out, _ := run(t, 0, "release-engine", "--self", "--yes"); code != 0 || !strings.Contains(out, "nothing to do") {
+		t.Errorf("released again: exit code %d\n%s", code, out)
+	}
+
+	applyEngine(t, "v0.0.1", "helm")
+	var manifest strings.Builder
+	for _, o := range engineObjects(t, "v0.0.1") {
+		text, err := yaml.Marshal(o.Object)
+		require.NoError(t, err)
+		fmt.Fprintf(&manifest, "---\n%s", text)
+	}
+	record := harness.HelmRecord(corev1alpha1.DefaultNamespace, "lockstep", 1, "deployed", manifest.String())
+	other := harness.HelmRecord(corev1alpha1.DefaultNamespace, "other", 1, "deployed", harness.ConfigMap("other", "all", "x"))
+	env.Create(t, record)
+	env.Create(t, other)
+	if out := killedAtEachWrite(t, adopt...); !strings.Contains(out, "Helm's record of the release lockstep is deleted") {
+		t.Errorf("it says:\n%s", out)
+	}
+	same("adopted from Helm", true)
+	env.WaitGone(t, patience, record)
+	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(other), other))
+
+	m.Stop() // and nobody leads: the command does what the manager did
+	killedAtEachWrite(t, "release-engine", "--self", "--yes")
+	same("released without a manager", false)
+	env.WaitGone(t, patience, own())
+	env.WaitGone(t, patience, &corev1alpha1.ClusterObjectDeployment{ObjectMeta: metav1.ObjectMeta{Name: corev1alpha1.EnginePackage}})
+}
+
+// refusedDeletions tries to delete the engine with its own package.
+func refusedDeletions(t *testing.T) {
+	t.Helper()
+	dep := &corev1alpha1.ClusterObjectDeployment{ObjectMeta: metav1.ObjectMeta{Name: corev1alpha1.EnginePackage}}
+	for _, o := range []client.Object{own(), dep} {
+		err := env.Client.Delete(t.Context(), o)
+		if err == nil || !strings.Contains(err.Error(), "kubectl package release-engine --self") {
+			t.Errorf("the deletion of %T: %v", o, err)
+		}
+	}
+	if code, out, _ := run(t, 0, "delete", "clusterpackage/"+corev1alpha1.EnginePackage, "--yes"); code == 0 || !strings.Contains(out, "kubectl package release-engine --self") {
+		t.Errorf("delete: exit code %d\n%s", code, out)
+	}
+	harness.Eventually(t, patience, "it to be as before", func(ctx context.Context) error {
+		pkg := own()
+		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(pkg), pkg); err != nil {
+			return err
+		}
+		if pkg.DeletionTimestamp != nil {
+			return errors.New("it is being deleted")
+		}
+		return nil
+	})
+}

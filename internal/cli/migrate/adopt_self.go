@@ -1,0 +1,208 @@
+package migrate
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/desired"
+	"lockstep.run/lockstep/internal/cli/dryrun"
+	"lockstep.run/lockstep/internal/cli/handover"
+	"lockstep.run/lockstep/internal/cli/planning"
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// ownTarget is the engine's own package.
+var ownTarget = progress.Target{Scope: corev1alpha1.ScopeCluster, Name: corev1alpha1.EnginePackage}
+
+// ownName is how commands name it.
+var ownName = cluster.Name{Scope: corev1alpha1.ScopeCluster, Name: corev1alpha1.EnginePackage}
+
+// runSelf has the engine's own package adopt the engine, whatever installed it.
+func (c *adoptEngineCommand) runSelf(ctx context.Context) error {
+	if c.image == "" {
+		return errors.New("--image is missing: name the image of the engine's own package")
+	}
+	if err := c.open(); err != nil {
+		return err
+	}
+	c.cluster.Namespace, c.Wait = corev1alpha1.DefaultNamespace, true
+	found, err := c.find(ctx)
+	if err != nil {
+		return err
+	}
+	if err := cmp.Or(found.adoptable(), c.others(ctx)); err != nil {
+		return err
+	}
+	records, err := c.helmRecords(ctx)
+	if err != nil {
+		return err
+	}
+	steps := []engineStep{c.ownStep(found)}
+	findings := found.selfFindings()
+	for _, in := range records {
+		findings = append(findings, engineFinding{"Helm", "release " + in.release})
+		steps = append(steps, c.recordStep(in))
+	}
+	if err := c.show("The engine as a package", findings, steps); err != nil {
+		return err
+	}
+	if !steps[0].done {
+		if err := c.planOwn(ctx); err != nil {
+			return err
+		}
+	}
+	_, err = c.perform(ctx, "Have "+ownTarget.String()+" adopt the engine?", steps)
+	return err
+}
+
+// selfFindings are those about this engine.
+func (f *former) selfFindings() []engineFinding {
+	lease, about, pkg := "held by nobody", "not found", "not found"
+	if f.holder != "" {
+		lease = "held by " + f.holder
+	}
+	if f.ours != nil {
+		about = terminal.Count(int(ptr.Deref(f.ours.Spec.Replicas, 1)), "replica") + " of " + f.ours.Spec.Template.Spec.Containers[0].Image
+	}
+	if f.own.pkg != nil {
+		pkg = f.own.pkg.Spec.Image
+	}
+	return []engineFinding{{"Lease", lease}, {"Deployment " + engineDeployment, about}, {"ClusterPackage " + corev1alpha1.EnginePackage, pkg}}
+}
+
+// ofFormer reports whether Package Operator runs, or the ClusterPackage is its own.
+func (f *former) ofFormer() bool {
+	return f.manager != nil && ptr.Deref(f.manager.Spec.Replicas, 1) > 0 || strings.HasPrefix(f.holder, formerDeployment) ||
+		slices.ContainsFunc(f.own.owned, func(o client.Object) bool { return o.GetName() == formerDeployment })
+}
+
+// adoptable returns an error where no manager of this engine can adopt what is installed.
+func (f *former) adoptable() error {
+	switch {
+	case f.ofFormer():
+		return errors.New("nothing was changed: take the cluster over from Package Operator first: kubectl package adopt-engine")
+	case f.ours == nil:
+		return errors.New("nothing was changed: this engine is not installed, which adopts what it is made of: install it by YAML or Helm")
+	case f.holder == "":
+		return errors.New("nothing was changed: nobody holds the Lease, and a manager has to adopt what it is made of: see kubectl -n " +
+			f.ours.Namespace + " get pods")
+	case f.own.pkg != nil && f.own.pkg.DeletionTimestamp != nil:
+		return fmt.Errorf("nothing was changed: %s is being deleted: wait until it is gone", ownTarget)
+	}
+	return nil
+}
+
+// ofOwnPackage reports whether the manager's Deployment belongs to the engine's own package.
+func ofOwnPackage(manager *appsv1.Deployment) bool {
+	if manager == nil {
+		return false
+	}
+	ref := metav1.GetControllerOf(manager)
+	return ref != nil && ref.Kind == corev1alpha1.ScopeCluster.Kind("ObjectDeployment") && ref.Name == corev1alpha1.EnginePackage
+}
+
+// ownStep installs the package, which adopts what nothing controls, and waits until it is available. The Deployment is in its last phase.
+func (c *adoptEngineCommand) ownStep(f former) engineStep {
+	pkg := f.own.pkg
+	return engineStep{
+		what: "install " + ownTarget.String() + " of " + c.image + ", which adopts the engine",
+		done: pkg != nil && pkg.Spec.Image == c.image && ofOwnPackage(f.ours) && meta.IsStatusConditionTrue(pkg.Status.Conditions, corev1alpha1.ConditionAvailable),
+		do: func(ctx context.Context) error {
+			return desired.Package{Name: ownName, Image: c.image}.Install(ctx, &c.Command, c.cluster, ownTarget, nil)
+		},
+	}
+}
+
+// planOwn shows what the package changes, and refuses to lose what flags and values of the install say.
+func (c *adoptEngineCommand) planOwn(ctx context.Context) error {
+	plan, err := planning.OfImage(ctx, c.Command, c.registry, c.cluster, ownName, c.image)
+	if err != nil {
+		return c.cluster.Explain("cannot plan "+ownTarget.String(), err)
+	}
+	out := c.Streams.ErrOut
+	if c.dryRun {
+		out = c.Streams.Out
+	}
+	fmt.Fprint(out, planning.Text(plan, terminal.StylesFor(out)))
+	if n := len(plan.Refusals); n > 0 {
+		return fmt.Errorf("nothing was changed: %s would not be rolled out: %s", ownTarget, terminal.Count(n, "refusal"))
+	}
+	if lost := losses(plan); len(lost) > 0 && !c.acceptLosses && !c.dryRun {
+		return fmt.Errorf("nothing was changed: the package has other values than what is installed: %s. Adopt it in the version that runs, with flags and values "+
+			"as spec.patches of %s, which may exist before; --accept-losses goes on all the same", strings.Join(lost[:min(len(lost), command.MostNamed)], ", "), ownTarget)
+	}
+	return nil
+}
+
+// losses are the fields of installed objects that change, but for metadata and the text by which the image is named.
+func losses(plan *dryrun.Plan) (lost []string) {
+	for i := range plan.Phases {
+		for j := range plan.Phases[i].Changes {
+			change := &plan.Phases[i].Changes[j]
+			if change.Action == dryrun.ActionCreate {
+				continue
+			}
+			for _, field := range change.Fields {
+				if !strings.HasPrefix(field.Path, "metadata.") && !strings.HasSuffix(field.Path, ".image") {
+					lost = append(lost, change.Object()+" "+field.Path)
+				}
+			}
+		}
+	}
+	return lost
+}
+
+// helmRecords are the records of Helm of releases with the manager's Deployment.
+func (c *adoptEngineCommand) helmRecords(ctx context.Context) ([]*installation, error) {
+	h := &handoverPlan{cluster: c.cluster, Planned: &planning.Planned{Client: c.client}}
+	names := map[string]bool{}
+	for _, kind := range []string{"Secret", "ConfigMap"} {
+		all, err := listRecords(ctx, h, kind, client.MatchingLabels{"owner": "helm"}, limits.HelmRevisions)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range all {
+			if name := o.GetLabels()["name"]; name != "" && helmRevision(o, name) > 0 {
+				names[name] = true
+			}
+		}
+	}
+	var records []*installation
+	for name := range names {
+		in, err := readRelease(ctx, h, name)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(in.recorded, func(o handover.Recorded) bool { return o.Kind == "Deployment" && o.Name == engineDeployment }) {
+			records = append(records, in)
+		}
+	}
+	slices.SortFunc(records, func(a, b *installation) int { return strings.Compare(a.release, b.release) })
+	return records, nil
+}
+
+// recordStep deletes the record of a release, whose objects the package has by then.
+func (c *adoptEngineCommand) recordStep(in *installation) engineStep {
+	return engineStep{
+		what: "delete " + in.record + ", so that helm uninstall deletes nothing",
+		do: func(ctx context.Context) error {
+			h := &handoverPlan{cluster: c.cluster, Planned: &planning.Planned{Client: c.client}}
+			return in.forget(ctx, &adoptCommand{handoverCommand: handoverCommand{Command: c.Command}}, h)
+		},
+	}
+}
