@@ -122,15 +122,15 @@ func TestOwnPackagePolicy(t *testing.T) {
 		since                *metav1.Time
 		refused              bool
 	}{
-		"the package":                         {kind: pkg, refused: true},
-		"with deletionPolicy Delete":          {kind: pkg, deletionPolicy: "Delete", options: &metav1.DeleteOptions{}, refused: true},
-		"in the background":                   {kind: pkg, options: policy(metav1.DeletePropagationBackground), refused: true},
-		"with deletionPolicy Orphan":          {kind: pkg, deletionPolicy: "Orphan", options: policy(metav1.DeletePropagationBackground)},
-		"orphaned":                            {kind: pkg, options: policy(metav1.DeletePropagationOrphan)},
-		"orphaned by an old client":           {kind: pkg, options: legacy(true)},
-		"in the background, by an old client": {kind: pkg, options: legacy(false), refused: true},
-		"being deleted":                       {kind: pkg, since: &now},
-		"the deployment":                      {kind: dep, options: policy(metav1.DeletePropagationBackground), refused: true},
+		"the package":                                {kind: pkg, refused: true},
+		"with deletionPolicy Delete":                 {kind: pkg, deletionPolicy: "Delete", options: &metav1.DeleteOptions{}, refused: true},
+		"in the background":                          {kind: pkg, options: policy(metav1.DeletePropagationBackground), refused: true},
+		"with deletionPolicy Orphan":                 {kind: pkg, deletionPolicy: "Orphan", options: policy(metav1.DeletePropagationBackground)},
+		"orphaned":                                   {kind: pkg, options: policy(metav1.DeletePropagationOrphan)},
+		"orphaned by an old client":                  {kind: pkg, options: legacy(true)},
+		"in the background, by an old client":        {kind: pkg, options: legacy(false), refused: true},
+		"being deleted":                              {kind: pkg, since: &now},
+		"the deployment":                             {kind: dep, options: policy(metav1.DeletePropagationBackground), refused: true},
 		"the deployment with a field of the package": {kind: dep, deletionPolicy: "Orphan", refused: true},
 		"the deployment orphaned":                    {kind: dep, options: policy(metav1.DeletePropagationOrphan)},
 	} {

@@ -87,15 +87,20 @@ func own() *corev1alpha1.ClusterPackage {
 	return &corev1alpha1.ClusterPackage{ObjectMeta: metav1.ObjectMeta{Name: corev1alpha1.EnginePackage}}
 }
 
-// killedAtEachWrite repeats a command that is killed by its first write, then by its second one, and so on, until it ends.
+// killedAtEachWrite repeats a command that is killed by its first write, then by its second one, and so on, until it ends; where this
+// is no sweep, later each time.
 func killedAtEachWrite(t *testing.T, args ...string) string {
 	t.Helper()
-	for limit := 1; ; limit++ {
+	for limit, by := 1, 1; ; limit += by {
+		if !harness.Deep() {
+			by = limit
+		}
 		code, out, killed := run(t, limit, args...)
 		if code == 0 && !killed {
+			t.Logf("$ kubectl package %s   (killed by its writes before; now after %d)\n%s", strings.Join(args, " "), limit, out)
 			return out
 		}
-		if !killed || limit > 20 {
+		if !killed || limit > 40 {
 			t.Fatalf("%s: exit code %d\n%s", strings.Join(args, " "), code, out)
 		}
 	}
@@ -137,6 +142,7 @@ func TestSelf(t *testing.T) {
 			t.Errorf("the plan lacks %q: exit code %d\n%s", text, code, out)
 		}
 	}
+	t.Logf("$ kubectl package %s --dry-run\n%s", strings.Join(adopt, " "), out)
 	killedAtEachWrite(t, adopt...)
 	same("adopted from YAML", true)
 	if code, out, _ := run(t, 0, adopt...); code != 0 || !strings.Contains(out, "nothing to do") {
