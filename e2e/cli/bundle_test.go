@@ -3,35 +3,65 @@ package cli_test
 import (
 	"io"
 	"log"
+	"net"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
 	"github.com/google/go-containerregistry/pkg/v1/random"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/internal/testing/require"
 	"lockstep.run/lockstep/internal/testing/signed"
 )
 
-// A repository with a package, two that it depends on and five images is carried to another registry, and installed from there
-// by its own names when the first registry is gone.
+// A repository with a package, two that it depends on and six images, all of them signed, is carried to another registry, and
+// installed from there by its own names when the first registry is off: by a flag of the manager, and by an ImageConfig that requires
+// the signatures of all, without one connection to that registry.
 func TestBundle(t *testing.T) {
 	t.Parallel()
 	env := harness.Lend(t)
-	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	var off atomic.Bool
+	var asked atomic.Int32
+	var mu sync.Mutex
+	var requests []string
+	content := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if off.Load() {
+			mu.Lock()
+			defer mu.Unlock()
+			requests = append(requests, r.UserAgent()+": "+r.Method+" "+r.URL.Path)
+			http.Error(w, "the registry is off", http.StatusBadGateway)
+			return
+		}
+		content.ServeHTTP(w, r)
+	}))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if off.Load() && state == http.StateNew {
+			asked.Add(1)
+		}
+	}
+	server.Start()
 	t.Cleanup(server.Close)
 	origin := strings.TrimPrefix(server.URL, "http://")
 	dir := t.TempDir()
 
-	for _, image := range []string{"web:1", "proxy:1", "db:1", "backup:1"} {
+	for _, image := range []string{"web:1", "proxy:1", "db:1", "backup:1", "tool:1"} {
 		pushImage(t, origin+"/images/"+image)
 	}
 	platforms, err := random.Index(64, 1, 2)
@@ -40,6 +70,7 @@ func TestBundle(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, remote.WriteIndex(ref, platforms))
 
+	tool := origin + "/images/tool@" + digestOf(t, origin+"/images/tool:1")
 	for pkg, spec := range map[string]string{
 		"web":   "  images:\n  - {name: one, image: ORIGIN/images/web:1}\n  - {name: two, image: ORIGIN/images/proxy:1}\n  dependencies:\n  - {name: db, package: {name: db.example.com, version: '*'}}\n  - {name: cache, package: {name: cache.example.com, version: '*'}}\n",
 		"db":    "  images:\n  - {name: one, image: ORIGIN/images/db:1}\n  - {name: two, image: ORIGIN/images/backup:1}\n",
@@ -51,6 +82,10 @@ func TestBundle(t *testing.T) {
 			"manifest.yaml":      harness.Manifest(pkg, []string{"deploy"}, "  version: 1.0.0\n  packageName: "+pkg+".example.com\n"+strings.ReplaceAll(spec, "ORIGIN", origin)),
 			"images.yaml.gotmpl": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + pkg + "-images\n  annotations: {package-operator.run/phase: deploy}\ndata:\n{{- range $k, $v := .images }}\n  {{ $k }}: {{ $v }}\n{{- end }}\n",
 		}
+		if pkg == "web" { // one of its images is not in spec.images
+			files["web.yaml.gotmpl"] = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\n  annotations: {package-operator.run/phase: deploy}\nspec:\n  replicas: 0\n  selector: {matchLabels: {app: web}}\n" +
+				"  template:\n    metadata: {labels: {app: web}}\n    spec:\n      initContainers: [{name: tool, image: '" + tool + "'}]\n      containers: [{name: one, image: '{{ .images.one }}'}, {name: two, image: '{{ .images.two }}'}]\n"
+		}
 		for file, text := range files {
 			require.NoError(t, os.WriteFile(filepath.Join(folder, file), []byte(text), 0o600))
 		}
@@ -60,10 +95,12 @@ func TestBundle(t *testing.T) {
 	pair, private, public := signed.NewPair(t), filepath.Join(dir, "release.key"), filepath.Join(dir, "release.pub")
 	require.NoError(t, os.WriteFile(private, pair.Private, 0o600))
 	require.NoError(t, os.WriteFile(public, pair.Public, 0o600))
-	ok(t, env, "sign", origin+"/packages/web:v1.0.0", "--key", private)
+	for _, image := range []string{"packages/web:v1.0.0", "packages/db:v1.0.0", "packages/cache:v1.0.0", "repositories/shop:latest", "images/web:1", "images/proxy:1", "images/db:1", "images/backup:1", "images/cache:1", "images/tool:1"} {
+		ok(t, env, "sign", origin+"/"+image, "--key", private)
+	}
 
 	file, again := filepath.Join(dir, "shop.tar"), filepath.Join(dir, "again.tar")
-	if got := ok(t, env, "bundle", "save", origin+"/repositories/shop:latest", "-o", file).out; got != "9 images and 1 signature saved to "+file+"\n" {
+	if got := ok(t, env, "bundle", "save", origin+"/repositories/shop:latest", "-o", file).out; got != "10 images and 10 signatures saved to "+file+"\n" {
 		t.Errorf("saved: %s", got)
 	}
 	ok(t, env, "bundle", "save", origin+"/repositories/shop:latest", "-o", again)
@@ -74,18 +111,66 @@ func TestBundle(t *testing.T) {
 	if string(first) != string(second) {
 		t.Error("the same content made other bytes")
 	}
-	server.Close() // whatever asks the first registry from now on fails
+	server.CloseClientConnections()
+	off.Store(true) // whatever asks the first registry from now on fails, and is counted
 
 	mirror := env.Registry() + "/mirror"
-	loaded := strings.Split(ok(t, env, "bundle", "load", file, "--to", mirror, "--query", ".imagePrefixOverrides, (.images[] | select(.from | contains(\"packages/web\")) | .to)").out, "\n")
-	overrides := loaded[0]
+	loaded := strings.Split(ok(t, env, "bundle", "load", file, "--to", mirror, "--query", ".imagePrefixOverrides, (.images[] | select(.from | contains(\"packages/web\")) | .to), .imageConfigs").out, "\n")
+	overrides, written := loaded[0], strings.Join(loaded[2:], "\n")
 	if want := origin + "/=" + mirror + "/" + strings.ReplaceAll(origin, ":", "-") + "/"; overrides != want {
 		t.Fatalf("overrides %q, want %q", overrides, want)
 	}
 	ok(t, env, "verify", loaded[1], "--key", public)
 
-	env.StartManager(t, "--pace=0.1", "--allow-local-sources", "--image-prefix-overrides="+overrides)
-	ns := env.TestNamespace(t)
+	manager := env.StartManager(t, "--pace=0.1", "--allow-local-sources", "--image-prefix-overrides="+overrides)
+	installsFrom(t, env, env.TestNamespace(t), origin, mirror)
+	manager.Stop()
+	// Of flags of the manager the command line does not know.
+	if slices.ContainsFunc(requests, func(r string) bool { return !strings.HasPrefix(r, "kubectl-package/") }) {
+		t.Errorf("the manager asked the registry that is off: %v", requests)
+	}
+	asked.Store(0)
+
+	config := &corev1alpha1.ImageConfig{}
+	require.NoError(t, yaml.UnmarshalStrict([]byte(written), config))
+	config.Spec.Verification = &corev1alpha1.ImageVerification{
+		Images:      []corev1alpha1.VerifiedImages{corev1alpha1.VerifiedImagesPackage, corev1alpha1.VerifiedImagesRepository, corev1alpha1.VerifiedImagesWorkload},
+		Authorities: []corev1alpha1.ImageAuthority{{Name: "release", Key: &corev1alpha1.ImageAuthorityKey{PEM: string(pair.Public)}}},
+	}
+	env.Create(t, config)
+	manager = env.StartManager(t, "--pace=0.1")
+	const ns = "bundle-verified"
+	env.Namespace(t, ns)
+	installsFrom(t, env, ns, origin, mirror)
+	for name, text := range map[string]string{"web.example.com": "need a signature: 3, all of them signed", "db.example.com": "need a signature: 2", "cache.example.com": "need a signature: 1"} {
+		pkgs := &corev1alpha1.PackageList{}
+		require.NoError(t, env.Client.List(t.Context(), pkgs, client.InNamespace(ns)))
+		found := slices.IndexFunc(pkgs.Items, func(p corev1alpha1.Package) bool {
+			return p.Status.Resolved != nil && p.Status.Resolved.CatalogName == name
+		})
+		if found < 0 {
+			t.Fatalf("%s is not installed", name)
+		}
+		require.NoError(t, harness.HasCondition(&pkgs.Items[found], corev1alpha1.ConditionVerified, metav1.ConditionTrue, corev1alpha1.ReasonVerified, text))
+	}
+	web := &appsv1.Deployment{}
+	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "web"}, web))
+	pod := web.Spec.Template.Spec
+	for _, c := range append(pod.InitContainers, pod.Containers...) {
+		if !strings.HasPrefix(c.Image, mirror+"/") {
+			t.Errorf("the container %s has the image %s, which is not of the mirror", c.Name, c.Image)
+		}
+	}
+	manager.Stop()
+	require.NoError(t, env.Client.Delete(t.Context(), config))
+	if n := asked.Load(); n != 0 {
+		t.Errorf("%d connections to the registry that is off: %v", n, requests)
+	}
+}
+
+// installsFrom installs the package of the bundle by its own names.
+func installsFrom(t *testing.T, env *harness.Env, ns, origin, mirror string) {
+	t.Helper()
 	ok(t, env, "repo", "add", "shop", origin+"/repositories/shop:latest", "-n", ns)
 	ok(t, env, "install", "web.example.com", "web", "-n", ns, "--timeout", "60s")
 	var all corev1.ConfigMapList
@@ -104,4 +189,13 @@ func TestBundle(t *testing.T) {
 	if images != 5 {
 		t.Errorf("%d images are used, not five", images)
 	}
+}
+
+func digestOf(t *testing.T, image string) string {
+	t.Helper()
+	ref, err := name.ParseReference(image, name.Insecure)
+	require.NoError(t, err)
+	found, err := remote.Head(ref)
+	require.NoError(t, err)
+	return found.Digest.String()
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -51,7 +52,7 @@ var hanging = sync.OnceValue(func() string {
 
 // counting is a registry that counts what it is asked.
 var counting = sync.OnceValue(func() *countingRegistry {
-	r := &countingRegistry{next: registry.New(registry.Logger(log.New(io.Discard, "", 0)))}
+	r := &countingRegistry{methods: map[string]map[string]int{}, next: registry.New(registry.Logger(log.New(io.Discard, "", 0)))}
 	r.host = strings.TrimPrefix(httptest.NewServer(r).URL, "http://")
 	return r
 })
@@ -60,10 +61,32 @@ type countingRegistry struct {
 	host     string
 	next     http.Handler
 	requests atomic.Int64
+
+	mu sync.Mutex
+	// methods counts requests by repository and method.
+	methods map[string]map[string]int
+}
+
+// about returns how often a repository was asked for, by method.
+func (r *countingRegistry) about(repository string) map[string]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.methods[repository])
+}
+
+func (r *countingRegistry) count(req *http.Request) {
+	repository, _, _ := strings.Cut(strings.TrimPrefix(req.URL.Path, "/v2/"), "/")
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.methods[repository] == nil {
+		r.methods[repository] = map[string]int{}
+	}
+	r.methods[repository][req.Method]++
 }
 
 func (r *countingRegistry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.requests.Add(1)
+	r.count(req)
 	r.next.ServeHTTP(w, req)
 }
 
