@@ -17,14 +17,17 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/internal/cli/dryrun"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // closedRegistry is one that asks for a password; it returns its address.
@@ -182,7 +185,7 @@ func TestPlanOfAFolder(t *testing.T) {
 	}
 }
 
-// A plan reads images from where ImageConfigs rewrite them to, those that the package names too.
+// A plan reads images from where ImageConfigs rewrite them to, those that the package names too: what the manager wrote is no change.
 func TestPlanByImageConfigs(t *testing.T) {
 	t.Parallel()
 	env := shared(t)
@@ -190,6 +193,8 @@ func TestPlanByImageConfigs(t *testing.T) {
 	image := env.Push(t, "rewritten:v1", harness.Files{
 		"manifest.yaml": harness.Manifest("rewritten", []string{"deploy"}, ""),
 		"config.yaml":   harness.ConfigMap("rewritten", "deploy", "v1"),
+		"side.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: side\n  annotations: {package-operator.run/phase: deploy}\nspec:\n  replicas: 0\n  selector: {matchLabels: {app: side}}\n" +
+			"  template:\n    metadata: {labels: {app: side}}\n    spec: {containers: [{name: side, image: 'rewritten.example.com/acme/side:v1'}]}\n",
 	})
 	config := &corev1alpha1.ImageConfig{ObjectMeta: metav1.ObjectMeta{Name: "rewritten"}}
 	config.Spec.MatchImages = []corev1alpha1.ImageMatch{{Prefix: "rewritten.example.com/acme"}}
@@ -198,5 +203,15 @@ func TestPlanByImageConfigs(t *testing.T) {
 	code, out, errOut := plan(t, env, "rewritten.example.com/acme/rewritten:v1", "package/rewritten", "-n", "rewritten")
 	if code != 0 || !strings.Contains(out, "+ ConfigMap rewritten/rewritten") {
 		t.Errorf("exit code %d\n%s\n%s", code, out, errOut)
+	}
+	env.Create(t, harness.Package("rewritten", "rewritten", "rewritten.example.com/acme/rewritten:v1"))
+	env.WaitAvailable(t, "rewritten", "rewritten")
+	side := &appsv1.Deployment{}
+	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKey{Namespace: "rewritten", Name: "side"}, side))
+	if got, want := side.Spec.Template.Spec.Containers[0].Image, config.Spec.Rewrite.Prefix+"/side:v1"; got != want {
+		t.Errorf("the image is %s, not %s", got, want)
+	}
+	if p := planOf(t, env, "rewritten.example.com/acme/rewritten:v1", "package/rewritten", "-n", "rewritten"); p.Outcome != dryrun.OutcomeNothing {
+		t.Errorf("%s: %+v", p.Outcome, p.Phases)
 	}
 }
