@@ -33,30 +33,8 @@ func TestPage(t *testing.T) {
 	defer cancel()
 	address, ended := startPage(ctx, t, env)
 	step("started")
-	site, code, _ := strings.Cut(address, "#")
-
-	jar, err := cookiejar.New(nil)
-	require.NoError(t, err)
-	client := &http.Client{Jar: jar}
-	get := func(path string) string {
-		t.Helper()
-		response, err := client.Get(site + path)
-		require.NoError(t, err)
-		defer func() { _ = response.Body.Close() }()
-		body, err := io.ReadAll(response.Body)
-		require.NoError(t, err)
-		return string(body)
-	}
-	welcome, err := client.PostForm(site+"enter", url.Values{"code": {code}})
-	require.NoError(t, err)
-	body, err := io.ReadAll(welcome.Body)
-	require.NoError(t, err)
-	_ = welcome.Body.Close()
-	found := regexp.MustCompile(`href="/([^/"]+/)">`).FindStringSubmatch(string(body))
-	if found == nil {
-		t.Fatalf("not let in: %s %s", welcome.Status, body)
-	}
-	base := found[1]
+	p := enter(t, address)
+	client, site, base, code, get := p.client, p.site, p.base, p.code, p.get
 	if again, err := http.PostForm(site+"enter", url.Values{"code": {code}}); err != nil || again.StatusCode != http.StatusForbidden {
 		t.Errorf("the code is used twice: %v, %v", again, err)
 	}
@@ -104,14 +82,51 @@ func TestPage(t *testing.T) {
 	}
 }
 
+// entered is a browser that the page has let in.
+type entered struct {
+	t                *testing.T
+	client           *http.Client
+	site, base, code string
+}
+
+// enter exchanges the code of an address.
+func enter(t *testing.T, address string) *entered {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	require.NoError(t, err)
+	p := &entered{t: t, client: &http.Client{Jar: jar}}
+	p.site, p.code, _ = strings.Cut(address, "#")
+	welcome, err := p.client.PostForm(p.site+"enter", url.Values{"code": {p.code}})
+	require.NoError(t, err)
+	body, err := io.ReadAll(welcome.Body)
+	require.NoError(t, err)
+	_ = welcome.Body.Close()
+	found := regexp.MustCompile(`href="/([^/"]+/)">`).FindStringSubmatch(string(body))
+	if found == nil {
+		t.Fatalf("not let in: %s %s", welcome.Status, body)
+	}
+	p.base = found[1]
+	return p
+}
+
+func (p *entered) get(path string) string {
+	p.t.Helper()
+	response, err := p.client.Get(p.site + path)
+	require.NoError(p.t, err)
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(p.t, err)
+	return string(body)
+}
+
 // startPage starts the command, and returns the address that it prints and its exit code.
-func startPage(ctx context.Context, t *testing.T, env *harness.Env) (address string, ended <-chan int) {
+func startPage(ctx context.Context, t *testing.T, env *harness.Env, flags ...string) (address string, ended <-chan int) {
 	t.Helper()
 	out, in := io.Pipe()
 	codes := make(chan int, 1)
 	var errOut bytes.Buffer
 	go func() {
-		code := cli.Run(ctx, []string{"ui", "--no-browser", "--kubeconfig", env.Kubeconfig()}, genericiooptions.IOStreams{In: strings.NewReader(""), Out: in, ErrOut: &errOut})
+		code := cli.Run(ctx, append([]string{"ui", "--no-browser", "--kubeconfig", env.Kubeconfig()}, flags...), genericiooptions.IOStreams{In: strings.NewReader(""), Out: in, ErrOut: &errOut})
 		_ = in.CloseWithError(fmt.Errorf("the command ended: %s", errOut.String()))
 		codes <- code
 	}()

@@ -26,9 +26,6 @@ import (
 // namespace is that of the engine.
 const namespace = "package-operator-system"
 
-// patience is how long anything takes on a machine that is busy.
-const patience = 2 * time.Minute
-
 // programs builds programs of the repository, and Prometheus of its own module, into a folder that stays.
 func programs(t *testing.T, args ...string) string {
 	t.Helper()
@@ -100,14 +97,17 @@ func free(t *testing.T) string {
 	return listener.Addr().String()
 }
 
+// eventually asks until nothing is wrong: other programs do not report what happens in them. Only the time of the whole test limits it.
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(200 * time.Millisecond) {
+	deadline, limited := t.Deadline()
+	for pause := time.NewTicker(200 * time.Millisecond); ; <-pause.C {
 		err := check()
 		if err == nil {
+			pause.Stop()
 			return
 		}
-		if time.Now().After(deadline) {
+		if limited && time.Until(deadline) < time.Minute {
 			t.Fatalf("%s: %v", what, err)
 		}
 	}

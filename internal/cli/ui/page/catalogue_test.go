@@ -81,7 +81,7 @@ func certificates() page.Offered {
 		{Version: "1.14.0", Repository: "stable", Retracted: "loses keys"},
 	} {
 		one := page.VersionOf(&v)
-		one.Version, one.Source = v.Version, "ClusterPackageRepository/"+v.Repository
+		one.Version, one.Source = v.Version, v.Repository
 		if v.Retracted != "" {
 			one.NotHere = "is retracted: loses keys"
 		}

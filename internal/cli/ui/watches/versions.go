@@ -94,7 +94,7 @@ func (c *Catalogue) versions(ctx context.Context, q page.OfferQuery) (*versionsO
 	of := &versionsOf{namespace: q.Namespace, name: q.Name, until: time.Now().Add(limits.PageCatalogueAge), display: found.Display}
 	why := found.Why()
 	for _, o := range desired.NewestFirst(found.Offered) {
-		v := listedVersion{version: o.Version.Version, source: o.Source(), object: objects[string(o.Scope)+o.Version.Version]}
+		v := listedVersion{version: o.Version.Version, source: page.Brief(o.Version.Repository), object: objects[string(o.Scope)+o.Version.Version]}
 		if chosen := found.Version(); chosen == nil || chosen.Version.Version != v.version {
 			v.notHere = page.Brief(why[v.version])
 		}
