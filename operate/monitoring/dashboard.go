@@ -93,6 +93,7 @@ func queries() []string {
 // dashboardJSON is the dashboard as Grafana imports it.
 func dashboardJSON() ([]byte, error) {
 	source := common.DataSourceRef{Type: cog.ToPtr("prometheus"), Uid: cog.ToPtr("${datasource}")}
+	//nolint:staticcheck // its successor is of a schema that Grafana 11 does not import
 	board := dashboard.NewDashboardBuilder("Lockstep").Uid("lockstep").Tags([]string{"lockstep", "kubernetes"}).
 		Description("Packages that Lockstep rolls out, and the managers that do it. What to do about alerts: docs/alerts.md.").
 		Refresh("1m").Time("now-6h", "now").Readonly().

@@ -532,7 +532,7 @@ func TestPrometheus(t *testing.T) {
 		}
 		t.Logf("%d series: %s", series, query)
 	}
-	for _, broken := range []string{"lockstep_package_sumary == 1", `sum(lockstep_packages{state="Invalid"})`, `lockstep_package_summary{summary="Broken"}`, "lockstep_leader ==="} {
+	for _, broken := range []string{"lockstep_package_summaries == 1", `sum(lockstep_packages{state="Invalid"})`, `lockstep_package_summary{summary="Broken"}`, "lockstep_leader ==="} {
 		if _, err := p.check(broken); err == nil {
 			t.Errorf("that %s is wrong is not noticed", broken)
 		}
