@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -40,7 +39,7 @@ func TestActivationCommands(t *testing.T) {
 		t.Helper()
 		dep := &corev1alpha1.ObjectDeployment{}
 		dep.Namespace, dep.Name = namespace, "notes"
-		harness.Await(t, env, 30*time.Second, dep, fmt.Sprintf("revision %d to wait", number), func(d *corev1alpha1.ObjectDeployment) error {
+		harness.Await(t, env, harness.Patience, dep, fmt.Sprintf("revision %d to wait", number), func(d *corev1alpha1.ObjectDeployment) error {
 			c := meta.FindStatusCondition(d.Status.Conditions, corev1alpha1.ConditionAwaitingActivation)
 			if c == nil || c.ObservedGeneration != d.Generation || !strings.Contains(c.Message, fmt.Sprintf("Revision %d ", number)) {
 				return fmt.Errorf("%+v", d.Status)
@@ -60,7 +59,7 @@ func TestActivationCommands(t *testing.T) {
 	waits(2)
 	says(`"one" → "two"`, "plan", "package/notes", "--revision", "2")
 	says("revision 2 of package activate/notes is rejected", "rollout", "reject", "notes")
-	harness.Await(t, env, 30*time.Second, pkg, "the rejection", func(p *corev1alpha1.Package) error {
+	harness.Await(t, env, harness.Patience, pkg, "the rejection", func(p *corev1alpha1.Package) error {
 		return harness.HasCondition(p, corev1alpha1.ConditionReady, "False", corev1alpha1.ReasonRejected)
 	})
 	fails("its content was rejected", "rollout", "activate", "notes", "--revision", "2")

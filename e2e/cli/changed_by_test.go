@@ -54,7 +54,7 @@ func TestChangedBy(t *testing.T) {
 	by := func(obj client.Object) string { return obj.GetAnnotations()[corev1alpha1.ChangedByAnnotation] }
 	claiming := func(user string) map[string]string { return map[string]string{corev1alpha1.ChangedByAnnotation: user} }
 
-	harness.Eventually(t, 30*time.Second, "the policy to hold", func(ctx context.Context) error {
+	harness.Eventually(t, harness.Patience, "the policy to hold", func(ctx context.Context) error {
 		probe := harness.Package(ns, "probe", "example.com/probe:1")
 		if err := jane.Create(ctx, probe, client.DryRunAll); err != nil {
 			return err

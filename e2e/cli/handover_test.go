@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -177,7 +176,7 @@ func keepsWhatItReleased(t *testing.T, env *harness.Env, ns string) {
 	if s := stateOf(t, env, ns, "settings"); s.Controller != "" || s.Value != "new" {
 		t.Errorf("the released object is %+v", s)
 	}
-	harness.Eventually(t, 30*time.Second, "the object of the package to be gone", func(ctx context.Context) error {
+	harness.Eventually(t, harness.Patience, "the object of the package to be gone", func(ctx context.Context) error {
 		err := env.Client.Get(ctx, types.NamespacedName{Namespace: ns, Name: "added"}, &corev1.ConfigMap{})
 		if err == nil {
 			return errors.New("it is there")

@@ -68,7 +68,9 @@ func TestKickstartedChart(t *testing.T) {
 	if err := os.WriteFile(config, []byte(values), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	broken := run(t, env, "install", image, "shop", "--cluster", "--config", config, "--timeout", "8s")
+	ok(t, env, "install", image, "shop", "--cluster", "--config", config, "--wait=false")
+	awaitText(t, env, "", "shop", "main-shop-cache: not all replicas are")
+	broken := run(t, env, "install", image, "shop", "--cluster", "--config", config, "--timeout", "1s")
 	if broken.code != 1 || !strings.Contains(broken.err, "phase deploy waits for:\n  StatefulSet store/main-shop-cache: not all replicas are") {
 		t.Errorf("got %+v", broken)
 	}

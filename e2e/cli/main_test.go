@@ -3,6 +3,8 @@ package cli_test
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -61,4 +63,18 @@ func pushImage(t *testing.T, ref string) {
 	if err := remote.Write(parsed, image); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// awaitText waits until a condition of the package, of its present generation, has the text.
+func awaitText(t *testing.T, env *harness.Env, namespace, name, text string) {
+	t.Helper()
+	harness.Eventually(t, harness.Patience, name+" to say "+text, func(context.Context) error {
+		pkg := env.Package(t, namespace, name)
+		for _, c := range *pkg.StatusConditions() {
+			if c.ObservedGeneration == pkg.GetGeneration() && strings.Contains(c.Message, text) {
+				return nil
+			}
+		}
+		return fmt.Errorf("it says %+v", *pkg.StatusConditions())
+	})
 }

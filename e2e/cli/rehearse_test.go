@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -79,7 +78,7 @@ func TestRehearse(t *testing.T) { // not parallel: it changes the engine of this
 	}
 	gateObject := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "gate"}}
 	env.WaitCondition(t, ns, "gate", corev1alpha1.ConditionProgressing, "True")
-	harness.Await(t, env, 30*time.Second, gateObject, "the gated object", func(*corev1.ConfigMap) error { return nil })
+	harness.Await(t, env, harness.Patience, gateObject, "the gated object", func(*corev1.ConfigMap) error { return nil })
 	harness.Edit(t, env, gateObject, func(cm *corev1.ConfigMap) { cm.Annotations["ready"] = "true" })
 	for _, name := range []string{"secret", "gate", "paused", "web"} {
 		env.WaitAvailable(t, ns, name)

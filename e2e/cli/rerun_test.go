@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -47,7 +46,7 @@ func TestRerun(t *testing.T) {
 		err := env.Client.Get(t.Context(), types.NamespacedName{Namespace: "rerun", Name: "expires"}, &batchv1.Job{})
 		return apierrors.IsNotFound(err)
 	}
-	harness.Eventually(t, 30*time.Second, "both Jobs to be recorded", func(context.Context) error {
+	harness.Eventually(t, harness.Patience, "both Jobs to be recorded", func(context.Context) error {
 		if got := runs(); !gone() || len(got) < 2 {
 			return fmt.Errorf("recorded are %v", got)
 		}
@@ -58,7 +57,7 @@ func TestRerun(t *testing.T) {
 		if got := ok(t, env, "rerun", "job/"+name, "-n", "rerun"); got.out != "job rerun/"+name+" runs again\n" {
 			t.Errorf("got %+v", got)
 		}
-		harness.Eventually(t, 30*time.Second, name+" to have run again", func(context.Context) error {
+		harness.Eventually(t, harness.Patience, name+" to have run again", func(context.Context) error {
 			if after := runs(); after[name] == "" || after[name] == before[name] {
 				return fmt.Errorf("recorded are %v", after)
 			}

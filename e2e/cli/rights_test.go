@@ -81,7 +81,7 @@ func TestRightsAreProvenBeforeTheInstall(t *testing.T) {
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "no-patch"}}
 	require.NoError(t, env.Client.Delete(t.Context(), role))
 	grant(t, env, "package/no-patch", "-n", ns)
-	harness.Eventually(t, 30*time.Second, "the rights to suffice", func(context.Context) error {
+	harness.Eventually(t, harness.Patience, "the rights to suffice", func(context.Context) error {
 		ok(t, env, "retry", "package/no-patch", "-n", ns)
 		p := env.Package(t, ns, "no-patch")
 		for _, c := range p.PackageStatus().Conditions {
@@ -206,7 +206,7 @@ func reduced(rules []rbacv1.PolicyRule, at int, resource, verb string) []rbacv1.
 func awaitDenied(t *testing.T, env *harness.Env, user string, r singleRight) {
 	t.Helper()
 	resource, subresource, _ := strings.Cut(r.Resource, "/")
-	harness.Eventually(t, 30*time.Second, "the right to be taken off", func(ctx context.Context) error {
+	harness.Eventually(t, harness.Patience, "the right to be taken off", func(ctx context.Context) error {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Namespace: r.namespace, Verb: r.Verb, Group: r.Group, Resource: resource, Subresource: subresource, Name: r.Name,
 		}}}

@@ -91,12 +91,12 @@ func TestInstallAfterFailedPull(t *testing.T) {
 	env.Namespace(t, "later")
 	image := env.Registry() + "/later:v1"
 	for range 2 { // the second backoff is 20 s
-		if got := run(t, env, "install", image, "notes", "-n", "later", "--timeout", "30s"); got.code != 1 || !strings.Contains(got.err, "image not found") {
+		if got := run(t, env, "install", image, "notes", "-n", "later", "--timeout", "60s"); got.code != 1 || !strings.Contains(got.err, "image not found") {
 			t.Fatalf("got %+v", got)
 		}
 	}
 	env.Push(t, "later:v1", release("one", 0))
-	got := ok(t, env, "install", image, "notes", "-n", "later", "--timeout", "10s")
+	got := ok(t, env, "install", image, "notes", "-n", "later", "--timeout", "18s")
 	if !strings.HasPrefix(got.out, "package later/notes is as wanted already; what has failed is tried again\npackage later/notes is available: ") {
 		t.Errorf("got %+v", got)
 	}
@@ -111,7 +111,9 @@ func TestPauseWhileUnavailable(t *testing.T) {
 	files := release("one", 0)
 	files["manifest.yaml"] += "  availabilityProbes:\n  - selector: {kind: {group: \"\", kind: ConfigMap}}\n    probes:\n    - cel: {rule: \"'ready' in self.data\", message: it is not ready}\n"
 	image := env.Push(t, "pausing:v1", files)
-	if got := run(t, env, "install", image, "notes", "-n", "pausing", "--timeout", "3s"); got.code != 1 || !strings.Contains(got.err, "it is not ready") {
+	ok(t, env, "install", image, "notes", "-n", "pausing", "--wait=false")
+	awaitText(t, env, "pausing", "notes", "it is not ready")
+	if got := run(t, env, "install", image, "notes", "-n", "pausing", "--timeout", "1s"); got.code != 1 || !strings.Contains(got.err, "it is not ready") {
 		t.Fatalf("got %+v", got)
 	}
 	if got := ok(t, env, "pause", "package", "notes", "-n", "pausing", "-m", "for a look"); got.out != "package pausing/notes is paused\n" {

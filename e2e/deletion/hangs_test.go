@@ -90,7 +90,7 @@ func TestDeletionHangs(t *testing.T) {
 	env.WaitAvailable(t, "", "draining")
 	tanks := []*unstructured.Unstructured{tank("draining", "north"), tank("draining-too", "south")}
 	for _, u := range tanks {
-		harness.Eventually(t, 30*time.Second, "a tank to be created", func(ctx context.Context) error { return env.Client.Create(ctx, u.DeepCopy()) })
+		harness.Eventually(t, harness.Patience, "a tank to be created", func(ctx context.Context) error { return env.Client.Create(ctx, u.DeepCopy()) })
 	}
 	const strand = "CustomResourceDefinition tanks.drain.example.com"
 	var dry output

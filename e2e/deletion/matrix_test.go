@@ -147,8 +147,8 @@ func (c *deletion) leaveAlone(t *testing.T) {
 	t.Helper()
 	pkg := harness.Package(c.namespace, "shop", "")
 	require.NoError(t, c.env.Client.Delete(t.Context(), pkg, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
-	c.env.WaitGone(t, 30*time.Second, pkg)
-	harness.Eventually(t, 30*time.Second, "the deployment to stand alone", func(ctx context.Context) error {
+	c.env.WaitGone(t, harness.Patience, pkg)
+	harness.Eventually(t, harness.Patience, "the deployment to stand alone", func(ctx context.Context) error {
 		if err := c.env.Client.Get(ctx, client.ObjectKeyFromObject(c.target), c.target); err != nil {
 			return err
 		}
@@ -273,7 +273,7 @@ func (c *deletion) judgeRefused(t *testing.T) {
 
 func (c *deletion) judgeUncontrolled(t *testing.T) {
 	t.Helper()
-	harness.Eventually(t, 30*time.Second, "objects without an owner", func(ctx context.Context) error {
+	harness.Eventually(t, harness.Patience, "objects without an owner", func(ctx context.Context) error {
 		list := &corev1.ConfigMapList{}
 		if err := c.env.Client.List(ctx, list, client.InNamespace(c.namespace)); err != nil {
 			return err

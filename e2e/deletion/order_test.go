@@ -68,7 +68,7 @@ func nothingLeft(t *testing.T, env *harness.Env, namespace string) {
 		"ObjectSet": &corev1alpha1.ObjectSetList{}, "ObjectSlice": &corev1alpha1.ObjectSliceList{},
 	}
 	for kind, list := range lists {
-		harness.Eventually(t, 30*time.Second, "no "+kind+" to be left in "+namespace, func(ctx ctxType) error {
+		harness.Eventually(t, harness.Patience, "no "+kind+" to be left in "+namespace, func(ctx ctxType) error {
 			if err := env.Client.List(ctx, list, client.InNamespace(namespace)); err != nil {
 				return err
 			}

@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -79,7 +78,7 @@ func TestQuotaOfPods(t *testing.T) {
 	}
 	env.Create(t, quota)
 	// Admission enforces what the status says.
-	harness.Eventually(t, 30*time.Second, "the quota to be in force", func(ctx context.Context) error {
+	harness.Eventually(t, harness.Patience, "the quota to be in force", func(ctx context.Context) error {
 		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(quota), quota); err != nil {
 			return err
 		}

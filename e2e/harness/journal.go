@@ -1,6 +1,8 @@
 package harness
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,6 +34,18 @@ func (j *Journal) Requests(tb testing.TB, namespace string, filters ...sandbox.F
 	tb.Helper()
 	entries, err := j.Since(tb.Context(), j.From, append(about(namespace), filters...)...)
 	require.NoError(tb, err)
+	return entries
+}
+
+// Await is Requests that waits for one at least: what a request does shows before it has ended, and is logged.
+func (j *Journal) Await(tb testing.TB, namespace string, filters ...sandbox.Filter) (entries []sandbox.Entry) {
+	tb.Helper()
+	Eventually(tb, Patience, "a request to be logged", func(context.Context) error {
+		if entries = j.Requests(tb, namespace, filters...); len(entries) == 0 {
+			return errors.New("there is none")
+		}
+		return nil
+	})
 	return entries
 }
 

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -95,7 +94,7 @@ func TestPlanWithPullSecrets(t *testing.T) {
 // its own watches have seen the role.
 func awaitRight(t *testing.T, env *harness.Env, user, namespace, verb, group, resource string) {
 	t.Helper()
-	harness.Eventually(t, 30*time.Second, user+" to be granted "+verb+" "+resource, func(ctx context.Context) error {
+	harness.Eventually(t, harness.Patience, user+" to be granted "+verb+" "+resource, func(ctx context.Context) error {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 			User:               user,
 			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: group, Resource: resource},

@@ -131,7 +131,7 @@ func newGeneration(t *testing.T, env *harness.Env) *generation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	harness.Eventually(t, 30*time.Second, "the definition to be served", func(ctx context.Context) error {
+	harness.Eventually(t, harness.Patience, "the definition to be served", func(ctx context.Context) error {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(schema.GroupVersionKind{Group: "generated.example.com", Version: "v1", Kind: "GaugeList"})
 		if err := env.Client.List(ctx, list); err != nil {

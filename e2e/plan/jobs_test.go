@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
@@ -49,7 +48,7 @@ func TestPlanOfAJobThatHasRun(t *testing.T) {
 	one := env.Push(t, "migrating:v1", migrating("v1", "one"))
 	env.Create(t, harness.Package("migrating", "migrating", one))
 	env.WaitAvailable(t, "migrating", "migrating")
-	harness.Eventually(t, 30*time.Second, "the Job to be gone", func(ctx context.Context) error {
+	harness.Eventually(t, harness.Patience, "the Job to be gone", func(ctx context.Context) error {
 		err := env.Client.Get(ctx, types.NamespacedName{Namespace: "migrating", Name: "migrate"}, &batchv1.Job{})
 		if err == nil {
 			return errors.New("it is there")

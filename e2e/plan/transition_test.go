@@ -212,7 +212,7 @@ func TestPlanBetweenRevisions(t *testing.T) {
 // used waits until a quota counts so many Services.
 func used(t *testing.T, env *harness.Env, namespace string, services int64) {
 	t.Helper()
-	harness.Eventually(t, 30*time.Second, "the quota to be counted", func(ctx context.Context) error {
+	harness.Eventually(t, harness.Patience, "the quota to be counted", func(ctx context.Context) error {
 		quota := &corev1.ResourceQuota{}
 		if err := env.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: "small"}, quota); err != nil {
 			return err

@@ -102,7 +102,7 @@ func TestPhaseOrder(t *testing.T) {
 	crd := &unstructured.Unstructured{}
 	require.NoError(t, decode(gateCRD, crd))
 	env.Create(t, crd)
-	harness.Eventually(t, 20*time.Second, "gates to be served", func(ctx context.Context) error {
+	harness.Eventually(t, harness.Patience, "gates to be served", func(ctx context.Context) error {
 		list := &unstructured.UnstructuredList{}
 		list.SetAPIVersion("e2e.lockstep.run/v1")
 		list.SetKind("GateList")
@@ -137,7 +137,7 @@ func TestPhaseOrder(t *testing.T) {
 func openPhase(t *testing.T, env *harness.Env, names []string, random *rand.Rand) {
 	t.Helper()
 	for _, name := range names {
-		harness.Eventually(t, 20*time.Second, name, func(ctx context.Context) error {
+		harness.Eventually(t, harness.Patience, name, func(ctx context.Context) error {
 			obj := &unstructured.Unstructured{}
 			obj.SetAPIVersion("v1")
 			obj.SetKind("ConfigMap")

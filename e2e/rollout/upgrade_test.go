@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -76,7 +75,7 @@ func TestUpgradeTouchesOnlyWhatChanged(t *testing.T) {
 
 	env.SetImage(t, "upgrade", "shop", three)
 	env.WaitAvailable(t, "upgrade", "shop")
-	harness.Eventually(t, 10*time.Second, "the dropped object to be deleted", func(context.Context) error {
+	harness.Eventually(t, harness.Patience, "the dropped object to be deleted", func(context.Context) error {
 		if n := len(configMaps(t, env, "upgrade")); n != 99 {
 			return fmt.Errorf("%d objects", n)
 		}
@@ -127,7 +126,7 @@ func TestRaisedVersionFollowsTheRollout(t *testing.T) {
 
 	env.SetImage(t, "versions", "shop", two)
 	env.WaitAvailable(t, "versions", "shop")
-	harness.Eventually(t, 20*time.Second, "every object to carry the new version", func(context.Context) error {
+	harness.Eventually(t, harness.Patience, "every object to carry the new version", func(context.Context) error {
 		for name, cm := range configMaps(t, env, "versions") {
 			if cm.Labels["package-operator.run/version"] != "1.1.0_build.7" {
 				return fmt.Errorf("%s has %v", name, cm.Labels)
@@ -136,11 +135,18 @@ func TestRaisedVersionFollowsTheRollout(t *testing.T) {
 		return nil
 	})
 	var writes []string
-	for _, e := range writesOfConfigMaps(t, audit, mark) {
-		if e.Object.Namespace == "versions" {
-			writes = append(writes, e.Object.Name)
+	harness.Eventually(t, harness.Patience, "the last write to be logged", func(context.Context) error {
+		writes = nil
+		for _, e := range writesOfConfigMaps(t, audit, mark) {
+			if e.Object.Namespace == "versions" {
+				writes = append(writes, e.Object.Name)
+			}
 		}
-	}
+		if len(writes) < 21 {
+			return fmt.Errorf("so far %v", writes)
+		}
+		return nil
+	})
 	// What a POST created has its managedFields written before its first change.
 	if len(writes) != 21 || writes[0] != "shop-04-000" || writes[1] != "shop-04-000" {
 		t.Errorf("writes were %v, want the changed object first, twice, and each of the 19 others once", writes)

@@ -17,6 +17,9 @@ import (
 	"lockstep.run/lockstep/internal/testing/require"
 )
 
+// soon is less than the 30 s after which a request to a target ends.
+const soon = 28 * time.Second
+
 // Whatever a target does from some time on, a package is released from it as soon as its
 // user says so, and at once where nothing was written there.
 func TestAbandonTarget(t *testing.T) {
@@ -46,7 +49,7 @@ func TestAbandonTarget(t *testing.T) {
 			}), "any", u.namespace, "app", image)
 			dep := &corev1alpha1.ObjectDeployment{}
 			dep.Namespace, dep.Name = u.namespace, "app"
-			harness.Await(t, env, 20*time.Second, dep, "to record its target", func(dep *corev1alpha1.ObjectDeployment) error {
+			harness.Await(t, env, harness.Patience, dep, "to record its target", func(dep *corev1alpha1.ObjectDeployment) error {
 				if dep.Annotations[corev1alpha1.TargetClusterAnnotation] == "" && !target.unwritten || len(dep.Finalizers) == 0 {
 					return fmt.Errorf("it has %v and %v", dep.Annotations, dep.Finalizers)
 				}
@@ -54,14 +57,14 @@ func TestAbandonTarget(t *testing.T) {
 			})
 			if target.unwritten {
 				require.NoError(t, u.Delete(t.Context(), pkg))
-				env.WaitGone(t, 20*time.Second, pkg) // requests to a target end after 30 s
-				env.WaitGone(t, 20*time.Second, dep)
+				env.WaitGone(t, soon, pkg)
+				env.WaitGone(t, soon, dep)
 				return
 			}
 			u.claimed(t)
 			turned.Store(true)
 			require.NoError(t, u.Delete(t.Context(), pkg))
-			harness.Await(t, env, 20*time.Second, dep, "to be torn down", func(dep *corev1alpha1.ObjectDeployment) error {
+			harness.Await(t, env, harness.Patience, dep, "to be torn down", func(dep *corev1alpha1.ObjectDeployment) error {
 				if dep.DeletionTimestamp == nil {
 					return fmt.Errorf("it is not deleted")
 				}
@@ -69,8 +72,8 @@ func TestAbandonTarget(t *testing.T) {
 			})
 			annotation := fmt.Sprintf(`{"metadata": {"annotations": {%q: "true"}}}`, corev1alpha1.AbandonTargetAnnotation)
 			require.NoError(t, u.Patch(t.Context(), pkg, client.RawPatch("application/merge-patch+json", []byte(annotation))))
-			env.WaitGone(t, 20*time.Second, pkg)
-			env.WaitGone(t, 20*time.Second, dep)
+			env.WaitGone(t, soon, pkg)
+			env.WaitGone(t, soon, dep)
 		})
 	}
 }
@@ -78,7 +81,7 @@ func TestAbandonTarget(t *testing.T) {
 // claimed waits until an ObjectSet has claimed its objects, which comes before they are written.
 func (u *tenant) claimed(t *testing.T) {
 	t.Helper()
-	harness.Eventually(t, 20*time.Second, "an ObjectSet to claim its objects", func(ctx context.Context) error {
+	harness.Eventually(t, harness.Patience, "an ObjectSet to claim its objects", func(ctx context.Context) error {
 		var sets corev1alpha1.ObjectSetList
 		if err := env.Client.List(ctx, &sets, client.InNamespace(u.namespace)); err != nil {
 			return err

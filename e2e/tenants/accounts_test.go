@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -81,7 +80,7 @@ func TestSecretsOfAccounts(t *testing.T) {
 	remote := harness.Package(ns, "remote", image)
 	remote.Spec.TargetRef = &corev1alpha1.TargetReference{KubeconfigSecretRef: corev1alpha1.KubeconfigSecretReference{Name: "cluster"}}
 	u.create(t, remote)
-	harness.Eventually(t, 30*time.Second, "the target to be refused", func(context.Context) error {
+	harness.Eventually(t, harness.Patience, "the target to be refused", func(context.Context) error {
 		return conditionSays(lent.Package(t, ns, "remote").PackageStatus(), "ServiceAccount "+ns+"/common may not get Secret "+ns+"/cluster")
 	})
 

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -124,7 +123,7 @@ func repositoryOf(namespace, name string, source corev1alpha1.RepositorySource) 
 func waitRepository(t *testing.T, e *harness.Env, namespace, name, reason string) metav1.Condition {
 	t.Helper()
 	var ready metav1.Condition
-	harness.Eventually(t, 30*time.Second, "the repository "+name, func(ctx context.Context) error {
+	harness.Eventually(t, harness.Patience, "the repository "+name, func(ctx context.Context) error {
 		repository := &corev1alpha1.PackageRepository{}
 		if err := e.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, repository); err != nil {
 			return err

@@ -12,7 +12,6 @@ import (
 	"path"
 	"strings"
 	"testing"
-	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -112,7 +111,7 @@ clusters: [{name: a, cluster: {server: %q, certificate-authority-data: %s}}], us
 func deploymentSays(t *testing.T, namespace, name, text string) {
 	t.Helper()
 	dep := &corev1alpha1.ObjectDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	harness.Eventually(t, 30*time.Second, fmt.Sprintf("%s/%s to say %q", namespace, name, text), func(ctx context.Context) error {
+	harness.Eventually(t, harness.Patience, fmt.Sprintf("%s/%s to say %q", namespace, name, text), func(ctx context.Context) error {
 		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(dep), dep); err != nil {
 			return err
 		}
@@ -137,7 +136,7 @@ func TestTargetClaimUnauthorized(t *testing.T) {
 	evil.installInto(t, target, account(t, evil.namespace, "edge", "edit", evil.namespace), theirs, "x", image)
 	deploymentSays(t, evil.namespace, "x", "may not get configmaps in the target")
 	victim.installInto(t, target, account(t, victim.namespace, "edge", "cluster-admin", ""), theirs, "app", image)
-	env.WaitAvailableWithin(t, 30*time.Second, victim.namespace, "app")
+	env.WaitAvailableWithin(t, harness.Patience, victim.namespace, "app")
 }
 
 // A server that reports the UID of another tenant's target claims no objects of that target.
@@ -149,7 +148,7 @@ func TestTargetUIDSpoof(t *testing.T) {
 	image := env.Push(t, "target-uid-spoof:v1", harness.Phased("app", 1, 1))
 
 	evil.installInto(t, serve(t, func(w http.ResponseWriter, r *http.Request) { emptyCluster(w, r, "spoofed") }), "any", theirs, "x", image)
-	harness.Eventually(t, 30*time.Second, "the claim of the spoofing package", func(ctx context.Context) error {
+	harness.Eventually(t, harness.Patience, "the claim of the spoofing package", func(ctx context.Context) error {
 		var sets corev1alpha1.ObjectSetList
 		if err := env.Client.List(ctx, &sets, client.InNamespace(evil.namespace)); err != nil {
 			return err
@@ -162,7 +161,7 @@ func TestTargetUIDSpoof(t *testing.T) {
 		return fmt.Errorf("%d sets without one", len(sets.Items))
 	})
 	victim.installInto(t, newCluster(t, "spoofed"), account(t, victim.namespace, "edge", "cluster-admin", ""), theirs, "app", image)
-	env.WaitAvailableWithin(t, 30*time.Second, victim.namespace, "app")
+	env.WaitAvailableWithin(t, harness.Patience, victim.namespace, "app")
 }
 
 // emptyCluster answers as an API server that has no ConfigMaps and refuses to create any.

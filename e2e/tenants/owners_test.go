@@ -83,7 +83,7 @@ func TestOwnerBomb(t *testing.T) {
 	most := 0
 	for round := range 4 {
 		harness.Edit(t, env, dep, func(dep *corev1alpha1.ObjectDeployment) { dep.OwnerReferences = refs(round) })
-		harness.Eventually(t, 30*time.Second, "watches of owners", func(ctx context.Context) error {
+		harness.Eventually(t, harness.Patience, "watches of owners", func(ctx context.Context) error {
 			n, err := watches(ctx, resource)
 			if err == nil && n == 0 && most == 0 {
 				err = fmt.Errorf("there are none")
@@ -96,7 +96,7 @@ func TestOwnerBomb(t *testing.T) {
 		t.Errorf("%d watches of owners at a time, want %d at most", most, limits.ForeignOwners)
 	}
 	harness.Edit(t, env, dep, func(dep *corev1alpha1.ObjectDeployment) { dep.OwnerReferences = nil })
-	harness.Eventually(t, 30*time.Second, "the watches to end", func(ctx context.Context) error {
+	harness.Eventually(t, harness.Patience, "the watches to end", func(ctx context.Context) error {
 		n, err := watches(ctx, resource)
 		if err == nil && n > 0 {
 			err = fmt.Errorf("%d are left", n)
@@ -126,7 +126,7 @@ func TestAggregated503(t *testing.T) {
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: "app"}}
 	shows := func(value string) {
 		t.Helper()
-		harness.Await(t, e, 15*time.Second, cm, "to be "+value, func(cm *corev1.ConfigMap) error {
+		harness.Await(t, e, harness.Patience, cm, "to be "+value, func(cm *corev1.ConfigMap) error {
 			if cm.Data["value"] != value {
 				return fmt.Errorf("it is %v", cm.Data)
 			}

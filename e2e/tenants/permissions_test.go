@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -129,7 +128,7 @@ func TestPermissionsAboveTheCeiling(t *testing.T) {
 	pkg := harness.Package(ns, "taken", asking(t, "taken", getPods))
 	pkg.Spec.CollisionProtection = corev1alpha1.CollisionProtectionNone
 	u.create(t, pkg)
-	harness.Eventually(t, 30*time.Second, "the collision", func(context.Context) error {
+	harness.Eventually(t, harness.Patience, "the collision", func(context.Context) error {
 		return conditionSays(env.Package(t, ns, "taken").PackageStatus(), "taken-permissions")
 	})
 	if err := env.Client.Get(t.Context(), client.ObjectKeyFromObject(taken), &rbacv1.RoleBinding{}); err == nil {

@@ -72,7 +72,7 @@ func TestTemplateWorkers(t *testing.T) {
 		<-edited
 	}()
 	other.create(t, configMap(other.namespace, "source", "0"), templateOf(other.namespace, "quick", "", "source"))
-	other.awaitTemplate(t, "quick", 10*time.Second, metav1.ConditionTrue, corev1alpha1.ReasonRendered)
+	other.awaitTemplate(t, "quick", 20*time.Second, metav1.ConditionTrue, corev1alpha1.ReasonRendered)
 	require.NoError(t, u.DeleteAllOf(t.Context(), &corev1alpha1.ObjectTemplate{}, client.InNamespace(u.namespace)))
 }
 
@@ -86,8 +86,8 @@ func TestTemplateMemory(t *testing.T) {
 		u.create(t, configMap(u.namespace, names[i], strings.Repeat("x", 1000<<10)))
 	}
 	u.create(t, templateOf(u.namespace, "greedy", "", names...))
-	u.awaitTemplate(t, "greedy", 30*time.Second, metav1.ConditionFalse, corev1alpha1.ReasonSourceError, "of the manager's memory, more than its share", "GOMEMLIMIT")
+	u.awaitTemplate(t, "greedy", harness.Patience, metav1.ConditionFalse, corev1alpha1.ReasonSourceError, "of the manager's memory, more than its share", "GOMEMLIMIT")
 	other.create(t, configMap(other.namespace, "source", "0"), templateOf(other.namespace, "modest", "", "source"))
-	other.awaitTemplate(t, "modest", 10*time.Second, metav1.ConditionTrue, corev1alpha1.ReasonRendered)
+	other.awaitTemplate(t, "modest", harness.Patience, metav1.ConditionTrue, corev1alpha1.ReasonRendered)
 	require.NoError(t, u.DeleteAllOf(t.Context(), &corev1alpha1.ObjectTemplate{}, client.InNamespace(u.namespace)))
 }

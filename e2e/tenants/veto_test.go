@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,9 +44,9 @@ func TestClusterPackageVeto(t *testing.T) {
 			harness.Edit(t, env, pkg, func(p *corev1alpha1.ClusterPackage) {
 				p.Spec.CollisionProtection = corev1alpha1.CollisionProtectionNone
 			})
-			env.WaitAvailableWithin(t, 30*time.Second, "", pkg.Name)
+			env.WaitAvailableWithin(t, harness.Patience, "", pkg.Name)
 			cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: "policy"}}
-			harness.Await(t, env, 10*time.Second, cm, "to be the administrator's", func(cm *corev1.ConfigMap) error {
+			harness.Await(t, env, harness.Patience, cm, "to be the administrator's", func(cm *corev1.ConfigMap) error {
 				if owner := metav1.GetControllerOf(cm); cm.Data["value"] != "ours" || owner == nil || owner.Kind != "ClusterObjectDeployment" {
 					return fmt.Errorf("it is %v of %v", cm.Data, owner)
 				}
@@ -63,7 +62,7 @@ func TestClusterPackageVeto(t *testing.T) {
 func deploymentOfClusterSays(t *testing.T, name, text string) {
 	t.Helper()
 	dep := &corev1alpha1.ClusterObjectDeployment{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	harness.Await(t, env, 30*time.Second, dep, fmt.Sprintf("to say %q", text), func(dep *corev1alpha1.ClusterObjectDeployment) error {
+	harness.Await(t, env, harness.Patience, dep, fmt.Sprintf("to say %q", text), func(dep *corev1alpha1.ClusterObjectDeployment) error {
 		for _, c := range dep.Status.Conditions {
 			if strings.Contains(c.Message, text) {
 				return nil

@@ -131,9 +131,9 @@ func TestOlderCRDs(t *testing.T) {
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "hostedclusterpackages.package-operator.run"}}
 	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(crd), crd))
 	require.NoError(t, env.Client.Delete(t.Context(), crd))
-	env.WaitGone(t, 30*time.Second, crd)
+	env.WaitGone(t, harness.Patience, crd)
 	standby := env.LaunchManager(t)
-	harness.Eventually(t, 30*time.Second, "the reason", func(context.Context) error {
+	harness.Eventually(t, harness.Patience, "the reason", func(context.Context) error {
 		const reason = "does not serve the kind HostedClusterPackage: install the CRDs of this version first, which are in config/crds"
 		if !strings.Contains(standby.Log(), reason) {
 			return fmt.Errorf("the log lacks %q", reason)

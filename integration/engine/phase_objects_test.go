@@ -86,8 +86,7 @@ func TestPhaseObject(t *testing.T) {
 	env.Settle(t, ns)
 	env.Journal(t).Silent(t, ns)
 
-	p.Finalizers = append(p.Finalizers, "example.com/foreign")
-	require.NoError(t, env.Client.Update(t.Context(), p))
+	harness.Edit(t, env, p, func(p *corev1alpha1.ObjectSetPhase) { p.Finalizers = append(p.Finalizers, "example.com/foreign") })
 	require.NoError(t, env.Client.Delete(t.Context(), p))
 	await(t, p, "to be held by a foreign finalizer alone", func(p *corev1alpha1.ObjectSetPhase) error {
 		if p.DeletionTimestamp == nil || len(p.Finalizers) != 1 || p.Finalizers[0] != "example.com/foreign" {
@@ -97,8 +96,7 @@ func TestPhaseObject(t *testing.T) {
 	})
 	absent(t, ns, "object")
 	absent(t, ns, "beside")
-	p.Finalizers = nil
-	require.NoError(t, env.Client.Update(t.Context(), p))
+	harness.Edit(t, env, p, func(p *corev1alpha1.ObjectSetPhase) { p.Finalizers = nil })
 }
 
 // A phase of a higher revision of the same deployment, by the label, takes over what both

@@ -102,12 +102,12 @@ func newEnvIn(t *testing.T, s *sandbox.Sandbox) *env {
 // not hold in time.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for !holds() {
+	deadline := time.Now().Add(harness.Patience)
+	for pause := 2 * time.Millisecond; !holds(); pause = min(pause*3/2, 50*time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited in vain: %s", what)
 		}
-		time.Sleep(2 * time.Millisecond)
+		time.Sleep(pause)
 	}
 }
 

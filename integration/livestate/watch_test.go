@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"lockstep.run/lockstep/internal/apinames"
@@ -419,9 +420,11 @@ func TestCRDChangesVersions(t *testing.T) {
 	listing := f.State(gk).Listing
 
 	for _, served := range []bool{true, false} {
-		require.NoError(t, e.admin.Get(t.Context(), client.ObjectKeyFromObject(thing), thing))
-		thing.Spec.Versions[1].Served = served
-		require.NoError(t, e.admin.Update(t.Context(), thing))
+		require.NoError(t, retry.RetryOnConflict(retry.DefaultRetry, func() error { // with its status
+			require.NoError(t, e.admin.Get(t.Context(), client.ObjectKeyFromObject(thing), thing))
+			thing.Spec.Versions[1].Served = served
+			return e.admin.Update(t.Context(), thing)
+		}))
 		want := map[bool]string{true: "v1", false: "v1beta1"}[served]
 		eventually(t, "version "+want+" is watched", func() bool {
 			s := f.State(gk)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -41,7 +40,7 @@ metadata: {name: %s-{{ . }}, annotations: {package-operator.run/phase: one}}
 		env.WaitCondition(t, ns, pkg.GetName(), corev1alpha1.ConditionReconciling, "True") // queued or rendering
 	}
 	env.Create(t, harness.Package(ns, "small", small))
-	env.WaitAvailableWithin(t, 20*time.Second, ns, "small")
+	env.WaitAvailable(t, ns, "small")
 	for _, pkg := range all {
 		require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(pkg), pkg))
 		if loaded := pkg.(*corev1alpha1.Package).Status.Resolved; loaded != nil {

@@ -98,7 +98,7 @@ func TestStatusIsCoalesced(t *testing.T) {
         rule: self.data.value == "ready"
         message: not ready
 `)
-	from := env.Journal(t)
+	from, begun := env.Journal(t), time.Now()
 	env.Create(t, harness.Package(ns, "shop", env.Push(t, "coalesced:v1", files)))
 	await(t, named(ns), "to wait for its probe", func(p *corev1alpha1.Package) error {
 		if len(p.Status.Blocking) == 0 {
@@ -108,7 +108,6 @@ func TestStatusIsCoalesced(t *testing.T) {
 	})
 	// The deployment's status is rewritten a hundred times within a moment.
 	dep := deployment(t, ns)
-	begun := time.Now()
 	for i := range 100 {
 		status := []byte(`{"status":{"blocking":[{"kind":"ConfigMap","name":"x","message":"` + string(rune('a'+i%26)) + `"}]}}`)
 		require.NoError(t, env.Client.Status().Patch(t.Context(), dep, client.RawPatch(types.MergePatchType, status)))

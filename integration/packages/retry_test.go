@@ -86,7 +86,7 @@ func TestRetryOfACollision(t *testing.T) {
 	})
 	require.NoError(t, env.Client.Delete(t.Context(), taken))
 	retry(t, ns, "now")
-	env.WaitAvailableWithin(t, 15*time.Second, ns, "shop")
+	env.WaitAvailableWithin(t, 28*time.Second, ns, "shop")
 	sets := &corev1alpha1.ObjectSetList{}
 	require.NoError(t, env.Client.List(t.Context(), sets, client.InNamespace(ns)))
 	for _, set := range sets.Items {

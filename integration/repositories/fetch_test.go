@@ -31,7 +31,7 @@ func TestUnmodifiedSource(t *testing.T) {
 	from := env.Journal(t)
 	retry(t, r, "again")
 	awaitHandled(t, r, "again")
-	if diff := cmp.Diff(map[string]int{"update packagerepositories/status": 1}, harness.Tally(from.Rest(t, ns))); diff != "" {
+	if diff := cmp.Diff(map[string]int{"update packagerepositories/status": 1}, tally(from.Rest(t, ns))); diff != "" {
 		t.Errorf("requests: %s", diff)
 	}
 	if full, unmodified, _ := server.counts(); full != 1 || unmodified != 1 {

@@ -90,7 +90,7 @@ func behind(t *testing.T, to http.Handler, d Director) (*http.Client, string) {
 
 func TestFaultsOfRequests(t *testing.T) {
 	t.Parallel()
-	const while = 50 * time.Millisecond
+	const while = 300 * time.Millisecond // longer than this process may be without a processor
 	for name, tc := range map[Fault]struct {
 		reason string
 		// code is the client's answer, 0 for none; answered and arrived are how often the
