@@ -28,8 +28,8 @@ import (
 const (
 	// patience is how long a row waits for a verdict that asks for no timeout.
 	patience = 30 * time.Second
-	// meanwhile is how long a good package takes at most beside a bad one.
-	meanwhile = 10 * time.Second
+	// meanwhile is how long a good package takes at most beside a bad one: less than a registry may take to answer.
+	meanwhile = 25 * time.Second
 	// memoryLimit bounds the manager's resident memory over all rows: four images
 	// of limits.PackageBytes with what Go's collector adds, and its own 60 MiB.
 	memoryLimit = 400 << 20

@@ -78,7 +78,7 @@ func (e *Env) launch(tb testing.TB, program string, args ...string) *Manager {
 	log, err := os.Create(m.log)
 	require.NoError(tb, err)
 	m.cmd.Stdout, m.cmd.Stderr = log, log
-	m.cmd.Env = append(os.Environ(), "GOMEMLIMIT=400MiB") // as config/manager has it
+	m.cmd.Env = append(os.Environ(), "GOGC=100", "GOMEMLIMIT=400MiB") // as config/manager has it
 	if race() {
 		m.cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1")
 	}

@@ -20,7 +20,7 @@ import (
 
 const (
 	// rounds is how many there are without LOCKSTEP_CONVERGENCE.
-	rounds = 2
+	rounds = 1
 	// steps is how many changes a round has, and healthy how many of them are made
 	// after what keeps packages from getting anywhere was taken away.
 	steps, healthy = 60, 20

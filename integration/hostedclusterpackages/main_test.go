@@ -1,5 +1,6 @@
 // Package hostedclusterpackages_test checks on an API server, with a simulated HostedCluster kind, how HostedClusterPackages
-// are rolled out. Whether a Package is available is decided by the tests, by an annotation of its ConfigMap.
+// are rolled out. Whether a Package is available is decided by the tests, by an annotation of its ConfigMap. Before that
+// packages are rendered for the cluster as it is, and again when it becomes another one: OpenShift, or one that hosts.
 package hostedclusterpackages_test
 
 import (

@@ -1,4 +1,4 @@
-package environment_test
+package hostedclusterpackages_test
 
 import (
 	"context"
@@ -20,8 +20,6 @@ import (
 	"lockstep.run/lockstep/e2e/sandbox"
 	"lockstep.run/lockstep/internal/testing/require"
 )
-
-var patience = harness.Patience
 
 // shown is a package whose ConfigMap shows what it is rendered for.
 func shown(constraints string) harness.Files {
@@ -194,4 +192,6 @@ metadata: {name: my.cluster, namespace: clusters-my-cluster, annotations: {hyper
 	shows(t, "clusters-my-cluster", `"hyperShift":{}`)
 	require.NoError(t, env.Client.Delete(t.Context(), definition), env.Client.Delete(t.Context(), planes))
 	shows(t, "elsewhere", "!hyperShift")
+	env.WaitGone(t, patience, definition)
+	env.WaitGone(t, patience, planes)
 }
