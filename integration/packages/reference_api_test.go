@@ -167,7 +167,7 @@ func TestRequestsOfAnInstallByAPI(t *testing.T) {
 		counts := harness.Tally(from.Requests(t, ns))
 		t.Logf("%s: %v", ns, counts)
 		tally[ns] = map[string]int{}
-		for _, request := range append([]string{"list availablepackages", "get availablepackages"}, ours...) {
+		for _, request := range append([]string{"list availablepackages"}, ours...) {
 			tally[ns][request] = counts[request]
 		}
 		if n := counts["update packages/status"]; n > 1 && n < 5 {

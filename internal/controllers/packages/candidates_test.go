@@ -229,3 +229,63 @@ func TestPlatformOf(t *testing.T) {
 		}
 	}
 }
+
+// An API leads to the versions that provide it alone, and without a package nothing that is installed changes.
+func TestChooseByAPI(t *testing.T) {
+	t.Parallel()
+	api := corev1alpha1.ProvidedAPI{APIVersion: "example.com/v1", Kind: "Shop"}
+	offered := offer("1.0.0", "2.0.0")
+	offered[0].Version.Provides = []corev1alpha1.ProvidedAPI{api}
+	for name, tc := range map[string]struct {
+		pkg             *corev1alpha1.Package
+		providers       []string
+		version, reason string
+		says            string
+	}{
+		"a version that provides it":  {newPackage(follows("")), []string{"shop"}, "1.0.0", corev1alpha1.ReasonResolved, "shop, chosen for example.com/v1 Shop: 1.0.0 is the highest version; 2.0.0 does not provide example.com/v1 Shop"},
+		"none within the constraint":  {newPackage(follows(">=2")), []string{"shop"}, "", corev1alpha1.ReasonNoMatchingVersion, "0 that provide example.com/v1 Shop"},
+		"several packages":            {newPackage(follows("")), []string{"a", "b"}, "", corev1alpha1.ReasonAmbiguousProvider, "a and b"},
+		"several, and one by a name":  {newPackage(follows(""), hasVersion("1.0.0")), []string{"other", "shop"}, "1.0.0", corev1alpha1.ReasonResolved, "other is also offered"},
+		"others than what is running": {newPackage(follows(""), hasVersion("1.0.0")), []string{"a", "b"}, "1.0.0", corev1alpha1.ReasonAmbiguousProvider, "a and b"},
+	} {
+		tc.pkg.Spec.PackageRef.Name, tc.pkg.Spec.PackageRef.API = "", (*corev1alpha1.APIReference)(&api)
+		provider := offers.ProviderOf(tc.pkg, tc.providers, nil)
+		got := choose(tc.pkg, provider, offered, nil, offers.RequestOf(tc.pkg, provider.Name, versions.Platform{}))
+		if got.origin.version != tc.version || got.reason != tc.reason || !strings.Contains(got.message, tc.says) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+func TestProvidersIn(t *testing.T) {
+	t.Parallel()
+	api := corev1alpha1.ProvidedAPI{APIVersion: "example.com/v1", Kind: "Shop"}
+	spec := func(change func(*corev1alpha1.AvailableVersion)) *corev1alpha1.AvailablePackageSpec {
+		s := &corev1alpha1.AvailablePackageSpec{}
+		for _, v := range offer("1.0.0", "2.0.0") {
+			v.Version.Provides = []corev1alpha1.ProvidedAPI{api}
+			s.Versions = append(s.Versions, v.Version)
+		}
+		change(&s.Versions[1])
+		return s
+	}
+	same := providersIn(spec(func(*corev1alpha1.AvailableVersion) {}))[api.String()]
+	for name, tc := range map[string]struct {
+		change func(*corev1alpha1.AvailableVersion)
+		want   bool
+	}{
+		"another image":      {func(v *corev1alpha1.AvailableVersion) { v.Image = "other" }, true},
+		"another repository": {func(v *corev1alpha1.AvailableVersion) { v.Repository = "other" }, false},
+		"retracted":          {func(v *corev1alpha1.AvailableVersion) { v.Retracted = "broken" }, false},
+		"for others": {func(v *corev1alpha1.AvailableVersion) {
+			v.Scopes = []corev1alpha1.Scope{corev1alpha1.ScopeCluster}
+		}, false},
+	} {
+		if got := cmp.Equal(same, providersIn(spec(tc.change))[api.String()]); got != tc.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	if len(same) != 1 || len(providersIn(&corev1alpha1.AvailablePackageSpec{})) != 0 {
+		t.Errorf("%v", same)
+	}
+}
