@@ -48,7 +48,7 @@ func pages(t *testing.T) []string {
 		}
 		all = append(all, of...)
 	}
-	return append(all, root+"/"+helmGuide, root+"/"+moveIn)
+	return append(all, root+"/reference/probes.md", root+"/"+helmGuide, root+"/"+moveIn)
 }
 
 // blocks returns the blocks of a page that are code.

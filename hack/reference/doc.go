@@ -5,6 +5,7 @@
 //	flags.md       flags of the manager, as --help prints them
 //	commands.md    commands of kubectl package with their flags
 //	lint-rules.md  rules of kubectl package lint
+//	probes.md      phases and probes that follow from kinds, from internal/loader/presets
 //
 // It is a part of "./task generate". A test fails where a page is stale.
 package main

@@ -2,8 +2,10 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -51,35 +53,101 @@ func flags() string {
 	return b.String()
 }
 
-// commands returns the page of commands and their flags.
+// common are flags that many commands share, by name: the page says them once.
+var common = map[string]bool{
+	"context": true, "kubeconfig": true, "namespace": true, "query": true, "insecure": true, "insecure-registry": true,
+	"registry-ca": true, "registry-ca-file": true, "registry-proxy": true,
+}
+
+// commands returns the page of commands: the help of each, and its flags.
 func commands() string {
-	var b strings.Builder
+	var b, all strings.Builder
+	shared, seen := map[string]string{}, map[string]int{}
+	eachCommand(cli.Tree(), func(cmd *cobra.Command) {
+		cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+			if common[f.Name] {
+				shared[flagRow(f)] = f.Name
+				seen[flagRow(f)]++
+			}
+		})
+	})
+	for _, row := range slices.Sorted(maps.Keys(shared)) {
+		if seen[row] < 5 {
+			delete(shared, row)
+			continue
+		}
+		all.WriteString(row)
+	}
 	b.WriteString(begin("Commands and flags", "the help of kubectl package"))
-	b.WriteString("Every command with its flags, in the words of `--help`. What they print and why is in [the command line](../cli.md), and so are the flags that all have.\n")
+	b.WriteString("Every command in the words of `--help`. What holds for all of them, such as exit codes, is in [the command line](../cli.md). Flags that many share:\n\n| Flag | |\n|---|---|\n" + all.String())
 	eachCommand(cli.Tree(), func(cmd *cobra.Command) {
 		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n```text\n%s\n```\n", strings.TrimPrefix(cmd.CommandPath(), "kubectl package "), strings.TrimSuffix(cmd.Short, "."), cmd.UseLine())
 		rows := 0
 		cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
-			if f.Hidden || f.Deprecated != "" || f.Name == "help" {
+			row := flagRow(f)
+			if f.Hidden || f.Deprecated != "" || f.Name == "help" || shared[row] != "" {
 				return
 			}
 			if rows++; rows == 1 {
 				b.WriteString("\n| Flag | |\n|---|---|\n")
 			}
-			name := "`--" + f.Name + "`"
-			if f.Shorthand != "" {
-				name = "`-" + f.Shorthand + "`, " + name
-			}
-			value, usage := pflag.UnquoteUsage(f)
-			if value != "" {
-				name = strings.TrimSuffix(name, "`") + " " + strings.ReplaceAll(value, "|", `\|`) + "`"
-			}
-			if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "[]" && f.DefValue != "0" && f.DefValue != "0s" {
-				usage += " (default `" + f.DefValue + "`)"
-			}
-			fmt.Fprintf(&b, "| %s | %s |\n", name, cell(strings.Join(strings.Fields(usage), " ")))
+			b.WriteString(row)
 		})
+		b.WriteString(prose(cmd.Long))
+		if cmd.Example != "" {
+			fmt.Fprintf(&b, "\n```sh\n%s\n```\n", indentation.ReplaceAllString(strings.Trim(cmd.Example, "\n"), ""))
+		}
 	})
+	return b.String()
+}
+
+func flagRow(f *pflag.Flag) string {
+	name := "`--" + f.Name + "`"
+	if f.Shorthand != "" {
+		name = "`-" + f.Shorthand + "`, " + name
+	}
+	value, usage := pflag.UnquoteUsage(f)
+	if value != "" {
+		name = strings.TrimSuffix(name, "`") + " " + strings.ReplaceAll(value, "|", `\|`) + "`"
+	}
+	if f.DefValue != "" && f.DefValue != "false" && f.DefValue != "[]" && f.DefValue != "0" && f.DefValue != "0s" {
+		usage += " (default `" + f.DefValue + "`)"
+	}
+	return fmt.Sprintf("| %s | %s |\n", name, cell(strings.Join(strings.Fields(usage), " ")))
+}
+
+var (
+	indentation = regexp.MustCompile(`(?m)^  `)
+	// special is what Markdown would read as markup.
+	special = regexp.MustCompile(`[*<>_~\[\]]`)
+	// pageLink is how help refers to a page.
+	pageLink = regexp.MustCompile(`docs/([a-z/-]+)\.md(#[a-z0-9-]+)?`)
+	// flagName is a flag in a sentence.
+	flagName = regexp.MustCompile(`(^|[ (])(--?[a-z][a-z-]*(?:=[a-z]+)?)`)
+)
+
+// prose returns the text of a command's help as Markdown: paragraphs, lists, and what is indented as it is.
+func prose(help string) string {
+	var b strings.Builder
+	for _, paragraph := range strings.Split(strings.Trim(help, "\n"), "\n\n") {
+		if strings.HasPrefix(paragraph, "  ") {
+			fmt.Fprintf(&b, "\n```text\n%s\n```\n", indentation.ReplaceAllString(paragraph, ""))
+			continue
+		}
+		if paragraph == "" {
+			continue
+		}
+		if !strings.HasPrefix(paragraph, "- ") {
+			paragraph = strings.Join(strings.Fields(paragraph), " ")
+		}
+		paragraph = special.ReplaceAllString(paragraph, `\$0`)
+		paragraph = flagName.ReplaceAllString(paragraph, "$1`$2`")
+		paragraph = pageLink.ReplaceAllStringFunc(paragraph, func(page string) string {
+			m := pageLink.FindStringSubmatch(page)
+			return "[" + m[1][strings.LastIndex(m[1], "/")+1:] + "](../" + m[1] + ".md" + m[2] + ")"
+		})
+		b.WriteString("\n" + paragraph + "\n")
+	}
 	return b.String()
 }
 

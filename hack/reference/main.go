@@ -34,7 +34,11 @@ func pages(root string) (map[string]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the limits: %w", err)
 	}
-	return map[string]string{"conditions.md": conditions, "limits.md": limits, "flags.md": flags(), "commands.md": commands(), "lint-rules.md": lintRules()}, nil
+	probes, err := probesByKind()
+	if err != nil {
+		return nil, err
+	}
+	return map[string]string{"probes.md": probes, "conditions.md": conditions, "limits.md": limits, "flags.md": flags(), "commands.md": commands(), "lint-rules.md": lintRules()}, nil
 }
 
 // begin is how each page begins.

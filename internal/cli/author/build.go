@@ -41,7 +41,10 @@ func newBuild(streams genericiooptions.IOStreams) *cobra.Command {
 
 The same files give the same digest, whenever and wherever they are built. Names that begin
 with a dot are left out. The image is written to a file with --output, which docker load
-understands, or pushed with --push; credentials are those of the Docker configuration.`,
+understands, or pushed with --push; credentials are those of the Docker configuration.
+
+A package with problems is not built. The image has one layer with the files below /package. --tag is needed
+for --push and --output.`,
 		Example: `  # Check, build and push
   kubectl package build ./cert-operator --tag registry.example.com/cert-operator:v1.2.0 --push
 

@@ -33,7 +33,10 @@ Service in two phases, probes, a configuration schema, a locked image, test case
 fixtures, a README, and the schema of the manifest for editors. It validates, passes its
 tests and lint, and can be installed as it is.
 
-Its name is the last part of FOLDER, or that of --name.`,
+Its name is the last part of FOLDER, or that of --name.
+
+The first line of the manifest names its JSON Schema, which lies in .schemas/, so that editors with a
+YAML language server complete and check it. Nothing that begins with a dot is part of the image.`,
 		Example: `  kubectl package init shop && kubectl package test shop`,
 		Args:    command.Takes("FOLDER"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -60,7 +60,12 @@ them.
 With --tree it shows the objects alone, in their phases: for the first test case, or for the one
 that --config-testcase names, or else with the default configuration for a package called name in
 the namespace called namespace. A package that can only be installed in a cluster is shown as a
-ClusterPackage. Components follow, unless a flag is about one part alone.`,
+ClusterPackage. Components follow, unless a flag is about one part alone.
+
+-o json prints name, version, provider, component, components, scopes, display, constraints, dependencies,
+provides[]{apiVersion, kind}, phases[]{name, class, objects[]{apiVersion, kind, namespace, name, path, probes,
+keep}}, config[]{key, type, default, description, required, allowed}, images[]{name, image, digest},
+grants[]{role, to, rules}, needs[], testCases.`,
 		Example: `  kubectl package inspect ./cert-operator
   kubectl package inspect ./cert-operator --tree
   kubectl package inspect ./cert-operator --values > values.yaml

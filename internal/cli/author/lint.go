@@ -40,7 +40,11 @@ does so later or under load (warnings), and what makes a package better (info).
 
 With --from, the package that is upgraded, it also names what the upgrade cannot change. A
 rule is left out by --disable, or for good by the annotation lint.lockstep.run/disable of the
-manifest. Exits with 1 where there are findings of the level that --fail-on names, or worse.`,
+manifest. Exits with 1 where there are findings of the level that --fail-on names, or worse.
+
+The rules are in docs/lint.md. Problems of a package that is not valid are printed to standard error. -o json
+prints {findings[], counts}; a finding has rule, level, component, path, document, line, object, field,
+details and remedy.`,
 		Example: `  kubectl package lint ./cert-operator
   kubectl package lint ./cert-operator --from registry.example.com/cert-operator:v1.2.0
   kubectl package lint --rules`,

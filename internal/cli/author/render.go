@@ -34,7 +34,14 @@ order of their rollout, without a cluster.
 It is rendered for its first test case, or for the one that --config-testcase names, or else
 with its default configuration for a package called name in the namespace called namespace.
 --config replaces the configuration. Images are those of the lock; without one, and in a test
-case that is named, they are placeholders.`,
+case that is named, they are placeholders.
+
+With --package it is rendered for the Package or ClusterPackage in a file, with all that its spec says:
+configuration, patches, common metadata, default namespace. ConfigMaps that it names may stand beside it;
+values from Secrets are not rendered. Without -o the phases are comments in the YAML; -o json prints a List,
+-o name names such as deployment.apps/web. --output-dir writes a file for each object, such as
+03-deploy/deployment.apps_shop_web.yaml, into a new or empty folder. The labels that the engine sets are
+part of it. An unsupported scope is an error that names the flag.`,
 		Example: `  # What a configuration changes
   kubectl package render ./cert-operator --config production.yaml >new.yaml
 

@@ -36,7 +36,10 @@ The digest that the reference leads to is signed; a tag that moves later leads t
 signature. The signature is a Sigstore bundle that refers to the image, as cosign 3 makes it, so that
 cosign verifies it, too; it is in no transparency log. The key is one of cosign generate-key-pair, for
 whose password is asked where COSIGN_PASSWORD does not have it, or another ECDSA, RSA or Ed25519 key
-in PEM form. Signatures by certificates (keyless) are made by cosign sign.`,
+in PEM form. Signatures by certificates (keyless) are made by cosign sign.
+
+A registry without the API for referrers gets the tag that the distribution specification has for them. ECDSA
+keys are those of P-256, P-384 and P-521, RSA keys have 2048 to 8192 bits.`,
 		Example: `  openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out release.key
   openssl pkey -in release.key -pubout -out release.pub
   kubectl package sign registry.example.com/cert-operator:v1.2.0 --key release.key

@@ -36,7 +36,16 @@ accepts what is rendered now where they differ.
 
 Objects are checked as validate does; where the manifest has test.kubeconform, required
 fields and fixed values are problems, too, and kinds that neither Kubernetes nor the package
-defines are looked up in its schemaLocations.`,
+defines are looked up in its schemaLocations.
+
+The comparison is of text. Documents that conditions leave out are not in a fixture, files without templates
+neither; a package without templates needs none. Commit the fixtures: a review then shows what a change of a
+template does. They are not part of the image. --update also removes those of files that are not rendered any
+more. schemaLocations are files below the package's folder, or URLs, which --download-schemas reads, with the
+variables of kubeconform. Kinds without a schema are counted, and pass.
+
+-o json prints {passed, cases[]{component, name, outcome, fixtures, files[]{path, change, diff}}, problems[],
+warnings[], unchecked}.`,
 		Example: `  kubectl package test ./cert-operator
   kubectl package test ./cert-operator --update && git diff`,
 		Args: command.Takes("SOURCE"),

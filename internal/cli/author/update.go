@@ -39,7 +39,12 @@ and that can be installed wherever the package itself can. Paths of repository f
 relative to the current folder.
 
 Nothing is written when nothing has changed. With PKO_REPOSITORY_HOST in the environment, all
-images are looked up at that registry; the lock file names them as the manifest does.`,
+images are looked up at that registry; the lock file names them as the manifest does.
+
+A dependency of the form image names PACKAGE.REPOSITORY and a range. Repositories are files or images.
+What is chosen has constraints on platforms and versions that cover those of the package. Dependencies of
+dependencies are not followed. The lock has no time in it, so that the same digests give the same package;
+where manifest.lock.yml exists, it is written.`,
 		Args: command.Takes("SOURCE"),
 	}, c.run)
 	c.registry.Add(cmd)

@@ -32,7 +32,19 @@ A package is rendered in each of its test cases, and in a folder compared with i
 where it has none, it is rendered with its default configuration in each of its scopes. Its objects are checked against the schemas of
 Kubernetes and of the definitions that it brings: unknown fields and wrong types are
 problems, what admission may still set right is a warning. Exits with 1 when there are
-problems; warnings alone are no failure.`,
+problems; warnings alone are no failure.
+
+No cluster or network is needed: schemas are those of Kubernetes 1.37, of the definitions that the package
+brings, and of this engine's own kinds. Unknown fields and wrong types are problems, because the engine
+refuses them before it writes anything of a phase. A required field that is missing, or a value that a field
+may not have, is a warning; test can be stricter. Definitions are checked by the API server's own rules. A kind that a group of
+Kubernetes without a domain, such as apps, does not have is a warning, too. Other kinds are not checked.
+What differs from the fixtures of a folder is a problem, a test case without fixtures a warning. What Package
+Operator accepts is a problem where the manifest states spec.version, and else a warning
+(docs/compatibility.md#packages-that-state-no-specversion).
+
+Problems and warnings are printed to standard error. -o json prints {valid, problems[], warnings[]}; each has
+reason, component, path, document, line, object, field, details and remedy.`,
 		Example: `  kubectl package validate ./cert-operator
   kubectl package validate registry.example.com/cert-operator:v1.2.0 -o json`,
 		Args: command.Takes("SOURCE|IMAGE"),

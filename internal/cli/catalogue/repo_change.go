@@ -39,7 +39,11 @@ a web server (--http), a git repository (--git), and files that become part of t
 itself (--file).
 
 The manager fetches it, so addresses are as the cluster sees them, and Secrets with credentials
-are in the namespace of the repository; those of a cluster repository in the manager's.`,
+are in the namespace of the repository; those of a cluster repository in the manager's.
+
+A repository that exists and differs is refused. add, update and kick fail where it cannot be fetched for 10 seconds,
+or says that it is stuck. URLs with credentials are refused; their queries are never shown. --file takes at most
+900 KiB in all, --interval at least 30s.`,
 		Example: `  kubectl package repo add stable registry.example.com/repositories/stable:latest
   kubectl package repo add stable registry.example.com/repositories/stable --tag-constraint '>=1' --secret-ref pull
   kubectl package repo add team --git https://git.example.com/team/packages.git --ref main --sub-path repo --cluster`,

@@ -54,7 +54,11 @@ package, are named before; on a terminal it asks then. With --dry-run nothing is
 would go is listed in its order, and which data may be lost.
 
 Exits with 1 when the package is not gone in time, and says what holds it. An interrupt ends
-the watching, not the deletion.`,
+the watching, not the deletion.
+
+While it hangs it prints why: the conditions of a Namespace or definition, and the number and finalizers of the
+remaining objects. Custom resources that may hang are those with a finalizer whose definition is in the package,
+with a workload in the same or a later phase. --force-required is the annotation package-operator.run/delete-required.`,
 		Args: command.Takes("NAME"),
 	}, parse, c.run, func() error {
 		if c.cascade != "background" && c.cascade != "orphan" {

@@ -65,7 +65,24 @@ of --values that begins with the comment # dep=NAME has the values of the packag
 for it, in an object NAME.DEPENDENCY-values.
 
 Exits with 1 when the package does not become available, and says what it waits for. An
-interrupt ends the watching, not the rollout.`,
+interrupt ends the watching, not the rollout.
+
+It fails, with the culprit in words, at once if the package is invalid, paused or deleted; after 5 seconds if it
+is stuck, as by an image that does not exist or an object of another owner; after 15 seconds if the registry
+cannot be reached; and after --timeout if a phase does not become ready. A cause that several objects share is
+printed once, with the first three names. In phases of up to 20 objects each is named; the progress of larger
+ones is printed in tenths. Single objects are shown to those who may read ObjectSets.
+
+Where no version is taken the error says of each why; values name the key that is wrong. A Secret with values of
+a ClusterPackage is in the manager's namespace. What it was changed to is said first: created, changed, or is as
+wanted already. An unsupported scope is refused before anything is created if the image can be pulled from here
+within 5 seconds; else the status of the package reports it.
+
+--override NAME=JSON (or --override:NAME=JSON) has package{name, version, prereleases} in the place of what the
+author wrote, field by field, and configFrom, which is added. Names that an offered version does not depend on are
+refused. --adopt sets spec.collisionProtection: IfNoController, which the package keeps; plan --adopt shows what
+that means (docs/concepts.md#claims). --pull-secret is for the registry of the package (spec.imagePullSecrets);
+that of a repository is for the repository alone. Without --version any release is taken.`,
 		Example: `  # What a repository offers, with values
   kubectl package install shop.example.com shop -n shop --version '>=1.2, <2' --values shop.yaml
 

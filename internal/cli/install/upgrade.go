@@ -32,7 +32,11 @@ written: which version is chosen, and whether the values fit it.
 
 A lower version than the one that was chosen last is refused, unless --allow-downgrade is given.
 That holds for this change alone: later the package goes no lower by itself. NAME is the name of a Package in the namespace or of a ClusterPackage,
-or package/NAME or clusterpackage/NAME. A package by image is changed by install.`,
+or package/NAME or clusterpackage/NAME. A package by image is changed by install.
+
+--values, --sensitive, --override, --dependencies, --dependency-deletion and --pull-secret are those of install;
+what no flag names stays. --allow-downgrade is the annotation package-operator.run/downgrade-from, which the
+manager takes off when a version is chosen.`,
 		Example: `  kubectl package upgrade shop --version '>=1.2, <2'`,
 		Args:    command.Takes("NAME"),
 	}, command.PackageName, c.run, c.choice.Check, c.values.Check, c.needs.Check, c.secrets.Check)

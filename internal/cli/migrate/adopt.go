@@ -45,7 +45,7 @@ install --adopt.
 --release takes the objects of a release of Helm from Helm's own record in the namespace, wherever
 they are, and --kapp-app those of an app of kapp. What the package does not bring stays as it is. A
 Namespace that the package brings and the release did not has to have the annotation
-` + "`" + ` + corev1alpha1.DeletionPolicyAnnotation + ` + "`" + `: Keep. Once the package has the objects, the record is
+` + corev1alpha1.DeletionPolicyAnnotation + `: Keep. Once the package has the objects, the record is
 deleted: with it, helm uninstall or kapp delete would delete them.
 
 It is asked for on a terminal; elsewhere it wants --yes. With --dry-run nothing is changed. The
@@ -54,7 +54,16 @@ them, and which goes with that.
 
 KIND is a kind, a resource or a short name; KIND NAME... is possible as well, and NAMESPACE/KIND/NAME
 for an object of another namespace. PACKAGE is the name of
-a Package in the namespace or of a ClusterPackage, or package/NAME or clusterpackage/NAME.`,
+a Package in the namespace or of a ClusterPackage, or package/NAME or clusterpackage/NAME.
+
+Refused are objects that the package does not bring, that another package has claimed, or that something controls; a
+Namespace as above without the annotation; a release at which Helm is at work; a record of more than 32 MiB; an app of
+an older kapp whose record has no kinds, and one that is a label without a record. Hooks, and definitions in crds/ of
+the chart, are adopted where the package brings them; what is not in the cluster is created.
+
+With --wait=false, or where the command fails before, the record stays, and the command says so; run it again. It needs
+the rights to patch the objects and the package, to list, read and delete the Secrets (for kapp, ConfigMaps) of the
+record, and to list the kinds of the app. The guide is docs/migrate-from-helm.md.`,
 		Example: `  # What would happen
   kubectl package adopt deployment/web service/web configmap/settings --into web -n shop --dry-run
 

@@ -47,6 +47,11 @@ The plan comes first: what there is of Package Operator, who leads, and what wor
 here. It is asked for on a terminal; elsewhere it wants --yes. With --dry-run nothing is changed.
 The command can be repeated at any time, also after it was interrupted. The way back is release-engine.
 
+It applies config as kubectl apply --server-side --force-conflicts -k config does. It is refused while this engine leads
+beside that ClusterPackage, while an engine leads or runs in another namespace, and while the bootstrap Job of
+Package Operator runs. --timeout is how long to wait for the Lease. The guide is
+docs/migrate-from-package-operator.md.
+
 With --self it is about this engine alone, which runs: the ClusterPackage ` + corev1alpha1.EnginePackage + ` of the image
 is installed, and adopts what YAML or Helm has installed; Helm's record of it is deleted then. Only
 metadata and the way in which the image is named may differ: flags of the manager and values of the

@@ -40,7 +40,10 @@ The plan comes first, and is asked for on a terminal; elsewhere it wants --yes. 
 nothing is changed. All objects have to belong to one package.
 
 KIND is a kind, a resource or a short name; KIND NAME... is possible as well, and NAMESPACE/KIND/NAME
-for an object of another namespace.`,
+for an object of another namespace.
+
+After --wait=false the annotation stays until you remove it. Refused is what would remove other objects as well, and
+the last object of a package: set spec.deletionPolicy: Orphan and delete that.`,
 		Example: `  kubectl package release configmap/settings -n shop`,
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -36,7 +36,13 @@ because others depend on it, with all paths from packages that users installed, 
 each of them requires. Of a generated package that nothing depends on any more it says what it was
 installed for, and how to delete it.
 
--o dot and -o mermaid draw the same packages for Graphviz and Mermaid.`,
+-o dot and -o mermaid draw the same packages for Graphviz and Mermaid.
+
+-o json prints packages[]{kind, namespace, name, package, version, summary, generated, dependencies[], dependents[]};
+dependencies[] have name, optional, package and range or api, to, version, satisfied, reason and message. With NAME
+also why, and paths[][]{kind, namespace, name, generated, dependency, wants} (at most 50, the shortest first), more,
+installedFor and remedy. What you may not read is left out, with a note. Dashed lines of a drawing are dependencies
+that are not satisfied.`,
 		Example: `  kubectl package deps -n shop
   kubectl package deps clusterpackage/cert-operator
   kubectl package deps -A -o dot | dot -Tsvg >packages.svg`,

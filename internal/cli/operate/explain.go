@@ -30,7 +30,25 @@ on, these are explained in turn. NAME is the name of a Package in the
 namespace or of a ClusterPackage, or package/NAME or clusterpackage/NAME. Exits with 0 whenever
 the package exists, however it stands.
 
-What a package in a folder or an image is says kubectl package inspect.`,
+What a package in a folder or an image is says kubectl package inspect.
+
+The cause and what to do come first, then the way to it. It follows what the status names as blocking:
+
+- a write that was refused: by a webhook or an admission policy, a quota, missing rights, a field that cannot be changed, an object of another owner;
+- what a write lacks: a webhook that cannot be called, a missing namespace, an unavailable APIService;
+- workloads: the newest ReplicaSet, pods that are not ready, their containers, and warnings in Events: images, crashes with the exit code, scheduling, volumes, probes, quotas;
+- Services of type LoadBalancer without an address, definitions, claims, Jobs and all other kinds: their conditions and Events. Jobs that succeeded are named at the deployment;
+- dependencies that are not available, or that cannot be installed;
+- a package that cannot be pulled, is invalid or paused (and why), or that no manager has looked at.
+
+It reads only, with your rights; what you may not read is left out. A name that is also a folder with a package
+means the folder, with a note; package/NAME and clusterpackage/NAME never do.
+
+-o json prints kind, namespace, name, summary (as status), phase, object, reason, cause, remedy and chain[]{depth,
+object, state, message}. reason is one of None, Package, Target, Collision, Webhook, WebhookFailed, Quota, Forbidden,
+Immutable, Refused, Unserved, NoNamespace, APIService, NoAddress, NotEstablished, ImagePull, Crash, Container,
+Unschedulable, NotReady, Volume, Job, Deleting, Condition, Probe, Dependency, Gate (a phase waits for what a later
+one brings, or for a status that may never be set), Unanswered (the API server does not answer in time).`,
 		Example: `  kubectl package explain clusterpackage/cert-operator`,
 		Args:    command.Takes("NAME"),
 	}

@@ -48,7 +48,16 @@ With --all the manager is paused: it writes nothing anywhere, no status, deletio
 of a targetRef included, until unpause --all. Agents in other clusters have Leases of their own.
 
 NAME is the name of a Package in the namespace or of a ClusterPackage, or package/NAME or
-clusterpackage/NAME.`,
+clusterpackage/NAME.
+
+-m is kept in the annotation package-operator.run/pause-message. It returns when the status says that the engine has
+noticed, whether the package is available or not.
+
+--all is the annotation package-operator.run/paused of the manager's Lease: it holds for the next manager, too, and is
+noticed within two seconds. list, status, explain and others warn of it. What was asked for meanwhile is made up for
+afterwards; a progress deadline goes on meanwhile, but a revision that rolls back has all of it again where the engine
+could not write. A manager without --leader-elect has no Lease: stop it instead. For the agent of a target: kubectl
+annotate -n NAMESPACE lease/klsdfu452p3.package-operator-lock package-operator.run/paused=why.`,
 	})
 	cmd.Flags().StringVarP(&c.message, "message", "m", "", "why it is paused, for others to read")
 	return cmd

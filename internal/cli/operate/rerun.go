@@ -40,7 +40,10 @@ func newRerun(on command.Command) *cobra.Command {
 is still there, and what is recorded of it is taken off the status of its deployment, so that
 the engine creates it again. Returns when it is there. A Job that runs at present is left alone.
 
-NAME is the name of a Job in the namespace; job/NAME and job NAME are the same.`,
+NAME is the name of a Job in the namespace; job/NAME and job NAME are the same.
+
+Opened phases stay open. It needs the rights to delete Jobs and to patch the status of ObjectDeployments. A Job that
+succeeded does not run again by itself while its content is the same (docs/concepts.md#jobs).`,
 	}, jobName, c.run)
 	c.AddTimeout(cmd, pauseTimeout, "how long to wait until the engine has created it")
 	c.Reports(cmd)

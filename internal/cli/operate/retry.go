@@ -26,7 +26,10 @@ refused, an object that has another owner or that is changed back again and agai
 an interval it is looked up now whether its tag has moved. Then watch the rollout.
 
 NAME is the name of a Package in the namespace or of a ClusterPackage, or package/NAME or
-clusterpackage/NAME; kind and name may be two arguments as well.`,
+clusterpackage/NAME; kind and name may be two arguments as well.
+
+It sets the annotation package-operator.run/retry to a new value, of at most 253 bytes; status.lastHandledRetry is the
+one that was handled last.`,
 		Args: command.Takes("NAME", "[NAME]"),
 	}, command.PackageName, c.run)
 	c.AddWait(cmd, command.WaitTimeout, "watch the rollout until the package is available")

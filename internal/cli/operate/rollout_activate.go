@@ -32,7 +32,9 @@ history: nothing is rendered for it. It gets the highest number, and the hand-ov
 upgrade. kubectl package plan NAME --revision N shows what that would do.
 
 It is for packages and deployments with revisionActivationPolicy: Manual. It is refused where
-values of Secrets in the revision are not kept, or its content was rejected.`,
+values of Secrets in the revision are not kept, or its content was rejected.
+
+Of a package that awaits an activation, install, upgrade and status end with exit code 1, and name this command.`,
 		Args: command.Takes("RESOURCE", "[NAME]"),
 	}, cluster.ParseResource, c.run, command.Positive("revision", &c.revision))
 	cmd.Flags().Int64Var(&c.revision, "revision", 0, "the `revision` to activate; the one that awaits it where it is not given")

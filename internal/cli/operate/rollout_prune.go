@@ -29,7 +29,10 @@ func newRolloutPrune(on command.Command) *cobra.Command {
 		Long: `Delete the objects that earlier revisions of a package or deployment retain: those that a
 newer version dropped under archivalPolicy: Release. They are named, and asked for on a terminal;
 elsewhere it wants --yes. The engine deletes them in reverse, and leaves what a newer revision has
-taken back and what others control. The revisions stay.`,
+taken back and what others control. The revisions stay.
+
+It sets the annotation package-operator.run/prune of the ObjectDeployment to the number of the newest of these
+revisions.`,
 		Args: command.Takes("RESOURCE", "[NAME]"),
 	}, cluster.ParseResource, c.run)
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")

@@ -30,7 +30,10 @@ took, and for what the phase was last seen to wait. It is that of the newest rev
 --revision, also of one that is history. -o json prints the moments themselves.
 
 The times are kept in the status of the ObjectSet by writes that are made anyhow, so that a phase
-that was passed over between two of them has the same moment more than once.`,
+that was passed over between two of them has the same moment more than once.
+
+The first 32 phases are kept. -o json prints name, revision, created, phases[]{name, openedAt, appliedAt, readyAt,
+waitedFor, applyingSeconds, waitingSeconds} and how many phases are omitted.`,
 		Args: command.Takes("RESOURCE", "[NAME]"),
 	}, cluster.ParseResource, c.run, command.Positive("revision", &c.revision))
 	c.Output.Add(cmd)

@@ -50,7 +50,14 @@ func newSupport(on command.Command) *cobra.Command {
 manager, the engine's own objects without config and content, their Events, the manager's logs and
 Lease, and what explain says of packages that are not available. It is read with your rights, and
 CONTENTS.txt in it says what is missing and why. Secrets are not read. Look through it before you
-pass it on.`,
+pass it on.
+
+It has at most 20 MiB, a file in it 4 MiB, and explains the first 50 packages that are not available. ui, explain,
+list and status show the cluster of such a file by --bundle.
+
+- Of each object there are the fields that say how it stands, by a list of what is allowed: no config, template, patch, commonMetadata or file, no content of objects of packages, no label or annotation but the engine's own.
+- In texts (messages, Events, logs) values of config, and of Secrets in packages, are replaced by [redacted], and so are credentials in URLs, private keys, tokens of known forms, and what follows password= and the like. Where packages have more than 8 MiB of such values, all texts of several words are withheld, and CONTENTS.txt says so.
+- A value that a package has from configFrom is not read, and so not looked for: the engine quotes none of a Secret in a status, but another controller may.`,
 		Example: `  kubectl package support --dry-run
   kubectl package support -o support.tar.gz`,
 		Args: command.Takes(),

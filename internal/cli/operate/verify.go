@@ -41,7 +41,21 @@ repository and as a workload, whichever they verify) or, with --key or
 --certificate-identity, by public keys, one of which has to have signed it, or by the identity that
 a certificate was issued to. Both forms that cosign makes are read. Only the registry
 of the image is asked; certificate authorities and logs are those of --trusted-root, which
-cosign trusted-root create and the repository of Sigstore's root have. An attestation is no signature.`,
+cosign trusted-root create and the repository of Sigstore's root have. An attestation is no signature.
+
+Where different ImageConfigs verify an image as a package, as a repository and as a workload, it needs the signature of
+each. One good signature of a policy suffices. At most 100 signatures of each form are read, of up to 256 KiB each.
+Regular expressions are for the whole text, unlike those of cosign verify. --trusted-root is required with an
+identity, as none is downloaded. Keys that ImageConfigs name are in --manager-namespace, and you need the right to read
+them. Exits with 1 where there is no good signature; the error begins with the reason:
+
+  NoSignature          the registry has none of this digest
+  SignatureInvalid     none is one of this digest by a key or authority that is given: it is of another image
+                       or key, was changed, or has no entry in a transparency log
+  IdentityMismatch     it is good, and by another identity
+  KeyExpired           it is good, and by a key that is not valid now
+  TrustRootInvalid     a key or the trusted root that is given cannot be used
+  RegistryUnreachable  the registry did not say whether there is one`,
 		Example: `  kubectl package verify registry.example.com/cert-operator:v1.2.0
   kubectl package verify registry.example.com/cert-operator:v1.2.0 --key release.pub
   kubectl package verify ghcr.io/acme/shop:v1.0.0 --trusted-root trusted_root.json \

@@ -34,12 +34,7 @@ type Planner struct {
 	shared *shared
 }
 
-func newPlan(on command.Command) *cobra.Command {
-	c := &Planner{Command: on}
-	cmd := &cobra.Command{
-		Use:   "plan PACKAGE[/VERSION]|SOURCE|IMAGE [NAME]",
-		Short: "Show what an install or an upgrade would do, without doing it",
-		Long: `Show what installing a package, or changing an installed one to it, would do to the objects in
+const planHelp = `Show what installing a package, or changing an installed one to it, would do to the objects in
 the cluster: what is created, changed field by field, replaced, deleted, taken over or refused,
 in which phase; which rights somebody gains, and which data may be lost.
 
@@ -57,7 +52,50 @@ package itself: what flags, such as another --version, or a changed cluster woul
 an earlier one; flags that change the package are of no effect then.
 
 Exits with 0; with --exit-code with 0 where there is nothing to do and with 2 where there is. It
-exits with 1 after an error, and where the engine would refuse the change.`,
+exits with 1 after an error, and where the engine would refuse the change.
+
+An image is pulled with the pull secrets of the Package, those that you may read, and else with your own
+credentials; a tag is followed as imagePullPolicy says. Every probe counts as true. Where NAME is that of a
+ClusterPackage alone, that is planned, with a warning: install needs its kind.
+
+  +  is created                      ±  is deleted and recreated
+  ~  is changed, field by field      ✗  is refused: the engine would stop there
+  <  is taken over from another      -  is deleted after the rollout
+  o  is left behind (package-operator.run/deletion-policy: Keep)
+
+Of fields, ~ is another value, + a new one, - one that goes; "set by" names field managers beside the engine.
+"someone changed it: put back" is drift that is corrected. What follows a refusal is shown as "not reached".
+Relabelled objects get the well-known labels of the new release after the rollout, and nothing else. Of
+dependencies · is waited for, ✗ cannot be had and refuses the plan, + is installed and ~ moved to another
+version; fields that an API has to have are left to the engine. Values of Secrets, and objects that hold
+values of sensitive Secrets, are hidden; of a refused Secret reason and fields alone are shown, as a message
+may repeat values.
+
+Data that may be lost is about definitions, namespaces, volumes and the claims of StatefulSets: versions and
+fields that go, and how many objects go along. Rights that are gained compares what roles and bindings grant
+before and after; a rule that another one covers is none.
+
+Where no dry run is possible, the line below the object says why, and the template is compared with the live
+values: its definition or namespace comes or changes with the package, a webhook has no dry runs, or you may
+not write it. Quotas that the new objects exhaust together are refusals, as far as they count objects, ports of
+Services or storage that claims ask for. It cannot know which probes fail, and what others do meanwhile.
+
+-o json prints kind, namespace, name, outcome (Nothing, Changes, Refused), revision, to and from (image or
+folder, digest, package, version; revision of from), dependencies[]{name, optional, satisfied, failed, reason,
+message, by, version}, installations[]{object, package, version, from, because[]}, refusals[]{phase, group, kind,
+namespace, name, fields[], message, obstacle{group, kind, name, remedy}} (obstacle is a policy or webhook of
+the package itself), phases[]{name, reached, unchanged, changes[], completed[]} (Jobs that completed earlier and
+do not run again), cleanup[] (changes), powers[]{subject, role, binding, namespace, verbs[], apiGroups[],
+resources[], resourceNames[], nonResourceURLs[]}, losses[]{object, message}, warnings[], summary (numbers by
+action). A change has action (Create, Change, Correct, TakeOver, Replace, Relabel, Delete, Release, Refuse), the
+object, reached, fields[]{path, before, after, managers[]}, from, unverified and message.`
+
+func newPlan(on command.Command) *cobra.Command {
+	c := &Planner{Command: on}
+	cmd := &cobra.Command{
+		Use:   "plan PACKAGE[/VERSION]|SOURCE|IMAGE [NAME]",
+		Short: "Show what an install or an upgrade would do, without doing it",
+		Long:  planHelp,
 		Example: `  # What installing what a repository offers does, with what it depends on
   kubectl package plan shop.example.com shop -n shop --version '>=1.2, <2' --values shop.yaml
 

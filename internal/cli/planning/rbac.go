@@ -48,7 +48,20 @@ objects of the one that --from names, so that they can replace those that are th
 Look at what is printed before it is applied: an author of packages chooses what they need. What
 reaches beyond the objects of the package is warned of. Rights in a namespace that the package
 brings are in the ClusterRole: a Role could not be made before it. What reads for the package is
-the manager, with rights of its own.`,
+the manager, with rights of its own.
+
+There is a Role for each namespace, named package-NAME or clusterpackage-NAME, and a ClusterRole.
+
+- The manager asks for the same rights before a revision is rolled out, and names those that are missing, with this command, in the condition Authorized (docs/administrate/accounts.md).
+- RBAC cannot limit create to names. Objects with deletion-policy: Keep are never deleted.
+- Who writes a Role or ClusterRole needs what it grants, and bind for a role that the package binds and does not bring. A ClusterRole with an aggregationRule takes escalate on all ClusterRoles: read such a package with care.
+- Who writes an admission policy with parameters needs to read these. Of a policy that is neither in the package nor readable in the cluster they are left out, with a warning.
+- A Role in a namespace that the package brings would be deleted with it, too. Make the namespace yourself, and leave it out of the package, to keep rights out of the ClusterRole.
+- Of a revision with sensitive values the objects in Secrets are not read, with a warning.
+- A package with targetRef has no account: the user of the kubeconfig writes there (docs/targets.md).
+
+--account is in the namespace of the Package or, for a ClusterPackage, of the manager; where there is none, roles
+are printed alone. -o json and -o yaml print a List.`,
 		Example: `  # An account for a package that is to be installed
   kubectl create serviceaccount deployer -n shop
   kubectl package rbac shop.example.com shop -n shop --account deployer >roles.yaml

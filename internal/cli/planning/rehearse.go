@@ -54,7 +54,23 @@ Not rehearsed are statuses, and labels, annotations and finalizers of Packages a
 Without -n the packages of all namespaces and of the cluster are rehearsed. Those that are not at rest
 are counted, and loaded alone. With -n and --cluster rights and kinds are not asked for. Dry runs need the rights of the writes: where you lack these, objects are compared instead.
 
-Exits with 0 where nothing is found, and with 1 where anything is, or after an error.`,
+Exits with 0 where nothing is found, and with 1 where anything is, or after an error.
+
+What is paused, awaits an activation or was rejected stays so, and probes are evaluated. A package at rest
+gives no line, others at most 20. ObjectDeployments without a package, ObjectTemplates and HostedClusterPackages
+are not rehearsed. Rendered does not look at claims of other packages; where the manager has
+--image-prefix-overrides or --registry-host-overrides, which the plugin does not know, it is found of packages
+with such images. MissingRight and NotServed keep the new manager from becoming ready: apply the whole of
+config, or roles and CRDs first.
+
+Four packages are rehearsed at a time, each with at most 16 requests in flight: three requests for a package at
+rest and one for each of its objects, three or four more where it follows a repository, two for each slice; 55
+about the engine. Memory holds all Packages, and the content of four of them. After an interrupt it prints what
+was found so far, and exits with 1. The image of the manager has the same command, lockstep-manager rehearse,
+for a Job in the cluster with its account (docs/administrate/upgrade-engine.md#rehearse-in-the-cluster).
+
+-o json prints version, rehearsed, atRest, notAtRest (numbers by state), notSeen[], notCovered and
+findings[]{kind, namespace, name, finding, phase, object, message}.`,
 		Example: `  # Before an upgrade of the engine, with the plugin of the new version
   kubectl package rehearse
 

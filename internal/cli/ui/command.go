@@ -39,7 +39,10 @@ the user, and changes nothing but by --allow-changes.
 
 It is served on this machine alone, to one browser, and ends with this command. The browser is
 opened through a file that only the user can read; with --no-browser the address is printed, which
-opens the page once.`,
+opens the page once.
+
+With --allow-changes the page pauses packages, lets them go on, retries, activates revisions that await it, and
+upgrades to the version and digest whose plan is shown. More is in docs/ui.md.`,
 		Example: `  kubectl package ui
   kubectl package ui --no-browser --port 8443
   kubectl package ui --bundle lockstep-support-20261126-131500.tar.gz`,

@@ -144,3 +144,15 @@ func Ordered(used map[string]bool) []string {
 	}
 	return names
 }
+
+// Reference is what follows from kinds, for the documentation: phases with their kinds, kinds with probes, and kinds, or groups
+// of kinds, that are ready when they are written; each as group/Kind, or group for all others of it.
+func Reference() (phases [][]string, probed []schema.GroupKind, readyAtOnce []string) {
+	for _, phase := range kinds().Phases {
+		phases = append(phases, append([]string{phase.Name}, phase.Kinds...))
+	}
+	for _, known := range kinds().Probes {
+		probed = append(probed, schema.GroupKind{Group: known.Group, Kind: known.Kind})
+	}
+	return phases, probed, kinds().ReadyAtOnce
+}
