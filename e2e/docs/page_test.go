@@ -15,8 +15,11 @@ const (
 	folder = root + "/packages"
 )
 
-// moveIn is the page for which no manager runs.
-const moveIn = "migrate-from-package-operator.md"
+// moveIn is the page for which no manager runs, and lostNamespace the one that TestLostNamespace runs.
+const (
+	moveIn        = "migrate-from-package-operator.md"
+	lostNamespace = "lost-namespace.md"
+)
 
 // block is one block of code.
 type block struct {

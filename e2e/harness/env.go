@@ -139,6 +139,12 @@ func (e *Env) waitEstablished(tb testing.TB) {
 	})
 }
 
+// RenewToken gives managers that are started from now on a token of the service account that is there now.
+func (e *Env) RenewToken(tb testing.TB) {
+	tb.Helper()
+	e.ManagerKubeconfig = e.token(tb)
+}
+
 // token writes a kubeconfig that carries a token of the manager's service
 // account, good for a day.
 func (e *Env) token(tb testing.TB) string {

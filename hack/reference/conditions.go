@@ -30,8 +30,17 @@ func conditions(path string) (string, error) {
 		}
 	}
 	var b strings.Builder
-	b.WriteString(begin("Conditions and reasons", "apis/core/v1alpha1/conditions.go"))
+	b.WriteString(begin("Conditions and reasons", "apis/core/v1alpha1/conditions.go and hack/reference/kinds.yaml"))
 	b.WriteString("A condition says something about the present spec where its `observedGeneration` equals `metadata.generation`. What to do about a message is in [messages](messages.md), how `Available` behaves during an upgrade in [concepts](../concepts.md#availability-during-an-upgrade). `Invalid` has the reasons of `Unpacked` as well.\n")
+	var comments strings.Builder
+	for _, group := range file.Comments {
+		comments.WriteString(group.Text())
+	}
+	tables, err := byKind(values, comments.String())
+	if err != nil {
+		return "", err
+	}
+	b.WriteString(tables)
 	for _, decl := range file.Decls {
 		group, ok := decl.(*ast.GenDecl)
 		if !ok || group.Tok != token.CONST || group.Doc == nil {

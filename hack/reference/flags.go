@@ -140,8 +140,9 @@ func prose(help string) string {
 		if !strings.HasPrefix(paragraph, "- ") {
 			paragraph = strings.Join(strings.Fields(paragraph), " ")
 		}
-		paragraph = special.ReplaceAllString(paragraph, `\$0`)
-		paragraph = flagName.ReplaceAllString(paragraph, "$1`$2`")
+		if !strings.Contains(paragraph, "`") { // else it has marks of its own
+			paragraph = flagName.ReplaceAllString(special.ReplaceAllString(paragraph, `\$0`), "$1`$2`")
+		}
 		paragraph = pageLink.ReplaceAllStringFunc(paragraph, func(page string) string {
 			m := pageLink.FindStringSubmatch(page)
 			return "[" + m[1][strings.LastIndex(m[1], "/")+1:] + "](../" + m[1] + ".md" + m[2] + ")"

@@ -38,7 +38,11 @@ func pages(root string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return map[string]string{"probes.md": probes, "conditions.md": conditions, "limits.md": limits, "flags.md": flags(), "commands.md": commands(), "lint-rules.md": lintRules()}, nil
+	alerts, err := alerts(filepath.Join(root, "config/monitoring/rules.yaml"))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the alerts: %w", err)
+	}
+	return map[string]string{"../alerts.md": alerts, "probes.md": probes, "conditions.md": conditions, "limits.md": limits, "flags.md": flags(), "commands.md": commands(), "lint-rules.md": lintRules()}, nil
 }
 
 // begin is how each page begins.

@@ -20,7 +20,7 @@ func TestPagesAreCurrent(t *testing.T) {
 		if err != nil || string(got) != want {
 			t.Errorf("docs/reference/%s is stale, run ./task generate: %v\n%s", name, err, cmp.Diff(string(got), want))
 		}
-		if rows := strings.Count(want, "\n| `"); rows < 25 {
+		if rows := strings.Count(want, "\n| `"); rows < 25 && name != "../alerts.md" {
 			t.Errorf("%s has %d rows: the code is not read as it is written", name, rows)
 		}
 		if strings.Contains(want, "| Reason") && strings.Contains(want, "| ConditionReady") {

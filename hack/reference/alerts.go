@@ -1,0 +1,37 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// alerts returns the page of alerts, each with what its description says: commands, which are indented, and a text.
+func alerts(path string) (string, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	var file struct {
+		Groups []struct {
+			Rules []struct {
+				Alert       string            `json:"alert"`
+				Annotations map[string]string `json:"annotations"`
+			} `json:"rules"`
+		} `json:"groups"`
+	}
+	if err := yaml.Unmarshal(data, &file); err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	b.WriteString(begin("Alerts", "config/monitoring/rules.yaml"))
+	b.WriteString("[`config/monitoring/rules.yaml`](../config/monitoring/rules.yaml) has alerts for Prometheus; the chart makes a PrometheusRule of them with `--set metrics.rules.enabled=true`. Each says what to type first, here and in its annotation `description`. Package alerts name the package: leave out `-n NAMESPACE` and write `clusterpackage/NAME` where it has no namespace.\n")
+	for _, rule := range file.Groups[0].Rules {
+		text := prose(rule.Annotations["description"])
+		text = strings.ReplaceAll(strings.Replace(text, "```text\n", "```sh\n", 1), "](../", "](")
+		fmt.Fprintf(&b, "\n## %s\n%s", rule.Alert, text)
+	}
+	return b.String(), nil
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	_ "embed" // kinds.yaml
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+//go:embed kinds.yaml
+var kindsFile []byte
+
+// others are reasons that are no constants of the API: those of conditions of objects, and of Events.
+var others = map[string]bool{"JobsNotRecorded": true, "InvalidPrefix": true}
+
+// byKind returns the tables of conditions by kind. It fails where a condition or reason is in none of them, and where one is in
+// none of the constants.
+func byKind(values map[string]string, comments string) (string, error) {
+	var kinds []struct {
+		Kind       string                `json:"kind"`
+		Conditions []map[string]yamlList `json:"conditions"`
+	}
+	if err := yaml.UnmarshalStrict(kindsFile, &kinds); err != nil {
+		return "", err
+	}
+	used := map[string]bool{"Ready": true, "Reconciling": true, "Stalled": true}
+	var b strings.Builder
+	b.WriteString("\n## Conditions by kind\n\nWith the statuses that they have; in another case a condition is absent. Every kind has `Ready`, `Reconciling` and `Stalled` beside, mostly with the reason of the condition that decides. Kinds for the cluster have those of their namespaced form. `PREFIX/TYPE` is mapped from an object of the package.\n")
+	for _, kind := range kinds {
+		fmt.Fprintf(&b, "\n### %s\n\n| Condition | Status | Reasons |\n|---|---|---|\n", kind.Kind)
+		for _, condition := range kind.Conditions {
+			types := strings.Split(condition["type"][0], ", ")
+			for _, typ := range types {
+				used[typ] = true
+			}
+			name := "`" + strings.Join(types, "`, `") + "`"
+			for _, status := range []string{"True", "False", "Unknown", "any"} {
+				var reasons []string
+				for _, reason := range condition[status] {
+					if text, ok := strings.CutPrefix(reason, "as "); ok {
+						reasons = append(reasons, "as "+text)
+						continue
+					}
+					used[reason] = true
+					if !known(values, reason) && !others[reason] && !strings.Contains(comments, reason) {
+						return "", fmt.Errorf("%s of %s is no reason of the API", reason, kind.Kind)
+					}
+					reasons = append(reasons, "`"+reason+"`")
+				}
+				if len(reasons) > 0 {
+					fmt.Fprintf(&b, "| %s | %s | %s |\n", name, status, strings.Join(reasons, ", "))
+					name = ""
+				}
+			}
+		}
+	}
+	for name, value := range values {
+		if !used[value] && !others[value] {
+			return "", fmt.Errorf("%s (%s) is in no table of hack/reference/kinds.yaml", value, name)
+		}
+	}
+	return b.String(), nil
+}
+
+func known(values map[string]string, name string) bool {
+	return slices.Contains(slices.Collect(maps.Values(values)), name)
+}
+
+// yamlList is a text or a list of such.
+type yamlList []string
+
+// UnmarshalJSON takes both.
+func (l *yamlList) UnmarshalJSON(data []byte) error {
+	var one string
+	if yaml.Unmarshal(data, &one) == nil {
+		*l = yamlList{one}
+		return nil
+	}
+	return yaml.Unmarshal(data, (*[]string)(l))
+}
