@@ -123,7 +123,9 @@ func TestInstalledByAPI(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
 	api := corev1alpha1.ProvidedAPI{APIVersion: "by-api.example.com/v1", Kind: "Gadget"}
-	with := func(version string) release { return release{Version: version, Provides: []corev1alpha1.ProvidedAPI{api}} }
+	with := func(version string) release {
+		return release{Version: version, Provides: []corev1alpha1.ProvidedAPI{api}}
+	}
 	offer(t, ns, "gadgets", with("1.0.0"), of("2.0.0"), with("2.1.0"))
 	offer(t, ns, "shop", of("1.0.0", on("gadgets", "gadgets", ">=1")), of("2.0.0", on("gadgets", "gadgets", ">=2")))
 	provider := wish(ns, "mine", "", "1.0.0", func(spec *corev1alpha1.PackageSpec) {

@@ -51,8 +51,10 @@ The command can be repeated at any time, also after it was interrupted. Afterwar
 Package Operator. Keep the CustomResourceDefinitions: deleting them deletes every package.
 
 With --self the engine is taken out of its own package, the ClusterPackage ` + corev1alpha1.EnginePackage + `, which is
-deleted; everything else stays and runs on, for YAML or Helm to take over. Where no manager runs,
-the command does it by itself.`,
+deleted with deletionPolicy Orphan; everything else stays and runs on, for kubectl apply
+--server-side --force-conflicts -k config, or helm upgrade --install --take-ownership
+--force-conflicts. Where no manager runs, the command does it by itself. Any other deletion of that
+ClusterPackage is refused.`,
 		Example: `  kubectl package release-engine --dry-run
   kubectl package release-engine --yes`,
 		Args: command.Takes(),
