@@ -82,7 +82,9 @@ within 5 seconds; else the status of the package reports it.
 author wrote, field by field, and configFrom, which is added. Names that an offered version does not depend on are
 refused. --adopt sets spec.collisionProtection: IfNoController, which the package keeps; plan --adopt shows what
 that means (docs/concepts.md#claims). --pull-secret is for the registry of the package (spec.imagePullSecrets);
-that of a repository is for the repository alone. Without --version any release is taken.`,
+that of a repository is for the repository alone. Without --version any release is taken.
+--api is the only package that repositories offer with that API, in the place of PACKAGE, and the only argument is then
+NAME; it stays whatever is offered later (docs/catalogue.md#by-the-api-that-is-needed).`,
 		Example: `  # What a repository offers, with values
   kubectl package install shop.example.com shop -n shop --version '>=1.2, <2' --values shop.yaml
 
