@@ -100,7 +100,7 @@ func killedAtEachWrite(t *testing.T, args ...string) string {
 			t.Logf("$ kubectl package %s   (killed by its writes before; now after %d)\n%s", strings.Join(args, " "), limit, out)
 			return out
 		}
-		if !killed || limit > 40 {
+		if !killed || limit > 100 {
 			t.Fatalf("%s: exit code %d\n%s", strings.Join(args, " "), code, out)
 		}
 	}

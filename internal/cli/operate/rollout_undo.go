@@ -15,9 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
@@ -56,6 +54,9 @@ What may be lost with it, as kubectl package plan shows it, is named before, and
 terminal; elsewhere it wants --yes. A policy or webhook of the package itself that refuses the
 objects of that revision is deleted in the course of it where that is confirmed. With --dry-run
 the plan of it is shown, and nothing is changed.
+
+Of the engine's own package the manager's Deployment gets the pods of that revision at once, also
+while no manager runs: the one command to go back from a version that does not work.
 
 It is refused where that revision cannot be had again: where its configuration came from
 Secrets, where the package is chosen from a catalogue by packageRef, or where it was made
@@ -137,6 +138,11 @@ func (c *undoCommand) pkg(ctx context.Context, cl *cluster.Cluster, r *cluster.R
 		return err
 	}
 	fmt.Fprintln(c.Streams.Out, terminal.Line(fmt.Sprintf("%s %s (revision %d)", r.Target, done.What, set.ObjectSetSpec().Revision)))
+	if ownPackage(r) {
+		if err := c.restoreManager(ctx, cl, r, set); err != nil {
+			return err
+		}
+	}
 	if !c.Wait {
 		return nil
 	}
@@ -208,15 +214,8 @@ func (c *undoCommand) deployment(ctx context.Context, cl *cluster.Cluster, r *cl
 	if done, err := f.run(ctx); err != nil || done {
 		return err
 	}
-	data, err := json.Marshal([]desired.Operation{
-		{Op: "test", Path: "/metadata/uid", Value: string(r.Deployment.GetUID())},
-		{Op: "replace", Path: "/spec/template/spec", Value: set.ObjectSetSpec().ObjectSetTemplateSpec},
-	})
-	if err != nil {
-		return fmt.Errorf("write the template of revision %d: %w", number, err)
-	}
-	if err := cl.Patch(ctx, r.Deployment, client.RawPatch(types.JSONPatchType, data), client.FieldOwner(command.FieldManager)); err != nil {
-		return cl.Explain("cannot change "+r.String(), err)
+	if err := restoreTemplate(ctx, cl, r, set, command.FieldManager); err != nil {
+		return err
 	}
 	fmt.Fprintln(c.Streams.Out, terminal.Line(fmt.Sprintf("%s has the template of revision %d again", r, number)))
 	if !c.Wait {
