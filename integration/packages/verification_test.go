@@ -142,8 +142,7 @@ func TestVerification(t *testing.T) {
 }
 
 // An ImageConfig says where images are pulled from, with which pull secret of the manager's namespace, for every namespace.
-func TestRewrite(t *testing.T) {
-	t.Parallel()
+func TestRewrite(t *testing.T) { // not beside others: with a rewrite, every package is loaded again
 	ns := env.TestNamespace(t)
 	image := pushPrivate(t, "rewrite")
 	env.Create(t, pullSecret(t, corev1alpha1.DefaultNamespace, "rewrite", "rewrite"))
@@ -162,8 +161,7 @@ func TestRewrite(t *testing.T) {
 }
 
 // An image that an object names by digest, and that lacks the signature, is named with what uses it, and nothing is written.
-func TestWorkloadVerification(t *testing.T) {
-	t.Parallel()
+func TestWorkloadVerification(t *testing.T) { // not beside others: with a rewrite, every package is loaded again
 	ns := env.TestNamespace(t)
 	own := signed.NewPair(t)
 	workload := env.Push(t, "workload-verification/web:v1", harness.Files{"web": "web"})
