@@ -100,8 +100,9 @@ func (r *Rollout) Revision(number int64) (corev1alpha1.GenericObjectSet, error) 
 
 // Current is the revision in charge, or else the newest one; nil where there is none.
 func (r *Rollout) Current() corev1alpha1.GenericObjectSet {
-	for _, set := range r.Sets {
-		if set.GetName() == r.Deployment.ObjectDeploymentStatus().CurrentRevision {
+	// By the sets: the status of the deployment is behind them, right after a change.
+	for _, set := range slices.Backward(r.Sets) {
+		if !objectsets.Waiting(set) && set.ObjectSetSpec().LifecycleState != corev1alpha1.ObjectSetLifecycleStateArchived {
 			return set
 		}
 	}
