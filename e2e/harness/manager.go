@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -78,9 +79,11 @@ func (e *Env) launch(tb testing.TB, program string, args ...string) *Manager {
 	log, err := os.Create(m.log)
 	require.NoError(tb, err)
 	m.cmd.Stdout, m.cmd.Stderr = log, log
-	m.cmd.Env = append(os.Environ(), "GOGC=100", "GOMEMLIMIT=400MiB") // as config/manager has it
+	// As in a cluster: the manager bounds its memory itself where GOGC is not set, as ./task sets it.
+	environment := slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "GOGC=") })
+	m.cmd.Env = append(environment, "GOMEMLIMIT=400MiB") // as config/manager has it
 	if race() {
-		m.cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1")
+		m.cmd.Env = append(environment, "GORACE=halt_on_error=1")
 	}
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	require.NoError(tb, m.cmd.Start())

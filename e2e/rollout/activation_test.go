@@ -258,7 +258,11 @@ spec:
 		return nil
 	})
 	p := waitRevision(t, env, namespace, "shop", 3, corev1alpha1.ReasonRolledBack)
-	t.Logf("back %v after the deadline", time.Since(dep.Status.Rejected[0].Time.Time).Round(time.Second))
+	took := time.Since(dep.Status.Rejected[0].Time.Time) // of whole seconds
+	t.Logf("back %v after the deadline", took.Round(time.Second))
+	if took > 35*time.Second {
+		t.Errorf("the rollback took %v", took)
+	}
 	if !is(p, corev1alpha1.ConditionAvailable) || !is(p, corev1alpha1.ConditionRolledBack) || !is(p, corev1alpha1.ConditionStalled) || p.Status.CurrentVersion != "1.0.0" {
 		t.Errorf("after the rollback: %+v", p.Status)
 	}

@@ -108,7 +108,7 @@ func TestSuccessDelay(t *testing.T) {
 	conditions := sets[0].Status.Conditions
 	since := meta.FindStatusCondition(conditions, corev1alpha1.ConditionAvailable).LastTransitionTime
 	succeeded := meta.FindStatusCondition(conditions, corev1alpha1.ConditionSucceeded).LastTransitionTime
-	if waited := succeeded.Sub(since.Time); waited < delay*time.Second {
+	if waited := succeeded.Sub(since.Time); waited < delay*time.Second || waited > (delay+30)*time.Second {
 		t.Errorf("succeeded %s after it was available, want %d s", waited, delay)
 	}
 }

@@ -28,10 +28,10 @@ func TestUnmodifiedSource(t *testing.T) {
 	ns := env.TestNamespace(t)
 	server, r := offering(t, ns, "shop@1.0.0")
 	env.Settle(t, ns)
-	from := env.Journal(t)
+	from, began := env.Journal(t), time.Now()
 	retry(t, r, "again")
 	awaitHandled(t, r, "again")
-	if diff := cmp.Diff(map[string]int{"update packagerepositories/status": 1}, tally(from.Rest(t, ns))); diff != "" {
+	if diff := cmp.Diff(map[string]int{"update packagerepositories/status": 1}, tally(began, from.Rest(t, ns))); diff != "" {
 		t.Errorf("requests: %s", diff)
 	}
 	if full, unmodified, _ := server.counts(); full != 1 || unmodified != 1 {

@@ -63,7 +63,7 @@ func TestLargeRepository(t *testing.T) {
 	env.Create(t, r)
 	awaitReady(t, r)
 	took := time.Since(began)
-	requests := tally(from.Rest(t, ns))
+	requests := tally(began, from.Rest(t, ns))
 	want := map[string]int{"create availablepackages": packages, "update packagerepositories/status": 1, "create events": 1}
 	if diff := cmp.Diff(want, requests); diff != "" {
 		t.Errorf("requests: %s", diff)
@@ -71,10 +71,10 @@ func TestLargeRepository(t *testing.T) {
 	t.Logf("%d packages of %d versions: %d KiB fetched, %d KiB published (%d KiB stored of the first) in %s; resident memory %d MiB before, %d MiB after",
 		packages, versions, len(content)>>10, publishedBytes(t, ns)>>10, stored(t, ns)>>10, took.Round(10*time.Millisecond), memory, residentMiB(t))
 
-	from = env.Journal(t)
+	from, began = env.Journal(t), time.Now()
 	retry(t, r, "nothing new")
 	awaitHandled(t, r, "nothing new")
-	if diff := cmp.Diff(map[string]int{"update packagerepositories/status": 1}, tally(from.Rest(t, ns))); diff != "" {
+	if diff := cmp.Diff(map[string]int{"update packagerepositories/status": 1}, tally(began, from.Rest(t, ns))); diff != "" {
 		t.Errorf("requests of a refresh without news: %s", diff)
 	}
 
@@ -84,7 +84,7 @@ func TestLargeRepository(t *testing.T) {
 	awaitHandled(t, r, "a new version")
 	took = time.Since(began)
 	entries := from.Rest(t, ns)
-	if diff := cmp.Diff(map[string]int{"update availablepackages": 1, "update packagerepositories/status": 1, "create events": 1}, tally(entries)); diff != "" {
+	if diff := cmp.Diff(map[string]int{"update availablepackages": 1, "update packagerepositories/status": 1, "create events": 1}, tally(began, entries)); diff != "" {
 		t.Errorf("requests of a new version: %s", diff)
 	}
 	t.Logf("a new version took %s; resident memory %d MiB", took.Round(10*time.Millisecond), residentMiB(t))
@@ -115,10 +115,10 @@ func TestManyVersions(t *testing.T) {
 		n-1, publishedBytes(t, ns)>>10, parts, took.Round(10*time.Millisecond), memoryMiB(t, "VmHWM:"))
 
 	server.set(zipped(t, "a.yaml", versionsOf(n)))
-	from = env.Journal(t)
+	from, began = env.Journal(t), time.Now()
 	retry(t, r, "a new version")
 	awaitHandled(t, r, "a new version")
-	if diff := cmp.Diff(map[string]int{"update availablepackages": 1, "update packagerepositories/status": 1, "create events": 1}, tally(from.Rest(t, ns))); diff != "" {
+	if diff := cmp.Diff(map[string]int{"update availablepackages": 1, "update packagerepositories/status": 1, "create events": 1}, tally(began, from.Rest(t, ns))); diff != "" {
 		t.Errorf("requests of a new version: %s", diff)
 	}
 }
