@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
@@ -120,6 +122,8 @@ func TestOwnPackagePolicy(t *testing.T) {
 		kind, deletionPolicy string
 		options              *metav1.DeleteOptions
 		since                *metav1.Time
+		collection           bool   // the request has no name
+		object               string // the name, where it is another one
 		refused              bool
 	}{
 		"the package":                                {kind: pkg, refused: true},
@@ -133,12 +137,21 @@ func TestOwnPackagePolicy(t *testing.T) {
 		"the deployment":                             {kind: dep, options: policy(metav1.DeletePropagationBackground), refused: true},
 		"the deployment with a field of the package": {kind: dep, deletionPolicy: "Orphan", refused: true},
 		"the deployment orphaned":                    {kind: dep, options: policy(metav1.DeletePropagationOrphan)},
+		"in a collection":                            {kind: pkg, collection: true, refused: true},
+		"orphaned in a collection":                   {kind: pkg, collection: true, options: policy(metav1.DeletePropagationOrphan)},
+		"the deployment in a collection":             {kind: dep, collection: true, refused: true},
+		"another package":                            {kind: pkg, object: "shop"},
+		"another package in a collection":            {kind: pkg, object: "shop", collection: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			old := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
 			old.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(tc.kind))
-			old.SetName(corev1alpha1.EnginePackage)
+			old.SetName(cmp.Or(tc.object, corev1alpha1.EnginePackage))
+			name := old.GetName()
+			if tc.collection {
+				name = ""
+			}
 			old.SetDeletionTimestamp(tc.since)
 			if tc.deletionPolicy != "" {
 				old.Object["spec"] = map[string]any{"deletionPolicy": tc.deletionPolicy}
@@ -147,8 +160,11 @@ func TestOwnPackagePolicy(t *testing.T) {
 			if tc.options != nil {
 				options = tc.options
 			}
-			result := ask(t, config.OwnPackagePolicy, admission.NewAttributesRecord(nil, old, old.GroupVersionKind(), "", old.GetName(),
+			result := ask(t, config.OwnPackagePolicy, admission.NewAttributesRecord(nil, old, old.GroupVersionKind(), "", name,
 				corev1alpha1.GroupVersion.WithResource(kinds[tc.kind].plural), "", admission.Delete, options, false, &user.DefaultInfo{Name: "someone"}), nil)
+			if len(result.Decisions) == 0 && tc.object != "" {
+				return // the policy is not about it
+			}
 			decision := result.Decisions[0]
 			if decision.Evaluation == validating.EvalError || (decision.Action == validating.ActionDeny) != tc.refused {
 				t.Fatalf("%+v, want refused: %t", decision, tc.refused)
@@ -159,7 +175,7 @@ func TestOwnPackagePolicy(t *testing.T) {
 		})
 	}
 	for _, rule := range loadPolicy(t, config.OwnPackagePolicy).Spec.MatchConstraints.ResourceRules {
-		if len(rule.ResourceNames) != 1 || rule.ResourceNames[0] != corev1alpha1.EnginePackage || len(rule.Operations) != 1 || rule.Operations[0] != admissionregistrationv1.Delete {
+		if len(rule.ResourceNames) > 0 || len(rule.Operations) != 1 || rule.Operations[0] != admissionregistrationv1.Delete {
 			t.Errorf("it is about %v %v", rule.Operations, rule.ResourceNames)
 		}
 	}
@@ -212,7 +228,19 @@ func ask(t *testing.T, name string, attributes admission.Attributes, authz autho
 	for _, err := range evaluator.CompilationErrors() {
 		t.Fatal(err)
 	}
-	validator := validating.NewValidator(evaluator, nil, none, none, policy.Spec.FailurePolicy, nil)
+	matches := make([]cel.ExpressionAccessor, len(policy.Spec.MatchConditions))
+	for i, m := range policy.Spec.MatchConditions {
+		matches[i] = &matchconditions.MatchCondition{Name: m.Name, Expression: m.Expression}
+	}
+	var matcher matchconditions.Matcher
+	if len(matches) > 0 {
+		filter := compiler.CompileCondition(matches, declarations, environment.NewExpressions)
+		for _, err := range filter.CompilationErrors() {
+			t.Fatal(err)
+		}
+		matcher = matchconditions.NewMatcher(filter, policy.Spec.FailurePolicy, "policy", "validate", name)
+	}
+	validator := validating.NewValidator(evaluator, matcher, none, none, policy.Spec.FailurePolicy, nil)
 	versioned, err := admission.NewVersionedAttributes(attributes, attributes.GetKind(), admission.NewObjectInterfacesFromScheme(runtime.NewScheme()))
 	if err != nil {
 		t.Fatal(err)

@@ -193,9 +193,13 @@ func refusedDeletions(t *testing.T) {
 	t.Helper()
 	dep := &corev1alpha1.ClusterObjectDeployment{ObjectMeta: metav1.ObjectMeta{Name: corev1alpha1.EnginePackage}}
 	for _, o := range []client.Object{own(), dep} {
-		err := env.Client.Delete(t.Context(), o)
-		if err == nil || !strings.Contains(err.Error(), "kubectl package release-engine --self") {
-			t.Errorf("the deletion of %T: %v", o, err)
+		for how, err := range map[string]error{
+			"the deletion":                 env.Client.Delete(t.Context(), o),
+			"the deletion of a collection": env.Client.DeleteAllOf(t.Context(), o, client.MatchingFields{"metadata.name": o.GetName()}),
+		} {
+			if err == nil || !strings.Contains(err.Error(), "kubectl package release-engine --self") {
+				t.Errorf("%s of %T: %v", how, o, err)
+			}
 		}
 	}
 	if code, out, _ := run(t, 0, "delete", "clusterpackage/"+corev1alpha1.EnginePackage, "--yes"); code == 0 || !strings.Contains(out, "kubectl package release-engine --self") {
