@@ -23,7 +23,7 @@ var packagePhases = []struct{ folder, phase string }{
 // PackageFiles returns the files of the engine's own package, of a version such as v0.2.0, with the
 // manager's image by its repository and digest: the objects that the YAML and the chart install, and a
 // Job before the Deployment. The package adopts what nothing controls, such as what the YAML has
-// installed, and keeps the namespace and the CustomResourceDefinitions when it is deleted.
+// installed, and keeps what the engine cannot run without when it is deleted or becomes another one.
 func PackageFiles(version, repository, digest string) (map[string][]byte, error) {
 	image := repository + ":" + version
 	manifest, err := Files.ReadFile(folderPackage + "/manifest.yaml")
@@ -74,6 +74,20 @@ spec:
 	return files, nil
 }
 
+// runsManager reports whether the manager that runs, or its next pod, needs an object.
+func runsManager(object *unstructured.Unstructured) bool {
+	switch object.GetKind() {
+	case "Deployment", "ServiceAccount", "PriorityClass":
+		return true
+	case "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding":
+		return object.GetName() == ServiceAccount || object.GetName() == leaderElection
+	}
+	return false
+}
+
+// leaderElection is the name of the Role and RoleBinding for the Lease.
+const leaderElection = "lockstep-leader-election"
+
 // packageFile returns an object as a file of the package, a template where it names the image: by its tag, too, as the YAML does.
 func packageFile(object *unstructured.Unstructured, phase, version string) (name string, content []byte, err error) {
 	annotations := object.GetAnnotations()
@@ -82,7 +96,7 @@ func packageFile(object *unstructured.Unstructured, phase, version string) (name
 	}
 	annotations[corev1alpha1.PhaseAnnotation] = phase
 	annotations[corev1alpha1.CollisionProtectionAnnotation] = string(corev1alpha1.CollisionProtectionIfNoController)
-	if phase == "crds" {
+	if phase == "crds" || runsManager(object) {
 		annotations[corev1alpha1.DeletionPolicyAnnotation] = corev1alpha1.DeletionPolicyKeep
 	}
 	object.SetAnnotations(annotations)

@@ -49,7 +49,7 @@ func TestPackageIsConfig(t *testing.T) {
 		want[resource.GetKind()+" "+resource.GetName()] = object
 	}
 	got := map[string]map[string]any{}
-	var phases []string
+	var phases, kept []string
 	for _, phase := range ownPackage(t).Phases {
 		kinds := map[string]int{}
 		for i := range phase.Objects {
@@ -62,8 +62,10 @@ func TestPackageIsConfig(t *testing.T) {
 				t.Errorf("%s does not adopt what nothing controls", o.GetName())
 			}
 			annotations, labels := o.GetAnnotations(), o.GetLabels()
-			if keep := annotations[corev1alpha1.DeletionPolicyAnnotation]; (keep != "") != (phase.Name == "crds") {
-				t.Errorf("the deletion policy of %s is %q", o.GetName(), keep)
+			if annotations[corev1alpha1.DeletionPolicyAnnotation] == corev1alpha1.DeletionPolicyKeep && phase.Name != "crds" {
+				kept = append(kept, o.GetKind()+" "+o.GetName())
+			} else if phase.Name == "crds" && annotations[corev1alpha1.DeletionPolicyAnnotation] == "" {
+				t.Errorf("%s is deleted with the package", o.GetName())
 			}
 			for _, values := range []map[string]string{annotations, labels} {
 				maps.DeleteFunc(values, func(key, _ string) bool { return strings.HasPrefix(key, corev1alpha1.GroupName+"/") })
@@ -82,6 +84,14 @@ func TestPackageIsConfig(t *testing.T) {
 	}
 	if !slices.Equal(phases, []string{"crds", "rbac", "admission", "rehearse", "deploy"}) {
 		t.Errorf("the phases are %v", phases)
+	}
+	// Without these the manager that runs, or its next pod, could not restore anything.
+	slices.Sort(kept)
+	if diff := cmp.Diff([]string{
+		"ClusterRole lockstep-manager", "ClusterRoleBinding lockstep-manager", "Deployment lockstep-manager", "PriorityClass lockstep-manager",
+		"Role lockstep-leader-election", "RoleBinding lockstep-leader-election", "ServiceAccount lockstep-manager",
+	}, kept); diff != "" {
+		t.Errorf("kept, but for CRDs and namespace (-want +got):\n%s", diff)
 	}
 	const job, deployment = "Job lockstep-rehearse", "Deployment " + config.ServiceAccount
 	if got[job] == nil {
