@@ -54,10 +54,11 @@ docs/migrate-from-package-operator.md.
 
 With --self it is about this engine alone, which runs: the ClusterPackage ` + corev1alpha1.EnginePackage + ` of the image
 is installed, adopts what YAML or Helm has installed, and is waited for; then Helm's record of the
-release is deleted, so that helm uninstall deletes nothing. Only metadata and the way in which the
-image is named may differ: flags of the manager and values of the chart go into spec.patches of that
-ClusterPackage before, which may exist already, or are lost with --accept-losses. The plan shows
-every field.`,
+release is deleted, so that helm uninstall deletes nothing. Only labels and annotations of Helm and
+kubectl and the way in which the image is named may differ: flags of the manager and values of the
+chart go into spec.patches of that ClusterPackage before, or are lost with --accept-losses. Create it
+with paused: true, or it adopts the engine at once, unplanned: this command plans and unpauses it. The
+plan shows every field.`,
 		Example: `  kubectl package adopt-engine --dry-run
   kubectl package adopt-engine --image registry.example/lockstep-manager:v0.1.0 --yes
 

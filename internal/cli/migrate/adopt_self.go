@@ -5,12 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,6 +27,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objects"
 )
 
 // ownTarget is the engine's own package.
@@ -52,7 +56,7 @@ func (c *adoptEngineCommand) runSelf(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	steps := []engineStep{c.ownStep(found)}
+	steps := []engineStep{c.ownStep(found, records)}
 	findings := found.selfFindings()
 	for _, in := range records {
 		findings = append(findings, engineFinding{"Helm", "release " + in.release})
@@ -62,7 +66,7 @@ func (c *adoptEngineCommand) runSelf(ctx context.Context) error {
 		return err
 	}
 	if !steps[0].done {
-		if err := c.planOwn(ctx); err != nil {
+		if err := c.planOwn(ctx, records); err != nil {
 			return err
 		}
 	}
@@ -103,8 +107,20 @@ func (f *former) adoptable() error {
 			f.ours.Namespace + " get pods")
 	case f.own.pkg != nil && f.own.pkg.DeletionTimestamp != nil:
 		return fmt.Errorf("nothing was changed: %s is being deleted: wait until it is gone", ownTarget)
+	case requiresAccounts(f.ours) && (f.own.pkg == nil || f.own.pkg.Spec.ServiceAccountName == ""):
+		return fmt.Errorf("nothing was changed: with --require-service-account=all the manager installs no ClusterPackage without a ServiceAccount: "+
+			"take the value all off, or create %s before, with paused: true and, in spec.serviceAccountName, an account of %s other than %s, with the rights of it",
+			ownTarget, f.ours.Namespace, engineDeployment)
 	}
 	return nil
+}
+
+// requiresAccounts reports whether a manager installs ClusterPackages only as ServiceAccounts.
+func requiresAccounts(manager *appsv1.Deployment) bool {
+	return slices.ContainsFunc(manager.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
+		return slices.Contains(c.Args, "--require-service-account=all") ||
+			slices.Contains(c.Env, corev1.EnvVar{Name: "LOCKSTEP_REQUIRE_SERVICE_ACCOUNT", Value: "all"})
+	})
 }
 
 // ofOwnPackage reports whether the manager's Deployment belongs to the engine's own package.
@@ -117,39 +133,99 @@ func ofOwnPackage(manager *appsv1.Deployment) bool {
 }
 
 // ownStep installs the package, which adopts what nothing controls, and waits until it is available. The Deployment is in its last phase.
-func (c *adoptEngineCommand) ownStep(f former) engineStep {
-	pkg := f.own.pkg
+func (c *adoptEngineCommand) ownStep(f former, records []*installation) engineStep {
+	pkg, what := f.own.pkg, "install "
+	paused := pkg != nil && pkg.Spec.Paused
+	if paused {
+		what = "unpause "
+	}
 	return engineStep{
-		what: "install " + ownTarget.String() + " of " + c.image + ", which adopts the engine",
-		done: pkg != nil && pkg.Spec.Image == c.image && ofOwnPackage(f.ours) && meta.IsStatusConditionTrue(pkg.Status.Conditions, corev1alpha1.ConditionAvailable),
-		do: func(ctx context.Context) error {
-			return desired.Package{Name: ownName, Image: c.image}.Install(ctx, &c.Command, c.cluster, ownTarget, nil)
+		what: what + ownTarget.String() + " of " + c.image + ", which adopts the engine",
+		done: pkg != nil && !paused && pkg.Spec.Image == c.image && ofOwnPackage(f.ours) && meta.IsStatusConditionTrue(pkg.Status.Conditions, corev1alpha1.ConditionAvailable),
+		do: func(ctx context.Context) (err error) {
+			if paused { // by one write: another image is not to be adopted before
+				patch := fmt.Appendf(nil, `{"metadata":{"uid":%q},"spec":{"image":%q,"paused":false}}`, pkg.UID, c.image)
+				err = c.cluster.Explain("cannot change "+ownTarget.String(),
+					c.client.Patch(ctx, pkg.DeepCopy(), client.RawPatch(types.MergePatchType, patch), client.FieldOwner(command.FieldManager)))
+			}
+			if err == nil {
+				err = desired.Package{Name: ownName, Image: c.image}.Install(ctx, &c.Command, c.cluster, ownTarget, nil)
+			}
+			return remain(err, records)
 		},
 	}
 }
 
-// planOwn shows what the package changes, and refuses to lose what flags and values of the install say.
-func (c *adoptEngineCommand) planOwn(ctx context.Context) error {
-	plan, err := planning.OfImage(ctx, c.Command, c.registry, c.cluster, ownName, c.image)
+// remain adds to an error that the records are still there.
+func remain(err error, records []*installation) error {
+	for _, in := range records {
+		if err != nil {
+			err = in.remains(err)
+		}
+	}
+	return err
+}
+
+// planOwn shows what the package changes, and refuses another package, and to lose what flags and values of the install say.
+func (c *adoptEngineCommand) planOwn(ctx context.Context, records []*installation) error {
+	planned, plan, err := planning.OfImage(ctx, c.Command, c.registry, c.cluster, ownName, c.image)
 	if err != nil {
 		return c.cluster.Explain("cannot plan "+ownTarget.String(), err)
+	}
+	brought, err := (&handoverPlan{cluster: c.cluster, Planned: planned}).phases()
+	if err != nil {
+		return err
+	}
+	if err := isOwn(planned.Loaded.CatalogName, brought); err != nil {
+		return fmt.Errorf("nothing was changed: %s %w", c.image, err)
 	}
 	out := c.Streams.ErrOut
 	if c.dryRun {
 		out = c.Streams.Out
 	}
 	fmt.Fprint(out, planning.Text(plan, terminal.StylesFor(out)))
+	for _, line := range leftBehind(records, brought) {
+		fmt.Fprintln(out, terminal.Line(line))
+	}
 	if n := len(plan.Refusals); n > 0 {
 		return fmt.Errorf("nothing was changed: %s would not be rolled out: %s", ownTarget, terminal.Count(n, "refusal"))
 	}
 	if lost := losses(plan); len(lost) > 0 && !c.acceptLosses && !c.dryRun {
 		return fmt.Errorf("nothing was changed: the package has other values than what is installed: %s. Adopt it in the version that runs, with flags and values "+
-			"as spec.patches of %s, which may exist before; --accept-losses goes on all the same", strings.Join(lost[:min(len(lost), command.MostNamed)], ", "), ownTarget)
+			"as spec.patches of %s, created before with paused: true; --accept-losses goes on all the same", strings.Join(lost[:min(len(lost), command.MostNamed)], ", "), ownTarget)
 	}
 	return nil
 }
 
-// losses are the fields of installed objects that change, but for metadata and the text by which the image is named.
+// isOwn returns an error unless a package is the engine's own one: by its name in catalogs, and what it brings.
+func isOwn(name string, brought map[objects.Key]string) error {
+	manager := objects.Key{Group: "apps", Kind: "Deployment", Namespace: corev1alpha1.DefaultNamespace, Name: engineDeployment}
+	if name != ownCatalogName || brought[manager] == "" {
+		return fmt.Errorf("is the package %s, and not the engine's own one, which is %s and brings %s", terminal.Line(name), ownCatalogName, manager)
+	}
+	return nil
+}
+
+// ownCatalogName is the packageName of the engine's own package.
+const ownCatalogName = "engine.lockstep.run"
+
+// leftBehind are lines on the objects of Helm that the package does not bring, and that nothing manages afterwards.
+func leftBehind(records []*installation, brought map[objects.Key]string) (lines []string) {
+	for _, in := range records {
+		for i := range in.recorded {
+			key, brings := in.key(&in.recorded[i], brought)
+			if !brings && !in.recorded[i].Incidental {
+				lines = append(lines, key.String()+" stays as it is: the package does not bring it")
+			}
+		}
+	}
+	if more := len(lines) - limits.RecordedLeft; more > 0 {
+		lines = append(lines[:limits.RecordedLeft], fmt.Sprintf("%s more that the package does not bring stay as they are", terminal.Count(more, "object")))
+	}
+	return lines
+}
+
+// losses are the fields of installed objects that change, but for metadata of tools and the text by which the image is named.
 func losses(plan *dryrun.Plan) (lost []string) {
 	for i := range plan.Phases {
 		for j := range plan.Phases[i].Changes {
@@ -157,14 +233,42 @@ func losses(plan *dryrun.Plan) (lost []string) {
 			if change.Action == dryrun.ActionCreate {
 				continue
 			}
-			for _, field := range change.Fields {
-				if !strings.HasPrefix(field.Path, "metadata.") && !strings.HasSuffix(field.Path, ".image") {
+			for k := range change.Fields {
+				if field := &change.Fields[k]; losing(field) {
 					lost = append(lost, change.Object()+" "+field.Path)
 				}
 			}
 		}
 	}
 	return lost
+}
+
+// losing reports whether a change of a field loses what the install says. Labels and annotations that are only added lose nothing.
+func losing(field *dryrun.Field) bool {
+	if !strings.HasPrefix(field.Path, "metadata.") {
+		return !strings.HasSuffix(field.Path, ".image")
+	}
+	if field.Before == nil {
+		return false
+	}
+	for _, at := range []string{"metadata.labels", "metadata.annotations"} {
+		rest, is := strings.CutPrefix(field.Path, at)
+		if !is {
+			continue
+		}
+		keys := []string{strings.Trim(rest, `.[]"`)}
+		if all, whole := field.Before.(map[string]any); whole {
+			keys = slices.Collect(maps.Keys(all))
+		}
+		return slices.ContainsFunc(keys, func(key string) bool { return !ofTools(key) })
+	}
+	return true
+}
+
+// ofTools reports whether a label or annotation is what the tools that install write for themselves.
+func ofTools(key string) bool {
+	domain, _, _ := strings.Cut(key, "/")
+	return slices.Contains([]string{"app.kubernetes.io", "helm.sh", "meta.helm.sh", "kubectl.kubernetes.io", corev1alpha1.GroupName}, domain)
 }
 
 // helmRecords are the records of Helm of releases with the manager's Deployment.
@@ -201,6 +305,13 @@ func (c *adoptEngineCommand) recordStep(in *installation) engineStep {
 	return engineStep{
 		what: "delete " + in.record + ", so that helm uninstall deletes nothing",
 		do: func(ctx context.Context) error {
+			manager, err := c.manager(ctx, engineDeployment)
+			if err == nil && !ofOwnPackage(manager) {
+				err = fmt.Errorf("Deployment %s does not belong to %s", engineDeployment, ownTarget) //nolint:staticcheck // it is a kind
+			}
+			if err != nil {
+				return in.remains(err)
+			}
 			h := &handoverPlan{cluster: c.cluster, Planned: &planning.Planned{Client: c.client}}
 			return in.forget(ctx, &adoptCommand{handoverCommand: handoverCommand{Command: c.Command}}, h)
 		},

@@ -281,14 +281,15 @@ func OfVersion(ctx context.Context, on command.Command, cl *cluster.Cluster, n c
 	return planned.plan(ctx, cl)
 }
 
-// OfImage plans that a package, which need not be installed, is of an image.
-func OfImage(ctx context.Context, on command.Command, registry content.RegistryFlags, cl *cluster.Cluster, n cluster.Name, image string) (*dryrun.Plan, error) {
+// OfImage loads the package of an image, which need not be installed, and plans it.
+func OfImage(ctx context.Context, on command.Command, registry content.RegistryFlags, cl *cluster.Cluster, n cluster.Name, image string) (*Planned, *dryrun.Plan, error) {
 	c := &Planner{Command: on, Source: content.SourceFlags{Registry: registry}, Spec: desired.SpecFlags{Given: func(string) bool { return false }}}
 	planned, err := c.Load(ctx, cl, Wanted{source: image, Name: n})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return planned.plan(ctx, cl)
+	plan, err := planned.plan(ctx, cl)
+	return planned, plan, err
 }
 
 // show prints a plan under a name, and returns the error or exit code that it leads to.
