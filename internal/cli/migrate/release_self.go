@@ -29,8 +29,11 @@ func (c *releaseEngineCommand) runSelf(ctx context.Context) error {
 		return fmt.Errorf("nothing was changed: %s is Package Operator's: kubectl package adopt-engine takes the cluster over", ownTarget)
 	}
 	steps := adopt.disownSteps(found) // while no manager leads
-	if found.holder != "" && found.own.pkg != nil {
+	switch {
+	case found.holder != "" && found.own.pkg != nil:
 		steps = []engineStep{c.orphanStep(found), c.deleteStep(found)}
+	case found.holder != "" && !found.own.empty(): // the package was deleted without its deployment, which the manager serves
+		steps = []engineStep{c.deploymentStep()}
 	}
 	if err := c.show("The engine as a package", found.selfFindings(), steps); err != nil {
 		return err
@@ -66,6 +69,24 @@ func (c *releaseEngineCommand) deleteStep(f former) engineStep {
 			err := c.client.Delete(ctx, f.own.pkg.DeepCopy(), client.Preconditions{UID: ptr.To(f.own.pkg.UID)}, client.PropagationPolicy("Background"))
 			if client.IgnoreNotFound(err) != nil {
 				return c.cluster.Explain("cannot delete "+ownTarget.String(), err)
+			}
+			return c.awaitReleased(ctx)
+		},
+	}
+}
+
+// deploymentStep deletes the deployment, whose objects stay, and waits until the manager has left them.
+func (c *releaseEngineCommand) deploymentStep() engineStep {
+	return engineStep{
+		what: "delete the ClusterObjectDeployment of " + ownTarget.String() + ": what it has installed stays",
+		do: func(ctx context.Context) error {
+			dep := &corev1alpha1.ClusterObjectDeployment{}
+			err := c.client.Get(ctx, client.ObjectKey{Name: corev1alpha1.EnginePackage}, dep)
+			if err == nil && dep.DeletionTimestamp == nil {
+				err = c.client.Delete(ctx, dep, client.Preconditions{UID: ptr.To(dep.UID)}, client.PropagationPolicy("Orphan"))
+			}
+			if client.IgnoreNotFound(err) != nil {
+				return c.cluster.Explain("cannot delete the deployment of "+ownTarget.String(), err)
 			}
 			return c.awaitReleased(ctx)
 		},
