@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -136,6 +138,19 @@ func TestSelf(t *testing.T) {
 		t.Errorf("with a flag of its own: exit code %d\n%s", code, out)
 	}
 	applyEngine(t, "v0.0.1", "kubectl")
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: config.ServiceAccount}}
+	role := func(value string) client.Patch {
+		return client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"eks.amazonaws.com/role-arn":%s}}}`, value))
+	}
+	require.NoError(t, env.Client.Patch(t.Context(), account, role(`"arn"`), client.FieldOwner("kubectl")))
+	if code, out, _ := run(t, 0, adopt...); code == 0 || !strings.Contains(out, `ServiceAccount package-operator-system/lockstep-manager metadata.annotations`) {
+		t.Errorf("with an annotation of its own: exit code %d\n%s", code, out)
+	}
+	require.NoError(t, env.Client.Patch(t.Context(), account, role("null"), client.FieldOwner("kubectl")))
+	wrong := []string{"adopt-engine", "--self", "--image", pushWrong(t), "--insecure-registry", env.Registry(), "--yes"}
+	if code, out, _ := run(t, 0, wrong...); code == 0 || !strings.Contains(out, "is the package wrong, and not the engine's own one") {
+		t.Errorf("another package: exit code %d\n%s", code, out)
+	}
 	code, out, _ := run(t, 0, append(adopt, "--dry-run")...)
 	for _, text := range []string{"Deployment lockstep-manager", "2 replicas of " + imageOf("v0.0.1"), "> install clusterpackage package-operator of " + image} {
 		if code != 0 || !strings.Contains(out, text) {
@@ -150,6 +165,7 @@ func TestSelf(t *testing.T) {
 	}
 
 	refusedDeletions(t)
+	before = anotherPackage(t, image, before)
 	for _, command := range []string{"adopt-engine", "release-engine"} {
 		if code, out, _ := run(t, 0, command, "--yes"); code == 0 || !strings.Contains(out, "nothing was changed: ") {
 			t.Errorf("%s: exit code %d\n%s", command, code, out)
@@ -186,6 +202,40 @@ func TestSelf(t *testing.T) {
 	same("released without a manager", false)
 	env.WaitGone(t, patience, own())
 	env.WaitGone(t, patience, &corev1alpha1.ClusterObjectDeployment{ObjectMeta: metav1.ObjectMeta{Name: corev1alpha1.EnginePackage}})
+}
+
+// pushWrong pushes a package that is not the engine's own one.
+func pushWrong(t *testing.T) string {
+	t.Helper()
+	return env.Push(t, "wrong:v1", harness.Files{
+		"manifest.yaml": harness.Manifest("wrong", []string{"all"}, ""),
+		"config.yaml":   "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: wrong, namespace: default, annotations: {package-operator.run/phase: all}}\n",
+	})
+}
+
+// anotherPackage has the own package become another one and the engine's again: what the manager runs by stays, and the rest is recreated.
+func anotherPackage(t *testing.T, image string, before map[string]types.UID) map[string]types.UID {
+	t.Helper()
+	revision := awaitOwn(t, 1)
+	setOwn(t, pushWrong(t), "")
+	awaitOwn(t, revision+1)
+	if d := deployed(t, "v0.0.1"); d.UID != before["Deployment "+config.ServiceAccount] || d.DeletionTimestamp != nil {
+		t.Error("the Deployment is deleted by a package without it")
+	}
+	setOwn(t, image, "")
+	awaitOwn(t, revision+2)
+	after := uids(t, true)
+	for name := range before {
+		kind, of, _ := strings.Cut(name, " ")
+		switch {
+		case kind == "CustomResourceDefinition", kind == "Namespace", of == "lockstep-leader-election" && kind != "FlowSchema",
+			of == config.ServiceAccount && slices.Contains([]string{"Deployment", "ServiceAccount", "PriorityClass", "ClusterRole", "ClusterRoleBinding"}, kind):
+			if after[name] != before[name] {
+				t.Errorf("%s was recreated", name)
+			}
+		}
+	}
+	return after
 }
 
 // refusedDeletions tries to delete the engine with its own package.

@@ -46,16 +46,18 @@ func setOwn(t *testing.T, image, patch string) {
 	})
 }
 
-// awaitOwn waits until the newest revision of the engine's own package is available, with this number at least.
-func awaitOwn(t *testing.T, revision int64) {
+// awaitOwn waits until the newest revision of the engine's own package is available, with this number at least, and returns its number.
+func awaitOwn(t *testing.T, revision int64) (newest int64) {
 	t.Helper()
 	harness.Await(t, env, patience, own(), "the package to be available", func(p *corev1alpha1.ClusterPackage) error {
 		c := meta.FindStatusCondition(p.Status.Conditions, corev1alpha1.ConditionAvailable)
 		if c == nil || c.Status != "True" || c.ObservedGeneration != p.Generation || p.Status.Revision < revision || meta.IsStatusConditionTrue(p.Status.Conditions, corev1alpha1.ConditionProgressing) {
 			return fmt.Errorf("revision %d: %+v", p.Status.Revision, p.Status.Conditions)
 		}
+		newest = p.Status.Revision
 		return nil
 	})
+	return newest
 }
 
 // The engine upgrades itself: a rehearsal that fails leaves its Deployment as it is and the status says why, another process goes on
