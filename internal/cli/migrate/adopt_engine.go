@@ -58,7 +58,12 @@ release is deleted, so that helm uninstall deletes nothing. Only labels and anno
 kubectl and the way in which the image is named may differ: flags of the manager and values of the
 chart go into spec.patches of that ClusterPackage before, or are lost with --accept-losses. Create it
 with paused: true, or it adopts the engine at once, unplanned: this command plans and unpauses it. The
-plan shows every field.`,
+plan shows every field.
+
+Its Job lockstep-rehearse fails at any finding, such as a target that cannot be reached, also in a first
+adoption, which then stops before the Deployment: run no helm uninstall meanwhile. Versions before, by
+rollout undo, an older image or onDeadline: Rollback, install their own CRDs, too, which drop fields that
+they do not know: choose one only while no object uses such a field, and leave onDeadline unset.`,
 		Example: `  kubectl package adopt-engine --dry-run
   kubectl package adopt-engine --image registry.example/lockstep-manager:v0.1.0 --yes
 
