@@ -266,3 +266,29 @@ func refusedDeletions(t *testing.T) {
 		return nil
 	})
 }
+
+// A ClusterPackage that was deleted with its dependents orphaned leaves its deployment, which the manager serves on.
+func TestSelfOrphaned(t *testing.T) {
+	if !harness.Deep() {
+		t.Skip("the garbage collector is started again for it")
+	}
+	env.StartManager(t)
+	t.Cleanup(func() {
+		require.NoError(t, client.IgnoreNotFound(env.Client.Delete(context.WithoutCancel(t.Context()), manager())))
+	})
+	applyEngine(t, "v0.0.1", "kubectl")
+	before := uids(t, false)
+	if code, out, _ := run(t, 0, "adopt-engine", "--self", "--image", pushOwn(t, "v0.0.1"), "--insecure-registry", env.Registry(), "--yes"); code != 0 {
+		t.Fatalf("exit code %d\n%s", code, out)
+	}
+	env.WaitCollector(t)
+	require.NoError(t, env.Client.Delete(t.Context(), own(), client.PropagationPolicy(metav1.DeletePropagationOrphan)))
+	env.WaitGone(t, patience, own())
+	killedAtEachWrite(t, "release-engine", "--self", "--yes")
+	for name, uid := range uids(t, false) {
+		if before[name] != uid {
+			t.Errorf("%s was recreated", name)
+		}
+	}
+	env.WaitGone(t, patience, &corev1alpha1.ClusterObjectDeployment{ObjectMeta: metav1.ObjectMeta{Name: corev1alpha1.EnginePackage}})
+}
