@@ -190,10 +190,16 @@ func TestSelf(t *testing.T) {
 	other := harness.HelmRecord(corev1alpha1.DefaultNamespace, "other", 1, "deployed", harness.ConfigMap("other", "all", "x"))
 	env.Create(t, record)
 	env.Create(t, other)
+	created := own() // before, with what it says of its own, and not adopting yet
+	created.Spec.Image, created.Spec.Paused = image, true
+	env.Create(t, created)
 	if out := killedAtEachWrite(t, adopt...); !strings.Contains(out, "Helm's record of the release lockstep is deleted") {
 		t.Errorf("it says:\n%s", out)
 	}
 	same("adopted from Helm", true)
+	if require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(created), created)); created.Spec.Paused {
+		t.Error("the package is still paused")
+	}
 	env.WaitGone(t, patience, record)
 	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(other), other))
 
