@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
@@ -25,7 +26,7 @@ func (l *load) lockedImages(refs map[string]string) lockedImages {
 		return nil
 	}
 	out := lockedImages{}
-	l.written = map[string]string{}
+	l.written, l.rewritten = map[string]string{}, map[string]bool{}
 	for _, img := range lock.Spec.Images {
 		image := img.Image
 		l.written[img.Name], _, _ = strings.Cut(image, "@")
@@ -33,12 +34,24 @@ func (l *load) lockedImages(refs map[string]string) lockedImages {
 			image = l.opts.ImageOverride(image)
 		}
 		image, _, _ = strings.Cut(image, "@")
+		if image != l.written[img.Name] {
+			l.rewritten[repositoryOf(image)] = true
+		}
 		_, digest, _ := strings.Cut(refs[img.Name], "@")
 		if first, twice := out[refs[img.Name]]; digest != "" && (!twice || img.Name < first.Name) {
 			out[refs[img.Name]] = corev1alpha1.PackageImage{Name: img.Name, Image: image, Digest: digest}
 		}
 	}
 	return out
+}
+
+// repositoryOf cuts tag and digest off a reference.
+func repositoryOf(ref string) string {
+	ref, _, _ = strings.Cut(ref, "@")
+	if colon := strings.LastIndexByte(ref, ':'); colon > strings.LastIndexByte(ref, '/') {
+		ref = ref[:colon]
+	}
+	return ref
 }
 
 const digestMark = "@sha256:"
@@ -100,16 +113,27 @@ func (f *imageField) used() usedImage {
 	return usedImage{ref: ref, written: ref, by: f.kind + " " + name[:min(len(name), limits.LineBytes)]}
 }
 
+// isLocal reports whether the image is never pulled.
+func (f *imageField) isLocal() bool {
+	return f.of["imagePullPolicy"] == "Never" || f.of["pullPolicy"] == "Never"
+}
+
+// isRewritten reports whether the image is one of the lock, or of a repository that one of the lock was rewritten to: templates take
+// references apart.
+func (r *reader) isRewritten(ref string) bool {
+	_, locked := r.locked[ref]
+	return locked || r.rewritten[repositoryOf(ref)]
+}
+
 // imagesOf rewrites the images of containers and image volumes, once each, and returns all that the object names but those of the lock,
 // which are rewritten already.
 func (c *check) imagesOf() []usedImage {
-	fields := imageFields(c.body)
+	fields := imageFields(c.out.gvk.GroupKind(), c.body)
 	out := make([]usedImage, len(fields))
 	for i := range fields {
 		f := &fields[i]
 		out[i] = f.used()
-		_, locked := c.r.locked[f.text]
-		if c.r.opts.Rewrite == nil || locked || len(f.text) > limits.ReferenceBytes {
+		if c.r.opts.Rewrite == nil || len(f.text) > limits.ReferenceBytes || f.isLocal() || c.r.isRewritten(f.text) {
 			continue
 		}
 		ref := c.r.opts.Rewrite(f.text)
@@ -123,15 +147,18 @@ func (c *check) imagesOf() []usedImage {
 	return out
 }
 
-// imageFields returns the fields with images of the containers and image volumes of a Pod, or of an object with a template of Pods.
-func imageFields(body map[string]any) []imageField {
+// imageFields returns the fields with images of the containers and image volumes of a Pod, or of an object with a template of Pods:
+// where Kubernetes' own kinds have it, and in spec.template of all others.
+func imageFields(kind schema.GroupKind, body map[string]any) []imageField {
 	path := []string{"spec", "template", "spec"}
-	switch body["kind"] {
-	case "Pod":
+	switch kind {
+	case schema.GroupKind{Kind: "Pod"}:
 		path = []string{"spec"}
-	case "CronJob":
+	case schema.GroupKind{Kind: "PodTemplate"}:
+		path = []string{"template", "spec"}
+	case schema.GroupKind{Group: "batch", Kind: "CronJob"}:
 		path = []string{"spec", "jobTemplate", "spec", "template", "spec"}
-	case secretKind.Kind:
+	case secretKind:
 		return nil
 	}
 	pod := body

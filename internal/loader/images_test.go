@@ -178,6 +178,45 @@ func TestRewrittenImages(t *testing.T) {
 	}
 }
 
+// Placeholders, images that are never pulled, and those of the lock whose reference a template takes apart are not rewritten; kinds of
+// other groups have their pods where all others have them.
+func TestImagesThatAreNotRewritten(t *testing.T) {
+	t.Parallel()
+	files := pkg(
+		"manifest.yaml", plain+"  images: [{name: web, image: 'quay.io/x/web:v1'}, {name: own, image: 'example.com/own:v1'}]\n",
+		"manifest.lock.yaml", lockText(locked("web", "quay.io/x/web:v1", "a"), locked("own", "example.com/own:v1", "b")),
+		"web.yaml.gotmpl", workload("apps/v1", "Deployment", "web", "{template: {spec: {containers: [{name: istio-proxy, image: auto}, {name: local, image: 'quay.io/x/local:dev', imagePullPolicy: Never}, "+
+			"{name: cut, image: '{{ (splitList \"@\" .images.web) | first }}:v2'}, {name: debug, image: 'mirror.example:5000/x/web-debug:v1'}, {name: own, image: '{{ .images.own }}'}], "+
+			"volumes: [{name: models, image: {reference: 'quay.io/x/models:v1', pullPolicy: Never}}]}}}"),
+		"template.yaml", strings.Replace(workload("v1", "PodTemplate", "pods", "x"), "spec: x", "template: {spec: {containers: [{image: 'quay.io/x/pods:v1'}]}}", 1),
+		"pod.yaml", workload("example.com/v1", "Pod", "pod", "{containers: [{image: 'quay.io/x/field:v1'}], template: {spec: {containers: [{image: 'quay.io/x/pod:v1'}]}}}"),
+		"cron.yaml", workload("example.com/v1", "CronJob", "cron", "{jobTemplate: {spec: {template: {spec: {containers: [{image: 'quay.io/x/field:v1'}]}}}}}"),
+	)
+	set := imagepolicy.NewSet([]imagepolicy.Policy{
+		{Name: "quay", Prefixes: []string{"quay.io"}, Rewrite: "mirror.example:5000"},
+		{Name: "again", Prefixes: []string{"mirror.example:5000"}, Rewrite: "second.example"},
+		{Name: "hub", Prefixes: []string{"docker.io"}, Rewrite: "mirror.example:5000/hub"},
+	}, false, time.Now())
+	p, err := Load(context.Background(), files, namespaced(func(o *Options) { o.ImageOverride, o.Rewrite = set.Rewrite, set.RewriteInObject }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw := ""
+	for _, phase := range p.Phases {
+		for _, object := range phase.Objects {
+			raw += string(object.Object.Raw)
+		}
+	}
+	for text, n := range map[string]int{
+		`"auto"`: 1, `"quay.io/x/local:dev"`: 1, `"quay.io/x/models:v1"`: 1, `"quay.io/x/field:v1"`: 2, `"mirror.example:5000/x/web:v2"`: 1,
+		`"second.example/x/web-debug:v1"`: 1, `"mirror.example:5000/x/pods:v1"`: 1, `"mirror.example:5000/x/pod:v1"`: 1, `"example.com/own@` + digestOf("b") + `"`: 1,
+	} {
+		if got := strings.Count(raw, text); got != n {
+			t.Errorf("%s: %d times, not %d, in %s", text, got, n, raw)
+		}
+	}
+}
+
 // Values of Secrets are not taken apart by a rewrite, so that messages and statuses recognize them.
 func TestSensitiveImagesAreNotRewritten(t *testing.T) {
 	t.Parallel()

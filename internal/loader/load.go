@@ -55,7 +55,9 @@ type load struct {
 	secrets            *sensitive.Values
 	locked             lockedImages
 	// written are the references of the lock by name, before ImageOverride.
-	written      map[string]string
+	written map[string]string
+	// rewritten are the repositories that ImageOverride leads to.
+	rewritten    map[string]bool
 	configFailed bool
 }
 
@@ -237,7 +239,7 @@ func (l *load) objects(context map[string]any, patches *patch.Set) []*object {
 	l.warnings = append(l.warnings, out.Warnings...)
 	reader := l.reader(func(text string) (bool, error) { return evaluator.Bool(l.ctx, text) })
 	reader.rendered, reader.patches, reader.secrets = out.Rendered, patches, l.secrets
-	reader.locked = l.locked
+	reader.locked, reader.rewritten = l.locked, l.rewritten
 	read := reader.read(l.ctx, out.Files)
 	l.add(read.problems...)
 	l.warnings = append(l.warnings, read.warnings...)

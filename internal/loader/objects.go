@@ -59,6 +59,8 @@ type reader struct {
 	ignored   []*ignoredEntry
 	secrets   *sensitive.Values
 	locked    lockedImages
+	// rewritten are the repositories that images of the lock were rewritten to.
+	rewritten map[string]bool
 
 	mu           sync.Mutex
 	bytes, count atomic.Int64

@@ -21,8 +21,8 @@ type PreviewOptions struct {
 	Namespace string
 	// LockedImages uses the images of the lock in place of StaticImage.
 	LockedImages bool
-	// Rewrite, which may be nil, changes references of images that the package names.
-	Rewrite func(string) string
+	// ImageOverride and Rewrite are those of Options.
+	ImageOverride, Rewrite func(string) string
 }
 
 // Preview loads a package in one of its test cases, and returns also the Package object for which it was loaded.
@@ -49,7 +49,7 @@ func Preview(ctx context.Context, files Files, opts PreviewOptions) (*Package, m
 	case opts.Namespace != "":
 		load.Package.Metadata.Namespace, load.anyNamespace = opts.Namespace, false
 	}
-	load.ImageOverride, load.Rewrite = opts.Rewrite, opts.Rewrite
+	load.ImageOverride, load.Rewrite = opts.ImageOverride, opts.Rewrite
 	load.StaticImages = !opts.LockedImages || u.result == nil || u.result.Lock == nil
 	pkg, err := Load(ctx, files, load)
 	return pkg, load.Package, err

@@ -156,7 +156,7 @@ func (c *inspectCommand) read(ctx context.Context, source string) (loader.Files,
 	if err != nil {
 		return nil, err
 	}
-	c.preview.rewrite = images.Rewrite
+	c.preview.override, c.preview.rewrite = images.Rewrite, images.RewriteInObject
 	return image.Files, nil
 }
 

@@ -35,8 +35,8 @@ type previewFlags struct {
 	pkg       string
 	// locked renders with the images of the lock where no test case is named.
 	locked bool
-	// rewrite, which may be nil, changes references of images that the package names.
-	rewrite func(string) string
+	// override and rewrite, which may be nil, change references of images of the lock, and of those that objects name.
+	override, rewrite func(string) string
 }
 
 func (p *previewFlags) add(cmd *cobra.Command) {
@@ -82,7 +82,7 @@ func (p *previewFlags) load(
 	}
 	opts := loader.PreviewOptions{
 		Component: p.component, TestCase: p.testCase, Cluster: p.cluster, Namespace: p.namespace,
-		LockedImages: p.locked && p.testCase == "", Rewrite: p.rewrite,
+		LockedImages: p.locked && p.testCase == "", ImageOverride: p.override, Rewrite: p.rewrite,
 	}
 	var err error
 	if opts.Config, err = content.ReadConfig(p.config, streams.In); err != nil {
@@ -165,7 +165,7 @@ func (p *previewFlags) loadFor(ctx context.Context, files loader.Files, stdin io
 		return nil, manifestsv1alpha1.TemplateContextPackage{}, err
 	}
 	opts := sources.Options(pkg, values)
-	opts.ImageOverride, opts.Rewrite = p.rewrite, p.rewrite
+	opts.ImageOverride, opts.Rewrite = p.override, p.rewrite
 	loaded, err := loader.Load(ctx, files, opts)
 	return loaded, opts.Package, err
 }

@@ -68,8 +68,11 @@ func (i *Images) Decide(ctx context.Context, ref string, purpose imagepolicy.Pur
 	return decision, keys, missing, err
 }
 
-// Rewrite changes the references of images that a package names, as the manager does by ImageConfigs.
+// Rewrite changes the references of images that the lock of a package names, as the manager does by ImageConfigs.
 func (i *Images) Rewrite(image string) string { return i.set.Rewrite(image) }
+
+// RewriteInObject changes the references of images that objects name, as the manager does by ImageConfigs.
+func (i *Images) RewriteInObject(image string) string { return i.set.RewriteInObject(image) }
 
 // TrustedImage is an image of a package as the manager would read it.
 type TrustedImage struct {

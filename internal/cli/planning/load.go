@@ -390,7 +390,7 @@ func (p *Planned) loaderOptions(ctx context.Context, cl *cluster.Cluster) (loade
 		m, err := p.there.RESTMapper().RESTMapping(gk)
 		return err == nil && m.Scope.Name() == meta.RESTScopeNameNamespace, err == nil
 	}
-	opts.ImageOverride, opts.Rewrite = p.images.Rewrite, p.images.Rewrite
+	opts.ImageOverride, opts.Rewrite = p.images.Rewrite, p.images.RewriteInObject
 	if p.shared != nil {
 		opts.Others = othersIn(p.shared.packages, pkg)
 		return opts, nil

@@ -257,7 +257,7 @@ func (p *Pipeline) access(
 func (p *Pipeline) optionsFor(in input, values *sources.Values) loader.Options {
 	o := sources.Options(in.pkg, values)
 	o.Environment, o.ManagerVersion = &in.environment, in.manager
-	o.Namespaced, o.ImageOverride, o.Rewrite, o.Policed = p.Namespaced, p.overrideOf(in), in.policies.Rewrite, in.policed
+	o.Namespaced, o.ImageOverride, o.Rewrite, o.Policed = p.Namespaced, p.overrideOf(in), in.policies.RewriteInObject, in.policed
 	if in.namespaced != nil {
 		o.Namespaced = in.namespaced
 	}

@@ -96,7 +96,8 @@ type Set struct {
 type rule struct {
 	prefix string
 	*Policy
-	// broken is why Rewrite leads nowhere.
+	// target is Rewrite in the form that prefixes have, and broken why it leads nowhere.
+	target string
 	broken error
 }
 
@@ -106,10 +107,10 @@ func NewSet(policies []Policy, required bool, now time.Time) *Set {
 	s := &Set{required: required, now: now}
 	for i := range policies {
 		p := &policies[i]
-		_, broken := ParsePrefix(p.Rewrite)
+		target, broken := ParsePrefix(p.Rewrite)
 		for _, written := range p.Prefixes {
 			if prefix, err := ParsePrefix(written); err == nil {
-				s.rules = append(s.rules, rule{prefix: prefix, Policy: p, broken: broken})
+				s.rules = append(s.rules, rule{prefix: prefix, Policy: p, target: target, broken: broken})
 			}
 		}
 	}
@@ -225,7 +226,7 @@ func (s *Set) Decide(image string, purpose Purpose) Decision {
 func (d *Decision) decidePull(s *Set, repository, rest string) {
 	found, refusal := s.rewriting(repository)
 	if found != nil {
-		d.Pull, d.Rewritten = found.rewrite(repository)+rest, true
+		d.Pull, d.Rewritten = found.rewrite(d.Pull, repository, rest), true
 		d.key += " from " + d.Pull
 	}
 	secret, other := s.find(repository, credentials)
@@ -248,12 +249,24 @@ func (s *Set) rewriting(repository string) (*rule, *Refusal) {
 	return found, nil
 }
 
-func (r *rule) rewrite(repository string) string {
-	return strings.TrimSuffix(r.Rewrite, "/") + strings.TrimPrefix(repository, r.prefix)
+// rewrite returns an image as the policy rewrites it: as it is where a target below the prefix has it already.
+func (r *rule) rewrite(image, repository, rest string) string {
+	if hasPrefix(r.target, r.prefix) && hasPrefix(repository, r.target) {
+		return image
+	}
+	return strings.TrimSuffix(r.Rewrite, "/") + strings.TrimPrefix(repository, r.prefix) + rest
 }
 
 // Rewrite returns the reference that is pulled in place of an image, which is not looked up again: the image where no policy rewrites it.
-func (s *Set) Rewrite(image string) string {
+func (s *Set) Rewrite(image string) string { return s.rewriteUnless(image, nil) }
+
+// RewriteInObject is Rewrite for an image that a container or an image volume names. A single name without a host, such as "auto", may
+// stand for one that a webhook fills in, or for one of the cluster: only a policy whose prefix is a path of Docker Hub rewrites it.
+func (s *Set) RewriteInObject(image string) string {
+	return s.rewriteUnless(image, func(r *rule) bool { return r.prefix == dockerHub && !strings.Contains(image, "/") })
+}
+
+func (s *Set) rewriteUnless(image string, except func(*rule) bool) string {
 	if s == nil {
 		return image
 	}
@@ -261,8 +274,8 @@ func (s *Set) Rewrite(image string) string {
 	if !ok {
 		return image
 	}
-	if found, _ := s.rewriting(repository); found != nil {
-		return found.rewrite(repository) + rest
+	if found, _ := s.rewriting(repository); found != nil && (except == nil || !except(found)) {
+		return found.rewrite(image, repository, rest)
 	}
 	return image
 }
@@ -292,6 +305,10 @@ func (s *Set) WorkloadKey() string {
 	return hashOf(parts...)
 }
 
+// rewritesIn is what is rewritten of a package: a version that rewrites more has another one, so that packages are loaded again at the
+// upgrade and not whenever they are loaded next.
+const rewritesIn = "locks and objects"
+
 // RewriteKey identifies what the policies change in references of images that packages name; empty where they change nothing.
 func (s *Set) RewriteKey() string {
 	var parts []any
@@ -305,7 +322,7 @@ func (s *Set) RewriteKey() string {
 	if parts == nil {
 		return ""
 	}
-	return hashOf(parts...)
+	return hashOf(append(parts, rewritesIn)...)
 }
 
 func (r *rule) key(now time.Time) []string {

@@ -1,6 +1,9 @@
 package imagepolicy_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -67,6 +70,51 @@ func TestDecide(t *testing.T) {
 	conflicts := set.Conflicts()
 	if len(conflicts) != 2 || !strings.Contains(conflicts["one"], "the ImageConfigs one and two have the same prefix twice.example.com, and each has rewrite") {
 		t.Errorf("conflicts: %v", conflicts)
+	}
+}
+
+// A target below its own prefix is not added twice, of package images and of those that objects name.
+func TestTargetBelowItsPrefix(t *testing.T) {
+	t.Parallel()
+	set := imagepolicy.NewSet([]imagepolicy.Policy{
+		{Name: "below", Prefixes: []string{"registry.example.com"}, Rewrite: "registry.example.com/mirror/"},
+		{Name: "above", Prefixes: []string{"quay.io/acme"}, Rewrite: "quay.io"},
+	}, false, time.Now())
+	for image, want := range map[string]string{
+		"registry.example.com/web:v1":                "registry.example.com/mirror/web:v1",
+		"registry.example.com/mirror/web:v1":         "registry.example.com/mirror/web:v1",
+		"registry.example.com:443/mirror/web":        "registry.example.com:443/mirror/web",
+		"registry.example.com/mirrored/web@" + image: "registry.example.com/mirror/mirrored/web@" + image,
+		"quay.io/acme/web:v1":                        "quay.io/web:v1",
+	} {
+		d := set.Decide(image, imagepolicy.Package)
+		if d.Pull != want || !d.Rewritten || set.Rewrite(image) != want || set.RewriteInObject(image) != want {
+			t.Errorf("%s is pulled from %s, in objects from %s", image, d.Pull, set.RewriteInObject(image))
+		}
+	}
+}
+
+// A name without host and path may be a placeholder or an image of the cluster: in objects it is left as it is, unless a prefix is about
+// the library of Docker Hub.
+func TestNamesWithoutHost(t *testing.T) {
+	t.Parallel()
+	hub := imagepolicy.Policy{Name: "hub", Prefixes: []string{"docker.io"}, Rewrite: "mirror.example.com/hub"}
+	library := imagepolicy.Policy{Name: "library", Prefixes: []string{"docker.io/library"}, Rewrite: "mirror.example.com/hub/library"}
+	all, both := imagepolicy.NewSet([]imagepolicy.Policy{hub}, false, time.Now()), imagepolicy.NewSet([]imagepolicy.Policy{hub, library}, false, time.Now())
+	for image, want := range map[string][2]string{
+		"auto":                    {"auto", "mirror.example.com/hub/library/auto"},
+		"web:dev":                 {"web:dev", "mirror.example.com/hub/library/web:dev"},
+		"acme/web:v1":             {"mirror.example.com/hub/acme/web:v1", "mirror.example.com/hub/acme/web:v1"},
+		"docker.io/nginx:1":       {"mirror.example.com/hub/library/nginx:1", "mirror.example.com/hub/library/nginx:1"},
+		"docker.io/library/nginx": {"mirror.example.com/hub/library/nginx", "mirror.example.com/hub/library/nginx"},
+	} {
+		if got := [2]string{all.RewriteInObject(image), both.RewriteInObject(image)}; got != want {
+			t.Errorf("%s: %q", image, got)
+		}
+	}
+	var none *imagepolicy.Set
+	if all.Rewrite("nginx:1") != "mirror.example.com/hub/library/nginx:1" || none.RewriteInObject("nginx") != "nginx" {
+		t.Error("images of locks are rewritten as before")
 	}
 }
 
@@ -177,6 +225,10 @@ func TestSets(t *testing.T) {
 	}
 	if set.RewriteKey() != "" || both.RewriteKey() == "" {
 		t.Errorf("rewrites: %q, %q", set.RewriteKey(), both.RewriteKey())
+	}
+	former, _ := json.Marshal([]any{[]string{"ghcr.io", "mirror.example.com"}})
+	if sum := sha256.Sum256(former); strings.Contains(both.RewriteKey(), hex.EncodeToString(sum[:16])) {
+		t.Error("packages stay as a version loaded them that rewrote the images of locks alone")
 	}
 	if len(both.Conflicts()) != 0 {
 		t.Errorf("one that rewrites and one that verifies are in conflict: %v", both.Conflicts())
