@@ -26,8 +26,8 @@ const (
 	PageDiagnosis     = 20 * time.Second       // of the search for a cause
 	PageCatalogueTime = 20 * time.Second       // of a comparison with the catalogue
 	PageCatalogueAge  = 30 * time.Second       // of one that is shown again
-	PageOffers        = 20_000                 // packages that are offered: some 20 MiB, and seconds to read
-	PageOffersIn      = 5_000                  // of one namespace: others have room, too
+	PageOffers        = 20_000                 // packages that are offered: some 30 MiB, and seconds to read
+	PageOffersIn      = 5_000                  // of one namespace; fewer where others need room
 	PageOffersRead    = 20                     // AvailablePackages in one response: 10 MiB
 	PageOfferBytes    = 160                    // of a text of an offer in a table: a row has a dozen
 	PageOfferVersions = 50                     // of a package at a time

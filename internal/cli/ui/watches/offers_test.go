@@ -115,6 +115,25 @@ func TestManyVersions(t *testing.T) {
 	runtime.KeepAlive(c)
 }
 
+// Of a version that two repositories offer, what is shown is that of the one that it is chosen from, not of the one that is read last.
+func TestVersionOfTwoRepositories(t *testing.T) {
+	t.Parallel()
+	objects := parts("shop.example.com", 2, 1)
+	for i, name := range []string{"stable", "other"} {
+		v := &objects[i].(*corev1alpha1.ClusterAvailablePackage).Spec.Versions[0]
+		v.Version, v.Repository, v.Provides[0].Kind = "1.0.0", name, name
+	}
+	first := &objects[0].(*corev1alpha1.ClusterAvailablePackage).Spec
+	again := *first.Versions[0].DeepCopy()
+	again.Repository, again.Provides[0].Kind = "third", "third"
+	first.Versions = append(first.Versions, again)
+	cl, _ := countedCluster(t, false, objects...)
+	o, err := watches.NewCatalogue(t.Context(), cl, watches.Start(t.Context(), cl)).Offered(t.Context(), page.OfferQuery{Name: "shop.example.com"})
+	if err != nil || len(o.Versions) != 1 || o.Versions[0].Source != "stable" || len(o.Versions[0].Provides) != 1 || o.Versions[0].Provides[0] != "shop.example.com/v1 stable" {
+		t.Errorf("%v: %+v", err, o.Versions)
+	}
+}
+
 // The catalogue has the packages of the cluster and of namespaces, each once however many objects it has, with the version that is
 // installed where none is asked for; of a namespace that offers very much the first ones; and says what may not be read.
 func TestBrowse(t *testing.T) {

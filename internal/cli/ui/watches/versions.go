@@ -1,6 +1,7 @@
 package watches
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -27,8 +28,20 @@ type versionsOf struct {
 }
 
 type listedVersion struct {
-	version, source, notHere string
-	object                   object
+	version, notHere string
+	// repository that it is chosen from: others may offer the same version.
+	repository string
+	object     object
+}
+
+func (v *listedVersion) is(other *corev1alpha1.AvailableVersion) bool {
+	return v.version == other.Version && v.repository == other.Repository
+}
+
+// source is a version of one repository.
+type source struct {
+	scope               corev1alpha1.Scope
+	version, repository string
 }
 
 // object is the part of a package that has a version.
@@ -76,11 +89,11 @@ func (c *Catalogue) Offered(ctx context.Context, q page.OfferQuery) (page.Offere
 // object by object.
 func (c *Catalogue) versions(ctx context.Context, q page.OfferQuery) (*versionsOf, error) {
 	choose := desired.ChooserFor(c.cluster, q.Namespace)
-	objects := map[string]object{}
+	objects := map[source]object{}
 	choose.Slim = func(scope corev1alpha1.Scope, spec *corev1alpha1.AvailablePackageSpec) {
 		for i := range spec.Versions {
 			v := &spec.Versions[i]
-			objects[string(scope)+v.Version] = object{scope, spec.Part}
+			objects[source{scope, v.Version, v.Repository}] = object{scope, spec.Part}
 			slimVersion(v)
 		}
 	}
@@ -92,9 +105,12 @@ func (c *Catalogue) versions(ctx context.Context, q page.OfferQuery) (*versionsO
 		return nil, choose.Unknown(ctx, q.Name)
 	}
 	of := &versionsOf{namespace: q.Namespace, name: q.Name, until: time.Now().Add(limits.PageCatalogueAge), display: found.Display}
-	why := found.Why()
+	why, names := found.Why(), map[string]string{} // each name is kept once
 	for _, o := range desired.NewestFirst(found.Offered) {
-		v := listedVersion{version: o.Version.Version, source: page.Brief(o.Version.Repository), object: objects[string(o.Scope)+o.Version.Version]}
+		v := listedVersion{version: o.Version.Version, repository: o.Version.Repository}
+		v.object = objects[source{o.Scope, v.version, v.repository}]
+		v.repository = cmp.Or(names[v.repository], v.repository)
+		names[v.repository] = v.repository
 		if chosen := found.Version(); chosen == nil || chosen.Version.Version != v.version {
 			v.notHere = page.Brief(why[v.version])
 		}
@@ -119,12 +135,12 @@ var someFiles = map[string]string{"manifest.yaml": ""}
 
 // describe reads the objects of the versions that are shown.
 func (c *Catalogue) describe(ctx context.Context, o *page.Offered, shown []listedVersion) error {
-	read := map[object]map[string]page.Version{}
+	read := map[object]map[[2]string]page.Version{}
 	for _, v := range shown {
 		if read[v.object] != nil {
 			continue
 		}
-		read[v.object] = map[string]page.Version{}
+		read[v.object] = map[[2]string]page.Version{}
 		namespace := ""
 		if v.object.scope == corev1alpha1.ScopeNamespaced {
 			namespace = o.Namespace
@@ -139,14 +155,14 @@ func (c *Catalogue) describe(ctx context.Context, o *page.Offered, shown []liste
 		}
 		for i := range a.AvailableSpec().Versions {
 			version := &a.AvailableSpec().Versions[i]
-			if slices.ContainsFunc(shown, func(s listedVersion) bool { return s.object == v.object && s.version == version.Version }) {
-				read[v.object][version.Version] = page.VersionOf(version)
+			if slices.ContainsFunc(shown, func(s listedVersion) bool { return s.object == v.object && s.is(version) }) {
+				read[v.object][[2]string{version.Version, version.Repository}] = page.VersionOf(version)
 			}
 		}
 	}
 	for _, v := range shown {
-		one := read[v.object][v.version]
-		one.Version, one.Source, one.NotHere = strings.Clone(v.version), v.source, v.notHere
+		one := read[v.object][[2]string{v.version, v.repository}]
+		one.Version, one.Source, one.NotHere = strings.Clone(v.version), page.Brief(v.repository), v.notHere
 		o.Versions = append(o.Versions, one)
 	}
 	return nil
