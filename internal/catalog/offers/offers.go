@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -28,23 +29,36 @@ type Offered struct {
 // of cluster repositories that are visible and that no own repository offers. local is empty for a ClusterPackage. The
 // specs may be in any order and of any packages; a nil visible stands for all. The order is that of the specs' parts.
 func Candidates(name string, local, cluster []corev1alpha1.AvailablePackageSpec, visible func(repository string) bool) []Offered {
-	offered, seen := []Offered{}, map[string]bool{}
-	for _, from := range []struct {
-		specs []corev1alpha1.AvailablePackageSpec
-		scope corev1alpha1.Scope
-	}{{local, corev1alpha1.ScopeNamespaced}, {cluster, corev1alpha1.ScopeCluster}} {
-		for _, spec := range parts(name, from.specs) {
-			for _, version := range spec.Versions {
-				hidden := from.scope == corev1alpha1.ScopeCluster && visible != nil && !visible(version.Repository)
-				if seen[version.Version] || hidden {
-					continue
+	offered := []Offered{}
+	for o := range Each(name, local, cluster, visible) {
+		offered = append(offered, o)
+	}
+	return offered
+}
+
+// Each is Candidates one by one.
+func Each(name string, local, cluster []corev1alpha1.AvailablePackageSpec, visible func(repository string) bool) iter.Seq[Offered] {
+	return func(yield func(Offered) bool) {
+		seen := map[string]bool{}
+		for _, from := range []struct {
+			specs []corev1alpha1.AvailablePackageSpec
+			scope corev1alpha1.Scope
+		}{{local, corev1alpha1.ScopeNamespaced}, {cluster, corev1alpha1.ScopeCluster}} {
+			for _, spec := range parts(name, from.specs) {
+				for i := range spec.Versions {
+					version := &spec.Versions[i]
+					hidden := from.scope == corev1alpha1.ScopeCluster && visible != nil && !visible(version.Repository)
+					if seen[version.Version] || hidden {
+						continue
+					}
+					seen[version.Version] = true
+					if !yield(Offered{Version: *version, Scope: from.scope}) {
+						return
+					}
 				}
-				seen[version.Version] = true
-				offered = append(offered, Offered{Version: version, Scope: from.scope})
 			}
 		}
 	}
-	return offered
 }
 
 // Visible reports whether the repository of the cluster with this spec is for namespaces with these labels. A selector

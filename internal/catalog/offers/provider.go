@@ -3,6 +3,7 @@ package offers
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -35,12 +36,15 @@ func APIOf(ref *corev1alpha1.PackageReference) *corev1alpha1.ProvidedAPI {
 }
 
 // Provide reports whether one of the versions of a package may be chosen for its API: it provides the API, is not retracted, and
-// can be installed in the scope.
-func Provide(offered []Offered, api corev1alpha1.ProvidedAPI, scope corev1alpha1.Scope) bool {
-	return slices.ContainsFunc(offered, func(o Offered) bool {
+// can be installed in the scope. It reads no version after that one.
+func Provide(offered iter.Seq[Offered], api corev1alpha1.ProvidedAPI, scope corev1alpha1.Scope) bool {
+	for o := range offered {
 		v := &o.Version
-		return v.Retracted == "" && o.notInstallable() == "" && slices.Contains(v.Provides, api) && (len(v.Scopes) == 0 || slices.Contains(v.Scopes, scope))
-	})
+		if v.Retracted == "" && o.notInstallable() == "" && slices.Contains(v.Provides, api) && (len(v.Scopes) == 0 || slices.Contains(v.Scopes, scope)) {
+			return true
+		}
+	}
+	return false
 }
 
 // Provider is the package that packageRef leads to, or why there is none.
@@ -49,10 +53,12 @@ type Provider struct {
 	Name string
 	// API for which it was chosen; nil where packageRef names the package.
 	API *corev1alpha1.ProvidedAPI
-	// Others are the packages that provide the API beside it, or while none is chosen all that do, sorted.
+	// Others are the first of the packages that provide the API beside it, or while none is chosen of all that do, sorted; there are
+	// so many More. Whoever writes a repository decides how many there are in all.
 	Others []string
-	// pending are the repositories that were never fetched, where the choice waits for them.
-	pending []string
+	More   int
+	// waits reports whether the choice waits for repositories that were never fetched.
+	waits bool
 }
 
 // ProviderOf returns the package that packageRef leads to. Of the packages that provide its API it is the only one; but one that was
@@ -73,11 +79,13 @@ func ProviderOf(pkg corev1alpha1.GenericPackage, providers, pending []string) Pr
 		resolved != nil && cmp.Or(resolved.CatalogName, resolved.PackageName) == last.PackageName:
 		p.Name = last.PackageName
 	case len(providers) == 1 && len(pending) > 0:
-		p.pending = pending
+		p.waits = true
 	case len(providers) == 1:
 		p.Name = providers[0]
 	}
-	p.Others = slices.DeleteFunc(providers, func(name string) bool { return name == p.Name })
+	providers = slices.DeleteFunc(providers, func(name string) bool { return name == p.Name })
+	p.Others = slices.Clone(providers[:min(len(providers), limits.ProvidersNamed)])
+	p.More = len(providers) - len(p.Others)
 	return p
 }
 
@@ -88,10 +96,10 @@ func (p Provider) Refusal() (reason, message string) {
 		return "", ""
 	case len(p.Others) == 0:
 		return corev1alpha1.ReasonUnknownPackage, "no repository offers a package that provides " + p.API.String()
-	case len(p.pending) > 0:
+	case p.waits:
 		return corev1alpha1.ReasonUnknownPackage, fmt.Sprintf("%s provides %s, and others may", p.Others[0], p.API)
 	}
-	return corev1alpha1.ReasonAmbiguousProvider, fmt.Sprintf("the packages %s provide %s: set packageRef.name to one of them, in the place of api", few(p.Others), p.API)
+	return corev1alpha1.ReasonAmbiguousProvider, fmt.Sprintf("the packages %s provide %s: set packageRef.name to one of them, in the place of api", few(p.Others, p.More), p.API)
 }
 
 // Describe adds to a message about versions which package they are of, and which others provide its API.
@@ -101,22 +109,22 @@ func (p Provider) Describe(message string) string {
 	}
 	text := fmt.Sprintf("%s, chosen for %s: %s", p.Name, p.API, message)
 	if len(p.Others) > 0 {
-		text += fmt.Sprintf("; %s also offered with this API: what was chosen first stays, to change it set packageRef.name", are(p.Others))
+		text += fmt.Sprintf("; %s also offered with this API: what was chosen first stays, to change it set packageRef.name", are(p.Others, p.More))
 	}
 	return text
 }
 
-func are(names []string) string {
+func are(names []string, more int) string {
 	if len(names) == 1 {
 		return names[0] + " is"
 	}
-	return few(names) + " are"
+	return few(names, more) + " are"
 }
 
-// few lists names, of many the first ones.
-func few(names []string) string {
-	if more := len(names) - limits.ProvidersNamed; more > 0 {
-		return strings.Join(names[:limits.ProvidersNamed], ", ") + fmt.Sprintf(" and %d more", more)
+// few lists names, of which there are so many more.
+func few(names []string, more int) string {
+	if more > 0 {
+		return strings.Join(names, ", ") + fmt.Sprintf(" and %d more", more)
 	}
 	if n := len(names) - 1; n > 0 {
 		return strings.Join(names[:n], ", ") + " and " + names[n]

@@ -1,13 +1,16 @@
 package offers
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/limits"
 )
 
 var shopAPI = corev1alpha1.APIReference{APIVersion: "example.com/v1", Kind: "Shop"}
@@ -47,6 +50,7 @@ func TestProviderOf(t *testing.T) {
 		providers, pending names
 		want               string
 		others             names
+		more               int
 		refusal, says      string
 	}{
 		"a name":                   {pkg: &corev1alpha1.Package{Spec: corev1alpha1.PackageSpec{PackageRef: &corev1alpha1.PackageReference{Name: "shop"}}}, providers: names{"a", "b"}, want: "shop"},
@@ -57,7 +61,7 @@ func TestProviderOf(t *testing.T) {
 			pkg: byAPI(), providers: names{"b", "a"}, others: names{"a", "b"}, refusal: corev1alpha1.ReasonAmbiguousProvider,
 			says: "the packages a and b provide example.com/v1 Shop: set packageRef.name to one of them",
 		},
-		"a thousand":                       {pkg: byAPI(), providers: many, others: many, refusal: corev1alpha1.ReasonAmbiguousProvider, says: "shop-007 and 992 more provide"},
+		"a thousand":                       {pkg: byAPI(), providers: many, others: many[:8], more: 992, refusal: corev1alpha1.ReasonAmbiguousProvider, says: "shop-007 and 992 more provide"},
 		"one, and a repository is fetched": {pkg: byAPI(), providers: names{"a"}, pending: names{"PackageRepository/r"}, others: names{"a"}, refusal: corev1alpha1.ReasonUnknownPackage, says: "a provides example.com/v1 Shop, and others may"},
 		"two, and a repository is fetched": {pkg: byAPI(), providers: names{"a", "b"}, pending: names{"PackageRepository/r"}, others: names{"a", "b"}, refusal: corev1alpha1.ReasonAmbiguousProvider},
 		"chosen, and a repository is fetched": {
@@ -81,7 +85,7 @@ func TestProviderOf(t *testing.T) {
 			t.Parallel()
 			got := ProviderOf(c.pkg, c.providers, c.pending)
 			refusal, says := got.Refusal()
-			if got.Name != c.want || refusal != c.refusal || !strings.Contains(says, c.says) || len(says) > 512 {
+			if got.Name != c.want || got.More != c.more || refusal != c.refusal || !strings.Contains(says, c.says) || len(says) > 512 {
 				t.Errorf("%+v, %s: %s", got, refusal, says)
 			}
 			if diff := cmp.Diff(c.others, got.Others, cmp.Transformer("empty", func(n names) string { return strings.Join(n, " ") })); diff != "" {
@@ -99,6 +103,29 @@ func TestProviderOf(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A repository can offer as many packages as it likes with an API; a Package that names the API keeps a few of their names.
+func TestProviderKeepsFewNames(t *testing.T) {
+	t.Parallel()
+	many := make([]string, limits.RepositoryOffers)
+	for i := range many {
+		many[i] = fmt.Sprintf("%0*d", limits.AvailableNameBytes, i)
+	}
+	for reason, pkg := range map[string]*corev1alpha1.Package{"none is chosen": byAPI(), "one is": byAPI(chose(many[7], &shopAPI))} {
+		got := ProviderOf(pkg, many, nil)
+		kept, err := json.Marshal(got)
+		if err != nil || len(kept) > 4<<10 || cap(got.Others) > 2*limits.ProvidersNamed {
+			t.Errorf("%s: %d bytes, room for %d names, %v", reason, len(kept), cap(got.Others), err)
+		}
+		chosen := 0
+		if got.Name != "" {
+			chosen = 1
+		}
+		if all := len(got.Others) + got.More + chosen; all != len(many) {
+			t.Errorf("%s: %d of %d are counted", reason, all, len(many))
+		}
 	}
 }
 
@@ -149,7 +176,8 @@ func TestProvide(t *testing.T) {
 	} {
 		v := corev1alpha1.AvailableVersion{Version: "1.0.0", Image: "registry.example/shop", Provides: []corev1alpha1.ProvidedAPI{api}}
 		c.change(&v)
-		if got := Provide([]Offered{{Version: corev1alpha1.AvailableVersion{Version: "0.1.0", Image: "registry.example/shop"}}, {Version: v}}, api, corev1alpha1.ScopeNamespaced); got != c.want {
+		offered := []Offered{{Version: corev1alpha1.AvailableVersion{Version: "0.1.0", Image: "registry.example/shop"}}, {Version: v}}
+		if got := Provide(slices.Values(offered), api, corev1alpha1.ScopeNamespaced); got != c.want {
 			t.Errorf("%s: %t", reason, got)
 		}
 	}

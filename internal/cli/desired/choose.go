@@ -109,7 +109,7 @@ func (c *Chooser) NameFor(ctx context.Context, old corev1alpha1.GenericPackage, 
 			if err != nil {
 				return "", err
 			}
-			if offers.Provide(offered, corev1alpha1.ProvidedAPI(*ref.API), corev1alpha1.ScopeOf(c.Namespace)) {
+			if offers.Provide(slices.Values(offered), corev1alpha1.ProvidedAPI(*ref.API), corev1alpha1.ScopeOf(c.Namespace)) {
 				providers = append(providers, name)
 			}
 		}

@@ -34,7 +34,7 @@ func (c *catalogue) Offers(namespace, name string) []resolver.Offer {
 
 // Providers returns the names of packages of which a version there provides an API.
 func (c *catalogue) Providers(namespace string, api corev1alpha1.ProvidedAPI) []string {
-	some, err := c.list(c.ctx, namespace, client.MatchingFields{providedIndex: api.String()})
+	some, err := c.listIndexed(c.ctx, namespace, client.MatchingFields{providedIndex: api.String()})
 	if err != nil {
 		c.err = err
 		return nil

@@ -1,7 +1,9 @@
 package packages
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -110,66 +112,112 @@ type offerings struct {
 
 func (o *offerings) visible(repository string) bool { return !o.hidden[repository] }
 
-// key identifies everything that a choice depends on.
+// key identifies everything that a choice depends on, in a few bytes: what is offered is as large as its repositories like.
 func (o *offerings) key(request versions.Request, provider offers.Provider, installed origin) (string, error) {
-	key, err := json.Marshal([]any{request, provider, installed.image, installed.digest, installed.version, o.read, o.hidden, o.pending})
-	return string(key), err
+	return keyFrom(request, provider, installed.image, installed.digest, installed.version, o.read, o.hidden, o.pending)
+}
+
+func keyFrom(all ...any) (string, error) {
+	encoded, err := json.Marshal(all)
+	sum := sha256.Sum256(encoded)
+	return string(sum[:]), err
 }
 
 // follow returns the package that packageRef leads to, and what is offered of it.
 func (r *Reconciler) follow(ctx context.Context, pkg corev1alpha1.GenericPackage) (offers.Provider, *offerings, error) {
-	ref, namespace := pkg.PackageSpec().PackageRef, pkg.GetNamespace()
-	var providers, pending []string
-	if ref.API != nil {
-		var err error
-		if providers, pending, err = r.providers(ctx, namespace, corev1alpha1.ProvidedAPI(*ref.API)); err != nil {
-			return offers.Provider{}, nil, err
-		}
+	seen, err := r.readRepositories(ctx, pkg.GetNamespace())
+	if err != nil {
+		return offers.Provider{}, nil, err
 	}
-	provider := offers.ProviderOf(pkg, providers, pending)
-	listed, err := r.listOffers(ctx, provider.Name, namespace)
+	provider, err := r.provider(ctx, pkg, seen)
+	if err != nil {
+		return offers.Provider{}, nil, err
+	}
+	listed, err := r.list(ctx, seen, client.MatchingFields{availableIndex: provider.Name})
 	return provider, listed, err
 }
 
-// providers returns the names of packages that may be chosen for an API in a namespace, or by ClusterPackages, and the repositories
-// that were never fetched.
-func (r *Reconciler) providers(ctx context.Context, namespace string, api corev1alpha1.ProvidedAPI) (names, pending []string, err error) {
-	some, err := r.list(ctx, namespace, client.MatchingFields{providedIndex: api.String()})
+// rememberedProvider is the package that packageRef led to while all that this depends on has a key.
+type rememberedProvider struct {
+	key string
+	offers.Provider
+}
+
+// provider returns the package that packageRef leads to. To find out which packages provide an API, all of them are read: it is
+// remembered until an offer changes.
+func (r *Reconciler) provider(ctx context.Context, pkg corev1alpha1.GenericPackage, seen *repositories) (offers.Provider, error) {
+	ref, status := pkg.PackageSpec().PackageRef, pkg.PackageStatus()
+	if ref.API == nil {
+		return offers.ProviderOf(pkg, nil, nil), nil
+	}
+	installed := ""
+	if resolved := status.Resolved; resolved != nil {
+		installed = cmp.Or(resolved.CatalogName, resolved.PackageName)
+	}
+	key, err := keyFrom(r.memory.offersSeen(pkg.GetNamespace()), seen.visible, seen.pending, ref.API, status.LastAttempted, installed)
 	if err != nil {
-		return nil, nil, err
+		return offers.Provider{}, err
+	}
+	if known := r.memory.providerOf(pkg); known.key == key {
+		return known.Provider, nil
+	}
+	providers, err := r.providers(ctx, seen, corev1alpha1.ProvidedAPI(*ref.API))
+	if err != nil {
+		return offers.Provider{}, err
+	}
+	provider := offers.ProviderOf(pkg, providers, seen.pending)
+	r.memory.rememberProvider(pkg, rememberedProvider{key, provider})
+	return provider, nil
+}
+
+// providers returns the names of packages that may be chosen for an API.
+func (r *Reconciler) providers(ctx context.Context, seen *repositories, api corev1alpha1.ProvidedAPI) (names []string, err error) {
+	some, err := r.list(ctx, seen, client.MatchingFields{providedIndex: api.String()})
+	if err != nil {
+		return nil, err
 	}
 	for _, name := range some.names() {
 		// A version that the namespace's own repositories offer is not that of the cluster.
-		all, err := r.listOffers(ctx, name, namespace)
+		all, err := r.list(ctx, seen, client.MatchingFields{availableIndex: name})
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		if offers.Provide(offers.Candidates(name, all.local, all.cluster, all.visible), api, corev1alpha1.ScopeOf(namespace)) {
+		if offers.Provide(offers.Each(name, all.local, all.cluster, all.visible), api, corev1alpha1.ScopeOf(seen.namespace)) {
 			names = append(names, name)
 		}
 	}
-	return names, some.pending, nil
+	return names, nil
 }
 
 // listOffers reads the offers to a namespace, or to ClusterPackages. The result is for
 // reading only.
 func (r *Reconciler) listOffers(ctx context.Context, name, namespace string) (*offerings, error) {
-	return r.list(ctx, namespace, client.MatchingFields{availableIndex: name})
+	return r.listIndexed(ctx, namespace, client.MatchingFields{availableIndex: name})
 }
 
-// list is listOffers for the objects that an index has.
-func (r *Reconciler) list(ctx context.Context, namespace string, of client.MatchingFields) (*offerings, error) {
-	o := &offerings{}
+// listIndexed is listOffers for the objects that an index has.
+func (r *Reconciler) listIndexed(ctx context.Context, namespace string, of client.MatchingFields) (*offerings, error) {
+	seen, err := r.readRepositories(ctx, namespace)
+	if err != nil {
+		return nil, err
+	}
+	return r.list(ctx, seen, of)
+}
+
+// list is listIndexed of the repositories that were read.
+func (r *Reconciler) list(ctx context.Context, seen *repositories, of client.MatchingFields) (*offerings, error) {
+	o := &offerings{pending: seen.pending}
 	var err error
 	if o.cluster, err = r.listAvailable(ctx, corev1alpha1.ScopeCluster, "", of, &o.read); err != nil {
 		return nil, err
 	}
-	if namespace != "" {
-		if o.local, err = r.listAvailable(ctx, corev1alpha1.ScopeNamespaced, namespace, of, &o.read); err != nil {
+	if seen.namespace != "" {
+		if o.local, err = r.listAvailable(ctx, corev1alpha1.ScopeNamespaced, seen.namespace, of, &o.read); err != nil {
 			return nil, err
 		}
+		o.hidden = hidden(o.cluster, seen.visible)
 	}
-	return o, r.readRepositories(ctx, namespace, o)
+	return o, nil
 }
 
 // names returns the names of the packages that are offered, sorted.
@@ -183,13 +231,21 @@ func (o *offerings) names() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// readRepositories sets which repositories are hidden, or pending. ClusterPackages see all repositories of the cluster.
-func (r *Reconciler) readRepositories(ctx context.Context, namespace string, o *offerings) error {
+// repositories are those that a namespace sees. ClusterPackages see all repositories of the cluster.
+type repositories struct {
+	namespace string
+	// visible are those of the cluster.
+	visible map[string]bool
+	// pending are the repositories, such as PackageRepository/stable, that were never fetched.
+	pending []string
+}
+
+func (r *Reconciler) readRepositories(ctx context.Context, namespace string) (*repositories, error) {
 	own, err := r.namespaceLabels(ctx, namespace)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	visible := map[string]bool{}
+	found := &repositories{namespace: namespace, visible: map[string]bool{}}
 	for _, scope := range scopes {
 		list, in := scope.NewPackageRepositoryList(), ""
 		if scope == corev1alpha1.ScopeNamespaced {
@@ -198,21 +254,18 @@ func (r *Reconciler) readRepositories(ctx context.Context, namespace string, o *
 			}
 		}
 		if err := r.Client.List(ctx, list, client.InNamespace(in), client.UnsafeDisableDeepCopy); err != nil {
-			return fmt.Errorf("read repositories: %w", err)
+			return nil, fmt.Errorf("read repositories: %w", err)
 		}
 		for _, repository := range list.GenericRepositories() {
 			name, seen := repository.GetName(), in != "" || namespace == "" || offers.Visible(repository.RepositorySpec(), own)
-			visible[name] = visible[name] || in == "" && seen
+			found.visible[name] = found.visible[name] || in == "" && seen
 			if seen && offers.Pending(repository) {
-				o.pending = append(o.pending, scope.Kind("PackageRepository")+"/"+name)
+				found.pending = append(found.pending, scope.Kind("PackageRepository")+"/"+name)
 			}
 		}
 	}
-	slices.Sort(o.pending)
-	if namespace != "" {
-		o.hidden = hidden(o.cluster, visible)
-	}
-	return nil
+	slices.Sort(found.pending)
+	return found, nil
 }
 
 // hidden returns the repositories of specs that are not visible, or do not exist any more.
@@ -236,8 +289,9 @@ func (r *Reconciler) listAvailable(
 	if err != nil {
 		return nil, fmt.Errorf("read what repositories offer: %w", err)
 	}
-	specs := []corev1alpha1.AvailablePackageSpec{}
-	for _, available := range list.GenericAvailablePackages() {
+	all := list.GenericAvailablePackages()
+	specs := make([]corev1alpha1.AvailablePackageSpec, 0, len(all))
+	for _, available := range all {
 		specs = append(specs, *available.AvailableSpec())
 		*read = append(*read, string(available.GetUID())+"/"+available.GetResourceVersion())
 	}

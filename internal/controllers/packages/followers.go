@@ -121,6 +121,7 @@ func changes(handle func(ctx context.Context, before, after client.Object)) hand
 // offersChanged enqueues the followers of a package whose choice may change.
 func (r *Reconciler) offersChanged(ctx context.Context, before, after client.Object) {
 	was, is := specOf(before), specOf(after)
+	r.memory.offerChanged(namespaceOf(before, after))
 	r.offersWake(was, is)
 	changed := changedVersions(was, is)
 	names := map[string]bool{was.PackageName: true, is.PackageName: true}

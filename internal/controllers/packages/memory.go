@@ -56,3 +56,38 @@ func (m *memory) count(before, after *attempt) {
 	}
 	m.loading += inFlight(after) - inFlight(before)
 }
+
+// offerChanged notes that what the repositories of a namespace, or of the cluster, offer has changed in the cache.
+func (m *memory) offerChanged(namespace string) {
+	m.Lock()
+	defer m.Unlock()
+	if m.offerChanges == nil {
+		m.offerChanges = map[string]int{}
+	}
+	m.offerChanges[namespace]++
+}
+
+// offersSeen identifies what is offered to a namespace, or to ClusterPackages.
+func (m *memory) offersSeen(namespace string) [2]int {
+	m.Lock()
+	defer m.Unlock()
+	return [2]int{m.offerChanges[""], m.offerChanges[namespace]}
+}
+
+// providerOf returns what is remembered of a Package; empty where that is nothing.
+func (m *memory) providerOf(pkg corev1alpha1.GenericPackage) rememberedProvider {
+	m.Lock()
+	defer m.Unlock()
+	if st := m.states[keyOf(pkg)]; st != nil && st.uid == pkg.GetUID() {
+		return st.provider
+	}
+	return rememberedProvider{}
+}
+
+func (m *memory) rememberProvider(pkg corev1alpha1.GenericPackage, known rememberedProvider) {
+	m.Lock()
+	defer m.Unlock()
+	if st := m.states[keyOf(pkg)]; st != nil && st.uid == pkg.GetUID() {
+		st.provider = known
+	}
+}

@@ -209,6 +209,8 @@ type memory struct {
 	loading int
 	// awaited is what the dependencies of Packages were resolved by.
 	awaited map[types.NamespacedName][]string
+	// offerChanges counts the changes of offers of the cluster, and of namespaces.
+	offerChanges map[string]int
 	// missed is what arrived while the dependencies of a Package are being resolved.
 	missed map[types.NamespacedName][]func(string) bool
 }
@@ -235,8 +237,9 @@ type state struct {
 
 	// ---- lock ----
 
-	attempt *attempt
-	tag     *tag
+	attempt  *attempt
+	tag      *tag
+	provider rememberedProvider
 	// loads counts loads; took is the duration of the last one that was deployed.
 	loads int
 	took  time.Duration

@@ -40,14 +40,16 @@ func InstanceOf(pkg metav1.Object) resolver.Instance {
 }
 
 // targetOf returns the version that a package is to have: the only one that its spec allows, or else the one that was
-// chosen or loaded last.
+// chosen or loaded last. Of an API that led to no package yet a version says nothing: it is one of another package.
 func targetOf(pkg corev1alpha1.GenericPackage) string {
 	spec, status := pkg.PackageSpec(), pkg.PackageStatus()
 	if ref := spec.PackageRef; ref != nil {
-		if _, err := semver.StrictNewVersion(ref.Version); err == nil {
+		last := status.LastAttempted
+		led := ref.API == nil || last != nil && last.API != nil && *last.API == *ref.API
+		if _, err := semver.StrictNewVersion(ref.Version); err == nil && led {
 			return ref.Version
 		}
-		if last := status.LastAttempted; last != nil && last.PackageName == offers.NameOf(pkg) {
+		if last != nil && last.PackageName == offers.NameOf(pkg) {
 			return last.Version
 		}
 	}

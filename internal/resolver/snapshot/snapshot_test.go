@@ -46,6 +46,17 @@ func attempted(name, version string) func(*corev1alpha1.Package) {
 	}
 }
 
+// attemptedFor makes the last choice one for an API.
+func attemptedFor(kind string) func(*corev1alpha1.Package) {
+	return func(p *corev1alpha1.Package) {
+		p.Status.LastAttempted.API = &corev1alpha1.APIReference{APIVersion: "example.com/v1", Kind: kind}
+	}
+}
+
+func inVersion(version string) func(*corev1alpha1.Package) {
+	return func(p *corev1alpha1.Package) { p.Spec.PackageRef.Version = version }
+}
+
 func condition(typ string, status metav1.ConditionStatus, generation int64) func(*corev1alpha1.Package) {
 	return func(p *corev1alpha1.Package) {
 		p.Status.Conditions = append(p.Status.Conditions, metav1.Condition{Type: typ, Status: status, ObservedGeneration: generation})
@@ -92,6 +103,10 @@ func TestInstalledOf(t *testing.T) {
 		{"with consent", pkg(byName("1.0.0"), consents), facts{Package: "shop.example.com", Version: "1.0.0", Changeable: true, Unloaded: true}},
 		{"by an API that leads to nothing yet", pkg(byAPI), facts{Unloaded: true}},
 		{"by an API, with the package that was chosen", pkg(byAPI, attempted("b.example.com", "1.1.0")), facts{Package: "b.example.com", Version: "1.1.0", Unloaded: true}},
+		{"by an API that leads to nothing yet, in one version, of another package so far", pkg(byAPI, inVersion("1.0.0"), resolved("a", "3.0.0"), attempted("a", "3.0.0")), facts{Package: "a", Version: "3.0.0"}},
+		{"by an API, in one version, of another API so far", pkg(byAPI, inVersion("1.0.0"), resolved("a", "3.0.0"), attempted("a", "3.0.0"), attemptedFor("Stall")), facts{Package: "a", Version: "3.0.0"}},
+		{"by an API, in one version, with the package that was chosen", pkg(byAPI, inVersion("1.0.0"), resolved("a", "3.0.0"), attempted("a", "3.0.0"), attemptedFor("Shop")), facts{Package: "a", Version: "1.0.0"}},
+		{"by an API that leads to nothing yet, in one version", pkg(byAPI, inVersion("1.0.0")), facts{Unloaded: true}},
 		{"by an API, of an image so far", pkg(byAPI, resolved("a", "1.0.0")), facts{Package: "a", Version: "1.0.0"}},
 		{"heeds all", pkg(func(p *corev1alpha1.Package) {
 			p.Spec.UpgradePolicy = &corev1alpha1.UpgradePolicy{Dependents: corev1alpha1.DependentsAll}
