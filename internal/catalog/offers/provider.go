@@ -97,9 +97,17 @@ func (p Provider) Refusal() (reason, message string) {
 	case len(p.Others) == 0:
 		return corev1alpha1.ReasonUnknownPackage, "no repository offers a package that provides " + p.API.String()
 	case p.waits:
-		return corev1alpha1.ReasonUnknownPackage, fmt.Sprintf("%s provides %s, and others may", p.Others[0], p.API)
+		return corev1alpha1.ReasonUnknownPackage, fmt.Sprintf("%s provides %s, and others may: pause repositories that cannot be fetched, or set packageRef.name in the place of api", p.Others[0], p.API)
 	}
 	return corev1alpha1.ReasonAmbiguousProvider, fmt.Sprintf("the packages %s provide %s: set packageRef.name to one of them, in the place of api", few(p.Others, p.More), p.API)
+}
+
+// NotFetched adds to a message the repositories that were never fetched; nothing where there are none.
+func NotFetched(pending []string) string {
+	if len(pending) == 0 {
+		return ""
+	}
+	return "; not fetched yet: " + strings.Join(pending, ", ")
 }
 
 // Describe adds to a message about versions which package they are of, and which others provide its API.

@@ -24,42 +24,103 @@ type Catalogue struct {
 	namespace string
 	read      map[string][2][]corev1alpha1.AvailablePackageSpec
 	hidden    map[string]bool
-	// Slim drops what is not needed of each object that Of reads; it may be nil.
+	// all are the names of the packages of the whole catalogue, once it was read.
+	all []string
+	// whole is that of the cluster, which catalogues of several namespaces share.
+	whole *whole
+	// Slim drops what is not needed of each object that is read; it may be nil.
 	Slim func(corev1alpha1.Scope, *corev1alpha1.AvailablePackageSpec)
+}
+
+// whole is all that the repositories of the cluster offer, by package; nil before it was read.
+type whole struct {
+	specs map[string][]corev1alpha1.AvailablePackageSpec
 }
 
 // Catalogue returns that of a namespace; of the ClusterPackages where namespace is empty.
 func (c *Cluster) Catalogue(namespace string) *Catalogue {
-	return &Catalogue{cluster: c, namespace: namespace, read: map[string][2][]corev1alpha1.AvailablePackageSpec{}}
+	return &Catalogue{cluster: c, namespace: namespace, read: map[string][2][]corev1alpha1.AvailablePackageSpec{}, whole: &whole{}}
 }
 
-// All reads the whole catalogue, and returns the names of its packages in order.
+// Beside makes a catalogue read what the repositories of the cluster offer in whole only where another one, with the same Slim, has not.
+func (c *Catalogue) Beside(other *Catalogue) { c.whole = other.whole }
+
+// All reads the whole catalogue once, and returns the names of its packages in order.
 func (c *Catalogue) All(ctx context.Context) ([]string, error) {
-	found := map[string]*[2][]corev1alpha1.AvailablePackageSpec{}
-	var names []string
-	for i, scope := range c.scopes() {
-		if scope == corev1alpha1.ScopeNamespaced && c.namespace == "" {
-			continue
-		}
-		err := c.cluster.EachAvailable(ctx, scope, c.namespaceOf(scope), limits.AvailablePage, func(a corev1alpha1.GenericAvailablePackage) bool {
-			spec := a.AvailableSpec()
-			if found[spec.PackageName] == nil {
-				found[spec.PackageName] = &[2][]corev1alpha1.AvailablePackageSpec{}
-				names = append(names, spec.PackageName)
-			}
-			found[spec.PackageName][i] = append(found[spec.PackageName][i], *spec)
-			return true
-		})
+	if c.all != nil {
+		return c.all, nil
+	}
+	if c.whole.specs == nil {
+		specs, err := c.each(ctx, corev1alpha1.ScopeCluster)
 		if err != nil {
 			return nil, err
 		}
+		c.whole.specs = specs
 	}
-	for name, specs := range found {
-		c.read[name] = *specs
+	local := map[string][]corev1alpha1.AvailablePackageSpec{}
+	if c.namespace != "" {
+		var err error
+		if local, err = c.each(ctx, corev1alpha1.ScopeNamespaced); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.readHidden(ctx); err != nil {
+		return nil, err
+	}
+	names := []string{}
+	for _, of := range []map[string][]corev1alpha1.AvailablePackageSpec{local, c.whole.specs} {
+		for name := range of {
+			c.read[name] = [2][]corev1alpha1.AvailablePackageSpec{local[name], c.whole.specs[name]}
+			names = append(names, name)
+		}
 	}
 	slices.Sort(names)
-	err := c.readHidden(ctx)
-	return names, err
+	c.all = slices.Compact(names)
+	return c.all, nil
+}
+
+// each reads the specs of a scope, by package.
+func (c *Catalogue) each(ctx context.Context, scope corev1alpha1.Scope) (map[string][]corev1alpha1.AvailablePackageSpec, error) {
+	found := map[string][]corev1alpha1.AvailablePackageSpec{}
+	err := c.cluster.EachAvailable(ctx, scope, c.namespaceOf(scope), limits.AvailablePage, func(a corev1alpha1.GenericAvailablePackage) bool {
+		spec := a.AvailableSpec()
+		if c.Slim != nil {
+			c.Slim(scope, spec)
+		}
+		found[spec.PackageName] = append(found[spec.PackageName], *spec)
+		return true
+	})
+	return found, err
+}
+
+// Pending returns the repositories, such as PackageRepository/stable, that the packages see and that were never fetched, and the
+// kinds of those that may not be read.
+func (c *Catalogue) Pending(ctx context.Context) (pending, unread []string, err error) {
+	if err := c.readHidden(ctx); err != nil {
+		return nil, nil, err
+	}
+	for _, scope := range c.scopes() {
+		if scope == corev1alpha1.ScopeNamespaced && c.namespace == "" {
+			continue
+		}
+		list := scope.NewPackageRepositoryList()
+		err := c.cluster.List(ctx, list, client.InNamespace(c.namespaceOf(scope)))
+		if apierrors.IsForbidden(err) {
+			unread = append(unread, scope.Kind("PackageRepositories"))
+			continue
+		}
+		if err != nil {
+			return nil, nil, c.cluster.Explain("cannot read the repositories", err)
+		}
+		for _, r := range list.GenericRepositories() {
+			hidden := scope == corev1alpha1.ScopeCluster && c.hidden[r.GetName()]
+			if !hidden && offers.Pending(r) {
+				pending = append(pending, scope.Kind("PackageRepository")+"/"+r.GetName())
+			}
+		}
+	}
+	slices.Sort(pending)
+	return pending, unread, nil
 }
 
 // Of returns the versions of a package, the lowest first, and what people see of it; none for a package that is not

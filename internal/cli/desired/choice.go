@@ -13,6 +13,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/catalog/versions"
+	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/content"
 	"lockstep.run/lockstep/internal/loader/manifest"
 )
@@ -35,6 +36,16 @@ func (f *ChoiceFlags) Add(cmd *cobra.Command) {
 // AddAPI adds --api to a command whose first argument is a package.
 func (f *ChoiceFlags) AddAPI(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.api, "api", "", "`APIVERSION/KIND`, such as example.com/v1/Shop, that the package has to provide, in the place of its name; the arguments are NAME alone then")
+}
+
+// Takes is command.Takes where --api stands in the place of the first argument.
+func (f *ChoiceFlags) Takes(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if f.changed("api") {
+			return command.Takes(append([]string{"NAME"}, names[1:]...)...)(cmd, args)
+		}
+		return command.Takes(names...)(cmd, args)
+	}
 }
 
 // ByAPI is a packageRef to the package that provides the API of --api; nil without that.

@@ -24,6 +24,8 @@ type Chooser struct {
 	// target is the cluster that the objects are in, nil for this one; there is the connection to it, where there is one.
 	target *corev1alpha1.TargetReference
 	There  *cluster.Cluster
+	// Warnings say what could not be read of what the manager chooses by.
+	Warnings []string
 	// platform is nil before it was looked up, and where the user may not read it.
 	platform *versions.Platform
 	looked   bool
@@ -98,27 +100,56 @@ func (e *RefusedError) Error() string { return e.Message + ". See: " + e.see }
 // NameFor returns the name of the package that a reference leads to, for an installed package or, with nil, a new one: an error where
 // its API leads to none.
 func (c *Chooser) NameFor(ctx context.Context, old corev1alpha1.GenericPackage, ref *corev1alpha1.PackageReference) (string, error) {
+	pkg := following(old, ref)
+	if ref.API == nil {
+		return ref.Name, nil
+	}
+	// What was chosen before stays, so that the others need not be read.
 	var providers []string
-	if ref.API != nil {
-		names, err := c.All(ctx)
-		if err != nil {
+	if last := pkg.PackageStatus().LastAttempted; last != nil && last.PackageName != "" {
+		if provides, err := c.provides(ctx, last.PackageName, ref); err != nil {
 			return "", err
+		} else if provides {
+			providers = []string{last.PackageName}
 		}
-		for _, name := range names {
-			offered, _, err := c.Of(ctx, name)
-			if err != nil {
-				return "", err
-			}
-			if offers.Provide(slices.Values(offered), corev1alpha1.ProvidedAPI(*ref.API), corev1alpha1.ScopeOf(c.Namespace)) {
-				providers = append(providers, name)
-			}
+		if known := offers.ProviderOf(pkg, providers, nil); known.Name != "" {
+			return known.Name, nil
 		}
 	}
-	provider := offers.ProviderOf(following(old, ref), providers, nil)
-	if reason, message := provider.Refusal(); reason != "" {
+	names, err := c.All(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, name := range names {
+		if provides, err := c.provides(ctx, name, ref); err != nil {
+			return "", err
+		} else if provides {
+			providers = append(providers, name)
+		}
+	}
+	pending, unread, err := c.Pending(ctx)
+	if err != nil {
+		return "", err
+	}
+	provider := offers.ProviderOf(pkg, providers, pending)
+	reason, message := provider.Refusal()
+	if reason == corev1alpha1.ReasonUnknownPackage {
+		message += offers.NotFetched(pending)
+	}
+	if reason != "" {
 		return "", &RefusedError{Message: message, see: "kubectl package available list" + c.flag()}
 	}
+	if len(unread) > 0 {
+		c.Warnings = append(c.Warnings, fmt.Sprintf("you may not read %s: while one of these was never fetched, the manager does not choose %s for %s",
+			strings.Join(unread, " and "), provider.Name, provider.API))
+	}
 	return provider.Name, nil
+}
+
+// provides reports whether a package may be chosen for the API of a reference.
+func (c *Chooser) provides(ctx context.Context, name string, ref *corev1alpha1.PackageReference) (bool, error) {
+	offered, _, err := c.Of(ctx, name)
+	return err == nil && offers.Provide(slices.Values(offered), corev1alpha1.ProvidedAPI(*ref.API), corev1alpha1.ScopeOf(c.Namespace)), err
 }
 
 // MustChoose is choose with an error where nothing is chosen, which names the versions and why they are not.

@@ -38,6 +38,7 @@ func OutdatedOf(ctx context.Context, cl *cluster.Cluster, packages []corev1alpha
 		target    corev1alpha1.TargetReference
 	}
 	choosers := map[at]*Chooser{}
+	var first *Chooser
 	for _, pkg := range packages {
 		if pkg.PackageSpec().PackageRef == nil {
 			byImage++
@@ -46,7 +47,12 @@ func OutdatedOf(ctx context.Context, cl *cluster.Cluster, packages []corev1alpha
 		target := pkg.PackageSpec().TargetRef
 		key := at{pkg.GetNamespace(), ptr.Deref(target, corev1alpha1.TargetReference{})}
 		if choosers[key] == nil {
-			choosers[key] = ChooserFor(cl, pkg.GetNamespace()).At(target)
+			choose := ChooserFor(cl, pkg.GetNamespace())
+			choose.Slim = slim
+			if first = cmp.Or(first, choose); choose != first {
+				choose.Beside(first.Catalogue)
+			}
+			choosers[key] = choose.At(target)
 		}
 		row, err := outdated(ctx, choosers[key], pkg)
 		if err != nil {
@@ -57,6 +63,22 @@ func OutdatedOf(ctx context.Context, cl *cluster.Cluster, packages []corev1alpha
 		}
 	}
 	return rows, byImage, nil
+}
+
+// slim keeps of what is offered what a choice reads, so that a whole catalogue can be held.
+func slim(_ corev1alpha1.Scope, spec *corev1alpha1.AvailablePackageSpec) {
+	spec.Display = nil
+	for i := range spec.Versions {
+		v := &spec.Versions[i]
+		kept := corev1alpha1.AvailableVersion{
+			Version: v.Version, Repository: v.Repository, Image: v.Image, Retracted: v.Retracted, Constraints: v.Constraints,
+			NotCarriedOver: v.NotCarriedOver, Provides: v.Provides, Scopes: v.Scopes,
+		}
+		if len(v.Files) > 0 {
+			kept.Files = map[string]string{"manifest.yaml": ""} // it has content
+		}
+		*v = kept
+	}
 }
 
 // outdated compares the installed version with the offers.

@@ -37,6 +37,7 @@ func TestInstallChecksBeforeItWrites(t *testing.T) {
 		"no version provides it":        {[]string{"--api", "example.com/v1/Shop", "web", "--version", ">=3"}, `no version of shop.example.com can be installed with ">=3"`},
 		"no API":                        {[]string{"--api", "example.com/v1", "web"}, `--api "example.com/v1" is no APIVERSION/KIND`},
 		"an API and a package":          {[]string{"--api", "example.com/v1/Shop", "shop.example.com", "web"}, `the only argument is NAME, and "web" is one too many`},
+		"an API without a name":         {[]string{"--api", "example.com/v1/Shop"}, "arguments invalid: NAME is missing"},
 		"values for the package of API": {[]string{"--api", "example.com/v1/Shop", "web"}, "the values do not fit shop.example.com 2.0.0:\n  title: Required value"},
 		"two names":                     {[]string{"shop.example.com", "a", "--name", "b"}, "contradict each other"},
 	} {

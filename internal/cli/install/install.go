@@ -90,7 +90,7 @@ NAME; it stays whatever is offered later (docs/catalogue.md#by-the-api-that-is-n
 
   # An image, into the cluster, under a name of your own
   kubectl package install registry.example.com/cert-operator:v1.2.0 cert --cluster`,
-		Args:              command.Takes("PACKAGE|IMAGE", "[NAME]"),
+		Args:              c.choice.Takes("PACKAGE|IMAGE", "[NAME]"),
 		ValidArgsFunction: c.CompleteAvailable,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			want, err := c.wanted(args)
@@ -209,6 +209,12 @@ func (c *installCommand) run(ctx context.Context, want desired.Package) (err err
 	return want.Install(ctx, &c.Command, cl, target, values)
 }
 
+func (c *installCommand) warn(warnings []string) {
+	for _, warning := range warnings {
+		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("warning: "+warning))
+	}
+}
+
 func (c *installCommand) confirmChange(t progress.Target, installed corev1alpha1.GenericPackage, want desired.Package) error {
 	what, old, was := "", installed.PackageSpec(), offers.NameOf(installed)
 	switch {
@@ -257,9 +263,7 @@ func (c *installCommand) pull(ctx context.Context, cl *cluster.Cluster, ref stri
 	if err != nil {
 		return nil, err
 	}
-	for _, warning := range trusted.Warnings {
-		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("warning: "+warning))
-	}
+	c.warn(trusted.Warnings)
 	image, err := c.registry.PullFrom(ctx, "", trusted.Ref, trusted.Keys)
 	if err != nil {
 		return nil, err

@@ -28,6 +28,7 @@ func (c *installCommand) prepare(
 	if c.follows, err = choose.NameFor(ctx, old, want.Ref); err != nil {
 		return "", err
 	}
+	c.warn(choose.Warnings)
 	found, err := choose.MustChoose(ctx, c.follows, desired.RequestFor(old, want.Ref, c.follows))
 	if err != nil {
 		return "", err

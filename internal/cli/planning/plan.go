@@ -111,7 +111,7 @@ func newPlan(on command.Command) *cobra.Command {
 
   # What a folder would be as a new package, for a pipeline
   kubectl package plan ./web -n shop --exit-code -o json`,
-		Args:              command.Takes("SOURCE|IMAGE", "[NAME]"),
+		Args:              c.choice.Takes("SOURCE|IMAGE", "[NAME]"),
 		ValidArgsFunction: c.CompleteSource(2),
 	}
 	c.complete(cmd, c.plan)

@@ -2,7 +2,6 @@ package packages
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/Masterminds/semver/v3"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -111,7 +110,7 @@ func (c *choice) await(pending []string) {
 		return
 	}
 	if len(pending) > 0 {
-		c.pending, c.message = true, c.message+"; not fetched yet: "+strings.Join(pending, ", ")
+		c.pending, c.message = true, c.message+offers.NotFetched(pending)
 	}
 }
 

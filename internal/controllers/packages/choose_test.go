@@ -1,0 +1,101 @@
+package packages
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/versions"
+)
+
+var shopAPI = corev1alpha1.ProvidedAPI{APIVersion: "example.com/v1", Kind: "Shop"}
+
+// providing is what the repositories of a namespace offer of a package with an API.
+func providing(namespace, name string) *corev1alpha1.AvailablePackage {
+	v := corev1alpha1.AvailableVersion{Version: "1.0.0", Image: image, Repository: "stable", Provides: []corev1alpha1.ProvidedAPI{shopAPI}}
+	return &corev1alpha1.AvailablePackage{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       corev1alpha1.AvailablePackageSpec{PackageName: name, Versions: []corev1alpha1.AvailableVersion{v}},
+	}
+}
+
+// fetched is a repository whose offers are known.
+func fetched(namespace string) *corev1alpha1.PackageRepository {
+	return &corev1alpha1.PackageRepository{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "stable"},
+		Status:     corev1alpha1.PackageRepositoryStatus{Artifact: &corev1alpha1.RepositoryArtifact{Digest: digest}},
+	}
+}
+
+// offering returns a Reconciler whose caches have some objects, and counts the lists that it reads.
+func offering(t *testing.T, objects ...client.Object) (*Reconciler, *int) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, corev1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reads := 0
+	build := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...)
+	for _, scope := range scopes {
+		build = build.WithIndex(scope.NewAvailablePackage(), availableIndex, offered).WithIndex(scope.NewAvailablePackage(), providedIndex, provided).
+			WithIndex(scope.NewPackage(), followerIndex, followed)
+	}
+	c := build.WithInterceptorFuncs(interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			reads++
+			return c.List(ctx, list, options...)
+		},
+	}).Build()
+	return &Reconciler{Client: c, Reader: c, enqueue: func(types.NamespacedName) {}, Now: func() time.Time { return start }}, &reads
+}
+
+// However many packages claim an API, they are read once, not at each reconcile of the Packages that name it.
+func TestProviderIsRemembered(t *testing.T) {
+	t.Parallel()
+	const claims = 50
+	objects := []client.Object{fetched("team")}
+	for i := range claims {
+		objects = append(objects, providing("team", fmt.Sprintf("shop-%02d", i)))
+	}
+	r, reads := offering(t, objects...)
+	pkg := newPackage(follows(""))
+	pkg.Spec.PackageRef.Name, pkg.Spec.PackageRef.API = "", (*corev1alpha1.APIReference)(&shopAPI)
+	r.stateOf(pkg)
+	follow := func(others, most int) {
+		t.Helper()
+		*reads = 0
+		provider, _, err := r.follow(t.Context(), pkg)
+		if err != nil || len(provider.Others)+provider.More != others || *reads > most {
+			t.Errorf("%v others of %d after %d reads, %v", provider, others, *reads, err)
+		}
+	}
+	const atRest = 4 // repositories and the offers of the one package, of both scopes
+	follow(claims, atRest+2+2*claims)
+	follow(claims, atRest)
+	more := providing("team", "market")
+	if err := r.Client.Create(t.Context(), more); err != nil {
+		t.Fatal(err)
+	}
+	r.offersChanged(t.Context(), nil, providing("elsewhere", "market"))
+	follow(claims, atRest) // another namespace's change is none here
+	r.offersChanged(t.Context(), nil, more)
+	follow(claims+1, atRest+2+2*(claims+1))
+	follow(claims+1, atRest)
+	pkg.Status.LastAttempted = &corev1alpha1.AttemptedVersion{PackageName: "market", Version: "1.0.0"}
+	follow(claims, atRest+2+2*(claims+1))
+	if key, err := (&offerings{read: make([]string, 10_000)}).key(versions.Request{}, r.stateOf(pkg).provider.Provider, origin{}); err != nil || len(key) > 64 {
+		t.Errorf("a key of %d bytes, %v", len(key), err)
+	}
+}
