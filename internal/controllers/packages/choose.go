@@ -5,12 +5,14 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
@@ -61,6 +63,9 @@ func (s *reconciliation) choose(ctx context.Context) error {
 	if err := s.chooseByNeeds(ctx); err != nil {
 		return err
 	}
+	if err := s.confirm(ctx); err != nil {
+		return err
+	}
 	if err := s.recordAttempt(ctx); err != nil {
 		return err
 	}
@@ -78,6 +83,57 @@ func (s *reconciliation) endDowngrade(ctx context.Context) error {
 		return fmt.Errorf("take off the annotation %s: %w", corev1alpha1.DowngradeFromAnnotation, err)
 	}
 	return nil
+}
+
+// confirm returns an error where the caches lack a package that may provide an API for which a package is about to be chosen, which
+// stays then: that a repository was fetched is in another cache than what it offers. It reads the API server once for each state of
+// the repositories.
+func (s *reconciliation) confirm(ctx context.Context) error {
+	ref, last, namespace := s.pkg.PackageSpec().PackageRef, s.pkg.PackageStatus().LastAttempted, s.pkg.GetNamespace()
+	if ref.API == nil || !s.choice.chosen() || last != nil && last.PackageName == s.choice.origin.packageName {
+		return nil
+	}
+	seen, err := s.readRepositories(ctx, namespace)
+	if err != nil || s.memory.isConfirmed(namespace, seen.fetched) {
+		return err
+	}
+	for _, scope := range scopes {
+		if in := map[corev1alpha1.Scope]string{corev1alpha1.ScopeNamespaced: namespace}[scope]; scope == corev1alpha1.ScopeCluster || in != "" {
+			if err := s.confirmOffers(ctx, scope, in); err != nil {
+				return err
+			}
+		}
+	}
+	s.memory.confirm(namespace, seen.fetched)
+	return nil
+}
+
+// confirmOffers returns an error where the cache lacks an object, or has another version of it.
+func (s *reconciliation) confirmOffers(ctx context.Context, scope corev1alpha1.Scope, namespace string) error {
+	list := scope.NewAvailablePackageList()
+	if err := s.Client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("read what repositories offer: %w", err)
+	}
+	cached := map[types.UID]string{}
+	for _, available := range list.GenericAvailablePackages() {
+		cached[available.GetUID()] = available.GetResourceVersion()
+	}
+	for next := ""; ; {
+		page := &metav1.PartialObjectMetadataList{}
+		page.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(scope.Kind("AvailablePackage") + "List"))
+		if err := s.Reader.List(ctx, page, client.InNamespace(namespace), client.Limit(limits.OffersConfirmed), client.Continue(next)); err != nil {
+			return fmt.Errorf("read which packages repositories offer: %w", err)
+		}
+		for i := range page.Items {
+			if now := &page.Items[i]; cached[now.UID] != now.ResourceVersion {
+				return apierrors.NewConflict(corev1alpha1.GroupVersion.WithResource("availablepackages").GroupResource(), now.Name,
+					errors.New("it is not in the cache yet as it is offered"))
+			}
+		}
+		if next = page.GetContinue(); next == "" {
+			return nil
+		}
+	}
 }
 
 // recordAttempt writes status.lastAttempted, with the condition Resolved.
@@ -238,6 +294,8 @@ type repositories struct {
 	visible map[string]bool
 	// pending are the repositories, such as PackageRepository/stable, that were never fetched.
 	pending []string
+	// fetched identifies what was fetched of each.
+	fetched string
 }
 
 func (r *Reconciler) readRepositories(ctx context.Context, namespace string) (*repositories, error) {
@@ -245,7 +303,7 @@ func (r *Reconciler) readRepositories(ctx context.Context, namespace string) (*r
 	if err != nil {
 		return nil, err
 	}
-	found := &repositories{namespace: namespace, visible: map[string]bool{}}
+	found, artifacts := &repositories{namespace: namespace, visible: map[string]bool{}}, []string{}
 	for _, scope := range scopes {
 		list, in := scope.NewPackageRepositoryList(), ""
 		if scope == corev1alpha1.ScopeNamespaced {
@@ -262,10 +320,15 @@ func (r *Reconciler) readRepositories(ctx context.Context, namespace string) (*r
 			if seen && offers.Pending(repository) {
 				found.pending = append(found.pending, scope.Kind("PackageRepository")+"/"+name)
 			}
+			if artifact := repository.RepositoryStatus().Artifact; artifact != nil {
+				artifacts = append(artifacts, in+"/"+name+" "+artifact.Digest+" "+artifact.OffersDigest)
+			}
 		}
 	}
 	slices.Sort(found.pending)
-	return found, nil
+	slices.Sort(artifacts)
+	found.fetched, err = keyFrom(artifacts)
+	return found, err
 }
 
 // hidden returns the repositories of specs that are not visible, or do not exist any more.
