@@ -23,7 +23,9 @@ type decoder struct {
 	reason violation.Reason
 	root   reflect.Type
 
-	unknown  violation.Violations
+	unknown violation.Violations
+	// meant are absent fields whose misspelt names are among the unknown ones.
+	meant    map[string]bool
 	warnings violation.Violations
 	problems violation.Violations
 	// writeOnly are the schemas with that field, which CustomResourceDefinitions lack.
@@ -40,7 +42,7 @@ func (d *decoder) fail(path, format string, args ...any) {
 
 // decode fills into, a pointer to a struct. It is filled as far as possible.
 func (d *decoder) decode(into any) {
-	d.root = reflect.TypeOf(into).Elem()
+	d.root, d.meant = reflect.TypeOf(into).Elem(), map[string]bool{}
 	v := d.walk(d.doc.Value, d.root, "")
 	if len(d.problems) > 0 {
 		return
@@ -135,7 +137,7 @@ func (d *decoder) walkStruct(v any, t reflect.Type, path string) any {
 			continue
 		}
 		if !d.full() {
-			d.reportUnknown(child, key, fields)
+			d.reportUnknown(m, path, key, fields)
 		}
 		// Go's JSON ignores case, and with it Package Operator.
 		for name, field := range fields {
@@ -147,13 +149,17 @@ func (d *decoder) walkStruct(v any, t reflect.Type, path string) any {
 	return out
 }
 
-func (d *decoder) reportUnknown(path, key string, fields map[string]reflect.Type) {
-	known := slices.Sorted(maps.Keys(fields))
+func (d *decoder) reportUnknown(in map[string]any, parent, key string, fields map[string]reflect.Type) {
+	path, known := document.Child(parent, key), slices.Sorted(maps.Keys(fields))
 	fallback := "Remove it."
 	if len(known) <= 12 {
 		fallback = "Known here: " + strings.Join(known, ", ") + "."
 	}
 	remedy := cmp.Or(d.misplaced(path, key), violation.Suggest(key, known, fallback))
+	if near, ok := violation.Nearest(key, known); ok {
+		_, present := in[near]
+		d.meant[document.Child(parent, near)] = !present
+	}
 	d.unknown = append(d.unknown, d.doc.At(d.reason, path).Because(remedy, "unknown field"))
 }
 

@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
@@ -27,6 +28,8 @@ type Result struct {
 	Warnings violation.Violations
 
 	manifest, lock *document.Document
+	// meant are absent fields whose misspelt names are errors.
+	meant map[string]bool
 	// writeOnly are the fields of schemas with writeOnly: true.
 	writeOnly map[string]bool
 }
@@ -65,7 +68,7 @@ func Read(files archive.Files, component string) (*Result, violation.Violations)
 	if !decoded {
 		return nil, problems
 	}
-	return r, append(problems, r.validate(files)...)
+	return r, append(problems, slices.DeleteFunc(r.validate(files), func(v violation.Violation) bool { return r.meant[v.Field] })...)
 }
 
 func (r *Result) decode(doc *document.Document, reason violation.Reason, into any, problems *violation.Violations) bool {
@@ -73,6 +76,9 @@ func (r *Result) decode(doc *document.Document, reason violation.Reason, into an
 	d.decode(into)
 	if doc == r.manifest {
 		r.writeOnly = d.writeOnly
+		if r.Strict {
+			r.meant = d.meant
+		}
 	}
 	r.Warnings = append(append(r.Warnings, doc.Warnings...), d.warnings...)
 	for _, v := range d.unknown {

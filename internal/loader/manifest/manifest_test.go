@@ -72,6 +72,24 @@ func TestLongTexts(t *testing.T) {
 	}
 }
 
+// A required field whose name is misspelt is not missing as well: the misspelt name is the one problem.
+func TestMisspeltFields(t *testing.T) {
+	t.Parallel()
+	const head = "apiVersion: manifests.package-operator.run/v1alpha1\nkind: PackageManifest\nmetadata: {name: shop}\n"
+	for _, test := range []struct{ spec, field, remedy string }{
+		{"{version: 1.0.0, scopes: [Cluster], phasse: [{name: a}]}", "spec.phasse", `Did you mean "phases"?`},
+		{"{version: 1.0.0, scopess: [Cluster], phases: [{name: a}]}", "spec.scopess", `Did you mean "scopes"?`},
+		{"{version: 1.0.0, scopes: [Cluster], phases: [{nam: a}]}", "spec.phases[0].nam", `Did you mean "name"?`},
+		{"{version: 1.0.0, scopes: [Cluster]}", "spec.phases", "List at least one phase."},
+		{"{scopes: [Cluster], phasse: [{name: a}]}", "spec.phases", "List at least one phase."}, // the unknown one is a warning
+	} {
+		_, problems := Read(archive.Files{"manifest.yaml": []byte(head + "spec: " + test.spec + "\n")}, "")
+		if len(problems) != 1 || problems[0].Field != test.field || problems[0].Remedy != test.remedy {
+			t.Errorf("%s: %v", test.spec, problems)
+		}
+	}
+}
+
 // Finding the line of a field takes longer the more fields there are: beyond the number
 // that is shown, problems are not noted.
 func TestManyProblems(t *testing.T) {
