@@ -1,7 +1,6 @@
 package repositories
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -32,29 +31,26 @@ func TestHalfPublished(t *testing.T) {
 				w := newWorld()
 				w.restart(t.Context())
 				r := w.addHTTP(t, "stable", first)
-				w.convergeTwice(t)
+				w.converge(t)
 				before := w.offered()
 
 				w.contents["stable"], w.now = next, w.now.Add(time.Hour)
 				w.dies, w.left = true, written
 				for range 3 {
-					_, _ = w.Reconcile(context.Background(), requestFor("team"))
-					for w.fetching() {
-						<-w.woken
-					}
+					_, _ = w.reconcile()
 				}
 				half := w.offered()
 				w.restart(t.Context())
 				w.dies, w.broken["stable"] = false, true
 				w.now = w.now.Add(time.Hour)
-				w.convergeTwice(t)
+				w.converge(t)
 				ready := w.condition(t, r, corev1alpha1.ConditionReady)
 				warns := strings.Contains(ready.Message, "some of it may be missing, or of another revision")
-				if mixed := !cmp.Equal(half, before) && w.artifact(t, r) == digestNamed(t, first); ready.Status != metav1.ConditionFalse || mixed && !warns {
+				if mixed := !cmp.Equal(half, before) && w.artifact(t, r) == digestNamed(t, first); ready.Status != metav1.ConditionFalse || mixed != warns {
 					t.Errorf("half published: %t; the status says %s: %s", mixed, ready.Status, ready.Message)
 				}
 				w.broken["stable"], w.contents["stable"], w.now = false, first, w.now.Add(time.Hour)
-				w.convergeTwice(t)
+				w.converge(t)
 				if diff := cmp.Diff(before, w.offered()); diff != "" {
 					t.Errorf("after the source went back: %s", diff)
 				}
@@ -63,7 +59,7 @@ func TestHalfPublished(t *testing.T) {
 				}
 				w.writes = 0
 				w.restart(t.Context())
-				w.convergeTwice(t)
+				w.converge(t)
 				if w.writes > 0 {
 					t.Errorf("after one more restart, %d writes", w.writes)
 				}
@@ -79,30 +75,20 @@ func TestHalfPublishedIsSuperseded(t *testing.T) {
 	w := newWorld()
 	w.restart(t.Context())
 	w.addHTTP(t, "stable", contentOf("a", "1.0.0"))
-	w.convergeTwice(t)
+	w.converge(t)
 	before := w.offered()
 	w.contents["stable"], w.now = contentOf("b", "1.0.0"), w.now.Add(time.Hour)
 	w.dies, w.left = true, 1
 	for range 3 {
-		_, _ = w.Reconcile(context.Background(), requestFor("team"))
-		for w.fetching() {
-			<-w.woken
-		}
+		_, _ = w.reconcile()
 	}
 	w.dies, w.contents["stable"] = false, contentOf("a", "1.0.0")
 	c, _ := w.catalogueOf("team")
 	c.states["stable"].attempt.In.versions = "of an earlier Secret"
-	w.convergeTwice(t)
+	w.converge(t)
 	if diff := cmp.Diff(before, w.offered()); diff != "" {
 		t.Error(diff)
 	}
-}
-
-// convergeTwice also takes up a fetch that ended before converge looked for it.
-func (w *world) convergeTwice(t *testing.T) {
-	t.Helper()
-	w.converge(t)
-	w.converge(t)
 }
 
 // contentOf is a content of two packages, each with a version of an image.

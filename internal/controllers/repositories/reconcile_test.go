@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/repository"
@@ -41,6 +42,8 @@ type world struct {
 	left  int
 	now   time.Time
 	woken chan string
+	// A fetch sends to fetches before it begins, so that none ends before the reconcile that starts it.
+	fetches chan struct{}
 }
 
 func newWorld() *world {
@@ -96,11 +99,20 @@ func newWorld() *world {
 
 // restart forgets everything but what the API server has.
 func (w *world) restart(ctx context.Context) {
-	w.woken = make(chan string, 1000)
+	w.woken, w.fetches = make(chan string, 1000), make(chan struct{})
+	begin := w.fetches
 	w.Reconciler = &Reconciler{
 		Options: Options{Sources: sources.NewWatches(nil, nil), Fresh: mutationcache.NewStore(), Namespace: "system"},
 		Client:  caching{w.server}, Reader: w.server, Events: events.NewFakeRecorder(10_000), Now: func() time.Time { return w.now },
-		life: ctx, fetch: w.fetchOne, jitter: func() float64 { return 0 },
+		life: ctx, jitter: func() float64 { return 0 },
+		fetch: func(ctx context.Context, j job) (*result, error) {
+			select {
+			case begin <- struct{}{}:
+				return w.fetchOne(j)
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		},
 	}
 	w.enqueue = func(namespace string) { w.woken <- namespace }
 }
@@ -119,7 +131,7 @@ func (c caching) List(ctx context.Context, list client.ObjectList, opts ...clien
 	return err
 }
 
-func (w *world) fetchOne(_ context.Context, j job) (*result, error) {
+func (w *world) fetchOne(j job) (*result, error) {
 	name := j.repository.GetName()
 	if w.broken[name] {
 		return nil, errors.New("the source is away")
@@ -162,11 +174,7 @@ func (w *world) addHTTP(t *testing.T, name string, content *repository.Content, 
 // converge reconciles until nothing is due before the next interval.
 func (w *world) converge(t require) {
 	for range 200 {
-		result, err := w.Reconcile(context.Background(), requestFor("team"))
-		for w.fetching() {
-			<-w.woken
-			result.RequeueAfter = time.Nanosecond
-		}
+		result, err := w.reconcile()
 		switch {
 		case err != nil:
 			w.now = w.now.Add(time.Second)
@@ -177,6 +185,19 @@ func (w *world) converge(t require) {
 		}
 	}
 	t.Fatalf("it does not come to rest")
+}
+
+// reconcile reconciles once, and waits until the fetches that were started have ended, which is due at once.
+func (w *world) reconcile() (reconcile.Result, error) {
+	result, err := w.Reconcile(context.Background(), requestFor("team"))
+	for w.fetching() {
+		select {
+		case <-w.fetches:
+		case <-w.woken:
+		}
+		result.RequeueAfter = time.Nanosecond
+	}
+	return result, err
 }
 
 type require interface {
