@@ -187,6 +187,23 @@ func TestActivation(t *testing.T) {
 	if now := values(t, env, namespace); !slices.Equal(now, []string{"v2"}) {
 		t.Errorf("under Automatic values are %v", now)
 	}
+	if !harness.Deep() {
+		return
+	}
+	harness.Edit(t, env, p, func(p *corev1alpha1.Package) { p.Spec.RevisionActivationPolicy = corev1alpha1.RevisionActivationManual })
+	const times = 40
+	var after []time.Duration
+	for n := int64(3); n < 3+times; n++ { // by turns what was archived, and what the template has
+		waitArchived(t, env, namespace, n)
+		if mark, err = audit.Mark(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		activate(t, env, namespace, n)
+		waitRevision(t, env, namespace, "shop", n+2, map[int64]string{0: corev1alpha1.ReasonIdle, 1: corev1alpha1.ReasonAwaitingActivation}[n%2])
+		after = append(after, firstWrite(t, audit, mark, namespace))
+	}
+	slices.Sort(after)
+	t.Logf("activation to first write, %d times: p50 %v, at most %v", times, after[times/2], after[times-1])
 }
 
 func waitArchived(t *testing.T, env *harness.Env, namespace string, number int64) {
