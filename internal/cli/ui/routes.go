@@ -1,0 +1,114 @@
+package ui
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/cli/ui/page"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// view is what a page shows, and when that changes.
+type view struct {
+	draw func(page.Frame) *page.Page
+	// subscribe is nil for a page that does not change.
+	subscribe func() (<-chan struct{}, func())
+	// release ends what the view holds; it may be nil.
+	release func()
+}
+
+// notFound is an error of a page that does not exist.
+type notFound string
+
+func (e notFound) Error() string { return string(e) }
+
+func (s *server) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, s.guard.Base()+"packages", http.StatusSeeOther)
+	})
+	for path, make := range map[string]func(*http.Request) (view, error){
+		"/packages": s.list, "/packages/{namespace}/{name}": s.one, "/clusterpackages/{name}": s.one, "/graph": s.graph,
+		"/catalogue": s.catalogue,
+	} {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { s.show(w, r, limits.PageReadTimeout, make) })
+		mux.HandleFunc("GET "+path+"/stream", func(w http.ResponseWriter, r *http.Request) { s.stream(w, r, make) })
+	}
+	mux.HandleFunc("GET /catalogue/package", func(w http.ResponseWriter, r *http.Request) { s.show(w, r, limits.PageOfferTime, s.offer) })
+	for _, path := range []string{"/packages/{namespace}/{name}", "/clusterpackages/{name}"} {
+		if s.cluster.Archive != nil {
+			continue
+		}
+		mux.HandleFunc("GET "+path+"/diff", func(w http.ResponseWriter, r *http.Request) { s.show(w, r, limits.PageReadTimeout, s.diff) })
+		mux.HandleFunc("GET "+path+"/plan", func(w http.ResponseWriter, r *http.Request) { s.show(w, r, limits.PagePlan, s.plan) })
+		for action, change := range actions {
+			if s.changes {
+				mux.HandleFunc("POST "+path+"/"+action, func(w http.ResponseWriter, r *http.Request) { s.change(w, r, change) })
+			}
+		}
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.fail(w, notFound("There is no page of this address."))
+	})
+	return mux
+}
+
+func (s *server) frame() page.Frame {
+	return page.Frame{Base: s.guard.Base(), Cluster: s.cluster.Host, Notes: slices.Concat(s.notes, s.board.Notes()), Now: s.now(), Changes: s.changes, Archive: s.cluster.Archive != nil}
+}
+
+// show answers with a document, within some time.
+func (s *server) show(w http.ResponseWriter, r *http.Request, within time.Duration, open func(*http.Request) (view, error)) {
+	// The request was read: its deadline would end what takes longer.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	ctx, cancel := context.WithTimeout(r.Context(), within)
+	defer cancel()
+	s.board.Synced(ctx)
+	v, err := open(r.WithContext(ctx))
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	if v.release != nil {
+		defer v.release()
+	}
+	write(w, http.StatusOK, v.draw(s.frame()))
+}
+
+func (s *server) fail(w http.ResponseWriter, err error) {
+	status, title := http.StatusBadGateway, "This cannot be shown"
+	if missing := notFound(""); errors.As(err, &missing) {
+		status, title = http.StatusNotFound, "Not found"
+	}
+	write(w, status, page.Failed(s.frame(), title, err.Error()))
+}
+
+// write writes a document, as a whole or not at all.
+func write(w http.ResponseWriter, status int, p *page.Page) {
+	if p == nil { // what it shows went while it was drawn
+		http.Error(w, "What this page shows is gone.", http.StatusNotFound)
+		return
+	}
+	var b bytes.Buffer
+	if err := p.Write(&b); err != nil {
+		http.Error(w, "The page cannot be drawn.", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Length", strconv.Itoa(b.Len()))
+	w.WriteHeader(status)
+	_, _ = w.Write(b.Bytes()) // the connection alone can fail
+}
+
+// targetOf is the package that the path of a request names.
+func targetOf(r *http.Request) progress.Target {
+	namespace := r.PathValue("namespace")
+	return progress.Target{Scope: corev1alpha1.ScopeOf(namespace), Namespace: namespace, Name: r.PathValue("name")}
+}
