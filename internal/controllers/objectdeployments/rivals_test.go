@@ -11,22 +11,17 @@ import (
 	"testing/synctest"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/apinames"
 	inmemory "lockstep.run/lockstep/internal/cluster/memory"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/objectsets"
 )
 
 // rivals is a cluster with deployments that want the same objects, and the manager that reconciles them at the same time.
@@ -53,7 +48,7 @@ type sharedManager struct {
 	*rivals
 	cluster    *inmemory.Cluster
 	reconciler *Reconciler
-	view       map[objects.Key]*unstructured.Unstructured
+	view       view
 	passes     map[string]*pass // under way, by deployment
 	woken      map[string]bool
 	due        map[string]time.Time
@@ -82,7 +77,7 @@ func (p *pass) pause() {
 
 var rivalNames = []string{"one", "two", "three"}
 
-// TestRivals has deployments roll out the same objects at the same time, and kills the manager at any request, whose write may still
+// In TestRivals deployments roll out the same objects at the same time, and the manager is killed at any request, whose write may still
 // arrive while the next manager works: of two that want one object, one gets all of its objects, and the other writes nothing; in the
 // end one has them all, and the next one when that is deleted.
 func TestRivals(t *testing.T) {
@@ -116,15 +111,7 @@ func newRivals(t *rapid.T) *rivals {
 		t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), chaos: true,
 		strays: map[types.UID]bool{}, templates: map[string]map[objects.Key]bool{},
 	}
-	all := []inmemory.Kind{
-		{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Namespace"), ClusterScoped: true},
-		{GroupVersionKind: corev1alpha1.GroupVersion.WithKind("ObjectDeployment"), Custom: true, Unmanaged: true},
-		{GroupVersionKind: corev1alpha1.GroupVersion.WithKind("ObjectSet"), Custom: true, Unmanaged: true},
-	}
-	for _, gk := range kinds {
-		all = append(all, inmemory.Kind{GroupVersionKind: gk.WithVersion("v1"), Custom: gk.Kind == "Job"})
-	}
-	r.server = inmemory.NewServer(apinames.Default, func() time.Time { return r.now }, all...)
+	r.server = inmemory.NewServer(apinames.Default, func() time.Time { return r.now }, append(homeKinds(), templateKinds()...)...)
 	r.server.Stored = r.stored
 	for _, name := range rivalNames[:2] {
 		r.create(name)
@@ -151,7 +138,7 @@ func (r *rivals) act(action string) {
 	case "sync":
 		r.manager.cluster.Sync(kinds[uniform(len(kinds)).Draw(r.t, "kind")])
 	case "view":
-		r.manager.see([]string{"", "ObjectDeployment", "ObjectSet"}[uniform(3).Draw(r.t, "kinds")])
+		r.manager.see([][]string{nil, {"ObjectDeployment"}, {"ObjectSet"}}[uniform(3).Draw(r.t, "kinds")]...)
 	case "template":
 		r.edit(name, func(d *corev1alpha1.ObjectDeployment) { d.Spec.Template.Spec = r.template() })
 	case "delete":
@@ -299,22 +286,25 @@ func (r *rivals) start() *sharedManager {
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	tracker := engine.NewTracker(apinames.Default)
 	m.cluster.Observe, m.cluster.Changed, m.cluster.KindChanged, m.cluster.Send = tracker.Observe, tracker.Changed, tracker.KindChanged, m.send
+	client := func(cached bool) *home {
+		return &home{server: r.server, view: func() view { return m.view }, cached: cached, request: m.request}
+	}
 	m.reconciler = New(Home{
-		Client: &sharedHome{sharedManager: m, cached: true}, Reader: &sharedHome{sharedManager: m}, Events: &events.FakeRecorder{}, Now: func() time.Time { return r.now },
+		Client: client(true), Reader: client(false), Events: &events.FakeRecorder{}, Now: func() time.Time { return r.now },
 	}, &engine.Engine{Cluster: m.cluster, Tracker: tracker, Pool: m}, func(key objects.OwnerKey) {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		m.woken[key.Name] = true
 	})
 	m.reconciler.Fresh.Now, m.reconciler.written.Now = m.reconciler.Now, m.reconciler.Now
-	m.see("")
+	m.see()
 	for _, name := range rivalNames {
 		m.woken[name] = true
 	}
 	return m
 }
 
-// step goes on with the pass of a deployment until its next request, or begins one. It reports whether there was something to do.
+// step continues the pass of a deployment until its next request, or begins one. It reports whether there was something to do.
 func (m *sharedManager) step(name string) bool {
 	for other := range m.passes { // others wait for the restoration of the claims
 		if !m.reconciler.restored {
@@ -436,38 +426,15 @@ func (m *sharedManager) send(ctx context.Context, r inmemory.Request, do func() 
 	return m.request(ctx, r.String(), r.Writes(), do)
 }
 
-// see brings the caches of a kind up to date, or of both.
-func (m *sharedManager) see(kind string) {
-	now := map[objects.Key]*unstructured.Unstructured{}
-	for key, u := range m.view {
-		if kind != "" && key.Kind != kind {
-			now[key] = u
-		}
-	}
-	for _, key := range m.server.Keys() {
-		if key.Group == corev1alpha1.GroupVersion.Group && (kind == "" || key.Kind == kind) {
-			now[key] = m.server.Get(key)
-		}
-	}
-	wake := func(u *unstructured.Unstructured) {
+// see brings the caches up to date, or those of some kinds.
+func (m *sharedManager) see(only ...string) {
+	m.view = observe(m.server, m.view, m.reconciler, func(u *unstructured.Unstructured) {
 		name := u.GetName()
 		for _, ref := range u.GetOwnerReferences() {
 			name = ref.Name
 		}
 		m.woken[name] = true
-	}
-	for key, u := range now {
-		if old := m.view[key]; old == nil || old.GetResourceVersion() != u.GetResourceVersion() && (relevant(old, u) || !m.reconciler.Fresh.Contains(u)) {
-			wake(u)
-		}
-	}
-	for key, old := range m.view {
-		if now[key] == nil {
-			wake(old)
-			m.reconciler.Fresh.Handler().OnDelete(old)
-		}
-	}
-	m.view = now
+	}, only...)
 }
 
 // converge ends all faults, and waits until the manager has nothing left to do.
@@ -487,7 +454,7 @@ func (r *rivals) converge() {
 			for r.manager.cluster.Deliver(gk) {
 			}
 		}
-		r.manager.see("")
+		r.manager.see()
 		worked := false
 		for _, name := range rivalNames {
 			worked = r.manager.step(name) || worked
@@ -506,7 +473,7 @@ func (r *rivals) converge() {
 	r.failf("the manager does not come to an end")
 }
 
-// report is what the controller of an object says of it.
+// report writes the status of an object, as its controller does.
 func (r *rivals) report(key objects.Key) {
 	o := objectOf(r.server.Get(key))
 	if o == nil || o.healthy || !probed(key) {
@@ -523,7 +490,7 @@ func (r *rivals) report(key objects.Key) {
 	}
 }
 
-// collect is the garbage collector: it deletes what belongs to deployments that are gone.
+// collect is the garbage collector: it deletes the objects of deployments that do not exist.
 func (r *rivals) collect() {
 	there := r.deployments()
 	for _, key := range r.server.Keys() {
@@ -581,93 +548,4 @@ func (r *rivals) holder(key objects.Key) (types.UID, bool) {
 		}
 	}
 	return "", false
-}
-
-// sharedHome is the client of deployments and sets. Reads from the caches are as old as the view.
-type sharedHome struct {
-	client.Client
-	*sharedManager
-	cached bool
-}
-
-func (h *sharedHome) Get(ctx context.Context, name client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
-	key := homeKey(obj)
-	key.Namespace, key.Name = name.Namespace, name.Name
-	read := func(u *unstructured.Unstructured) error {
-		if u == nil {
-			return apierrors.NewNotFound(resourceOf(key), key.Name)
-		}
-		answer(u, obj)
-		return nil
-	}
-	if h.cached {
-		return read(h.view[key])
-	}
-	return h.request(ctx, "get "+key.String(), false, func() error { return read(h.server.Get(key)) })
-}
-
-func (h *sharedHome) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	o := (&client.ListOptions{}).ApplyOptions(opts)
-	sets, ok := list.(*corev1alpha1.ObjectSetList)
-	for _, key := range slices.SortedFunc(maps.Keys(h.view), objects.Key.Compare) {
-		if !ok || key.Kind != "ObjectSet" {
-			continue
-		}
-		set := decode(h.view[key], &corev1alpha1.ObjectSet{})
-		if o.FieldSelector == nil || o.FieldSelector.Matches(fields.Set{ownerIndex: objectsets.OwnerOf(set).String()}) {
-			sets.Items = append(sets.Items, *set)
-		}
-	}
-	return nil
-}
-
-func (h *sharedHome) write(ctx context.Context, verb string, obj client.Object, do func(objects.Key) (*unstructured.Unstructured, error)) error {
-	key := homeKey(obj)
-	return h.request(ctx, verb+" "+key.String(), true, func() error {
-		u, err := do(key)
-		if err == nil && u != nil {
-			answer(u, obj)
-		}
-		return err
-	})
-}
-
-func (h *sharedHome) Create(ctx context.Context, obj client.Object, _ ...client.CreateOption) error {
-	return h.write(ctx, "create", obj, func(key objects.Key) (*unstructured.Unstructured, error) {
-		u := encode(obj)
-		u.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(key.Kind))
-		return h.server.Create(key, u, "")
-	})
-}
-
-func (h *sharedHome) Patch(ctx context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
-	data, err := patch.Data(obj)
-	if err != nil {
-		return err
-	}
-	return h.write(ctx, "patch "+string(data), obj, func(key objects.Key) (*unstructured.Unstructured, error) {
-		return h.server.MergePatch(key, data, "")
-	})
-}
-
-func (h *sharedHome) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
-	o := (&client.DeleteOptions{}).ApplyOptions(opts)
-	return h.write(ctx, "delete", obj, func(key objects.Key) (*unstructured.Unstructured, error) {
-		_, err := h.server.Delete(key, *o.Preconditions.UID, ptr.Deref(o.Preconditions.ResourceVersion, ""))
-		return nil, err
-	})
-}
-
-func (h *sharedHome) Status() client.SubResourceWriter { return sharedStatus{home: h} }
-
-type sharedStatus struct {
-	client.SubResourceWriter
-	home *sharedHome
-}
-
-func (w sharedStatus) Update(ctx context.Context, obj client.Object, _ ...client.SubResourceUpdateOption) error {
-	u := encode(obj)
-	return w.home.write(ctx, fmt.Sprintf("status %v of", phasesOf(u)), obj, func(key objects.Key) (*unstructured.Unstructured, error) {
-		return w.home.server.UpdateStatus(key, u)
-	})
 }

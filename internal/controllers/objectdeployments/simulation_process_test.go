@@ -3,24 +3,15 @@ package objectdeployments
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
-	"maps"
-	"reflect"
 	"slices"
-	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/ptr"
 	"pgregory.net/rapid"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/apinames"
@@ -44,7 +35,7 @@ type process struct {
 
 	// view is what the caches show of deployments and sets, reconciled that of the owner when
 	// the present pass began.
-	view       map[objects.Key]*unstructured.Unstructured
+	view       view
 	reconciled *corev1alpha1.ObjectDeployment
 	// tearing means that the present pass is a teardown of everything.
 	tearing bool
@@ -96,7 +87,7 @@ func newProcess(s *simulation) *process {
 	p.cluster.Observe, p.cluster.Changed, p.cluster.KindChanged = tracker.Observe, tracker.Changed, tracker.KindChanged
 	p.cluster.Send = p.send
 	p.reconciler = New(Home{
-		Client: &home{process: p, cached: true}, Reader: &home{process: p}, Events: &events.FakeRecorder{}, Now: s.clock,
+		Client: p.home(true), Reader: p.home(false), Events: &events.FakeRecorder{}, Now: s.clock,
 	}, &engine.Engine{Cluster: confirming{p.cluster, p}, Tracker: tracker, Pool: p, Rights: p.rightsOf}, func(objects.OwnerKey) { p.woken = true })
 	if s.remote {
 		p.reconciler.Targets = others{p}
@@ -105,6 +96,11 @@ func newProcess(s *simulation) *process {
 	p.reconciler.Fresh.Now, p.reconciler.written.Now = s.clock, s.clock
 	p.see()
 	return p
+}
+
+// home is the client of deployments and sets.
+func (p *process) home(cached bool) *home {
+	return &home{server: p.own, view: func() view { return p.view }, cached: cached, request: p.ask, absent: p.absent}
 }
 
 // connect makes a session of the target, as a start and a changed Secret do.
@@ -320,32 +316,26 @@ func (p *process) sync(gk schema.GroupKind) bool    { return p.cluster.Sync(gk) 
 // see brings the caches of deployments and sets up to date, or only one of them, and wakes the
 // process as the predicates of the controller do.
 func (p *process) see(only ...string) {
+	if !p.ownAway {
+		p.view = observe(p.own, p.view, p.reconciler, func(*unstructured.Unstructured) { p.woken = true }, only...)
+	}
+}
+
+// ask sends a request to home. A write may still arrive after a crash.
+func (p *process) ask(_ context.Context, what string, writes bool, do func() error) error {
+	if writes {
+		effect := do
+		do = func() error {
+			defer p.checked()
+			return effect()
+		}
+		p.pending = &write{do: do, own: true}
+	}
 	if p.ownAway {
-		return
+		p.logf("engine: %s: home is away", what)
+		return errConnection
 	}
-	shown := func(key objects.Key) bool { return len(only) == 0 || slices.Contains(only, key.Kind) }
-	now := map[objects.Key]*unstructured.Unstructured{}
-	for key, u := range p.view {
-		if !shown(key) {
-			now[key] = u
-		}
-	}
-	for _, key := range p.own.Keys() {
-		if key.Group == corev1alpha1.GroupVersion.Group && shown(key) {
-			now[key] = p.own.Get(key)
-		}
-	}
-	for key, u := range now {
-		old := p.view[key]
-		p.woken = p.woken || old == nil || old.GetResourceVersion() != u.GetResourceVersion() && (relevant(old, u) || !p.reconciler.Fresh.Contains(u))
-	}
-	for key, old := range p.view {
-		if now[key] == nil {
-			p.woken = true
-			p.reconciler.Fresh.Handler().OnDelete(old)
-		}
-	}
-	p.view = now
+	return p.request(what, do)
 }
 
 // loaded returns the revision of a set as the process knows it, or nil.
@@ -374,148 +364,4 @@ func (p *process) revisions() []*engine.Revision {
 
 func (p *process) contains(key objects.Key) bool {
 	return slices.ContainsFunc(p.revisions(), func(r *engine.Revision) bool { return r.Contains(key) })
-}
-
-// home is the client of deployments and sets. Reads from the caches are as old as the view.
-type home struct {
-	client.Client
-	*process
-	cached bool
-}
-
-func homeKey(obj client.Object) objects.Key {
-	kind := obj.GetObjectKind().GroupVersionKind().Kind
-	if kind == "" {
-		kind = reflect.TypeOf(obj).Elem().Name()
-	}
-	return objects.Key{Group: corev1alpha1.GroupVersion.Group, Kind: kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
-}
-
-// answer makes obj what the API server has answered.
-func answer(u *unstructured.Unstructured, obj client.Object) {
-	switch obj := obj.(type) {
-	case *corev1alpha1.ObjectDeployment:
-		decode(u, obj)
-	case *corev1alpha1.ObjectSet:
-		decode(u, obj)
-	case *metav1.PartialObjectMetadata:
-		decode(u, obj)
-	}
-}
-
-func (h *home) Get(_ context.Context, name client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
-	key := homeKey(obj)
-	key.Namespace, key.Name = name.Namespace, name.Name
-	if key.Kind == "ServiceAccount" {
-		return h.ask("get "+key.String(), func() error {
-			if h.absent[key.Name] {
-				return apierrors.NewNotFound(resourceOf(key), key.Name)
-			}
-			return nil
-		})
-	}
-	read := func(u *unstructured.Unstructured) error {
-		if u == nil {
-			return apierrors.NewNotFound(resourceOf(key), key.Name)
-		}
-		answer(u, obj)
-		return nil
-	}
-	if h.cached {
-		return read(h.view[key])
-	}
-	return h.ask("get "+key.String(), func() error { return read(h.own.Get(key)) })
-}
-
-// ask sends a request to home.
-func (h *home) ask(what string, do func() error) error {
-	if h.ownAway {
-		h.logf("engine: %s: home is away", what)
-		return errConnection
-	}
-	return h.request(what, do)
-}
-
-func (h *home) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
-	sets, ok := list.(*corev1alpha1.ObjectSetList)
-	for _, key := range slices.SortedFunc(maps.Keys(h.view), objects.Key.Compare) {
-		if ok && key.Kind == "ObjectSet" {
-			sets.Items = append(sets.Items, *decode(h.view[key], &corev1alpha1.ObjectSet{}))
-		}
-	}
-	return nil
-}
-
-// write sends a request that changes an object of our own. It may still arrive after a crash.
-func (h *home) write(verb string, obj client.Object, do func(objects.Key) (*unstructured.Unstructured, error)) error {
-	key := homeKey(obj)
-	effect := func() error {
-		defer h.checked()
-		u, err := do(key)
-		if err == nil && u != nil {
-			answer(u, obj)
-		}
-		return err
-	}
-	h.pending = &write{do: effect, own: true}
-	return h.ask(verb+" "+key.String(), effect)
-}
-
-func (h *home) Create(_ context.Context, obj client.Object, _ ...client.CreateOption) error {
-	return h.write("create", obj, func(key objects.Key) (*unstructured.Unstructured, error) {
-		u := encode(obj)
-		u.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(key.Kind))
-		return h.own.Create(key, u, "")
-	})
-}
-
-func (h *home) Patch(_ context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
-	data, err := patch.Data(obj)
-	if err != nil {
-		return err
-	}
-	return h.write("patch "+string(data), obj, func(key objects.Key) (*unstructured.Unstructured, error) {
-		return h.own.MergePatch(key, data, "")
-	})
-}
-
-func (h *home) Delete(_ context.Context, obj client.Object, opts ...client.DeleteOption) error {
-	o := (&client.DeleteOptions{}).ApplyOptions(opts)
-	return h.write("delete", obj, func(key objects.Key) (*unstructured.Unstructured, error) {
-		_, err := h.own.Delete(key, *o.Preconditions.UID, ptr.Deref(o.Preconditions.ResourceVersion, ""))
-		return nil, err
-	})
-}
-
-func (h *home) Status() client.SubResourceWriter { return statusOf{home: h} }
-
-type statusOf struct {
-	client.SubResourceWriter
-	home *home
-}
-
-func (w statusOf) Update(_ context.Context, obj client.Object, _ ...client.SubResourceUpdateOption) error {
-	u := encode(obj)
-	return w.home.write(fmt.Sprintf("status %v of", phasesOf(u)), obj, func(key objects.Key) (*unstructured.Unstructured, error) {
-		return w.home.own.UpdateStatus(key, u)
-	})
-}
-
-// phasesOf describes the status of a set for the log.
-func phasesOf(u *unstructured.Unstructured) string {
-	set := decode(u, &corev1alpha1.ObjectSet{})
-	var b strings.Builder
-	for _, ph := range set.Status.Phases {
-		fmt.Fprintf(&b, "%s ", ph.State)
-	}
-	for _, typ := range []string{corev1alpha1.ConditionClaimed, corev1alpha1.ConditionSucceeded, corev1alpha1.ConditionArchived} {
-		if meta.IsStatusConditionTrue(set.Status.Conditions, typ) {
-			b.WriteString(typ + " ")
-		}
-	}
-	return b.String()
-}
-
-func resourceOf(key objects.Key) schema.GroupResource {
-	return schema.GroupResource{Group: key.Group, Resource: strings.ToLower(key.Kind) + "s"}
 }

@@ -258,27 +258,36 @@ func key(kind, name string) objects.Key {
 // probed reports whether probes select the kind of the object.
 func probed(key objects.Key) bool { return key.Kind == "App" || key.Kind == "Job" }
 
-// newServer makes the cluster with its deployment.
-func (s *simulation) newServer() {
-	namespaces := inmemory.Kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Namespace"), ClusterScoped: true}
-	all := []inmemory.Kind{
+var namespaces = inmemory.Kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Namespace"), ClusterScoped: true}
+
+// homeKinds are those of the cluster of the engine.
+func homeKinds() []inmemory.Kind {
+	return []inmemory.Kind{
 		namespaces,
 		{GroupVersionKind: corev1alpha1.GroupVersion.WithKind("ObjectDeployment"), Custom: true, Unmanaged: true},
 		{GroupVersionKind: corev1alpha1.GroupVersion.WithKind("ObjectSet"), Custom: true, Unmanaged: true},
 	}
+}
+
+// templateKinds are those of the objects in templates. Objects of kinds that are not custom are created by a POST.
+func templateKinds() (all []inmemory.Kind) {
 	for _, gk := range kinds {
-		// Objects of kinds that are not custom are created by a POST.
 		all = append(all, inmemory.Kind{GroupVersionKind: gk.WithVersion("v1"), Custom: gk.Kind == "Job"})
 	}
-	s.server = inmemory.NewServer(apinames.Default, s.clock, all...)
+	return all
+}
+
+// newServer makes the cluster with its deployment.
+func (s *simulation) newServer() {
+	s.server = inmemory.NewServer(apinames.Default, s.clock, append(homeKinds(), templateKinds()...)...)
 	s.own = s.server
 	if s.remote {
-		s.own, s.server = inmemory.NewServer(apinames.Default, s.clock, all[:3]...), inmemory.NewServer(apinames.Default, s.clock, append(all[3:], namespaces)...)
+		s.own, s.server = inmemory.NewServer(apinames.Default, s.clock, homeKinds()...), inmemory.NewServer(apinames.Default, s.clock, append(templateKinds(), namespaces)...)
 		s.own.Stored = s.stored
 	}
 	s.server.Admit, s.server.Stored = s.admit, s.stored
 	dep := &corev1alpha1.ObjectDeployment{}
-	dep.SetGroupVersionKind(all[1].GroupVersionKind)
+	dep.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind("ObjectDeployment"))
 	dep.Namespace, dep.Name = "n", "app"
 	dep.Labels = map[string]string{corev1alpha1.PackageInstanceLabel: "1"}
 	dep.Spec.RevisionHistoryLimit = ptr.To[int32](2)
