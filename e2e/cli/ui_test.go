@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -98,10 +99,8 @@ func enter(t *testing.T, address string) *entered {
 	p.site, p.code, _ = strings.Cut(address, "#")
 	welcome, err := p.client.PostForm(p.site+"enter", url.Values{"code": {p.code}})
 	require.NoError(t, err)
-	body, err := io.ReadAll(welcome.Body)
-	require.NoError(t, err)
-	_ = welcome.Body.Close()
-	found := regexp.MustCompile(`href="/([^/"]+/)">`).FindStringSubmatch(string(body))
+	body := read(t, welcome)
+	found := regexp.MustCompile(`href="/([^/"]+/)">`).FindStringSubmatch(body)
 	if found == nil {
 		t.Fatalf("not let in: %s %s", welcome.Status, body)
 	}
@@ -113,9 +112,15 @@ func (p *entered) get(path string) string {
 	p.t.Helper()
 	response, err := p.client.Get(p.site + path)
 	require.NoError(p.t, err)
+	return read(p.t, response)
+}
+
+// read returns the body of an answer of the page.
+func read(t *testing.T, response *http.Response) string {
+	t.Helper()
 	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	require.NoError(p.t, err)
+	body, err := io.ReadAll(http.MaxBytesReader(nil, response.Body, 16<<20))
+	require.NoError(t, err)
 	return string(body)
 }
 
@@ -125,11 +130,16 @@ func startPage(ctx context.Context, t *testing.T, env *harness.Env, flags ...str
 	out, in := io.Pipe()
 	codes := make(chan int, 1)
 	var errOut bytes.Buffer
-	go func() {
+	var command sync.WaitGroup
+	t.Cleanup(func() {
+		_ = out.Close()
+		command.Wait()
+	})
+	command.Go(func() {
 		code := cli.Run(ctx, append([]string{"ui", "--no-browser", "--kubeconfig", env.Kubeconfig()}, flags...), genericiooptions.IOStreams{In: strings.NewReader(""), Out: in, ErrOut: &errOut})
 		_ = in.CloseWithError(fmt.Errorf("the command ended: %s", errOut.String()))
 		codes <- code
-	}()
+	})
 	line, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(t, err)
 	return strings.TrimSpace(line), codes
@@ -146,15 +156,21 @@ func follow(ctx context.Context, t *testing.T, client *http.Client, address stri
 		t.Fatalf("%s: %s", address, response.Status)
 	}
 	lines := make(chan string, 1000)
-	go func() {
+	var stream sync.WaitGroup
+	t.Cleanup(stream.Wait)
+	stream.Go(func() {
 		defer close(lines)
 		defer func() { _ = response.Body.Close() }()
 		scan := bufio.NewScanner(response.Body)
 		scan.Buffer(nil, 4<<20)
 		for scan.Scan() {
-			lines <- strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(scan.Text())
+			select {
+			case lines <- strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&").Replace(scan.Text()):
+			case <-ctx.Done():
+				return
+			}
 		}
-	}()
+	})
 	return lines
 }
 

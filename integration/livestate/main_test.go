@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -98,17 +99,15 @@ func newEnvIn(t *testing.T, s *sandbox.Sandbox) *env {
 	return e
 }
 
-// eventually waits until the condition holds. The message is made when it does
-// not hold in time.
+// eventually waits until the condition holds.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(harness.Patience)
-	for pause := 2 * time.Millisecond; !holds(); pause = min(pause*3/2, 50*time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain: %s", what)
+	harness.Eventually(t, harness.Patience, what, func(context.Context) error {
+		if !holds() {
+			return errors.New("it does not hold")
 		}
-		time.Sleep(pause)
-	}
+		return nil
+	})
 }
 
 // toJSON returns the JSON of a YAML-like literal in Go.

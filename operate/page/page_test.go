@@ -75,12 +75,14 @@ func serve(t *testing.T, kubeconfig string, flags ...string) (address string, pr
 	}
 	said := &output{}
 	cmd.Stderr = said
+	var copied sync.WaitGroup
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		_ = cmd.Cancel()
 		_ = cmd.Wait()
+		copied.Wait()
 		if t.Failed() {
 			t.Log(said.String())
 		}
@@ -90,11 +92,11 @@ func serve(t *testing.T, kubeconfig string, flags ...string) (address string, pr
 	if err != nil {
 		t.Fatalf("no address: %v, %s", err, said.String())
 	}
-	go func() { _, _ = io.Copy(io.Discard, lines) }()
+	copied.Go(func() { _, _ = io.Copy(io.Discard, lines) })
 	return strings.TrimSpace(line), cmd.Process
 }
 
-// output is what a program says while it runs.
+// output is the text that a program prints while it runs.
 type output struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -127,7 +129,7 @@ func open(t *testing.T, s *apiServer, flags ...string) *window {
 	return w
 }
 
-// untilLate ends shortly before the time of the whole test does, so that it can say what it waits for. Nothing else limits it.
+// untilLate ends shortly before the time of the whole test does, so that it can report the awaited state. Nothing else limits it.
 func (w *window) untilLate() (context.Context, context.CancelFunc) {
 	if deadline, limited := w.t.Deadline(); limited {
 		return context.WithDeadline(w.Context, deadline.Add(-20*time.Second))
@@ -176,7 +178,7 @@ func (w *window) eval(script string) (said string) {
 	return said
 }
 
-// until waits until a script says true, over changes of the page: the page itself waits, and is asked again where it went.
+// until waits until a script says true, over changes of the page: the page itself waits, and is asked again after it was left.
 func (w *window) until(script string) {
 	w.t.Helper()
 	ctx, cancel := w.untilLate()
@@ -189,7 +191,7 @@ func (w *window) until(script string) {
 		look();
 	})`, script)
 	for said := false; !said; {
-		if _ = chromedp.Run(ctx, chromedp.Evaluate(waiting, &said, awaited)); ctx.Err() != nil { // it fails while a page goes
+		if _ = chromedp.Run(ctx, chromedp.Evaluate(waiting, &said, awaited)); ctx.Err() != nil { // it fails while a page is left
 			w.t.Fatalf("it never was: %s; shown at %s:\n%s", script, w.eval("location"), w.eval("document.body.innerText.slice(0, 4000)"))
 		}
 	}
@@ -358,7 +360,7 @@ func TestHostileTextsInBrowser(t *testing.T) {
 		"packages": "table.list", "packages/shop/web": "#phases .track", "packages/shop/web/diff?from=7&to=8": "section", "packages/shop/web/plan?revision=7": "section, .lead", "graph": ".drawing", "catalogue": "#repositories table", "catalogue/package?name=evil.example.com": ".versions",
 	} {
 		w.to(path, element)
-		if path == "packages/shop/web" { // by the stream, too, which brings what the page shows of conditions
+		if path == "packages/shop/web" { // by the stream, too, which brings the conditions of the page
 			s.change(p, func(o object) { condition("Other", "False", "Again", hostile+"streamed")(o) })
 			w.until(`document.querySelector("main").textContent.includes("streamed")`)
 		}
@@ -379,7 +381,7 @@ type requests struct {
 	all []string
 }
 
-// listen returns what is called with the events of a browser, while tests run.
+// listen returns the handler of a browser's events, while tests run.
 func (r *requests) listen(base string) func(any) {
 	site := base[:strings.Index(base[len("http://"):], "/")+len("http://")]
 	return func(e any) {

@@ -2,7 +2,6 @@ package cluster_test
 
 import (
 	"testing"
-	"time"
 
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,10 +22,8 @@ func TestInformerSyncsWithHandler(t *testing.T) {
 	})
 	wait := func(synced cache.InformerSynced) {
 		t.Helper()
-		for end := time.Now().Add(20 * time.Second); !synced(); time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatal("it has not synced")
-			}
+		if !cache.WaitForCacheSync(t.Context().Done(), synced) {
+			t.Fatal("it has not synced")
 		}
 	}
 	wait(informer.SharedIndexInformer.HasSynced)

@@ -2,7 +2,6 @@ package ui
 
 import (
 	"context"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -31,12 +30,7 @@ func (b *browser) post(action string, form url.Values, header ...string) (int, s
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return response.StatusCode, string(body)
+	return b.read(response)
 }
 
 var elsewhere = []string{"Sec-Fetch-Site", "cross-site", "Origin", "https://evil.example"}

@@ -12,6 +12,7 @@ import (
 	"net/http/cookiejar"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -37,6 +38,9 @@ type browser struct {
 	base string
 }
 
+// most is a limit of what the page sends at a time.
+const most = 16 << 20
+
 // serve serves a page of a cluster, and signs a browser in.
 func serve(t *testing.T, cl *cluster.Cluster) *browser {
 	t.Helper()
@@ -52,11 +56,13 @@ func serveWith(t *testing.T, cl *cluster.Cluster, changes bool) *browser {
 	}
 	host := listener.Addr().String()
 	s := newServer(t.Context(), cl, host, changes, func() { t.Error("too many wrong codes") })
-	go func() {
+	var served sync.WaitGroup
+	served.Go(func() {
 		if err := s.serve(listener); err != nil {
 			t.Error(err)
 		}
-	}()
+	})
+	t.Cleanup(served.Wait) // the context of the test has ended by then
 	jar, err := cookiejar.New(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -79,8 +85,14 @@ func (b *browser) get(path string) (int, string) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
+	return b.read(response)
+}
+
+// read returns the status of an answer, and its body.
+func (b *browser) read(response *http.Response) (int, string) {
+	b.t.Helper()
 	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
+	body, err := io.ReadAll(http.MaxBytesReader(nil, response.Body, most))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -99,11 +111,13 @@ func (b *browser) stream(ctx context.Context, path string) (int, <-chan page.Fra
 		b.t.Fatal(err)
 	}
 	fragments := make(chan page.Fragment)
-	go func() {
+	var stream sync.WaitGroup
+	b.t.Cleanup(stream.Wait)
+	stream.Go(func() {
 		defer close(fragments)
 		defer func() { _ = response.Body.Close() }()
 		lines := bufio.NewScanner(response.Body)
-		lines.Buffer(nil, 16<<20)
+		lines.Buffer(nil, most)
 		for lines.Scan() {
 			data, is := strings.CutPrefix(lines.Text(), "data: ")
 			var f page.Fragment
@@ -115,7 +129,7 @@ func (b *browser) stream(ctx context.Context, path string) (int, <-chan page.Fra
 				}
 			}
 		}
-	}()
+	})
 	return response.StatusCode, fragments
 }
 
