@@ -22,7 +22,7 @@ var packagePhases = []struct{ folder, phase string }{
 
 // PackageFiles returns the files of the engine's own package, of a version such as v0.2.0, with the
 // manager's image by its repository and digest: the objects that the YAML and the chart install, and a
-// Job before the Deployment. The package adopts what nothing controls, such as what the YAML has
+// Job before the Deployment. The package adopts objects that nothing controls, such as those that the YAML has
 // installed, and keeps what the engine cannot run without when it is deleted or becomes another one.
 func PackageFiles(version, repository, digest string) (map[string][]byte, error) {
 	image := repository + ":" + version

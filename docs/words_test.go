@@ -20,7 +20,7 @@ var (
 	hidden   = regexp.MustCompile(`(?s)<!--.*?-->`)
 )
 
-// printed are blocks of commands with what they print, which e2e/docs compares, and writes with LOCKSTEP_UPDATE=1.
+// printed are blocks of commands with their output, which e2e/docs compares, and writes with LOCKSTEP_UPDATE=1.
 var printed = regexp.MustCompile("(?ms)^ *```console\n.*?^ *```$")
 
 // withoutOutput returns a page without what commands print, of the pages that e2e/docs runs.

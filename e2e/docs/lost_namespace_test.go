@@ -45,7 +45,7 @@ data: {size: small}
 `,
 }
 
-// The engine's namespace is deleted with all that is in it, and the commands of the page bring the engine back: what is installed
+// The engine's namespace is deleted with all that is in it, and the commands of the page bring the engine back: installed packages
 // stays, and is not written.
 func TestLostNamespace(t *testing.T) {
 	t.Parallel()
@@ -57,7 +57,7 @@ func TestLostNamespace(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: "db-login"}, StringData: map[string]string{"config": `{"password": "correct-horse"}`},
 	}
 	r.write(t, filepath.Join(r.dir, "backup.yaml"), fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {namespace: %s, name: %s}\nstringData: {config: '%s'}\n", login.Namespace, login.Name, login.StringData["config"]), 0o600)
-	if out, code := r.run(t, "kubectl apply --server-side --force-conflicts -k config"); code != 0 { // as whoever reads the page did
+	if out, code := r.run(t, "kubectl apply --server-side --force-conflicts -k config"); code != 0 { // as the first installation did
 		t.Fatal(strings.Join(out, "\n"))
 	}
 	manager := env.StartManager(t)

@@ -108,7 +108,7 @@ func killedAtEachWrite(t *testing.T, args ...string) string {
 	}
 }
 
-// The engine goes from YAML to its own package and back, and from Helm to that, by commands that are killed at each of their
+// The engine moves from YAML to its own package and back, and from Helm to that, by commands that are killed at each of their
 // writes: no object of it is deleted or recreated, and Helm has nothing left to uninstall.
 func TestSelf(t *testing.T) {
 	m := env.StartManager(t)
@@ -190,7 +190,7 @@ func TestSelf(t *testing.T) {
 	other := harness.HelmRecord(corev1alpha1.DefaultNamespace, "other", 1, "deployed", harness.ConfigMap("other", "all", "x"))
 	env.Create(t, record)
 	env.Create(t, other)
-	created := own() // before, with what it says of its own, and not adopting yet
+	created := own() // the former ones, with their own annotations, and before any adoption
 	created.Spec.Image, created.Spec.Paused = image, true
 	env.Create(t, created)
 	if out := killedAtEachWrite(t, adopt...); !strings.Contains(out, "Helm's record of the release lockstep is deleted") {
@@ -203,7 +203,7 @@ func TestSelf(t *testing.T) {
 	env.WaitGone(t, patience, record)
 	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(other), other))
 
-	m.Stop() // and nobody leads: the command does what the manager did
+	m.Stop() // without a leader the command takes the steps of the manager
 	killedAtEachWrite(t, "release-engine", "--self", "--yes")
 	same("released without a manager", false)
 	env.WaitGone(t, patience, own())
@@ -219,7 +219,7 @@ func pushWrong(t *testing.T) string {
 	})
 }
 
-// anotherPackage has the own package become another one and the engine's again: what the manager runs by stays, and the rest is recreated.
+// anotherPackage changes the image of the own package to another package's and back: the objects that the manager needs to run stay, and the rest is recreated.
 func anotherPackage(t *testing.T, image string, before map[string]types.UID) map[string]types.UID {
 	t.Helper()
 	revision := awaitOwn(t, 1)

@@ -184,7 +184,7 @@ func TestPlanOfAFolder(t *testing.T) {
 	}
 }
 
-// A plan reads images from where ImageConfigs rewrite them to, those that the package names too: what the manager wrote is no change.
+// A plan reads images from where ImageConfigs rewrite them to, those that the package names too: a write of the manager is no change.
 func TestPlanByImageConfigs(t *testing.T) {
 	t.Parallel()
 	env := shared(t)

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// alerts returns the page of alerts, each with what its description says: commands, which are indented, and a text.
+// alerts returns the page of alerts, each with the parts of its description: commands, which are indented, and a text.
 func alerts(path string) (string, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {

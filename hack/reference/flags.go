@@ -53,7 +53,7 @@ func flags() string {
 	return b.String()
 }
 
-// common are flags that many commands share, by name: the page says them once.
+// common are flags that many commands share, by name: the page has them once.
 var common = map[string]bool{
 	"context": true, "kubeconfig": true, "namespace": true, "query": true, "insecure": true, "insecure-registry": true,
 	"registry-ca": true, "registry-ca-file": true, "registry-proxy": true,
@@ -126,7 +126,7 @@ var (
 	flagName = regexp.MustCompile(`(^|[ (])(--?[a-z][a-z-]*(?:=[a-z]+)?)`)
 )
 
-// prose returns the text of a command's help as Markdown: paragraphs, lists, and what is indented as it is.
+// prose returns the text of a command's help as Markdown: paragraphs, lists, and indented text as it is.
 func prose(help string) string {
 	var b strings.Builder
 	for _, paragraph := range strings.Split(strings.Trim(help, "\n"), "\n\n") {

@@ -20,7 +20,7 @@ import (
 )
 
 // A key that changes has each package verified again: the image that they share once, and no object is written. Where nothing is
-// signed by the new key, all are refused, and what is installed stays.
+// signed by the new key, all are refused, and the installed objects stay.
 func TestKeyOfManyPackages(t *testing.T) {
 	t.Parallel()
 	packages := 10

@@ -33,7 +33,7 @@ func wanting(ns string, api corev1alpha1.ProvidedAPI) *corev1alpha1.Package {
 	return pkg
 }
 
-// awaitResolved waits until a package is chosen, and the condition says so with some texts.
+// awaitResolved waits until a package is chosen, and the condition has some texts.
 func awaitResolved(t *testing.T, ns string, texts ...string) *corev1alpha1.Package {
 	t.Helper()
 	return await(t, named(ns), "is resolved", func(pkg *corev1alpha1.Package) error {
@@ -146,7 +146,7 @@ func TestReferenceByAPIVisibility(t *testing.T) {
 	chosen(cluster, "gold."+ns)
 }
 
-// An install by API sends the requests of one by name, and lists once what is offered to its namespace before the choice stays.
+// An install by API sends the requests of one by name, and lists the offers to its namespace once before the choice stays.
 func TestRequestsOfAnInstallByAPI(t *testing.T) {
 	t.Parallel()
 	byName, image := env.TestNamespace(t), push(t, 2, 2, "v1")

@@ -258,7 +258,7 @@ func events(t *testing.T, ns string) []string {
 	return reasons
 }
 
-// tally counts requests about a repository whose fetch began after a time, without the status that it goes on, which is
+// tally counts requests about a repository whose fetch began after a time, without the status that it is under way, which is
 // written where it takes longer than limits.RepositoryStatusDelay.
 func tally(began time.Time, entries []sandbox.Entry) map[string]int {
 	const status = "update packagerepositories/status"

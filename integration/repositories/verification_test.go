@@ -27,8 +27,8 @@ func sign(t *testing.T, byDigest string, key signed.Pair) {
 	signed.Attach(t, ref.Context(), ref.DigestStr(), key.Bundle(t, ref.DigestStr()))
 }
 
-// Nothing new of an image that lacks the signature is offered; what is known stays, while its own signature counts. Another key verifies
-// it again, and what it does not accept is withdrawn.
+// Nothing new of an image that lacks the signature is offered; known content stays, while its own signature counts. Another key verifies
+// it again, and content that it does not accept is withdrawn.
 func TestVerification(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

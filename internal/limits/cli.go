@@ -38,8 +38,8 @@ const (
 
 // Limits of kubectl package rehearse, which looks at all packages of a cluster.
 const (
-	RehearsedAtOnce   = 4   // packages, each with up to WritesInFlight requests: what they are made of is in memory
-	RehearsalFindings = 20  // of one package: what is wrong in its engine is so with all of its objects
+	RehearsedAtOnce   = 4   // packages, each with up to WritesInFlight requests: their content is in memory
+	RehearsalFindings = 20  // of one package: a problem of its engine is one of all of its objects
 	SimulatedCreates  = 500 // revisions that the simulation of one package makes, also in plans: a rollout makes one
 )
 

@@ -155,7 +155,7 @@ const (
 	RSABitsMax          = 8192        // of an RSA key; longer ones cost much time
 	TrustedRootBytes    = 1 << 20     // of a trusted root; that of Sigstore has 10 KiB
 	TrustedRootEntries  = 64          // certificate authorities and logs of a trusted root, each of which is tried
-	IdentityBytes       = 2 << 10     // of a subject or an issuer of a certificate, which goes into messages
+	IdentityBytes       = 2 << 10     // of a subject or an issuer of a certificate, which messages quote
 	ReferrerPages       = 20          // of the list of what refers to an image, each of up to ImageManifestBytes
 	WorkloadImages      = 100         // that objects of a package name and whose signatures are verified, one after the other
 	WorkloadRounds      = 3           // of rendering a package until no image is left to verify

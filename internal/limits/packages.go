@@ -35,5 +35,5 @@ const (
 	EventNote             = 1024                  // bytes of an event's note that API servers accept
 )
 
-// ClockSkew is by how much the clock of an API server may be ahead of the manager's: what is recorded later was written by a client.
+// ClockSkew is by how much the clock of an API server may be ahead of the manager's: later times were written by a client.
 const ClockSkew = time.Minute

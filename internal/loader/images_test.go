@@ -116,7 +116,7 @@ func TestWorkloadImages(t *testing.T) {
 	}
 }
 
-// Images that stand in objects alone are rewritten once, in containers and image volumes, and policies go by what was written.
+// Images that stand in objects alone are rewritten once, in containers and image volumes, and policies apply to the written ones.
 func TestRewrittenImages(t *testing.T) {
 	t.Parallel()
 	files := pkg(

@@ -54,7 +54,7 @@ type Provider struct {
 	// API for which it was chosen; nil where packageRef names the package.
 	API *corev1alpha1.ProvidedAPI
 	// Others are the first of the packages that provide the API beside it, or while none is chosen of all that do, sorted; there are
-	// so many More. Whoever writes a repository decides how many there are in all.
+	// so many More. The author of a repository decides how many there are in all.
 	Others []string
 	More   int
 	// waits reports whether the choice waits for repositories that were never fetched.

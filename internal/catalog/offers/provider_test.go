@@ -91,7 +91,7 @@ func TestProviderOf(t *testing.T) {
 			if diff := cmp.Diff(c.others, got.Others, cmp.Transformer("empty", func(n names) string { return strings.Join(n, " ") })); diff != "" {
 				t.Error(diff)
 			}
-			// The answer remains what it is, with whatever else is offered.
+			// Other offers do not change the answer.
 			if got.Name == "" || got.API == nil {
 				return
 			}

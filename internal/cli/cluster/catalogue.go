@@ -28,7 +28,7 @@ type Catalogue struct {
 	all []string
 	// whole is that of the cluster, which catalogues of several namespaces share.
 	whole *whole
-	// Slim drops what is not needed of each object that is read; it may be nil.
+	// Slim drops the fields of each object that are not needed; it may be nil.
 	Slim func(corev1alpha1.Scope, *corev1alpha1.AvailablePackageSpec)
 }
 
@@ -42,7 +42,7 @@ func (c *Cluster) Catalogue(namespace string) *Catalogue {
 	return &Catalogue{cluster: c, namespace: namespace, read: map[string][2][]corev1alpha1.AvailablePackageSpec{}, whole: &whole{}}
 }
 
-// Beside makes a catalogue read what the repositories of the cluster offer in whole only where another one, with the same Slim, has not.
+// Beside shares the offers of the cluster's repositories with another catalogue, which has the same Slim: they are read once.
 func (c *Catalogue) Beside(other *Catalogue) { c.whole = other.whole }
 
 // All reads the whole catalogue once, and returns the names of its packages in order.

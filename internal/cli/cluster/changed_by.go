@@ -11,7 +11,7 @@ import (
 var changedByBinding = schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "MutatingAdmissionPolicyBinding"}
 
 // RecordsUsers returns since when the policy of config/audit records who changes a package; zero where it does not, or that may not be
-// read. What the annotation said before may be anybody's.
+// read. Any client may have written the former annotation.
 func (c *Cluster) RecordsUsers(ctx context.Context) metav1.Time {
 	binding := &metav1.PartialObjectMetadata{}
 	binding.SetGroupVersionKind(changedByBinding)

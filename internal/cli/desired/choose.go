@@ -24,7 +24,7 @@ type Chooser struct {
 	// target is the cluster that the objects are in, nil for this one; there is the connection to it, where there is one.
 	target *corev1alpha1.TargetReference
 	There  *cluster.Cluster
-	// Warnings say what could not be read of what the manager chooses by.
+	// Warnings name inputs of the manager's choice that could not be read.
 	Warnings []string
 	// platform is nil before it was looked up, and where the user may not read it.
 	platform *versions.Platform

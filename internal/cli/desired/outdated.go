@@ -65,7 +65,7 @@ func OutdatedOf(ctx context.Context, cl *cluster.Cluster, packages []corev1alpha
 	return rows, byImage, nil
 }
 
-// slim keeps of what is offered what a choice reads, so that a whole catalogue can be held.
+// slim keeps the fields of offers that a choice reads, so that a whole catalogue fits into memory.
 func slim(_ corev1alpha1.Scope, spec *corev1alpha1.AvailablePackageSpec) {
 	spec.Display = nil
 	for i := range spec.Versions {

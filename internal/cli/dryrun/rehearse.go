@@ -30,7 +30,7 @@ type Rehearsal struct {
 	Warnings []string
 }
 
-// Rehearse runs the controller of deployments on what is installed, with what the specs of the deployment and its revisions say: a
+// Rehearse runs the controller of deployments on the installed objects, by the specs of the deployment and its revisions: a
 // pause, an activation that is awaited, a rejection. Probes are evaluated on the live objects. The template of the request is compared,
 // and not rolled out; without phases it is not.
 func Rehearse(ctx context.Context, c *Cluster, r Request) (found *Rehearsal, err error) {
@@ -107,7 +107,7 @@ func (s *simulation) count() int {
 	return n
 }
 
-// writes returns the objects that were written, each with what changes, in the order of the phases.
+// writes returns the objects that were written, each with its changes, in the order of the phases.
 func (s *simulation) writes(sensitive map[objects.Key]bool) []Change {
 	var all []Change
 	seen := map[objects.Key]bool{}
@@ -136,7 +136,7 @@ func (s *simulation) writes(sensitive map[objects.Key]bool) []Change {
 	return all
 }
 
-// collectBlockers adds what the revisions wait for at the end.
+// collectBlockers adds the blockers of the revisions at the end.
 func (s *simulation) collectBlockers(found *Rehearsal) {
 	if s.plan == nil {
 		return

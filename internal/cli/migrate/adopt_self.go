@@ -36,7 +36,7 @@ var ownTarget = progress.Target{Scope: corev1alpha1.ScopeCluster, Name: corev1al
 // ownName is how commands name it.
 var ownName = cluster.Name{Scope: corev1alpha1.ScopeCluster, Name: corev1alpha1.EnginePackage}
 
-// runSelf has the engine's own package adopt the engine, whatever installed it.
+// runSelf makes the engine's own package adopt the engine, whatever installed it.
 func (c *adoptEngineCommand) runSelf(ctx context.Context) error {
 	if c.image == "" {
 		return errors.New("--image is missing: name the image of the engine's own package")
@@ -95,7 +95,7 @@ func (f *former) ofFormer() bool {
 		slices.ContainsFunc(f.own.owned, func(o client.Object) bool { return o.GetName() == formerDeployment })
 }
 
-// adoptable returns an error where no manager of this engine can adopt what is installed.
+// adoptable returns an error where no manager of this engine can adopt the installation.
 func (f *former) adoptable() error {
 	switch {
 	case f.ofFormer():

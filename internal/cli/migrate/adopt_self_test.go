@@ -40,7 +40,7 @@ func TestLosses(t *testing.T) {
 	}
 }
 
-// Another package would leave the engine to nobody, without Helm's record.
+// After another package no record of Helm is left, so that neither would own the engine.
 func TestOnlyTheOwnPackage(t *testing.T) {
 	t.Parallel()
 	manager := objects.Key{Group: "apps", Kind: "Deployment", Namespace: corev1alpha1.DefaultNamespace, Name: engineDeployment}

@@ -15,7 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/command"
 )
 
-// runSelf takes the engine out of its own package, which goes.
+// runSelf takes the engine out of its own package, and deletes that.
 func (c *releaseEngineCommand) runSelf(ctx context.Context) error {
 	if err := c.open(); err != nil {
 		return err

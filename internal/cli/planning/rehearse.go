@@ -125,7 +125,7 @@ func (c *rehearseCommand) run(ctx context.Context, oneNamespace bool) error {
 	}
 	all := packages
 	if oneNamespace || c.cluster || len(report.NotSeen) > 0 {
-		all = nil // what is installed elsewhere is not known
+		all = nil // packages elsewhere are not known
 	}
 	if c.shared, err = share(ctx, cl, all); err != nil {
 		return cl.Explain("cannot rehearse", err)
@@ -178,7 +178,7 @@ func (c *rehearseCommand) each(ctx context.Context, cl *cluster.Cluster, package
 	workqueue.ParallelizeUntil(ctx, limits.RehearsedAtOnce, len(packages), func(i int) {
 		found, rested := c.one(ctx, cl, packages[i])
 		if ctx.Err() != nil {
-			return // what it ended is not known
+			return // which requests it ended is not known
 		}
 		mu.Lock()
 		defer mu.Unlock()

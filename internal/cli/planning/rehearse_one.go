@@ -38,7 +38,7 @@ func (c *rehearseCommand) one(ctx context.Context, cl *cluster.Cluster, pkg core
 	return r.found, true
 }
 
-// loadInstalled loads what is installed, whatever its tag or its repository leads to now; nil where that fails.
+// loadInstalled loads the installed image, wherever its tag or its repository leads now; nil where that fails.
 func (c *rehearseCommand) loadInstalled(ctx context.Context, cl *cluster.Cluster, r *rehearsed) *Planned {
 	pinned := func(_ progress.Target, spec *corev1alpha1.PackageSpec) error {
 		spec.ImagePullPolicy = corev1alpha1.ImagePullPolicyIfNotPresent
@@ -60,7 +60,7 @@ func (c *rehearseCommand) loadInstalled(ctx context.Context, cl *cluster.Cluster
 	return nil
 }
 
-// reconcile runs the engine on what is installed. planned is nil where the package was not loaded.
+// reconcile runs the engine on the installed objects. planned is nil where the package was not loaded.
 func (c *rehearseCommand) reconcile(ctx context.Context, cl *cluster.Cluster, planned *Planned, r *rehearsed) error {
 	request := dryrun.Request{Scope: r.Scope, Namespace: r.Namespace, Name: r.Name, ManagerNamespace: corev1alpha1.DefaultNamespace}
 	if planned == nil {
@@ -93,7 +93,7 @@ func (c *rehearseCommand) reconcile(ctx context.Context, cl *cluster.Cluster, pl
 	return nil
 }
 
-// rehearsed is what was found of a package.
+// rehearsed is the result of a package.
 type rehearsed struct {
 	progress.Target
 	pkg    corev1alpha1.GenericPackage

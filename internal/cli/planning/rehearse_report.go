@@ -13,7 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// findingType is what is wrong.
+// findingType is a class of problems.
 type findingType string
 
 const (
@@ -58,7 +58,7 @@ type rehearsalReport struct {
 	Findings   []finding `json:"findings"`
 }
 
-// add counts a package with what was found of it. What is beyond a limit is counted in the last finding.
+// add counts a package with its findings. Those beyond a limit are counted in the last one.
 func (r *rehearsalReport) add(pkg corev1alpha1.GenericPackage, found []finding, rested bool) {
 	r.Rehearsed++
 	if rested {
@@ -82,10 +82,10 @@ func bySeverity(a, b finding) int {
 	return cmp.Compare(slices.Index(severities, a.Finding), slices.Index(severities, b.Finding))
 }
 
-// notCovered is what the rehearsed code writes outside of the dry runs.
+// notCovered are the writes of the rehearsed code that no dry run makes.
 const notCovered = "statuses, and labels, annotations and finalizers of Packages and ObjectDeployments"
 
-// finish adds what was not seen, and orders the findings: the worst first, and equal ones by their package.
+// finish adds the parts that were not seen, and orders the findings: the worst first, and equal ones by their package.
 func (r *rehearsalReport) finish() {
 	r.NotCovered = notCovered
 	for _, what := range r.NotSeen {

@@ -17,7 +17,7 @@ type specChange struct {
 	asks              string
 	writer            [2]string
 	// by are the annotations of a deployment that is loaded for the change; nil where that is not known, and once a load has begun or none
-	// was needed: what is loaded later has other reasons.
+	// was needed: later loads have other reasons.
 	by map[string]string
 }
 

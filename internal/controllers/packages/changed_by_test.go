@@ -15,7 +15,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// A deployment names who changed the spec for what is rolled out, and no other user.
+// A deployment names the user whose change of the spec is rolled out, and no other one.
 func TestChangedBy(t *testing.T) {
 	t.Parallel()
 	scheme := runtime.NewScheme()

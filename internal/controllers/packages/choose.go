@@ -168,7 +168,7 @@ type offerings struct {
 
 func (o *offerings) visible(repository string) bool { return !o.hidden[repository] }
 
-// key identifies everything that a choice depends on, in a few bytes: what is offered is as large as its repositories like.
+// key identifies everything that a choice depends on, in a few bytes: offers are as large as their repositories choose.
 func (o *offerings) key(request versions.Request, provider offers.Provider, installed origin) (string, error) {
 	return keyFrom(request, provider, installed.image, installed.digest, installed.version, o.read, o.hidden, o.pending)
 }
@@ -179,7 +179,7 @@ func keyFrom(all ...any) (string, error) {
 	return string(sum[:]), err
 }
 
-// follow returns the package that packageRef leads to, and what is offered of it.
+// follow returns the package that packageRef leads to, and its offers.
 func (r *Reconciler) follow(ctx context.Context, pkg corev1alpha1.GenericPackage) (offers.Provider, *offerings, error) {
 	seen, err := r.readRepositories(ctx, pkg.GetNamespace())
 	if err != nil {
@@ -294,7 +294,7 @@ type repositories struct {
 	visible map[string]bool
 	// pending are the repositories, such as PackageRepository/stable, that were never fetched.
 	pending []string
-	// fetched identifies what was fetched of each.
+	// fetched identifies the last fetch of each.
 	fetched string
 }
 

@@ -21,7 +21,7 @@ import (
 
 var shopAPI = corev1alpha1.ProvidedAPI{APIVersion: "example.com/v1", Kind: "Shop"}
 
-// providing is what the repositories of a namespace offer of a package with an API.
+// providing are the offers of a package with an API in a namespace.
 func providing(namespace, name string) *corev1alpha1.AvailablePackage {
 	v := corev1alpha1.AvailableVersion{Version: "1.0.0", Image: image, Repository: "stable", Provides: []corev1alpha1.ProvidedAPI{shopAPI}}
 	return &corev1alpha1.AvailablePackage{

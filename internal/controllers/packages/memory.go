@@ -67,14 +67,14 @@ func (m *memory) offerChanged(namespace string) {
 	m.offerChanges[namespace]++
 }
 
-// offersSeen identifies what is offered to a namespace, or to ClusterPackages.
+// offersSeen identifies the offers to a namespace, or to ClusterPackages.
 func (m *memory) offersSeen(namespace string) [2]int {
 	m.Lock()
 	defer m.Unlock()
 	return [2]int{m.offerChanges[""], m.offerChanges[namespace]}
 }
 
-// providerOf returns what is remembered of a Package; empty where that is nothing.
+// providerOf returns the remembered provider of a Package; empty where there is none.
 func (m *memory) providerOf(pkg corev1alpha1.GenericPackage) rememberedProvider {
 	m.Lock()
 	defer m.Unlock()

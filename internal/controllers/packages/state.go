@@ -296,7 +296,7 @@ type input struct {
 	size int
 	// policies are those of the decision to load it.
 	policies *imagepolicy.Set
-	// workloads is what is known of images that its objects name.
+	// workloads are the known facts about images that its objects name.
 	workloads workloads
 	// reader has to have the right to get the Secrets that the Package names.
 	reader objects.Account

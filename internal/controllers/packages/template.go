@@ -108,7 +108,7 @@ func cloned(m map[string]string) map[string]string {
 	return maps.Clone(m)
 }
 
-// fill gives the deployment the content of the package, and leaves a template that means the same. by says who changed the spec for it.
+// fill gives the deployment the content of the package, and keeps a template that means the same. by is the user who changed the spec for it.
 func fill(
 	dep corev1alpha1.GenericObjectDeployment, pkg corev1alpha1.GenericPackage, unpacked fingerprint,
 	loaded *content, template corev1alpha1.ObjectSetTemplateSpec, by map[string]string,

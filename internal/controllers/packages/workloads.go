@@ -18,7 +18,7 @@ import (
 // verified.
 type outcomes map[string]*imagepolicy.Outcome
 
-// workloads is what is known of images that the objects of a package name while it is loaded.
+// workloads are the known facts about images that the objects of a package name, while it is loaded.
 type workloads struct {
 	known outcomes
 	// left are those to verify next, before the package is rendered again.
@@ -28,7 +28,7 @@ type workloads struct {
 	asked  time.Duration
 }
 
-// unfinished is the error of a load that goes on: the images that the objects name are verified without the place of a load and without
+// unfinished is the error of a load that is to be continued: the images that the objects name are verified without the place of a load and without
 // the rendered content, and the package is rendered again once that is done.
 type unfinished struct{ next input }
 

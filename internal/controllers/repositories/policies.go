@@ -28,8 +28,8 @@ func (s *reconciliation) gatherPolicy(v *view) {
 	v.input.policy, v.input.keys = v.image.Key(), v.image.VerificationKey()
 }
 
-// distrusted reports whether what is published of a repository must not be offered any longer: a policy refuses its image, or requires a
-// signature by other keys than those that verified what is published, and that could not be verified by them.
+// distrusted reports whether the published content of a repository must not be offered any longer: a policy refuses its image, or requires a
+// signature by other keys than those that verified the content, and by which it cannot be verified.
 func distrusted(v view) bool {
 	failed := v.step == stepBackOff && v.attempt.In == v.input
 	if !failed && v.step != stepPaused || v.waiting || v.inputError != "" {
@@ -42,7 +42,7 @@ func distrusted(v view) bool {
 	return required && fetch.VerifiedBy(publishedValidator(v)) != v.input.keys
 }
 
-// publishedValidator returns the validator of what is published, also where the last fetch of an earlier process failed.
+// publishedValidator returns the validator of the published content, also where the last fetch of an earlier process failed.
 func publishedValidator(v view) string {
 	artifact := v.repository.RepositoryStatus().Artifact
 	switch {
@@ -69,7 +69,7 @@ func reportVerified(status *corev1alpha1.PackageRepositoryStatus, v view) {
 	conds, generation := &status.Conditions, v.repository.GetGeneration()
 	switch {
 	case v.withheld && v.step == stepPaused:
-		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionVerified) // it is of what is not offered any more
+		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionVerified) // it is about content that is not offered any more
 	case v.step == stepBackOff:
 		if refusal := imagepolicy.RefusalOf(v.attempt.Err); refusal != nil {
 			imageconfigs.Report(conds, generation, &imagepolicy.Outcome{Refusal: refusal})

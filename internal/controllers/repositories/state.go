@@ -92,7 +92,7 @@ type outcome struct {
 	// conflicts are the versions that are not published as the repository has them; nil where that is not known.
 	conflicts []string
 	writeErr  error
-	// withheld is set where nothing is offered of what was fetched, since policies no longer trust it.
+	// withheld: fetched content is not offered, since policies no longer trust it.
 	withheld bool
 }
 
@@ -149,7 +149,7 @@ type state struct {
 	unreported *result
 	// verification is that of the last success of this process; nil where there is none.
 	verification *verification
-	// withheld is set while nothing is offered of what was fetched, since policies no longer trust it.
+	// withheld: fetched content is not offered while policies do not trust it.
 	withheld bool
 	// source identifies the source of a generation.
 	source     string

@@ -305,7 +305,7 @@ func (s *Set) WorkloadKey() string {
 	return hashOf(parts...)
 }
 
-// rewritesIn is what is rewritten of a package: a version that rewrites more has another one, so that packages are loaded again at the
+// rewritesIn are the rewritten fields of a package: a version that rewrites more has another one, so that packages are loaded again at the
 // upgrade and not whenever they are loaded next.
 const rewritesIn = "locks and objects"
 

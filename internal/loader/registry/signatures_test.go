@@ -154,7 +154,7 @@ func TestOnlyTheRegistryIsAsked(t *testing.T) { //nolint:paralleltest // it repl
 			}
 		}
 	}
-	// The test notices what it is about.
+	// The test would notice a request.
 	if _, err := http.Get("https://rekor.sigstore.dev/"); err == nil || len(others) != 1 { //nolint:noctx // refused
 		t.Errorf("a request that must not be made: %v, %v", err, others)
 	}

@@ -200,7 +200,7 @@ func (d catalogueParts) pager(view View, total int) (p pager, all string) {
 // mostProblems bounds the problems of one repository.
 const mostProblems = 10
 
-// CatalogueOf draws what is offered, the packages that are not at their newest version, and repositories. Rows are what is installed.
+// CatalogueOf draws the offers, the packages that are not at their newest version, and repositories. Rows are the installed packages.
 func CatalogueOf(f Frame, c Catalogue, rows []Row, q CatalogueQuery) *Page {
 	p := newPage(f, "catalogue", "Catalogue", "catalogue", "catalogue/stream"+q.address(q.Page))
 	d := catalogueParts{f: f, c: c, q: q}

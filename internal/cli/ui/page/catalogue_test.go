@@ -99,7 +99,7 @@ func TestCatalogueGolden(t *testing.T) {
 	golden(t, "offer", page.OfferedOf(frame(), certificates(), rows(shop()), c.Newer, page.OfferQuery{Name: "cert-operator.example.com", Text: "1."}))
 }
 
-// The filter of the address selects offers, what is behind, and repositories; each part has an address of its own.
+// The filter of the address selects offers, outdated packages, and repositories; each part has an address of its own.
 func TestCatalogueFilter(t *testing.T) {
 	t.Parallel()
 	keys := func(q page.CatalogueQuery) (found []string) {

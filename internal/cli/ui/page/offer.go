@@ -84,7 +84,7 @@ func OffersFrom(found map[[2]string]*Offer, note string) Offers {
 // Version is one version of a package.
 type Version struct {
 	Version, Source, Date, NotHere, Retracted string
-	// Provides are APIs, Needs dependencies and what the cluster has to be; MoreProvides and MoreNeeds are not in these.
+	// Provides are APIs, Needs dependencies and constraints of the cluster; MoreProvides and MoreNeeds are not in these.
 	Provides, Needs         []string
 	MoreProvides, MoreNeeds int
 	Licenses                string
@@ -184,7 +184,7 @@ type offerView struct {
 	Get       string
 }
 
-// shellName is a name or version that a shell takes as it is: what a repository says is not trusted to be one.
+// shellName is a name or version that a shell takes as it is: a repository is not trusted to send one.
 var shellName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._+-]*$`)
 
 // OfferedOf draws a package that is offered, with where it is installed.

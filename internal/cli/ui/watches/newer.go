@@ -28,7 +28,7 @@ type Catalogue struct {
 	one chan *versionsOf
 }
 
-// compared is a comparison of what is installed.
+// compared is a comparison of the installed packages.
 type compared struct {
 	newer   []page.Newer
 	byImage int
@@ -49,7 +49,7 @@ func (c *Catalogue) Subscribe() (<-chan struct{}, func()) { return c.topic.subsc
 // archived is why an archive has no offers.
 const archived = "an archive does not have what repositories offer"
 
-// Shown is what was read last, and the repositories as they are now.
+// Shown are the results of the last read, and the present repositories.
 func (c *Catalogue) Shown() page.Catalogue {
 	newer := c.newer.last()
 	shown := page.Catalogue{Newer: newer.newer, ByImage: newer.byImage, At: newer.at, Note: newer.note, Offers: c.offers.last()}
@@ -62,7 +62,7 @@ func (c *Catalogue) Shown() page.Catalogue {
 	return shown
 }
 
-// Refresh reads again what was read some time ago, and waits for the result for so long.
+// Refresh repeats a read that is old, and waits for the result for so long.
 func (c *Catalogue) Refresh(ctx context.Context, patience time.Duration) {
 	if c.cluster.Archive != nil {
 		return

@@ -77,7 +77,7 @@ func parts(name string, count, each int) (objects []client.Object) {
 	return objects
 }
 
-// Of a package with 9,900 versions, or 99,000, a page has fifty, with what each provides and needs; what is kept of the others is
+// Of a package with 9,900 versions, or 99,000, a page has fifty, with their APIs and needs; the others are kept as
 // small, and another page of them reads the objects alone that it shows.
 func TestManyVersions(t *testing.T) {
 	count, fitting, most := 6, 1+10+100, 4<<20
@@ -115,7 +115,7 @@ func TestManyVersions(t *testing.T) {
 	runtime.KeepAlive(c)
 }
 
-// Of a version that two repositories offer, what is shown is that of the one that it is chosen from, not of the one that is read last.
+// A version that two repositories offer is shown as in the one that it is chosen from, not as in the one that is read last.
 func TestVersionOfTwoRepositories(t *testing.T) {
 	t.Parallel()
 	objects := parts("shop.example.com", 2, 1)

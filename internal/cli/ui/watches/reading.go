@@ -7,7 +7,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// reading is what is read again where a page asks for it: at most once in limits.PageCatalogueAge, and for a tenth of the time.
+// reading is a value that is read again where a page asks for it: at most once in limits.PageCatalogueAge, and for a tenth of the time.
 type reading[T any] struct {
 	mu      sync.Mutex
 	shown   T
@@ -22,7 +22,7 @@ func (r *reading[T]) last() T {
 	return r.shown
 }
 
-// refresh reads again if it is time to. The channel is closed at the end of what is being read; it is nil where nothing is.
+// refresh reads again if it is time to. The channel is closed at the end of the read; it is nil where there is none.
 func (r *reading[T]) refresh(t *topic, read func() T) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// versionsOf are the versions of one package, the highest first, without what is in their objects.
+// versionsOf are the versions of one package, the highest first, without the content of their objects.
 type versionsOf struct {
 	namespace, name string
 	until           time.Time
