@@ -244,7 +244,7 @@ func TestRollback(t *testing.T) {
 	env := shared(t)
 	const namespace = "rollback"
 	env.Namespace(t, namespace)
-	const deadline, never = 3, 600 // what is to succeed has time
+	const deadline, never = 3, 600 // rollouts that are to succeed have time
 	broken := valued("rollback", "v2?", 5, 10)
 	broken["phase-00.yaml"] += `---
 apiVersion: v1

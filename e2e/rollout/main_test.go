@@ -1,5 +1,5 @@
 // Package rollout_test follows installs, upgrades and rest through the audit log
-// of a real API server.
+// of a real API server, and checks that kubectl package explain names what breaks them.
 package rollout_test
 
 import (

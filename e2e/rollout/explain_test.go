@@ -1,4 +1,4 @@
-package explain_test
+package rollout_test
 
 import (
 	"context"
@@ -24,7 +24,7 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 )
 
-const probes = `  availabilityProbes:
+const establishedProbes = `  availabilityProbes:
   - selector:
       kind: {group: apps, kind: Deployment}
     probes:
@@ -37,7 +37,7 @@ const probes = `  availabilityProbes:
 
 // shop is a package of one object in a phase called deploy.
 func shop(object string) harness.Files {
-	return harness.Files{"manifest.yaml": harness.Manifest("shop", []string{"deploy"}, probes), "object.yaml": object}
+	return harness.Files{"manifest.yaml": harness.Manifest("shop", []string{"deploy"}, establishedProbes), "object.yaml": object}
 }
 
 func web(image string) string {
@@ -59,11 +59,14 @@ spec:
 
 func install(t *testing.T, namespace string, files harness.Files) {
 	t.Helper()
+	env := shared(t)
 	env.Create(t, harness.Package(namespace, "shop", env.Push(t, namespace+":v1", files)))
 }
 
 func TestImageThatCannotBePulled(t *testing.T) {
 	t.Parallel()
+	env := shared(t)
+	addStage(t, env)
 	env.Namespace(t, "image")
 	install(t, "image", shop(web("registry.example.com/shop:v9")))
 	awaitCause(t, "image", "registry.example.com/shop:v9", "cannot be pulled", "ImagePullBackOff", "Check that the image exists")
@@ -71,6 +74,7 @@ func TestImageThatCannotBePulled(t *testing.T) {
 
 func TestQuotaOfPods(t *testing.T) {
 	t.Parallel()
+	env := shared(t)
 	env.Namespace(t, "quota")
 	quota := &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "quota", Name: "small"},
@@ -93,6 +97,7 @@ func TestQuotaOfPods(t *testing.T) {
 
 func TestObjectOfSomeoneElse(t *testing.T) {
 	t.Parallel()
+	env := shared(t)
 	env.Namespace(t, "collision")
 	env.Create(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "collision", Name: "shop"}})
 	install(t, "collision", shop(harness.ConfigMap("shop", "deploy", "ours")))
@@ -101,6 +106,7 @@ func TestObjectOfSomeoneElse(t *testing.T) {
 
 func TestWebhookThatRefuses(t *testing.T) {
 	t.Parallel()
+	env := shared(t)
 	env.Namespace(t, "webhook")
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var review admissionv1.AdmissionReview
@@ -120,6 +126,7 @@ func TestWebhookThatRefuses(t *testing.T) {
 // A webhook that cannot be called is told from one that refuses.
 func TestUnreachableWebhook(t *testing.T) {
 	t.Parallel()
+	env := shared(t)
 	env.Namespace(t, "unreached")
 	server := httptest.NewTLSServer(http.NotFoundHandler())
 	addWebhook(t, server, "unreached")
@@ -130,6 +137,7 @@ func TestUnreachableWebhook(t *testing.T) {
 
 func TestLoadBalancerWithoutAddress(t *testing.T) {
 	t.Parallel()
+	env := shared(t)
 	env.Namespace(t, "balancer")
 	files := shop(strings.Replace(service, "spec:", "spec:\n  type: LoadBalancer", 1))
 	files["manifest.yaml"] = harness.Manifest("shop", []string{"deploy"}, `  availabilityProbes:
@@ -144,6 +152,7 @@ func TestLoadBalancerWithoutAddress(t *testing.T) {
 
 func TestMissingNamespace(t *testing.T) {
 	t.Parallel()
+	env := shared(t)
 	files := shop(strings.Replace(service, "name: shop", "name: shop\n  namespace: nowhere", 1))
 	env.Create(t, harness.ClusterPackage("homeless", env.Push(t, "homeless:v1", files)))
 	awaitCause(t, "homeless", "the namespace of Service nowhere/shop does not exist", "kubectl create namespace nowhere")
@@ -151,6 +160,7 @@ func TestMissingNamespace(t *testing.T) {
 
 func TestUnavailableAPIService(t *testing.T) {
 	t.Parallel()
+	env := shared(t)
 	files := shop(`apiVersion: apiregistration.k8s.io/v1
 kind: APIService
 metadata:
@@ -175,6 +185,7 @@ spec:
 
 func TestPauseMessage(t *testing.T) {
 	t.Parallel()
+	env := shared(t)
 	env.Namespace(t, "paused")
 	pkg := harness.Package("paused", "shop", env.Push(t, "paused:v1", shop(service)))
 	pkg.Spec.Paused = true
@@ -195,6 +206,7 @@ spec:
 // addWebhook registers a server as the webhook for new Services of a namespace.
 func addWebhook(t *testing.T, server *httptest.Server, namespace string) {
 	t.Helper()
+	env := shared(t)
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	hook := &admissionregistrationv1.ValidatingWebhookConfiguration{
 		ObjectMeta: metav1.ObjectMeta{Name: "costs-" + namespace},
@@ -215,6 +227,7 @@ func addWebhook(t *testing.T, server *httptest.Server, namespace string) {
 
 func TestDefinitionThatIsNotEstablished(t *testing.T) {
 	t.Parallel()
+	env := shared(t)
 	definition := func(plural string) *apiextensionsv1.CustomResourceDefinition {
 		return &apiextensionsv1.CustomResourceDefinition{
 			ObjectMeta: metav1.ObjectMeta{Name: plural + ".explain.example.com"},

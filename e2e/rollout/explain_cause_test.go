@@ -1,6 +1,4 @@
-// Package explain_test breaks rollouts on a real control plane and checks that
-// kubectl package explain names what broke them.
-package explain_test
+package rollout_test
 
 import (
 	"bytes"
@@ -18,19 +16,6 @@ import (
 	"lockstep.run/lockstep/e2e/sandbox"
 	"lockstep.run/lockstep/internal/cli"
 )
-
-var (
-	env   *harness.Env
-	suite = harness.NewSuite()
-)
-
-func TestMain(m *testing.M) {
-	os.Exit(suite.Run(m, 0, func() {
-		env = harness.New(suite)
-		addStage(suite)
-		env.StartManager(suite)
-	}))
-}
 
 // missingImage is a kwok Stage that keeps pods of an image from starting, with the
 // status and the Event of a kubelet that cannot pull it. Its weight puts it before
@@ -75,21 +60,22 @@ spec:
 `
 
 // addStage gives the stage to kwok, which reads it when it starts.
-func addStage(tb testing.TB) {
+func addStage(t *testing.T, env *harness.Env) {
+	t.Helper()
 	path := filepath.Join(env.DataDir(), "config", "kwok.yaml")
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
-		tb.Fatal(err)
+		t.Fatal(err)
 	}
 	if _, err := file.WriteString(missingImage); err != nil {
-		tb.Fatal(err)
+		t.Fatal(err)
 	}
 	if err := file.Close(); err != nil {
-		tb.Fatal(err)
+		t.Fatal(err)
 	}
 	for _, step := range []func(context.Context, string) error{env.StopComponent, env.StartComponent} {
-		if err := step(tb.Context(), sandbox.Kwok); err != nil {
-			tb.Fatal(err)
+		if err := step(t.Context(), sandbox.Kwok); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
@@ -100,6 +86,7 @@ var clusterPackages = map[string]string{"definition": "shop", "homeless": "homel
 // explain runs kubectl package explain in this process.
 func explain(t *testing.T, namespace string) string {
 	t.Helper()
+	env := shared(t)
 	var out, errOut bytes.Buffer
 	args := []string{"explain", "package/shop", "-n", namespace, "--kubeconfig", env.Kubeconfig()}
 	if name, is := clusterPackages[namespace]; is {

@@ -1,5 +1,4 @@
-// Package upgrade_test upgrades the engine itself, from the commit in the file from.
-package upgrade_test
+package rollout_test
 
 import (
 	"context"
@@ -27,9 +26,7 @@ import (
 
 const packages = 20
 
-func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
-
-// former builds the manager of the commit in the file from.
+// former builds the manager of the commit in the file from, from which the engine itself is upgraded.
 func former(t *testing.T) string {
 	t.Helper()
 	content, err := os.ReadFile("from")
