@@ -285,7 +285,7 @@ func TestSignature(t *testing.T) {
 }
 
 // A release that could not be built again, or that the changelog does not know, is refused before anything is built.
-func TestRefusals(t *testing.T) { //nolint:paralleltest // it changes the folder
+func TestRefusals(t *testing.T) { // not parallel: it changes the folder
 	t.Chdir(root)
 	for _, tc := range []struct {
 		args []string

@@ -15,7 +15,7 @@ import (
 )
 
 // The schema of the chart's values knows every flag but those that the chart sets, those of agents, and --version.
-func TestFlagsOfTheChart(t *testing.T) { //nolint:paralleltest // the usage is written to os.Stderr
+func TestFlagsOfTheChart(t *testing.T) { // not parallel: the usage is written to os.Stderr
 	others := []string{
 		"kubeconfig", "namespace", "service-account-name", "leader-elect", "health-probe-bind-address", "cache-dir", "version",
 		"class", "target-kubeconfig", "watch-namespace", "watch-all-namespaces",

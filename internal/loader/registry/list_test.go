@@ -18,7 +18,7 @@ import (
 
 // TestLongLists: what a registry lists costs a bounded memory, however many entries there are. Allocations are those of the whole
 // process, so that it does not run beside other tests.
-func TestLongLists(t *testing.T) { //nolint:paralleltest // see above
+func TestLongLists(t *testing.T) {
 	const most = 128 << 20 // of allocations, garbage included: the text of 4 MiB is copied as it arrives
 	// full is a response of the most bytes, with as many entries as it can have.
 	full := func(format, entry string) []byte {

@@ -118,7 +118,7 @@ func TestSignatures(t *testing.T) {
 
 // TestOnlyTheRegistryIsAsked: no other server is connected to, and no name is resolved, by which one could be: none of TUF, Rekor
 // and Fulcio, also where no signature is good.
-func TestOnlyTheRegistryIsAsked(t *testing.T) { //nolint:paralleltest // it replaces what all of the process resolves and connects by
+func TestOnlyTheRegistryIsAsked(t *testing.T) { // not parallel: it replaces the resolver and the transport of the process
 	var mu sync.Mutex
 	var others []string
 	record := func(what string) error {
@@ -155,7 +155,7 @@ func TestOnlyTheRegistryIsAsked(t *testing.T) { //nolint:paralleltest // it repl
 		}
 	}
 	// The test would notice a request.
-	if _, err := http.Get("https://rekor.sigstore.dev/"); err == nil || len(others) != 1 { //nolint:noctx // refused
+	if _, err := http.Get("https://rekor.sigstore.dev/"); err == nil || len(others) != 1 { // it is refused
 		t.Errorf("a request that must not be made: %v, %v", err, others)
 	}
 }
