@@ -1,4 +1,4 @@
-package hostedclusterpackages_test
+package dependencies_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package hostedclusterpackages_test
+package dependencies_test
 
 import (
 	"context"
@@ -21,9 +21,6 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/internal/testing/require"
 )
-
-// patience is how long a test waits for a condition.
-var patience = harness.Patience
 
 // definitions are those of HyperShift's kinds.
 func definitions(t *testing.T) []*unstructured.Unstructured {
@@ -273,9 +270,4 @@ func (f *fleet) versions(t *testing.T) []string {
 func edit[T client.Object](t *testing.T, obj T, change func(T)) T {
 	t.Helper()
 	return harness.Edit(t, env, obj, change)
-}
-
-func await[T client.Object](t *testing.T, obj T, what string, check func(T) error) T {
-	t.Helper()
-	return harness.Await(t, env, patience, obj, what, check)
 }

@@ -1,4 +1,4 @@
-package hostedclusterpackages_test
+package dependencies_test
 
 import (
 	"context"
@@ -261,23 +261,4 @@ func TestDeselected(t *testing.T) {
 	f.rolledOut(t)
 	require.NoError(t, env.Client.Delete(t.Context(), f.object(), client.PropagationPolicy(metav1.DeletePropagationBackground)))
 	env.WaitGone(t, patience, f.pkg("d"))
-}
-
-// A restart with everything in place writes nothing. It is not parallel.
-func TestRestart(t *testing.T) {
-	f := newFleet(t, "a/low", "b")
-	f.install(t, "v1", rolling(1, "low"))
-	f.rolledOut(t)
-	f.waitQuiescent(t)
-	manager.Stop()
-	j := env.Journal(t)
-	manager = env.StartManager(suite, "--pace=0.1")
-	byManager, lease := sandbox.ByUser(harness.ManagerUser()), sandbox.Not(sandbox.ByResource("leases.coordination.k8s.io"))
-	_, err := j.Settled(t.Context(), j.From, 2*time.Second, byManager, lease)
-	require.NoError(t, err)
-	writes, err := j.Since(t.Context(), j.From, byManager, sandbox.Writes(), lease)
-	require.NoError(t, err)
-	if len(writes) > 0 {
-		t.Errorf("written:%s", harness.Lines(writes))
-	}
 }

@@ -1,7 +1,9 @@
-// Package dependencies_test checks the dependencies of packages on an API server: which
-// packages are installed for them and in which order, which are shared, which
-// requirements cannot be satisfied, and in which order packages are deleted. Packages are
-// the manifests of AvailablePackages: no registry takes part.
+// Package dependencies_test checks on an API server the packages that are installed for others: for the dependencies of packages,
+// which are installed and in which order, which are shared, which requirements cannot be satisfied, and in which order packages
+// are deleted; and for hosted clusters, with a simulated HostedCluster kind, how HostedClusterPackages are rolled out. Packages with
+// dependencies are the manifests of AvailablePackages: no registry takes part. Whether a Package of a hosted cluster is available is
+// decided by the tests, by an annotation of its ConfigMap. Packages are rendered for the cluster, and again when it becomes
+// OpenShift, or one that hosts: tests of that are not parallel.
 package dependencies_test
 
 import (

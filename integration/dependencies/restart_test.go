@@ -40,6 +40,12 @@ func TestRestart(t *testing.T) {
 	for _, name := range tops {
 		awaitVersion(t, ns, name, "1.0.0")
 	}
+	t.Run("fleet", func(t *testing.T) {
+		f := newFleet(t, "a/low", "b")
+		f.install(t, "v1", rolling(1, "low"))
+		f.rolledOut(t)
+		f.waitQuiescent(t)
+	})
 	env.Settle(t, ns)
 	manager.Stop()
 	from := env.Journal(t)
