@@ -112,7 +112,7 @@ func plugin(t *testing.T, files map[string][]byte) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, content, 0o700); err != nil { //nolint:gosec // a program
+		if err := os.WriteFile(path, content, 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -60,7 +60,7 @@ func (c *Cluster) open(g *gateWatch, name string) {
 	}
 	// Long enough for the phase to be complete but for its gate, and not in step
 	// with anything that the manager does at intervals.
-	time.Sleep(50*time.Millisecond + rand.N(100*time.Millisecond))
+	time.Sleep(50*time.Millisecond + rand.N(100*time.Millisecond)) //nolint:gosec // drawn, not secret
 	obj := &unstructured.Unstructured{}
 	obj.SetGroupVersionKind(gateKind)
 	obj.SetNamespace(namespace)

@@ -64,7 +64,7 @@ func TestUpgradesFollowTheirPlans(t *testing.T) {
 		}
 		all[i] = &chain{
 			generation: g, namespace: fmt.Sprintf("drawn-%02d", i),
-			random: rand.New(rand.NewPCG(seed, uint64(i))), //nolint:gosec // drawn, not secret
+			random: rand.New(rand.NewPCG(seed, uint64(i))), // drawn, not secret
 		}
 		wg.Go(func() {
 			suite := harness.NewSuite()

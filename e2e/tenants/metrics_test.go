@@ -42,7 +42,7 @@ func TestMetricsTakeAToken(t *testing.T) {
 		return nil
 	})
 	env.StartManager(t, "--metrics-secure", "--metrics-bind-address", address)
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // its own certificate
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} // its own certificate
 	status := func(ctx context.Context, scheme, token string) int {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+address+"/metrics", nil)
 		require.NoError(t, err)

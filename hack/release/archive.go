@@ -79,7 +79,7 @@ func (r *release) writeTar(name string, files []file) error {
 
 // write writes a file of the release.
 func (r *release) write(name string, content []byte) error {
-	return os.WriteFile(filepath.Join(r.folder, name), content, 0o644) //nolint:gosec // everybody may read it
+	return os.WriteFile(filepath.Join(r.folder, name), content, 0o644) // readable by all users
 }
 
 type nopCloser struct{ io.Writer }

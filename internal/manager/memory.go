@@ -55,7 +55,7 @@ func limitMemory(ctx context.Context) error {
 	most := debug.SetMemoryLimit(-1) // of the environment
 	defer debug.SetMemoryLimit(most)
 	for limit := most; ; {
-		if next := limitFor(int64(read("/gc/heap/live:bytes")), most); next != limit {
+		if next := limitFor(int64(read("/gc/heap/live:bytes")), most); next != limit { //nolint:gosec // less than the memory of a machine
 			debug.SetMemoryLimit(next)
 			limit = next
 		}

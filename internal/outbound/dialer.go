@@ -80,7 +80,7 @@ func (d *Dialer) resolve(ctx context.Context, host string) ([]Address, error) {
 	}
 	found, err := lookup(ctx, host)
 	if err != nil {
-		return nil, nil //nolint:nilerr // Where a proxy is needed, other names than those of the cluster may not be known.
+		return nil, nil // Where a proxy is needed, other names than those of the cluster may not be known.
 	}
 	addresses := make([]Address, len(found))
 	for i, ip := range found {

@@ -270,7 +270,7 @@ func refuse(w http.ResponseWriter, code int) {
 func status(code int) []byte {
 	s := metav1.Status{
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
-		Code: int32(code), Reason: reasons[code], Message: "an injected fault",
+		Code: int32(code), Reason: reasons[code], Message: "an injected fault", //nolint:gosec // a status of HTTP
 	}
 	if code == http.StatusTooManyRequests {
 		s.Details = &metav1.StatusDetails{RetryAfterSeconds: 1}

@@ -254,7 +254,7 @@ func (r *RegistryFlags) transport(reg name.Registry) (http.RoundTripper, error) 
 	carrier := http.DefaultTransport.(*http.Transport).Clone()
 	carrier.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 	insecure := r.trusts(reg.RegistryStr()) || hosts[reg.RegistryStr()]
-	carrier.TLSClientConfig.InsecureSkipVerify = insecure //nolint:gosec // asked for by --insecure-registry
+	carrier.TLSClientConfig.InsecureSkipVerify = insecure // asked for by --insecure-registry
 	own, err := opts.Transport(reg.RegistryStr(), carrier)
 	if err != nil || insecure {
 		return own, err

@@ -104,7 +104,7 @@ func servedBy(mapper meta.RESTMapper) resolver.Served {
 
 // offeredCatalogue reads what repositories offer, each namespace and package once.
 type offeredCatalogue struct {
-	ctx     context.Context //nolint:containedctx // of the one resolution that it is made for
+	ctx     context.Context // of the one resolution that it is made for
 	cluster *cluster.Cluster
 	of      map[string]*Chooser
 	err     error

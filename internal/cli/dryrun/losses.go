@@ -112,7 +112,7 @@ func (s *simulation) resources(ctx context.Context, crd *definition, limit int64
 		mapping, err := s.Mapper.RESTMapping(kindOf(crd))
 		if err != nil {
 			served = false
-			return nil //nolint:nilerr // of such a kind nothing is known
+			return nil // of such a kind nothing is known
 		}
 		served = true
 		list, err = s.Metadata.Resource(mapping.Resource).List(ctx, metav1.ListOptions{Limit: limit})

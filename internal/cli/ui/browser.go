@@ -60,7 +60,7 @@ func openFile(ctx context.Context, file string) error {
 	if err != nil {
 		return fmt.Errorf("%s is not installed", program[0])
 	}
-	cmd := exec.CommandContext(ctx, path, append(program[1:], file)...) //nolint:gosec // a file of our own
+	cmd := exec.CommandContext(ctx, path, append(program[1:], file)...) // a file of our own
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("%s: %w", program[0], err)
 	}

@@ -101,19 +101,19 @@ func phaseStatuses(old []corev1alpha1.PhaseStatus, report *phases.Report, rev *e
 	}
 	statuses := make([]corev1alpha1.PhaseStatus, len(rev.Phases))
 	for i := range rev.Phases {
-		st := corev1alpha1.PhaseStatus{Name: rev.Phases[i].Name, State: corev1alpha1.PhaseStateWaiting, Total: int32(len(rev.Phases[i].Objects))}
+		st := corev1alpha1.PhaseStatus{Name: rev.Phases[i].Name, State: corev1alpha1.PhaseStateWaiting, Total: int32(len(rev.Phases[i].Objects))} //nolint:gosec // bounded by limits
 		var r phases.PhaseReport
 		if i < len(report.Phases) {
 			r = report.Phases[i]
 		}
 		wasReady := i < len(old) && (old[i].State == corev1alpha1.PhaseStateReady || old[i].State == corev1alpha1.PhaseStateUnready)
-		st.Ready = int32(r.Ready + r.Taken)
+		st.Ready = int32(r.Ready + r.Taken) //nolint:gosec // bounded by limits
 		switch {
 		case i >= rev.Started():
 		case rev.Removing() && r.Gone == r.Total:
-			st.State, st.Ready = corev1alpha1.PhaseStateGone, int32(r.Gone)
+			st.State, st.Ready = corev1alpha1.PhaseStateGone, int32(r.Gone) //nolint:gosec // bounded by limits
 		case rev.Removing():
-			st.State, st.Ready = corev1alpha1.PhaseStateTearingDown, int32(r.Gone)
+			st.State, st.Ready = corev1alpha1.PhaseStateTearingDown, int32(r.Gone) //nolint:gosec // bounded by limits
 		case r.Opened && r.Ready+r.Taken == r.Total:
 			st.State = corev1alpha1.PhaseStateReady
 		case wasReady:
@@ -342,7 +342,7 @@ func (s *reconciliation) tornPhases() []corev1alpha1.PhaseStatus {
 	report := &s.rollout.Plan().Reports[len(revs)-1]
 	var statuses []corev1alpha1.PhaseStatus
 	for _, ph := range report.Phases {
-		st := corev1alpha1.PhaseStatus{Name: ph.Name, Total: int32(ph.Total), Ready: int32(ph.Gone), State: corev1alpha1.PhaseStateTearingDown}
+		st := corev1alpha1.PhaseStatus{Name: ph.Name, Total: int32(ph.Total), Ready: int32(ph.Gone), State: corev1alpha1.PhaseStateTearingDown} //nolint:gosec // bounded by limits
 		if ph.Gone == ph.Total {
 			st.State = corev1alpha1.PhaseStateGone
 		}

@@ -18,7 +18,7 @@ import (
 // catalogue reads what repositories offer.
 type catalogue struct {
 	*Reconciler
-	ctx context.Context //nolint:containedctx // of the one resolution that it is made for
+	ctx context.Context // of the one resolution that it is made for
 	err error
 }
 

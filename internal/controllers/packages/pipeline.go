@@ -279,7 +279,7 @@ func (p *Pipeline) contentOf(in input, image *registry.Image, pkg *loader.Packag
 			Image: in.origin.image, Digest: image.Digest, Repository: in.origin.repository,
 			CatalogName:   cmp.Or(in.origin.packageName, pkg.CatalogName),
 			UniqueInScope: pkg.UniqueInScope, Provides: pkg.Announced(),
-			Images: pkg.Images, OmittedImages: int32(pkg.OmittedImages),
+			Images: pkg.Images, OmittedImages: int32(pkg.OmittedImages), //nolint:gosec // bounded by limits
 		},
 		sourceImage: p.overrideOf(in)(in.origin.image),
 		labels:      pkg.Labels, template: pkg.Template(), dependencies: pkg.Dependencies,

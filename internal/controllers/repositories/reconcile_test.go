@@ -66,7 +66,7 @@ func newWorld() *world {
 	w.server = interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&corev1alpha1.PackageRepository{}).Build(), interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 			if a, ok := obj.(*corev1alpha1.AvailablePackage); ok {
-				a.UID = types.UID(fmt.Sprintf("%s-%d", a.Name, rand.Int64())) //nolint:gosec // a name
+				a.UID = types.UID(fmt.Sprintf("%s-%d", a.Name, rand.Int64()))
 				if err := refuse(); err != nil {
 					return err
 				}
@@ -300,7 +300,7 @@ func (w *world) change(ctx context.Context, t *rapid.T, change, name string, pre
 		}
 		if r == nil {
 			r = &corev1alpha1.PackageRepository{ObjectMeta: metav1.ObjectMeta{
-				Namespace: "team", Name: name, Generation: 1, CreationTimestamp: metav1.Time{Time: start}, UID: types.UID(fmt.Sprint(name, rand.Int64())), //nolint:gosec // a name
+				Namespace: "team", Name: name, Generation: 1, CreationTimestamp: metav1.Time{Time: start}, UID: types.UID(fmt.Sprint(name, rand.Int64())),
 			}}
 			r.Spec.Source.HTTP = &corev1alpha1.RepositoryHTTPSource{URL: "https://registry.test/" + name}
 			if err := w.server.Create(ctx, r); err != nil {

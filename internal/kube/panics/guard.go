@@ -33,7 +33,7 @@ func Go(ctx context.Context, doing string, f func()) {
 
 // Group is an errgroup.Group that has a panic of a function for its error.
 type Group struct {
-	ctx   context.Context //nolint:containedctx // that of the functions
+	ctx   context.Context // that of the functions
 	doing string
 	group *errgroup.Group
 }

@@ -2,6 +2,7 @@ package lint
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -52,7 +53,7 @@ func states[Workload, Status any](o *object, failed func(*Workload) []Status) (a
 // scaled resolves a number or a percentage of a total; invalid ones are 0.
 func scaled(value *intstr.IntOrString, fallback string, total int32, roundUp bool) int32 {
 	n, _ := intstr.GetScaledValueFromIntOrPercent(ptr.To(ptr.Deref(value, intstr.Parse(fallback))), int(total), roundUp)
-	return int32(n)
+	return int32(min(max(n, math.MinInt32), math.MaxInt32))
 }
 
 func failedDeployment(d *appsv1.Deployment) (all []appsv1.DeploymentStatus) {
