@@ -208,6 +208,12 @@ func evaluate(t *testing.T, options *metav1.DeleteOptions, finalizers []string) 
 // ask asks a policy as the API server does.
 func ask(t *testing.T, name string, attributes admission.Attributes, authz authorizer.Authorizer) validating.ValidateResult {
 	t.Helper()
+	return compile(t, name)(attributes, authz)
+}
+
+// compile returns a function that asks a policy.
+func compile(t *testing.T, name string) func(admission.Attributes, authorizer.Authorizer) validating.ValidateResult {
+	t.Helper()
 	policy := loadPolicy(t, name)
 	compiler, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 	if err != nil {
@@ -241,11 +247,14 @@ func ask(t *testing.T, name string, attributes admission.Attributes, authz autho
 		matcher = matchconditions.NewMatcher(filter, policy.Spec.FailurePolicy, "policy", "validate", name)
 	}
 	validator := validating.NewValidator(evaluator, matcher, none, none, policy.Spec.FailurePolicy, nil)
-	versioned, err := admission.NewVersionedAttributes(attributes, attributes.GetKind(), admission.NewObjectInterfacesFromScheme(runtime.NewScheme()))
-	if err != nil {
-		t.Fatal(err)
+	return func(attributes admission.Attributes, authz authorizer.Authorizer) validating.ValidateResult {
+		t.Helper()
+		versioned, err := admission.NewVersionedAttributes(attributes, attributes.GetKind(), admission.NewObjectInterfacesFromScheme(runtime.NewScheme()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return validator.Validate(context.Background(), attributes.GetResource(), versioned, nil, nil, celconfig.RuntimeCELCostBudget, authz)
 	}
-	return validator.Validate(context.Background(), attributes.GetResource(), versioned, nil, nil, celconfig.RuntimeCELCostBudget, authz)
 }
 
 func loadPolicy(t *testing.T, name string) *admissionregistrationv1.ValidatingAdmissionPolicy {

@@ -29,6 +29,10 @@ const (
 	// OwnPackagePolicy is the name of the ValidatingAdmissionPolicy that refuses to delete the engine's own package with its
 	// objects, and of its binding.
 	OwnPackagePolicy = "lockstep-own-package"
+
+	// CRDSchemasPolicy is the name of the ValidatingAdmissionPolicy that refuses schemas of CustomResourceDefinitions that lack
+	// fields of the present ones, and of its binding.
+	CRDSchemasPolicy = "lockstep-crd-schemas"
 )
 
 // Folders of the manifests.

@@ -93,7 +93,7 @@ func (c *control) expect(when, want, object, path string) {
 	}
 }
 
-// later copies the chart as that of a later version, whose CRDs have a new label.
+// later copies the chart as that of a later version, whose CRDs have a new label, and specs of Packages a new field.
 func later(t *testing.T) string {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "lockstep")
@@ -114,7 +114,13 @@ func later(t *testing.T) string {
 		case "Chart.yaml":
 			content = bytes.ReplaceAll(content, []byte("0.0.0-dev"), []byte("0.0.1-dev"))
 		case "templates/crds.yaml":
-			content = bytes.Replace(content, []byte("---\n"), []byte("{{- $_ := set $object.metadata \"labels\" (dict \"later\" \"yes\") }}\n---\n"), 1)
+			const changes = `{{- $_ := set $object.metadata "labels" (dict "later" "yes") }}
+{{- if eq $object.spec.names.kind "Package" }}
+{{- $_ := set (index $object.spec.versions 0).schema.openAPIV3Schema.properties.spec.properties "later" (dict "type" "string") }}
+{{- end }}
+---
+`
+			content = bytes.Replace(content, []byte("---\n"), []byte(changes), 1)
 		}
 		if err := os.MkdirAll(filepath.Join(folder, filepath.Dir(path)), 0o755); err != nil {
 			return err
@@ -128,7 +134,7 @@ func later(t *testing.T) string {
 }
 
 // Helm installs, upgrades, rolls back and uninstalls the engine: CRDs are upgraded and rolled
-// back with the chart, and stay with the installed packages when it is uninstalled.
+// back with the chart unless a field would be lost, and stay with the installed packages when it is uninstalled.
 func TestHelm(t *testing.T) {
 	const (
 		deployment = "deployment/lockstep-manager"
@@ -149,9 +155,27 @@ func TestHelm(t *testing.T) {
 	}
 	c.expect("after a refused upgrade", "3", deployment, ".spec.replicas")
 
+	// Everything goes back but CRDs of which a field would be lost, which is why Helm fails.
+	const field = ".spec.versions[0].schema.openAPIV3Schema.properties.spec.properties.later.type"
+	if _, err := c.helm("rollback", "lockstep", "1", "--wait", "--timeout", "2m"); err == nil || !strings.Contains(err.Error(), "kubectl package rehearse --crds FILE") {
+		t.Errorf("rolled back to older CRDs: %v", err)
+	}
+	c.expect("rolled back but for CRDs", "2", deployment, ".spec.replicas")
+	c.expect("rolled back but for CRDs", "string", crd, field)
+	c.mustHelm("upgrade", "lockstep", chartFolder, "--set", "crds.enabled=false", "--set", "manager.replicas=1", "--wait", "--timeout", "2m")
+	c.expect("the former chart without its CRDs", "1", deployment, ".spec.replicas")
+	c.expect("the former chart without its CRDs", "string", crd, field)
+	c.expect("the former chart without its CRDs", "shop", shop, ".metadata.name")
+	c.mustHelm("upgrade", "lockstep", later(t), "--set", "manager.replicas=3", "--wait", "--timeout", "2m")
+	c.expect("upgraded again", "3", deployment, ".spec.replicas")
+	c.expect("upgraded again", "string", crd, field)
+
+	generation := c.kubectl("", "get", crd, "-o", "jsonpath={.metadata.generation}")
+	c.kubectl("", "annotate", crd, "package-operator.run/allow-narrowing="+generation)
 	c.mustHelm("rollback", "lockstep", "1", "--wait", "--timeout", "2m")
 	c.expect("rolled back", "2", deployment, ".spec.replicas")
 	c.expect("rolled back", "", crd, ".metadata.labels.later")
+	c.expect("rolled back", "", crd, field)
 
 	c.mustHelm("uninstall", "lockstep", "--wait", "--timeout", "2m")
 	c.expect("uninstalled", "", deployment, ".metadata.name")
@@ -167,4 +191,15 @@ func TestHelm(t *testing.T) {
 	c.expect("over the YAML", "shop", shop, ".metadata.name")
 	c.kubectl("", "apply", "--server-side", "--force-conflicts", "-k", "../config")
 	c.expect("the YAML over Helm", "2", deployment, ".spec.replicas")
+
+	// The former pods come back by one command, and the same YAML rolls the newer ones out again.
+	const image = ".spec.template.spec.containers[0].image"
+	before := c.kubectl("", "get", deployment, "-n", namespace, "-o", "jsonpath={"+image+"}")
+	next := strings.ReplaceAll(c.kubectl("", "kustomize", "../config"), before, "example.test/lockstep-manager:next")
+	c.kubectl(next, "apply", "--server-side", "-f", "-")
+	c.expect("the next YAML", "example.test/lockstep-manager:next", deployment, image)
+	c.kubectl("", "rollout", "undo", deployment, "-n", namespace)
+	c.expect("undone", before, deployment, image)
+	c.kubectl(next, "apply", "--server-side", "--force-conflicts", "-f", "-")
+	c.expect("the next YAML again", "example.test/lockstep-manager:next", deployment, image)
 }

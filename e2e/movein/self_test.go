@@ -29,8 +29,8 @@ func imageOf(version string) string {
 	return repository + ":" + version + "@sha256:" + strings.Repeat(version[len(version)-1:], 64)
 }
 
-// pushOwn pushes the engine's own package of a version.
-func pushOwn(t *testing.T, version string) string {
+// pushOwn pushes the engine's own package of a version. Of the named definitions specs have the field later.
+func pushOwn(t *testing.T, version string, wider ...string) string {
 	t.Helper()
 	_, digest, _ := strings.Cut(imageOf(version), "@")
 	content, err := config.PackageFiles(version, repository, digest)
@@ -38,6 +38,18 @@ func pushOwn(t *testing.T, version string) string {
 	files := harness.Files{}
 	for name, text := range content {
 		files[name] = string(text)
+	}
+	for _, name := range wider {
+		path := "crds/customresourcedefinition-" + name + ".yaml"
+		crd := &unstructured.Unstructured{}
+		require.NoError(t, yaml.Unmarshal([]byte(files[path]), crd))
+		versions, _, err := unstructured.NestedSlice(crd.Object, "spec", "versions")
+		require.NoError(t, err)
+		require.NoError(t, unstructured.SetNestedField(versions[0].(map[string]any), "string", "schema", "openAPIV3Schema", "properties", "spec", "properties", "later", "type"))
+		require.NoError(t, unstructured.SetNestedSlice(crd.Object, versions, "spec", "versions"))
+		text, err := yaml.Marshal(crd.Object)
+		require.NoError(t, err)
+		files[path] = string(text)
 	}
 	return env.Push(t, "lockstep-package:"+version, files)
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -60,8 +62,36 @@ func awaitOwn(t *testing.T, revision int64) (newest int64) {
 	return newest
 }
 
+// Definitions of which a later version has more fields.
+const (
+	usedCRD   = "imageconfigs.package-operator.run"
+	unusedCRD = "hostedclusterpackages.package-operator.run"
+)
+
+// permitted checks that the undo permitted to narrow the definition of which no object has more, and returns the arguments of kubectl
+// by which it is permitted for the other.
+func permitted(t *testing.T, undone string) []string {
+	t.Helper()
+	for _, name := range []string{usedCRD, unusedCRD} {
+		crd := &unstructured.Unstructured{}
+		crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+		require.NoError(t, env.Client.Get(t.Context(), client.ObjectKey{Name: name}, crd))
+		if got := crd.GetAnnotations()[corev1alpha1.AllowNarrowingAnnotation] != ""; got != (name == unusedCRD) {
+			t.Errorf("%s may be narrowed: %t", name, got)
+		}
+	}
+	for line := range strings.Lines(undone) {
+		if note, command, found := strings.Cut(line, ": kubectl annotate "); found && strings.Contains(note, usedCRD+" stays") && strings.Contains(note, "spec.later") {
+			return append([]string{"annotate"}, strings.Fields(command)...)
+		}
+	}
+	t.Fatalf("no permission is named:\n%s", undone)
+	return nil
+}
+
 // The engine upgrades itself: a rehearsal that fails leaves its Deployment as it is and the status says why, another process goes on
-// once one ends, and one command brings the former version back while none runs: the former one does not roll the newer out again.
+// once one ends, and one command brings the former version back while none runs: the former one does not roll the newer out again. Its
+// definitions are narrowed again where no object has what they lack.
 func TestSelfUpgrade(t *testing.T) {
 	managers := []*harness.Manager{env.StartManager(t), env.StartManager(t)}
 	stop := func() {
@@ -98,9 +128,18 @@ func TestSelfUpgrade(t *testing.T) {
 	awaitOwn(t, 3)
 	deployed(t, "v0.0.2")
 	stop() // the pods of the former version go, and the other process leads
-	setOwn(t, pushOwn(t, "v0.0.3"), "")
+	setOwn(t, pushOwn(t, "v0.0.3", usedCRD, unusedCRD), "")
 	awaitOwn(t, 4)
 	deployed(t, "v0.0.3")
+	user := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
+		"matchImages": []any{map[string]any{"prefix": "later.example.com/"}}, "rewrite": map[string]any{"prefix": "mirror.example.com/"}, "later": "x",
+	}}}
+	user.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind("ImageConfig"))
+	user.SetName("later")
+	env.Create(t, user)
+	t.Cleanup(func() {
+		require.NoError(t, client.IgnoreNotFound(env.Client.Delete(context.WithoutCancel(t.Context()), user)))
+	})
 
 	stop() // it crashes as the leader
 	undone := killedAtEachWrite(t, "rollout", "undo", "clusterpackage/"+corev1alpha1.EnginePackage, "--yes", "--wait=false")
@@ -108,7 +147,20 @@ func TestSelfUpgrade(t *testing.T) {
 		t.Errorf("it says:\n%s", undone)
 	}
 	restored := deployed(t, "v0.0.2")
+	permit := permitted(t, undone)
 	managers = append(managers, env.StartManager(t))
+	harness.Await(t, env, patience, own(), "the definition that is in use", func(p *corev1alpha1.ClusterPackage) error {
+		for _, b := range p.Status.Blocking {
+			if b.Name == usedCRD && strings.Contains(b.Message, "rehearse --crds FILE") {
+				t.Logf("status.blocking: %+v", b)
+				return nil
+			}
+		}
+		return fmt.Errorf("%+v", p.Status)
+	})
+	require.NoError(t, env.Client.Patch(t.Context(), user, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"later":null}}`))))
+	_, err := env.Kubectl(t.Context(), permit...)
+	require.NoError(t, err)
 	awaitOwn(t, 5)
 	// Annotations count, too, and the one with the number of the revision is another one; there and back would be two changes.
 	if after := deployed(t, "v0.0.2"); after.Generation > restored.Generation+1 || after.UID != before.UID || !cmp.Equal(restored.Spec, after.Spec) {

@@ -61,9 +61,9 @@ with paused: true, or it adopts the engine at once, unplanned: this command plan
 plan shows every field.
 
 Its Job lockstep-rehearse fails at any finding, such as a target that cannot be reached, also in a first
-adoption, which then stops before the Deployment: run no helm uninstall meanwhile. Versions before, by
-rollout undo, an older image or onDeadline: Rollback, install their own CRDs, too, which drop fields that
-they do not know: choose one only while no object uses such a field, and leave onDeadline unset.`,
+adoption, which then stops before the Deployment: run no helm uninstall meanwhile. Versions before install
+their own CRDs, too. A policy refuses those that lack fields: rollout undo permits it where no object has
+them; with an older image or onDeadline: Rollback the rollout waits for rehearse --crds.`,
 		Example: `  kubectl package adopt-engine --dry-run
   kubectl package adopt-engine --image registry.example/lockstep-manager:v0.1.0 --yes
 

@@ -16,6 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/desired"
 	"lockstep.run/lockstep/internal/cli/objectdiff"
+	"lockstep.run/lockstep/internal/cli/planning"
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
@@ -60,6 +61,36 @@ func (c *undoCommand) restoreManager(ctx context.Context, cl *cluster.Cluster, r
 		return cl.Explain("cannot change Deployment "+wanted.GetName(), err)
 	}
 	fmt.Fprintln(c.Streams.Out, terminal.Line(fmt.Sprintf("Deployment %s/%s is that of revision %d again", wanted.GetNamespace(), wanted.GetName(), set.ObjectSetSpec().Revision)))
+	return cl.Explain("cannot compare the CustomResourceDefinitions", c.permitDefinitions(ctx, kinds, all))
+}
+
+// permitDefinitions lets the revision replace newer definitions of which no object uses what its own lack. With the others it waits
+// in their phase, which says what the policy refuses.
+func (c *undoCommand) permitDefinitions(ctx context.Context, kinds client.Client, all []objectdiff.Object) error {
+	values := make([]map[string]any, 0, len(all))
+	for _, o := range all {
+		values = append(values, o.Value)
+	}
+	definitions, err := planning.DefinitionsIn(values)
+	if err != nil {
+		return err
+	}
+	narrowings, err := planning.Narrowings(ctx, kinds, definitions)
+	if err != nil {
+		return err
+	}
+	for i := range narrowings {
+		n := &narrowings[i]
+		if len(n.Users) > 0 {
+			user := &n.Users[0]
+			fmt.Fprintln(c.Streams.ErrOut, terminal.Line(fmt.Sprintf("note: %s stays as it is, and the rollout waits: that of the revision lacks fields of %s, such as %s of %s. Once these are removed: %s",
+				n.CRD.Name, terminal.Count(len(n.Users)+n.More, "object"), user.Fields[0], user.Key, n.PermitCommand())))
+			continue
+		}
+		if err := n.Permit(ctx, kinds); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -24,6 +24,8 @@ import (
 type rehearseCommand struct {
 	Planner
 	cluster, loads bool
+	// crds is a file with definitions, which are compared instead.
+	crds string
 }
 
 func newRehearse(on command.Command) *cobra.Command {
@@ -44,6 +46,8 @@ it would write is sent to the API server as a dry run. Nothing should be found. 
   NotReady      an object that does not pass its probes with this version
   MissingRight  a right that the manager of this version needs, and its service account lacks
   NotServed     a kind that this version reads, and the cluster does not serve
+  FieldLost     a field of an object that the CustomResourceDefinitions of this version lack, which
+                drop it where they replace those of the cluster
   Written       objects, revisions and slices that would be written although the package is at rest
   Rendered      this version renders the package differently: its next load makes a revision
   NotRehearsed  what could not be found out, such as an image that you may not pull, or Packages
@@ -52,7 +56,7 @@ it would write is sent to the API server as a dry run. Nothing should be found. 
 Not rehearsed are statuses, and labels, annotations and finalizers of Packages and ObjectDeployments.
 
 Without -n the packages of all namespaces and of the cluster are rehearsed. Those that are not at rest
-are counted, and loaded alone. With -n and --cluster rights and kinds are not asked for. Dry runs need the rights of the writes: where you lack these, objects are compared instead.
+are counted, and loaded alone. With -n and --cluster rights, kinds and definitions are not asked for. Dry runs need the rights of the writes: where you lack these, objects are compared instead.
 
 Exits with 0 where nothing is found, and with 1 where anything is, or after an error.
 
@@ -64,18 +68,27 @@ with such images. MissingRight and NotServed keep the new manager from becoming 
 config, or roles and CRDs first.
 
 Four packages are rehearsed at a time, each with at most 16 requests in flight: three requests for a package at
-rest and one for each of its objects, three or four more where it follows a repository, two for each slice; 55
+rest and one for each of its objects, three or four more where it follows a repository, two for each slice; 73
 about the engine. Memory holds all Packages, and the content of four of them. After an interrupt it prints what
 was found so far, and exits with 1. The image of the manager has the same command, lockstep-manager rehearse,
 for a Job in the cluster with its account (docs/administrate/upgrade-engine.md#rehearse-in-the-cluster).
 
--o json prints version, rehearsed, atRest, notAtRest (numbers by state), notSeen[], notCovered and
+With --crds no package is rehearsed: the CustomResourceDefinitions in a file of another version are compared with those
+of the cluster, before they replace these, as by kubectl apply, helm rollback or Package Operator. A policy of the engine
+refuses each that lacks a field of the present one, also in statuses, which the former manager writes again. Where no
+object has such a field outside of its status the command that permits it is printed: an annotation with the present
+generation of the definition, so that it holds once. Every object of such kinds is read.
+
+-o json prints version, rehearsed, atRest, notAtRest (numbers by state), notSeen[], notCovered, permits[] and
 findings[]{kind, namespace, name, finding, phase, object, message}.`,
 		Example: `  # Before an upgrade of the engine, with the plugin of the new version
   kubectl package rehearse
 
   # With the rights of the manager, where you may impersonate it
   kubectl package rehearse --as system:serviceaccount:package-operator-system:lockstep-manager
+
+  # Before helm rollback to revision 3
+  helm get manifest lockstep -n package-operator-system --revision 3 | kubectl package rehearse --crds -
 
   # On a machine that reaches no registry
   kubectl package rehearse --load=false -o json`,
@@ -85,8 +98,11 @@ findings[]{kind, namespace, name, finding, phase, object, message}.`,
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		err := c.Output.Check()
 		one := cmd.Flags().Changed("namespace")
-		if c.cluster && one {
+		switch {
+		case c.cluster && one:
 			err = cmp.Or(err, errors.New("--cluster selects what has no namespace: leave -n out"))
+		case c.crds != "" && (c.cluster || one):
+			err = cmp.Or(err, errors.New("--crds is about all objects of the cluster: leave --cluster and -n out"))
 		}
 		if err != nil {
 			return command.UsageError(cmd, err)
@@ -97,6 +113,7 @@ findings[]{kind, namespace, name, finding, phase, object, message}.`,
 	c.Source.Registry.Add(cmd)
 	c.Output.Add(cmd)
 	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "ClusterPackages alone")
+	cmd.Flags().StringVar(&c.crds, "crds", "", "compare the CustomResourceDefinitions in this `file`, or - for standard input, with those of the cluster, and rehearse nothing else")
 	cmd.Flags().BoolVar(&c.loads, "load", true, "load every package; without it no registry is asked, and what is installed is rehearsed alone")
 	return cmd
 }
@@ -119,6 +136,9 @@ func (c *rehearseCommand) run(ctx context.Context, oneNamespace bool) error {
 		return err
 	}
 	report := &rehearsalReport{Version: version.Get(), Findings: []finding{}}
+	if c.crds != "" {
+		return c.compareDefinitions(ctx, cl, report)
+	}
 	packages, err := c.packages(ctx, cl, oneNamespace, report)
 	if err != nil {
 		return err
@@ -136,17 +156,34 @@ func (c *rehearseCommand) run(ctx context.Context, oneNamespace bool) error {
 		}
 	}
 	c.each(ctx, cl, packages, report)
-	report.finish()
-	if err := c.Output.Write(context.WithoutCancel(ctx), c.Streams.Out, report, report.text); err != nil {
+	err = c.print(ctx, report)
+	if ctx.Err() != nil {
+		err = fmt.Errorf("interrupted after %d of %s", report.Rehearsed, terminal.Count(len(packages), "package"))
+	}
+	return err
+}
+
+// compareDefinitions is the command with --crds.
+func (c *rehearseCommand) compareDefinitions(ctx context.Context, cl *cluster.Cluster, report *rehearsalReport) error {
+	others, err := c.readDefinitions()
+	if err != nil {
 		return err
 	}
-	switch {
-	case ctx.Err() != nil:
-		return fmt.Errorf("interrupted after %d of %s", report.Rehearsed, terminal.Count(len(packages), "package"))
-	case len(report.Findings) > 0:
-		return command.ExitCode(1)
+	report.definitions = len(others)
+	if err := c.definitions(ctx, cl, others, report); err != nil {
+		return cl.Explain("cannot compare the definitions", err)
 	}
-	return nil
+	return c.print(ctx, report)
+}
+
+// print ends with 1 where anything is found.
+func (c *rehearseCommand) print(ctx context.Context, report *rehearsalReport) error {
+	report.finish()
+	err := c.Output.Write(context.WithoutCancel(ctx), c.Streams.Out, report, report.text)
+	if err == nil && len(report.Findings) > 0 {
+		err = command.ExitCode(1)
+	}
+	return err
 }
 
 // packages reads those that the flags select.

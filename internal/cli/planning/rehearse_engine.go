@@ -3,19 +3,21 @@ package planning
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/config"
 	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/content"
+	"lockstep.run/lockstep/internal/loader/document"
 )
 
 // engine adds what the manager of this version needs and the cluster does not have: kinds that are not served, and rights that its
@@ -28,15 +30,14 @@ func (c *rehearseCommand) engine(ctx context.Context, cl *cluster.Cluster, repor
 	needed := []authorizationv1.ResourceAttributes{{
 		Verb: "update", Group: "coordination.k8s.io", Resource: "leases", Namespace: corev1alpha1.DefaultNamespace, Name: corev1alpha1.LeaderElectionLease,
 	}}
-	crds, err := config.Objects(config.FolderCRDs)
+	crds, err := ownDefinitions()
 	if err != nil {
 		return err
 	}
-	for _, u := range crds {
-		crd := &apiextensionsv1.CustomResourceDefinition{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, crd); err != nil {
-			return err
-		}
+	if err := c.definitions(ctx, cl, crds, report); err != nil {
+		return err
+	}
+	for _, crd := range crds {
 		gk := schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
 		for _, v := range crd.Spec.Versions {
 			if _, err := c.shared.at.Mapper.RESTMapping(gk, v.Name); meta.IsNoMatchError(err) {
@@ -68,6 +69,86 @@ func (c *rehearseCommand) engine(ctx context.Context, cl *cluster.Cluster, repor
 		}
 	}
 	return nil
+}
+
+// ownDefinitions are those of this version.
+func ownDefinitions() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	own, err := config.Objects(config.FolderCRDs)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]map[string]any, 0, len(own))
+	for _, u := range own {
+		all = append(all, u.Object)
+	}
+	return DefinitionsIn(all)
+}
+
+// readDefinitions reads those of another version from a file: other documents, such as those of a whole install, are skipped.
+func (c *rehearseCommand) readDefinitions() ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	name, data, err := content.ReadInput(c.crds, c.Streams.In)
+	if err != nil {
+		return nil, fmt.Errorf("read the definitions: %w", err)
+	}
+	var all []map[string]any
+	problems := document.Each(name, data, func(d *document.Document) {
+		if m, ok := d.Value.(map[string]any); ok {
+			all = append(all, m)
+		}
+	})
+	if err := problems.Err(); err != nil {
+		return nil, fmt.Errorf("the definitions cannot be read: %w", err)
+	}
+	found, err := DefinitionsIn(all)
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("%s has no CustomResourceDefinition of the group %s: name the YAML of an install, or the output of helm get manifest", name, corev1alpha1.GroupName)
+	}
+	return found, err
+}
+
+// definitions adds which stored objects lose fields where definitions replace those of the cluster.
+func (c *rehearseCommand) definitions(ctx context.Context, cl *cluster.Cluster, others []*apiextensionsv1.CustomResourceDefinition, report *rehearsalReport) error {
+	kinds, err := cl.AnyKind()
+	if err != nil {
+		return err
+	}
+	narrowings, err := Narrowings(ctx, kinds, others)
+	if apierrors.IsForbidden(err) {
+		report.NotSeen = append(report.NotSeen, "the CustomResourceDefinitions, and all of their objects")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for i := range narrowings {
+		n := &narrowings[i]
+		for j := range n.Users {
+			report.Findings = append(report.Findings, lost(n, j))
+		}
+		if len(n.Users) == 0 {
+			report.Permits = append(report.Permits, n.PermitCommand())
+		}
+	}
+	return nil
+}
+
+// lost says what an object loses.
+func lost(n *Narrowing, i int) finding {
+	user := &n.Users[i]
+	fields := user.Fields[:min(len(user.Fields), fieldsShown)]
+	message := "the definition lacks " + strings.Join(fields, ", ")
+	if more := len(user.Fields) - len(fields); more > 0 {
+		message += fmt.Sprintf(" and %d more", more)
+	}
+	message += ": leave the newer one in place, or do without"
+	if n.More > 0 && i == len(n.Users)-1 {
+		message += fmt.Sprintf(" (and %d more of this kind)", n.More)
+	}
+	f := finding{Finding: fieldLost, Object: user.Key.String(), Message: message}
+	if strings.HasSuffix(user.Kind, "Package") {
+		f.Kind, f.Namespace, f.Name = user.Kind, user.Namespace, user.Name
+	}
+	return f
 }
 
 // lacksRight asks whether the service account of the manager may not do something.

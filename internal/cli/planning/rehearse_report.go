@@ -22,13 +22,14 @@ const (
 	notReady     findingType = "NotReady"
 	missingRight findingType = "MissingRight"
 	notServed    findingType = "NotServed"
+	fieldLost    findingType = "FieldLost"
 	written      findingType = "Written"
 	rendered     findingType = "Rendered"
 	notRehearsed findingType = "NotRehearsed"
 )
 
 // severities are the types of findings, the worst first.
-var severities = []findingType{loadFails, refused, notReady, missingRight, notServed, written, rendered, notRehearsed}
+var severities = []findingType{loadFails, refused, notReady, missingRight, notServed, fieldLost, written, rendered, notRehearsed}
 
 // finding is one line of a rehearsal. Its JSON fields are stable.
 type finding struct {
@@ -54,8 +55,13 @@ type rehearsalReport struct {
 	// NotSeen is what may not be read, each of which is a finding, too.
 	NotSeen []string `json:"notSeen,omitempty"`
 	// NotCovered is what no rehearsal looks at.
-	NotCovered string    `json:"notCovered"`
-	Findings   []finding `json:"findings"`
+	NotCovered string `json:"notCovered"`
+	// Permits are commands that let definitions be replaced of which no object uses what the others lack.
+	Permits  []string  `json:"permits,omitempty"`
+	Findings []finding `json:"findings"`
+
+	// definitions counts those of --crds, without which packages are rehearsed.
+	definitions int
 }
 
 // add counts a package with its findings. Those beyond a limit are counted in the last one.
@@ -112,6 +118,13 @@ func (r *rehearsalReport) text(styles terminal.Styles) string {
 		}
 		out.WriteString("\n")
 	}
+	if len(r.Permits) > 0 {
+		out.WriteString("Fields that no object uses are lost with these definitions. To replace the present ones:\n")
+		for _, command := range r.Permits {
+			out.WriteString("  " + terminal.Line(command) + "\n")
+		}
+		out.WriteString("\n")
+	}
 	out.WriteString("Not rehearsed: " + r.NotCovered + "\n" + terminal.Line(r.summary()) + "\n")
 	return out.String()
 }
@@ -127,6 +140,9 @@ func paintFinding(styles terminal.Styles, f findingType) string {
 // summary is the last line.
 func (r *rehearsalReport) summary() string {
 	text := fmt.Sprintf("%s rehearsed with the engine %s, %d of them at rest", terminal.Count(r.Rehearsed, "package"), r.Version, r.AtRest)
+	if r.definitions > 0 {
+		text = terminal.Count(r.definitions, "definition") + " compared"
+	}
 	var others []string
 	for _, state := range progress.Summaries() {
 		if n := r.NotAtRest[state]; n > 0 {
