@@ -196,7 +196,7 @@ func TestHelm(t *testing.T) {
 	const image = ".spec.template.spec.containers[0].image"
 	before := c.kubectl("", "get", deployment, "-n", namespace, "-o", "jsonpath={"+image+"}")
 	next := strings.ReplaceAll(c.kubectl("", "kustomize", "../config"), before, "example.test/lockstep-manager:next")
-	c.kubectl(next, "apply", "--server-side", "-f", "-")
+	c.kubectl(next, "apply", "--server-side", "--force-conflicts", "-f", "-")
 	c.expect("the next YAML", "example.test/lockstep-manager:next", deployment, image)
 	c.kubectl("", "rollout", "undo", deployment, "-n", namespace)
 	c.expect("undone", before, deployment, image)
