@@ -3,6 +3,7 @@ package config_test
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -175,8 +176,67 @@ func TestOwnPackagePolicy(t *testing.T) {
 		})
 	}
 	for _, rule := range loadPolicy(t, config.OwnPackagePolicy).Spec.MatchConstraints.ResourceRules {
-		if len(rule.ResourceNames) > 0 || len(rule.Operations) != 1 || rule.Operations[0] != admissionregistrationv1.Delete {
+		if len(rule.ResourceNames) > 0 || !slices.Contains(rule.Operations, admissionregistrationv1.Delete) {
 			t.Errorf("it is about %v %v", rule.Operations, rule.ResourceNames)
+		}
+	}
+}
+
+// The engine's own package, and its deployment, do not come to roll back by themselves; where they do, other changes are not refused.
+func TestOwnPackageDoesNotRollBackByItself(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		old, new string // onDeadline, - for no object
+		object   string // the name, where it is another one
+		refused  bool
+	}{
+		"created without":             {old: "-"},
+		"created with Hold":           {old: "-", new: "Hold"},
+		"created with Rollback":       {old: "-", new: "Rollback", refused: true},
+		"another one":                 {old: "-", new: "Rollback", object: "shop"},
+		"changed to Rollback":         {new: "Rollback", refused: true},
+		"changed to Rollback by Hold": {old: "Hold", new: "Rollback", refused: true},
+		"changed from Rollback":       {old: "Rollback", new: "Hold"},
+		"left at Rollback":            {old: "Rollback", new: "Rollback"},
+		"another one changed":         {new: "Rollback", object: "shop"},
+	} {
+		for _, kind := range []string{"ClusterPackage", "ClusterObjectDeployment"} {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				t.Parallel()
+				with := func(onDeadline string) runtime.Object {
+					o := &unstructured.Unstructured{Object: map[string]any{}}
+					o.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(kind))
+					o.SetName(cmp.Or(tc.object, corev1alpha1.EnginePackage))
+					if onDeadline != "" {
+						o.Object["spec"] = map[string]any{"onDeadline": onDeadline}
+					}
+					return o
+				}
+				var old runtime.Object
+				var options runtime.Object = &metav1.CreateOptions{}
+				operation := admission.Create
+				if tc.old != "-" {
+					old, operation, options = with(tc.old), admission.Update, &metav1.UpdateOptions{}
+				}
+				decisions := ask(t, config.OwnPackagePolicy, admission.NewAttributesRecord(with(tc.new), old, corev1alpha1.GroupVersion.WithKind(kind), "",
+					cmp.Or(tc.object, corev1alpha1.EnginePackage), corev1alpha1.GroupVersion.WithResource(kinds[kind].plural), "", operation, options, false,
+					&user.DefaultInfo{Name: "someone"}), nil).Decisions
+				if (len(decisions) == 0) != (tc.object != "") {
+					t.Fatalf("%d decisions", len(decisions))
+				}
+				refused := ""
+				for _, d := range decisions {
+					if d.Evaluation == validating.EvalError {
+						t.Fatalf("%+v", d)
+					}
+					if d.Action == validating.ActionDeny {
+						refused += d.Message
+					}
+				}
+				if tc.refused != strings.Contains(refused, "kubectl package rollout undo clusterpackage/package-operator") || !tc.refused && refused != "" {
+					t.Errorf("refused by %q, want %t", refused, tc.refused)
+				}
+			})
 		}
 	}
 }

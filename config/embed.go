@@ -27,7 +27,7 @@ const (
 	GeneratedPackagesPolicy = "lockstep-generated-packages"
 
 	// OwnPackagePolicy is the name of the ValidatingAdmissionPolicy that refuses to delete the engine's own package with its
-	// objects, and of its binding.
+	// objects, and that its deadline rolls it back, and of its binding.
 	OwnPackagePolicy = "lockstep-own-package"
 
 	// CRDSchemasPolicy is the name of the ValidatingAdmissionPolicy that refuses schemas of CustomResourceDefinitions that lack

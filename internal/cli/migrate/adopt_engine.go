@@ -63,7 +63,8 @@ plan shows every field.
 Its Job lockstep-rehearse fails at any finding, such as a target that cannot be reached, also in a first
 adoption, which then stops before the Deployment: run no helm uninstall meanwhile. Versions before install
 their own CRDs, too. A policy refuses those that lack fields: rollout undo permits it where no object has
-them; with an older image or onDeadline: Rollback the rollout waits for rehearse --crds.`,
+them; with an older image the rollout waits for rehearse --crds. onDeadline: Rollback of that
+ClusterPackage is refused.`,
 		Example: `  kubectl package adopt-engine --dry-run
   kubectl package adopt-engine --image registry.example/lockstep-manager:v0.1.0 --yes
 
