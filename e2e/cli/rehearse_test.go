@@ -2,6 +2,8 @@ package cli_test
 
 import (
 	"encoding/json"
+	"errors"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -23,7 +25,10 @@ type rehearsal struct {
 	Rehearsed, AtRest int
 	NotAtRest         map[string]int
 	NotSeen           []string
-	Findings          []struct{ Kind, Namespace, Name, Finding, Object, Message string }
+	Findings          []struct {
+		Kind, Namespace, Name, Finding, Object, Message string
+		Tolerated                                       bool
+	}
 }
 
 // of returns the findings about a package, without repetitions.
@@ -47,6 +52,23 @@ func rehearse(t *testing.T, env *harness.Env, code int, args ...string) *rehears
 	r := &rehearsal{}
 	require.NoError(t, json.Unmarshal([]byte(got.out), r))
 	return r
+}
+
+// rehearseInPod runs the command of the manager's image, with the arguments of the Job of the engine's own package.
+func rehearseInPod(t *testing.T, env *harness.Env, args ...string) (r *rehearsal, code int) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), harness.Binary(t, "lockstep-manager"), append([]string{"rehearse", "--load=try", "-o", "json", "--kubeconfig", env.Kubeconfig()}, args...)...)
+	var stderr strings.Builder
+	command.Stderr = &stderr
+	out, err := command.Output()
+	if err != nil && !errors.As(err, new(*exec.ExitError)) {
+		t.Fatal(err)
+	}
+	r = &rehearsal{}
+	if err := json.Unmarshal(out, r); err != nil {
+		t.Fatalf("%v: %s%s", err, out, stderr.String())
+	}
+	return r, command.ProcessState.ExitCode()
 }
 
 // Packages of all sorts at rest are rehearsed without a finding and without a write. A change of the engine of this process is found
@@ -117,7 +139,24 @@ func TestRehearse(t *testing.T) { // not parallel: it changes the engine of this
 		t.Errorf("with another label on all objects, of what is paused: %v", got)
 	}
 
+	// The Job of the engine's own package reaches no loopback address, which the registry of this test is at, unless it is named.
+	if r, code := rehearseInPod(t, env); code != 0 || len(r.Findings) != 4 || !strings.Contains(r.Findings[0].Message, "loopback or link-local") || !r.Findings[0].Tolerated {
+		t.Errorf("in a pod: exit code %d, %+v", code, r)
+	}
+	if r, code := rehearseInPod(t, env, "--insecure-registry", env.Registry()); code != 0 || len(r.Findings) > 0 || r.AtRest != 5 {
+		t.Errorf("in a pod with the flag of the manager: exit code %d, %+v", code, r)
+	}
+
 	manager.Stop()
+	harness.Edit(t, env, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "values"}}, func(s *corev1.Secret) {
+		s.Data["values.yaml"] = []byte("password: 5\n")
+	})
+	if r, code := rehearseInPod(t, env, "--insecure-registry", env.Registry()); code != 1 || !slices.Equal(r.of("secret"), []string{"LoadFails "}) || len(r.Findings) != 1 {
+		t.Errorf("in a pod, a package that is not valid: exit code %d, %+v", code, r)
+	}
+	harness.Edit(t, env, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "values"}}, func(s *corev1.Secret) {
+		s.Data["values.yaml"] = []byte("password: hunter2hunter2\n")
+	})
 	harness.Edit(t, env, gateObject, func(cm *corev1.ConfigMap) { cm.Annotations["ready"] = "false" })
 	drifted := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web-01-002"}}
 	require.NoError(t, env.Client.Patch(t.Context(), drifted, client.RawPatch(types.MergePatchType, []byte(`{"data":{"value":"other"}}`)), client.FieldOwner("someone")))
