@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"crypto"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -12,9 +11,9 @@ import (
 	"path/filepath"
 	"runtime"
 
-	"github.com/sigstore/sigstore/pkg/cryptoutils"
-	"github.com/sigstore/sigstore/pkg/signature"
 	"sigs.k8s.io/yaml"
+
+	"lockstep.run/lockstep/internal/loader/imagepolicy"
 )
 
 // Names of the files that list others.
@@ -22,6 +21,8 @@ const (
 	provenanceFile = "provenance.json"
 	checksumsFile  = "SHA256SUMS"
 	signatureFile  = "SHA256SUMS.sig"
+	// bundleSuffix is that of signatures as Sigstore bundles.
+	bundleSuffix = ".sigstore.json"
 )
 
 // finish writes what lists the files, and signs it.
@@ -133,23 +134,35 @@ func (r *release) writeProvenance() error {
 	return r.write(provenanceFile, append(content, '\n'))
 }
 
-// sign signs the checksums, as cosign sign-blob does.
-func (r *release) sign(key string, content []byte) error {
+// sign signs the checksums, as cosign sign-blob does with a bundle and without, and the images, as cosign sign does. Signatures are
+// files beside the images and not in them, so that who builds the release again gets the same images and checksums.
+func (r *release) sign(key string, sums []byte) error {
 	pem, err := os.ReadFile(key)
 	if err != nil {
 		return fmt.Errorf("read the key: %w", err)
 	}
-	private, err := cryptoutils.UnmarshalPEMToPrivateKey(pem, cryptoutils.StaticPasswordFunc([]byte(os.Getenv("COSIGN_PASSWORD"))))
+	signer, err := imagepolicy.NewSigner(pem, func() ([]byte, error) { return []byte(os.Getenv("COSIGN_PASSWORD")), nil })
 	if err != nil {
-		return fmt.Errorf("read the key %s: %w", key, err)
+		return fmt.Errorf("the key %s: %w", key, err)
 	}
-	signer, err := signature.LoadSigner(private, crypto.SHA256)
-	if err != nil {
-		return fmt.Errorf("use the key %s: %w", key, err)
-	}
-	signed, err := signer.SignMessage(bytes.NewReader(content))
+	bundle, raw, err := signer.SignBlob(sums)
 	if err != nil {
 		return fmt.Errorf("sign the checksums: %w", err)
 	}
-	return r.write(signatureFile, []byte(base64.StdEncoding.EncodeToString(signed)+"\n"))
+	if err := r.write(signatureFile, []byte(base64.StdEncoding.EncodeToString(raw)+"\n")); err != nil {
+		return err
+	}
+	if err := r.write(checksumsFile+bundleSuffix, append(bundle, '\n')); err != nil {
+		return err
+	}
+	for name, digest := range map[string]string{"lockstep-manager": r.digest, "lockstep-package": r.packageDigest} {
+		bundle, err := signer.Sign(digest)
+		if err != nil {
+			return fmt.Errorf("sign %s: %w", name, err)
+		}
+		if err := r.write(name+"-"+r.version+bundleSuffix, append(bundle, '\n')); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -19,15 +19,17 @@ import (
 
 // release describes the release.
 type release struct {
-	version   string // v0.2.0
-	commit    string
-	changed   bool      // since the commit, as pre-releases may be
-	created   time.Time // of everything
-	image     string    // repository of the manager's image
-	digest    string    // of its index
-	url       string    // folder that the files are published in
-	platforms []platform
-	folder    string
+	version string // v0.2.0
+	commit  string
+	changed bool      // since the commit, as pre-releases may be
+	created time.Time // of everything
+	image   string    // repository of the manager's image
+	digest  string    // of its index
+	// packageDigest is that of the image of the engine's own package.
+	packageDigest string
+	url           string // folder that the files are published in
+	platforms     []platform
+	folder        string
 }
 
 func main() {
@@ -46,7 +48,7 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&r.folder, "out", "", "new folder for the files (default: dist/VERSION)")
 	flags.StringVar(&r.image, "image", "lockstep.run/lockstep-manager", "where the image will be pushed to: the YAML and the chart name it by its digest")
 	flags.StringVar(&r.url, "url", "", "where the files will be published, for krew (default: https://lockstep.run/releases/VERSION)")
-	key := flags.String("key", "", "file with a private key in PEM that signs the checksums; its password is in COSIGN_PASSWORD (default: no signature)")
+	key := flags.String("key", "", "file with a private key in PEM that signs the checksums and the images; its password is in COSIGN_PASSWORD (default: no signature)")
 	platforms := flags.String("platforms", "", "OS/ARCH,…: build plugin and image for these alone, one of Linux among them, as tests do (default: all)")
 	if err := flags.Parse(args); err != nil {
 		return err

@@ -28,10 +28,17 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 	"github.com/google/go-cmp/cmp"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/sigstore/sigstore-go/pkg/bundle"
+	sigroot "github.com/sigstore/sigstore-go/pkg/root"
+	"github.com/sigstore/sigstore-go/pkg/verify"
+	"github.com/sigstore/sigstore/pkg/cryptoutils"
+	"github.com/sigstore/sigstore/pkg/signature"
 	"sigs.k8s.io/yaml"
 
 	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/internal/loader/imagepolicy"
 	"lockstep.run/lockstep/internal/testing/require"
 )
 
@@ -266,7 +273,7 @@ func TestProvenance(t *testing.T) {
 	}
 }
 
-// A key signs the checksums, so that the public one verifies all files.
+// A key signs the checksums, so that the public one verifies all files, and both images; what is signed stays as it is.
 func TestSignature(t *testing.T) {
 	t.Parallel()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -282,6 +289,41 @@ func TestSignature(t *testing.T) {
 	if !ecdsa.VerifyASN1(&private.PublicKey, digest[:], signed) {
 		t.Error("the signature is not that of the checksums")
 	}
+	material := sigroot.NewTrustedPublicKeyMaterial(func(string) (sigroot.TimeConstrainedVerifier, error) {
+		byKey, err := signature.LoadDefaultVerifier(&private.PublicKey)
+		return sigroot.NewExpiringKey(byKey, time.Time{}, time.Time{}), err
+	})
+	verifier, err := verify.NewVerifier(material, verify.WithNoObserverTimestamps())
+	require.NoError(t, err)
+	b := &bundle.Bundle{}
+	require.NoError(t, b.UnmarshalJSON([]byte(files[checksumsFile+bundleSuffix])))
+	_, err = verifier.Verify(b, verify.NewPolicy(verify.WithArtifact(strings.NewReader(files[checksumsFile])), verify.WithKey()))
+	require.NoError(t, err)
+	public, err := cryptoutils.MarshalPublicKeyToPEM(&private.PublicKey)
+	require.NoError(t, err)
+	verification := &imagepolicy.Verification{Authorities: []imagepolicy.Authority{imagepolicy.Key("release", public, time.Time{}, time.Time{})}}
+	for name, digest := range map[string]string{"lockstep-manager": "sha256:" + strings.Repeat("1", 64), "lockstep-package": packageDigest(t, files)} {
+		check, refusal := verification.Check(digest, time.Now())
+		if refusal != nil {
+			t.Fatal(refusal)
+		}
+		if !check.Bundle([]byte(files[name+"-v1.2.3"+bundleSuffix])) {
+			_, refusal := check.Result(0)
+			t.Errorf("%s: %v", name, refusal)
+		}
+	}
+	maps.DeleteFunc(files, func(name, _ string) bool { return name == signatureFile || strings.HasSuffix(name, bundleSuffix) })
+	if diff := cmp.Diff(made(t), files); diff != "" {
+		t.Errorf("signatures change other files:\n%s", diff)
+	}
+}
+
+// packageDigest is that of the image of the engine's own package, as its layout has it.
+func packageDigest(t *testing.T, files map[string]string) string {
+	t.Helper()
+	var index v1.IndexManifest
+	require.NoError(t, json.Unmarshal([]byte(untar(t, strings.NewReader(files["lockstep-package-v1.2.3.oci.tar"]))["index.json"]), &index))
+	return index.Manifests[0].Digest.String()
 }
 
 // A release that could not be built again, or that the changelog does not know, is refused before anything is built.

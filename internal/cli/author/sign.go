@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/content"
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
 )
 
@@ -23,6 +25,7 @@ type signCommand struct {
 	streams  genericiooptions.IOStreams
 	registry content.RegistryFlags
 	key      string
+	bundle   string
 }
 
 func newSign(streams genericiooptions.IOStreams) *cobra.Command {
@@ -38,40 +41,85 @@ cosign verifies it, too; it is in no transparency log. The key is one of cosign 
 whose password is asked where COSIGN_PASSWORD does not have it, or another ECDSA, RSA or Ed25519 key
 in PEM form. Signatures by certificates (keyless) are made by cosign sign.
 
+With --bundle a signature that was made before is put beside the image, such as that of a release, once it
+is seen to name its digest; it is not verified, for which there is verify.
+
 A registry without the API for referrers gets the tag that the distribution specification has for them. ECDSA
 keys are those of P-256, P-384 and P-521, RSA keys have 2048 to 8192 bits.`,
 		Example: `  openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out release.key
   openssl pkey -in release.key -pubout -out release.pub
   kubectl package sign registry.example.com/cert-operator:v1.2.0 --key release.key
-  kubectl package verify registry.example.com/cert-operator:v1.2.0 --key release.pub`,
+  kubectl package verify registry.example.com/cert-operator:v1.2.0 --key release.pub
+
+  # A release that was pushed to a registry of one's own
+  kubectl package sign registry.example.com/lockstep-manager:v0.2.0 --bundle lockstep-manager-v0.2.0.sigstore.json`,
 		Args: command.Takes("IMAGE"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if c.key == "" {
+			switch {
+			case c.key == "" && c.bundle == "":
 				return command.UsageError(cmd, errors.New("it is not said with which key: add --key FILE"))
+			case c.key != "" && c.bundle != "":
+				return command.UsageError(cmd, errors.New("--bundle has a signature already: leave --key out"))
 			}
 			return c.run(cmd.Context(), args[0])
 		},
 	}
 	cmd.Flags().StringVar(&c.key, "key", "", "`file` with the private key, in PEM form")
+	cmd.Flags().StringVar(&c.bundle, "bundle", "", "`file` with a signature of the image that was made before, as a Sigstore bundle")
 	c.registry.Add(cmd)
 	return cmd
 }
 
 func (c *signCommand) run(ctx context.Context, ref string) error {
-	text, err := os.ReadFile(c.key)
+	sign, err := c.signer()
 	if err != nil {
-		return fmt.Errorf("read the key: %w", err)
+		return err
 	}
-	signer, err := imagepolicy.NewSigner(text, c.password)
-	if err != nil {
-		return fmt.Errorf("the key in %s: %w", c.key, err)
-	}
-	image, signature, err := c.registry.Attach(ctx, ref, signer.Sign)
+	image, signature, err := c.registry.Attach(ctx, ref, sign)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(c.streams.Out, "Signed %s\n  digest     %s\n  signature  %s\n", terminal.Line(ref), image, signature)
 	return nil
+}
+
+// signer returns the signature of a digest, made or read.
+func (c *signCommand) signer() (func(digest string) ([]byte, error), error) {
+	if c.bundle != "" {
+		bundle, err := readBundle(c.bundle)
+		return func(digest string) ([]byte, error) {
+			if err := imagepolicy.SignsImage(bundle, digest); err != nil {
+				return nil, fmt.Errorf("the signature in %s: %w", c.bundle, err)
+			}
+			return bundle, nil
+		}, err
+	}
+	text, err := os.ReadFile(c.key)
+	if err != nil {
+		return nil, fmt.Errorf("read the key: %w", err)
+	}
+	signer, err := imagepolicy.NewSigner(text, c.password)
+	if err != nil {
+		return nil, fmt.Errorf("the key in %s: %w", c.key, err)
+	}
+	return signer.Sign, nil
+}
+
+// readBundle reads a file that managers read, too, once it is attached.
+func readBundle(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the signature: %w", err)
+	}
+	defer file.Close()
+	bundle, err := io.ReadAll(io.LimitReader(file, limits.SignatureBytes+1))
+	if err == nil && len(bundle) > limits.SignatureBytes {
+		err = fmt.Errorf("it has more than %d bytes, which no manager reads", limits.SignatureBytes)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the signature in %s: %w", path, err)
+	}
+	return bundle, nil
 }
 
 // password of the key: of the environment, or typed.

@@ -14,6 +14,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/clitest"
 	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
 	"lockstep.run/lockstep/internal/testing/signed"
 )
@@ -61,6 +62,31 @@ func TestSignAndVerify(t *testing.T) {
 	}
 }
 
+// A signature that was made before is put beside the image that it names alone.
+func TestSignByBundle(t *testing.T) {
+	t.Parallel()
+	host, own := clitest.ServeRegistry(t), signed.NewPair(t)
+	ref, other := host+"/mirror/shop:v1", host+"/mirror/other:v1"
+	digest := clitest.PushRandom(t, ref)
+	clitest.PushRandom(t, other)
+	bundle := writeFile(t, "shop.sigstore.json", own.Bundle(t, digest))
+	if done := clitest.Invoke(t, "", "sign", ref, "--bundle", bundle); done.Code != 0 || !strings.Contains(done.Out, "digest     "+digest) {
+		t.Errorf("sign: %+v", done)
+	}
+	if verified := clitest.Invoke(t, "", "verify", ref, "--key", writeFile(t, "release.pub", own.Public)); verified.Code != 0 {
+		t.Errorf("verify: %+v", verified)
+	}
+	for _, tc := range []struct{ ref, bundle, want string }{
+		{other, bundle, "it signs another image than sha256:"},
+		{ref, writeFile(t, "attestation.json", own.Attested(t, digest, "https://slsa.dev/provenance/v1")), "it signs no image"},
+		{ref, writeFile(t, "text.json", []byte("{}")), "it is no Sigstore bundle"},
+	} {
+		if got := clitest.Invoke(t, "", "sign", tc.ref, "--bundle", tc.bundle); got.Code != 1 || !strings.Contains(got.Err, tc.want) {
+			t.Errorf("%s: %+v, want …%s", tc.bundle, got, tc.want)
+		}
+	}
+}
+
 func TestVerifyKeyless(t *testing.T) {
 	t.Parallel()
 	ref := clitest.ServeRegistry(t) + "/team/shop:v1"
@@ -99,12 +125,15 @@ func TestSignRefusals(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no key":       {[]string{"sign", ref}, "add --key FILE"},
-		"no file":      {[]string{"sign", ref, "--key", private + "s"}, "read the key: "},
-		"a public key": {[]string{"sign", ref, "--key", writeFile(t, "release.pub", own.Public)}, "it is no private key in PEM form"},
-		"encrypted":    {[]string{"sign", ref, "--key", writeFile(t, "encrypted.key", encrypted)}, "it is encrypted: set COSIGN_PASSWORD"},
-		"no image":     {[]string{"sign", ref, "--key", private}, "sign " + ref},
-		"no reference": {[]string{"sign", "A B", "--key", private}, "invalid image"},
+		"no key":         {[]string{"sign", ref}, "add --key FILE"},
+		"no file":        {[]string{"sign", ref, "--key", private + "s"}, "read the key: "},
+		"a public key":   {[]string{"sign", ref, "--key", writeFile(t, "release.pub", own.Public)}, "it is no private key in PEM form"},
+		"encrypted":      {[]string{"sign", ref, "--key", writeFile(t, "encrypted.key", encrypted)}, "it is encrypted: set COSIGN_PASSWORD"},
+		"key and bundle": {[]string{"sign", ref, "--key", private, "--bundle", private}, "--bundle has a signature already"},
+		"no bundle":      {[]string{"sign", ref, "--bundle", private + "s"}, "read the signature: "},
+		"a large bundle": {[]string{"sign", ref, "--bundle", writeFile(t, "large.json", make([]byte, limits.SignatureBytes+1))}, "it has more than"},
+		"no image":       {[]string{"sign", ref, "--key", private}, "sign " + ref},
+		"no reference":   {[]string{"sign", "A B", "--key", private}, "invalid image"},
 	} {
 		if got := clitest.Invoke(t, "", tc.args...); got.Code != 1 || !strings.Contains(got.Err, tc.want) {
 			t.Errorf("%s: %+v, want …%s", name, got, tc.want)

@@ -88,6 +88,31 @@ type statement struct {
 	} `json:"subject"`
 }
 
+// statementOf returns what a bundle says of an image, nil where it is no signature of one.
+func statementOf(b *bundle.Bundle) *statement {
+	envelope, err := b.Envelope()
+	if err != nil {
+		return nil
+	}
+	payload, err := envelope.DecodeB64Payload()
+	stated := &statement{}
+	if err != nil || json.Unmarshal(payload, stated) != nil || stated.PredicateType != PredicateType {
+		return nil
+	}
+	return stated
+}
+
+// names reports whether an image is among the subjects.
+func (s *statement) names(digest string) bool {
+	algorithm, hash, _ := strings.Cut(digest, ":")
+	for _, subject := range s.Subject {
+		if hash != "" && subject.Digest[algorithm] == hash {
+			return true
+		}
+	}
+	return false
+}
+
 // Bundle verifies a Sigstore bundle, and reports whether it suffices.
 func (c *Check) Bundle(data []byte) bool {
 	if len(data) > limits.SignatureBytes {
@@ -99,20 +124,11 @@ func (c *Check) Bundle(data []byte) bool {
 		if err := b.UnmarshalJSON(data); err != nil {
 			return c.fail(ReasonSignatureInvalid, "its bundle cannot be read")
 		}
-		envelope, err := b.Envelope()
-		if err != nil {
+		stated := statementOf(b)
+		if stated == nil {
 			return c.attestation()
 		}
-		payload, err := envelope.DecodeB64Payload()
-		var stated statement
-		if err != nil || json.Unmarshal(payload, &stated) != nil || stated.PredicateType != PredicateType {
-			return c.attestation()
-		}
-		named := false
-		for _, subject := range stated.Subject {
-			named = named || subject.Digest[c.algorithm] == hex.EncodeToString(c.digest)
-		}
-		if !named {
+		if !stated.names(c.algorithm + ":" + hex.EncodeToString(c.digest)) {
 			return c.fail(ReasonSignatureInvalid, "it is a signature of another image")
 		}
 		return c.entity(b, func() verify.ArtifactPolicyOption { return verify.WithArtifactDigest(c.algorithm, c.digest) })

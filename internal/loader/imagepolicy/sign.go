@@ -2,6 +2,7 @@ package imagepolicy
 
 import (
 	"bytes"
+	"cmp"
 	"crypto"
 	"crypto/sha256"
 	"crypto/x509"
@@ -24,8 +25,9 @@ const BundleMediaType = "application/vnd.dev.sigstore.bundle.v0.3+json"
 
 // Signer makes signatures of images by a private key.
 type Signer struct {
-	signer signature.Signer
-	hint   string
+	signer    signature.Signer
+	algorithm signature.AlgorithmDetails
+	hint      string
 }
 
 // NewSigner reads a private key in PEM, also one of cosign that is encrypted, for which password is called.
@@ -53,12 +55,16 @@ func NewSigner(privateKey []byte, password func() ([]byte, error)) (*Signer, err
 	if err != nil {
 		return nil, errors.New("keys of its kind do not sign images; write an ECDSA, RSA or Ed25519 key")
 	}
+	algorithm, err := signature.GetDefaultAlgorithmDetails(key.Public())
+	if err != nil {
+		return nil, err
+	}
 	der, err := x509.MarshalPKIXPublicKey(key.Public())
 	if err != nil {
 		return nil, err
 	}
 	sum := sha256.Sum256(der)
-	return &Signer{signer: signer, hint: base64.StdEncoding.EncodeToString(sum[:])}, nil
+	return &Signer{signer: signer, algorithm: algorithm, hint: base64.StdEncoding.EncodeToString(sum[:])}, nil
 }
 
 // Sign returns a bundle with a signature of the image with a digest.
@@ -74,18 +80,46 @@ func (s *Signer) Sign(digest string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	data := &sign.DSSEData{Data: payload, PayloadType: bundle.IntotoMediaType}
-	raw, err := s.signer.SignMessage(bytes.NewReader(data.PreAuthEncoding()))
-	if err != nil {
-		return nil, fmt.Errorf("sign: %w", err)
+	signed, _, err := s.bundle(&sign.DSSEData{Data: payload, PayloadType: bundle.IntotoMediaType})
+	return signed, err
+}
+
+// SignBlob returns a signature of content as cosign sign-blob makes it, also in a bundle.
+func (s *Signer) SignBlob(content []byte) (inBundle, raw []byte, err error) {
+	return s.bundle(&sign.PlainData{Data: content})
+}
+
+func (s *Signer) bundle(content sign.Content) (data, raw []byte, err error) {
+	if raw, err = s.signer.SignMessage(bytes.NewReader(content.PreAuthEncoding())); err != nil {
+		return nil, nil, fmt.Errorf("sign: %w", err)
 	}
 	signed := &protobundle.Bundle{MediaType: BundleMediaType, VerificationMaterial: &protobundle.VerificationMaterial{
 		Content: &protobundle.VerificationMaterial_PublicKey{PublicKey: &protocommon.PublicKeyIdentifier{Hint: s.hint}},
 	}}
-	data.Bundle(signed, raw, nil, protocommon.HashAlgorithm_SHA2_256)
+	// Ed25519 has no hash of its own, and the bundle needs one.
+	hash := cmp.Or(s.algorithm.GetHashType(), crypto.SHA256).New()
+	hash.Write(content.PreAuthEncoding())
+	content.Bundle(signed, raw, hash.Sum(nil), cmp.Or(s.algorithm.GetProtoHashType(), protocommon.HashAlgorithm_SHA2_256))
 	b, err := bundle.NewBundle(signed)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return b.MarshalJSON()
+	data, err = b.MarshalJSON()
+	return data, raw, err
+}
+
+// SignsImage returns an error unless a bundle says of an image with a digest that it is signed. It does not verify the signature.
+func SignsImage(data []byte, digest string) error {
+	b := &bundle.Bundle{}
+	if err := b.UnmarshalJSON(data); err != nil {
+		return fmt.Errorf("it is no Sigstore bundle: %w", err)
+	}
+	stated := statementOf(b)
+	switch {
+	case stated == nil:
+		return errors.New("it signs no image")
+	case !stated.names(digest):
+		return fmt.Errorf("it signs another image than %s", digest)
+	}
+	return nil
 }
