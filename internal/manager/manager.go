@@ -61,6 +61,11 @@ func Run(ctx context.Context, c *Config) error {
 	if err != nil {
 		return err
 	}
+	untrace, err := trace(ctx, mgr, c)
+	if err != nil {
+		return err
+	}
+	defer untrace()
 	elected := mgr.Elected()
 	if c.agent() {
 		elected = nil
