@@ -69,6 +69,8 @@ func image(t *testing.T, version string) string {
 // fleet is a HostedClusterPackage of the name of its test with hosted clusters.
 type fleet struct {
 	name string
+	// size is the number of its first hosted clusters.
+	size int
 	// ill are the namespaces of control planes in which nothing becomes available.
 	mu  sync.Mutex
 	ill map[string]bool
@@ -78,7 +80,7 @@ type fleet struct {
 func newFleet(t *testing.T, clusters ...string) *fleet {
 	t.Helper()
 	serve(t)
-	f := &fleet{name: strings.ToLower(strings.NewReplacer("Test", "", "/", "-", "_", "-").Replace(t.Name())), ill: map[string]bool{}}
+	f := &fleet{name: strings.ToLower(strings.NewReplacer("Test", "", "/", "-", "_", "-").Replace(t.Name())), size: len(clusters), ill: map[string]bool{}}
 	env.Namespace(t, f.name)
 	for _, c := range clusters {
 		f.cluster(t, c)
@@ -188,7 +190,7 @@ func (f *fleet) setIll(t *testing.T, cluster string, ill bool) {
 	}
 }
 
-// install creates the HostedClusterPackage for the fleet.
+// install creates the HostedClusterPackage for the fleet, and waits until it has observed the hosted clusters.
 func (f *fleet) install(t *testing.T, version string, changes ...func(*corev1alpha1.HostedClusterPackageSpec)) {
 	t.Helper()
 	h := &corev1alpha1.HostedClusterPackage{ObjectMeta: metav1.ObjectMeta{Name: f.name}}
@@ -199,6 +201,12 @@ func (f *fleet) install(t *testing.T, version string, changes ...func(*corev1alp
 		change(&h.Spec)
 	}
 	env.Create(t, h)
+	await(t, h, "to observe the hosted clusters", func(h *corev1alpha1.HostedClusterPackage) error {
+		if int(h.Status.TotalPackages) < f.size {
+			return fmt.Errorf("it has %d", h.Status.TotalPackages)
+		}
+		return nil
+	})
 }
 
 // rolling updates so many Packages at a time, in groups by the label risk where an order is given.
