@@ -53,8 +53,13 @@ func TestBoardKeepsWhatIsShown(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	board.Synced(ctx)
+	changed, end := board.Subscribe()
+	defer end()
 	for len(board.Rows()) < packages && ctx.Err() == nil {
-		time.Sleep(time.Millisecond)
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
 	}
 	took := time.Since(begin)
 	kept := heap() - before
