@@ -116,6 +116,7 @@ func TestBundle(t *testing.T) {
 
 	mirror := env.Registry() + "/mirror"
 	loaded := strings.Split(ok(t, env, "bundle", "load", file, "--to", mirror, "--query", ".imagePrefixOverrides, (.images[] | select(.from | contains(\"packages/web\")) | .to), .imageConfigs").out, "\n")
+	ok(t, env, "bundle", "load", file, "--to", mirror, "-o", "json")
 	overrides, written := loaded[0], strings.Join(loaded[2:], "\n")
 	if want := origin + "/=" + mirror + "/" + strings.ReplaceAll(origin, ":", "-") + "/"; overrides != want {
 		t.Fatalf("overrides %q, want %q", overrides, want)

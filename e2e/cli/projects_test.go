@@ -162,6 +162,7 @@ func grant(t *testing.T, env *harness.Env, args ...string) {
 // printed are the roles and bindings that rbac prints.
 func printed(t *testing.T, env *harness.Env, args ...string) (all []*unstructured.Unstructured) {
 	t.Helper()
+	ok(t, env, append([]string{"rbac", "-o", "json"}, args...)...)
 	text := ok(t, env, append([]string{"rbac"}, args...)...).out
 	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096)
 	for {

@@ -15,6 +15,7 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
 	"lockstep.run/lockstep/internal/cli"
+	"lockstep.run/lockstep/internal/cli/clitest"
 )
 
 // missingImage is a kwok Stage that keeps pods of an image from starting, with the
@@ -84,7 +85,7 @@ func addStage(t *testing.T, env *harness.Env) {
 var clusterPackages = map[string]string{"definition": "shop", "homeless": "homeless", "apiservice": "apiservice"}
 
 // explain runs kubectl package explain in this process.
-func explain(t *testing.T, namespace string) string {
+func explain(t *testing.T, namespace string, flags ...string) string {
 	t.Helper()
 	env := shared(t)
 	var out, errOut bytes.Buffer
@@ -92,11 +93,13 @@ func explain(t *testing.T, namespace string) string {
 	if name, is := clusterPackages[namespace]; is {
 		args = []string{"explain", "clusterpackage/" + name, "--kubeconfig", env.Kubeconfig()}
 	}
+	args = append(args, flags...)
 	code := cli.Run(t.Context(), args,
 		genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut})
 	if code != 0 {
 		t.Fatalf("exit code %d: %s", code, errOut.String())
 	}
+	clitest.CheckJSON(t, args, out.String())
 	return out.String()
 }
 
@@ -123,6 +126,7 @@ func awaitCause(t *testing.T, namespace string, texts ...string) {
 	})
 	t.Log("\n" + out)
 	golden(t, namespace, out)
+	explain(t, namespace, "-o", "json")
 }
 
 // What differs from run to run, and what stands for it.

@@ -47,6 +47,9 @@ func TestAvailable(t *testing.T) {
 		{[]string{"get", "shop.example.com/1.0.0", "--query", ".versions[0].dependencies[0].package.name"}, []string{"db.example.com\n"}},
 		{[]string{"get", "shop.example.com"}, []string{"1.0.0       2026-01-31  PackageRepository/stable         waits for its dependencies: db: "}},
 		{[]string{"get", "shop.example.com", "--values-schema"}, []string{"shop.example.com 1.0.0", "title  string   required", "size   integer  3", "token  string"}},
+		{[]string{"list", "-A", "-o", "json"}, []string{`"name": "shop.example.com"`}},
+		{[]string{"get", "shop.example.com", "-o", "json"}, []string{`"retracted": "it loses orders"`}},
+		{[]string{"get", "shop.example.com", "--values-schema", "-o", "json"}, []string{`"key": "title"`}},
 		{[]string{"get", "shop.example.com", "--query", "[.versions[].version] | join(\" \")"}, []string{"3.0.0-rc.1 2.0.0 1.2.0 1.0.0 0.9.0\n"}},
 	} {
 		got := clitest.InvokeOn(t, clustertest.DialTo(c), "", append([]string{"available"}, test.args...)...)
@@ -93,6 +96,9 @@ func TestOutdated(t *testing.T) {
 		if !strings.Contains(got.Out, line) {
 			t.Errorf("%q is missing in\n%s", line, got.Out)
 		}
+	}
+	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "outdated", "-o", "json"); got.Code != 0 || !strings.Contains(got.Out, `"unmet"`) {
+		t.Errorf("got %+v", got)
 	}
 	if got.Err != "note: 1 package by image, which follow no repository\n" {
 		t.Errorf("got %q", got.Err)
@@ -150,6 +156,8 @@ func TestSource(t *testing.T) {
 		{[]string{"update", "stable", "--paused"}, 0, "changed\n"},
 		{[]string{"kick", "stable"}, 1, "is paused, so it is not fetched. Let it go on: kubectl package repo update packagerepository/stable -n shop --paused=false"},
 		{[]string{"update", "stable", "--paused=false", "--url", "example.com/repo:v2"}, 0, "is ready"},
+		{[]string{"list", "-o", "json"}, 0, `"kind": "PackageRepository"`},
+		{[]string{"get", "stable", "-o", "json"}, 0, `"kind": "PackageRepository"`},
 		{[]string{"kick", "stable"}, 0, "is fetched again\npackagerepository shop/stable is ready"},
 		{[]string{"add", "git", "--git", "https://example.com/a.git", "--ref", "main", "--sub-path", "repo"}, 0, "is ready"},
 		{[]string{"add", "http", "--http", "https://example.com/a.tgz?token=hunter2"}, 0, "is ready"},

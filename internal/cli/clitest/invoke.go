@@ -43,6 +43,7 @@ func InvokeOn(t *testing.T, dial command.Dialer, stdin string, args ...string) R
 	all := clustertest.Streams(&out, &errOut)
 	all.In = strings.NewReader(stdin)
 	code := cli.RunOn(ctx, args, all, dial)
+	CheckJSON(t, args, out.String())
 	return Result{code, out.String(), errOut.String()}
 }
 

@@ -116,10 +116,13 @@ func (v *eventView) show(s progress.State, outcome progress.Outcome, _ time.Dura
 
 func (*eventView) close(progress.State) {}
 
+// ReportsUsage describes -o of commands that change something.
+const ReportsUsage = "json, a line for each transition and the end, instead of text for people"
+
 // Reports adds -o json to a command that changes something: a line for each message and transition, and for its end.
 func (c *Command) Reports(cmd *cobra.Command) {
 	format, before := "", cmd.PreRunE
-	cmd.Flags().StringVarP(&format, "output", "o", "", "json, a line for each transition and the end, instead of text for people")
+	cmd.Flags().StringVarP(&format, "output", "o", "", ReportsUsage)
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"json"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
 		if before != nil {

@@ -56,6 +56,7 @@ func (c *engineCommand) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what it would do, and change nothing")
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
 	c.AddTimeout(cmd, engineTimeout, "how long to wait for a manager to stop")
+	c.Reports(cmd)
 }
 
 // engineTimeout is longer than the Lease of Package Operator, 137 s.
