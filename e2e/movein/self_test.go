@@ -187,7 +187,7 @@ func TestSelf(t *testing.T) {
 	killedAtEachWrite(t, "release-engine", "--self", "--yes")
 	same("released", false)
 	env.WaitGone(t, patience, own())
-	if code, out, _ := run(t, 0, "release-engine", "--self", "--yes"); code != 0 || !strings.Contains(out, "nothing to do") {
+	if code, out, _ := run(t, 0, "release-engine", "--self", "--yes", "-o", "json"); code != 0 || !strings.Contains(out, `"text":"nothing to do"`) || !strings.Contains(out, `"succeeded":true`) {
 		t.Errorf("released again: exit code %d\n%s", code, out)
 	}
 
