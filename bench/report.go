@@ -54,6 +54,7 @@ type row struct {
 	Transitions *measure.TransitionTimes `json:"transitions,omitempty"`
 	Neighbours  []measure.NeighbourTimes `json:"neighbours,omitempty"`
 	Bytes       *measure.Bytes           `json:"bytes,omitempty"`
+	Scrapes     *measure.Scrapes         `json:"scrapes,omitempty"`
 	Slices      int                      `json:"slices,omitempty"`
 	Stored      *measure.Stored          `json:"stored,omitempty"`
 	Profile     []measure.ProfileShare   `json:"profile,omitempty"`
@@ -72,7 +73,7 @@ func newRow(scenario string, w measure.Workload, raw measure.RawTimes, m measure
 	r := row{
 		Scenario: scenario, Count: m.Count, PerObject: float64(m.Count.Requests) / float64(w.Total()),
 		Seconds: m.Span.Seconds(), Served: m.Served, CPUSeconds: m.CPU.Seconds(), Memory: m.Memory,
-		Background: m.Background, Transitions: m.Transitions, Neighbours: m.Neighbours, Bytes: m.Bytes, Profile: m.Profile,
+		Background: m.Background, Transitions: m.Transitions, Neighbours: m.Neighbours, Bytes: m.Bytes, Scrapes: m.Scrapes, Profile: m.Profile,
 		Slices: m.Slices, Stored: m.Stored,
 	}
 	switch scenario {
@@ -132,6 +133,7 @@ func (r result) print(w io.Writer) {
 		x.printTransitions(w)
 		x.printNeighbours(w)
 		x.printBytes(w)
+		x.printScrapes(w)
 		x.printStored(w)
 		x.printProfile(w)
 	}
@@ -214,6 +216,12 @@ func (r row) printNeighbours(w io.Writer) {
 func (r row) printBytes(w io.Writer) {
 	if r.Bytes != nil {
 		fmt.Fprintf(w, "\nMiB fetched: %s; published: %s\n", inMebibytes(r.Bytes.Fetched), inMebibytes(r.Bytes.Published))
+	}
+}
+
+func (r row) printScrapes(w io.Writer) {
+	if s := r.Scrapes; s != nil {
+		fmt.Fprintf(w, "\n%d scrapes of %d series in %.1f KiB: median %.3f s, longest %.3f s\n", s.Number, s.Series, float64(s.Bytes)/(1<<10), s.Median, s.Longest)
 	}
 }
 

@@ -55,6 +55,8 @@ func Budget(scenario string, w Workload, raw RawTimes, m Measurement) []Limit {
 		return append(installBudget(w, raw, m.Slices), storedBudget(m, 0)...)
 	case Rest:
 		return []Limit{{MeasureRequests, 0}, {MeasureRssAnon, restMemory(w)}}
+	case Scrape:
+		return []Limit{{MeasureRequests, 0}}
 	case Drift, Recreate:
 		return []Limit{{MeasureRequests, correctionRequests(w)}, {MeasureSeconds, correctionSeconds(w)}}
 	case Upgrade:

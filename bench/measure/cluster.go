@@ -55,6 +55,8 @@ type Cluster struct {
 	images string
 	// pprof is the address of the manager's profiles.
 	pprof string
+	// metrics is the address of its metrics.
+	metrics string
 	// installed is the release that the packages are at; tag is the number of its images.
 	installed release
 	tag       int
@@ -83,6 +85,8 @@ type Measurement struct {
 	Background *Background
 	// Transitions is set by the scenario of that name.
 	Transitions *TransitionTimes
+	// Scrapes are set by the scenario Scrape.
+	Scrapes *Scrapes
 	// Bytes are set by the scenario Publish.
 	Bytes *Bytes
 	// Neighbours is set by the scenario Neighbour.
@@ -148,7 +152,8 @@ func (c *Cluster) ownConnection() *rest.Config {
 }
 
 func (c *Cluster) startManager() {
-	args := []string{"--log-level", "info", "--cache-dir", c.images}
+	c.metrics = freeAddress(c.tb)
+	args := []string{"--log-level", "info", "--cache-dir", c.images, "--metrics-bind-address", c.metrics}
 	if c.Kind == Offers { // an interval is a tenth of what it says
 		args = append(args, "--allow-local-sources", "--pace", "0.1")
 	}

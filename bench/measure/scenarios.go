@@ -8,6 +8,8 @@ const (
 	Install = "install"
 	// Rest is a while in which nothing happens.
 	Rest = "rest"
+	// Scrape is a rest in which the metrics are read once a second.
+	Scrape = "scrape"
 	// Drift is another's change of a field of one object.
 	Drift = "drift"
 	// Recreate is another's delete of one object.
@@ -52,6 +54,7 @@ type Scenario struct {
 var scenarios = []Scenario{
 	{Install, "the packages are created", (*Cluster).install},
 	{Rest, "nothing happens for a while", (*Cluster).rest},
+	{Scrape, "the metrics are read once a second", (*Cluster).scrape},
 	{Publish, "a repository is added", (*Cluster).publish},
 	{Refresh, "the source of the repository is fetched again, and has nothing new", (*Cluster).refresh},
 	{NewVersion, "the repository has a new version of one package", (*Cluster).newVersion},
