@@ -56,7 +56,7 @@ var presets = []preset{
 	},
 	{
 		"1000x10", "1,000 packages of 10 objects, together", measure.Workload{Objects: 10, Phases: 2, Packages: 1000},
-		[]string{measure.Install, measure.Rest, measure.History, measure.Restart, measure.Delete}, time.Minute, 8 * time.Minute, true,
+		[]string{measure.Install, measure.Rest, measure.Scrape, measure.History, measure.Restart, measure.Delete}, time.Minute, 8 * time.Minute, true,
 	},
 	{
 		"phases", "200 transitions from one phase to the next", measure.Workload{Objects: 105, Phases: 21, Packages: 10, Kind: measure.Gates},
@@ -132,7 +132,7 @@ func (p preset) validate() error {
 			return fmt.Errorf("unknown scenario %q: want some of %s", name, strings.Join(scenarioNames(), ", "))
 		}
 		own, special := only[w.Kind]
-		ordinary := slices.Contains(append(every, measure.Replay), s.Name)
+		ordinary := slices.Contains(append(every, measure.Replay, measure.Scrape), s.Name)
 		if special && !slices.Contains(own, s.Name) || !special && !ordinary {
 			return fmt.Errorf("workload %s cannot be measured in scenario %s", p.name, s.Name)
 		}
