@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -88,6 +89,16 @@ func TestOlderDefinitions(t *testing.T) {
 		}
 		return nil
 	})
+	policy := &admissionregistrationv1.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: config.CRDSchemasPolicy}}
+	harness.Await(t, env, harness.Patience, policy, "to be checked", func(p *admissionregistrationv1.ValidatingAdmissionPolicy) error {
+		if p.Status.TypeChecking == nil {
+			return errors.New("it is not checked yet")
+		}
+		return nil
+	})
+	if warnings := policy.Status.TypeChecking.ExpressionWarnings; len(warnings) > 0 {
+		t.Errorf("types of the policy: %v", warnings)
+	}
 	refused("by another field manager", apply(older, "package-operator"))
 	refused("by its own", apply(older, "config"))
 	refused("by an update", replace())
