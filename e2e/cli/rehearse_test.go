@@ -129,6 +129,7 @@ func TestRehearse(t *testing.T) { // not parallel: it changes the engine of this
 	apinames.Default.ManagedValue = "other"
 	r = rehearse(t, env, 1)
 	apinames.Default.ManagedValue = before
+	t.Logf("with another label on all objects: %d findings, of web %v", len(r.Findings), r.of("web"))
 	if got := r.of("web"); len(got) != 6 || got[0] != "Written ConfigMap rehearse/web-00-000" {
 		t.Errorf("with another label on all objects, of web: %v", got)
 	}

@@ -43,18 +43,19 @@ func (e *Env) StartManager(tb testing.TB, args ...string) *Manager {
 // LaunchManager is StartManager without the wait.
 func (e *Env) LaunchManager(tb testing.TB, args ...string) *Manager {
 	tb.Helper()
-	return e.launchOf(tb, Binary(tb, "lockstep-manager"), args...)
+	return e.LaunchManagerOf(tb, Binary(tb, "lockstep-manager"), args...)
 }
 
 // StartManagerOf is StartManager of another program, such as that of another version.
 func (e *Env) StartManagerOf(tb testing.TB, program string, args ...string) *Manager {
 	tb.Helper()
-	m := e.launchOf(tb, program, args...)
+	m := e.LaunchManagerOf(tb, program, args...)
 	Eventually(tb, 60*time.Second, "the manager to be ready", func(ctx context.Context) error { return m.Ready(ctx) })
 	return m
 }
 
-func (e *Env) launchOf(tb testing.TB, program string, args ...string) *Manager {
+// LaunchManagerOf is LaunchManager of another program.
+func (e *Env) LaunchManagerOf(tb testing.TB, program string, args ...string) *Manager {
 	tb.Helper()
 	m := e.launch(tb, program, args...)
 	tb.Cleanup(func() {

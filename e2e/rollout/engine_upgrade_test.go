@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,15 +27,22 @@ import (
 
 const packages = 20
 
-// former builds the manager of the commit in the file from, from which the engine itself is upgraded.
-func former(t *testing.T) string {
+// former builds the manager of the commit in the file from, from which the engine itself is upgraded, and returns it with the sources of that commit.
+func former(t *testing.T) (program, sources string) {
 	t.Helper()
 	content, err := os.ReadFile("from")
 	require.NoError(t, err)
 	commit := strings.TrimSpace(string(content))
 	root, err := binary.Repository(".")
 	require.NoError(t, err)
-	folder := t.TempDir()
+	built.Lock()
+	defer built.Unlock()
+	if built.program != "" {
+		return built.program, built.sources
+	}
+	built.folder, err = os.MkdirTemp("", "former-")
+	require.NoError(t, err)
+	folder := built.folder
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	run := func(dir, name string, args ...string) {
@@ -45,12 +53,20 @@ func former(t *testing.T) string {
 			t.Fatalf("cannot build the manager of %s, which has to be in this clone (git fetch --unshallow): %v\n%s", commit, err, out)
 		}
 	}
-	archive, sources, program := filepath.Join(folder, "sources.tar"), filepath.Join(folder, "sources"), filepath.Join(folder, "lockstep-manager")
+	archive := filepath.Join(folder, "sources.tar")
+	program, sources = filepath.Join(folder, "lockstep-manager"), filepath.Join(folder, "sources")
 	require.NoError(t, os.Mkdir(sources, 0o755))
 	run(root, "git", "archive", "--output", archive, commit)
 	run(sources, "tar", "-xf", archive)
 	run(sources, "go", "build", "-ldflags=-s -w", "-o", program, "./cmd/lockstep-manager")
-	return program
+	built.program, built.sources = program, sources
+	return program, sources
+}
+
+// built is the former manager, which the tests share. The folder is removed in the end.
+var built struct {
+	sync.Mutex
+	folder, program, sources string
 }
 
 // holderOf returns who holds the Lease.
@@ -68,7 +84,7 @@ func TestUpgradeAndBack(t *testing.T) {
 	if !harness.Deep() {
 		t.Skip("a sweep: LOCKSTEP_DEEP=1 builds the former manager")
 	}
-	old := former(t)
+	old, _ := former(t)
 	env := harness.New(t)
 	manager := env.StartManagerOf(t, old)
 	audit, err := env.Audit()

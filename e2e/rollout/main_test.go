@@ -9,6 +9,10 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 )
 
-func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
+func TestMain(m *testing.M) {
+	code := harness.Main(m)
+	_ = os.RemoveAll(built.folder)
+	os.Exit(code)
+}
 
 func shared(t *testing.T) *harness.Env { return harness.Shared(t) }

@@ -26,6 +26,8 @@ const (
 	auditPoll = 20 * time.Millisecond
 	// markerParameter is the query parameter by which a marker is found in the log.
 	markerParameter = "lockstep-audit-marker"
+	// credentialID is where the API server says which token a user has.
+	credentialID = "authentication.kubernetes.io/credential-id"
 )
 
 // Entry is one request in the audit log.
@@ -40,7 +42,9 @@ type Entry struct {
 	Verb string
 	// User made the request; ImpersonatedUser is whom it acted as, if anyone.
 	User, ImpersonatedUser string
-	UserAgent              string
+	// Credential identifies the token of User, such as JTI=…; empty for other kinds of credentials.
+	Credential string
+	UserAgent  string
 	// RequestURI is path and query.
 	RequestURI string
 	// Object is empty for requests about no resource.
@@ -233,7 +237,8 @@ type event struct {
 	RequestURI string `json:"requestURI"`
 	Verb       string `json:"verb"`
 	User       struct {
-		Username string `json:"username"`
+		Username string              `json:"username"`
+		Extra    map[string][]string `json:"extra"`
 	} `json:"user"`
 	ImpersonatedUser struct {
 		Username string `json:"username"`
@@ -265,6 +270,7 @@ func parseEntry(line []byte) (Entry, error) {
 	return Entry{
 		ID: e.AuditID, Stage: e.Stage, Verb: e.Verb,
 		User: e.User.Username, ImpersonatedUser: e.ImpersonatedUser.Username, UserAgent: e.UserAgent,
+		Credential: strings.Join(e.User.Extra[credentialID], " "),
 		RequestURI: e.RequestURI,
 		Object: ObjectRef{
 			Resource: e.ObjectRef.Resource, Group: e.ObjectRef.APIGroup, Version: e.ObjectRef.APIVersion,

@@ -19,6 +19,11 @@ func ByServiceAccount(namespace, name string) Filter {
 	return ByUser("system:serviceaccount:" + namespace + ":" + name)
 }
 
+// ByCredential accepts the requests with one token of a user.
+func ByCredential(credential string) Filter {
+	return func(e Entry) bool { return e.Credential == credential }
+}
+
 // ByVerb accepts the named verbs.
 func ByVerb(verbs ...string) Filter {
 	return func(e Entry) bool { return slices.Contains(verbs, e.Verb) }

@@ -11,7 +11,7 @@ import (
 )
 
 const auditLines = `{"auditID":"1","stage":"ResponseStarted","requestURI":"/api/v1/pods?watch=true","verb":"watch","user":{"username":"manager"},"objectRef":{"resource":"pods","apiVersion":"v1"},"responseStatus":{"code":200}}
-{"auditID":"2","stage":"ResponseComplete","requestURI":"/apis/apps/v1/namespaces/shop/deployments/web?dryRun=All&fieldManager=m","verb":"patch","user":{"username":"manager"},"impersonatedUser":{"username":"jane"},"userAgent":"ua","objectRef":{"resource":"deployments","namespace":"shop","name":"web","apiGroup":"apps","apiVersion":"v1","subresource":"scale"},"responseStatus":{"code":409},"requestReceivedTimestamp":"2026-01-02T03:04:05.000001Z","stageTimestamp":"2026-01-02T03:04:05.000251Z"}
+{"auditID":"2","stage":"ResponseComplete","requestURI":"/apis/apps/v1/namespaces/shop/deployments/web?dryRun=All&fieldManager=m","verb":"patch","user":{"username":"manager","extra":{"authentication.kubernetes.io/credential-id":["JTI=a"]}},"impersonatedUser":{"username":"jane"},"userAgent":"ua","objectRef":{"resource":"deployments","namespace":"shop","name":"web","apiGroup":"apps","apiVersion":"v1","subresource":"scale"},"responseStatus":{"code":409},"requestReceivedTimestamp":"2026-01-02T03:04:05.000001Z","stageTimestamp":"2026-01-02T03:04:05.000251Z"}
 {"auditID":"1","stage":"ResponseComplete","requestURI":"/api/v1/pods?watch=true","verb":"watch","user":{"username":"manager"},"objectRef":{"resource":"pods","apiVersion":"v1"},"responseStatus":{"code":200}}
 {"auditID":"3","stage":"ResponseComplete","requestURI":"/version?lockstep-audit-marker=X","verb":"get","user":{"username":"sandbox-admin"},"responseStatus":{"code":200}}
 {"auditID":"4","stage":"RequestReceived","requestURI":"/api/v1/nodes","verb":"create","user":{"username":"kwok"}}
@@ -35,7 +35,7 @@ func TestAuditEntryHasEveryField(t *testing.T) {
 	}
 	received := time.Date(2026, 1, 2, 3, 4, 5, 1000, time.UTC)
 	want := []Entry{{
-		ID: "2", Stage: "ResponseComplete", Verb: "patch", User: "manager", ImpersonatedUser: "jane", UserAgent: "ua",
+		ID: "2", Stage: "ResponseComplete", Verb: "patch", User: "manager", ImpersonatedUser: "jane", UserAgent: "ua", Credential: "JTI=a",
 		RequestURI: "/apis/apps/v1/namespaces/shop/deployments/web?dryRun=All&fieldManager=m",
 		Object:     ObjectRef{Resource: "deployments", Group: "apps", Version: "v1", Namespace: "shop", Name: "web", Subresource: "scale"},
 		DryRun:     true, Code: 409, Received: received, Done: received.Add(250 * time.Microsecond),

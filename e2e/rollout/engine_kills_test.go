@@ -1,0 +1,393 @@
+package rollout_test
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
+	"lockstep.run/lockstep/internal/testing/require"
+)
+
+const (
+	rested = 200 // packages at rest
+	kills  = 10
+	// corrects is how long drift may last after there is a leader.
+	corrects = 10 * time.Second
+)
+
+// process is a manager with a token of its own, by which the audit log knows its requests.
+type process struct {
+	*harness.Manager
+	program, credential string
+}
+
+// switches is a cluster in which two versions of the manager take turns.
+type switches struct {
+	*testing.T
+	env    *harness.Env
+	audit  *sandbox.Audit
+	random *rand.Rand
+	tokens int
+	leader *process
+	// without are the times without a leader.
+	writes, killed int
+	without        []time.Duration
+}
+
+// launch starts a manager of a program, and waits for nothing.
+func (s *switches) launch(program string) *process {
+	s.Helper()
+	s.env.RenewToken(s.T)
+	s.tokens++
+	own := filepath.Join(s.env.DataDir(), fmt.Sprintf("manager-%d.kubeconfig", s.tokens))
+	require.NoError(s.T, os.Rename(s.env.ManagerKubeconfig, own))
+	s.env.ManagerKubeconfig = own
+	config, err := clientcmd.LoadFromFile(own)
+	require.NoError(s.T, err)
+	_, rest, _ := strings.Cut(config.AuthInfos["manager"].Token, ".")
+	payload, _, _ := strings.Cut(rest, ".")
+	raw, err := base64.RawURLEncoding.DecodeString(payload)
+	require.NoError(s.T, err)
+	var claims struct{ JTI string }
+	require.NoError(s.T, json.Unmarshal(raw, &claims))
+	return &process{
+		Manager: s.env.LaunchManagerOf(s.T, program, "--allow-local-targets", "--allow-private-sources=127.0.0.0/8"), program: program, credential: "JTI=" + claims.JTI,
+	}
+}
+
+// since returns the requests of all managers since a mark, but for the Lease and reviews of rights, watches apart.
+func (s *switches) since(mark sandbox.Position, filters ...sandbox.Filter) []sandbox.Entry {
+	s.Helper()
+	entries, err := s.audit.Since(s.Context(), mark, append(engine(), filters...)...)
+	require.NoError(s.T, err)
+	return entries
+}
+
+func engine() []sandbox.Filter {
+	return []sandbox.Filter{
+		sandbox.ByUser(harness.ManagerUser()), sandbox.Not(sandbox.ByVerb("watch")),
+		sandbox.Not(sandbox.ByResource("leases.coordination.k8s.io", "selfsubjectaccessreviews.authorization.k8s.io")),
+	}
+}
+
+// leases returns the successful writes of the Lease since a mark.
+func (s *switches) leases(mark sandbox.Position) []sandbox.Entry {
+	s.Helper()
+	entries, err := s.audit.Since(s.Context(), mark, sandbox.ByUser(harness.ManagerUser()), sandbox.Writes(), sandbox.ByResource("leases.coordination.k8s.io"),
+		func(e sandbox.Entry) bool { return e.Code < 300 })
+	require.NoError(s.T, err)
+	return entries
+}
+
+// began waits until a process holds the Lease, and returns since when.
+func (s *switches) began(mark sandbox.Position, p *process) (at time.Time) {
+	s.Helper()
+	harness.Eventually(s.T, harness.Patience, "the other version to lead", func(context.Context) error {
+		for _, e := range s.leases(mark) {
+			if e.Credential == p.credential {
+				at = e.Done
+				return nil
+			}
+		}
+		return errors.New("it does not")
+	})
+	return at
+}
+
+// oneWriter checks that each write was made by a process that held the Lease, and none after another one had it.
+func (s *switches) oneWriter(when string, writes, leases []sandbox.Entry, before string) {
+	s.Helper()
+	for i := range writes {
+		holder := before
+		for j := range leases {
+			if leases[j].Done.Before(writes[i].Received) {
+				holder = leases[j].Credential
+			}
+		}
+		if w := &writes[i]; w.Credential != holder {
+			s.Errorf("%s: %s %s by %s at %s while %s held the Lease", when, w.Verb, w.RequestURI, w.Credential, w.Received.Format(time.StampMicro), holder)
+		}
+	}
+}
+
+// requested waits until a process has made so many requests, or waits to lead.
+func (s *switches) requested(mark sandbox.Position, p *process, n int) {
+	s.Helper()
+	harness.Eventually(s.T, harness.Patience, "the other version to start", func(ctx context.Context) error {
+		entries, err := s.audit.Since(ctx, mark, sandbox.ByCredential(p.credential))
+		if err != nil || len(entries) >= n || p.Ready(ctx) == nil {
+			return err
+		}
+		return fmt.Errorf("%d requests", len(entries))
+	})
+}
+
+// install makes packages at rest, and one of each other kind.
+func (s *switches) install() {
+	t, env := s.T, s.env
+	name := func(i int) string { return fmt.Sprintf("shop-%d", i) }
+	for i := range rested {
+		env.Create(t, harness.Package("default", name(i), env.Push(t, name(i)+":1", harness.Phased(name(i), 2, 3))))
+	}
+	const gate = "  availabilityProbes:\n  - selector: {kind: {group: \"\", kind: ConfigMap}}\n" +
+		"    probes: [{fieldsEqual: {fieldA: .data.value, fieldB: .metadata.annotations.ready}}]\n"
+	waits := harness.Phased("waits", 2, 1)
+	waits["manifest.yaml"] = harness.Manifest("waits", []string{"phase-00", "phase-01"}, gate)
+	env.Create(t, harness.Package("default", "waits", env.Push(t, "waits:1", waits)))
+	refused := harness.Phased("refused", 1, 1)
+	refused["service.yaml"] = "apiVersion: v1\nkind: Service\nmetadata: {name: refused, annotations: {package-operator.run/phase: phase-00}}\nspec: {ports: [{port: 99999}]}\n"
+	env.Create(t, harness.Package("default", "refused", env.Push(t, "refused:1", refused)))
+	env.Create(t, harness.Package("default", "absent", env.Registry()+"/absent:1"))
+	env.Create(t, harness.Package("default", "leaves", env.Push(t, "leaves:1", harness.Phased("leaves", 2, 1))))
+	away := harness.Package("default", "away", env.Push(t, "away:1", harness.Phased("away", 2, 2)))
+	away.Spec.TargetRef = &corev1alpha1.TargetReference{KubeconfigSecretRef: corev1alpha1.KubeconfigSecretReference{Name: "stores"}, Namespace: "stores"}
+	env.Create(t, away)
+	for i := range rested {
+		env.WaitAvailableWithin(t, harness.Patience, "default", name(i))
+	}
+	for _, name := range []string{"leaves", "away"} {
+		env.WaitAvailable(t, "default", name)
+	}
+	held := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "leaves-00-000"}}
+	harness.Edit(t, env, held, func(cm *corev1.ConfigMap) { cm.Finalizers = []string{"example.com/held"} })
+	require.NoError(t, env.Client.Delete(t.Context(), harness.Package("default", "leaves", "")))
+	harness.Await(t, env, harness.Patience, held, "its deletion", func(cm *corev1.ConfigMap) error {
+		if cm.DeletionTimestamp == nil {
+			return errors.New("it is not deleted")
+		}
+		return nil
+	})
+	s.asBefore()
+}
+
+// asBefore checks that the others are in the state that they were made to be in.
+func (s *switches) asBefore() {
+	s.Helper()
+	t, env := s.T, s.env
+	for name, condition := range map[string]string{"waits": corev1alpha1.ConditionAvailable, "refused": corev1alpha1.ConditionAvailable, "absent": corev1alpha1.ConditionUnpacked} {
+		env.WaitCondition(t, "default", name, condition, "False")
+	}
+	env.WaitAvailable(t, "default", "away")
+	if leaves := env.Package(t, "default", "leaves"); leaves.GetDeletionTimestamp() == nil {
+		t.Error("leaves is not being deleted")
+	}
+	open := &corev1.ConfigMap{}
+	if err := env.Client.Get(t.Context(), types.NamespacedName{Namespace: "default", Name: "waits-01-000"}, open); client.IgnoreNotFound(err) != nil || err == nil {
+		t.Errorf("the second phase of waits is open: %v", err)
+	}
+}
+
+// drift changes an object of a package at rest, and returns its name.
+func (s *switches) drift() (name string, planted time.Time) {
+	s.Helper()
+	name = fmt.Sprintf("shop-%d-0%d-00%d", s.random.IntN(rested), s.random.IntN(2), s.random.IntN(3))
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+	require.NoError(s.T, s.env.Client.Patch(s.Context(), cm, client.RawPatch(types.MergePatchType, []byte(`{"data":{"value":"drift"}}`)), client.FieldOwner("someone")))
+	return name, time.Now()
+}
+
+// corrected checks that drift was put right in time, and returns after how long.
+func (s *switches) corrected(when, name string, mark sandbox.Position, since time.Time) time.Duration {
+	s.Helper()
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+	harness.Await(s.T, s.env, harness.Patience, cm, "to be put right", func(cm *corev1.ConfigMap) error {
+		if cm.Data["value"] != "v1" {
+			return fmt.Errorf("it is %v", cm.Data)
+		}
+		return nil
+	})
+	var at time.Time
+	harness.Eventually(s.T, harness.Patience, "the correction to be logged", func(context.Context) error {
+		for _, e := range s.since(mark, sandbox.Writes()) {
+			if e.Object.Name == name && e.Object.Resource == "configmaps" {
+				at = e.Done
+				return nil
+			}
+		}
+		return errors.New("it is not")
+	})
+	took := max(at.Sub(since), 0)
+	if took > corrects {
+		s.Errorf("%s: drift of %s lasted %s", when, name, took)
+	}
+	return took
+}
+
+// rest waits until packages at rest are, and checks the writes since a mark: drift once, and statuses once by each leader.
+func (s *switches) rest(when string, mark sandbox.Position, drifted, before string) {
+	s.Helper()
+	ofRested := func(e sandbox.Entry) bool { return strings.HasPrefix(e.Object.Name, "shop-") }
+	_, err := s.audit.Settled(s.Context(), mark, 4*time.Second, append(engine(), ofRested)...)
+	require.NoError(s.T, err)
+	writes := s.since(mark, sandbox.Writes())
+	s.oneWriter(when, writes, s.leases(mark), before)
+	s.writes += len(writes)
+	seen := map[string]int{}
+	for i := range writes {
+		e := &writes[i]
+		if !ofRested(*e) || e.Object.Resource == "events" {
+			continue
+		}
+		key := e.Credential + e.RequestURI
+		seen[key]++
+		switch {
+		case e.Object.Resource == "configmaps" && e.Object.Name == drifted && seen[key] == 1:
+		case e.Object.Group == corev1alpha1.GroupName && e.Object.Subresource == "status" && seen[key] == 1:
+		default:
+			s.Errorf("%s: a write to what is at rest: %s %s (%d)", when, e.Verb, e.RequestURI, e.Code)
+		}
+	}
+	s.Logf("%s: %d writes, of which %d of packages at rest", when, len(writes), len(seen))
+}
+
+// round lets the other version take over while one of both is killed.
+func (s *switches) round(i int, program string) {
+	s.Helper()
+	mark, err := s.audit.Mark(s.Context())
+	require.NoError(s.T, err)
+	from, next := s.leader, s.launch(program)
+	n := s.random.IntN(120)
+	s.requested(mark, next, n)
+	drifted, planted := s.drift()
+	victim := "the former"
+	ended := time.Now()
+	if s.random.IntN(2) == 0 {
+		from.Kill()
+	} else {
+		victim = "the next"
+		next.Kill()
+		next = s.launch(program)
+		harness.Eventually(s.T, harness.Patience, "the next to be ready", next.Ready)
+		ended = time.Now()
+		from.Stop()
+	}
+	s.killed++
+	led := s.began(mark, next)
+	s.leader = next
+	without := max(led.Sub(ended), 0)
+	s.without = append(s.without, without)
+	since := planted
+	if led.After(since) {
+		since = led
+	}
+	when := fmt.Sprintf("switch %d: %s is killed after %d requests of the next", i, victim, n)
+	took := s.corrected(when, drifted, mark, since)
+	s.rest(when, mark, drifted, from.credential)
+	s.asBefore()
+	s.Logf("%s: %.1f s without a leader, drift put right %.1f s after there was one", when, without.Seconds(), took.Seconds())
+}
+
+// outage lets the other version take over while the API server is killed and started again.
+func (s *switches) outage(program string) {
+	s.Helper()
+	mark, err := s.audit.Mark(s.Context())
+	require.NoError(s.T, err)
+	from, next := s.leader, s.launch(program)
+	n := s.random.IntN(60)
+	s.requested(mark, next, n)
+	require.NoError(s.T, s.env.KillComponent(s.Context(), sandbox.APIServer))
+	from.Stop()
+	ended := time.Now()
+	require.NoError(s.T, s.env.StartComponent(s.Context(), sandbox.APIServer))
+	drifted, planted := s.drift()
+	if next.Exited() { // as the kubelet starts it again
+		next = s.launch(program)
+	}
+	led := s.began(mark, next)
+	s.leader = next
+	s.without = append(s.without, led.Sub(ended))
+	when := fmt.Sprintf("the API server is killed after %d requests of the next", n)
+	since := planted
+	if led.After(since) {
+		since = led
+	}
+	took := s.corrected(when, drifted, mark, since)
+	s.rest(when, mark, drifted, from.credential)
+	s.asBefore()
+	s.Logf("%s: %.1f s without a leader, drift put right %.1f s after there was one", when, led.Sub(ended).Seconds(), took.Seconds())
+}
+
+// stores makes another cluster, and the Secret with its kubeconfig.
+func (s *switches) stores() {
+	t := s.T
+	sb := sandbox.Start(t, sandbox.WithComponents(sandbox.Etcd, sandbox.APIServer))
+	c, err := client.New(sb.Config(), client.Options{Scheme: clientgoscheme.Scheme})
+	require.NoError(t, err)
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "stores", Name: "manager"}}
+	for _, obj := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "stores"}}, account,
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: "manager"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "stores", Name: "manager"}},
+		},
+	} {
+		require.NoError(t, c.Create(t.Context(), obj))
+	}
+	req := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(86400))}}
+	require.NoError(t, c.SubResource("token").Create(t.Context(), account, req))
+	kubeconfig := fmt.Sprintf(`{current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
+clusters: [{name: a, cluster: {server: %q, certificate-authority-data: %s}}], users: [{name: a, user: {token: %s}}]}`,
+		sb.Server(), base64.StdEncoding.EncodeToString(sb.Config().CAData), req.Status.Token)
+	s.env.Create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "stores"}, StringData: map[string]string{"value": kubeconfig}})
+}
+
+// The former and the present version take turns while either is killed, and while the API server is away: packages at rest are not
+// written but for statuses, each write is made by the process that holds the Lease, drift is put right, and packages that are in
+// a phase, fail, are being deleted or are in another cluster stay so.
+func TestSwitchUnderKills(t *testing.T) {
+	if !harness.Deep() {
+		t.Skip("a sweep: LOCKSTEP_DEEP=1 builds the former manager")
+	}
+	seed := uint64(time.Now().UnixNano())
+	if given := os.Getenv("LOCKSTEP_SEED"); given != "" {
+		var err error
+		seed, err = strconv.ParseUint(given, 10, 64)
+		require.NoError(t, err)
+	}
+	t.Logf("LOCKSTEP_SEED=%d", seed)
+	old, _ := former(t)
+	s := &switches{T: t, env: harness.New(t), random: rand.New(rand.NewPCG(seed, 0))}
+	var err error
+	s.audit, err = s.env.Audit()
+	require.NoError(t, err)
+	s.stores()
+	s.leader = s.launch(old)
+	harness.Eventually(t, harness.Patience, "the former version to be ready", s.leader.Ready)
+	s.install()
+	programs := []string{harness.Binary(t, "lockstep-manager"), old}
+	for i := range kills {
+		s.round(i+1, programs[i%2])
+	}
+	for i := range programs {
+		s.outage(programs[i])
+	}
+	slices.Sort(s.without)
+	var sum time.Duration
+	for _, d := range s.without {
+		sum += d
+	}
+	t.Logf("%d switches, %d kills, 2 outages of the API server; %d writes; without a leader %.1f s in all, at most %.1f s", len(s.without), s.killed, s.writes, sum.Seconds(), s.without[len(s.without)-1].Seconds())
+}
