@@ -106,7 +106,7 @@ func TestCRDSchemasPolicy(t *testing.T) {
 	}
 }
 
-// It is permitted for the present generation; versions stay; what has no schema to compare is no matter of the policy.
+// It is permitted for the present generation; versions stay; other changes and other groups are no matter of the policy.
 func TestCRDSchemasPolicyPermits(t *testing.T) {
 	t.Parallel()
 	refused := crdPolicy(t)

@@ -49,7 +49,7 @@ func former(t *testing.T) (crd *unstructured.Unstructured, file string) {
 	return crd, file
 }
 
-// An older definition is refused, whoever applies it and how, and permitted once where no object uses what it lacks.
+// An older definition is refused, whoever applies it and how, and permitted once where no object has any of the lost fields.
 func TestOlderDefinitions(t *testing.T) {
 	t.Parallel()
 	env := harness.Lend(t)

@@ -64,8 +64,8 @@ func (c *undoCommand) restoreManager(ctx context.Context, cl *cluster.Cluster, r
 	return cl.Explain("cannot compare the CustomResourceDefinitions", c.permitDefinitions(ctx, kinds, all))
 }
 
-// permitDefinitions lets the revision replace newer definitions of which no object uses what its own lack. With the others it waits
-// in their phase, which says what the policy refuses.
+// permitDefinitions lets the revision replace newer definitions, where no object has any of the lost fields. With the others the
+// rollout waits in their phase, with the message of the policy.
 func (c *undoCommand) permitDefinitions(ctx context.Context, kinds client.Client, all []objectdiff.Object) error {
 	values := make([]map[string]any, 0, len(all))
 	for _, o := range all {

@@ -24,7 +24,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// Narrowing is what is lost where a CustomResourceDefinition of this group is replaced by that of another version.
+// Narrowing says which fields are lost where a CustomResourceDefinition of this group is replaced by that of another version.
 type Narrowing struct {
 	// CRD is the definition as it is served.
 	CRD *apiextensionsv1.CustomResourceDefinition
@@ -43,7 +43,7 @@ type FieldUser struct {
 	Fields []string
 }
 
-// Permit lets the definition be replaced as it is now.
+// Permit lets the present generation of the definition be replaced.
 func (n *Narrowing) Permit(ctx context.Context, kinds client.Client) error {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(crdKind)

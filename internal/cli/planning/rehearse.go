@@ -37,16 +37,8 @@ const (
 	loadTry  = "try"
 )
 
-func newRehearse(on command.Command) *cobra.Command {
-	return (&rehearseCommand{Planner: Planner{Command: on}}).command()
-}
-
-func (c *rehearseCommand) command() *cobra.Command {
-	c.Spec.Given = func(string) bool { return false }
-	cmd := &cobra.Command{
-		Use:   "rehearse",
-		Short: "Show what the engine of this version would do to the packages of the cluster, before it is upgraded",
-		Long: `Run all packages of the cluster that you may read through the engine of this version, without
+// rehearseLong is the help.
+const rehearseLong = `Run all packages of the cluster that you may read through the engine of this version, without
 writing anything: before an upgrade of the engine, run this command of the new version.
 
 Each package is loaded and validated as the manager of this version would, by the digest that is
@@ -96,7 +88,18 @@ object has such a field outside of its status the command that permits it is pri
 generation of the definition, so that it holds once. Every object of such kinds is read.
 
 -o json prints version, rehearsed, atRest, notAtRest (numbers by state), notSeen[], notCovered, permits[] and
-findings[]{kind, namespace, name, finding, phase, object, message, tolerated}.`,
+findings[]{kind, namespace, name, finding, phase, object, message, tolerated}.`
+
+func newRehearse(on command.Command) *cobra.Command {
+	return (&rehearseCommand{Planner: Planner{Command: on}}).command()
+}
+
+func (c *rehearseCommand) command() *cobra.Command {
+	c.Spec.Given = func(string) bool { return false }
+	cmd := &cobra.Command{
+		Use:   "rehearse",
+		Short: "Show what the engine of this version would do to the packages of the cluster, before it is upgraded",
+		Long:  rehearseLong,
 		Example: `  # Before an upgrade of the engine, with the plugin of the new version
   kubectl package rehearse
 

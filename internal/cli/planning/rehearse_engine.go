@@ -132,7 +132,7 @@ func (c *rehearseCommand) definitions(ctx context.Context, cl *cluster.Cluster, 
 	return nil
 }
 
-// lost says what an object loses.
+// lost returns the finding about one object.
 func lost(n *Narrowing, i int) finding {
 	user := &n.Users[i]
 	fields := user.Fields[:min(len(user.Fields), fieldsShown)]

@@ -58,7 +58,7 @@ type rehearsalReport struct {
 	NotSeen []string `json:"notSeen,omitempty"`
 	// NotCovered is what no rehearsal looks at.
 	NotCovered string `json:"notCovered"`
-	// Permits are commands that let definitions be replaced of which no object uses what the others lack.
+	// Permits are commands that let definitions be replaced, where no object has any of the lost fields.
 	Permits  []string  `json:"permits,omitempty"`
 	Findings []finding `json:"findings"`
 
