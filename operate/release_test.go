@@ -4,15 +4,24 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/sha256"
+	"crypto/x509"
 	"debug/buildinfo"
 	"encoding/hex"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,20 +35,13 @@ import (
 // released is a version that is built of any commit.
 const released = "v0.0.1-test.1"
 
-// build makes a release of the last commit in a clone of the repository, for this platform alone, and returns its files.
-func build(t *testing.T, folder string) map[string][]byte {
+// build makes a release of the last commit in a clone of the repository, for this platform alone, in the folder out, and returns its files.
+func build(t *testing.T, folder string, args ...string) map[string][]byte {
 	t.Helper()
-	run := func(dir, name string, args ...string) {
-		t.Helper()
-		command := exec.CommandContext(t.Context(), name, args...)
-		command.Dir, command.Env = dir, append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := command.CombinedOutput(); err != nil {
-			t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
-		}
-	}
 	repository, out := filepath.Join(folder, "repository"), filepath.Join(folder, "out")
-	run("..", "git", "clone", "--quiet", "--depth", "1", "file://"+abs(t, ".."), repository)
-	run(repository, "go", "run", "./hack/release", "--out", out, "--platforms", "linux/amd64", released)
+	execute(t, "..", nil, "git", "clone", "--quiet", "--depth", "1", "file://"+abs(t, ".."), repository)
+	args = append([]string{"run", "./hack/release", "--out", out, "--platforms", "linux/amd64"}, args...)
+	execute(t, repository, nil, "go", append(args, released)...)
 	entries, err := os.ReadDir(out)
 	if err != nil {
 		t.Fatal(err)
@@ -53,6 +55,18 @@ func build(t *testing.T, folder string) map[string][]byte {
 	return files
 }
 
+// execute runs a command in a folder, and returns what it prints.
+func execute(t *testing.T, folder string, env []string, name string, args ...string) string {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), name, args...)
+	command.Dir, command.Env = folder, slices.Concat(os.Environ(), []string{"CGO_ENABLED=0"}, env)
+	out, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
 func abs(t *testing.T, path string) string {
 	t.Helper()
 	path, err := filepath.Abs(path)
@@ -62,21 +76,18 @@ func abs(t *testing.T, path string) string {
 	return path
 }
 
-// Two releases of one commit, built in two folders, are the same bytes; what they list is there.
+// Two releases of one commit, built in two folders, are the same bytes but for signatures; what they list is there, and what they are
+// made for takes them: krew, cosign, and the engine on its ways between YAML, chart and package.
 func TestRelease(t *testing.T) {
-	t.Parallel()
-	files := build(t, t.TempDir())
-	again := build(t, filepath.Join(t.TempDir(), "another", "folder"))
+	folder := t.TempDir()
+	server := httptest.NewServer(http.FileServer(http.Dir(filepath.Join(folder, "out"))))
+	defer server.Close()
+	private, public := newKey(t)
+	files := build(t, folder, "--url", server.URL, "--key", private)
 	sums := map[string]string{}
 	for name, content := range files {
-		if !bytes.Equal(content, again[name]) {
-			t.Errorf("%s differs: %d and %d bytes", name, len(content), len(again[name]))
-		}
 		digest := sha256.Sum256(content)
 		sums[name] = hex.EncodeToString(digest[:])
-	}
-	if len(files) != len(again) {
-		t.Errorf("%d files, and then %d", len(files), len(again))
 	}
 	t.Logf("\n%s", files["SHA256SUMS"])
 	for line := range strings.Lines(string(files["SHA256SUMS"])) {
@@ -87,57 +98,134 @@ func TestRelease(t *testing.T) {
 	t.Run("plugin", func(t *testing.T) { plugin(t, files) })
 	t.Run("chart", func(t *testing.T) { packedChart(t, files) })
 	t.Run("krew", func(t *testing.T) { krew(t, files) })
+	t.Run("signatures", func(t *testing.T) { signatures(t, filepath.Join(folder, "out"), public) })
+	t.Run("ways", func(t *testing.T) { ways(t, filepath.Join(folder, "out"), files) })
+	t.Run("twice", func(t *testing.T) {
+		again := build(t, filepath.Join(t.TempDir(), "another", "folder"), "--url", server.URL)
+		for name, content := range files {
+			switch other, found := again[name]; {
+			case strings.HasSuffix(name, ".sig"), strings.HasSuffix(name, ".sigstore.json"):
+				if found {
+					t.Errorf("%s is there without a key", name)
+				}
+			case !bytes.Equal(content, other):
+				t.Errorf("%s differs: %d and %d bytes", name, len(content), len(other))
+			}
+			delete(again, name)
+		}
+		if len(again) > 0 {
+			t.Errorf("the second one has more: %v", slices.Sorted(maps.Keys(again)))
+		}
+	})
 }
 
-// plugin runs the program of the archive, and compares its modules with the bill of materials.
-func plugin(t *testing.T, files map[string][]byte) {
+// newKey makes a key pair in PEM, and returns its files.
+func newKey(t *testing.T) (private, public string) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "kubectl-package")
-	compressed, err := gzip.NewReader(bytes.NewReader(files["kubectl-package-"+released+"-linux-amd64.tar.gz"]))
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for archive := tar.NewReader(compressed); ; {
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	private, public = filepath.Join(folder, "release.key"), filepath.Join(folder, "release.pub")
+	for path, block := range map[string]*pem.Block{private: {Type: "PRIVATE KEY", Bytes: secret}, public: {Type: "PUBLIC KEY", Bytes: open}} {
+		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return private, public
+}
+
+// untar returns the files of an archive, which may be compressed.
+func untar(t *testing.T, content []byte) map[string][]byte {
+	t.Helper()
+	var reader io.Reader = bytes.NewReader(content)
+	if compressed, err := gzip.NewReader(bytes.NewReader(content)); err == nil {
+		reader = compressed
+	}
+	files := map[string][]byte{}
+	for archive := tar.NewReader(reader); ; {
 		header, err := archive.Next()
 		if errors.Is(err, io.EOF) {
-			break
+			return files
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		if header.Name != "kubectl-package" {
+		if header.Typeflag != tar.TypeReg {
 			continue
 		}
-		content, err := io.ReadAll(archive)
+		if files[header.Name], err = io.ReadAll(archive); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// ofImage returns the files of all layers of an image in an OCI layout, of the first platform.
+func ofImage(t *testing.T, archive []byte) map[string][]byte {
+	t.Helper()
+	layout := untar(t, archive)
+	type descriptor struct{ Digest string }
+	var manifest struct{ Manifests, Layers []descriptor }
+	for text := layout["index.json"]; ; text = layout["blobs/sha256/"+strings.TrimPrefix(manifest.Manifests[0].Digest, "sha256:")] {
+		manifest.Manifests, manifest.Layers = nil, nil
+		if err := json.Unmarshal(text, &manifest); err != nil {
+			t.Fatal(err)
+		}
+		if len(manifest.Layers) > 0 {
+			break
+		}
+	}
+	files := map[string][]byte{}
+	for _, layer := range manifest.Layers {
+		maps.Copy(files, untar(t, layout["blobs/sha256/"+strings.TrimPrefix(layer.Digest, "sha256:")]))
+	}
+	return files
+}
+
+// plugin runs the programs of the archive and of the image, and compares their modules with the bills of materials.
+func plugin(t *testing.T, files map[string][]byte) {
+	t.Helper()
+	for name, program := range map[string][]byte{
+		"kubectl-package":  untar(t, files["kubectl-package-"+released+"-linux-amd64.tar.gz"])["kubectl-package"],
+		"lockstep-manager": ofImage(t, files["lockstep-manager-"+released+".oci.tar"])["lockstep-manager"],
+	} {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, program, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if out := execute(t, ".", nil, path, "--version"); !strings.Contains(out, released) {
+			t.Errorf("%s prints %q", name, out)
+		}
+		info, err := buildinfo.ReadFile(path) // as go version -m
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, content, 0o700); err != nil {
+		var bill struct {
+			Components []struct{ Name, Version string }
+		}
+		if err := json.Unmarshal(files[name+"-"+released+".cdx.json"], &bill); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if out, err := exec.CommandContext(t.Context(), path, "--version").CombinedOutput(); err != nil || !strings.Contains(string(out), released) {
-		t.Errorf("the plugin prints %q, %v", out, err)
-	}
-	info, err := buildinfo.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var bill struct {
-		Components []struct{ Name, Version string }
-	}
-	if err := json.Unmarshal(files["kubectl-package-"+released+".cdx.json"], &bill); err != nil {
-		t.Fatal(err)
-	}
-	listed, linked := map[string]string{}, map[string]string{"std": strings.TrimPrefix(info.GoVersion, "go")}
-	for _, component := range bill.Components {
-		listed[component.Name] = strings.TrimPrefix(component.Version, "go")
-	}
-	for _, module := range info.Deps {
-		linked[module.Path] = module.Version
-	}
-	if diff := cmp.Diff(linked, listed); diff != "" {
-		t.Errorf("the bill of materials differs from the linked modules (-linked +listed):\n%s", diff)
+		listed, linked := map[string]string{}, map[string]string{"std": strings.TrimPrefix(info.GoVersion, "go")}
+		for _, component := range bill.Components {
+			listed[component.Name] = strings.TrimPrefix(component.Version, "go")
+		}
+		for _, module := range info.Deps {
+			linked[module.Path] = module.Version
+		}
+		if diff := cmp.Diff(linked, listed); diff != "" {
+			t.Errorf("the bill of materials of %s differs from the linked modules (-linked +listed):\n%s", name, diff)
+		}
+		t.Logf("%s: %d modules, each of which is listed", name, len(linked))
 	}
 }
 
@@ -177,16 +265,45 @@ func packedChart(t *testing.T, files map[string][]byte) {
 	}
 }
 
-// krew checks the manifests with its own validator.
+// krew checks the manifests with its own validator, and installs the plugin from an index of its own, and from the default one.
 func krew(t *testing.T, files map[string][]byte) {
 	t.Helper()
-	for _, name := range []string{"lockstep", "package"} {
-		path := filepath.Join(t.TempDir(), name+".yaml")
-		if err := os.WriteFile(path, files["krew-"+name+".yaml"], 0o600); err != nil {
+	for name, index := range map[string]string{"package": "own", "lockstep": "default"} {
+		manifest := filepath.Join(t.TempDir(), name+".yaml")
+		if err := os.WriteFile(manifest, files["krew-"+name+".yaml"], 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if out, err := exec.CommandContext(t.Context(), "go", "tool", "validate-krew-manifest", "-manifest", path, "-skip-install").CombinedOutput(); err != nil {
-			t.Errorf("krew refuses %s: %v\n%s", name, err, out)
+		execute(t, ".", nil, "go", "tool", "validate-krew-manifest", "-manifest", manifest, "-skip-install")
+
+		repository, root := t.TempDir(), t.TempDir()
+		if err := os.MkdirAll(filepath.Join(repository, "plugins"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(repository, "plugins", name+".yaml"), files["krew-"+name+".yaml"], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		git := []string{"-c", "user.name=test", "-c", "user.email=test@example.test"}
+		for _, args := range [][]string{{"init", "--quiet"}, {"add", "."}, {"commit", "--quiet", "-m", name}} {
+			execute(t, repository, nil, "git", append(git, args...)...)
+		}
+		env := []string{"KREW_ROOT=" + root, "KREW_NO_UPGRADE_CHECK=1", "PATH=" + filepath.Join(root, "bin") + ":" + os.Getenv("PATH")}
+		run := func(args ...string) {
+			t.Helper()
+			t.Logf("$ kubectl krew %s\n%s", strings.Join(args, " "), execute(t, ".", env, "go", append([]string{"tool", "krew"}, args...)...))
+		}
+		plugin, program := index+"/"+name, filepath.Join(root, "bin", "kubectl-"+name)
+		if index == "default" {
+			plugin = name
+		}
+		run("index", "add", index, "file://"+repository)
+		run("install", plugin)
+		if out := execute(t, ".", nil, program, "--version"); !strings.Contains(out, released) {
+			t.Errorf("%s prints %q", program, out)
+		}
+		run("list")
+		run("uninstall", name)
+		if _, err := os.Lstat(program); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is still there: %v", program, err)
 		}
 	}
 }
