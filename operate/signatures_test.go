@@ -44,7 +44,7 @@ func signatures(t *testing.T, folder, public string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(plugin, untar(t, archive)["kubectl-package"], 0o700); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(plugin, untar(t, archive)["kubectl-package"], 0o700); err != nil {
 		t.Fatal(err)
 	}
 	_, stranger := newKey(t)
