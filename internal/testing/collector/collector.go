@@ -118,7 +118,7 @@ func (c *Collector) take(message *coltracepb.ExportTraceServiceRequest) {
 				span := Span{
 					Trace: hex.EncodeToString(s.GetTraceId()), ID: hex.EncodeToString(s.GetSpanId()), Parent: hex.EncodeToString(s.GetParentSpanId()),
 					Name: s.GetName(), Failed: s.GetStatus().GetMessage(),
-					Start: time.Unix(0, int64(s.GetStartTimeUnixNano())), End: time.Unix(0, int64(s.GetEndTimeUnixNano())),
+					Start: time.Unix(0, int64(s.GetStartTimeUnixNano())), End: time.Unix(0, int64(s.GetEndTimeUnixNano())), //nolint:gosec // until the year 2262
 					Attributes: map[string]string{}, Numbers: map[string]int64{},
 				}
 				for _, attribute := range s.GetAttributes() {
