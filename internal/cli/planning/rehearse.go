@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/go-logr/logr"
@@ -24,18 +23,10 @@ import (
 // rehearseCommand runs the packages of a cluster through the engine of this version.
 type rehearseCommand struct {
 	Planner
-	cluster bool
-	load    string
+	cluster, loads bool
 	// crds is a file with definitions, which are compared instead.
 	crds string
 }
-
-// Values of --load.
-const (
-	loadAll  = "true"
-	loadNone = "false"
-	loadTry  = "try"
-)
 
 // rehearseLong is the help.
 const rehearseLong = `Run all packages of the cluster that you may read through the engine of this version, without
@@ -62,10 +53,7 @@ Not rehearsed are statuses, and labels, annotations and finalizers of Packages a
 Without -n the packages of all namespaces and of the cluster are rehearsed. Those that are not at rest
 are counted, and loaded alone. With -n and --cluster rights, kinds and definitions are not asked for. Dry runs need the rights of the writes: where you lack these, objects are compared instead.
 
-Exits with 0 where nothing is found, and with 1 where anything is, or after an error. With --load=try what
-cannot be pulled, and what is rendered differently, is listed and tolerated: so does the Job of the engine's
-own package, which has neither the flags of the manager nor files that are mounted for it, such as
-certificates; what loads and is not valid with this version stops it.
+Exits with 0 where nothing is found, and with 1 where anything is, or after an error.
 
 What is paused, awaits an activation or was rejected stays so, and probes are evaluated. A package at rest
 gives no line, others at most 20. ObjectDeployments without a package, ObjectTemplates and HostedClusterPackages
@@ -80,7 +68,6 @@ about the engine. Memory holds all Packages, and the content of four of them. Af
 was found so far, and exits with 1. The image of the manager has the same command, lockstep-manager rehearse,
 which reaches no loopback or link-local address, for a Job in the cluster with its account (docs/administrate/upgrade-engine.md#rehearse-in-the-cluster).
 
-
 With --crds no package is rehearsed: the CustomResourceDefinitions in a file of another version are compared with those
 of the cluster, before they replace these, as by kubectl apply, helm rollback or Package Operator. A policy of the engine
 refuses each that lacks a field of the present one, also in statuses, which the former manager writes again. Where no
@@ -88,7 +75,7 @@ object has such a field outside of its status the command that permits it is pri
 generation of the definition, so that it holds once. Every object of such kinds is read.
 
 -o json prints version, rehearsed, atRest, notAtRest (numbers by state), notSeen[], notCovered, permits[] and
-findings[]{kind, namespace, name, finding, phase, object, message, tolerated}.`
+findings[]{kind, namespace, name, finding, phase, object, message}.`
 
 func newRehearse(on command.Command) *cobra.Command {
 	return (&rehearseCommand{Planner: Planner{Command: on}}).command()
@@ -117,9 +104,6 @@ func (c *rehearseCommand) command() *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		err := c.Output.Check()
 		one := cmd.Flags().Changed("namespace")
-		if c.load != loadAll && c.load != loadNone && c.load != loadTry {
-			err = cmp.Or(err, fmt.Errorf("--load is %q, and none of true, false and try", c.load))
-		}
 		switch {
 		case c.cluster && one:
 			err = cmp.Or(err, errors.New("--cluster selects what has no namespace: leave -n out"))
@@ -136,8 +120,7 @@ func (c *rehearseCommand) command() *cobra.Command {
 	c.Output.Add(cmd)
 	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "ClusterPackages alone")
 	cmd.Flags().StringVar(&c.crds, "crds", "", "compare the CustomResourceDefinitions in this `file`, or - for standard input, with those of the cluster, and rehearse nothing else")
-	cmd.Flags().StringVar(&c.load, "load", loadAll, "whether to load every package: true; false, so that no registry is asked and what is installed is rehearsed alone; or try, which tolerates what cannot be pulled")
-	cmd.Flags().Lookup("load").NoOptDefVal = loadAll
+	cmd.Flags().BoolVar(&c.loads, "load", true, "load every package; without it no registry is asked, and what is installed is rehearsed alone")
 	return cmd
 }
 
@@ -205,7 +188,7 @@ func (c *rehearseCommand) compareDefinitions(ctx context.Context, cl *cluster.Cl
 func (c *rehearseCommand) print(ctx context.Context, report *rehearsalReport) error {
 	report.finish()
 	err := c.Output.Write(context.WithoutCancel(ctx), c.Streams.Out, report, report.text)
-	if err == nil && slices.ContainsFunc(report.Findings, func(f finding) bool { return !f.Tolerated }) {
+	if err == nil && len(report.Findings) > 0 {
 		err = command.ExitCode(1)
 	}
 	return err

@@ -26,7 +26,7 @@ func (c *rehearseCommand) one(ctx context.Context, cl *cluster.Cluster, pkg core
 	at := *cl
 	at.Namespace = cmp.Or(r.Namespace, cl.Namespace)
 	var planned *Planned
-	if c.load != loadNone {
+	if c.loads {
 		planned = c.loadInstalled(ctx, &at, r)
 	}
 	if !r.atRest() {
@@ -56,7 +56,6 @@ func (c *rehearseCommand) loadInstalled(ctx context.Context, cl *cluster.Cluster
 		r.add(loadFails, "", "", err.Error())
 	default:
 		r.add(notRehearsed, "", "", "it cannot be loaded: "+err.Error())
-		r.tolerate(c.load == loadTry)
 	}
 	return nil
 }
@@ -90,7 +89,6 @@ func (c *rehearseCommand) reconcile(ctx context.Context, cl *cluster.Cluster, pl
 		return err
 	}
 	r.add(rendered, "", "", fmt.Sprintf("its next load makes revision %d: %s", plan.Revision, plan.Summary))
-	r.tolerate(c.load == loadTry)
 	r.refuse(plan.Refusals, "its next load would stop: ")
 	return nil
 }
@@ -118,9 +116,6 @@ func (r *rehearsed) add(what findingType, phase, object, message string) {
 		Kind: r.Kind(), Namespace: r.Namespace, Name: r.Name, Finding: what, Phase: phase, Object: object, Message: message,
 	})
 }
-
-// tolerate says that the last finding is no reason to fail.
-func (r *rehearsed) tolerate(is bool) { r.found[len(r.found)-1].Tolerated = is }
 
 func (r *rehearsed) refuse(refusals []dryrun.Refusal, prefix string) {
 	for i := range refusals {

@@ -41,8 +41,6 @@ type finding struct {
 	Phase     string      `json:"phase,omitempty"`
 	Object    string      `json:"object,omitempty"`
 	Message   string      `json:"message"`
-	// Tolerated means that it is no reason to fail.
-	Tolerated bool `json:"tolerated,omitempty"`
 }
 
 // rehearsalReport is what a rehearsal found. Its JSON fields are stable.
@@ -154,20 +152,9 @@ func (r *rehearsalReport) summary() string {
 	if len(others) > 0 {
 		text += " (" + strings.Join(others, ", ") + ")"
 	}
-	found, tolerated := r.counts(false), r.counts(true)
-	if tolerated != "" {
-		tolerated = ", and tolerated: " + tolerated
-	}
-	return text + ": " + cmp.Or(found, "nothing is found") + tolerated
-}
-
-// counts are those of findings by their types.
-func (r *rehearsalReport) counts(tolerated bool) string {
 	counts := map[findingType]int{}
-	for i := range r.Findings {
-		if r.Findings[i].Tolerated == tolerated {
-			counts[r.Findings[i].Finding]++
-		}
+	for _, f := range r.Findings {
+		counts[f.Finding]++
 	}
 	var parts []string
 	for _, s := range severities {
@@ -175,5 +162,8 @@ func (r *rehearsalReport) counts(tolerated bool) string {
 			parts = append(parts, fmt.Sprintf("%d %s", counts[s], s))
 		}
 	}
-	return strings.Join(parts, ", ")
+	if len(parts) == 0 {
+		return text + ": nothing is found"
+	}
+	return text + ": " + strings.Join(parts, ", ")
 }
