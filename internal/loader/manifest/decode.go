@@ -24,8 +24,8 @@ type decoder struct {
 	root   reflect.Type
 
 	unknown violation.Violations
-	// meant are absent fields whose misspelt names are among the unknown ones.
-	meant    map[string]bool
+	// misspelt are absent fields whose names are misspelt among the unknown ones.
+	misspelt map[string]bool
 	warnings violation.Violations
 	problems violation.Violations
 	// writeOnly are the schemas with that field, which CustomResourceDefinitions lack.
@@ -42,7 +42,7 @@ func (d *decoder) fail(path, format string, args ...any) {
 
 // decode fills into, a pointer to a struct. It is filled as far as possible.
 func (d *decoder) decode(into any) {
-	d.root, d.meant = reflect.TypeOf(into).Elem(), map[string]bool{}
+	d.root, d.misspelt = reflect.TypeOf(into).Elem(), map[string]bool{}
 	v := d.walk(d.doc.Value, d.root, "")
 	if len(d.problems) > 0 {
 		return
@@ -158,7 +158,7 @@ func (d *decoder) reportUnknown(in map[string]any, parent, key string, fields ma
 	remedy := cmp.Or(d.misplaced(path, key), violation.Suggest(key, known, fallback))
 	if near, ok := violation.Nearest(key, known); ok {
 		_, present := in[near]
-		d.meant[document.Child(parent, near)] = !present
+		d.misspelt[document.Child(parent, near)] = !present && !strings.EqualFold(near, key) // see walkStruct
 	}
 	d.unknown = append(d.unknown, d.doc.At(d.reason, path).Because(remedy, "unknown field"))
 }

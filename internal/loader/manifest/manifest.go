@@ -28,8 +28,8 @@ type Result struct {
 	Warnings violation.Violations
 
 	manifest, lock *document.Document
-	// meant are absent fields whose misspelt names are errors.
-	meant map[string]bool
+	// misspelt are absent fields, whose misspelt names are errors.
+	misspelt map[string]bool
 	// writeOnly are the fields of schemas with writeOnly: true.
 	writeOnly map[string]bool
 }
@@ -68,7 +68,9 @@ func Read(files archive.Files, component string) (*Result, violation.Violations)
 	if !decoded {
 		return nil, problems
 	}
-	return r, append(problems, slices.DeleteFunc(r.validate(files), func(v violation.Violation) bool { return r.meant[v.Field] })...)
+	return r, append(problems, slices.DeleteFunc(r.validate(files), func(v violation.Violation) bool {
+		return v.Path == doc.Path && r.misspelt[v.Field]
+	})...)
 }
 
 func (r *Result) decode(doc *document.Document, reason violation.Reason, into any, problems *violation.Violations) bool {
@@ -77,7 +79,7 @@ func (r *Result) decode(doc *document.Document, reason violation.Reason, into an
 	if doc == r.manifest {
 		r.writeOnly = d.writeOnly
 		if r.Strict {
-			r.meant = d.meant
+			r.misspelt = d.misspelt
 		}
 	}
 	r.Warnings = append(append(r.Warnings, doc.Warnings...), d.warnings...)
