@@ -50,6 +50,7 @@ type options struct {
 	check   bool
 	json    string
 	profile string
+	memory  string
 	// merge names files with results to print, instead of measuring.
 	merge []string
 	// into names a document to put the results into.
@@ -71,6 +72,7 @@ func parse(args []string) (options, error) {
 	flags.DurationVar(&rest, "rest", 0, "length of the scenario rest, instead of the workload's; memory is to be read after a minute")
 	flags.BoolVar(&o.check, "check", true, "exit with 1 when a limit is not kept")
 	flags.StringVar(&o.json, "json", "", "file to write the results to as JSON as well")
+	flags.StringVar(&o.memory, "memory-limit", "", "GOMEMLIMIT of the manager, instead of that of config/manager")
 	flags.StringVar(&o.profile, "profile", "", "folder for profiles of the manager during installs and upgrades, and for lists of its requests")
 	flags.StringSliceVar(&o.merge, "merge", nil, "print the results in these files, written by --json, as one; measure nothing")
 	flags.StringVar(&o.into, "into", "", "Markdown file to put the results into, between its lines <!-- bench --> and <!-- /bench -->")
@@ -216,7 +218,7 @@ func announce(presets []preset, progress io.Writer) {
 // the version of its API server.
 func (r *result) measure(tb testing.TB, p preset, o options, progress io.Writer) string {
 	say := func(what string) { fmt.Fprintf(progress, "%s: %s\n", p.name, what) }
-	c := measure.Start(tb, p.workload, measure.Options{Raw: true, Rest: p.rest, Profile: o.profile, Report: say})
+	c := measure.Start(tb, p.workload, measure.Options{Raw: true, Rest: p.rest, Profile: o.profile, MemoryLimit: o.memory, Report: say})
 	r.Raw = c.Raw
 	for _, s := range p.plan() {
 		say(s.Name + ": " + s.About)

@@ -35,6 +35,8 @@ type Options struct {
 	// Profile is a folder for profiles of the manager during installs and upgrades,
 	// and for lists of its requests in every scenario; empty means none.
 	Profile string
+	// MemoryLimit is GOMEMLIMIT of the manager; the default is that of config/manager.
+	MemoryLimit string
 	// Report is told what begins.
 	Report func(what string)
 }
@@ -128,6 +130,7 @@ func Start(tb testing.TB, w Workload, o Options) *Cluster {
 	if w.Kind == Gates {
 		c.defineGates()
 	}
+	c.Env.MemoryLimit = o.MemoryLimit
 	c.startManager()
 	c.waitQuiescent()
 	return c

@@ -40,6 +40,8 @@ type Env struct {
 	Client client.Client
 	// Kubeconfig of the manager's service account.
 	ManagerKubeconfig string
+	// MemoryLimit is GOMEMLIMIT of managers; the default is that of config/manager.
+	MemoryLimit string
 	// collector starts the controller manager again, once.
 	collector sync.Once
 
@@ -73,7 +75,7 @@ func Shared(tb testing.TB) *Env {
 	require.NoError(tb, err)
 	env := install(tb, sb)
 	shared.manager = env.launch(tb, Binary(tb, "lockstep-manager"))
-	Eventually(tb, 60*time.Second, "the manager to be ready", shared.manager.Ready)
+	Eventually(tb, Patience, "the manager to be ready", shared.manager.Ready)
 	shared.env = env
 	return env
 }
@@ -247,8 +249,8 @@ func (e *Env) Watch(tb testing.TB, list client.ObjectList, opts ...client.ListOp
 // test:deep.
 func Deep() bool { return os.Getenv("LOCKSTEP_DEEP") != "" }
 
-// Patience is how long tests wait for a condition. Sweeps have several long tests at a time.
-var Patience = map[bool]time.Duration{false: time.Minute, true: 3 * time.Minute}[Deep()]
+// Patience is how long tests wait for a condition, also where other processes have the processors.
+const Patience = 3 * time.Minute
 
 // polling is how often a condition is checked: after a tenth of the time waited so far, so
 // that tests which wait leave the processors to those that work.

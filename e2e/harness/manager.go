@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,7 +51,7 @@ func (e *Env) LaunchManager(tb testing.TB, args ...string) *Manager {
 func (e *Env) StartManagerOf(tb testing.TB, program string, args ...string) *Manager {
 	tb.Helper()
 	m := e.LaunchManagerOf(tb, program, args...)
-	Eventually(tb, 60*time.Second, "the manager to be ready", func(ctx context.Context) error { return m.Ready(ctx) })
+	Eventually(tb, Patience, "the manager to be ready", func(ctx context.Context) error { return m.Ready(ctx) })
 	return m
 }
 
@@ -82,7 +83,7 @@ func (e *Env) launch(tb testing.TB, program string, args ...string) *Manager {
 	m.cmd.Stdout, m.cmd.Stderr = log, log
 	// As in a cluster: the manager bounds its memory itself where GOGC is not set, as ./task sets it.
 	environment := slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "GOGC=") })
-	m.cmd.Env = append(environment, "GOMEMLIMIT=400MiB") // as config/manager has it
+	m.cmd.Env = append(environment, "GOMEMLIMIT="+cmp.Or(e.MemoryLimit, "400MiB")) // as config/manager has it
 	if race() {
 		m.cmd.Env = append(environment, "GORACE=halt_on_error=1")
 	}
