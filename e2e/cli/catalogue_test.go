@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -149,7 +148,7 @@ func TestCatalogue(t *testing.T) {
 	// A new version within the constraint is followed, one outside of it is not.
 	offer("1.2.0")
 	c.run(t, 0, "repo", "kick", "stable")
-	harness.Eventually(t, time.Minute, "the new version to be installed", func(context.Context) error {
+	harness.Eventually(t, harness.Patience, "the new version to be installed", func(context.Context) error {
 		if v := frontOf(t, env)["version"]; v != "1.2.0" {
 			return fmt.Errorf("it is %s", v)
 		}
@@ -171,7 +170,7 @@ func TestCatalogue(t *testing.T) {
 	has(t, c.run(t, 0, "repo", "delete", "stable"), "is deleted", "package catalogue/shop 1.2.0 stays installed")
 	has(t, c.run(t, 0, "delete", "shop"), "is deleted")
 	var left corev1.ConfigMap
-	harness.Eventually(t, time.Minute, "the values to be deleted with the package", func(ctx context.Context) error {
+	harness.Eventually(t, harness.Patience, "the values to be deleted with the package", func(ctx context.Context) error {
 		err := env.Client.Get(ctx, client.ObjectKey{Namespace: "catalogue", Name: "shop-values"}, &left)
 		if err == nil {
 			return errors.New("they are there")

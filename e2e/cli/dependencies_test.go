@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -97,7 +96,7 @@ func TestDependencies(t *testing.T) {
 
 	// A package that is needed stays until nothing needs it.
 	has(t, run(0, "delete", "front.db", "--wait=false"), "package dependencies/front.db is needed by package dependencies/front: its deletion is held", "--force-required")
-	harness.Eventually(t, time.Minute, "the deletion to be held", func(ctx context.Context) error {
+	harness.Eventually(t, harness.Patience, "the deletion to be held", func(ctx context.Context) error {
 		var pkg corev1alpha1.Package
 		err := env.Client.Get(ctx, client.ObjectKey{Namespace: ns, Name: "front.db"}, &pkg)
 		for _, cond := range pkg.Status.Conditions {
@@ -108,7 +107,7 @@ func TestDependencies(t *testing.T) {
 		return errors.Join(err, errors.New("it is not"))
 	})
 	has(t, run(0, "delete", "front"), "package dependencies/front is deleted")
-	harness.Eventually(t, time.Minute, "the held package to be deleted", func(ctx context.Context) error {
+	harness.Eventually(t, harness.Patience, "the held package to be deleted", func(ctx context.Context) error {
 		err := env.Client.Get(ctx, client.ObjectKey{Namespace: ns, Name: "front.db"}, &corev1alpha1.Package{})
 		if err == nil {
 			return errors.New("it is there")

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -76,17 +75,17 @@ func TestRestrictedManager(t *testing.T) {
 	grant(t, env, v2, "shop", "-n", ns)
 	env.SetImage(t, ns, "shop", v2)
 	env.WaitAvailable(t, ns, "shop")
-	env.WaitGone(t, time.Minute, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "dropped"}})
+	env.WaitGone(t, harness.Patience, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "dropped"}})
 	drifted := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "a"}}
 	require.NoError(t, env.Client.Patch(t.Context(), drifted, client.RawPatch("application/merge-patch+json", []byte(`{"data":{"value":"drifted"}}`))))
-	harness.Await(t, env, time.Minute, drifted, "the drift to be corrected", func(c *corev1.ConfigMap) error {
+	harness.Await(t, env, harness.Patience, drifted, "the drift to be corrected", func(c *corev1.ConfigMap) error {
 		if c.Data["value"] != "v2" {
 			return fmt.Errorf("%v", c.Data)
 		}
 		return nil
 	})
 	require.NoError(t, env.Client.Delete(t.Context(), pkg))
-	env.WaitGone(t, time.Minute, pkg)
+	env.WaitGone(t, harness.Patience, pkg)
 	left := &corev1.ConfigMap{}
 	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "kept"}, left))
 	if len(left.OwnerReferences) > 0 {
@@ -130,7 +129,7 @@ func ofTheCluster(t *testing.T, env *harness.Env, ns, group string) {
 		return fmt.Errorf("%+v", review.Status)
 	})
 	require.NoError(t, env.Client.Delete(t.Context(), pkg))
-	env.WaitGone(t, time.Minute, pkg)
+	env.WaitGone(t, harness.Patience, pkg)
 	err := env.Client.Get(t.Context(), client.ObjectKey{Name: "operator-aggregate-to-edit"}, &rbacv1.ClusterRole{})
 	if client.IgnoreNotFound(err) != nil || err == nil {
 		t.Errorf("the role of users is left: %v", err)
@@ -140,7 +139,7 @@ func ofTheCluster(t *testing.T, env *harness.Env, ns, group string) {
 // says waits until a condition or a blocking object of a Package has a text.
 func says(t *testing.T, env *harness.Env, ns, name, text string) {
 	t.Helper()
-	harness.Eventually(t, time.Minute, name+" to say "+text, func(context.Context) error {
+	harness.Eventually(t, harness.Patience, name+" to say "+text, func(context.Context) error {
 		status := env.Package(t, ns, name).PackageStatus()
 		if said := fmt.Sprintf("%+v", *status); !strings.Contains(said, text) {
 			return fmt.Errorf("%s", said)

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -123,7 +122,7 @@ func (p project) lacking(t *testing.T, env *harness.Env, image string) {
 				p.Annotations = map[string]string{corev1alpha1.RetryAnnotation: strconv.Itoa(i)}
 			})
 		}
-		harness.Eventually(t, time.Minute, "the missing right"+r.text, func(context.Context) error {
+		harness.Eventually(t, harness.Patience, "the missing right"+r.text, func(context.Context) error {
 			for _, c := range env.Package(t, "", p.name).PackageStatus().Conditions {
 				if c.Type == corev1alpha1.ConditionAuthorized && strings.Contains(c.Message, r.text) {
 					return nil
@@ -141,7 +140,7 @@ func (p project) lacking(t *testing.T, env *harness.Env, image string) {
 		t.Errorf("it is written without a right:%s", harness.Lines(entries))
 	}
 	require.NoError(t, env.Client.Delete(t.Context(), pkg))
-	env.WaitGone(t, time.Minute, pkg)
+	env.WaitGone(t, harness.Patience, pkg)
 }
 
 // singleRight is a verb on a resource in a role, which is from and, where it lacks the right, without; text is how it is named,

@@ -14,7 +14,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -66,7 +65,7 @@ func TestSupport(t *testing.T) {
 		Source: corev1alpha1.RepositorySource{Inline: &corev1alpha1.RepositoryInlineSource{Files: map[string]string{"a.yaml": "a: " + planted()}}},
 	}})
 	create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "support", Name: "s"}, StringData: map[string]string{"a": planted()}})
-	harness.Eventually(t, time.Minute, "the package is refused", func(context.Context) error {
+	harness.Eventually(t, harness.Patience, "the package is refused", func(context.Context) error {
 		if got := run(t, env, "explain", "one", "-n", "support"); !strings.Contains(got.out, "is no label value") {
 			return errors.New(got.out)
 		}
@@ -122,7 +121,7 @@ func pageOfArchive(t *testing.T, env *harness.Env, file, quoted string) {
 	for i, flags := range [][]string{nil, {"--bundle", file}} {
 		address, _ := startPage(t.Context(), t, env, flags...)
 		browser := enter(t, address)
-		harness.Eventually(t, time.Minute, "the page has the cause", func(context.Context) error {
+		harness.Eventually(t, harness.Patience, "the page has the cause", func(context.Context) error {
 			got := browser.get(browser.base + "packages/support/one")
 			if i == 0 {
 				got = strings.ReplaceAll(got, quoted, "[redacted]")

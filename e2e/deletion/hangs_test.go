@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -105,7 +104,7 @@ func TestDeletionHangs(t *testing.T) {
 	code := make(chan int, 1)
 	go func() { code <- command(t, env, &out, "delete", "clusterpackage/draining", "--timeout", "120s") }()
 	await := func(text string) {
-		harness.Eventually(t, 60*time.Second, "delete to print "+text, func(context.Context) error {
+		harness.Eventually(t, harness.Patience, "delete to print "+text, func(context.Context) error {
 			if !strings.Contains(out.String(), text) {
 				return fmt.Errorf("it printed:\n%s", out.String())
 			}

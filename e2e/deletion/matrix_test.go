@@ -199,7 +199,7 @@ func (c *deletion) objects(ctx context.Context) ([]corev1.ConfigMap, error) {
 
 func (c *deletion) waitObjects(t *testing.T, n int) {
 	t.Helper()
-	harness.Eventually(t, 60*time.Second, fmt.Sprintf("%d objects in %s", n, c.namespace), func(ctx context.Context) error {
+	harness.Eventually(t, harness.Patience, fmt.Sprintf("%d objects in %s", n, c.namespace), func(ctx context.Context) error {
 		objs, err := c.objects(ctx)
 		if err == nil && len(objs) != n {
 			err = fmt.Errorf("there are %d", len(objs))
@@ -242,7 +242,7 @@ func (c *deletion) judge(t *testing.T, want outcome) {
 // waitReplaced waits until the very object that was deleted is gone.
 func (c *deletion) waitReplaced(t *testing.T) {
 	t.Helper()
-	harness.Eventually(t, 60*time.Second, c.target.GetName()+" to be gone", func(ctx context.Context) error {
+	harness.Eventually(t, harness.Patience, c.target.GetName()+" to be gone", func(ctx context.Context) error {
 		err := c.env.Client.Get(ctx, client.ObjectKeyFromObject(c.target), c.target)
 		if apierrors.IsNotFound(err) || err == nil && c.target.GetUID() != c.uid {
 			return nil

@@ -144,7 +144,7 @@ func (e *Env) Package(tb testing.TB, namespace, name string) corev1alpha1.Generi
 // and not Progressing, for the generation of the spec.
 func (e *Env) WaitAvailable(tb testing.TB, namespace, name string) {
 	tb.Helper()
-	e.WaitAvailableWithin(tb, 60*time.Second, namespace, name)
+	e.WaitAvailableWithin(tb, Patience, namespace, name)
 }
 
 // WaitAvailableWithin is WaitAvailable with another timeout.
@@ -178,7 +178,7 @@ func rolledOut(pkg corev1alpha1.GenericPackage) error {
 func (e *Env) WaitCondition(tb testing.TB, namespace, name, typ, status string) metav1.Condition {
 	tb.Helper()
 	var found metav1.Condition
-	Eventually(tb, 60*time.Second, fmt.Sprintf("package %s to be %s=%s", name, typ, status), func(ctx context.Context) error {
+	Eventually(tb, Patience, fmt.Sprintf("package %s to be %s=%s", name, typ, status), func(ctx context.Context) error {
 		pkg := corev1alpha1.ScopeOf(namespace).NewPackage()
 		if err := e.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, pkg.(client.Object)); err != nil {
 			return err

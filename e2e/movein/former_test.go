@@ -370,7 +370,7 @@ func installMany(t *testing.T, n int) (all []*installation) {
 		i.install(t)
 	}
 	for _, i := range all {
-		harness.Await(t, env, time.Minute, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: i.at, Name: "web"}}, "to be available", func(d *appsv1.Deployment) error {
+		harness.Await(t, env, harness.Patience, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: i.at, Name: "web"}}, "to be available", func(d *appsv1.Deployment) error {
 			if d.Status.AvailableReplicas != 1 || d.Status.ObservedGeneration != d.Generation {
 				return fmt.Errorf("it has %+v", d.Status)
 			}

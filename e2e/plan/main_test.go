@@ -10,7 +10,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -73,7 +72,7 @@ func upgradePackage(t *testing.T, env *harness.Env, pkg corev1alpha1.GenericPack
 // awaitValue waits until a ConfigMap has a value.
 func awaitValue(t *testing.T, env *harness.Env, namespace, name, value string) {
 	t.Helper()
-	harness.Eventually(t, 60*time.Second, "ConfigMap "+name+" to say "+value, func(ctx context.Context) error {
+	harness.Eventually(t, harness.Patience, "ConfigMap "+name+" to say "+value, func(ctx context.Context) error {
 		cm := &corev1.ConfigMap{}
 		if err := env.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, cm); err != nil {
 			return err

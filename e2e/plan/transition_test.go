@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -261,7 +260,7 @@ func TestPlanOfAQuotaForAllTogether(t *testing.T) {
 		t.Errorf("%s, %+v (-want +got):\n%s", p.Outcome, p.Phases, diff)
 	}
 	env.SetImage(t, "room", "room", second)
-	harness.Eventually(t, 60*time.Second, "the upgrade to stop at the quota", func(context.Context) error {
+	harness.Eventually(t, harness.Patience, "the upgrade to stop at the quota", func(context.Context) error {
 		blocking := env.Package(t, "room", "room").PackageStatus().Blocking
 		if len(blocking) == 1 && blocking[0].Phase == "two" && strings.Contains(blocking[0].Message, "exceeded quota") {
 			return nil

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -144,7 +143,7 @@ spec:
 // enforced waits until the API server enforces the policy.
 func enforced(t *testing.T, env *harness.Env) {
 	t.Helper()
-	harness.Eventually(t, 60*time.Second, "the policy to be enforced", func(ctx context.Context) error {
+	harness.Eventually(t, harness.Patience, "the policy to be enforced", func(ctx context.Context) error {
 		other := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "guarded", Name: "other"}}
 		if err := env.Client.Create(ctx, other, client.DryRunAll); !apierrors.IsInvalid(err) && !apierrors.IsForbidden(err) {
 			return fmt.Errorf("it says %w", err)
@@ -169,7 +168,7 @@ func TestUndoRefusedByOwnPolicy(t *testing.T) {
 	if code, out, errOut := run(t, env, "rollout", "undo", "clusterpackage/guarded", "--wait=false"); code != 0 {
 		t.Fatalf("%d\n%s%s", code, out, errOut)
 	}
-	harness.Eventually(t, 60*time.Second, "explain to say what to do", func(context.Context) error {
+	harness.Eventually(t, harness.Patience, "explain to say what to do", func(context.Context) error {
 		if _, out, _ = run(t, env, "explain", "clusterpackage/guarded"); !strings.Contains(out, "Do     ValidatingAdmissionPolicyBinding guarded.plan.example.com is this package's own") || !strings.Contains(out, way) {
 			return errors.New(out)
 		}

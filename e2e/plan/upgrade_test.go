@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -180,7 +179,7 @@ func TestPlanOfAnUpgrade(t *testing.T) {
 	}
 
 	env.SetImage(t, "", "gauge-operator", two)
-	harness.Eventually(t, 60*time.Second, "the upgrade to stop at the Deployment gauge-worker", func(context.Context) error {
+	harness.Eventually(t, harness.Patience, "the upgrade to stop at the Deployment gauge-worker", func(context.Context) error {
 		blocking := env.Package(t, "", "gauge-operator").PackageStatus().Blocking
 		if len(blocking) == 1 && blocking[0].Name == "gauge-worker" && strings.Contains(blocking[0].Message, "immutable") {
 			return nil

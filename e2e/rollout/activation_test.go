@@ -71,7 +71,7 @@ func waitRevision(t *testing.T, env *harness.Env, namespace, name string, number
 	t.Helper()
 	pkg := &corev1alpha1.Package{}
 	pkg.Namespace, pkg.Name = namespace, name
-	return harness.Await(t, env, 60*time.Second, pkg, fmt.Sprintf("revision %d, %s", number, reason), func(p *corev1alpha1.Package) error {
+	return harness.Await(t, env, harness.Patience, pkg, fmt.Sprintf("revision %d, %s", number, reason), func(p *corev1alpha1.Package) error {
 		ready := meta.FindStatusCondition(p.Status.Conditions, corev1alpha1.ConditionReady)
 		if p.Status.ObservedGeneration != p.Generation || p.Status.Revision != number || ready == nil || ready.Reason != reason || ready.ObservedGeneration != p.Generation {
 			return fmt.Errorf("revision %d, %+v", p.Status.Revision, ready)

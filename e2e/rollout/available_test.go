@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -77,7 +76,7 @@ func follow(t *testing.T, env *harness.Env, namespace, name string) *history {
 // waitReady waits until Ready is observed for a generation.
 func (h *history) waitReady(t *testing.T, generation int64) {
 	t.Helper()
-	harness.Eventually(t, time.Minute, "the watch to show the package ready", func(context.Context) error {
+	harness.Eventually(t, harness.Patience, "the watch to show the package ready", func(context.Context) error {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		last := h.seen[max(0, len(h.seen)-1):]
@@ -173,7 +172,7 @@ func kubectl(t *testing.T, env *harness.Env, args ...string) {
 // awaitDeployment waits until a Deployment passes a check and is rolled out.
 func awaitDeployment(t *testing.T, env *harness.Env, namespace, name string, check func(*appsv1.Deployment) bool) {
 	t.Helper()
-	harness.Eventually(t, time.Minute, "deployment "+name, func(ctx context.Context) error {
+	harness.Eventually(t, harness.Patience, "deployment "+name, func(ctx context.Context) error {
 		d := &appsv1.Deployment{}
 		if err := env.Client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, d); err != nil {
 			return err

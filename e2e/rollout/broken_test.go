@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -154,7 +153,7 @@ func TestFailedRollout(t *testing.T) {
 
 	env.SetImage(t, "failed", "workloads", env.Push(t, "workloads:2", release("v2", true, nil)))
 	for _, w := range workloads {
-		harness.Eventually(t, 60*time.Second, w.kind+" "+w.name+" to be stuck", func(ctx context.Context) error {
+		harness.Eventually(t, harness.Patience, w.kind+" "+w.name+" to be stuck", func(ctx context.Context) error {
 			if err := releasePods(ctx, env, &states); err != nil {
 				return err
 			}
@@ -178,7 +177,7 @@ func TestFailedRollout(t *testing.T) {
 	compareWithLint(t, broken)
 
 	env.SetImage(t, "failed", "workloads", env.Push(t, "workloads:3", release("v3", false, nil)))
-	harness.Eventually(t, 60*time.Second, "the last revision", func(context.Context) error {
+	harness.Eventually(t, harness.Patience, "the last revision", func(context.Context) error {
 		if rev := latestSet(t, env, "failed").Spec.Revision; rev != 3 {
 			return fmt.Errorf("it is %d", rev)
 		}
@@ -187,7 +186,7 @@ func TestFailedRollout(t *testing.T) {
 	// A StatefulSet keeps its broken pods until they are deleted:
 	// https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#forced-rollback
 	// One deleted before its controller has observed the new template is recreated as it was.
-	harness.Eventually(t, 60*time.Second, "the last revision to be available", func(ctx context.Context) error {
+	harness.Eventually(t, harness.Patience, "the last revision to be available", func(ctx context.Context) error {
 		pods := &corev1.PodList{}
 		if err := env.Client.List(ctx, pods, client.InNamespace("failed")); err != nil {
 			return err

@@ -161,5 +161,5 @@ func TestOlderCRDs(t *testing.T) {
 	}
 	crd.ObjectMeta = metav1.ObjectMeta{Name: crd.Name, Annotations: crd.Annotations, Labels: crd.Labels}
 	require.NoError(t, env.Client.Create(t.Context(), crd))
-	harness.Eventually(t, 60*time.Second, "the standby to be ready", standby.Ready)
+	harness.Eventually(t, harness.Patience, "the standby to be ready", standby.Ready)
 }

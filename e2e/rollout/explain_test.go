@@ -66,7 +66,6 @@ func install(t *testing.T, namespace string, files harness.Files) {
 func TestImageThatCannotBePulled(t *testing.T) {
 	t.Parallel()
 	env := shared(t)
-	addStage(t, env)
 	env.Namespace(t, "image")
 	install(t, "image", shop(web("registry.example.com/shop:v9")))
 	awaitCause(t, "image", "registry.example.com/shop:v9", "cannot be pulled", "ImagePullBackOff", "Check that the image exists")

@@ -4,6 +4,7 @@ package rollout_test
 
 import (
 	"os"
+	"sync"
 	"testing"
 
 	"lockstep.run/lockstep/e2e/harness"
@@ -15,4 +16,12 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func shared(t *testing.T) *harness.Env { return harness.Shared(t) }
+var stage sync.Once
+
+// shared returns the control plane that tests share. Its kwok has the stage of explain before any pod is there.
+func shared(t *testing.T) *harness.Env {
+	t.Helper()
+	env := harness.Shared(t)
+	stage.Do(func() { addStage(t, env) })
+	return env
+}

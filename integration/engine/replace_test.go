@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -79,7 +78,7 @@ func TestFieldsLeaveUnderAPolicy(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: ns},
 		Spec:       admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: ns, ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}},
 	})
-	harness.Eventually(t, 60*time.Second, "the policy to be enforced", func(ctx context.Context) error {
+	harness.Eventually(t, harness.Patience, "the policy to be enforced", func(ctx context.Context) error {
 		if err := env.Client.Update(ctx, get(t, ns, "object"), client.DryRunAll); !apierrors.IsInvalid(err) {
 			return fmt.Errorf("an update ends with %w", err)
 		}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -116,7 +115,7 @@ func (c *target) watches(t *testing.T, from sandbox.Position, packages int) {
 	if c == nil {
 		return
 	}
-	harness.Eventually(t, time.Minute, "the manager to come back to the target", func(context.Context) error {
+	harness.Eventually(t, harness.Patience, "the manager to come back to the target", func(context.Context) error {
 		if len(c.since(t, from, sandbox.ByUser(targetUser), sandbox.ByVerb("watch"), sandbox.ByResource("configmaps"))) < packages {
 			return errors.New("it watches too little")
 		}
