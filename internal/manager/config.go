@@ -16,7 +16,6 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/registry"
 	"lockstep.run/lockstep/internal/outbound"
-	"lockstep.run/lockstep/internal/tracing"
 )
 
 // Config is what flags say.
@@ -83,8 +82,6 @@ type Config struct {
 	WatchAllNamespaces                      bool
 	// Pace of the controllers of packages and repositories.
 	Pace limits.Pace
-	// Collector takes traces; empty for none. The environment names it.
-	Collector string
 	// Version asks for the version instead of a run.
 	Version bool
 }
@@ -188,22 +185,20 @@ func parse(args []string, usage io.Writer) (*Config, error) {
 	if err := former.check(c); err != nil {
 		return nil, err
 	}
-	if err := c.readEnvironment(); err != nil {
+	if err := checkSwitches(); err != nil {
 		return nil, err
 	}
 	return c, c.validate()
 }
 
-// readEnvironment reads what no flag is for. It refuses values of switches that are neither true nor false: a misspelt restriction would
-// be none.
-func (c *Config) readEnvironment() (err error) {
+// checkSwitches refuses values of environment variables that are neither true nor false: a misspelt restriction would be none.
+func checkSwitches() error {
 	for _, variable := range []string{"LOCKSTEP_REQUIRE_VERIFICATION", "LOCKSTEP_ALLOW_LOCAL_SOURCES", "LOCKSTEP_ALLOW_LOCAL_TARGETS"} {
 		if value := os.Getenv(variable); value != "" && value != "true" && value != "false" {
 			return fmt.Errorf("%s %q: want true or false", variable, value)
 		}
 	}
-	c.Collector, err = tracing.Endpoint()
-	return err
+	return nil
 }
 
 // accessFlags say with which accounts and credentials packages are installed, and which images are trusted.

@@ -43,9 +43,6 @@ func TestParse(t *testing.T) {
 		"accounts of all":           {args: []string{"--require-service-account=all"}, want: func(c *Config) { c.RequireServiceAccount = accountsOfAll }},
 		"accounts by a variable":    {env: map[string]string{"LOCKSTEP_REQUIRE_SERVICE_ACCOUNT": "all"}, want: func(c *Config) { c.RequireServiceAccount = accountsOfAll }},
 		"accounts of none, by flag": {args: []string{"--require-service-account=false"}, env: map[string]string{"LOCKSTEP_REQUIRE_SERVICE_ACCOUNT": "true"}, want: func(*Config) {}},
-		"a collector of traces": {
-			env: map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://otel:4318/base"}, want: func(c *Config) { c.Collector = "http://otel:4318" },
-		},
 		"Package Operator's names": {
 			args: []string{
 				"-metrics-addr=0", "-pprof-addr=:2", "-enable-leader-election=false", "-namespace", "n", "-service-account-namespace=n", "-log-level=1",
@@ -107,7 +104,7 @@ func TestParse(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, variable := range []string{"LOCKSTEP_NAMESPACE", "PKO_NAMESPACE", "LOCKSTEP_SERVICE_ACCOUNT_NAME", "PKO_SERVICE_ACCOUNT_NAME", "LOG_LEVEL", "LOCKSTEP_LOG_LEVEL", "LOCKSTEP_CACHE_DIR", "LOCKSTEP_INSECURE_REGISTRIES", "LOCKSTEP_REGISTRY_CA_FILE", "LOCKSTEP_REGISTRY_CAS", "LOCKSTEP_REGISTRY_PROXIES", "LOCKSTEP_ALLOW_LOCAL_SOURCES", "LOCKSTEP_ALLOW_PRIVATE_SOURCES", "LOCKSTEP_SHARED_PULL_SECRETS", "LOCKSTEP_REQUIRE_SERVICE_ACCOUNT", "LOCKSTEP_PERMISSION_CEILING", "LOCKSTEP_IMAGE_PREFIX_OVERRIDES", "PKO_IMAGE_PREFIX_OVERRIDES", "LOCKSTEP_REGISTRY_HOST_OVERRIDES", "PKO_REGISTRY_HOST_OVERRIDES", "PKO_PACKAGE_HASH_MODIFIER", "OTEL_EXPORTER_OTLP_ENDPOINT"} {
+			for _, variable := range []string{"LOCKSTEP_NAMESPACE", "PKO_NAMESPACE", "LOCKSTEP_SERVICE_ACCOUNT_NAME", "PKO_SERVICE_ACCOUNT_NAME", "LOG_LEVEL", "LOCKSTEP_LOG_LEVEL", "LOCKSTEP_CACHE_DIR", "LOCKSTEP_INSECURE_REGISTRIES", "LOCKSTEP_REGISTRY_CA_FILE", "LOCKSTEP_REGISTRY_CAS", "LOCKSTEP_REGISTRY_PROXIES", "LOCKSTEP_ALLOW_LOCAL_SOURCES", "LOCKSTEP_ALLOW_PRIVATE_SOURCES", "LOCKSTEP_SHARED_PULL_SECRETS", "LOCKSTEP_REQUIRE_SERVICE_ACCOUNT", "LOCKSTEP_PERMISSION_CEILING", "LOCKSTEP_IMAGE_PREFIX_OVERRIDES", "PKO_IMAGE_PREFIX_OVERRIDES", "LOCKSTEP_REGISTRY_HOST_OVERRIDES", "PKO_REGISTRY_HOST_OVERRIDES", "PKO_PACKAGE_HASH_MODIFIER"} {
 				t.Setenv(variable, tc.env[variable])
 			}
 			want := &Config{
@@ -183,13 +180,6 @@ func TestParseRefusesMisspeltSwitches(t *testing.T) {
 				t.Error(err)
 			}
 		})
-	}
-}
-
-func TestParseRefusesCollectors(t *testing.T) {
-	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "otel:4318")
-	if _, err := Parse(nil); err == nil || !strings.HasPrefix(err.Error(), "OTEL_EXPORTER_OTLP_ENDPOINT: want the URL of a collector") {
-		t.Error(err)
 	}
 }
 

@@ -61,11 +61,11 @@ func Run(ctx context.Context, c *Config) error {
 	if err != nil {
 		return err
 	}
-	untrace, err := trace(ctx, mgr, c)
+	closeTracer, err := trace(ctx, mgr, c)
 	if err != nil {
 		return err
 	}
-	defer untrace()
+	defer closeTracer()
 	elected := mgr.Elected()
 	if c.agent() {
 		elected = nil
