@@ -130,7 +130,8 @@ func (f *Follower) deletionOf(ctx context.Context, set corev1alpha1.GenericObjec
 	return deployment.GetDeletionTimestamp()
 }
 
-// successor returns the latest revision of the deployment of another one that has succeeded; nil where there is none.
+// successor returns the latest revision after another one, of the same deployment, that has succeeded and is no history; nil where
+// there is none, such as while the one that has taken over is rolled out.
 func (f *Follower) successor(ctx context.Context, set corev1alpha1.GenericObjectSet) (latest corev1alpha1.GenericObjectSet) {
 	deployment := objectsets.DeploymentOf(set)
 	if deployment == "" {
@@ -142,7 +143,7 @@ func (f *Follower) successor(ctx context.Context, set corev1alpha1.GenericObject
 		return nil
 	}
 	for _, other := range list.GenericObjectSets() {
-		if objectsets.DeploymentOf(other) != deployment || other.GetUID() == set.GetUID() || !of(other).complete {
+		if objectsets.DeploymentOf(other) != deployment || other.ObjectSetSpec().Revision <= set.ObjectSetSpec().Revision || !objectsets.Owns(other) || !of(other).complete {
 			continue
 		}
 		if latest == nil || latest.ObjectSetSpec().Revision < other.ObjectSetSpec().Revision {
