@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"time"
@@ -26,31 +27,38 @@ type Scrapes struct {
 // scrape: the metrics are read while nothing happens.
 func (c *Cluster) scrape() Measurement {
 	c.tb.Helper()
-	scrapes, took := &Scrapes{}, []float64{}
+	var scrapes *Scrapes
 	m := c.measure(func() ([]sandbox.Entry, Span) {
-		ticks := time.NewTicker(scrapeInterval)
-		defer ticks.Stop()
 		start := time.Now()
-		for time.Since(start) < c.o.Rest {
-			select {
-			case begun := <-ticks.C:
-				text := harness.Metrics(c.tb, c.metrics)
-				took = append(took, time.Since(begun).Seconds())
-				scrapes.Bytes, scrapes.Series = len(text), 0
-				for line := range strings.Lines(text) {
-					if !strings.HasPrefix(line, "#") {
-						scrapes.Series++
-					}
-				}
-			case <-c.tb.Context().Done():
-				return c.since(), Span{Start: start, End: time.Now()}
-			}
-		}
+		scrapes = scrapeFor(c.tb.Context(), c.o.Rest, func() string { return harness.Metrics(c.tb, c.metrics) })
 		return c.since(), Span{Start: start, End: time.Now()}
 	})
+	m.Scrapes = scrapes
+	return m
+}
+
+// scrapeFor reads metrics for a while.
+func scrapeFor(ctx context.Context, rest time.Duration, read func() string) *Scrapes {
+	scrapes, took := &Scrapes{}, []float64{}
+	ticks := time.NewTicker(scrapeInterval)
+	defer ticks.Stop()
+	for start := time.Now(); time.Since(start) < rest && ctx.Err() == nil; {
+		select {
+		case <-ticks.C:
+			begun := time.Now() // the tick may have waited for the read before
+			text := read()
+			took = append(took, time.Since(begun).Seconds())
+			scrapes.Bytes, scrapes.Series = len(text), 0
+			for line := range strings.Lines(text) {
+				if !strings.HasPrefix(line, "#") {
+					scrapes.Series++
+				}
+			}
+		case <-ctx.Done():
+		}
+	}
 	if slices.Sort(took); len(took) > 0 {
 		scrapes.Number, scrapes.Median, scrapes.Longest = len(took), took[len(took)/2], took[len(took)-1]
 	}
-	m.Scrapes = scrapes
-	return m
+	return scrapes
 }
