@@ -26,5 +26,20 @@ func TestPagesAreCurrent(t *testing.T) {
 		if strings.Contains(want, "| Reason") && strings.Contains(want, "| ConditionReady") {
 			t.Errorf("%s has names of Go", name)
 		}
+		heading := ""
+		for line := range strings.Lines(want) {
+			if text, found := strings.CutPrefix(line, "## "); found {
+				heading = text
+			}
+			cells := strings.Split(line, " | ")
+			if len(cells) != 3 || !strings.HasPrefix(line, "| `") {
+				continue
+			}
+			limit := strings.Trim(cells[0], "| `") + " "
+			if strings.HasPrefix(cells[2], limit) || strings.HasPrefix(heading, limit) && !strings.HasPrefix(heading, limit+"of ") {
+				t.Errorf("%s says the name of a limit twice: %s%s", name, heading, line)
+			}
+			heading = "" // its words may be the names of further limits
+		}
 	}
 }

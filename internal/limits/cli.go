@@ -51,8 +51,10 @@ const (
 	SchemaDownloadTime = 20 * time.Second // of one of them
 )
 
-// ScopeCheck bounds reading the image for its scopes in kubectl package install.
-const ScopeCheck = 5 * time.Second
+// Limits of kubectl package install.
+const (
+	ScopeCheck = 5 * time.Second // of reading the image for its scopes
+)
 
 // Limits of asking an API server again for a kind that its discovery names and that it does not serve: the two are
 // updated one after the other, on a busy machine within some seconds.

@@ -70,5 +70,7 @@ const (
 	StackBytes = 256 << 10 // of the stacks that are logged then; those of many goroutines are equal and shown once
 )
 
-// StatusInterval coalesces status writes that only count. A status reports a watch that is later.
-const StatusInterval = time.Second
+// Limits of statuses.
+const (
+	StatusInterval = time.Second // between writes of one that only count; it reports a watch that is later
+)

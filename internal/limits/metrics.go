@@ -2,23 +2,15 @@ package limits
 
 // Limits of the metrics of the manager. Values beyond them are counted without names.
 const (
-	// MetricPackages have all of their series, which are twelve at most: 60,000 series, as many as a small cluster itself has.
-	// Further ones have three each.
-	MetricPackages = 5_000
-	// MetricPackagesNamed have series at all: as many series again.
-	MetricPackagesNamed = 25_000
-	// MetricRepositories and MetricTemplates have series: six and one each.
-	MetricRepositories = 1_000
-	MetricTemplates    = 5_000
-	// MetricSets that stand alone have series, two each.
-	MetricSets = 5_000
-	// MetricRevisions of a deployment have series: the one in charge, and the one that takes over.
-	MetricRevisions = 2
-	// MetricKinds have a series: a cluster serves fewer.
-	MetricKinds = 500
-	// MetricScrapes are answered at a time, further ones with 503: one of 25,000 packages allocates 50 MiB. Prometheus has
-	// one underway, a second one is that of another replica.
-	MetricScrapes = 2
-	// MetricLabelBytes are kept of a value of a label: a name in full, and an image with a usual repository and a digest.
-	MetricLabelBytes = 253
+	MetricPackages      = 5_000  // with all of their series, twelve at most: 60,000 series, as many as a small cluster itself has; further ones have three each
+	MetricPackagesNamed = 25_000 // with series at all: as many series again
+	MetricRepositories  = 1_000  // with six series each
+	MetricTemplates     = 5_000  // with one each
+	MetricSets          = 5_000  // that stand alone, with two each
+	MetricRevisions     = 2      // of a deployment: the one in charge, and the one that takes over
+	MetricKinds         = 500    // a cluster serves fewer
+	// at a time, further ones are answered with 503: one of 25,000 packages allocates 50 MiB.
+	// Prometheus has one underway, a second one is that of another replica
+	MetricScrapes    = 2
+	MetricLabelBytes = 253 // of a value of a label: a name in full, and an image with a usual repository and a digest
 )

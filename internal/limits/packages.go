@@ -35,5 +35,7 @@ const (
 	EventNote             = 1024                  // bytes of an event's note that API servers accept
 )
 
-// ClockSkew is by how much the clock of an API server may be ahead of the manager's: later times were written by a client.
-const ClockSkew = time.Minute
+// Limits of clocks.
+const (
+	ClockSkew = time.Minute // by which that of an API server may be ahead of the manager's: later times were written by a client
+)
