@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -134,16 +135,28 @@ func (r *release) writeProvenance() error {
 	return r.write(provenanceFile, append(content, '\n'))
 }
 
+// readKey reads the key of --key. The documentation verifies with SHA-256, and signatures by keys of other kinds are of other hashes.
+func readKey(key string) (*imagepolicy.Signer, error) {
+	pem, err := os.ReadFile(key)
+	if err != nil {
+		return nil, fmt.Errorf("read the key: %w", err)
+	}
+	signer, err := imagepolicy.NewSigner(pem, func() ([]byte, error) { return []byte(os.Getenv("COSIGN_PASSWORD")), nil })
+	if err == nil && !signer.IsECDSAP256() {
+		err = errors.New("it is no ECDSA key on P-256, as cosign generate-key-pair makes them: docs/releases.md verifies with SHA-256")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the key %s: %w", key, err)
+	}
+	return signer, nil
+}
+
 // sign signs the checksums, as cosign sign-blob does with a bundle and without, and the images, as cosign sign does. Signatures are
 // files beside the images and not in them, so that who builds the release again gets the same images and checksums.
 func (r *release) sign(key string, sums []byte) error {
-	pem, err := os.ReadFile(key)
+	signer, err := readKey(key)
 	if err != nil {
-		return fmt.Errorf("read the key: %w", err)
-	}
-	signer, err := imagepolicy.NewSigner(pem, func() ([]byte, error) { return []byte(os.Getenv("COSIGN_PASSWORD")), nil })
-	if err != nil {
-		return fmt.Errorf("the key %s: %w", key, err)
+		return err
 	}
 	bundle, raw, err := signer.SignBlob(sums)
 	if err != nil {

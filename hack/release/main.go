@@ -48,7 +48,7 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&r.folder, "out", "", "new folder for the files (default: dist/VERSION)")
 	flags.StringVar(&r.image, "image", "lockstep.run/lockstep-manager", "where the image will be pushed to: the YAML and the chart name it by its digest")
 	flags.StringVar(&r.url, "url", "", "where the files will be published, for krew (default: https://lockstep.run/releases/VERSION)")
-	key := flags.String("key", "", "file with a private key in PEM that signs the checksums and the images; its password is in COSIGN_PASSWORD (default: no signature)")
+	key := flags.String("key", "", "file with a private key of ECDSA on P-256 in PEM that signs the checksums and the images; its password is in COSIGN_PASSWORD (default: no signature)")
 	platforms := flags.String("platforms", "", "OS/ARCH,…: build plugin and image for these alone, one of Linux among them, as tests do (default: all)")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -66,6 +66,11 @@ func run(ctx context.Context, args []string) error {
 	}
 	if r.url == "" {
 		r.url = "https://lockstep.run/releases/" + r.version
+	}
+	if *key != "" {
+		if _, err := readKey(*key); err != nil {
+			return err
+		}
 	}
 	if err := r.describe(ctx); err != nil {
 		return err

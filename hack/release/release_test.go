@@ -6,8 +6,10 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/ecdsa"
+	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/sha256"
 	"crypto/x509"
 	"encoding/base64"
@@ -273,16 +275,22 @@ func TestProvenance(t *testing.T) {
 	}
 }
 
+// keyFile writes a private key.
+func keyFile(t *testing.T, private any) string {
+	t.Helper()
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "key.pem")
+	require.NoError(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600))
+	return file
+}
+
 // A key signs the checksums, so that the public one verifies all files, and both images; what is signed stays as it is.
 func TestSignature(t *testing.T) {
 	t.Parallel()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
-	der, err := x509.MarshalPKCS8PrivateKey(private)
-	require.NoError(t, err)
-	key := filepath.Join(t.TempDir(), "key.pem")
-	require.NoError(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600))
-	files := example(t, key)
+	files := example(t, keyFile(t, private))
 	signed, err := base64.StdEncoding.DecodeString(strings.TrimSpace(files[signatureFile]))
 	require.NoError(t, err)
 	digest := sha256.Sum256([]byte(files[checksumsFile]))
@@ -329,6 +337,12 @@ func packageDigest(t *testing.T, files map[string]string) string {
 // A release that could not be built again, or that the changelog does not know, is refused before anything is built.
 func TestRefusals(t *testing.T) { // not parallel: it changes the folder
 	t.Chdir(root)
+	p384, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
+	require.NoError(t, err)
+	_, ed25519Key, err := ed25519.GenerateKey(rand.Reader)
+	require.NoError(t, err)
+	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
+	require.NoError(t, err)
 	for _, tc := range []struct {
 		args []string
 		want string
@@ -338,6 +352,9 @@ func TestRefusals(t *testing.T) { // not parallel: it changes the folder
 		{[]string{"v0.2"}, "no semantic one"},
 		{[]string{"--platforms", "plan9/arm", "v0.2.0-rc.1"}, "plan9/arm is none of"},
 		{[]string{"--out", t.TempDir(), "v0.2.0-rc.1"}, "must be a new one"},
+		{[]string{"--key", keyFile(t, p384), "--out", t.TempDir(), "v0.2.0-rc.1"}, "no ECDSA key on P-256"},
+		{[]string{"--key", keyFile(t, ed25519Key), "--out", t.TempDir(), "v0.2.0-rc.1"}, "no ECDSA key on P-256"},
+		{[]string{"--key", keyFile(t, rsaKey), "--out", t.TempDir(), "v0.2.0-rc.1"}, "no ECDSA key on P-256"},
 		{[]string{"v999.0.0"}, ""},
 	} {
 		err := run(context.Background(), tc.args)

@@ -67,6 +67,11 @@ func NewSigner(privateKey []byte, password func() ([]byte, error)) (*Signer, err
 	return &Signer{signer: signer, algorithm: algorithm, hint: base64.StdEncoding.EncodeToString(sum[:])}, nil
 }
 
+// IsECDSAP256 reports whether the key is one of ECDSA on P-256, whose signatures are of SHA-256; the hash depends on the key.
+func (s *Signer) IsECDSAP256() bool {
+	return s.algorithm.GetSignatureAlgorithm() == protocommon.PublicKeyDetails_PKIX_ECDSA_P256_SHA_256
+}
+
 // Sign returns a bundle with a signature of the image with a digest.
 func (s *Signer) Sign(digest string) ([]byte, error) {
 	algorithm, hash, ok := strings.Cut(digest, ":")
