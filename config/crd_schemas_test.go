@@ -40,6 +40,9 @@ func crdPolicy(t *testing.T) func(was, is *unstructured.Unstructured) *bool {
 	}
 }
 
+// preserves is the field of a schema that keeps fields that it does not name.
+const preserves = "x-kubernetes-preserve-unknown-fields"
+
 // eachField visits the fields of a schema, with the maps that have them.
 func eachField(path string, s map[string]any, visit func(path, name string, properties map[string]any)) {
 	if properties, ok := s["properties"].(map[string]any); ok {
@@ -82,7 +85,7 @@ func TestCRDSchemasPolicy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fields := 0
+	fields, flags := 0, 0
 	for _, was := range all {
 		is := was.DeepCopy()
 		eachField("", schemaOf(t, is), func(path, name string, properties map[string]any) {
@@ -93,6 +96,14 @@ func TestCRDSchemasPolicy(t *testing.T) {
 				t.Errorf("%s loses %s", was.GetName(), path)
 			}
 			properties[name] = field
+			if s := field.(map[string]any); s[preserves] == true {
+				flags++
+				delete(s, preserves)
+				if got := refused(was, is); got == nil || !*got {
+					t.Errorf("%s loses what is unknown in %s", was.GetName(), path)
+				}
+				s[preserves] = true
+			}
 		})
 		eachField("", schemaOf(t, is), func(_, name string, properties map[string]any) {
 			properties["new-"+name] = map[string]any{"type": "string"}
@@ -101,12 +112,12 @@ func TestCRDSchemasPolicy(t *testing.T) {
 			t.Errorf("%s may not get fields", was.GetName())
 		}
 	}
-	if fields < 1000 {
-		t.Errorf("%d fields were tried", fields)
+	if fields < 1000 || flags < 13 {
+		t.Errorf("%d fields were tried, %d of which preserve unknown ones", fields, flags)
 	}
 }
 
-// It is permitted for the present generation; versions stay; other changes and other groups are no matter of the policy.
+// It is permitted for the present generation, lists in lists are entered, and what is preserved is not lost; versions stay; other changes and other groups are no matter of the policy.
 func TestCRDSchemasPolicyPermits(t *testing.T) {
 	t.Parallel()
 	refused := crdPolicy(t)
@@ -137,7 +148,31 @@ func TestCRDSchemasPolicyPermits(t *testing.T) {
 			permit(is, permits, "3")
 			delete(schemaOf(t, is), "properties")
 		}, &yes},
-		"with another annotation":   {func(was, is *unstructured.Unstructured) { permit(was, "a", "3"); delete(schemaOf(t, is), "properties") }, &yes},
+		"with another annotation": {func(was, is *unstructured.Unstructured) { permit(was, "a", "3"); delete(schemaOf(t, is), "properties") }, &yes},
+		"lists of lists lose a field": {func(was, is *unstructured.Unstructured) {
+			setField(t, was, nested("items", "a"))
+			setField(t, is, nested("items"))
+		}, &yes},
+		"and maps of maps": {func(was, is *unstructured.Unstructured) {
+			setField(t, was, nested("additionalProperties", "a"))
+			setField(t, is, nested("additionalProperties"))
+		}, &yes},
+		"lists of lists get a field": {func(was, is *unstructured.Unstructured) {
+			setField(t, was, nested("items"))
+			setField(t, is, nested("items", "a"))
+		}, &no},
+		"fields that are preserved": {func(was, is *unstructured.Unstructured) {
+			setField(t, was, nested("items", "a"))
+			setField(t, is, map[string]any{"type": "object", preserves: true})
+		}, &no},
+		"elements do not preserve": {func(was, is *unstructured.Unstructured) {
+			setField(t, was, map[string]any{"items": map[string]any{"type": "object", preserves: true}})
+			setField(t, is, map[string]any{"items": map[string]any{"type": "object", preserves: false}})
+		}, &yes},
+		"below what preserves": {func(was, is *unstructured.Unstructured) {
+			setField(t, was, map[string]any{"properties": map[string]any{"a": nested("items", "b")}})
+			setField(t, is, map[string]any{"properties": map[string]any{"a": nested("items")}, preserves: true})
+		}, &yes},
 		"another version beside it": {func(_, is *unstructured.Unstructured) { addVersion(t, is) }, &no},
 		"without that other one":    {func(was, _ *unstructured.Unstructured) { addVersion(t, was) }, &yes},
 	} {
@@ -150,6 +185,21 @@ func TestCRDSchemasPolicyPermits(t *testing.T) {
 			t.Errorf("%s: refused %v, want %v", name, got, tc.want)
 		}
 	}
+}
+
+// setField gives a definition a field with a schema.
+func setField(t *testing.T, crd *unstructured.Unstructured, s map[string]any) {
+	t.Helper()
+	schemaOf(t, crd)["properties"].(map[string]any)["field"] = s
+}
+
+// nested is the schema of elements of elements, with so many fields.
+func nested(of string, names ...string) map[string]any {
+	fields := map[string]any{}
+	for _, name := range names {
+		fields[name] = map[string]any{"type": "string"}
+	}
+	return map[string]any{of: map[string]any{of: map[string]any{"type": "object", "properties": fields}}}
 }
 
 func permit(crd *unstructured.Unstructured, annotation, value string) {

@@ -68,7 +68,7 @@ const (
 	unusedCRD = "hostedclusterpackages.package-operator.run"
 )
 
-// permitted checks that the undo permitted to narrow the definition without lost fields in objects, and returns the arguments of kubectl
+// permitted checks that the undo permitted to replace the definition without pruned fields in objects, and returns the arguments of kubectl
 // by which it is permitted for the other.
 func permitted(t *testing.T, undone string) []string {
 	t.Helper()
@@ -77,7 +77,7 @@ func permitted(t *testing.T, undone string) []string {
 		crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
 		require.NoError(t, env.Client.Get(t.Context(), client.ObjectKey{Name: name}, crd))
 		if got := crd.GetAnnotations()[corev1alpha1.AllowNarrowingAnnotation] != ""; got != (name == unusedCRD) {
-			t.Errorf("%s may be narrowed: %t", name, got)
+			t.Errorf("%s may be replaced: %t", name, got)
 		}
 	}
 	for line := range strings.Lines(undone) {
@@ -91,7 +91,7 @@ func permitted(t *testing.T, undone string) []string {
 
 // The engine upgrades itself: a rehearsal that fails leaves its Deployment as it is and the status says why, another process goes on
 // once one ends, and one command brings the former version back while none runs: the former one does not roll the newer out again. Its
-// definitions are narrowed again where no object has any of the lost fields.
+// definitions are replaced again where no object has any of the pruned fields.
 func TestSelfUpgrade(t *testing.T) {
 	managers := []*harness.Manager{env.StartManager(t), env.StartManager(t)}
 	stop := func() {

@@ -198,7 +198,8 @@ const (
 	RequiredVersionsAnnotation = "package-operator.run/required-versions"
 
 	// AllowNarrowingAnnotation on a CustomResourceDefinition of this group lets it be
-	// replaced by one that lacks fields of it, while its metadata.generation is the value.
+	// replaced by one that lacks fields of it, while its metadata.generation is the value:
+	// until the definition changes.
 	AllowNarrowingAnnotation = "package-operator.run/allow-narrowing"
 
 	// ChunkingStrategyAnnotation says how a Package is split into slices: one of

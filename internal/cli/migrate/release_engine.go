@@ -194,11 +194,11 @@ func (c *releaseEngineCommand) steps(ctx context.Context) ([]engineStep, []engin
 		steps = append(steps, c.stopStep(dep))
 	}
 	steps = append(steps, c.leaseStep(holder))
-	guard, err := c.guardStep(ctx)
+	policy, err := c.deletePolicyStep(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	steps = append(steps, guard)
+	steps = append(steps, policy)
 	err = c.rollouts(ctx, func(r *engines.Rollout) error {
 		patches, err := r.Release()
 		if err != nil {
@@ -217,8 +217,8 @@ func (c *releaseEngineCommand) steps(ctx context.Context) ([]engineStep, []engin
 // engineDeployment is the name of our manager in config.
 const engineDeployment = "lockstep-manager"
 
-// guardStep lets Package Operator install its own definitions, which lack fields of ours.
-func (c *releaseEngineCommand) guardStep(ctx context.Context) (engineStep, error) {
+// deletePolicyStep lets Package Operator install its own definitions, which lack fields of ours.
+func (c *releaseEngineCommand) deletePolicyStep(ctx context.Context) (engineStep, error) {
 	binding := &unstructured.Unstructured{}
 	binding.SetAPIVersion("admissionregistration.k8s.io/v1")
 	binding.SetKind("ValidatingAdmissionPolicyBinding")

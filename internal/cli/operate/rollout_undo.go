@@ -57,8 +57,9 @@ the plan of it is shown, and nothing is changed.
 
 Of the engine's own package the manager's Deployment gets the pods of that revision at once, also
 while no manager runs: the one command to go back from a version that does not work. Newer
-CustomResourceDefinitions are replaced where no object has a field that is lost; for others the
-rollout waits, and the command says which object and how to permit it.
+CustomResourceDefinitions are replaced where no object has a field that is pruned, which an
+annotation permits until the definition changes; for others the rollout waits, and the command
+says which object and how to permit it.
 
 It is refused where that revision cannot be had again: where its configuration came from
 Secrets, where the package is chosen from a catalogue by packageRef, or where it was made

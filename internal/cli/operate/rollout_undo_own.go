@@ -1,9 +1,11 @@
 package operate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -61,37 +63,42 @@ func (c *undoCommand) restoreManager(ctx context.Context, cl *cluster.Cluster, r
 		return cl.Explain("cannot change Deployment "+wanted.GetName(), err)
 	}
 	fmt.Fprintln(c.Streams.Out, terminal.Line(fmt.Sprintf("Deployment %s/%s is that of revision %d again", wanted.GetNamespace(), wanted.GetName(), set.ObjectSetSpec().Revision)))
-	return cl.Explain("cannot compare the CustomResourceDefinitions", c.permitDefinitions(ctx, kinds, all))
+	c.permitDefinitions(ctx, kinds, all)
+	return nil
 }
 
-// permitDefinitions lets the revision replace newer definitions, where no object has any of the lost fields. With the others the
-// rollout waits in their phase, with the message of the policy.
-func (c *undoCommand) permitDefinitions(ctx context.Context, kinds client.Client, all []objectdiff.Object) error {
+// permitDefinitions lets the revision replace newer definitions, where no object has any of the pruned fields. With the others the
+// rollout waits in their phase, with the message of the policy. All else is done by then, so what cannot be found out is a note.
+func (c *undoCommand) permitDefinitions(ctx context.Context, kinds client.Client, all []objectdiff.Object) {
 	values := make([]map[string]any, 0, len(all))
 	for _, o := range all {
 		values = append(values, o.Value)
 	}
+	note := func(format string, args ...any) {
+		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("note: "+fmt.Sprintf(format, args...)))
+	}
 	definitions, err := planning.DefinitionsIn(values)
-	if err != nil {
-		return err
-	}
-	narrowings, err := planning.Narrowings(ctx, kinds, definitions)
-	if err != nil {
-		return err
-	}
-	for i := range narrowings {
-		n := &narrowings[i]
-		if len(n.Users) > 0 {
+	prunings := planning.Prunings(ctx, kinds, definitions)
+	var failed []string
+	for i := range prunings {
+		n := &prunings[i]
+		why := n.Err
+		switch {
+		case why == nil && len(n.Users) > 0:
 			user := &n.Users[0]
-			fmt.Fprintln(c.Streams.ErrOut, terminal.Line(fmt.Sprintf("note: %s stays as it is, and the rollout waits: that of the revision lacks fields of %s, such as %s of %s. Once these are removed: %s",
-				n.CRD.Name, terminal.Count(len(n.Users)+n.More, "object"), user.Fields[0], user.Key, n.PermitCommand())))
-			continue
+			note("%s stays as it is, and the rollout waits: that of the revision lacks fields of %s, such as %s of %s. Once these are removed: %s",
+				n.CRD.Name, terminal.Count(len(n.Users)+n.More, "object"), user.Fields[0], user.Key, n.PermitCommand())
+		case why == nil:
+			why = n.Permit(ctx, kinds)
 		}
-		if err := n.Permit(ctx, kinds); err != nil {
-			return err
+		if why != nil {
+			failed, err = append(failed, n.CRD.Name), cmp.Or(err, why)
 		}
 	}
-	return nil
+	if err != nil {
+		note("all but CustomResourceDefinitions is that of the revision; these were not compared (%s): %v. Where the rollout waits in phase crds: kubectl package rehearse --crds FILE, with those of the revision",
+			cmp.Or(strings.Join(failed, ", "), "all"), err)
+	}
 }
 
 // managerIn returns the manager's Deployment among the objects of a revision, or nil.

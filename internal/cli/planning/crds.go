@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -24,16 +25,18 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// Narrowing says which fields are lost where a CustomResourceDefinition of this group is replaced by that of another version.
-type Narrowing struct {
-	// CRD is the definition as it is served.
+// Pruning says which fields are pruned where a CustomResourceDefinition of this group is replaced by that of another version.
+type Pruning struct {
+	// CRD is the definition as it is served. Where it could not be read it has its name alone.
 	CRD *apiextensionsv1.CustomResourceDefinition
-	// Lacks are the fields that the other version does not have, by their paths: a policy refuses it for these.
-	Lacks []string
+	// Pruned are the fields that the other version does not have, by their paths: a policy refuses it for these.
+	Pruned []string
 	// Users are the first of the stored objects with such fields, outside of statuses, which a former manager writes again.
 	Users []FieldUser
 	// More is how many there are beyond these.
 	More int
+	// Err is why it is not known: the others are.
+	Err error
 }
 
 // FieldUser is a stored object.
@@ -43,8 +46,8 @@ type FieldUser struct {
 	Fields []string
 }
 
-// Permit lets the present generation of the definition be replaced.
-func (n *Narrowing) Permit(ctx context.Context, kinds client.Client) error {
+// Permit lets the definition be replaced until it changes.
+func (n *Pruning) Permit(ctx context.Context, kinds client.Client) error {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(crdKind)
 	u.SetName(n.CRD.Name)
@@ -53,42 +56,55 @@ func (n *Narrowing) Permit(ctx context.Context, kinds client.Client) error {
 }
 
 // PermitCommand does what Permit does.
-func (n *Narrowing) PermitCommand() string {
+func (n *Pruning) PermitCommand() string {
 	return fmt.Sprintf("kubectl annotate --overwrite crd %s %s=%s", n.CRD.Name, corev1alpha1.AllowNarrowingAnnotation, n.generation())
 }
 
-func (n *Narrowing) generation() string { return strconv.FormatInt(n.CRD.Generation, 10) }
+func (n *Pruning) generation() string { return strconv.FormatInt(n.CRD.Generation, 10) }
 
 var crdKind = apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")
 
-// Narrowings compares definitions of another version with those that are served. Objects are read of those alone that lack fields.
-func Narrowings(ctx context.Context, kinds client.Client, others []*apiextensionsv1.CustomResourceDefinition) (found []Narrowing, err error) {
+// Prunings compares definitions of another version with those that are served. Objects are read of those alone that lack fields.
+func Prunings(ctx context.Context, kinds client.Client, others []*apiextensionsv1.CustomResourceDefinition) (found []Pruning) {
 	for _, other := range others {
-		u := &unstructured.Unstructured{}
-		u.SetGroupVersionKind(crdKind)
-		err := kinds.Get(ctx, client.ObjectKey{Name: other.Name}, u)
-		if apierrors.IsNotFound(err) {
-			continue
+		n := Pruning{CRD: &apiextensionsv1.CustomResourceDefinition{}}
+		n.CRD.Name = other.Name
+		if n.Err = n.compare(ctx, kinds, other); n.Err != nil || len(n.Pruned) > 0 {
+			found = append(found, n)
 		}
-		n := Narrowing{CRD: &apiextensionsv1.CustomResourceDefinition{}}
-		if err == nil {
-			err = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, n.CRD)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read CustomResourceDefinition %s: %w", other.Name, err)
-		}
-		if n.Lacks = lacking(n.CRD, other); len(n.Lacks) == 0 {
-			continue
-		}
-		if err := n.look(ctx, kinds, other); err != nil {
-			return nil, fmt.Errorf("look for %s with fields that are lost: %w", n.CRD.Spec.Names.Plural, err)
-		}
-		found = append(found, n)
 	}
-	return found, nil
+	return found
 }
 
-// DefinitionsIn returns the definitions of this group among objects.
+func (n *Pruning) compare(ctx context.Context, kinds client.Client, other *apiextensionsv1.CustomResourceDefinition) error {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(crdKind)
+	err := kinds.Get(ctx, client.ObjectKey{Name: other.Name}, u)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	served := &apiextensionsv1.CustomResourceDefinition{}
+	if err == nil {
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, served)
+	}
+	if err != nil {
+		return fmt.Errorf("read CustomResourceDefinition %s: %w", other.Name, err)
+	}
+	if served.Spec.Group != corev1alpha1.GroupName {
+		return nil
+	}
+	n.CRD = served
+	if n.Pruned = pruned(n.CRD, other); len(n.Pruned) == 0 {
+		return nil
+	}
+	if err := n.look(ctx, kinds, other); err != nil {
+		return fmt.Errorf("look for %s with fields that are pruned: %w", n.CRD.Spec.Names.Plural, err)
+	}
+	return nil
+}
+
+// DefinitionsIn returns the definitions of this group among objects. The API server takes none by another name than that of its kind:
+// such a document is skipped, since it would choose a definition of another group.
 func DefinitionsIn(all []map[string]any) (found []*apiextensionsv1.CustomResourceDefinition, err error) {
 	for _, o := range all {
 		u := unstructured.Unstructured{Object: o}
@@ -100,19 +116,21 @@ func DefinitionsIn(all []map[string]any) (found []*apiextensionsv1.CustomResourc
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o, crd); err != nil {
 			return nil, fmt.Errorf("CustomResourceDefinition %s: %w", u.GetName(), err)
 		}
-		found = append(found, crd)
+		if crd.Name == crd.Spec.Names.Plural+"."+group {
+			found = append(found, crd)
+		}
 	}
 	return found, nil
 }
 
-// lacking returns the fields of a definition that another one does not have, in order.
-func lacking(was, is *apiextensionsv1.CustomResourceDefinition) (paths []string) {
+// pruned returns the fields of a definition that another one does not have, in order.
+func pruned(was, is *apiextensionsv1.CustomResourceDefinition) (paths []string) {
 	for i := range was.Spec.Versions {
 		v := &was.Spec.Versions[i]
 		if other := schemaOf(is, v.Name); other == nil {
 			paths = append(paths, v.Name)
 		} else if before := schemaOf(was, v.Name); before != nil {
-			paths = lackingFields("", before, other, paths)
+			paths = prunedFields("", before, other, paths)
 		}
 	}
 	slices.Sort(paths)
@@ -128,43 +146,53 @@ func schemaOf(crd *apiextensionsv1.CustomResourceDefinition, version string) *ap
 	return nil
 }
 
-func lackingFields(path string, was, is *apiextensionsv1.JSONSchemaProps, paths []string) []string {
-	before, after := fieldsOf(was), fieldsOf(is)
-	for _, name := range slices.Sorted(maps.Keys(before)) {
-		at := strings.TrimPrefix(path+"."+name, ".")
-		child, has := after[name]
-		if !has {
+// prunedFields appends the fields of a schema that another one does not have; those of elements have the path of their list or map.
+func prunedFields(path string, was, is *apiextensionsv1.JSONSchemaProps, paths []string) []string {
+	preserves := ptr.Deref(is.XPreserveUnknownFields, false)
+	if ptr.Deref(was.XPreserveUnknownFields, false) && !preserves {
+		paths = append(paths, strings.TrimPrefix(path+".*", "."))
+	}
+	for _, name := range slices.Sorted(maps.Keys(was.Properties)) {
+		before, at := was.Properties[name], strings.TrimPrefix(path+"."+name, ".")
+		if after, has := is.Properties[name]; has {
+			paths = prunedFields(at, &before, &after, paths)
+		} else if !preserves {
 			paths = append(paths, at)
-			continue
 		}
-		parent := before[name]
-		paths = lackingFields(at, &parent, &child, paths)
+	}
+	after := elementsOf(is)
+	for i, before := range elementsOf(was) {
+		switch {
+		case before == nil:
+		case after[i] != nil:
+			paths = prunedFields(path, before, after[i], paths)
+		case !preserves:
+			paths = append(paths, path+".*")
+		}
 	}
 	return paths
 }
 
-// fieldsOf returns the fields of an object, or of those in a list or map.
-func fieldsOf(s *apiextensionsv1.JSONSchemaProps) map[string]apiextensionsv1.JSONSchemaProps {
-	switch {
-	case s.Properties != nil:
-		return s.Properties
-	case s.Items != nil && s.Items.Schema != nil:
-		return s.Items.Schema.Properties
-	case s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil:
-		return s.AdditionalProperties.Schema.Properties
+// elementsOf returns the schemas of the elements of a list and of a map, nil where there is none.
+func elementsOf(s *apiextensionsv1.JSONSchemaProps) (of [2]*apiextensionsv1.JSONSchemaProps) {
+	if s.Items != nil {
+		of[0] = s.Items.Schema
 	}
-	return nil
+	if s.AdditionalProperties != nil {
+		of[1] = s.AdditionalProperties.Schema
+	}
+	return of
 }
 
 // look reads all objects of the kind, page by page.
-func (n *Narrowing) look(ctx context.Context, kinds client.Client, other *apiextensionsv1.CustomResourceDefinition) error {
+func (n *Pruning) look(ctx context.Context, kinds client.Client, other *apiextensionsv1.CustomResourceDefinition) error {
 	names := n.CRD.Spec.Names
 	for i := range n.CRD.Spec.Versions {
 		v := &n.CRD.Spec.Versions[i]
 		if !v.Storage {
 			continue
 		}
-		pruned, err := structuralOf(schemaOf(other, v.Name))
+		without, err := structuralOf(schemaOf(other, v.Name))
 		if err != nil {
 			return err
 		}
@@ -176,14 +204,14 @@ func (n *Narrowing) look(ctx context.Context, kinds client.Client, other *apiext
 			}
 			next = page.GetContinue()
 			for j := range page.Items {
-				n.add(&page.Items[j], dropped(&page.Items[j], pruned))
+				n.add(&page.Items[j], dropped(&page.Items[j], without))
 			}
 		}
 	}
 	return nil
 }
 
-func (n *Narrowing) add(u *unstructured.Unstructured, fields []string) {
+func (n *Pruning) add(u *unstructured.Unstructured, fields []string) {
 	switch {
 	case len(fields) == 0:
 	case len(n.Users) == limits.RehearsalFindings:

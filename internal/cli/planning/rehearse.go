@@ -41,8 +41,8 @@ it would write is sent to the API server as a dry run. Nothing should be found. 
   NotReady      an object that does not pass its probes with this version
   MissingRight  a right that the manager of this version needs, and its service account lacks
   NotServed     a kind that this version reads, and the cluster does not serve
-  FieldLost     a field of an object that the CustomResourceDefinitions of this version lack, which
-                drop it where they replace those of the cluster
+  FieldPruned   a field of an object that the CustomResourceDefinitions of this version lack, which
+                prune it where they replace those of the cluster
   Written       objects, revisions and slices that would be written although the package is at rest
   Rendered      this version renders the package differently: its next load makes a revision
   NotRehearsed  what could not be found out, such as an image that you may not pull, or Packages
@@ -72,7 +72,8 @@ With --crds no package is rehearsed: the CustomResourceDefinitions in a file of 
 of the cluster, before they replace these, as by kubectl apply, helm rollback or Package Operator. A policy of the engine
 refuses each that lacks a field of the present one, also in statuses, which the former manager writes again. Where no
 object has such a field outside of its status the command that permits it is printed: an annotation with the present
-generation of the definition, so that it holds once. Every object of such kinds is read.
+generation of the definition, so that it holds until the definition changes: permit it where you replace it at
+once, and remove the annotation where you do not. Every object of such kinds is read.
 
 -o json prints version, rehearsed, atRest, notAtRest (numbers by state), notSeen[], notCovered, permits[] and
 findings[]{kind, namespace, name, finding, phase, object, message}.`

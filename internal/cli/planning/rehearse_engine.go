@@ -106,34 +106,45 @@ func (c *rehearseCommand) readDefinitions() ([]*apiextensionsv1.CustomResourceDe
 	return found, err
 }
 
-// definitions adds which stored objects lose fields where definitions replace those of the cluster.
+// definitions adds which stored objects have fields that are pruned where definitions replace those of the cluster.
 func (c *rehearseCommand) definitions(ctx context.Context, cl *cluster.Cluster, others []*apiextensionsv1.CustomResourceDefinition, report *rehearsalReport) error {
 	kinds, err := cl.AnyKind()
 	if err != nil {
 		return err
 	}
-	narrowings, err := Narrowings(ctx, kinds, others)
-	if apierrors.IsForbidden(err) {
-		report.NotSeen = append(report.NotSeen, "the CustomResourceDefinitions, and all of their objects")
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	for i := range narrowings {
-		n := &narrowings[i]
-		for j := range n.Users {
-			report.Findings = append(report.Findings, lost(n, j))
-		}
-		if len(n.Users) == 0 {
+	return addPrunings(Prunings(ctx, kinds, others), len(others), report)
+}
+
+// addPrunings adds what was found of so many definitions.
+func addPrunings(prunings []Pruning, of int, report *rehearsalReport) error {
+	var hidden []string
+	for i := range prunings {
+		n := &prunings[i]
+		switch {
+		case apierrors.IsForbidden(n.Err):
+			hidden = append(hidden, n.CRD.Name)
+		case n.Err != nil:
+			return n.Err
+		case len(n.Users) == 0:
 			report.Permits = append(report.Permits, n.PermitCommand())
 		}
+		for j := range n.Users {
+			report.Findings = append(report.Findings, prunedOf(n, j))
+		}
 	}
+	if len(hidden) == 0 {
+		return nil
+	}
+	what := "the CustomResourceDefinitions, and all of their objects"
+	if len(hidden) < of {
+		what += ", of " + strings.Join(hidden, ", ")
+	}
+	report.NotSeen = append(report.NotSeen, what)
 	return nil
 }
 
-// lost returns the finding about one object.
-func lost(n *Narrowing, i int) finding {
+// prunedOf returns the finding about one object.
+func prunedOf(n *Pruning, i int) finding {
 	user := &n.Users[i]
 	fields := user.Fields[:min(len(user.Fields), fieldsShown)]
 	message := "the definition lacks " + strings.Join(fields, ", ")
@@ -144,7 +155,7 @@ func lost(n *Narrowing, i int) finding {
 	if n.More > 0 && i == len(n.Users)-1 {
 		message += fmt.Sprintf(" (and %d more of this kind)", n.More)
 	}
-	f := finding{Finding: fieldLost, Object: user.Key.String(), Message: message}
+	f := finding{Finding: fieldPruned, Object: user.Key.String(), Message: message}
 	if strings.HasSuffix(user.Kind, "Package") {
 		f.Kind, f.Namespace, f.Name = user.Kind, user.Namespace, user.Name
 	}

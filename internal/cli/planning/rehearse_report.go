@@ -22,14 +22,14 @@ const (
 	notReady     findingType = "NotReady"
 	missingRight findingType = "MissingRight"
 	notServed    findingType = "NotServed"
-	fieldLost    findingType = "FieldLost"
+	fieldPruned  findingType = "FieldPruned"
 	written      findingType = "Written"
 	rendered     findingType = "Rendered"
 	notRehearsed findingType = "NotRehearsed"
 )
 
 // severities are the types of findings, the worst first.
-var severities = []findingType{loadFails, refused, notReady, missingRight, notServed, fieldLost, written, rendered, notRehearsed}
+var severities = []findingType{loadFails, refused, notReady, missingRight, notServed, fieldPruned, written, rendered, notRehearsed}
 
 // finding is one line of a rehearsal. Its JSON fields are stable.
 type finding struct {
@@ -56,7 +56,7 @@ type rehearsalReport struct {
 	NotSeen []string `json:"notSeen,omitempty"`
 	// NotCovered is what no rehearsal looks at.
 	NotCovered string `json:"notCovered"`
-	// Permits are commands that let definitions be replaced, where no object has any of the lost fields.
+	// Permits are commands that let definitions be replaced, where no object has any of the pruned fields.
 	Permits  []string  `json:"permits,omitempty"`
 	Findings []finding `json:"findings"`
 
