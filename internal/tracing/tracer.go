@@ -65,7 +65,7 @@ func Endpoint() (string, error) {
 
 // New returns what exports to the collector that the environment names.
 func New(ctx context.Context, log logr.Logger) (*Tracer, error) {
-	otel.SetLogger(log)
+	otel.SetLogger(logr.Discard()) // it quotes headers and URLs that it cannot read, with their credentials
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { log.V(1).Info("a problem of tracing", "reason", conditions.Message(err.Error())) }))
 	to, err := otlptracehttp.New(ctx)
 	if err != nil {
