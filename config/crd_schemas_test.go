@@ -117,7 +117,7 @@ func TestCRDSchemasPolicy(t *testing.T) {
 	}
 }
 
-// It is permitted for the present generation, lists in lists are entered, and what is preserved is not lost; versions stay; other changes and other groups are no matter of the policy.
+// It is permitted for the present generation, lists in lists are entered, and what is preserved is not lost; versions stay; other changes and other groups are not checked by the policy.
 func TestCRDSchemasPolicyPermits(t *testing.T) {
 	t.Parallel()
 	refused := crdPolicy(t)

@@ -49,7 +49,7 @@ func former(t *testing.T) (crd *unstructured.Unstructured, file string) {
 	return crd, file
 }
 
-// An older definition is refused, whoever applies it and how, and permitted until the definition changes where no object has any of the
+// An older definition is refused to every client, and permitted until the definition changes where no object has any of the
 // pruned fields.
 func TestOlderDefinitions(t *testing.T) {
 	t.Parallel()

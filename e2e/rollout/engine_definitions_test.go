@@ -45,7 +45,7 @@ func apply(t *testing.T, env *harness.Env, crd *unstructured.Unstructured) error
 }
 
 // Definitions are upgraded half-way, and rolled back half-way: with either version of the manager and every second definition of the
-// other version packages are installed, are at rest, without a request, and drift is put right; a status of which a field is dropped is
+// other version packages are installed, are at rest, without a request, and drift is corrected; a status of which a field is dropped is
 // not written again and again. The definitions of the former version are refused until that is permitted.
 func TestHalfUpgradedDefinitions(t *testing.T) {
 	if !harness.Deep() {
@@ -80,7 +80,7 @@ func TestHalfUpgradedDefinitions(t *testing.T) {
 		env.WaitAvailable(t, "default", name)
 		drifted := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name + "-01-001"}}
 		harness.Edit(t, env, drifted, func(cm *corev1.ConfigMap) { cm.Data["value"] = "drift" })
-		harness.Await(t, env, corrects, drifted, "to be put right", func(cm *corev1.ConfigMap) error {
+		harness.Await(t, env, corrects, drifted, "to be corrected", func(cm *corev1.ConfigMap) error {
 			if cm.Data["value"] != "v1" {
 				return fmt.Errorf("it is %v", cm.Data)
 			}

@@ -209,11 +209,11 @@ func (s *switches) drift() (name string, planted time.Time) {
 	return name, time.Now()
 }
 
-// corrected checks that drift was put right in time, and returns after how long.
+// corrected checks that drift was corrected in time, and returns after how long.
 func (s *switches) corrected(when, name string, mark sandbox.Position, since time.Time) time.Duration {
 	s.Helper()
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
-	harness.Await(s.T, s.env, harness.Patience, cm, "to be put right", func(cm *corev1.ConfigMap) error {
+	harness.Await(s.T, s.env, harness.Patience, cm, "to be corrected", func(cm *corev1.ConfigMap) error {
 		if cm.Data["value"] != "v1" {
 			return fmt.Errorf("it is %v", cm.Data)
 		}
@@ -297,7 +297,7 @@ func (s *switches) round(i int, program string) {
 	took := s.corrected(when, drifted, mark, since)
 	s.rest(when, mark, drifted, from.credential)
 	s.asBefore()
-	s.Logf("%s: %.1f s without a leader, drift put right %.1f s after there was one", when, without.Seconds(), took.Seconds())
+	s.Logf("%s: %.1f s without a leader, drift corrected %.1f s after there was one", when, without.Seconds(), took.Seconds())
 }
 
 // outage lets the other version take over while the API server is killed and started again.
@@ -327,7 +327,7 @@ func (s *switches) outage(program string) {
 	took := s.corrected(when, drifted, mark, since)
 	s.rest(when, mark, drifted, from.credential)
 	s.asBefore()
-	s.Logf("%s: %.1f s without a leader, drift put right %.1f s after there was one", when, led.Sub(ended).Seconds(), took.Seconds())
+	s.Logf("%s: %.1f s without a leader, drift corrected %.1f s after there was one", when, led.Sub(ended).Seconds(), took.Seconds())
 }
 
 // stores makes another cluster, and the Secret with its kubeconfig.
@@ -355,7 +355,7 @@ clusters: [{name: a, cluster: {server: %q, certificate-authority-data: %s}}], us
 }
 
 // The former and the present version take turns while either is killed, and while the API server is away: packages at rest are not
-// written but for statuses, each write is made by the process that holds the Lease, drift is put right, and packages that are in
+// written but for statuses, each write is made by the process that holds the Lease, drift is corrected, and packages that are in
 // a phase, fail, are being deleted or are in another cluster stay so.
 func TestSwitchUnderKills(t *testing.T) {
 	if !harness.Deep() {

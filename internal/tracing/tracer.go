@@ -146,7 +146,7 @@ func traceID(uid types.UID) (id trace.TraceID) {
 	return id
 }
 
-// spanID derives the ID of a span, so that it is the same one whoever exports it.
+// spanID derives the ID of a span, so that two leaders export the same one.
 func spanID(uid types.UID, key string) (id trace.SpanID) {
 	sum := sha256.Sum256([]byte(string(uid) + " " + key))
 	copy(id[:], sum[:])
