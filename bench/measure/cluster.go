@@ -116,7 +116,8 @@ func Start(tb testing.TB, w Workload, o Options) *Cluster {
 		o.Report = func(string) {}
 	}
 	o.Report("starting a sandbox")
-	c := &Cluster{Env: harness.New(tb), Workload: w, o: o, tb: tb, images: tb.TempDir(), installed: firstRelease}
+	// The memory of the API server is never what bounds a workload.
+	c := &Cluster{Env: harness.New(tb, sandbox.WithMemoryLimit("8GiB")), Workload: w, o: o, tb: tb, images: tb.TempDir(), installed: firstRelease}
 	var err error
 	c.audit, err = c.Audit()
 	must(tb, err)

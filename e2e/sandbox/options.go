@@ -22,6 +22,7 @@ type options struct {
 	nodes       int
 	components  []string
 	auditPolicy string
+	memoryLimit string
 	progress    io.Writer
 }
 
@@ -40,12 +41,15 @@ func WithComponents(names ...string) Option { return func(o *options) { o.compon
 // /version, so the policy must log them.
 func WithAuditPolicy(path string) Option { return func(o *options) { o.auditPolicy = path } }
 
+// WithMemoryLimit sets GOMEMLIMIT of each component; the default is 1GiB.
+func WithMemoryLimit(limit string) Option { return func(o *options) { o.memoryLimit = limit } }
+
 // WithProgress sets where a build of the sandbox's binary reports to; the default
 // is standard error.
 func WithProgress(w io.Writer) Option { return func(o *options) { o.progress = w } }
 
 func newOptions(opts []Option) options {
-	o := options{nodes: 2, progress: os.Stderr}
+	o := options{nodes: 2, memoryLimit: "1GiB", progress: os.Stderr}
 	for _, opt := range opts {
 		opt(&o)
 	}
