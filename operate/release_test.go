@@ -163,7 +163,7 @@ func untar(t *testing.T, content []byte) map[string][]byte {
 		if header.Typeflag != tar.TypeReg {
 			continue
 		}
-		if files[header.Name], err = io.ReadAll(archive); err != nil {
+		if files[header.Name], err = io.ReadAll(io.LimitReader(archive, 256<<20)); err != nil {
 			t.Fatal(err)
 		}
 	}

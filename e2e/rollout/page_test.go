@@ -45,7 +45,7 @@ func openPages(t *testing.T, env *harness.Env, paths ...string) {
 	}
 	welcome, err := browser.PostForm(site+"enter", url.Values{"code": {code}})
 	require.NoError(t, err)
-	body, err := io.ReadAll(welcome.Body)
+	body, err := io.ReadAll(http.MaxBytesReader(nil, welcome.Body, 1<<20))
 	require.NoError(t, err)
 	_ = welcome.Body.Close()
 	base := regexp.MustCompile(`href="/([^/"]+/)">`).FindSubmatch(body)
