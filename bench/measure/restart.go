@@ -1,8 +1,16 @@
 package measure
 
 import (
+	"context"
+	"errors"
+	"sync/atomic"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
@@ -10,12 +18,21 @@ import (
 // to the end of its last request or of its last work, whichever is later.
 func (c *Cluster) restart() Measurement {
 	c.tb.Helper()
+	before := c.leader(c.tb.Context())
 	c.manager.Stop()
 	return c.measure(func() ([]sandbox.Entry, Span) {
 		s := Span{Start: time.Now()}
 		c.startManager()
 		work := watchWork(c.manager.PID())
-		c.waitQuiescent()
+		harness.Eventually(c.tb, c.timeout(), "the new manager to lead with its caches in sync", func(ctx context.Context) error {
+			if holder := c.leader(ctx); holder == "" || holder == before {
+				return errors.New("it does not lead")
+			}
+			return c.manager.Ready(ctx)
+		})
+		// While the API server prepares a long list, the manager neither asks nor works.
+		for c.waitQuiescent(); time.Since(work.last()) < c.o.Quiet; c.waitQuiescent() {
+		}
 		s.End = work.end()
 		entries := c.since()
 		found := false
@@ -43,27 +60,26 @@ const (
 // work looks at how much a process does.
 type work struct {
 	stop chan struct{}
-	last chan time.Time
+	seen atomic.Pointer[time.Time]
 }
 
 // watchWork begins to look at a process.
 func watchWork(pid int) *work {
-	w := &work{stop: make(chan struct{}), last: make(chan time.Time)}
+	w := &work{stop: make(chan struct{})}
+	w.seen.Store(new(time.Time))
 	go func() {
 		ticker := time.NewTicker(workWindow)
 		defer ticker.Stop()
 		before, _ := readCPU(pid)
-		var last time.Time
 		for {
 			select {
 			case now := <-ticker.C:
 				used, err := readCPU(pid)
 				if err == nil && used-before >= workShare {
-					last = now
+					w.seen.Store(&now)
 				}
 				before = used
 			case <-w.stop:
-				w.last <- last
 				return
 			}
 		}
@@ -71,8 +87,22 @@ func watchWork(pid int) *work {
 	return w
 }
 
-// end stops looking and returns when the process was last seen at work.
+// last returns when the process was last seen at work.
+func (w *work) last() time.Time { return *w.seen.Load() }
+
+// end stops looking, and returns the same.
 func (w *work) end() time.Time {
 	close(w.stop)
-	return <-w.last
+	return w.last()
+}
+
+// leader returns the holder of the manager's Lease, or "".
+func (c *Cluster) leader(ctx context.Context) string {
+	c.tb.Helper()
+	lease := &coordinationv1.Lease{}
+	must(c.tb, client.IgnoreNotFound(c.Client.Get(ctx, client.ObjectKey{Namespace: corev1alpha1.DefaultNamespace, Name: corev1alpha1.LeaderElectionLease}, lease)))
+	if lease.Spec.HolderIdentity == nil {
+		return ""
+	}
+	return *lease.Spec.HolderIdentity
 }
