@@ -50,7 +50,10 @@ func newCounters(name, help string, labels ...label) Counters {
 }
 
 // Add counts one event. The values of labels are among those of the table.
-func (c Counters) Add(labels ...string) { c.vec.WithLabelValues(labels...).Inc() }
+func (c Counters) Add(labels ...string) { c.AddMany(1, labels...) }
+
+// AddMany counts n events.
+func (c Counters) AddMany(n int, labels ...string) { c.vec.WithLabelValues(labels...).Add(float64(n)) }
 
 // Action is the value of the label for an action such as Create.
 func Action(name string) string { return strings.ToLower(name) }

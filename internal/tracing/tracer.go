@@ -24,6 +24,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/metrics"
 	"lockstep.run/lockstep/internal/version"
 )
 
@@ -76,9 +77,10 @@ func New(ctx context.Context, log logr.Logger) (*Tracer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
+	waiting := &queue{log: log, now: time.Now}
+	waiting.SpanProcessor = sdktrace.NewBatchSpanProcessor(&exporter{SpanExporter: to, log: log, exported: waiting.exported}, sdktrace.WithMaxQueueSize(limits.TraceQueue))
 	provider := sdktrace.NewTracerProvider(
-		sdktrace.WithResource(about), sdktrace.WithIDGenerator(derived{}), sdktrace.WithSampler(sdktrace.AlwaysSample()),
-		sdktrace.WithBatcher(&exporter{SpanExporter: to, log: log}, sdktrace.WithMaxQueueSize(limits.TraceQueue)))
+		sdktrace.WithResource(about), sdktrace.WithIDGenerator(derived{}), sdktrace.WithSampler(sdktrace.AlwaysSample()), sdktrace.WithSpanProcessor(waiting))
 	return &Tracer{
 		provider: provider, tracer: provider.Tracer(scope, trace.WithInstrumentationVersion(version.Get())),
 		sampler: sdktrace.NewTracerProvider(sdktrace.WithIDGenerator(derived{})).Tracer(scope),
@@ -182,12 +184,15 @@ func (derived) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
 // exporter logs when a collector begins to fail, and when it takes spans again. It exports one batch at a time.
 type exporter struct {
 	sdktrace.SpanExporter
-	log     logr.Logger
-	dropped int
+	log logr.Logger
+	// exported is called with the number of spans of each batch, also of one that is dropped.
+	exported func(spans int)
+	dropped  int
 }
 
 // ExportSpans drops what the collector does not take.
 func (e *exporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	defer e.exported(len(spans))
 	err := e.SpanExporter.ExportSpans(ctx, spans)
 	switch {
 	case err != nil && e.dropped == 0:
@@ -198,6 +203,7 @@ func (e *exporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpa
 	}
 	if err != nil {
 		e.dropped += len(spans)
+		metrics.SpansDropped.AddMany(len(spans), droppedNotTaken)
 	}
 	return nil
 }

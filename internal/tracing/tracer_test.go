@@ -9,12 +9,15 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/metrics"
 	"lockstep.run/lockstep/internal/testing/collector"
+	"lockstep.run/lockstep/internal/testing/metricstest"
 )
 
 // tracer exports to an endpoint. The variables are those of the process, so that tests with it run one after the other.
@@ -95,6 +98,92 @@ func TestCollectorsThatFail(t *testing.T) {
 		if exported > 30*time.Second || closed > limits.TraceFlush+10*time.Second {
 			t.Errorf("%s: 100,000 spans took %v, the end %v", reason, exported, closed)
 		}
+	}
+}
+
+// dropped returns how many spans are counted as dropped, by the reason.
+func dropped(t *testing.T) map[string]float64 {
+	t.Helper()
+	by := map[string]float64{}
+	for _, c := range metrics.Instruments() {
+		for series, value := range metricstest.Values(t, c) {
+			if reason, is := strings.CutPrefix(series, "lockstep_trace_spans_dropped_total "); is {
+				by[reason] = value
+			}
+		}
+	}
+	return by
+}
+
+// Each span is exported or counted, by why it was not.
+func TestDroppedSpansAreCounted(t *testing.T) {
+	const sets = 1000
+	c := collector.New(t)
+	c.Hold()
+	traced := tracer(t, c.URL, logr.Discard())
+	done := set(crds(), condition(corev1alpha1.ConditionSucceeded, metav1.ConditionTrue, 7))
+	spans := len(ended(nil, done))
+	before := dropped(t)
+	for range sets {
+		traced.export(done, ended(nil, done), epoch.Add(time.Minute))
+	}
+	full := int(dropped(t)[droppedQueueFull] - before[droppedQueueFull])
+	if full == 0 {
+		t.Error("nothing is counted")
+	}
+	c.Release()
+	if err := traced.provider.ForceFlush(t.Context()); err != nil {
+		t.Error(err)
+	}
+	failed := int(dropped(t)[droppedNotTaken] - before[droppedNotTaken]) // a slow machine: the collector hung for too long
+	c.Await(t, func(got []collector.Span) bool { return len(got) >= sets*spans-full-failed })
+	t.Logf("of %d spans %d found no room, and %d were not taken", sets*spans, full, failed)
+	traced.Close()
+
+	refused := tracer(t, c.URL+"/elsewhere", logr.Discard())
+	before = dropped(t)
+	refused.export(done, ended(nil, done), epoch.Add(time.Minute))
+	refused.Close()
+	after := dropped(t)
+	if got := int(after[droppedNotTaken] - before[droppedNotTaken]); got != spans || after[droppedQueueFull] != before[droppedQueueFull] {
+		t.Errorf("%d of %d spans are counted that the collector did not take", got, spans)
+	}
+}
+
+// ignored is a processor of spans.
+type ignored struct{ sdktrace.SpanProcessor }
+
+func (ignored) OnEnd(sdktrace.ReadOnlySpan) {}
+
+// Spans for which there is no room are logged once a minute, with their number.
+func TestDroppedSpansAreLogged(t *testing.T) {
+	var lines []string
+	now := epoch
+	q := &queue{SpanProcessor: ignored{}, now: func() time.Time { return now }, log: funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})}
+	end := func(spans int) {
+		for range spans {
+			q.OnEnd(nil)
+		}
+	}
+	end(limits.TraceQueue)
+	if len(lines) > 0 {
+		t.Error(lines)
+	}
+	end(1000)
+	now = now.Add(limits.TraceLogInterval - 1)
+	end(1000)
+	now = now.Add(1)
+	end(1)
+	if len(lines) != 2 || !strings.Contains(lines[0], `"dropped"=1 `) || !strings.Contains(lines[1], `"dropped"=2000 `) {
+		t.Error(lines)
+	}
+	q.exported(2)
+	now = now.Add(time.Hour)
+	if end(2); len(lines) != 2 {
+		t.Errorf("there is room again: %v", lines)
+	}
+	if end(1); len(lines) != 3 {
+		t.Errorf("there is none again: %v", lines)
 	}
 }
 
