@@ -2,11 +2,14 @@ package catalogue_test
 
 import (
 	"context"
+	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -165,6 +168,9 @@ func TestSource(t *testing.T) {
 		{[]string{"list"}, 0, "http https://example.com/a.tgz "},
 		{[]string{"list"}, 0, "git https://example.com/a.git main"},
 		{[]string{"get", "http"}, 0, "Source     http https://example.com/a.tgz\n"},
+		{[]string{"get", "http", "-o", "json"}, 0, `"url": "https://example.com/a.tgz?…"`},
+		{[]string{"list", "-o", "yaml"}, 0, "url: https://example.com/a.tgz?…\n"},
+		{[]string{"get", "git", "-o", "yaml"}, 0, "url: https://example.com/a.git\n"},
 		{[]string{"get", "none"}, 1, "there is neither a packagerepository none in namespace shop nor a clusterpackagerepository of that name"},
 		{[]string{"add", "a"}, 1, "it is not said where the repository is"},
 		{[]string{"add", "a", "b", "--git", "c"}, 1, "--url and --git contradict each other"},
@@ -201,6 +207,41 @@ func TestSource(t *testing.T) {
 	}
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "git"}, &inlined); !apierrors.IsNotFound(err) {
 		t.Errorf("it is there: %v", err)
+	}
+}
+
+// No output has what may be a credential in an address: a query, or a password that an older definition took.
+func TestRepositoriesAreShownWithoutCredentials(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		source corev1alpha1.RepositorySource
+		want   string
+	}{
+		"a signed URL":        {corev1alpha1.RepositorySource{HTTP: &corev1alpha1.RepositoryHTTPSource{URL: "https://example.com/a.tgz?X-Amz-Signature=planted"}}, "https://example.com/a.tgz?…"},
+		"one that is invalid": {corev1alpha1.RepositorySource{HTTP: &corev1alpha1.RepositoryHTTPSource{URL: "https://example.com/%zz?sig=planted"}}, "https://example.com/%zz?…"},
+		"a fragment":          {corev1alpha1.RepositorySource{HTTP: &corev1alpha1.RepositoryHTTPSource{URL: "https://example.com/a#token=planted"}}, "https://example.com/a"},
+		"git":                 {corev1alpha1.RepositorySource{Git: &corev1alpha1.RepositoryGitSource{URL: "https://example.com/a.git?private_token=planted", Ref: "main"}}, "https://example.com/a.git?…"},
+		"a password":          {corev1alpha1.RepositorySource{Git: &corev1alpha1.RepositoryGitSource{URL: "ssh://me:planted@example.com/a.git"}}, "ssh://me:xxxxx@example.com/a.git"},
+		"git by scp":          {corev1alpha1.RepositorySource{Git: &corev1alpha1.RepositoryGitSource{URL: "git@example.com:a.git"}}, "git@example.com:a.git"},
+	} {
+		repository := &corev1alpha1.PackageRepository{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "stable"}}
+		repository.Spec.Source = tc.source
+		applied, err := json.Marshal(repository)
+		if err != nil {
+			t.Fatal(err)
+		}
+		repository.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: string(applied), "team": "shop"}
+		c := clustertest.FakeCluster(t, repository)
+		for _, args := range [][]string{{"get", "stable", "-o", "json"}, {"list", "-o", "json"}, {"get", "stable", "-o", "yaml"}, {"list", "-o", "yaml"}, {"get", "stable"}, {"list"}} {
+			got := clitest.InvokeOn(t, clustertest.DialTo(c), "", append([]string{"repo"}, args...)...)
+			if got.Code != 0 || strings.Contains(got.Out+got.Err, "planted") || slices.Contains(args, "-o") && (!strings.Contains(got.Out, tc.want) || !strings.Contains(got.Out, "team")) {
+				t.Errorf("%s, %v: %+v, want %s", name, args, got, tc.want)
+			}
+		}
+		stored := &corev1alpha1.PackageRepository{}
+		if err := c.Get(t.Context(), client.ObjectKeyFromObject(repository), stored); err != nil || !cmp.Equal(stored.Spec.Source, tc.source) {
+			t.Errorf("%s: the repository is changed: %+v, %v", name, stored.Spec.Source, err)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -70,7 +71,7 @@ func (c *repoListCommand) run(ctx context.Context) error {
 	if c.Output.Wanted() {
 		items := output.List{}
 		for _, r := range found {
-			items.Items = append(items.Items, command.Published(r))
+			items.Items = append(items.Items, published(r))
 		}
 		return c.Output.Print(ctx, c.Streams.Out, items)
 	}
@@ -89,6 +90,16 @@ func (c *repoListCommand) run(ctx context.Context) error {
 	}
 	command.PrintTable(c.Streams.Out, rows)
 	return nil
+}
+
+// published is a repository as it is printed, without what may be a credential; kubectl apply keeps a copy of the spec.
+func published(r corev1alpha1.GenericPackageRepository) corev1alpha1.GenericPackageRepository {
+	out := command.Published(r)
+	cluster.ConcealSource(&out.RepositorySpec().Source)
+	annotations := out.GetAnnotations()
+	delete(annotations, corev1.LastAppliedConfigAnnotation)
+	out.SetAnnotations(annotations)
+	return out
 }
 
 func repositoryWord(r corev1alpha1.GenericPackageRepository, styles terminal.Styles) string {
@@ -118,7 +129,7 @@ func (c *repoCommand) get(ctx context.Context, n cluster.RepositoryName) error {
 		return err
 	}
 	c.WarnOfSilence(ctx, cl)
-	return c.Output.Write(ctx, c.Streams.Out, command.Published(r), func(styles terminal.Styles) string { return repositoryScreen(r, styles) })
+	return c.Output.Write(ctx, c.Streams.Out, published(r), func(styles terminal.Styles) string { return repositoryScreen(r, styles) })
 }
 
 func repositoryScreen(r corev1alpha1.GenericPackageRepository, styles terminal.Styles) string {

@@ -13,6 +13,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/outbound"
 )
 
 // RepositoryName names a PackageRepository or a ClusterPackageRepository.
@@ -127,10 +128,27 @@ func RepositorySource(s *corev1alpha1.RepositorySource) (kind, address string) {
 func shownURL(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
-		return address // user@host:path has no place for a password
+		return outbound.Conceal(address) // such as user@host:path, or what no client takes
 	}
-	u.RawQuery = ""
+	u.RawQuery, u.Fragment, u.RawFragment = "", "", ""
 	return u.Redacted()
+}
+
+// ConcealSource takes out of a source what may be a credential. The query of a URL may be a signature.
+func ConcealSource(s *corev1alpha1.RepositorySource) {
+	conceal := func(address *string) {
+		shown := shownURL(*address)
+		if strings.Contains(*address, "?") && !strings.Contains(shown, "?") {
+			shown += "?…"
+		}
+		*address = shown
+	}
+	if s.HTTP != nil {
+		conceal(&s.HTTP.URL)
+	}
+	if s.Git != nil {
+		conceal(&s.Git.URL)
+	}
 }
 
 // RepositoryState is the state of a repository in a word, and whether it works; Unknown is that it is on the way.
