@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -47,6 +49,56 @@ func former(t *testing.T) (crd *unstructured.Unstructured, file string) {
 	file = filepath.Join(t.TempDir(), "install.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(strings.Join(docs, "---\n")), 0o600))
 	return crd, file
+}
+
+// narrower returns the definition of Packages with a bound that is narrower than the present one, and a file with it.
+func narrower(t *testing.T) (crd *unstructured.Unstructured, file string) {
+	t.Helper()
+	all, err := config.Objects(config.FolderCRDs)
+	require.NoError(t, err)
+	for _, u := range all {
+		if u.GetName() == "packages.package-operator.run" {
+			crd = u
+		}
+	}
+	versions, _, err := unstructured.NestedFieldNoCopy(crd.Object, "spec", "versions")
+	require.NoError(t, err)
+	require.NoError(t, unstructured.SetNestedField(versions.([]any)[0].(map[string]any), int64(4000),
+		"schema", "openAPIV3Schema", "properties", "spec", "properties", "progressDeadlineSeconds", "maximum"))
+	text, err := yaml.Marshal(crd.Object)
+	require.NoError(t, err)
+	file = filepath.Join(t.TempDir(), "narrower.yaml")
+	require.NoError(t, os.WriteFile(file, text, 0o600))
+	return crd, file
+}
+
+// judgeNarrower shows that a bound of a definition is no matter of the policy, and that the objects are found that the API server
+// would not take again.
+func judgeNarrower(t *testing.T, env *harness.Env, apply func(*unstructured.Unstructured, string) error) {
+	t.Helper()
+	crd, file := narrower(t)
+	slow := harness.Package("default", "slow", "example.test/web:1")
+	slow.Spec.ProgressDeadlineSeconds = ptr.To[int32](4321)
+	env.Create(t, slow)
+	got := run(t, env, "rehearse", "--crds", file)
+	t.Logf("$ kubectl package rehearse --crds narrower.yaml: %d\n%s%s", got.code, got.out, got.err)
+	if got.code != 1 || !strings.Contains(got.out, "the definition refuses spec.progressDeadlineSeconds: Invalid value (") || strings.Contains(got.out, "annotate") ||
+		!strings.Contains(got.out, "1 definition compared: 1 FieldRefused") {
+		t.Errorf("with a narrower bound: %d\n%s%s", got.code, got.out, got.err)
+	}
+	require.NoError(t, apply(crd, "config"))
+	again := harness.Package("default", "again", "example.test/web:1")
+	again.Spec.ProgressDeadlineSeconds = slow.Spec.ProgressDeadlineSeconds
+	harness.Eventually(t, harness.Patience, "the API server to have the narrower bound", func(ctx context.Context) error {
+		if err := env.Client.Create(ctx, again.DeepCopy(), client.DryRunAll); !apierrors.IsInvalid(err) {
+			return errors.New("a copy is not refused: " + fmt.Sprint(err))
+		}
+		return nil
+	})
+	harness.Edit(t, env, slow, func(p *corev1alpha1.Package) { p.Spec.ProgressDeadlineSeconds = ptr.To[int32](400) })
+	if got := ok(t, env, "rehearse", "--crds", file); !strings.Contains(got.out, "nothing is found") {
+		t.Errorf("without such an object: %s", got.out)
+	}
 }
 
 // An older definition is refused to every client, and permitted until the definition changes where no object has any of the
@@ -131,6 +183,7 @@ func TestOlderDefinitions(t *testing.T) {
 		require.NoError(t, apply(crd, "config"))
 	}
 	refused("a second time", apply(older, "config"))
+	judgeNarrower(t, env, apply)
 	if got := run(t, env, "rehearse", "--crds", file, "-n", "default"); got.code != 1 || !strings.Contains(got.err, "leave --cluster and -n out") {
 		t.Errorf("in a namespace: %d %s", got.code, got.err)
 	}

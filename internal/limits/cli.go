@@ -40,6 +40,7 @@ const (
 const (
 	RehearsedAtOnce   = 4   // packages, each with up to WritesInFlight requests: their content is in memory
 	RehearsalFindings = 20  // of one package: a problem of its engine is one of all of its objects
+	RefusedFieldBytes = 256 // of what a definition refuses in a field
 	SimulatedCreates  = 500 // revisions that the simulation of one package makes, also in plans: a rollout makes one
 )
 

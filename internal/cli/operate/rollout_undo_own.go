@@ -88,8 +88,12 @@ func (c *undoCommand) permitDefinitions(ctx context.Context, kinds client.Client
 			user := &n.Users[0]
 			note("%s stays as it is, and the rollout waits: that of the revision lacks fields of %s, such as %s of %s. Once these are removed: %s",
 				n.CRD.Name, terminal.Count(len(n.Users)+n.More, "object"), user.Fields[0], user.Key, n.PermitCommand())
-		case why == nil:
+		case why == nil && len(n.Pruned) > 0:
 			why = n.Permit(ctx, kinds)
+		}
+		if len(n.Refused) > 0 {
+			user := &n.Refused[0]
+			note("%s of the revision refuses what changes or copies values of %s, such as in %s: %s", n.CRD.Name, terminal.Count(len(n.Refused)+n.MoreRefused, "object"), user.Key, user.Fields[0])
 		}
 		if why != nil {
 			failed, err = append(failed, n.CRD.Name), cmp.Or(err, why)

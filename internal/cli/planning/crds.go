@@ -25,7 +25,8 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// Pruning says which fields are pruned where a CustomResourceDefinition of this group is replaced by that of another version.
+// Pruning says which fields are pruned, and which objects refused, where a CustomResourceDefinition of this group is replaced by that
+// of another version.
 type Pruning struct {
 	// CRD is the definition as it is served. Where it could not be read it has its name alone.
 	CRD *apiextensionsv1.CustomResourceDefinition
@@ -35,6 +36,11 @@ type Pruning struct {
 	Users []FieldUser
 	// More is how many there are beyond these.
 	More int
+	// Refused are the first of the stored objects with fields that the other version refuses. Nothing of them is lost: what copies such a
+	// field, as a revision does, or changes it is refused.
+	Refused []FieldUser
+	// MoreRefused is how many there are beyond these.
+	MoreRefused int
 	// Err is why it is not known: the others are.
 	Err error
 }
@@ -42,7 +48,7 @@ type Pruning struct {
 // FieldUser is a stored object.
 type FieldUser struct {
 	objects.Key
-	// Fields are those that the other version does not have.
+	// Fields are those that the other version does not have, or refuses, with the reason.
 	Fields []string
 }
 
@@ -64,12 +70,13 @@ func (n *Pruning) generation() string { return strconv.FormatInt(n.CRD.Generatio
 
 var crdKind = apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition")
 
-// Prunings compares definitions of another version with those that are served. Objects are read of those alone that lack fields.
+// Prunings compares definitions of another version with those that are served. Objects are read of those alone that lack fields, or
+// validate otherwise.
 func Prunings(ctx context.Context, kinds client.Client, others []*apiextensionsv1.CustomResourceDefinition) (found []Pruning) {
 	for _, other := range others {
 		n := Pruning{CRD: &apiextensionsv1.CustomResourceDefinition{}}
 		n.CRD.Name = other.Name
-		if n.Err = n.compare(ctx, kinds, other); n.Err != nil || len(n.Pruned) > 0 {
+		if n.Err = n.compare(ctx, kinds, other); n.Err != nil || len(n.Pruned) > 0 || len(n.Refused) > 0 {
 			found = append(found, n)
 		}
 	}
@@ -94,11 +101,9 @@ func (n *Pruning) compare(ctx context.Context, kinds client.Client, other *apiex
 		return nil
 	}
 	n.CRD = served
-	if n.Pruned = pruned(n.CRD, other); len(n.Pruned) == 0 {
-		return nil
-	}
+	n.Pruned = pruned(n.CRD, other)
 	if err := n.look(ctx, kinds, other); err != nil {
-		return fmt.Errorf("look for %s with fields that are pruned: %w", n.CRD.Spec.Names.Plural, err)
+		return fmt.Errorf("look for %s with fields that are pruned or refused: %w", n.CRD.Spec.Names.Plural, err)
 	}
 	return nil
 }
@@ -184,42 +189,61 @@ func elementsOf(s *apiextensionsv1.JSONSchemaProps) (of [2]*apiextensionsv1.JSON
 	return of
 }
 
-// look reads all objects of the kind, page by page.
+// look looks for objects where the definitions differ.
 func (n *Pruning) look(ctx context.Context, kinds client.Client, other *apiextensionsv1.CustomResourceDefinition) error {
-	names := n.CRD.Spec.Names
 	for i := range n.CRD.Spec.Versions {
 		v := &n.CRD.Spec.Versions[i]
 		if !v.Storage {
 			continue
 		}
-		without, err := structuralOf(schemaOf(other, v.Name))
+		after := schemaOf(other, v.Name)
+		validates, err := newComparison(schemaOf(n.CRD, v.Name), after)
 		if err != nil {
 			return err
 		}
-		for next, first := "", true; first || next != ""; first = false {
-			page := &unstructured.UnstructuredList{}
-			page.SetGroupVersionKind(schema.GroupVersionKind{Group: n.CRD.Spec.Group, Version: v.Name, Kind: names.ListKind})
-			if err := kinds.List(ctx, page, client.Limit(limits.SupportPage), client.Continue(next)); err != nil {
-				return err
-			}
-			next = page.GetContinue()
-			for j := range page.Items {
-				n.add(&page.Items[j], dropped(&page.Items[j], without))
-			}
+		if len(n.Pruned) == 0 && validates == nil {
+			continue
+		}
+		without, err := structuralOf(after)
+		if err != nil {
+			return err
+		}
+		if err := n.lookAt(ctx, kinds, v.Name, func(u *unstructured.Unstructured) {
+			key := objects.Key{Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
+			n.Users, n.More = withUser(n.Users, n.More, FieldUser{Key: key, Fields: dropped(u, without)})
+			n.Refused, n.MoreRefused = withUser(n.Refused, n.MoreRefused, FieldUser{Key: key, Fields: validates.refused(ctx, u)})
+		}); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func (n *Pruning) add(u *unstructured.Unstructured, fields []string) {
-	switch {
-	case len(fields) == 0:
-	case len(n.Users) == limits.RehearsalFindings:
-		n.More++
-	default:
-		key := objects.Key{Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
-		n.Users = append(n.Users, FieldUser{Key: key, Fields: fields})
+// lookAt reads all objects of the kind, page by page.
+func (n *Pruning) lookAt(ctx context.Context, kinds client.Client, version string, visit func(*unstructured.Unstructured)) error {
+	for next, first := "", true; first || next != ""; first = false {
+		page := &unstructured.UnstructuredList{}
+		page.SetGroupVersionKind(schema.GroupVersionKind{Group: n.CRD.Spec.Group, Version: version, Kind: n.CRD.Spec.Names.ListKind})
+		if err := kinds.List(ctx, page, client.Limit(limits.SupportPage), client.Continue(next)); err != nil {
+			return err
+		}
+		next = page.GetContinue()
+		for j := range page.Items {
+			visit(&page.Items[j])
+		}
 	}
+	return nil
+}
+
+// withUser adds an object that has such fields. Those beyond a limit are counted.
+func withUser(users []FieldUser, more int, user FieldUser) ([]FieldUser, int) {
+	switch {
+	case len(user.Fields) == 0:
+		return users, more
+	case len(users) == limits.RehearsalFindings:
+		return users, more + 1
+	}
+	return append(users, user), more
 }
 
 // dropped returns the fields of an object that a schema does not have, and takes them off it. Nothing of a status is returned.
@@ -233,9 +257,14 @@ func structuralOf(s *apiextensionsv1.JSONSchemaProps) (*structuralschema.Structu
 	if s == nil {
 		return nil, nil
 	}
-	internal := &apiextensions.JSONSchemaProps{}
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(s, internal, nil); err != nil {
+	internal, err := internalOf(s)
+	if err != nil {
 		return nil, err
 	}
 	return structuralschema.NewStructural(internal)
+}
+
+func internalOf(s *apiextensionsv1.JSONSchemaProps) (*apiextensions.JSONSchemaProps, error) {
+	internal := &apiextensions.JSONSchemaProps{}
+	return internal, apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(s, internal, nil)
 }

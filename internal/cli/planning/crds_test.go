@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objects"
 )
 
 // definition returns that of Packages in this version.
@@ -245,8 +246,9 @@ func TestPrunedOf(t *testing.T) {
 		u.SetKind("Package")
 		u.SetNamespace("shop")
 		u.SetName("web")
-		n.add(u, []string{"spec.a", "spec.b", "spec.c", "spec.d", "spec.e", "spec.f", "spec.g"})
-		n.add(u, nil)
+		key := objects.Key{Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
+		n.Users, n.More = withUser(n.Users, n.More, FieldUser{Key: key, Fields: []string{"spec.a", "spec.b", "spec.c", "spec.d", "spec.e", "spec.f", "spec.g"}})
+		n.Users, n.More = withUser(n.Users, n.More, FieldUser{Key: key})
 	}
 	f := prunedOf(n, limits.RehearsalFindings-1)
 	want := "the definition lacks spec.a, spec.b, spec.c, spec.d, spec.e and 2 more: leave the newer one in place, or do without (and 3 more of this kind)"

@@ -43,6 +43,8 @@ it would write is sent to the API server as a dry run. Nothing should be found. 
   NotServed     a kind that this version reads, and the cluster does not serve
   FieldPruned   a field of an object that the CustomResourceDefinitions of this version lack, which
                 prune it where they replace those of the cluster
+  FieldRefused  a value in an object that they refuse by a type, a bound or a rule: it stays where it
+                is, and what changes or copies it, as a new revision may, is refused
   Written       objects, revisions and slices that would be written although the package is at rest
   Rendered      this version renders the package differently: its next load makes a revision
   NotRehearsed  what could not be found out, such as an image that you may not pull, or Packages
@@ -73,7 +75,8 @@ of the cluster, before they replace these, as by kubectl apply, helm rollback or
 refuses each that lacks a field of the present one, also in statuses, which the former manager writes again. Where no
 object has such a field outside of its status the command that permits it is printed: an annotation with the present
 generation of the definition, so that it holds until the definition changes: permit it where you replace it at
-once, and remove the annotation where you do not. Every object of such kinds is read.
+once, and remove the annotation where you do not. The policy does not compare types, bounds and rules of fields, by
+which nothing stored is lost: FieldRefused is about these. Every object of kinds whose definitions differ is read.
 
 -o json prints version, rehearsed, atRest, notAtRest (numbers by state), notSeen[], notCovered, permits[] and
 findings[]{kind, namespace, name, finding, phase, object, message}.`

@@ -125,11 +125,14 @@ func addPrunings(prunings []Pruning, of int, report *rehearsalReport) error {
 			hidden = append(hidden, n.CRD.Name)
 		case n.Err != nil:
 			return n.Err
-		case len(n.Users) == 0:
+		case len(n.Users) == 0 && len(n.Pruned) > 0:
 			report.Permits = append(report.Permits, n.PermitCommand())
 		}
 		for j := range n.Users {
 			report.Findings = append(report.Findings, prunedOf(n, j))
+		}
+		for j := range n.Refused {
+			report.Findings = append(report.Findings, refusedOf(n, j))
 		}
 	}
 	if len(hidden) == 0 {
@@ -143,19 +146,29 @@ func addPrunings(prunings []Pruning, of int, report *rehearsalReport) error {
 	return nil
 }
 
-// prunedOf returns the finding about one object.
+// prunedOf returns the finding about an object with fields that are pruned.
 func prunedOf(n *Pruning, i int) finding {
-	user := &n.Users[i]
+	return aboutFields(fieldPruned, n.Users, n.More, i, "the definition lacks ", ", ", ": leave the newer one in place, or do without")
+}
+
+// refusedOf returns the finding about an object with fields that are refused.
+func refusedOf(n *Pruning, i int) finding {
+	return aboutFields(fieldRefused, n.Refused, n.MoreRefused, i, "the definition refuses ", "; ", ": correct the object first, or leave the present definition in place")
+}
+
+// aboutFields returns the finding about one of several objects of a kind.
+func aboutFields(typ findingType, users []FieldUser, moreUsers, i int, begin, separator, remedy string) finding {
+	user := &users[i]
 	fields := user.Fields[:min(len(user.Fields), fieldsShown)]
-	message := "the definition lacks " + strings.Join(fields, ", ")
+	message := begin + strings.Join(fields, separator)
 	if more := len(user.Fields) - len(fields); more > 0 {
 		message += fmt.Sprintf(" and %d more", more)
 	}
-	message += ": leave the newer one in place, or do without"
-	if n.More > 0 && i == len(n.Users)-1 {
-		message += fmt.Sprintf(" (and %d more of this kind)", n.More)
+	message += remedy
+	if moreUsers > 0 && i == len(users)-1 {
+		message += fmt.Sprintf(" (and %d more of this kind)", moreUsers)
 	}
-	f := finding{Finding: fieldPruned, Object: user.Key.String(), Message: message}
+	f := finding{Finding: typ, Object: user.Key.String(), Message: message}
 	if strings.HasSuffix(user.Kind, "Package") {
 		f.Kind, f.Namespace, f.Name = user.Kind, user.Namespace, user.Name
 	}

@@ -23,13 +23,14 @@ const (
 	missingRight findingType = "MissingRight"
 	notServed    findingType = "NotServed"
 	fieldPruned  findingType = "FieldPruned"
+	fieldRefused findingType = "FieldRefused"
 	written      findingType = "Written"
 	rendered     findingType = "Rendered"
 	notRehearsed findingType = "NotRehearsed"
 )
 
 // severities are the types of findings, the worst first.
-var severities = []findingType{loadFails, refused, notReady, missingRight, notServed, fieldPruned, written, rendered, notRehearsed}
+var severities = []findingType{loadFails, refused, notReady, missingRight, notServed, fieldPruned, fieldRefused, written, rendered, notRehearsed}
 
 // finding is one line of a rehearsal. Its JSON fields are stable.
 type finding struct {

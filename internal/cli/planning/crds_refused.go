@@ -1,0 +1,136 @@
+package planning
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+
+	"lockstep.run/lockstep/internal/kube/conditions"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// validator validates objects as the API server does.
+type validator struct {
+	structural *structuralschema.Structural
+	schema     validation.SchemaValidator
+	rules      *cel.Validator
+}
+
+// validatorOf returns nil for no schema, which refuses nothing.
+func validatorOf(s *apiextensionsv1.JSONSchemaProps) (*validator, error) {
+	if s == nil {
+		return nil, nil
+	}
+	internal, err := internalOf(s)
+	if err != nil {
+		return nil, err
+	}
+	v := &validator{}
+	if v.structural, err = structuralschema.NewStructural(internal); err != nil {
+		return nil, err
+	}
+	if v.schema, _, err = validation.NewSchemaValidator(internal); err != nil {
+		return nil, err
+	}
+	v.rules = cel.NewValidator(v.structural, true, celconfig.PerCallLimit)
+	return v, nil
+}
+
+// validate sets defaults in an object without unknown fields, and returns what is wrong with it. Rules about changes do not count.
+func (v *validator) validate(ctx context.Context, u *unstructured.Unstructured) field.ErrorList {
+	if v == nil {
+		return nil
+	}
+	defaulting.PruneNonNullableNullsWithoutDefaults(u.Object, v.structural)
+	defaulting.Default(u.Object, v.structural)
+	errs := append(validation.ValidateCustomResource(nil, u.Object, v.schema), listtype.ValidateListSetsAndMaps(nil, v.structural, u.Object)...)
+	if len(errs) == 0 && v.rules != nil {
+		errs, _ = v.rules.Validate(ctx, nil, v.structural, u.Object, nil, celconfig.RuntimeCELCostBudget)
+	}
+	return errs
+}
+
+// comparison finds what a definition refuses of objects that another one takes.
+type comparison struct{ present, other *validator }
+
+// newComparison returns nil for schemas that validate alike.
+func newComparison(present, other *apiextensionsv1.JSONSchemaProps) (*comparison, error) {
+	if present == nil || other == nil || equality.Semantic.DeepEqual(validationsOf(present), validationsOf(other)) {
+		return nil, nil
+	}
+	c := &comparison{}
+	var err error
+	if c.present, err = validatorOf(present); err == nil {
+		c.other, err = validatorOf(other)
+	}
+	return c, err
+}
+
+// refused returns the fields of an object that the other definition refuses, and why. The object has no status and nothing that is
+// pruned. What the present definition would refuse, too, was stored before that did.
+func (c *comparison) refused(ctx context.Context, u *unstructured.Unstructured) (fields []string) {
+	if c == nil {
+		return nil
+	}
+	present := u.DeepCopy()
+	errs := c.other.validate(ctx, u)
+	if len(errs) == 0 {
+		return nil
+	}
+	known := map[string]bool{}
+	for _, e := range c.present.validate(ctx, present) {
+		known[e.Field+" "+string(e.Type)] = true
+	}
+	for _, e := range errs {
+		if !known[e.Field+" "+string(e.Type)] {
+			fields = append(fields, withoutValue(e))
+		}
+	}
+	slices.Sort(fields)
+	return slices.Compact(fields)
+}
+
+// withoutValue describes a problem of a field, but for its value, which may be a secret.
+func withoutValue(e *field.Error) string {
+	detail := e.Detail
+	if e.Type == field.ErrorTypeTypeInvalid { // of a format it ends with the value
+		detail, _, _ = strings.Cut(detail, `: "`)
+	}
+	text := e.Field + ": " + e.Type.String()
+	if detail != "" {
+		text += " (" + detail + ")"
+	}
+	return conditions.Cut(text, limits.RefusedFieldBytes)
+}
+
+// validationsOf returns a schema without its descriptions, and without the status.
+func validationsOf(s *apiextensionsv1.JSONSchemaProps) *apiextensionsv1.JSONSchemaProps {
+	s = s.DeepCopy()
+	delete(s.Properties, "status")
+	dropDescriptions(s)
+	return s
+}
+
+func dropDescriptions(s *apiextensionsv1.JSONSchemaProps) {
+	s.Description = ""
+	for name, of := range s.Properties {
+		dropDescriptions(&of)
+		s.Properties[name] = of
+	}
+	for _, of := range elementsOf(s) {
+		if of != nil {
+			dropDescriptions(of)
+		}
+	}
+}
