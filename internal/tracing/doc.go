@@ -15,6 +15,9 @@
 //	├─ hand-over       from the success until the revision before controls nothing any more, where it still did
 //	└─ teardown        from the deletion until the revision is gone
 //
+// A teardown has no spans of its phases: the status says which of them are gone, but not when, and the last write of it comes before the
+// last of them is.
+//
 // Names of spans are fixed. Attributes have names and numbers, each at most limits.MetricLabelBytes; no message, and nothing of the
 // content of an object. Times are clamped: they are those of a status, which others may write.
 //
