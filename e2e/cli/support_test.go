@@ -4,6 +4,8 @@ import (
 	"archive/tar"
 	"compress/gzip"
 	"context"
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -65,6 +67,19 @@ func TestSupport(t *testing.T) {
 		Source: corev1alpha1.RepositorySource{Inline: &corev1alpha1.RepositoryInlineSource{Files: map[string]string{"a.yaml": "a: " + planted()}}},
 	}})
 	create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "support", Name: "s"}, StringData: map[string]string{"a": planted()}})
+	encoded := base64.StdEncoding.EncodeToString([]byte(planted()))
+	rendered := func(text string) corev1alpha1.ObjectSetObject {
+		return corev1alpha1.ObjectSetObject{Object: runtime.RawExtension{Raw: []byte(text)}}
+	}
+	create(&corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{Namespace: "support", Name: "lone"}, Spec: corev1alpha1.ObjectSetSpec{
+		LifecycleState: corev1alpha1.ObjectSetLifecycleStatePaused,
+		ObjectSetTemplateSpec: corev1alpha1.ObjectSetTemplateSpec{Phases: []corev1alpha1.ObjectSetTemplatePhase{{Name: "a", Objects: []corev1alpha1.ObjectSetObject{
+			rendered(`{"apiVersion":"v1","kind":"Secret","metadata":{"name":"lone"},"data":{"a":"` + encoded + `"}}`),
+			rendered(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"lone"},"data":{"a":"{\"password\":\"` + planted() + `\"}"}}`),
+			rendered(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":"lone"},"spec":{"containers":[{"name":"a","image":"a","args":["--token=` + planted() + `"],
+				"env":[{"name":"A","value":"` + planted() + `"},{"name":"PROXY","value":"http://u:` + planted() + `@example.com/?sig=` + planted() + `"}]}]}}`),
+		}}}},
+	}})
 	harness.Eventually(t, harness.Patience, "the package is refused", func(context.Context) error {
 		if got := run(t, env, "explain", "one", "-n", "support"); !strings.Contains(got.out, "is no label value") {
 			return errors.New(got.out)
@@ -83,8 +98,11 @@ func TestSupport(t *testing.T) {
 	files := untar(t, file)
 	for name, text := range files {
 		for i := 1; i <= n; i++ {
-			if at := strings.Index(text, fmt.Sprintf("planted-%02d-Xq7vB9", i)); at >= 0 {
-				t.Errorf("%s: %s", name, text[max(0, at-200):min(len(text), at+50)])
+			value := fmt.Sprintf("planted-%02d-Xq7vB9", i)
+			for _, form := range []string{value, base64.StdEncoding.EncodeToString([]byte(value)), hex.EncodeToString([]byte(value))} {
+				if at := strings.Index(text, form); at >= 0 {
+					t.Errorf("%s: %s", name, text[max(0, at-200):min(len(text), at+50)])
+				}
 			}
 		}
 	}
@@ -107,7 +125,8 @@ func TestSupport(t *testing.T) {
 	}) {
 		t.Errorf("%v: %s", err, files["support/objects/package.json"])
 	}
-	if n < 15 || len(objects) == 0 {
+	t.Logf("%d secrets are planted in %d objects and an image, and none is in %d files", n, len(objects), len(files))
+	if n < 30 || len(objects) == 0 {
 		t.Errorf("only %d secrets are planted", n)
 	}
 }
