@@ -2,6 +2,8 @@ package rollout_test
 
 import (
 	"fmt"
+	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,12 +11,18 @@ import (
 	"lockstep.run/lockstep/e2e/sandbox"
 )
 
-// Converged means zero requests, also while pages of kubectl package ui are open, which cost their own watches alone; and a
-// restart with everything in place makes zero writes (invariant 5).
+// Converged means zero requests, also while the metrics are read ten times a second, and while pages of kubectl package ui are open,
+// which cost their own watches alone; and a restart with everything in place makes zero writes (invariant 5).
 func TestRestIsSilentAndARestartWritesNothing(t *testing.T) {
 	t.Parallel()
 	env := harness.New(t)
-	manager := env.StartManager(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	metrics := listener.Addr().String()
+	_ = listener.Close()
+	manager := env.StartManager(t, "--metrics-bind-address", metrics)
 	audit, err := env.Audit()
 	if err != nil {
 		t.Fatal(err)
@@ -45,12 +53,7 @@ func TestRestIsSilentAndARestartWritesNothing(t *testing.T) {
 	if harness.Deep() {
 		rest = 10 * time.Minute
 	}
-	idle := time.NewTimer(rest)
-	defer idle.Stop()
-	select {
-	case <-idle.C: // the measure is the time itself
-	case <-t.Context().Done():
-	}
+	scrapes := scrapeFor(t, metrics, rest)
 	entries, err := audit.Since(t.Context(), mark, byManager...)
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +77,7 @@ func TestRestIsSilentAndARestartWritesNothing(t *testing.T) {
 	if len(asked) == 0 {
 		t.Error("no request of the pages was seen")
 	}
-	t.Logf("%s with four pages open: %d watches of these, which %d requests opened before, and %d requests of the manager", rest, len(watches), len(asked)-len(watches), len(entries))
+	t.Logf("%s with four pages open: %d watches of these, which %d requests opened before; %d scrapes, and %d requests of the manager", rest, len(watches), len(asked)-len(watches), scrapes, len(entries))
 
 	manager.Stop()
 	mark, err = audit.Mark(t.Context())
@@ -94,6 +97,27 @@ func TestRestIsSilentAndARestartWritesNothing(t *testing.T) {
 		}
 	}
 	t.Logf("%s of rest: %d requests; a restart: %d requests, %d writes", rest, len(entries), len(reads), writes)
+}
+
+// scrapeFor reads the metrics ten times a second, as long as the machine allows that, and returns how often. The measure is the time itself.
+func scrapeFor(t *testing.T, address string, rest time.Duration) (scrapes int) {
+	t.Helper()
+	ticks, idle := time.NewTicker(100*time.Millisecond), time.NewTimer(rest)
+	defer ticks.Stop()
+	defer idle.Stop()
+	for {
+		select {
+		case <-ticks.C:
+			if text := harness.Metrics(t, address); !strings.Contains(text, `lockstep_packages{summary="Available"} 10`) {
+				t.Fatalf("the metrics do not have the packages:\n%s", text)
+			}
+			scrapes++
+		case <-idle.C:
+			return scrapes
+		case <-t.Context().Done():
+			return scrapes
+		}
+	}
 }
 
 // notWatchOrLease leaves out what the budget leaves out: watches, and the
