@@ -2,6 +2,9 @@ package cluster
 
 import (
 	"context"
+	"errors"
+	"net/url"
+	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -32,6 +35,13 @@ type Informer struct {
 // HasSynced implements cache.SharedIndexInformer.
 func (i Informer) HasSynced() bool { return i.handler.HasSynced() }
 
+// empty is the watch that client-go returns, without an error, where connections end without an answer, as at a load balancer whose
+// servers do not run.
+var (
+	empty         = reflect.TypeOf(watch.NewEmptyWatch())
+	errUnanswered = errors.New("connections end without an answer")
+)
+
 // Inform runs an informer until ctx ends.
 func (c *Cluster) Inform(ctx context.Context, w Watched) Informer {
 	with := func(raw metav1.ListOptions) *client.ListOptions {
@@ -48,6 +58,10 @@ func (c *Cluster) Inform(ctx context.Context, w Watched) Informer {
 		},
 		WatchFuncWithContext: func(ctx context.Context, raw metav1.ListOptions) (watch.Interface, error) {
 			events, err := c.Watch(ctx, w.List.DeepCopyObject().(client.ObjectList), with(raw))
+			if reflect.TypeOf(events) == empty {
+				w.Report(&url.Error{Op: "Get", URL: c.Host, Err: errUnanswered})
+				return events, err
+			}
 			w.Report(err)
 			return events, err
 		},

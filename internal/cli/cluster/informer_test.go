@@ -1,8 +1,11 @@
 package cluster_test
 
 import (
+	"context"
+	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -33,4 +36,40 @@ func TestInformerSyncsWithHandler(t *testing.T) {
 	}
 	close(handle)
 	wait(informer.HasSynced)
+}
+
+// unanswered is a cluster at which the connections of watches end without an answer.
+type unanswered struct{ client.WithWatch }
+
+// Watch implements client.WithWatch.
+func (unanswered) Watch(context.Context, client.ObjectList, ...client.ListOption) (watch.Interface, error) {
+	return watch.NewEmptyWatch(), nil
+}
+
+// Connections that end without an answer are reported, though client-go returns no error of them.
+func TestInformerReportsUnansweredWatches(t *testing.T) {
+	t.Parallel()
+	c := fakeCluster(t, nil, pkg("a"))
+	c.WithWatch = unanswered{c.WithWatch}
+	ctx, reports := testContext(t), make(chan error)
+	c.Inform(ctx, cluster.Watched{
+		Example: &corev1alpha1.Package{}, List: &corev1alpha1.PackageList{},
+		Options: func() client.ListOptions { return client.ListOptions{} }, Handler: cache.ResourceEventHandlerFuncs{},
+		Report: func(err error) {
+			select {
+			case reports <- err:
+			case <-ctx.Done():
+			}
+		},
+	})
+	for {
+		select {
+		case err := <-reports:
+			if err != nil && strings.Contains(c.Explain("it cannot be watched", err).Error(), "cannot be reached: connections end without an answer") {
+				return
+			}
+		case <-ctx.Done():
+			t.Fatal("nothing is reported")
+		}
+	}
 }
