@@ -163,7 +163,7 @@ func (o *Detail) Await(ctx context.Context, cause time.Duration) {
 	}
 }
 
-// run follows the package until ctx ends. What takes long to read is read less often.
+// run follows the package until ctx ends. What takes long to compute is computed less often.
 func (o *Detail) run(ctx context.Context, observer *cluster.Observer) {
 	for {
 		select {
@@ -171,25 +171,28 @@ func (o *Detail) run(ctx context.Context, observer *cluster.Observer) {
 		case <-ctx.Done():
 			return
 		}
-		begin := time.Now()
-		if err := panics.Guard(ctx, "reading "+o.target.String(), func() error { o.observe(ctx, observer); return nil }); err != nil {
+		var took time.Duration
+		if err := panics.Guard(ctx, "reading "+o.target.String(), func() error { took = o.observe(ctx, observer); return nil }); err != nil {
 			o.mu.Lock()
 			o.shown.Note, o.ready = err.Error(), true
 			o.mu.Unlock()
 		}
 		o.topic.publish()
 		select {
-		case <-time.After(max(limits.PageInterval/2, 4*time.Since(begin))):
+		case <-time.After(max(limits.PageInterval/2, 4*took)):
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-func (o *Detail) observe(ctx context.Context, observer *cluster.Observer) {
+// observe updates what is shown, and returns for how long that took a processor: not the requests for slices, which are made once.
+func (o *Detail) observe(ctx context.Context, observer *cluster.Observer) (took time.Duration) {
 	snap, ok, err := observer.Snapshot(ctx)
+	begin := time.Now()
+	defer func() { took = time.Since(begin) }()
 	if !ok && err == nil {
-		return
+		return took
 	}
 	shown := page.Observed{}
 	if err != nil {
@@ -205,7 +208,7 @@ func (o *Detail) observe(ctx context.Context, observer *cluster.Observer) {
 			shown.Note = err.Error()
 		}
 		o.shown = shown
-		return
+		return took
 	}
 	shown.State, shown.Report = progress.Of(snap), progress.ReportOf(snap)
 	shown.Account = snap.Package.PackageSpec().ServiceAccountName
@@ -213,6 +216,7 @@ func (o *Detail) observe(ctx context.Context, observer *cluster.Observer) {
 	shown.Cause, shown.CauseNote = o.shown.Cause, o.shown.CauseNote
 	o.shown = shown
 	o.examine(ctx, snap)
+	return took
 }
 
 // examine looks for the cause of a package that is not available, once for each state, and again where it was not found and the
