@@ -66,6 +66,33 @@ type apiServer struct {
 	// written are requests that are no reads.
 	written []string
 	closed  bool
+	// failure is how requests fail at present; denial refuses dry runs, as a webhook does.
+	failure failure
+	denial  string
+}
+
+// failure is a way in which an API server fails.
+type failure int
+
+const (
+	// away ends each connection without an answer, forbidding refuses all requests for packages.
+	away failure = iota + 1
+	forbidding
+)
+
+// fail makes requests fail from now on, those that are open too, or succeed again with none.
+func (s *apiServer) fail(how failure) {
+	s.mu.Lock()
+	s.failure = how
+	s.mu.Unlock()
+	s.CloseClientConnections()
+}
+
+// deny refuses dry runs with a message.
+func (s *apiServer) deny(message string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.denial = message
 }
 
 func newAPIServer(t *testing.T) *apiServer {
@@ -220,7 +247,16 @@ func refuse(w http.ResponseWriter, code int, reason, message string) {
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := requestOf(r)
 	kind := strings.TrimSuffix(served[q.version][q.resource], "*")
+	s.mu.Lock()
+	failure, denial := s.failure, s.denial
+	s.mu.Unlock()
 	switch {
+	case failure == away:
+		panic(http.ErrAbortHandler)
+	case failure == forbidding && strings.HasSuffix(q.resource, "packages"):
+		refuse(w, http.StatusForbidden, "Forbidden", q.resource+" is forbidden: not any more")
+	case denial != "" && r.Method == http.MethodPatch && r.URL.Query().Get("dryRun") != "":
+		refuse(w, http.StatusForbidden, "Forbidden", denial)
 	case q.resource == "":
 		s.discover(w, r, q)
 	case kind == "":

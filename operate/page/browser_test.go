@@ -200,7 +200,7 @@ func (at *tools) fetchAxe(cache string) error {
 }
 
 // newBrowser starts a browser, which has one tab.
-func newBrowser(t *testing.T) context.Context {
+func newBrowser(t *testing.T, more ...chromedp.ExecAllocatorOption) context.Context {
 	t.Helper()
 	at := need(t)
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
@@ -208,7 +208,7 @@ func newBrowser(t *testing.T) context.Context {
 		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("force-color-profile", "srgb"), chromedp.Flag("font-render-hinting", "none"),
 	)
-	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
+	ctx, cancel := chromedp.NewExecAllocator(t.Context(), append(options, more...)...)
 	t.Cleanup(cancel)
 	ctx, end := chromedp.NewContext(ctx, chromedp.WithErrorf(func(string, ...any) {}))
 	t.Cleanup(end)

@@ -251,6 +251,23 @@ func crashing(namespace, name, message string) []object {
 	return []object{deployment, set, pod}
 }
 
+// refused is a package of a Deployment of which no pod can be created, as an Event says.
+func refused(namespace, name, event string) []object {
+	labels := object{"app": name}
+	deployment := named("apps/v1", "Deployment", namespace, name)
+	metaOf(deployment)["uid"], metaOf(deployment)["labels"] = "uid-deployment-"+name, object{"package-operator.run/cache": "True"}
+	deployment["spec"] = object{"replicas": 1, "selector": object{"matchLabels": labels}}
+	deployment["status"] = object{"conditions": []any{object{"type": "Available", "status": "False", "reason": "MinimumReplicasUnavailable", "message": ""}}}
+	set := named("apps/v1", "ReplicaSet", namespace, name+"-7d9c5b6f4")
+	metaOf(set)["uid"], metaOf(set)["labels"] = "uid-replicaset-"+name, labels
+	metaOf(set)["ownerReferences"] = []any{object{"apiVersion": "apps/v1", "kind": "Deployment", "name": name, "uid": "uid-deployment-" + name, "controller": true}}
+	set["spec"], set["status"] = object{"replicas": 1, "selector": object{"matchLabels": labels}}, object{"replicas": 0}
+	warning := named("v1", "Event", namespace, name+".1")
+	warning["type"], warning["reason"], warning["message"], warning["count"], warning["lastTimestamp"] = "Warning", "FailedCreate", event, 9, ago(time.Minute)
+	warning["involvedObject"] = object{"kind": "ReplicaSet", "namespace": namespace, "name": metaOf(set)["name"], "uid": "uid-replicaset-" + name}
+	return append(revisions(pkg(namespace, name, "1.0.0", broken), 7, "0.9.0", "1.0.0"), deployment, set, warning)
+}
+
 // shop is a cluster with a little of everything.
 func shop() (all []object) {
 	for _, namespace := range []string{"default", "shop", "payments", "reports"} {

@@ -118,7 +118,12 @@ func (o *output) String() string {
 // open shows the list of a cluster in a browser.
 func open(t *testing.T, s *apiServer, flags ...string) *window {
 	t.Helper()
-	browser := newBrowser(t)
+	return openIn(t, newBrowser(t), s, flags...)
+}
+
+// openIn is open in a browser that runs.
+func openIn(t *testing.T, browser context.Context, s *apiServer, flags ...string) *window {
+	t.Helper()
 	address, process := serve(t, s.kubeconfig(t), flags...)
 	w := &window{Context: browser, t: t, process: process}
 	w.size(1280, 860)
@@ -230,7 +235,6 @@ func TestAccessible(t *testing.T) {
 	s := newAPIServer(t)
 	s.put(shop()...)
 	w := open(t, s, "--allow-changes")
-	at := need(t)
 	checked := 0
 	for _, look := range []struct {
 		name  string
@@ -241,30 +245,40 @@ func TestAccessible(t *testing.T) {
 		w.dark(look.dark)
 		for path, element := range pages {
 			w.to(path, element)
-			var found []violation
-			var passed int
-			var text string
-			w.do(chromedp.Evaluate(at.axe+";0", nil), chromedp.Evaluate(`axe.run(document, {resultTypes: ["violations"]}).then((r) => JSON.stringify({found: r.violations, passed: r.passes.length}))`, &text, awaited))
-			if err := json.Unmarshal([]byte(text), &struct {
-				Found  *[]violation
-				Passed *int
-			}{&found, &passed}); err != nil {
-				t.Fatal(err)
-			}
-			if checked++; passed < 10 {
-				t.Errorf("%s, %s: only %d rules apply", path, look.name, passed)
-			}
-			for _, v := range found {
-				for _, n := range v.Nodes[:min(len(v.Nodes), 3)] {
-					t.Errorf("%s, %s: %s (%s): %v: %s", path, look.name, v.ID, v.Impact, n.Target, n.FailureSummary)
-				}
-			}
-			if scrolls := w.eval("document.documentElement.scrollWidth > innerWidth + 1"); scrolls == "true" {
-				t.Errorf("%s, %s: the page is wider than the window", path, look.name)
-			}
+			w.accessible(path + ", " + look.name)
+			checked++
 		}
+		site := strings.TrimRight(w.base, "/")
+		w.do(chromedp.Navigate(site[:strings.LastIndex(site, "/")+1]), chromedp.WaitVisible("#code", chromedp.ByQuery))
+		w.accessible("the form for the code, " + look.name)
+		checked++
 	}
 	t.Logf("axe-core %s looked at %d pages", axeVersion, checked)
+}
+
+// accessible reports what axe finds on the page that is shown, and a page that is wider than the window.
+func (w *window) accessible(name string) {
+	w.t.Helper()
+	var text string
+	w.do(chromedp.Evaluate(need(w.t).axe+";0", nil), chromedp.Evaluate(`axe.run(document, {resultTypes: ["violations"]}).then((r) => JSON.stringify({found: r.violations, passed: r.passes.length}))`, &text, awaited))
+	var said struct {
+		Found  []violation
+		Passed int
+	}
+	if err := json.Unmarshal([]byte(text), &said); err != nil {
+		w.t.Fatal(err)
+	}
+	if said.Passed < 10 {
+		w.t.Errorf("%s: only %d rules apply", name, said.Passed)
+	}
+	for _, v := range said.Found {
+		for _, n := range v.Nodes[:min(len(v.Nodes), 3)] {
+			w.t.Errorf("%s: %s (%s): %v: %s", name, v.ID, v.Impact, n.Target, n.FailureSummary)
+		}
+	}
+	if scrolls := w.eval("document.documentElement.scrollWidth > innerWidth + 1"); scrolls == "true" {
+		w.t.Errorf("%s: the page is wider than the window", name)
+	}
 }
 
 // From the list to the cause and to a plan, by keyboard alone.
@@ -347,8 +361,10 @@ func TestHostileTextsInBrowser(t *testing.T) {
 		metaOf(o)["annotations"] = object{"package-operator.run/pause-message": hostile}
 		statusOf(o)["resolved"].(object)["packageName"] = hostile
 	})
-	s.put(revisions(p, 7, hostile, hostile)...)
+	s.put(revisions(p, 7, hostile+"1", hostile+"2")...)
 	s.put(crashing("shop", "web", hostile)...)
+	s.put(refused("hooks", "made", `admission webhook "deny.example.com" denied the request: `+hostile)...)
+	s.deny(`admission webhook "deny.example.com" denied the request: ` + hostile)
 	s.put(catalogue()...)
 	s.put(offered("evil.example.com", hostile, hostile, hostile, hostile, "1.0.0"))
 	s.change(catalogue()[1], func(o object) { condition("Ready", "False", "FetchFailed", hostile)(o) })
@@ -357,9 +373,15 @@ func TestHostileTextsInBrowser(t *testing.T) {
 	chromedp.ListenTarget(w.Context, elsewhere.listen(w.base))
 	w.do(network.Enable())
 	for path, element := range map[string]string{
-		"packages": "table.list", "packages/shop/web": "#phases .track", "packages/shop/web/diff?from=7&to=8": "section", "packages/shop/web/plan?revision=7": "section, .lead", "graph": ".drawing", "catalogue": "#repositories table", "catalogue/package?name=evil.example.com": ".versions",
+		"packages": "table.list", "packages/shop/web": "#phases .track", "packages/hooks/made": "#cause .why", "packages/shop/web/diff?from=7&to=8": ".diff", "packages/shop/web/plan?revision=7": "section, .lead", "graph": ".drawing", "catalogue": "#repositories table", "catalogue/package?name=evil.example.com": ".versions",
 	} {
 		w.to(path, element)
+		if path == "packages/hooks/made" { // the Event of a webhook is its cause
+			w.until(`document.querySelector("#cause .why").textContent.includes("the webhook")`)
+		}
+		if path != "graph" && w.eval(`document.querySelector("main").textContent.includes("onerror=")`) != "true" { // a name has none
+			t.Errorf("%s does not show the text: %s", path, w.eval(`document.querySelector("main").innerText`))
+		}
 		if path == "packages/shop/web" { // by the stream, too, which brings the conditions of the page
 			s.change(p, func(o object) { condition("Other", "False", "Again", hostile+"streamed")(o) })
 			w.until(`document.querySelector("main").textContent.includes("streamed")`)
@@ -461,37 +483,42 @@ func fewColors(shot []byte) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// The pictures of the documentation, which LOCKSTEP_PICTURES names the folder of.
+// Pictures in the folder that LOCKSTEP_PICTURES names, light and dark, wide and narrow. Those of the documentation are the wide ones
+// without the name of a colour.
 func TestPictures(t *testing.T) {
 	s := newAPIServer(t)
 	s.put(shop()...)
 	w := open(t, s)
-	for _, look := range []struct {
+	for _, view := range []struct {
 		name, path, element string
-		dark                bool
-		width, height       int64
+		// dark: the picture of the documentation is.
+		dark   bool
+		height int64
 	}{
-		{"ui-packages", "packages", "table.list", false, 1280, 800},
-		{"ui-packages-dark", "packages", "table.list", true, 1280, 800},
-		{"ui-packages-narrow", "packages", "table.list", false, 390, 844},
-		{"ui-rollout", "packages/shop/web", "#phases .track", false, 1280, 860},
-		{"ui-package", "packages/payments/api", "#cause .why", true, 1280, 860},
-		{"ui-package-narrow", "packages/payments/api", "#cause .why", true, 390, 844},
-		{"ui-catalogue", "catalogue", "#newer table", false, 1280, 1100},
-		{"ui-catalogue-dark", "catalogue", "#newer table", true, 1280, 1100},
-		{"ui-catalogue-narrow", "catalogue?view=installed", "#offers table", false, 390, 844},
-		{"ui-offer", "catalogue/package?name=postgres-operator.example.com", ".versions", false, 1280, 860},
-		{"ui-graph", "graph", ".drawing", true, 1280, 640},
-		{"ui-graph-light", "graph", ".drawing", false, 1280, 640},
-		{"ui-rollout-dark", "packages/shop/web", "#phases .track", true, 1280, 860},
-		{"ui-rollout-narrow", "packages/shop/web", "#phases .track", false, 390, 844},
-		{"ui-package-light", "packages/payments/api", "#cause .why", false, 1280, 860},
+		{"ui-packages", "packages", "table.list", false, 800},
+		{"ui-rollout", "packages/shop/web", "#phases .track", false, 860},
+		{"ui-package", "packages/payments/api", "#cause .why", true, 860},
+		{"ui-catalogue", "catalogue", "#newer table", false, 1100},
+		{"ui-offer", "catalogue/package?name=postgres-operator.example.com", ".versions", false, 860},
+		{"ui-graph", "graph", ".drawing", true, 640},
 	} {
-		w.dark(look.dark)
-		w.size(look.width, look.height)
-		w.to(look.path, look.element)
-		w.until(`document.querySelector("#live").hidden || document.querySelector("#live .word").textContent === "live"`)
-		w.still()
-		w.picture(look.name)
+		for _, other := range []bool{false, true} {
+			for _, narrow := range []bool{false, true} {
+				name, dark := view.name, view.dark != other
+				if other {
+					name += map[bool]string{false: "-light", true: "-dark"}[dark]
+				}
+				w.size(1280, view.height)
+				if narrow {
+					name += "-narrow"
+					w.size(390, 844)
+				}
+				w.dark(dark)
+				w.to(view.path, view.element)
+				w.until(`document.querySelector("#live").hidden || document.querySelector("#live .word").textContent === "live"`)
+				w.still()
+				w.picture(name)
+			}
+		}
 	}
 }

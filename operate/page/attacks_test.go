@@ -1,0 +1,174 @@
+package page
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+)
+
+// answers are those of one server to a browser.
+type answers struct {
+	port    string
+	mu      sync.Mutex
+	changed *sync.Cond
+	// asked has requests as "METHOD what of path", status what was answered: 0 where the browser itself has refused.
+	asked  map[network.RequestID]string
+	status map[network.RequestID]int64
+}
+
+func answersOf(port string) *answers {
+	a := &answers{port: port, asked: map[network.RequestID]string{}, status: map[network.RequestID]int64{}}
+	a.changed = sync.NewCond(&a.mu)
+	return a
+}
+
+// listen is a handler of a browser's events.
+func (a *answers) listen(event any) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		if u, err := url.Parse(e.Request.URL); err == nil && u.Port() == a.port && !strings.HasPrefix(u.Path, "/assets/") { // which are for everyone
+			a.asked[e.RequestID] = fmt.Sprintf("%s %s of %s by %s", e.Request.Method, e.Type, u, e.DocumentURL)
+		}
+	case *network.EventResponseReceivedExtraInfo:
+		a.status[e.RequestID] = e.StatusCode
+	case *network.EventLoadingFailed:
+		if _, answered := a.status[e.RequestID]; !answered {
+			a.status[e.RequestID] = 0
+		}
+	}
+	a.changed.Broadcast()
+}
+
+// all waits until each request is answered, and returns the statuses by requests.
+func (a *answers) all() map[string]int64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	found := map[string]int64{}
+	for id, what := range a.asked {
+		for {
+			if status, known := a.status[id]; known {
+				found[what] = status
+				break
+			}
+			a.changed.Wait()
+		}
+	}
+	return found
+}
+
+// attack is what a page of another site does that knows the address and the path of this one: it returns what it has got.
+const attack = `(async (base) => {
+	const got = [];
+	const asked = async (init, path) => {
+		try {
+			const answer = await fetch(base + path, { credentials: "include", ...init });
+			got.push(answer.type + " " + (await answer.text()));
+		} catch { /* refused */ }
+	};
+	const loaded = (tag, attributes) => new Promise((done) => {
+		const e = document.createElement(tag);
+		e.onload = done;
+		e.onerror = done;
+		Object.assign(e, attributes);
+		document.body.append(e);
+	});
+	await asked({}, "packages");
+	await asked({ mode: "no-cors" }, "packages");
+	await asked({ mode: "no-cors", method: "POST", body: new URLSearchParams() }, "packages/shop/web/pause");
+	await new Promise((done) => {
+		const stream = new EventSource(base + "packages/stream", { withCredentials: true });
+		const end = () => { stream.close(); done(); };
+		stream.addEventListener("fragment", (e) => { got.push(e.data); end(); });
+		stream.onopen = () => got.push("a stream");
+		stream.onerror = end;
+	});
+	await loaded("script", { src: base + "packages" });
+	await loaded("img", { src: base + "packages" });
+	await loaded("iframe", { src: base + "packages" });
+	await loaded("iframe", { src: new URL("/", base).href });
+	await loaded("iframe", { name: "target" });
+	const form = document.createElement("form");
+	Object.assign(form, { method: "post", action: base + "packages/shop/web/pause", target: "target" });
+	document.body.append(form);
+	const sent = new Promise((done) => { document.querySelector("iframe[name=target]").onload = done; });
+	form.submit();
+	await sent;
+	for (const frame of document.querySelectorAll("iframe")) {
+		try { got.push(frame.contentDocument.body.textContent); } catch { /* of another origin */ }
+	}
+	return got.join("\n");
+})(%q)`
+
+// Another site in the browser that is signed in, which knows the address of the page and its path, gets nothing and changes nothing:
+// by another port of this machine, to which cookies are sent; by its own name; and by a name that leads to this machine. What the user
+// opens is answered as before.
+func TestOtherSites(t *testing.T) {
+	s := newAPIServer(t)
+	s.put(shop()...)
+	browser := newBrowser(t, chromedp.Flag("host-resolver-rules", "MAP *.example 127.0.0.1"), chromedp.Flag("no-proxy-server", true))
+	w := openIn(t, browser, s, "--allow-changes")
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = w.Write([]byte("<!doctype html><title>Other</title><body>"))
+	}))
+	t.Cleanup(other.Close)
+	here, err := url.Parse(w.base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := answersOf(here.Port())
+	chromedp.ListenTarget(w.Context, seen.listen)
+	w.do(network.Enable())
+
+	refused := 0
+	check := func(name, got string, want int64) {
+		t.Helper()
+		for _, secret := range []string{"payments", "ledger-db", "stream", "Code of the terminal"} {
+			if strings.Contains(got, secret) {
+				t.Errorf("%s has got %q: %s", name, secret, got)
+			}
+		}
+		for request, status := range seen.all() {
+			if status != want && status != 0 {
+				t.Errorf("%s: %s was answered with %d, not %d", name, request, status, want)
+			}
+			if status == want {
+				refused++
+			}
+		}
+		seen = answersOf(here.Port())
+		chromedp.ListenTarget(w.Context, seen.listen)
+	}
+	rebound := "http://rebound.example:" + here.Port()
+	for _, site := range []string{other.URL, strings.Replace(other.URL, "127.0.0.1", "evil.example", 1)} {
+		var got string
+		w.do(chromedp.Navigate(site), chromedp.Evaluate(fmt.Sprintf(attack, w.base), &got, awaited))
+		check(site, got, http.StatusForbidden)
+		w.do(chromedp.Evaluate(fmt.Sprintf(attack, rebound+here.Path), &got, awaited))
+		check(site+" by a name that leads here", got, http.StatusMisdirectedRequest)
+		w.do(chromedp.Evaluate(fmt.Sprintf("void (location.href = %q)", w.base+"packages"), nil))
+		w.until(`document.body.textContent.includes("This request comes from another site")`)
+		check("a link of "+site, w.eval("document.body.textContent"), http.StatusForbidden)
+	}
+	for _, path := range []string{"/", here.Path + "packages", here.Path + "packages/stream"} {
+		w.do(chromedp.Navigate(rebound + path))
+		check("a name that leads here", w.eval("document.body.textContent"), http.StatusMisdirectedRequest)
+	}
+	if refused < 30 {
+		t.Errorf("only %d requests were refused by the page", refused)
+	}
+	t.Logf("%d requests of other sites were refused", refused)
+	if written := s.writes(); len(written) > 0 {
+		t.Errorf("other sites have written: %v", written)
+	}
+	w.to("packages/shop/web", "#phases .track")
+}
