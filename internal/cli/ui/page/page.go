@@ -24,7 +24,7 @@ import (
 var files embed.FS
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"line": line, "lines": lines, "place": place, "icon": icon, "count": terminal.Count, "tone": toneOf,
+	"line": line, "lines": lines, "words": words, "place": place, "icon": icon, "count": terminal.Count, "tone": toneOf,
 	"brief": func(text string) string { return terminal.Line(Brief(text)) }, "here": versionsHere, "parts": func() []string { return []string{"newer", "offers", "repositories"} },
 }).ParseFS(files, "templates/*.html"))
 
@@ -121,6 +121,9 @@ func place(f Fragment) template.HTML {
 
 // line is a text of a cluster within a line.
 func line(text string) string { return terminal.Line(short(text, limits.PageLineBytes)) }
+
+// words are those of a command, which a browser breaks between them alone and not at hyphens.
+func words(command string) []string { return strings.Fields(line(command)) }
 
 // lines is one that may have several.
 func lines(text string) string { return terminal.Text(short(text, limits.PageTextBytes)) }
