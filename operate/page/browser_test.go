@@ -199,12 +199,13 @@ func (at *tools) fetchAxe(cache string) error {
 	return nil
 }
 
-// newBrowser starts a browser, which has one tab.
+// newBrowser starts a browser, which has one tab. Its profile is a folder of chromedp: some of its processes write into it for a moment
+// after its end, when that of a test cannot be removed.
 func newBrowser(t *testing.T, more ...chromedp.ExecAllocatorOption) context.Context {
 	t.Helper()
 	at := need(t)
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
-		chromedp.ExecPath(at.browser), chromedp.Env(at.environment...), chromedp.UserDataDir(t.TempDir()),
+		chromedp.ExecPath(at.browser), chromedp.Env(at.environment...),
 		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("force-color-profile", "srgb"), chromedp.Flag("font-render-hinting", "none"),
 	)
