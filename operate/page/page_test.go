@@ -118,11 +118,11 @@ func (o *output) String() string {
 // open shows the list of a cluster in a browser.
 func open(t *testing.T, s *apiServer, flags ...string) *window {
 	t.Helper()
-	return openIn(t, newBrowser(t), s, flags...)
+	return openIn(newBrowser(t), t, s, flags...)
 }
 
 // openIn is open in a browser that runs.
-func openIn(t *testing.T, browser context.Context, s *apiServer, flags ...string) *window {
+func openIn(browser context.Context, t *testing.T, s *apiServer, flags ...string) *window {
 	t.Helper()
 	address, process := serve(t, s.kubeconfig(t), flags...)
 	w := &window{Context: browser, t: t, process: process}
