@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// syncLimit bounds the wait for a marker to appear in the log.
-	syncLimit = 15 * time.Second
+	// syncLimit bounds the wait for a marker to appear in the log, also where others have the processors.
+	syncLimit = 2 * time.Minute
 	// auditPoll is the pause between two looks at the log.
 	auditPoll = 20 * time.Millisecond
 	// markerParameter is the query parameter by which a marker is found in the log.
@@ -127,19 +127,25 @@ func (a *Audit) find(begin Position, marker string) (position Position, found bo
 // Since returns the requests that were logged since position, in the order of
 // their arrival, and that all filters accept: a request that another one gave rise
 // to arrived later, and may have been logged earlier. It waits for those that have
-// ended by now. A watch appears once, when it starts; the reader's own requests do not.
+// ended by now. Requests that arrived before the one that marked the position are left
+// out, though they may have been logged after it: their effects were there before.
+// A watch appears once, when it starts; the reader's own requests do not.
 func (a *Audit) Since(ctx context.Context, position Position, filters ...Filter) ([]Entry, error) {
 	if _, err := a.Mark(ctx); err != nil {
 		return nil, err
 	}
 	entries, _, err := a.read(position, filters)
-	return entries, err
+	if err != nil {
+		return nil, err
+	}
+	return a.arrived(position, entries)
 }
 
 // Settled is [Audit.Since] after no request that the filters accept has been logged
 // for the duration quiet.
 func (a *Audit) Settled(ctx context.Context, position Position, quiet time.Duration, filters ...Filter) ([]Entry, error) {
 	var all []Entry
+	begin := position
 	// Time counts by polls: where others take the processors, these come late, as what they wait for does.
 	for left := quiet; left > 0; left -= auditPoll {
 		entries, next, err := a.read(position, filters)
@@ -154,14 +160,27 @@ func (a *Audit) Settled(ctx context.Context, position Position, quiet time.Durat
 			return nil, fmt.Errorf("waiting for %s without requests, %d so far: %w", quiet, len(all), err)
 		}
 	}
-	rest, err := a.Since(ctx, position, filters...)
-	all = append(all, rest...)
+	if _, err := a.Mark(ctx); err != nil {
+		return all, err
+	}
+	rest, _, err := a.read(position, filters)
+	if err != nil {
+		return all, err
+	}
+	all, err = a.arrived(begin, append(all, rest...))
 	sortByArrival(all)
 	return all, err
 }
 
 func sortByArrival(entries []Entry) {
 	slices.SortStableFunc(entries, func(a, b Entry) int { return a.Received.Compare(b.Received) })
+}
+
+// arrived returns those of the entries that arrived no earlier than the request that marked a position.
+func (a *Audit) arrived(position Position, entries []Entry) ([]Entry, error) {
+	var marked time.Time
+	err := a.parsed(func(l *auditLog) { marked = l.marked(position) })
+	return slices.DeleteFunc(entries, func(e Entry) bool { return e.Received.Before(marked) }), err
 }
 
 // read returns the entries from position on and the position behind them.
@@ -192,6 +211,14 @@ type auditLog struct {
 func (l *auditLog) index(position Position) int {
 	i, _ := slices.BinarySearch(l.ends, position+1)
 	return i
+}
+
+// marked returns when the request arrived that marked a position, and the zero time for any other position.
+func (l *auditLog) marked(position Position) time.Time {
+	if i := l.index(position); i > 0 && l.ends[i-1] == position && l.entries[i-1].marks() {
+		return l.entries[i-1].Received
+	}
+	return time.Time{}
 }
 
 // auditLogs are the logs by path. A sandbox only ever appends to its own.
@@ -285,11 +312,14 @@ func parseEntry(line []byte) (Entry, error) {
 // start of which is an event too, and not the arrival of a request, which other
 // policies log.
 func (e Entry) counts() bool {
-	if strings.Contains(e.RequestURI, markerParameter) || e.Stage == "RequestReceived" {
+	if e.marks() || e.Stage == "RequestReceived" {
 		return false
 	}
 	return e.Verb != "watch" || e.Stage != "ResponseComplete"
 }
+
+// marks reports whether an event stands for a request of [Audit.Mark].
+func (e Entry) marks() bool { return strings.Contains(e.RequestURI, markerParameter) }
 
 func pause(ctx context.Context, d time.Duration) error {
 	select {

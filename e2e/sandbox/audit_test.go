@@ -88,6 +88,24 @@ func TestAuditIsInTheOrderOfArrival(t *testing.T) {
 	}
 }
 
+// A request that arrived before a mark was logged after it.
+func TestAuditLeavesOutWhatArrivedBeforeTheMark(t *testing.T) {
+	t.Parallel()
+	const mark = `{"auditID":"mark","stage":"ResponseComplete","requestURI":"/version?lockstep-audit-marker=X","verb":"get","requestReceivedTimestamp":"2026-01-02T03:04:05.000002Z"}` + "\n"
+	audit := auditFile(t, mark+`{"auditID":"before","stage":"ResponseComplete","verb":"patch","requestReceivedTimestamp":"2026-01-02T03:04:05.000001Z"}
+{"auditID":"after","stage":"ResponseComplete","verb":"patch","requestReceivedTimestamp":"2026-01-02T03:04:05.000003Z"}
+`)
+	for position, want := range map[Position]int{Position(len(mark)): 1, 0: 2} {
+		all, _, err := audit.read(position, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all, err = audit.arrived(position, all); err != nil || len(all) != want || all[want-1].ID != "after" {
+			t.Errorf("from %d: %+v, %v", position, all, err)
+		}
+	}
+}
+
 func TestAuditContinuesAfterAnIncompleteLine(t *testing.T) {
 	t.Parallel()
 	audit := auditFile(t, auditLines)
