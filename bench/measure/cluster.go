@@ -156,13 +156,13 @@ func (c *Cluster) ownConnection() *rest.Config {
 }
 
 func (c *Cluster) startManager() {
-	c.metrics = freeAddress(c.tb)
+	c.metrics = harness.Address(c.tb)
 	args := []string{"--log-level", "info", "--cache-dir", c.images, "--metrics-bind-address", c.metrics}
 	if c.Kind == Offers { // an interval is a tenth of what it says
 		args = append(args, "--allow-local-sources", "--pace", "0.1")
 	}
 	if c.o.Profile != "" {
-		c.pprof = freeAddress(c.tb)
+		c.pprof = harness.Address(c.tb)
 		args = append(args, "--pprof-bind-address", c.pprof)
 	}
 	c.manager = c.StartManager(c.tb, args...)
@@ -240,14 +240,6 @@ func (c *Cluster) since() []sandbox.Entry {
 // timeout is generous: a run that is slow is a result, one that hangs is none.
 func (c *Cluster) timeout() time.Duration {
 	return 2*time.Minute + time.Duration(c.Total())*20*time.Millisecond
-}
-
-func freeAddress(tb testing.TB) string {
-	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(tb, err)
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func must(tb testing.TB, err error) {

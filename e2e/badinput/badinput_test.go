@@ -26,8 +26,8 @@ import (
 )
 
 const (
-	// patience is how long a row waits for a verdict that asks for no timeout.
-	patience = 30 * time.Second
+	// patience is how long a row waits for a verdict.
+	patience = harness.Patience
 	// meanwhile is how long a good package takes at most beside a bad one: less than a registry may take to answer.
 	meanwhile = 25 * time.Second
 	// memoryLimit bounds the manager's resident memory over all rows: four images
@@ -56,8 +56,6 @@ type row struct {
 	validate []string
 	// valid means that validate only warns.
 	valid bool
-	// within is how long the verdict takes at most; 0 means patience.
-	within time.Duration
 	// after goes on from the verdict.
 	after func(t *testing.T, env *harness.Env, namespace string)
 }
@@ -167,13 +165,9 @@ func (b *bed) judge(t *testing.T, r row) {
 // verdict waits for the condition that the row asks for.
 func (b *bed) verdict(t *testing.T, r row, ns string) metav1.Condition {
 	t.Helper()
-	within := r.within
-	if within == 0 {
-		within = patience
-	}
 	var found metav1.Condition
 	var last error
-	harness.Eventually(t, within, fmt.Sprintf("%s=%s/%s that says %q", r.condition, r.status, r.reason, r.says), func(ctx context.Context) error {
+	harness.Eventually(t, patience, fmt.Sprintf("%s=%s/%s that says %q", r.condition, r.status, r.reason, r.says), func(ctx context.Context) error {
 		pkg := &corev1alpha1.Package{}
 		if err := b.env.Client.Get(ctx, types.NamespacedName{Namespace: ns, Name: "bad"}, pkg); err != nil {
 			return errors.Join(last, err)

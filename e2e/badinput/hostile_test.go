@@ -60,14 +60,12 @@ func registryRows(serve func(http.HandlerFunc) string) []row {
 	hang := func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 	stalled := serve(hang)
 	hanging := from(stalled, "a registry that hangs, and a dozen packages on it", "timeout", stalled, limits.ResponseHeaderTimeout.String(), "Ask whoever runs the registry")
-	hanging.within = 100 * time.Second
 	hanging.beside = func(t *testing.T, env *harness.Env, ns string) {
 		for i := range 11 {
 			env.Create(t, harness.Package(ns, fmt.Sprintf("stuck-%02d", i), fmt.Sprintf("%s/stuck-%d:v1", stalled, i)))
 		}
 	}
 	dripping := from(serve(fake{note: "drip", size: 1 << 20, blob: drip}.ServeHTTP), "never ends a body: a byte now and then", "timeout", fmt.Sprintf("less than %d bytes in %s", limits.StallBytes, limits.StallTimeout))
-	dripping.within = 100 * time.Second
 	var streamed atomic.Int64
 	flooding := from(serve(fake{note: "flood", blob: flood(&streamed)}.ServeHTTP), "10 GB layer: streamed where 100 bytes were declared", "limit exceeded", "more than 100 bytes")
 	flooding.after = func(t *testing.T, _ *harness.Env, _ string) {
@@ -179,7 +177,6 @@ func layerRows() []row {
 	layer := func(name string, build func(t *testing.T) []byte, says ...string) row {
 		r := pullRow(name, nil, says...)
 		r.image = func(t *testing.T, env *harness.Env) string { return pushLayer(t, env, r.slug(), build(t)) }
-		r.within = time.Minute
 		return r
 	}
 	one := func(header tar.Header) func(*testing.T) []byte {

@@ -173,7 +173,7 @@ func TestBundle(t *testing.T) {
 func installsFrom(t *testing.T, env *harness.Env, ns, origin, mirror string) {
 	t.Helper()
 	ok(t, env, "repo", "add", "shop", origin+"/repositories/shop:latest", "-n", ns)
-	ok(t, env, "install", "web.example.com", "web", "-n", ns, "--timeout", "60s")
+	ok(t, env, "install", "web.example.com", "web", "-n", ns, "--timeout", patience)
 	var all corev1.ConfigMapList
 	require.NoError(t, env.Client.List(t.Context(), &all, client.InNamespace(ns)))
 	images := 0

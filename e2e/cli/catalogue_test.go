@@ -152,6 +152,10 @@ func TestCatalogue(t *testing.T) {
 		if v := frontOf(t, env)["version"]; v != "1.2.0" {
 			return fmt.Errorf("it is %s", v)
 		}
+		// What was chosen is reported beside the rollout.
+		if r := env.Package(t, "catalogue", "shop").PackageStatus().Resolved; r == nil || r.Version != "1.2.0" {
+			return fmt.Errorf("reported is %+v", r)
+		}
 		return nil
 	})
 	has(t, c.run(t, 1, "upgrade", "shop", "--version", "1.0.0"), "1.0.0  is lower than 1.2.0, which was chosen before", "--allow-downgrade")

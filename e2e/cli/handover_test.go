@@ -192,6 +192,7 @@ func TestAdoptIntoAClusterPackage(t *testing.T) {
 	const ns = "handover-cluster"
 	env.Namespace(t, ns)
 	shared := legacy(t, env, ns, "shared", "kubectl-client-side-apply")
+	elsewhere := legacy(t, env, "default", "shared", "helm")
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: ns}}
 	env.Create(t, role)
 	in := func(namespace string) string {
@@ -202,7 +203,6 @@ func TestAdoptIntoAClusterPackage(t *testing.T) {
 		"role.yaml": "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: " + ns + ", annotations: {package-operator.run/phase: all}}\nrules: []\n",
 	})
 	ok(t, env, "install", image, ns, "--cluster", "--wait=false")
-	elsewhere := legacy(t, env, "default", "shared", "helm")
 	fails(t, env, []string{"ClusterRole " + ns + " is in no namespace: write ClusterRole/" + ns}, "adopt", ns+"/ClusterRole/"+ns, "--into", "clusterpackage/"+ns)
 	fails(t, env, []string{"the cluster serves no kind " + ns + ": cm/" + ns + "/shared is read as NAMESPACE/KIND/NAME"}, "adopt", "cm/"+ns+"/shared", "--into", "clusterpackage/"+ns)
 	fails(t, env, []string{"1 refusal", "ConfigMap default/shared"}, "adopt", "ClusterRole/"+ns, ns+"/cm/shared", "--into", "clusterpackage/"+ns, "--yes")

@@ -21,6 +21,9 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
 
+// patience is harness.Patience as commands take it.
+var patience = harness.Patience.String()
+
 // result is what a command line did.
 type result struct {
 	code     int

@@ -127,7 +127,7 @@ func (p project) live(t *testing.T, env *harness.Env) {
 	env.Create(t, account)
 	p.lacking(t, env, first)
 	grant(t, env, first, p.name, "--cluster", "--account", p.name)
-	do("install", first, p.name, "--cluster", "--service-account", p.name, "--timeout", "60s")
+	do("install", first, p.name, "--cluster", "--service-account", p.name, "--timeout", patience)
 
 	write(objects, strings.NewReplacer(p.release...).Replace(string(input)))
 	upgraded := do("kickstart", folder, "-f", objects, "--version", "1.1.0")
@@ -138,7 +138,7 @@ func (p project) live(t *testing.T, env *harness.Env) {
 	second := build("v2")
 	do("plan", second, p.name, "--cluster")
 	grant(t, env, second, p.name, "--cluster")
-	if got := do("install", second, p.name, "--cluster", "--timeout", "60s"); !strings.Contains(got, p.name+" 1.1.0, revision 2") {
+	if got := do("install", second, p.name, "--cluster", "--timeout", patience); !strings.Contains(got, p.name+" 1.1.0, revision 2") {
 		t.Errorf("got %s", got)
 	}
 	do("rollout", "undo", "clusterpackage/"+p.name, "--yes")
@@ -146,7 +146,7 @@ func (p project) live(t *testing.T, env *harness.Env) {
 		p.breaks(t, env, replace, build)
 	}
 	do("delete", "clusterpackage/"+p.name, "--yes")
-	removeKept(t, env)
+	removeKept(t, env, string(input))
 }
 
 // grant applies the roles that rbac prints.
@@ -214,15 +214,15 @@ func operate(t *testing.T, env *harness.Env) (stop func()) {
 	return func() { cancel(); <-done }
 }
 
-// removeKept deletes the CRDs that outlived their package.
-func removeKept(t *testing.T, env *harness.Env) {
+// removeKept deletes the CRDs of a project, which outlived its package.
+func removeKept(t *testing.T, env *harness.Env, project string) {
 	t.Helper()
 	var all apiextensionsv1.CustomResourceDefinitionList
 	if err := env.Client.List(t.Context(), &all); err != nil {
 		t.Fatal(err)
 	}
 	for i := range all.Items {
-		if strings.HasSuffix(all.Items[i].Spec.Group, ".example.com") {
+		if strings.Contains(project, "name: "+all.Items[i].Name) {
 			if err := env.Client.Delete(t.Context(), &all.Items[i], client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
 				t.Error(err)
 			}

@@ -90,13 +90,13 @@ func TestInstallAfterFailedPull(t *testing.T) {
 	env := harness.Shared(t)
 	env.Namespace(t, "later")
 	image := env.Registry() + "/later:v1"
-	for range 2 { // the second backoff is 20 s
-		if got := run(t, env, "install", image, "notes", "-n", "later", "--timeout", "60s"); got.code != 1 || !strings.Contains(got.err, "image not found") {
+	for range 5 { // the fifth backoff is 160 s
+		if got := run(t, env, "install", image, "notes", "-n", "later", "--timeout", patience); got.code != 1 || !strings.Contains(got.err, "image not found") {
 			t.Fatalf("got %+v", got)
 		}
 	}
 	env.Push(t, "later:v1", release("one", 0))
-	got := ok(t, env, "install", image, "notes", "-n", "later", "--timeout", "18s")
+	got := ok(t, env, "install", image, "notes", "-n", "later", "--timeout", "150s")
 	if !strings.HasPrefix(got.out, "package later/notes is as wanted already; what has failed is tried again\npackage later/notes is available: ") {
 		t.Errorf("got %+v", got)
 	}

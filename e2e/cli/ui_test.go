@@ -51,15 +51,21 @@ func TestPage(t *testing.T) {
 	step("available")
 	ok(t, env, "install", env.Push(t, "page:2", release("two", 0)), "notes", "-n", "page")
 	step("changed")
-	if got := get(base + "packages/page/notes"); !strings.Contains(got, "Package source image changed.") || !strings.Contains(got, "ConfigMap notes") {
-		t.Errorf("the package: %s", got)
-	}
-	if got := get(base + "packages/page/notes/diff?from=1&to=2"); !strings.Contains(got, "data.value") || !strings.Contains(got, "&#34;two&#34;") {
-		t.Errorf("the comparison: %s", got)
-	}
-
-	if got := get(base + "packages/page/notes/plan?revision=1"); !strings.Contains(got, "~ ConfigMap page/notes") || !strings.Contains(got, "Nothing was changed") {
-		t.Errorf("the plan of going back: %s", got)
+	for path, texts := range map[string][]string{
+		"":                  {"Package source image changed.", "ConfigMap notes"},
+		"/diff?from=1&to=2": {"data.value", "&#34;two&#34;"},
+		"/plan?revision=1":  {"~ ConfigMap page/notes", "Nothing was changed"},
+	} {
+		// The page has what its watches have brought.
+		harness.Eventually(t, harness.Patience, "the page"+path, func(context.Context) error {
+			got := get(base + "packages/page/notes" + path)
+			for _, text := range texts {
+				if !strings.Contains(got, text) {
+					return fmt.Errorf("it lacks %q: %s", text, got)
+				}
+			}
+			return nil
+		})
 	}
 	step("read")
 	stuck := follow(ctx, t, client, site+base+"packages/stream?namespace=page&state=ImagePullError")
@@ -75,7 +81,7 @@ func TestPage(t *testing.T) {
 		if code != 0 {
 			t.Errorf("the command ended with %d", code)
 		}
-	case <-time.After(30 * time.Second):
+	case <-time.After(harness.Patience):
 		t.Fatal("the command does not end")
 	}
 	if _, err := client.Get(site); err == nil {
@@ -177,7 +183,7 @@ func follow(ctx context.Context, t *testing.T, client *http.Client, address stri
 // await waits for a line with one of some texts.
 func await(t *testing.T, lines <-chan string, texts ...string) {
 	t.Helper()
-	for end := time.After(60 * time.Second); ; {
+	for end := time.After(harness.Patience); ; {
 		select {
 		case line, more := <-lines:
 			if !more {

@@ -2,7 +2,6 @@ package deletion_test
 
 import (
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -44,7 +43,7 @@ func TestForeignOwnerDeletedInTheForeground(t *testing.T) {
 	require.NoError(t, err)
 
 	require.NoError(t, env.Client.Delete(t.Context(), owner, client.PropagationPolicy(metav1.DeletePropagationForeground)))
-	env.WaitGone(t, 90*time.Second, owner)
+	env.WaitGone(t, harness.Patience, owner)
 	nothingLeft(t, env, "foreign")
 
 	entries, err := audit.Since(t.Context(), mark, sandbox.ByVerb("delete"), sandbox.ByResource("configmaps"))

@@ -24,7 +24,7 @@ func TestDeleteThousandObjectsInReverse(t *testing.T) {
 	env := harness.Shared(t)
 	env.Namespace(t, "order")
 	env.Create(t, harness.Package("order", "large", env.Push(t, "large:1", harness.Phased("large", 10, 100))))
-	env.WaitAvailableWithin(t, 2*time.Minute, "order", "large")
+	env.WaitAvailable(t, "order", "large")
 	audit, err := env.Audit()
 	require.NoError(t, err)
 	mark, err := audit.Mark(t.Context())
@@ -32,7 +32,7 @@ func TestDeleteThousandObjectsInReverse(t *testing.T) {
 
 	pkg := harness.Package("order", "large", "")
 	require.NoError(t, env.Client.Delete(t.Context(), pkg))
-	env.WaitGone(t, 2*time.Minute, pkg)
+	env.WaitGone(t, harness.Patience, pkg)
 	nothingLeft(t, env, "order")
 
 	entries, err := audit.Since(t.Context(), mark, sandbox.ByUser(harness.ManagerUser()))

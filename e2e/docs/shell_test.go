@@ -87,7 +87,7 @@ func (s *shell) file(t *testing.T, name, text string) {
 // run runs a command and returns what it printed and its exit code.
 func (s *shell) run(t *testing.T, command string) (output []string, code int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	script := fmt.Sprintf(". %[1]q\n%[2]s\ncode=$?\n{ export -p; echo \"cd '$PWD'\"; } >%[1]q\nexit $code\n",
 		s.state, strings.ReplaceAll(command, registryName, s.env.Registry()))

@@ -2,7 +2,6 @@ package harness
 
 import (
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -28,5 +27,5 @@ func (e *Env) WaitCollector(tb testing.TB) {
 		Objects: []corev1alpha1.ObjectSetObject{},
 	}
 	e.Create(tb, leftover)
-	e.WaitGone(tb, 2*time.Minute, leftover)
+	e.WaitGone(tb, Patience, leftover)
 }

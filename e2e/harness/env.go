@@ -115,7 +115,7 @@ func install(tb testing.TB, sb *sandbox.Sandbox) *Env {
 	objs, err := config.Prerequisites()
 	require.NoError(tb, err)
 	for _, obj := range objs {
-		err := wait.PollUntilContextTimeout(tb.Context(), 50*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		err := wait.PollUntilContextTimeout(tb.Context(), 50*time.Millisecond, Patience, true, func(ctx context.Context) (bool, error) {
 			//nolint:staticcheck // the typed apply of this client needs generated types
 			err = c.Patch(ctx, obj.DeepCopy(), client.Apply, client.FieldOwner("config"), client.ForceOwnership)
 			return err == nil, nil
@@ -131,7 +131,7 @@ func install(tb testing.TB, sb *sandbox.Sandbox) *Env {
 
 func (e *Env) waitEstablished(tb testing.TB) {
 	tb.Helper()
-	Eventually(tb, 30*time.Second, "the CRDs to be served", func(ctx context.Context) error {
+	Eventually(tb, Patience, "the CRDs to be served", func(ctx context.Context) error {
 		for _, list := range []client.ObjectList{&corev1alpha1.PackageList{}, &corev1alpha1.ClusterPackageList{}, &corev1alpha1.ObjectSetList{}, &corev1alpha1.ClusterObjectSliceList{}, &corev1alpha1.ObjectSetPhaseList{}} {
 			if err := e.Client.List(ctx, list); err != nil {
 				return err

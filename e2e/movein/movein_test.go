@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -23,7 +22,7 @@ import (
 )
 
 // patience is how long a test waits for a condition.
-const patience = 2 * time.Minute
+const patience = harness.Patience
 
 // packages is how many installations are taken over.
 func packages() int {

@@ -1,7 +1,6 @@
 package plan_test
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"log"
@@ -90,23 +89,10 @@ func TestPlanWithPullSecrets(t *testing.T) {
 	}
 }
 
-// awaitRight waits until the API server grants what a role says, which it does when
-// its own watches have seen the role.
+// awaitRight waits until the API server grants what a role says.
 func awaitRight(t *testing.T, env *harness.Env, user, namespace, verb, group, resource string) {
 	t.Helper()
-	harness.Eventually(t, harness.Patience, user+" to be granted "+verb+" "+resource, func(ctx context.Context) error {
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User:               user,
-			ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: group, Resource: resource},
-		}}
-		if err := env.Client.Create(ctx, review); err != nil {
-			return err
-		}
-		if !review.Status.Allowed {
-			return fmt.Errorf("it is not: %s", review.Status.Reason)
-		}
-		return nil
-	})
+	env.AwaitRight(t, user, authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Group: group, Resource: resource})
 }
 
 // A bare name means what it means to the other commands.

@@ -263,7 +263,7 @@ func (c *chain) await(tb testing.TB, i int, u *upgrade) {
 	what := fmt.Sprintf("upgrade %d of %s (before it: %s) to follow its plan", i, c.namespace, u.scenario)
 	var last error
 	// Many wait at the same time: more questions would only slow the answers down.
-	err := wait.PollUntilContextTimeout(tb.Context(), 200*time.Millisecond, 60*time.Second, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(tb.Context(), 200*time.Millisecond, harness.Patience, true, func(ctx context.Context) (bool, error) {
 		if last = c.ended(ctx, u.plan); last != nil {
 			return false, nil
 		}

@@ -25,6 +25,9 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
 
+// patience is harness.Patience as commands take it.
+var patience = harness.Patience.String()
+
 func shared(t *testing.T) *harness.Env { return harness.Shared(t) }
 
 // run runs kubectl package in this process.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -197,14 +198,8 @@ func TestPlanBetweenRevisions(t *testing.T) {
 	}
 	env.SetImage(t, "between", "between", three)
 	env.WaitAvailable(t, "between", "between")
-	list := &corev1.ConfigMapList{}
-	if err := env.Client.List(t.Context(), list); err != nil {
-		t.Fatal(err)
-	}
-	for _, cm := range list.Items {
-		if cm.Namespace == "between" && (cm.Name == "a" || cm.Name == "b") {
-			t.Errorf("%s is still there", cm.Name)
-		}
+	for _, name := range []string{"a", "b"} { // which are deleted after the rollout has succeeded
+		env.WaitGone(t, harness.Patience, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "between", Name: name}})
 	}
 }
 
@@ -305,6 +300,8 @@ func TestPlanOfASlicedPackage(t *testing.T) {
 	}
 	env.SetImage(t, "", "sliced", image)
 	env.WaitAvailable(t, "", "sliced")
+	// Both are deleted after the rollout has succeeded.
+	env.WaitGone(t, harness.Patience, &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "dials." + group}})
 	if p := planOf(t, env, image, "clusterpackage/sliced"); p.Outcome != dryrun.OutcomeNothing || p.Summary.Unchanged != 360 {
 		t.Errorf("afterwards: %s, %+v", p.Outcome, p.Summary)
 	}

@@ -65,7 +65,7 @@ func TestUndoOfARecreate(t *testing.T) {
 	if p := planOf(t, env, one, "-n", "recreated"); p.Outcome != dryrun.OutcomeChanges || p.Summary.Replace != 1 {
 		t.Errorf("the plan is %s: %s, %+v", p.Outcome, p.Summary, p.Refusals)
 	}
-	if code, out, errOut := run(t, env, "rollout", "undo", "package/recreated", "-n", "recreated", "--timeout", "60s"); code != 0 {
+	if code, out, errOut := run(t, env, "rollout", "undo", "package/recreated", "-n", "recreated", "--timeout", patience); code != 0 {
 		t.Fatalf("exit code %d\n%s%s", code, out, errOut)
 	}
 	awaitValue(t, env, "recreated", "recreated", "v1")
@@ -86,7 +86,7 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 `
 	_, two := upgradePackage(t, env, harness.Package("lossy", "lossy", ""), files, more)
 	undo := func(args ...string) (int, string, string) {
-		return run(t, env, append([]string{"rollout", "undo", "package/lossy", "-n", "lossy", "--timeout", "60s"}, args...)...)
+		return run(t, env, append([]string{"rollout", "undo", "package/lossy", "-n", "lossy", "--timeout", patience}, args...)...)
 	}
 	const loss = "! PersistentVolumeClaim lossy/lossy  its volume is released"
 	code, out, errOut := undo("--dry-run")
@@ -183,7 +183,7 @@ func TestUndoRefusedByOwnPolicy(t *testing.T) {
 	env.SetImage(t, "", "guarded", two)
 	awaitValue(t, env, "guarded", "guarded", "v2")
 	enforced(t, env)
-	if code, out, errOut := run(t, env, "rollout", "undo", "clusterpackage/guarded", "--yes", "--timeout", "60s"); code != 0 || !strings.Contains(errOut, "ValidatingAdmissionPolicyBinding guarded.plan.example.com deleted") {
+	if code, out, errOut := run(t, env, "rollout", "undo", "clusterpackage/guarded", "--yes", "--timeout", patience); code != 0 || !strings.Contains(errOut, "ValidatingAdmissionPolicyBinding guarded.plan.example.com deleted") {
 		t.Fatalf("%d\n%s%s", code, out, errOut)
 	}
 	cm := &corev1.ConfigMap{}

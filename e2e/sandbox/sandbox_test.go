@@ -251,10 +251,10 @@ func auditOf(t *testing.T, s *sandbox.Sandbox) *sandbox.Audit {
 	return audit
 }
 
-// eventually fails the test when condition does not hold within a minute.
+// eventually fails the test when condition does not hold within three minutes.
 func eventually(t *testing.T, what string, condition wait.ConditionWithContextFunc) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, time.Minute, true, condition)
+	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 3*time.Minute, true, condition)
 	if err != nil {
 		t.Fatalf("waiting until %s: %v", what, err)
 	}

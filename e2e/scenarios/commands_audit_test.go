@@ -39,7 +39,7 @@ var auditCommands = commands{
 		}
 	},
 	// quiet DURATION: waits until the manager has sent no request for so long,
-	// watches and its own Lease apart; for a minute at most.
+	// watches and its own Lease apart; for harness.Patience at most.
 	"quiet": func(s *scenario, _ bool, args []string) {
 		s.usage(len(args) == 1, "quiet DURATION")
 		d, err := time.ParseDuration(args[0])

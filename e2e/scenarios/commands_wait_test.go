@@ -20,7 +20,7 @@ import (
 // otherwise: more than a change takes on a slow machine.
 var patience = harness.Patience
 
-// waitCommands wait for a state, for a minute at most or as long as
+// waitCommands wait for a state, for harness.Patience at most or as long as
 // --within=DURATION says. (The word wait is testscript's own.)
 var waitCommands = commands{
 	// await available NAME: the package's present spec is rolled out.

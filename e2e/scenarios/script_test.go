@@ -96,7 +96,7 @@ func (s *scenario) usage(ok bool, usage string) {
 // within takes the flag --within from the arguments; without it, it is what a
 // change takes at most on a slow machine.
 func (s *scenario) within(args []string) (time.Duration, []string) {
-	limit, rest := 60*time.Second, make([]string, 0, len(args))
+	limit, rest := patience, make([]string, 0, len(args))
 	for _, arg := range args {
 		if text, ok := strings.CutPrefix(arg, "--within="); ok {
 			var err error

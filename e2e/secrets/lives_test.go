@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -67,7 +66,7 @@ func begin(tb testing.TB) *lives {
 	l := &lives{
 		env: harness.New(tb, sandbox.WithAuditPolicy(policy),
 			sandbox.WithComponents(sandbox.Etcd, sandbox.Registry, sandbox.APIServer, sandbox.ControllerManager)),
-		cache: filepath.Join(dir, "cache"), metrics: address(tb), tb: tb,
+		cache: filepath.Join(dir, "cache"), metrics: harness.Address(tb), tb: tb,
 	}
 	l.start()
 	return l
@@ -247,12 +246,4 @@ func (l *lives) commands(t *testing.T) map[string][]byte {
 		}
 	})
 	return outputs
-}
-
-func address(tb testing.TB) string {
-	tb.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(tb, err)
-	defer listener.Close()
-	return listener.Addr().String()
 }

@@ -10,7 +10,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -31,7 +30,7 @@ func TestMain(m *testing.M) { os.Exit(harness.Main(m)) }
 const (
 	home  = "shop"   // the namespace of the Packages
 	there = "stores" // that of their objects in the target
-	long  = 60 * time.Second
+	long  = harness.Patience
 )
 
 // target is the other cluster.

@@ -53,7 +53,7 @@ func (f *fixture) unusable(t *testing.T) {
 	f.install(t, "unusable", "spare", image)
 	f.says(t, "without rights", []string{"stuck", grant}, "explain", "package/unusable")
 	f.says(t, "without rights", []string{"stuck", grant}, "status", "package/unusable")
-	f.says(t, "without rights", []string{"is deleted, after"}, "delete", "package/unusable", "--yes", "--timeout", "20s")
+	f.says(t, "without rights", []string{"is deleted, after"}, "delete", "package/unusable", "--yes", "--timeout", long.String())
 
 	f.secret(t, "spare", f.target.kubeconfig(t, "fourth"))
 	f.install(t, "unusable", "spare", image)
@@ -89,7 +89,7 @@ func (f *fixture) says(t *testing.T, state string, want []string, args ...string
 func (f *fixture) installs(t *testing.T, state, image string, want []string) {
 	t.Helper()
 	f.says(t, state, want, "install", image, "fresh", "--insecure-registry", f.Registry(), "--timeout", "1s", "--target-kubeconfig-secret", "spare", "--target-namespace", there)
-	f.says(t, state, []string{"is deleted, after"}, "delete", "package/fresh", "--yes", "--timeout", "20s")
+	f.says(t, state, []string{"is deleted, after"}, "delete", "package/fresh", "--yes", "--timeout", long.String())
 }
 
 // abandon releases a package that is being deleted.

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -129,6 +130,7 @@ func ofAccount(pkg *corev1alpha1.Package, secret string) *corev1alpha1.Package {
 	return pkg
 }
 
+// grant gives an account rules in a namespace, and waits until the API server knows.
 func grant(t *testing.T, e *harness.Env, namespace, account string, rules ...rbacv1.PolicyRule) {
 	t.Helper()
 	e.Create(t, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}, Rules: rules})
@@ -137,6 +139,11 @@ func grant(t *testing.T, e *harness.Env, namespace, account string, rules ...rba
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: account},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: account}},
 	})
+	first := authorizationv1.ResourceAttributes{Namespace: namespace, Verb: rules[0].Verbs[0], Group: rules[0].APIGroups[0], Resource: rules[0].Resources[0]}
+	if len(rules[0].ResourceNames) > 0 {
+		first.Name = rules[0].ResourceNames[0]
+	}
+	e.AwaitRight(t, "system:serviceaccount:"+namespace+":"+account, first)
 }
 
 // conditionSays returns an error unless a condition has a text.

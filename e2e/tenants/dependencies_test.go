@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +16,7 @@ import (
 	"lockstep.run/lockstep/internal/testing/require"
 )
 
-const patience = time.Minute
+const patience = harness.Patience
 
 // wish returns a Package, or without a namespace a ClusterPackage, by constraint.
 func wish(namespace, name, of, constraint string, changes ...func(*corev1alpha1.PackageSpec)) corev1alpha1.GenericPackage {

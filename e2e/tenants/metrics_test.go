@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"testing"
 
@@ -26,10 +25,7 @@ import (
 func TestMetricsTakeAToken(t *testing.T) {
 	t.Parallel()
 	u := newTenant(t, env, "")
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := listener.Addr().String()
-	require.NoError(t, listener.Close())
+	address := harness.Address(t)
 	// This one waits for the Lease: it must not be the one that leads, whose end would disturb other tests.
 	harness.Eventually(t, harness.Patience, "the manager of all tests to lead", func(ctx context.Context) error {
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: corev1alpha1.LeaderElectionLease}}

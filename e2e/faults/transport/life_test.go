@@ -52,7 +52,7 @@ func newLife(s *scenario, namespace string, plan plan, reference map[string]inva
 const (
 	// patience is how long a stage takes at most to end, with its faults: a manager
 	// that is killed dozens of times in it starts over as often.
-	patience = 100 * time.Second
+	patience = harness.Patience
 	// calm is how long no request about a package is made before its stage counts as
 	// over; quiescent is the same without a fault to compare with.
 	calm      = 300 * time.Millisecond
