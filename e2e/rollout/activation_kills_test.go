@@ -1,6 +1,7 @@
 package rollout_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -63,7 +64,7 @@ func TestActivationWithKills(t *testing.T) {
 		}
 		// Back to the first one, from history.
 		waitArchived(t, env, k.namespace, 1)
-		mark := seen.mark()
+		mark := seen.mark(t, env, k.namespace)
 		activate(t, env, k.namespace, 1)
 		kills += k.after(1 + round)
 		waitRevision(t, env, k.namespace, "shop", int64(revisions+1), corev1alpha1.ReasonAwaitingActivation)
@@ -161,11 +162,26 @@ func (h *handovers) note(e watch.Event) {
 	}
 }
 
-// mark returns how much was written so far.
-func (h *handovers) mark() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.written)
+// mark returns how much was written so far, once the watch has shown all of it.
+func (h *handovers) mark(t *testing.T, env *harness.Env, namespace string) (n int) {
+	t.Helper()
+	live := configMaps(t, env, namespace)
+	harness.Eventually(t, harness.Patience, "the watch to show what was written", func(context.Context) error {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		last := map[string]int64{}
+		for _, w := range h.written {
+			last[w.name] = w.version
+		}
+		for name, cm := range live {
+			if version, err := strconv.ParseInt(cm.ResourceVersion, 10, 64); err != nil || last[name] < version {
+				return fmt.Errorf("of %s it has shown version %d, not %s", name, last[name], cm.ResourceVersion)
+			}
+		}
+		n = len(h.written)
+		return nil
+	})
+	return n
 }
 
 // check judges the writes; those after the mark go back to the first revision.

@@ -263,11 +263,16 @@ spec:
 	env.Create(t, pkg)
 	waitRevision(t, env, namespace, "shop", 1, corev1alpha1.ReasonIdle)
 
-	harness.Edit(t, env, pkg, func(p *corev1alpha1.Package) {
-		p.Spec.Image, p.Spec.ProgressDeadlineSeconds = bad, new(int32(deadline))
-	})
+	env.SetImage(t, namespace, "shop", bad)
 	dep := &corev1alpha1.ObjectDeployment{}
 	dep.Namespace, dep.Name = namespace, "shop"
+	harness.Await(t, env, harness.Patience, dep, "to wait for its first phase, of which everything is there", func(d *corev1alpha1.ObjectDeployment) error {
+		if d.Status.Revision != 2 || len(d.Status.Blocking) == 0 || !strings.Contains(d.Status.Blocking[0].Message, "the value is in question") {
+			return fmt.Errorf("revision %d waits for %+v", d.Status.Revision, d.Status.Blocking)
+		}
+		return env.Client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "data"}, &corev1.PersistentVolumeClaim{})
+	})
+	harness.Edit(t, env, pkg, func(p *corev1alpha1.Package) { p.Spec.ProgressDeadlineSeconds = new(int32(deadline)) })
 	harness.Await(t, env, harness.Patience, dep, "the content to be rejected", func(d *corev1alpha1.ObjectDeployment) error {
 		if len(d.Status.Rejected) == 0 {
 			return fmt.Errorf("revision %d", d.Status.Revision)

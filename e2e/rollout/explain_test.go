@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -221,7 +222,14 @@ func addWebhook(t *testing.T, server *httptest.Server, namespace string) {
 		}},
 	}
 	env.Create(t, hook)
-	t.Cleanup(func() { _ = env.Client.Delete(t.Context(), hook) })
+	t.Cleanup(func() { _ = env.Client.Delete(context.WithoutCancel(t.Context()), hook) })
+	harness.Eventually(t, harness.Patience, "the API server to call the webhook", func(ctx context.Context) error {
+		probe := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
+		if err := env.Client.Create(ctx, probe, client.DryRunAll); err == nil || !strings.Contains(err.Error(), "costs.example.com") {
+			return fmt.Errorf("the answer to a Service is %w", err)
+		}
+		return nil
+	})
 }
 
 func TestDefinitionThatIsNotEstablished(t *testing.T) {
@@ -240,7 +248,16 @@ func TestDefinitionThatIsNotEstablished(t *testing.T) {
 			},
 		}
 	}
-	env.Create(t, definition("widgets"))
+	first := definition("widgets")
+	env.Create(t, first)
+	harness.Await(t, env, harness.Patience, first, "to have its names", func(d *apiextensionsv1.CustomResourceDefinition) error {
+		if !slices.ContainsFunc(d.Status.Conditions, func(c apiextensionsv1.CustomResourceDefinitionCondition) bool {
+			return c.Type == apiextensionsv1.Established && c.Status == apiextensionsv1.ConditionTrue
+		}) {
+			return fmt.Errorf("its conditions are %+v", d.Status.Conditions)
+		}
+		return nil
+	})
 	second := `apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata:

@@ -3,6 +3,7 @@ package tenants_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -85,15 +86,16 @@ func TestOwnerBomb(t *testing.T) {
 		harness.Edit(t, env, dep, func(dep *corev1alpha1.ObjectDeployment) { dep.OwnerReferences = refs(round) })
 		harness.Eventually(t, harness.Patience, "watches of owners", func(ctx context.Context) error {
 			n, err := watches(ctx, resource)
-			if err == nil && n == 0 && most == 0 {
-				err = fmt.Errorf("there are none")
+			switch most = max(most, n); {
+			case err != nil:
+				return err
+			case most == 0:
+				return errors.New("there are none")
+			case n > limits.ForeignOwners: // those of the round before end one after the other
+				return fmt.Errorf("there are %d at a time, want %d at most", n, limits.ForeignOwners)
 			}
-			most = max(most, n)
-			return err
+			return nil
 		})
-	}
-	if most > limits.ForeignOwners {
-		t.Errorf("%d watches of owners at a time, want %d at most", most, limits.ForeignOwners)
 	}
 	harness.Edit(t, env, dep, func(dep *corev1alpha1.ObjectDeployment) { dep.OwnerReferences = nil })
 	harness.Eventually(t, harness.Patience, "the watches to end", func(ctx context.Context) error {
