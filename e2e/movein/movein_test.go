@@ -270,9 +270,14 @@ func (i *installation) orphans(t *testing.T) {
 			t.Errorf("%s: %s is another one, is being deleted, or is owned by %v", i.at, name, live.GetOwnerReferences())
 		}
 	}
-	list := i.scope.NewObjectSetList()
-	require.NoError(t, env.Client.List(t.Context(), list, client.InNamespace(i.namespace), client.MatchingLabels{corev1alpha1.ObjectDeploymentLabel: i.name}))
-	if sets := list.GenericObjectSets(); len(sets) > 0 {
-		t.Errorf("%s: %d ObjectSets are left", i.at, len(sets))
-	}
+	harness.Eventually(t, patience, "the ObjectSets of "+i.at+" to be gone", func(ctx context.Context) error {
+		list := i.scope.NewObjectSetList()
+		if err := env.Client.List(ctx, list, client.InNamespace(i.namespace), client.MatchingLabels{corev1alpha1.ObjectDeploymentLabel: i.name}); err != nil {
+			return err
+		}
+		if sets := list.GenericObjectSets(); len(sets) > 0 {
+			return fmt.Errorf("%d are left", len(sets))
+		}
+		return nil
+	})
 }

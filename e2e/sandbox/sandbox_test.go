@@ -220,9 +220,13 @@ func TestSandboxEndsWithItsOwner(t *testing.T) {
 		_, err := os.Stat(dataDir)
 		return errors.Is(err, fs.ErrNotExist), nil
 	})
-	if _, err := http.Get("http://" + registry + "/v2/"); err == nil {
-		t.Error("the registry still answers")
-	}
+	eventually(t, "the registry is gone", func(context.Context) (bool, error) {
+		response, err := http.Get("http://" + registry + "/v2/")
+		if err != nil {
+			return true, nil
+		}
+		return false, response.Body.Close()
+	})
 }
 
 func TestRunExplainsAWrongOption(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/e2e/sandbox"
 )
 
 // managerCommands start, stop and torment managers. A script that has two of them
@@ -77,6 +78,7 @@ var managerCommands = commands{
 	},
 	// lease clear: the next manager leads at once, without waiting for the Lease of a
 	// dead one to expire. lease await renewed: the leader has renewed the Lease since.
+	// lease await read: a manager that waits for the Lease has read it since.
 	"lease": func(s *scenario, _ bool, args []string) {
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: corev1alpha1.LeaderElectionLease}}
 		c := s.cluster().Client
@@ -96,8 +98,17 @@ var managerCommands = commands{
 				}
 				return nil
 			})
+		case "await read": // the leader updates it without that
+			from := s.position()
+			s.eventually(patience, "the Lease to be read", func(ctx context.Context) error {
+				reads, err := s.audit.Since(ctx, from, byManager[0], sandbox.ByVerb("get"), sandbox.ByResource("leases.coordination.k8s.io"))
+				if err == nil && len(reads) == 0 {
+					err = errors.New("no read of it is logged")
+				}
+				return err
+			})
 		default:
-			s.usage(false, "lease clear|await renewed")
+			s.usage(false, "lease clear|await renewed|await read")
 		}
 	},
 	// elapse DURATION: time passes, where that is what the scenario is about, as

@@ -36,6 +36,7 @@ type life struct {
 	armed   []fault
 	flights int
 	last    time.Time // end of the last request
+	looks   int       // since then: where others take the processors these come late, as what they wait for does
 	// seen are all positions, hits are the faults that happened, by position and in
 	// their order.
 	seen   []position
@@ -57,6 +58,8 @@ const (
 	// over; quiescent is the same without a fault to compare with.
 	calm      = 300 * time.Millisecond
 	quiescent = 1500 * time.Millisecond
+	// lookAgain is the pause between two looks.
+	lookAgain = 50 * time.Millisecond
 )
 
 // enter begins a stage.
@@ -73,7 +76,7 @@ func (l *life) enter(ctx context.Context, s *stage) error {
 	l.ledger.stage, l.counts, l.version, l.there = s, counter{}, list.ResourceVersion, there
 	l.armed = slices.Clone(l.plan[s.name])
 	l.begins = append(l.begins, time.Now())
-	l.last = time.Now()
+	l.last, l.looks = time.Now(), 0
 	l.mu.Unlock()
 	return s.begin(ctx, l.scenario, l.namespace)
 }
@@ -87,7 +90,7 @@ func (l *life) live(ctx context.Context, s *stage) error {
 	}
 	last := errors.New("requests are being made all the time")
 	var looked time.Time
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, lookAgain, patience, true, func(ctx context.Context) (bool, error) {
 		if !l.calm(looked) {
 			return false, nil
 		}
@@ -113,7 +116,8 @@ func (l *life) calm(looked time.Time) bool {
 	if l.reference == nil {
 		quiet = quiescent
 	}
-	return l.flights == 0 && time.Since(l.last) > quiet && (l.last.After(looked) || time.Since(looked) > 2*time.Second)
+	l.looks++
+	return l.flights == 0 && l.looks > int(quiet/lookAgain) && time.Since(l.last) > quiet && (l.last.After(looked) || time.Since(looked) > 2*time.Second)
 }
 
 // ended reports whether the stage has come to its end.
@@ -230,7 +234,7 @@ func (l *life) over() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.flights--
-	l.last = time.Now()
+	l.last, l.looks = time.Now(), 0
 }
 
 // event decides about an event of a watch.
@@ -240,7 +244,7 @@ func (l *life) event(e *gateway.Event) gateway.Decision {
 	if l.ledger.stage == nil {
 		return gateway.Decision{}
 	}
-	l.last = time.Now()
+	l.last, l.looks = time.Now(), 0
 	version := l.version
 	if e.Watch.Other {
 		version = l.there
