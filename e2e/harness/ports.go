@@ -19,7 +19,8 @@ func Address(tb testing.TB) string {
 	tb.Helper()
 	var failed error
 	for range 100 {
-		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", lowestPort+rand.IntN(portRange)))
+		port := lowestPort + rand.IntN(portRange) //nolint:gosec // no secret
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
 			failed = err
 			continue
