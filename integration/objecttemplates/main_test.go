@@ -2,7 +2,6 @@
 package objecttemplates_test
 
 import (
-	"net"
 	"os"
 	"testing"
 
@@ -21,19 +20,10 @@ var (
 
 func start() *harness.Manager { return env.StartManager(suite, "--metrics-bind-address", metrics) }
 
-func freeAddress() string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		panic(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
-}
-
 func TestMain(m *testing.M) {
 	os.Exit(suite.Run(m, 12, func() {
 		env = harness.New(suite, sandbox.WithComponents(sandbox.Etcd, sandbox.Registry, sandbox.APIServer, sandbox.ControllerManager))
-		metrics = freeAddress()
+		metrics = harness.Address(suite)
 		manager = start()
 	}))
 }

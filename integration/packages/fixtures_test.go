@@ -97,12 +97,7 @@ var metrics string
 // interval or a repair waits for a tenth of it. Each manager
 // has an address of its own for metrics: two may run at a time.
 func extraFlags() []string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		panic(err)
-	}
-	metrics = l.Addr().String()
-	_ = l.Close()
+	metrics = harness.Address(suite)
 	return []string{"--insecure-registry", hanging(), "--insecure-registry", counting().host, "--insecure-registry", private(), "--metrics-bind-address", metrics, "--pace=0.1"}
 }
 
