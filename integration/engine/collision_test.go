@@ -217,6 +217,7 @@ func TestClaimDecidesInEveryMode(t *testing.T) {
 			}
 			absent(t, ns, "second-own")
 			require.NoError(t, env.Client.Delete(t.Context(), first))
+			env.WaitGone(t, patience, first)
 			awaitRollout(t, second)
 			awaitValue(t, ns, "both", "second")
 			awaitValue(t, ns, "second-own", "v1")

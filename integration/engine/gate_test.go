@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -331,7 +332,7 @@ func TestEachObjectHasOneWriterDuringAnUpgrade(t *testing.T) {
 	edit(t, ns, "one", makeReady)
 	awaitRollout(t, dep)
 	awaitValue(t, ns, "two", "v2")
-	absent(t, ns, "obsolete")
+	env.WaitGone(t, patience, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "obsolete"}}) // after the rollout
 }
 
 // A revision that was overtaken before it succeeded is archived once the newest one has written all that it had, and stays

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -83,25 +84,16 @@ func TestSuccessDelay(t *testing.T) {
 	t.Parallel()
 	const delay = 3
 	ns := env.TestNamespace(t)
+	waits := deployment(ns, phase("one", configMap("waits", "v1")))
+	waits.Name, waits.Spec.Template.Spec.SuccessDelaySeconds = "waits", 3600 // it says so for as long
+	env.Create(t, waits)
+	await(t, waits, "to wait for the delay", func(d *corev1alpha1.ObjectDeployment) error {
+		return harness.HasCondition(d, corev1alpha1.ConditionProgressing, metav1.ConditionTrue, corev1alpha1.ReasonLatestRevisionPendingSuccess, "success delay")
+	})
 	dep := deployment(ns, phase("one", configMap("object", "v1")))
 	dep.Spec.Template.Spec.SuccessDelaySeconds = delay
-	events := env.Watch(t, &corev1alpha1.ObjectDeploymentList{}, client.InNamespace(ns)) // a read may come too late
-	env.Create(t, dep)
-	harness.Eventually(t, patience, "the deployment to wait for the delay", func(ctx context.Context) error {
-		for {
-			select {
-			case e := <-events:
-				d, is := e.Object.(*corev1alpha1.ObjectDeployment)
-				if is && harness.HasCondition(d, corev1alpha1.ConditionProgressing, metav1.ConditionTrue, corev1alpha1.ReasonLatestRevisionPendingSuccess, "success delay") == nil {
-					return nil
-				}
-			case <-ctx.Done():
-				return errors.New("it never says so")
-			}
-		}
-	})
-	awaitRollout(t, dep)
-	sets := setsOf(t, ns)
+	install(t, dep)
+	sets := slices.DeleteFunc(setsOf(t, ns), func(s corev1alpha1.ObjectSet) bool { return !metav1.IsControlledBy(&s, dep) })
 	if len(sets) != 1 {
 		t.Fatalf("%d sets", len(sets))
 	}
