@@ -326,6 +326,7 @@ func TestKindsInUse(t *testing.T) {
 	f.Use("a", []schema.GroupKind{configMapKind})
 	f.Use("b", []schema.GroupKind{configMapKind, secretKind})
 	f.synced(t, configMapKind, secretKind)
+	f.lastTold(t, e.key("a"), cm.ResourceVersion)
 	f.Use("a", nil)
 	f.Use("b", []schema.GroupKind{secretKind})
 	eventually(t, "the watch is stopped", func() bool { return !f.State(configMapKind).Synced })
