@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,12 +19,12 @@ import (
 func TestAddedRepositoryIsPublished(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)
-	from := env.Journal(t)
+	from, began := env.Journal(t), time.Now()
 	r := newRepository(ns, "stable", inline("shop@1.0.0", "shop@1.1.0", "cart@2.0.0"))
 	env.Create(t, r)
 	awaitReady(t, r)
 	awaitOffers(t, ns, "shop@1.0.0=stable", "shop@1.1.0=stable", "cart@2.0.0=stable")
-	requests := harness.Tally(from.Rest(t, ns))
+	requests := tally(began, from.Rest(t, ns))
 	want := map[string]int{"create availablepackages": 2, "update packagerepositories/status": 1, "create events": 1}
 	if diff := cmp.Diff(want, requests); diff != "" {
 		t.Errorf("requests: %s", diff)
@@ -63,13 +64,13 @@ func TestContentIsFollowed(t *testing.T) {
 	env.Create(t, r)
 	awaitReady(t, r)
 	env.Settle(t, ns)
-	from := env.Journal(t)
+	from, began := env.Journal(t), time.Now()
 	harness.Edit(t, env, r, func(r *corev1alpha1.PackageRepository) {
 		r.Spec.Source = inline("shop@1.0.0", "shop@1.1.0", "cart@2.0.0", "till@1.0.0")
 	})
 	awaitOffers(t, ns, "shop@1.0.0=stable", "shop@1.1.0=stable", "cart@2.0.0=stable", "till@1.0.0=stable")
 	want := map[string]int{"update availablepackages": 1, "update packagerepositories/status": 1, "create events": 1}
-	if diff := cmp.Diff(want, harness.Tally(from.Rest(t, ns))); diff != "" {
+	if diff := cmp.Diff(want, tally(began, from.Rest(t, ns))); diff != "" {
 		t.Errorf("requests of a new version: %s", diff)
 	}
 	harness.Edit(t, env, r, func(r *corev1alpha1.PackageRepository) { r.Spec.Source = inline("shop@1.1.0", "cart@2.0.0") })

@@ -3,11 +3,11 @@ package repositories_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -46,10 +46,10 @@ func TestRequirementsArePublished(t *testing.T) {
 		t.Errorf("%+v: %s", v, diff)
 	}
 	env.Settle(t, ns)
-	from := env.Journal(t)
+	from, began := env.Journal(t), time.Now()
 	retry(t, r, "again")
 	awaitHandled(t, r, "again")
-	if diff := cmp.Diff(map[string]int{"update packagerepositories/status": 1}, harness.Tally(from.Rest(t, ns))); diff != "" {
+	if diff := cmp.Diff(map[string]int{"update packagerepositories/status": 1}, tally(began, from.Rest(t, ns))); diff != "" {
 		t.Errorf("requests when all is read again: %s", diff)
 	}
 }
