@@ -249,9 +249,13 @@ func TestDeselected(t *testing.T) {
 	if pkg := edit(t, f.pkg("b"), func(*corev1alpha1.Package) {}); pkg.DeletionTimestamp != nil {
 		t.Error("more are removed at a time than may be unavailable")
 	}
-	edit(t, f.pkg("a"), func(p *corev1alpha1.Package) {
-		p.Finalizers = slices.DeleteFunc(p.Finalizers, func(f string) bool { return f == hold[0] })
+	held := await(t, f.pkg("a"), "is held by the other finalizer alone", func(p *corev1alpha1.Package) error {
+		if !slices.Equal(p.Finalizers, hold) {
+			return fmt.Errorf("finalizers %v", p.Finalizers)
+		}
+		return nil
 	})
+	edit(t, held, func(p *corev1alpha1.Package) { p.Finalizers = nil })
 	for _, cluster := range []string{"a", "b"} {
 		env.WaitGone(t, patience, f.pkg(cluster))
 		env.WaitGone(t, patience, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace(cluster), Name: f.name}})

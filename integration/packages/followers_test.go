@@ -53,7 +53,7 @@ func TestFollowers(t *testing.T) {
 		create(name, of, constraint)
 		want[name] = "1.0.0"
 	}
-	patienceOf := 60*time.Second + time.Duration(followers)*300*time.Millisecond
+	patienceOf := patience + time.Duration(followers)*300*time.Millisecond
 	ready := func(version func(string) string) func(context.Context) error {
 		return func(ctx context.Context) error {
 			list := &corev1alpha1.PackageList{}

@@ -78,6 +78,7 @@ func TestWrongPackage(t *testing.T) {
 	t.Parallel()
 	ns, v1 := env.TestNamespace(t), push(t, 1, 2, "v1")
 	install(t, ns, v1)
+	env.Settle(t, ns)
 	before := deployment(t, ns)
 	broken := harness.Phased("shop", 1, 2)
 	broken["other.yaml"] = harness.ConfigMap("other", "nowhere", "x")

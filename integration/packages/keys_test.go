@@ -53,7 +53,7 @@ func TestKeyOfManyPackages(t *testing.T) {
 	all := func(what string, done func(*corev1alpha1.Package) error) time.Duration {
 		t.Helper()
 		began := time.Now()
-		harness.Eventually(t, time.Minute+time.Duration(packages)*400*time.Millisecond, what, func(ctx context.Context) error {
+		harness.Eventually(t, patience+time.Duration(packages)*400*time.Millisecond, what, func(ctx context.Context) error {
 			list := &corev1alpha1.PackageList{}
 			if err := env.Client.List(ctx, list, client.InNamespace(ns)); err != nil {
 				return err

@@ -162,7 +162,7 @@ func TestInterval(t *testing.T) {
 	env.Settle(t, ns)
 	env.Journal(t).Silent(t, ns)
 	require.NoError(t, retag(t, image, harness.Phased("shop", 1, 3)))
-	harness.Eventually(t, 90*time.Second, "the moved tag to be rolled out", func(ctx context.Context) error {
+	harness.Eventually(t, patience, "the moved tag to be rolled out", func(ctx context.Context) error {
 		p := shop(t, ns)
 		if p.Status.Resolved.Digest == digest || p.Status.Revision != 2 || len(p.Status.Phases) != 1 || p.Status.Phases[0].Ready != 3 {
 			return fmt.Errorf("%+v", p.Status)

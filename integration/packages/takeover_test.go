@@ -1,6 +1,7 @@
 package packages_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -64,11 +65,16 @@ func leave(t *testing.T, ns string, files harness.Files) *corev1alpha1.ObjectDep
 		}, Objects: some})
 	}
 	env.Create(t, set)
-	for _, typ := range []string{corev1alpha1.ConditionAvailable, corev1alpha1.ConditionSucceeded} {
-		meta.SetStatusCondition(&set.Status.Conditions, metav1.Condition{Type: typ, Status: metav1.ConditionTrue, Reason: typ, ObservedGeneration: set.Generation})
-	}
-	set.Status.Revision = 1
-	require.NoError(t, env.Client.Status().Update(t.Context(), set))
+	harness.Eventually(t, patience, "the status of the set to be written beside the manager", func(ctx context.Context) error {
+		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
+			return err
+		}
+		for _, typ := range []string{corev1alpha1.ConditionAvailable, corev1alpha1.ConditionSucceeded} {
+			meta.SetStatusCondition(&set.Status.Conditions, metav1.Condition{Type: typ, Status: metav1.ConditionTrue, Reason: typ, ObservedGeneration: set.Generation})
+		}
+		set.Status.Revision = 1
+		return env.Client.Status().Update(ctx, set)
+	})
 	for name, some := range names {
 		slice := &corev1alpha1.ObjectSlice{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}}
 		harness.Edit(t, env, slice, func(s *corev1alpha1.ObjectSlice) {
