@@ -66,7 +66,7 @@ func fakeCluster(t *testing.T, intercept *interceptor.Funcs, objects ...client.O
 
 func testContext(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }

@@ -56,7 +56,7 @@ func watching(t *testing.T, cl *cluster.Cluster, args ...string) (out *shared, e
 // until repeats a change until it is printed: the fake API server loses what changes between a list and its watch.
 func until(t *testing.T, out *shared, want string, change func()) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !strings.Contains(out.text(), want); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !strings.Contains(out.text(), want); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("%q is not in\n%s", want, out.text())
 		}
@@ -129,7 +129,7 @@ func TestListWatchForbidden(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "Choose a namespace with -n") {
 				t.Errorf("got %v", err)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Errorf("after %d lost connections the command goes on", lost)
 		}
 	}

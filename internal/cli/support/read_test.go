@@ -60,9 +60,9 @@ func (e endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// An archive of a stranger is refused as soon as it is larger, or another thing, than what support writes.
+// An archive of a stranger is refused as soon as it is larger, or another thing, than what support writes. It measures
+// allocations, hence it does not run beside other tests.
 func TestHostileArchives(t *testing.T) {
-	t.Parallel()
 	contents := func() entry { return file("support/CONTENTS.txt", "x") }
 	list := func(items string) string { return `{"items":[` + items + `]}` }
 	for name, test := range map[string]struct {

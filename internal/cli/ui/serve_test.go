@@ -137,7 +137,7 @@ func (b *browser) stream(ctx context.Context, path string) (int, <-chan page.Fra
 func await(t *testing.T, fragments <-chan page.Fragment, id, text string) page.Fragment {
 	t.Helper()
 	last := page.Fragment{}
-	for end := time.After(20 * time.Second); ; {
+	for end := time.After(time.Minute); ; {
 		select {
 		case f, more := <-fragments:
 			if !more {
@@ -239,7 +239,7 @@ func TestStreamsAreBounded(t *testing.T) {
 		t.Errorf("one more: %d", status)
 	}
 	cancel()
-	for end := time.Now().Add(20 * time.Second); ; {
+	for end := time.Now().Add(time.Minute); ; {
 		again, end2 := context.WithCancel(t.Context())
 		status, _ := b.stream(again, "packages/stream")
 		end2()

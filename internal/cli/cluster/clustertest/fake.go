@@ -2,8 +2,10 @@ package clustertest
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/watch"
@@ -22,23 +24,69 @@ func Streams(out, errOut io.Writer) genericiooptions.IOStreams {
 	return genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: errOut}
 }
 
-// Listing is a fake client, which cannot stream lists. onWatch, which may be nil,
+// Listing is a fake client, which cannot stream lists. OnWatch, which may be nil,
 // is called when a cluster package is watched.
 type Listing struct {
 	client.WithWatch
 	OnWatch func()
+
+	mu sync.Mutex
+	// begun are the watches of informers that have listed: the fake client has no history, of which a watch would get what
+	// changes between list and watch, so that it begins before the list.
+	begun map[string]watch.Interface
 }
 
 // IsWatchListSemanticsUnSupported implements what reflectors ask of clients.
 func (*Listing) IsWatchListSemanticsUnSupported() bool { return true }
 
+// List implements client.Reader.
+func (l *Listing) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if _, nested := l.WithWatch.(*Listing); !nested && informs(opts) {
+		w, err := l.WithWatch.Watch(ctx, list, opts...)
+		if err != nil {
+			return err
+		}
+		if before := l.swap(list, opts, w); before != nil {
+			before.Stop()
+		}
+	}
+	return l.WithWatch.List(ctx, list, opts...)
+}
+
 // Watch implements client.WithWatch.
 func (l *Listing) Watch(ctx context.Context, list client.ObjectList, opts ...client.ListOption) (watch.Interface, error) {
-	w, err := l.WithWatch.Watch(ctx, list, opts...)
-	if _, ok := list.(*corev1alpha1.ClusterPackageList); ok && err == nil && l.OnWatch != nil {
+	w := l.swap(list, opts, nil)
+	if w == nil {
+		var err error
+		if w, err = l.WithWatch.Watch(ctx, list, opts...); err != nil {
+			return nil, err
+		}
+	}
+	if _, ok := list.(*corev1alpha1.ClusterPackageList); ok && l.OnWatch != nil {
 		l.OnWatch()
 	}
-	return w, err
+	return w, nil
+}
+
+// informs reports whether the options are those of an informer.
+func informs(opts []client.ListOption) bool {
+	o := client.ListOptions{}
+	return o.ApplyOptions(opts).Raw != nil
+}
+
+// swap keeps a watch for the informer that lists, and returns the one that was kept before.
+func (l *Listing) swap(list client.ObjectList, opts []client.ListOption, w watch.Interface) (before watch.Interface) {
+	o := client.ListOptions{}
+	o.ApplyOptions(opts)
+	key := fmt.Sprintf("%T %s %v %v", list, o.Namespace, o.LabelSelector, o.FieldSelector)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before = l.begun[key]
+	if l.begun == nil {
+		l.begun = map[string]watch.Interface{}
+	}
+	l.begun[key] = w
+	return before
 }
 
 // FakeCluster holds objects in memory, and gives each that is created a UID and
