@@ -125,7 +125,7 @@ func TestCompileRefuses(t *testing.T) {
 		if errs == nil || !strings.Contains(errs.ToAggregate().Error(), test.want) {
 			t.Errorf("%s: %v", test.name, errs)
 		}
-		if d := time.Since(start); d > 5*time.Second {
+		if d := time.Since(start); d > time.Minute {
 			t.Errorf("%s: took %v", test.name, d)
 		}
 	}

@@ -33,7 +33,7 @@ func TestBool(t *testing.T) {
 		if text := fmt.Sprint(got); err != nil && !strings.Contains(err.Error(), test.want) || err == nil && text != test.want {
 			t.Errorf("%.60s: %v, %v", test.text, got, err)
 		}
-		if d := time.Since(start); d > 3*time.Second {
+		if d := time.Since(start); d > time.Minute {
 			t.Errorf("%.60s: took %v", test.text, d)
 		}
 	}

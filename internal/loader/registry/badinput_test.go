@@ -80,7 +80,7 @@ func TestBadInput(t *testing.T) {
 			s := serve(t, httptest.NewServer)
 			ref, _ := s.push(t, imageOf(t, testFiles))
 			s.set(test.hook)
-			_, err := newPuller(t, Options{InsecureRegistries: []string{s.host}, Timeouts: quick}).Pull(context.Background(), ref)
+			_, err := newPuller(t, Options{InsecureRegistries: []string{s.host}}).Pull(context.Background(), ref)
 			reason, _ := reasonOf(err)
 			if reason == "" || test.want != "" && reason != test.want || !strings.Contains(err.Error(), test.text) {
 				t.Errorf("got %v (%s), want %q %q", err, reason, test.want, test.text)

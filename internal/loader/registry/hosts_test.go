@@ -256,7 +256,7 @@ func TestProxyErrors(t *testing.T) {
 	as := func(at *url.URL, scheme, password string) *url.URL {
 		return &url.URL{Scheme: scheme, User: url.UserPassword("user", password), Host: at.Host}
 	}
-	opts := Options{Authorities: Authorities{"a.example": ca}, Timeouts: quick, Proxy: noProxy}
+	opts := Options{Authorities: Authorities{"a.example": ca}, Proxy: noProxy}
 	opts.Proxies = Proxies{"a.example": as(proxy.url, "http", password)}
 	if err := pullOf(newPuller(t, opts), "a.example"); err != nil {
 		t.Fatal(err)
@@ -277,8 +277,7 @@ func TestProxyErrors(t *testing.T) {
 			_ = conn.Close()
 		}
 	}()
-	gone := httptest.NewServer(http.NotFoundHandler())
-	gone.Close()
+	const gone = "127.0.0.1:1" // no other server gets this port
 	at := func(address string) *url.URL { return &url.URL{Host: address} }
 	named, environment := "Check the proxy that --registry-proxy names for a.example.", "Check the proxy of the environment (HTTPS_PROXY), or name another one: --registry-proxy a.example=URL."
 	for _, test := range []struct {
@@ -289,11 +288,11 @@ func TestProxyErrors(t *testing.T) {
 	}{
 		{"other credentials", as(proxy.url, "http", password+"x"), false, []string{"answers 407 Proxy Authentication Required for a.example:443", proxy.url.Host, named}},
 		{"credentials in its answer", as(at(hostile.Addr().String()), "http", password), false, []string{"answers 502 Bad Gateway", named}},
-		{"no connection", as(at(gone.Listener.Addr().String()), "http", password), false, []string{"connection refused", named}},
+		{"no connection", as(at(gone), "http", password), false, []string{"connection refused", named}},
 		{"no connection by TLS", as(proxy.url, "https", password), false, []string{named}},
-		{"no connection by SOCKS", as(at(gone.Listener.Addr().String()), "socks5", password), false, []string{"connection refused", named}},
+		{"no connection by SOCKS", as(at(gone), "socks5", password), false, []string{"connection refused", named}},
 		{"no SOCKS", as(at(hostile.Addr().String()), "socks5h", password), false, []string{named}},
-		{"of the environment", as(at(gone.Listener.Addr().String()), "http", password), true, []string{"connection refused", environment}},
+		{"of the environment", as(at(gone), "http", password), true, []string{"connection refused", environment}},
 	} {
 		opts := opts
 		opts.Proxies = Proxies{"a.example": test.proxy}

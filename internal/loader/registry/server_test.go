@@ -175,8 +175,6 @@ func newPuller(t testing.TB, opts Options) *Puller {
 	return p
 }
 
-var quick = Timeouts{Connect: 2 * time.Second, Header: time.Second, Stall: 500 * time.Millisecond, Pull: 20 * time.Second}
-
 func reasonOf(err error) (Reason, bool) {
 	var e *PullError
 	if !errors.As(err, &e) {

@@ -362,7 +362,11 @@ func TestHostileSignatures(t *testing.T) {
 			s := serveReferrers(t, true)
 			ref, digest := s.push(t, imageOf(t, testFiles))
 			s.set(tc.hook)
-			p := newPuller(t, Options{InsecureRegistries: []string{s.host}, Timeouts: quick, CacheDir: t.TempDir()})
+			var timeouts Timeouts
+			if tc.text == "did not answer within" {
+				timeouts.Header = time.Second
+			}
+			p := newPuller(t, Options{InsecureRegistries: []string{s.host}, Timeouts: timeouts, CacheDir: t.TempDir()})
 			begin := time.Now()
 			_, err := p.Verify(context.Background(), ref, digest, &imagepolicy.Verification{Authorities: []imagepolicy.Authority{own.Authority()}}, "k")
 			refusal := imagepolicy.RefusalOf(err)
