@@ -64,14 +64,13 @@ func newOwnerWatches() *ownerWatches {
 // await waits until exactly these watches are there.
 func (w *ownerWatches) await(t *testing.T, want int) map[livestate.Selection]livestate.Listener {
 	t.Helper()
-	for range 1000 {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		w.mu.Lock()
 		begun := maps.Clone(w.begun)
 		w.mu.Unlock()
 		if len(begun) == want && len(w.watches) == want {
 			return begun
 		}
-		time.Sleep(time.Millisecond)
 	}
 	t.Fatalf("%d watches, want %d", len(w.begun), want)
 	return nil

@@ -319,9 +319,8 @@ func (f *fixture) session(t *testing.T) *connection {
 // TestTargetsThatCannotBe says why there is no connection.
 func TestTargetsThatCannotBe(t *testing.T) {
 	t.Parallel()
-	home, broken, closed, forbidden := newServer(t, "home"), newServer(t, "x"), newServer(t, "x"), newServer(t, "x")
+	home, broken, forbidden := newServer(t, "home"), newServer(t, "x"), newServer(t, "x")
 	broken.status, forbidden.status = http.StatusNotFound, http.StatusForbidden
-	closed.Close()
 	other := newServer(t, "x")
 	untrusted := []byte(kubeconfig(other.URL, "", withToken))
 	for _, tc := range []struct {
@@ -333,7 +332,7 @@ func TestTargetsThatCannotBe(t *testing.T) {
 	}{
 		{"the manager's own cluster", home.kubeconfig(), true, corev1alpha1.ReasonKubeconfigRefused, "leads to the manager's own cluster: leave targetRef out"},
 		{"no Kubernetes", broken.kubeconfig(), true, corev1alpha1.ReasonTargetUnreachable, "not the API server of a Kubernetes cluster"},
-		{"nothing listens", closed.kubeconfig(), true, corev1alpha1.ReasonTargetUnreachable, "connection refused. It is tried again after 1s."},
+		{"nothing listens", []byte(kubeconfig("https://127.0.0.1:1", "", withToken)), true, corev1alpha1.ReasonTargetUnreachable, "connection refused. It is tried again after 1s."},
 		{"no rights", forbidden.kubeconfig(), true, corev1alpha1.ReasonTargetUnauthorized, "may not get the namespace kube-system, by which the target is recognized: bind a ClusterRole to it there with the rule {apiGroups"},
 		{"an unknown authority", untrusted, true, corev1alpha1.ReasonTargetUnreachable, "certificate signed by unknown authority"},
 		{"on loopback", other.kubeconfig(), false, corev1alpha1.ReasonKubeconfigRefused, "--allow-local-targets"},
