@@ -23,6 +23,6 @@
 // enqueues the Package. One that cannot be loaded changes only its own status. A large load is recorded in the status before it begins
 // (record.go): a later process that finds the record of another one waits.
 //
-// Requests of one install: the finalizer, the deployment, a status, two events; one status more where the load is large; with slices each slice and a patch of
+// Requests of one install: the finalizer, the deployment, a status, an event; one status and one event more where it takes longer; with slices each slice and a patch of
 // the template. A deletion deletes the deployment and removes the finalizer. At rest there are none.
 package packages
