@@ -29,7 +29,7 @@ type control struct {
 
 // newControl starts a control plane with a user who may do everything.
 func newControl(ctx context.Context, user string) (*control, error) {
-	sb, err := sandbox.Run(ctx, sandbox.WithComponents(sandbox.Etcd, sandbox.Registry, sandbox.APIServer, sandbox.ControllerManager))
+	sb, err := sandbox.Run(ctx, sandbox.WithoutNodes())
 	if err != nil {
 		return nil, err
 	}

@@ -117,7 +117,11 @@ func Start(tb testing.TB, w Workload, o Options) *Cluster {
 	}
 	o.Report("starting a sandbox")
 	// The memory of the API server is never what bounds a workload.
-	c := &Cluster{Env: harness.New(tb, sandbox.WithMemoryLimit("8GiB")), Workload: w, o: o, tb: tb, images: tb.TempDir(), installed: firstRelease}
+	parts := []sandbox.Option{sandbox.WithMemoryLimit("8GiB")}
+	if w.Kind != Deployments {
+		parts = append(parts, sandbox.WithoutNodes())
+	}
+	c := &Cluster{Env: harness.New(tb, parts...), Workload: w, o: o, tb: tb, images: tb.TempDir(), installed: firstRelease}
 	var err error
 	c.audit, err = c.Audit()
 	must(tb, err)

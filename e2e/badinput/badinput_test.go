@@ -97,7 +97,7 @@ func TestBadInput(t *testing.T) {
 
 func newBed(t *testing.T, insecure []string) *bed {
 	t.Helper()
-	b := &bed{env: harness.New(t, sandbox.WithComponents(sandbox.Etcd, sandbox.Registry, sandbox.APIServer, sandbox.ControllerManager))}
+	b := &bed{env: harness.New(t, sandbox.WithoutNodes())}
 	var args []string
 	for _, host := range insecure {
 		args = append(args, "--insecure-registry", host)

@@ -17,6 +17,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
 	"lockstep.run/lockstep/internal/testing/require"
 )
 
@@ -77,7 +78,7 @@ func TestDeletionMatrixWithTheManagerRunning(t *testing.T) {
 // controller had their turn before it comes back.
 func TestDeletionMatrixWithTheManagerStopped(t *testing.T) {
 	t.Parallel()
-	env := harness.New(t)
+	env := harness.New(t, sandbox.WithoutNodes())
 	env.WaitCollector(t)
 	manager := env.StartManager(t)
 	cases := make([]*deletion, len(matrix))

@@ -17,6 +17,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
+	"lockstep.run/lockstep/e2e/sandbox"
 	"lockstep.run/lockstep/internal/testing/require"
 )
 
@@ -27,7 +28,7 @@ const orphans = 20
 // killed, while Packages and deployments are deleted with what they own kept. LOCKSTEP_DEEP has 1,000 packages.
 func TestOrphaningDeletionsDeleteNothing(t *testing.T) {
 	t.Parallel()
-	env := harness.New(t)
+	env := harness.New(t, sandbox.WithoutNodes())
 	env.WaitCollector(t)
 	rounds := 1
 	if harness.Deep() {

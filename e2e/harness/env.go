@@ -252,9 +252,9 @@ func Deep() bool { return os.Getenv("LOCKSTEP_DEEP") != "" }
 // Patience is how long tests wait for a condition, also where other processes have the processors.
 const Patience = 3 * time.Minute
 
-// polling is how often a condition is checked: after a tenth of the time waited so far, so
+// polling is how often a condition is checked: after a fourth of the time waited so far, so
 // that tests which wait leave the processors to those that work.
-var polling = wait.Backoff{Duration: 20 * time.Millisecond, Factor: 1.1, Steps: 30, Cap: 250 * time.Millisecond}
+var polling = wait.Backoff{Duration: 20 * time.Millisecond, Factor: 1.25, Steps: 30, Cap: 250 * time.Millisecond}
 
 // Eventually repeats check until it returns nil, and fails the test with the
 // last error after timeout.

@@ -34,7 +34,7 @@ func Lend(tb testing.TB) *Env {
 	sb := takeIdle()
 	if sb == nil {
 		var err error
-		sb, err = sandbox.Run(context.Background(), sandbox.WithComponents(sandbox.Etcd, sandbox.Registry, sandbox.APIServer, sandbox.ControllerManager))
+		sb, err = sandbox.Run(context.Background(), sandbox.WithoutNodes())
 		require.NoError(tb, err)
 	}
 	tb.Cleanup(func() {

@@ -2,7 +2,6 @@ package rollout_test
 
 import (
 	"fmt"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -15,13 +14,8 @@ import (
 // which cost their own watches alone; and a restart with everything in place makes zero writes (invariant 5).
 func TestRestIsSilentAndARestartWritesNothing(t *testing.T) {
 	t.Parallel()
-	env := harness.New(t)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	metrics := listener.Addr().String()
-	_ = listener.Close()
+	env := harness.New(t, sandbox.WithoutNodes())
+	metrics := harness.Address(t)
 	manager := env.StartManager(t, "--metrics-bind-address", metrics)
 	audit, err := env.Audit()
 	if err != nil {

@@ -36,6 +36,10 @@ func WithNodes(count int) Option { return func(o *options) { o.nodes = count } }
 // etcd, and all but etcd and the registry need the API server.
 func WithComponents(names ...string) Option { return func(o *options) { o.components = names } }
 
+// WithoutNodes leaves out what pods alone need, nodes, the scheduler and kwok: a third of
+// the processor time of a sandbox that starts.
+func WithoutNodes() Option { return WithComponents(Etcd, Registry, APIServer, ControllerManager) }
+
 // WithAuditPolicy names an audit policy file to use instead of the one that logs
 // every request at level Metadata when it ends. [Audit] waits for requests to
 // /version, so the policy must log them.

@@ -31,7 +31,7 @@ var sandboxCommands = commands{
 		case "own":
 			var opts []sandbox.Option
 			if len(args) == 1 {
-				opts = append(opts, sandbox.WithComponents(sandbox.Etcd, sandbox.Registry, sandbox.APIServer, sandbox.ControllerManager))
+				opts = append(opts, sandbox.WithoutNodes())
 			}
 			s.env = harness.New(s, opts...)
 		default:

@@ -64,8 +64,7 @@ func begin(tb testing.TB) *lives {
 	policy := filepath.Join(dir, "audit.yaml")
 	require.NoError(tb, os.WriteFile(policy, fmt.Appendf(nil, auditPolicy, harness.ManagerUser()), 0o600))
 	l := &lives{
-		env: harness.New(tb, sandbox.WithAuditPolicy(policy),
-			sandbox.WithComponents(sandbox.Etcd, sandbox.Registry, sandbox.APIServer, sandbox.ControllerManager)),
+		env:   harness.New(tb, sandbox.WithAuditPolicy(policy), sandbox.WithoutNodes()),
 		cache: filepath.Join(dir, "cache"), metrics: harness.Address(tb), tb: tb,
 	}
 	l.start()

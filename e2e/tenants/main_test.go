@@ -22,7 +22,7 @@ var (
 
 func TestMain(m *testing.M) {
 	os.Exit(suite.Run(m, 12, func() {
-		env = harness.New(suite, sandbox.WithComponents(sandbox.Etcd, sandbox.Registry, sandbox.APIServer, sandbox.ControllerManager))
+		env = harness.New(suite, sandbox.WithoutNodes())
 		env.StartManager(suite, "--pace=0.1", "--allow-local-targets", "--permission-ceiling="+permissionCeiling)
 	}))
 }

@@ -25,6 +25,6 @@ var (
 
 func TestMain(m *testing.M) {
 	os.Exit(suite.Run(m, 0, func() {
-		env = harness.New(suite, sandbox.WithComponents(sandbox.Etcd, sandbox.Registry, sandbox.APIServer, sandbox.ControllerManager))
+		env = harness.New(suite, sandbox.WithoutNodes())
 	}))
 }

@@ -22,7 +22,7 @@ func start() *harness.Manager { return env.StartManager(suite, "--metrics-bind-a
 
 func TestMain(m *testing.M) {
 	os.Exit(suite.Run(m, 12, func() {
-		env = harness.New(suite, sandbox.WithComponents(sandbox.Etcd, sandbox.Registry, sandbox.APIServer, sandbox.ControllerManager))
+		env = harness.New(suite, sandbox.WithoutNodes())
 		metrics = harness.Address(suite)
 		manager = start()
 	}))

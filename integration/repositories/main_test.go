@@ -22,7 +22,7 @@ var (
 
 func TestMain(m *testing.M) {
 	os.Exit(suite.Run(m, 20, func() {
-		env = harness.New(suite, sandbox.WithComponents(sandbox.Etcd, sandbox.Registry, sandbox.APIServer, sandbox.ControllerManager))
+		env = harness.New(suite, sandbox.WithoutNodes())
 		manager = env.StartManager(suite, extraFlags()...)
 	}))
 }
