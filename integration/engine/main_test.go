@@ -21,7 +21,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	os.Exit(suite.Run(m, 0, func() {
+	os.Exit(suite.Run(m, 8, func() {
 		env = harness.New(suite, sandbox.WithComponents(sandbox.Etcd, sandbox.Registry, sandbox.APIServer))
 		manager = env.StartManager(suite)
 	}))
