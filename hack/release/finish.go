@@ -2,12 +2,14 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -15,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
+	"lockstep.run/lockstep/internal/loader/imagepolicy/keyless"
 )
 
 // Names of the files that list others.
@@ -27,7 +30,7 @@ const (
 )
 
 // finish writes what lists the files, and signs it.
-func (r *release) finish(key string) error {
+func (r *release) finish(ctx context.Context, by signing) error {
 	if err := r.writeKrew(); err != nil {
 		return err
 	}
@@ -45,10 +48,13 @@ func (r *release) finish(key string) error {
 	if err := r.write(checksumsFile, list.Bytes()); err != nil {
 		return err
 	}
-	if key == "" {
-		return nil
+	switch {
+	case by.key != "":
+		return r.signByKey(by.key, list.Bytes())
+	case by.token != "":
+		return r.signByIdentity(ctx, by, list.Bytes())
 	}
-	return r.sign(key, list.Bytes())
+	return nil
 }
 
 // checksum is that of a file.
@@ -135,6 +141,34 @@ func (r *release) writeProvenance() error {
 	return r.write(provenanceFile, append(content, '\n'))
 }
 
+// signing says by what a release is signed; the zero value by nothing.
+type signing struct {
+	key, token, services string    // names of files
+	in                   io.Reader // of which a token named - is read
+}
+
+// check refuses what could sign nothing once all is built.
+func (s signing) check() error {
+	switch {
+	case s.key != "" && s.token != "":
+		return errors.New("a release is signed by a key or by an identity: leave --key or --identity-token out")
+	case s.services != "" && s.token == "":
+		return errors.New("--signing-config is for signatures by an identity: add --identity-token FILE")
+	case s.key != "":
+		_, err := readKey(s.key)
+		return err
+	case s.token == "":
+		return nil
+	}
+	if s.token != "-" {
+		if _, err := os.Stat(s.token); err != nil {
+			return errors.New("--identity-token names no file that can be read; it is the name of a file, or - for standard input")
+		}
+	}
+	_, err := keyless.ReadServices(s.services)
+	return err
+}
+
 // readKey reads the key of --key. The documentation verifies with SHA-256, and signatures by keys of other kinds are of other hashes.
 func readKey(key string) (*imagepolicy.Signer, error) {
 	pem, err := os.ReadFile(key)
@@ -151,9 +185,8 @@ func readKey(key string) (*imagepolicy.Signer, error) {
 	return signer, nil
 }
 
-// sign signs the checksums, as cosign sign-blob does with a bundle and without, and the images, as cosign sign does. Signatures are
-// files beside the images and not in them, so that who builds the release again gets the same images and checksums.
-func (r *release) sign(key string, sums []byte) error {
+// signByKey signs the checksums, as cosign sign-blob does with a bundle and without, and the images.
+func (r *release) signByKey(key string, sums []byte) error {
 	signer, err := readKey(key)
 	if err != nil {
 		return err
@@ -165,11 +198,41 @@ func (r *release) sign(key string, sums []byte) error {
 	if err := r.write(signatureFile, []byte(base64.StdEncoding.EncodeToString(raw)+"\n")); err != nil {
 		return err
 	}
-	if err := r.write(checksumsFile+bundleSuffix, append(bundle, '\n')); err != nil {
+	return r.writeBundles(bundle, signer.Sign)
+}
+
+// signByIdentity signs these by certificates for the identity of a token, which is read now, as it may be valid for minutes alone.
+func (r *release) signByIdentity(ctx context.Context, by signing, sums []byte) error {
+	services, err := keyless.ReadServices(by.services)
+	if err != nil {
+		return err
+	}
+	token, err := keyless.ReadToken(by.token, by.in)
+	if err != nil {
+		return err
+	}
+	signed, err := services.SignBlob(ctx, token, sums)
+	if err != nil {
+		return fmt.Errorf("sign the checksums: %w", err)
+	}
+	fmt.Fprintf(os.Stderr, "signed the checksums as %q\n", signed.Identity())
+	return r.writeBundles(signed.Bundle, func(digest string) ([]byte, error) {
+		signed, err := services.Sign(ctx, token, digest)
+		if err != nil {
+			return nil, err
+		}
+		return signed.Bundle, nil
+	})
+}
+
+// writeBundles writes the signature of the checksums, and signs the images, as cosign sign does. Signatures are files beside the
+// images and not in them, so that who builds the release again gets the same images and checksums.
+func (r *release) writeBundles(sums []byte, sign func(digest string) ([]byte, error)) error {
+	if err := r.write(checksumsFile+bundleSuffix, append(sums, '\n')); err != nil {
 		return err
 	}
 	for name, digest := range map[string]string{"lockstep-manager": r.digest, "lockstep-package": r.packageDigest} {
-		bundle, err := signer.Sign(digest)
+		bundle, err := sign(digest)
 		if err != nil {
 			return fmt.Errorf("sign %s: %w", name, err)
 		}

@@ -48,7 +48,10 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&r.folder, "out", "", "new folder for the files (default: dist/VERSION)")
 	flags.StringVar(&r.image, "image", "lockstep.run/lockstep-manager", "where the image will be pushed to: the YAML and the chart name it by its digest")
 	flags.StringVar(&r.url, "url", "", "where the files will be published, for krew (default: https://lockstep.run/releases/VERSION)")
-	key := flags.String("key", "", "file with a private key of ECDSA on P-256 in PEM that signs the checksums and the images; its password is in COSIGN_PASSWORD (default: no signature)")
+	by := signing{in: os.Stdin}
+	flags.StringVar(&by.key, "key", "", "file with a private key of ECDSA on P-256 in PEM that signs the checksums and the images; its password is in COSIGN_PASSWORD (default: no signature)")
+	flags.StringVar(&by.token, "identity-token", "", "file with an OIDC token, which is read once all is built, - for standard input: instead of a key, certificates for its identity sign")
+	flags.StringVar(&by.services, "signing-config", "", "file with a signing config of Sigstore: which services are asked for certificates, log entries and timestamps (default: those of Sigstore that are for everyone, whose log shows the identity for ever)")
 	platforms := flags.String("platforms", "", "OS/ARCH,…: build plugin and image for these alone, one of Linux among them, as tests do (default: all)")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -67,10 +70,8 @@ func run(ctx context.Context, args []string) error {
 	if r.url == "" {
 		r.url = "https://lockstep.run/releases/" + r.version
 	}
-	if *key != "" {
-		if _, err := readKey(*key); err != nil {
-			return err
-		}
+	if err := by.check(); err != nil {
+		return err
 	}
 	if err := r.describe(ctx); err != nil {
 		return err
@@ -78,7 +79,7 @@ func run(ctx context.Context, args []string) error {
 	if err := r.make(ctx); err != nil {
 		return err
 	}
-	if err := r.finish(*key); err != nil {
+	if err := r.finish(ctx, by); err != nil {
 		return err
 	}
 	fmt.Printf("%s %s@%s\n", r.folder, r.image, r.digest)

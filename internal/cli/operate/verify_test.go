@@ -112,6 +112,63 @@ func TestVerifyKeyless(t *testing.T) {
 	}
 }
 
+// What an identity signs, flags and ImageConfigs that name it accept, and no output has the token.
+func TestSignByIdentity(t *testing.T) {
+	t.Parallel()
+	host, services := clitest.ServeRegistry(t), signed.NewServices(t, nil)
+	ref, text := host+"/team/shop:v1", signed.Token(signed.Subject)
+	digest := clitest.PushRandom(t, ref)
+	config, root := writeFile(t, "signing_config.json", services.Config(true, true)), writeFile(t, "trusted_root.json", services.Root())
+	run := func(stdin string, args ...string) clitest.Result {
+		got := clitest.Invoke(t, stdin, args...)
+		if strings.Contains(got.Out+got.Err, text[len(text)-16:]) || strings.Contains(got.Out+got.Err, text[:16]) {
+			t.Errorf("%q: the token is in the output: %+v", args[:2], got)
+		}
+		return got
+	}
+	done := run("", "sign", ref, "--identity-token", writeFile(t, "token", []byte(text+"\n")), "--signing-config", config)
+	if done.Code != 0 || !strings.Contains(done.Out, "digest     "+digest) || !strings.Contains(done.Out, "identity   "+signed.Subject+" ("+signed.Issuer+")") {
+		t.Fatalf("sign: %+v", done)
+	}
+	verify := func(subject, issuer string) clitest.Result {
+		return run("", "verify", ref, "--certificate-identity", subject, "--certificate-oidc-issuer", issuer, "--trusted-root", root)
+	}
+	if got := verify(signed.Subject, signed.Issuer); got.Code != 0 || !strings.Contains(got.Out, "as "+signed.Subject+" ("+signed.Issuer+")") {
+		t.Errorf("verify: %+v", got)
+	}
+	if got := verify("eve@example.com", signed.Issuer); got.Code != 1 || !strings.Contains(got.Err, "IdentityMismatch: ") {
+		t.Errorf("another identity: %+v", got)
+	}
+	if got := verify(signed.Subject, "https://accounts.example.org"); got.Code != 1 || !strings.Contains(got.Err, "IdentityMismatch: ") {
+		t.Errorf("another issuer: %+v", got)
+	}
+	policy := &corev1alpha1.ImageConfig{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}
+	policy.Spec.MatchImages = []corev1alpha1.ImageMatch{{Prefix: host + "/team"}}
+	policy.Spec.Verification = &corev1alpha1.ImageVerification{Authorities: []corev1alpha1.ImageAuthority{{Name: "release", Keyless: &corev1alpha1.ImageAuthorityKeyless{
+		Identities: []corev1alpha1.ImageIdentity{{Issuer: signed.Issuer, Subject: signed.Subject}}, TrustedRootRef: corev1alpha1.ImageKeyRef{Name: "root", Key: "trusted_root.json"},
+	}}}}
+	roots := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: "root"}, Data: map[string]string{"trusted_root.json": string(services.Root())}}
+	for subject, want := range map[string]string{signed.Subject: "Signed by the authority release of the ImageConfig acme as " + signed.Subject, "eve@example.com": "IdentityMismatch: "} {
+		policy.Spec.Verification.Authorities[0].Keyless.Identities[0].Subject = subject
+		if got := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t, policy, roots)), "", "verify", ref); !strings.Contains(got.Out+got.Err, want) {
+			t.Errorf("an ImageConfig of %s: %+v", subject, got)
+		}
+	}
+	clitest.PushRandom(t, ref)
+	if got := run(signed.ForgedToken(signed.Subject), "sign", ref, "--identity-token", "-", "--signing-config", config); got.Code != 1 || !strings.Contains(got.Err, "the certificate authority: ") {
+		t.Errorf("a token that is refused: %+v", got)
+	}
+	if got := verify(signed.Subject, signed.Issuer); got.Code != 1 || !strings.Contains(got.Err, "NoSignature: ") {
+		t.Errorf("after the refusal: %+v", got)
+	}
+	if got := run(text, "sign", ref, "--identity-token", "-", "--signing-config", config); got.Code != 0 {
+		t.Errorf("a token of standard input: %+v", got)
+	}
+	if got := run("", "sign", ref, "--identity-token", text, "--signing-config", config); got.Code != 1 || !strings.Contains(got.Err, "the name of a file is expected") {
+		t.Errorf("the token for its file: %+v", got)
+	}
+}
+
 func TestSignRefusals(t *testing.T) {
 	t.Parallel()
 	ref := clitest.ServeRegistry(t) + "/team/shop:v1"
@@ -125,7 +182,10 @@ func TestSignRefusals(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no key":         {[]string{"sign", ref}, "add --key FILE"},
+		"no key":         {[]string{"sign", ref}, "add --key FILE, or --identity-token FILE"},
+		"key and token":  {[]string{"sign", ref, "--key", private, "--identity-token", private}, "leave --key or --identity-token out"},
+		"only a config":  {[]string{"sign", ref, "--key", private, "--signing-config", private}, "add --identity-token FILE"},
+		"no config":      {[]string{"sign", ref, "--identity-token", private, "--signing-config", private}, "as cosign signing-config create makes them"},
 		"no file":        {[]string{"sign", ref, "--key", private + "s"}, "read the key: "},
 		"a public key":   {[]string{"sign", ref, "--key", writeFile(t, "release.pub", own.Public)}, "it is no private key in PEM form"},
 		"encrypted":      {[]string{"sign", ref, "--key", writeFile(t, "encrypted.key", encrypted)}, "it is encrypted: set COSIGN_PASSWORD"},

@@ -74,19 +74,24 @@ func (s *Signer) IsECDSAP256() bool {
 
 // Sign returns a bundle with a signature of the image with a digest.
 func (s *Signer) Sign(digest string) ([]byte, error) {
-	algorithm, hash, ok := strings.Cut(digest, ":")
-	if !ok {
-		return nil, fmt.Errorf("%q is no digest", digest)
-	}
-	payload, err := json.Marshal(map[string]any{
-		"_type": "https://in-toto.io/Statement/v1", "subject": []any{map[string]any{"digest": map[string]string{algorithm: hash}}},
-		"predicateType": PredicateType, "predicate": map[string]any{},
-	})
+	payload, err := Statement(digest)
 	if err != nil {
 		return nil, err
 	}
 	signed, _, err := s.bundle(&sign.DSSEData{Data: payload, PayloadType: bundle.IntotoMediaType})
 	return signed, err
+}
+
+// Statement returns what is signed of an image with a digest, as cosign states it.
+func Statement(digest string) ([]byte, error) {
+	algorithm, hash, ok := strings.Cut(digest, ":")
+	if !ok {
+		return nil, fmt.Errorf("%q is no digest", digest)
+	}
+	return json.Marshal(map[string]any{
+		"_type": "https://in-toto.io/Statement/v1", "subject": []any{map[string]any{"digest": map[string]string{algorithm: hash}}},
+		"predicateType": PredicateType, "predicate": map[string]any{},
+	})
 }
 
 // SignBlob returns a signature of content as cosign sign-blob makes it, also in a bundle.

@@ -171,6 +171,11 @@ func NewSigstore(t testing.TB) Sigstore {
 // Root is its trusted_root.json.
 func (s Sigstore) Root() []byte {
 	s.t.Helper()
+	return s.rootWith(s.FulcioCertificateAuthorities(), s.TimestampingAuthorities())
+}
+
+func (s Sigstore) rootWith(authorities []root.CertificateAuthority, stamps []root.TimestampingAuthority) []byte {
+	s.t.Helper()
 	logs := map[string]*root.TransparencyLog{}
 	for id, log := range s.RekorLogs() {
 		raw, err := hex.DecodeString(id)
@@ -180,7 +185,7 @@ func (s Sigstore) Root() []byte {
 		log.ID = raw
 		logs[id] = log
 	}
-	trusted, err := root.NewTrustedRoot(root.TrustedRootMediaType01, s.FulcioCertificateAuthorities(), nil, s.TimestampingAuthorities(), logs)
+	trusted, err := root.NewTrustedRoot(root.TrustedRootMediaType01, authorities, nil, stamps, logs)
 	if err != nil {
 		s.t.Fatal(err)
 	}
