@@ -332,7 +332,7 @@ func TestIdentity(t *testing.T) {
 	t.Parallel()
 	services := signed.NewServices(t, nil)
 	config := filepath.Join(t.TempDir(), "signing_config.json")
-	require.NoError(t, os.WriteFile(config, services.Config(true, true), 0o600))
+	require.NoError(t, os.WriteFile(config, services.Config(1, true), 0o600))
 	by := signing{token: "-", services: config, in: strings.NewReader(signed.Token(signed.Subject))}
 	require.NoError(t, by.check())
 	files := example(t, by)

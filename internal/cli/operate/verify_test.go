@@ -118,7 +118,7 @@ func TestSignByIdentity(t *testing.T) {
 	host, services := clitest.ServeRegistry(t), signed.NewServices(t, nil)
 	ref, text := host+"/team/shop:v1", signed.Token(signed.Subject)
 	digest := clitest.PushRandom(t, ref)
-	config, root := writeFile(t, "signing_config.json", services.Config(true, true)), writeFile(t, "trusted_root.json", services.Root())
+	config, root := writeFile(t, "signing_config.json", services.Config(1, true)), writeFile(t, "trusted_root.json", services.Root())
 	run := func(stdin string, args ...string) clitest.Result {
 		got := clitest.Invoke(t, stdin, args...)
 		if strings.Contains(got.Out+got.Err, text[len(text)-16:]) || strings.Contains(got.Out+got.Err, text[:16]) {

@@ -5,6 +5,7 @@ import (
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/x509"
 	"encoding/asn1"
 	"encoding/base64"
@@ -18,9 +19,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cyberphone/json-canonicalization/go/src/webpki.org/jsoncanonicalizer"
 	"github.com/digitorus/timestamp"
 	"github.com/go-openapi/runtime"
+	protocommon "github.com/sigstore/protobuf-specs/gen/pb-go/common/v1"
+	protorekor "github.com/sigstore/protobuf-specs/gen/pb-go/rekor/v1"
 	prototrustroot "github.com/sigstore/protobuf-specs/gen/pb-go/trustroot/v1"
+	rekortiles "github.com/sigstore/rekor-tiles/v2/pkg/generated/protobuf"
+	rekornote "github.com/sigstore/rekor-tiles/v2/pkg/note"
 	"github.com/sigstore/rekor/pkg/generated/models"
 	"github.com/sigstore/rekor/pkg/types"
 	"github.com/sigstore/sigstore-go/pkg/root"
@@ -28,6 +34,8 @@ import (
 	"github.com/sigstore/sigstore-go/pkg/tlog"
 	"github.com/sigstore/sigstore/pkg/cryptoutils"
 	"github.com/sigstore/sigstore/pkg/signature"
+	"golang.org/x/mod/sumdb/note"
+	"google.golang.org/protobuf/encoding/protojson"
 
 	"lockstep.run/lockstep/internal/limits"
 )
@@ -37,6 +45,7 @@ const (
 	CertificatePath = "/api/v2/signingCert"
 	LogPath         = "/api/v1/log/entries"
 	StampPath       = "/api/v1/timestamp"
+	NextLogPath     = "/api/v2/log/entries"
 )
 
 // approved is the signature of tokens that the certificate authority accepts.
@@ -62,7 +71,11 @@ type Services struct {
 	authorityKey *ecdsa.PrivateKey
 	stamps       *root.SigstoreTimestampingAuthority
 	stampsKey    *ecdsa.PrivateKey
+	nextLogKey   *ecdsa.PrivateKey // of the log of version 2
 }
+
+// nextLogHost is in what the log of version 2 signs.
+const nextLogHost = "log.example.com"
 
 // NewServices serves one on a loopback address; others answer in the place of its handlers by path.
 func NewServices(t testing.TB, others map[string]http.HandlerFunc) *Services {
@@ -86,8 +99,10 @@ func NewServices(t testing.TB, others map[string]http.HandlerFunc) *Services {
 	s.stamps = &root.SigstoreTimestampingAuthority{
 		Root: top, Intermediates: []*x509.Certificate{intermediate}, Leaf: leaf, ValidityPeriodStart: start, ValidityPeriodEnd: end, URI: "https://tsa.example.com",
 	}
+	s.nextLogKey, err = ecdsa.GenerateKey(Curve, rand.Reader)
+	must(t, err)
 	mux := http.NewServeMux()
-	for path, answer := range map[string]func(*http.Request, []byte) (http.Header, []byte, error){CertificatePath: s.certify, LogPath: s.log, StampPath: s.stamp} {
+	for path, answer := range map[string]func(*http.Request, []byte) (http.Header, []byte, error){CertificatePath: s.certify, LogPath: s.log, StampPath: s.stamp, NextLogPath: s.nextLog} {
 		if other := others[path]; other != nil {
 			mux.HandleFunc(path, other)
 			continue
@@ -128,18 +143,23 @@ func must(t testing.TB, err error) {
 // Root is their trusted_root.json.
 func (s *Services) Root() []byte {
 	s.t.Helper()
-	return s.rootWith([]root.CertificateAuthority{s.authority}, []root.TimestampingAuthority{s.stamps})
+	id, err := s.nextLogID()
+	must(s.t, err)
+	return s.rootWith([]root.CertificateAuthority{s.authority}, []root.TimestampingAuthority{s.stamps}, &root.TransparencyLog{
+		BaseURL: "https://" + nextLogHost, ID: id, ValidityPeriodStart: time.Now().Add(-time.Hour), ValidityPeriodEnd: time.Now().Add(time.Hour),
+		HashFunc: crypto.SHA256, PublicKey: s.nextLogKey.Public(), SignatureHashFunc: crypto.SHA256,
+	})
 }
 
-// Config is their signing config, without log or timestamp authority where these are not wanted.
-func (s *Services) Config(log, stamps bool) []byte {
+// Config is their signing config, with the log of a version, if any, and with or without the timestamp authority.
+func (s *Services) Config(log uint32, stamps bool) []byte {
 	s.t.Helper()
 	service := func(path string) []root.Service {
 		return []root.Service{{URL: s.URL + path, MajorAPIVersion: 1, ValidityPeriodStart: time.Now().Add(-time.Hour), Operator: "example.com"}}
 	}
 	one := root.ServiceConfiguration{Selector: prototrustroot.ServiceSelector_ANY}
 	logs, authorities := service(""), service(StampPath)
-	if !log {
+	if logs[0].MajorAPIVersion = log; log == 0 {
 		logs = nil
 	}
 	if !stamps {
@@ -245,6 +265,55 @@ func (s *Services) log(r *http.Request, body []byte) (http.Header, []byte, error
 		Verification: &models.LogEntryAnonVerification{InclusionProof: proof, SignedEntryTimestamp: promise},
 	}})
 	return http.Header{"Content-Type": {"application/json"}, "Etag": {uuid}, "Location": {LogPath + "/" + uuid}}, answer, err
+}
+
+// nextLogID identifies the log of version 2.
+func (s *Services) nextLogID() ([]byte, error) {
+	der, err := x509.MarshalPKIXPublicKey(s.nextLogKey.Public())
+	id := sha256.Sum256(der)
+	return id[:], err
+}
+
+// nextLog records an entry, as Rekor of version 2 does, in a log that has no other one.
+func (s *Services) nextLog(r *http.Request, body []byte) (http.Header, []byte, error) {
+	asked := &rekortiles.CreateEntryRequest{}
+	if err := protojson.Unmarshal(body, asked); err != nil {
+		return nil, nil, err
+	}
+	request := asked.GetHashedRekordRequestV002()
+	entry, err := protojson.Marshal(&rekortiles.Entry{ApiVersion: "0.0.2", Kind: "hashedrekord", Spec: &rekortiles.Spec{Spec: &rekortiles.Spec_HashedRekordV002{
+		HashedRekordV002: &rekortiles.HashedRekordLogEntryV002{
+			Data: &protocommon.HashOutput{Algorithm: protocommon.HashAlgorithm_SHA2_256, Digest: request.GetDigest()}, Signature: request.GetSignature(),
+		},
+	}}})
+	if err != nil {
+		return nil, nil, err
+	}
+	if entry, err = jsoncanonicalizer.Transform(entry); err != nil {
+		return nil, nil, err
+	}
+	leaf := sha256.Sum256(append([]byte{0}, entry...))
+	by, err := signature.LoadECDSASignerVerifier(s.nextLogKey, crypto.SHA256)
+	if err != nil {
+		return nil, nil, err
+	}
+	signer, err := rekornote.NewNoteSigner(r.Context(), nextLogHost, by)
+	if err != nil {
+		return nil, nil, err
+	}
+	checkpoint, err := note.Sign(&note.Note{Text: fmt.Sprintf("%s\n1\n%s\n", nextLogHost, base64.StdEncoding.EncodeToString(leaf[:]))}, signer)
+	if err != nil {
+		return nil, nil, err
+	}
+	id, err := s.nextLogID()
+	if err != nil {
+		return nil, nil, err
+	}
+	answer, err := protojson.Marshal(&protorekor.TransparencyLogEntry{
+		LogId: &protocommon.LogId{KeyId: id}, KindVersion: &protorekor.KindVersion{Kind: "hashedrekord", Version: "0.0.2"}, CanonicalizedBody: entry,
+		InclusionProof: &protorekor.InclusionProof{TreeSize: 1, RootHash: leaf[:], Checkpoint: &protorekor.Checkpoint{Envelope: string(checkpoint)}},
+	})
+	return http.Header{"Content-Type": {"application/json"}}, answer, err
 }
 
 // stamp says when a signature was there, as timestamp authorities do.

@@ -174,7 +174,7 @@ func (s Sigstore) Root() []byte {
 	return s.rootWith(s.FulcioCertificateAuthorities(), s.TimestampingAuthorities())
 }
 
-func (s Sigstore) rootWith(authorities []root.CertificateAuthority, stamps []root.TimestampingAuthority) []byte {
+func (s Sigstore) rootWith(authorities []root.CertificateAuthority, stamps []root.TimestampingAuthority, more ...*root.TransparencyLog) []byte {
 	s.t.Helper()
 	logs := map[string]*root.TransparencyLog{}
 	for id, log := range s.RekorLogs() {
@@ -184,6 +184,9 @@ func (s Sigstore) rootWith(authorities []root.CertificateAuthority, stamps []roo
 		}
 		log.ID = raw
 		logs[id] = log
+	}
+	for _, log := range more {
+		logs[hex.EncodeToString(log.ID)] = log
 	}
 	trusted, err := root.NewTrustedRoot(root.TrustedRootMediaType01, authorities, nil, stamps, logs)
 	if err != nil {

