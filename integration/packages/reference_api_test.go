@@ -175,6 +175,9 @@ func TestRequestsOfAnInstallByAPI(t *testing.T) {
 			tally[ns]["update packages/status"] = 1 // statuses are held back where the install is fast
 		}
 	}
+	if tally[byAPI]["list availablepackages"] == 2 {
+		tally[byAPI]["list availablepackages"] = 1 // they are listed again where the cache was behind
+	}
 	tally[byName]["list availablepackages"]++
 	if diff := cmp.Diff(tally[byName], tally[byAPI]); diff != "" {
 		t.Error(diff)
