@@ -20,18 +20,14 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// validator validates objects as the API server does.
+// validator validates objects by a schema and its rules, as the API server does, but for the metadata of embedded objects.
 type validator struct {
 	structural *structuralschema.Structural
 	schema     validation.SchemaValidator
 	rules      *cel.Validator
 }
 
-// validatorOf returns nil for no schema, which refuses nothing.
 func validatorOf(s *apiextensionsv1.JSONSchemaProps) (*validator, error) {
-	if s == nil {
-		return nil, nil
-	}
 	internal, err := internalOf(s)
 	if err != nil {
 		return nil, err
@@ -47,18 +43,16 @@ func validatorOf(s *apiextensionsv1.JSONSchemaProps) (*validator, error) {
 	return v, nil
 }
 
-// validate sets defaults in an object without unknown fields, and returns what is wrong with it. Rules about changes do not count.
-func (v *validator) validate(ctx context.Context, u *unstructured.Unstructured) field.ErrorList {
-	if v == nil {
-		return nil
-	}
+// validate sets defaults in an object without unknown fields, and returns what is wrong with it by the schema, and by its rules. Rules
+// about changes do not count.
+func (v *validator) validate(ctx context.Context, u *unstructured.Unstructured) (schema, rules field.ErrorList) {
 	defaulting.PruneNonNullableNullsWithoutDefaults(u.Object, v.structural)
 	defaulting.Default(u.Object, v.structural)
-	errs := append(validation.ValidateCustomResource(nil, u.Object, v.schema), listtype.ValidateListSetsAndMaps(nil, v.structural, u.Object)...)
-	if len(errs) == 0 && v.rules != nil {
-		errs, _ = v.rules.Validate(ctx, nil, v.structural, u.Object, nil, celconfig.RuntimeCELCostBudget)
+	schema = append(validation.ValidateCustomResource(nil, u.Object, v.schema), listtype.ValidateListSetsAndMaps(nil, v.structural, u.Object)...)
+	if v.rules != nil {
+		rules, _ = v.rules.Validate(ctx, nil, v.structural, u.Object, nil, celconfig.RuntimeCELCostBudget)
 	}
-	return errs
+	return schema, rules
 }
 
 // comparison finds what a definition refuses of objects that another one takes.
@@ -84,21 +78,33 @@ func (c *comparison) refused(ctx context.Context, u *unstructured.Unstructured) 
 		return nil
 	}
 	present := u.DeepCopy()
-	errs := c.other.validate(ctx, u)
-	if len(errs) == 0 {
+	schema, rules := c.other.validate(ctx, u)
+	if len(schema)+len(rules) == 0 {
 		return nil
 	}
-	known := map[string]bool{}
-	for _, e := range c.present.validate(ctx, present) {
-		known[e.Field+" "+string(e.Type)] = true
-	}
-	for _, e := range errs {
-		if !known[e.Field+" "+string(e.Type)] {
-			fields = append(fields, withoutValue(e))
-		}
+	knownSchema, knownRules := c.present.validate(ctx, present)
+	// A bound that differs is refused alike. Rules are told apart by their messages, and expect objects that the schema takes.
+	fields = added(schema, knownSchema, func(*field.Error) string { return "" })
+	if len(fields) == 0 {
+		fields = added(rules, knownRules, func(e *field.Error) string { return e.Detail })
 	}
 	slices.Sort(fields)
 	return slices.Compact(fields)
+}
+
+// added describes the problems that are not known, by field, type and detail.
+func added(errs, known field.ErrorList, detail func(*field.Error) string) (fields []string) {
+	key := func(e *field.Error) [3]string { return [3]string{e.Field, string(e.Type), detail(e)} }
+	is := map[[3]string]bool{}
+	for _, e := range known {
+		is[key(e)] = true
+	}
+	for _, e := range errs {
+		if !is[key(e)] {
+			fields = append(fields, withoutValue(e))
+		}
+	}
+	return fields
 }
 
 // withoutValue describes a problem of a field, but for its value, which may be a secret.

@@ -25,7 +25,13 @@ func TestRefused(t *testing.T) {
 			of.Properties[name] = f
 		}
 	}
+	ruled := func(message string) func(*apiextensionsv1.CustomResourceDefinition) {
+		return field("collisionProtection", func(f *props) {
+			f.XValidations = append(f.XValidations, apiextensionsv1.ValidationRule{Rule: "self != 'Never'", Message: message})
+		})
+	}
 	present := definition(t)
+	ruled("present")(present)
 	for reason, tc := range map[string]struct {
 		change func(*apiextensionsv1.CustomResourceDefinition)
 		want   []string
@@ -78,6 +84,10 @@ func TestRefused(t *testing.T) {
 			}), nil, false,
 		},
 		"what the present one refuses as well": {field("collisionProtection", func(f *props) { f.Enum = f.Enum[:1] }), nil, false},
+		"what the present one refuses by a rule, and by a schema that is wider": {func(crd *apiextensionsv1.CustomResourceDefinition) {
+			field("collisionProtection", func(f *props) { f.Enum = nil })(crd)
+		}, nil, false},
+		"what the present one refuses, and another rule": {ruled("other"), []string{"spec.collisionProtection: Invalid value (other)"}, false},
 	} {
 		other := present.DeepCopy()
 		tc.change(other)
