@@ -82,7 +82,7 @@ func (s *Signer) Sign(digest string) ([]byte, error) {
 	return signed, err
 }
 
-// Statement returns what is signed of an image with a digest, as cosign states it.
+// Statement returns the in-toto statement that is signed for an image with a digest, as cosign makes it.
 func Statement(digest string) ([]byte, error) {
 	algorithm, hash, ok := strings.Cut(digest, ":")
 	if !ok {

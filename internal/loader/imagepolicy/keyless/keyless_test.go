@@ -138,6 +138,7 @@ func TestHostileServices(t *testing.T) {
 		"a token that is refused":        {token: signed.ForgedToken(signed.Subject), want: "There was an error processing the identity token"},
 		"the token is repeated":          {path: signed.CertificatePath, handler: echo(func(s string) string { return s }), want: "returned 400"},
 		"a part of it is repeated":       {path: signed.CertificatePath, handler: echo(func(s string) string { return s[len(s)/4 : len(s)-3] }), want: "returned 400"},
+		"a part in another word":         {path: signed.CertificatePath, handler: echo(func(s string) string { return "n" + s[len(s)/4:len(s)/2] + "n" }), want: "returned 400"},
 		"a certificate that is none":     {path: signed.CertificatePath, handler: answer(200, `{"signedCertificateEmbeddedSct":{"chain":{"certificates":["x"]}}}`), want: "unable to parse"},
 		"no certificate":                 {path: signed.CertificatePath, handler: answer(200, `{}`), want: "no certificates"},
 		"text for a certificate":         {path: signed.CertificatePath, handler: answer(200, "<html>"), want: "invalid character"},
@@ -152,9 +153,13 @@ func TestHostileServices(t *testing.T) {
 		"a log entry without a proof":    {path: signed.LogPath, handler: answer(201, `{"":{"logID":"00","body":"e30="}}`), want: "reading the answers of the services"},
 		"an entry that is there":         {path: signed.LogPath, handler: answer(409, `{}`), want: ""},
 		"no end of a log entry":          {path: signed.LogPath, handler: endless(&sent[1]), want: "more than 1048576 bytes"},
+		"a log that leads away":          {path: signed.LogPath, handler: http.RedirectHandler(other.URL+signed.LogPath, http.StatusTemporaryRedirect).ServeHTTP, want: "it answered 307"},
+		"one of version 2":               {path: signed.NextLogPath, handler: http.RedirectHandler(other.URL+signed.NextLogPath, http.StatusTemporaryRedirect).ServeHTTP, want: "it answered 307"},
+		"one that refuses":               {path: signed.NextLogPath, handler: answer(400, good), want: "it answered 400"},
+		"one with a large header":        {path: signed.NextLogPath, handler: func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X", strings.Repeat("x", 100<<10)) }, want: "header"},
 		"text of a log of version 2":     {path: signed.NextLogPath, handler: answer(201, "garbage"), want: "syntax error"},
 		"nothing of a log of version 2":  {path: signed.NextLogPath, handler: answer(201, "{}"), want: ""},
-		"no end of a log of version 2":   {path: signed.NextLogPath, handler: endless(&sent[3]), want: ""},
+		"no end of a log of version 2":   {path: signed.NextLogPath, handler: endless(&sent[3]), want: "more than 1048576 bytes"},
 		"text for a timestamp":           {path: signed.StampPath, handler: answer(200, "garbage"), want: "asn1"},
 		"no end of a timestamp":          {path: signed.StampPath, handler: endless(&sent[2]), want: ""},
 		"a header of a hundred kilobyte": {path: signed.StampPath, handler: func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X", strings.Repeat("x", 100<<10)) }, want: "header"},
@@ -272,6 +277,9 @@ func TestServicesRefusals(t *testing.T) {
 		if _, err := keyless.ReadServices(write(t, []byte(tc.config))); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want …%s", name, err, tc.want)
 		}
+	}
+	if _, err := keyless.ReadServices("missing.json"); err == nil || !strings.HasPrefix(err.Error(), "read the signing config missing.json: ") {
+		t.Errorf("no file: %v", err)
 	}
 	if _, err := keyless.ReadServices(""); err != nil {
 		t.Error(err)

@@ -38,7 +38,7 @@ func ReadServices(file string) (*Services, error) {
 	}
 	text, err := readFile(file, limits.SigningConfigBytes)
 	if err != nil {
-		return nil, fmt.Errorf("read the signing config: %w", err)
+		return nil, fmt.Errorf("read the signing config %s: %w", file, err)
 	}
 	services, err := parse(text, time.Now())
 	if err != nil {

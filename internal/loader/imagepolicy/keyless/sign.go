@@ -52,7 +52,7 @@ func (s *Services) SignBlob(ctx context.Context, token Token, content []byte) (*
 func (s *Services) bundle(ctx context.Context, token Token, content sign.Content) (signature *Signature, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limits.SigningTime, errSlow)
 	defer cancel()
-	// The libraries expect answers of the form that they document; the log of a panic is for nobody here.
+	// The libraries expect answers of the form that they document; a panic is returned, and not logged.
 	err = panics.Guard(logr.NewContext(ctx, logr.Discard()), "reading the answers of the services", func() error {
 		made, err := s.ask(ctx, token, content)
 		signature = made
@@ -83,14 +83,16 @@ func (s *Services) ask(ctx context.Context, token Token, content sign.Content) (
 		options.TimestampAuthorities = append(options.TimestampAuthorities, sign.NewTimestampAuthority(&sign.TimestampAuthorityOptions{URL: stamp.URL, Timeout: none, Transport: answers}))
 	}
 	for _, log := range s.logs {
-		of := &sign.RekorOptions{BaseURL: log.URL, Version: log.MajorAPIVersion}
-		if of.Version == 1 {
-			u, err := url.Parse(log.URL)
-			if err != nil {
-				return nil, err
-			}
-			// The library's own client of this version reads answers of any length.
-			of.Client = entries.New(httptransport.NewWithClient(u.Host, cmp.Or(u.Path, "/"), []string{u.Scheme}, &http.Client{Transport: answers}), strfmt.Default)
+		u, err := url.Parse(log.URL)
+		if err != nil {
+			return nil, err
+		}
+		// The library's own clients follow redirects, and read longer answers.
+		client := &http.Client{Transport: answers}
+		of := &sign.RekorOptions{
+			Version:  log.MajorAPIVersion,
+			Client:   entries.New(httptransport.NewWithClient(u.Host, cmp.Or(u.Path, "/"), []string{u.Scheme}, client), strfmt.Default),
+			ClientV2: &tiles{client, u.JoinPath("api/v2/log/entries").String()},
 		}
 		options.TransparencyLogs = append(options.TransparencyLogs, sign.NewRekor(of))
 	}

@@ -19,8 +19,11 @@ var (
 	// jwt is the form of a JSON web token that is signed.
 	jwt = regexp.MustCompile(`^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$`)
 	// part is what may be a part of one.
-	part = regexp.MustCompile(`[A-Za-z0-9_-]{12,}`)
+	part = regexp.MustCompile(fmt.Sprintf(`[A-Za-z0-9_-]{%d,}`, partBytes))
 )
+
+// partBytes is the length of what is recognized in a text.
+const partBytes = 12
 
 // ReadToken reads the token in a file, or with "-" of in.
 func ReadToken(file string, in io.Reader) (Token, error) {
@@ -44,11 +47,13 @@ func (Token) String() string { return "(token)" }
 // GoString implements fmt.GoStringer.
 func (t Token) GoString() string { return t.String() }
 
-// redact returns a text of others in one short line, without what is of the token.
+// redact returns a text of others in one short line, without words that share partBytes with the token.
 func (t Token) redact(text string) string {
-	text = part.ReplaceAllStringFunc(text, func(word string) string {
-		if strings.Contains(t.text, word) {
-			return "…"
+	text = part.ReplaceAllStringFunc(text[:min(len(text), 8*limits.RegistryErrorBytes)], func(word string) string {
+		for i := range len(word) - partBytes + 1 {
+			if strings.Contains(t.text, word[i:i+partBytes]) {
+				return "…"
+			}
 		}
 		return word
 	})
