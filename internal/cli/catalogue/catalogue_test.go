@@ -222,6 +222,9 @@ func TestRepositoriesAreShownWithoutCredentials(t *testing.T) {
 		"a fragment":          {corev1alpha1.RepositorySource{HTTP: &corev1alpha1.RepositoryHTTPSource{URL: "https://example.com/a#token=planted"}}, "https://example.com/a"},
 		"git":                 {corev1alpha1.RepositorySource{Git: &corev1alpha1.RepositoryGitSource{URL: "https://example.com/a.git?private_token=planted", Ref: "main"}}, "https://example.com/a.git?…"},
 		"a password":          {corev1alpha1.RepositorySource{Git: &corev1alpha1.RepositoryGitSource{URL: "ssh://me:planted@example.com/a.git"}}, "ssh://me:xxxxx@example.com/a.git"},
+		"a user":              {corev1alpha1.RepositorySource{Git: &corev1alpha1.RepositoryGitSource{URL: "https://planted@example.com/a.git"}}, "https://example.com/a.git"},
+		"a password by scp":   {corev1alpha1.RepositorySource{Git: &corev1alpha1.RepositoryGitSource{URL: "me:planted@example.com:a.git"}}, "…@example.com:a.git"},
+		"one of no scheme":    {corev1alpha1.RepositorySource{Git: &corev1alpha1.RepositoryGitSource{URL: "me_x:planted@example.com:a.git"}}, "…@example.com:a.git"},
 		"git by scp":          {corev1alpha1.RepositorySource{Git: &corev1alpha1.RepositoryGitSource{URL: "git@example.com:a.git"}}, "git@example.com:a.git"},
 	} {
 		repository := &corev1alpha1.PackageRepository{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "stable"}}

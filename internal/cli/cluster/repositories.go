@@ -124,14 +124,21 @@ func RepositorySource(s *corev1alpha1.RepositorySource) (kind, address string) {
 	return "", ""
 }
 
-// shownURL is an address without queries and passwords, which may be credentials.
+// shownURL is an address without queries and users, which may be credentials. Of SSH the name of a user is none.
 func shownURL(address string) string {
 	u, err := url.Parse(address)
-	if err != nil {
-		return outbound.Conceal(address) // such as user@host:path, or what no client takes
+	shown := outbound.Conceal(address) // such as user@host:path, or what no client takes
+	if err == nil {
+		u.RawQuery, u.Fragment, u.RawFragment = "", "", ""
+		if u.Scheme != "ssh" {
+			u.User = nil
+		}
+		shown = u.Redacted()
 	}
-	u.RawQuery, u.Fragment, u.RawFragment = "", "", ""
-	return u.Redacted()
+	if at := strings.LastIndex(shown, "@"); (err != nil || u.Host == "") && at >= 0 && strings.Contains(shown[:at], ":") {
+		return "…" + shown[at:]
+	}
+	return shown
 }
 
 // ConcealSource takes out of a source what may be a credential. The query of a URL may be a signature.
