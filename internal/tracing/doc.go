@@ -22,5 +22,5 @@
 // content of an object. Times are clamped: they are those of a status, which others may write.
 //
 // A collector that is slow, away or refuses delays nothing: spans are handed over without waiting, at most limits.TraceQueue of them
-// wait in memory, and further ones are dropped: a metric counts them, and so it does those that a collector does not take.
+// wait in memory, and further ones are dropped. A metric counts these, and those that the collector refuses.
 package tracing
