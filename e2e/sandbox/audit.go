@@ -24,6 +24,8 @@ const (
 	syncLimit = 2 * time.Minute
 	// auditPoll is the pause between two looks at the log.
 	auditPoll = 20 * time.Millisecond
+	// loggedWithin is how long after its effect a request is logged at most, also on a busy machine.
+	loggedWithin = 2 * time.Second
 	// markerParameter is the query parameter by which a marker is found in the log.
 	markerParameter = "lockstep-audit-marker"
 	// credentialID is where the API server says which token a user has.
@@ -127,8 +129,9 @@ func (a *Audit) find(begin Position, marker string) (position Position, found bo
 // Since returns the requests that were logged since position, in the order of
 // their arrival, and that all filters accept: a request that another one gave rise
 // to arrived later, and may have been logged earlier. It waits for those that have
-// ended by now. Requests that arrived before the one that marked the position are left
-// out, though they may have been logged after it: their effects were there before.
+// ended by now. Requests that arrived before the one that marked the position and ended
+// soon after it are left out: their effects may have been seen before. One that was held
+// for longer is not: its effect came after the mark.
 // A watch appears once, when it starts; the reader's own requests do not.
 func (a *Audit) Since(ctx context.Context, position Position, filters ...Filter) ([]Entry, error) {
 	if _, err := a.Mark(ctx); err != nil {
@@ -138,7 +141,7 @@ func (a *Audit) Since(ctx context.Context, position Position, filters ...Filter)
 	if err != nil {
 		return nil, err
 	}
-	return a.arrived(position, entries)
+	return a.after(position, entries)
 }
 
 // Settled is [Audit.Since] after no request that the filters accept has been logged
@@ -167,7 +170,7 @@ func (a *Audit) Settled(ctx context.Context, position Position, quiet time.Durat
 	if err != nil {
 		return all, err
 	}
-	all, err = a.arrived(begin, append(all, rest...))
+	all, err = a.after(begin, append(all, rest...))
 	sortByArrival(all)
 	return all, err
 }
@@ -176,11 +179,13 @@ func sortByArrival(entries []Entry) {
 	slices.SortStableFunc(entries, func(a, b Entry) int { return a.Received.Compare(b.Received) })
 }
 
-// arrived returns those of the entries that arrived no earlier than the request that marked a position.
-func (a *Audit) arrived(position Position, entries []Entry) ([]Entry, error) {
+// after returns those of the entries that arrived no earlier than the request that marked a position, or ended long after it.
+func (a *Audit) after(position Position, entries []Entry) ([]Entry, error) {
 	var marked time.Time
 	err := a.parsed(func(l *auditLog) { marked = l.marked(position) })
-	return slices.DeleteFunc(entries, func(e Entry) bool { return e.Received.Before(marked) }), err
+	return slices.DeleteFunc(entries, func(e Entry) bool {
+		return e.Received.Before(marked) && e.Done.Before(marked.Add(loggedWithin))
+	}), err
 }
 
 // read returns the entries from position on and the position behind them.

@@ -2,12 +2,18 @@ package sandbox
 
 import (
 	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
 )
 
 const auditLines = `{"auditID":"1","stage":"ResponseStarted","requestURI":"/api/v1/pods?watch=true","verb":"watch","user":{"username":"manager"},"objectRef":{"resource":"pods","apiVersion":"v1"},"responseStatus":{"code":200}}
@@ -88,20 +94,53 @@ func TestAuditIsInTheOrderOfArrival(t *testing.T) {
 	}
 }
 
-// A request that arrived before a mark was logged after it.
+// What arrived before a mark and is logged after it does not count as after it, unless it was held for long.
 func TestAuditLeavesOutWhatArrivedBeforeTheMark(t *testing.T) {
 	t.Parallel()
-	const mark = `{"auditID":"mark","stage":"ResponseComplete","requestURI":"/version?lockstep-audit-marker=X","verb":"get","requestReceivedTimestamp":"2026-01-02T03:04:05.000002Z"}` + "\n"
-	audit := auditFile(t, mark+`{"auditID":"before","stage":"ResponseComplete","verb":"patch","requestReceivedTimestamp":"2026-01-02T03:04:05.000001Z"}
-{"auditID":"after","stage":"ResponseComplete","verb":"patch","requestReceivedTimestamp":"2026-01-02T03:04:05.000003Z"}
-`)
-	for position, want := range map[Position]int{Position(len(mark)): 1, 0: 2} {
-		all, _, err := audit.read(position, nil)
+	const line = `{"auditID":%q,"stage":"ResponseComplete","requestURI":%q,"verb":"patch","requestReceivedTimestamp":%q,"stageTimestamp":%q}` + "\n"
+	marked := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	audit := auditFile(t, "")
+	log := func(id, uri string, received, done time.Duration) {
+		file, err := os.OpenFile(audit.path, os.O_APPEND|os.O_WRONLY, 0)
 		if err != nil {
-			t.Fatal(err)
+			t.Error(err)
+			return
 		}
-		if all, err = audit.arrived(position, all); err != nil || len(all) != want || all[want-1].ID != "after" {
-			t.Errorf("from %d: %+v, %v", position, all, err)
+		defer file.Close()
+		if _, err := fmt.Fprintf(file, line, id, uri, marked.Add(received).Format(time.RFC3339Nano), marked.Add(done).Format(time.RFC3339Nano)); err != nil {
+			t.Error(err)
+		}
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		log("mark", r.RequestURI, 0, time.Microsecond)
+		_, _ = io.WriteString(w, "{}")
+	}))
+	defer server.Close()
+	client, err := discovery.NewDiscoveryClientForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	audit.client = client.RESTClient()
+	position, err := audit.Mark(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	log("seen before", "/", -time.Millisecond, time.Second)
+	log("after", "/", time.Microsecond, time.Millisecond)
+	log("held", "/", -time.Millisecond, loggedWithin)
+	for from, want := range map[Position][]string{position: {"held", "after"}, 0: {"seen before", "held", "after"}} {
+		for name, read := range map[string]func() ([]Entry, error){
+			"since":   func() ([]Entry, error) { return audit.Since(t.Context(), from) },
+			"settled": func() ([]Entry, error) { return audit.Settled(t.Context(), from, auditPoll) },
+		} {
+			all, err := read()
+			var got []string
+			for _, e := range all {
+				got = append(got, e.ID)
+			}
+			if diff := cmp.Diff(want, got); err != nil || diff != "" {
+				t.Errorf("%s %d: %v (-want +got):\n%s", name, from, err, diff)
+			}
 		}
 	}
 }
