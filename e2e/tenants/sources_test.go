@@ -48,9 +48,9 @@ func TestTemplateSources(t *testing.T) {
 		t.Helper()
 		cm := configMap(u.namespace, fmt.Sprintf("of-t-%d", n), "")
 		harness.Await(t, env, patience, cm, "the host "+host, func(cm *corev1.ConfigMap) error {
-			if n, err := count(t.Context()); err != nil || n > limits.SourceWatches+1 {
+			if open, err := count(t.Context()); err != nil || open > limits.SourceWatches+1 {
 				// One that has ended counts until the API server has noticed.
-				return errors.Join(err, fmt.Errorf("%d watches of sources at a time, want %d at most", n, limits.SourceWatches+1))
+				return errors.Join(err, fmt.Errorf("%d watches of sources at a time, want %d at most", open, limits.SourceWatches+1))
 			}
 			if cm.Data["host"] != host {
 				return fmt.Errorf("it is %v", cm.Data)
