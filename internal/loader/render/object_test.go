@@ -5,9 +5,12 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/queueing"
+	"lockstep.run/lockstep/internal/limits"
 )
 
 // TestObject executes templates without a package. The error texts are parts of the whole.
@@ -55,38 +58,30 @@ func TestObject(t *testing.T) {
 // A template that takes long lets those of other namespaces go on.
 func TestObjectYields(t *testing.T) {
 	t.Parallel()
-	for range 10 { // all of it may have passed before the other namespace waits, where the machine is busy
-		if yields(t) {
-			return
+	synctest.Test(t, func(t *testing.T) {
+		processors := queueing.NewProcessors(1)
+		ctx, leave, err := processors.Enter(t.Context(), "slow")
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	t.Error("another namespace waited for all of it")
-}
-
-func yields(t *testing.T) bool {
-	t.Helper()
-	processors := queueing.NewProcessors(1)
-	ctx, leave, err := processors.Enter(t.Context(), "slow")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan struct{})
-	go func() {
-		defer leave()
-		defer close(ended)
-		_, _ = Object(ctx, `{{ $l := until 1000 }}{{ range $l }}{{ range $l }}{{ end }}{{ end }}`, nil, manifestsv1alpha1.PackageEnvironment{})
-	}()
-	_, end, err := processors.Enter(t.Context(), "other")
-	if err != nil {
-		t.Fatal(err)
-	}
-	meanwhile := true
-	select {
-	case <-ended:
-		meanwhile = false
-	default:
-	}
-	end()
-	<-ended
-	return meanwhile
+		ended, meanwhile := false, make(chan bool, 1)
+		go func() {
+			_, end, err := processors.Enter(t.Context(), "other")
+			if err != nil {
+				t.Error(err)
+			}
+			meanwhile <- !ended
+			end()
+		}()
+		synctest.Wait()
+		time.Sleep(limits.ProcessorTime) // by the clock of the bubble, which stands while the template is executed
+		if _, err := Object(ctx, `{{ $l := until 1000 }}{{ range $l }}{{ end }}`, nil, manifestsv1alpha1.PackageEnvironment{}); err != nil {
+			t.Error(err)
+		}
+		ended = true
+		leave()
+		if !<-meanwhile {
+			t.Error("another namespace waited for all of it")
+		}
+	})
 }
