@@ -32,7 +32,7 @@ type Listing struct {
 
 	mu sync.Mutex
 	// begun are the watches of informers that have listed: the fake client has no history, of which a watch would get what
-	// changes between list and watch, so that it begins before the list.
+	// changes between list and watch, so that it begins before the list. At most one informer may list the same at a time.
 	begun map[string]watch.Interface
 }
 
@@ -46,6 +46,7 @@ func (l *Listing) List(ctx context.Context, list client.ObjectList, opts ...clie
 		if err != nil {
 			return err
 		}
+		context.AfterFunc(ctx, w.Stop) // a watch that nobody reads has room for 100 changes
 		if before := l.swap(list, opts, w); before != nil {
 			before.Stop()
 		}
