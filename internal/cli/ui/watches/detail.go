@@ -172,7 +172,16 @@ func (o *Detail) run(ctx context.Context, observer *cluster.Observer) {
 			return
 		}
 		var took time.Duration
-		if err := panics.Guard(ctx, "reading "+o.target.String(), func() error { took = o.observe(ctx, observer); return nil }); err != nil {
+		err := panics.Guard(ctx, "reading "+o.target.String(), func() error {
+			snap, ok, err := observer.Snapshot(ctx) // it requests slices once, which takes no processor
+			begin := time.Now()
+			if ok || err != nil {
+				o.observe(ctx, observer, snap, err)
+			}
+			took = time.Since(begin)
+			return nil
+		})
+		if err != nil {
 			o.mu.Lock()
 			o.shown.Note, o.ready = err.Error(), true
 			o.mu.Unlock()
@@ -186,14 +195,8 @@ func (o *Detail) run(ctx context.Context, observer *cluster.Observer) {
 	}
 }
 
-// observe updates what is shown, and returns for how long that took a processor: not the requests for slices, which are made once.
-func (o *Detail) observe(ctx context.Context, observer *cluster.Observer) (took time.Duration) {
-	snap, ok, err := observer.Snapshot(ctx)
-	begin := time.Now()
-	defer func() { took = time.Since(begin) }()
-	if !ok && err == nil {
-		return took
-	}
+// observe updates what is shown.
+func (o *Detail) observe(ctx context.Context, observer *cluster.Observer, snap progress.Snapshot, err error) {
 	shown := page.Observed{}
 	if err != nil {
 		shown.Note = err.Error()
@@ -208,7 +211,7 @@ func (o *Detail) observe(ctx context.Context, observer *cluster.Observer) (took 
 			shown.Note = err.Error()
 		}
 		o.shown = shown
-		return took
+		return
 	}
 	shown.State, shown.Report = progress.Of(snap), progress.ReportOf(snap)
 	shown.Account = snap.Package.PackageSpec().ServiceAccountName
@@ -216,7 +219,6 @@ func (o *Detail) observe(ctx context.Context, observer *cluster.Observer) (took 
 	shown.Cause, shown.CauseNote = o.shown.Cause, o.shown.CauseNote
 	o.shown = shown
 	o.examine(ctx, snap)
-	return took
 }
 
 // examine looks for the cause of a package that is not available, once for each state, and again where it was not found and the
