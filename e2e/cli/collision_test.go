@@ -24,7 +24,7 @@ func TestInstallOverExistingObjects(t *testing.T) {
 	}
 	image := env.Push(t, "collides:v1", files)
 	var r result
-	for _, timeout := range []string{"3s", patience} { // the longer one where others have the processors
+	for _, timeout := range []string{"3s", patience} { // the longer one on a busy machine
 		if r = run(t, env, "install", image, "-n", "collides", "--timeout", timeout); r.code == 0 {
 			t.Fatalf("it was installed:\n%s", r.out)
 		}

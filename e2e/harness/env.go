@@ -249,7 +249,7 @@ func (e *Env) Watch(tb testing.TB, list client.ObjectList, opts ...client.ListOp
 // test:deep.
 func Deep() bool { return os.Getenv("LOCKSTEP_DEEP") != "" }
 
-// Patience is how long tests wait for a condition, also where other processes have the processors.
+// Patience is how long tests wait for a condition, also on a busy machine.
 const Patience = 3 * time.Minute
 
 // polling is how often a condition is checked: after a fourth of the time waited so far, so

@@ -23,7 +23,7 @@ func (e *Env) AwaitNoRight(tb testing.TB, user string, right authorizationv1.Res
 
 func (e *Env) awaitReview(tb testing.TB, user string, right authorizationv1.ResourceAttributes, allowed bool) {
 	tb.Helper()
-	Eventually(tb, Patience, fmt.Sprintf("whether %s may %s %s to be %t", user, right.Verb, right.Resource, allowed), func(ctx context.Context) error {
+	Eventually(tb, Patience, fmt.Sprintf("the right of %s to %s %s to be %t", user, right.Verb, right.Resource, allowed), func(ctx context.Context) error {
 		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &right}}
 		if err := e.Client.Create(ctx, review); err != nil {
 			return err

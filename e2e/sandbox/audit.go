@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// syncLimit bounds the wait for a marker to appear in the log, also where others have the processors.
+	// syncLimit bounds the wait for a marker to appear in the log, also on a busy machine.
 	syncLimit = 2 * time.Minute
 	// auditPoll is the pause between two looks at the log.
 	auditPoll = 20 * time.Millisecond
@@ -149,7 +149,7 @@ func (a *Audit) Since(ctx context.Context, position Position, filters ...Filter)
 func (a *Audit) Settled(ctx context.Context, position Position, quiet time.Duration, filters ...Filter) ([]Entry, error) {
 	var all []Entry
 	begin := position
-	// Time counts by polls: where others take the processors, these come late, as what they wait for does.
+	// Time counts by polls: on a busy machine they come late, as what they wait for does.
 	for left := quiet; left > 0; left -= auditPoll {
 		entries, next, err := a.read(position, filters)
 		if err != nil {

@@ -36,7 +36,7 @@ type life struct {
 	armed   []fault
 	flights int
 	last    time.Time // end of the last request
-	looks   int       // since then: where others take the processors these come late, as what they wait for does
+	looks   int       // since then: on a busy machine they come late, as what they wait for does
 	// seen are all positions, hits are the faults that happened, by position and in
 	// their order.
 	seen   []position

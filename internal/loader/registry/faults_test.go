@@ -134,7 +134,7 @@ func TestFaultyRegistries(t *testing.T) {
 			ref, _ := s.push(t, imageOf(t, testFiles))
 			s.set(test.hook)
 			dir := t.TempDir()
-			var timeouts Timeouts // the only one that is to pass, so that no other does where others have the processors
+			var timeouts Timeouts // the only one that is to pass, so that no other does on a busy machine
 			switch {
 			case strings.Contains(test.text, "500ms"):
 				timeouts.Stall = 500 * time.Millisecond

@@ -328,7 +328,7 @@ func TestForeignFolderIsLeftAlone(t *testing.T) {
 	}
 }
 
-// eventually fails the test when condition does not hold within 3 minutes, also where other processes have the processors.
+// eventually fails the test when condition does not hold within 3 minutes, also on a busy machine.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(3 * time.Minute); !condition(); time.Sleep(10 * time.Millisecond) {
