@@ -36,10 +36,10 @@ type Informer struct {
 func (i Informer) HasSynced() bool { return i.handler.HasSynced() }
 
 // empty is the watch that client-go returns, without an error, where connections end without an answer, as at a load balancer whose
-// servers do not run.
+// servers do not run, or time out.
 var (
 	empty         = reflect.TypeOf(watch.NewEmptyWatch())
-	errUnanswered = errors.New("connections end without an answer")
+	errUnanswered = errors.New("the API server does not answer")
 )
 
 // Inform runs an informer until ctx ends.

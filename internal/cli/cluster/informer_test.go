@@ -65,7 +65,7 @@ func TestInformerReportsUnansweredWatches(t *testing.T) {
 	for {
 		select {
 		case err := <-reports:
-			if err != nil && strings.Contains(c.Explain("it cannot be watched", err).Error(), "cannot be reached: connections end without an answer") {
+			if err != nil && strings.Contains(c.Explain("it cannot be watched", err).Error(), "cannot be reached: the API server does not answer") {
 				return
 			}
 		case <-ctx.Done():
