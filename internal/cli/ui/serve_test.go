@@ -440,7 +440,7 @@ func TestCataloguePage(t *testing.T) {
 	cl := clustertest.FakeCluster(t, clustertest.OfferedAs("shop", "1.0.0", "1.1.0", "2.0.0"), clustertest.Following("^1", "1.0.0"), repository)
 	b := serve(t, cl)
 	status, text := b.get("catalogue")
-	for _, want := range []string{"it has not moved yet", "2.0.0", "kubectl package plan package/web -n shop --version 2.0.0", "https://user:xxxxx@example.com/repository"} {
+	for _, want := range []string{"it has not moved yet", "2.0.0", "kubectl package plan package/web -n shop --version 2.0.0", "https://example.com/repository"} {
 		if status != http.StatusOK || !strings.Contains(text, want) {
 			t.Errorf("%d, it has no %q: %s", status, want, text)
 		}
