@@ -46,7 +46,7 @@ func (l *Listing) List(ctx context.Context, list client.ObjectList, opts ...clie
 		if err != nil {
 			return err
 		}
-		context.AfterFunc(ctx, w.Stop) // a watch that nobody reads has room for 100 changes
+		context.AfterFunc(ctx, w.Stop) // an unread watch panics after 100 events
 		if before := l.swap(list, opts, w); before != nil {
 			before.Stop()
 		}

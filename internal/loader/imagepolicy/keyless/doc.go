@@ -6,5 +6,5 @@
 //
 // The token is sent to the certificate authority alone, over TLS, and is in no error. What the services answer may be
 // anything: it is bounded in bytes and time, redirects are not followed, and a certificate of another key is refused.
-// Whether authority and log are trusted is for whoever verifies the signature.
+// The client that verifies the signature decides whether it trusts authority and log.
 package keyless

@@ -10,6 +10,8 @@ import (
 	protorekor "github.com/sigstore/protobuf-specs/gen/pb-go/rekor/v1"
 	rekortiles "github.com/sigstore/rekor-tiles/v2/pkg/generated/protobuf"
 	"google.golang.org/protobuf/encoding/protojson"
+
+	"lockstep.run/lockstep/internal/limits"
 )
 
 // tiles is a transparency log of version 2. The library's own client of this version has a transport of its own.
@@ -38,7 +40,7 @@ func (l *tiles) Add(ctx context.Context, entry any) (*protorekor.TransparencyLog
 		return nil, err
 	}
 	defer response.Body.Close()
-	if body, err = io.ReadAll(response.Body); err != nil { // the transport bounds it
+	if body, err = io.ReadAll(io.LimitReader(response.Body, limits.SigningAnswerBytes+1)); err != nil { // the transport refuses more
 		return nil, err
 	}
 	if response.StatusCode != http.StatusCreated {
