@@ -14,11 +14,6 @@ func ByUser(names ...string) Filter {
 	return func(e Entry) bool { return slices.Contains(names, e.User) }
 }
 
-// ByServiceAccount accepts the requests of one service account.
-func ByServiceAccount(namespace, name string) Filter {
-	return ByUser("system:serviceaccount:" + namespace + ":" + name)
-}
-
 // ByCredential accepts the requests with one token of a user.
 func ByCredential(credential string) Filter {
 	return func(e Entry) bool { return e.Credential == credential }

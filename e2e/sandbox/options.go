@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"io"
 	"os"
 	"strconv"
 	"strings"
@@ -19,18 +18,13 @@ const (
 )
 
 type options struct {
-	nodes       int
 	components  []string
 	auditPolicy string
 	memoryLimit string
-	progress    io.Writer
 }
 
 // Option changes what a sandbox consists of.
 type Option func(*options)
-
-// WithNodes sets the number of simulated nodes; the default is 2.
-func WithNodes(count int) Option { return func(o *options) { o.nodes = count } }
 
 // WithComponents limits what runs; the default is everything. The API server needs
 // etcd, and all but etcd and the registry need the API server.
@@ -48,12 +42,8 @@ func WithAuditPolicy(path string) Option { return func(o *options) { o.auditPoli
 // WithMemoryLimit sets GOMEMLIMIT of each component; the default is 1GiB.
 func WithMemoryLimit(limit string) Option { return func(o *options) { o.memoryLimit = limit } }
 
-// WithProgress sets where a build of the sandbox's binary reports to; the default
-// is standard error.
-func WithProgress(w io.Writer) Option { return func(o *options) { o.progress = w } }
-
 func newOptions(opts []Option) options {
-	o := options{nodes: 2, memoryLimit: "1GiB", progress: os.Stderr}
+	o := options{memoryLimit: "1GiB"}
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -62,7 +52,7 @@ func newOptions(opts []Option) options {
 
 // args are the arguments of the binary for a sandbox called name.
 func (o options) args(name string) []string {
-	args := []string{"run", "--stop-with-parent", "--announce", "--name", name, "--nodes", strconv.Itoa(o.nodes)}
+	args := []string{"run", "--stop-with-parent", "--announce", "--name", name}
 	if len(o.components) > 0 {
 		args = append(args, "--components", strings.Join(o.components, ","))
 	}

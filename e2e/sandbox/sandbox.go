@@ -71,7 +71,7 @@ func Start(tb testing.TB, opts ...Option) *Sandbox {
 // sandbox runs until [Sandbox.Stop], or until this process ends in whatever way.
 func Run(ctx context.Context, opts ...Option) (*Sandbox, error) {
 	o := newOptions(opts)
-	path, err := Binary(ctx, o.progress)
+	path, err := Binary(ctx, os.Stderr)
 	if err != nil {
 		return nil, err
 	}

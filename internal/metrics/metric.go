@@ -59,9 +59,6 @@ func (m *Metric) alpha() *Metric {
 	return m
 }
 
-// Desc describes the metric.
-func (m *Metric) Desc() *prometheus.Desc { return m.desc }
-
 // Value returns a series of a gauge or counter, with bounded values of its labels.
 func (m *Metric) Value(value float64, labels ...string) prometheus.Metric {
 	bounded := make([]string, len(labels))
