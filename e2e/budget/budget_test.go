@@ -69,7 +69,7 @@ func expectations(w measure.Workload, slices int) []expectation {
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	workloads := map[string]measure.Workload{
-		"300 objects in 10 phases":  {Objects: 300, Phases: 10, Packages: 1},
+		"200 objects in 10 phases":  {Objects: 200, Phases: 10, Packages: 1},
 		"20 packages of 10 objects": {Objects: 10, Phases: 2, Packages: 20},
 	}
 	if harness.Deep() {
