@@ -221,7 +221,7 @@ func (r row) printBytes(w io.Writer) {
 
 func (r row) printScrapes(w io.Writer) {
 	if s := r.Scrapes; s != nil {
-		fmt.Fprintf(w, "\n%d scrapes of %d series in %.1f KiB: median %.3f s, longest %.3f s\n", s.Number, s.Series, float64(s.Bytes)/(1<<10), s.Median, s.Longest)
+		fmt.Fprintf(w, "\n%d scrapes of %d series, at most %d a package, in %.1f KiB: median %.3f s, longest %.3f s\n", s.Number, s.Series, s.OfAPackage, float64(s.Bytes)/(1<<10), s.Median, s.Longest)
 	}
 }
 
@@ -286,18 +286,22 @@ var measureNames = map[string]string{
 	measure.MeasureLargest:  "largest object, KiB",
 	measure.MeasureSlices:   "slices written",
 	measure.MeasureLater:    "seconds later than alone",
+
+	measure.MeasureSeries:        "series of a package",
+	measure.MeasureScrapeBytes:   "scrape, KiB",
+	measure.MeasureScrapeSeconds: "scrape, seconds",
 }
 
 // inUnit prints a value as its measure is named.
 func inUnit(name string, value float64) string {
 	switch name {
-	case measure.MeasureLargest:
+	case measure.MeasureLargest, measure.MeasureScrapeBytes:
 		return fmt.Sprintf("%.1f", value/(1<<10))
-	case measure.MeasureRequests, measure.MeasureChanges, measure.MeasureSlices:
+	case measure.MeasureRequests, measure.MeasureChanges, measure.MeasureSlices, measure.MeasureSeries:
 		return fmt.Sprintf("%.0f", value)
 	case measure.MeasureRssAnon:
 		return inMebibytes(int64(value))
-	case measure.MeasureSeconds:
+	case measure.MeasureSeconds, measure.MeasureScrapeSeconds:
 		return fmt.Sprintf("%.3f", value)
 	default:
 		return fmt.Sprintf("%.2f", value)

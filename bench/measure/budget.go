@@ -22,6 +22,12 @@ const (
 	MeasureSlices = "slicesWritten"
 	// MeasureLater is how much later than alone a neighbour was Available, in seconds.
 	MeasureLater = "laterSeconds"
+	// MeasureSeries is how many series of the metrics one package has, at most.
+	MeasureSeries = "seriesOfAPackage"
+	// MeasureScrapeBytes is the size of the metrics.
+	MeasureScrapeBytes = "scrapeBytes"
+	// MeasureScrapeSeconds is the median time of reading them.
+	MeasureScrapeSeconds = "scrapeSeconds"
 )
 
 // Limit is one figure of the budget.
@@ -43,6 +49,11 @@ const (
 	largestObject = 512 << 10
 	// offersMemory is what the manager may hold when a repository was published.
 	offersMemory = 128 * mebibyte
+	// packageSeries is how many series of the metrics a package may have, and seriesBytes what one takes.
+	packageSeries = 12
+	seriesBytes   = 128
+	// ownSeriesBytes is what metrics take that name no package.
+	ownSeriesBytes = 256 << 10
 )
 
 // Budget returns the limits of a scenario, those of docs/design/budget.md. Of the
@@ -56,7 +67,7 @@ func Budget(scenario string, w Workload, raw RawTimes, m Measurement) []Limit {
 	case Rest:
 		return []Limit{{MeasureRequests, 0}, {MeasureRssAnon, restMemory(w)}}
 	case Scrape:
-		return []Limit{{MeasureRequests, 0}}
+		return scrapeBudget(w)
 	case Drift, Recreate:
 		return []Limit{{MeasureRequests, correctionRequests(w)}, {MeasureSeconds, correctionSeconds(w)}}
 	case Upgrade:
@@ -99,6 +110,15 @@ func storedBudget(m Measurement, written float64) []Limit {
 		limits = append(limits, Limit{MeasureSlices, written})
 	}
 	return limits
+}
+
+// scrapeBudget is what a read of the metrics may take: a second of Prometheus' ten for 1,000 packages.
+func scrapeBudget(w Workload) []Limit {
+	packages := float64(w.Packages)
+	return []Limit{
+		{MeasureRequests, 0}, {MeasureSeries, packageSeries}, {MeasureScrapeBytes, ownSeriesBytes + packages*packageSeries*seriesBytes},
+		{MeasureScrapeSeconds, max(0.1, packages/thousand)},
+	}
 }
 
 func installBudget(w Workload, raw RawTimes, slices int) []Limit {
@@ -213,9 +233,22 @@ func (m Measurement) Value(measure string) float64 {
 			most = max(most, n.Later)
 		}
 		return most
+	case MeasureSeries:
+		return float64(m.scrapes().OfAPackage)
+	case MeasureScrapeBytes:
+		return float64(m.scrapes().Bytes)
+	case MeasureScrapeSeconds:
+		return m.scrapes().Median
 	default:
 		return float64(m.Memory.RssAnon)
 	}
+}
+
+func (m Measurement) scrapes() Scrapes {
+	if m.Scrapes == nil {
+		return Scrapes{}
+	}
+	return *m.Scrapes
 }
 
 // Exceeded returns the limits that a measurement is over.

@@ -50,6 +50,7 @@ func TestBudget(t *testing.T) {
 		"delete many":            {Delete, many, 0, []Limit{{MeasureRequests, 3000}}},
 		"phase to phase":         {Transitions, large, 0, []Limit{{MeasureP50, 20}, {MeasureP99Ratio, 5}}},
 		"beside a large package": {Neighbour, huge, 0, []Limit{{MeasureLater, 1}}},
+		"scrapes of many":        {Scrape, tiny, 0, []Limit{{MeasureRequests, 0}, {MeasureSeries, 12}, {MeasureScrapeBytes, 256<<10 + 1000*12*128}, {MeasureScrapeSeconds, 1}}},
 		"something else":         {"none", large, 0, nil},
 	}
 	for name, test := range tests {
@@ -91,7 +92,11 @@ func TestExceeded(t *testing.T) {
 		"reads":        {"reads are none", Measurement{Count: Count{Requests: 4, Reads: 4}}, []Limit{{MeasureChanges, 0}}, nil},
 		"memory":       {"RssAnon is the budget, not RSS", Measurement{Memory: Memory{RssAnon: 2, RSS: 9}}, []Limit{{MeasureRssAnon, 3}}, nil},
 		"transitions":  {"the delay is judged by its median and against the watcher's", Measurement{Transitions: transitions}, []Limit{{MeasureP50, 20}, {MeasureP99Ratio, 5}}, []Limit{{MeasureP99Ratio, 5}}},
-		"neighbours":   {"the worst round counts", Measurement{Neighbours: []NeighbourTimes{{Later: 2}, {Later: 1}}}, []Limit{{MeasureLater, 1}}, []Limit{{MeasureLater, 1}}},
+		"series": {
+			"a package with more, and reads that are large or slow", Measurement{Scrapes: &Scrapes{OfAPackage: 13, Bytes: 5, Median: 0.5}},
+			[]Limit{{MeasureSeries, 12}, {MeasureScrapeBytes, 4}, {MeasureScrapeSeconds, 0.4}}, []Limit{{MeasureSeries, 12}, {MeasureScrapeBytes, 4}, {MeasureScrapeSeconds, 0.4}},
+		},
+		"neighbours": {"the worst round counts", Measurement{Neighbours: []NeighbourTimes{{Later: 2}, {Later: 1}}}, []Limit{{MeasureLater, 1}}, []Limit{{MeasureLater, 1}}},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

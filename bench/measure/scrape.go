@@ -1,7 +1,9 @@
 package measure
 
 import (
+	"cmp"
 	"context"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -19,6 +21,8 @@ type Scrapes struct {
 	// Series and Bytes are those of the last one.
 	Series int `json:"series"`
 	Bytes  int `json:"bytes"`
+	// OfAPackage is how many of them a package has with its revisions, at most.
+	OfAPackage int `json:"seriesOfAPackage"`
 	// Median and Longest are the seconds that one took.
 	Median  float64 `json:"medianSeconds"`
 	Longest float64 `json:"longestSeconds"`
@@ -48,12 +52,7 @@ func scrapeFor(ctx context.Context, rest time.Duration, read func() string) *Scr
 			begun := time.Now() // the tick may have waited for the read before
 			text := read()
 			took = append(took, time.Since(begun).Seconds())
-			scrapes.Bytes, scrapes.Series = len(text), 0
-			for line := range strings.Lines(text) {
-				if !strings.HasPrefix(line, "#") {
-					scrapes.Series++
-				}
-			}
+			scrapes.count(text)
 		case <-ctx.Done():
 		}
 	}
@@ -61,4 +60,28 @@ func scrapeFor(ctx context.Context, rest time.Duration, read func() string) *Scr
 		scrapes.Number, scrapes.Median, scrapes.Longest = len(took), took[len(took)/2], took[len(took)-1]
 	}
 	return scrapes
+}
+
+var labels = regexp.MustCompile(`(pko_\w+)="([^"]*)"`)
+
+// count counts the series of a read.
+func (s *Scrapes) count(text string) {
+	s.Bytes, s.Series, s.OfAPackage = len(text), 0, 0
+	packages := map[[2]string]int{}
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		s.Series++
+		of := map[string]string{}
+		for _, label := range labels.FindAllStringSubmatch(line, -1) {
+			of[label[1]] = label[2]
+		}
+		// pko_name of the series of a revision is the revision's.
+		if name := cmp.Or(of["pko_package_instance"], of["pko_name"]); name != "" {
+			key := [2]string{of["pko_namespace"], name}
+			packages[key]++
+			s.OfAPackage = max(s.OfAPackage, packages[key])
+		}
+	}
 }

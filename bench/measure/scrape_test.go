@@ -21,3 +21,19 @@ func TestScrapesThatAreLate(t *testing.T) {
 		}
 	})
 }
+
+// The series of a package are its own and those of its revisions, apart from those of a package of the same name elsewhere.
+func TestSeriesOfAPackage(t *testing.T) {
+	t.Parallel()
+	var got Scrapes
+	got.count(`# HELP a b
+go_goroutines 5
+lockstep_package_summary{pko_name="shop",pko_namespace="a",summary="Available",version=""} 1
+package_operator_package_revision{pko_name="shop",pko_namespace="a"} 1
+package_operator_object_set_created_timestamp_seconds{pko_name="shop-1",pko_namespace="a",pko_package_instance="shop"} 1
+lockstep_package_summary{pko_name="shop",pko_namespace="",summary="Available",version=""} 1
+`)
+	if got.Series != 5 || got.OfAPackage != 3 {
+		t.Errorf("got %+v", got)
+	}
+}
