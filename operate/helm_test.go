@@ -142,11 +142,11 @@ func TestHelm(t *testing.T) {
 		shop       = "packages.package-operator.run/shop"
 	)
 	c := newControl(t)
-	c.mustHelm("install", "lockstep", chartFolder, "--create-namespace", "--wait", "--timeout", "2m")
+	c.mustHelm("install", "lockstep", chartFolder, "--create-namespace", "--wait", "--timeout", "10m")
 	c.expect("installed", "2", deployment, ".status.readyReplicas")
 	c.kubectl("{apiVersion: package-operator.run/v1alpha1, kind: Package, metadata: {name: shop, namespace: "+namespace+"}, spec: {image: example.test/shop}}", "apply", "-f", "-")
 
-	c.mustHelm("upgrade", "lockstep", later(t), "--set", "manager.replicas=3", "--wait", "--timeout", "2m")
+	c.mustHelm("upgrade", "lockstep", later(t), "--set", "manager.replicas=3", "--wait", "--timeout", "10m")
 	c.expect("upgraded", "3", deployment, ".status.readyReplicas")
 	c.expect("upgraded", "yes", crd, ".metadata.labels.later")
 
@@ -157,27 +157,27 @@ func TestHelm(t *testing.T) {
 
 	// Everything goes back but CRDs of which a field would be lost, which is why Helm fails.
 	const field = ".spec.versions[0].schema.openAPIV3Schema.properties.spec.properties.later.type"
-	if _, err := c.helm("rollback", "lockstep", "1", "--wait", "--timeout", "2m"); err == nil || !strings.Contains(err.Error(), "kubectl package rehearse --crds FILE") {
+	if _, err := c.helm("rollback", "lockstep", "1", "--wait", "--timeout", "10m"); err == nil || !strings.Contains(err.Error(), "kubectl package rehearse --crds FILE") {
 		t.Errorf("rolled back to older CRDs: %v", err)
 	}
 	c.expect("rolled back but for CRDs", "2", deployment, ".spec.replicas")
 	c.expect("rolled back but for CRDs", "string", crd, field)
-	c.mustHelm("upgrade", "lockstep", chartFolder, "--set", "crds.enabled=false", "--set", "manager.replicas=1", "--wait", "--timeout", "2m")
+	c.mustHelm("upgrade", "lockstep", chartFolder, "--set", "crds.enabled=false", "--set", "manager.replicas=1", "--wait", "--timeout", "10m")
 	c.expect("the former chart without its CRDs", "1", deployment, ".spec.replicas")
 	c.expect("the former chart without its CRDs", "string", crd, field)
 	c.expect("the former chart without its CRDs", "shop", shop, ".metadata.name")
-	c.mustHelm("upgrade", "lockstep", later(t), "--set", "manager.replicas=3", "--wait", "--timeout", "2m")
+	c.mustHelm("upgrade", "lockstep", later(t), "--set", "manager.replicas=3", "--wait", "--timeout", "10m")
 	c.expect("upgraded again", "3", deployment, ".spec.replicas")
 	c.expect("upgraded again", "string", crd, field)
 
 	generation := c.kubectl("", "get", crd, "-o", "jsonpath={.metadata.generation}")
 	c.kubectl("", "annotate", crd, "package-operator.run/allow-narrowing="+generation)
-	c.mustHelm("rollback", "lockstep", "1", "--wait", "--timeout", "2m")
+	c.mustHelm("rollback", "lockstep", "1", "--wait", "--timeout", "10m")
 	c.expect("rolled back", "2", deployment, ".spec.replicas")
 	c.expect("rolled back", "", crd, ".metadata.labels.later")
 	c.expect("rolled back", "", crd, field)
 
-	c.mustHelm("uninstall", "lockstep", "--wait", "--timeout", "2m")
+	c.mustHelm("uninstall", "lockstep", "--wait", "--timeout", "10m")
 	c.expect("uninstalled", "", deployment, ".metadata.name")
 	c.expect("uninstalled", "packages.package-operator.run", crd, ".metadata.name")
 	c.expect("uninstalled", "shop", shop, ".metadata.name")
@@ -186,7 +186,7 @@ func TestHelm(t *testing.T) {
 	if _, err := c.helm("install", "lockstep", chartFolder); err == nil || !strings.Contains(err.Error(), "cannot be imported") {
 		t.Errorf("over the YAML without being told to: %v", err)
 	}
-	c.mustHelm("install", "lockstep", chartFolder, "--take-ownership", "--force-conflicts", "--wait", "--timeout", "2m")
+	c.mustHelm("install", "lockstep", chartFolder, "--take-ownership", "--force-conflicts", "--wait", "--timeout", "10m")
 	c.expect("over the YAML", "2", deployment, ".status.readyReplicas")
 	c.expect("over the YAML", "shop", shop, ".metadata.name")
 	c.kubectl("", "apply", "--server-side", "--force-conflicts", "-k", "../config")

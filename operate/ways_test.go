@@ -169,8 +169,8 @@ func (c *control) lead(program string) {
 		}
 		output.Close()
 	})
-	c.kubectl("", "wait", "--namespace", namespace, "--for=create", "lease/8a4hp84a6s.package-operator-lock", "--timeout=60s")
-	c.kubectl("", "wait", "--namespace", namespace, "--for=jsonpath={.spec.holderIdentity}", "lease/8a4hp84a6s.package-operator-lock", "--timeout=60s")
+	c.kubectl("", "wait", "--namespace", namespace, "--for=create", "lease/8a4hp84a6s.package-operator-lock", "--timeout=10m")
+	c.kubectl("", "wait", "--namespace", namespace, "--for=jsonpath={.spec.holderIdentity}", "lease/8a4hp84a6s.package-operator-lock", "--timeout=10m")
 }
 
 // ways installs, upgrades, rolls back and uninstalls the engine by YAML, by Helm and as its own package, and hands it over from each
@@ -229,11 +229,11 @@ func ways(t *testing.T, folder string, files map[string][]byte) {
 	w.take()
 
 	t.Log("=== uninstall by Helm, and by YAML")
-	w.mustHelm("uninstall", "lockstep", "--wait", "--timeout", "2m")
+	w.mustHelm("uninstall", "lockstep", "--wait", "--timeout", "10m")
 	w.expect("uninstalled by Helm", "", managerDeployment, ".metadata.name")
 	w.expect("uninstalled by Helm", "packages.package-operator.run", "crd/packages.package-operator.run", ".metadata.name")
 	w.apply(w.file)
-	w.kubectlTyped("delete", "-f", w.file, "--ignore-not-found", "--timeout=60s")
+	w.kubectlTyped("delete", "-f", w.file, "--ignore-not-found", "--timeout=10m")
 	w.expect("uninstalled by YAML", "", "crd/packages.package-operator.run", ".metadata.name")
 }
 
@@ -274,13 +274,13 @@ func (w *way) pkg(args ...string) {
 func (w *way) apply(file string) {
 	w.t.Helper()
 	w.kubectlTyped("apply", "--server-side", "--force-conflicts", "-f", file)
-	w.kubectlTyped("rollout", "status", managerDeployment, "--namespace", namespace, "--timeout=60s")
+	w.kubectlTyped("rollout", "status", managerDeployment, "--namespace", namespace, "--timeout=10m")
 }
 
 // take installs by Helm over what is there.
 func (w *way) take() {
 	w.t.Helper()
-	w.mustHelm("upgrade", "--install", "lockstep", w.chart, "--take-ownership", "--force-conflicts", "--wait", "--timeout", "2m")
+	w.mustHelm("upgrade", "--install", "lockstep", w.chart, "--take-ownership", "--force-conflicts", "--wait", "--timeout", "10m")
 	w.same("by Helm")
 }
 
@@ -331,7 +331,7 @@ func (w *way) refusedRegistry() {
 	w.t.Helper()
 	image := newAuthority(w.t).registry(w.t) + "/own:v1"
 	w.kubectl(fmt.Sprintf("{apiVersion: package-operator.run/v1alpha1, kind: ClusterPackage, metadata: {name: stranger}, spec: {image: %q}}", image), "apply", "-f", "-")
-	w.kubectl("", "wait", "clusterpackage/stranger", "--for=condition=Unpacked=False", "--timeout=60s")
+	w.kubectl("", "wait", "clusterpackage/stranger", "--for=condition=Unpacked=False", "--timeout=10m")
 	message := w.kubectl("", "get", "clusterpackage/stranger", "-o", `jsonpath={.status.conditions[?(@.type=="Unpacked")].message}`)
 	w.t.Logf("of a registry by another authority: %s", message)
 	if !strings.Contains(message, "certificate signed by unknown authority") {

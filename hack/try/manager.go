@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -14,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"lockstep.run/lockstep/internal/testing/ports"
 )
 
 // Times that the manager has.
@@ -38,7 +39,7 @@ func (t *trial) startManager(ctx context.Context) error {
 	if err := t.writeKubeconfig(ctx); err != nil {
 		return err
 	}
-	probe, err := freeAddress()
+	probe, err := ports.Free()
 	if err != nil {
 		return err
 	}
@@ -192,16 +193,6 @@ func sleep(ctx context.Context) error {
 	case <-time.After(pollEvery):
 		return nil
 	}
-}
-
-// freeAddress is a loopback address without a listener.
-func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("finding a free port: %w", err)
-	}
-	defer listener.Close()
-	return listener.Addr().String(), nil
 }
 
 // tail is the end of a log.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/url"
@@ -86,15 +87,21 @@ func (p *process) stop() {
 	}
 }
 
-// free returns an address that nothing listens on.
+// free returns an address that nothing listens on. Its port is below the ephemeral ones, of which the kernel takes the near end of
+// any connection, and above those of sandboxes.
 func free(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	var failed error
+	for range 100 {
+		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", 30000+rand.IntN(2700)))
+		if err == nil {
+			defer listener.Close()
+			return listener.Addr().String()
+		}
+		failed = err
 	}
-	defer listener.Close()
-	return listener.Addr().String()
+	t.Fatal(failed)
+	return ""
 }
 
 // eventually asks until nothing is wrong: other programs do not report what happens in them. Only the time of the whole test limits it.
@@ -472,7 +479,7 @@ func TestPrometheus(t *testing.T) {
 	e.install("going", "image: "+going)
 	e.install("contended", "image: "+contended)
 	for _, name := range []string{"going", "contended"} {
-		c.kubectl("", "wait", "--for=condition=Ready", "packages.package-operator.run/"+name, "--timeout=2m")
+		c.kubectl("", "wait", "--for=condition=Ready", "packages.package-operator.run/"+name, "--timeout=10m")
 	}
 	c.kubectl("", "patch", "configmap", "going", "--type=merge", "-p", `{"metadata": {"finalizers": ["example.com/held"]}}`)
 	c.kubectl("", "delete", "packages.package-operator.run/going", "--wait=false")
