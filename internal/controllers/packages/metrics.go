@@ -32,21 +32,23 @@ func (m *exporter) Describe(out chan<- *prometheus.Desc) {
 // Collect reads the packages of both scopes.
 func (m *exporter) Collect(out chan<- prometheus.Metric) {
 	all := listPackages(m.reader)
-	owners := map[string]int{}
-	for _, pkg := range all {
+	words, owners := make([]summary.Summary, len(all)), map[string]int{}
+	for i, pkg := range all {
+		words[i] = summary.Of(pkg)
 		owners[pkg.GetNamespace()]++
 	}
 	full, named := metrics.Allot(owners, limits.MetricPackages), metrics.Allot(owners, limits.MetricPackagesNamed)
+	alerted := allotAlerted(all, words, named)
 	c := newCounts()
-	for _, pkg := range all {
-		word := summary.Of(pkg)
+	for i, pkg := range all {
+		word := words[i]
 		c.count(pkg, word)
 		switch namespace := pkg.GetNamespace(); {
 		case full(namespace):
 			c.detail["full"]++
 			collectState(out, pkg, word)
 			m.collectRest(out, pkg)
-		case named(namespace):
+		case named(namespace), amiss(word) && alerted(namespace):
 			c.detail["reduced"]++
 			collectState(out, pkg, word)
 		default:
@@ -54,6 +56,26 @@ func (m *exporter) Collect(out chan<- prometheus.Metric) {
 		}
 	}
 	c.collect(out)
+}
+
+// allotAlerted decides in which of the other namespaces than the named ones those packages have series that alerts may be about: with
+// fewer packages than another namespace, a tenant silences none of its alerts.
+func allotAlerted(all []corev1alpha1.GenericPackage, words []summary.Summary, named func(namespace string) bool) func(namespace string) bool {
+	left, owners := limits.MetricPackagesNamed, map[string]int{}
+	for i, pkg := range all {
+		switch namespace := pkg.GetNamespace(); {
+		case named(namespace):
+			left--
+		case amiss(words[i]):
+			owners[namespace]++
+		}
+	}
+	return metrics.Allot(owners, left)
+}
+
+// amiss reports whether an alert may be about a package in a state.
+func amiss(word summary.Summary) bool {
+	return word != summary.Available && word != summary.Paused && word != summary.Awaiting
 }
 
 // counts are the numbers of all packages.

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -182,6 +185,54 @@ func TestMetricsAreBounded(t *testing.T) {
 	for name := range values {
 		if len(name) > 5*limits.MetricLabelBytes {
 			t.Fatalf("a series has %d bytes: %s", len(name), name)
+		}
+	}
+}
+
+// A tenant with fewer packages than another namespace silences no alert there, and alerts select nothing but the series that stay.
+func TestAlertsOfOthersStay(t *testing.T) {
+	t.Parallel()
+	c := &cached{}
+	add := func(namespace string, n int, ready string) {
+		for i := range n {
+			c.packages = append(c.packages, *unpackedPackage(func(p *corev1alpha1.Package) {
+				p.Generation, p.Namespace, p.Name, p.UID = 0, namespace, fmt.Sprintf("%s-%d", ready, i), types.UID(fmt.Sprint(namespace, ready, i))
+				p.Status.Conditions = []metav1.Condition{conditionOf("Available", ready, "X"), conditionOf("Ready", ready, "X")}
+				p.Status.Conditions[1].LastTransitionTime = metav1.Unix(5, 0)
+				if ready == "False" {
+					p.Status.Blocking = []corev1alpha1.BlockingObject{{Phase: "app"}}
+				}
+			}))
+		}
+	}
+	const half = limits.MetricPackagesNamed / 2
+	add("tenant", half, "False")
+	add("other", half+1, "True")
+	add("other", 1, "False")
+	values := metricstest.Values(t, &exporter{memory: &memory{}, reader: c})
+	if full, reduced, omitted := values["lockstep_metrics_packages full"], values["lockstep_metrics_packages reduced"], values["lockstep_metrics_packages omitted"]; full != 0 || reduced != half+1 || omitted != half+1 {
+		t.Errorf("%v packages have all series, %v three, %v none", full, reduced, omitted)
+	}
+	stay := map[string]bool{}
+	for name := range values {
+		if fields := strings.Fields(name); slices.Contains(fields, "False-0") && slices.Contains(fields, "other") {
+			stay[fields[0]] = true
+		}
+	}
+	if len(stay) != 3 {
+		t.Errorf("the package of another namespace that is not available has %v", stay)
+	}
+	rules, err := os.ReadFile("../../../config/monitoring/rules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	selected := regexp.MustCompile(`\b(lockstep|package_operator)_package_\w+`).FindAllString(string(rules), -1)
+	if len(selected) == 0 {
+		t.Fatal("no alert is about packages")
+	}
+	for _, name := range selected {
+		if !stay[name] {
+			t.Errorf("an alert selects %s, which not every package has", name)
 		}
 	}
 }
