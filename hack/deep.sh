@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs what takes hours, one part after the other, goes on where one fails, and says at the
-# end which failed and what each took. Arguments choose parts: cluster bugs mutate fuzz.
+# end which failed and what each took. Arguments choose parts: unit cluster bugs mutate fuzz.
 set -u
 cd "$(dirname "$0")/.."
 export LOCKSTEP_DEEP=1
@@ -20,7 +20,8 @@ part() { # NAME COMMAND…
 "
 }
 
-chosen="${*:-cluster bugs mutate fuzz}"
+chosen="${*:-unit cluster bugs mutate fuzz}"
+part unit ./task test:unit -- -timeout 1h
 # The two longest packages wait most of the time, so they begin first and run beside the others.
 part cluster env LOCKSTEP_CONVERGENCE="${LOCKSTEP_CONVERGENCE:-30m}" \
 	./task test:cluster PACKAGES="./e2e/faults/transport ./integration/convergence ./e2e/... ./integration/..." -- -timeout 3h

@@ -7,4 +7,11 @@ import (
 	"lockstep.run/lockstep/internal/testing/properties"
 )
 
-func TestMain(m *testing.M) { os.Exit(properties.Main(m, 400)) }
+// TestMain checks 400 cases of each property, and 2,000 in the deep sweep.
+func TestMain(m *testing.M) {
+	checks := 400
+	if os.Getenv("LOCKSTEP_DEEP") != "" {
+		checks = 2000
+	}
+	os.Exit(properties.Main(m, checks))
+}
