@@ -99,7 +99,17 @@ func hash(value any) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if encoded, err = canonical(encoded); err != nil {
+	var decoded any
+	if err := json.Unmarshal(encoded, &decoded); err != nil {
+		return "", err
+	}
+	return hashDecoded(decoded)
+}
+
+// hashDecoded hashes decoded JSON.
+func hashDecoded(decoded any) (string, error) {
+	encoded, err := json.Marshal(decoded)
+	if err != nil {
 		return "", err
 	}
 	sum := sha256.Sum256(encoded)

@@ -195,51 +195,48 @@ func changeCause(loaded *content, first, image, config bool) string {
 // templateDigest identifies what a template means: order of keys, null fields and defaults make no difference. The account
 // is a setting, which changes without a load.
 func templateDigest(spec *corev1alpha1.ObjectSetTemplateSpec) (string, error) {
-	encoded, err := json.Marshal(spec)
+	content := *spec
+	content.ServiceAccountName = ""
+	encoded, err := json.Marshal(content)
 	if err != nil {
 		return "", err
 	}
-	stored := &corev1alpha1.ObjectSetTemplateSpec{}
-	if err := json.Unmarshal(encoded, stored); err != nil {
+	var template map[string]any
+	if err := json.Unmarshal(encoded, &template); err != nil {
 		return "", err
 	}
-	if stored, err = normalized(stored); err != nil {
-		return "", err
-	}
-	return hash(stored)
-}
-
-func normalized(spec *corev1alpha1.ObjectSetTemplateSpec) (*corev1alpha1.ObjectSetTemplateSpec, error) {
-	out := spec.DeepCopy()
-	out.ServiceAccountName = ""
-	for i := range out.Phases {
-		for j := range out.Phases[i].Objects {
-			object := &out.Phases[i].Objects[j]
-			raw, err := normalizedObject(object.Object.Raw)
-			if err != nil {
-				return nil, fmt.Errorf("object %d of phase %q is not valid JSON: %w", j, out.Phases[i].Name, err)
+	phases, _ := template["phases"].([]any)
+	for i := range phases {
+		objects, _ := phases[i].(map[string]any)["objects"].([]any)
+		for j := range objects {
+			if !normalize(objects[j].(map[string]any)) {
+				return "", fmt.Errorf("object %d of phase %q is no object", j, spec.Phases[i].Name)
 			}
-			object.Object.Raw = raw
-			object.CollisionProtection = cmp.Or(object.CollisionProtection, corev1alpha1.CollisionProtectionPrevent)
 		}
 	}
-	return out, nil
+	return hashDecoded(template)
 }
 
-// normalizedObject returns an object as the API server stores it within a template, with sorted keys.
-func normalizedObject(raw []byte) ([]byte, error) {
-	var object map[string]any
-	if err := json.Unmarshal(raw, &object); err != nil {
-		return nil, err
+// normalize changes an object of a template to what the API server stores, with the defaults, and reports whether it is one.
+func normalize(entry map[string]any) bool {
+	object, is := entry["object"].(map[string]any)
+	if !is {
+		return false
 	}
 	if meta, err := knownMetadata(object["metadata"]); err == nil {
 		object["metadata"] = meta // anything that is no metadata is rejected later
 	}
-	dropNulls(object)
-	return json.Marshal(object)
+	stored(object)
+	if entry["collisionProtection"] == nil {
+		entry["collisionProtection"] = corev1alpha1.CollisionProtectionPrevent
+	}
+	return true
 }
 
 func knownMetadata(meta any) (map[string]any, error) {
+	if named, plain := meta.(map[string]any); plain && onlyNamed(named) {
+		return named, nil
+	}
 	encoded, err := json.Marshal(meta)
 	if err != nil {
 		return nil, err
@@ -251,16 +248,48 @@ func knownMetadata(meta any) (map[string]any, error) {
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(&typed)
 }
 
-func dropNulls(value any) {
+// onlyNamed reports whether metadata is nothing but names, labels and annotations, which are stored as they are.
+func onlyNamed(meta map[string]any) bool {
+	for field, value := range meta {
+		values, isMap := value.(map[string]any)
+		switch field {
+		case "name", "namespace":
+			values = map[string]any{field: value}
+			if value == "" {
+				return false
+			}
+		case "labels", "annotations":
+			if !isMap || len(values) == 0 {
+				return false
+			}
+		default:
+			return false
+		}
+		for _, text := range values {
+			if _, is := text.(string); !is {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// stored returns a decoded value as it is read again from the API server: without null fields, and with one zero.
+func stored(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
 		maps.DeleteFunc(value, func(_ string, field any) bool { return field == nil })
-		for _, field := range value {
-			dropNulls(field)
+		for name, field := range value {
+			value[name] = stored(field)
 		}
 	case []any:
-		for _, element := range value {
-			dropNulls(element)
+		for i, element := range value {
+			value[i] = stored(element)
+		}
+	case float64:
+		if value == 0 {
+			return int64(0)
 		}
 	}
+	return value
 }
