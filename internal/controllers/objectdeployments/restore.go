@@ -84,7 +84,7 @@ func (r *Reconciler) claimants(ctx context.Context, scope corev1alpha1.Scope) ([
 	var keys []objects.OwnerKey
 	if r.Here.Cluster != nil { // an agent has nothing here
 		list := scope.NewObjectSetList()
-		if err := r.Client.List(ctx, list.(client.ObjectList)); err != nil {
+		if err := r.Client.List(ctx, list.(client.ObjectList), client.UnsafeDisableDeepCopy); err != nil {
 			return nil, err
 		}
 		r.prefetchSlices(ctx, scope, list.GenericObjectSets())

@@ -3,6 +3,7 @@ package objectdeployments
 import (
 	"fmt"
 	"maps"
+	"reflect"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -38,7 +39,14 @@ func (s *reconciliation) setDigest(set corev1alpha1.GenericObjectSet) (objects.D
 	if !last.digest.IsZero() {
 		return last.digest, nil
 	}
-	digest, err := revisions.SpecDigest(set.ObjectSetSpec().ObjectSetTemplateSpec)
+	content, template := &set.ObjectSetSpec().ObjectSetTemplateSpec, &s.deployment.ObjectDeploymentSpec().Template.Spec
+	var digest objects.Digest
+	var err error
+	if reflect.DeepEqual(content, template) { // as that of the current revision at rest
+		digest, err = s.templateDigest()
+	} else {
+		digest, err = revisions.SpecDigest(*content)
+	}
 	if err == nil {
 		last.digest = digest
 	}
