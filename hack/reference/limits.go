@@ -4,36 +4,24 @@ import (
 	"fmt"
 	"go/ast"
 	"go/constant"
-	"go/importer"
-	"go/parser"
 	"go/token"
 	"go/types"
-	"path/filepath"
-	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/tools/go/packages"
 )
 
 // limits returns the page of limits: a table for each group of constants of a package, with the comments beside them.
 func limits(dir string) (string, error) {
-	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	pkgs, err := packages.Load(&packages.Config{Mode: packages.LoadSyntax, Dir: dir}, ".")
 	if err != nil {
 		return "", err
 	}
-	set := token.NewFileSet()
-	var files []*ast.File
-	for _, path := range slices.DeleteFunc(paths, func(path string) bool { return strings.HasSuffix(path, "_test.go") }) {
-		file, err := parser.ParseFile(set, path, nil, parser.ParseComments)
-		if err != nil {
-			return "", err
-		}
-		files = append(files, file)
+	if packages.PrintErrors(pkgs) > 0 {
+		return "", fmt.Errorf("cannot load %s", dir)
 	}
-	info := &types.Info{Defs: map[*ast.Ident]types.Object{}}
-	config := types.Config{Importer: importer.ForCompiler(set, "source", nil)}
-	if _, err := config.Check("limits", set, files, info); err != nil {
-		return "", err
-	}
+	files, info := pkgs[0].Syntax, pkgs[0].TypesInfo
 	var b strings.Builder
 	b.WriteString(begin("Limits", "internal/limits"))
 	b.WriteString("Every hard limit of the engine and of `kubectl package`. An error that names one has its value. Each is a constant, and can be changed in the code alone; the [limits of packages](../packages/format.md#limits) are there in the words of authors.\n")

@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -41,8 +40,13 @@ func SetCanary(f *testing.F) {
 // suffixes, by path.
 func Examples(f *testing.F, suffixes ...string) map[string]string {
 	f.Helper()
-	_, here, _, _ := runtime.Caller(0)
-	root := filepath.Join(filepath.Dir(here), "..", "..", "..", "examples")
+	root := "examples"
+	for range 8 { // from the folder of the test up
+		if _, err := os.Stat(root); err == nil {
+			break
+		}
+		root = filepath.Join("..", root)
+	}
 	out := map[string]string{}
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
