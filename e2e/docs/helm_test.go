@@ -2,16 +2,13 @@ package docs_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -200,13 +197,5 @@ func helmProgram(t *testing.T) string {
 		}
 		return fmt.Sprintf("#!/bin/sh\n%s=1 exec %q \"$@\"\n", standInVariable, self)
 	}
-	path := filepath.Join(t.TempDir(), "helm")
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Minute, errors.New("building Helm takes more than 20 minutes"))
-	defer cancel()
-	build := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", path, "helm.sh/helm/v4/cmd/helm")
-	build.Dir, build.Env = "../../operate", append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("cannot build Helm: %v\n%s", err, out)
-	}
-	return fmt.Sprintf("#!/bin/sh\nexec %q \"$@\"\n", path)
+	return fmt.Sprintf("#!/bin/sh\nexec %q \"$@\"\n", harness.Helm(t))
 }

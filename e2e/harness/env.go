@@ -2,6 +2,8 @@ package harness
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -151,28 +153,64 @@ func (e *Env) RenewToken(tb testing.TB) {
 // account, good for a day.
 func (e *Env) token(tb testing.TB) string {
 	tb.Helper()
-	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: config.ServiceAccount}}
-	req := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(86400))}}
-	require.NoError(tb, e.Client.SubResource("token").Create(tb.Context(), sa, req))
-	cfg := api.NewConfig()
-	cfg.Clusters["sandbox"] = &api.Cluster{Server: e.Server(), CertificateAuthorityData: e.authority(tb)}
-	cfg.AuthInfos["manager"] = &api.AuthInfo{Token: req.Status.Token}
-	cfg.Contexts["sandbox"] = &api.Context{Cluster: "sandbox", AuthInfo: "manager"}
-	cfg.CurrentContext = "sandbox"
 	path := filepath.Join(e.DataDir(), "manager.kubeconfig")
-	require.NoError(tb, clientcmd.WriteToFile(*cfg, path))
+	_, err := e.credentials(tb.Context(), path)
+	require.NoError(tb, err)
 	return path
 }
 
-func (e *Env) authority(tb testing.TB) []byte {
+// credentials writes a kubeconfig with a new token of the manager's service account, and returns by which credential the audit
+// log knows it.
+func (e *Env) credentials(ctx context.Context, path string) (credential string, err error) {
+	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: config.ServiceAccount}}
+	req := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To(int64(86400))}}
+	if err := e.Client.SubResource("token").Create(ctx, sa, req); err != nil {
+		return "", err
+	}
+	authority, err := e.authority()
+	if err != nil {
+		return "", err
+	}
+	_, rest, _ := strings.Cut(req.Status.Token, ".")
+	payload, _, _ := strings.Cut(rest, ".")
+	raw, err := base64.RawURLEncoding.DecodeString(payload)
+	if err != nil {
+		return "", err
+	}
+	var claims struct{ JTI string }
+	if err := json.Unmarshal(raw, &claims); err != nil {
+		return "", err
+	}
+	cfg := api.NewConfig()
+	cfg.Clusters["sandbox"] = &api.Cluster{Server: e.Server(), CertificateAuthorityData: authority}
+	cfg.AuthInfos["manager"] = &api.AuthInfo{Token: req.Status.Token}
+	cfg.Contexts["sandbox"] = &api.Context{Cluster: "sandbox", AuthInfo: "manager"}
+	cfg.CurrentContext = "sandbox"
+	return "JTI=" + claims.JTI, clientcmd.WriteToFile(*cfg, path)
+}
+
+// Process is a manager with a token of its own.
+type Process struct {
+	*Manager
+	// Credential is by which the audit log knows its requests.
+	Credential string
+}
+
+// LaunchProcess is LaunchManagerOf with a token that no other process has.
+func (e *Env) LaunchProcess(tb testing.TB, program string, args ...string) *Process {
 	tb.Helper()
+	own := filepath.Join(tb.TempDir(), "manager.kubeconfig")
+	credential, err := e.credentials(tb.Context(), own)
+	require.NoError(tb, err)
+	return &Process{e.LaunchManagerOf(tb, program, append([]string{"--kubeconfig", own}, args...)...), credential}
+}
+
+func (e *Env) authority() ([]byte, error) {
 	rc := e.Config()
 	if len(rc.CAData) > 0 {
-		return rc.CAData
+		return rc.CAData, nil
 	}
-	ca, err := os.ReadFile(rc.CAFile)
-	require.NoError(tb, err)
-	return ca
+	return os.ReadFile(rc.CAFile)
 }
 
 // ManagerUser is the name under which the API server knows the manager.

@@ -3,14 +3,40 @@ package harness
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
+	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"lockstep.run/lockstep/e2e/sandbox/binary"
+	"lockstep.run/lockstep/internal/testing/require"
 )
+
+// Helm builds Helm, which takes ten minutes the first time, and returns its path.
+func Helm(tb testing.TB) string {
+	tb.Helper()
+	root, err := binary.Repository(".")
+	require.NoError(tb, err)
+	path := filepath.Join(tb.TempDir(), "helm")
+	ctx, cancel := context.WithTimeoutCause(tb.Context(), 20*time.Minute, errors.New("building Helm takes more than 20 minutes"))
+	defer cancel()
+	build := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-o", path, "helm.sh/helm/v4/cmd/helm")
+	build.Dir, build.Env = filepath.Join(root, "operate"), append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		tb.Fatalf("cannot build Helm: %v\n%s", err, out)
+	}
+	return path
+}
 
 // HelmManifest reads the manifest in a record.
 func HelmManifest(secret *corev1.Secret) (string, error) {

@@ -72,14 +72,27 @@ func (e *Env) launch(tb testing.TB, program string, args ...string) *Manager {
 	tb.Helper()
 	dir, err := os.MkdirTemp(e.DataDir(), "manager-")
 	require.NoError(tb, err)
-	all := append([]string{
-		"--kubeconfig", e.ManagerKubeconfig, "--namespace", "package-operator-system",
+	m, err := e.start(dir, program, append(e.flags(dir, e.ManagerKubeconfig), args...))
+	require.NoError(tb, err)
+	return m
+}
+
+// flags are those of a manager on this machine, with files in a folder.
+func (e *Env) flags(dir, kubeconfig string) []string {
+	return []string{
+		"--kubeconfig", kubeconfig, "--namespace", "package-operator-system",
 		"--leader-elect=true", "--metrics-bind-address", "0", "--metrics-secure=false", "--health-probe-bind-address", "127.0.0.1:0",
 		"--insecure-registry", e.Registry(), "--cache-dir", filepath.Join(dir, "cache"), "--log-level", "debug",
-	}, args...)
-	m := &Manager{cmd: exec.Command(program, all...), log: filepath.Join(dir, "manager.log"), done: make(chan struct{})}
+	}
+}
+
+// start starts a process with its log in a folder.
+func (e *Env) start(dir, program string, args []string, environ ...string) (*Manager, error) {
+	m := &Manager{cmd: exec.Command(program, args...), log: filepath.Join(dir, "manager.log"), done: make(chan struct{})}
 	log, err := os.Create(m.log)
-	require.NoError(tb, err)
+	if err != nil {
+		return nil, err
+	}
 	m.cmd.Stdout, m.cmd.Stderr = log, log
 	// As in a cluster: the manager bounds its memory itself where GOGC is not set, as ./task sets it.
 	environment := slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "GOGC=") })
@@ -87,8 +100,12 @@ func (e *Env) launch(tb testing.TB, program string, args ...string) *Manager {
 	if race() {
 		m.cmd.Env = append(environment, "GORACE=halt_on_error=1")
 	}
+	m.cmd.Env = append(m.cmd.Env, environ...)
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	require.NoError(tb, m.cmd.Start())
+	if err := m.cmd.Start(); err != nil {
+		log.Close()
+		return nil, err
+	}
 	e.mu.Lock()
 	e.managers = append(e.managers, m)
 	e.mu.Unlock()
@@ -97,7 +114,7 @@ func (e *Env) launch(tb testing.TB, program string, args ...string) *Manager {
 		log.Close()
 		close(m.done)
 	}()
-	return m
+	return m, nil
 }
 
 // probes is the line in which a manager says on which address its probes are, of

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,23 +21,10 @@ import (
 	"lockstep.run/lockstep/internal/testing/require"
 )
 
-const repository = "lockstep.run/lockstep-manager"
-
-// imageOf is the manager's image of a version, as YAML, chart and package name it.
-func imageOf(version string) string {
-	return repository + ":" + version + "@sha256:" + strings.Repeat(version[len(version)-1:], 64)
-}
-
 // pushOwn pushes the engine's own package of a version. Of the named definitions specs have the field later.
 func pushOwn(t *testing.T, version string, wider ...string) string {
 	t.Helper()
-	_, digest, _ := strings.Cut(imageOf(version), "@")
-	content, err := config.PackageFiles(version, repository, digest)
-	require.NoError(t, err)
-	files := harness.Files{}
-	for name, text := range content {
-		files[name] = string(text)
-	}
+	files := harness.EngineFiles(t, version)
 	for _, name := range wider {
 		path := "crds/customresourcedefinition-" + name + ".yaml"
 		crd := &unstructured.Unstructured{}
@@ -54,24 +40,10 @@ func pushOwn(t *testing.T, version string, wider ...string) string {
 	return env.Push(t, "lockstep-package:"+version, files)
 }
 
-// engineObjects are those of config, with the manager's image of a version.
-func engineObjects(t *testing.T, version string) []*unstructured.Unstructured {
-	t.Helper()
-	all, err := config.Objects(config.FolderNamespace, config.FolderCRDs, config.FolderRBAC, config.FolderAdmission, config.FolderFlowControl, config.FolderManager)
-	require.NoError(t, err)
-	for _, o := range all {
-		if containers, found, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers"); found {
-			containers[0].(map[string]any)["image"] = imageOf(version)
-			require.NoError(t, unstructured.SetNestedSlice(o.Object, containers, "spec", "template", "spec", "containers"))
-		}
-	}
-	return all
-}
-
 // applyEngine installs the engine as a tool does, by its field manager.
 func applyEngine(t *testing.T, version, manager string) {
 	t.Helper()
-	for _, o := range engineObjects(t, version) {
+	for _, o := range harness.EngineObjects(t, version) {
 		//nolint:staticcheck // the typed apply of this client needs generated types
 		require.NoError(t, env.Client.Patch(t.Context(), o, client.Apply, client.FieldOwner(manager), client.ForceOwnership))
 	}
@@ -81,7 +53,7 @@ func applyEngine(t *testing.T, version, manager string) {
 func uids(t *testing.T, controlled bool) map[string]types.UID {
 	t.Helper()
 	found := map[string]types.UID{}
-	for _, o := range engineObjects(t, "v0.0.1") {
+	for _, o := range harness.EngineObjects(t, "v0.0.1") {
 		name := o.GetKind() + " " + o.GetName()
 		require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o))
 		found[name] = o.GetUID()
@@ -91,10 +63,6 @@ func uids(t *testing.T, controlled bool) map[string]types.UID {
 		}
 	}
 	return found
-}
-
-func manager() *appsv1.Deployment {
-	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: config.ServiceAccount}}
 }
 
 func own() *corev1alpha1.ClusterPackage {
@@ -126,7 +94,7 @@ func TestSelf(t *testing.T) {
 	m := env.StartManager(t)
 	t.Cleanup(func() {
 		m.Stop()
-		require.NoError(t, client.IgnoreNotFound(env.Client.Delete(context.WithoutCancel(t.Context()), manager())))
+		require.NoError(t, client.IgnoreNotFound(env.Client.Delete(context.WithoutCancel(t.Context()), harness.EngineDeployment())))
 	})
 	image := pushOwn(t, "v0.0.1")
 	adopt := []string{"adopt-engine", "--self", "--image", image, "--insecure-registry", env.Registry(), "--yes"}
@@ -145,7 +113,7 @@ func TestSelf(t *testing.T) {
 	}
 
 	flag := client.RawPatch(types.JSONPatchType, []byte(`[{"op":"add","path":"/spec/template/spec/containers/0/args/-","value":"--require-service-account"}]`))
-	require.NoError(t, env.Client.Patch(t.Context(), manager(), flag, client.FieldOwner("kubectl")))
+	require.NoError(t, env.Client.Patch(t.Context(), harness.EngineDeployment(), flag, client.FieldOwner("kubectl")))
 	if code, out, _ := run(t, 0, adopt...); code == 0 || !strings.Contains(out, "the package has other values than what is installed: Deployment package-operator-system/lockstep-manager spec.template.spec.containers") {
 		t.Errorf("with a flag of its own: exit code %d\n%s", code, out)
 	}
@@ -164,7 +132,7 @@ func TestSelf(t *testing.T) {
 		t.Errorf("another package: exit code %d\n%s", code, out)
 	}
 	code, out, _ := run(t, 0, append(adopt, "--dry-run")...)
-	for _, text := range []string{"Deployment lockstep-manager", "2 replicas of " + imageOf("v0.0.1"), "> install clusterpackage package-operator of " + image} {
+	for _, text := range []string{"Deployment lockstep-manager", "2 replicas of " + harness.EngineImage("v0.0.1"), "> install clusterpackage package-operator of " + image} {
 		if code != 0 || !strings.Contains(out, text) {
 			t.Errorf("the plan lacks %q: exit code %d\n%s", text, code, out)
 		}
@@ -193,7 +161,7 @@ func TestSelf(t *testing.T) {
 
 	applyEngine(t, "v0.0.1", "helm")
 	var manifest strings.Builder
-	for _, o := range engineObjects(t, "v0.0.1") {
+	for _, o := range harness.EngineObjects(t, "v0.0.1") {
 		text, err := yaml.Marshal(o.Object)
 		require.NoError(t, err)
 		fmt.Fprintf(&manifest, "---\n%s", text)
@@ -292,7 +260,7 @@ func TestSelfOrphaned(t *testing.T) {
 	}
 	env.StartManager(t)
 	t.Cleanup(func() {
-		require.NoError(t, client.IgnoreNotFound(env.Client.Delete(context.WithoutCancel(t.Context()), manager())))
+		require.NoError(t, client.IgnoreNotFound(env.Client.Delete(context.WithoutCancel(t.Context()), harness.EngineDeployment())))
 	})
 	applyEngine(t, "v0.0.1", "kubectl")
 	before := uids(t, false)

@@ -29,9 +29,9 @@ spec: {activeDeadlineSeconds: 1, template: {spec: {nodeSelector: {nowhere: "yes"
 // deployed returns the manager's Deployment, which has to be of a version.
 func deployed(t *testing.T, version string) *appsv1.Deployment {
 	t.Helper()
-	d := manager()
+	d := harness.EngineDeployment()
 	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(d), d))
-	if got := d.Spec.Template.Spec.Containers[0].Image; got != imageOf(version) {
+	if got := d.Spec.Template.Spec.Containers[0].Image; got != harness.EngineImage(version) {
 		t.Errorf("the Deployment has the image %s, want that of %s", got, version)
 	}
 	return d
@@ -99,7 +99,7 @@ func TestSelfUpgrade(t *testing.T) {
 		managers = managers[1:]
 	}
 	t.Cleanup(func() {
-		require.NoError(t, client.IgnoreNotFound(env.Client.Delete(context.WithoutCancel(t.Context()), manager())))
+		require.NoError(t, client.IgnoreNotFound(env.Client.Delete(context.WithoutCancel(t.Context()), harness.EngineDeployment())))
 	})
 	applyEngine(t, "v0.0.1", "kubectl")
 	if code, out, _ := run(t, 0, "adopt-engine", "--self", "--image", pushOwn(t, "v0.0.1"), "--insecure-registry", env.Registry(), "--yes"); code != 0 {

@@ -3,12 +3,10 @@ package rollout_test
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,7 +19,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -40,8 +37,8 @@ const (
 
 // process is a manager with a token of its own, by which the audit log knows its requests.
 type process struct {
-	*harness.Manager
-	program, credential string
+	*harness.Process
+	program string
 }
 
 // switches is a cluster in which two versions of the manager take turns.
@@ -50,7 +47,6 @@ type switches struct {
 	env    *harness.Env
 	audit  *sandbox.Audit
 	random *rand.Rand
-	tokens int
 	leader *process
 	// without are the times without a leader.
 	writes, killed int
@@ -60,23 +56,11 @@ type switches struct {
 // launch starts a manager of a program, and waits for nothing.
 func (s *switches) launch(program string) *process {
 	s.Helper()
-	s.env.RenewToken(s.T)
-	s.tokens++
-	own := filepath.Join(s.env.DataDir(), fmt.Sprintf("manager-%d.kubeconfig", s.tokens))
-	require.NoError(s.T, os.Rename(s.env.ManagerKubeconfig, own))
-	s.env.ManagerKubeconfig = own
-	config, err := clientcmd.LoadFromFile(own)
-	require.NoError(s.T, err)
-	_, rest, _ := strings.Cut(config.AuthInfos["manager"].Token, ".")
-	payload, _, _ := strings.Cut(rest, ".")
-	raw, err := base64.RawURLEncoding.DecodeString(payload)
-	require.NoError(s.T, err)
-	var claims struct{ JTI string }
-	require.NoError(s.T, json.Unmarshal(raw, &claims))
-	return &process{
-		Manager: s.env.LaunchManagerOf(s.T, program, "--allow-local-targets", "--allow-private-sources=127.0.0.0/8"), program: program, credential: "JTI=" + claims.JTI,
-	}
+	return &process{s.env.LaunchProcess(s.T, program, reach...), program}
 }
+
+// reach are flags by which managers reach registries and clusters on this machine.
+var reach = []string{"--allow-local-targets", "--allow-private-sources=127.0.0.0/8"}
 
 // since returns the requests of all managers since a mark, but for the Lease and reviews of rights, watches apart.
 func (s *switches) since(mark sandbox.Position, filters ...sandbox.Filter) []sandbox.Entry {
@@ -89,7 +73,7 @@ func (s *switches) since(mark sandbox.Position, filters ...sandbox.Filter) []san
 func engine() []sandbox.Filter {
 	return []sandbox.Filter{
 		sandbox.ByUser(harness.ManagerUser()), sandbox.Not(sandbox.ByVerb("watch")),
-		sandbox.Not(sandbox.ByResource("leases.coordination.k8s.io", "selfsubjectaccessreviews.authorization.k8s.io")),
+		sandbox.Not(sandbox.ByResource("leases.coordination.k8s.io", "selfsubjectaccessreviews.authorization.k8s.io", "subjectaccessreviews.authorization.k8s.io")),
 	}
 }
 
@@ -107,7 +91,7 @@ func (s *switches) began(mark sandbox.Position, p *process) (at time.Time) {
 	s.Helper()
 	harness.Eventually(s.T, harness.Patience, "the other version to lead", func(context.Context) error {
 		for _, e := range s.leases(mark) {
-			if e.Credential == p.credential {
+			if e.Credential == p.Credential {
 				at = e.Done
 				return nil
 			}
@@ -134,10 +118,10 @@ func (s *switches) oneWriter(when string, writes, leases []sandbox.Entry, before
 }
 
 // requested waits until a process has made so many requests, or waits to lead.
-func (s *switches) requested(mark sandbox.Position, p *process, n int) {
+func (s *switches) requested(mark sandbox.Position, p *harness.Process, n int) {
 	s.Helper()
 	harness.Eventually(s.T, harness.Patience, "the other version to start", func(ctx context.Context) error {
-		entries, err := s.audit.Since(ctx, mark, sandbox.ByCredential(p.credential))
+		entries, err := s.audit.Since(ctx, mark, sandbox.ByCredential(p.Credential))
 		if err != nil || len(entries) >= n || p.Ready(ctx) == nil {
 			return err
 		}
@@ -209,8 +193,8 @@ func (s *switches) drift() (name string, planted time.Time) {
 	return name, time.Now()
 }
 
-// corrected checks that drift was corrected in time, and returns after how long.
-func (s *switches) corrected(when, name string, mark sandbox.Position, since time.Time) time.Duration {
+// corrected waits until drift is corrected, and returns when it was.
+func (s *switches) corrected(name string, mark sandbox.Position) (at time.Time) {
 	s.Helper()
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
 	harness.Await(s.T, s.env, harness.Patience, cm, "to be corrected", func(cm *corev1.ConfigMap) error {
@@ -219,7 +203,6 @@ func (s *switches) corrected(when, name string, mark sandbox.Position, since tim
 		}
 		return nil
 	})
-	var at time.Time
 	harness.Eventually(s.T, harness.Patience, "the correction to be logged", func(context.Context) error {
 		for _, e := range s.since(mark, sandbox.Writes()) {
 			if e.Object.Name == name && e.Object.Resource == "configmaps" {
@@ -229,11 +212,16 @@ func (s *switches) corrected(when, name string, mark sandbox.Position, since tim
 		}
 		return errors.New("it is not")
 	})
-	took := max(at.Sub(since), 0)
+	return at
+}
+
+// lasted checks how long drift lasted while there was a leader.
+func (s *switches) lasted(when, name string, took time.Duration) time.Duration {
+	s.Helper()
 	if took > corrects {
 		s.Errorf("%s: drift of %s lasted %s", when, name, took)
 	}
-	return took
+	return max(took, 0)
 }
 
 // rest waits until packages at rest are, and checks the writes since a mark: drift once, and statuses once by each leader.
@@ -270,7 +258,7 @@ func (s *switches) round(i int, program string) {
 	require.NoError(s.T, err)
 	from, next := s.leader, s.launch(program)
 	n := s.random.IntN(120)
-	s.requested(mark, next, n)
+	s.requested(mark, next.Process, n)
 	drifted, planted := s.drift()
 	victim := "the former"
 	ended := time.Now()
@@ -294,8 +282,8 @@ func (s *switches) round(i int, program string) {
 		since = led
 	}
 	when := fmt.Sprintf("switch %d: %s is killed after %d requests of the next", i, victim, n)
-	took := s.corrected(when, drifted, mark, since)
-	s.rest(when, mark, drifted, from.credential)
+	took := s.lasted(when, drifted, s.corrected(drifted, mark).Sub(since))
+	s.rest(when, mark, drifted, from.Credential)
 	s.asBefore()
 	s.Logf("%s: %.1f s without a leader, drift corrected %.1f s after there was one", when, without.Seconds(), took.Seconds())
 }
@@ -307,7 +295,7 @@ func (s *switches) outage(program string) {
 	require.NoError(s.T, err)
 	from, next := s.leader, s.launch(program)
 	n := s.random.IntN(60)
-	s.requested(mark, next, n)
+	s.requested(mark, next.Process, n)
 	require.NoError(s.T, s.env.KillComponent(s.Context(), sandbox.APIServer))
 	from.Stop()
 	ended := time.Now()
@@ -324,8 +312,8 @@ func (s *switches) outage(program string) {
 	if led.After(since) {
 		since = led
 	}
-	took := s.corrected(when, drifted, mark, since)
-	s.rest(when, mark, drifted, from.credential)
+	took := s.lasted(when, drifted, s.corrected(drifted, mark).Sub(since))
+	s.rest(when, mark, drifted, from.Credential)
 	s.asBefore()
 	s.Logf("%s: %.1f s without a leader, drift corrected %.1f s after there was one", when, led.Sub(ended).Seconds(), took.Seconds())
 }
@@ -361,19 +349,8 @@ func TestSwitchUnderKills(t *testing.T) {
 	if !harness.Deep() {
 		t.Skip("a sweep: LOCKSTEP_DEEP=1 builds the former manager")
 	}
-	seed := uint64(time.Now().UnixNano())
-	if given := os.Getenv("LOCKSTEP_SEED"); given != "" {
-		var err error
-		seed, err = strconv.ParseUint(given, 10, 64)
-		require.NoError(t, err)
-	}
-	t.Logf("LOCKSTEP_SEED=%d", seed)
 	old, _ := former(t)
-	s := &switches{T: t, env: harness.New(t), random: rand.New(rand.NewPCG(seed, 0))}
-	var err error
-	s.audit, err = s.env.Audit()
-	require.NoError(t, err)
-	s.stores()
+	s := newSwitches(t, harness.New(t))
 	s.leader = s.launch(old)
 	harness.Eventually(t, harness.Patience, "the former version to be ready", s.leader.Ready)
 	s.install()
@@ -384,10 +361,32 @@ func TestSwitchUnderKills(t *testing.T) {
 	for i := range programs {
 		s.outage(programs[i])
 	}
+	s.summary("2 outages of the API server")
+}
+
+// newSwitches draws by a seed, which it logs.
+func newSwitches(t *testing.T, env *harness.Env) *switches {
+	t.Helper()
+	seed := uint64(time.Now().UnixNano())
+	var err error
+	if given := os.Getenv("LOCKSTEP_SEED"); given != "" {
+		seed, err = strconv.ParseUint(given, 10, 64)
+		require.NoError(t, err)
+	}
+	t.Logf("LOCKSTEP_SEED=%d", seed)
+	s := &switches{T: t, env: env, random: rand.New(rand.NewPCG(seed, 0))}
+	s.audit, err = env.Audit()
+	require.NoError(t, err)
+	s.stores()
+	return s
+}
+
+// summary logs what all of it cost.
+func (s *switches) summary(also string) {
 	slices.Sort(s.without)
 	var sum time.Duration
 	for _, d := range s.without {
 		sum += d
 	}
-	t.Logf("%d switches, %d kills, 2 outages of the API server; %d writes; without a leader %.1f s in all, at most %.1f s", len(s.without), s.killed, s.writes, sum.Seconds(), s.without[len(s.without)-1].Seconds())
+	s.Logf("%d times another leader, %d kills, %s; %d writes; without a leader %.1f s in all, at most %.1f s", len(s.without), s.killed, also, s.writes, sum.Seconds(), s.without[len(s.without)-1].Seconds())
 }
