@@ -303,10 +303,10 @@ func (w *podWorker) end(policy corev1.RestartPolicy) {
 		return // in a moment
 	}
 	w.last = &corev1.ContainerStateTerminated{
-		ExitCode: int32(max(state.ExitCode(), 0)), Reason: "Completed", StartedAt: metav1.NewTime(w.current.began), FinishedAt: metav1.NewTime(ended),
+		ExitCode: int32(max(state.ExitCode(), 0) & 0xff), Reason: "Completed", StartedAt: metav1.NewTime(w.current.began), FinishedAt: metav1.NewTime(ended),
 	}
 	if signal := state.Sys().(syscall.WaitStatus); signal.Signaled() {
-		w.last.ExitCode = 128 + int32(signal.Signal())
+		w.last.ExitCode = 128 + int32(signal.Signal()&0x7f)
 	}
 	if w.last.ExitCode != 0 {
 		w.last.Reason, w.last.Message = "Error", tail(w.current.log, 20)
