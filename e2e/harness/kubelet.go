@@ -49,7 +49,7 @@ type Program struct {
 	Rehearsal string
 	// CrashesAsLeader kills each process that has acquired the Lease.
 	CrashesAsLeader bool
-	// Hangs stops each process before its first request.
+	// Hangs stops each manager before its first request.
 	Hangs bool
 }
 
@@ -271,7 +271,7 @@ func (k *Kubelet) run(ctx context.Context, pod *corev1.Pod, w *podWorker, progra
 	if err != nil {
 		return err
 	}
-	if program.Hangs {
+	if program.Hangs && credential != "" {
 		m.Signal(syscall.SIGSTOP)
 	}
 	c := &Container{Process: &Process{m, credential}, Pod: pod.Name, Image: pod.Spec.Containers[0].Image, began: time.Now(), from: from}

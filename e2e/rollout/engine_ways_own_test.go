@@ -59,9 +59,17 @@ func TestSwitchByOwnPackage(t *testing.T) {
 	w.all(4)
 }
 
-// pulled checks that the image and the reason are named.
+// pulled waits until the status names the command that names the image and the reason.
 func (w *ways) pulled() {
 	w.Helper()
+	harness.Await(w.T, w.env, harness.Patience, own(), "to wait for the Job", func(p *corev1alpha1.ClusterPackage) error {
+		for _, b := range p.Status.Blocking {
+			if b.Name == "lockstep-rehearse" && strings.Contains(b.Message, "kubectl package explain clusterpackage/package-operator") && p.Status.ObservedGeneration == p.Generation {
+				return nil
+			}
+		}
+		return fmt.Errorf("%+v", p.Status)
+	})
 	out := w.pkg("explain", "clusterpackage/"+corev1alpha1.EnginePackage)
 	for _, text := range []string{harness.EngineImage(absent), "ImagePullBackOff"} {
 		if !strings.Contains(out, text) {

@@ -57,7 +57,7 @@ func newWays(t *testing.T) *ways {
 	w.kubelet.Release(harness.EngineImage(formerVersion), harness.Program{Path: old, Rehearsal: present})
 	w.kubelet.Release(harness.EngineImage(presentVersion), harness.Program{Path: present})
 	w.kubelet.Release(harness.EngineImage(crashes), harness.Program{Path: present, CrashesAsLeader: true})
-	w.kubelet.Release(harness.EngineImage(hangs), harness.Program{Path: present, Rehearsal: present, Hangs: true})
+	w.kubelet.Release(harness.EngineImage(hangs), harness.Program{Path: present, Hangs: true})
 	w.to = w.apply
 	w.undo = w.apply
 	w.apply(formerVersion)
