@@ -151,13 +151,14 @@ func (k *Kubelet) register(ctx context.Context) error {
 	if err := k.env.Client.Create(ctx, n); err != nil {
 		return err
 	}
+	before := n.DeepCopy()
 	n.Status.Capacity = corev1.ResourceList{
 		corev1.ResourceCPU: resource.MustParse("16"), corev1.ResourceMemory: resource.MustParse("64Gi"), corev1.ResourcePods: resource.MustParse("100"),
 		corev1.ResourceEphemeralStorage: resource.MustParse("1Ti"),
 	}
 	n.Status.Allocatable = n.Status.Capacity
 	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now()}}
-	return k.env.Client.Status().Update(ctx, n)
+	return k.env.Client.Status().Patch(ctx, n, client.MergeFrom(before)) // others change the node meanwhile
 }
 
 // renew says that the node is alive.
