@@ -62,6 +62,7 @@ func newWays(t *testing.T) *ways {
 	w.undo = w.apply
 	w.apply(formerVersion)
 	w.deployed(formerVersion)
+	w.begin() // something leads
 	return w
 }
 
@@ -227,13 +228,13 @@ func (w *ways) round(i int, version string) {
 	next := w.first(version, known)
 	n := w.random.IntN(120)
 	w.requested(mark, next.Process, n)
-	drifted, planted := w.drift()
 	victim, who := next, "a process of the new version"
 	if w.random.IntN(2) == 0 {
 		victim, who = w.holder(mark), "the leader"
 	}
 	victim.Kill()
 	w.killed++
+	drifted, planted := w.drift()
 	w.deployed(version)
 	w.led(mark, version)
 	w.settled(version)
@@ -255,9 +256,9 @@ func (w *ways) settled(version string) {
 func (w *ways) broken(what, version string, shown func(sandbox.Position)) {
 	w.Helper()
 	mark, leader := w.begin()
-	drifted, planted := w.drift()
 	w.to(version)
 	shown(mark)
+	drifted, planted := w.drift()
 	w.show(what)
 	w.undo(presentVersion)
 	w.deployed(presentVersion)
