@@ -44,8 +44,8 @@ Those whose names begin with ` + "`package_operator`" + ` are Package Operator's
 
 ## Limits
 
-A package has at most 12 series, and none for each of its objects. That holds for up to %d packages in all. Where there are more, those of the namespaces with the most packages have 3 each: %s, %s, and since when something blocks it. Beyond %d packages, available ones of the namespaces with the most have none and are counted in %s alone, and so are others where too many are not available.
-Where there are too many, packages of the namespaces with the most lose theirs, each namespace as a whole, so that no namespace takes the metrics of others; %s says how many have lost theirs.
+A package has at most 12 series, and none for each of its objects. That holds for up to %d packages in all. Where there are more, those of the namespaces with the most packages have 3 each: %s, %s, and since when something blocks it. Beyond %d packages, those that alerts may be about have these first, of each namespace in turn, so that one with many takes none from those with few; then the available ones. A package without series is counted in %s alone.
+Otherwise packages of the namespaces with the most lose theirs, each namespace as a whole, so that no namespace takes the metrics of others; %s says how many have lost theirs.
 Likewise %d repositories, %d ObjectTemplates, %d ObjectSets without a deployment and %d kinds have series. A value of a label has at most %d bytes and ends with … where it was longer.
 `, limits.MetricPackages, "`lockstep_package_summary`", "`package_operator_package_availability`", limits.MetricPackagesNamed, "`lockstep_packages`",
 		"`lockstep_metrics_packages`", limits.MetricRepositories, limits.MetricTemplates, limits.MetricSets, limits.MetricKinds, limits.MetricLabelBytes)

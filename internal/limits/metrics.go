@@ -3,7 +3,7 @@ package limits
 // Limits of the metrics of the manager. Values beyond them are counted without names.
 const (
 	MetricPackages      = 5_000  // with all of their series, twelve at most: 60,000 series, as many as a small cluster itself has; further ones have three each
-	MetricPackagesNamed = 25_000 // with series at all, as many series again; of those beyond, ones that are not available come first
+	MetricPackagesNamed = 25_000 // with series at all, as many series again; after those with all, ones that are not available come first
 	MetricRepositories  = 1_000  // with six series each
 	MetricTemplates     = 5_000  // with one each
 	MetricSets          = 5_000  // that stand alone, with two each

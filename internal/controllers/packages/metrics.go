@@ -2,6 +2,7 @@ package packages
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -32,45 +33,85 @@ func (m *exporter) Describe(out chan<- *prometheus.Desc) {
 // Collect reads the packages of both scopes.
 func (m *exporter) Collect(out chan<- prometheus.Metric) {
 	all := listPackages(m.reader)
-	words, owners := make([]summary.Summary, len(all)), map[string]int{}
+	words := make([]summary.Summary, len(all))
 	for i, pkg := range all {
 		words[i] = summary.Of(pkg)
-		owners[pkg.GetNamespace()]++
 	}
-	full, named := metrics.Allot(owners, limits.MetricPackages), metrics.Allot(owners, limits.MetricPackagesNamed)
-	alerted := allotAlerted(all, words, named)
-	c := newCounts()
+	details, c := detailsOf(all, words, limits.MetricPackages, limits.MetricPackagesNamed), newCounts()
 	for i, pkg := range all {
-		word := words[i]
-		c.count(pkg, word)
-		switch namespace := pkg.GetNamespace(); {
-		case full(namespace):
-			c.detail["full"]++
-			collectState(out, pkg, word)
+		c.count(pkg, words[i])
+		c.detail[details[i]]++
+		if details[i] != detailOmitted {
+			collectState(out, pkg, words[i])
+		}
+		if details[i] == detailFull {
 			m.collectRest(out, pkg)
-		case named(namespace), amiss(word) && alerted(namespace):
-			c.detail["reduced"]++
-			collectState(out, pkg, word)
-		default:
-			c.detail["omitted"]++
 		}
 	}
 	c.collect(out)
 }
 
-// allotAlerted decides in which of the other namespaces than the named ones those packages have series that alerts may be about: with
-// fewer packages than another namespace, a tenant silences none of its alerts.
-func allotAlerted(all []corev1alpha1.GenericPackage, words []summary.Summary, named func(namespace string) bool) func(namespace string) bool {
-	left, owners := limits.MetricPackagesNamed, map[string]int{}
+// Which series a package has, as a value of a label.
+const (
+	detailFull    = "full"
+	detailReduced = "reduced"
+	detailOmitted = "omitted"
+)
+
+// detailsOf decides which series packages have: at most fullMost have all, and most have any. Packages of the namespaces with the fewest
+// packages have all, whatever is amiss in others. Of the rest, packages that alerts may be about come first: those of the cluster, then
+// of each namespace in turn, so that one with many takes none from those with few. What is left is for the others, by whole namespaces:
+// none of them has series while one that an alert may be about has none.
+func detailsOf(all []corev1alpha1.GenericPackage, words []summary.Summary, fullMost, most int) []string {
+	owners := map[string]int{}
+	for _, pkg := range all {
+		owners[pkg.GetNamespace()]++
+	}
+	whole := metrics.Allot(owners, fullMost)
+	details := make([]string, len(all))
+	var alerted []int
+	othersOf := map[string]int{}
 	for i, pkg := range all {
+		details[i] = detailOmitted
 		switch namespace := pkg.GetNamespace(); {
-		case named(namespace):
-			left--
+		case whole(namespace):
+			details[i] = detailFull
+			most--
 		case amiss(words[i]):
-			owners[namespace]++
+			alerted = append(alerted, i)
+		default:
+			othersOf[namespace]++
 		}
 	}
-	return metrics.Allot(owners, left)
+	if len(alerted) > most {
+		alerted = inTurn(all, alerted)[:most]
+	}
+	for _, i := range alerted {
+		details[i] = detailReduced
+	}
+	named := metrics.Allot(othersOf, most-len(alerted)) // none where not all of alerted fit
+	for i, pkg := range all {
+		if details[i] == detailOmitted && named(pkg.GetNamespace()) {
+			details[i] = detailReduced
+		}
+	}
+	return details
+}
+
+// inTurn sorts packages: those of the cluster, then the first of each namespace by name, then the second ones, and so on.
+func inTurn(all []corev1alpha1.GenericPackage, packages []int) []int {
+	slices.SortFunc(packages, func(i, j int) int {
+		return cmp.Or(cmp.Compare(all[i].GetNamespace(), all[j].GetNamespace()), cmp.Compare(all[i].GetName(), all[j].GetName()))
+	})
+	turns, before := make(map[int]int, len(packages)), map[string]int{}
+	for _, i := range packages {
+		if namespace := all[i].GetNamespace(); namespace != "" {
+			before[namespace]++
+			turns[i] = before[namespace]
+		}
+	}
+	slices.SortStableFunc(packages, func(i, j int) int { return cmp.Compare(turns[i], turns[j]) })
+	return packages
 }
 
 // amiss reports whether an alert may be about a package in a state.
@@ -88,7 +129,7 @@ type counts struct {
 func newCounts() *counts {
 	c := &counts{
 		summaries: map[summary.Summary]int{}, targets: map[targets.Ref]string{},
-		detail: map[string]int{"full": 0, "reduced": 0, "omitted": 0}, dependencies: map[string]int{"satisfied": 0, "waiting": 0, "unsatisfied": 0},
+		detail: map[string]int{detailFull: 0, detailReduced: 0, detailOmitted: 0}, dependencies: map[string]int{"satisfied": 0, "waiting": 0, "unsatisfied": 0},
 	}
 	for _, word := range summary.All() {
 		c.summaries[word] = 0
