@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -49,7 +50,7 @@ type Program struct {
 	Rehearsal string
 	// CrashesAsLeader kills each process that has acquired the Lease.
 	CrashesAsLeader bool
-	// Hangs stops each manager before its first request.
+	// Hangs stops each manager before its first instruction.
 	Hangs bool
 }
 
@@ -61,6 +62,7 @@ type Container struct {
 	began time.Time
 	from  sandbox.Position // of the audit log
 	ended atomic.Pointer[time.Time]
+	crash atomic.Bool
 }
 
 // Ended returns when the process ended, and the zero time while it runs.
@@ -69,9 +71,26 @@ func (c *Container) Ended() time.Time { return ptr.Deref(c.ended.Load(), time.Ti
 // Crashed reports whether the process ended, and not in an orderly way.
 func (c *Container) Crashed() bool { return c.Exited() && !c.cmd.ProcessState.Success() }
 
+// Kill ends the process as a crash, and reports whether it still ran.
+func (c *Container) Kill() bool {
+	if c.Exited() {
+		return false
+	}
+	c.Process.Kill()
+	if signal := c.cmd.ProcessState.Sys().(syscall.WaitStatus); signal.Signaled() && signal.Signal() == syscall.SIGKILL {
+		c.crash.Store(true)
+	}
+	return c.Killed()
+}
+
+// Killed reports whether [Container.Kill] ended the process.
+func (c *Container) Killed() bool { return c.crash.Load() }
+
 // Kubelet stands in for the kubelet of one node: the scheduler and the controllers of Deployments and Jobs are real, and of the pods
 // each first container is a process on this machine. Its program depends on the image; an image that is not known cannot be pulled.
 // Readiness is that of /readyz, a container that ends is started again after a growing delay, and one of a deleted pod is stopped.
+// Ignored are the token of the service account, instead of which a process has a kubeconfig of the manager's account, volumes, resources,
+// security contexts, other probes, and the periods and thresholds of that of readiness.
 type Kubelet struct {
 	env   *Env
 	audit *sandbox.Audit
@@ -258,22 +277,22 @@ func (k *Kubelet) run(ctx context.Context, pod *corev1.Pod, w *podWorker, progra
 	if err != nil {
 		return err
 	}
-	args := make([]string, 0, len(pod.Spec.Containers[0].Args))
-	for _, arg := range pod.Spec.Containers[0].Args {
-		args = append(args, strings.ReplaceAll(arg, "$(NAMESPACE)", pod.Namespace))
+	args, environ, err := arguments(pod)
+	if err != nil {
+		return err
 	}
 	path := program.Path
 	if pod.Spec.RestartPolicy == corev1.RestartPolicyNever {
 		credential, path = "", cmp.Or(program.Rehearsal, path)
 	} else {
-		args = slices.Concat(args, k.env.flags(dir, kubeconfig), k.args)
-	}
-	m, err := k.env.start(dir, path, args, "KUBECONFIG="+kubeconfig)
-	if err != nil {
-		return err
+		args = slices.Concat(args, k.env.local(dir, kubeconfig), k.args)
 	}
 	if program.Hangs && credential != "" {
-		m.Signal(syscall.SIGSTOP)
+		path, args = "/bin/sh", append([]string{"-c", `kill -STOP $$; exec "$0" "$@"`, path}, args...)
+	}
+	m, err := k.env.start(dir, path, args, append(environ, "KUBECONFIG="+kubeconfig)...)
+	if err != nil {
+		return err
 	}
 	c := &Container{Process: &Process{m, credential}, Pod: pod.Name, Image: pod.Spec.Containers[0].Image, began: time.Now(), from: from}
 	go func() {
@@ -287,14 +306,46 @@ func (k *Kubelet) run(ctx context.Context, pod *corev1.Pod, w *podWorker, progra
 	return nil
 }
 
-// crash kills a process that has acquired the Lease.
+// arguments returns the arguments and the environment of the container of a pod.
+func arguments(pod *corev1.Pod) (args, environ []string, err error) {
+	container := &pod.Spec.Containers[0]
+	if len(container.EnvFrom) > 0 {
+		return nil, nil, fmt.Errorf("pod %s: envFrom is not supported", pod.Name)
+	}
+	var variables []string
+	for _, e := range container.Env {
+		value := e.Value
+		if from := e.ValueFrom; from != nil {
+			if from.FieldRef == nil || from.FieldRef.FieldPath != "metadata.namespace" {
+				return nil, nil, fmt.Errorf("pod %s: of the sources of %s only metadata.namespace is supported", pod.Name, e.Name)
+			}
+			value = pod.Namespace
+		}
+		environ = append(environ, e.Name+"="+value)
+		variables = append(variables, "$("+e.Name+")", value)
+	}
+	expand := strings.NewReplacer(variables...)
+	for _, arg := range container.Args {
+		args = append(args, expand.Replace(arg))
+	}
+	return args, environ, nil
+}
+
+// crash kills a process that has acquired the Lease. Of writes across the moved position the next renewal is seen.
 func (k *Kubelet) crash(ctx context.Context, c *Container) error {
+	next, err := k.audit.Mark(ctx)
+	if err != nil {
+		return err
+	}
 	writes, err := k.audit.Since(ctx, c.from, sandbox.ByCredential(c.Credential), sandbox.Writes(), sandbox.ByResource("leases.coordination.k8s.io"),
 		func(e sandbox.Entry) bool { return e.Code < 300 })
-	if err == nil && len(writes) > 0 {
+	if err != nil {
+		return err
+	}
+	if c.from = next; len(writes) > 0 {
 		c.Kill()
 	}
-	return err
+	return nil
 }
 
 // end notes how the process ended.
@@ -327,12 +378,12 @@ func (w *podWorker) stop(grace time.Duration) bool {
 	case w.current.Exited():
 		return true
 	case grace <= 0:
-		w.current.Kill()
+		w.current.Process.Kill()
 		return true
 	case !w.stopped:
 		w.stopped = true
-		w.current.Signal(syscall.SIGCONT)
 		w.current.Signal(syscall.SIGTERM)
+		w.current.Signal(syscall.SIGCONT) // one that hangs ends before another instruction
 	}
 	return false
 }

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -28,9 +29,10 @@ import (
 
 // Manager is a running manager process.
 type Manager struct {
-	cmd  *exec.Cmd
-	log  string
-	done chan struct{}
+	cmd   *exec.Cmd
+	log   string
+	done  chan struct{}
+	probe atomic.Pointer[string] // the address of probes, once it is logged
 }
 
 // StartManager starts a manager under the service account of config and waits
@@ -79,9 +81,13 @@ func (e *Env) launch(tb testing.TB, program string, args ...string) *Manager {
 
 // flags are those of a manager on this machine, with files in a folder.
 func (e *Env) flags(dir, kubeconfig string) []string {
+	return append(e.local(dir, kubeconfig), "--namespace", "package-operator-system", "--leader-elect=true")
+}
+
+// local are the flags that differ on this machine from those in a pod: addresses, files, and a log for tests that fail.
+func (e *Env) local(dir, kubeconfig string) []string {
 	return []string{
-		"--kubeconfig", kubeconfig, "--namespace", "package-operator-system",
-		"--leader-elect=true", "--metrics-bind-address", "0", "--metrics-secure=false", "--health-probe-bind-address", "127.0.0.1:0",
+		"--kubeconfig", kubeconfig, "--metrics-bind-address", "0", "--metrics-secure=false", "--health-probe-bind-address", "127.0.0.1:0",
 		"--insecure-registry", e.Registry(), "--cache-dir", filepath.Join(dir, "cache"), "--log-level", "debug",
 	}
 }
@@ -123,11 +129,16 @@ var probes = regexp.MustCompile(`"msg":"starting server".*"name":"health probe",
 
 // Ready returns an error while the manager is not ready.
 func (m *Manager) Ready(ctx context.Context) error {
-	found := probes.FindStringSubmatch(m.Log())
-	if found == nil {
-		return fmt.Errorf("the manager serves no probes yet; its log ends with:\n%s", tail(m.log, 5))
+	address := m.probe.Load()
+	if address == nil {
+		found := probes.FindStringSubmatch(m.Log())
+		if found == nil {
+			return fmt.Errorf("the manager serves no probes yet; its log ends with:\n%s", tail(m.log, 5))
+		}
+		address = &found[1]
+		m.probe.Store(address)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+found[1]+"/readyz", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+*address+"/readyz", nil)
 	if err != nil {
 		return err
 	}
