@@ -205,7 +205,7 @@ func (s *switches) corrected(name string, mark sandbox.Position) (at time.Time) 
 	})
 	harness.Eventually(s.T, harness.Patience, "the correction to be logged", func(context.Context) error {
 		for _, e := range s.since(mark, sandbox.Writes()) {
-			if e.Object.Name == name && e.Object.Resource == "configmaps" {
+			if e.Object.Name == name && e.Object.Resource == "configmaps" && e.Code < 300 {
 				at = e.Done
 				return nil
 			}

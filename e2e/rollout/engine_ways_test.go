@@ -33,6 +33,13 @@ const (
 	absent         = "v0.0.5"
 )
 
+// How long the cluster may be without a leader: after an orderly end, which releases the Lease, for a few retries, and after a kill for
+// the duration of the Lease, a retry and the start of a process.
+const (
+	afterEnd  = 10 * time.Second
+	afterKill = 45 * time.Second
+)
+
 // ways are switches between versions of the manager's Deployment, whose pods a kubelet runs.
 type ways struct {
 	*switches
@@ -148,7 +155,18 @@ func (w *ways) led(mark sandbox.Position, version string) {
 }
 
 // gap is a time without a leader.
-type gap struct{ from, to time.Time }
+type gap struct {
+	from, to time.Time
+	// killed is set where the former leader was.
+	killed bool
+}
+
+func (g gap) most() time.Duration {
+	if g.killed {
+		return afterKill
+	}
+	return afterEnd
+}
 
 // gaps returns the times without a leader since a mark: from the end of a leader, or its release of the Lease, until another one has it.
 func (w *ways) gaps(mark sandbox.Position, before string) (all []gap) {
@@ -159,13 +177,14 @@ func (w *ways) gaps(mark sandbox.Position, before string) (all []gap) {
 		e := &leases[i]
 		if e.Credential != before {
 			from := last
-			if c := w.container(before); c != nil && c.Crashed() {
+			c := w.container(before)
+			if c != nil && c.Crashed() {
 				from = c.Ended()
 			}
 			if from.IsZero() || from.After(e.Done) {
 				from = e.Done
 			}
-			all = append(all, gap{from, e.Done})
+			all = append(all, gap{from, e.Done, c != nil && c.Killed()})
 		}
 		before, last = e.Credential, e.Done
 	}
@@ -181,7 +200,9 @@ func (w *ways) judge(when string, mark sandbox.Position, before, drifted string,
 	took, most, sum := at.Sub(planted), time.Duration(0), time.Duration(0)
 	for _, g := range w.gaps(mark, before) {
 		d := g.to.Sub(g.from)
-		w.without = append(w.without, d)
+		if w.without = append(w.without, d); d > g.most() {
+			w.Errorf("%s: %s without a leader, of which %s are allowed; the former one was killed: %t", when, d, g.most(), g.killed)
+		}
 		most, sum = max(most, d), sum+d
 		from, to := g.from, g.to
 		if from.Before(planted) {
@@ -228,17 +249,29 @@ func (w *ways) round(i int, version string) {
 	next := w.first(version, known)
 	n := w.random.IntN(120)
 	w.requested(mark, next.Process, n)
-	victim, who := next, "a process of the new version"
-	if w.random.IntN(2) == 0 {
-		victim, who = w.holder(mark), "the leader"
-	}
-	victim.Kill()
-	w.killed++
+	who := w.kill(next, w.holder(mark))
 	drifted, planted := w.drift()
 	w.deployed(version)
 	w.led(mark, version)
 	w.settled(version)
 	w.judge(fmt.Sprintf("switch %d, to %s: %s is killed after %d requests of the next", i, version, who, n), mark, leader.Credential, drifted, planted)
+}
+
+// kill kills one of two processes, the other one where the rolling update has ended the first, and returns which.
+func (w *ways) kill(next, leader *harness.Container) string {
+	w.Helper()
+	order := []*harness.Container{next, leader}
+	w.random.Shuffle(2, func(i, j int) { order[i], order[j] = order[j], order[i] })
+	for _, victim := range order {
+		if !victim.Kill() {
+			continue
+		}
+		if w.killed++; victim == leader {
+			return "the leader"
+		}
+		return "a process of the new version"
+	}
+	return "none"
 }
 
 // settled waits until the own package, where there is one, is available.
@@ -252,14 +285,17 @@ func (w *ways) settled(version string) {
 }
 
 // broken rolls out a version that does not work, waits until that shows, and goes back by one command: the former version leads, and
-// does not roll the newer one out again.
-func (w *ways) broken(what, version string, shown func(sandbox.Position)) {
+// does not roll the newer one out again. Where it remains, it has led until then.
+func (w *ways) broken(what, version string, remains bool, shown func(sandbox.Position)) {
 	w.Helper()
 	mark, leader := w.begin()
 	w.to(version)
 	shown(mark)
 	drifted, planted := w.drift()
 	w.show(what)
+	if remains {
+		w.remains(mark, leader.Credential)
+	}
 	w.undo(presentVersion)
 	w.deployed(presentVersion)
 	w.led(mark, presentVersion)
@@ -328,9 +364,23 @@ func (w *ways) awaitPod(version string, is func(corev1.ContainerStatus) bool) {
 	})
 }
 
-// remains checks that no other process has led since a mark.
+// remains lets two renewals of the Lease pass, and checks that no other process has led since a mark, and that all replicas are available.
 func (w *ways) remains(mark sandbox.Position, leader string) {
 	w.Helper()
+	now, err := w.audit.Mark(w.Context())
+	require.NoError(w.T, err)
+	harness.Eventually(w.T, harness.Patience, "two renewals of the Lease", func(context.Context) error {
+		if n := len(w.leases(now)); n < 2 {
+			return fmt.Errorf("%d so far", n)
+		}
+		return nil
+	})
+	harness.Await(w.T, w.env, harness.Patience, harness.EngineDeployment(), "to be available", func(d *appsv1.Deployment) error {
+		if d.Status.AvailableReplicas < ptr.Deref(d.Spec.Replicas, 1) {
+			return fmt.Errorf("%+v", d.Status)
+		}
+		return nil
+	})
 	for _, e := range w.leases(mark) {
 		if e.Credential != leader {
 			w.Errorf("another process leads: %+v", w.container(e.Credential))
@@ -350,24 +400,20 @@ func (w *ways) all(rounds int) {
 		w.deployed(presentVersion)
 		w.settled(presentVersion)
 	}
-	w.broken("a version that crashes as the leader", crashes, w.crashed)
-	w.broken("an image that cannot be pulled", absent, func(mark sandbox.Position) {
-		leader := w.holder(mark).Credential
+	w.broken("a version that crashes as the leader", crashes, false, w.crashed)
+	w.broken("an image that cannot be pulled", absent, true, func(sandbox.Position) {
 		w.awaitPod(absent, func(s corev1.ContainerStatus) bool {
 			return s.State.Waiting != nil && s.State.Waiting.Reason == "ImagePullBackOff"
 		})
-		w.remains(mark, leader)
 		if w.own {
 			w.pulled()
 		}
 	})
-	w.broken("a version that never becomes ready", hangs, func(mark sandbox.Position) {
-		leader := w.holder(mark).Credential
+	w.broken("a version that never becomes ready", hangs, true, func(sandbox.Position) {
 		w.awaitPod(hangs, func(s corev1.ContainerStatus) bool { return s.State.Running != nil && !s.Ready })
 		if w.own {
 			w.deadline()
 		}
-		w.remains(mark, leader)
 	})
 	w.summary(fmt.Sprintf("%d packages at rest", rested))
 }
