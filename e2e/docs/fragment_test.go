@@ -119,7 +119,8 @@ func (r *runner) packageSpec(t *testing.T, b block) {
 	r.apply(t, b, string(text))
 }
 
-// apply lets the API server check objects; unknown fields are refused.
+// apply lets the API server check objects; unknown fields are refused. It is one request, as another page may delete an object of the
+// same name.
 func (r *runner) apply(t *testing.T, b block, text string) {
 	t.Helper()
 	file, err := os.CreateTemp(t.TempDir(), "*.yaml")
@@ -130,7 +131,7 @@ func (r *runner) apply(t *testing.T, b block, text string) {
 		t.Fatal(err)
 	}
 	file.Close()
-	if out, code := r.run(t, "kubectl apply --dry-run=server --validate=strict -f "+file.Name()); code != 0 {
+	if out, code := r.run(t, "kubectl apply --server-side --force-conflicts --dry-run=server --validate=strict -f "+file.Name()); code != 0 {
 		t.Errorf("%s: the API server says:\n%s\nof\n%s", b, strings.Join(out, "\n"), text)
 	}
 }
