@@ -175,7 +175,7 @@ func (s *reconciliation) awaitRival(blocking []phases.Blocker) {
 		rival = sources.Ref{Group: key.Group, Version: s.desired.Version, Kind: key.Kind, Namespace: key.Namespace, Name: key.Name}
 	}
 	if s.rival != rival {
-		s.rival, s.rivalVersion = rival, ""
+		s.rival, s.rivalVersion = rival, nil
 		s.watch()
 	}
 }

@@ -89,11 +89,7 @@ func (s *reconciliation) watch() {
 		refs = sources.Union(refs, []sources.Ref{s.rival})
 	}
 	s.Sources.Use(keyOf(s.tmpl), refs)
-	if s.rival == (sources.Ref{}) {
-		return
-	}
-	if known := s.Sources.State(s.rival); known.Known && known.Version != s.rivalVersion {
-		s.rivalVersion = known.Version
+	if s.rival != (sources.Ref{}) && s.rivalChanged(s.Sources.State(s.rival)) {
 		s.rollout.Retry()
 	}
 }

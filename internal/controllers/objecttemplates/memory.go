@@ -34,10 +34,10 @@ type state struct {
 	// last is the last rendering, and written the object that is in the rollout; nil for none.
 	last    *rendering
 	written *objects.Desired
-	// rival is the object in the place of this template's, which has another owner, and rivalVersion that for which it was
-	// refused; empty for none.
+	// rival is the object in the place of this template's, which has another owner, and empty for none; rivalVersion is the one that was
+	// observed last, nil before the first.
 	rival        sources.Ref
-	rivalVersion string
+	rivalVersion *string
 	// former are objects that were rendered before.
 	former map[objects.Key]struct{}
 	pace   *rate.Limiter
@@ -141,4 +141,14 @@ func (m *memory) countRender(st *state) {
 	m.Lock()
 	defer m.Unlock()
 	st.renders++
+}
+
+// rivalChanged records the state of the rival, and reports whether it changed. The first one counts, too: an object that was deleted
+// before its watch began has no version in it.
+func (s *state) rivalChanged(observed sources.State) bool {
+	if !observed.Known || s.rivalVersion != nil && *s.rivalVersion == observed.Version {
+		return false
+	}
+	s.rivalVersion = &observed.Version
+	return true
 }
