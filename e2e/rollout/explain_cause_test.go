@@ -10,7 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
@@ -74,11 +77,37 @@ func addStage(t *testing.T, env *harness.Env) {
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for _, step := range []func(context.Context, string) error{env.StopComponent, env.StartComponent} {
-		if err := step(t.Context(), sandbox.Kwok); err != nil {
-			t.Fatal(err)
-		}
+	restartKwok(t, env)
+}
+
+// restartKwok waits until the new process holds the Leases of the nodes, without which it leaves pods alone: those of the
+// former one expire after 40 seconds, and pods that were there before are then at times never looked at.
+func restartKwok(t *testing.T, env *harness.Env) {
+	t.Helper()
+	if err := env.StopComponent(t.Context(), sandbox.Kwok); err != nil {
+		t.Fatal(err)
 	}
+	inLeases := client.InNamespace(corev1.NamespaceNodeLease)
+	if err := env.Client.DeleteAllOf(t.Context(), &coordinationv1.Lease{}, inLeases); err != nil {
+		t.Fatal(err)
+	}
+	if err := env.StartComponent(t.Context(), sandbox.Kwok); err != nil {
+		t.Fatal(err)
+	}
+	var nodes corev1.NodeList
+	if err := env.Client.List(t.Context(), &nodes); err != nil {
+		t.Fatal(err)
+	}
+	harness.Eventually(t, harness.Patience, "kwok to hold the Leases of the nodes", func(ctx context.Context) error {
+		var leases coordinationv1.LeaseList
+		if err := env.Client.List(ctx, &leases, inLeases); err != nil {
+			return err
+		}
+		if len(leases.Items) < len(nodes.Items) {
+			return fmt.Errorf("%d of %d", len(leases.Items), len(nodes.Items))
+		}
+		return nil
+	})
 }
 
 // clusterPackages are the ClusterPackages of tests without a namespace, by test.
