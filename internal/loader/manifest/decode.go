@@ -24,8 +24,8 @@ type decoder struct {
 	root   reflect.Type
 
 	unknown violation.Violations
-	// misspelt are absent fields whose names are misspelt among the unknown ones.
-	misspelt map[string]bool
+	// misspelt are the unknown fields by the absent ones that they stand for.
+	misspelt map[string]violation.Violation
 	warnings violation.Violations
 	problems violation.Violations
 	// writeOnly are the schemas with that field, which CustomResourceDefinitions lack.
@@ -42,7 +42,7 @@ func (d *decoder) fail(path, format string, args ...any) {
 
 // decode fills into, a pointer to a struct. It is filled as far as possible.
 func (d *decoder) decode(into any) {
-	d.root, d.misspelt = reflect.TypeOf(into).Elem(), map[string]bool{}
+	d.root, d.misspelt = reflect.TypeOf(into).Elem(), map[string]violation.Violation{}
 	v := d.walk(d.doc.Value, d.root, "")
 	if len(d.problems) > 0 {
 		return
@@ -156,11 +156,13 @@ func (d *decoder) reportUnknown(in map[string]any, parent, key string, fields ma
 		fallback = "Known here: " + strings.Join(known, ", ") + "."
 	}
 	remedy := cmp.Or(d.misplaced(path, key), violation.Suggest(key, known, fallback))
-	if near, ok := violation.Nearest(key, known); ok {
-		_, present := in[near]
-		d.misspelt[document.Child(parent, near)] = !present && !strings.EqualFold(near, key) // see walkStruct
+	unknown := d.doc.At(d.reason, path).Because(remedy, "unknown field")
+	if near, ok := violation.Nearest(key, known); ok && !strings.EqualFold(near, key) { // see walkStruct
+		if _, present := in[near]; !present {
+			d.misspelt[document.Child(parent, near)] = unknown
+		}
 	}
-	d.unknown = append(d.unknown, d.doc.At(d.reason, path).Because(remedy, "unknown field"))
+	d.unknown = append(d.unknown, unknown)
 }
 
 func (d *decoder) misplaced(path, key string) string {

@@ -2,7 +2,6 @@ package manifest
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
@@ -28,8 +27,8 @@ type Result struct {
 	Warnings violation.Violations
 
 	manifest, lock *document.Document
-	// misspelt are absent fields, whose misspelt names are errors.
-	misspelt map[string]bool
+	// misspelt are the unknown fields by the absent ones that they stand for.
+	misspelt map[string]violation.Violation
 	// writeOnly are the fields of schemas with writeOnly: true.
 	writeOnly map[string]bool
 }
@@ -68,19 +67,32 @@ func Read(files archive.Files, component string) (*Result, violation.Violations)
 	if !decoded {
 		return nil, problems
 	}
-	return r, append(problems, slices.DeleteFunc(r.validate(files), func(v violation.Violation) bool {
-		return v.Path == doc.Path && r.misspelt[v.Field]
-	})...)
+	for _, v := range r.validate(files) {
+		unknown, misspelt := r.misspeltFor(v.Field)
+		if v.Path != doc.Path || !misspelt {
+			problems = append(problems, v)
+		} else if !r.Strict { // else the unknown field is a problem itself
+			v.Line, v.Remedy = unknown.Line, fmt.Sprintf("%s is unknown. %s", unknown.Field, unknown.Remedy)
+			problems = append(problems, v)
+		}
+	}
+	return r, problems
+}
+
+// misspeltFor returns the unknown field that stands for an absent one or one that contains it.
+func (r *Result) misspeltFor(field string) (unknown violation.Violation, found bool) {
+	for field != "" && !found {
+		unknown, found = r.misspelt[field]
+		field = field[:max(0, strings.LastIndexAny(field, ".["))]
+	}
+	return unknown, found
 }
 
 func (r *Result) decode(doc *document.Document, reason violation.Reason, into any, problems *violation.Violations) bool {
 	d := decoder{doc: doc, reason: reason}
 	d.decode(into)
 	if doc == r.manifest {
-		r.writeOnly = d.writeOnly
-		if r.Strict {
-			r.misspelt = d.misspelt
-		}
+		r.writeOnly, r.misspelt = d.writeOnly, d.misspelt
 	}
 	r.Warnings = append(append(r.Warnings, doc.Warnings...), d.warnings...)
 	for _, v := range d.unknown {

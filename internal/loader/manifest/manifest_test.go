@@ -72,20 +72,24 @@ func TestLongTexts(t *testing.T) {
 	}
 }
 
-// A required field whose name is misspelt is not missing as well: the misspelt name is the one problem.
+// A required field whose name is misspelt is not missing as well: the misspelt name is the one problem. Where Package
+// Operator drops it, the field is missing, and the remedy names the misspelt one.
 func TestMisspeltFields(t *testing.T) {
 	t.Parallel()
-	const head = "apiVersion: manifests.package-operator.run/v1alpha1\nkind: PackageManifest\nmetadata: {name: shop}\n"
-	for _, test := range []struct{ spec, field, remedy string }{
-		{"{version: 1.0.0, scopes: [Cluster], phasse: [{name: a}]}", "spec.phasse", `Did you mean "phases"?`},
-		{"{version: 1.0.0, scopess: [Cluster], phases: [{name: a}]}", "spec.scopess", `Did you mean "scopes"?`},
-		{"{version: 1.0.0, scopes: [Cluster], phases: [{nam: a}]}", "spec.phases[0].nam", `Did you mean "name"?`},
-		{"{version: 1.0.0, scopes: [Cluster]}", "spec.phases", "List at least one phase."},
-		{"{scopes: [Cluster], phasse: [{name: a}]}", "spec.phases", "List at least one phase."}, // the unknown one is a warning
+	const name = "metadata: {name: shop}"
+	for _, test := range []struct{ metadata, spec, field, remedy string }{
+		{name, "{version: 1.0.0, scopes: [Cluster], phasse: [{name: a}]}", "spec.phasse", `Did you mean "phases"?`},
+		{name, "{version: 1.0.0, scopess: [Cluster], phases: [{name: a}]}", "spec.scopess", `Did you mean "scopes"?`},
+		{name, "{version: 1.0.0, scopes: [Cluster], phases: [{nam: a}]}", "spec.phases[0].nam", `Did you mean "name"?`},
+		{"metdata: {name: shop}", "{version: 1.0.0, scopes: [Cluster], phases: [{name: a}]}", "metdata", `Did you mean "metadata"?`},
+		{name, "{version: 1.0.0, scopes: [Cluster]}", "spec.phases", "List at least one phase."},
+		{name, "{scopes: [Cluster], phasse: [{name: a}]}", "spec.phases", `spec.phasse is unknown. Did you mean "phases"?`},
+		{"metdata: {name: shop}", "{scopes: [Cluster], phases: [{name: a}]}", "metadata.name", `metdata is unknown. Did you mean "metadata"?`},
 	} {
-		_, problems := Read(archive.Files{"manifest.yaml": []byte(head + "spec: " + test.spec + "\n")}, "")
+		text := "apiVersion: manifests.package-operator.run/v1alpha1\nkind: PackageManifest\n" + test.metadata + "\nspec: " + test.spec + "\n"
+		_, problems := Read(archive.Files{"manifest.yaml": []byte(text)}, "")
 		if len(problems) != 1 || problems[0].Field != test.field || problems[0].Remedy != test.remedy {
-			t.Errorf("%s: %v", test.spec, problems)
+			t.Errorf("%s, %s: %v", test.metadata, test.spec, problems)
 		}
 	}
 }
