@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -76,6 +77,9 @@ func (s *reconciliation) writeContent(ctx context.Context, loaded *content) erro
 	if s.dep == nil {
 		return s.install(ctx, loaded, template, made)
 	}
+	if err := s.retryOnConflict(ctx, s.readOwn, func() error { return s.markSliced(ctx, template.Phases) }); err != nil {
+		return err
+	}
 	return s.retryOnConflict(ctx, s.readOwn, func() error {
 		err := s.upgrade(ctx, loaded, template, made)
 		made = nil // once is enough
@@ -135,6 +139,22 @@ func (s *reconciliation) writeTemplate(ctx context.Context, template corev1alpha
 	}
 	s.Fresh.Put(dep)
 	s.dep = dep
+	return nil
+}
+
+// markSliced notes on a deployment without slices that it is about to have some, by which its controller looks for them: the
+// template that names them may never be written.
+func (s *reconciliation) markSliced(ctx context.Context, phases []corev1alpha1.ObjectSetTemplatePhase) error {
+	marks := slicedAnnotations(phases)
+	maps.DeleteFunc(marks, func(key, value string) bool { return s.dep.GetAnnotations()[key] == value })
+	if len(marks) == 0 {
+		return nil
+	}
+	before := copyOf(s.dep)
+	annotate(s.dep, marks)
+	if err := s.patch(ctx, before, s.dep); err != nil {
+		return fmt.Errorf("change %s: %w", s.depName(), err)
+	}
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -83,7 +84,8 @@ func stateOfAll(t *testing.T, server client.Client) map[string]string {
 
 // TestDeployAfterACrash: whichever write a process dies at, before or after it
 // took effect, the next one brings about the same, with and without slices and
-// Secrets (invariant 4).
+// Secrets (invariant 4). The deployment says at any time which of both it may have: a Package that is changed or deleted after a
+// crash would leave them behind, with their finalizers.
 func TestDeployAfterACrash(t *testing.T) {
 	t.Parallel()
 	plain := sensitiveContent("a")
@@ -98,6 +100,7 @@ func TestDeployAfterACrash(t *testing.T) {
 		"in slices":               {each, []*content{sensitiveContent("a"), sensitiveContent("b")}},
 		"the value alone changes": {each, []*content{sensitiveContent("a1"), sensitiveContent("a2")}},
 		"from plain to sensitive": {each, []*content{plain, sensitiveContent("a")}},
+		"the first sensitive":     {"", []*content{plain, sensitiveContent("a")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -154,6 +157,7 @@ func deployAll(t *testing.T, strategy string, versions []*content, crash int, ef
 	for _, content := range versions {
 		for try := 0; ; try++ {
 			err := passOver(t, c, server, pkg).writeContent(t.Context(), content)
+			requireMarks(t, server)
 			if err == nil {
 				break
 			}
@@ -163,6 +167,25 @@ func deployAll(t *testing.T, strategy string, versions []*content, crash int, ef
 		}
 	}
 	return stateOfAll(t, server), int(begun.Load())
+}
+
+// requireMarks checks that the deployment has the annotations of its slices and Secrets.
+func requireMarks(t *testing.T, server client.Client) {
+	t.Helper()
+	deployments := &corev1alpha1.ObjectDeploymentList{}
+	if err := server.List(t.Context(), deployments); err != nil {
+		t.Fatal(err)
+	}
+	for annotation, list := range map[string]client.ObjectList{
+		corev1alpha1.SlicedAnnotation: &corev1alpha1.ObjectSliceList{}, corev1alpha1.SecretSlicedAnnotation: &corev1.SecretList{},
+	} {
+		if err := server.List(t.Context(), list); err != nil {
+			t.Fatal(err)
+		}
+		if meta.LenList(list) > 0 && (len(deployments.Items) != 1 || deployments.Items[0].Annotations[annotation] != "true") {
+			t.Errorf("%d of %T, and no annotation %s", meta.LenList(list), list, annotation)
+		}
+	}
 }
 
 // TestWhereSecretsGo: into the namespace of the Package or, for cluster kinds, into

@@ -147,14 +147,7 @@ func fill(
 		maps.Copy(annotations, unnamed())
 		maps.Copy(annotations, by)
 	}
-	for _, phase := range stored {
-		if len(phase.Slices) > 0 {
-			annotations[corev1alpha1.SlicedAnnotation] = "true"
-		}
-		if len(phase.SecretSlices) > 0 {
-			annotations[corev1alpha1.SecretSlicedAnnotation] = "true"
-		}
-	}
+	maps.Copy(annotations, slicedAnnotations(stored))
 	annotate(dep, annotations)
 	labels := cloned(dep.GetLabels())
 	for label := range apinames.Default.Inherited(labels) {
@@ -164,6 +157,20 @@ func fill(
 	maps.Copy(labels, selection(pkg))
 	dep.SetLabels(labels)
 	return nil
+}
+
+// slicedAnnotations are those of a deployment with these phases.
+func slicedAnnotations(phases []corev1alpha1.ObjectSetTemplatePhase) map[string]string {
+	annotations := map[string]string{}
+	for _, phase := range phases {
+		if len(phase.Slices) > 0 {
+			annotations[corev1alpha1.SlicedAnnotation] = "true"
+		}
+		if len(phase.SecretSlices) > 0 {
+			annotations[corev1alpha1.SecretSlicedAnnotation] = "true"
+		}
+	}
+	return annotations
 }
 
 func configOf(pkg corev1alpha1.GenericPackage) (string, error) {
