@@ -223,7 +223,7 @@ func parent(p string) string { return p[:max(0, strings.LastIndexByte(p, '/'))] 
 
 // decompress detects compression by the first bytes, as media types are often wrong.
 func decompress(r io.Reader) (plain io.Reader, closePlain func(), err error) {
-	buffered := bufio.NewReaderSize(r, 64<<10)
+	buffered := bufio.NewReader(r)
 	magic, err := buffered.Peek(4)
 	if err != nil && err != io.EOF {
 		return nil, nil, err
