@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/limits"
@@ -106,7 +104,7 @@ func processingOf(v view) []corev1alpha1.HostedClusterPackageRefStatus {
 
 func reportTruncated(status *corev1alpha1.HostedClusterPackageStatus, v view) {
 	if len(v.groups.names) <= limits.HostedPartitions {
-		meta.RemoveStatusCondition(&status.Conditions, corev1alpha1.ConditionTruncated)
+		conditions.Remove(&status.Conditions, corev1alpha1.ConditionTruncated)
 		return
 	}
 	conditions.Set(&status.Conditions, v.owner.Generation, corev1alpha1.ConditionTruncated, true, corev1alpha1.ReasonStatusLimit,

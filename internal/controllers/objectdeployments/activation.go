@@ -265,7 +265,7 @@ func (s *reconciliation) awaiting(conds *[]metav1.Condition, progressing bool, r
 	for _, typ := range []string{corev1alpha1.ConditionAwaitingActivation, corev1alpha1.ConditionRolledBack} {
 		kept := slices.Clone(*conds)
 		if typ == corev1alpha1.ConditionAwaitingActivation && !s.awaitsActivation() || typ == corev1alpha1.ConditionRolledBack && s.rollbackHeld == "" && !s.rolledBack() {
-			meta.RemoveStatusCondition(&kept, typ)
+			conditions.Remove(&kept, typ)
 		}
 		*conds = kept
 	}

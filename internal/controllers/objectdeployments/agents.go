@@ -3,7 +3,6 @@ package objectdeployments
 import (
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -75,6 +74,6 @@ func setPaused(conds *[]metav1.Condition, gen int64, paused bool, agents []objec
 	case paused:
 		conditions.Set(conds, gen, corev1alpha1.ConditionPaused, true, corev1alpha1.ReasonPaused, "Reconciliation is paused: nothing is written.")
 	default:
-		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionPaused)
+		conditions.Remove(conds, corev1alpha1.ConditionPaused)
 	}
 }

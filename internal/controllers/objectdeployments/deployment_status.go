@@ -74,11 +74,11 @@ func (s *reconciliation) deploymentConditions(status *corev1alpha1.ObjectDeploym
 	if s.deployment.ObjectDeploymentSpec().Paused {
 		conditions.Set(conds, gen, corev1alpha1.ConditionPaused, true, corev1alpha1.ReasonPaused, "Reconciliation is paused: nothing is written.")
 	} else {
-		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionPaused)
+		conditions.Remove(conds, corev1alpha1.ConditionPaused)
 	}
 	drifted := s.current != nil && meta.IsStatusConditionTrue(*s.current.StatusConditions(), corev1alpha1.ConditionDrifted)
 	if !drifted {
-		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionDrifted)
+		conditions.Remove(conds, corev1alpha1.ConditionDrifted)
 	}
 	s.copyAuthorized(conds, gen)
 	if s.current != nil {
@@ -106,7 +106,7 @@ func (s *reconciliation) copyAuthorized(conds *[]metav1.Condition, gen int64) {
 		lacks = meta.FindStatusCondition(*s.current.StatusConditions(), corev1alpha1.ConditionAuthorized)
 	}
 	if lacks == nil {
-		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionAuthorized)
+		conditions.Remove(conds, corev1alpha1.ConditionAuthorized)
 		return
 	}
 	conditions.Copy(conds, gen, *lacks)

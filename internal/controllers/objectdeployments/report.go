@@ -162,7 +162,7 @@ func (s *reconciliation) reportTeardown(ctx context.Context) error {
 		set := s.sets[0]
 		status := set.ObjectSetStatus().DeepCopy()
 		status.Phases, status.Blocking, status.ObservedGeneration = phaseStates, blockingObjects(blocking), set.GetGeneration()
-		meta.RemoveStatusCondition(&status.Conditions, corev1alpha1.ConditionAvailable)
+		conditions.Remove(&status.Conditions, corev1alpha1.ConditionAvailable)
 		if lifecycle(set) == corev1alpha1.ObjectSetLifecycleStateArchived {
 			conditions.Set(&status.Conditions, set.GetGeneration(), corev1alpha1.ConditionArchived, false, corev1alpha1.ReasonArchivalInProgress, message)
 		}

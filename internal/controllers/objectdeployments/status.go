@@ -88,7 +88,7 @@ func setMapped(conds *[]metav1.Condition, generation int64, mapped []metav1.Cond
 	}
 	for _, c := range slices.Clone(*conds) {
 		if conditions.Mapped(c.Type) && !present[c.Type] {
-			meta.RemoveStatusCondition(conds, c.Type)
+			conditions.Remove(conds, c.Type)
 		}
 	}
 }
@@ -194,7 +194,7 @@ func setConditions(
 	if report.InTransition() || !complete && rev.Started() < len(rev.Phases) || inTransition(agents) {
 		put(corev1alpha1.ConditionInTransition, true, corev1alpha1.ReasonInTransition, "Not all objects are controlled by this revision.")
 	} else {
-		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionInTransition)
+		conditions.Remove(conds, corev1alpha1.ConditionInTransition)
 	}
 	if rev.Succeeded() {
 		put(corev1alpha1.ConditionSucceeded, true, corev1alpha1.ReasonRolloutSuccess, "The revision was available.")
@@ -203,12 +203,12 @@ func setConditions(
 	if len(report.Drifted) > 0 {
 		put(corev1alpha1.ConditionDrifted, true, corev1alpha1.ReasonDriftReported, phases.DescribeDrift(report.Drifted))
 	} else {
-		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionDrifted)
+		conditions.Remove(conds, corev1alpha1.ConditionDrifted)
 	}
 	if why := rev.Unauthorized; why != nil {
 		put(corev1alpha1.ConditionAuthorized, false, why.Reason, why.Message)
 	} else {
-		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionAuthorized)
+		conditions.Remove(conds, corev1alpha1.ConditionAuthorized)
 	}
 	setTeardownForbidden(conds, gen, blocking)
 	if rev.Removing() && lifecycle(set) == corev1alpha1.ObjectSetLifecycleStateArchived {
@@ -223,7 +223,7 @@ func setConditions(
 func setTeardownForbidden(conds *[]metav1.Condition, gen int64, blocking []phases.Blocker) bool {
 	forbidden := slices.DeleteFunc(slices.Clone(blocking), func(b phases.Blocker) bool { return b.Kind != phases.BlockRemoval })
 	if len(forbidden) == 0 {
-		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionTeardownForbidden)
+		conditions.Remove(conds, corev1alpha1.ConditionTeardownForbidden)
 		return false
 	}
 	conditions.Set(conds, gen, corev1alpha1.ConditionTeardownForbidden, true, forbidden[0].Reason, phases.Describe(forbidden))
@@ -284,7 +284,7 @@ func archivedStatus(set corev1alpha1.GenericObjectSet) *corev1alpha1.ObjectSetSt
 		corev1alpha1.ConditionAvailable, corev1alpha1.ConditionInTransition, corev1alpha1.ConditionPaused, corev1alpha1.ConditionClaimed, corev1alpha1.ConditionDrifted,
 		corev1alpha1.ConditionAuthorized, corev1alpha1.ConditionTeardownForbidden, corev1alpha1.ConditionAwaitingActivation,
 	} {
-		meta.RemoveStatusCondition(conds, typ)
+		conditions.Remove(conds, typ)
 	}
 	describeArchived(status, gen)
 	conditions.Kstatus(conds, gen, conditions.State{Ready: true, Reason: corev1alpha1.ReasonArchived, Message: "The revision is history."})

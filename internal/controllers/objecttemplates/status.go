@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -29,7 +28,7 @@ func statusOf(v view) *corev1alpha1.ObjectTemplateStatus {
 	case p != nil && p.invalid:
 		conditions.Set(conds, generation, corev1alpha1.ConditionObjectTemplateInvalid, true, p.reason, p.message)
 	case p == nil, p.reason == corev1alpha1.ReasonServiceAccountRequired:
-		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionObjectTemplateInvalid)
+		conditions.Remove(conds, corev1alpha1.ConditionObjectTemplateInvalid)
 	}
 	var object reported
 	if v.applied {
@@ -167,6 +166,6 @@ func copyConditions(conds *[]metav1.Condition, generation int64, of []metav1.Con
 		}
 	}
 	for _, typ := range gone {
-		meta.RemoveStatusCondition(conds, typ)
+		conditions.Remove(conds, typ)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/Masterminds/semver/v3"
-	"k8s.io/apimachinery/pkg/api/meta"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
@@ -137,7 +136,7 @@ func platformOf(env manifestsv1alpha1.PackageEnvironment, manager string) versio
 func reportChoice(status *corev1alpha1.PackageStatus, v view) {
 	switch c := v.choice; {
 	case v.pkg.PackageSpec().PackageRef == nil:
-		meta.RemoveStatusCondition(&status.Conditions, corev1alpha1.ConditionResolved)
+		conditions.Remove(&status.Conditions, corev1alpha1.ConditionResolved)
 	case c.reason != "":
 		conditions.Set(&status.Conditions, v.pkg.GetGeneration(), corev1alpha1.ConditionResolved, c.chosen(), c.reason, c.message)
 	}

@@ -67,12 +67,12 @@ func reportPermissions(status *corev1alpha1.PackageStatus, v view) {
 		set(false, v.refused.reason, v.refused.message)
 	case v.step == stepSync && meta.IsStatusConditionFalse(status.Conditions, corev1alpha1.ConditionPermissionsGranted):
 		// The refused version is not wanted any more.
-		meta.RemoveStatusCondition(&status.Conditions, corev1alpha1.ConditionPermissionsGranted)
+		conditions.Remove(&status.Conditions, corev1alpha1.ConditionPermissionsGranted)
 	case v.step != stepDeploy || v.writeErr != nil:
 	case len(v.content.rules) > 0:
 		set(true, corev1alpha1.ReasonPermissionsGranted, "The ceiling has the rights that this version asks for.")
 	default:
-		meta.RemoveStatusCondition(&status.Conditions, corev1alpha1.ConditionPermissionsGranted)
+		conditions.Remove(&status.Conditions, corev1alpha1.ConditionPermissionsGranted)
 	}
 }
 

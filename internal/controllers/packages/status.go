@@ -88,23 +88,23 @@ func reportImage(status *corev1alpha1.PackageStatus, v view) {
 		resolved := v.content.resolved
 		status.Resolved, status.UnpackedHash = &resolved, v.fingerprint.String()
 		set(corev1alpha1.ConditionUnpacked, true, corev1alpha1.ReasonUnpackSuccess, unpackedMessage(v.content))
-		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionInvalid)
+		conditions.Remove(conds, corev1alpha1.ConditionInvalid)
 	case stepSync:
-		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionInvalid)
+		conditions.Remove(conds, corev1alpha1.ConditionInvalid)
 		if c := meta.FindStatusCondition(*conds, corev1alpha1.ConditionUnpacked); c != nil && c.Status == metav1.ConditionTrue {
 			c.ObservedGeneration, c.Message = v.pkg.GetGeneration(), withLookupError(c.Message, v.lookupError)
 			return
 		}
 		set(corev1alpha1.ConditionUnpacked, true, corev1alpha1.ReasonAlreadyUnpacked, "This spec was unpacked before.")
 	case stepHold:
-		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionInvalid)
+		conditions.Remove(conds, corev1alpha1.ConditionInvalid)
 		if failedBefore(status) {
 			set(corev1alpha1.ConditionUnpacked, false, v.choice.reason, "See the condition Resolved.")
 		}
 	case stepDepend, stepPermit:
-		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionInvalid)
+		conditions.Remove(conds, corev1alpha1.ConditionInvalid)
 		if failedBefore(status) {
-			meta.RemoveStatusCondition(conds, corev1alpha1.ConditionUnpacked)
+			conditions.Remove(conds, corev1alpha1.ConditionUnpacked)
 		}
 	case stepPaused:
 		if v.dep == nil {
@@ -112,7 +112,7 @@ func reportImage(status *corev1alpha1.PackageStatus, v view) {
 		}
 	case stepWait:
 		if !v.loading() {
-			meta.RemoveStatusCondition(conds, corev1alpha1.ConditionInvalid)
+			conditions.Remove(conds, corev1alpha1.ConditionInvalid)
 			set(corev1alpha1.ConditionUnpacked, false, backOffReason(v.attempt.Err), v.attempt.Err.Error())
 		}
 	case stepRefuse:
@@ -266,7 +266,7 @@ func alsoFalse(typ string) bool {
 func removeConditions(conds *[]metav1.Condition, remove func(metav1.Condition) bool) {
 	for _, c := range slices.Clone(*conds) {
 		if remove(c) {
-			meta.RemoveStatusCondition(conds, c.Type)
+			conditions.Remove(conds, c.Type)
 		}
 	}
 }

@@ -123,7 +123,7 @@ func (s *reconciliation) servedAPI() resolver.Served {
 // not connected is not known.
 func reportTarget(status *corev1alpha1.PackageStatus, v view) {
 	if v.targetState == nil {
-		meta.RemoveStatusCondition(&status.Conditions, corev1alpha1.ConditionTargetConnected)
+		conditions.Remove(&status.Conditions, corev1alpha1.ConditionTargetConnected)
 		return
 	}
 	generation := v.pkg.GetGeneration()

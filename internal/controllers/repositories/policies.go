@@ -3,11 +3,10 @@ package repositories
 import (
 	"errors"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/fetch"
 	"lockstep.run/lockstep/internal/inputs/imageconfigs"
+	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
 )
 
@@ -69,7 +68,7 @@ func reportVerified(status *corev1alpha1.PackageRepositoryStatus, v view) {
 	conds, generation := &status.Conditions, v.repository.GetGeneration()
 	switch {
 	case v.withheld && v.step == stepPaused:
-		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionVerified) // it is about content that is not offered any more
+		conditions.Remove(conds, corev1alpha1.ConditionVerified) // it is about content that is not offered any more
 	case v.step == stepBackOff:
 		if refusal := imagepolicy.RefusalOf(v.attempt.Err); refusal != nil {
 			imageconfigs.Report(conds, generation, &imagepolicy.Outcome{Refusal: refusal})

@@ -46,7 +46,7 @@ func (v view) fetching() bool { return v.step == stepFetch || v.step == stepWait
 
 func reportPaused(conds *[]metav1.Condition, generation int64, paused, withheld bool) {
 	if !paused {
-		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionPaused)
+		conditions.Remove(conds, corev1alpha1.ConditionPaused)
 		return
 	}
 	message := "Nothing is fetched while the repository is paused."
@@ -61,7 +61,7 @@ func reportConflicts(conds *[]metav1.Condition, generation int64, conflicts []st
 	case conflicts == nil && c != nil:
 		c.ObservedGeneration = generation // as an earlier process found it
 	case len(conflicts) == 0:
-		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionConflicting)
+		conditions.Remove(conds, corev1alpha1.ConditionConflicting)
 	default:
 		conditions.Set(conds, generation, corev1alpha1.ConditionConflicting, true, corev1alpha1.ReasonVersionConflict,
 			strings.Join(first(conflicts, "… and %d more conflicts"), "\n"))

@@ -3,7 +3,6 @@ package imageconfigs
 import (
 	"errors"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -27,7 +26,7 @@ func NotVerified(err error) (state conditions.State, ok bool) {
 func Report(conds *[]metav1.Condition, generation int64, outcome *imagepolicy.Outcome) {
 	switch {
 	case outcome == nil:
-		meta.RemoveStatusCondition(conds, corev1alpha1.ConditionVerified)
+		conditions.Remove(conds, corev1alpha1.ConditionVerified)
 	case outcome.Verified != nil:
 		conditions.Set(conds, generation, corev1alpha1.ConditionVerified, true, corev1alpha1.ReasonVerified, outcome.Verified.String())
 	case outcome.Refusal.Unknown():

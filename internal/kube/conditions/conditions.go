@@ -37,6 +37,12 @@ func upsert(conds *[]metav1.Condition, generation int64, c metav1.Condition) boo
 	return meta.SetStatusCondition(conds, c)
 }
 
+// Remove removes a condition and reports whether that changed anything. Most callers find
+// none, for which meta.RemoveStatusCondition copies all others.
+func Remove(conds *[]metav1.Condition, typ string) bool {
+	return meta.FindStatusCondition(*conds, typ) != nil && meta.RemoveStatusCondition(conds, typ)
+}
+
 // IsTrueFor reports whether a condition is True and describes that generation.
 func IsTrueFor(conds []metav1.Condition, typ string, generation int64) bool {
 	c := meta.FindStatusCondition(conds, typ)

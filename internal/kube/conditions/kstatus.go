@@ -1,7 +1,6 @@
 package conditions
 
 import (
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -31,7 +30,7 @@ func Kstatus(conds *[]metav1.Condition, generation int64, s State) bool {
 // abnormal sets a condition that is there only while it is True.
 func abnormal(conds *[]metav1.Condition, generation int64, typ string, holds bool, s State) bool {
 	if !holds {
-		return meta.RemoveStatusCondition(conds, typ)
+		return Remove(conds, typ)
 	}
 	return Set(conds, generation, typ, true, s.Reason, s.Message)
 }

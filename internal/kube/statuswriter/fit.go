@@ -42,7 +42,7 @@ func Fit(status any, generation int64, below []metav1.Condition, more ...string)
 		if c := meta.FindStatusCondition(below, corev1alpha1.ConditionTruncated); c != nil {
 			conditions.Copy(s.conditions, generation, *c)
 		} else {
-			meta.RemoveStatusCondition(s.conditions, corev1alpha1.ConditionTruncated)
+			conditions.Remove(s.conditions, corev1alpha1.ConditionTruncated)
 		}
 		return
 	}
@@ -123,7 +123,7 @@ func (s *parts) fits() bool {
 	all := *s.conditions
 	defer func() { *s.conditions = all }()
 	*s.conditions = slices.Clone(all)
-	meta.RemoveStatusCondition(s.conditions, corev1alpha1.ConditionTruncated)
+	conditions.Remove(s.conditions, corev1alpha1.ConditionTruncated)
 	return sizeOf(s.status) <= limits.StatusBytes-room
 }
 
@@ -190,7 +190,7 @@ func (s *parts) forgetMapped() string {
 	}
 	for i := len(*s.conditions) - 1; i >= 0 && !s.fits(); i-- {
 		if typ := (*s.conditions)[i].Type; conditions.Mapped(typ) {
-			meta.RemoveStatusCondition(s.conditions, typ)
+			conditions.Remove(s.conditions, typ)
 			left++
 		}
 	}

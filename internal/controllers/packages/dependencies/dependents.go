@@ -5,8 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/versions"
 	"lockstep.run/lockstep/internal/kube/conditions"
@@ -79,7 +77,7 @@ func (g Graph) above(from resolver.Instance) map[resolver.Instance]bool {
 // ReportHold sets the condition DeletionHeld.
 func ReportHold(status *corev1alpha1.PackageStatus, generation int64, by []resolver.Instance) {
 	if len(by) == 0 {
-		meta.RemoveStatusCondition(&status.Conditions, corev1alpha1.ConditionDeletionHeld)
+		conditions.Remove(&status.Conditions, corev1alpha1.ConditionDeletionHeld)
 		return
 	}
 	conditions.Set(&status.Conditions, generation, corev1alpha1.ConditionDeletionHeld, true, corev1alpha1.ReasonRequired, HeldMessage(by))

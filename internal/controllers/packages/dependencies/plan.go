@@ -123,7 +123,7 @@ func (d *Plan) Report(status *corev1alpha1.PackageStatus, generation int64) {
 	status.Dependencies = d.Entries
 	if len(d.Result.Outcomes) == 0 {
 		status.Dependencies = slices.Clip(d.Entries)
-		meta.RemoveStatusCondition(&status.Conditions, corev1alpha1.ConditionDependenciesReady)
+		conditions.Remove(&status.Conditions, corev1alpha1.ConditionDependenciesReady)
 		return
 	}
 	ready, reason, message := d.Ready()
