@@ -48,7 +48,7 @@ func (s *reconciliation) deploy(ctx context.Context) error {
 	s.writeErr = err
 	if s.step == stepDeploy {
 		s.content = s.attempt.Out.content
-		s.changed = err == nil && !observed(s.view)
+		s.deployed = err == nil
 	}
 	return nil
 }

@@ -94,8 +94,8 @@ type outcome struct {
 	step    step
 	why     string
 	content *content
-	// changed reports whether the template was written and the deployment has not reported on it yet.
-	changed  bool
+	// deployed reports whether the deployment has the loaded template.
+	deployed bool
 	writeErr error
 }
 

@@ -37,7 +37,8 @@ func statusOf(v view) *corev1alpha1.PackageStatus {
 func untruncatedStatus(v view) *corev1alpha1.PackageStatus {
 	status, generation, deleted := v.pkg.PackageStatus().DeepCopy(), v.pkg.GetGeneration(), v.pkg.GetDeletionTimestamp() != nil
 	status.Load = recordOf(v)
-	mirror(status, v)
+	reported := observed(v) // once: it takes a digest of the template
+	mirror(status, v, reported)
 	if deleted || !v.loading() && v.step != stepGather {
 		status.LastHandledRetry = background.RetryValue(v.pkg)
 	}
@@ -49,14 +50,14 @@ func untruncatedStatus(v view) *corev1alpha1.PackageStatus {
 		reportImage(status, v)
 		reportVerified(status, v)
 		reportPermissions(status, v)
-		if v.changed {
+		if v.deployed && !reported {
 			expect(status, generation)
 		}
 		if v.loading() && status.ObservedGeneration == generation && failedBefore(status) {
 			return status // as before a retry or a restart, until the load has ended
 		}
 	}
-	conditions.Kstatus(&status.Conditions, generation, stateOf(v))
+	conditions.Kstatus(&status.Conditions, generation, stateOf(v, reported))
 	status.ObservedGeneration = generation
 	return status
 }
@@ -209,7 +210,7 @@ func observed(v view) bool {
 }
 
 // mirror copies the status of the Package's deployment, but never as if it were about a spec that is loaded.
-func mirror(status *corev1alpha1.PackageStatus, v view) {
+func mirror(status *corev1alpha1.PackageStatus, v view, observed bool) {
 	conds, dep := &status.Conditions, v.dep
 	if dep == nil || v.step == stepYield || v.step == stepAwait && !metav1.IsControlledBy(dep, v.pkg) {
 		removeConditions(conds, func(c metav1.Condition) bool {
@@ -218,7 +219,7 @@ func mirror(status *corev1alpha1.PackageStatus, v view) {
 		status.Phases, status.Blocking = nil, nil
 		return
 	}
-	if !observed(v) {
+	if !observed {
 		return
 	}
 	from := dep.ObjectDeploymentStatus()
@@ -283,7 +284,7 @@ func expect(status *corev1alpha1.PackageStatus, generation int64) {
 	}
 }
 
-func stateOf(v view) conditions.State {
+func stateOf(v view, observed bool) conditions.State {
 	if v.pkg.GetDeletionTimestamp() != nil {
 		if len(v.heldBy) > 0 {
 			return conditions.State{Reason: corev1alpha1.ReasonRequired, Message: dependencies.HeldMessage(v.heldBy)}
@@ -329,7 +330,7 @@ func stateOf(v view) conditions.State {
 	if v.writeErr != nil {
 		return conditions.State{Reason: corev1alpha1.ReasonApplyError, Message: v.writeErr.Error()}
 	}
-	if !observed(v) && !failing(v.dep) {
+	if !observed && !failing(v.dep) {
 		return conditions.State{Reason: corev1alpha1.ReasonProgressing, Message: awaitsDeployment}
 	}
 	return deploymentState(v.dep)

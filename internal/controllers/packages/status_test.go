@@ -63,20 +63,20 @@ Unpacked=True/UnpackSuccess@2`
 		"deployed": {
 			reason: "what the deployment is about to say is said at once",
 			pkg:    newPackage(invalidBefore), dep: newOwned(func(d *corev1alpha1.ObjectDeployment) { d.Generation = 8 }),
-			outcome: outcome{step: stepDeploy, content: newContent(), changed: true},
+			outcome: outcome{step: stepDeploy, content: newContent(), deployed: true},
 			want:    "Available=False/ObjectSetUnready@2\n" + progressing,
 		},
 		"upgraded": {
 			reason:  "available by the old revision, under the old generation",
 			pkg:     newPackage(availableBefore, had(1, corev1alpha1.ConditionProgressing, false, corev1alpha1.ReasonIdle)),
 			dep:     newOwned(rolledOut, func(d *corev1alpha1.ObjectDeployment) { d.Generation = 8 }),
-			outcome: outcome{step: stepDeploy, content: newContent(), changed: true},
+			outcome: outcome{step: stepDeploy, content: newContent(), deployed: true},
 			want:    "Available=True/Available@1\n" + progressing,
 		},
 		"relabelled": {
 			reason: "the generation of the deployment does not move with its labels, and its status is about the former ones",
 			pkg:    newPackage(availableBefore), dep: newOwned(rolledOut, relabelled),
-			outcome: outcome{step: stepDeploy, content: newContent(), changed: true},
+			outcome: outcome{step: stepDeploy, content: newContent(), deployed: true},
 			want:    "Available=True/Available@1\n" + progressing,
 		},
 		"relabelled, for a while": {
@@ -254,7 +254,7 @@ Unpacked=True/UnpackSuccess@2`,
 				t.Errorf("observedGeneration is %d", got.ObservedGeneration)
 			}
 			*tc.pkg.PackageStatus() = *got
-			v.changed = false
+			v.deployed = false
 			if again := statusOf(v); !cmp.Equal(got, again) {
 				t.Errorf("not stable after one write: %s", cmp.Diff(got, again))
 			}
