@@ -202,13 +202,21 @@ func (s *reconciliation) syncSettings(ctx context.Context) error {
 		template.Phases = nil
 		before := copyOf(s.dep)
 		s.Accounts.copySettings(s.dep, s.pkg)
-		same := equality.Semantic.DeepEqual(before, s.dep)
+		same := sameSettings(before, s.dep)
 		template.Phases, before.ObjectDeploymentSpec().Template.Spec.Phases = phases, phases
 		if same {
 			return nil
 		}
 		return s.patchDeployment(ctx, before)
 	})
+}
+
+// sameSettings compares all that copySettings may change: most deployments are compared once in each reconciliation, and a status
+// and managed fields take several times as long.
+func sameSettings(a, b corev1alpha1.GenericObjectDeployment) bool {
+	return maps.Equal(a.GetAnnotations(), b.GetAnnotations()) &&
+		equality.Semantic.DeepEqual(a.GetOwnerReferences(), b.GetOwnerReferences()) &&
+		equality.Semantic.DeepEqual(a.ObjectDeploymentSpec(), b.ObjectDeploymentSpec())
 }
 
 func (s *reconciliation) patchDeployment(ctx context.Context, before client.Object) error {
