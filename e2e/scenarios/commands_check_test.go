@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -56,6 +57,7 @@ func (s *scenario) asAsked(ctx context.Context) error {
 	var all []error
 	wanted := map[string]bool{}
 	desired := s.desired()
+	seen := &look{scenario: s, lists: map[listed]listing{}, deployments: map[string]types.UID{}}
 	for _, name := range slices.Sorted(maps.Keys(desired)) {
 		version := desired[name]
 		if version == "" {
@@ -65,37 +67,84 @@ func (s *scenario) asAsked(ctx context.Context) error {
 		all = append(all, s.available(ctx, name), s.oneActiveSet(ctx, name))
 		for _, o := range s.contents(name, version) {
 			wanted[o.id()] = true
-			if err := s.inPlace(ctx, name, o); err != nil {
+			if err := seen.inPlace(ctx, name, o); err != nil {
 				all = append(all, fmt.Errorf("%s of %s %s: %w", o.id(), name, version, err))
 			}
 		}
 	}
-	return errors.Join(append(all, s.nothingElse(ctx, wanted))...)
+	return errors.Join(append(all, seen.nothingElse(ctx, wanted))...)
+}
+
+// look reads each kind once for all objects of a check, of which there may be hundreds.
+type look struct {
+	*scenario
+	lists map[listed]listing
+	// deployments are the UIDs of the packages' ObjectDeployments that were read.
+	deployments map[string]types.UID
+}
+
+type listed struct {
+	kind      schema.GroupVersionKind
+	namespace string
+}
+
+type listing struct {
+	items []unstructured.Unstructured
+	err   error
+}
+
+func (l *look) list(ctx context.Context, kind schema.GroupVersionKind, namespace string) ([]unstructured.Unstructured, error) {
+	key := listed{kind, namespace}
+	found, done := l.lists[key]
+	if !done {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind)
+		found.err = l.env.Client.List(ctx, list, client.InNamespace(namespace))
+		found.items = list.Items
+		l.lists[key] = found
+	}
+	return found.items, found.err
+}
+
+func (l *look) deployment(ctx context.Context, name string) (types.UID, error) {
+	if uid, done := l.deployments[name]; done {
+		return uid, nil
+	}
+	dep := &corev1alpha1.ObjectDeployment{}
+	if err := l.env.Client.Get(ctx, client.ObjectKey{Namespace: l.namespace, Name: name}, dep); err != nil {
+		return "", err
+	}
+	l.deployments[name] = dep.UID
+	return dep.UID, nil
 }
 
 // inPlace is nil where an object is live with the values of its template.
-func (s *scenario) inPlace(ctx context.Context, pkg string, o object) error {
-	live := o.template.DeepCopy()
-	live.SetNamespace(s.namespaceOf(o))
-	if err := s.get(ctx, live); err != nil {
+func (l *look) inPlace(ctx context.Context, pkg string, o object) error {
+	all, err := l.list(ctx, o.template.GroupVersionKind(), l.namespaceOf(o))
+	if err != nil {
 		return err
 	}
+	i := slices.IndexFunc(all, func(live unstructured.Unstructured) bool { return live.GetName() == o.template.GetName() })
+	if i < 0 {
+		return errors.New("it was not found")
+	}
+	live := &all[i]
 	if missing := difference(o.template.Object, live.Object, ""); missing != "" {
 		return fmt.Errorf("%s differs from the template", missing)
 	}
 	if live.GetDeletionTimestamp() != nil {
-		return fmt.Errorf("it is terminating")
+		return errors.New("it is terminating")
 	}
 	owner := metav1.GetControllerOf(live)
 	if owner == nil || owner.Kind != "ObjectDeployment" || owner.Name != pkg {
 		return fmt.Errorf("it is controlled by %v", owner)
 	}
-	dep := &corev1alpha1.ObjectDeployment{}
-	if err := s.env.Client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: pkg}, dep); err != nil {
+	uid, err := l.deployment(ctx, pkg)
+	if err != nil {
 		return err
 	}
-	if dep.UID != owner.UID {
-		return fmt.Errorf("it is controlled by UID %s, the deployment is %s", owner.UID, dep.UID)
+	if uid != owner.UID {
+		return fmt.Errorf("it is controlled by UID %s, the deployment is %s", owner.UID, uid)
 	}
 	return nil
 }
@@ -160,24 +209,22 @@ func (s *scenario) oneActiveSet(ctx context.Context, pkg string) error {
 
 // nothingElse is nil where no object carries the engine's label but those that
 // are wanted.
-func (s *scenario) nothingElse(ctx context.Context, wanted map[string]bool) error {
+func (l *look) nothingElse(ctx context.Context, wanted map[string]bool) error {
 	kinds := map[schema.GroupVersionKind]bool{}
-	for _, r := range s.releases {
+	for _, r := range l.releases {
 		for _, o := range r.objects {
 			kinds[o.template.GroupVersionKind()] = true
 		}
 	}
 	for gvk := range kinds {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(gvk)
-		if err := s.env.Client.List(ctx, list, client.InNamespace(s.namespace),
-			client.MatchingLabels{corev1alpha1.CacheLabel: corev1alpha1.CacheLabelValue}); apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		all, err := l.list(ctx, gvk, l.namespace)
+		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 			continue // a version that is not served any more
 		} else if err != nil {
 			return err
 		}
-		for i := range list.Items {
-			if id := (object{template: &list.Items[i]}).id(); !wanted[id] {
+		for i := range all {
+			if id := (object{template: &all[i]}).id(); all[i].GetLabels()[corev1alpha1.CacheLabel] == corev1alpha1.CacheLabelValue && !wanted[id] {
 				return fmt.Errorf("%s is there, which no version asked for contains", id)
 			}
 		}
