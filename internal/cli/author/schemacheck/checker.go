@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/config"
 	"lockstep.run/lockstep/internal/cluster/schemas"
 	"lockstep.run/lockstep/internal/cluster/schemas/bundled"
@@ -35,14 +37,38 @@ type Finding struct {
 type Checker struct {
 	kubernetes *schemas.Static
 	own        map[schema.GroupVersionKind]*definition
+	engine     bool // its definitions are in own
 	session    *Session
+}
+
+// definitions returns those of the package and, for kinds of the engine, the engine's: most packages have none, and to read
+// them takes as long as the rest of a check.
+func (c *Checker) definitions(group string) (map[schema.GroupVersionKind]*definition, error) {
+	if group != corev1alpha1.GroupVersion.Group || c.engine {
+		return c.own, nil
+	}
+	objects, err := engineDefinitions()
+	if err != nil {
+		return nil, err
+	}
+	all := map[schema.GroupVersionKind]*definition{}
+	for _, obj := range objects {
+		c.session.of(obj).addTo(all)
+	}
+	maps.Copy(all, c.own)
+	c.own, c.engine = all, true
+	return c.own, nil
 }
 
 // Check returns the findings on an object. checked reports whether its kind has a schema.
 // The error is for a schema that cannot be read.
 func (c *Checker) Check(ctx context.Context, obj *unstructured.Unstructured) (findings []Finding, checked bool, err error) {
 	gvk := obj.GroupVersionKind()
-	if own := c.own[gvk]; own != nil {
+	all, err := c.definitions(gvk.Group)
+	if err != nil {
+		return nil, false, err
+	}
+	if own := all[gvk]; own != nil {
 		return own.check(ctx, obj), own.known(), nil
 	}
 	if described, invalid := c.kubernetes.Check(obj); described {
@@ -106,7 +132,11 @@ func fromField(e schemas.FieldError, doubtful bool) Finding {
 
 // HasField reports whether objects of a kind may have a field, as far as is known.
 func (c *Checker) HasField(gvk schema.GroupVersionKind, path []string) bool {
-	if own := c.own[gvk]; own != nil {
+	all, err := c.definitions(gvk.Group)
+	if err != nil {
+		return true
+	}
+	if own := all[gvk]; own != nil {
 		return own.hasField(path)
 	}
 	return c.kubernetes.HasField(gvk, path)

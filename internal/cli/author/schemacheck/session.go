@@ -32,14 +32,7 @@ func (s *Session) Checker(objects []*unstructured.Unstructured) (*Checker, error
 	if err != nil {
 		return nil, err
 	}
-	engine, err := engineDefinitions()
-	if err != nil {
-		return nil, err
-	}
 	c := &Checker{kubernetes: static, own: map[schema.GroupVersionKind]*definition{}, session: s}
-	for _, obj := range engine {
-		s.of(obj).addTo(c.own)
-	}
 	for _, obj := range objects {
 		if obj.GroupVersionKind() == crdKind {
 			s.of(obj).addTo(c.own)
