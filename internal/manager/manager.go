@@ -162,7 +162,7 @@ func newManager(c *Config, config *rest.Config, logger logr.Logger, restored fun
 	guarded := rest.CopyConfig(config)
 	guarded.Wrap(guard.WrapTransport)
 	// Kubernetes 1.37 compresses each event of a watch that began with a list on its own,
-	// which takes the API server and the manager longer than to send it.
+	// which takes the API server and the manager, or an agent at home, longer than to send it.
 	guarded.DisableCompression = true
 	// Warnings are an author's business, and a webhook's may quote a Secret.
 	guarded.WarningHandler = rest.NoWarnings{}

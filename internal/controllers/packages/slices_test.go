@@ -92,25 +92,26 @@ func TestDeployAfterACrash(t *testing.T) {
 	plain.sealing = nil
 	each := corev1alpha1.ChunkingStrategyEachObject
 	for name, tc := range map[string]struct {
-		strategy string
-		versions []*content
+		strategies []string // of each version
+		versions   []*content
 	}{
-		"nothing sensitive":       {each, []*content{plain, plain}},
-		"sensitive":               {"", []*content{sensitiveContent("a"), sensitiveContent("b")}},
-		"in slices":               {each, []*content{sensitiveContent("a"), sensitiveContent("b")}},
-		"the value alone changes": {each, []*content{sensitiveContent("a1"), sensitiveContent("a2")}},
-		"from plain to sensitive": {each, []*content{plain, sensitiveContent("a")}},
-		"the first sensitive":     {"", []*content{plain, sensitiveContent("a")}},
+		"nothing sensitive":       {[]string{each, each}, []*content{plain, plain}},
+		"sensitive":               {[]string{"", ""}, []*content{sensitiveContent("a"), sensitiveContent("b")}},
+		"in slices":               {[]string{each, each}, []*content{sensitiveContent("a"), sensitiveContent("b")}},
+		"the value alone changes": {[]string{each, each}, []*content{sensitiveContent("a1"), sensitiveContent("a2")}},
+		"from plain to sensitive": {[]string{each, each}, []*content{plain, sensitiveContent("a")}},
+		"the first sensitive":     {[]string{"", ""}, []*content{plain, sensitiveContent("a")}},
+		"the first in slices":     {[]string{"", each}, []*content{plain, plain}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			want, writes := deployAll(t, tc.strategy, tc.versions, -1, false)
+			want, writes := deployAll(t, tc.strategies, tc.versions, -1, false)
 			if writes < 2 {
 				t.Fatalf("%d writes", writes)
 			}
 			for at := range writes {
 				for _, effect := range []bool{false, true} {
-					got, _ := deployAll(t, tc.strategy, tc.versions, at, effect)
+					got, _ := deployAll(t, tc.strategies, tc.versions, at, effect)
 					if diff := cmp.Diff(want, got); diff != "" {
 						t.Errorf("a crash at write %d, which took effect: %t; the end is another (-want +got):\n%s", at, effect, diff)
 					}
@@ -125,7 +126,7 @@ var errCrash = errors.New("crash")
 // deployAll deploys one version after the other in a new cluster and returns the objects
 // stored in the end, and how many writes that took. The process dies at the write of
 // number crash.
-func deployAll(t *testing.T, strategy string, versions []*content, crash int, effect bool) (state map[string]string, writes int) {
+func deployAll(t *testing.T, strategies []string, versions []*content, crash int, effect bool) (state map[string]string, writes int) {
 	t.Helper()
 	server := secretServer(t)
 	var begun atomic.Int64 // slices are created several at a time
@@ -151,10 +152,10 @@ func deployAll(t *testing.T, strategy string, versions []*content, crash int, ef
 			return dies(func() error { return c.Patch(ctx, obj, patch, opts...) })
 		},
 	})
-	pkg := newPackage(func(p *corev1alpha1.Package) {
-		p.Annotations = map[string]string{corev1alpha1.ChunkingStrategyAnnotation: strategy}
-	})
-	for _, content := range versions {
+	for i, content := range versions {
+		pkg := newPackage(func(p *corev1alpha1.Package) {
+			p.Annotations = map[string]string{corev1alpha1.ChunkingStrategyAnnotation: strategies[i]}
+		})
 		for try := 0; ; try++ {
 			err := passOver(t, c, server, pkg).writeContent(t.Context(), content)
 			requireMarks(t, server)

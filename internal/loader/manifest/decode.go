@@ -157,12 +157,23 @@ func (d *decoder) reportUnknown(in map[string]any, parent, key string, fields ma
 	}
 	remedy := cmp.Or(d.misplaced(path, key), violation.Suggest(key, known, fallback))
 	unknown := d.doc.At(d.reason, path).Because(remedy, "unknown field")
-	if near, ok := violation.Nearest(key, known); ok && !strings.EqualFold(near, key) { // see walkStruct
-		if _, present := in[near]; !present {
-			d.misspelt[document.Child(parent, near)] = unknown
+	if near, ok := violation.Nearest(key, known); ok && !present(in, near) {
+		absent := document.Child(parent, near)
+		if other, is := d.misspelt[absent]; !is || unknown.Field < other.Field {
+			d.misspelt[absent] = unknown
 		}
 	}
 	d.unknown = append(d.unknown, unknown)
+}
+
+// present reports whether a field is there, in any case: see walkStruct.
+func present(in map[string]any, field string) bool {
+	for key := range in {
+		if strings.EqualFold(key, field) {
+			return true
+		}
+	}
+	return false
 }
 
 func (d *decoder) misplaced(path, key string) string {

@@ -85,6 +85,8 @@ func TestMisspeltFields(t *testing.T) {
 		{name, "{version: 1.0.0, scopes: [Cluster]}", "spec.phases", "List at least one phase."},
 		{name, "{scopes: [Cluster], phasse: [{name: a}]}", "spec.phases", `spec.phasse is unknown. Did you mean "phases"?`},
 		{"metdata: {name: shop}", "{scopes: [Cluster], phases: [{name: a}]}", "metadata.name", `metdata is unknown. Did you mean "metadata"?`},
+		{"metadta: {}\nmetdata: {name: shop}", "{scopes: [Cluster], phases: [{name: a}]}", "metadata.name", `metadta is unknown. Did you mean "metadata"?`},
+		{"Metadata: {}\nmetdata: {name: shop}", "{scopes: [Cluster], phases: [{name: a}]}", "metadata.name", ""}, // any case is read
 	} {
 		text := "apiVersion: manifests.package-operator.run/v1alpha1\nkind: PackageManifest\n" + test.metadata + "\nspec: " + test.spec + "\n"
 		_, problems := Read(archive.Files{"manifest.yaml": []byte(text)}, "")
