@@ -161,11 +161,11 @@ func newManager(c *Config, config *rest.Config, logger logr.Logger, restored fun
 	}
 	guarded := rest.CopyConfig(config)
 	guarded.Wrap(guard.WrapTransport)
+	// Warnings are an author's business, and a webhook's may quote a Secret.
+	guarded.WarningHandler = rest.NoWarnings{}
 	// Kubernetes 1.37 compresses each event of a watch that began with a list on its own,
 	// which takes the API server and the manager, or an agent at home, longer than to send it.
 	guarded.DisableCompression = true
-	// Warnings are an author's business, and a webhook's may quote a Secret.
-	guarded.WarningHandler = rest.NoWarnings{}
 	options.Cache, options.NewCache = cacheOptions(c), newCache(guarded)
 	// Its warnings would have no audience.
 	options.Client.FieldValidation = metav1.FieldValidationIgnore
