@@ -146,7 +146,7 @@ func TestActivation(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("a waiting upgrade: %d requests\n%s", len(asked), harness.Lines(asked))
-	if len(asked) > 6 {
+	if len(asked) > 7 { // on a busy machine the Package says in between that the upgrade has begun
 		t.Errorf("a waiting upgrade took %d requests", len(asked))
 	}
 	if now := values(t, env, namespace); !slices.Equal(now, []string{"v1"}) {
