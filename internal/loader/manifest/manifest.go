@@ -67,11 +67,13 @@ func Read(files archive.Files, component string) (*Result, violation.Violations)
 	if !decoded {
 		return nil, problems
 	}
+	said := map[string]bool{}
 	for _, v := range r.validate(files) {
 		unknown, misspelt := r.misspeltFor(v.Field)
 		if v.Path != doc.Path || !misspelt {
 			problems = append(problems, v)
-		} else if !r.Strict { // else the unknown field is a problem itself
+		} else if !r.Strict && !said[unknown.Field] { // else the unknown field is a problem itself
+			said[unknown.Field] = true
 			v.Line, v.Remedy = unknown.Line, fmt.Sprintf("%s is unknown. %s", unknown.Field, unknown.Remedy)
 			problems = append(problems, v)
 		}

@@ -86,9 +86,13 @@ func TestMisspeltFields(t *testing.T) {
 		{name, "{scopes: [Cluster], phasse: [{name: a}]}", "spec.phases", `spec.phasse is unknown. Did you mean "phases"?`},
 		{"metdata: {name: shop}", "{scopes: [Cluster], phases: [{name: a}]}", "metadata.name", `metdata is unknown. Did you mean "metadata"?`},
 		{"metadta: {}\nmetdata: {name: shop}", "{scopes: [Cluster], phases: [{name: a}]}", "metadata.name", `metadta is unknown. Did you mean "metadata"?`},
-		{"Metadata: {}\nmetdata: {name: shop}", "{scopes: [Cluster], phases: [{name: a}]}", "metadata.name", ""}, // any case is read
+		{"Metadata: {}\nmetdata: {name: shop}", "{scopes: [Cluster], phases: [{name: a}]}", "metadata.name", ""},                // any case is read
+		{name + "\nspce: {scopes: [Cluster], phases: [{name: a}]}", "", "spec.scopes", `spce is unknown. Did you mean "spec"?`}, // and not for each field
 	} {
-		text := "apiVersion: manifests.package-operator.run/v1alpha1\nkind: PackageManifest\n" + test.metadata + "\nspec: " + test.spec + "\n"
+		text := "apiVersion: manifests.package-operator.run/v1alpha1\nkind: PackageManifest\n" + test.metadata + "\n"
+		if test.spec != "" {
+			text += "spec: " + test.spec + "\n"
+		}
 		_, problems := Read(archive.Files{"manifest.yaml": []byte(text)}, "")
 		if len(problems) != 1 || problems[0].Field != test.field || problems[0].Remedy != test.remedy {
 			t.Errorf("%s, %s: %v", test.metadata, test.spec, problems)
