@@ -56,33 +56,16 @@ func newShell(t *testing.T, env *harness.Env) *shell {
 }
 
 // plugin is a kubectl-package that knows that the sandbox's registry has no TLS,
-// which a reader's has. Whether a command has the flag is asked once for all pages.
+// which a reader's has.
 func (s *shell) plugin(t *testing.T) string {
 	t.Helper()
 	program := harness.Binary(t, "kubectl-package")
-	known := program + ".flags" // removed with the program
-	if err := os.MkdirAll(known, 0o755); err != nil {
-		t.Fatal(err)
-	}
 	return fmt.Sprintf(`#!/bin/sh
-asks() { %[1]q "$@" --help 2>/dev/null | grep -q -- --insecure-registry; }
-case "$1" in
-available | bundle | import | repo | repository | rollout | source) name="$1-$2" ;;
-*) name="$1" ;;
-esac
-has() {
-	case "$name" in
-	*[!a-z-]* | -* | *--*) asks "$@"; return ;;
-	esac
-	[ ! -e %[3]q/"$name.yes" ] || return 0
-	[ ! -e %[3]q/"$name.no" ] || return 1
-	if asks "$@"; then : >%[3]q/"$name.yes"; else : >%[3]q/"$name.no"; return 1; fi
-}
-if has "$@"; then
+if %[1]q "$@" --help 2>/dev/null | grep -q -- --insecure-registry; then
 	exec %[1]q "$@" --insecure-registry %[2]q
 fi
 exec %[1]q "$@"
-`, program, s.env.Registry(), known)
+`, program, s.env.Registry())
 }
 
 func (s *shell) write(t *testing.T, path, text string, mode os.FileMode) {
