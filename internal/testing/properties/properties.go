@@ -21,7 +21,7 @@ func Set(checks int) {
 	flag.Parse()
 	given := map[string]bool{}
 	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	for name, value := range map[string]string{"rapid.checks": strconv.Itoa(checks), "rapid.seed": "20261121"} {
+	for name, value := range map[string]string{"rapid.checks": strconv.Itoa(checks), "rapid.seed": "20261127"} {
 		if given[name] {
 			continue
 		}
