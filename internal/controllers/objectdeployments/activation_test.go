@@ -157,3 +157,35 @@ func TestRenewedRevisionStays(t *testing.T) {
 		}
 	}
 }
+
+// TestActivatedTwice: the phases of a revision that started over are opened again by what its status says, also where it is to
+// start over once more before this process has seen the first time (invariant 1).
+func TestActivatedTwice(t *testing.T) {
+	t.Parallel()
+	s := reconciliationOf(nil, nil)
+	s.Target.Cluster = unstarted(t, "http://unused", func(schema.GroupKind) {})
+	set := setOf("shop-1", false)
+	set.Spec.Phases = []corev1alpha1.ObjectSetTemplatePhase{{Name: "one"}, {Name: "two"}}
+	conditions.Set(&set.Status.Conditions, 0, corev1alpha1.ConditionClaimed, true, corev1alpha1.ReasonClaimed, "")
+	for _, tc := range []struct {
+		spec, status int64 // the numbers
+		states       [2]corev1alpha1.PhaseState
+		started      int
+	}{
+		{2, 2, [2]corev1alpha1.PhaseState{corev1alpha1.PhaseStateReady, corev1alpha1.PhaseStateReady}, 2},
+		{3, 2, [2]corev1alpha1.PhaseState{corev1alpha1.PhaseStateReady, corev1alpha1.PhaseStateReady}, 2},
+		{4, 3, [2]corev1alpha1.PhaseState{corev1alpha1.PhaseStateApplying, corev1alpha1.PhaseStateWaiting}, 1},
+		{4, 4, [2]corev1alpha1.PhaseState{corev1alpha1.PhaseStateApplying, corev1alpha1.PhaseStateWaiting}, 1},
+	} {
+		set.Spec.Revision, set.Status.Revision, set.Status.Phases = tc.spec, tc.status, nil
+		for i, state := range tc.states {
+			set.Status.Phases = append(set.Status.Phases, corev1alpha1.PhaseStatus{Name: set.Spec.Phases[i].Name, State: state})
+		}
+		if err := s.loadOne(t.Context(), set); err != nil {
+			t.Fatal(err)
+		}
+		if rev := s.revisionOf(set); rev.Number != tc.status || rev.Started() != tc.started {
+			t.Errorf("number %d, whose status is of %d: loaded as %d with %d phases, want %d", tc.spec, tc.status, rev.Number, rev.Started(), tc.started)
+		}
+	}
+}

@@ -68,7 +68,7 @@ func (s *reconciliation) loadOne(ctx context.Context, set corev1alpha1.GenericOb
 		return nil
 	}
 	rev := s.rollout.Loaded(set.GetUID())
-	renewed := rev != nil && rev.History || rev != nil && rev.Number > 0 && rev.Number != set.ObjectSetSpec().Revision && !objectsets.Renumbered(set)
+	renewed := rev != nil && (rev.History || rev.Number > 0 && rev.Number != s.numberOf(set))
 	if rev != nil && !renewed && !s.learned(rev) && !s.restorable(rev) {
 		s.refresh(rev, set, false)
 		return nil
@@ -88,6 +88,14 @@ func (s *reconciliation) loadOne(ctx context.Context, set corev1alpha1.GenericOb
 	return nil
 }
 
+// numberOf returns the number of a set: that of its status until a set with a higher one starts over.
+func (s *reconciliation) numberOf(set corev1alpha1.GenericObjectSet) int64 {
+	if s.deployment != nil && objectsets.Renumbered(set) {
+		return set.ObjectSetStatus().Revision
+	}
+	return set.ObjectSetSpec().Revision
+}
+
 // loadSet reads what of a set is stored elsewhere and loads it.
 func (s *reconciliation) loadSet(ctx context.Context, set corev1alpha1.GenericObjectSet) (*engine.Revision, error) {
 	s.takeWritten()
@@ -100,10 +108,8 @@ func (s *reconciliation) loadSet(ctx context.Context, set corev1alpha1.GenericOb
 		return nil, err
 	}
 	rev := objectsets.Load(set, s.stored, s.rollout.Owner, s.namespaced)
-	if s.deployment != nil && objectsets.Renumbered(set) {
-		rev.Number = set.ObjectSetStatus().Revision // until it starts over
-		rev.Metadata.Revision = rev.Number
-	}
+	rev.Number = s.numberOf(set)
+	rev.Metadata.Revision = rev.Number
 	if s.ref == nil {
 		rev.Account = objectsets.AccountOf(&set.ObjectSetSpec().ObjectSetTemplateSpec, s.key.Namespace, s.Namespace)
 	}

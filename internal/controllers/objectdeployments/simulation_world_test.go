@@ -434,7 +434,7 @@ func (s *simulation) renumber(is *set, obj *corev1alpha1.ObjectSet) {
 	slices.SortStableFunc(s.sets, func(a, b *set) int { return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.name, b.name)) })
 	written, claimed := !is.archived && is.opened > 0, is.claimed
 	is.claimed, is.opened, is.begun, is.ready, is.succeeded, is.archived = false, 0, 0, 0, false, false
-	is.first = false
+	is.first = len(obj.Spec.Previous) == 0 && obj.Spec.Revision <= 1 // as a restored one is, which was activated again since
 	if written {
 		is.claimed = claimed
 		is.opened, is.begun = min(1, len(is.template.phases)), min(1, len(is.template.phases))
