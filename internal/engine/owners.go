@@ -51,18 +51,38 @@ func (o owners) others(owner objects.OwnerKey, obs *objects.Observed) (others []
 	return others
 }
 
-// strays are objects that an owner controls and no revision contains. They are not safe
-// for concurrent use.
-type strays map[objects.OwnerKey]sets.Set[objects.Key]
+// strays are objects that an owner controls and no revision contains, or one without a
+// claim. They are not safe for concurrent use.
+type strays struct {
+	byOwner map[objects.OwnerKey]sets.Set[objects.Key]
+	byKey   map[objects.Key]sets.Set[objects.OwnerKey]
+}
+
+func newStrays() strays {
+	return strays{byOwner: map[objects.OwnerKey]sets.Set[objects.Key]{}, byKey: map[objects.Key]sets.Set[objects.OwnerKey]{}}
+}
 
 func (s strays) add(owner objects.OwnerKey, key objects.Key) {
-	if s[owner] == nil {
-		s[owner] = sets.Set[objects.Key]{}
+	if s.byOwner[owner] == nil {
+		s.byOwner[owner] = sets.Set[objects.Key]{}
 	}
-	s[owner].Insert(key)
+	if s.byKey[key] == nil {
+		s.byKey[key] = sets.Set[objects.OwnerKey]{}
+	}
+	s.byOwner[owner].Insert(key)
+	s.byKey[key].Insert(owner)
+}
+
+func (s strays) remove(owner objects.OwnerKey, key objects.Key) {
+	if delete(s.byOwner[owner], key); len(s.byOwner[owner]) == 0 {
+		delete(s.byOwner, owner)
+	}
+	if delete(s.byKey[key], owner); len(s.byKey[key]) == 0 {
+		delete(s.byKey, key)
+	}
 }
 
 // of returns the strays of an owner in key order.
 func (s strays) of(owner objects.OwnerKey) []objects.Key {
-	return slices.SortedFunc(maps.Keys(s[owner]), objects.Key.Compare)
+	return slices.SortedFunc(maps.Keys(s.byOwner[owner]), objects.Key.Compare)
 }

@@ -47,7 +47,7 @@ func NewTracker(names *objects.Names) *Tracker {
 		tracks:       tracks{byKey: map[objects.Key]track{}},
 		owners:       owners{},
 		remote:       map[objects.OwnerKey]objects.Owner{},
-		strays:       strays{},
+		strays:       newStrays(),
 		unowned:      map[objects.Key]objects.Reference{},
 		finished:     map[objects.Key]objects.Finished{},
 	}
@@ -130,7 +130,9 @@ func (t *Tracker) disown(owner objects.OwnerKey) {
 	t.use(owner, nil)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.strays, owner)
+	for key := range t.strays.byOwner[owner] {
+		t.strays.remove(owner, key)
+	}
 	delete(t.remote, owner)
 	t.owners.remove(owner)
 	for key, tr := range t.tracks.byKey {
@@ -151,8 +153,8 @@ func (t *Tracker) KindChanged(gk schema.GroupKind) {
 
 // Changed enqueues the owner of an object. An object that is not tracked, yet has a
 // controller among the owners, is a stray: a write that came late. Former controllers
-// among its owner references are enqueued, too, as lone sets that a successor took it
-// from.
+// are enqueued, too: those among its owner references, as lone sets that a successor took it
+// from, and those that it was a stray of, which may wait until it is gone.
 func (t *Tracker) Changed(key objects.Key, obs *objects.Observed) {
 	t.mu.Lock()
 	var owner objects.OwnerKey
@@ -163,6 +165,11 @@ func (t *Tracker) Changed(key objects.Key, obs *objects.Observed) {
 		owner, known = t.untracked(key, obs)
 	}
 	former := t.owners.others(owner, obs)
+	for other := range t.strays.byKey[key] {
+		if other != owner {
+			former = append(former, other)
+		}
+	}
 	t.mu.Unlock()
 	if known {
 		t.Wake(owner)
@@ -201,5 +208,5 @@ func (t *Tracker) Strays(owner objects.OwnerKey) []objects.Key {
 func (t *Tracker) ForgetStray(owner objects.OwnerKey, key objects.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.strays[owner], key)
+	t.strays.remove(owner, key)
 }

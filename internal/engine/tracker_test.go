@@ -210,7 +210,8 @@ func TestStrays(t *testing.T) {
 	} {
 		for _, early := range []bool{false, true} {
 			tracker, key := NewTracker(apinames.Default), objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: "one"}
-			tracker.Wake = func(objects.OwnerKey) {}
+			woken := 0
+			tracker.Wake = func(objects.OwnerKey) { woken++ }
 			if early {
 				tracker.Changed(key, tc.obs)
 			}
@@ -220,6 +221,14 @@ func TestStrays(t *testing.T) {
 			}
 			if got := len(tracker.Strays(tc.owner.OwnerKey)) > 0; got != tc.want {
 				t.Errorf("%s, seen before its owner %t: is a stray %t", name, early, got)
+			}
+			woken = 0
+			tracker.Changed(key, &objects.Observed{})
+			tracker.Changed(key, nil)
+			tracker.ForgetStray(tc.owner.OwnerKey, key)
+			tracker.Changed(key, nil)
+			if want := map[bool]int{true: 2}[tc.want]; woken != want {
+				t.Errorf("%s, seen before its owner %t: its release and its end enqueue the owner %d times, want %d", name, early, woken, want)
 			}
 		}
 	}
