@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/name"
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -191,12 +190,3 @@ func admitted(all, own int) bool {
 }
 
 func (s *reconciliation) dropAttempt() { s.memory.Set(&s.state.attempt, nil) }
-
-// hostOf returns the registry of an image; references that cannot be parsed share one.
-func hostOf(image string) string {
-	ref, err := name.ParseReference(image)
-	if err != nil {
-		return ""
-	}
-	return ref.Context().RegistryStr()
-}

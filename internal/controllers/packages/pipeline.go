@@ -2,27 +2,25 @@ package packages
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/name"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/catalog/fetch"
+	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/loader"
-	"lockstep.run/lockstep/internal/loader/archive"
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
-	"lockstep.run/lockstep/internal/loader/manifest"
 	"lockstep.run/lockstep/internal/loader/registry"
-	"lockstep.run/lockstep/internal/loader/violation"
-	"lockstep.run/lockstep/internal/metrics"
+	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/objectslices"
 )
 
@@ -50,6 +48,64 @@ type Pipeline struct {
 	processors *queueing.Processors
 }
 
+type input struct {
+	pkg corev1alpha1.GenericPackage
+	// image is the reference to pull: of the spec, or by the digest that was unpacked before.
+	image string
+	// origin is the content chosen to load.
+	origin        origin
+	namespace     string
+	environment   manifestsv1alpha1.PackageEnvironment
+	manager       string // as Options.Version
+	installations func(packageName string) []types.NamespacedName
+	// hashKey hashes sensitive values; nil where there are none.
+	hashKey []byte
+	// namespaced is that of another cluster, or nil.
+	namespaced func(schema.GroupKind) (namespaced, known bool)
+	level      int
+	// size is how often it was found to be larger than there was room for.
+	size int
+	// policies are those of the decision to load it.
+	policies *imagepolicy.Set
+	// workloads are the known facts about images that its objects name.
+	workloads workloads
+	// reader has to have the right to get the Secrets that the Package names.
+	reader objects.Account
+}
+
+// outcomes are the results of verifying images that objects name, by their references as they are written; nil for one that cannot be
+// verified.
+type outcomes map[string]*imagepolicy.Outcome
+
+// workloads are the known facts about images that the objects of a package name, while it is loaded.
+type workloads struct {
+	known outcomes
+	// left are those to verify next, before the package is rendered again.
+	left []loader.WorkloadImage
+	// rounds is how often it was rendered until some were left, and asked is for how long registries were asked.
+	rounds int
+	asked  time.Duration
+}
+
+type content struct {
+	resolved corev1alpha1.ResolvedPackage
+	// sourceImage is the image of the spec after overrides.
+	sourceImage string
+	labels      map[string]string
+	// template is what the deployment rolls out, without slices.
+	template corev1alpha1.ObjectSetTemplateSpec
+	// sealing selects the objects with sensitive values; nil where the input has none.
+	sealing *objectslices.Sealing
+	// warnings name ignored content, such as unknown fields.
+	warnings []string
+	// dependencies are those of the manifest.
+	dependencies []corev1alpha1.Dependency
+	// verification is what came of that of the image; nil where no signature is needed.
+	verification *imagepolicy.Outcome
+	// rules are the rights that the package asks for.
+	rules []rbacv1.PolicyRule
+}
+
 // summary is what the status of a Package needs once the rest was deployed.
 func (c *content) summary() *content {
 	return &content{resolved: c.resolved, warnings: c.warnings, dependencies: c.dependencies, verification: c.verification, rules: c.rules}
@@ -68,150 +124,6 @@ func (c *content) atRest() int64 {
 		}
 	}
 	return quota.AtRest(size, number, fields)
-}
-
-// load pulls and renders, or verifies images that the objects name. Its error is a *registry.PullError, violation.Violations, an
-// *unfinished, or of the API server.
-func (p *Pipeline) load(ctx context.Context, in input) (*content, error) {
-	if len(in.workloads.left) > 0 {
-		return nil, p.verifyWorkloads(ctx, in)
-	}
-	loaded, err := p.pullAndRender(ctx, in)
-	return loaded, forKindOf(in.pkg, err)
-}
-
-// forKindOf makes remedies name the ClusterPackage where the Package is one, and where its configuration comes from.
-func forKindOf(pkg corev1alpha1.GenericPackage, err error) error {
-	spec := pkg.PackageSpec()
-	var replace [][2]string
-	if pkg.GetNamespace() == "" {
-		replace = append(replace, [2]string{" of the Package.", " of the ClusterPackage."})
-	}
-	switch {
-	case len(spec.ConfigFrom) > 0 && spec.Config == nil:
-		replace = append(replace, [2]string{"Correct spec.config of", "Correct the values that spec.configFrom names of"})
-	case len(spec.ConfigFrom) > 0:
-		replace = append(replace, [2]string{"Correct spec.config of", "Correct spec.config, or the values that spec.configFrom names, of"})
-	}
-	var wrong violation.Violations
-	if len(replace) == 0 || !errors.As(err, &wrong) {
-		return err
-	}
-	named := slices.Clone(wrong)
-	for i, v := range named {
-		for _, pair := range replace {
-			v.Remedy = strings.ReplaceAll(v.Advice(), pair[0], pair[1])
-		}
-		named[i] = v
-	}
-	return named
-}
-
-// pullAndRender returns the package. Its error is an *unfinished where images that its objects name have to be verified before.
-func (p *Pipeline) pullAndRender(ctx context.Context, in input) (*content, error) {
-	place := &admission{pipeline: p, in: in, load: ctx}
-	defer place.leave()
-	image, own, err := p.pull(ctx, in, place.enter)
-	if err != nil {
-		return nil, err
-	}
-	// The values are kept for this one rendering only.
-	values, err := sources.Read(ctx, p.Guard.For(in.reader, p.Get), in.pkg.PackageSpec(), in.namespace)
-	if err != nil {
-		return nil, err
-	}
-	if err := place.enter(); err != nil { // another load has unpacked it, or it is no image
-		return nil, err
-	}
-	files := image.Files
-	if in.origin.version != "" && !loader.HasManifest(files) {
-		if files, err = loader.Plain(in.origin.packageName, files, in.origin.declared); err != nil {
-			return nil, err
-		}
-	}
-	within, leave, err := p.processors.Enter(place.ctx, in.namespace)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	pkg, err := loader.Load(within, files, p.optionsFor(in, values))
-	if err == nil {
-		err = loader.CheckTarget(in.pkg.PackageSpec().TargetRef, pkg.Dependencies)
-	}
-	if err != nil {
-		return nil, err
-	}
-	next, err := in.verifyNext(pkg.Workloads)
-	if err != nil {
-		return nil, err
-	}
-	if len(next.workloads.left) > 0 {
-		return nil, &unfinished{next}
-	}
-	loaded := p.contentOf(in, image, pkg)
-	loaded.verification = next.workloads.known.with(own, pkg.Workloads)
-	loaded.warnings = append(loaded.warnings, in.unpinned(pkg.Workloads)...)
-	return loaded, nil
-}
-
-// pull returns the package in an image, or plain manifests: of an image that a repository offers, or its own. The digest that the
-// reference leads to is the one that is verified, and the one that is pulled then.
-func (p *Pipeline) pull(ctx context.Context, in input, admit func() error) (image *registry.Image, verified *imagepolicy.Outcome, err error) {
-	if in.origin.image == "" {
-		if refusal := in.policies.WithoutImage(); refusal != nil {
-			return nil, nil, refusal
-		}
-		files := loader.Files{}
-		for path, text := range in.origin.files {
-			files[path] = []byte(text)
-		}
-		return &registry.Image{Digest: in.origin.digest, Files: files}, nil, nil
-	}
-	decision := in.decision()
-	ref := decision.Pull
-	if decision.Verification != nil || decision.Refusal != nil {
-		if ref, verified, err = p.verify(ctx, in, decision); err != nil {
-			return nil, nil, err
-		}
-	}
-	pull := func(selection *archive.Selection, ref string) error {
-		access := registry.Access{Selection: selection, Room: p.roomOf(in.size), Admit: admit}
-		return p.access(ctx, in, decision, access, func(puller *registry.Puller) (err error) {
-			if image, err = timed(ctx, puller, ref); err == nil && selection != nil {
-				image, err = relocated(ctx, puller, ref, in.image, image)
-			}
-			return err
-		})
-	}
-	err = pull(nil, ref)
-	if err == nil && in.origin.version != "" && len(image.Files) == 0 {
-		digest := image.Digest
-		err = pull(loader.PlainManifests, sources.ByDigest(ref, digest))
-	}
-	return image, verified, err
-}
-
-// timed pulls an image, and counts how long that took.
-func timed(ctx context.Context, puller *registry.Puller, ref string) (*registry.Image, error) {
-	began, outcome := time.Now(), "pulled"
-	image, err := puller.Pull(ctx, ref)
-	if err != nil {
-		outcome = "failed"
-	}
-	metrics.Pulls.Observe(time.Since(began), outcome)
-	return image, err
-}
-
-// relocated is a bundle of manifests with the images of its lock, in the repository of the reference as it is written: policies are
-// about that one. The pulled files may be shared, and stay as they are.
-func relocated(ctx context.Context, puller *registry.Puller, pulled, written string, image *registry.Image) (*registry.Image, error) {
-	files, err := fetch.Relocate(ctx, puller, fetch.RepositoryOf(pulled), fetch.RepositoryOf(written), image.Digest, image.Files)
-	if err != nil {
-		return nil, err
-	}
-	own := *image
-	own.Files = files
-	return &own, nil
 }
 
 func (p *Pipeline) resolve(ctx context.Context, in input) (digest string, err error) {
@@ -254,42 +166,46 @@ func (p *Pipeline) access(
 	return &detailed
 }
 
-func (p *Pipeline) optionsFor(in input, values *sources.Values) loader.Options {
-	o := sources.Options(in.pkg, values)
-	o.Environment, o.ManagerVersion = &in.environment, in.manager
-	o.Namespaced, o.ImageOverride, o.Rewrite, o.Policed = p.Namespaced, p.overrideOf(in), in.policies.RewriteInObject, in.policed
-	if in.namespaced != nil {
-		o.Namespaced = in.namespaced
-	}
-	o.Package.Image, o.ResolvesDependencies, o.Bytes = in.origin.image, true, p.Memory.PackageBytes()
-	o.Others = func(name string) []loader.Other {
-		others := []loader.Other{}
-		for _, key := range in.installations(name) {
-			others = append(others, loader.Other{Namespace: key.Namespace, Name: key.Name})
-		}
-		return others
-	}
-	return o
+// decision is what the policies say about the image to pull.
+func (in *input) decision() imagepolicy.Decision {
+	return in.policies.Decide(in.image, imagepolicy.Package)
 }
 
-func (p *Pipeline) contentOf(in input, image *registry.Image, pkg *loader.Package) *content {
-	loaded := &content{
-		resolved: corev1alpha1.ResolvedPackage{
-			PackageName: pkg.Name, Version: cmp.Or(in.origin.version, pkg.Manifest.Spec.Version),
-			Image: in.origin.image, Digest: image.Digest, Repository: in.origin.repository,
-			CatalogName:   cmp.Or(in.origin.packageName, pkg.CatalogName),
-			UniqueInScope: pkg.UniqueInScope, Provides: pkg.Announced(),
-			Images: pkg.Images, OmittedImages: int32(pkg.OmittedImages), //nolint:gosec // bounded by limits
-		},
-		sourceImage: p.overrideOf(in)(in.origin.image),
-		labels:      pkg.Labels, template: pkg.Template(), dependencies: pkg.Dependencies,
-		rules: manifest.Rules(pkg.Manifest.Spec.Permissions),
+// hostOf returns the registry of an image; references that cannot be parsed share one.
+func hostOf(image string) string {
+	ref, err := name.ParseReference(image)
+	if err != nil {
+		return ""
 	}
-	if pkg.Sensitive != nil {
-		loaded.sealing = &objectslices.Sealing{Key: in.hashKey, Holds: pkg.HoldsSensitive}
+	return ref.Context().RegistryStr()
+}
+
+// overrideOf changes the references of images that a package names, by the policies or else by the settings of the manager.
+func (p *Pipeline) overrideOf(in input) func(string) string {
+	return func(image string) string {
+		if decision := in.policies.Decide(image, imagepolicy.Workload); decision.Rewritten {
+			return decision.Pull
+		}
+		return p.Prefixes.Apply(image)
 	}
-	for _, warning := range pkg.Warnings {
-		loaded.warnings = append(loaded.warnings, warning.String())
+}
+
+// verify resolves the reference, and verifies the image with that digest. It returns the reference by digest. Its error is an
+// *imagepolicy.Refusal where the image must not be used.
+func (p *Pipeline) verify(ctx context.Context, in input, decision imagepolicy.Decision) (ref string, outcome *imagepolicy.Outcome, err error) {
+	if decision.Refusal != nil {
+		return "", nil, decision.Refusal.About(in.image)
 	}
-	return loaded
+	var verified *imagepolicy.Verified
+	err = p.access(ctx, in, decision, registry.Access{}, func(puller *registry.Puller) error {
+		digest, err := puller.Resolve(ctx, decision.Pull)
+		if err != nil {
+			return err
+		}
+		ref = sources.ByDigest(decision.Pull, digest)
+		verified, err = puller.Verify(ctx, ref, digest, decision.Verification, decision.VerificationKey())
+		return err
+	})
+	outcome, err = decision.Outcome(in.origin.image, verified, err)
+	return ref, outcome, err
 }

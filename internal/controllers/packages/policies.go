@@ -1,7 +1,6 @@
 package packages
 
 import (
-	"context"
 	"errors"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -9,9 +8,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/inputs/imageconfigs"
-	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
-	"lockstep.run/lockstep/internal/loader/registry"
 )
 
 // gatherPolicies reads which images are trusted.
@@ -46,41 +43,6 @@ func (v *view) policyKey(image string) string {
 		key += ";workloads " + workloads
 	}
 	return key
-}
-
-// decision is what the policies say about the image to pull.
-func (in *input) decision() imagepolicy.Decision {
-	return in.policies.Decide(in.image, imagepolicy.Package)
-}
-
-// overrideOf changes the references of images that a package names, by the policies or else by the settings of the manager.
-func (p *Pipeline) overrideOf(in input) func(string) string {
-	return func(image string) string {
-		if decision := in.policies.Decide(image, imagepolicy.Workload); decision.Rewritten {
-			return decision.Pull
-		}
-		return p.Prefixes.Apply(image)
-	}
-}
-
-// verify resolves the reference, and verifies the image with that digest. It returns the reference by digest. Its error is an
-// *imagepolicy.Refusal where the image must not be used.
-func (p *Pipeline) verify(ctx context.Context, in input, decision imagepolicy.Decision) (ref string, outcome *imagepolicy.Outcome, err error) {
-	if decision.Refusal != nil {
-		return "", nil, decision.Refusal.About(in.image)
-	}
-	var verified *imagepolicy.Verified
-	err = p.access(ctx, in, decision, registry.Access{}, func(puller *registry.Puller) error {
-		digest, err := puller.Resolve(ctx, decision.Pull)
-		if err != nil {
-			return err
-		}
-		ref = sources.ByDigest(decision.Pull, digest)
-		verified, err = puller.Verify(ctx, ref, digest, decision.Verification, decision.VerificationKey())
-		return err
-	})
-	outcome, err = decision.Outcome(in.origin.image, verified, err)
-	return ref, outcome, err
 }
 
 // reportVerified sets the condition Verified by the last load that has ended.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -24,8 +23,6 @@ import (
 	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
-	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/objects/objectslices"
 	"lockstep.run/lockstep/internal/permissions"
 	"lockstep.run/lockstep/internal/resolver"
 )
@@ -145,25 +142,6 @@ type Environment interface {
 	For(namespace string) (env manifestsv1alpha1.PackageEnvironment, waiting bool, err error)
 }
 
-type content struct {
-	resolved corev1alpha1.ResolvedPackage
-	// sourceImage is the image of the spec after overrides.
-	sourceImage string
-	labels      map[string]string
-	// template is what the deployment rolls out, without slices.
-	template corev1alpha1.ObjectSetTemplateSpec
-	// sealing selects the objects with sensitive values; nil where the input has none.
-	sealing *objectslices.Sealing
-	// warnings name ignored content, such as unknown fields.
-	warnings []string
-	// dependencies are those of the manifest.
-	dependencies []corev1alpha1.Dependency
-	// verification is what came of that of the image; nil where no signature is needed.
-	verification *imagepolicy.Outcome
-	// rules are the rights that the package asks for.
-	rules []rbacv1.PolicyRule
-}
-
 // Options are the parts that Setup connects.
 type Options struct {
 	Pipeline    *Pipeline
@@ -275,31 +253,6 @@ type load struct {
 	took    time.Duration
 	// deployed is when the content was written, of which only a summary is kept then.
 	deployed time.Time
-}
-
-type input struct {
-	pkg corev1alpha1.GenericPackage
-	// image is the reference to pull: of the spec, or by the digest that was unpacked before.
-	image string
-	// origin is the content chosen to load.
-	origin        origin
-	namespace     string
-	environment   manifestsv1alpha1.PackageEnvironment
-	manager       string // as Options.Version
-	installations func(packageName string) []types.NamespacedName
-	// hashKey hashes sensitive values; nil where there are none.
-	hashKey []byte
-	// namespaced is that of another cluster, or nil.
-	namespaced func(schema.GroupKind) (namespaced, known bool)
-	level      int
-	// size is how often it was found to be larger than there was room for.
-	size int
-	// policies are those of the decision to load it.
-	policies *imagepolicy.Set
-	// workloads are the known facts about images that its objects name.
-	workloads workloads
-	// reader has to have the right to get the Secrets that the Package names.
-	reader objects.Account
 }
 
 type tag struct {

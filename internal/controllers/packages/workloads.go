@@ -14,20 +14,6 @@ import (
 	"lockstep.run/lockstep/internal/loader/registry"
 )
 
-// outcomes are the results of verifying images that objects name, by their references as they are written; nil for one that cannot be
-// verified.
-type outcomes map[string]*imagepolicy.Outcome
-
-// workloads are the known facts about images that the objects of a package name, while it is loaded.
-type workloads struct {
-	known outcomes
-	// left are those to verify next, before the package is rendered again.
-	left []loader.WorkloadImage
-	// rounds is how often it was rendered until some were left, and asked is for how long registries were asked.
-	rounds int
-	asked  time.Duration
-}
-
 // unfinished is the error of a load that is to be continued: the images that the objects name are verified without the place of a load and without
 // the rendered content, and the package is rendered again once that is done.
 type unfinished struct{ next input }
