@@ -22,17 +22,6 @@ import (
 	"lockstep.run/lockstep/internal/metrics"
 )
 
-// inFlight returns 1 for an attempt that goes on, or whose content no status records yet.
-func inFlight(a *attempt) int {
-	if a == nil || a.Err != nil {
-		return 0
-	}
-	return 1
-}
-
-// keeps reports whether an attempt has content in memory that is not deployed yet.
-func keeps(a *attempt) bool { return a != nil && a.Out.content != nil && a.Out.deployed.IsZero() }
-
 // newAttempt returns an attempt to load the Package as it is known now.
 func (s *reconciliation) newAttempt() *attempt {
 	return &attempt{
@@ -172,6 +161,33 @@ func repeated(in input, err error) (again input, ok bool) {
 		in.size++
 	}
 	return in, deferred || larger
+}
+
+// loadAgain loads with more room or at another level: a large load once the status has a record of it.
+func (r *Reconciler) loadAgain(ctx context.Context, in input, st *state, a *attempt) {
+	if a.Out.large || !isLarge(in, r.Pipeline.rendering.Last()) {
+		r.queueLoad(ctx, in, st, a)
+		return
+	}
+	_, current := r.memory.Update(&st.attempt, a, func(a *attempt) {
+		a.Out.large, a.Out.begin = true, func(a *attempt) { r.queueLoad(ctx, in, st, a) }
+	})
+	if current {
+		r.enqueue(keyOf(in.pkg))
+	}
+}
+
+// backOff replaces an attempt that has to wait by one that failed, and reports whether it did.
+func (s *reconciliation) backOff() bool {
+	record := afterInterruption(s.pkg.PackageStatus().Load, s.view)
+	if record == nil {
+		return false
+	}
+	a := s.newAttempt()
+	a.Done, a.Err, a.Retry = true, &interrupted{record: record, limit: s.memory.account.Limit()}, record.NotBefore.Time
+	s.memory.Set(&s.state.attempt, a)
+	s.attempt = a
+	return true
 }
 
 // awaitAdmission waits until fewer than limits.PackagesUnderway are reconciled, for limits.AdmissionWait at most.

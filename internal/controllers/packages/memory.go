@@ -57,6 +57,17 @@ func (m *memory) count(before, after *attempt) {
 	m.loading += inFlight(after) - inFlight(before)
 }
 
+// keeps reports whether an attempt has content in memory that is not deployed yet.
+func keeps(a *attempt) bool { return a != nil && a.Out.content != nil && a.Out.deployed.IsZero() }
+
+// inFlight returns 1 for an attempt that goes on, or whose content no status records yet.
+func inFlight(a *attempt) int {
+	if a == nil || a.Err != nil {
+		return 0
+	}
+	return 1
+}
+
 // offerChanged notes that what the repositories of a namespace, or of the cluster, offer has changed in the cache.
 func (m *memory) offerChanged(namespace string) {
 	m.Lock()

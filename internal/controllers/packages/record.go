@@ -1,7 +1,6 @@
 package packages
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -18,20 +17,6 @@ import (
 // isLarge decides whether a load is recorded: it acquires memory, or is in the last of the levels.
 func isLarge(in input, last int) bool { return in.size > 0 || last > 0 && in.level >= last }
 
-// loadAgain loads with more room or at another level: a large load once the status has a record of it.
-func (r *Reconciler) loadAgain(ctx context.Context, in input, st *state, a *attempt) {
-	if a.Out.large || !isLarge(in, r.Pipeline.rendering.Last()) {
-		r.queueLoad(ctx, in, st, a)
-		return
-	}
-	_, current := r.memory.Update(&st.attempt, a, func(a *attempt) {
-		a.Out.large, a.Out.begin = true, func(a *attempt) { r.queueLoad(ctx, in, st, a) }
-	})
-	if current {
-		r.enqueue(keyOf(in.pkg))
-	}
-}
-
 // beginRecorded begins a large load of which the status has a record.
 func (s *reconciliation) beginRecorded() {
 	a, record := s.attempt, s.pkg.PackageStatus().Load
@@ -43,19 +28,6 @@ func (s *reconciliation) beginRecorded() {
 		s.attempt = begun
 		a.Out.begin(begun)
 	}
-}
-
-// backOff replaces an attempt that has to wait by one that failed, and reports whether it did.
-func (s *reconciliation) backOff() bool {
-	record := afterInterruption(s.pkg.PackageStatus().Load, s.view)
-	if record == nil {
-		return false
-	}
-	a := s.newAttempt()
-	a.Done, a.Err, a.Retry = true, &interrupted{record: record, limit: s.memory.account.Limit()}, record.NotBefore.Time
-	s.memory.Set(&s.state.attempt, a)
-	s.attempt = a
-	return true
 }
 
 // afterInterruption decides whether a load has to wait, by the record of the last one, and returns the record of that; nil for no.
