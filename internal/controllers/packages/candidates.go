@@ -58,6 +58,18 @@ func (c choice) chosen() bool { return c.reason == corev1alpha1.ReasonResolved }
 // refused reports whether packageRef led to no version, so that the installed one stays.
 func (c choice) refused() bool { return c.reason != "" && !c.chosen() }
 
+// rememberedChoice is the choice that followed from a key, which identifies all that it depends on.
+type rememberedChoice struct {
+	key string
+	choice
+}
+
+// rememberedProvider is the package that packageRef led to while all that this depends on has a key.
+type rememberedProvider struct {
+	key string
+	offers.Provider
+}
+
 // installed returns the origin of the last unpacked content.
 func installed(pkg corev1alpha1.GenericPackage) origin {
 	resolved := pkg.PackageStatus().Resolved
@@ -72,6 +84,14 @@ func installed(pkg corev1alpha1.GenericPackage) origin {
 		o.digest = resolved.Digest
 	}
 	return o
+}
+
+// packageName returns the name of the package that a Package installs; empty before that.
+func packageName(pkg corev1alpha1.GenericPackage) string {
+	if resolved := pkg.PackageStatus().Resolved; resolved != nil {
+		return resolved.PackageName
+	}
+	return ""
 }
 
 // choose selects among the versions that are offered of a package. pending are repositories that were never fetched.
@@ -133,12 +153,12 @@ func platformOf(env manifestsv1alpha1.PackageEnvironment, manager string) versio
 }
 
 // reportChoice sets the condition Resolved.
-func reportChoice(status *corev1alpha1.PackageStatus, v view) {
-	switch c := v.choice; {
-	case v.pkg.PackageSpec().PackageRef == nil:
+func reportChoice(status *corev1alpha1.PackageStatus, pkg corev1alpha1.GenericPackage, c choice) {
+	switch {
+	case pkg.PackageSpec().PackageRef == nil:
 		conditions.Remove(&status.Conditions, corev1alpha1.ConditionResolved)
 	case c.reason != "":
-		conditions.Set(&status.Conditions, v.pkg.GetGeneration(), corev1alpha1.ConditionResolved, c.chosen(), c.reason, c.message)
+		conditions.Set(&status.Conditions, pkg.GetGeneration(), corev1alpha1.ConditionResolved, c.chosen(), c.reason, c.message)
 	}
 }
 

@@ -50,7 +50,7 @@ func offering(t *testing.T, objects ...client.Object) (*Reconciler, *int) {
 	reads := 0
 	build := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...)
 	for _, scope := range scopes {
-		build = build.WithIndex(scope.NewAvailablePackage(), availableIndex, offered).WithIndex(scope.NewAvailablePackage(), providedIndex, provided).
+		build = build.WithIndex(scope.NewAvailablePackage(), availableIndex, offeredName).WithIndex(scope.NewAvailablePackage(), providedIndex, provided).
 			WithIndex(scope.NewPackage(), followerIndex, followed)
 	}
 	c := build.WithInterceptorFuncs(interceptor.Funcs{

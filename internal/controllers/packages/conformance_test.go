@@ -338,7 +338,7 @@ func newClusterWith(t *testing.T, change func(*fake.ClientBuilder)) *cluster {
 	}
 	builder := fake.NewClientBuilder().WithScheme(scheme).
 		WithIndex(&corev1alpha1.Package{}, dependencyIndex, satisfiers).WithIndex(&corev1alpha1.ClusterPackage{}, dependencyIndex, satisfiers).
-		WithIndex(&corev1alpha1.AvailablePackage{}, availableIndex, offered).WithIndex(&corev1alpha1.ClusterAvailablePackage{}, availableIndex, offered).
+		WithIndex(&corev1alpha1.AvailablePackage{}, availableIndex, offeredName).WithIndex(&corev1alpha1.ClusterAvailablePackage{}, availableIndex, offeredName).
 		WithIndex(&corev1alpha1.AvailablePackage{}, providedIndex, provided).WithIndex(&corev1alpha1.ClusterAvailablePackage{}, providedIndex, provided)
 	change(builder)
 	c := &cluster{t: t, server: builder.Build()}

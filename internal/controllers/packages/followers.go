@@ -2,9 +2,7 @@ package packages
 
 import (
 	"context"
-	"fmt"
 	"maps"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,80 +18,6 @@ import (
 	"lockstep.run/lockstep/internal/catalog/offers"
 	"lockstep.run/lockstep/internal/kube/panics"
 )
-
-// Indexes of the caches by the name of a package, or by an API.
-const (
-	followerIndex  = "spec.packageRef"
-	availableIndex = "spec.packageName"
-	providedIndex  = "spec.versions.provides"
-)
-
-// addIndexes indexes Packages by the package and by the API that they follow, and AvailablePackages by theirs.
-func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
-	for _, scope := range scopes {
-		err := indexer.IndexField(ctx, scope.NewPackage(), followerIndex, followed)
-		if err == nil {
-			err = indexer.IndexField(ctx, scope.NewAvailablePackage(), availableIndex, offered)
-		}
-		if err == nil {
-			err = indexer.IndexField(ctx, scope.NewAvailablePackage(), providedIndex, provided)
-		}
-		if err != nil {
-			return fmt.Errorf("index packages by name: %w", err)
-		}
-	}
-	return nil
-}
-
-func followed(obj client.Object) []string {
-	pkg, ok := obj.(corev1alpha1.GenericPackage)
-	if !ok || pkg.PackageSpec().PackageRef == nil {
-		return nil
-	}
-	var values []string
-	if name := offers.NameOf(pkg); name != "" {
-		values = append(values, name)
-	}
-	if api := pkg.PackageSpec().PackageRef.API; api != nil {
-		values = append(values, corev1alpha1.ProvidedAPI(*api).String())
-	}
-	return values
-}
-
-func provided(obj client.Object) []string {
-	if available, ok := obj.(corev1alpha1.GenericAvailablePackage); ok {
-		return slices.Collect(maps.Keys(providersIn(available.AvailableSpec())))
-	}
-	return nil
-}
-
-// providersIn returns by the APIs that versions of a package provide who offers these, and to whom.
-func providersIn(spec *corev1alpha1.AvailablePackageSpec) map[string]map[string]bool {
-	found := map[string]map[string]bool{}
-	last := ""
-	for i := range spec.Versions {
-		v := &spec.Versions[i]
-		from := fmt.Sprint(v.Repository, v.Scopes, v.Retracted != "")
-		if i > 0 && from == last && slices.Equal(v.Provides, spec.Versions[i-1].Provides) {
-			continue // most versions bring the same APIs
-		}
-		for _, api := range v.Provides {
-			if found[api.String()] == nil {
-				found[api.String()] = map[string]bool{}
-			}
-			found[api.String()][from] = true
-		}
-		last = from
-	}
-	return found
-}
-
-func offered(obj client.Object) []string {
-	if available, ok := obj.(corev1alpha1.GenericAvailablePackage); ok {
-		return []string{available.AvailableSpec().PackageName}
-	}
-	return nil
-}
 
 // watchOffers enqueues Packages whose choice may change with what repositories offer, or to whom.
 func (r *Reconciler) watchOffers(build *builder.Builder) *builder.Builder {
@@ -121,20 +45,20 @@ func changes(handle func(ctx context.Context, before, after client.Object)) hand
 // offersChanged enqueues the followers of a package whose choice may change.
 func (r *Reconciler) offersChanged(ctx context.Context, before, after client.Object) {
 	was, is := specOf(before), specOf(after)
-	r.memory.offerChanged(namespaceOf(before, after))
+	r.memory.offerChanged(changedNamespace(before, after))
 	r.offersWake(was, is)
 	changed := changedVersions(was, is)
 	names := map[string]bool{was.PackageName: true, is.PackageName: true}
 	delete(names, "")
 	for name := range names {
-		for _, pkg := range r.followers(ctx, name, namespaceOf(before, after)) {
+		for _, pkg := range r.followers(ctx, name, changedNamespace(before, after)) {
 			if mayMove(pkg, changed) {
 				r.enqueue(keyOf(pkg))
 			}
 		}
 	}
 	if len(changed) > 0 {
-		r.providersChanged(ctx, was, is, namespaceOf(before, after))
+		r.providersChanged(ctx, was, is, changedNamespace(before, after))
 	}
 }
 
@@ -154,8 +78,8 @@ func (r *Reconciler) providersChanged(ctx context.Context, was, is *corev1alpha1
 	}
 }
 
-// namespaceOf returns the namespace of the states of an object, of which one may be nil.
-func namespaceOf(before, after client.Object) string {
+// changedNamespace returns the namespace of the states of an object, of which one may be nil.
+func changedNamespace(before, after client.Object) string {
 	if after == nil {
 		return before.GetNamespace()
 	}
@@ -247,7 +171,7 @@ func isPending(obj client.Object) bool {
 
 // enqueueUnresolved enqueues the Packages in the scope of a repository that have no version.
 func (r *Reconciler) enqueueUnresolved(ctx context.Context, before, after client.Object) {
-	namespace := namespaceOf(before, after)
+	namespace := changedNamespace(before, after)
 	for _, scope := range scopes {
 		if namespace != "" && scope == corev1alpha1.ScopeCluster {
 			continue

@@ -32,9 +32,6 @@ func Setup(mgr ctrl.Manager, o Options) (*Reconciler, error) {
 	if err := addIndexes(context.Background(), mgr.GetFieldIndexer()); err != nil {
 		return nil, err
 	}
-	if err := addDependencyIndex(context.Background(), mgr.GetFieldIndexer()); err != nil {
-		return nil, err
-	}
 	build, err := r.queue.Controller(mgr, queueing.Settings[reconcile.Request]{
 		Name: "package", Workers: limits.PackageWorkers, Share: limits.PackageShare, BackoffMin: limits.PackageBackoffMin, BackoffMax: limits.PackageBackoffMax,
 		NamespaceOf: func(req reconcile.Request) string { return req.Namespace },

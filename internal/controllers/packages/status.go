@@ -45,7 +45,7 @@ func untruncatedStatus(v view) *corev1alpha1.PackageStatus {
 	dependencies.ReportHold(status, v.pkg.GetGeneration(), v.heldBy)
 	reportTarget(status, v)
 	if !deleted {
-		reportChoice(status, v)
+		reportChoice(status, v.pkg, v.choice)
 		v.required.Report(status, v.pkg.GetGeneration())
 		reportImage(status, v)
 		reportVerified(status, v)

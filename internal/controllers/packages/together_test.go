@@ -225,7 +225,7 @@ func (p *play) reconcile(cached *corev1alpha1.Package) bool {
 	s := p.of(pkg)
 	s.environment = env
 	p.must(s.choose(ctx))
-	reportChoice(&pkg.Status, s.view)
+	reportChoice(&pkg.Status, pkg, s.choice)
 	if s.choice.chosen() {
 		from := s.choice.origin
 		loaded := &content{dependencies: from.declared.Dependencies, resolved: corev1alpha1.ResolvedPackage{

@@ -2,7 +2,6 @@ package packages
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -19,23 +18,6 @@ import (
 	"lockstep.run/lockstep/internal/resolver"
 	"lockstep.run/lockstep/internal/resolver/snapshot"
 )
-
-// dependencyIndex indexes Packages by what satisfies their dependencies.
-const dependencyIndex = "status.dependencies.packageRef"
-
-func satisfiers(obj client.Object) []string {
-	pkg, ok := obj.(corev1alpha1.GenericPackage)
-	if !ok {
-		return nil
-	}
-	var found []string
-	for _, r := range snapshot.RequirementsOf(pkg.PackageStatus()) {
-		if r.Satisfier != nil {
-			found = append(found, r.Satisfier.String())
-		}
-	}
-	return found
-}
 
 // await records what the dependencies of a Package were resolved by: names of packages, and APIs.
 func (r *Reconciler) await(key types.NamespacedName, awaited []string) {
@@ -194,16 +176,6 @@ func (s *reconciliation) warnDeleted(ctx context.Context) {
 
 func (s *reconciliation) warn(action, note string) {
 	s.Events.Eventf(s.pkg, nil, corev1.EventTypeWarning, eventDependents, action, "%s", conditions.Cut(conditions.Message(note), limits.EventNote))
-}
-
-// addDependencyIndex indexes Packages by what satisfies their dependencies.
-func addDependencyIndex(ctx context.Context, indexer client.FieldIndexer) error {
-	for _, scope := range scopes {
-		if err := indexer.IndexField(ctx, scope.NewPackage(), dependencyIndex, satisfiers); err != nil {
-			return fmt.Errorf("index packages by their dependencies: %w", err)
-		}
-	}
-	return nil
 }
 
 // offersWake enqueues the Packages that wait for what changed in an offer.

@@ -1,0 +1,108 @@
+package packages
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/catalog/offers"
+	"lockstep.run/lockstep/internal/resolver/snapshot"
+)
+
+// Indexes of the caches by the name of a package or by an API, and by what satisfies dependencies.
+const (
+	followerIndex   = "spec.packageRef"
+	dependencyIndex = "status.dependencies.packageRef"
+	availableIndex  = "spec.packageName"
+	providedIndex   = "spec.versions.provides"
+)
+
+// addIndexes indexes Packages by the package and by the API that they follow and by what satisfies their dependencies, and
+// AvailablePackages by their packages and APIs.
+func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+	for _, scope := range scopes {
+		for _, index := range []struct {
+			of     client.Object
+			field  string
+			values client.IndexerFunc
+		}{
+			{scope.NewPackage(), followerIndex, followed},
+			{scope.NewPackage(), dependencyIndex, satisfiers},
+			{scope.NewAvailablePackage(), availableIndex, offeredName},
+			{scope.NewAvailablePackage(), providedIndex, provided},
+		} {
+			if err := indexer.IndexField(ctx, index.of, index.field, index.values); err != nil {
+				return fmt.Errorf("index packages by %s: %w", index.field, err)
+			}
+		}
+	}
+	return nil
+}
+
+func followed(obj client.Object) []string {
+	pkg, ok := obj.(corev1alpha1.GenericPackage)
+	if !ok || pkg.PackageSpec().PackageRef == nil {
+		return nil
+	}
+	var values []string
+	if name := offers.NameOf(pkg); name != "" {
+		values = append(values, name)
+	}
+	if api := pkg.PackageSpec().PackageRef.API; api != nil {
+		values = append(values, corev1alpha1.ProvidedAPI(*api).String())
+	}
+	return values
+}
+
+func offeredName(obj client.Object) []string {
+	if available, ok := obj.(corev1alpha1.GenericAvailablePackage); ok {
+		return []string{available.AvailableSpec().PackageName}
+	}
+	return nil
+}
+
+func provided(obj client.Object) []string {
+	if available, ok := obj.(corev1alpha1.GenericAvailablePackage); ok {
+		return slices.Collect(maps.Keys(providersIn(available.AvailableSpec())))
+	}
+	return nil
+}
+
+// providersIn returns by the APIs that versions of a package provide who offers these, and to whom.
+func providersIn(spec *corev1alpha1.AvailablePackageSpec) map[string]map[string]bool {
+	found := map[string]map[string]bool{}
+	last := ""
+	for i := range spec.Versions {
+		v := &spec.Versions[i]
+		from := fmt.Sprint(v.Repository, v.Scopes, v.Retracted != "")
+		if i > 0 && from == last && slices.Equal(v.Provides, spec.Versions[i-1].Provides) {
+			continue // most versions bring the same APIs
+		}
+		for _, api := range v.Provides {
+			if found[api.String()] == nil {
+				found[api.String()] = map[string]bool{}
+			}
+			found[api.String()][from] = true
+		}
+		last = from
+	}
+	return found
+}
+
+func satisfiers(obj client.Object) []string {
+	pkg, ok := obj.(corev1alpha1.GenericPackage)
+	if !ok {
+		return nil
+	}
+	var found []string
+	for _, r := range snapshot.RequirementsOf(pkg.PackageStatus()) {
+		if r.Satisfier != nil {
+			found = append(found, r.Satisfier.String())
+		}
+	}
+	return found
+}
