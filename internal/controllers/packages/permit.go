@@ -14,9 +14,6 @@ import (
 	"lockstep.run/lockstep/internal/permissions"
 )
 
-// refusal is why rights that a package asks for are not granted; its zero value means that they are.
-type refusal struct{ reason, message string }
-
 // permit compares the rights that a loaded package asks for with the ceiling. Nothing of it is written where that lacks some, and
 // nothing is installed for it.
 func (s *reconciliation) permit(context.Context) (step, string, error) {
@@ -30,30 +27,30 @@ func (s *reconciliation) permit(context.Context) (step, string, error) {
 	case !ceiling.Known && ceiling.Role != "":
 		return stepGather, "", nil // its event follows
 	}
-	if s.refused = refuse(ceiling, s.attempt.Out.content.rules); s.refused.reason != "" {
-		return stepPermit, s.refused.message, nil
+	if s.refused = refuse(ceiling, s.attempt.Out.content.rules); s.refused.Reason != "" {
+		return stepPermit, s.refused.Message, nil
 	}
 	return s.step, s.why, nil
 }
 
-// refuse returns why rules are not granted under a ceiling.
-func refuse(ceiling permissions.Ceiling, rules []rbacv1.PolicyRule) refusal {
+// refuse returns why rules are not granted under a ceiling; its zero value means that they are.
+func refuse(ceiling permissions.Ceiling, rules []rbacv1.PolicyRule) conditions.State {
 	asked := func(rules []rbacv1.PolicyRule) string {
 		return conditions.Cut(permissions.DescribeRules(rules), limits.MessageBytes/2)
 	}
 	if ceiling.Role == "" {
-		return refusal{corev1alpha1.ReasonNoCeiling, "This manager grants packages no rights, and nothing is written without those that this one asks for. " +
+		return conditions.State{Reason: corev1alpha1.ReasonNoCeiling, Message: "This manager grants packages no rights, and nothing is written without those that this one asks for. " +
 			"An administrator names a ClusterRole that has them by --permission-ceiling: " + asked(rules) + "."}
 	}
 	if !ceiling.Found {
-		return refusal{corev1alpha1.ReasonNoCeiling, fmt.Sprintf("There is no ClusterRole %s, the ceiling of what packages are granted (--permission-ceiling), "+
+		return conditions.State{Reason: corev1alpha1.ReasonNoCeiling, Message: fmt.Sprintf("There is no ClusterRole %s, the ceiling of what packages are granted (--permission-ceiling), "+
 			"and nothing is written without the rights that this one asks for: %s.", ceiling.Role, asked(rules))}
 	}
 	above := ceiling.Above(rules)
 	if len(above) == 0 {
-		return refusal{}
+		return conditions.State{}
 	}
-	return refusal{corev1alpha1.ReasonAboveCeiling, fmt.Sprintf("The package asks for rights that ClusterRole %s, the ceiling of what packages are granted, does not have, "+
+	return conditions.State{Reason: corev1alpha1.ReasonAboveCeiling, Message: fmt.Sprintf("The package asks for rights that ClusterRole %s, the ceiling of what packages are granted, does not have, "+
 		"and nothing is written without them. An administrator adds them there, or the package asks for fewer: %s.", ceiling.Role, asked(above))}
 }
 
@@ -64,7 +61,7 @@ func reportPermissions(status *corev1alpha1.PackageStatus, v view) {
 	}
 	switch {
 	case v.step == stepPermit:
-		set(false, v.refused.reason, v.refused.message)
+		set(false, v.refused.Reason, v.refused.Message)
 	case v.step == stepSync && meta.IsStatusConditionFalse(status.Conditions, corev1alpha1.ConditionPermissionsGranted):
 		// The refused version is not wanted any more.
 		conditions.Remove(&status.Conditions, corev1alpha1.ConditionPermissionsGranted)

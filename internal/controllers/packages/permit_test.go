@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/permissions"
 )
 
@@ -81,7 +82,7 @@ func TestPermissionsAreReportedOfWhatIsDeployed(t *testing.T) {
 	if reportPermissions(status, v); len(status.Conditions) > 0 {
 		t.Error(status.Conditions)
 	}
-	v.outcome, v.refused = outcome{step: stepPermit}, refusal{corev1alpha1.ReasonAboveCeiling, "asks for more"}
+	v.outcome, v.refused = outcome{step: stepPermit}, conditions.State{Reason: corev1alpha1.ReasonAboveCeiling, Message: "asks for more"}
 	reportPermissions(status, v)
 	for _, other := range []outcome{{step: stepLoad}, {step: stepWait}} {
 		v.outcome = other

@@ -18,6 +18,7 @@ import (
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/inputs/targets"
 	"lockstep.run/lockstep/internal/kube/background"
+	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/kube/quota"
@@ -80,8 +81,8 @@ type view struct {
 	forbidden string
 	// required is nil where there are no dependencies, or nothing is known of them.
 	required *dependencies.Plan
-	// refused is why rights that the package asks for are not granted.
-	refused refusal
+	// refused is why rights that the package asks for are not granted; its zero value means that they are.
+	refused conditions.State
 	// heldBy are the instances that the teardown of the Package waits for.
 	heldBy []resolver.Instance
 	outcome

@@ -295,7 +295,7 @@ func stateOf(v view, observed bool) conditions.State {
 	case stepYield:
 		return conditions.State{Stalled: true, Reason: corev1alpha1.ReasonCollisionDetected, Message: v.why}
 	case stepForbid, stepPermit:
-		return conditions.State{Stalled: true, Reason: cmp.Or(v.refused.reason, corev1alpha1.ReasonServiceAccountRequired), Message: v.why}
+		return conditions.State{Stalled: true, Reason: cmp.Or(v.refused.Reason, corev1alpha1.ReasonServiceAccountRequired), Message: v.why}
 	case stepGather:
 		return gatherState(v)
 	case stepAwait:
