@@ -20,6 +20,9 @@ type Accounts struct {
 	Required, RequiredOfAll bool
 }
 
+// remote reports whether the objects of a Package are in another cluster.
+func remote(pkg corev1alpha1.GenericPackage) bool { return pkg.PackageSpec().TargetRef != nil }
+
 // required reports whether a Package needs an account.
 func (a Accounts) required(pkg corev1alpha1.GenericPackage) bool {
 	if pkg.GetNamespace() == "" {

@@ -96,7 +96,7 @@ func TestChooseWhilePending(t *testing.T) {
 	for constraint, final := range map[string]bool{"^1": false, "about": true} {
 		pkg := newPackage(follows(constraint))
 		c := choose(pkg, offers.Provider{Name: "shop"}, nil, []string{"PackageRepository/stable"}, offers.RequestOf(pkg, "shop", versions.Platform{}))
-		state := stateOf(view{pkg: pkg, choice: c, outcome: outcome{step: stepHold}}, false)
+		state := kstatusOf(view{pkg: pkg, choice: c, outcome: outcome{step: stepHold}}, false)
 		if state.Ready || state.Stalled != final || strings.Contains(state.Message, "not fetched yet: PackageRepository/stable") == final {
 			t.Errorf("%s: %+v", constraint, state)
 		}
@@ -140,7 +140,7 @@ func TestRefusalsHoldWhatIsInstalled(t *testing.T) {
 			t.Errorf("%s: step %d, want %d", name, got, tc.want)
 		}
 		v.step, _ = decide(v)
-		state := stateOf(v, observed(v))
+		state := kstatusOf(v, observed(v))
 		if strings.Contains(state.Message, "other changes of the spec wait") != (tc.choice.refused() && tc.want == stepHold) {
 			t.Errorf("%s: %s", name, state.Message)
 		}

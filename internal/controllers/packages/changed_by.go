@@ -9,18 +9,6 @@ import (
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 )
 
-// specChange is the last change of what the spec of a Package asks for, and who made it.
-type specChange struct {
-	// generation is the last one that was seen, and since the first one that asks for the same. asks identifies that, and writer is the
-	// last entry of the managed fields.
-	generation, since int64
-	asks              string
-	writer            [2]string
-	// by are the annotations of a deployment that is loaded for the change; nil where that is not known, and once a load has begun or none
-	// was needed: later loads have other reasons.
-	by map[string]string
-}
-
 // note notes the generation of a Package. Who has made it is known where this process has seen the one before, or the Package is new.
 func (c *specChange) note(pkg corev1alpha1.GenericPackage, isNew bool) {
 	generation := pkg.GetGeneration()

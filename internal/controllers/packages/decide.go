@@ -2,14 +2,14 @@ package packages
 
 import (
 	"context"
-	"fmt"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/kube/background"
+	"lockstep.run/lockstep/internal/limits"
 )
 
 func (s *reconciliation) decide(context.Context) (step, string, error) {
@@ -22,9 +22,9 @@ func (s *reconciliation) decide(context.Context) (step, string, error) {
 func decide(v view) (step, string) {
 	if v.dep != nil {
 		switch ownership, why := ownershipOf(v.pkg, v.dep); ownership {
-		case foreign:
+		case ownershipForeign:
 			return stepYield, why
-		case terminating:
+		case ownershipTerminating:
 			return stepAwait, why
 		}
 	}
@@ -68,6 +68,21 @@ func rereads(v view) bool {
 	return retry != v.pkg.PackageStatus().LastHandledRetry || a != nil && a.In.fingerprint == v.fingerprint && a.RetryValue == retry
 }
 
+func repairsTemplate(v view) bool { return v.drifted && mayRepair(v) }
+
+func repairsSlices(v view) bool { return lacksSlices(v.dep) && mayRepair(v) }
+
+func mayRepair(v view) bool {
+	return !v.pkg.PackageSpec().Paused && v.now.Sub(v.repaired) >= v.pace.Of(limits.RepairInterval)
+}
+
+// refusedBefore reports whether the image was refused since it was unpacked. It is verified again, though the policies say again what
+// they said then: the condition Verified is that of the refusal.
+func refusedBefore(pkg corev1alpha1.GenericPackage) bool {
+	c := meta.FindStatusCondition(pkg.PackageStatus().Conditions, corev1alpha1.ConditionUnpacked)
+	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == corev1alpha1.ReasonImageNotVerified
+}
+
 func byAttempt(v view) step {
 	a := v.attempt
 	switch {
@@ -90,42 +105,4 @@ func byAttempt(v view) step {
 		return stepWait
 	}
 	return stepLoad
-}
-
-type ownership int
-
-const (
-	own         ownership = iota // the Package controls it
-	left                         // without controller since an orphaning deletion of the Package, or a restore from backup
-	foreign                      // of another owner
-	terminating                  // it is being deleted
-)
-
-// ownershipOf returns how a deployment relates to the Package of its name, and why it cannot be written.
-func ownershipOf(pkg corev1alpha1.GenericPackage, dep corev1alpha1.GenericObjectDeployment) (ownership, string) {
-	kind := corev1alpha1.ScopeOf(dep.GetNamespace()).Kind("ObjectDeployment")
-	controller := metav1.GetControllerOf(dep)
-	switch {
-	case dep.GetDeletionTimestamp() != nil:
-		return terminating, fmt.Sprintf("Waiting for the former %s %s to be torn down.", kind, dep.GetName())
-	case controller == nil && (dep.GetLabels()[corev1alpha1.PackageInstanceLabel] == pkg.GetName() ||
-		dep.GetAnnotations()[corev1alpha1.PackageSourceImageAnnotation] != ""):
-		return left, ""
-	case controller == nil:
-		return foreign, fmt.Sprintf(
-			"%s %s exists and was not made for a package. Delete or rename it, or give this package another name.", kind, dep.GetName())
-	case controller.UID == pkg.GetUID():
-		return own, ""
-	case sameName(controller, pkg):
-		return left, "" // names are unique, so the object of the other UID was deleted
-	}
-	return foreign, fmt.Sprintf("%s %s is controlled by %s %s. Delete it there, or give this package another name.",
-		kind, dep.GetName(), controller.Kind, controller.Name)
-}
-
-// sameName reports whether a reference names the Package, with any UID.
-func sameName(ref *metav1.OwnerReference, pkg corev1alpha1.GenericPackage) bool {
-	gv, err := schema.ParseGroupVersion(ref.APIVersion)
-	return err == nil && gv.Group == corev1alpha1.GroupName && ref.Name == pkg.GetName() &&
-		ref.Kind == corev1alpha1.ScopeOf(pkg.GetNamespace()).Kind("Package")
 }

@@ -2,18 +2,9 @@ package packages
 
 import (
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/limits"
 )
-
-// templateVersion identifies a template and the digest that was recorded of it.
-type templateVersion struct {
-	uid        types.UID
-	generation int64
-	recorded   string
-}
 
 func templateVersionOf(dep corev1alpha1.GenericObjectDeployment) templateVersion {
 	return templateVersion{dep.GetUID(), dep.GetGeneration(), dep.GetAnnotations()[corev1alpha1.TemplateDigestAnnotation]}
@@ -40,14 +31,6 @@ func (st *state) templateDrift(dep corev1alpha1.GenericObjectDeployment) (bool, 
 // wroteTemplate records the response to a write of a whole template, whatever the API server made of it.
 func (st *state) wroteTemplate(dep corev1alpha1.GenericObjectDeployment) {
 	st.template, st.drifted = templateVersionOf(dep), false
-}
-
-func repairsTemplate(v view) bool { return v.drifted && mayRepair(v) }
-
-func repairsSlices(v view) bool { return lacksSlices(v.dep) && mayRepair(v) }
-
-func mayRepair(v view) bool {
-	return !v.pkg.PackageSpec().Paused && v.now.Sub(v.repaired) >= v.pace.Of(limits.RepairInterval)
 }
 
 // lacksSlices reports whether slices are missing that the deployment's template names.

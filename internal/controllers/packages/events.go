@@ -1,6 +1,7 @@
 package packages
 
 import (
+	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -72,6 +73,15 @@ func transitionEvents(before, after *corev1alpha1.PackageStatus, o outcome) []tr
 // newlyUnpacked reports whether something else is unpacked, also under the same spec.
 func newlyUnpacked(before, after *corev1alpha1.PackageStatus) bool {
 	return before.UnpackedHash != after.UnpackedHash || digestOf(before) != digestOf(after)
+}
+
+func loadedMessage(loaded *content) string {
+	from := loaded.resolved
+	name := from.Image
+	if name == "" {
+		name = fmt.Sprintf("%s %s of %s", from.PackageName, from.Version, from.Repository)
+	}
+	return fmt.Sprintf("Loaded %s (%s).", name, from.Digest)
 }
 
 func digestOf(status *corev1alpha1.PackageStatus) string {

@@ -140,14 +140,6 @@ func (s *reconciliation) gatherDependencies(pulls []sources.Ref) {
 	}
 }
 
-// namespaceOf returns the namespace of what the spec names: for a ClusterPackage that of the manager.
-func (r *Reconciler) namespaceOf(pkg corev1alpha1.GenericPackage) string {
-	if pkg.GetNamespace() == "" {
-		return r.Namespace
-	}
-	return pkg.GetNamespace()
-}
-
 // ensureFinalizer comes before anything is made for the Package.
 func (s *reconciliation) ensureFinalizer(ctx context.Context) error {
 	if slices.Contains(s.pkg.GetFinalizers(), corev1alpha1.MetricsFinalizer) {

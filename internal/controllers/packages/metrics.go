@@ -145,7 +145,7 @@ func (c *counts) count(pkg corev1alpha1.GenericPackage, word summary.Summary) {
 	if remote(pkg) {
 		ref := kubeconfigOf(pkg)
 		// Of packages that report differently of one target those count that do not reach it.
-		if state := targetState(pkg); c.targets[ref] == "" || state == "away" {
+		if state := connectionOf(pkg); c.targets[ref] == "" || state == "away" {
 			c.targets[ref] = state
 		}
 	}
@@ -162,7 +162,7 @@ func dependencyState(dependency *corev1alpha1.DependencyStatus) string {
 	return "unsatisfied"
 }
 
-func targetState(pkg corev1alpha1.GenericPackage) string {
+func connectionOf(pkg corev1alpha1.GenericPackage) string {
 	c := meta.FindStatusCondition(*pkg.StatusConditions(), corev1alpha1.ConditionTargetConnected)
 	switch {
 	case c == nil || c.Reason == corev1alpha1.ReasonTargetConnecting || c.Status == metav1.ConditionUnknown:

@@ -60,7 +60,7 @@ func TestPermit(t *testing.T) {
 		if c.Reason != tc.reason || !strings.Contains(c.Message, tc.mentioned) || len(c.Message) > 4<<10 || (c.Status == metav1.ConditionTrue) != (tc.reason == corev1alpha1.ReasonPermissionsGranted) {
 			t.Errorf("%s: %+v, want %s with %q", name, c, tc.reason, tc.mentioned)
 		}
-		if state := stateOf(s.view, observed(s.view)); next == stepPermit && (!state.Stalled || state.Reason != tc.reason) {
+		if state := kstatusOf(s.view, observed(s.view)); next == stepPermit && (!state.Stalled || state.Reason != tc.reason) {
 			t.Errorf("%s: %+v", name, state)
 		}
 	}

@@ -3,9 +3,6 @@ package packages
 import (
 	"errors"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/inputs/imageconfigs"
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
@@ -59,11 +56,4 @@ func reportVerified(status *corev1alpha1.PackageStatus, v view) {
 		return
 	}
 	imageconfigs.Report(&status.Conditions, v.pkg.GetGeneration(), outcome)
-}
-
-// refusedBefore reports whether the image was refused since it was unpacked. It is verified again, though the policies say again what
-// they said then: the condition Verified is that of the refusal.
-func refusedBefore(pkg corev1alpha1.GenericPackage) bool {
-	c := meta.FindStatusCondition(pkg.PackageStatus().Conditions, corev1alpha1.ConditionUnpacked)
-	return c != nil && c.Status == metav1.ConditionFalse && c.Reason == corev1alpha1.ReasonImageNotVerified
 }

@@ -2,10 +2,12 @@ package packages
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -143,6 +145,27 @@ type Environment interface {
 	For(namespace string) (env manifestsv1alpha1.PackageEnvironment, waiting bool, err error)
 }
 
+// Target is a cluster that packages are installed in.
+type Target struct {
+	// ID is the UID of its namespace kube-system.
+	ID          types.UID
+	Environment Environment
+	// Namespaced reports whether a kind is namespaced, as far as the cluster is known.
+	Namespaced func(schema.GroupKind) (namespaced, known bool)
+	// ServedAPI reports whether an API is served, and which of its field paths are missing.
+	ServedAPI resolver.Served
+}
+
+// Targets are the connections to other clusters.
+type Targets interface {
+	// Use keeps a target connected for a user. wake is called when its state, session or
+	// environment changed, and must not block.
+	Use(user string, ref targets.Ref, wake func())
+	Release(user string)
+	// Find returns the session of a target, nil where there is none, and its state.
+	Find(ref targets.Ref) (*Target, targets.State)
+}
+
 // Options are the parts that Setup connects.
 type Options struct {
 	Pipeline    *Pipeline
@@ -227,6 +250,25 @@ type state struct {
 	installation
 }
 
+// templateVersion identifies a template and the digest that was recorded of it.
+type templateVersion struct {
+	uid        types.UID
+	generation int64
+	recorded   string
+}
+
+// specChange is the last change of what the spec of a Package asks for, and who made it.
+type specChange struct {
+	// generation is the last one that was seen, and since the first one that asks for the same. asks identifies that, and writer is the
+	// last entry of the managed fields.
+	generation, since int64
+	asks              string
+	writer            [2]string
+	// by are the annotations of a deployment that is loaded for the change; nil where that is not known, and once a load has begun or none
+	// was needed: later loads have other reasons.
+	by map[string]string
+}
+
 // attempt is the last load of a Package. Its input is compared with that of the next one.
 type attempt = background.Attempt[loadInput, load]
 
@@ -305,6 +347,14 @@ func (r *Reconciler) patch(ctx context.Context, before, obj client.Object) error
 	return r.Fresh.Patch(ctx, r.Client, before, obj)
 }
 
+// namespaceOf returns the namespace of what the spec names: for a ClusterPackage that of the manager.
+func (r *Reconciler) namespaceOf(pkg corev1alpha1.GenericPackage) string {
+	if pkg.GetNamespace() == "" {
+		return r.Namespace
+	}
+	return pkg.GetNamespace()
+}
+
 func copyOf[T client.Object](obj T) T { return obj.DeepCopyObject().(T) }
 
 var scopes = []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster}
@@ -326,5 +376,9 @@ func listPackages(reader client.Reader) []corev1alpha1.GenericPackage {
 
 func keyOf(obj client.Object) types.NamespacedName { return client.ObjectKeyFromObject(obj) }
 
-// remote reports whether the objects of a Package are in another cluster.
-func remote(pkg corev1alpha1.GenericPackage) bool { return pkg.PackageSpec().TargetRef != nil }
+// finalizers of this engine; an earlier one may have put either on any object.
+var finalizers = []string{corev1alpha1.MetricsFinalizer, corev1alpha1.CachedFinalizer}
+
+func foreignFinalizers(obj metav1.Object) []string {
+	return slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return slices.Contains(finalizers, f) })
+}

@@ -57,7 +57,7 @@ func untruncatedStatus(v view) *corev1alpha1.PackageStatus {
 			return status // as before a retry or a restart, until the load has ended
 		}
 	}
-	conditions.Kstatus(&status.Conditions, generation, stateOf(v, reported))
+	conditions.Kstatus(&status.Conditions, generation, kstatusOf(v, reported))
 	status.ObservedGeneration = generation
 	return status
 }
@@ -155,15 +155,6 @@ func withLookupError(message, lookupError string) string {
 	return message
 }
 
-func loadedMessage(loaded *content) string {
-	from := loaded.resolved
-	name := from.Image
-	if name == "" {
-		name = fmt.Sprintf("%s %s of %s", from.PackageName, from.Version, from.Repository)
-	}
-	return fmt.Sprintf("Loaded %s (%s).", name, from.Digest)
-}
-
 func unpackedMessage(loaded *content) string {
 	message := loadedMessage(loaded)
 	if len(loaded.warnings) > 0 {
@@ -196,10 +187,6 @@ func problems(err error) string {
 		text += line
 	}
 	return text
-}
-
-func current(dep corev1alpha1.GenericObjectDeployment) bool {
-	return dep != nil && dep.ObjectDeploymentStatus().ObservedGeneration == dep.GetGeneration()
 }
 
 // observed reports whether the deployment's status reflects the spec of the Package.
@@ -284,7 +271,7 @@ func expect(status *corev1alpha1.PackageStatus, generation int64) {
 	}
 }
 
-func stateOf(v view, observed bool) conditions.State {
+func kstatusOf(v view, observed bool) conditions.State {
 	if v.pkg.GetDeletionTimestamp() != nil {
 		if len(v.heldBy) > 0 {
 			return conditions.State{Reason: corev1alpha1.ReasonRequired, Message: dependencies.HeldMessage(v.heldBy)}

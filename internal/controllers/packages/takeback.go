@@ -2,7 +2,6 @@ package packages
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -31,11 +30,8 @@ func (s *reconciliation) leaves() bool {
 		return false
 	}
 	ownership, _ := ownershipOf(s.pkg, s.dep)
-	return s.orphaned() || ownership == left
+	return s.orphaned() || ownership == ownershipLeft
 }
-
-// errPackageChanged means that the Package is not in the state that is known: another read of the deployment does not help.
-var errPackageChanged = errors.New("the Package was changed")
 
 // beginTakeBack marks the Package, in the state in which it is known not to be deleted.
 func (s *reconciliation) beginTakeBack(ctx context.Context) error {

@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -17,27 +16,6 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/resolver"
 )
-
-// Target is a cluster that packages are installed in.
-type Target struct {
-	// ID is the UID of its namespace kube-system.
-	ID          types.UID
-	Environment Environment
-	// Namespaced reports whether a kind is namespaced, as far as the cluster is known.
-	Namespaced func(schema.GroupKind) (namespaced, known bool)
-	// ServedAPI reports whether an API is served, and which of its field paths are missing.
-	ServedAPI resolver.Served
-}
-
-// Targets are the connections to other clusters.
-type Targets interface {
-	// Use keeps a target connected for a user. wake is called when its state, session or
-	// environment changed, and must not block.
-	Use(user string, ref targets.Ref, wake func())
-	Release(user string)
-	// Find returns the session of a target, nil where there is none, and its state.
-	Find(ref targets.Ref) (*Target, targets.State)
-}
 
 // userOf names a Package among the users of targets.
 func userOf(key types.NamespacedName) string { return "Package " + key.String() }

@@ -14,9 +14,6 @@ import (
 	"lockstep.run/lockstep/internal/cluster/apply"
 )
 
-// finalizers of this engine; an earlier one may have put either on any object.
-var finalizers = []string{corev1alpha1.MetricsFinalizer, corev1alpha1.CachedFinalizer}
-
 // tearDown takes the next step of a Package that is being deleted. The deployment is deleted in the background and
 // awaited, since it is torn down in reverse order. Deleted with its dependents orphaned, it stays for a later Package.
 func (s *reconciliation) tearDown(ctx context.Context) error {
@@ -130,8 +127,6 @@ func (s *reconciliation) annotateSets(ctx context.Context) error {
 	return nil
 }
 
-func (s *reconciliation) controls() bool { return s.dep != nil && metav1.IsControlledBy(s.dep, s.pkg) }
-
 // deleteDeployment deletes the deployment in the state that was observed. A finalizer keeps it until it is torn down.
 func (s *reconciliation) deleteDeployment(ctx context.Context) error {
 	if !s.controls() || s.dep.GetDeletionTimestamp() != nil {
@@ -192,8 +187,4 @@ func (s *reconciliation) finalize(ctx context.Context) error {
 		s.Fresh.Deleted(s.pkg.GetUID())
 	}
 	return nil
-}
-
-func foreignFinalizers(obj metav1.Object) []string {
-	return slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return slices.Contains(finalizers, f) })
 }
