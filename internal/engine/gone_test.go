@@ -56,7 +56,7 @@ func TestGone(t *testing.T) {
 				if err := s.do(t.Context()); apply.Classify(err) != tc.want {
 					t.Errorf("%s: %v", tc.reason, err)
 				}
-				if s.run.rollout.gone(s.Key) != tc.gone {
+				if s.run.rollout.Gone(s.Key) != tc.gone {
 					t.Errorf("%s: gone is %t", tc.reason, !tc.gone)
 				}
 			})

@@ -196,7 +196,7 @@ func TestLostAnswer(t *testing.T) {
 	if err := s.do(t.Context()); apply.Classify(err) != apply.Retry {
 		t.Fatalf("the answer is lost, and the step says: %v", err)
 	}
-	if s.run.rollout.gone(s.Key) {
+	if s.run.rollout.Gone(s.Key) {
 		t.Error("the object still counts as absent")
 	}
 }

@@ -234,6 +234,7 @@ func (e *Engine) Forget(r *Rollout) {
 // state what the owner records and wants.
 func (r *Rollout) decide(live cluster.LiveState, strays []objects.Key, now time.Time, complete func(*phases.State)) phases.Plan {
 	r.observe(live)
+	r.prune(strays)
 	s, behind := r.Snapshot(live, strays, now, complete)
 	for gk := range behind {
 		r.lists[gk] = live.Relist(gk)
@@ -251,6 +252,23 @@ func (r *Rollout) observe(live cluster.LiveState) {
 		shown, ok := live.Observed(key)
 		return ok && !read.NewerThan(shown)
 	})
+}
+
+// prune forgets the records of objects that no revision contains and that are no strays, once
+// there are some: creating and deleting strays makes no memory grow.
+func (r *Rollout) prune(strays []objects.Key) {
+	const spare = 64
+	size := len(strays)
+	for _, rev := range r.revisions {
+		size += rev.Size()
+	}
+	if len(r.applied) <= size+spare {
+		return
+	}
+	left := sets.New(strays...)
+	unneeded := func(key objects.Key) bool { return !left.Has(key) && !r.Contains(key) }
+	maps.DeleteFunc(r.applied, func(key objects.Key, _ *phases.Applied) bool { return unneeded(key) })
+	maps.DeleteFunc(r.unwatchedRecords, func(key objects.Key, _ *objects.Observed) bool { return unneeded(key) })
 }
 
 // Snapshot returns what the pure core decides on, and the kinds of which records lack what probes
@@ -322,7 +340,7 @@ func (r *Rollout) liveStates(live cluster.LiveState, strays []objects.Key) (map[
 			return
 		}
 		kind := live.State(key.GroupKind()) // before the object is read
-		known[key] = r.liveState(&kind, r.record(live, key))
+		known[key] = r.liveState(&kind, key, r.record(live, key))
 		if r.behind(&kind, key.GroupKind(), known[key].Object) {
 			behind.Insert(key.GroupKind())
 		}
@@ -341,9 +359,10 @@ func (r *Rollout) liveStates(live cluster.LiveState, strays []objects.Key) (map[
 }
 
 // liveState returns the live state of an object by the state of its kind and its record.
-func (r *Rollout) liveState(kind *livestate.KindState, record *objects.Observed) phases.LiveState {
+func (r *Rollout) liveState(kind *livestate.KindState, key objects.Key, record *objects.Observed) phases.LiveState {
 	known := phases.LiveState{
-		Unserved: kind.Unserved(), Synced: kind.Synced, Unstored: errors.Is(kind.Err, livestate.ErrNotWatchable), Object: record,
+		Unserved: kind.Unserved(), Synced: kind.Synced, Unstored: errors.Is(kind.Err, livestate.ErrNotWatchable),
+		Object: record, Unlabelled: record != nil && record == r.unwatchedRecords[key],
 	}
 	if kind.Err != nil {
 		known.Err = kind.Err.Error()
@@ -385,8 +404,8 @@ func (r *Rollout) Contains(key objects.Key) bool {
 	return false
 }
 
-// gone reports whether the object was confirmed to be absent.
-func (r *Rollout) gone(key objects.Key) bool {
+// Gone reports whether the object was confirmed to be absent.
+func (r *Rollout) Gone(key objects.Key) bool {
 	rec := r.applied[key]
 	return rec != nil && rec.Gone
 }

@@ -194,7 +194,7 @@ func (t *turn) write(ctx context.Context) (bool, error) {
 	t.Again = true
 	err := t.perform(ctx, steps, false)
 	for _, key := range t.strays(t.r) {
-		if t.r.Contains(key) || t.r.gone(key) {
+		if t.r.Contains(key) || t.r.Gone(key) {
 			t.Tracker.ForgetStray(t.r.Owner.OwnerKey, key)
 		}
 	}

@@ -154,7 +154,7 @@ func (t *Tracker) KindChanged(gk schema.GroupKind) {
 // Changed enqueues the owner of an object. An object that is not tracked, yet has a
 // controller among the owners, is a stray: a write that came late. Former controllers
 // are enqueued, too: those among its owner references, as lone sets that a successor took it
-// from, and those that it was a stray of, which may wait until it is gone.
+// from, and those that it was a stray of, once where it is gone or another one controls it.
 func (t *Tracker) Changed(key objects.Key, obs *objects.Observed) {
 	t.mu.Lock()
 	var owner objects.OwnerKey
@@ -164,12 +164,7 @@ func (t *Tracker) Changed(key objects.Key, obs *objects.Observed) {
 	} else {
 		owner, known = t.untracked(key, obs)
 	}
-	former := t.owners.others(owner, obs)
-	for other := range t.strays.byKey[key] {
-		if other != owner {
-			former = append(former, other)
-		}
-	}
+	former := append(t.owners.others(owner, obs), t.formerOwners(key, obs, owner)...)
 	t.mu.Unlock()
 	if known {
 		t.Wake(owner)
@@ -177,6 +172,26 @@ func (t *Tracker) Changed(key objects.Key, obs *objects.Observed) {
 	for _, other := range former {
 		t.Wake(other)
 	}
+}
+
+// formerOwners returns those besides the given owner that an object is a stray of. It is no
+// more where there is nothing to release: who changes controllers, or creates and deletes
+// objects, makes no memory grow. t.mu is held.
+func (t *Tracker) formerOwners(key objects.Key, obs *objects.Observed, owner objects.OwnerKey) (former []objects.OwnerKey) {
+	for other := range t.strays.byKey[key] {
+		if other != owner {
+			former = append(former, other)
+		}
+		if obs == nil || obs.Controller() != nil && !t.controls(other, obs) {
+			t.strays.remove(other, key)
+		}
+	}
+	return former
+}
+
+func (t *Tracker) controls(owner objects.OwnerKey, obs *objects.Observed) bool {
+	by, known := t.controlledBy(obs.Controller())
+	return known && by == owner
 }
 
 // untracked returns the owner of an object that no revision contains, which becomes a stray.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -225,12 +226,51 @@ func TestStrays(t *testing.T) {
 			woken = 0
 			tracker.Changed(key, &objects.Observed{})
 			tracker.Changed(key, nil)
-			tracker.ForgetStray(tc.owner.OwnerKey, key)
 			tracker.Changed(key, nil)
+			if left := len(tracker.Strays(tc.owner.OwnerKey)); left > 0 {
+				t.Errorf("%s, seen before its owner %t: gone, and a stray", name, early)
+			}
 			if want := map[bool]int{true: 2}[tc.want]; woken != want {
 				t.Errorf("%s, seen before its owner %t: its release and its end enqueue the owner %d times, want %d", name, early, woken, want)
 			}
 		}
+	}
+}
+
+// TestStrayOfMany: an object that a user gives to one of their owners after another enqueues
+// the former one once, and is the stray of the last one alone.
+func TestStrayOfMany(t *testing.T) {
+	t.Parallel()
+	tracker, key := NewTracker(apinames.Default), objects.Key{Kind: "ConfigMap", Namespace: "shop", Name: "one"}
+	woken := 0
+	tracker.Wake = func(objects.OwnerKey) { woken++ }
+	const owners = 100
+	for i := range owners {
+		name := strconv.Itoa(i)
+		owner := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Name: name}}
+		tracker.own(owner, types.UID(name))
+		refs := []metav1.OwnerReference{{UID: types.UID(name), Controller: new(true)}}
+		tracker.Changed(key, &objects.Observed{Owners: apinames.Default.References(refs, nil)})
+		if got := len(tracker.strays.byKey[key]); got != 1 || len(tracker.Strays(owner.OwnerKey)) != 1 {
+			t.Fatalf("given to %d owners, it is a stray of %d", i+1, got)
+		}
+	}
+	if want := 2*owners - 1; woken != want {
+		t.Errorf("%d owners were enqueued, want %d", woken, want)
+	}
+}
+
+// TestRecordsOfStrays: what was a stray once, and a revision contains no more, leaves no record.
+func TestRecordsOfStrays(t *testing.T) {
+	t.Parallel()
+	r := New(objects.Owner{Names: apinames.Default})
+	key := func(i int) objects.Key { return objects.Key{Kind: "ConfigMap", Name: strconv.Itoa(i)} }
+	for i := range 10_000 {
+		r.applied.At(key(i))
+		r.prune([]objects.Key{key(0)})
+	}
+	if got := len(r.applied); got > 100 || r.applied[key(0)] == nil {
+		t.Errorf("%d records of one stray", got)
 	}
 }
 

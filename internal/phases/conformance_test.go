@@ -133,7 +133,7 @@ func released(t *testing.T, in struct {
 			live += "\ngone Config/" + o.Name
 			continue
 		}
-		by := " free unwatched"
+		by := " free unlabelled"
 		for _, owner := range o.Owners {
 			if owner.Controller {
 				by = map[bool]string{true: " value=1", false: " by=" + owner.UID}[owner.UID == "self"]

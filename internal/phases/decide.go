@@ -442,11 +442,10 @@ func decideGone(c DecisionInput) Decision {
 	return Decision{Action: Delete}
 }
 
-// abandoned reports whether the object is ours still, by what the watch shows, but for the
-// reference.
+// abandoned reports whether the object is ours still, with our label, but for the reference.
 func (c *DecisionInput) abandoned(live *objects.Observed) bool {
 	ours := c.Applied.UID != "" && c.Applied.UID == live.UID || live.Wrote
-	return ours && live.Watched && !live.Terminating && live.Controller() == nil
+	return ours && !c.Live.Unlabelled && !live.Terminating && live.Controller() == nil
 }
 
 // removalFailed reports whether the removal of this very object failed and the next try is

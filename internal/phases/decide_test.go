@@ -97,6 +97,7 @@ func TestDecide(t *testing.T) {
 	}
 	terminating := live(func(o *objects.Observed) { o.Terminating, o.Held = true, objects.HeldBy([]string{"a/b", "c/d"}, nil) })
 	unwatched := live(func(o *objects.Observed) { o.Watched = false })
+	unlabelled := func(c *phases.DecisionInput) { c.Live.Object.Watched, c.Live.Unlabelled = false, true }
 	looked := func(ago time.Duration) func(*phases.DecisionInput) {
 		return record(func(r *phases.Applied) { r.ReadAt = noon.Add(-ago) })
 	}
@@ -480,16 +481,20 @@ func TestDecide(t *testing.T) {
 			reason: "the garbage collector takes references off when an owner is deleted with its objects kept, and leaves our labels",
 		},
 		{
+			name: "removal, uncontrolled, read and not watched yet", given: []func(*phases.DecisionInput){leaves, free, unwatched}, want: phases.Release,
+			reason: "the event of what was read follows, and is not waited for",
+		},
+		{
+			name: "removal, uncontrolled, without our label", given: []func(*phases.DecisionInput){leaves, free, unlabelled}, want: phases.None,
+			reason: "it has no label of ours",
+		},
+		{
 			name: "removal, uncontrolled, after a restart", given: []func(*phases.DecisionInput){leaves, free, another, live(func(o *objects.Observed) { o.Wrote = true })},
 			want: phases.Release, reason: "managedFields say that it is ours",
 		},
 		{
 			name: "removal, uncontrolled, of others", given: []func(*phases.DecisionInput){leaves, free, another}, want: phases.None,
 			reason: "it was never ours",
-		},
-		{
-			name: "removal, uncontrolled, not watched", given: []func(*phases.DecisionInput){leaves, free, live(func(o *objects.Observed) { o.Watched = false })},
-			want: phases.None, reason: "it has no label of ours",
 		},
 		{
 			name: "removal, uncontrolled, terminating", given: []func(*phases.DecisionInput){leaves, free, terminating}, want: phases.None,

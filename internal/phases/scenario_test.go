@@ -203,7 +203,7 @@ func (p *player) evaluate(key objects.Key, obs *objects.Observed) probes.Result 
 func (p *player) look(key objects.Key) phases.LiveState {
 	sight := phases.LiveState{Synced: !p.starting[key.Kind], Unserved: p.unserved[key.Kind]}
 	if s := p.sights[key]; s != nil && sight.Synced && !sight.Unserved {
-		sight.Object = s.Object
+		sight.Object, sight.Unlabelled = s.Object, s.Unlabelled
 	}
 	return sight
 }
@@ -405,6 +405,8 @@ func (p *player) live(key objects.Key, words []string) error {
 			obs.Trimmed, p.graces[key] = []byte("sick"), p.state.Now
 		case "unwatched":
 			obs.Watched = false
+		case "unlabelled":
+			obs.Watched, p.sights[key].Unlabelled = false, true
 		case "drifted":
 			obs.Projection = digest("drift")
 		case "terminating":

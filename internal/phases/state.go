@@ -240,6 +240,8 @@ type LiveState struct {
 	Err, Reason string
 	// Object is nil where the watch shows none.
 	Object *objects.Observed
+	// Unlabelled means that Object was read around the watch, since it lacks the label.
+	Unlabelled bool
 }
 
 // AppliedObjects is what the engine remembers of objects in this process.

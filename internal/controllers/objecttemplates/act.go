@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/livestate"
@@ -59,8 +60,12 @@ func (s *reconciliation) put() {
 		return
 	}
 	if s.written != nil && s.written.Key != s.desired.Key {
-		s.former[s.written.Key] = struct{}{}
+		// One that was never written is none: renaming over and over makes no memory grow.
+		if _, found := s.Target.Cluster.Observed(s.written.Key); found || s.rollout.Wrote(s.written.Key, s.written.Content) {
+			s.former[s.written.Key] = struct{}{}
+		}
 		s.Target.Drop(s.rollout, s.rollout.Owner.UID)
+		s.retainClaims(s.formerKeys())
 	}
 	written := s.written == nil && controlled(s.tmpl) == s.desired.Key
 	if before := s.rollout.Loaded(s.rollout.Owner.UID); before != nil {
@@ -186,22 +191,19 @@ func (s *reconciliation) formerKeys() []objects.Key {
 	if key := controlled(s.tmpl); key != (objects.Key{}) {
 		s.former[key] = struct{}{}
 	}
-	for _, key := range s.Target.Tracker.Strays(s.rollout.Owner.OwnerKey) {
-		s.former[key] = struct{}{}
-	}
 	if s.desired != nil {
 		delete(s.former, s.desired.Key)
 		s.Target.Tracker.ForgetStray(s.rollout.Owner.OwnerKey, s.desired.Key)
 	}
-	return slices.SortedFunc(maps.Keys(s.former), objects.Key.Compare)
+	keys := sets.KeySet(s.former).Insert(s.Target.Tracker.Strays(s.rollout.Owner.OwnerKey)...)
+	return slices.SortedFunc(maps.Keys(keys), objects.Key.Compare)
 }
 
 // removeFormer removes the objects that were rendered before the present one, which exists.
 func (s *reconciliation) removeFormer(ctx context.Context) error {
 	former := s.formerKeys()
-	kept := map[objects.Key]struct{}{s.desired.Key: {}}
 	if len(former) == 0 {
-		s.Claims.Retain(s.rollout.Owner, kept)
+		s.retainClaims(nil)
 		return nil
 	}
 	removal := engine.Removal(s.rollout.Owner, former)
@@ -213,15 +215,32 @@ func (s *reconciliation) removeFormer(ctx context.Context) error {
 	}
 	if gone {
 		s.forgetFormer(former)
-		s.Claims.Retain(s.rollout.Owner, kept)
+		s.retainClaims(nil)
 		return nil
 	}
+	var left []objects.Key
 	for _, key := range former {
-		if live, known := s.Target.Cluster.Observed(key); !known || !live.Terminating {
+		live, known := s.Target.Cluster.Observed(key)
+		if !known && s.rollout.Gone(key) {
+			delete(s.former, key)
+			continue
+		}
+		left = append(left, key)
+		if !known || !live.Terminating {
 			s.leaving = append(s.leaving, key)
 		}
 	}
+	s.retainClaims(left)
 	return nil
+}
+
+// retainClaims releases the claims of objects that are neither rendered nor among former ones.
+func (s *reconciliation) retainClaims(former []objects.Key) {
+	kept := map[objects.Key]struct{}{s.desired.Key: {}}
+	for _, key := range former {
+		kept[key] = struct{}{}
+	}
+	s.Claims.Retain(s.rollout.Owner, kept)
 }
 
 // remove performs the removal of the rollout, and reports whether all of it is gone.

@@ -3,13 +3,18 @@ package objecttemplates
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -20,16 +25,55 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/cluster"
+	simulated "lockstep.run/lockstep/internal/cluster/memory"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/phases/claims"
 )
 
 // recordingPool notes that steps are performed, and performs none.
 type recordingPool func()
 
 func (p recordingPool) Run(context.Context, objects.OwnerKey, bool, int, func(int)) { p() }
+
+// A template that renders one name after another, and whose object is never written, remembers and claims the last one alone,
+// and one that was written until it is gone.
+func TestRenamedOverAndOver(t *testing.T) {
+	t.Parallel()
+	server := simulated.NewServer(apinames.Default, time.Now, simulated.Kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap")}).Connect()
+	s := &reconciliation{
+		Reconciler: &Reconciler{Options: Options{
+			Target: &engine.Engine{Cluster: server, Tracker: engine.NewTracker(apinames.Default)}, Claims: claims.NewTable(func(objects.Owner) {}),
+		}},
+		state: &state{
+			rollout: engine.NewSingle(objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectTemplate", Namespace: "team", Name: "t"}, UID: "template"}),
+			former:  map[objects.Key]struct{}{},
+			last:    &rendering{},
+		},
+		view: view{tmpl: newTemplate()},
+	}
+	key := func(i int) objects.Key { return objects.Key{Kind: "ConfigMap", Namespace: "team", Name: strconv.Itoa(i)} }
+	for i := range 1000 {
+		s.desired = &objects.Desired{Key: key(i), Version: "v1", Content: objects.Digest{1}}
+		s.put()
+		if !s.claim() {
+			t.Fatalf("%s is refused: %v", key(i), s.blocking)
+		}
+		if i == 0 {
+			s.Target.Assume(s.rollout, s.rollout.Loaded(s.rollout.Owner.UID), key(0), &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"uid": "u"}}})
+		}
+	}
+	if want := map[objects.Key]struct{}{key(0): {}}; !maps.Equal(s.former, want) {
+		t.Errorf("remembers %d objects, want the one that was written", len(s.former))
+	}
+	for i, want := range map[int]bool{0: true, 1: false, 998: false, 999: true} {
+		if _, held := s.Claims.Holder(key(i)); held != want {
+			t.Errorf("the claim of %s is held: %t", key(i), held)
+		}
+	}
+}
 
 // A template is marked while its reference is put on an object without it, and nothing is written where it is being deleted by
 // then: the garbage collector has passed the object by.

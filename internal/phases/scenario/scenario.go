@@ -173,7 +173,8 @@ func (w *writer) object(key objects.Key, is phases.LiveState) {
 		w.lost(rec.UID != obs.UID, "%s was recreated", name(key))
 	}
 	words = append(words, w.controller(obs)...)
-	add(!obs.Watched, "unwatched")
+	add(is.Unlabelled, "unlabelled")
+	add(!obs.Watched && !is.Unlabelled, "unwatched")
 	add(obs.Terminating, "terminating")
 	add(obs.Keep, "keep")
 	for _, r := range w.Revisions {
