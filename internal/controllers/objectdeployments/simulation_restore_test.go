@@ -142,6 +142,9 @@ func (s *simulation) readSets() {
 		}
 		if is := s.ever[set.UID]; is != nil {
 			is.claimed, is.opened, is.begun, is.ready, is.archived = false, 0, 0, 0, false
+			if objectsets.Renumbered(set) { // it was activated, and the later number is undone, too
+				is.number = set.Status.Revision
+			}
 		}
 		s.noteSet(set)
 	}
