@@ -54,7 +54,9 @@ func TestRenamedOverAndOver(t *testing.T) {
 		},
 		view: view{tmpl: newTemplate()},
 	}
-	key := func(i int) objects.Key { return objects.Key{Kind: "ConfigMap", Namespace: "team", Name: strconv.Itoa(i)} }
+	key := func(i int) objects.Key {
+		return objects.Key{Kind: "ConfigMap", Namespace: "team", Name: strconv.Itoa(i)}
+	}
 	for i := range 1000 {
 		s.desired = &objects.Desired{Key: key(i), Version: "v1", Content: objects.Digest{1}}
 		s.put()
