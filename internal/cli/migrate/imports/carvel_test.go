@@ -1,4 +1,4 @@
-package migrate_test
+package imports_test
 
 import (
 	"strings"
@@ -9,7 +9,7 @@ import (
 
 func TestImportCarvel(t *testing.T) {
 	t.Parallel()
-	got := clitest.Invoke(t, "", "import", "carvel", "../carvel/testdata/input.yaml")
+	got := clitest.Invoke(t, "", "import", "carvel", "../../carvel/testdata/input.yaml")
 	if got.Code != 0 || strings.Count(got.Out, "\nkind: ") != 6 || !strings.Contains(got.Err, "  - spec.values[0]: Secret missing is not among the input") ||
 		!strings.HasSuffix(got.Err, " not carried over\n") || strings.Contains(got.Out+got.Err, "hunter2") {
 		t.Errorf("%+v", got)

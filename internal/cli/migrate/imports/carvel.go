@@ -1,4 +1,4 @@
-package migrate
+package imports
 
 import (
 	"context"
@@ -16,14 +16,15 @@ import (
 	"lockstep.run/lockstep/internal/loader/document"
 )
 
-func newImport(on command.Command) *cobra.Command {
+// New returns the command.
+func New(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import",
 		Short: "Make Lockstep objects of what other package managers have",
 		Args:  command.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newImportCarvel(on))
+	cmd.AddCommand(newCarvel(on))
 	return cmd
 }
 
@@ -33,7 +34,7 @@ type importCommand struct {
 	renders renderFlags
 }
 
-func newImportCarvel(on command.Command) *cobra.Command {
+func newCarvel(on command.Command) *cobra.Command {
 	c := &importCommand{Command: on}
 	cmd := &cobra.Command{
 		Use:   "carvel FILE...|-",
