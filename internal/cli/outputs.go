@@ -12,6 +12,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/install"
 	"lockstep.run/lockstep/internal/cli/operate"
+	"lockstep.run/lockstep/internal/cli/operate/rollout"
 	"lockstep.run/lockstep/internal/cli/output"
 	"lockstep.run/lockstep/internal/cli/planning"
 )
@@ -19,7 +20,7 @@ import (
 // Outputs returns what all commands print with -o json, by their names such as "rollout timeline".
 func Outputs() output.Shapes {
 	all := output.Shapes{"version": {buildReport{}}}
-	for _, of := range []output.Shapes{author.Outputs(), planning.Outputs(), install.Outputs(), operate.Outputs(), catalogue.Outputs()} {
+	for _, of := range []output.Shapes{author.Outputs(), planning.Outputs(), install.Outputs(), operate.Outputs(), rollout.Outputs(), catalogue.Outputs()} {
 		maps.Copy(all, of)
 	}
 	each(Tree(), func(cmd *cobra.Command) {

@@ -17,6 +17,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/objectdiff"
+	"lockstep.run/lockstep/internal/cli/operate/rollout"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objectsets"
@@ -85,7 +86,7 @@ func (c *clusterTreeCommand) run(ctx context.Context, n cluster.Name) error {
 func objectsOf(ctx context.Context, cl *cluster.Cluster, r *cluster.Rollout) (*clusterTree, error) {
 	set := r.Current()
 	if set == nil {
-		return nil, fmt.Errorf("%s: %w", r, errNoRevision)
+		return nil, fmt.Errorf("%s: %w", r, rollout.ErrNoRevision)
 	}
 	wanted, _, err := cl.Objects(ctx, set)
 	if err != nil {

@@ -1,23 +1,17 @@
 package operate
 
 import (
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"lockstep.run/lockstep/internal/cli/diagnose"
 	"lockstep.run/lockstep/internal/cli/graph"
-	"lockstep.run/lockstep/internal/cli/objectdiff"
 	"lockstep.run/lockstep/internal/cli/output"
 )
 
 // Outputs returns what the commands of this package print with -o json.
 func Outputs() output.Shapes {
 	return output.Shapes{
-		"status":           {statusReport{}},
-		"explain":          {diagnose.Diagnosis{}},
-		"deps":             {dependencyReport{}},
-		"lock":             {graph.Lock{}},
-		"rollout history":  {output.List{}, unstructured.Unstructured{}},
-		"rollout diff":     {objectdiff.Comparison{}},
-		"rollout timeline": {timeline{}},
+		"status":  {statusReport{}},
+		"explain": {diagnose.Diagnosis{}},
+		"deps":    {dependencyReport{}},
+		"lock":    {graph.Lock{}},
 	}
 }

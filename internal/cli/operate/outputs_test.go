@@ -10,15 +10,7 @@ import (
 // What is printed as JSON fits its schema, which clitest looks at.
 func TestJSON(t *testing.T) {
 	t.Parallel()
-	c := clustertest.FakeCluster(t, clustertest.Revised(nil)...)
 	needed := clustertest.FakeCluster(t, installedWith("shop", "front", "db"), installedWith("shop", "front.db"), installedWith("", "certs"))
-	for _, args := range [][]string{
-		{"rollout", "diff", "web"}, {"rollout", "diff", "web", "--from-revision", "2"}, {"rollout", "history", "web"}, {"rollout", "history", "web", "--revision", "1"},
-	} {
-		if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", append(args, "-o", "json")...); got.Code != 0 {
-			t.Errorf("%v: %+v", args, got)
-		}
-	}
 	for _, args := range [][]string{{"deps"}, {"deps", "-A"}, {"deps", "front"}, {"deps", "front.db"}, {"lock"}, {"lock", "-A"}} {
 		if got := clitest.InvokeOn(t, clustertest.DialTo(needed), "", append(args, "-o", "json")...); got.Code != 0 {
 			t.Errorf("%v: %+v", args, got)

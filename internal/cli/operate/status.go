@@ -11,6 +11,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/diagnose"
+	"lockstep.run/lockstep/internal/cli/operate/rollout"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
@@ -79,7 +80,7 @@ func (c *statusCommand) run(ctx context.Context, n cluster.Name) error {
 		if err != nil {
 			return err
 		}
-		if report.Objects, err = objectsOf(ctx, cl, r); err != nil && !errors.Is(err, errNoRevision) {
+		if report.Objects, err = objectsOf(ctx, cl, r); err != nil && !errors.Is(err, rollout.ErrNoRevision) {
 			return err
 		}
 	}

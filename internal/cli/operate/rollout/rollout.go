@@ -1,4 +1,4 @@
-package operate
+package rollout
 
 import (
 	"cmp"
@@ -25,7 +25,8 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-func newRollout(on command.Command) *cobra.Command {
+// New returns the command with those below it.
+func New(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollout",
 		Short: "Look at the revisions of a package, compare them, and go back",
@@ -36,18 +37,19 @@ clusterobjectdeployment/NAME; kind and name may be two arguments as well.`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newRolloutHistory(on), newRolloutDiff(on), newRolloutStatus(on), newRolloutUndo(on), newRolloutActivate(on), newRolloutReject(on), newRolloutPrune(on), newRolloutTimeline(on))
+	cmd.AddCommand(newHistory(on), newDiff(on), newStatus(on), newUndo(on), newActivate(on), newReject(on), newPrune(on), newTimeline(on))
 	return cmd
 }
 
-var errNoRevision = errors.New("it has no revision yet")
+// ErrNoRevision is the error for a package or deployment of which nothing was rolled out yet.
+var ErrNoRevision = errors.New("it has no revision yet")
 
 type historyCommand struct {
 	command.Command
 	revision int64
 }
 
-func newRolloutHistory(on command.Command) *cobra.Command {
+func newHistory(on command.Command) *cobra.Command {
 	c := &historyCommand{Command: on}
 	cmd := c.About(&cobra.Command{
 		Use:   "history RESOURCE",
@@ -230,13 +232,13 @@ func maskedSet(set corev1alpha1.GenericObjectSet) (map[string]any, error) {
 	return value, nil
 }
 
-type rolloutStatusCommand struct {
+type statusCommand struct {
 	command.Command
 	watch bool
 }
 
-func newRolloutStatus(on command.Command) *cobra.Command {
-	c := &rolloutStatusCommand{Command: on}
+func newStatus(on command.Command) *cobra.Command {
+	c := &statusCommand{Command: on}
 	cmd := c.About(&cobra.Command{
 		Use:   "status RESOURCE",
 		Short: "Wait for a rollout, as kubectl rollout status does",
@@ -250,7 +252,7 @@ and exits with 0 only where it is complete.`,
 	return cmd
 }
 
-func (c *rolloutStatusCommand) run(ctx context.Context, n cluster.Name) error {
+func (c *statusCommand) run(ctx context.Context, n cluster.Name) error {
 	if n.Deployment {
 		return c.deployment(ctx, n)
 	}
@@ -279,7 +281,7 @@ func rolledOut(c *command.Command, what string, revision int64) error {
 	return err
 }
 
-func (c *rolloutStatusCommand) deployment(ctx context.Context, n cluster.Name) error {
+func (c *statusCommand) deployment(ctx context.Context, n cluster.Name) error {
 	cl, r, err := c.Rollout(ctx, n)
 	if err != nil {
 		return err

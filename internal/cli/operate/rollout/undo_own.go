@@ -1,4 +1,4 @@
-package operate
+package rollout
 
 import (
 	"cmp"

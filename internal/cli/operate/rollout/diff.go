@@ -1,4 +1,4 @@
-package operate
+package rollout
 
 import (
 	"context"
@@ -20,7 +20,7 @@ type diffCommand struct {
 	from, to int64
 }
 
-func newRolloutDiff(on command.Command) *cobra.Command {
+func newDiff(on command.Command) *cobra.Command {
 	c := &diffCommand{Command: on}
 	cmd := c.About(&cobra.Command{
 		Use:   "diff RESOURCE",
@@ -65,7 +65,7 @@ func (c *diffCommand) run(ctx context.Context, n cluster.Name) error {
 func (c *diffCommand) choose(r *cluster.Rollout) (from, to corev1alpha1.GenericObjectSet, err error) {
 	to = r.Current()
 	if to == nil {
-		return nil, nil, fmt.Errorf("%s: %w", r, errNoRevision)
+		return nil, nil, fmt.Errorf("%s: %w", r, ErrNoRevision)
 	}
 	if c.to > 0 {
 		if to, err = r.Revision(c.to); err != nil {

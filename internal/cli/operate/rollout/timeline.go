@@ -1,4 +1,4 @@
-package operate
+package rollout
 
 import (
 	"context"
@@ -20,7 +20,7 @@ type timelineCommand struct {
 	revision int64
 }
 
-func newRolloutTimeline(on command.Command) *cobra.Command {
+func newTimeline(on command.Command) *cobra.Command {
 	c := &timelineCommand{Command: on}
 	cmd := c.About(&cobra.Command{
 		Use:   "timeline RESOURCE",
@@ -64,7 +64,7 @@ func (c *timelineCommand) run(ctx context.Context, n cluster.Name) error {
 		return err
 	}
 	if len(r.Sets) == 0 {
-		return errNoRevision
+		return ErrNoRevision
 	}
 	set := r.Sets[len(r.Sets)-1]
 	if c.revision > 0 {

@@ -1,4 +1,4 @@
-package operate
+package rollout
 
 import (
 	"cmp"
@@ -36,7 +36,7 @@ type undoCommand struct {
 	yes      bool
 }
 
-func newRolloutUndo(on command.Command) *cobra.Command {
+func newUndo(on command.Command) *cobra.Command {
 	c := &undoCommand{Command: on}
 	cmd := c.About(&cobra.Command{
 		Use:   "undo RESOURCE",
@@ -91,7 +91,7 @@ func (c *undoCommand) run(ctx context.Context, n cluster.Name) error {
 func (c *undoCommand) choose(r *cluster.Rollout) (corev1alpha1.GenericObjectSet, error) {
 	current := r.Current()
 	if current == nil {
-		return nil, fmt.Errorf("%s: %w", r, errNoRevision)
+		return nil, fmt.Errorf("%s: %w", r, ErrNoRevision)
 	}
 	switch {
 	case c.revision > 0:

@@ -1,4 +1,4 @@
-package operate_test
+package rollout_test
 
 import (
 	"strings"

@@ -1,4 +1,4 @@
-package operate
+package rollout
 
 import (
 	"context"
@@ -22,7 +22,7 @@ type activateCommand struct {
 	revision int64
 }
 
-func newRolloutActivate(on command.Command) *cobra.Command {
+func newActivate(on command.Command) *cobra.Command {
 	c := &activateCommand{Command: on}
 	cmd := c.About(&cobra.Command{
 		Use:   "activate RESOURCE",
@@ -94,7 +94,7 @@ type rejectCommand struct {
 	revision int64
 }
 
-func newRolloutReject(on command.Command) *cobra.Command {
+func newReject(on command.Command) *cobra.Command {
 	c := &rejectCommand{Command: on}
 	cmd := c.About(&cobra.Command{
 		Use:   "reject RESOURCE",

@@ -1,23 +1,17 @@
-package operate_test
+package rollout_test
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cli"
 	"lockstep.run/lockstep/internal/cli/clitest"
 	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
 	"lockstep.run/lockstep/internal/cli/desired"
@@ -275,137 +269,6 @@ func TestRolloutStatusOfADeployment(t *testing.T) {
 	}
 }
 
-// pausing is the status of a package that is not available, paused as its spec says.
-func pausing(pkg corev1alpha1.GenericPackage) corev1alpha1.PackageStatus {
-	status := clustertest.Blocked()
-	status.ObservedGeneration = pkg.GetGeneration()
-	if pkg.PackageSpec().Paused {
-		status.Conditions = append(status.Conditions, clustertest.Condition("Paused", "True", "Paused", ""))
-		status.Conditions[len(status.Conditions)-1].ObservedGeneration = pkg.GetGeneration()
-	}
-	return status
-}
-
-// A package that is not available can be paused and goes on as well.
-func TestPause(t *testing.T) {
-	t.Parallel()
-	c := clustertest.FakeCluster(t, clustertest.Revised(func(pkg *corev1alpha1.Package, _ *corev1alpha1.ObjectDeployment) { pkg.Status = clustertest.Blocked() })...)
-	clustertest.Manager(t, c, c.Target(corev1alpha1.ScopeNamespaced, "web"), pausing)
-	read := func() corev1alpha1.GenericPackage {
-		pkg, err := c.Read(t.Context(), c.Target(corev1alpha1.ScopeNamespaced, "web"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return pkg
-	}
-	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "pause", "package/web", "-m", "not today"); got != (clitest.Result{Code: 0, Out: "package shop/web is paused\n", Err: ""}) {
-		t.Errorf("got %+v", got)
-	}
-	if pkg := read(); !pkg.PackageSpec().Paused || pkg.GetAnnotations()[corev1alpha1.PauseMessageAnnotation] != "not today" {
-		t.Errorf("got %+v, %v", pkg.PackageSpec(), pkg.GetAnnotations())
-	}
-	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "unpause", "package", "web"); got != (clitest.Result{Code: 0, Out: "package shop/web is going on\n", Err: ""}) {
-		t.Errorf("got %+v", got)
-	}
-	if pkg := read(); pkg.PackageSpec().Paused || len(pkg.GetAnnotations()) > 0 {
-		t.Errorf("got %+v, %v", pkg.PackageSpec(), pkg.GetAnnotations())
-	}
-}
-
-func TestPauseAClusterPackage(t *testing.T) {
-	t.Parallel()
-	c := clustertest.FakeCluster(t, &corev1alpha1.ClusterPackage{ObjectMeta: metav1.ObjectMeta{Name: "store", Generation: 1}, Spec: corev1alpha1.PackageSpec{Image: "example.com/web:v1"}})
-	target := c.Target(corev1alpha1.ScopeCluster, "store")
-	clustertest.Manager(t, c, target, pausing)
-	for _, step := range []struct {
-		command, says string
-		paused        bool
-	}{{"pause", "clusterpackage store is paused\n", true}, {"unpause", "clusterpackage store is going on\n", false}} {
-		if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", step.command, "clusterpackage/store"); got != (clitest.Result{Code: 0, Out: step.says, Err: ""}) {
-			t.Errorf("%s: %+v", step.command, got)
-		}
-		if pkg, err := c.Read(t.Context(), target); err != nil || pkg.PackageSpec().Paused != step.paused {
-			t.Errorf("%s: %+v, %v", step.command, pkg, err)
-		}
-	}
-}
-
-func TestPauseErrors(t *testing.T) {
-	t.Parallel()
-	c := clustertest.FakeCluster(t, clustertest.Revised(nil)...)
-	for name, tc := range map[string]struct {
-		args []string
-		want string
-	}{
-		"no manager":   {[]string{"pause", "web", "--timeout", "100ms"}, "no manager has noticed after 100ms"},
-		"no name":      {[]string{"pause"}, "arguments invalid: NAME is missing"},
-		"a deployment": {[]string{"unpause", "objectdeployment/web"}, "is no package"},
-		"no package":   {[]string{"pause", "package/nope"}, "there is no package shop/nope"},
-		"bad timeout":  {[]string{"pause", "web", "--timeout", "0s"}, "--timeout must be positive"},
-	} {
-		if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", tc.args...); got.Code != 1 || !strings.Contains(got.Err, tc.want) {
-			t.Errorf("%s: got %+v, want %q", name, got, tc.want)
-		}
-	}
-}
-
-func TestPauseWithoutAManager(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		got := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t, clustertest.Revised(nil)...)), "", "pause", "web", "--timeout", "20s")
-		want := "  10.0s  no manager has looked at it yet: is lockstep-manager running?\n" +
-			"Error: package shop/web: no manager has noticed after 20s: is lockstep-manager running? The change stays\n"
-		if got != (clitest.Result{Code: 1, Out: "", Err: want}) {
-			t.Errorf("got %+v", got)
-		}
-	})
-}
-
-func TestWarningWithoutAManager(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
-		renewed time.Duration
-		args    []string
-		want    string
-	}{
-		"running":       {2 * time.Second, []string{"status", "web"}, ""},
-		"status":        {5 * time.Minute, []string{"status", "web"}, silent},
-		"clustertree":   {5 * time.Minute, []string{"clustertree", "web"}, silent},
-		"JSON":          {5 * time.Minute, []string{"status", "web", "-o", "json"}, ""},
-		"another clock": {-time.Hour, []string{"status", "web"}, ""},
-	} {
-		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: corev1alpha1.LeaderElectionLease}}
-		lease.Spec.RenewTime = new(metav1.NewMicroTime(time.Now().Add(-tc.renewed)))
-		got := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t, append(clustertest.Revised(nil), lease)...)), "", tc.args...)
-		if got.Err != tc.want && tc.args[0] == "status" || tc.want != "" && !strings.HasPrefix(got.Err, tc.want) {
-			t.Errorf("%s: got %q", name, got.Err)
-		}
-	}
-}
-
-const silent = "Warning: no manager has renewed its Lease for 5m, so this may be outdated: is lockstep-manager running?\n"
-
-func TestPauseInterrupted(t *testing.T) {
-	t.Parallel()
-	for command, back := range map[string]string{"pause": "unpause", "unpause": "pause"} {
-		synctest.Test(t, func(t *testing.T) {
-			c := clustertest.FakeCluster(t, clustertest.Revised(func(pkg *corev1alpha1.Package, _ *corev1alpha1.ObjectDeployment) {
-				pkg.Spec.Paused = command == "unpause"
-				pkg.Status.ObservedGeneration = 0
-			})...)
-			ctx, cancel := context.WithCancel(t.Context())
-			time.AfterFunc(time.Second, cancel)
-			var out, errOut bytes.Buffer
-			code := cli.RunOn(ctx, []string{command, "web"}, clustertest.Streams(&out, &errOut), clustertest.DialTo(c))
-			want := "Error: package shop/web: interrupted; the change is stored, and a manager carries it out when it runs. " +
-				"Take it back: kubectl package " + back + " package/web -n shop\n"
-			if code != 1 || errOut.String() != want {
-				t.Errorf("%s: exit code %d, got %q", command, code, errOut.String())
-			}
-		})
-	}
-}
-
 // A spec that was never rolled out is undone by going back to the one that is.
 func TestRolloutUndoOfASpecThatCannotBeHad(t *testing.T) {
 	t.Parallel()
@@ -426,38 +289,6 @@ func TestRolloutUndoOfASpecThatCannotBeHad(t *testing.T) {
 		})...)
 		if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "rollout", "undo", "web", "--wait=false"); got.Code != 0 || !strings.HasSuffix(got.Out, tc.want) {
 			t.Errorf("%s: %+v", name, got)
-		}
-	}
-}
-
-// The whole engine is paused on its Lease, which every command says that shows how packages stand.
-func TestPauseAll(t *testing.T) {
-	t.Parallel()
-	c := clustertest.FakeCluster(t, clustertest.Following(">=1", "1.2.0"))
-	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "pause", "--all"); got.Code == 0 || !strings.Contains(got.Err, "no manager has led in that namespace") {
-		t.Errorf("without a Lease: %+v", got)
-	}
-	renewed := metav1.NewMicroTime(time.Now())
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: corev1alpha1.LeaderElectionLease}}
-	lease.Spec.RenewTime = &renewed
-	if err := c.Create(t.Context(), lease); err != nil {
-		t.Fatal(err)
-	}
-	for _, test := range []struct {
-		args     []string
-		code     int
-		out, err string
-	}{
-		{[]string{"pause", "web", "--all"}, 1, "", "unexpected argument"},
-		{[]string{"pause", "--all", "-m", "maintenance", "--timeout", "10ms"}, 1, "", "no manager has noticed"},
-		{[]string{"status", "web"}, 0, "web", "Warning: the engine is paused (maintenance), and writes nothing anywhere"},
-		{[]string{"list"}, 0, "web", "kubectl package unpause --all"},
-		{[]string{"unpause", "--all", "--wait=false"}, 0, "the engine is going on\n", ""},
-		{[]string{"list"}, 0, "web", ""},
-	} {
-		got := clitest.InvokeOn(t, clustertest.DialTo(c), "", test.args...)
-		if got.Code != test.code || !strings.Contains(got.Out, test.out) || !strings.Contains(got.Err, test.err) || test.err == "" && got.Err != "" {
-			t.Errorf("%v: %+v", test.args, got)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package operate
+package rollout
 
 import (
 	"context"
@@ -21,7 +21,7 @@ type pruneCommand struct {
 	yes bool
 }
 
-func newRolloutPrune(on command.Command) *cobra.Command {
+func newPrune(on command.Command) *cobra.Command {
 	c := &pruneCommand{Command: on}
 	cmd := c.About(&cobra.Command{
 		Use:   "prune RESOURCE",
