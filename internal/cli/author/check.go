@@ -18,12 +18,6 @@ func (c *checkFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&c.ignoreSchemas, "ignore-schemas", false, "do not check objects against schemas; for fields of later versions of Kubernetes")
 }
 
-// validate treats test cases without fixtures as warnings.
 func (c *checkFlags) validate(ctx context.Context, folder string, files loader.Files) (content.Findings, error) {
-	result, err := testrunner.Run(ctx, files, testrunner.Options{Folder: folder, IgnoreSchemas: c.ignoreSchemas})
-	if err != nil {
-		return content.Findings{}, err
-	}
-	mismatches, missing := result.Mismatches()
-	return content.FindingsOf(append(result.Problems, mismatches...), append(result.Warnings, missing...)), nil
+	return testrunner.Validate(ctx, files, testrunner.Options{Folder: folder, IgnoreSchemas: c.ignoreSchemas})
 }

@@ -3,6 +3,7 @@ package author
 import (
 	"github.com/spf13/cobra"
 
+	"lockstep.run/lockstep/internal/cli/author/repositories"
 	"lockstep.run/lockstep/internal/cli/command"
 )
 
@@ -10,6 +11,6 @@ import (
 func Commands(on command.Command) []*cobra.Command {
 	return []*cobra.Command{
 		newInit(on.Streams), newKickstart(on.Streams), newValidate(on.Streams), newLint(on.Streams), newRender(on.Streams), newInspect(on),
-		newTest(on.Streams), newUpdate(on.Streams), newBuild(on.Streams), newSign(on.Streams), newRepository(on.Streams),
+		newTest(on.Streams), newUpdate(on.Streams), newBuild(on.Streams), newSign(on.Streams), repositories.New(on.Streams),
 	}
 }

@@ -14,6 +14,7 @@ import (
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/lockfile"
 	"lockstep.run/lockstep/internal/catalog/repository"
+	"lockstep.run/lockstep/internal/cli/author/repositories"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/content"
 )
@@ -103,7 +104,7 @@ func elsewhere(ref string) (string, error) {
 
 func (c *updateCommand) repository(ctx context.Context, source manifestsv1alpha1.PackageManifestRepository) (*repository.Index, error) {
 	if source.File != "" {
-		return readRepository(source.File)
+		return repositories.Read(source.File)
 	}
 	ref, err := elsewhere(source.Image)
 	if err != nil {

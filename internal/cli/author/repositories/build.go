@@ -1,4 +1,4 @@
-package author
+package repositories
 
 import (
 	"bytes"
@@ -25,6 +25,7 @@ import (
 
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/repository"
+	"lockstep.run/lockstep/internal/cli/author/testrunner"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/content"
 	"lockstep.run/lockstep/internal/cli/terminal"
@@ -33,7 +34,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/registry"
 )
 
-type repositoryBuildCommand struct {
+type buildCommand struct {
 	repositoryCommand
 	output string
 	push   string
@@ -41,8 +42,8 @@ type repositoryBuildCommand struct {
 	strict bool
 }
 
-func newRepositoryBuild(streams genericiooptions.IOStreams) *cobra.Command {
-	c := &repositoryBuildCommand{repositoryCommand: repositoryCommand{streams: streams}}
+func newBuild(streams genericiooptions.IOStreams) *cobra.Command {
+	c := &buildCommand{repositoryCommand: repositoryCommand{streams: streams}}
 	cmd := &cobra.Command{
 		Use:   "build FOLDER|FILE...",
 		Short: "Make a repository of entries and packages, as a file, an archive or an image",
@@ -73,7 +74,7 @@ Documents that cannot be offered are named and left out, as the manager would le
 	return cmd
 }
 
-func (c *repositoryBuildCommand) check(args []string) ([]name.Tag, error) {
+func (c *buildCommand) check(args []string) ([]name.Tag, error) {
 	switch {
 	case len(args) == 0:
 		return nil, errors.New("FOLDER or FILE is missing")
@@ -114,8 +115,8 @@ func form(file string) string {
 	return ""
 }
 
-func (c *repositoryBuildCommand) run(ctx context.Context, args []string, tags []name.Tag) error {
-	found := &repositoryInput{}
+func (c *buildCommand) run(ctx context.Context, args []string, tags []name.Tag) error {
+	found := &input{}
 	for _, arg := range args {
 		if err := found.path(ctx, arg); err != nil {
 			return err
@@ -149,7 +150,7 @@ func (c *repositoryBuildCommand) run(ctx context.Context, args []string, tags []
 	return c.write(ctx, files, content, tags)
 }
 
-func (c *repositoryBuildCommand) write(ctx context.Context, files loader.Files, content *repository.Content, tags []name.Tag) error {
+func (c *buildCommand) write(ctx context.Context, files loader.Files, content *repository.Content, tags []name.Tag) error {
 	image, err := loader.BuildFolder(repository.Folder, files, loader.BuildOptions{})
 	if err != nil {
 		return err
@@ -159,7 +160,7 @@ func (c *repositoryBuildCommand) write(ctx context.Context, files loader.Files, 
 		return fmt.Errorf("build the image: %w", err)
 	}
 	if c.output != "" {
-		if err := saveRepository(c.output, image, files); err != nil {
+		if err := save(c.output, image, files); err != nil {
 			return err
 		}
 	}
@@ -180,8 +181,8 @@ func (c *repositoryBuildCommand) write(ctx context.Context, files loader.Files, 
 	return nil
 }
 
-// saveRepository writes the form that the ending of a file names.
-func saveRepository(file string, image v1.Image, files loader.Files) error {
+// save writes the form that the ending of a file names.
+func save(file string, image v1.Image, files loader.Files) error {
 	if ending := form(file); ending == ".yaml" || ending == ".yml" {
 		var all [][]byte
 		for _, p := range files.Paths() {
@@ -210,7 +211,7 @@ func saveRepository(file string, image v1.Image, files loader.Files) error {
 }
 
 // packageEntry is the entry of the image of a package in a folder, which is pushed where there is none yet.
-func (c *repositoryBuildCommand) packageEntry(ctx context.Context, folder string) (repository.Entry, error) {
+func (c *buildCommand) packageEntry(ctx context.Context, folder string) (repository.Entry, error) {
 	files, err := content.ReadFolder(folder)
 	if err != nil {
 		return repository.Entry{}, err
@@ -233,7 +234,7 @@ func (c *repositoryBuildCommand) packageEntry(ctx context.Context, folder string
 }
 
 // publish builds the image of a package in a folder and pushes it. An image that is there stays, and has to hold the same files.
-func (c *repositoryBuildCommand) publish(ctx context.Context, folder, ref string, files loader.Files) error {
+func (c *buildCommand) publish(ctx context.Context, folder, ref string, files loader.Files) error {
 	tags, err := c.registry.Tags([]string{ref})
 	if err != nil {
 		return err
@@ -248,7 +249,7 @@ func (c *repositoryBuildCommand) publish(ctx context.Context, folder, ref string
 	case !errors.As(err, &failure) || failure.Reason != registry.ReasonNotFound:
 		return fmt.Errorf("%w. %s would be pushed there", err, folder)
 	}
-	found, err := (&checkFlags{}).validate(ctx, folder, files)
+	found, err := testrunner.Validate(ctx, files, testrunner.Options{Folder: folder})
 	if err != nil {
 		return err
 	}
@@ -267,8 +268,8 @@ func (c *repositoryBuildCommand) publish(ctx context.Context, folder, ref string
 	return nil
 }
 
-// repositoryInput gathers what a repository is made of.
-type repositoryInput struct {
+// input gathers what a repository is made of.
+type input struct {
 	entries []repository.Entry
 	// packages are folders with a manifest.
 	packages []string
@@ -281,7 +282,7 @@ type repositoryInput struct {
 // carvelText is a document of kapp-controller as YAML, a Package of a version or a PackageMetadata without.
 type carvelText struct{ name, version, text string }
 
-func (r *repositoryInput) path(ctx context.Context, root string) error {
+func (r *input) path(ctx context.Context, root string) error {
 	return filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
@@ -302,7 +303,7 @@ func (r *repositoryInput) path(ctx context.Context, root string) error {
 	})
 }
 
-func (r *repositoryInput) file(ctx context.Context, p string) error {
+func (r *input) file(ctx context.Context, p string) error {
 	in := content.NewInputs(nil)
 	if err := in.One(ctx, p); err != nil {
 		return err
@@ -321,7 +322,7 @@ func (r *repositoryInput) file(ctx context.Context, p string) error {
 }
 
 // reduce leaves out what cannot be offered of the documents of kapp-controller, and returns why, by their own files.
-func (r *repositoryInput) reduce() ([]string, error) {
+func (r *input) reduce() ([]string, error) {
 	if len(r.sources) == 0 {
 		return nil, nil
 	}
@@ -349,7 +350,7 @@ func (r *repositoryInput) reduce() ([]string, error) {
 	return content.Problems, nil
 }
 
-func (r *repositoryInput) document(d *document.Document) error {
+func (r *input) document(d *document.Document) error {
 	m, _ := d.Value.(map[string]any)
 	apiVersion, _ := m["apiVersion"].(string)
 	kind, _ := m["kind"].(string)
@@ -384,7 +385,7 @@ const repositoryHead = `{"apiVersion": "manifests.package-operator.run/v1alpha1"
 `
 
 // files of the repository, by their paths below its folder.
-func (r *repositoryInput) files(named string) (loader.Files, error) {
+func (r *input) files(named string) (loader.Files, error) {
 	if len(r.entries)+len(r.others) == 0 {
 		return nil, errors.New("there is nothing to offer: no RepositoryEntry, no package and no Package of kapp-controller was found")
 	}

@@ -1,4 +1,4 @@
-package author_test
+package repositories_test
 
 import (
 	"os"

@@ -1,4 +1,4 @@
-package author
+package repositories
 
 import (
 	"context"
@@ -32,7 +32,8 @@ type repositoryCommand struct {
 	name     string
 }
 
-func newRepository(streams genericiooptions.IOStreams) *cobra.Command {
+// New returns the command with those below it.
+func New(streams genericiooptions.IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "repository",
 		Short: "Keep lists of package images that dependencies are chosen from",
@@ -48,15 +49,15 @@ what it shows: display data, release notes, licences, APIs, the schema of its co
 	}
 	remove, pull := repositoryCommand{streams: streams}, repositoryCommand{streams: streams}
 	cmd.AddCommand(
-		newRepositoryInitialize(streams), newRepositoryAdd(streams), newRepositoryBuild(streams),
+		newInitialize(streams), newAdd(streams), newBuild(streams),
 		remove.onImage("remove", "IMAGE", "Withdraw a package image with all of its versions", remove.remove),
 		pull.onImage("pull", "TAG", "Write the repository in an image to a file", pull.pull),
-		newRepositoryPush(streams),
+		newPush(streams),
 	)
 	return cmd
 }
 
-func newRepositoryInitialize(streams genericiooptions.IOStreams) *cobra.Command {
+func newInitialize(streams genericiooptions.IOStreams) *cobra.Command {
 	c := repositoryCommand{streams: streams}
 	cmd := &cobra.Command{
 		Use: "initialize FILE [NAME]", Aliases: []string{"init"},
@@ -86,14 +87,14 @@ it is not given.`,
 
 func (c *repositoryCommand) initialize(path string) error {
 	if _, err := os.Lstat(path); err == nil {
-		if _, err := readRepository(path); err != nil {
+		if _, err := Read(path); err != nil {
 			return fmt.Errorf("%s exists and is no repository: delete it first, or choose another name", path)
 		}
 	}
 	return c.write(path, &repository.Index{Name: c.name})
 }
 
-func newRepositoryAdd(streams genericiooptions.IOStreams) *cobra.Command {
+func newAdd(streams genericiooptions.IOStreams) *cobra.Command {
 	c := repositoryCommand{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "add FILE IMAGE VERSION...",
@@ -135,7 +136,7 @@ and its constraints come from its manifest, and it is offered by its digest.`,
 }
 
 func (c *repositoryCommand) add(ctx context.Context, path, ref string, versions []*semver.Version) error {
-	index, err := readRepository(path)
+	index, err := Read(path)
 	if err != nil {
 		return err
 	}
@@ -207,7 +208,7 @@ func (c *repositoryCommand) onImage(verb, noun, short string, run func(ctx conte
 }
 
 func (c *repositoryCommand) remove(ctx context.Context, path string, ref name.Reference, text string) error {
-	index, err := readRepository(path)
+	index, err := Read(path)
 	if err != nil {
 		return err
 	}
@@ -233,7 +234,7 @@ func (c *repositoryCommand) pull(ctx context.Context, path string, _ name.Refere
 	return c.write(path, index)
 }
 
-func newRepositoryPush(streams genericiooptions.IOStreams) *cobra.Command {
+func newPush(streams genericiooptions.IOStreams) *cobra.Command {
 	c := repositoryCommand{streams: streams}
 	cmd := &cobra.Command{
 		Use:   "push FILE TAG",
@@ -244,7 +245,7 @@ func newRepositoryPush(streams genericiooptions.IOStreams) *cobra.Command {
 			if err != nil {
 				return command.UsageError(cmd, err)
 			}
-			index, err := readRepository(args[0])
+			index, err := Read(args[0])
 			if err != nil {
 				return err
 			}
@@ -259,7 +260,8 @@ func newRepositoryPush(streams genericiooptions.IOStreams) *cobra.Command {
 	return cmd
 }
 
-func readRepository(path string) (*repository.Index, error) {
+// Read reads the repository in a file.
+func Read(path string) (*repository.Index, error) {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("there is no repository file %s: begin one with kubectl package repository initialize", path)
