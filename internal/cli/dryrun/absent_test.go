@@ -17,6 +17,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/apinames"
+	"lockstep.run/lockstep/internal/cli/dryrun/definitions"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/objects"
 )
@@ -86,7 +87,7 @@ func TestDiscoveryIsBehind(t *testing.T) {
 		t.Errorf("an object: %+v, %v, asked %d times again", s, err, discovery.resets)
 	}
 	discovery.resets = 0
-	crd := &definition{}
+	crd := &definitions.CRD{}
 	crd.Spec.Group, crd.Spec.Names.Kind = v1.Group, "Dial"
 	if _, served, err := (&simulation{simulatedCluster: &simulatedCluster{Cluster: c}}).resources(t.Context(), crd, 1); err != nil || served || discovery.resets != 2 {
 		t.Errorf("a list: served %t, %v, asked %d times again", served, err, discovery.resets)

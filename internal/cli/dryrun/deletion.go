@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/internal/apinames"
+	"lockstep.run/lockstep/internal/cli/dryrun/definitions"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objectsets"
@@ -56,7 +57,7 @@ func Stranded(ctx context.Context, c *Cluster, r Request) ([]DataLoss, error) {
 	rev := objectsets.Load(in.sets[len(in.sets)-1], in.stored, objects.Owner{Names: apinames.Default}, in.namespaced)
 	defines := false
 	for i := range min(lastWorkload(rev)+1, len(rev.Phases)) {
-		defines = defines || slices.ContainsFunc(rev.Phases[i].Objects, func(d *objects.Desired) bool { return d.Key.GroupKind() == crdKind })
+		defines = defines || slices.ContainsFunc(rev.Phases[i].Objects, func(d *objects.Desired) bool { return d.Key.GroupKind() == definitions.Kind })
 	}
 	if !defines {
 		return nil, nil
@@ -85,7 +86,7 @@ func (s *simulation) stranded(ctx context.Context) ([]DataLoss, error) {
 	for i := range min(last+1, len(rev.Phases)) {
 		for _, d := range rev.Phases[i].Objects {
 			o := s.objects[d.Key]
-			if d.Key.GroupKind() != crdKind || o.live == nil || o.released {
+			if d.Key.GroupKind() != definitions.Kind || o.live == nil || o.released {
 				continue
 			}
 			held, err := s.held(ctx, rev, last, o.live)
@@ -118,7 +119,7 @@ const (
 
 // held names the resources with finalizers that the package does not delete before its workloads.
 func (s *simulation) held(ctx context.Context, rev *engine.Revision, last int, crd *unstructured.Unstructured) (string, error) {
-	definition := definitionOf(crd)
+	definition := definitions.Of(crd)
 	list, served, err := s.resources(ctx, definition, resourcesListed)
 	if !served || apierrors.IsForbidden(err) {
 		return "", nil
@@ -127,7 +128,7 @@ func (s *simulation) held(ctx context.Context, rev *engine.Revision, last int, c
 		return "", fmt.Errorf("list the resources of %s: %w", crd.GetName(), err)
 	}
 	var names []string
-	n, kind := 0, kindOf(definition)
+	n, kind := 0, definitions.KindOf(definition)
 	for i := range list.Items {
 		item := &list.Items[i]
 		key := objects.Key{Group: kind.Group, Kind: kind.Kind, Namespace: item.Namespace, Name: item.Name}

@@ -26,5 +26,9 @@
 // Each dry run stands alone, so quotas are checked apart: numbers of objects, and storage of
 // claims. Failing probes, and changes of others meanwhile, cannot be foreseen.
 //
+// Below are the parts that know no simulation: stored reads revisions, home has those that the
+// controller writes, definitions follows CustomResourceDefinitions; privileges and quotas judge
+// what the objects come to.
+//
 // No value of a Secret, nor of an object with values of one, is in a plan.
 package dryrun

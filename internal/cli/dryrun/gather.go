@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
@@ -18,16 +17,16 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/apinames"
+	"lockstep.run/lockstep/internal/cli/dryrun/stored"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/objects/objectslices"
 	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/phases/drift"
 	"lockstep.run/lockstep/internal/revisions"
 )
 
 func (c *Cluster) gather(ctx context.Context, r Request) (*input, error) {
-	in := &input{Cluster: c, Request: r, now: time.Now(), stored: newStored()}
+	in := &input{Cluster: c, Request: r, now: time.Now(), stored: stored.New()}
 	in.uid = uuid.NewUUID()
 	in.key = objects.OwnerKey{Kind: r.Scope.Kind("ObjectDeployment"), Namespace: r.Namespace, Name: r.Name}
 	dep := r.Scope.NewObjectDeployment()
@@ -58,7 +57,7 @@ func (in *input) readSets(ctx context.Context) error {
 	if in.Many && len(validation.IsValidLabelValue(in.Name)) == 0 { // all packages are read: not all revisions for each of them
 		own = append(own, client.MatchingLabels{corev1alpha1.ObjectDeploymentLabel: in.Name})
 	}
-	err := in.eachSet(ctx, in.Scope, in.Namespace, func(set corev1alpha1.GenericObjectSet) error {
+	err := stored.Each(ctx, in.Reader, in.Scope, in.Namespace, func(set corev1alpha1.GenericObjectSet) error {
 		if objectsets.OwnerOf(set) == in.key && objectsets.DeploymentOf(set) == in.deployment.GetUID() {
 			in.sets = append(in.sets, set)
 		}
@@ -74,84 +73,11 @@ func (in *input) readSets(ctx context.Context) error {
 		if !objectsets.Owns(set) {
 			continue
 		}
-		if err := in.readStored(ctx, in.Scope, set, in.ManagerNamespace, in.stored); err != nil {
+		if err := stored.Read(ctx, in.Reader, in.Scope, set, in.ManagerNamespace, in.stored); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// setsPage bounds memory: revisions may be large.
-const setsPage = 50
-
-func (c *Cluster) eachSet(
-	ctx context.Context, scope corev1alpha1.Scope, namespace string, visit func(corev1alpha1.GenericObjectSet) error, opts ...client.ListOption,
-) error {
-	next := ""
-	for {
-		list := scope.NewObjectSetList()
-		err := c.Reader.List(ctx, list.(client.ObjectList), append([]client.ListOption{client.InNamespace(namespace), client.Limit(setsPage), client.Continue(next)}, opts...)...)
-		if err != nil {
-			return err
-		}
-		for _, set := range list.GenericObjectSets() {
-			if err := visit(set); err != nil {
-				return err
-			}
-		}
-		if next = list.(client.ObjectList).GetContinue(); next == "" {
-			return nil
-		}
-	}
-}
-
-func newStored() objectsets.Stored {
-	return objectsets.Stored{
-		Slices: map[string][]corev1alpha1.ObjectSetObject{}, Secrets: map[string][]corev1alpha1.ObjectSetObject{},
-	}
-}
-
-// readStored adds the objects of slices, which never change. manager has the Secrets of cluster
-// sets.
-func (c *Cluster) readStored(
-	ctx context.Context, scope corev1alpha1.Scope, set corev1alpha1.GenericObjectSet, manager string, into objectsets.Stored,
-) error {
-	for _, phase := range set.ObjectSetSpec().Phases {
-		for _, name := range phase.Slices {
-			if _, known := into.Slices[name]; known || !objectsets.Stores(name) {
-				continue
-			}
-			slice := scope.NewObjectSlice()
-			if err := c.Reader.Get(ctx, client.ObjectKey{Namespace: set.GetNamespace(), Name: name}, slice); err != nil {
-				return fmt.Errorf("read slice %s of %s: %w", name, set.GetName(), err)
-			}
-			into.Slices[name] = *slice.SliceObjects()
-		}
-		for _, name := range phase.SecretSlices {
-			if _, known := into.Secrets[name]; known || !objectsets.Stores(name) {
-				continue
-			}
-			secret := &corev1.Secret{}
-			if err := c.Reader.Get(ctx, client.ObjectKey{Namespace: cmp.Or(set.GetNamespace(), manager), Name: name}, secret); err != nil {
-				return fmt.Errorf("read Secret %s of %s: %w", name, set.GetName(), err)
-			}
-			opened, err := objectslices.Open(secret)
-			if err != nil {
-				return err
-			}
-			into.Secrets[name] = opened
-		}
-	}
-	return nil
-}
-
-// TemplateOf returns the template of a revision, with the objects of its slices.
-func (c *Cluster) TemplateOf(ctx context.Context, scope corev1alpha1.Scope, set corev1alpha1.GenericObjectSet) (corev1alpha1.ObjectSetTemplateSpec, error) {
-	spec := *set.ObjectSetSpec().ObjectSetTemplateSpec.DeepCopy()
-	stored := newStored()
-	err := c.readStored(ctx, scope, set, corev1alpha1.DefaultNamespace, stored)
-	stored.Inline(spec.Phases)
-	return spec, err
 }
 
 // decide compares the template with the newest revision, the only one that can be current.
@@ -294,7 +220,7 @@ func (in *input) others(ctx context.Context) ([]client.Object, error) {
 		if scope == corev1alpha1.ScopeNamespaced && !in.remote() {
 			namespace = in.Namespace // others cannot bring objects of this namespace
 		}
-		err := in.eachSet(ctx, scope, namespace, func(set corev1alpha1.GenericObjectSet) error {
+		err := stored.Each(ctx, in.Reader, scope, namespace, func(set corev1alpha1.GenericObjectSet) error {
 			key := objectsets.OwnerOf(set)
 			if key == in.key || !objectsets.Owns(set) || (set.ObjectSetSpec().TargetRef != nil) != in.remote() {
 				return nil
@@ -322,11 +248,11 @@ func (in *input) others(ctx context.Context) ([]client.Object, error) {
 }
 
 func (in *input) inline(ctx context.Context, scope corev1alpha1.Scope, set corev1alpha1.GenericObjectSet) error {
-	stored := newStored()
-	err := in.readStored(ctx, scope, set, in.ManagerNamespace, stored)
+	all := stored.New()
+	err := stored.Read(ctx, in.Reader, scope, set, in.ManagerNamespace, all)
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
 		return err
 	}
-	stored.Inline(set.ObjectSetSpec().Phases)
+	all.Inline(set.ObjectSetSpec().Phases)
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/dryrun/home"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -18,13 +19,13 @@ import (
 func TestSimulationEndsForRevisionsAlone(t *testing.T) {
 	t.Parallel()
 	c := &simulatedCluster{}
-	home, err := newHome(fake.NewClientBuilder().Build(), c, nil)
+	inMemory, err := home.New(fake.NewClientBuilder().Build(), c.note, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range limits.SimulatedCreates + 1 {
 		slice := &corev1alpha1.ObjectSlice{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprint("web-", i), UID: types.UID(fmt.Sprint(i))}}
-		if err := errors.Join(home.Patch(t.Context(), slice, client.RawPatch(types.MergePatchType, []byte("{}"))), home.Delete(t.Context(), slice), c.failed); err != nil {
+		if err := errors.Join(inMemory.Patch(t.Context(), slice, client.RawPatch(types.MergePatchType, []byte("{}"))), inMemory.Delete(t.Context(), slice), c.failed); err != nil {
 			t.Fatalf("slice %d: %v", i, err)
 		}
 	}
@@ -32,7 +33,7 @@ func TestSimulationEndsForRevisionsAlone(t *testing.T) {
 		if c.failed != nil {
 			t.Fatalf("revision %d: %v", i, c.failed)
 		}
-		if err := home.Create(t.Context(), &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprint("web-", i)}}); err != nil {
+		if err := inMemory.Create(t.Context(), &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: fmt.Sprint("web-", i)}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,27 +1,19 @@
 package dryrun
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"maps"
-	"strings"
-	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/events"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/apinames"
+	"lockstep.run/lockstep/internal/cli/dryrun/definitions"
+	"lockstep.run/lockstep/internal/cli/dryrun/home"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/controllers/objectdeployments"
 	"lockstep.run/lockstep/internal/engine"
@@ -137,11 +129,11 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 	owner := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: in.key.Kind, Namespace: in.Namespace, Name: in.Name}, UID: in.uid, Cluster: in.Home}
 	own, delegated := objectsets.Controllers(in.sets...)
 	c := &simulatedCluster{
-		Cluster: in.Cluster, tracker: engine.NewTracker(apinames.Default), definitions: newDefinitions(), owner: owner,
+		Cluster: in.Cluster, tracker: engine.NewTracker(apinames.Default), definitions: definitions.New(), owner: owner,
 		controllers: own.Union(delegated), now: in.now, reached: true, objects: map[objects.Key]*object{}, pretended: map[schema.GroupKind]*objects.Desired{},
 		asUser: map[objects.Account]bool{}, probed: in.rehearses,
 	}
-	c.controllers.Insert(in.uid, newUID)
+	c.controllers.Insert(in.uid, home.NewUID)
 	s := &simulation{simulatedCluster: c, in: in}
 	if in.deployment != nil {
 		s.jobs = objectsets.Recorded(in.deployment.ObjectDeploymentStatus())
@@ -166,7 +158,7 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := newHome(in.Reader, c, objs)
+	h, err := home.New(in.Reader, c.note, objs)
 	if err != nil {
 		return nil, err
 	}
@@ -191,7 +183,7 @@ func (in *input) newSet() corev1alpha1.GenericObjectSet {
 	set := in.Scope.NewObjectSet()
 	set.SetName(in.Name)
 	set.SetNamespace(in.Namespace)
-	set.SetUID(newUID)
+	set.SetUID(home.NewUID)
 	set.SetLabels(in.labels())
 	spec := set.ObjectSetSpec()
 	in.Template.DeepCopyInto(&spec.ObjectSetTemplateSpec)
@@ -233,71 +225,8 @@ func (c *simulatedCluster) fill(ctx context.Context, revisions []*engine.Revisio
 	return err
 }
 
-// newUID is that of the revision that does not exist yet.
-const newUID = "new"
-
-// newHome returns a client of deployments and sets in memory. Everything else is read from
-// the API server; of writes to it, only deletions have an effect, on later reads. Writes are noted, but for those of statuses.
-func newHome(live client.Reader, in *simulatedCluster, objs []client.Object) (client.Client, error) {
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), corev1alpha1.AddToScheme(scheme)); err != nil {
-		return nil, err
-	}
-	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objs...)
-	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
-		builder.WithStatusSubresource(scope.NewObjectDeployment().(client.Object), scope.NewObjectSet().(client.Object))
-	}
-	if err := objectdeployments.IndexSets(context.Background(), indexer{builder}); err != nil {
-		return nil, err
-	}
-	var deleted sync.Map // by UID
-	return interceptor.NewClient(builder.Build(), interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-			if inMemory(obj, scheme) {
-				return c.Get(ctx, key, obj, opts...)
-			}
-			if err := live.Get(ctx, key, obj, opts...); err != nil {
-				return err
-			}
-			if _, gone := deleted.Load(obj.GetUID()); gone {
-				return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
-			}
-			return nil
-		},
-		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			switch list.(type) {
-			case *corev1alpha1.ObjectSetList, *corev1alpha1.ClusterObjectSetList:
-				return c.List(ctx, list, opts...)
-			}
-			return live.List(ctx, list, opts...)
-		},
-		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-			in.note("create", obj, scheme)
-			obj.SetUID(newUID)
-			return c.Create(ctx, obj, opts...)
-		},
-		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-			in.note("patch", obj, scheme)
-			if !inMemory(obj, scheme) {
-				return nil
-			}
-			return c.Patch(ctx, obj, patch, opts...)
-		},
-		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
-			in.note("delete", obj, scheme)
-			if !inMemory(obj, scheme) {
-				deleted.Store(obj.GetUID(), true)
-				return nil
-			}
-			return c.Delete(ctx, obj, opts...)
-		},
-	}), nil
-}
-
 // note notes a write to one of our own kinds.
-func (c *simulatedCluster) note(verb string, obj client.Object, scheme *runtime.Scheme) {
-	gvk, _ := apiutil.GVKForObject(obj, scheme)
-	key := objects.Key{Kind: gvk.Kind, Namespace: obj.GetNamespace(), Name: cmp.Or(obj.GetName(), obj.GetGenerateName())}
+func (c *simulatedCluster) note(verb string, key objects.Key) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.ours = append(c.ours, verb+" "+key.String())
@@ -311,17 +240,3 @@ func (c *simulatedCluster) note(verb string, obj client.Object, scheme *runtime.
 
 // errEndless is the end of a simulation that makes revisions again and again.
 var errEndless = errors.New("the engine does not come to an end with its revisions: please report this as a defect")
-
-// inMemory reports whether an object is a deployment or a set.
-func inMemory(obj runtime.Object, scheme *runtime.Scheme) bool {
-	gvk, err := apiutil.GVKForObject(obj, scheme)
-	kind := strings.TrimPrefix(gvk.Kind, "Cluster")
-	return err == nil && gvk.Group == corev1alpha1.GroupName && (kind == "ObjectDeployment" || kind == "ObjectSet")
-}
-
-type indexer struct{ *fake.ClientBuilder }
-
-func (i indexer) IndexField(_ context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
-	i.WithIndex(obj, field, extract)
-	return nil
-}

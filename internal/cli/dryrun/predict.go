@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -36,7 +35,7 @@ func (c simulatedWrites) predict(
 	if err != nil {
 		return nil, err
 	}
-	why, err := c.definitions.validate(ctx, m.GroupVersionKind, template)
+	why, err := c.definitions.Validate(ctx, m.GroupVersionKind, template)
 	if err != nil {
 		return nil, c.refuse(ctx, key, o, err)
 	}
@@ -253,11 +252,6 @@ type cause struct {
 func (c *cause) Error() string { return c.text }
 
 func (c *cause) Unwrap() error { return c.error }
-
-// invalid is what the API server would return for an object that is not valid.
-func invalid(message string) error {
-	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonInvalid, Code: http.StatusUnprocessableEntity, Message: message}}
-}
 
 func (c *simulatedCluster) controls(live *unstructured.Unstructured) bool {
 	ref := controllerOf(live)

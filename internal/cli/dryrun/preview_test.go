@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,12 +23,6 @@ func decode(t *testing.T, text string) map[string]any {
 		t.Fatal(err)
 	}
 	return obj
-}
-
-func rule(groups, resources, verbs string, names ...string) rbacv1.PolicyRule {
-	return rbacv1.PolicyRule{
-		APIGroups: strings.Split(groups, ","), Resources: strings.Split(resources, ","), Verbs: strings.Split(verbs, ","), ResourceNames: names,
-	}
 }
 
 // TestOrderOfRemovals is about steps that are performed at the same time.
@@ -51,133 +43,6 @@ func TestOrderOfRemovals(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, c.removals(at)); diff != "" {
 		t.Fatal(diff)
-	}
-}
-
-// TestUncovered is about which rights are new.
-func TestUncovered(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		reason       string
-		held, wanted []rbacv1.PolicyRule
-		want         []rbacv1.PolicyRule
-	}{
-		{"the same", []rbacv1.PolicyRule{rule("", "pods", "get,list")}, []rbacv1.PolicyRule{rule("", "pods", "list,get")}, nil},
-		{"another verb", []rbacv1.PolicyRule{rule("", "pods", "get")}, []rbacv1.PolicyRule{rule("", "pods", "get,delete")}, []rbacv1.PolicyRule{rule("", "pods", "delete")}},
-		{"another resource", []rbacv1.PolicyRule{rule("", "pods", "get")}, []rbacv1.PolicyRule{rule("", "pods,secrets", "get")}, []rbacv1.PolicyRule{rule("", "secrets", "get")}},
-		{"covered by two rules together", []rbacv1.PolicyRule{rule("", "pods", "get"), rule("apps", "deployments", "get")}, []rbacv1.PolicyRule{rule("", "pods", "get"), rule("apps", "deployments", "get")}, nil},
-		{"all verbs instead of one", []rbacv1.PolicyRule{rule("", "pods", "get")}, []rbacv1.PolicyRule{rule("", "pods", "*")}, []rbacv1.PolicyRule{rule("", "pods", "*")}},
-		{"one verb of all", []rbacv1.PolicyRule{rule("*", "*", "*")}, []rbacv1.PolicyRule{rule("apps", "deployments", "get")}, nil},
-		{"all names instead of one", []rbacv1.PolicyRule{rule("", "secrets", "get", "web")}, []rbacv1.PolicyRule{rule("", "secrets", "get")}, []rbacv1.PolicyRule{rule("", "secrets", "get")}},
-		{"one name of all", []rbacv1.PolicyRule{rule("", "secrets", "get")}, []rbacv1.PolicyRule{rule("", "secrets", "get", "web")}, nil},
-		{"another group of that resource", []rbacv1.PolicyRule{rule("apps", "deployments", "get")}, []rbacv1.PolicyRule{rule("extensions", "deployments", "get")}, []rbacv1.PolicyRule{rule("extensions", "deployments", "get")}},
-		{"a subresource is another resource", []rbacv1.PolicyRule{rule("", "pods", "create")}, []rbacv1.PolicyRule{rule("", "pods/exec", "create")}, []rbacv1.PolicyRule{rule("", "pods/exec", "create")}},
-		{"a subresource of everything", []rbacv1.PolicyRule{rule("apps", "*/scale", "update")}, []rbacv1.PolicyRule{rule("apps", "deployments/scale", "update")}, nil},
-		{
-			"paths, by their beginning", []rbacv1.PolicyRule{{Verbs: []string{"get"}, NonResourceURLs: []string{"/metrics/*"}}},
-			[]rbacv1.PolicyRule{{Verbs: []string{"get"}, NonResourceURLs: []string{"/metrics/a", "/healthz"}}},
-			[]rbacv1.PolicyRule{{Verbs: []string{"get"}, NonResourceURLs: []string{"/healthz"}}},
-		},
-		{"one more name", []rbacv1.PolicyRule{rule("", "secrets", "get", "web")}, []rbacv1.PolicyRule{rule("", "secrets", "get", "web", "db")}, []rbacv1.PolicyRule{rule("", "secrets", "get", "db")}},
-		{"one more group", []rbacv1.PolicyRule{rule("apps", "*", "get")}, []rbacv1.PolicyRule{rule("apps,batch", "*", "get")}, []rbacv1.PolicyRule{rule("batch", "*", "get")}},
-	} {
-		if diff := cmp.Diff(tc.want, uncovered(tc.held, tc.wanted)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
-		}
-	}
-}
-
-func crd(t *testing.T, scope, versions string) *unstructured.Unstructured {
-	t.Helper()
-	return &unstructured.Unstructured{Object: decode(t, `{"spec":{"scope":"`+scope+`","names":{"kind":"Widget","plural":"widgets"},"versions":[`+versions+`]}}`)}
-}
-
-// TestDefinitionLosses is about what a changed definition takes away.
-func TestDefinitionLosses(t *testing.T) {
-	t.Parallel()
-	version := func(name, flags, properties string) string {
-		return `{"name":"` + name + `",` + flags + `,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{` + properties + `}}}}}}`
-	}
-	const stored, served = `"served":true,"storage":true`, `"served":true,"storage":false`
-	size := `"size":{"type":"integer"}`
-	nested := `"list":{"type":"array","items":{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}}}}`
-	for _, tc := range []struct {
-		reason        string
-		before, after *unstructured.Unstructured
-		want          []string
-	}{
-		{"the same", crd(t, "Cluster", version("v1", stored, size)), crd(t, "Cluster", version("v1", stored, size)), nil},
-		{"a new version and field", crd(t, "Cluster", version("v1", stored, size)), crd(t, "Cluster", version("v1", stored, size+`,"unit":{}`)+","+version("v2", served, size)), nil},
-		{"a version less", crd(t, "Cluster", version("v1", stored, size)+","+version("v0", served, size)), crd(t, "Cluster", version("v1", stored, size)), []string{"version v0 is dropped"}},
-		{"not served any more", crd(t, "Cluster", version("v1", stored, size)), crd(t, "Cluster", version("v1", `"served":false,"storage":true`, size)), []string{"version v1 is not served any more"}},
-		{
-			"stored in another version", crd(t, "Cluster", version("v1", stored, size)+","+version("v2", served, size)),
-			crd(t, "Cluster", version("v1", served, size)+","+version("v2", stored, size)), []string{"stored in version v2 instead of v1"},
-		},
-		{"a field less, in a list", crd(t, "Cluster", version("v1", stored, nested)), crd(t, "Cluster", version("v1", stored, strings.Replace(nested, `,"b":{"type":"string"}`, "", 1))), []string{"field .spec.list[].b leaves the schema of v1"}},
-		{
-			"a field less that is still kept", crd(t, "Cluster", version("v1", stored, `"any":{"type":"object","properties":{"a":{}}}`)),
-			crd(t, "Cluster", version("v1", stored, `"any":{"type":"object","x-kubernetes-preserve-unknown-fields":true}`)), nil,
-		},
-		{
-			"fields that were kept without being named", crd(t, "Cluster", version("v1", stored, `"any":{"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":{"a":{}}}`)),
-			crd(t, "Cluster", version("v1", stored, `"any":{"type":"object","properties":{"a":{}}}`)), []string{"what .spec.any has that the schema of v1 does not name is kept no more"},
-		},
-		{"another scope", crd(t, "Cluster", version("v1", stored, size)), crd(t, "Namespaced", version("v1", stored, size)), []string{"spec.scope changes from Cluster to Namespaced"}},
-	} {
-		got := definitionLosses(definitionOf(tc.before), definitionOf(tc.after))
-		if len(got) != len(tc.want) {
-			t.Errorf("%s: %v", tc.reason, got)
-			continue
-		}
-		for i := range got {
-			if !strings.Contains(got[i], tc.want[i]) {
-				t.Errorf("%s: %s", tc.reason, got[i])
-			}
-		}
-	}
-}
-
-// TestManagers is about who has a field.
-func TestManagers(t *testing.T) {
-	t.Parallel()
-	u := &unstructured.Unstructured{Object: map[string]any{}}
-	entry := func(manager, fields string) metav1.ManagedFieldsEntry {
-		return metav1.ManagedFieldsEntry{Manager: manager, Operation: "Update", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)}
-	}
-	status := entry("controller", `{"f:spec":{"f:replicas":{}}}`)
-	status.Subresource = "scale"
-	u.SetManagedFields([]metav1.ManagedFieldsEntry{
-		entry("package-operator", `{"f:spec":{"f:replicas":{}}}`), status,
-		entry("autoscaler", `{"f:spec":{"f:replicas":{}}}`),
-		entry("editor", `{"f:metadata":{"f:labels":{"f:example.com/team":{}}},"f:spec":{"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"web\"}":{"f:image":{}}}}},"f:selector":{},"f:ports":{"k:{\"port\":53,\"protocol\":\"UDP\"}":{".":{}}},"f:tls":{"k:{\"host\":\"a.example.com,b.example.com\"}":{"f:secret":{}}},"f:env":{"k:{\"name\":\"A,B\"}":{"f:value":{}}}},"f:rules":{}}`),
-	})
-	m := managersOf(u)
-	for path, want := range map[string][]string{
-		"spec.replicas": {"autoscaler"},
-		"spec.template.spec.containers[name=web].image":     {"editor"},
-		"spec.template.spec.containers[name=web]":           {"editor"},
-		"spec.template.spec.containers[name=db].image":      nil,
-		"spec.ports[port=53,protocol=UDP]":                  {"editor"},
-		"spec.ports[port=53,protocol=TCP]":                  nil,
-		"spec.ports[protocol=UDP,port=53]":                  {"editor"},
-		"spec.ports[port=53]":                               {"editor"},
-		"spec.tls[host=a.example.com,b.example.com].secret": {"editor"},
-		"spec.tls[host=a.example.com].secret":               nil,
-		"spec.env[name=A,B].value":                          {"editor"},
-		"spec.env[name=A,B,C].value":                        nil,
-		"spec.env[name=A].value":                            nil,
-		"spec.selector.matchLabels.app":                     {"editor"},
-		`metadata.labels["example.com/team"]`:               {"editor"},
-		"metadata.labels":                                   {"editor"},
-		"rules[0].verbs":                                    {"editor"},
-		"spec.paused":                                       nil,
-		"spec[":                                             nil,
-		`spec["["]`:                                         nil,
-	} {
-		if diff := cmp.Diff(want, m.of(path)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", path, diff)
-		}
 	}
 }
 
@@ -264,25 +129,6 @@ func TestOverlayByName(t *testing.T) {
 	}
 }
 
-// TestAggregate adds what a cluster role takes over from others of the package.
-func TestAggregate(t *testing.T) {
-	t.Parallel()
-	g := newGrants()
-	for name, text := range map[string]string{
-		"whole": `{"kind":"ClusterRole","aggregationRule":{"clusterRoleSelectors":[{"matchLabels":{"part":"yes"}}]},"rules":[]}`,
-		"part":  `{"kind":"ClusterRole","metadata":{"labels":{"part":"yes"}},"rules":[{"apiGroups":[""],"resources":["secrets"],"verbs":["get"]}]}`,
-		"other": `{"kind":"ClusterRole","rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}]}`,
-	} {
-		g.add(objects.Key{Group: rbacv1.GroupName, Kind: "ClusterRole", Name: name}, &unstructured.Unstructured{Object: decode(t, text)})
-	}
-	g.aggregate()
-	want := []rbacv1.PolicyRule{rule("", "secrets", "get")}
-	want[0].ResourceNames = nil
-	if diff := cmp.Diff(want, g.roles[objects.Key{Group: rbacv1.GroupName, Kind: "ClusterRole", Name: "whole"}].rules); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
 // TestScaledDown is about the claims of a StatefulSet.
 func TestScaledDown(t *testing.T) {
 	t.Parallel()
@@ -301,74 +147,6 @@ func TestScaledDown(t *testing.T) {
 	} {
 		if got := scaledDown(tc.before, tc.after); (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
 			t.Errorf("%s: %q", tc.reason, got)
-		}
-	}
-}
-
-// TestUsage counts as the API server does.
-func TestUsage(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		gr     schema.GroupResource
-		object string
-		want   map[corev1.ResourceName]string
-	}{
-		{schema.GroupResource{Group: "apps", Resource: "deployments"}, `{}`, map[corev1.ResourceName]string{"count/deployments.apps": "1"}},
-		{schema.GroupResource{Resource: "configmaps"}, `{}`, map[corev1.ResourceName]string{"count/configmaps": "1", "configmaps": "1"}},
-		{
-			schema.GroupResource{Resource: "services"}, `{"spec":{"type":"LoadBalancer","ports":[{"port":1},{"port":2}]}}`,
-			map[corev1.ResourceName]string{"count/services": "1", "services": "1", "services.loadbalancers": "1", "services.nodeports": "2"},
-		},
-		{
-			schema.GroupResource{Resource: "persistentvolumeclaims"}, `{"spec":{"storageClassName":"fast","resources":{"requests":{"storage":"5Gi"}}}}`,
-			map[corev1.ResourceName]string{
-				"count/persistentvolumeclaims": "1", "persistentvolumeclaims": "1", "requests.storage": "5Gi",
-				"fast.storageclass.storage.k8s.io/requests.storage": "5Gi", "fast.storageclass.storage.k8s.io/persistentvolumeclaims": "1",
-			},
-		},
-	} {
-		got := map[corev1.ResourceName]string{}
-		for name, q := range usage(tc.gr, &unstructured.Unstructured{Object: decodeNumbers(t, tc.object)}) {
-			got[name] = q.String()
-		}
-		if diff := cmp.Diff(tc.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", tc.gr, diff)
-		}
-	}
-}
-
-// TestDefinitions is about resources whose definition comes or changes.
-func TestDefinitions(t *testing.T) {
-	t.Parallel()
-	const version = `{"name":"%s","served":%s,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{"spec":{"type":"object","properties":{%s}}}}}}`
-	crd := func(versions ...string) *unstructured.Unstructured {
-		return &unstructured.Unstructured{Object: decodeNumbers(t, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"dials.example.com"},
-			"spec":{"group":"example.com","scope":"Namespaced","names":{"kind":"Dial","plural":"dials"},"versions":[`+strings.Join(versions, ",")+`]}}`)}
-	}
-	size, unit := `"size":{"type":"integer"}`, `"size":{"type":"integer"},"unit":{"type":"string"}`
-	for _, tc := range []struct {
-		reason      string
-		before, now *unstructured.Unstructured
-		resource    string
-		why, wrong  string
-	}{
-		{"another kind", nil, crd(fmt.Sprintf(version, "v1", "true", size)), `{"apiVersion":"example.com/v1","kind":"Other"}`, "", ""},
-		{"a new kind", nil, crd(fmt.Sprintf(version, "v1", "true", size)), `{"apiVersion":"example.com/v1","kind":"Dial","spec":{"size":1}}`, "comes or changes", ""},
-		{"a new kind, a wrong field", nil, crd(fmt.Sprintf(version, "v1", "true", size)), `{"apiVersion":"example.com/v1","kind":"Dial","spec":{"unit":"x"}}`, "comes or changes", "spec.unit: unknown field"},
-		{"as it was", crd(fmt.Sprintf(version, "v1", "true", size)), crd(fmt.Sprintf(version, "v1", "true", size)), `{"apiVersion":"example.com/v1","kind":"Dial","spec":{"unit":"x"}}`, "", ""},
-		{"a new field", crd(fmt.Sprintf(version, "v1", "true", size)), crd(fmt.Sprintf(version, "v1", "true", unit)), `{"apiVersion":"example.com/v1","kind":"Dial","spec":{"unit":"x"}}`, "comes or changes", ""},
-		{"another version changes", crd(fmt.Sprintf(version, "v1", "true", size)), crd(fmt.Sprintf(version, "v1", "true", size), fmt.Sprintf(version, "v2", "true", unit)), `{"apiVersion":"example.com/v1","kind":"Dial","spec":{"size":1}}`, "", ""},
-		{"a version that is not served", nil, crd(fmt.Sprintf(version, "v1", "false", size), fmt.Sprintf(version, "v2", "true", size)), `{"apiVersion":"example.com/v1","kind":"Dial"}`, "", "does not serve version v1 but v2"},
-	} {
-		d := newDefinitions()
-		d.learn(objects.Key{Group: crdKind.Group, Kind: crdKind.Kind, Name: "dials.example.com"}, tc.before, tc.now)
-		u := &unstructured.Unstructured{Object: decodeNumbers(t, tc.resource)}
-		why, err := d.validate(t.Context(), u.GroupVersionKind(), u.Object)
-		if (why == "") != (tc.why == "") || !strings.Contains(why, tc.why) {
-			t.Errorf("%s: %q", tc.reason, why)
-		}
-		if (err == nil) != (tc.wrong == "") || err != nil && !strings.Contains(err.Error(), tc.wrong) {
-			t.Errorf("%s: %v", tc.reason, err)
 		}
 	}
 }

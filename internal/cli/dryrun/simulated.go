@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/dryrun/definitions"
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/cluster/livestate"
@@ -35,7 +36,7 @@ type simulatedCluster struct {
 	// owner of the objects, and the UIDs by which it controls them.
 	owner       objects.Owner
 	controllers sets.Set[types.UID]
-	definitions *definitions
+	definitions *definitions.Written
 
 	mu      sync.Mutex
 	now     time.Time
@@ -226,8 +227,8 @@ func (c *simulatedCluster) write(key objects.Key, o *object, after *unstructured
 	o.writes++
 	o.now, o.observed, o.changed, o.migrated, o.dry = after, nil, true, nil, nil
 	o.version = after.GroupVersionKind().Version
-	if key.GroupKind() == crdKind {
-		c.definitions.learn(key, o.live, after)
+	if key.GroupKind() == definitions.Kind {
+		c.definitions.Learn(key, o.live, after)
 	}
 }
 
@@ -246,7 +247,7 @@ func (c *simulatedCluster) State(gk schema.GroupKind) livestate.KindState {
 
 // Mapping is that of the API server, or of a definition of the package.
 func (c *simulatedCluster) Mapping(gk schema.GroupKind, version string) (*meta.RESTMapping, error) {
-	if m, defined := c.definitions.mapping(gk, version); defined {
+	if m, defined := c.definitions.Mapping(gk, version); defined {
 		return m, nil
 	}
 	m, err := c.Mapper.RESTMapping(gk, slices.DeleteFunc([]string{version}, func(v string) bool { return v == "" })...)
@@ -324,7 +325,7 @@ func (c *simulatedCluster) Check(ctx context.Context, objs []*unstructured.Unstr
 	var served []*unstructured.Unstructured
 	var at []int
 	for i, obj := range objs {
-		why, err := c.definitions.validate(ctx, obj.GroupVersionKind(), obj.Object)
+		why, err := c.definitions.Validate(ctx, obj.GroupVersionKind(), obj.Object)
 		switch {
 		case err != nil:
 			errs[i] = err

@@ -11,6 +11,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/dryrun"
+	"lockstep.run/lockstep/internal/cli/dryrun/stored"
 )
 
 // OfRevision plans that an existing revision takes over; image is the one that it was made of.
@@ -26,7 +27,7 @@ func OfRevision(ctx context.Context, cl *cluster.Cluster, rollout *cluster.Rollo
 		ReportDrift: rollout.Deployment.ObjectDeploymentSpec().DriftPolicy == corev1alpha1.DriftPolicyReport,
 		Retain:      rollout.Deployment.ObjectDeploymentSpec().ArchivalPolicy == corev1alpha1.ArchivalPolicyRelease,
 	}
-	if r.Template, err = at.TemplateOf(ctx, scope, set); err != nil {
+	if r.Template, err = stored.Template(ctx, at.Reader, scope, set); err != nil {
 		return nil, err
 	}
 	plan, err := dryrun.Make(ctx, at, r)

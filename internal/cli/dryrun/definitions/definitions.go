@@ -1,9 +1,10 @@
-package dryrun
+package definitions
 
 import (
 	"context"
 	"fmt"
 	"maps"
+	"net/http"
 	"reflect"
 	"slices"
 	"strings"
@@ -11,7 +12,9 @@ import (
 
 	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,25 +23,28 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-var crdKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+// Kind is that of definitions.
+var Kind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
-type definition = apiextensionsv1.CustomResourceDefinition
+// CRD is a definition.
+type CRD = apiextensionsv1.CustomResourceDefinition
 
-// definitionOf decodes a definition that the API server has accepted; the result is empty
+// Of decodes a definition that the API server has accepted; the result is empty
 // for nil.
-func definitionOf(u *unstructured.Unstructured) *definition {
-	crd := &definition{}
+func Of(u *unstructured.Unstructured) *CRD {
+	crd := &CRD{}
 	if u != nil {
 		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, crd)
 	}
 	return crd
 }
 
-func kindOf(crd *definition) schema.GroupKind {
+// KindOf returns the kind that a definition defines.
+func KindOf(crd *CRD) schema.GroupKind {
 	return schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
 }
 
-func servedVersions(crd *definition) []string {
+func servedVersions(crd *CRD) []string {
 	var names []string
 	for _, v := range crd.Spec.Versions {
 		if v.Served {
@@ -50,7 +56,7 @@ func servedVersions(crd *definition) []string {
 }
 
 // schemaOf returns nil for a version that does not exist.
-func schemaOf(crd *definition, version string) *apiextensionsv1.JSONSchemaProps {
+func schemaOf(crd *CRD, version string) *apiextensionsv1.JSONSchemaProps {
 	v, err := apihelpers.GetSchemaForVersion(crd, version)
 	if err != nil || v == nil {
 		return nil
@@ -58,11 +64,11 @@ func schemaOf(crd *definition, version string) *apiextensionsv1.JSONSchemaProps 
 	return v.OpenAPIV3Schema
 }
 
-// definitions are the CustomResourceDefinitions that the package has written so far. The
+// Written are the CustomResourceDefinitions that the package has written so far. The
 // API server does not serve their kinds and schemas yet.
-type definitions struct {
+type Written struct {
 	mu    sync.Mutex
-	kinds map[schema.GroupKind]*definition
+	kinds map[schema.GroupKind]*CRD
 	// changed are the versions with a new schema.
 	changed map[schema.GroupVersionKind]bool
 	written map[objects.Key]*unstructured.Unstructured
@@ -70,19 +76,20 @@ type definitions struct {
 	checker *schemacheck.Checker
 }
 
-func newDefinitions() *definitions {
-	return &definitions{
-		kinds: map[schema.GroupKind]*definition{}, changed: map[schema.GroupVersionKind]bool{},
+// New returns none.
+func New() *Written {
+	return &Written{
+		kinds: map[schema.GroupKind]*CRD{}, changed: map[schema.GroupVersionKind]bool{},
 		written: map[objects.Key]*unstructured.Unstructured{}, session: schemacheck.NewSession(nil),
 	}
 }
 
-// learn records a definition; before is nil if there was none.
-func (d *definitions) learn(key objects.Key, before, now *unstructured.Unstructured) {
+// Learn records a definition; before is nil if there was none.
+func (d *Written) Learn(key objects.Key, before, now *unstructured.Unstructured) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	old, crd := definitionOf(before), definitionOf(now)
-	gk := kindOf(crd)
+	old, crd := Of(before), Of(now)
+	gk := KindOf(crd)
 	d.kinds[gk] = crd
 	for _, v := range crd.Spec.Versions {
 		was := schemaOf(old, v.Name)
@@ -91,8 +98,8 @@ func (d *definitions) learn(key objects.Key, before, now *unstructured.Unstructu
 	d.written[key], d.checker = now, nil
 }
 
-// mapping returns that of a kind that the package defines, in any version if none is given.
-func (d *definitions) mapping(gk schema.GroupKind, version string) (m *meta.RESTMapping, defined bool) {
+// Mapping returns that of a kind that the package defines, in any version if none is given.
+func (d *Written) Mapping(gk schema.GroupKind, version string) (m *meta.RESTMapping, defined bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	crd := d.kinds[gk]
@@ -115,9 +122,9 @@ func (d *definitions) mapping(gk schema.GroupKind, version string) (m *meta.REST
 	}, true
 }
 
-// validate returns why no dry run of a custom resource is possible, empty if one is; and
+// Validate returns why no dry run of a custom resource is possible, empty if one is; and
 // validates it against the definition of the package otherwise.
-func (d *definitions) validate(ctx context.Context, gvk schema.GroupVersionKind, template map[string]any) (why string, err error) {
+func (d *Written) Validate(ctx context.Context, gvk schema.GroupVersionKind, template map[string]any) (why string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	crd := d.kinds[gvk.GroupKind()]
@@ -133,7 +140,7 @@ func (d *definitions) validate(ctx context.Context, gvk schema.GroupVersionKind,
 }
 
 // check requires mu.
-func (d *definitions) check(ctx context.Context, template map[string]any) error {
+func (d *Written) check(ctx context.Context, template map[string]any) error {
 	if d.checker == nil {
 		checker, err := d.session.Checker(slices.Collect(maps.Values(d.written)))
 		if err != nil {
@@ -155,4 +162,9 @@ func (d *definitions) check(ctx context.Context, template map[string]any) error 
 		return invalid(strings.Join(wrong, "; "))
 	}
 	return nil
+}
+
+// invalid is what the API server would return for an object that is not valid.
+func invalid(message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonInvalid, Code: http.StatusUnprocessableEntity, Message: message}}
 }

@@ -1,0 +1,95 @@
+package definitions
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/utils/ptr"
+
+	"lockstep.run/lockstep/internal/limits"
+)
+
+// Losses returns what a changed definition takes away.
+func Losses(before, after *CRD) []string {
+	var found []string
+	lose := func(format string, args ...any) { found = append(found, fmt.Sprintf(format, args...)) }
+	type version = apiextensionsv1.CustomResourceDefinitionVersion
+	for _, v := range slices.SortedFunc(slices.Values(before.Spec.Versions), func(a, b version) int { return cmp.Compare(a.Name, b.Name) }) {
+		switch {
+		case !slices.ContainsFunc(after.Spec.Versions, func(is version) bool { return is.Name == v.Name }):
+			lose("version %s is dropped: clients that use it fail, and objects cannot be read in it any more", v.Name)
+		case v.Served && !apihelpers.HasServedCRDVersion(after, v.Name):
+			lose("version %s is not served any more: clients that use it fail", v.Name)
+		}
+		found = append(found, schemaLosses(v.Name, schemaOf(before, v.Name), schemaOf(after, v.Name))...)
+	}
+	was, errWas := apihelpers.GetCRDStorageVersion(before)
+	is, errIs := apihelpers.GetCRDStorageVersion(after)
+	if errWas == nil && errIs == nil && was != is {
+		lose("objects are stored in version %s instead of %s from now on: fields that it does not have go with their next write", is, was)
+	}
+	for _, field := range [][3]string{
+		{"spec.scope", string(before.Spec.Scope), string(after.Spec.Scope)},
+		{"spec.names.kind", before.Spec.Names.Kind, after.Spec.Names.Kind},
+		{"spec.names.plural", before.Spec.Names.Plural, after.Spec.Names.Plural},
+	} {
+		if field[1] != field[2] {
+			lose("%s changes from %s to %s: existing objects are not found any more", field[0], field[1], field[2])
+		}
+	}
+	return found
+}
+
+// fieldsNamed bounds how many fields of one version are named.
+const fieldsNamed = 20
+
+// schemaLosses returns the fields that leave a schema: the API server prunes them.
+func schemaLosses(version string, before, after *apiextensionsv1.JSONSchemaProps) []string {
+	var all []pruned
+	dropped(before, after, "", &all, 0)
+	slices.SortFunc(all, func(a, b pruned) int { return cmp.Compare(a.path, b.path) })
+	var found []string
+	for i, p := range all {
+		switch {
+		case i == fieldsNamed:
+			return append(found, fmt.Sprintf("%d more fields of %s leave the schema", len(all)-i, version))
+		case p.unnamed:
+			found = append(found, fmt.Sprintf("what %s has that the schema of %s does not name is kept no more: such values are pruned", p.path, version))
+		default:
+			found = append(found, fmt.Sprintf("field %s leaves the schema of %s: its values are pruned", p.path, version))
+		}
+	}
+	return found
+}
+
+// pruned is a field that leaves a schema, or one that preserved unknown fields before.
+type pruned struct {
+	path    string
+	unnamed bool
+}
+
+func dropped(before, after *apiextensionsv1.JSONSchemaProps, path string, found *[]pruned, depth int) {
+	if before == nil || after == nil || ptr.Deref(after.XPreserveUnknownFields, false) || depth > limits.FieldsDepth {
+		return
+	}
+	if ptr.Deref(before.XPreserveUnknownFields, false) {
+		*found = append(*found, pruned{cmp.Or(path, "."), true})
+	}
+	for name, old := range before.Properties {
+		at := path + "." + name
+		if now, stays := after.Properties[name]; stays {
+			dropped(&old, &now, at, found, depth+1)
+		} else if after.AdditionalProperties == nil {
+			*found = append(*found, pruned{at, false})
+		}
+	}
+	if before.Items != nil && after.Items != nil {
+		dropped(before.Items.Schema, after.Items.Schema, path+"[]", found, depth+1)
+	}
+	if before.AdditionalProperties != nil && after.AdditionalProperties != nil {
+		dropped(before.AdditionalProperties.Schema, after.AdditionalProperties.Schema, path+".*", found, depth+1)
+	}
+}

@@ -1,0 +1,103 @@
+// Package home has the deployment and its sets in memory, where the controller of deployments writes them in a simulation. Everything
+// else is read from the API server; of writes to it, only deletions have an effect, on later reads.
+package home
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/controllers/objectdeployments"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// NewUID is that of an object that is created.
+const NewUID = "new"
+
+// New returns a client. Writes are noted with their verbs, but for those of statuses.
+func New(live client.Reader, note func(verb string, of objects.Key), objs []client.Object) (client.Client, error) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(clientgoscheme.AddToScheme(scheme), corev1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, err
+	}
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objs...)
+	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
+		builder.WithStatusSubresource(scope.NewObjectDeployment().(client.Object), scope.NewObjectSet().(client.Object))
+	}
+	if err := objectdeployments.IndexSets(context.Background(), indexer{builder}); err != nil {
+		return nil, err
+	}
+	var deleted sync.Map // by UID
+	return interceptor.NewClient(builder.Build(), interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+			if inMemory(obj, scheme) {
+				return c.Get(ctx, key, obj, opts...)
+			}
+			if err := live.Get(ctx, key, obj, opts...); err != nil {
+				return err
+			}
+			if _, gone := deleted.Load(obj.GetUID()); gone {
+				return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+			}
+			return nil
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			switch list.(type) {
+			case *corev1alpha1.ObjectSetList, *corev1alpha1.ClusterObjectSetList:
+				return c.List(ctx, list, opts...)
+			}
+			return live.List(ctx, list, opts...)
+		},
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			note("create", keyOf(obj, scheme))
+			obj.SetUID(NewUID)
+			return c.Create(ctx, obj, opts...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
+			note("patch", keyOf(obj, scheme))
+			if !inMemory(obj, scheme) {
+				return nil
+			}
+			return c.Patch(ctx, obj, patch, opts...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+			note("delete", keyOf(obj, scheme))
+			if !inMemory(obj, scheme) {
+				deleted.Store(obj.GetUID(), true)
+				return nil
+			}
+			return c.Delete(ctx, obj, opts...)
+		},
+	}), nil
+}
+
+func keyOf(obj client.Object, scheme *runtime.Scheme) objects.Key {
+	gvk, _ := apiutil.GVKForObject(obj, scheme)
+	return objects.Key{Kind: gvk.Kind, Namespace: obj.GetNamespace(), Name: cmp.Or(obj.GetName(), obj.GetGenerateName())}
+}
+
+// inMemory reports whether an object is a deployment or a set.
+func inMemory(obj runtime.Object, scheme *runtime.Scheme) bool {
+	gvk, err := apiutil.GVKForObject(obj, scheme)
+	kind := strings.TrimPrefix(gvk.Kind, "Cluster")
+	return err == nil && gvk.Group == corev1alpha1.GroupName && (kind == "ObjectDeployment" || kind == "ObjectSet")
+}
+
+type indexer struct{ *fake.ClientBuilder }
+
+func (i indexer) IndexField(_ context.Context, obj client.Object, field string, extract client.IndexerFunc) error {
+	i.WithIndex(obj, field, extract)
+	return nil
+}

@@ -1,0 +1,238 @@
+// Package privileges compares the rights that roles and bindings grant before and after a change of them, as RBAC evaluates
+// them: rules that cover each other, and cluster roles that aggregate others.
+package privileges
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/component-helpers/auth/rbac/validation"
+
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// Objects are roles and bindings by their keys; nil is an absent one.
+type Objects map[objects.Key]*unstructured.Unstructured
+
+// Gain is a rule that a subject gains.
+type Gain struct {
+	// Subject is such as "ServiceAccount shop/web"; empty if the role is bound elsewhere.
+	Subject string
+	// Role grants the rule, and Binding gives it to the subject; the latter is empty without one.
+	Role, Binding objects.Key
+	// Namespace that it is limited to; empty for the whole cluster.
+	Namespace string
+	Rule      rbacv1.PolicyRule
+}
+
+// Gains returns the rules that are granted after a change and not before. Both states have the same keys. Roles that bindings
+// name and that have no key are read by foreign, which returns nil for an absent one.
+func Gains(before, after Objects, foreign func(role objects.Key) (*unstructured.Unstructured, error)) ([]Gain, error) {
+	was, is := newGrants(), newGrants()
+	for key := range before {
+		was.add(key, before[key])
+		is.add(key, after[key])
+	}
+	if err := addForeign(before, foreign, was, is); err != nil {
+		return nil, err
+	}
+	was.aggregate()
+	is.aggregate()
+	found, bound := gainsBySubject(was, is)
+	return append(found, gainsByRole(before, was, is, bound)...), nil
+}
+
+type grants struct {
+	roles    map[objects.Key]role
+	bindings map[objects.Key]binding
+}
+
+type role struct {
+	rules  []rbacv1.PolicyRule
+	labels labels.Set
+	// into are the standard cluster roles that aggregate it, selectors those of the roles
+	// that it aggregates.
+	into      []string
+	selectors []labels.Selector
+}
+
+type binding struct {
+	role     objects.Key
+	subjects []rbacv1.Subject
+}
+
+// gainsBySubject also returns the roles that are bound.
+func gainsBySubject(before, after *grants) (found []Gain, bound map[objects.Key]bool) {
+	bound = map[objects.Key]bool{}
+	for _, key := range sortedKeys(after.bindings) {
+		b := after.bindings[key]
+		bound[b.role] = true
+		for _, subject := range b.subjects {
+			for _, rule := range uncovered(before.rulesOf(subject, key.Namespace), after.roles[b.role].rules) {
+				name := objects.Key{Kind: subject.Kind, Namespace: subject.Namespace, Name: subject.Name}
+				found = append(found, Gain{Subject: name.String(), Role: b.role, Binding: key, Namespace: key.Namespace, Rule: rule})
+			}
+		}
+	}
+	return found, bound
+}
+
+func gainsByRole(own Objects, before, after *grants, bound map[objects.Key]bool) []Gain {
+	var found []Gain
+	for _, key := range sortedKeys(after.roles) {
+		r := after.roles[key]
+		if _, is := own[key]; !is || bound[key] && len(r.into) == 0 {
+			continue
+		}
+		var subjects []string
+		for _, name := range r.into {
+			subjects = append(subjects, "whoever has ClusterRole "+name)
+		}
+		if len(subjects) == 0 {
+			subjects = []string{""}
+		}
+		for _, rule := range uncovered(before.roles[key].rules, r.rules) {
+			for _, subject := range subjects {
+				found = append(found, Gain{Subject: subject, Role: key, Namespace: key.Namespace, Rule: rule})
+			}
+		}
+	}
+	return found
+}
+
+func newGrants() *grants {
+	return &grants{roles: map[objects.Key]role{}, bindings: map[objects.Key]binding{}}
+}
+
+func sortedKeys[V any](of map[objects.Key]V) []objects.Key {
+	return slices.SortedFunc(maps.Keys(of), objects.Key.Compare)
+}
+
+// add leaves out objects that are not valid RBAC: the API server refuses them.
+func (g *grants) add(key objects.Key, u *unstructured.Unstructured) {
+	if u == nil {
+		return
+	}
+	convert := runtime.DefaultUnstructuredConverter.FromUnstructured
+	switch key.Kind {
+	case "Role", "ClusterRole":
+		var r rbacv1.ClusterRole
+		if convert(u.Object, &r) == nil {
+			g.roles[key] = roleOf(&r)
+		}
+	case "RoleBinding", "ClusterRoleBinding":
+		var b rbacv1.RoleBinding
+		if convert(u.Object, &b) == nil {
+			g.bindings[key] = bindingOf(&b, key.Namespace)
+		}
+	}
+}
+
+func roleOf(r *rbacv1.ClusterRole) role {
+	found := role{rules: r.Rules, labels: r.Labels}
+	for _, name := range []string{"admin", "edit", "view"} {
+		if r.Labels[rbacv1.GroupName+"/aggregate-to-"+name] == "true" {
+			found.into = append(found.into, name)
+		}
+	}
+	if r.AggregationRule == nil {
+		return found
+	}
+	for i := range r.AggregationRule.ClusterRoleSelectors {
+		if s, err := metav1.LabelSelectorAsSelector(&r.AggregationRule.ClusterRoleSelectors[i]); err == nil {
+			found.selectors = append(found.selectors, s)
+		}
+	}
+	return found
+}
+
+func bindingOf(b *rbacv1.RoleBinding, namespace string) binding {
+	found := binding{role: objects.Key{Group: rbacv1.GroupName, Kind: b.RoleRef.Kind, Name: b.RoleRef.Name}, subjects: b.Subjects}
+	if b.RoleRef.Kind == "Role" {
+		found.role.Namespace = namespace
+	}
+	for i := range b.Subjects {
+		subject := &b.Subjects[i]
+		subject.APIGroup = ""
+		if subject.Kind == rbacv1.ServiceAccountKind {
+			subject.Namespace = cmp.Or(subject.Namespace, namespace)
+		}
+	}
+	return found
+}
+
+// aggregate adds rules as the controller for aggregated cluster roles does.
+func (g *grants) aggregate() {
+	for _, key := range sortedKeys(g.roles) {
+		into := g.roles[key]
+		for _, from := range sortedKeys(g.roles) {
+			matches := func(s labels.Selector) bool { return s.Matches(g.roles[from].labels) }
+			if from != key && from.Kind == "ClusterRole" && slices.ContainsFunc(into.selectors, matches) {
+				into.rules = slices.Concat(into.rules, g.roles[from].rules)
+			}
+		}
+		g.roles[key] = into
+	}
+}
+
+// addForeign reads the roles that bindings name and that have no key.
+func addForeign(own Objects, read func(objects.Key) (*unstructured.Unstructured, error), states ...*grants) error {
+	for _, g := range states {
+		for _, b := range g.bindings {
+			_, known := g.roles[b.role]
+			if _, is := own[b.role]; known || is {
+				continue
+			}
+			live, err := read(b.role)
+			if err != nil {
+				return err
+			}
+			for _, each := range states {
+				each.add(b.role, live)
+			}
+		}
+	}
+	return nil
+}
+
+// rulesOf returns the rules of a subject in a namespace; in the whole cluster if it is empty.
+func (g *grants) rulesOf(subject rbacv1.Subject, namespace string) []rbacv1.PolicyRule {
+	var rules []rbacv1.PolicyRule
+	for key, b := range g.bindings {
+		if (key.Namespace == "" || key.Namespace == namespace) && slices.Contains(b.subjects, subject) {
+			rules = append(rules, g.roles[b.role].rules...)
+		}
+	}
+	return rules
+}
+
+// uncovered narrows wanted rules to the verbs, groups, resources, names and paths that the
+// held rules do not cover.
+func uncovered(held, wanted []rbacv1.PolicyRule) []rbacv1.PolicyRule {
+	var found []rbacv1.PolicyRule
+	for _, rule := range wanted {
+		covered, missing := validation.Covers(held, []rbacv1.PolicyRule{rule})
+		if covered {
+			continue
+		}
+		for _, list := range []func(*rbacv1.PolicyRule) *[]string{
+			func(r *rbacv1.PolicyRule) *[]string { return &r.Verbs },
+			func(r *rbacv1.PolicyRule) *[]string { return &r.APIGroups },
+			func(r *rbacv1.PolicyRule) *[]string { return &r.Resources },
+			func(r *rbacv1.PolicyRule) *[]string { return &r.ResourceNames },
+			func(r *rbacv1.PolicyRule) *[]string { return &r.NonResourceURLs },
+		} {
+			*list(&rule) = slices.DeleteFunc(slices.Clone(*list(&rule)), func(value string) bool {
+				return !slices.ContainsFunc(missing, func(m rbacv1.PolicyRule) bool { return slices.Contains(*list(&m), value) })
+			})
+		}
+		found = append(found, rule)
+	}
+	return found
+}

@@ -1,0 +1,92 @@
+// Package stored reads revisions of a cluster, with their objects that are stored in slices and Secrets.
+package stored
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/objects/objectslices"
+	"lockstep.run/lockstep/internal/objectsets"
+)
+
+// setsPage bounds memory: revisions may be large.
+const setsPage = 50
+
+// Each visits the sets of a namespace, page by page.
+func Each(
+	ctx context.Context, reader client.Reader, scope corev1alpha1.Scope, namespace string, visit func(corev1alpha1.GenericObjectSet) error, opts ...client.ListOption,
+) error {
+	next := ""
+	for {
+		list := scope.NewObjectSetList()
+		err := reader.List(ctx, list.(client.ObjectList), append([]client.ListOption{client.InNamespace(namespace), client.Limit(setsPage), client.Continue(next)}, opts...)...)
+		if err != nil {
+			return err
+		}
+		for _, set := range list.GenericObjectSets() {
+			if err := visit(set); err != nil {
+				return err
+			}
+		}
+		if next = list.(client.ObjectList).GetContinue(); next == "" {
+			return nil
+		}
+	}
+}
+
+// New returns nothing that is stored.
+func New() objectsets.Stored {
+	return objectsets.Stored{
+		Slices: map[string][]corev1alpha1.ObjectSetObject{}, Secrets: map[string][]corev1alpha1.ObjectSetObject{},
+	}
+}
+
+// Read adds the objects of slices, which never change. manager has the Secrets of cluster
+// sets.
+func Read(
+	ctx context.Context, reader client.Reader, scope corev1alpha1.Scope, set corev1alpha1.GenericObjectSet, manager string, into objectsets.Stored,
+) error {
+	for _, phase := range set.ObjectSetSpec().Phases {
+		for _, name := range phase.Slices {
+			if _, known := into.Slices[name]; known || !objectsets.Stores(name) {
+				continue
+			}
+			slice := scope.NewObjectSlice()
+			if err := reader.Get(ctx, client.ObjectKey{Namespace: set.GetNamespace(), Name: name}, slice); err != nil {
+				return fmt.Errorf("read slice %s of %s: %w", name, set.GetName(), err)
+			}
+			into.Slices[name] = *slice.SliceObjects()
+		}
+		for _, name := range phase.SecretSlices {
+			if _, known := into.Secrets[name]; known || !objectsets.Stores(name) {
+				continue
+			}
+			secret := &corev1.Secret{}
+			if err := reader.Get(ctx, client.ObjectKey{Namespace: cmp.Or(set.GetNamespace(), manager), Name: name}, secret); err != nil {
+				return fmt.Errorf("read Secret %s of %s: %w", name, set.GetName(), err)
+			}
+			opened, err := objectslices.Open(secret)
+			if err != nil {
+				return err
+			}
+			into.Secrets[name] = opened
+		}
+	}
+	return nil
+}
+
+// Template returns the template of a revision, with the objects of its slices.
+func Template(
+	ctx context.Context, reader client.Reader, scope corev1alpha1.Scope, set corev1alpha1.GenericObjectSet,
+) (corev1alpha1.ObjectSetTemplateSpec, error) {
+	spec := *set.ObjectSetSpec().ObjectSetTemplateSpec.DeepCopy()
+	stored := New()
+	err := Read(ctx, reader, scope, set, corev1alpha1.DefaultNamespace, stored)
+	stored.Inline(spec.Phases)
+	return spec, err
+}
