@@ -156,13 +156,55 @@ func (t *turn) plan() {
 	}
 }
 
-// strays returns the objects that the owner controls and no revision contains. Those of a single
-// object are its former ones, which Removal removes.
+// strays returns those of an owner with sets. Those of a single object are its former ones,
+// which Removal removes.
 func (e *Engine) strays(r *Rollout) []objects.Key {
 	if r.single {
 		return nil
 	}
-	return e.Tracker.Strays(r.Owner.OwnerKey)
+	return e.Strays(r)
+}
+
+// Strays returns the objects that the owner controls and no revision contains, in key order: by
+// the watch, and by reads of those that have lost the label of the watch since.
+func (e *Engine) Strays(r *Rollout) []objects.Key {
+	strays := e.Tracker.Strays(r.Owner.OwnerKey)
+	for key, read := range r.unwatchedRecords {
+		ref := read.Controller()
+		if ref != nil && r.isOurs(*ref) && !r.desires(key) && !slices.Contains(strays, key) {
+			strays = append(strays, key)
+		}
+	}
+	slices.SortFunc(strays, objects.Key.Compare)
+	return strays
+}
+
+// desires reports whether a revision contains an object, besides the one of Removal.
+func (r *Rollout) desires(key objects.Key) bool {
+	for _, rev := range r.revisions {
+		if rev.UID != RemovalOf(r.Owner) && rev.Contains(key) {
+			return true
+		}
+	}
+	return false
+}
+
+// forgetStrays forgets those that a revision contains by now, and those that are gone. One that
+// comes back meanwhile is a stray again.
+func (t *turn) forgetStrays() {
+	for _, key := range t.strays(t.r) {
+		if t.r.Contains(key) {
+			t.Tracker.ForgetStray(t.r.Owner.OwnerKey, key)
+			continue
+		}
+		if _, found := t.Cluster.Observed(key); found {
+			continue
+		}
+		t.Tracker.ForgetStray(t.r.Owner.OwnerKey, key)
+		if obs, found := t.Cluster.Observed(key); found {
+			t.Tracker.Changed(key, obs)
+		}
+	}
 }
 
 // recordRetained records which objects revisions are to retain.
@@ -193,11 +235,7 @@ func (t *turn) write(ctx context.Context) (bool, error) {
 	}
 	t.Again = true
 	err := t.perform(ctx, steps, false)
-	for _, key := range t.strays(t.r) {
-		if t.r.Contains(key) || t.r.Gone(key) {
-			t.Tracker.ForgetStray(t.r.Owner.OwnerKey, key)
-		}
-	}
+	t.forgetStrays()
 	if err == nil {
 		// A missing object may have been deleted with its namespace. A look before the
 		// creation would not show a namespace that is recreated in between.

@@ -60,12 +60,8 @@ func (s *reconciliation) put() {
 		return
 	}
 	if s.written != nil && s.written.Key != s.desired.Key {
-		// One that was never written is none: renaming over and over makes no memory grow.
-		if _, found := s.Target.Cluster.Observed(s.written.Key); found || s.rollout.Wrote(s.written.Key, s.written.Content) {
-			s.former[s.written.Key] = struct{}{}
-		}
+		s.former[s.written.Key] = struct{}{}
 		s.Target.Drop(s.rollout, s.rollout.Owner.UID)
-		s.retainClaims(s.formerKeys())
 	}
 	written := s.written == nil && controlled(s.tmpl) == s.desired.Key
 	if before := s.rollout.Loaded(s.rollout.Owner.UID); before != nil {
@@ -195,7 +191,7 @@ func (s *reconciliation) formerKeys() []objects.Key {
 		delete(s.former, s.desired.Key)
 		s.Target.Tracker.ForgetStray(s.rollout.Owner.OwnerKey, s.desired.Key)
 	}
-	keys := sets.KeySet(s.former).Insert(s.Target.Tracker.Strays(s.rollout.Owner.OwnerKey)...)
+	keys := sets.KeySet(s.former).Insert(s.Target.Strays(s.rollout)...)
 	return slices.SortedFunc(maps.Keys(keys), objects.Key.Compare)
 }
 
@@ -203,6 +199,7 @@ func (s *reconciliation) formerKeys() []objects.Key {
 func (s *reconciliation) removeFormer(ctx context.Context) error {
 	former := s.formerKeys()
 	if len(former) == 0 {
+		s.forgetFormer(nil)
 		s.retainClaims(nil)
 		return nil
 	}
@@ -223,6 +220,7 @@ func (s *reconciliation) removeFormer(ctx context.Context) error {
 		live, known := s.Target.Cluster.Observed(key)
 		if !known && s.rollout.Gone(key) {
 			delete(s.former, key)
+			s.Target.Tracker.ForgetStray(s.rollout.Owner.OwnerKey, key)
 			continue
 		}
 		left = append(left, key)

@@ -3,7 +3,6 @@ package objecttemplates
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -37,45 +36,6 @@ import (
 type recordingPool func()
 
 func (p recordingPool) Run(context.Context, objects.OwnerKey, bool, int, func(int)) { p() }
-
-// A template that renders one name after another, and whose object is never written, remembers and claims the last one alone,
-// and one that was written until it is gone.
-func TestRenamedOverAndOver(t *testing.T) {
-	t.Parallel()
-	server := simulated.NewServer(apinames.Default, time.Now, simulated.Kind{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap")}).Connect()
-	s := &reconciliation{
-		Reconciler: &Reconciler{Options: Options{
-			Target: &engine.Engine{Cluster: server, Tracker: engine.NewTracker(apinames.Default)}, Claims: claims.NewTable(func(objects.Owner) {}),
-		}},
-		state: &state{
-			rollout: engine.NewSingle(objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectTemplate", Namespace: "team", Name: "t"}, UID: "template"}),
-			former:  map[objects.Key]struct{}{},
-			last:    &rendering{},
-		},
-		view: view{tmpl: newTemplate()},
-	}
-	key := func(i int) objects.Key {
-		return objects.Key{Kind: "ConfigMap", Namespace: "team", Name: strconv.Itoa(i)}
-	}
-	for i := range 1000 {
-		s.desired = &objects.Desired{Key: key(i), Version: "v1", Content: objects.Digest{1}}
-		s.put()
-		if !s.claim() {
-			t.Fatalf("%s is refused: %v", key(i), s.blocking)
-		}
-		if i == 0 {
-			s.Target.Assume(s.rollout, s.rollout.Loaded(s.rollout.Owner.UID), key(0), &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"uid": "u"}}})
-		}
-	}
-	if want := map[objects.Key]struct{}{key(0): {}}; !maps.Equal(s.former, want) {
-		t.Errorf("remembers %d objects, want the one that was written", len(s.former))
-	}
-	for i, want := range map[int]bool{0: true, 1: false, 998: false, 999: true} {
-		if _, held := s.Claims.Holder(key(i)); held != want {
-			t.Errorf("the claim of %s is held: %t", key(i), held)
-		}
-	}
-}
 
 // A template is marked while its reference is put on an object without it, and nothing is written where it is being deleted by
 // then: the garbage collector has passed the object by.
@@ -150,5 +110,78 @@ func TestTakingBackIsMarked(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// What a user creates under the reference of a template is removed. While the first one is held by a finalizer, others that come
+// and go leave nothing: neither strays, nor objects to remove.
+func TestStraysBesideOneThatIsHeld(t *testing.T) {
+	t.Parallel()
+	configMaps := corev1.SchemeGroupVersion.WithKind("ConfigMap")
+	owner := objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ObjectTemplate", Namespace: "team", Name: "t"}, UID: "template"}
+	server, tracker := simulated.NewServer(apinames.Default, time.Now, simulated.Kind{GroupVersionKind: configMaps}), engine.NewTracker(apinames.Default)
+	here := server.Connect()
+	here.Observe, here.Changed, here.KindChanged = tracker.Observe, tracker.Changed, tracker.KindChanged
+	here.Send = func(_ context.Context, _ simulated.Request, do func() error) error { return do() }
+	tracker.Wake = func(objects.OwnerKey) {}
+	s := &reconciliation{
+		Reconciler: &Reconciler{Now: time.Now, Options: Options{
+			Target: &engine.Engine{Cluster: here, Tracker: tracker, Pool: engine.NewPool(1, 1)}, Claims: claims.NewTable(func(objects.Owner) {}),
+			RestoreClaims: func(context.Context) error { return nil },
+		}},
+		state: &state{rollout: engine.NewSingle(owner), former: map[objects.Key]struct{}{}, last: &rendering{}},
+		view:  view{tmpl: newTemplate()},
+	}
+	s.rollout.Claims = s.Claims
+	key := func(name string) objects.Key { return objects.Key{Kind: "ConfigMap", Namespace: "team", Name: name} }
+	desired, err := engine.NewDesired(apinames.Default, key("out"), "v1", map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "out", "namespace": "team"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pass := func() {
+		s.outcome = outcome{desired: desired}
+		defer s.rollout.Begin(time.Now, time.Second)()
+		if err := s.act(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		here.Sync(configMaps.GroupKind())
+		for here.Deliver(configMaps.GroupKind()) {
+		}
+	}
+	create := func(name string, finalizers ...string) {
+		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{}}}
+		owner.Put(u.Object["metadata"].(map[string]any))
+		u.SetName(name)
+		u.SetNamespace("team")
+		u.SetLabels(map[string]string{corev1alpha1.CacheLabel: corev1alpha1.CacheLabelValue})
+		u.SetFinalizers(finalizers)
+		if _, err := server.Create(key(name), u, "user"); err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			pass()
+		}
+	}
+	pass()
+	create("held", "team/hold")
+	for i := range 100 {
+		name := strconv.Itoa(i)
+		if create(name); server.Get(key(name)) != nil {
+			t.Fatalf("%s is left", name)
+		}
+	}
+	if strays, removal := tracker.Strays(owner.OwnerKey), s.rollout.Loaded(engine.RemovalOf(owner)); len(strays) != 1 || len(s.former) > 0 || removal.Size() > 2 {
+		t.Errorf("remembers strays %v, former objects %v, and %d to remove", strays, s.former, removal.Size())
+	}
+	if _, err := server.Edit(key("held"), "user", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) }); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		pass()
+	}
+	if removal := s.rollout.Loaded(engine.RemovalOf(owner)); removal != nil {
+		t.Errorf("all are gone, and %d are to be removed", removal.Size())
 	}
 }

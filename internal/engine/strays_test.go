@@ -1,0 +1,86 @@
+package engine_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"lockstep.run/lockstep/internal/cluster/memory"
+	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases/claims"
+)
+
+// TestStraysAreRemoved: an object that a user creates under the reference of an owner is removed, also
+// where its deletion fails after a former one of its name was removed, and where it loses the label of
+// the watch at this moment.
+func TestStraysAreRemoved(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	server, tracker := memory.NewServer(names, func() time.Time { return now }, memory.Kind{GroupVersionKind: configMaps}), engine.NewTracker(names)
+	here := server.Connect()
+	here.Observe, here.Changed, here.KindChanged = tracker.Observe, tracker.Changed, tracker.KindChanged
+	tracker.Wake = func(objects.OwnerKey) {}
+	e, r := &engine.Engine{Cluster: here, Tracker: tracker, Pool: engine.NewPool(1, 1)}, engine.New(shop)
+	r.Claims = claims.NewTable(func(objects.Owner) {})
+	here.Use("test", []schema.GroupKind{configMaps.GroupKind()})
+	here.Sync(configMaps.GroupKind())
+	e.Prepare(r)
+	key := objects.Key{Kind: "ConfigMap", Namespace: shop.Namespace, Name: "stray"}
+	deliver := func() {
+		for here.Deliver(configMaps.GroupKind()) {
+		}
+	}
+	for _, tc := range []struct {
+		name string
+		// first happens before the first deletion, and its error is that one's.
+		first func() error
+	}{
+		{"that succeeds", func() error { return nil }},
+		{"that is refused, of one that came back", func() error { return apierrors.NewServiceUnavailable("a webhook is down") }},
+		{"that races with one who takes the label off", func() error {
+			_, err := server.Edit(key, "user", func(u *unstructured.Unstructured) { u.SetLabels(nil) })
+			deliver() // the watch shows the object as deleted
+			return err
+		}},
+	} {
+		here.Send = func(_ context.Context, q memory.Request, do func() error) error {
+			if first := tc.first; q.Verb == "delete" && first != nil {
+				tc.first = nil
+				if err := first(); err != nil {
+					return err
+				}
+			}
+			return do()
+		}
+		meta := map[string]any{"name": key.Name, "namespace": key.Namespace, "labels": map[string]any{names.ManagedLabel: names.ManagedValue}}
+		shop.Put(meta)
+		if _, err := server.Create(key, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}}, "user"); err != nil {
+			t.Fatal(err)
+		}
+		deliver()
+		for range 3 {
+			end := r.Begin(func() time.Time { return now }, time.Second)
+			for again := true; again; {
+				out, err := e.Step(t.Context(), r, engine.Want{Store: notes{}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				again = out.Again
+			}
+			end()
+			deliver()
+			now = now.Add(time.Hour)
+		}
+		if live := server.Get(key); live != nil {
+			t.Errorf("a deletion %s: the object is left: %v", tc.name, live.Object)
+		}
+		if strays := e.Strays(r); len(strays) > 0 {
+			t.Errorf("a deletion %s: strays %v", tc.name, strays)
+		}
+	}
+}
