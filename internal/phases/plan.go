@@ -290,16 +290,19 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 // it was to be removed and is wanted again. By its values alone a content that lost
 // a field looks the same as before.
 func (p *planner) outdated(r *Revision, d *objects.Desired, live *objects.Observed, record Applied) bool {
-	if live == nil || len(p.Revisions) == 1 || !record.Content.IsZero() && record.UID == live.UID {
+	if live == nil || !record.Content.IsZero() && record.UID == live.UID {
 		return false
 	}
+	_, ph := r.Find(d.Key)
 	differs, former, kept := false, false, false
+	lost := 0 < live.Revision && live.Revision < r.Number && !r.Phases[ph].writtenBefore // by a revision that is not loaded any more
 	for _, o := range p.Revisions {
 		if o.History {
 			continue // its content is not known
 		}
 		other, ph := o.Find(d.Key)
 		older := o.Number < r.Number
+		lost = lost && o.Number != live.Revision
 		switch {
 		case other == nil:
 		case other.Content != d.Content:
@@ -310,7 +313,7 @@ func (p *planner) outdated(r *Revision, d *objects.Desired, live *objects.Observ
 		former, kept = former || older, kept || older && other != nil && o.Phases[ph].writtenBefore
 	}
 	left := former && !kept // by a revision that is archived, whose content is not known
-	return differs || left
+	return differs || left || lost
 }
 
 // readsOnly reports whether the decision is to find out how things stand, which goes on

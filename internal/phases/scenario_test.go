@@ -317,6 +317,12 @@ func (p *player) set(r *phases.Revision, words []string) error {
 				return err
 			}
 			r.SetOpened(n)
+		case "number":
+			n, err := strconv.ParseInt(value, 10, 64)
+			if err != nil {
+				return err
+			}
+			r.Number = n
 		case "ahead":
 			n, err := strconv.Atoi(value)
 			if err != nil {
@@ -391,6 +397,12 @@ func (p *player) live(key objects.Key, words []string) error {
 		switch name {
 		case "value":
 			rec.Content = digest(value)
+		case "revision":
+			n, err := strconv.ParseInt(value, 10, 64)
+			if err != nil {
+				return err
+			}
+			obs.Revision = n
 		case "release":
 			if rec.Labels = digest(value); value == "none" {
 				rec.Labels = objects.Digest{}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/bits"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	inmemory "lockstep.run/lockstep/internal/cluster/memory"
+	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objectsets"
@@ -755,7 +757,7 @@ func (s *simulation) resolve() bool {
 		}
 		for _, ph := range set.template.phases {
 			for _, w := range ph {
-				if o := s.get(w.key); o != nil && !s.ours(o) {
+				if o := s.get(w.key); o != nil && (!s.ours(o) || s.unwritten(w.key)) {
 					s.logf("user deletes %s", w.key)
 					s.end(w.key)
 					done = true
@@ -764,6 +766,14 @@ func (s *simulation) resolve() bool {
 		}
 	}
 	return done
+}
+
+// unwritten reports whether a revision is refused for an object that names the deployment, which has
+// never written it: a backup of objects brought it back without managedFields.
+func (s *simulation) unwritten(key objects.Key) bool {
+	return slices.ContainsFunc(s.engine.revisions(), func(r *engine.Revision) bool {
+		return r.Refused() && strings.Contains(r.Blocked(), key.String()+": names ")
+	})
 }
 
 // activateWanted is the user who activates the revision of the template, and retries

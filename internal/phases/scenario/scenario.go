@@ -90,6 +90,7 @@ func (w *writer) revision(r *phases.Revision) {
 			words = append(words, word)
 		}
 	}
+	add(r.Number != int64(slices.Index(w.Revisions, r)+1), fmt.Sprintf("number=%d", r.Number))
 	add(r.Claimed(), "claimed")
 	add(r.Opened() > 0, fmt.Sprintf("opened=%d", r.Opened()))
 	add(r.Opened() > r.Started(), fmt.Sprintf("ahead=%d", r.Opened()-r.Started()))
@@ -172,6 +173,7 @@ func (w *writer) object(key objects.Key, is phases.LiveState) {
 		w.lost(rec.Template != obs.ProjectedBy, "the template that %s was compared with", name(key))
 		w.lost(rec.UID != obs.UID, "%s was recreated", name(key))
 	}
+	add(obs.Revision > 0, fmt.Sprintf("revision=%d", obs.Revision))
 	words = append(words, w.controller(obs)...)
 	add(is.Unlabelled, "unlabelled")
 	add(!obs.Watched && !is.Unlabelled, "unwatched")
