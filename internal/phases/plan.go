@@ -295,14 +295,15 @@ func (p *planner) outdated(r *Revision, d *objects.Desired, live *objects.Observ
 	}
 	_, ph := r.Find(d.Key)
 	differs, former, kept := false, false, false
-	lost := 0 < live.Revision && live.Revision < r.Number && !r.Phases[ph].writtenBefore // by a revision that is not loaded any more
+	lost := 0 < live.Revision && live.Revision < r.Number && !r.Phases[ph].writtenBefore // by a revision that is not loaded any more, nor rewritten since
 	for _, o := range p.Revisions {
 		if o.History {
 			continue // its content is not known
 		}
 		other, ph := o.Find(d.Key)
 		older := o.Number < r.Number
-		lost = lost && o.Number != live.Revision
+		written := older && other != nil && o.Phases[ph].writtenBefore
+		lost = lost && o.Number != live.Revision && !(written && o.Number > live.Revision)
 		switch {
 		case other == nil:
 		case other.Content != d.Content:
@@ -310,7 +311,7 @@ func (p *planner) outdated(r *Revision, d *objects.Desired, live *objects.Observ
 		case o.Number == live.Revision:
 			return false
 		}
-		former, kept = former || older, kept || older && other != nil && o.Phases[ph].writtenBefore
+		former, kept = former || older, kept || written
 	}
 	left := former && !kept // by a revision that is archived, whose content is not known
 	return differs || left || lost
