@@ -185,6 +185,24 @@ func TestEveryWriteIsGuarded(t *testing.T) {
 	}
 }
 
+// TestTakenBeforeItsRelease: an object that another one controls by the time of its release is left alone.
+func TestTakenBeforeItsRelease(t *testing.T) {
+	t.Parallel()
+	server := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			t.Errorf("%s %s", r.Method, r.URL)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"object","namespace":"n","uid":"u","resourceVersion":"77",
+			"annotations":{"package-operator.run/revision":"1"},"labels":{"package-operator.run/instance":"another"},
+			"ownerReferences":[{"apiVersion":"v1","kind":"Secret","name":"x","uid":"other","controller":true}]}}`)
+	})
+	one := newStep(t, server, phases.Release, &objects.Observed{UID: "u", ResourceVersion: "42"})
+	if err := one.do(t.Context()); err != nil || one.run.rollout.Gone(one.Key) {
+		t.Errorf("gone %t, %v", one.run.rollout.Gone(one.Key), err)
+	}
+}
+
 // TestLostAnswer: a write whose answer is lost may have taken effect. Known as
 // absent before, the object is no longer, so that a teardown looks for it
 // (invariant 4).

@@ -53,6 +53,12 @@ func (s *step) release(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if ref := s.run.Tracker.Observe(s.Key, live).Controller(); ref != nil && !s.run.rollout.isOurs(*ref) {
+		s.run.mu.Lock()
+		defer s.run.mu.Unlock()
+		s.keep(live) // another one has taken it meanwhile, and the labels are its own
+		return nil
+	}
 	patch, err := releasePatch(live, s.run.rollout)
 	if err != nil {
 		return err

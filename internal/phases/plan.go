@@ -293,17 +293,13 @@ func (p *planner) outdated(r *Revision, d *objects.Desired, live *objects.Observ
 	if live == nil || !record.Content.IsZero() && record.UID == live.UID {
 		return false
 	}
-	_, ph := r.Find(d.Key)
 	differs, former, kept := false, false, false
-	lost := 0 < live.Revision && live.Revision < r.Number && !r.Phases[ph].writtenBefore // by a revision that is not loaded any more, nor rewritten since
 	for _, o := range p.Revisions {
 		if o.History {
 			continue // its content is not known
 		}
 		other, ph := o.Find(d.Key)
 		older := o.Number < r.Number
-		written := older && other != nil && o.Phases[ph].writtenBefore
-		lost = lost && o.Number != live.Revision && !(written && o.Number > live.Revision)
 		switch {
 		case other == nil:
 		case other.Content != d.Content:
@@ -311,10 +307,20 @@ func (p *planner) outdated(r *Revision, d *objects.Desired, live *objects.Observ
 		case o.Number == live.Revision:
 			return false
 		}
-		former, kept = former || older, kept || written
+		former, kept = former || older, kept || older && other != nil && o.Phases[ph].writtenBefore
 	}
 	left := former && !kept // by a revision that is archived, whose content is not known
-	return differs || left || lost
+	return differs || left || p.lost(r, d.Key, live.Revision)
+}
+
+// lost reports whether an object was written last by a revision that is not loaded any more,
+// and no later one has compared it with the same content since.
+func (p *planner) lost(r *Revision, key objects.Key, last int64) bool {
+	return last > 0 && last < r.Number && !slices.ContainsFunc(p.Revisions, func(o *Revision) bool {
+		found, ph := o.Find(key)
+		compared := last < o.Number && o.Number <= r.Number && found != nil && o.Phases[ph].writtenBefore
+		return !o.History && (compared || o.Number == last)
+	})
 }
 
 // readsOnly reports whether the decision is to find out how things stand, which goes on

@@ -439,6 +439,7 @@ func (s *simulation) renumber(is *set, obj *corev1alpha1.ObjectSet) {
 		is.claimed = claimed
 		is.opened, is.begun = min(1, len(is.template.phases)), min(1, len(is.template.phases))
 	}
+	is.proved = is.proved && !is.lifecycleArchived // what is archived all the same was overtaken under its former number
 	is.since, is.made, is.proven = s.engine.known, s.when(s.server.Version()), 0
 }
 
