@@ -107,6 +107,11 @@ func (r *Rollout) RestoreClaim(rev *Revision) {
 	})
 	if err := r.Claims.ClaimOver(r.Owner, keys, rev.TakesOver(), r.predecessors()...); err != nil {
 		rev.LoseClaim()
+		return
+	}
+	if rev.Refused() || rev.Unauthorized != nil { // the answer that the claim was recorded was lost, and it was refused since
+		rev.Refuse()
+		rev.forbid(nil, time.Time{})
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/claims"
 )
 
@@ -191,5 +192,40 @@ func TestOverruled(t *testing.T) {
 	free := load()
 	if err := s.Target.Claim(t.Context(), s.rollout, free); err != nil || free.Refused() {
 		t.Errorf("refused when it is free again: %v, %v", free.Refusals, err)
+	}
+}
+
+// TestClaimRecordedWithoutAnAnswer: a claim whose record was written, which a lost answer did not say, is not refused any more
+// for what came in its way before that was known.
+func TestClaimRecordedWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	for name, block := range map[string]func(*engine.Revision){
+		"a collision": func(rev *engine.Revision) {
+			rev.Refuse(phases.Blocker{Kind: phases.BlockCollision, Message: "is controlled by another one"})
+		},
+		"an account": func(rev *engine.Revision) {
+			rev.Unauthorized = &engine.Unauthorized{Message: "it may not list"}
+			rev.Block(rev.Unauthorized.Message)
+		},
+	} {
+		s := reconciliationOf(nil, nil)
+		s.restored = true
+		set, err := s.newSet(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		set.SetUID("set")
+		s.sets = []corev1alpha1.GenericObjectSet{set}
+		if err := s.loadSets(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		block(s.revisionOf(set))
+		conditions.Set(set.StatusConditions(), 0, corev1alpha1.ConditionClaimed, true, corev1alpha1.ReasonClaimed, "")
+		if err := s.loadSets(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if rev := s.revisionOf(set); !rev.Claimed() || rev.Blocked() != "" {
+			t.Errorf("%s: claimed %t, blocked by %q", name, rev.Claimed(), rev.Blocked())
+		}
 	}
 }
