@@ -116,6 +116,20 @@ func (r *Rollout) Put(rev *Revision) {
 
 // Drop forgets a revision of an owner, and the objects that only it has.
 func (e *Engine) Drop(r *Rollout, uid types.UID) {
+	e.drop(r, uid, func(objects.Key) {})
+}
+
+// DropTornDown forgets a revision whose objects were gone. One that came back since is a stray.
+func (e *Engine) DropTornDown(r *Rollout, uid types.UID) {
+	e.drop(r, uid, func(key objects.Key) {
+		if obs := r.record(e.Cluster, key); obs != nil {
+			e.Tracker.Changed(key, obs)
+		}
+	})
+}
+
+// drop forgets a revision, and calls back for each object that it alone has, once that is not tracked any more.
+func (e *Engine) drop(r *Rollout, uid types.UID, untracked func(objects.Key)) {
 	rev := r.revisions[uid]
 	delete(r.revisions, uid)
 	if rev == nil {
@@ -124,6 +138,7 @@ func (e *Engine) Drop(r *Rollout, uid types.UID) {
 	for _, key := range rev.Keys() {
 		if !r.Contains(key) {
 			e.Tracker.untrack(r.Owner.OwnerKey, key)
+			untracked(key)
 			delete(r.applied, key)
 			delete(r.unwatchedRecords, key)
 			delete(r.migrations, key)
@@ -411,9 +426,9 @@ func (r *Rollout) Gone(key objects.Key) bool {
 }
 
 // Wrote reports whether this process knows that an object has a content.
-func (r *Rollout) Wrote(key objects.Key, content objects.Digest) bool {
+func (r *Rollout) Wrote(key objects.Key, uid types.UID, content objects.Digest) bool {
 	rec := r.applied[key]
-	return rec != nil && rec.Content == content
+	return rec != nil && rec.UID == uid && rec.Content == content
 }
 
 // Assume counts an object as written for a revision, with live as the response, or as gone where

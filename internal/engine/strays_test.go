@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,7 +13,9 @@ import (
 	"lockstep.run/lockstep/internal/cluster/memory"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/claims"
+	"lockstep.run/lockstep/internal/probes"
 )
 
 // TestStraysAreRemoved: an object that a user creates under the reference of an owner is removed, also
@@ -81,6 +84,49 @@ func TestStraysAreRemoved(t *testing.T) {
 		}
 		if strays := e.Strays(r); len(strays) > 0 {
 			t.Errorf("a deletion %s: strays %v", tc.name, strays)
+		}
+	}
+}
+
+// TestCameBackBeforeItsRevisionIsDropped: an object that comes back after a revision was found to be torn down is a stray once the
+// revision is dropped. One of a revision whose set is gone otherwise is left.
+func TestCameBackBeforeItsRevisionIsDropped(t *testing.T) {
+	t.Parallel()
+	for _, tornDown := range []bool{false, true} {
+		server, tracker := memory.NewServer(names, time.Now, memory.Kind{GroupVersionKind: configMaps}), engine.NewTracker(names)
+		here := server.Connect()
+		here.Observe, here.Changed, here.KindChanged = tracker.Observe, tracker.Changed, tracker.KindChanged
+		tracker.Wake = func(objects.OwnerKey) {}
+		e, r := &engine.Engine{Cluster: here, Tracker: tracker, Pool: engine.NewPool(1, 1)}, engine.New(shop)
+		r.Claims = claims.NewTable(func(objects.Owner) {})
+		key := objects.Key{Kind: "ConfigMap", Namespace: shop.Namespace, Name: "one"}
+		rev := engine.NewRevision()
+		rev.Identify("shop", "shop-1", "")
+		rev.Metadata = objects.ManagedMetadata{Owner: shop}
+		rev.Phases = []phases.Phase{{Name: "one", Objects: []*objects.Desired{desired(configMaps, key.Name)}}}
+		rev.SetProbes(&probes.Set{})
+		rev.Restore(phases.Recorded{Claimed: true})
+		r.Put(rev)
+		here.Use("test", []schema.GroupKind{configMaps.GroupKind()})
+		here.Sync(configMaps.GroupKind())
+		e.Prepare(r)
+		meta := map[string]any{"name": key.Name, "namespace": key.Namespace, "labels": map[string]any{names.ManagedLabel: names.ManagedValue}}
+		shop.Put(meta)
+		if _, err := server.Create(key, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}}, "user"); err != nil {
+			t.Fatal(err)
+		}
+		for here.Deliver(configMaps.GroupKind()) {
+		}
+		if _, found := here.Observed(key); !found || len(e.Strays(r)) > 0 {
+			t.Errorf("found: %t, strays %v", found, e.Strays(r))
+		}
+		drop := e.Drop
+		if tornDown {
+			drop = e.DropTornDown
+		}
+		drop(r, rev.UID)
+		if strays := e.Strays(r); slices.Contains(strays, key) != tornDown {
+			t.Errorf("torn down %t: strays %v", tornDown, strays)
 		}
 	}
 }

@@ -43,7 +43,11 @@ func (s *reconciliation) loadSets(ctx context.Context) error {
 	defer s.countMemory()
 	for _, rev := range s.rollout.Revisions() {
 		if !present[rev.UID] {
-			s.Target.Drop(s.rollout, rev.UID)
+			drop := s.Target.Drop
+			if rev.Removing() && !rev.Releasing() {
+				drop = s.Target.DropTornDown
+			}
+			drop(s.rollout, rev.UID)
 			delete(s.records, rev.UID)
 			s.forgetSlices()
 			s.rollout.Claims.Retain(s.rollout.Owner, s.rollout.Keys())

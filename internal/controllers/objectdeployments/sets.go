@@ -234,7 +234,7 @@ func (s *reconciliation) archive(ctx context.Context, set corev1alpha1.GenericOb
 
 func (s *reconciliation) markArchived(ctx context.Context, set corev1alpha1.GenericObjectSet) error {
 	status := archivedStatus(set)
-	s.Target.Drop(s.rollout, set.GetUID())
+	s.Target.DropTornDown(s.rollout, set.GetUID())
 	s.forgetSlices()
 	s.rollout.Claims.Retain(s.rollout.Owner, s.rollout.Keys())
 	err := s.writeSetStatus(ctx, set, status)
