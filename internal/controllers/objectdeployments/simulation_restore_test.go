@@ -35,8 +35,8 @@ type restoration struct {
 	returned map[types.UID]bool
 	// forgotten are objects that no revision of the restored owner need contain.
 	forgotten map[types.UID]bool
-	// kept means that the deployment was deleted after a restoration with another UID, before it had a set of its own: its objects
-	// stay, since no record says whether it was orphaned.
+	// kept means that the deployment was deleted after a restoration with another UID, before a set of its own had claimed objects:
+	// these stay, since no record says whether it was orphaned.
 	kept bool
 	// inUse are the kinds in use when the deployment was deleted.
 	inUse map[schema.GroupKind]bool
@@ -49,7 +49,8 @@ func newRestoration() restoration {
 // backup is one of home and of the target, at one moment.
 type backup struct{ own, server *inmemory.Backup }
 
-// keepsRestored reports whether the deployment was restored with another UID, and has no set of its own, or has not seen it.
+// keepsRestored reports whether the deployment was restored with another UID, and has no set of its own that has claimed
+// objects, or has not seen it.
 func (s *simulation) keepsRestored() bool {
 	if len(s.owners) < 2 {
 		return false
@@ -58,7 +59,10 @@ func (s *simulation) keepsRestored() bool {
 		return true
 	}
 	for _, key := range s.own.Keys() {
-		if key.Kind == "ObjectSet" && objectsets.DeploymentOf(decode(s.own.Get(key), &corev1alpha1.ObjectSet{})) == s.owner {
+		if key.Kind != "ObjectSet" {
+			continue
+		}
+		if set := decode(s.own.Get(key), &corev1alpha1.ObjectSet{}); objectsets.DeploymentOf(set) == s.owner && !objectsets.Unwritten(set) {
 			return false
 		}
 	}

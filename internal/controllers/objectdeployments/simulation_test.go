@@ -771,8 +771,13 @@ func (s *simulation) resolve() bool {
 // unwritten reports whether a revision is refused for an object that names the deployment, which has
 // never written it: a backup of objects brought it back without managedFields.
 func (s *simulation) unwritten(key objects.Key) bool {
-	return slices.ContainsFunc(s.engine.revisions(), func(r *engine.Revision) bool {
+	refused := slices.ContainsFunc(s.engine.revisions(), func(r *engine.Revision) bool {
 		return r.Refused() && strings.Contains(r.Blocked(), key.String()+": names ")
+	})
+	return refused || slices.ContainsFunc(s.own.Keys(), func(of objects.Key) bool {
+		return of.Kind == "ObjectSet" && slices.ContainsFunc(decode(s.own.Get(of), &corev1alpha1.ObjectSet{}).Status.Blocking, func(b corev1alpha1.BlockingObject) bool {
+			return b.Kind == key.Kind && b.Name == key.Name && strings.HasPrefix(b.Message, "names ")
+		})
 	})
 }
 

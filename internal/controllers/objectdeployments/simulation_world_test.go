@@ -388,11 +388,15 @@ func (s *simulation) noteSet(obj *corev1alpha1.ObjectSet) {
 	s.renumber(is, obj)
 	conds := obj.Status.Conditions
 	is.deleting = obj.DeletionTimestamp != nil
-	is.lifecycleArchived = obj.Spec.LifecycleState == corev1alpha1.ObjectSetLifecycleStateArchived
+	if decided := obj.Spec.LifecycleState == corev1alpha1.ObjectSetLifecycleStateArchived; decided != is.lifecycleArchived {
+		if is.lifecycleArchived = decided; decided && !is.archived && !s.late {
+			s.checkOvertaken(is)
+		}
+	}
 	claim := meta.FindStatusCondition(conds, corev1alpha1.ConditionClaimed)
 	is.claimed = is.claimed || claim != nil && claim.Status == "True" || claim == nil && obj.Annotations[corev1alpha1.ClaimedAnnotation] == "true"
 	is.waiting = objectsets.Waiting(obj)
-	is.waited = !is.claimed && (is.waited || is.waiting)
+	is.waited = !is.claimed && (is.waited || objectsets.Waits(obj))
 	if is.claimed {
 		is.begun = max(is.begun, min(1, len(is.template.phases)))
 		is.opened = max(is.opened, is.begun)
