@@ -109,7 +109,7 @@ func (r *Rollout) RestoreClaim(rev *Revision) {
 		rev.LoseClaim()
 		return
 	}
-	if rev.Refused() || rev.Unauthorized != nil { // the answer that the claim was recorded was lost, and it was refused since
+	if rev.Claimed() && (rev.Refused() || rev.Unauthorized != nil) { // the answer that the claim was recorded was lost, and it was refused since
 		rev.Refuse()
 		rev.forbid(nil, time.Time{})
 	}
