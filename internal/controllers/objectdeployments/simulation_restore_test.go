@@ -35,8 +35,10 @@ type restoration struct {
 	returned map[types.UID]bool
 	// forgotten are objects that no revision of the restored owner need contain.
 	forgotten map[types.UID]bool
-	// kept means that the deployment was deleted after a restoration with another UID, before a set of its own had claimed objects:
-	// these stay, since no record says whether it was orphaned.
+	// rewoundHome means that our own kinds were restored.
+	rewoundHome bool
+	// kept means that the deployment was deleted after a restoration, before a set of its own had claimed objects: these stay, since
+	// no record says that it has written them, or whether it was orphaned.
 	kept bool
 	// inUse are the kinds in use when the deployment was deleted.
 	inUse map[schema.GroupKind]bool
@@ -49,24 +51,29 @@ func newRestoration() restoration {
 // backup is one of home and of the target, at one moment.
 type backup struct{ own, server *inmemory.Backup }
 
-// keepsRestored reports whether the deployment was restored with another UID, and has no set of its own that has claimed
-// objects, or has not seen it.
+// keepsRestored reports whether the deployment was restored, and has no set of its own that has claimed objects, or has not
+// seen it.
 func (s *simulation) keepsRestored() bool {
-	if len(s.owners) < 2 {
+	if !s.rewoundHome {
 		return false
 	}
 	if s.deployment().Annotations[corev1alpha1.OrphanedAnnotation] != "" {
 		return true
 	}
+	return !slices.ContainsFunc(s.storedSets(), func(set *corev1alpha1.ObjectSet) bool {
+		return objectsets.DeploymentOf(set) == s.owner && !objectsets.Unwritten(set)
+	})
+}
+
+// storedSets returns the sets that home has.
+func (s *simulation) storedSets() []*corev1alpha1.ObjectSet {
+	var sets []*corev1alpha1.ObjectSet
 	for _, key := range s.own.Keys() {
-		if key.Kind != "ObjectSet" {
-			continue
-		}
-		if set := decode(s.own.Get(key), &corev1alpha1.ObjectSet{}); objectsets.DeploymentOf(set) == s.owner && !objectsets.Unwritten(set) {
-			return false
+		if key.Kind == "ObjectSet" {
+			sets = append(sets, decode(s.own.Get(key), &corev1alpha1.ObjectSet{}))
 		}
 	}
-	return true
+	return sets
 }
 
 // save makes a backup, while the deployment is in use: before its finalizer and the name of
@@ -90,7 +97,7 @@ func (s *simulation) restoreHome() {
 	b := sample(s, "backup", s.backups)
 	s.crash()
 	s.engine.crash()
-	s.late = true
+	s.late, s.rewoundHome = true, true
 	for _, key := range s.controlled() {
 		s.forgotten[s.get(key).uid] = true
 	}
@@ -136,11 +143,7 @@ func (s *simulation) recreate(b *inmemory.Backup) {
 // readSets replaces the known state of sets by their records.
 func (s *simulation) readSets() {
 	s.sets = nil
-	for _, key := range s.own.Keys() {
-		if key.Kind != "ObjectSet" {
-			continue
-		}
-		set := decode(s.own.Get(key), &corev1alpha1.ObjectSet{})
+	for _, set := range s.storedSets() {
 		if objectsets.DeploymentOf(set) != s.owner {
 			continue
 		}
@@ -198,6 +201,7 @@ func (s *simulation) restore(key objects.Key, saved *unstructured.Unstructured) 
 	live := s.server.Get(key)
 	var err error
 	switch {
+	case s.released(key): // it would be the deployment's again, which removes it as one that no revision has, but after a restart alone
 	case saved == nil && live != nil:
 		s.end(key)
 	case saved == nil, live != nil && objectOf(live).fixed != objectOf(saved).fixed: // which is refused
@@ -227,6 +231,15 @@ func (s *simulation) restore(key objects.Key, saved *unstructured.Unstructured) 
 	if o := s.note(key); o != nil {
 		s.returned[o.uid] = true
 	}
+}
+
+// released reports whether an archived set retains an object by its record.
+func (s *simulation) released(key objects.Key) bool {
+	return slices.ContainsFunc(s.storedSets(), func(set *corev1alpha1.ObjectSet) bool {
+		return slices.ContainsFunc(set.Status.Retained, func(ref corev1alpha1.RetainedObjectReference) bool {
+			return ref.Kind == key.Kind && ref.Name == key.Name
+		})
+	})
 }
 
 // note notes what follows from the restoration of an object.

@@ -566,7 +566,10 @@ func (s *simulation) deleteDeployment(orphan bool) {
 		})
 		s.orphaned = map[types.UID]bool{}
 		for _, key := range s.keys() {
-			s.orphaned[s.get(key).uid] = true
+			known := slices.ContainsFunc(s.sets, func(one *set) bool { w, _ := one.template.Find(key); return w != nil })
+			if o := s.get(key); known || s.ours(o) { // of others it does not know that they were its own
+				s.orphaned[o.uid] = true
+			}
 		}
 	}
 	s.end(deploymentKeyOf)
@@ -774,8 +777,8 @@ func (s *simulation) unwritten(key objects.Key) bool {
 	refused := slices.ContainsFunc(s.engine.revisions(), func(r *engine.Revision) bool {
 		return r.Refused() && strings.Contains(r.Blocked(), key.String()+": names ")
 	})
-	return refused || slices.ContainsFunc(s.own.Keys(), func(of objects.Key) bool {
-		return of.Kind == "ObjectSet" && slices.ContainsFunc(decode(s.own.Get(of), &corev1alpha1.ObjectSet{}).Status.Blocking, func(b corev1alpha1.BlockingObject) bool {
+	return refused || slices.ContainsFunc(s.storedSets(), func(set *corev1alpha1.ObjectSet) bool {
+		return slices.ContainsFunc(set.Status.Blocking, func(b corev1alpha1.BlockingObject) bool {
 			return b.Kind == key.Kind && b.Name == key.Name && strings.HasPrefix(b.Message, "names ")
 		})
 	})
