@@ -445,7 +445,7 @@ func (s *simulation) checkConverged() {
 		s.failf("the newest revision is not the template's, or did not succeed: %+v", active)
 	}
 	for _, key := range s.controlled() {
-		if w, _ := active.template.Find(key); w == nil && !s.hidden(key, s.get(key), s.kindsInUse()) {
+		if w, _ := active.template.Find(key); w == nil && !s.foreign(s.get(key)) && !s.hidden(key, s.get(key), s.kindsInUse()) {
 			s.failf("%s is left of an older revision: %s", key, s.get(key))
 		}
 	}
