@@ -41,6 +41,10 @@ func TestRetain(t *testing.T) {
 		r.Restore(phases.Recorded{Claimed: true, Succeeded: true, Started: len(r.Phases)})
 		return r
 	}
+	removing := func(r *phases.Revision) *phases.Revision {
+		r.Restore(phases.Recorded{Claimed: true, Started: len(r.Phases), Removing: true})
+		return r
+	}
 	history := func(r *phases.Revision, removing bool, names ...string) *phases.Revision {
 		r.History, r.Retains = true, sets.New[objects.Key]()
 		for _, name := range names {
@@ -74,6 +78,7 @@ func TestRetain(t *testing.T) {
 		"the rest, after a crash":         {[]*phases.Revision{recorded(succeeded(revision("old", 1, "a", "b")), "a", "b"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": controlled, "b": retained}, phases.State{Retain: true}, "Retain a", 0, false},
 		"done":                            {[]*phases.Revision{recorded(succeeded(revision("old", 1, "a", "b")), "a", "b"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": retained, "b": retained}, phases.State{Retain: true}, "", 0, true},
 		"under the other policy":          {[]*phases.Revision{recorded(succeeded(revision("old", 1, "a", "b")), "a", "b"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": controlled, "b": retained}, phases.State{}, "Delete b", 0, false},
+		"of one deleted beside it":        {[]*phases.Revision{recorded(succeeded(revision("old", 1, "a")), "a"), succeeded(revision("new", 2, "c")), removing(revision("deleted", 3, "a"))}, map[string][]objects.Reference{"a": retained}, phases.State{Retain: true}, "", 0, true},
 		"more than is recorded":           {[]*phases.Revision{succeeded(revision("old", 1, many...)), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{many[0]: controlled}, phases.State{Retain: true}, "", 1, false},
 		"history stays":                   {[]*phases.Revision{history(revision("old", 1, "a", "b"), false, "a", "b"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": retained, "b": retained}, phases.State{Retain: true}, "", 0, true},
 		"history is torn down in reverse": {[]*phases.Revision{history(revision("old", 1, "a", "b"), true, "a", "b"), succeeded(revision("new", 2, "c"))}, map[string][]objects.Reference{"a": retained, "b": retained}, phases.State{Retain: true}, "Delete b", 0, false},

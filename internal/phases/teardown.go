@@ -98,6 +98,11 @@ func (p *planner) kept(key objects.Key) bool {
 	})
 }
 
+// retained reports whether a revision that stays retains an object, also before it is archived.
+func (p *planner) retained(key objects.Key) bool {
+	return slices.ContainsFunc(p.Revisions, func(r *Revision) bool { return !r.Removing() && r.retains(key, p.Live[key].Object) })
+}
+
 // handsBack reports whether an ObjectSetPhase that is to be removed controls an object
 // that its writer is to adopt first: its agent would delete it.
 func (p *planner) handsBack(key objects.Key) bool {
@@ -168,7 +173,7 @@ func (p *planner) leftovers(selects func(*Revision, objects.Key) bool) []removal
 				seen[d.Key] = true
 				// Also what the revision never reached may be there: a set that is gone
 				// by now, of an earlier or a later revision, may have written it.
-				retain := p.Retain && !p.Teardown && !r.Removing() && d.Delegate == nil
+				retain := p.Retain && !p.Teardown && d.Delegate == nil && (!r.Removing() || p.retained(d.Key))
 				l := p.removal(d.Key, removalOptions{confirm: true, keep: p.keeps(d), reserved: d.Reserved || p.Orphan, retain: retain, class: d.Class()})
 				if l.decision.Action == Retain {
 					l.decision = p.retain(r, d.Key)
