@@ -425,7 +425,7 @@ func (r *Rollout) Gone(key objects.Key) bool {
 	return rec != nil && rec.Gone
 }
 
-// Wrote reports whether this process knows that an object has a content.
+// Wrote reports whether this process knows that the object with a UID has a content.
 func (r *Rollout) Wrote(key objects.Key, uid types.UID, content objects.Digest) bool {
 	rec := r.applied[key]
 	return rec != nil && rec.UID == uid && rec.Content == content
