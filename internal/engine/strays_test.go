@@ -24,20 +24,9 @@ import (
 func TestStraysAreRemoved(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	server, tracker := memory.NewServer(names, func() time.Time { return now }, memory.Kind{GroupVersionKind: configMaps}), engine.NewTracker(names)
-	here := server.Connect()
-	here.Observe, here.Changed, here.KindChanged = tracker.Observe, tracker.Changed, tracker.KindChanged
-	tracker.Wake = func(objects.OwnerKey) {}
-	e, r := &engine.Engine{Cluster: here, Tracker: tracker, Pool: engine.NewPool(1, 1)}, engine.New(shop)
-	r.Claims = claims.NewTable(func(objects.Owner) {})
-	here.Use("test", []schema.GroupKind{configMaps.GroupKind()})
-	here.Sync(configMaps.GroupKind())
+	server, here, e, r := ownerOfConfigMaps(func() time.Time { return now })
 	e.Prepare(r)
 	key := objects.Key{Kind: "ConfigMap", Namespace: shop.Namespace, Name: "stray"}
-	deliver := func() {
-		for here.Deliver(configMaps.GroupKind()) {
-		}
-	}
 	for _, tc := range []struct {
 		name string
 		// first happens before the first deletion, and its error is that one's.
@@ -47,7 +36,7 @@ func TestStraysAreRemoved(t *testing.T) {
 		{"that is refused, of one that came back", func() error { return apierrors.NewServiceUnavailable("a webhook is down") }},
 		{"that races with one who takes the label off", func() error {
 			_, err := server.Edit(key, "user", func(u *unstructured.Unstructured) { u.SetLabels(nil) })
-			deliver() // the watch shows the object as deleted
+			deliver(here) // the watch shows the object as deleted
 			return err
 		}},
 	} {
@@ -60,12 +49,8 @@ func TestStraysAreRemoved(t *testing.T) {
 			}
 			return do()
 		}
-		meta := map[string]any{"name": key.Name, "namespace": key.Namespace, "labels": map[string]any{names.ManagedLabel: names.ManagedValue}}
-		shop.Put(meta)
-		if _, err := server.Create(key, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}}, "user"); err != nil {
-			t.Fatal(err)
-		}
-		deliver()
+		createOwned(t, server, key)
+		deliver(here)
 		for range 3 {
 			end := r.Begin(func() time.Time { return now }, time.Second)
 			for again := true; again; {
@@ -76,7 +61,7 @@ func TestStraysAreRemoved(t *testing.T) {
 				again = out.Again
 			}
 			end()
-			deliver()
+			deliver(here)
 			now = now.Add(time.Hour)
 		}
 		if live := server.Get(key); live != nil {
@@ -93,12 +78,7 @@ func TestStraysAreRemoved(t *testing.T) {
 func TestCameBackBeforeItsRevisionIsDropped(t *testing.T) {
 	t.Parallel()
 	for _, tornDown := range []bool{false, true} {
-		server, tracker := memory.NewServer(names, time.Now, memory.Kind{GroupVersionKind: configMaps}), engine.NewTracker(names)
-		here := server.Connect()
-		here.Observe, here.Changed, here.KindChanged = tracker.Observe, tracker.Changed, tracker.KindChanged
-		tracker.Wake = func(objects.OwnerKey) {}
-		e, r := &engine.Engine{Cluster: here, Tracker: tracker, Pool: engine.NewPool(1, 1)}, engine.New(shop)
-		r.Claims = claims.NewTable(func(objects.Owner) {})
+		server, here, e, r := ownerOfConfigMaps(time.Now)
 		key := objects.Key{Kind: "ConfigMap", Namespace: shop.Namespace, Name: "one"}
 		rev := engine.NewRevision()
 		rev.Identify("shop", "shop-1", "")
@@ -107,16 +87,9 @@ func TestCameBackBeforeItsRevisionIsDropped(t *testing.T) {
 		rev.SetProbes(&probes.Set{})
 		rev.Restore(phases.Recorded{Claimed: true})
 		r.Put(rev)
-		here.Use("test", []schema.GroupKind{configMaps.GroupKind()})
-		here.Sync(configMaps.GroupKind())
 		e.Prepare(r)
-		meta := map[string]any{"name": key.Name, "namespace": key.Namespace, "labels": map[string]any{names.ManagedLabel: names.ManagedValue}}
-		shop.Put(meta)
-		if _, err := server.Create(key, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}}, "user"); err != nil {
-			t.Fatal(err)
-		}
-		for here.Deliver(configMaps.GroupKind()) {
-		}
+		createOwned(t, server, key)
+		deliver(here)
 		if _, found := here.Observed(key); !found || len(e.Strays(r)) > 0 {
 			t.Errorf("found: %t, strays %v", found, e.Strays(r))
 		}
@@ -128,5 +101,34 @@ func TestCameBackBeforeItsRevisionIsDropped(t *testing.T) {
 		if strays := e.Strays(r); slices.Contains(strays, key) != tornDown {
 			t.Errorf("torn down %t: strays %v", tornDown, strays)
 		}
+	}
+}
+
+// ownerOfConfigMaps returns an owner without revisions, and the engine of its cluster, which watches ConfigMaps.
+func ownerOfConfigMaps(now func() time.Time) (*memory.Server, *memory.Cluster, *engine.Engine, *engine.Rollout) {
+	server, tracker := memory.NewServer(names, now, memory.Kind{GroupVersionKind: configMaps}), engine.NewTracker(names)
+	here := server.Connect()
+	here.Observe, here.Changed, here.KindChanged = tracker.Observe, tracker.Changed, tracker.KindChanged
+	tracker.Wake = func(objects.OwnerKey) {}
+	e, r := &engine.Engine{Cluster: here, Tracker: tracker, Pool: engine.NewPool(1, 1)}, engine.New(shop)
+	r.Claims = claims.NewTable(func(objects.Owner) {})
+	here.Use("test", []schema.GroupKind{configMaps.GroupKind()})
+	here.Sync(configMaps.GroupKind())
+	return server, here, e, r
+}
+
+// createOwned creates a ConfigMap as a user who names the shop as its controller.
+func createOwned(t *testing.T, server *memory.Server, key objects.Key) {
+	t.Helper()
+	meta := map[string]any{"name": key.Name, "namespace": key.Namespace, "labels": map[string]any{names.ManagedLabel: names.ManagedValue}}
+	shop.Put(meta)
+	if _, err := server.Create(key, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}}, "user"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// deliver has the watch show everything.
+func deliver(here *memory.Cluster) {
+	for here.Deliver(configMaps.GroupKind()) {
 	}
 }
