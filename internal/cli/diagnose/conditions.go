@@ -101,10 +101,8 @@ func conditionCause(key objects.Key, typ, reason, message string) cause {
 		c.weight, c.reason = weightEvent, ReasonJob
 		c.text = object + " has failed: " + strings.TrimSpace(reason+said(message))
 		c.remedy = "See the log of its pods, correct it, and delete the Job so that it is made again."
-	case typ == "ReplicaFailure" && strings.Contains(message, "exceeded quota"):
-		return quotaCause("what "+object+" needs", message).inNamespace(key.Namespace).at(object)
 	case typ == "ReplicaFailure":
-		c.weight, c.text = weightPod, object+" cannot make its pods: "+message
+		return notCreated(object, key.Namespace, message)
 	case key.GroupKind() == apiService && typ == "Available":
 		c.weight, c.reason = weightCertain, ReasonAPIService
 		c.text = object + " is not available: " + strings.TrimSpace(reason+said(message))

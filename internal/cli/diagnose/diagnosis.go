@@ -72,6 +72,8 @@ type finding struct {
 	link  Link
 	cause cause
 	below []finding
+	// dependent means that the object above runs this one.
+	dependent bool
 }
 
 // cause is a possible cause; one of a higher weight explains more.
@@ -90,15 +92,22 @@ const (
 	weightCertain
 )
 
-// best returns the cause of the highest weight, the deeper one of equal ones.
+// best returns the cause of the highest weight, the deeper one of equal ones. Dependents precede conditions and events of
+// the object that runs them: it copies their failures, and later.
 func (f *finding) best() cause {
-	found := f.cause
-	for i := range f.below {
-		if c := f.below[i].best(); c.weight >= found.weight && c.weight > 0 {
-			if c.weight > found.weight || i == 0 {
+	var found cause
+	for _, dependent := range []bool{true, false} {
+		for i := range f.below {
+			if f.below[i].dependent != dependent {
+				continue
+			}
+			if c := f.below[i].best(); c.weight > found.weight {
 				found = c
 			}
 		}
+	}
+	if f.cause.weight > found.weight {
+		return f.cause
 	}
 	return found
 }

@@ -43,14 +43,8 @@ func eventCause(object string, e *corev1.Event) cause {
 	c := cause{weight: weightEvent, object: object, reason: ReasonCondition, text: object + ": " + e.Reason + ": " + e.Message}
 	says := func(text string) bool { return strings.Contains(e.Message, text) }
 	switch {
-	case says("exceeded quota"):
-		return quotaCause("what "+object+" needs", e.Message).inNamespace(e.InvolvedObject.Namespace).at(object)
-	case e.Reason == "FailedCreate" && says("denied the request"):
-		c.weight, c.reason = weightCertain, ReasonWebhook
-		c.text = "the webhook " + quoted(e.Message) + " refuses what " + object + " makes: " + webhookReason(e.Message)
-		c.remedy = "Change the template as the webhook asks, or the webhook's configuration."
-	case e.Reason == "FailedCreate":
-		c.weight, c.reason = weightPod, ReasonRefused
+	case e.Reason == "FailedCreate", says("exceeded quota"):
+		return notCreated(object, e.InvolvedObject.Namespace, strings.TrimPrefix(e.Message, "Error creating: "))
 	case e.Reason == "FailedScheduling":
 		c.weight, c.reason = weightPod, ReasonUnschedulable
 		c.text = object + " cannot be scheduled: " + e.Message
@@ -66,6 +60,21 @@ func eventCause(object string, e *corev1.Event) cause {
 		c.weight = weightPod
 	}
 	return c
+}
+
+// notCreated is that a controller cannot create an object, by an event or a condition.
+func notCreated(object, namespace, message string) cause {
+	switch {
+	case strings.Contains(message, "exceeded quota"):
+		return quotaCause("what "+object+" needs", message).inNamespace(namespace).at(object)
+	case strings.Contains(message, "denied the request"):
+		return cause{
+			weight: weightCertain, reason: ReasonWebhook, object: object,
+			text:   "the webhook " + quoted(message) + " refuses what " + object + " makes: " + webhookReason(message),
+			remedy: "Change the template as the webhook asks, or the webhook's configuration.",
+		}
+	}
+	return cause{weight: weightPod, reason: ReasonRefused, object: object, text: object + " cannot make its pods: " + message}
 }
 
 func (c cause) at(object string) cause {

@@ -325,6 +325,9 @@ func (e *explainer) below(ctx context.Context, key objects.Key, live *unstructur
 	if err != nil {
 		return nil, err
 	}
+	for i := range dependents {
+		dependents[i].dependent = true
+	}
 	events, err := e.events(ctx, live)
 	return slices.Concat(conditionFindings(key, live), dependents, eventFindings(short(key), events)), err
 }

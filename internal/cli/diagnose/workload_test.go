@@ -1,0 +1,69 @@
+package diagnose
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// The controllers of a Deployment and its ReplicaSet report pods that cannot be created one after the other, each in
+// its own way. Whatever has been reported so far, the cause is the same.
+func TestOneCauseHasOneAnswer(t *testing.T) {
+	t.Parallel()
+	for _, message := range []string{
+		`pods "web-1" is forbidden: exceeded quota: small, requested: pods=1, used: pods=0, limited: pods=0`,
+		`admission webhook "costs.example.com" denied the request: a cost centre is missing`,
+		`pods "web-1" is forbidden: error looking up service account shop/web: serviceaccount "web" not found`,
+	} {
+		var first cause
+		for _, reports := range [][]string{
+			{"event"}, {"ReplicaSet"}, {"event", "ReplicaSet"}, {"ReplicaSet", "Deployment"}, {"event", "ReplicaSet", "Deployment"},
+		} {
+			c := causeOfMissingPods(t, message, reports)
+			if c.object != "ReplicaSet shop/web-1" || first.object != "" && c != first {
+				t.Errorf("with what %s reports:\n got %+v\nwant %+v", strings.Join(reports, ", "), c, first)
+			}
+			first = c
+		}
+	}
+}
+
+// causeOfMissingPods explains a Deployment of which some of the controllers have reported that its pods cannot be created.
+func causeOfMissingPods(t *testing.T, message string, reports []string) cause {
+	t.Helper()
+	labels := map[string]string{"app": "web"}
+	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "deployment"}}
+	deployment.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+	deployment.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionFalse, Reason: "MinimumReplicasUnavailable"}}
+	set := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", UID: "set", Labels: labels}}
+	set.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "Deployment", Name: "web", UID: "deployment", Controller: ptr.To(true)}}
+	all := []client.Object{deployment, set}
+	if slices.Contains(reports, "Deployment") {
+		failure := appsv1.DeploymentCondition{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: message}
+		deployment.Status.Conditions = append(deployment.Status.Conditions, failure)
+	}
+	if slices.Contains(reports, "ReplicaSet") {
+		set.Status.Conditions = []appsv1.ReplicaSetCondition{{Type: appsv1.ReplicaSetReplicaFailure, Status: corev1.ConditionTrue, Reason: "FailedCreate", Message: message}}
+	}
+	if slices.Contains(reports, "event") {
+		event := warning("FailedCreate", "Error creating: "+message, 0)
+		event.Namespace, event.Name, event.InvolvedObject.UID = "shop", "failed", "set"
+		all = append(all, &event)
+	}
+	byUID := func(o client.Object) []string { return []string{string(o.(*corev1.Event).InvolvedObject.UID)} }
+	e := &explainer{client: fake.NewClientBuilder().WithObjects(all...).WithIndex(&corev1.Event{}, "involvedObject.uid", byUID).Build()}
+	f, err := e.object(t.Context(), objects.Key{Group: "apps", Kind: "Deployment", Namespace: "shop", Name: "web"}, "Deployment shop/web", "missing .status.conditions")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f.best()
+}
