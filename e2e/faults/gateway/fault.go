@@ -1,6 +1,9 @@
 package gateway
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Fault is what happens to a request or to an event of a watch.
 type Fault string
@@ -101,6 +104,9 @@ func OnWatches() []Fault {
 		ListDrop, ListTooMany, ListInternal, ListUnavailable, ListStale}
 }
 
+// OfLists reports whether a fault of an event meets the list that follows.
+func (f Fault) OfLists() bool { return strings.HasPrefix(string(f), "list refused") || f == ListStale }
+
 // Decision is a fault with its particulars.
 type Decision struct {
 	Fault Fault
@@ -108,6 +114,14 @@ type Decision struct {
 	For time.Duration
 	// Version is the resource version of a stale list.
 	Version string
+	// Met is called when a fault of a list has met it, or meets none any more; it may be nil.
+	Met func()
+}
+
+func (d Decision) met() {
+	if d.Met != nil {
+		d.Met()
+	}
 }
 
 // Director says what happens, and is told what happened. Its methods are called

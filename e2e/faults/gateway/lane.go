@@ -70,6 +70,12 @@ func (l *lane) drain() {
 	l.mu.Unlock()
 	l.server.CloseClientConnections()
 	l.flights.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for key, d := range l.next {
+		delete(l.next, key)
+		d.met()
+	}
 }
 
 // leave lets nothing through for a while, and cuts requests that are underway.

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -173,15 +174,22 @@ func TestFaultsOfWatches(t *testing.T) {
 	} {
 		t.Run(string("fault "+name), func(t *testing.T) {
 			t.Parallel()
-			d := &scripted{event: Decision{Fault: name, For: 50 * time.Millisecond, Version: "7"}, ended: make(chan struct{}, 9)}
+			var met atomic.Int32
+			d := &scripted{event: Decision{Fault: name, For: 50 * time.Millisecond, Version: "7", Met: func() { met.Add(1) }}, ended: make(chan struct{}, 9)}
 			client, address := behind(t, &server{}, d)
 			_, first := read(t.Context(), client, address+"?watch=true")
+			if n := met.Load(); n != 0 {
+				t.Errorf("a list was met %d times before it was requested", n)
+			}
 			code, second := read(t.Context(), client, address+"?watch=true"+tc.query)
 			if code != 200 {
 				second = ""
 			}
 			if diff := cmp.Diff([]any{tc.first, tc.code, tc.second}, []any{first, code, second}); diff != "" {
 				t.Errorf("%s: the watch, and what the client gets then (-want +got):\n%s", tc.reason, diff)
+			}
+			if n := met.Load(); name.OfLists() && n != 1 {
+				t.Errorf("the list was met %d times", n)
 			}
 		})
 	}

@@ -105,7 +105,9 @@ func (l *lane) expect(q *Request, d Decision) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.next[q.Group+"/"+q.Resource] = d
+	key := q.Group + "/" + q.Resource
+	l.next[key].met()
+	l.next[key] = d
 }
 
 // due takes what happens to a list or watch, if it is of the kind.
@@ -118,6 +120,7 @@ func (l *lane) due(q *Request, of func(Decision) bool) Decision {
 		return Decision{}
 	}
 	delete(l.next, key)
+	d.met()
 	return d
 }
 

@@ -85,6 +85,7 @@ func (l *life) enter(ctx context.Context, s *stage) error {
 func (l *life) live(ctx context.Context, s *stage) error {
 	begun := time.Now()
 	defer func() { l.took = append(l.took, time.Since(begun)) }()
+	defer l.disarm()
 	if err := l.enter(ctx, s); err != nil {
 		return fmt.Errorf("cannot begin: %w", err)
 	}
@@ -215,7 +216,8 @@ func (l *life) decide(p position, version string) gateway.Decision {
 	return gateway.Decision{Fault: f.Fault, For: f.length, Version: version}
 }
 
-// disarm keeps further faults of this stage from the package.
+// disarm keeps further faults of a stage from the package when it has ended: managers that are started since count events
+// on, and a stale list would show them objects that the stage deleted.
 func (l *life) disarm() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -249,7 +251,12 @@ func (l *life) event(e *gateway.Event) gateway.Decision {
 	if e.Watch.Other {
 		version = l.there
 	}
-	return l.decide(l.counts.next(l.ledger.stage.name, watchPrefix+resourceOf(e.Watch), ""), version)
+	d := l.decide(l.counts.next(l.ledger.stage.name, watchPrefix+resourceOf(e.Watch), ""), version)
+	if d.Fault.OfLists() {
+		l.flights++ // until the list, before which there is a pause
+		d.Met = l.over
+	}
+	return d
 }
 
 // missed returns the planned faults that met nothing.

@@ -191,9 +191,6 @@ func (r *run) rest(t *testing.T) {
 	if r.there != nil {
 		r.director.spare() // a target that does not answer is reported
 	}
-	for _, l := range r.lives {
-		l.disarm() // the first events of watches count on, and a stale list shows deleted objects
-	}
 	r.crew.Restart()
 	r.watches(t, mark)
 	r.there.watches(t, there, len(r.lives))
@@ -203,9 +200,8 @@ func (r *run) rest(t *testing.T) {
 	r.complain(t, restStage, nil, invariants.Restart("restart", harness.ManagerUser(), entries))
 }
 
-// calm waits until the manager has ended what it does. Events come after all else, and
-// a fault at one may end the manager when the stages are over; beside events, nothing
-// is written any more.
+// calm waits until the manager has ended what it does. Events come after all else; beside
+// them, nothing is written any more.
 func (r *run) calm(t *testing.T, collects func(sandbox.Entry) bool) {
 	mark, err := r.audit.Mark(t.Context())
 	require.NoError(t, err)
