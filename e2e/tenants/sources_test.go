@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
@@ -74,7 +73,7 @@ func TestTemplateSources(t *testing.T) {
 	if most == 0 {
 		t.Error("no watch of a source was seen")
 	}
-	require.NoError(t, u.DeleteAllOf(t.Context(), &corev1alpha1.ObjectTemplate{}, client.InNamespace(u.namespace)))
+	u.removeTemplates(t)
 	harness.Eventually(t, patience, "the watches to end", func(ctx context.Context) error {
 		n, err := count(ctx)
 		if err == nil && n > 0 {
