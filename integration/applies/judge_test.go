@@ -1,0 +1,189 @@
+package applies_test
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"strings"
+)
+
+// written is a value that another writer has given a path.
+type written struct {
+	value any // absent if the writer removed it
+	// optional means that it may also be gone: a template stated the path since.
+	optional bool
+	// must means that it has to stay even if kubectl apply removes it.
+	must bool
+}
+
+// absent is the value of a path that an object does not have.
+type absentValue struct{}
+
+var absent any = absentValue{}
+
+// outcome is what came of one version of a template, or of an edit after it.
+type outcome struct {
+	live leaves
+	// fresh are the leaves of an object that the version creates, and stated those that it
+	// states itself.
+	fresh, stated leaves
+	// others are the values that other writers gave the live object.
+	others map[string]written
+	// twins are the objects of the kinds of kubectl apply that have carried out all steps.
+	twins []leaves
+	// said is what the revision reports about the object.
+	said string
+	// former are the paths that versions have stated. What else is on the object, and was a default
+	// of a former version, counts only if strict, or if kubectl apply does not leave it.
+	former map[string]bool
+	strict bool
+	// free are paths that a controller writes, whatever the version states.
+	free []string
+}
+
+// difference is a path whose value is wrong, and why.
+type difference struct {
+	path      string
+	got, want any
+	why       string
+}
+
+func (d difference) String() string {
+	return fmt.Sprintf("%s is %s, want %s: %s", d.path, shown(d.got), shown(d.want), d.why)
+}
+
+func shown(value any) string {
+	if value == absent {
+		return "absent"
+	}
+	return describe(value)
+}
+
+// judge returns how an object differs from what it has to be: each value is that of a fresh create of
+// the version, or one that another writer gave a path which the version does not state. Such a value
+// has to stay if it does under both kinds of kubectl apply.
+func judge(o *outcome) []difference {
+	var wrong []difference
+	for _, path := range paths(o.live, o.fresh, otherPaths(o.others)) {
+		got, want := value(o.live, path), value(o.fresh, path)
+		other, foreign := o.others[path]
+		foreign = foreign && (!o.states(path) || o.isFree(path))
+		switch {
+		case foreign && reflect.DeepEqual(got, other.value):
+		case foreign && o.stays(path, other):
+			wrong = append(wrong, difference{path, got, other.value, "another writer gave it this value, which has to stay"})
+		case reflect.DeepEqual(got, want), o.saidOf(path), o.stale(path, got):
+		case o.states(path):
+			wrong = append(wrong, difference{path, got, want, "the version states it"})
+		default:
+			wrong = append(wrong, difference{path, got, want, "a fresh create has it, and no other writer changed it"})
+		}
+	}
+	return wrong
+}
+
+// stays reports whether what another writer wrote has to stay.
+func (o *outcome) stays(path string, other written) bool {
+	return other.must || o.isFree(path) || !other.optional && o.kept(path, other.value)
+}
+
+func value(of leaves, path string) any {
+	if v, has := of[path]; has {
+		return v
+	}
+	return absent
+}
+
+func otherPaths(others map[string]written) leaves {
+	all := leaves{}
+	for path := range others {
+		all[path] = nil
+	}
+	return all
+}
+
+// states reports whether the version states a path: itself, or by one value that the path is part of.
+// An empty map that it states has no fields, unless the API server drops that: then it states nothing.
+func (o *outcome) states(path string) bool {
+	for p := path; p != ""; p = p[:strings.LastIndexByte(p, '/')] {
+		if stated, states := o.stated[p]; states && (!isEmpty(stated) || reflect.DeepEqual(value(o.fresh, p), stated)) {
+			return true
+		}
+	}
+	return false
+}
+
+func isEmpty(value any) bool {
+	switch v := value.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		return len(v) == 0
+	case []any:
+		return len(v) == 0
+	}
+	return false
+}
+
+func (o *outcome) isFree(path string) bool {
+	for _, free := range o.free {
+		if path == free || strings.HasPrefix(path, free+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// kept reports whether a path has a value under every kind of kubectl apply that carried out the steps.
+func (o *outcome) kept(path string, of any) bool {
+	for _, twin := range o.twins {
+		if !reflect.DeepEqual(value(twin, path), of) {
+			return false
+		}
+	}
+	return len(o.twins) > 0
+}
+
+// stale reports whether a value is the default of a former version, which kubectl apply leaves as well.
+func (o *outcome) stale(path string, got any) bool {
+	if o.strict || o.states(path) || o.former[path] {
+		return false
+	}
+	for _, twin := range o.twins {
+		if reflect.DeepEqual(value(twin, path), got) {
+			return true
+		}
+	}
+	return false
+}
+
+// saidOf reports whether the revision says that a field stays as it is.
+func (o *outcome) saidOf(path string) bool {
+	field := path[strings.LastIndexByte(path, '/')+1:]
+	return o.said != "" && strings.Contains(o.said, field)
+}
+
+// wrote adds to the values of other writers what an edit changed.
+func wrote(others map[string]written, before, after leaves) {
+	for _, path := range paths(before, after) {
+		if was, is := value(before, path), value(after, path); !reflect.DeepEqual(was, is) {
+			others[path] = written{value: is}
+		}
+	}
+}
+
+// claimed drops the values of other writers that a version states: these are Lockstep's now. A writer
+// of the same value keeps it, so that it may stay when a later version does not state it.
+func (o *outcome) claimed() map[string]written {
+	left := maps.Clone(o.others)
+	for path, other := range left {
+		switch {
+		case !o.states(path) || o.isFree(path):
+		case reflect.DeepEqual(other.value, value(o.live, path)):
+			left[path] = written{value: other.value, optional: true}
+		default:
+			delete(left, path)
+		}
+	}
+	return left
+}

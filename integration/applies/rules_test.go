@@ -1,0 +1,115 @@
+package applies_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestJudge judges objects by hand.
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	empty := map[string]any{}
+	for name, tc := range map[string]struct {
+		reason string
+		outcome
+		want []string
+	}{
+		"the same": {
+			outcome: outcome{live: leaves{"/a": 1}, fresh: leaves{"/a": 1}},
+		},
+		"stated": {
+			reason:  "what another writer gave a path of the version is corrected",
+			outcome: outcome{live: leaves{"/a": 2}, fresh: leaves{"/a": 1}, stated: leaves{"/a": 1}, others: map[string]written{"/a": {value: 2}}},
+			want:    []string{"/a"},
+		},
+		"theirs": {
+			outcome: outcome{live: leaves{"/a": 1, "/b": 2}, fresh: leaves{"/a": 1}, stated: leaves{"/a": 1}, others: map[string]written{"/b": {value: 2}}},
+		},
+		"nobody's": {
+			reason:  "no other writer has written it",
+			outcome: outcome{live: leaves{"/b": 2}, fresh: leaves{}, former: map[string]bool{"/b": true}, twins: []leaves{{"/b": 2}}},
+			want:    []string{"/b"},
+		},
+		"a former default": {
+			reason:  "kubectl apply leaves it as well",
+			outcome: outcome{live: leaves{"/b": 2}, fresh: leaves{}, twins: []leaves{{}, {"/b": 2}}},
+		},
+		"a former default, strictly": {
+			outcome: outcome{live: leaves{"/b": 2}, fresh: leaves{}, twins: []leaves{{"/b": 2}}, strict: true},
+			want:    []string{"/b"},
+		},
+		"theirs is lost": {
+			reason:  "both kinds of kubectl apply leave it",
+			outcome: outcome{live: leaves{}, fresh: leaves{}, others: map[string]written{"/b": {value: 2}}, twins: []leaves{{"/b": 2}, {"/b": 2}}},
+			want:    []string{"/b"},
+		},
+		"theirs gave way": {
+			reason:  "one kind of kubectl apply removes it",
+			outcome: outcome{live: leaves{}, fresh: leaves{}, others: map[string]written{"/b": {value: 2}}, twins: []leaves{{}, {"/b": 2}}},
+		},
+		"replicas are lost": {
+			reason:  "they stay whatever kubectl apply does",
+			outcome: outcome{live: leaves{"/r": 1}, fresh: leaves{"/r": 1}, others: map[string]written{"/r": {value: 5, must: true}}},
+			want:    []string{"/r"},
+		},
+		"an empty map is filled": {
+			reason:  "it is stated to be empty",
+			outcome: outcome{live: leaves{"/m/a": 1}, fresh: leaves{"/m": empty}, stated: leaves{"/m": empty}, others: map[string]written{"/m": {value: absent}, "/m/a": {value: 1}}},
+			want:    []string{"/m", "/m/a"},
+		},
+		"an empty map that the API server drops is filled": {
+			reason:  "it states nothing",
+			outcome: outcome{live: leaves{"/m/a": 1}, fresh: leaves{}, stated: leaves{"/m": empty}, others: map[string]written{"/m/a": {value: 1}}},
+		},
+		"null": {
+			reason:  "it is not an empty map",
+			outcome: outcome{live: leaves{"/m": nil}, fresh: leaves{"/m": empty}, stated: leaves{"/m": empty}},
+			want:    []string{"/m"},
+		},
+		"a controller's": {
+			reason:  "it is free, although it is stated",
+			outcome: outcome{live: leaves{"/rules": 1}, fresh: leaves{"/rules": 2}, stated: leaves{"/rules": 2}, others: map[string]written{"/rules": {value: 1}}, free: []string{"/rules"}},
+		},
+		"said": {
+			outcome: outcome{live: leaves{"/spec/clusterIP": 1}, fresh: leaves{"/spec/clusterIP": 2}, said: "spec.clusterIP cannot be removed"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			for _, d := range judge(&tc.outcome) {
+				got = append(got, d.path)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestPaths assigns and erases values of an object.
+func TestPaths(t *testing.T) {
+	t.Parallel()
+	var object any = map[string]any{"a": []any{map[string]any{"k": "x", "v": int64(1)}}}
+	for _, step := range []struct {
+		assign, erase string
+		want          any
+	}{
+		{assign: "a/[k=x]/v = 2", want: map[string]any{"a": []any{map[string]any{"k": "x", "v": int64(2)}}}},
+		{assign: "a/[k=w,n=1] = {v: 3}", want: map[string]any{"a": []any{map[string]any{"k": "x", "v": int64(2)}, map[string]any{"k": "w", "n": int64(1), "v": int64(3)}}}},
+		{erase: "a/[k=x] = ", want: map[string]any{"a": []any{map[string]any{"k": "w", "n": int64(1), "v": int64(3)}}}},
+		{erase: "a/[k=w] = ", want: map[string]any{}},
+		{assign: "l/x.y~1z = on", want: map[string]any{"l": map[string]any{"x.y/z": true}}},
+	} {
+		for _, a := range assignments(step.assign) {
+			object = assign(object, a.path, a.value)
+		}
+		for _, a := range assignments(step.erase) {
+			object = erase(object, a.path)
+		}
+		if diff := cmp.Diff(step.want, object); diff != "" {
+			t.Errorf("%s%s (-want +got):\n%s", step.assign, step.erase, diff)
+		}
+	}
+}

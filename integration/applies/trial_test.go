@@ -1,0 +1,533 @@
+package applies_test
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// trial plays one history.
+type trial struct {
+	*history
+	lab     *lab
+	name    string
+	subject *subject
+	twins   []*twin
+	// others are the values that other writers gave Lockstep's object.
+	others map[string]written
+	// version is the one that the object shows; nil before the first was accepted. former are the
+	// paths that any version, or what was there before, has stated.
+	version choice
+	former  map[string]bool
+	// refused means that the last version was refused, by all; edited that the object was edited
+	// and the engine has not run since.
+	refused, edited bool
+	// rest is the object at rest; nil while it is not.
+	rest    map[string]any
+	failure *failure
+	counts  counts
+}
+
+// twin is the object of one kind of kubectl apply.
+type twin struct {
+	how, name string
+	apply     func(context.Context, map[string]any) error
+	// lost means that it has not carried out all steps.
+	lost bool
+}
+
+// failure is what a trial found.
+type failure struct {
+	history *history
+	step    int
+	text    string
+}
+
+func (f *failure) String() string {
+	lines := strings.SplitAfter(f.history.String(), "\n")
+	at := min(f.step+1, len(lines)-1)
+	if f.history.origin != "" {
+		at++
+	}
+	lines[at] = "→" + lines[at][1:]
+	return strings.Join(lines, "") + f.text
+}
+
+// counts are of what trials did: cases are versions and edits whose outcome was compared.
+type counts struct {
+	Cases, Versions, Refused, Invalid, Edits, EditsRefused, Restarts int
+}
+
+func (c counts) String() string {
+	return fmt.Sprintf("%d cases: %d versions, %d that all refuse, %d invalid; %d edits, %d refused; %d restarts",
+		c.Cases, c.Versions, c.Refused, c.Invalid, c.Edits, c.EditsRefused, c.Restarts)
+}
+
+func (c *counts) add(other counts) {
+	to, from := reflect.ValueOf(c).Elem(), reflect.ValueOf(other)
+	for i := range to.NumField() {
+		to.Field(i).SetInt(to.Field(i).Int() + from.Field(i).Int())
+	}
+}
+
+func newTrial(l *lab, h *history) *trial {
+	name := l.unique()
+	t := &trial{history: h, lab: l, name: name + "l", others: map[string]written{}, former: map[string]bool{}}
+	t.twins = []*twin{{how: "kubectl apply", name: name + "c", apply: l.clientSide}, {how: "kubectl apply --server-side", name: name + "s", apply: l.serverSide}}
+	template := h.kind.template(nil, t.name)
+	mapping, err := l.mapping(gvkOf(template))
+	if err != nil {
+		panic(err) // the kinds of this package are served
+	}
+	t.subject = newSubject(l, name, mapping.Scope.Name() == meta.RESTScopeNameNamespace, gvkOf(template), nameOf(template))
+	return t
+}
+
+func (t *trial) fail(step int, format string, args ...any) {
+	if t.failure == nil {
+		t.failure = &failure{t.history, step, fmt.Sprintf(format, args...)}
+	}
+}
+
+// prepare creates the objects that are there before.
+func (t *trial) prepare(ctx context.Context) {
+	if t.origin == "" {
+		return
+	}
+	for _, name := range []string{t.name, t.twins[0].name, t.twins[1].name} {
+		if err := t.lab.origin(ctx, t.origin, t.kind.template(t.history.version, name)); err != nil {
+			t.counts.Invalid++
+			t.origin = "" // as if it had not been tried
+			return
+		}
+	}
+	t.note(t.history.version)
+}
+
+// note remembers the paths that a version states.
+func (t *trial) note(c choice) {
+	for path := range t.stated(c) {
+		t.former[path] = true
+	}
+}
+
+// play plays the event of a step.
+func (t *trial) play(ctx context.Context, step int) {
+	if t.failure != nil {
+		return
+	}
+	switch e := t.events[step]; {
+	case e.restart:
+		t.counts.Restarts++
+		t.afterRestart(ctx, step)
+	case e.edit != nil:
+		t.edit(ctx, step, e.edit)
+	default:
+		t.apply(ctx, step, e.apply)
+	}
+}
+
+// read returns an object; nil if there is none.
+func (t *trial) read(ctx context.Context, name string) map[string]any {
+	template := t.kind.template(t.version, name)
+	live, err := t.lab.client(template).Get(ctx, nameOf(template), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		panic(err)
+	}
+	return live.Object
+}
+
+// leavesOf returns the leaves of an object.
+func (t *trial) leavesOf(ctx context.Context, name string) leaves {
+	return t.leaves(t.read(ctx, name), name)
+}
+
+func (t *trial) leaves(object map[string]any, name string) leaves {
+	if object == nil {
+		return nil
+	}
+	normal := normalise(object, name)
+	if err := t.lab.shapes.learn(normal); err != nil {
+		panic(fmt.Sprintf("%s: %v: %s", t.kind.name, err, describe(normal)))
+	}
+	return t.lab.shapes.of(normal)
+}
+
+// apply applies a version.
+func (t *trial) apply(ctx context.Context, step int, c choice) {
+	if _, err := t.lab.freshly(ctx, t.kind, c); err != nil {
+		t.counts.Invalid++
+		return
+	}
+	t.atRest(ctx, step, "it was written at rest")
+	existing := t.read(ctx, t.name)
+	before := t.leaves(existing, t.name)
+	if err := t.subject.want(t.kind.template(c, t.name)); err != nil {
+		t.fail(step, "%v", err)
+		return
+	}
+	found, err := t.subject.settle(ctx, "", false)
+	if err != nil {
+		t.fail(step, "%v", err)
+		return
+	}
+	accepted := t.applyTwins(ctx, c)
+	if found.refused && (len(accepted) > 0 || t.replaceable(ctx, c)) {
+		if found, err = t.subject.settle(ctx, "", true); err != nil {
+			t.fail(step, "%v", err)
+			return
+		}
+	}
+	if found.refused {
+		t.afterRefusal(ctx, step, c, before, accepted, found)
+		return
+	}
+	t.counts.Versions++
+	if uidOf(t.read(ctx, t.name)) != uidOf(existing) {
+		t.others, before = map[string]written{}, nil // it was recreated
+	}
+	t.handOver(before, c)
+	t.note(c)
+	t.version, t.refused, t.edited = c, false, false
+	t.judge(ctx, step, found)
+}
+
+// applyTwins applies a version as kubectl does, and returns the kinds that carried it out. Of those
+// that did not, none goes on if another one did.
+func (t *trial) applyTwins(ctx context.Context, c choice) (accepted []*twin) {
+	for _, twin := range t.twins {
+		if !twin.lost && twin.apply(ctx, t.kind.template(c, twin.name)) == nil {
+			accepted = append(accepted, twin)
+		}
+	}
+	return accepted
+}
+
+func (t *trial) replaceable(ctx context.Context, c choice) bool {
+	return t.read(ctx, t.name) != nil && t.lab.replaceable(ctx, t.kind.template(c, t.name)) == nil
+}
+
+// afterRefusal judges that a version was refused: neither kind of kubectl apply, nor kubectl replace,
+// can carry it out, and the object is as it was.
+func (t *trial) afterRefusal(ctx context.Context, step int, c choice, before leaves, accepted []*twin, found result) {
+	switch {
+	case recreates(t.kind.template(c, t.name)):
+		t.fail(step, "refused, although it may be recreated:\n  %s", found.said)
+		return
+	case len(accepted) > 0:
+		t.fail(step, "refused, and %s accepts it:\n  %s", accepted[0].how, found.said)
+		return
+	case t.replaceable(ctx, c):
+		t.fail(step, "refused, and kubectl replace would accept it:\n  %s", found.said)
+		return
+	}
+	t.counts.Refused++
+	t.counts.Cases++
+	t.refused, t.rest = true, nil // whose managedFields may have been rewritten
+	if after := t.leavesOf(ctx, t.name); !t.edited && !reflect.DeepEqual(before, after) {
+		t.fail(step, "refused, and the object has changed nevertheless:\n  %s\n  %s", found.said, strings.Join(differences(before, after), "\n  "))
+	}
+}
+
+func recreates(template map[string]any) bool {
+	metadata, _ := template["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	return annotations[corev1alpha1.OnImmutableAnnotation] == corev1alpha1.OnImmutableRecreate
+}
+
+func differences(before, after leaves) []string {
+	var all []string
+	for _, path := range paths(before, after) {
+		if was, is := value(before, path), value(after, path); !reflect.DeepEqual(was, is) {
+			all = append(all, fmt.Sprintf("%s: %s → %s", path, shown(was), shown(is)))
+		}
+	}
+	return all
+}
+
+// handOver makes values those of other writers that are no longer Lockstep's: replicas that left the
+// template stay, and rules that were aggregated leave with the aggregation.
+func (t *trial) handOver(before leaves, c choice) {
+	const replicas = "/spec/replicas"
+	stated := t.stated(c)
+	if was, had := before[replicas]; had && t.kind.scales() {
+		if _, states := stated[replicas]; !states {
+			t.others[replicas] = written{value: was, must: true}
+		}
+	}
+	if !aggregated(stated) {
+		if t.version != nil && aggregated(t.stated(t.version)) {
+			delete(t.others, "/rules")
+		}
+	}
+}
+
+func aggregated(stated leaves) bool {
+	_, is := stated["/aggregationRule/clusterRoleSelectors"]
+	return is
+}
+
+// stated returns the leaves of a template.
+func (t *trial) stated(c choice) leaves {
+	template := t.kind.template(c, t.name)
+	if plain, ok := template["stringData"].(map[string]any); ok { // is written to data
+		for key := range plain {
+			assign(template, []string{"data", key}, plain[key])
+		}
+		delete(template, "stringData")
+	}
+	return t.leaves(template, t.name)
+}
+
+// edit edits all objects, unless the API server refuses it.
+func (t *trial) edit(ctx context.Context, step int, e *edit) {
+	if t.version == nil {
+		return
+	}
+	t.atRest(ctx, step, "it was written at rest")
+	before, after, err := t.lab.edited(ctx, t.kind, e, t.kind.template(t.version, t.name), t.name)
+	if err != nil {
+		t.counts.EditsRefused++
+		return
+	}
+	t.counts.Edits++
+	wrote(t.others, t.leaves(before, t.name), t.leaves(after, t.name))
+	for _, twin := range t.twins {
+		if _, _, err := t.lab.edited(ctx, t.kind, e, t.kind.template(t.version, twin.name), twin.name); err != nil {
+			twin.lost = true
+		}
+	}
+	t.edited, t.rest = true, nil
+	if e.away || t.refused {
+		return
+	}
+	t.correct(ctx, step)
+}
+
+// edited makes an edit of one object.
+func (l *lab) edited(ctx context.Context, k *kind, e *edit, template map[string]any, name string) (before, after map[string]any, err error) {
+	if e.how == "scale" {
+		return l.scale(ctx, template, e.to)
+	}
+	if d := k.dimension(e.dimension); d.manager != "" {
+		return l.controlled(ctx, d.manager, template, assignments(strings.ReplaceAll(d.alternatives[e.to], "NAME", name)))
+	}
+	return l.edit(ctx, e.how, template, func(object map[string]any) { k.edited(object, e.dimension, e.to, name) })
+}
+
+// correct lets the engine correct what was edited, and kubectl apply the same version again.
+func (t *trial) correct(ctx context.Context, step int) {
+	live := t.read(ctx, t.name)
+	found, err := t.subject.settle(ctx, resourceVersionOf(live), false)
+	if err != nil {
+		t.fail(step, "%v", err)
+		return
+	}
+	accepted := t.applyTwins(ctx, t.version)
+	if found.refused && (len(accepted) > 0 || t.replaceable(ctx, t.version)) {
+		if found, err = t.subject.settle(ctx, "", true); err != nil {
+			t.fail(step, "%v", err)
+			return
+		}
+	}
+	if found.refused {
+		t.afterRefusal(ctx, step, t.version, nil, accepted, found)
+		return
+	}
+	t.edited = false
+	t.judge(ctx, step, found)
+}
+
+func uidOf(object map[string]any) string {
+	metadata, _ := object["metadata"].(map[string]any)
+	uid, _ := metadata["uid"].(string)
+	return uid
+}
+
+func resourceVersionOf(object map[string]any) string {
+	metadata, _ := object["metadata"].(map[string]any)
+	version, _ := metadata["resourceVersion"].(string)
+	return version
+}
+
+// judge judges the object after a version was accepted.
+func (t *trial) judge(ctx context.Context, step int, found result) {
+	object, err := t.lab.freshly(ctx, t.kind, t.version)
+	if err != nil {
+		t.fail(step, "%v", err)
+		return
+	}
+	live := t.read(ctx, t.name)
+	if live == nil {
+		t.fail(step, "the object does not exist")
+		return
+	}
+	o := &outcome{
+		live: t.leaves(live, t.name), fresh: t.leaves(copied(object).(map[string]any), "no name"),
+		stated: t.stated(t.version), others: t.others, said: found.said,
+		former: t.former, strict: t.strict,
+	}
+	if aggregated(o.stated) {
+		o.free = []string{"/rules"}
+	}
+	for _, twin := range t.twins {
+		if !twin.lost {
+			o.twins = append(o.twins, t.leavesOf(ctx, twin.name))
+		}
+	}
+	t.counts.Cases++
+	if wrong := judge(o); len(wrong) > 0 {
+		var lines []string
+		for _, d := range wrong {
+			lines = append(lines, d.String())
+		}
+		t.fail(step, "  %s", strings.Join(lines, "\n  "))
+	}
+	t.others = o.claimed()
+	t.rest = live
+}
+
+// atRest checks that nothing was written since the object was judged.
+func (t *trial) atRest(ctx context.Context, step int, otherwise string) {
+	if t.rest == nil {
+		return
+	}
+	if was, is := state(t.rest), state(t.read(ctx, t.name)); !reflect.DeepEqual(was, is) {
+		t.fail(step, "%s:\n%s", otherwise, cmp.Diff(was, is))
+	}
+}
+
+// afterRestart judges what the engine does once it has started again: nothing, or it corrects what was
+// edited meanwhile.
+func (t *trial) afterRestart(ctx context.Context, step int) {
+	switch {
+	case t.version == nil || t.refused:
+	case t.edited:
+		t.correct(ctx, step)
+	default:
+		if _, err := t.subject.settle(ctx, resourceVersionOf(t.read(ctx, t.name)), false); err != nil {
+			t.fail(step, "%v", err)
+			return
+		}
+		t.atRest(ctx, step, "the restart wrote it")
+	}
+}
+
+// play plays histories side by side, each in several steps, and ends with a restart that writes nothing.
+// It returns the failures, by the index of the history.
+func play(tb testing.TB, l *lab, histories []*history) (map[int]*failure, counts) {
+	tb.Helper()
+	ctx := tb.Context()
+	trials := make([]*trial, len(histories))
+	var processes []*process
+	defer func() {
+		for _, p := range processes {
+			p.stop()
+		}
+	}()
+	// restart begins a process for some trials.
+	restart := func(some []*trial) {
+		if len(some) == 0 {
+			return
+		}
+		p := newProcess(tb, l)
+		for _, t := range some {
+			t.subject.begin(p)
+		}
+		processes = append(processes, p)
+		p.start(tb)
+	}
+	steps := 0
+	for i, h := range histories {
+		trials[i] = newTrial(l, h)
+		steps = max(steps, len(h.events))
+	}
+	each(trials, func(t *trial) { t.prepare(ctx) })
+	restart(trials)
+	for step := range steps {
+		var some, restarted []*trial
+		for _, t := range trials {
+			if step < len(t.events) && t.failure == nil {
+				some = append(some, t)
+				if t.events[step].restart {
+					restarted = append(restarted, t)
+				}
+			}
+		}
+		restart(restarted)
+		each(some, func(t *trial) { t.play(ctx, step) })
+	}
+	var left []*trial
+	for _, t := range trials {
+		if t.failure == nil {
+			left = append(left, t)
+		}
+	}
+	restart(left)
+	each(left, func(t *trial) {
+		t.atRest(ctx, len(t.events)-1, "it was written at rest")
+		t.afterRestart(ctx, len(t.events)-1)
+	})
+	failures, total := map[int]*failure{}, counts{}
+	for i, t := range trials {
+		total.add(t.counts)
+		if t.failure != nil {
+			failures[i] = t.failure
+		}
+	}
+	return failures, total
+}
+
+// workers is how many trials are played at a time: requests wait for the API server.
+const workers = 8
+
+func each(trials []*trial, do func(*trial)) {
+	queue := make(chan *trial)
+	var wait sync.WaitGroup
+	for range workers {
+		wait.Go(func() {
+			for t := range queue {
+				t.guarded(do)
+			}
+		})
+	}
+	for _, t := range trials {
+		queue <- t
+	}
+	close(queue)
+	wait.Wait()
+}
+
+// guarded turns a panic into a failure of the trial.
+func (t *trial) guarded(do func(*trial)) {
+	defer func() {
+		if p := recover(); p != nil {
+			t.fail(0, "panic: %v", p)
+		}
+	}()
+	do(t)
+}
+
+// cause is the failure without names and values.
+func (f *failure) cause() string {
+	text := strings.TrimSpace(f.text)
+	if i := strings.Index(text, "is invalid: "); i > 0 {
+		head, _, _ := strings.Cut(text, "\n")
+		return head + " " + text[i+12:min(len(text), i+140)]
+	}
+	line, _, _ := strings.Cut(text, "\n")
+	return f.history.kind.name + " " + line
+}
