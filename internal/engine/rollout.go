@@ -57,6 +57,8 @@ type Rollout struct {
 	lists            map[schema.GroupKind]int64
 	// migrations were prepared by dry runs for the writes that follow them.
 	migrations map[objects.Key]migration
+	// spared are the objects that were released instead of deleted, and why.
+	spared map[objects.Key]string
 	// accounts are those that were looked for.
 	accounts map[objects.Account]lookedUp
 	// budget is that of the present reconcile.
@@ -74,6 +76,7 @@ func New(owner objects.Owner) *Rollout {
 		namespaces:       map[string]types.UID{},
 
 		migrations: map[objects.Key]migration{},
+		spared:     map[objects.Key]string{},
 		accounts:   map[objects.Account]lookedUp{},
 	}
 }
@@ -94,6 +97,9 @@ func (r *Rollout) Begin(now func() time.Time, probes time.Duration) (end func())
 
 // Plan returns the last plan of the reconcile, for reports.
 func (r *Rollout) Plan() *phases.Plan { return &r.plan }
+
+// Spared returns why an object was released instead of deleted; empty for others.
+func (r *Rollout) Spared(key objects.Key) string { return r.spared[key] }
 
 // Report returns how a revision stands by the last plan; nil where that is not known.
 func (r *Rollout) Report(uid types.UID) *phases.Report {
