@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/objects/listkeys"
 )
 
 // Project returns the digest of the live values on the template's own paths. Two
@@ -52,8 +53,8 @@ type projector struct {
 	names             *objects.Names
 	types             *KindListTypes
 	matching, differs bool
-	// place counts the values of the template.
-	place int
+	// place counts the values of the template, and depth the values that hold the current one.
+	place, depth int
 }
 
 func (p *projector) object(template, live map[string]any) {
@@ -108,7 +109,7 @@ func (p *projector) metadataField(key string, template, live any) {
 	liveValues, _ := live.(map[string]any)
 	start, end := p.sorted(values)
 	for i := start; i < end; i++ {
-		if name := p.keys[i]; key != "annotations" || name != p.names.RevisionAnnotation && name != p.names.AdoptedAnnotation {
+		if name := p.keys[i]; key != "annotations" || name != p.names.RevisionAnnotation {
 			p.scalar(values[name], liveValues[name])
 		}
 	}
@@ -186,6 +187,8 @@ func ownerWith(references, uid any) map[string]any {
 // value appends what the live object has where the template has a value.
 func (p *projector) value(path pathID, template, live any) {
 	p.place++
+	p.depth++
+	defer func() { p.depth-- }()
 	switch template := template.(type) {
 	case map[string]any:
 		p.mapping(path, template, live)
@@ -198,7 +201,11 @@ func (p *projector) value(path pathID, template, live any) {
 
 func (p *projector) mapping(path pathID, template map[string]any, live any) {
 	fields, isMap := live.(map[string]any)
-	if (live != nil && !isMap) || p.types.whole(path) {
+	switch {
+	case len(template) == 0 && (live == nil || isMap):
+		p.empty(live, len(fields))
+		return
+	case live != nil && !isMap, p.types.whole(path):
 		p.all(template, live)
 		return
 	}
@@ -208,6 +215,21 @@ func (p *projector) mapping(path pathID, template map[string]any, live any) {
 		p.value(field(path, key), template[key], fields[key])
 	}
 	p.keys = p.keys[:start]
+}
+
+// empty appends whether the live object has an empty map or list of the template, and whether
+// others have filled it. A map may be an alternative of a union, such as emptyDir: {}. An
+// empty field of the object itself, such as its spec, leaves the content to others.
+func (p *projector) empty(live any, fields int) {
+	switch {
+	case p.depth == 1:
+	case p.matching:
+		p.differs = p.differs || live == nil || fields > 0
+	case live == nil:
+		p.buf = append(p.buf, missing...)
+	case fields > 0:
+		p.buf = append(p.buf, '+')
+	}
 }
 
 // all appends a live value whole. An empty one is none. Where the template has an
@@ -280,8 +302,9 @@ func (p *projector) list(path pathID, template []any, live any) {
 	case live != nil && !isList:
 		p.all(template, live)
 	case !known || shape.keys != nil && !allKeyed(template, shape.keys):
-		p.wholeList(path, template, values)
+		p.wholeList(path, template, live)
 	case len(template) == 0:
+		p.empty(live, len(values))
 	case shape.keys == nil:
 		p.set(template, live)
 	default:
@@ -291,9 +314,14 @@ func (p *projector) list(path pathID, template []any, live any) {
 
 // wholeList appends a list that is owned as a whole. The elements of one that matches
 // may have more fields than the template: those that the API server defaults.
-func (p *projector) wholeList(path pathID, template, live []any) {
+func (p *projector) wholeList(path pathID, template []any, whole any) {
+	live, _ := whole.([]any)
+	if len(template) == 0 && len(live) == 0 {
+		p.empty(whole, 0)
+		return
+	}
 	if !p.matching {
-		p.all(template, live)
+		p.all(template, whole)
 		return
 	}
 	if len(template) != len(live) {
@@ -330,6 +358,7 @@ func (p *projector) associative(path pathID, template, live []any, keys []string
 		p.differs = p.differs || len(found) == 0
 		for n, i := range found {
 			p.buf = append(p.buf, '{')
+			p.impliedKeys(element, live[i].(map[string]any), keys)
 			p.value(path, element, live[i])
 			if n == 0 {
 				ordered, last = ordered && i > last, i
@@ -340,6 +369,21 @@ func (p *projector) associative(path pathID, template, live []any, keys []string
 	if !ordered {
 		p.differs = true
 		p.order(template, &finder)
+	}
+}
+
+// impliedKeys appends the live values of keys that the template leaves out, because the API server
+// defaults them: a port that is made one for UDP has drifted.
+func (p *projector) impliedKeys(template, live map[string]any, keys []string) {
+	for _, key := range keys {
+		if template[key] != nil || live[key] == nil {
+			continue
+		}
+		if p.matching {
+			p.differs = p.differs || !same(live[key], listkeys.Default(key))
+			continue
+		}
+		p.encoder.value(live[key])
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -125,13 +126,6 @@ func TestProjectDeployment(t *testing.T) {
 		{"the same port with another protocol", func(t *testing.T, obj map[string]any) {
 			insert(container(t, obj), "ports", 0, map[string]any{"containerPort": int64(80), "protocol": "UDP", "name": "quic"})
 		}, false},
-		{"limits where the template has an empty map", func(t *testing.T, obj map[string]any) {
-			container(t, obj)["resources"] = map[string]any{"limits": map[string]any{"cpu": "1"}}
-		}, false},
-		{"empty maps taken off", func(t *testing.T, obj map[string]any) {
-			delete(container(t, obj), "resources")
-			delete(container(t, obj), "securityContext")
-		}, false},
 		{"whole numbers as floats", func(t *testing.T, obj map[string]any) { fieldsAt(t, obj, "spec")["replicas"] = 2.0 }, false},
 
 		{"a number", func(t *testing.T, obj map[string]any) { fieldsAt(t, obj, "spec")["replicas"] = int64(3) }, true},
@@ -246,11 +240,50 @@ func TestProjectWithoutListTypes(t *testing.T) {
 	}
 }
 
+// TestProjectEmptyMaps: an empty map may be an alternative of a union, such as emptyDir: {}.
+func TestProjectEmptyMaps(t *testing.T) {
+	t.Parallel()
+	template := yamltest.Decode(t, `{spec: {volumes: [{name: v, emptyDir: {}}]}}`)
+	states := []string{
+		`{spec: {volumes: [{name: v, emptyDir: {}}]}}`,
+		`{spec: {volumes: [{name: v}]}}`,
+		`{spec: {volumes: [{name: v, emptyDir: {medium: Memory}}]}}`,
+		`{spec: {volumes: [{name: v, hostPath: {path: /}}]}}`,
+	}
+	kept := Project(apinames.Default, template, yamltest.Decode(t, states[0]), nil)
+	for i, state := range states {
+		live := yamltest.Decode(t, state)
+		if drifted := Project(apinames.Default, template, live, nil) != kept; drifted != (i > 0) {
+			t.Errorf("%s: drift = %t", state, drifted)
+		}
+		if matches := Matches(apinames.Default, template, live, nil); matches != (i == 0) {
+			t.Errorf("%s: Matches = %t", state, matches)
+		}
+	}
+}
+
+// TestProjectImpliedKeys: a template that states no protocol means TCP.
+func TestProjectImpliedKeys(t *testing.T) {
+	t.Parallel()
+	types := NewListTypes()
+	kind := schema.GroupKind{Kind: "Service"}
+	types.Learn(kind, []metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:ports":{"k:{\"port\":53,\"protocol\":\"TCP\"}":{".":{}}}}}`)}})
+	template := yamltest.Decode(t, `{spec: {ports: [{name: dns, port: 53}]}}`)
+	tcp := yamltest.Decode(t, `{spec: {ports: [{name: dns, port: 53, protocol: TCP}]}}`)
+	udp := yamltest.Decode(t, `{spec: {ports: [{name: dns, port: 53, protocol: UDP}]}}`)
+	if Project(apinames.Default, template, tcp, types.Of(kind)) == Project(apinames.Default, template, udp, types.Of(kind)) {
+		t.Error("another protocol is no drift")
+	}
+	if !Matches(apinames.Default, template, tcp, types.Of(kind)) || Matches(apinames.Default, template, udp, types.Of(kind)) {
+		t.Error("TCP has to match, and UDP must not")
+	}
+}
+
 func TestProjectEmptyAndNull(t *testing.T) {
 	t.Parallel()
-	template := yamltest.Decode(t, `{metadata: {labels: {}, annotations: null}, a: {}, b: [], c: null, d: {e: null, f: {}}, g: 1}`)
+	template := yamltest.Decode(t, `{metadata: {labels: {}, annotations: null}, a: {}, b: [], c: null, d: {e: null}, g: 1}`)
 	lives := []string{
-		`{g: 1}`, `{metadata: {}, a: {}, b: [], c: null, d: {}, g: 1}`, `{metadata: {labels: {x: y}}, a: null, b: null, c: 3, d: {e: 1, f: {}}, g: 1}`,
+		`{g: 1}`, `{metadata: {}, a: {}, b: [], c: null, d: {}, g: 1}`, `{metadata: {labels: {x: y}}, a: {z: 1}, b: null, c: 3, d: {e: 1, f: [1]}, g: 1}`,
 	}
 	want := Project(apinames.Default, template, yamltest.Decode(t, lives[0]), nil)
 	for _, live := range lives {
