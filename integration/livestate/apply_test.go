@@ -274,8 +274,8 @@ func TestApplyAnswers(t *testing.T) {
 			live := create(t, tc.mapping, tc.fields)
 			err := again(t, tc.mapping, live, guard(live), tc.then)
 			wantClass(t, err, apply.Blocked, "an immutable field")
-			if got := apply.ImmutableFields(err); !slices.Contains(got, tc.want) {
-				t.Errorf("immutable fields %v, want %s\nerror: %v", got, tc.want, err)
+			if got := apply.CausesOf(err); !slices.Contains(got, tc.want) {
+				t.Errorf("causes %v, want %s\nerror: %v", got, tc.want, err)
 			}
 			if brief := apply.Brief(err); !strings.Contains(brief, tc.want) || strings.Contains(brief, "10.0.0.77") {
 				t.Errorf("brief text must name the field and no value: %s", brief)
@@ -316,7 +316,7 @@ func TestStaleManagedFields(t *testing.T) {
 		{"op": "test", "path": "/metadata/uid", "value": live.GetUID()},
 		{"op": "test", "path": "/metadata/resourceVersion", "value": live.GetResourceVersion()},
 		{"op": "replace", "path": "/metadata/managedFields", "value": fields},
-	}))
+	}), false)
 	require.NoError(t, err)
 	migrated, err := w.Get(ctx, v2, e.namespace, "a")
 	require.NoError(t, err)
@@ -365,7 +365,7 @@ func TestCRDTerminating(t *testing.T) {
 		_, err := w.Apply(ctx, request(t, things, e.namespace, unique("late"), absent(), nil))
 		return apply.Classify(err) == apply.NotServed
 	})
-	_, err = w.Patch(ctx, things, e.namespace, "held", toJSON(t, []obj{{"op": "remove", "path": "/metadata/finalizers"}}))
+	_, err = w.Patch(ctx, things, e.namespace, "held", toJSON(t, []obj{{"op": "remove", "path": "/metadata/finalizers"}}), false)
 	require.NoError(t, err)
 }
 
@@ -444,7 +444,7 @@ func TestPatch(t *testing.T) {
 		_, err := w.Patch(ctx, configMaps, e.namespace, name, toJSON(t, []obj{
 			{"op": "test", "path": "/metadata/resourceVersion", "value": resourceVersion},
 			{"op": "replace", "path": "/data/a", "value": "2"},
-		}))
+		}), false)
 		return err
 	}
 	require.NoError(t, patch("a", live.GetResourceVersion()))

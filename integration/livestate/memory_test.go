@@ -91,7 +91,7 @@ func (s *subject) do(w write) string {
 	var err error
 	switch w.verb {
 	case "create":
-		_, err = as.Create(ctx, s.mapping, s.namespace, s.name, s.request(w, nil).Body)
+		_, err = as.Create(ctx, s.mapping, s.namespace, s.name, s.request(w, nil).Body, false)
 	case "apply":
 		_, err = as.Apply(ctx, s.request(w, map[string]string{"uid": uid, "resourceVersion": version}))
 	case "patch":
@@ -106,7 +106,7 @@ func (s *subject) do(w write) string {
 			ops = append(ops, obj{"op": "add", "path": "/" + key, "value": w.fields[key]})
 		}
 		ops = append(ops, obj{"op": "remove", "path": "/metadata/labels/b"})
-		_, err = as.Patch(ctx, s.mapping, s.namespace, s.name, toJSON(s.t, ops))
+		_, err = as.Patch(ctx, s.mapping, s.namespace, s.name, toJSON(s.t, ops), false)
 	case "delete":
 		_, _, err = as.Delete(ctx, s.mapping, s.namespace, s.name, types.UID(uid), version, metav1.DeletePropagationBackground)
 	case "edit":

@@ -48,11 +48,11 @@ type Reads interface {
 // Writes are requests that change single objects, and dry runs of them, as one account.
 // Errors and namespaces are as those of [Reads].
 type Writes interface {
-	// Create sends a POST, Apply a server-side apply, maybe as a dry run, and Patch a JSON
-	// patch (RFC 6902). They return the object as it is then.
-	Create(ctx context.Context, m *meta.RESTMapping, namespace, name string, body []byte) (*unstructured.Unstructured, error)
+	// Create sends a POST, Apply a server-side apply, and Patch a JSON patch (RFC 6902). They
+	// return the object as it is then, or would be after a dry run.
+	Create(ctx context.Context, m *meta.RESTMapping, namespace, name string, body []byte, dryRun bool) (*unstructured.Unstructured, error)
 	Apply(ctx context.Context, r apply.ApplyRequest) (*unstructured.Unstructured, error)
-	Patch(ctx context.Context, m *meta.RESTMapping, namespace, name string, jsonPatch []byte) (*unstructured.Unstructured, error)
+	Patch(ctx context.Context, m *meta.RESTMapping, namespace, name string, jsonPatch []byte, dryRun bool) (*unstructured.Unstructured, error)
 	// Delete deletes the object in this state, and returns it where it is terminating.
 	Delete(
 		ctx context.Context, m *meta.RESTMapping, namespace, name string,

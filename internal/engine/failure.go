@@ -65,8 +65,9 @@ func (x *run) fail(s phases.Step, err error, preflight bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	rec := x.rollout.applied.At(s.Key)
+	var immutable *ImmutableError
 	f := &phases.Failure{
-		Message: x.explain(s, err), Reason: x.rollout.accountReason(s, err), Preflight: preflight, Attempts: 1, Immutable: len(apply.ImmutableFields(err)) > 0,
+		Message: x.explain(s, err), Reason: x.rollout.accountReason(s, err), Preflight: preflight, Attempts: 1, Immutable: errors.As(err, &immutable),
 	}
 	if s.Live != nil {
 		f.UID = s.Live.UID

@@ -127,7 +127,7 @@ func TestPanicOverAnAnswer(t *testing.T) {
 	t.Parallel()
 	answer := strings.Replace(shown, `"labels"`, `"managedFields":[{"manager":"m","operation":"Apply","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{}}],"labels"`, 1)
 	s := newStep(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }), phases.Change,
-		&objects.Observed{UID: "uid-read", ResourceVersion: "76", ApplyFields: true, Wrote: true})
+		&objects.Observed{UID: "uid-read", ResourceVersion: "76", Wrote: true})
 	s.run.Tracker.Served = func(schema.GroupKind, string) bool { panic("a defect") }
 	rec := s.run.rollout.applied.At(s.Key)
 	rec.Content, rec.UID = objects.Digest{2}, s.Live.UID

@@ -224,7 +224,7 @@ func TestLostAnswer(t *testing.T) {
 func TestLostAnswerOfAChange(t *testing.T) {
 	t.Parallel()
 	lost := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
-	s := newStep(t, lost, phases.Change, &objects.Observed{UID: "uid", ResourceVersion: "1", ApplyFields: true, Wrote: true})
+	s := newStep(t, lost, phases.Change, &objects.Observed{UID: "uid", ResourceVersion: "1", Wrote: true})
 	former := objects.Digest{2}
 	rec := s.run.rollout.applied.At(s.Key)
 	rec.Content, rec.UID = former, s.Live.UID

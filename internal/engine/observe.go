@@ -64,7 +64,6 @@ func (t *Tracker) fromMetadata(live *unstructured.Unstructured) *objects.Observe
 		AdoptableBy: annotations[t.names.AdoptableByAnnotation],
 		Keep:        t.names.Keeps(annotations),
 		Recreate:    t.names.Recreates(annotations),
-		Adopted:     t.names.Adopted(annotations),
 	}
 	obs.Revision, _ = strconv.ParseInt(annotations[t.names.RevisionAnnotation], 10, 64)
 	if live.GetDeletionTimestamp() != nil {
@@ -79,9 +78,9 @@ func (t *Tracker) observeFields(gk schema.GroupKind, fields []metav1.ManagedFiel
 	t.shapes.Learn(gk, fields)
 	obs.Writer = t.lastWriter(fields)
 	obs.UpdateFields = drift.HasUpdates(t.names, fields)
-	obs.ApplyFields = drift.HasApply(t.names, fields)
+	obs.OwnsReplicas = drift.OwnsReplicas(t.names, fields)
 	obs.InstallerFields = drift.HasInstaller(t.names, fields)
-	obs.Wrote = obs.UpdateFields || obs.ApplyFields
+	obs.Wrote = obs.UpdateFields || drift.HasApply(t.names, fields)
 	obs.StaleFields = drift.IsStale(fields, t.served(gk))
 }
 

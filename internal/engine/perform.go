@@ -40,6 +40,10 @@ type step struct {
 	phases.Step
 	run     *run
 	mapping *meta.RESTMapping
+	// live is the whole object in the state of Live, if it was read or written for this step.
+	live *unstructured.Unstructured
+	// replacement was prepared by the dry run of the phase's entry.
+	replacement *replacement
 	// custom means that a CustomResourceDefinition defines the kind, or that the owner
 	// requires it. The object is created by an apply: the API server holds back POSTs for
 	// two seconds after the definition was established.
@@ -130,25 +134,6 @@ func (s *step) do(ctx context.Context) error {
 	return nil
 }
 
-// body returns what to write: the template with the guards that the API server
-// checks. An absent object that is applied is guarded by a
-// resourceVersion that never exists, so that the apply can only create.
-func (s *step) body() ([]byte, error) {
-	obj, err := s.Desired.Object(s.Metadata)
-	if err != nil {
-		return nil, err
-	}
-	return s.guarded(obj)
-}
-
-func (s *step) guarded(obj map[string]any) ([]byte, error) {
-	if s.Live == nil && !s.custom {
-		return json.Marshal(obj) // for a POST, which only creates
-	}
-	Guard(obj, s.Live, s.Desired.Owner(s.Metadata.Owner))
-	return json.Marshal(obj)
-}
-
 // Guard puts the guards of a server-side apply on the content that is applied over the
 // live object, nil where there is none. A former controller is kept as an owner that
 // controls nothing.
@@ -171,21 +156,9 @@ func Guard(obj map[string]any, live *objects.Observed, owner objects.Owner) {
 	}
 }
 
-func (s *step) apply(ctx context.Context, dryRun bool) (*unstructured.Unstructured, error) {
-	obj, err := s.Desired.Object(s.Metadata)
-	if err != nil {
-		return nil, err
-	}
-	return s.send(ctx, obj, dryRun)
-}
-
-// send applies an object over the live one, whose ignored fields it leaves as they are.
+// send applies an object that has its guards.
 func (s *step) send(ctx context.Context, obj map[string]any, dryRun bool) (*unstructured.Unstructured, error) {
-	obj, err := s.keepIgnored(ctx, obj)
-	if err != nil {
-		return nil, err
-	}
-	body, err := s.guarded(obj)
+	body, err := json.Marshal(obj)
 	if err != nil {
 		return nil, err
 	}
@@ -216,19 +189,35 @@ func (s *step) keepIgnored(ctx context.Context, obj map[string]any) (map[string]
 
 // judged reads the live object as it was judged. A later version may have another controller.
 func (s *step) judged(ctx context.Context) (*unstructured.Unstructured, error) {
+	if s.live != nil && s.live.GetResourceVersion() == s.Live.ResourceVersion {
+		return s.live, nil
+	}
 	live, err := s.run.Cluster.Get(ctx, s.mapping, s.Key.Namespace, s.Key.Name)
 	if err == nil && live.GetResourceVersion() != s.Live.ResourceVersion {
 		err = apierrors.NewConflict(s.mapping.Resource.GroupResource(), s.Key.Name, errors.New("it has changed since it was judged"))
 	}
+	if err == nil {
+		s.live = live
+		s.run.Tracker.shapes.Learn(s.Key.GroupKind(), live.GetManagedFields())
+	}
 	return live, err
 }
 
-// put creates the object, or applies it where it exists.
+// put creates the object, or changes it if it exists. An absent object of a custom kind is applied,
+// guarded by a resourceVersion that never exists, so that the apply can only create.
 func (s *step) put(ctx context.Context) (*unstructured.Unstructured, error) {
-	if s.Live != nil || s.custom {
-		return s.apply(ctx, false)
+	if s.Live != nil {
+		return s.change(ctx, false)
 	}
-	body, err := s.body()
+	obj, err := s.Desired.Object(s.Metadata)
+	if err != nil {
+		return nil, err
+	}
+	if s.custom {
+		Guard(obj, nil, objects.Owner{})
+		return s.send(ctx, obj, false)
+	}
+	body, err := json.Marshal(obj)
 	if err != nil {
 		return nil, err
 	}
@@ -236,22 +225,22 @@ func (s *step) put(ctx context.Context) (*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	return writes.Create(ctx, s.mapping, s.Key.Namespace, s.Key.Name, body)
+	return writes.Create(ctx, s.mapping, s.Key.Namespace, s.Key.Name, body, false)
 }
 
 // write writes the object and records the response as the baseline of
 // drift.
 func (s *step) write(ctx context.Context, correction bool) error {
-	err := s.own(ctx)
-	if err != nil && s.migrates() && !s.Live.StaleFields && apply.Classify(err) == apply.Blocked {
-		// Admission may deny the object as it is, and admit its new content. A second
-		// apply then removes fields that left the template.
-		if _, s.Live, err = s.submit(ctx); err == nil {
-			err = s.own(ctx)
+	s.replacement = s.prepared()
+	if s.replacement == nil && s.Foreign && s.Live.InstallerFields {
+		if err := s.foresee(ctx); err != nil {
+			return err
 		}
 	}
-	if err != nil {
-		return err
+	if s.replacement.leaveToInstaller(s) {
+		s.noteKept(s.replacement.kept)
+	} else if err := s.own(ctx); err != nil && !refused(err) {
+		return err // admission may deny the object as it is, and admit its new content
 	}
 	id, obs, err := s.submit(ctx)
 	if err != nil {

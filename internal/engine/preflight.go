@@ -88,15 +88,13 @@ func (x *run) tryChange(ctx context.Context, s phases.Step) (bool, error) {
 		return false, nil
 	}
 	one := &step{Step: s, run: x, mapping: mapping}
-	if s.Live.StaleFields {
-		if err := one.migrate(ctx); err != nil {
+	// An object of others is migrated once it is known that it can be adopted.
+	if s.Live.StaleFields || !s.Foreign && one.migrates() {
+		if err := one.migrate(ctx); err != nil && !refused(err) {
 			return false, one.recover(ctx, err)
 		}
 	}
-	dry, err := one.apply(ctx, true)
-	if err == nil {
-		err = one.prepare(dry)
-	}
+	_, err = one.change(ctx, true)
 	if err == nil {
 		return true, nil
 	}

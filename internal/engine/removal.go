@@ -75,7 +75,7 @@ func (s *step) release(ctx context.Context) error {
 // mark changes our marks on an object. That is done as the manager, which put them on: it needs no right of the account, which may
 // be gone. A manager that may write its own kinds alone does it as the account.
 func (s *step) mark(ctx context.Context, patch []byte) (*unstructured.Unstructured, error) {
-	live, err := s.run.Cluster.As(objects.Account{}).Patch(ctx, s.mapping, s.Key.Namespace, s.Key.Name, patch)
+	live, err := s.run.Cluster.As(objects.Account{}).Patch(ctx, s.mapping, s.Key.Namespace, s.Key.Name, patch, false)
 	if _, denied := apply.AsUnauthorized(err); !denied || s.Account.IsZero() {
 		return live, err
 	}
@@ -83,7 +83,7 @@ func (s *step) mark(ctx context.Context, patch []byte) (*unstructured.Unstructur
 	if err != nil {
 		return nil, err
 	}
-	return writes.Patch(ctx, s.mapping, s.Key.Namespace, s.Key.Name, patch)
+	return writes.Patch(ctx, s.mapping, s.Key.Namespace, s.Key.Name, patch, false)
 }
 
 // retain makes the owner reference one of the set that controls nothing.
@@ -172,10 +172,8 @@ func releasePatch(live *unstructured.Unstructured, r *Rollout) ([]byte, error) {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		remove("/metadata/labels/", key)
 	}
-	for _, key := range []string{names.RevisionAnnotation, names.AdoptedAnnotation} {
-		if _, ok := live.GetAnnotations()[key]; ok {
-			remove("/metadata/annotations/", key)
-		}
+	if _, ok := live.GetAnnotations()[names.RevisionAnnotation]; ok {
+		remove("/metadata/annotations/", names.RevisionAnnotation)
 	}
 	if len(ops) == tests {
 		return nil, nil

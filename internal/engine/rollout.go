@@ -55,10 +55,10 @@ type Rollout struct {
 	// the lists that make such records of existing objects.
 	fieldGenerations map[schema.GroupKind]uint32
 	lists            map[schema.GroupKind]int64
-	// migrations were prepared by dry runs for the writes that follow them.
-	migrations map[objects.Key]migration
-	// spared are the objects that were released instead of deleted, and why.
-	spared map[objects.Key]string
+	// replacements were prepared by dry runs for the writes that follow them.
+	replacements map[objects.Key]*replacement
+	// notes are those that TakeNotes has not returned yet.
+	notes []Note
 	// accounts are those that were looked for.
 	accounts map[objects.Account]lookedUp
 	// budget is that of the present reconcile.
@@ -75,9 +75,8 @@ func New(owner objects.Owner) *Rollout {
 		lists:            map[schema.GroupKind]int64{},
 		namespaces:       map[string]types.UID{},
 
-		migrations: map[objects.Key]migration{},
-		spared:     map[objects.Key]string{},
-		accounts:   map[objects.Account]lookedUp{},
+		replacements: map[objects.Key]*replacement{},
+		accounts:     map[objects.Account]lookedUp{},
 	}
 }
 
@@ -97,9 +96,6 @@ func (r *Rollout) Begin(now func() time.Time, probes time.Duration) (end func())
 
 // Plan returns the last plan of the reconcile, for reports.
 func (r *Rollout) Plan() *phases.Plan { return &r.plan }
-
-// Spared returns why an object was released instead of deleted; empty for others.
-func (r *Rollout) Spared(key objects.Key) string { return r.spared[key] }
 
 // Report returns how a revision stands by the last plan; nil where that is not known.
 func (r *Rollout) Report(uid types.UID) *phases.Report {
@@ -147,7 +143,7 @@ func (e *Engine) drop(r *Rollout, uid types.UID, untracked func(objects.Key)) {
 			untracked(key)
 			delete(r.applied, key)
 			delete(r.unwatchedRecords, key)
-			delete(r.migrations, key)
+			delete(r.replacements, key)
 		}
 	}
 }

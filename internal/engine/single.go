@@ -63,7 +63,8 @@ func NewDesired(names *objects.Names, key objects.Key, version string, content m
 		return nil, fmt.Errorf("metadata.annotations[%s]: %w", names.IgnoredFieldsAnnotation, err)
 	}
 	return &objects.Desired{
-		Key: key, Version: version, Raw: raw, Content: drift.ContentDigest(names, content), NeverAdopted: true, Ignored: ignored,
+		Key: key, Version: version, Raw: raw, Content: drift.ContentDigest(names, content), NeverAdopted: true,
+		Ignored:  append(ignored, objects.LeftToControllers(key.GroupKind(), content)...),
 		Keep:     annotations[names.DeletionPolicyAnnotation] == names.DeletionPolicyKeep,
 		Recreate: annotations[names.OnImmutableAnnotation] == names.OnImmutableRecreate,
 	}, nil

@@ -88,7 +88,7 @@ func (e *Engine) Step(ctx context.Context, r *Rollout, w Want) (Outcome, error) 
 	t := e.turn(r, w)
 	r.loseOverruled()
 	r.track(e.Tracker, e.Cluster)
-	for _, try := range []func(context.Context) (bool, error){t.claim, t.decide, t.recordJobs, t.recordRetained, t.recordSpared, t.write, t.enter, t.open, t.succeed} {
+	for _, try := range []func(context.Context) (bool, error){t.claim, t.decide, t.recordJobs, t.recordRetained, t.write, t.enter, t.open, t.succeed} {
 		if done, err := try(ctx); err != nil || done {
 			t.TornDown = r.plan.TornDown
 			return t.Outcome, err
@@ -220,21 +220,6 @@ func (t *turn) recordRetained(ctx context.Context) (bool, error) {
 		rev.Retains = rev.Retains.Union(sets.New(keys...))
 		t.Again = true
 		return true, nil
-	}
-	return false, nil
-}
-
-// recordSpared records which objects the steps release instead of deleting them.
-func (t *turn) recordSpared(ctx context.Context) (bool, error) {
-	spared := slices.DeleteFunc(slices.Clone(t.r.plan.Spared), func(s phases.Spared) bool { return t.r.spared[s.Key] == s.Reason })
-	if len(spared) == 0 {
-		return false, nil
-	}
-	if err := t.want.Store.Spared(ctx, spared); err != nil {
-		return false, err
-	}
-	for _, s := range spared {
-		t.r.spared[s.Key] = s.Reason
 	}
 	return false, nil
 }

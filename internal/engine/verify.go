@@ -34,7 +34,7 @@ func (s *step) verify(ctx context.Context) error {
 		return nil
 	}
 	s.Metadata.Owner = keptOwner(s.Metadata.Owner, s.Live.Controller())
-	dry, err := s.apply(ctx, true)
+	dry, err := s.change(ctx, true)
 	if err != nil {
 		return err
 	}
@@ -72,6 +72,10 @@ func (s *step) record(ctx context.Context) error {
 	if err != nil || former == nil {
 		return err
 	}
+	if former, err = s.keepIgnored(ctx, former); err != nil {
+		return err
+	}
+	Guard(former, s.Live, s.Desired.Owner(s.Metadata.Owner))
 	dry, err := s.send(ctx, former, true)
 	if err != nil {
 		return err
@@ -80,14 +84,10 @@ func (s *step) record(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	writes, err := s.writes(ctx)
+	live, err := s.patch(ctx, patch, false)
 	if err != nil {
 		return err
 	}
-	live, err := writes.Patch(ctx, s.mapping, s.Key.Namespace, s.Key.Name, patch)
-	if err != nil {
-		return err
-	}
-	s.Live = s.run.Tracker.Observe(s.Key, live)
+	s.live, s.Live = live, s.run.Tracker.Observe(s.Key, live)
 	return nil
 }

@@ -50,8 +50,6 @@ type Observed struct {
 	// Keep means that the object is released instead of deleted, by its
 	// annotation.
 	Keep bool
-	// Adopted means that the object existed before the engine adopted it, by its annotation.
-	Adopted bool
 	// Recreate means that the object may be recreated where a field is immutable, by its
 	// annotation.
 	Recreate bool
@@ -69,8 +67,9 @@ type Observed struct {
 	// Apply entry before the first apply of another content: else
 	// fields that left the template would stay.
 	UpdateFields bool
-	// ApplyFields means that managedFields hold an Apply entry of the engine.
-	ApplyFields bool
+	// OwnsReplicas means that an entry of the engine has spec.replicas. If the field leaves
+	// the template, the engine gives it up first, so that the live number stays.
+	OwnsReplicas bool
 	// InstallerFields means that managedFields hold an entry of a command that
 	// installs objects, such as kubectl apply: it is taken over at adoption.
 	InstallerFields bool

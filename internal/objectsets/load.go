@@ -184,7 +184,7 @@ func (l *loader) object(phase string, o *corev1alpha1.ObjectSetObject) *objects.
 	if err = cmp.Or(err, ignored.Check(content)); err != nil {
 		l.problem("%.300s: metadata.annotations[%s]: %v", where, corev1alpha1.IgnoredFieldsAnnotation, err)
 	}
-	d.Ignored = ignored
+	d.Ignored = append(ignored, objects.LeftToControllers(d.Key.GroupKind(), content)...)
 	if gvk.Kind == "" || gvk.Version == "" || d.Key.Name == "" {
 		l.problem("%s: apiVersion, kind and metadata.name are required", where)
 		return nil

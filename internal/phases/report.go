@@ -141,17 +141,6 @@ func DescribeDrift(drifted []Blocker) string {
 	return "Left as they are by driftPolicy Report: " + counted(parts) + "."
 }
 
-// DescribeSpared adds objects that are released instead of deleted to a message, a sentence each, unless it has them.
-func DescribeSpared(message string, spared []Spared) string {
-	for _, s := range spared {
-		sentence := fmt.Sprintf("%s is kept, without a controller, because %s.", s.Key, s.Reason)
-		if !strings.Contains(message, sentence) {
-			message = strings.TrimLeft(message+" "+sentence, " ")
-		}
-	}
-	return objects.Truncate(message)
-}
-
 // counted joins the first few parts and counts the others.
 func counted(parts []string) string {
 	const shown = 5

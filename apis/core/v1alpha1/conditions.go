@@ -69,11 +69,6 @@ const (
 	// leaves them so. The message names some of them. It is absent where there are none.
 	ConditionDrifted = "Drifted"
 
-	// ConditionObjectsKept is True on a revision whose rollout released Namespaces and
-	// CustomResourceDefinitions instead of deleting them, and names them with the reasons.
-	// It is absent otherwise.
-	ConditionObjectsKept = "ObjectsKept"
-
 	// ConditionTruncated is True while the status leaves something out: mapped
 	// conditions, names or parts of messages.
 	ConditionTruncated = "Truncated"
@@ -438,10 +433,6 @@ const (
 	// ReasonDriftReported is that objects were changed by others, and that
 	// driftPolicy says to leave them so.
 	ReasonDriftReported = "DriftReported"
-
-	// ReasonObjectsKept is that objects are released instead of deleted, because their
-	// deletion would destroy what is in them. It is on an Event, too.
-	ReasonObjectsKept = "ObjectsKept"
 
 	// ReasonStatusLimit is that a status would be larger than statuses may be.
 	ReasonStatusLimit = "StatusLimit"

@@ -11,7 +11,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -44,7 +43,7 @@ func (c simulatedWrites) predict(
 	c.mu.Unlock()
 	var after *unstructured.Unstructured
 	if why == "" {
-		if after, err = c.dryRun(ctx, m, key, o, body, write); err != nil {
+		if after, err = c.dryRun(ctx, m, key, o, body); err != nil {
 			if why = c.unverifiable(err); why == "" || c.forbidden(err) {
 				return nil, c.refuse(ctx, key, o, err)
 			}
@@ -95,38 +94,59 @@ func (c *simulatedCluster) unverifiable(err error) string {
 }
 
 func (c simulatedWrites) dryRun(
-	ctx context.Context, m *meta.RESTMapping, key objects.Key, o *object, body []byte, write bool,
+	ctx context.Context, m *meta.RESTMapping, key objects.Key, o *object, body []byte,
 ) (*unstructured.Unstructured, error) {
 	c.mu.Lock()
 	dry, exists, migrated := o.dry[string(body)], o.now != nil, o.migrated
 	c.mu.Unlock()
-	if dry == nil {
-		request := apply.ApplyRequest{Mapping: m, Namespace: key.Namespace, Name: key.Name, Body: body, Force: true, DryRun: true}
-		var err error
-		if !exists {
-			if request.Body, err = creating(body); err != nil {
-				return nil, err
-			}
-			request.FieldValidation = "Strict" // as that of the POST that creates it
-		}
-		err = c.asAccount(c.account, func(w *apply.Writer) error {
-			dry, err = w.Apply(ctx, request)
-			return err
-		})
-		if err != nil {
+	switch {
+	case dry != nil:
+		return dry, nil
+	case exists && len(migrated) > 0 && o.live != nil:
+		return c.migratedDryRun(ctx, m, o, body)
+	}
+	request := apply.ApplyRequest{Mapping: m, Namespace: key.Namespace, Name: key.Name, Body: body, Force: true, DryRun: true}
+	var err error
+	if !exists {
+		if request.Body, err = creating(body); err != nil {
 			return nil, err
 		}
-		c.mu.Lock()
-		if o.dry == nil {
-			o.dry = map[string]*unstructured.Unstructured{}
-		}
-		o.dry[string(body)] = dry
-		c.mu.Unlock()
+		request.FieldValidation = "Strict" // as the POST that creates it has
 	}
-	if !write || !exists {
-		return dry, nil
+	err = c.asAccount(c.account, func(w *apply.Writer) error {
+		dry, err = w.Apply(ctx, request)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
-	return c.withoutLeaving(ctx, m, key, dry, migrated)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if o.dry == nil {
+		o.dry = map[string]*unstructured.Unstructured{}
+	}
+	o.dry[string(body)] = dry
+	return dry, nil
+}
+
+// migratedDryRun dry-runs the result of an apply over an object whose managedFields were rewritten,
+// which the API server does not know.
+func (c simulatedWrites) migratedDryRun(ctx context.Context, m *meta.RESTMapping, o *object, body []byte) (*unstructured.Unstructured, error) {
+	template := &unstructured.Unstructured{}
+	if err := template.UnmarshalJSON(body); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	now := o.now
+	c.mu.Unlock()
+	types, kind := drift.NewListTypes(), m.GroupVersionKind.GroupKind()
+	types.Learn(kind, o.live.GetManagedFields())
+	types.Learn(kind, now.GetManagedFields())
+	implied, err := drift.Imply(apinames.Default, template.Object, now, false, types.Of(kind))
+	if err != nil {
+		return nil, err
+	}
+	return c.patched(ctx, m, o.live, implied.AsApplied().Object())
 }
 
 func creating(body []byte) ([]byte, error) {
@@ -136,32 +156,6 @@ func creating(body []byte) ([]byte, error) {
 	}
 	u.SetResourceVersion(apply.AbsentVersion)
 	return json.Marshal(u.Object)
-}
-
-// withoutLeaving removes fields that leave an object with migrated managedFields.
-func (c simulatedWrites) withoutLeaving(
-	ctx context.Context, m *meta.RESTMapping, key objects.Key, dry *unstructured.Unstructured, migrated []metav1.ManagedFieldsEntry,
-) (*unstructured.Unstructured, error) {
-	after, removed, err := drift.Leaving(apinames.Default, dry, migrated)
-	if err != nil || !removed {
-		return dry, err
-	}
-	// The API server sets defaults of removed fields.
-	body := after.DeepCopy()
-	body.SetManagedFields(nil)
-	raw, err := json.Marshal(body.Object)
-	if err != nil {
-		return nil, err
-	}
-	var filled *unstructured.Unstructured
-	err = c.asAccount(c.account, func(w *apply.Writer) error {
-		filled, err = w.DryUpdate(ctx, m, key.Namespace, key.Name, raw)
-		return err
-	})
-	if unverifiable(err) != "" {
-		return after, nil
-	}
-	return filled, err
 }
 
 // guess replaces a dry run that is not possible.
@@ -232,7 +226,7 @@ func (c *simulatedCluster) refuse(ctx context.Context, key objects.Key, o *objec
 		c.failed = err
 		return err
 	}
-	o.immutable = apply.ImmutableFields(err)
+	o.refused = apply.CausesOf(err)
 	var request *apply.Error
 	if !errors.As(err, &request) {
 		return err

@@ -138,7 +138,7 @@ func (s *simulation) change(key objects.Key) (c Change, changed bool) {
 	case o.refusal != nil:
 		c.Action, c.Message = ActionRefuse, o.refusal.Message
 	case o.released:
-		c.Action, c.Fields, c.Message = ActionRelease, nil, s.rollout.Spared(key)
+		c.Action, c.Fields = ActionRelease, nil
 	case o.live == nil && o.now == nil:
 		return c, false
 	case o.now == nil:

@@ -26,6 +26,7 @@ import (
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases/drift"
 )
 
 // simulatedCluster is the cluster after the writes so far: writes are dry runs, whose results
@@ -76,9 +77,10 @@ type object struct {
 	version           string
 	// unverified is why no dry run was possible.
 	unverified string
-	// refusal is why the engine would not write it, immutable the fields that caused that.
-	refusal   *Refusal
-	immutable []string
+	// refusal is why the engine would not write it. refused are the fields that the API server
+	// named, and immutable the same if it would create the object.
+	refusal            *Refusal
+	refused, immutable []string
 	// reached by the engine at the last write.
 	reached bool
 	// migrated are managedFields as a patch rewrote them.
@@ -153,8 +155,24 @@ type simulatedWrites struct {
 	account objects.Account
 }
 
-func (c simulatedWrites) Create(ctx context.Context, m *meta.RESTMapping, namespace, name string, body []byte) (*unstructured.Unstructured, error) {
-	return c.predict(ctx, m, namespace, name, body, true)
+func (c simulatedWrites) Create(
+	ctx context.Context, m *meta.RESTMapping, namespace, name string, body []byte, dryRun bool,
+) (*unstructured.Unstructured, error) {
+	if !dryRun {
+		return c.predict(ctx, m, namespace, name, body, true)
+	}
+	var live *unstructured.Unstructured
+	err := c.asAccount(c.account, func(w *apply.Writer) (err error) {
+		live, err = w.Create(ctx, m, namespace, name, body, true)
+		return err
+	})
+	if apierrors.IsAlreadyExists(err) {
+		o := c.object(keyOf(m, namespace, name))
+		c.mu.Lock()
+		o.immutable = o.refused
+		c.mu.Unlock()
+	}
+	return live, err
 }
 
 func (c simulatedWrites) Apply(ctx context.Context, r apply.ApplyRequest) (*unstructured.Unstructured, error) {
@@ -162,7 +180,9 @@ func (c simulatedWrites) Apply(ctx context.Context, r apply.ApplyRequest) (*unst
 }
 
 // Patch applies a JSON patch. One that removes the label of the watch releases the object.
-func (c simulatedWrites) Patch(ctx context.Context, m *meta.RESTMapping, namespace, name string, jsonPatch []byte) (*unstructured.Unstructured, error) {
+func (c simulatedWrites) Patch(
+	ctx context.Context, m *meta.RESTMapping, namespace, name string, jsonPatch []byte, dryRun bool,
+) (*unstructured.Unstructured, error) {
 	before, err := c.Get(ctx, m, namespace, name)
 	if err != nil {
 		return nil, err
@@ -184,6 +204,18 @@ func (c simulatedWrites) Patch(ctx context.Context, m *meta.RESTMapping, namespa
 	}
 	key := keyOf(m, namespace, name)
 	o := c.object(key)
+	if len(Differences(before, after)) > 0 && o.live != nil {
+		if after, err = c.patched(ctx, m, o.live, after.Object); err != nil {
+			return nil, c.refuse(ctx, key, o, err)
+		}
+		if !dryRun {
+			c.write(key, o, after)
+		}
+		return after.DeepCopy(), nil
+	}
+	if dryRun {
+		return after, nil
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o.writes++
@@ -196,6 +228,22 @@ func (c simulatedWrites) Patch(ctx context.Context, m *meta.RESTMapping, namespa
 		o.released = true
 	}
 	return after.DeepCopy(), nil
+}
+
+// patched dry-runs the patch that makes a live object another one.
+func (c simulatedWrites) patched(
+	ctx context.Context, m *meta.RESTMapping, live *unstructured.Unstructured, next map[string]any,
+) (*unstructured.Unstructured, error) {
+	patch, err := drift.Replace(live, next)
+	if err != nil {
+		return nil, err
+	}
+	var after *unstructured.Unstructured
+	err = c.asAccount(c.account, func(w *apply.Writer) (err error) {
+		after, err = w.Patch(ctx, m, live.GetNamespace(), live.GetName(), patch, true)
+		return err
+	})
+	return after, err
 }
 
 func (c simulatedWrites) Delete(

@@ -149,7 +149,7 @@ func classifyInvalid(err error, s metav1.Status) Class {
 		}
 	}
 	var e *Error
-	if errors.As(err, &e) && e.Verb == "patch" && (s.Details == nil || s.Details.Name == "") {
+	if errors.As(err, &e) && strings.HasSuffix(e.Verb, "patch") && (s.Details == nil || s.Details.Name == "") {
 		// A JSON patch that does not apply: one of its tests failed.
 		return Conflict
 	}
@@ -184,30 +184,17 @@ func RetryAfter(err error) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// immutable are the words with which Kubernetes refuses to change a field.
-var immutable = []string{
-	"immutable", "may not be changed", "cannot be changed", "cannot change",
-	"may not be updated", "updates to ", "may not be unset", "may not change",
-}
-
-// ImmutableFields returns the fields, sorted, that a refused write may not
-// change; nil where the error is about something else.
-func ImmutableFields(err error) []string {
-	var fields []string
-	for _, cause := range causes(err) {
-		text := strings.ToLower(cause.Message)
-		if slices.ContainsFunc(immutable, func(words string) bool { return strings.Contains(text, words) }) {
-			fields = append(fields, cause.Field)
-		}
-	}
-	slices.Sort(fields)
-	return slices.Compact(fields)
-}
-
-func causes(err error) []metav1.StatusCause {
+// CausesOf returns the fields that a refusal names, in order, such as spec.ports[1].name.
+func CausesOf(err error) []string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
 		return nil
 	}
-	return status.Status().Details.Causes
+	var fields []string
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Field != "" && !slices.Contains(fields, cause.Field) {
+			fields = append(fields, cause.Field)
+		}
+	}
+	return fields
 }

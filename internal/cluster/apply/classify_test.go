@@ -90,13 +90,17 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-func TestImmutableFields(t *testing.T) {
+func TestCausesOf(t *testing.T) {
 	t.Parallel()
 	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "a", field.ErrorList{
 		field.Invalid(field.NewPath("data").Key("b"), "hunter2", "must not be hunter2"),
+		field.Invalid(field.NewPath("data").Key("b"), "hunter2", "must be longer"),
 		field.Invalid(field.NewPath("data").Key("a"), "hunter2", "field is immutable"),
 	})
-	if diff := cmp.Diff([]string{"data[a]"}, ImmutableFields(invalid)); diff != "" {
-		t.Errorf("ImmutableFields:\n%s", diff)
+	if diff := cmp.Diff([]string{"data[b]", "data[a]"}, CausesOf(fmt.Errorf("x: %w", invalid))); diff != "" {
+		t.Errorf("CausesOf (-want +got):\n%s", diff)
+	}
+	if got := CausesOf(errors.New("reset")); got != nil {
+		t.Errorf("CausesOf = %v, want nil", got)
 	}
 }

@@ -68,11 +68,11 @@ func TestWriterAs(t *testing.T) {
 	for _, user := range []string{"system:serviceaccount:n:d", ""} {
 		users = nil
 		w := writer.As(user)
-		_, _ = w.Create(ctx, m, "n", "a", nil)
+		_, _ = w.Create(ctx, m, "n", "a", nil, false)
 		_, _ = w.Apply(ctx, ApplyRequest{Mapping: m, Namespace: "n", Name: "a"})
 		_, _ = w.Apply(ctx, ApplyRequest{Mapping: m, Namespace: "n", Name: "a", DryRun: true})
-		_, _ = w.DryUpdate(ctx, m, "n", "a", nil)
-		_, _ = w.Patch(ctx, m, "n", "a", nil)
+		_, _ = w.Patch(ctx, m, "n", "a", nil, false)
+		_, _ = w.Patch(ctx, m, "n", "a", nil, true)
 		_, _ = w.Get(ctx, m, "n", "a")
 		_, _, _ = w.Delete(ctx, m, "n", "a", "", "", metav1.DeletePropagationBackground)
 		if len(users) != 7 {

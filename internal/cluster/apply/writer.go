@@ -105,51 +105,40 @@ func (w *Writer) Apply(ctx context.Context, r ApplyRequest) (*unstructured.Unstr
 	if r.Force {
 		req.Param("force", strconv.FormatBool(true))
 	}
-	if r.DryRun {
-		req.Param("dryRun", metav1.DryRunAll)
-	}
 	if r.FieldValidation != "" {
 		req.Param("fieldValidation", r.FieldValidation)
 	}
-	verb := "apply"
-	if r.DryRun {
-		verb = "dry-run apply"
-	}
-	return object(ctx, req, describe(verb, r.Mapping, r.Namespace, r.Name))
+	return object(ctx, req, describe(dry(req, "apply", r.DryRun), r.Mapping, r.Namespace, r.Name))
 }
 
 // Create sends a POST of an object that must not exist, and returns the object as
 // it is then. It costs the API server
 // about two thirds of an apply that creates. Unknown and repeated fields are
-// refused. What it created carries an Update entry in managedFields, see
-// drift.Migration.
-func (w *Writer) Create(ctx context.Context, m *meta.RESTMapping, namespace, name string, body []byte) (*unstructured.Unstructured, error) {
+// refused. The created object carries an Update entry in managedFields, see
+// drift.Migration. The dry run of a valid object that exists fails with AlreadyExists.
+func (w *Writer) Create(ctx context.Context, m *meta.RESTMapping, namespace, name string, body []byte, dryRun bool) (*unstructured.Unstructured, error) {
 	req := w.request(w.client.Post()).AbsPath(Path(m, namespace, "")...).
 		Param("fieldManager", w.manager).
 		Param("fieldValidation", metav1.FieldValidationStrict).
 		SetHeader("Content-Type", runtime.ContentTypeJSON).
 		Body(body)
-	return object(ctx, req, describe("create", m, namespace, name))
+	return object(ctx, req, describe(dry(req, "create", dryRun), m, namespace, name))
 }
 
-// DryUpdate asks what a PUT of the object would
-// make of it, defaults included; nothing is stored. The engine itself never
-// sends a PUT: this is to foresee what an apply makes of an object whose
-// managedFields are rewritten before.
-func (w *Writer) DryUpdate(ctx context.Context, m *meta.RESTMapping, namespace, name string, body []byte) (*unstructured.Unstructured, error) {
-	req := w.request(w.client.Put()).AbsPath(Path(m, namespace, name)...).
-		Param("fieldManager", w.manager).
-		Param("dryRun", metav1.DryRunAll).
-		SetHeader("Content-Type", runtime.ContentTypeJSON).
-		Body(body)
-	return object(ctx, req, describe("dry-run update", m, namespace, name))
+// dry makes a request a dry run if asked to, and returns the verb that describes it.
+func dry(req *rest.Request, verb string, dryRun bool) string {
+	if !dryRun {
+		return verb
+	}
+	req.Param("dryRun", metav1.DryRunAll)
+	return "dry-run " + verb
 }
 
 // Patch sends a JSON patch (RFC 6902) and returns the object as it is then. A
 // test in the patch that fails gives an error of class Conflict.
-func (w *Writer) Patch(ctx context.Context, m *meta.RESTMapping, namespace, name string, jsonPatch []byte) (*unstructured.Unstructured, error) {
+func (w *Writer) Patch(ctx context.Context, m *meta.RESTMapping, namespace, name string, jsonPatch []byte, dryRun bool) (*unstructured.Unstructured, error) {
 	req := w.patch(types.JSONPatchType, m, namespace, name, jsonPatch)
-	return object(ctx, req, describe("patch", m, namespace, name))
+	return object(ctx, req, describe(dry(req, "patch", dryRun), m, namespace, name))
 }
 
 // Get reads the live object in the version of the mapping.
@@ -256,7 +245,7 @@ func deleteOptions(uid types.UID, resourceVersion string, policy metav1.Deletion
 // Error is the failure of one request, with the object that it was about. Its
 // text is that of its cause behind verb and object.
 type Error struct {
-	// Verb is get, create, apply, dry-run apply, patch or delete.
+	// Verb is get, create, apply, patch or delete, with dry-run before it for a dry run.
 	Verb string
 	// Resource is the plural name of the resource, with its group.
 	Resource string

@@ -171,14 +171,14 @@ func metadata(live *unstructured.Unstructured) (*metav1.PartialObjectMetadata, e
 }
 
 // Create sends a POST.
-func (c *Cluster) Create(ctx context.Context, m *meta.RESTMapping, namespace, name string, body []byte) (*unstructured.Unstructured, error) {
+func (c *Cluster) Create(ctx context.Context, m *meta.RESTMapping, namespace, name string, body []byte, dryRun bool) (*unstructured.Unstructured, error) {
 	key := keyOf(m, namespace, name)
-	return c.request(ctx, m, Request{Verb: "create", Key: key, Body: body}, func() (*unstructured.Unstructured, error) {
+	return c.request(ctx, m, Request{Verb: "create", Key: key, Body: body, DryRun: dryRun}, func() (*unstructured.Unstructured, error) {
 		obj := &unstructured.Unstructured{}
 		if err := utiljson.Unmarshal(body, &obj.Object); err != nil {
 			return nil, apierrors.NewBadRequest(err.Error())
 		}
-		return c.Server.Create(key, obj, c.Names.FieldManager)
+		return c.Server.create(key, obj, c.Names.FieldManager, dryRun)
 	})
 }
 
@@ -191,10 +191,10 @@ func (c *Cluster) Apply(ctx context.Context, r apply.ApplyRequest) (*unstructure
 }
 
 // Patch sends a JSON patch.
-func (c *Cluster) Patch(ctx context.Context, m *meta.RESTMapping, namespace, name string, jsonPatch []byte) (*unstructured.Unstructured, error) {
+func (c *Cluster) Patch(ctx context.Context, m *meta.RESTMapping, namespace, name string, jsonPatch []byte, dryRun bool) (*unstructured.Unstructured, error) {
 	key := keyOf(m, namespace, name)
-	return c.request(ctx, m, Request{Verb: "patch", Key: key, Body: jsonPatch}, func() (*unstructured.Unstructured, error) {
-		return c.JSONPatch(key, jsonPatch, c.Names.FieldManager)
+	return c.request(ctx, m, Request{Verb: "patch", Key: key, Body: jsonPatch, DryRun: dryRun}, func() (*unstructured.Unstructured, error) {
+		return c.jsonPatch(key, jsonPatch, c.Names.FieldManager, dryRun)
 	})
 }
 

@@ -126,13 +126,20 @@ func (s *Server) Get(key objects.Key) *unstructured.Unstructured { return s.obje
 
 // Create stores a new object.
 func (s *Server) Create(key objects.Key, obj *unstructured.Unstructured, manager string) (*unstructured.Unstructured, error) {
+	return s.create(key, obj, manager, false)
+}
+
+func (s *Server) create(key objects.Key, obj *unstructured.Unstructured, manager string, dryRun bool) (*unstructured.Unstructured, error) {
 	if err := s.served(key); err != nil {
 		return nil, err
 	}
-	if s.objects[key] != nil {
-		return nil, apierrors.NewAlreadyExists(s.resource(key), key.Name)
+	if s.objects[key] == nil {
+		return s.update(key, nil, obj.DeepCopy(), manager, dryRun)
 	}
-	return s.update(key, nil, obj.DeepCopy(), manager, false)
+	if _, err := s.update(key, nil, obj.DeepCopy(), manager, true); err != nil {
+		return nil, err // an object is validated before it is looked for
+	}
+	return nil, apierrors.NewAlreadyExists(s.resource(key), key.Name)
 }
 
 // Edit changes an object as manager does by an update; it does nothing where the object is
@@ -164,19 +171,23 @@ func (s *Server) UpdateStatus(key objects.Key, obj *unstructured.Unstructured) (
 // MergePatch changes an object by a merge patch, guarded by the UID and resource version that
 // it may contain, and JSONPatch by a list of operations.
 func (s *Server) MergePatch(key objects.Key, patch []byte, manager string) (*unstructured.Unstructured, error) {
-	return s.patch(key, manager, func(doc []byte) ([]byte, error) { return jsonpatch.MergePatch(doc, patch) })
+	return s.patch(key, manager, false, func(doc []byte) ([]byte, error) { return jsonpatch.MergePatch(doc, patch) })
 }
 
 // JSONPatch changes an object by operations, of which all apply or none.
 func (s *Server) JSONPatch(key objects.Key, patch []byte, manager string) (*unstructured.Unstructured, error) {
+	return s.jsonPatch(key, patch, manager, false)
+}
+
+func (s *Server) jsonPatch(key objects.Key, patch []byte, manager string, dryRun bool) (*unstructured.Unstructured, error) {
 	ops, err := jsonpatch.DecodePatch(patch)
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	return s.patch(key, manager, ops.Apply)
+	return s.patch(key, manager, dryRun, ops.Apply)
 }
 
-func (s *Server) patch(key objects.Key, manager string, apply func([]byte) ([]byte, error)) (*unstructured.Unstructured, error) {
+func (s *Server) patch(key objects.Key, manager string, dryRun bool, apply func([]byte) ([]byte, error)) (*unstructured.Unstructured, error) {
 	if err := s.served(key); err != nil {
 		return nil, err
 	}
@@ -198,7 +209,7 @@ func (s *Server) patch(key objects.Key, manager string, apply func([]byte) ([]by
 	if err := s.guard(key, before, next); err != nil {
 		return nil, err
 	}
-	return s.update(key, before, next, manager, false)
+	return s.update(key, before, next, manager, dryRun)
 }
 
 // Apply is a server-side apply.

@@ -8,13 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/engine"
-	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/metrics"
 	"lockstep.run/lockstep/internal/objects"
@@ -85,38 +83,6 @@ func (s store) Retained(ctx context.Context, rev *engine.Revision, keys sets.Set
 	status := set.ObjectSetStatus().DeepCopy()
 	status.Retained = objectsets.RetainedReferences(rev, keys)
 	return s.writeSetStatus(ctx, set, status)
-}
-
-// Spared reports objects that are released instead of deleted, by an Event and on the status of the current set.
-func (s store) Spared(ctx context.Context, spared []phases.Spared) error {
-	set, message := s.current, ""
-	if set == nil || s.top().GetDeletionTimestamp() != nil {
-		s.announceSpared(phases.DescribeSpared("", spared))
-		return nil
-	}
-	status := set.ObjectSetStatus().DeepCopy()
-	if before := meta.FindStatusCondition(status.Conditions, corev1alpha1.ConditionObjectsKept); before != nil {
-		message = before.Message
-	}
-	message = phases.DescribeSpared(message, spared)
-	conditions.Set(&status.Conditions, set.GetGeneration(), corev1alpha1.ConditionObjectsKept, true, corev1alpha1.ReasonObjectsKept, message)
-	if err := s.writeSetStatus(ctx, set, status); err != nil {
-		return err
-	}
-	s.announceSpared(message)
-	return nil
-}
-
-// announceSpared records an Event about the Package, or else about the owner: no status of a Package that is being deleted
-// shows these objects.
-func (s store) announceSpared(message string) {
-	var about runtime.Object = apiObject(s.top())
-	if ref := s.packageOf(); ref != nil {
-		pkg := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: s.key.Namespace, Name: ref.Name, UID: ref.UID}}
-		pkg.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(ref.Kind))
-		about = pkg
-	}
-	s.Events.Eventf(about, nil, corev1.EventTypeWarning, corev1alpha1.ReasonObjectsKept, "Rollout", "%s", conditions.Cut(conditions.Message(message), limits.EventNote))
 }
 
 // RecordJobs writes the Jobs that have finished on the status of the deployment.

@@ -88,7 +88,7 @@ func adopt(t *testing.T, c *cluster, template string) {
 	if !HasInstaller(apinames.Default, live.GetManagedFields()) {
 		t.Fatal("there is no entry of an installer")
 	}
-	patch, needed, err := Migration(apinames.Default, live, Origin{Adopting: c.object(template).Object})
+	patch, needed, err := Migration(apinames.Default, live, Origin{Next: c.object(template).Object, Adopting: true})
 	if err != nil || !needed {
 		t.Fatalf("Migration = %t, %v", needed, err)
 	}
@@ -127,7 +127,7 @@ func TestEntriesOfInstallers(t *testing.T) {
 			[]metav1.ManagedFieldsEntry{scale, entry("kubectl-edit", update, "v1", `{"f:data":{"f:z":{}}}`), entry("cainjector", update, "v1", `{"f:data":{"f:ca":{}}}`), entry("kubectl-create", update, "v1", `{"f:data":{"f:ca":{}}}`)},
 			[]metav1.ManagedFieldsEntry{scale, entry("kubectl-edit", update, "v1", `{"f:data":{"f:z":{}}}`), entry("cainjector", update, "v1", `{"f:data":{"f:ca":{}}}`), entry("package-operator", apply, "v1", `{"f:data":{"f:ca":{}}}`)}},
 	} {
-		migrated, err := migrate(apinames.Default, test.entries, "v1", Origin{Adopting: template})
+		migrated, err := migrate(apinames.Default, test.entries, "v1", Origin{Next: template, Adopting: true})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/objects/listkeys"
 )
 
 // HasUpdates reports whether managedFields hold an Update entry of the engine, which
@@ -52,15 +53,33 @@ func isStale(entry *metav1.ManagedFieldsEntry, served func(string) bool) bool {
 type Origin struct {
 	// Templates are those of revisions that may have written the object.
 	Templates []map[string]any
-	// Adopting is the template that adopts the object; nil where it is managed already.
-	Adopting map[string]any
+	// Next is the template that is applied next, and Adopting means that it adopts the object.
+	Next     map[string]any
+	Adopting bool
 	// Served reports whether a version such as apps/v1 is served; nil means all are.
 	Served func(apiVersion string) bool
 }
 
 // concerns reports whether there may be something to migrate.
 func (o *Origin) concerns(names *objects.Names, entries []metav1.ManagedFieldsEntry) bool {
-	return HasUpdates(names, entries) || IsStale(entries, o.Served) || o.Adopting != nil && HasInstaller(names, entries)
+	return HasUpdates(names, entries) || IsStale(entries, o.Served) || o.Adopting && HasInstaller(names, entries) ||
+		!hasPath(o.Next, replicas) && OwnsReplicas(names, entries)
+}
+
+// replicas is the field that workloads are scaled by. If it leaves the template, the number
+// stays: an autoscaler is to take over from there, and owns the field only once it has
+// changed it.
+var replicas = fieldpath.MakePathOrDie("spec", "replicas")
+
+// OwnsReplicas reports whether managedFields hold an entry of the engine with spec.replicas.
+func OwnsReplicas(names *objects.Names, managedFields []metav1.ManagedFieldsEntry) bool {
+	return slices.ContainsFunc(managedFields, func(entry metav1.ManagedFieldsEntry) bool {
+		if !isApply(names, &entry) && !isUpdate(names, &entry) || entry.FieldsV1 == nil || !bytes.Contains(entry.FieldsV1.GetRawBytes(), []byte(`"f:replicas"`)) {
+			return false
+		}
+		fields, err := Fields(entry)
+		return err == nil && fields.Has(replicas)
+	})
 }
 
 // Migration returns a JSON patch that turns the engine's entries of live into one Apply
@@ -95,7 +114,7 @@ func Migration(names *objects.Names, live *unstructured.Unstructured, from Origi
 type patchOperation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
-	Value any    `json:"value"`
+	Value any    `json:"value,omitempty"`
 }
 
 // migrate returns the entries of others and, as the last one, the engine's.
@@ -110,7 +129,7 @@ func migrate(names *objects.Names, entries []metav1.ManagedFieldsEntry, liveVers
 	owned := fieldpath.NewSet()
 	for _, entry := range entries {
 		update, stale := isUpdate(names, &entry), isStale(&entry, from.Served)
-		installer := from.Adopting != nil && isInstaller(names, &entry)
+		installer := from.Adopting && isInstaller(names, &entry)
 		if stale {
 			entry.APIVersion = liveVersion
 		}
@@ -124,7 +143,7 @@ func migrate(names *objects.Names, entries []metav1.ManagedFieldsEntry, liveVers
 		}
 		switch {
 		case installer:
-			left := leftToInstaller(fields, from.Adopting)
+			left := leftToInstaller(fields, from.Next)
 			fields = fields.Difference(left)
 			if !left.Empty() {
 				if err := setFields(&entry, left); err != nil {
@@ -140,10 +159,31 @@ func migrate(names *objects.Names, entries []metav1.ManagedFieldsEntry, liveVers
 			own.Time = entry.Time
 		}
 	}
-	if err := setFields(&own, owned); err != nil {
+	if !hasPath(from.Next, replicas) {
+		owned = owned.Difference(fieldpath.NewSet(replicas))
+	}
+	if err := setFields(&own, storedAsData(owned)); err != nil {
 		return nil, err
 	}
 	return append(others, own), nil
+}
+
+// storedAsData returns fields of a Secret's stringData as those of data, where the API server
+// stores them: an apply of stringData owns the fields that it names, and not the stored ones.
+func storedAsData(fields *fieldpath.Set) *fieldpath.Set {
+	const from, to = "stringData", "data"
+	if fields.WithPrefix(named(from)).Empty() {
+		return fields
+	}
+	stored := fieldpath.NewSet()
+	for path := range fields.All() {
+		path = path.Copy()
+		if isField(path[0], from) {
+			path[0] = named(to)
+		}
+		stored.Insert(path)
+	}
+	return stored
 }
 
 func setFields(entry *metav1.ManagedFieldsEntry, fields *fieldpath.Set) error {
@@ -215,7 +255,11 @@ func isElement(candidate any, element fieldpath.PathElement) bool {
 	case element.Key != nil:
 		fields, isMap := candidate.(map[string]any)
 		return isMap && !slices.ContainsFunc(*element.Key, func(key value.Field) bool {
-			return fields[key.Name] != nil && !same(fields[key.Name], plain(key.Value))
+			v := fields[key.Name]
+			if v == nil {
+				v = listkeys.Default(key.Name)
+			}
+			return v != nil && !same(v, plain(key.Value))
 		})
 	default:
 		return false // an index: such lists are owned as a whole

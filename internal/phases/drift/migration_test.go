@@ -69,7 +69,7 @@ func TestMigrationRemovesFields(t *testing.T) {
 			if !HasUpdates(apinames.Default, live.GetManagedFields()) {
 				t.Fatal("no migration is needed")
 			}
-			patch, needed, err := Migration(apinames.Default, live, Origin{Templates: []map[string]any{c.object(deployment).Object}})
+			patch, needed, err := Migration(apinames.Default, live, Origin{Templates: []map[string]any{c.object(deployment).Object}, Next: c.object(deployment).Object})
 			if err != nil || !needed {
 				t.Fatalf("Migration = %t, %v", needed, err)
 			}

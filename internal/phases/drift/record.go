@@ -2,8 +2,11 @@ package drift
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
+	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -25,3 +28,45 @@ func Record(dryRun *unstructured.Unstructured, resourceVersion string) (jsonPatc
 		{"add", "/metadata/managedFields", entries},
 	})
 }
+
+// Replace returns a JSON patch that makes an object another one, except for its status and the
+// metadata that the API server sets. It tests UID and resource version.
+func Replace(live *unstructured.Unstructured, next map[string]any) (jsonPatch []byte, err error) {
+	ops := []patchOperation{
+		{"test", "/metadata/uid", live.GetUID()},
+		{"test", "/metadata/resourceVersion", live.GetResourceVersion()},
+	}
+	ops = append(ops, replaced("/", live.Object, next, "apiVersion", "kind", "metadata", "status")...)
+	before, _ := live.Object["metadata"].(map[string]any)
+	after, _ := next["metadata"].(map[string]any)
+	ours := map[string]any{}
+	for _, field := range []string{"labels", "annotations", "finalizers", "ownerReferences"} {
+		if v, has := after[field]; has {
+			ours[field] = v
+		}
+	}
+	ops = append(ops, replaced("/metadata/", before, ours)...)
+	return json.Marshal(ops)
+}
+
+// replaced returns the operations that make the fields of one map those of another. In metadata
+// nothing is removed as a whole.
+func replaced(path string, before, after map[string]any, except ...string) []patchOperation {
+	var ops []patchOperation
+	for _, key := range slices.Sorted(maps.Keys(after)) {
+		if !slices.Contains(except, key) && !equality.Semantic.DeepEqual(before[key], after[key]) {
+			ops = append(ops, patchOperation{"add", path + escape(key), after[key]})
+		}
+	}
+	if path != "/" {
+		return ops
+	}
+	for _, key := range slices.Sorted(maps.Keys(before)) {
+		if _, has := after[key]; !has && !slices.Contains(except, key) {
+			ops = append(ops, patchOperation{Op: "remove", Path: path + escape(key)})
+		}
+	}
+	return ops
+}
+
+var escape = strings.NewReplacer("~", "~0", "/", "~1").Replace

@@ -1,0 +1,382 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases/drift"
+)
+
+// replacement is a patch that makes an object the one that its template implies.
+type replacement struct {
+	// content and resourceVersion are the template and the state of the object that it is for.
+	content         objects.Digest
+	resourceVersion string
+	// patch is nil if an apply does the same, or all that can be done: kept are the fields that
+	// leave the template and cannot change.
+	patch []byte
+	kept  []string
+	// foreseen is the object that the template implies, for an object that is adopted.
+	foreseen *unstructured.Unstructured
+	// residue are the fields that left the template, and that the API server keeps nevertheless.
+	residue []string
+	// yielded are the managers whose fields gave way.
+	yielded []string
+}
+
+// change makes the object what its template implies: by an apply, or if the API server
+// refuses that, or something stays behind, by a patch with the object that drift.Implied
+// computes. An apply cannot remove what no manager owns, such as the defaults of another
+// alternative of a union, or what others wrote in place of a field of ours.
+func (s *step) change(ctx context.Context, dryRun bool) (*unstructured.Unstructured, error) {
+	var prepared *replacement
+	if !dryRun {
+		prepared = s.replacement
+	}
+	if prepared != nil && prepared.patch != nil && prepared.resourceVersion == s.Live.ResourceVersion {
+		return s.replace(ctx, prepared)
+	}
+	template, err := s.content(ctx)
+	if err != nil {
+		return nil, err
+	}
+	answer, refusal := s.send(ctx, template, dryRun)
+	if refusal != nil && !refused(refusal) {
+		return nil, refusal
+	}
+	reshaped := prepared == nil && s.reshaped(template) || prepared.surprised(answer)
+	if refusal == nil {
+		if !reshaped && !drift.Short(template, answer.Object, s.types()) {
+			if prepared != nil {
+				s.noteResidue(prepared.residue)
+			}
+			return answer, nil
+		}
+		if !dryRun {
+			s.live, s.Live = answer, s.run.Tracker.Observe(s.Key, answer)
+		}
+	}
+	r, implied, err := s.imply(ctx)
+	switch {
+	case err != nil && refusal != nil:
+		return nil, s.immutable(ctx, reported(refusal, err))
+	case err != nil && !refused(err):
+		return nil, err
+	case err != nil || refusal == nil && sameContent(answer, implied):
+		r = &replacement{content: s.Desired.Content, kept: apply.CausesOf(err)}
+	case !dryRun:
+		if answer, err = s.replace(ctx, r); err != nil {
+			return nil, err
+		}
+	default:
+		answer = implied
+	}
+	if reshaped {
+		r.residue = s.residue(ctx, answer)
+		if len(r.residue) > 0 && (s.Desired.Recreate || s.Live.Recreate) && dryRun {
+			return nil, &ImmutableError{fmt.Errorf("the API server keeps %s, which left the template", strings.Join(r.residue, ", "))}
+		}
+	}
+	if dryRun {
+		s.prepare(r)
+	} else {
+		s.noteResidue(r.residue)
+	}
+	return answer, nil
+}
+
+// refused reports whether the API server refused the content of an object, rather than the
+// request.
+func refused(err error) bool {
+	_, denied := apply.AsUnauthorized(err)
+	return !denied && apply.Classify(err) == apply.Blocked
+}
+
+// content is the template with the guards of an apply over the live object.
+func (s *step) content(ctx context.Context) (map[string]any, error) {
+	obj, err := s.Desired.Object(s.Metadata)
+	if err != nil {
+		return nil, err
+	}
+	if obj, err = s.keepIgnored(ctx, obj); err != nil {
+		return nil, err
+	}
+	Guard(obj, s.Live, s.Desired.Owner(s.Metadata.Owner))
+	return obj, nil
+}
+
+// reshaped reports whether the object gets other fields than those of a former template, or of the
+// installer that it is adopted from.
+func (s *step) reshaped(template map[string]any) bool {
+	if s.Foreign {
+		return s.Live.InstallerFields
+	}
+	return slices.ContainsFunc(s.formerTemplates(), func(former map[string]any) bool {
+		return drift.Reshaped(withoutMetadata(former), withoutMetadata(template))
+	})
+}
+
+// formerTemplates are those of other revisions that may have written the object.
+func (s *step) formerTemplates() []map[string]any {
+	var templates []map[string]any
+	for _, rev := range s.run.rollout.Revisions() {
+		if rev.History {
+			continue // its content is not known
+		}
+		d, _ := rev.Find(s.Key)
+		if d == nil || d.Content == s.Desired.Content {
+			continue
+		}
+		if template, err := d.Object(rev.Metadata); err == nil {
+			templates = append(templates, template)
+		}
+	}
+	return templates
+}
+
+func withoutMetadata(obj map[string]any) map[string]any {
+	rest := make(map[string]any, len(obj))
+	for key, v := range obj {
+		if key != "metadata" && key != "status" && key != "apiVersion" {
+			rest[key] = v
+		}
+	}
+	return rest
+}
+
+// sameContent compares objects without their metadata and status.
+func sameContent(a, b *unstructured.Unstructured) bool {
+	return equality.Semantic.DeepEqual(withoutMetadata(a.Object), withoutMetadata(b.Object))
+}
+
+func (s *step) types() *drift.KindListTypes { return s.run.Tracker.shapes.Of(s.Key.GroupKind()) }
+
+// imply dry-runs the object that the template implies. As long as that is refused, fields of
+// others that stand in its way are left out.
+func (s *step) imply(ctx context.Context) (*replacement, *unstructured.Unstructured, error) {
+	live, err := s.judged(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	template, err := s.content(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := drift.Imply(s.run.Tracker.names, template, live, s.Foreign, s.types())
+	if err != nil {
+		return nil, nil, err
+	}
+	for {
+		patch, err := drift.Replace(live, m.Object())
+		if err != nil {
+			return nil, nil, err
+		}
+		dry, err := s.patch(ctx, patch, true)
+		switch {
+		case err == nil && m.Open(dry.Object), refused(err) && yields(m, err):
+			continue // each time fewer fields of others, or more maps, are left
+		case err != nil:
+			return nil, nil, err
+		}
+		return &replacement{content: s.Desired.Content, resourceVersion: live.GetResourceVersion(), patch: patch, yielded: m.Yielded()}, dry, nil
+	}
+}
+
+func yields(m *drift.Implied, refusal error) bool {
+	yielded := false
+	for _, field := range apply.CausesOf(refusal) {
+		yielded = m.Yield(field) || yielded
+	}
+	return yielded
+}
+
+func (s *step) patch(ctx context.Context, patch []byte, dryRun bool) (*unstructured.Unstructured, error) {
+	writes, err := s.writes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return writes.Patch(ctx, s.mapping, s.Key.Namespace, s.Key.Name, patch, dryRun)
+}
+
+// replace writes a replacement, and notes whose fields gave way.
+func (s *step) replace(ctx context.Context, r *replacement) (*unstructured.Unstructured, error) {
+	live, err := s.patch(ctx, r.patch, false)
+	if err != nil {
+		return nil, err
+	}
+	s.noteResidue(r.residue)
+	if len(r.yielded) > 0 {
+		s.run.mu.Lock()
+		defer s.run.mu.Unlock()
+		s.run.rollout.note(s.Key, fmt.Sprintf("fields of %s, which the API server does not accept along with the template, were removed", strings.Join(r.yielded, ", ")))
+	}
+	return live, nil
+}
+
+// prepare keeps the result of a dry run for the write that follows it.
+func (s *step) prepare(r *replacement) {
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	s.run.rollout.replacements[s.Key] = r
+}
+
+// prepared returns what the dry run of the phase's entry found out for this write, and forgets it.
+func (s *step) prepared() *replacement {
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	r := s.run.rollout.replacements[s.Key]
+	delete(s.run.rollout.replacements, s.Key)
+	if r == nil || r.content != s.Desired.Content {
+		return nil
+	}
+	return r
+}
+
+// surprised reports whether the answer to an apply that adopts an object is another one than was foreseen.
+func (r *replacement) surprised(answer *unstructured.Unstructured) bool {
+	return r != nil && r.foreseen != nil && answer != nil && !sameContent(answer, r.foreseen)
+}
+
+// foresee finds out what the adoption of an object makes of the fields of its installer, before
+// these are taken over.
+func (s *step) foresee(ctx context.Context) error {
+	_, implied, err := s.imply(ctx)
+	if err != nil && !refused(err) {
+		return err
+	}
+	s.replacement = &replacement{content: s.Desired.Content, kept: apply.CausesOf(err), foreseen: implied}
+	return nil
+}
+
+// leaveToInstaller reports whether an object is adopted with fields of its installer that cannot
+// change: the installer keeps what it owns, as it does if kubectl apply takes the object over.
+func (r *replacement) leaveToInstaller(s *step) bool { return r != nil && s.Foreign && len(r.kept) > 0 }
+
+// reported returns which of two refusals to report: of the apply, or of the object that the
+// template implies. The latter misses what the API server allocated when it was created, so
+// that more may be wrong with it.
+func reported(applied, implied error) error {
+	if !refused(implied) {
+		return applied
+	}
+	wrong := apply.CausesOf(implied)
+	if slices.ContainsFunc(apply.CausesOf(applied), func(field string) bool { return slices.Contains(wrong, field) }) || len(wrong) == 0 {
+		return applied
+	}
+	return implied
+}
+
+// residue returns the fields that left the template and stay on the object, except for those
+// that a new object would have as well.
+func (s *step) residue(ctx context.Context, live *unstructured.Unstructured) []string {
+	next, err := s.Desired.Object(s.Metadata)
+	if err != nil {
+		return nil
+	}
+	stays := func(fresh map[string]any) (fields []string) {
+		for _, former := range s.formerTemplates() {
+			fields = append(fields, drift.Residue(former, next, live.Object, fresh)...)
+		}
+		slices.Sort(fields)
+		return slices.Compact(fields)
+	}
+	if len(stays(nil)) == 0 {
+		return nil
+	}
+	fresh := s.fresh(ctx, next)
+	if fresh == nil {
+		return nil
+	}
+	return stays(fresh.Object)
+}
+
+func (s *step) noteResidue(fields []string) {
+	if len(fields) == 0 {
+		return
+	}
+	names := s.run.Tracker.names
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	s.run.rollout.note(s.Key, fmt.Sprintf("the API server keeps %s, which left the template: delete the object, or annotate it %s: %s, to have it created again",
+		strings.Join(fields, ", "), names.OnImmutableAnnotation, names.OnImmutableRecreate))
+}
+
+// noteKept notes the fields that the object keeps from its installer.
+func (s *step) noteKept(fields []string) {
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	s.run.rollout.note(s.Key, fmt.Sprintf("%s cannot change, so what its former manager set, and the template leaves out, stays", strings.Join(fields, ", ")))
+}
+
+// fresh returns a new object of the template, by a dry run under another name; nil if that is not possible.
+func (s *step) fresh(ctx context.Context, template map[string]any) *unstructured.Unstructured {
+	obj := (&unstructured.Unstructured{Object: template}).DeepCopy()
+	name := s.Key.Name[:min(len(s.Key.Name), 50)] + "-fresh"
+	obj.SetName(name)
+	body, err := json.Marshal(obj.Object)
+	if err != nil {
+		return nil
+	}
+	writes, err := s.writes(ctx)
+	if err != nil {
+		return nil
+	}
+	fresh, err := writes.Create(ctx, s.mapping, s.Key.Namespace, name, body, true)
+	if err != nil {
+		return nil // the name may follow from the content, as for a CustomResourceDefinition
+	}
+	return fresh
+}
+
+// ImmutableError is a refusal to change a field of an object that could be created with it.
+type ImmutableError struct{ error }
+
+// Unwrap returns the refusal.
+func (e *ImmutableError) Unwrap() error { return e.error }
+
+// immutable returns a refusal as an ImmutableError if the API server would create the object.
+func (s *step) immutable(ctx context.Context, refusal error) error {
+	obj, err := s.Desired.Object(s.Metadata)
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(obj)
+	if err != nil {
+		return err
+	}
+	writes, err := s.writes(ctx)
+	if err != nil {
+		return err
+	}
+	// An object is validated before it is looked for.
+	if _, err := writes.Create(ctx, s.mapping, s.Key.Namespace, s.Key.Name, body, true); err == nil || apierrors.IsAlreadyExists(err) {
+		return &ImmutableError{refusal}
+	}
+	return refusal
+}
+
+// Note is something about an object that its users should know, although it is as its template asks.
+type Note struct {
+	Key  objects.Key
+	Text string
+}
+
+// note adds a Note; mu is held.
+func (r *Rollout) note(key objects.Key, text string) { r.notes = append(r.notes, Note{key, text}) }
+
+// TakeNotes returns the notes since the last call.
+func (r *Rollout) TakeNotes() []Note {
+	notes := r.notes
+	r.notes = nil
+	slices.SortFunc(notes, func(a, b Note) int { return a.Key.Compare(b.Key) })
+	return notes
+}

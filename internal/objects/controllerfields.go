@@ -1,0 +1,38 @@
+package objects
+
+import "k8s.io/apimachinery/pkg/runtime/schema"
+
+// ControllerField is a field that Kubernetes documents as written by one of its controllers.
+type ControllerField struct {
+	Kind  schema.GroupKind
+	Field []string
+	// Manager is the field manager of the controller.
+	Manager string
+	// While reports whether the controller writes the field of an object with this content;
+	// nil means always.
+	While func(object map[string]any) bool
+}
+
+// ControllerFields are all of them. They are written when the object is created, and left to the
+// controller afterwards, even if a template states them.
+var ControllerFields = []ControllerField{
+	{
+		Kind: schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}, Field: []string{"rules"},
+		Manager: "clusterrole-aggregation-controller",
+		While:   func(object map[string]any) bool { return object["aggregationRule"] != nil },
+	},
+	// The binding of a volume names the UID of its claim, which a template cannot know.
+	{Kind: schema.GroupKind{Kind: "PersistentVolume"}, Field: []string{"spec", "claimRef"}, Manager: "kube-controller-manager"},
+}
+
+// LeftToControllers returns the fields that a controller of Kubernetes writes on an object with
+// this content.
+func LeftToControllers(kind schema.GroupKind, object map[string]any) IgnoredFields {
+	var left IgnoredFields
+	for _, f := range ControllerFields {
+		if f.Kind == kind && (f.While == nil || f.While(object)) {
+			left = append(left, f.Field)
+		}
+	}
+	return left
+}

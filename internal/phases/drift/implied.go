@@ -1,0 +1,349 @@
+package drift
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/objects/listkeys"
+)
+
+// Implied computes the object that a template implies for a live object: the template,
+// and the fields of other managers that it does not state. Fields that the engine owns
+// and the template lacks are left out, and so are fields without a manager, which the
+// API server defaults again. It is sent as an update if a server-side apply is refused
+// or leaves something behind.
+//
+// Metadata and status keep fields without a manager, since none of them is a default.
+// So do associative lists with elements: a webhook may have added one when the object
+// was created.
+type Implied struct {
+	template, live map[string]any
+	types          *KindListTypes
+	ours           *fieldpath.Set
+	others         []share
+	// open are the empty maps and lists of the template that the API server drops. They state
+	// nothing, so the fields of other managers below them stay.
+	open    map[pathID]bool
+	yielded []string
+	// unowned means that fields without a manager stay everywhere, as a server-side apply
+	// leaves them.
+	unowned bool
+}
+
+// share is the fields of one manager.
+type share struct {
+	manager string
+	// fixed means that the fields do not yield: they belong to a subresource, such as the
+	// replicas that an autoscaler sets by scale.
+	fixed  bool
+	fields *fieldpath.Set
+}
+
+// Imply returns the Implied of a template, complete with its guards. adopting means that
+// the fields of installers count as the engine's, as in [Migration]. types are those that
+// were learned from the live object at least. An error means that managedFields cannot be
+// read.
+func Imply(names *objects.Names, template map[string]any, live *unstructured.Unstructured, adopting bool, types *KindListTypes) (*Implied, error) {
+	m := &Implied{template: template, live: live.Object, types: types, ours: fieldpath.NewSet(), open: map[pathID]bool{}}
+	for key := range template {
+		m.open[field(rootPath, key)] = true // an object with an empty spec leaves it to others
+	}
+	for _, entry := range live.GetManagedFields() {
+		fields, err := Fields(entry)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case isUpdate(names, &entry), isApply(names, &entry), formerController(template, &entry):
+			m.ours = m.ours.Union(fields)
+		case adopting && isInstaller(names, &entry):
+			left := leftToInstaller(fields, template)
+			m.ours = m.ours.Union(fields.Difference(left))
+			m.others = append(m.others, share{entry.Manager, false, left})
+		default:
+			m.others = append(m.others, share{entry.Manager, entry.Subresource != "", fields})
+		}
+	}
+	return m, nil
+}
+
+// formerController reports whether a controller of Kubernetes wrote the fields on behalf
+// of a field that the template does not have any more.
+func formerController(template map[string]any, entry *metav1.ManagedFieldsEntry) bool {
+	return slices.ContainsFunc(objects.ControllerFields, func(f objects.ControllerField) bool {
+		return f.Kind.Kind == template["kind"] && f.Manager == entry.Manager && f.While != nil && !f.While(template)
+	})
+}
+
+// AsApplied makes fields without a manager stay: the object is then the result of a
+// server-side apply on migrated managedFields, before defaults.
+func (m *Implied) AsApplied() *Implied {
+	m.unowned = true
+	return m
+}
+
+// Object returns the object as it is computed so far. The caller may change it.
+func (m *Implied) Object() map[string]any {
+	others := fieldpath.NewSet()
+	for _, s := range m.others {
+		others = others.Union(s.fields)
+	}
+	return m.mapping(rootPath, m.template, m.live, keeper{others: others, ours: m.ours, unowned: m.unowned})
+}
+
+// Yielded returns the managers whose fields were left out by Yield, sorted.
+func (m *Implied) Yielded() []string {
+	slices.Sort(m.yielded)
+	return slices.Compact(m.yielded)
+}
+
+// Open makes the fields of other managers stay below empty maps and lists of the template
+// that the answer to an update does not have: the API server drops these, so they state
+// nothing. It reports whether the object changes.
+func (m *Implied) Open(answer map[string]any) bool {
+	changed := false
+	emptied(rootPath, m.template, m.live, answer, func(path pathID) {
+		changed = changed || !m.open[path]
+		m.open[path] = true
+	})
+	return changed
+}
+
+// emptied calls visit for each empty map or list of a template that a live object fills and the
+// answer to its update lacks.
+func emptied(path pathID, template, live, answer any, visit func(pathID)) {
+	switch template := template.(type) {
+	case map[string]any:
+		if len(template) == 0 {
+			break
+		}
+		now, _ := live.(map[string]any)
+		after, _ := answer.(map[string]any)
+		for key, v := range template {
+			emptied(field(path, key), v, now[key], after[key], visit)
+		}
+		return
+	case []any:
+		now, _ := live.([]any)
+		after, _ := answer.([]any)
+		for i := range min(len(template), len(now), len(after)) {
+			emptied(field(path, elements), template[i], now[i], after[i], visit)
+		}
+		if len(template) > 0 {
+			return
+		}
+	default:
+		return
+	}
+	if !isEmpty(live) && answer == nil {
+		visit(path)
+	}
+}
+
+// keeper decides which fields of one part of a live object stay.
+type keeper struct {
+	others, ours *fieldpath.Set
+	unowned      bool
+}
+
+func (k keeper) below(element fieldpath.PathElement) keeper {
+	return keeper{others: childSet(k.others, element), ours: childSet(k.ours, element), unowned: k.unowned}
+}
+
+// owned reports whether another manager owns the element itself.
+func (k keeper) owned(element fieldpath.PathElement) bool {
+	return k.others != nil && k.others.Members.Has(element)
+}
+
+// keeps reports whether the element stays by itself, whatever is below it.
+func (k keeper) keeps(element fieldpath.PathElement) bool {
+	return k.owned(element) || k.unowned && (k.ours == nil || !k.ours.Members.Has(element))
+}
+
+func childSet(set *fieldpath.Set, element fieldpath.PathElement) *fieldpath.Set {
+	if set == nil {
+		return nil
+	}
+	below, has := set.Children.Get(element)
+	if !has {
+		return nil
+	}
+	return below
+}
+
+var (
+	metadataPath   = field(rootPath, "metadata")
+	statusPath     = field(rootPath, "status")
+	finalizersPath = field(metadataPath, "finalizers")
+	ownersPath     = field(metadataPath, "ownerReferences")
+	replicasPath   = field(field(rootPath, "spec"), "replicas")
+)
+
+func (m *Implied) mapping(path pathID, template, live map[string]any, k keeper) map[string]any {
+	out := make(map[string]any, len(template))
+	for key, v := range template {
+		if v != nil { // null states that the field is absent
+			at := field(path, key)
+			out[key] = m.value(at, v, live[key], m.keeper(at, k.below(named(key))))
+		}
+	}
+	for key, v := range live {
+		if _, stated := template[key]; stated {
+			continue
+		}
+		if kept, ok := m.kept(field(path, key), v, m.keeper(path, k), named(key)); ok {
+			out[key] = kept
+		}
+	}
+	return out
+}
+
+// keeper returns the keeper of a part, by its path.
+func (m *Implied) keeper(path pathID, k keeper) keeper {
+	k.unowned = k.unowned || path == metadataPath || path == statusPath
+	return k
+}
+
+func named(key string) fieldpath.PathElement { return fieldpath.PathElement{FieldName: &key} }
+
+// value returns a value of the template with the fields of others below it.
+func (m *Implied) value(path pathID, template, live any, k keeper) any {
+	switch t := template.(type) {
+	case map[string]any:
+		fields, isMap := live.(map[string]any)
+		switch {
+		case !isMap, m.types.whole(path), len(t) == 0 && !m.open[path] && !k.unowned:
+			fields = nil
+		}
+		return m.mapping(path, t, fields, k)
+	case []any:
+		elements, isList := live.([]any)
+		if isList && (len(t) > 0 || m.open[path] || k.unowned) {
+			return m.list(path, t, elements, k)
+		}
+	}
+	return runtime.DeepCopyJSONValue(template)
+}
+
+// kept returns the part of a live value that the template does not state and that stays.
+func (m *Implied) kept(path pathID, live any, parent keeper, element fieldpath.PathElement) (any, bool) {
+	k := m.keeper(path, parent.below(element))
+	whole := parent.keeps(element) && k.others == nil && k.ours == nil
+	if whole || path == replicasPath {
+		return runtime.DeepCopyJSONValue(live), true
+	}
+	switch live := live.(type) {
+	case map[string]any:
+		out := m.mapping(path, nil, live, k)
+		return out, len(out) > 0
+	case []any:
+		out := m.list(path, nil, live, k)
+		return out, len(out) > 0
+	}
+	return live, parent.keeps(element)
+}
+
+// shape returns how the elements of a list are identified.
+func (m *Implied) shape(path pathID) (list, bool) {
+	switch path {
+	case finalizersPath:
+		return list{}, true
+	case ownersPath:
+		return list{keys: []string{"uid"}}, true
+	}
+	return m.types.list(path)
+}
+
+// list returns the elements of the template, merged with the live ones of the same
+// identity, and those that others added, each behind the element that it follows now.
+func (m *Implied) list(path pathID, template, live []any, k keeper) []any {
+	shape, known := m.shape(path)
+	if !known || shape.keys != nil && !allKeyed(template, shape.keys) {
+		return runtime.DeepCopyJSONValue(template).([]any)
+	}
+	out := make([]any, 0, len(template))
+	places := map[int]int{} // of live elements in out
+	finder := finder{live: live, keys: shape.keys}
+	for _, element := range template {
+		at := -1
+		if shape.keys == nil {
+			at = slices.IndexFunc(live, func(other any) bool { return same(element, other) })
+		} else if found := finder.all(element.(map[string]any), true); len(found) > 0 {
+			at = found[0]
+		}
+		if at < 0 {
+			out = append(out, runtime.DeepCopyJSONValue(element))
+			continue
+		}
+		places[at] = len(out)
+		out = append(out, m.value(field(path, elements), element, live[at], k.below(elementOf(live[at], shape.keys))))
+	}
+	after := -1
+	for i := range live {
+		if at, has := places[i]; has {
+			after = at
+			continue
+		}
+		kept, ok := m.element(field(path, elements), live[i], k, elementOf(live[i], shape.keys), shape.keys)
+		if !ok {
+			continue
+		}
+		after++
+		out = slices.Insert(out, after, kept)
+		for other, at := range places {
+			if at >= after {
+				places[other] = at + 1
+			}
+		}
+	}
+	return out
+}
+
+// element returns a live element that the template does not have, if it stays: another
+// manager owns it, not just a field in it, or no manager does.
+func (m *Implied) element(path pathID, live any, parent keeper, element fieldpath.PathElement, keys []string) (any, bool) {
+	ours := parent.ours != nil && (parent.ours.Members.Has(element) || childSet(parent.ours, element) != nil)
+	if !parent.owned(element) && (ours || childSet(parent.others, element) != nil) {
+		return nil, false
+	}
+	if !parent.owned(element) {
+		return runtime.DeepCopyJSONValue(live), true
+	}
+	fields, isMap := live.(map[string]any)
+	k := parent.below(element)
+	if !isMap || k.others == nil {
+		return runtime.DeepCopyJSONValue(live), true
+	}
+	out := m.mapping(path, nil, fields, k)
+	for _, key := range keys {
+		out[key] = fields[key]
+	}
+	return out, true
+}
+
+// elementOf returns the path element of an element of a list.
+func elementOf(element any, keys []string) fieldpath.PathElement {
+	if keys == nil {
+		v := value.NewValueInterface(element)
+		return fieldpath.PathElement{Value: &v}
+	}
+	fields, _ := element.(map[string]any)
+	var list value.FieldList
+	for _, key := range keys {
+		v := fields[key]
+		if v == nil {
+			v = listkeys.Default(key)
+		}
+		if v != nil {
+			list = append(list, value.Field{Name: key, Value: value.NewValueInterface(v)})
+		}
+	}
+	list.Sort()
+	return fieldpath.PathElement{Key: &list}
+}
