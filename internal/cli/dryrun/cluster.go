@@ -47,6 +47,8 @@ type Cluster struct {
 	Writer *apply.Writer
 	// Metadata lists objects of any kind by their metadata.
 	Metadata metadata.Interface
+	// Discovery lists the kinds that the API server serves.
+	Discovery *discovery.DiscoveryClient
 	// Mapper knows the kinds that the API server serves now.
 	Mapper meta.RESTMapper
 	// Schemas validates objects that a phase creates.
@@ -75,6 +77,7 @@ func Connect(ctx context.Context, config *rest.Config, reader client.Reader) (*C
 	if err != nil {
 		return nil, fmt.Errorf("make a client for discovery: %w", err)
 	}
+	c.Discovery = disco
 	c.Mapper = restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(disco))
 	if _, err := c.Mapper.RESTMapping(schema.GroupKind{Kind: "Namespace"}); err != nil {
 		return nil, fmt.Errorf("ask the API server what it serves: %w", err)

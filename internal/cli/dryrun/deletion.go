@@ -39,7 +39,9 @@ func Deletion(ctx context.Context, c *Cluster, r Request) (*Plan, error) {
 		}
 	}
 	plan.Cleanup = s.cleanup(nil)
-	plan.Losses = s.losses(ctx)
+	if plan.Losses, err = s.losses(ctx); err != nil {
+		return nil, err
+	}
 	if plan.Stranded, err = s.stranded(ctx); err != nil {
 		return nil, err
 	}
@@ -48,25 +50,28 @@ func Deletion(ctx context.Context, c *Cluster, r Request) (*Plan, error) {
 	return plan, nil
 }
 
-// Stranded returns Plan.Stranded, without a simulation where no definition can hang.
-func Stranded(ctx context.Context, c *Cluster, r Request) ([]DataLoss, error) {
+// Harm returns what the deletion of a package does to others: Plan.Stranded, and the objects of others that are deleted with
+// its Namespaces. A package without a Namespace and without a definition that can hang takes no simulation.
+func Harm(ctx context.Context, c *Cluster, r Request) ([]DataLoss, error) {
 	in, err := c.gather(ctx, r)
 	if err != nil || len(in.sets) == 0 {
 		return nil, err
 	}
 	rev := objectsets.Load(in.sets[len(in.sets)-1], in.stored, objects.Owner{Names: apinames.Default}, in.namespaced)
-	defines := false
-	for i := range min(lastWorkload(rev)+1, len(rev.Phases)) {
-		defines = defines || slices.ContainsFunc(rev.Phases[i].Objects, func(d *objects.Desired) bool { return d.Key.GroupKind() == definitions.Kind })
+	harms, last := false, lastWorkload(rev)
+	for i := range rev.Phases {
+		harms = harms || slices.ContainsFunc(rev.Phases[i].Objects, func(d *objects.Desired) bool {
+			return d.Key.GroupKind() == namespaceKind || i <= last && d.Key.GroupKind() == definitions.Kind
+		})
 	}
-	if !defines {
+	if !harms {
 		return nil, nil
 	}
 	plan, err := Deletion(ctx, c, r)
 	if err != nil {
 		return nil, err
 	}
-	return plan.Stranded, nil
+	return append(slices.DeleteFunc(plan.Losses, func(l DataLoss) bool { return !l.others }), plan.Stranded...), nil
 }
 
 var workloads = []schema.GroupKind{
@@ -94,7 +99,7 @@ func (s *simulation) stranded(ctx context.Context) ([]DataLoss, error) {
 				return nil, err
 			}
 			if held != "" {
-				found = append(found, DataLoss{objectName(d.Key), held})
+				found = append(found, DataLoss{Object: objectName(d.Key), Message: held})
 			}
 		}
 	}

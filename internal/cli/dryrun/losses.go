@@ -13,7 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-func (s *simulation) losses(ctx context.Context) []DataLoss {
+func (s *simulation) losses(ctx context.Context) ([]DataLoss, error) {
 	var found []DataLoss
 	for _, key := range sortedKeys(s.objects) {
 		o := s.objects[key]
@@ -23,20 +23,24 @@ func (s *simulation) losses(ctx context.Context) []DataLoss {
 		replaced := o.now != nil && o.now.GetUID() != o.live.GetUID()
 		switch {
 		case (o.now == nil || replaced) && !o.released && o.changed:
-			if text := s.deletion(ctx, key, o.live); text != "" {
-				found = append(found, DataLoss{objectName(key), text})
+			loss, err := s.deletion(ctx, key, o.live)
+			if err != nil {
+				return nil, err
+			}
+			if loss.Message != "" {
+				found = append(found, loss)
 			}
 		case key.GroupKind() == statefulSetKind && o.now != nil:
 			if text := scaledDown(o.live.Object, o.now.Object); text != "" {
-				found = append(found, DataLoss{objectName(key), text})
+				found = append(found, DataLoss{Object: objectName(key), Message: text})
 			}
 		case key.GroupKind() == definitions.Kind && o.now != nil:
 			for _, text := range definitions.Losses(definitions.Of(o.live), definitions.Of(o.now)) {
-				found = append(found, DataLoss{objectName(key), text})
+				found = append(found, DataLoss{Object: objectName(key), Message: text})
 			}
 		}
 	}
-	return found
+	return found, nil
 }
 
 func objectName(key objects.Key) string {
@@ -44,23 +48,31 @@ func objectName(key objects.Key) string {
 	return key.String()
 }
 
-// deletion describes the data that is deleted with an object; empty for those without.
-func (s *simulation) deletion(ctx context.Context, key objects.Key, live *unstructured.Unstructured) string {
+// deletion describes the data that is deleted with an object; the message is empty for those without.
+func (s *simulation) deletion(ctx context.Context, key objects.Key, live *unstructured.Unstructured) (DataLoss, error) {
+	loss := DataLoss{Object: objectName(key)}
 	switch key.GroupKind() {
 	case definitions.Kind:
-		return s.resourcesGo(ctx, definitions.Of(live))
-	case schema.GroupKind{Kind: "Namespace"}:
-		return "everything in the namespace goes with it"
+		loss.Message = s.resourcesGo(ctx, definitions.Of(live))
+	case namespaceKind:
+		others, err := s.bystandersIn(ctx, key.Name)
+		if err != nil {
+			return loss, err
+		}
+		loss.Message, loss.others = "takes everything in it along", len(others.keys) > 0
+		if loss.others {
+			loss.Message += ", also " + others.String()
+		}
 	case statefulSetKind:
 		if retention(live.Object, "whenDeleted") == "Delete" {
-			return "the claims that it made go with it, by spec.persistentVolumeClaimRetentionPolicy"
+			loss.Message = "the claims that it made go with it, by spec.persistentVolumeClaimRetentionPolicy"
 		}
 	case schema.GroupKind{Kind: "PersistentVolumeClaim"}:
-		return "its volume is released, and deleted where its reclaim policy says so"
+		loss.Message = "its volume is released, and deleted where its reclaim policy says so"
 	case schema.GroupKind{Kind: "PersistentVolume"}:
-		return "what it stores may go with it"
+		loss.Message = "what it stores may go with it"
 	}
-	return ""
+	return loss, nil
 }
 
 var statefulSetKind = schema.GroupKind{Group: "apps", Kind: "StatefulSet"}

@@ -100,7 +100,9 @@ func once(ctx context.Context, c *Cluster, r Request) (*Plan, error) {
 	plan.Warnings = append(in.warnings, s.accountWarnings()...)
 	plan.Refusals = s.refusals
 	in.report(s, plan)
-	plan.Losses = s.losses(ctx)
+	if plan.Losses, err = s.losses(ctx); err != nil {
+		return nil, err
+	}
 	if plan.Powers, err = s.privileges(ctx); err != nil {
 		return nil, err
 	}

@@ -173,6 +173,8 @@ func (r *Refusal) Key() objects.Key {
 type DataLoss struct {
 	Object  string `json:"object"`
 	Message string `json:"message"`
+	// others means that objects of others are lost.
+	others bool
 }
 
 // PrivilegeGain is a right that a subject gains.

@@ -49,8 +49,9 @@ While other packages depend on it, the deletion is held: nothing of it goes befo
 and they are named at once. --force-required deletes it before them. What was installed because
 this package depends on it, and what nothing needs afterwards, is named at the end.
 
-Custom resources that may hang, because their finalizers need a controller that goes with the
-package, are named before; on a terminal it asks then. With --dry-run nothing is deleted: what
+Objects of others that are deleted with a Namespace of the package, and custom resources that may
+hang, because their finalizers need a controller that goes with the package, are named before; on a
+terminal it asks then. With --dry-run nothing is deleted: what
 would go is listed in its order, and which data may be lost.
 
 Exits with 1 when the package is not gone in time, and says what holds it. An interrupt ends
@@ -147,19 +148,19 @@ func (c *deleteCommand) preview(ctx context.Context, cl *cluster.Cluster, target
 		}
 		return true, cl.Explain("cannot plan the deletion of "+target.String(), err)
 	}
-	var stranded []dryrun.DataLoss
+	var harm []dryrun.DataLoss
 	if err == nil {
-		stranded, err = dryrun.Stranded(ctx, at, request)
+		harm, err = dryrun.Harm(ctx, at, request)
 	}
 	if err != nil {
-		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("note: which custom resources may hang is not known: "+err.Error()))
+		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("note: which objects of others go along or may hang is not known: "+err.Error()))
 		return false, nil
 	}
 	styles := terminal.StylesFor(c.Streams.ErrOut)
-	for _, l := range stranded {
+	for _, l := range harm {
 		fmt.Fprintln(c.Streams.ErrOut, styles.Busy("warning")+": "+terminal.Line(l.Object+" "+l.Message))
 	}
-	if len(stranded) == 0 || c.yes || !command.Interactive(c.Streams) {
+	if len(harm) == 0 || c.yes || !command.Interactive(c.Streams) {
 		return false, nil
 	}
 	return false, command.Confirm(c.Streams, "Delete "+target.String()+" all the same?")

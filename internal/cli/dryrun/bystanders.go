@@ -1,0 +1,130 @@
+package dryrun
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+
+	"lockstep.run/lockstep/internal/objects"
+)
+
+var namespaceKind = schema.GroupKind{Kind: "Namespace"}
+
+// bystanders are the objects of others that are deleted with a namespace, in order.
+type bystanders struct {
+	keys []objects.Key
+	// more means that there may be others, which were not listed.
+	more bool
+}
+
+// String describes them; empty for none.
+func (b bystanders) String() string {
+	if len(b.keys) == 0 {
+		return ""
+	}
+	count := fmt.Sprintf("%d objects", len(b.keys))
+	if len(b.keys) == 1 {
+		count = "1 object"
+	}
+	if b.more {
+		count = "at least " + count
+	}
+	var names []string
+	for _, key := range b.keys[:min(len(b.keys), resourcesNamed)] {
+		names = append(names, key.Kind+" "+key.Name)
+	}
+	if n := len(b.keys) - len(names); n > 0 {
+		names = append(names, fmt.Sprintf("and %d more", n))
+	}
+	return count + " of others: " + strings.Join(names, ", ")
+}
+
+// bystandersIn lists the objects in a namespace that are not of the package, nor made of another object there. Kinds that the
+// user may not list are left out.
+func (s *simulation) bystandersIn(ctx context.Context, namespace string) (bystanders, error) {
+	lists, err := s.Discovery.ServerPreferredNamespacedResourcesWithContext(ctx)
+	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
+		return bystanders{}, fmt.Errorf("ask the API server what it serves: %w", err)
+	}
+	found := bystanders{more: err != nil}
+	var resources []schema.GroupVersionResource
+	var kinds []schema.GroupVersionKind
+	for _, list := range discovery.FilteredBy(discovery.SupportsAllVerbs{Verbs: []string{"list", "delete"}}, lists) {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			return bystanders{}, err
+		}
+		for _, r := range list.APIResources {
+			resources, kinds = append(resources, gv.WithResource(r.Name)), append(kinds, gv.WithKind(r.Kind))
+		}
+	}
+	var mu sync.Mutex
+	var items []metav1.PartialObjectMetadata
+	err = parallel(ctx, len(resources), func(i int) error {
+		list, err := s.Metadata.Resource(resources[i]).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: resourcesListed})
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case apierrors.IsForbidden(err), apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
+			found.more = found.more || apierrors.IsForbidden(err)
+			return nil
+		case err != nil:
+			return fmt.Errorf("list %s in namespace %s: %w", resources[i].GroupResource(), namespace, err)
+		}
+		found.more = found.more || list.Continue != ""
+		for _, item := range list.Items {
+			item.SetGroupVersionKind(kinds[i])
+			items = append(items, item)
+		}
+		return nil
+	})
+	if err != nil {
+		return bystanders{}, err
+	}
+	found.keys = s.othersOf(items)
+	return found, nil
+}
+
+// othersOf returns which objects of a namespace are not of the package, nor made of another one of them or by Kubernetes.
+func (s *simulation) othersOf(items []metav1.PartialObjectMetadata) []objects.Key {
+	there, found := map[types.UID]bool{}, map[types.UID]objects.Key{}
+	for i := range items {
+		there[items[i].UID] = true
+	}
+	for i := range items {
+		m := &items[i]
+		gk := m.GroupVersionKind().GroupKind()
+		key := objects.Key{Group: gk.Group, Kind: gk.Kind, Namespace: m.Namespace, Name: m.Name}
+		o := s.objects[key]
+		owned := slices.ContainsFunc(m.OwnerReferences, func(ref metav1.OwnerReference) bool { return there[ref.UID] })
+		if owned || o != nil && !o.released || ofKubernetes(key) {
+			continue
+		}
+		if _, known := found[m.UID]; !known { // it may be served in several groups
+			found[m.UID] = key
+		}
+	}
+	return slices.SortedFunc(maps.Values(found), objects.Key.Compare)
+}
+
+// ofKubernetes reports whether Kubernetes itself makes an object, in every namespace or as a trace of another one.
+func ofKubernetes(key objects.Key) bool {
+	switch key.Kind {
+	case "Event", "Endpoints", "PodMetrics":
+		return true
+	case "ServiceAccount":
+		return key.Name == "default"
+	case "ConfigMap":
+		return key.Name == "kube-root-ca.crt"
+	}
+	return false
+}

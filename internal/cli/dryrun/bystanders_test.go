@@ -1,0 +1,51 @@
+package dryrun
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// Objects of the package, of Kubernetes and of other objects of the namespace are not counted; what the package keeps is.
+func TestBystanders(t *testing.T) {
+	t.Parallel()
+	var items []metav1.PartialObjectMetadata
+	put := func(kind schema.GroupVersionKind, name, uid string, owner ...types.UID) {
+		m := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(uid)}}
+		m.SetGroupVersionKind(kind)
+		for _, o := range owner {
+			m.OwnerReferences = append(m.OwnerReferences, metav1.OwnerReference{UID: o})
+		}
+		items = append(items, m)
+	}
+	core := func(kind string) schema.GroupVersionKind { return schema.GroupVersionKind{Version: "v1", Kind: kind} }
+	apps := func(kind string) schema.GroupVersionKind {
+		return schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: kind}
+	}
+	put(core("ConfigMap"), "own", "1")
+	put(core("ConfigMap"), "kept", "2")
+	put(core("ConfigMap"), "kube-root-ca.crt", "3")
+	put(core("ServiceAccount"), "default", "4")
+	put(core("Event"), "e", "5")
+	put(apps("Deployment"), "theirs", "6", "an operator elsewhere")
+	put(apps("ReplicaSet"), "theirs-1", "7", "6")
+	put(core("Pod"), "theirs-1-a", "8", "7")
+	put(core("Secret"), "token", "9")
+	put(schema.GroupVersionKind{Group: "a.example.com", Version: "v1", Kind: "Thing"}, "twice", "10")
+	put(schema.GroupVersionKind{Group: "b.example.com", Version: "v1", Kind: "Thing"}, "twice", "10")
+	s := &simulation{simulatedCluster: &simulatedCluster{objects: map[objects.Key]*object{
+		{Kind: "ConfigMap", Namespace: "shop", Name: "own"}:  {},
+		{Kind: "ConfigMap", Namespace: "shop", Name: "kept"}: {released: true},
+	}}}
+	got := bystanders{keys: s.othersOf(items)}
+	if got.String() != "4 objects of others: ConfigMap kept, Secret token, Thing twice, and 1 more" {
+		t.Error(got.String())
+	}
+	if got = (bystanders{keys: got.keys[:1], more: true}); got.String() != "at least 1 object of others: ConfigMap kept" {
+		t.Error(got.String())
+	}
+}
