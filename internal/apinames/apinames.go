@@ -24,6 +24,7 @@ var Default = &objects.Names{
 
 	RevisionAnnotation:            corev1alpha1.RevisionAnnotation,
 	OwnersAnnotation:              corev1alpha1.OwnersAnnotation,
+	AdoptedAnnotation:             corev1alpha1.AdoptedAnnotation,
 	AdoptableByAnnotation:         corev1alpha1.AdoptableByAnnotation,
 	CollisionProtectionAnnotation: corev1alpha1.CollisionProtectionAnnotation,
 	DeletionPolicyAnnotation:      corev1alpha1.DeletionPolicyAnnotation,

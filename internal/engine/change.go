@@ -364,19 +364,8 @@ func (s *step) immutable(ctx context.Context, refusal error) error {
 	return refusal
 }
 
-// Note is something about an object that its users should know, although it is as its template asks.
-type Note struct {
-	Key  objects.Key
-	Text string
-}
+// note keeps something about an object that its users should know, although it is written; mu is held.
+func (r *Rollout) note(key objects.Key, text string) { r.notes[key], r.noted = text, false }
 
-// note adds a Note; mu is held.
-func (r *Rollout) note(key objects.Key, text string) { r.notes = append(r.notes, Note{key, text}) }
-
-// TakeNotes returns the notes since the last call.
-func (r *Rollout) TakeNotes() []Note {
-	notes := r.notes
-	r.notes = nil
-	slices.SortFunc(notes, func(a, b Note) int { return a.Key.Compare(b.Key) })
-	return notes
-}
+// Noted returns the note about an object; empty if there is none.
+func (r *Rollout) Noted(key objects.Key) string { return r.notes[key] }

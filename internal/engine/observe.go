@@ -64,6 +64,7 @@ func (t *Tracker) fromMetadata(live *unstructured.Unstructured) *objects.Observe
 		AdoptableBy: annotations[t.names.AdoptableByAnnotation],
 		Keep:        t.names.Keeps(annotations),
 		Recreate:    t.names.Recreates(annotations),
+		Adopted:     t.names.Adopted(annotations),
 	}
 	obs.Revision, _ = strconv.ParseInt(annotations[t.names.RevisionAnnotation], 10, 64)
 	if live.GetDeletionTimestamp() != nil {

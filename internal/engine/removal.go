@@ -172,8 +172,10 @@ func releasePatch(live *unstructured.Unstructured, r *Rollout) ([]byte, error) {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		remove("/metadata/labels/", key)
 	}
-	if _, ok := live.GetAnnotations()[names.RevisionAnnotation]; ok {
-		remove("/metadata/annotations/", names.RevisionAnnotation)
+	for _, key := range []string{names.RevisionAnnotation, names.AdoptedAnnotation} {
+		if _, ok := live.GetAnnotations()[key]; ok {
+			remove("/metadata/annotations/", key)
+		}
 	}
 	if len(ops) == tests {
 		return nil, nil

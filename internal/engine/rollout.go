@@ -57,8 +57,11 @@ type Rollout struct {
 	lists            map[schema.GroupKind]int64
 	// replacements were prepared by dry runs for the writes that follow them.
 	replacements map[objects.Key]*replacement
-	// notes are those that TakeNotes has not returned yet.
-	notes []Note
+	// notes are about objects of the current revision; noted means that the store has them.
+	notes map[objects.Key]string
+	noted bool
+	// spared are the objects that were released instead of deleted, and why.
+	spared map[objects.Key]string
 	// accounts are those that were looked for.
 	accounts map[objects.Account]lookedUp
 	// budget is that of the present reconcile.
@@ -76,7 +79,9 @@ func New(owner objects.Owner) *Rollout {
 		namespaces:       map[string]types.UID{},
 
 		replacements: map[objects.Key]*replacement{},
+		notes:        map[objects.Key]string{},
 		accounts:     map[objects.Account]lookedUp{},
+		spared:       map[objects.Key]string{},
 	}
 }
 
@@ -96,6 +101,9 @@ func (r *Rollout) Begin(now func() time.Time, probes time.Duration) (end func())
 
 // Plan returns the last plan of the reconcile, for reports.
 func (r *Rollout) Plan() *phases.Plan { return &r.plan }
+
+// Spared returns why an object was released instead of deleted; empty for others.
+func (r *Rollout) Spared(key objects.Key) string { return r.spared[key] }
 
 // Report returns how a revision stands by the last plan; nil where that is not known.
 func (r *Rollout) Report(uid types.UID) *phases.Report {
@@ -144,6 +152,7 @@ func (e *Engine) drop(r *Rollout, uid types.UID, untracked func(objects.Key)) {
 			delete(r.applied, key)
 			delete(r.unwatchedRecords, key)
 			delete(r.replacements, key)
+			delete(r.notes, key)
 		}
 	}
 }

@@ -88,7 +88,7 @@ func (e *Engine) Step(ctx context.Context, r *Rollout, w Want) (Outcome, error) 
 	t := e.turn(r, w)
 	r.loseOverruled()
 	r.track(e.Tracker, e.Cluster)
-	for _, try := range []func(context.Context) (bool, error){t.claim, t.decide, t.recordJobs, t.recordRetained, t.write, t.enter, t.open, t.succeed} {
+	for _, try := range []func(context.Context) (bool, error){t.claim, t.decide, t.recordJobs, t.recordRetained, t.recordSpared, t.recordNotes, t.write, t.enter, t.open, t.succeed} {
 		if done, err := try(ctx); err != nil || done {
 			t.TornDown = r.plan.TornDown
 			return t.Outcome, err
@@ -222,6 +222,31 @@ func (t *turn) recordRetained(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	return false, nil
+}
+
+// recordSpared records which objects the steps release instead of deleting them.
+func (t *turn) recordSpared(ctx context.Context) (bool, error) {
+	spared := slices.DeleteFunc(slices.Clone(t.r.plan.Spared), func(s phases.Spared) bool { return t.r.spared[s.Key] == s.Reason })
+	if len(spared) == 0 {
+		return false, nil
+	}
+	if err := t.want.Store.Spared(ctx, spared); err != nil {
+		return false, err
+	}
+	for _, s := range spared {
+		t.r.spared[s.Key] = s.Reason
+	}
+	return false, nil
+}
+
+// recordNotes records what is to be said about objects that were written.
+func (t *turn) recordNotes(ctx context.Context) (bool, error) {
+	if t.r.noted || len(t.r.notes) == 0 {
+		return false, nil
+	}
+	err := t.want.Store.Noted(ctx, t.r.notes)
+	t.r.noted = err == nil
+	return false, err
 }
 
 // write performs the steps that neither enter a phase nor belong to the background.

@@ -29,6 +29,11 @@ type Store interface {
 	// Retained records the objects that a revision retains, before these are released from control.
 	Retained(ctx context.Context, rev *Revision, keys sets.Set[objects.Key]) error
 
+	// Noted records what users should know of objects that were written.
+	Noted(ctx context.Context, notes map[objects.Key]string) error
+	// Spared records objects that are released instead of deleted, and why, before that is done.
+	Spared(ctx context.Context, objects []phases.Spared) error
+
 	// RecordJobs records Jobs that have finished. Overflow is called with those for which the record
 	// has no room, also where there are none.
 	RecordJobs(ctx context.Context, runs map[objects.Key]phases.Run) error
@@ -56,6 +61,8 @@ func (unrecorded) Succeeded(context.Context, *Revision) error { return nil }
 func (unrecorded) Retained(context.Context, *Revision, sets.Set[objects.Key]) error {
 	return nil
 }
+func (unrecorded) Noted(context.Context, map[objects.Key]string) error { return nil }
+func (unrecorded) Spared(context.Context, []phases.Spared) error { return nil }
 func (unrecorded) SucceedsAt(context.Context, *Revision) (time.Time, error) {
 	return time.Time{}, nil
 }

@@ -26,7 +26,7 @@ var (
 		corev1alpha1.CacheLabel, corev1alpha1.PackageLabel, corev1alpha1.PackageInstanceLabel,
 		corev1alpha1.PackageVersionLabel, corev1alpha1.PackageProviderLabel, corev1alpha1.GeneratedLabel,
 	}
-	reservedAnnotations = []string{corev1alpha1.RevisionAnnotation, corev1alpha1.OwnersAnnotation}
+	reservedAnnotations = []string{corev1alpha1.RevisionAnnotation, corev1alpha1.OwnersAnnotation, corev1alpha1.AdoptedAnnotation}
 )
 
 // texts returns a mapping from text to text of metadata, or nil.

@@ -72,6 +72,8 @@ type ManagedMetadata struct {
 	Owner Owner
 	// Unnumbered means that the owner has no revisions: its objects carry no revision annotation.
 	Unnumbered bool
+	// Adopted means that the object was there before its owner adopted it.
+	Adopted bool
 }
 
 // Object returns the complete object to apply: the template with its namespace,
@@ -102,6 +104,9 @@ func (d *Desired) Object(metadata ManagedMetadata) (map[string]any, error) {
 	}
 	if d.Delegate == nil && !metadata.Unnumbered {
 		entries(meta, "annotations")[names.RevisionAnnotation] = strconv.FormatInt(metadata.Revision, 10)
+	}
+	if metadata.Adopted && names.AdoptedAnnotation != "" {
+		entries(meta, "annotations")[names.AdoptedAnnotation] = "true"
 	}
 	d.Owner(metadata.Owner).Put(meta)
 	if d.Key.Group == "" && d.Key.Kind == "Secret" {

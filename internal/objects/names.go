@@ -28,6 +28,8 @@ type Names struct {
 	// RevisionAnnotation has the number of the revision that wrote an object, and OwnersAnnotation the owners of objects in
 	// another cluster.
 	RevisionAnnotation, OwnersAnnotation string
+	// AdoptedAnnotation is on namespaces that existed before they were adopted: these are never deleted. It may be empty.
+	AdoptedAnnotation string
 	// These are annotations by which users decide about an object; each may be empty.
 	AdoptableByAnnotation, CollisionProtectionAnnotation  string
 	DeletionPolicyAnnotation, DeletionPolicyKeep          string
@@ -56,6 +58,11 @@ func (n *Names) Inherited(set map[string]string) map[string]string {
 // Keeps reports whether annotations say that the object is released instead of deleted.
 func (n *Names) Keeps(annotations map[string]string) bool {
 	return n.DeletionPolicyAnnotation != "" && annotations[n.DeletionPolicyAnnotation] == n.DeletionPolicyKeep
+}
+
+// Adopted reports whether annotations say that the object existed before it was adopted.
+func (n *Names) Adopted(annotations map[string]string) bool {
+	return n.AdoptedAnnotation != "" && annotations[n.AdoptedAnnotation] == "true"
 }
 
 // Recreates reports whether annotations say that the object is recreated where an immutable field differs.

@@ -50,6 +50,8 @@ type Observed struct {
 	// Keep means that the object is released instead of deleted, by its
 	// annotation.
 	Keep bool
+	// Adopted means that the object existed before the engine adopted it, by its annotation.
+	Adopted bool
 	// Recreate means that the object may be recreated where a field is immutable, by its
 	// annotation.
 	Recreate bool

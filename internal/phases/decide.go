@@ -106,6 +106,8 @@ type DecisionInput struct {
 	// Retain means that an object to be removed is retained instead of deleted, Retained
 	// that a revision retains it, by the record and by its owner references.
 	Retain, Retained bool
+	// Spared is why an object to be removed is released instead of deleted, if that is to be said.
+	Spared string
 	// Class is that of the phase of an object to be removed, if it is an ObjectSetPhase.
 	Class string
 	// Confirm means that an object to be removed that the watch does not show is looked
@@ -436,6 +438,8 @@ func decideGone(c DecisionInput) Decision {
 		return awaitDeletion(c, live)
 	case c.Keep || live.Keep:
 		return Decision{Action: Release}
+	case c.Spared != "":
+		return Decision{Action: Release, Message: c.Spared}
 	case c.Retain:
 		return Decision{Action: Retain}
 	}
@@ -456,7 +460,7 @@ func (c *DecisionInput) removalFailed() bool {
 	if f == nil || !f.Content.IsZero() || f.UID != uidOf(live) || !c.Now.Before(f.Until) {
 		return false
 	}
-	return f.Reason == "" || !c.Keep && (live == nil || !live.Keep)
+	return f.Reason == "" || !c.Keep && c.Spared == "" && (live == nil || !live.Keep)
 }
 
 func (c *DecisionInput) terminating(live *objects.Observed) string {

@@ -22,6 +22,9 @@ type Plan struct {
 	Jobs Jobs
 	// Retain are objects that revisions are to retain once that is recorded.
 	Retain map[*Revision][]objects.Key
+	// Spared are objects that the steps release, although they would be deleted but for the
+	// reason; the caller records that before any step.
+	Spared []Spared
 	// Reports are parallel to State.Revisions.
 	Reports []Report
 	// TornDown means that everything that was to be removed is gone.
@@ -52,6 +55,12 @@ type Step struct {
 	Foreign bool
 	// Retainer is the revision that is to retain the object.
 	Retainer *Revision
+}
+
+// Spared is an object that is released instead of deleted, and the reason in words for the user.
+type Spared struct {
+	Key    objects.Key
+	Reason string
 }
 
 // Entry is the first write of a phase: what it creates is checked against the
@@ -254,6 +263,7 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 			continue
 		}
 		step := Step{Action: v.Action, Key: d.Key, Desired: d, Metadata: src.Metadata, Labels: src.Labels, Account: r.accountOf(d.Key), Live: c.Live.Object, Report: c.Report, Foreign: v.Foreign}
+		step.Metadata.Adopted = d.Key.GroupKind() == namespaceKind && (v.Foreign || c.Live.Object != nil && c.Live.Object.Adopted)
 		if v.Completed {
 			p.completed(ph, d.Key, report)
 			continue

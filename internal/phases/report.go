@@ -2,6 +2,7 @@ package phases
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -139,6 +140,27 @@ func DescribeDrift(drifted []Blocker) string {
 		parts[i] = d.Key.String() + " " + d.Message
 	}
 	return "Left as they are by driftPolicy Report: " + counted(parts) + "."
+}
+
+// DescribeSpared adds objects that are released instead of deleted to a message, a sentence each, unless it has them.
+func DescribeSpared(message string, spared []Spared) string {
+	for _, s := range spared {
+		sentence := fmt.Sprintf("%s is kept, without a controller, because %s.", s.Key, s.Reason)
+		if !strings.Contains(message, sentence) {
+			message = strings.TrimLeft(message+" "+sentence, " ")
+		}
+	}
+	return objects.Truncate(message)
+}
+
+// DescribeNotes adds notes about objects to a message, a sentence each, unless it has them.
+func DescribeNotes(message string, notes map[objects.Key]string) string {
+	for _, key := range slices.SortedFunc(maps.Keys(notes), objects.Key.Compare) {
+		if sentence := fmt.Sprintf("%s: %s.", key, notes[key]); !strings.Contains(message, sentence) {
+			message = strings.TrimLeft(message+" "+sentence, " ")
+		}
+	}
+	return objects.Truncate(message)
 }
 
 // counted joins the first few parts and counts the others.

@@ -61,7 +61,7 @@ func (p *planner) strays() {
 		if p.wanted(key) || p.awaitsSuccess(key) {
 			continue
 		}
-		if l := p.removal(key, removalOptions{keep: p.Orphan, reserved: p.Orphan}); l.decision.Action != None {
+		if l := p.removal(key, removalOptions{keep: p.Orphan, reserved: p.Orphan, spared: p.spared(&objects.Desired{Key: key})}); l.decision.Action != None {
 			p.plan.TornDown = false
 			p.take(l, p.Account, &Report{Phases: make([]PhaseReport, 1)})
 		}
@@ -174,7 +174,7 @@ func (p *planner) leftovers(selects func(*Revision, objects.Key) bool) []removal
 				// Also what the revision never reached may be there: a set that is gone
 				// by now, of an earlier or a later revision, may have written it.
 				retain := p.Retain && !p.Teardown && d.Delegate == nil && (!r.Removing() || p.retained(d.Key))
-				l := p.removal(d.Key, removalOptions{confirm: true, keep: p.keeps(d), reserved: d.Reserved || p.Orphan, retain: retain, class: d.Class()})
+				l := p.removal(d.Key, removalOptions{confirm: true, keep: p.keeps(d), reserved: d.Reserved || p.Orphan, retain: retain, spared: p.spared(d), class: d.Class()})
 				if l.decision.Action == Retain {
 					l.decision = p.retain(r, d.Key)
 				}
@@ -282,13 +282,13 @@ func retainedSize(r *Revision, key objects.Key) int {
 // removalOptions are those of [DecisionInput].
 type removalOptions struct {
 	confirm, keep, reserved, retain bool
-	class                           string
+	spared, class                   string
 }
 
 // removal decides what the removal of one object needs.
 func (p *planner) removal(key objects.Key, o removalOptions) removal {
 	c := p.caseOf(key)
-	c.Confirm, c.Keep, c.Reserved, c.Retain, c.Class = o.confirm, o.keep, o.reserved, o.retain, o.class
+	c.Confirm, c.Keep, c.Reserved, c.Retain, c.Spared, c.Class = o.confirm, o.keep, o.reserved, o.retain, o.spared, o.class
 	return removal{key: key, live: c.Live, decision: Decide(c)}
 }
 
@@ -297,7 +297,10 @@ func (p *planner) take(l removal, by objects.Account, report *Report) {
 	v := l.decision
 	p.retry(v.Retry)
 	report.Unknown = report.Unknown || v.Action == Wait && starting(l.live)
-	if v.Message != "" {
+	switch {
+	case v.Action == Release && v.Message != "":
+		p.plan.Spared = append(p.plan.Spared, Spared{Key: l.key, Reason: v.Message})
+	case v.Message != "":
 		kind := BlockWait
 		if v.Reason != "" {
 			kind = BlockRemoval

@@ -37,6 +37,10 @@ const (
 	// object.
 	DeletionPolicyKeep = "Keep"
 
+	// AdoptedAnnotation is "true" on a Namespace that existed before a package adopted it.
+	// Such a Namespace is released instead of deleted; without the annotation it is deleted.
+	AdoptedAnnotation = "package-operator.run/adopted"
+
 	// AdoptableByAnnotation on an object that nothing controls lets one package adopt
 	// it, whatever the collision protection. The value is NAMESPACE/NAME of a Package,
 	// or NAME of a ClusterPackage.

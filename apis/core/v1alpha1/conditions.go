@@ -69,6 +69,17 @@ const (
 	// leaves them so. The message names some of them. It is absent where there are none.
 	ConditionDrifted = "Drifted"
 
+	// ConditionObjectsKept is True on a revision whose rollout released Namespaces and
+	// CustomResourceDefinitions instead of deleting them, and names them with the reasons.
+	// It is absent otherwise.
+	ConditionObjectsKept = "ObjectsKept"
+
+	// ConditionFieldsAdjusted is True on a revision if fields of other managers gave way to its
+	// objects, because the API server does not accept both, or if the API server kept a field
+	// that left the template. The message names objects, managers and fields. It is absent
+	// otherwise.
+	ConditionFieldsAdjusted = "FieldsAdjusted"
+
 	// ConditionTruncated is True while the status leaves something out: mapped
 	// conditions, names or parts of messages.
 	ConditionTruncated = "Truncated"
@@ -433,6 +444,14 @@ const (
 	// ReasonDriftReported is that objects were changed by others, and that
 	// driftPolicy says to leave them so.
 	ReasonDriftReported = "DriftReported"
+
+	// ReasonObjectsKept is that objects are released instead of deleted, because their
+	// deletion would destroy what is in them. It is on an Event, too.
+	ReasonObjectsKept = "ObjectsKept"
+
+	// ReasonFieldsAdjusted is that fields of other managers gave way to a template, or that the
+	// API server kept a field that left it. It is on an Event, too.
+	ReasonFieldsAdjusted = "FieldsAdjusted"
 
 	// ReasonStatusLimit is that a status would be larger than statuses may be.
 	ReasonStatusLimit = "StatusLimit"

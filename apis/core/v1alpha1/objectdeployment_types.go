@@ -76,7 +76,7 @@ type ObjectSetTemplate struct {
 // ClusterObjectDeployment.
 type ObjectDeploymentStatus struct {
 	// Conditions of the deployment: Available, Progressing, Paused, AwaitingActivation, RolledBack,
-	// Drifted, TargetConnected, Authorized, TeardownForbidden, Ready, Reconciling, Stalled and mapped ones.
+	// Drifted, ObjectsKept, FieldsAdjusted, TargetConnected, Authorized, TeardownForbidden, Ready, Reconciling, Stalled and mapped ones.
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 

@@ -53,7 +53,7 @@ const (
 // ObjectSetStatus is the observed state of an ObjectSet or ClusterObjectSet.
 type ObjectSetStatus struct {
 	// Conditions of the revision: Available, InTransition, Succeeded, Paused,
-	// AwaitingActivation, Archived, Claimed, Drifted, TargetConnected, Truncated, Authorized, TeardownForbidden, Ready, Reconciling,
+	// AwaitingActivation, Archived, Claimed, Drifted, ObjectsKept, FieldsAdjusted, TargetConnected, Truncated, Authorized, TeardownForbidden, Ready, Reconciling,
 	// Stalled and mapped ones.
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`

@@ -112,7 +112,7 @@ type Change struct {
 	Fields []Field `json:"fields,omitempty"`
 	// Unverified is why no dry run was possible.
 	Unverified string `json:"unverified,omitempty"`
-	// Message is why an object is refused.
+	// Message is why an object is refused, or released instead of deleted.
 	Message string `json:"message,omitempty"`
 }
 

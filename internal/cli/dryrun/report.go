@@ -138,7 +138,7 @@ func (s *simulation) change(key objects.Key) (c Change, changed bool) {
 	case o.refusal != nil:
 		c.Action, c.Message = ActionRefuse, o.refusal.Message
 	case o.released:
-		c.Action, c.Fields = ActionRelease, nil
+		c.Action, c.Fields, c.Message = ActionRelease, nil, s.rollout.Spared(key)
 	case o.live == nil && o.now == nil:
 		return c, false
 	case o.now == nil:
@@ -147,6 +147,7 @@ func (s *simulation) change(key objects.Key) (c Change, changed bool) {
 		c.Action, c.Fields = ActionCreate, nil
 	default:
 		c.Action, c.From = s.rewritten(key, o, len(c.Fields))
+		c.Message = s.rollout.Noted(key)
 	}
 	if o.now != nil && c.Action != ActionRelease && c.Action != ActionRelabel {
 		c.Unverified = o.unverified

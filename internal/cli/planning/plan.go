@@ -61,7 +61,7 @@ ClusterPackage alone, that is planned, with a warning: install needs its kind.
   +  is created                      ±  is deleted and recreated
   ~  is changed, field by field      ✗  is refused: the engine would stop there
   <  is taken over from another      -  is deleted after the rollout
-  o  is left behind (package-operator.run/deletion-policy: Keep)
+  o  is left behind: deletion-policy: Keep, or the reason
 
 Of fields, ~ is another value, + a new one, - one that goes; "set by" names field managers beside the engine.
 "someone changed it: put back" is drift that is corrected. What follows a refusal is shown as "not reached".

@@ -156,6 +156,9 @@ func (t *Printer) change(c *dryrun.Change, inPhase bool) {
 	if c.Action == dryrun.ActionTakeOver {
 		word += c.From
 	}
+	if c.Action == dryrun.ActionRelease && c.Message != "" {
+		word = "kept, without a controller, because " + c.Message
+	}
 	line := "    " + t.paint(c.Action, as.mark) + " " + terminal.Line(c.Object())
 	if word != "" {
 		line += "  " + terminal.Line(word)

@@ -76,15 +76,10 @@ func (s *reconciliation) deploymentConditions(status *corev1alpha1.ObjectDeploym
 	} else {
 		conditions.Remove(conds, corev1alpha1.ConditionPaused)
 	}
-	drifted := s.current != nil && meta.IsStatusConditionTrue(*s.current.StatusConditions(), corev1alpha1.ConditionDrifted)
-	if !drifted {
-		conditions.Remove(conds, corev1alpha1.ConditionDrifted)
+	for _, typ := range []string{corev1alpha1.ConditionDrifted, corev1alpha1.ConditionObjectsKept, corev1alpha1.ConditionFieldsAdjusted, corev1alpha1.ConditionAuthorized} {
+		s.copyCurrent(conds, gen, typ)
 	}
-	s.copyAuthorized(conds, gen)
 	if s.current != nil {
-		if drifted {
-			conditions.Copy(conds, gen, *meta.FindStatusCondition(*s.current.StatusConditions(), corev1alpha1.ConditionDrifted))
-		}
 		setMapped(conds, gen, slices.DeleteFunc(slices.Clone(*s.current.StatusConditions()), func(c metav1.Condition) bool {
 			return !conditions.Mapped(c.Type) || c.ObservedGeneration != s.current.GetGeneration()
 		}))
@@ -99,17 +94,17 @@ func (s *reconciliation) deploymentConditions(status *corev1alpha1.ObjectDeploym
 	conditions.Kstatus(conds, gen, conditions.State{Ready: ready, Stalled: stalled, Reason: reason, Message: message})
 }
 
-// copyAuthorized reports what the account of the current revision lacks.
-func (s *reconciliation) copyAuthorized(conds *[]metav1.Condition, gen int64) {
-	var lacks *metav1.Condition
+// copyCurrent reports a condition that the current revision has at times.
+func (s *reconciliation) copyCurrent(conds *[]metav1.Condition, gen int64, typ string) {
+	var current *metav1.Condition
 	if s.current != nil {
-		lacks = meta.FindStatusCondition(*s.current.StatusConditions(), corev1alpha1.ConditionAuthorized)
+		current = meta.FindStatusCondition(*s.current.StatusConditions(), typ)
 	}
-	if lacks == nil {
-		conditions.Remove(conds, corev1alpha1.ConditionAuthorized)
+	if current == nil {
+		conditions.Remove(conds, typ)
 		return
 	}
-	conditions.Copy(conds, gen, *lacks)
+	conditions.Copy(conds, gen, *current)
 }
 
 func (s *reconciliation) availabilityInput() revisions.AvailabilityInput {

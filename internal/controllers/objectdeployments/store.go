@@ -8,11 +8,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/metrics"
 	"lockstep.run/lockstep/internal/objects"
@@ -83,6 +85,51 @@ func (s store) Retained(ctx context.Context, rev *engine.Revision, keys sets.Set
 	status := set.ObjectSetStatus().DeepCopy()
 	status.Retained = objectsets.RetainedReferences(rev, keys)
 	return s.writeSetStatus(ctx, set, status)
+}
+
+// Spared reports objects that are released instead of deleted.
+func (s store) Spared(ctx context.Context, spared []phases.Spared) error {
+	return s.notice(ctx, corev1alpha1.ConditionObjectsKept, corev1alpha1.ReasonObjectsKept, func(before string) string { return phases.DescribeSpared(before, spared) })
+}
+
+// Noted reports what users should know of objects that were written.
+func (s store) Noted(ctx context.Context, notes map[objects.Key]string) error {
+	return s.notice(ctx, corev1alpha1.ConditionFieldsAdjusted, corev1alpha1.ReasonFieldsAdjusted, func(before string) string { return phases.DescribeNotes(before, notes) })
+}
+
+// notice adds to the message of a condition of the current set, and records an Event with it.
+func (s store) notice(ctx context.Context, typ, reason string, add func(before string) string) error {
+	set, before := s.current, ""
+	if set == nil || s.top().GetDeletionTimestamp() != nil {
+		s.announceNotice(reason, add(""))
+		return nil
+	}
+	status := set.ObjectSetStatus().DeepCopy()
+	if c := meta.FindStatusCondition(status.Conditions, typ); c != nil {
+		before = c.Message
+	}
+	message := add(before)
+	if message == before {
+		return nil
+	}
+	conditions.Set(&status.Conditions, set.GetGeneration(), typ, true, reason, message)
+	if err := s.writeSetStatus(ctx, set, status); err != nil {
+		return err
+	}
+	s.announceNotice(reason, message)
+	return nil
+}
+
+// announceNotice records an Event about the Package, or else about the owner: no status of a Package that is being deleted
+// shows it.
+func (s store) announceNotice(reason, message string) {
+	var about runtime.Object = apiObject(s.top())
+	if ref := s.packageOf(); ref != nil {
+		pkg := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: s.key.Namespace, Name: ref.Name, UID: ref.UID}}
+		pkg.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(ref.Kind))
+		about = pkg
+	}
+	s.Events.Eventf(about, nil, corev1.EventTypeWarning, reason, "Rollout", "%s", conditions.Cut(conditions.Message(message), limits.EventNote))
 }
 
 // RecordJobs writes the Jobs that have finished on the status of the deployment.

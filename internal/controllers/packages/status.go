@@ -238,7 +238,7 @@ func mirrored(typ string) bool {
 // alsoFalse, where they are True.
 func atTimes(typ string) bool {
 	switch typ {
-	case corev1alpha1.ConditionPaused, corev1alpha1.ConditionAwaitingActivation, corev1alpha1.ConditionRolledBack, corev1alpha1.ConditionDrifted,
+	case corev1alpha1.ConditionPaused, corev1alpha1.ConditionAwaitingActivation, corev1alpha1.ConditionRolledBack, corev1alpha1.ConditionDrifted, corev1alpha1.ConditionObjectsKept, corev1alpha1.ConditionFieldsAdjusted,
 		corev1alpha1.ConditionAuthorized, corev1alpha1.ConditionTeardownForbidden:
 		return true
 	}

@@ -109,7 +109,7 @@ func (p *projector) metadataField(key string, template, live any) {
 	liveValues, _ := live.(map[string]any)
 	start, end := p.sorted(values)
 	for i := start; i < end; i++ {
-		if name := p.keys[i]; key != "annotations" || name != p.names.RevisionAnnotation {
+		if name := p.keys[i]; key != "annotations" || name != p.names.RevisionAnnotation && name != p.names.AdoptedAnnotation {
 			p.scalar(values[name], liveValues[name])
 		}
 	}
