@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"strings"
 )
 
@@ -72,7 +73,7 @@ func judge(o *outcome) []difference {
 		case foreign && reflect.DeepEqual(got, other.value):
 		case foreign && o.stays(path, other):
 			wrong = append(wrong, difference{path, got, other.value, "another writer gave it this value, which has to stay"})
-		case reflect.DeepEqual(got, want), o.saidOf(path), o.stale(path, got):
+		case reflect.DeepEqual(got, want), o.saidOf(path), o.stale(path, got), o.beside(path):
 		case o.states(path):
 			wrong = append(wrong, difference{path, got, want, "the version states it"})
 		default:
@@ -92,6 +93,16 @@ func value(of leaves, path string) any {
 		return v
 	}
 	return absent
+}
+
+// has reports whether there is a leaf at a path or below it.
+func (l leaves) has(path string) bool {
+	for leaf := range l {
+		if leaf == path || strings.HasPrefix(leaf, path+"/") {
+			return true
+		}
+	}
+	return false
 }
 
 func otherPaths(others map[string]written) leaves {
@@ -134,14 +145,29 @@ func (o *outcome) isFree(path string) bool {
 	return false
 }
 
-// kept reports whether a path has a value under every kind of kubectl apply that carried out the steps.
+// kept reports whether a path has a value under every kind of kubectl apply that carried out the steps: one
+// that has accepted the version, and made something else of what it states, has not.
 func (o *outcome) kept(path string, of any) bool {
+	some := false
 	for _, twin := range o.twins {
-		if !reflect.DeepEqual(value(twin, path), of) {
+		if !o.complete(twin) {
+			continue
+		}
+		if some = true; !reflect.DeepEqual(value(twin, path), of) {
 			return false
 		}
 	}
-	return len(o.twins) > 0
+	return some
+}
+
+// complete reports whether an object is what the version states.
+func (o *outcome) complete(twin leaves) bool {
+	for path := range o.stated {
+		if !reflect.DeepEqual(value(twin, path), value(o.fresh, path)) && !o.isFree(path) {
+			return false
+		}
+	}
+	return true
 }
 
 // stale reports whether a value is the default of a former version, which kubectl apply leaves as well.
@@ -157,10 +183,37 @@ func (o *outcome) stale(path string, got any) bool {
 	return false
 }
 
-// saidOf reports whether the revision says that a field stays as it is.
+// beside reports whether a path that no version has stated is on the object because a map is that a fresh
+// create does not have, and in which another writer has written: it may have defaults.
+func (o *outcome) beside(path string) bool {
+	if o.states(path) || o.former[path] {
+		return false
+	}
+	for parent := path[:strings.LastIndexByte(path, '/')]; parent != ""; parent = parent[:strings.LastIndexByte(parent, '/')] {
+		for other, by := range o.others {
+			if strings.HasPrefix(other, parent+"/") && by.value != absent && !o.fresh.has(parent) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+var (
+	// element is what names an element in a path, here and in messages.
+	elements = regexp.MustCompile(`/\{[^/]*|\[[^]]*\]`)
+	fields   = regexp.MustCompile(`[A-Za-z][A-Za-z0-9]*(\.[A-Za-z0-9]+)*`)
+)
+
+// saidOf reports whether the revision says that a field, or one that it is part of, stays as it is.
 func (o *outcome) saidOf(path string) bool {
-	field := path[strings.LastIndexByte(path, '/')+1:]
-	return o.said != "" && strings.Contains(o.said, field)
+	field := strings.ReplaceAll(strings.TrimPrefix(elements.ReplaceAllString(path, ""), "/"), "/", ".")
+	for _, said := range fields.FindAllString(elements.ReplaceAllString(o.said, ""), -1) {
+		if field == said || strings.HasPrefix(field, said+".") {
+			return true
+		}
+	}
+	return false
 }
 
 // wrote adds to the values of other writers what an edit changed.

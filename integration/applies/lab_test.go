@@ -76,6 +76,9 @@ func newLab(tb testing.TB, sb *sandbox.Sandbox) *lab {
 			if err != nil {
 				return err
 			}
+			if err := l.shapes.learn(map[string]any{"apiVersion": group + "/v1", "kind": name}); err != nil {
+				return err
+			}
 			if _, err := l.dynamic.Resource(mapping.Resource).List(ctx, metav1.ListOptions{}); err != nil {
 				return err
 			}

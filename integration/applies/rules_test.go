@@ -48,6 +48,10 @@ func TestJudge(t *testing.T) {
 			reason:  "one kind of kubectl apply removes it",
 			outcome: outcome{live: leaves{}, fresh: leaves{}, others: map[string]written{"/b": {value: 2}}, twins: []leaves{{}, {"/b": 2}}},
 		},
+		"theirs is left by a kind that leaves more": {
+			reason:  "that kind has not brought about what the version states",
+			outcome: outcome{live: leaves{"/a": 1}, fresh: leaves{"/a": 1}, stated: leaves{"/a": 1}, others: map[string]written{"/b": {value: 2}}, twins: []leaves{{"/b": 2}}},
+		},
 		"replicas are lost": {
 			reason:  "they stay whatever kubectl apply does",
 			outcome: outcome{live: leaves{"/r": 1}, fresh: leaves{"/r": 1}, others: map[string]written{"/r": {value: 5, must: true}}},
@@ -71,8 +75,19 @@ func TestJudge(t *testing.T) {
 			reason:  "it is free, although it is stated",
 			outcome: outcome{live: leaves{"/rules": 1}, fresh: leaves{"/rules": 2}, stated: leaves{"/rules": 2}, others: map[string]written{"/rules": {value: 1}}, free: []string{"/rules"}},
 		},
+		"a default beside what is theirs": {
+			reason:  "without it there would be no map that has defaults",
+			outcome: outcome{live: leaves{"/m/r": 3, "/m/d": 1}, fresh: leaves{}, others: map[string]written{"/m/r": {value: 3}}},
+		},
 		"said": {
 			outcome: outcome{live: leaves{"/spec/clusterIP": 1}, fresh: leaves{"/spec/clusterIP": 2}, said: "spec.clusterIP cannot be removed"},
+		},
+		"said of what it is part of": {
+			outcome: outcome{live: leaves{`/spec/ports/{"port":80}/name`: 1}, fresh: leaves{}, said: "spec.ports[0] cannot change"},
+		},
+		"said of another field": {
+			outcome: outcome{live: leaves{"/spec/name": 1}, fresh: leaves{}, said: "spec.names and spec.other stay"},
+			want:    []string{"/spec/name"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

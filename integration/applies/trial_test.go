@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -32,6 +33,8 @@ type trial struct {
 	// refused means that the last version was refused, by all; edited that the object was edited
 	// and the engine has not run since.
 	refused, edited bool
+	// said is everything that revisions have reported about the object.
+	said string
 	// rest is the object at rest; nil while it is not.
 	rest    map[string]any
 	failure *failure
@@ -199,14 +202,14 @@ func (t *trial) apply(ctx context.Context, step int, c choice) {
 	if uidOf(t.read(ctx, t.name)) != uidOf(existing) {
 		t.others, before = map[string]written{}, nil // it was recreated
 	}
+	t.lose(accepted)
 	t.handOver(before, c)
 	t.note(c)
 	t.version, t.refused, t.edited = c, false, false
 	t.judge(ctx, step, found)
 }
 
-// applyTwins applies a version as kubectl does, and returns the kinds that carried it out. Of those
-// that did not, none goes on if another one did.
+// applyTwins applies a version as kubectl does, and returns the kinds that carried it out.
 func (t *trial) applyTwins(ctx context.Context, c choice) (accepted []*twin) {
 	for _, twin := range t.twins {
 		if !twin.lost && twin.apply(ctx, t.kind.template(c, twin.name)) == nil {
@@ -214,6 +217,14 @@ func (t *trial) applyTwins(ctx context.Context, c choice) (accepted []*twin) {
 		}
 	}
 	return accepted
+}
+
+// lose leaves out the kinds of kubectl apply that did not carry out what Lockstep did: from here on they
+// are in another state.
+func (t *trial) lose(accepted []*twin) {
+	for _, twin := range t.twins {
+		twin.lost = twin.lost || !slices.Contains(accepted, twin)
+	}
 }
 
 func (t *trial) replaceable(ctx context.Context, c choice) bool {
@@ -347,6 +358,7 @@ func (t *trial) correct(ctx context.Context, step int) {
 		t.afterRefusal(ctx, step, t.version, nil, accepted, found)
 		return
 	}
+	t.lose(accepted)
 	t.edited = false
 	t.judge(ctx, step, found)
 }
@@ -375,9 +387,10 @@ func (t *trial) judge(ctx context.Context, step int, found result) {
 		t.fail(step, "the object does not exist")
 		return
 	}
+	t.said += found.said + "\n"
 	o := &outcome{
 		live: t.leaves(live, t.name), fresh: t.leaves(copied(object).(map[string]any), "no name"),
-		stated: t.stated(t.version), others: t.others, said: found.said,
+		stated: t.stated(t.version), others: t.others, said: t.said,
 		former: t.former, strict: t.strict,
 	}
 	if aggregated(o.stated) {
