@@ -1,7 +1,9 @@
 package applies_test
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -19,8 +21,8 @@ const (
 	sampled, swept = 100, 5000
 	// together is how many histories are played side by side.
 	together = 200
-	// shown is how many failures of a kind are printed at most, each as a smaller history.
-	shownFailures = 12
+	// shownCauses is of how many causes a failure is printed, as a smaller history.
+	shownCauses = 12
 )
 
 // TestTable plays a history for each rule.
@@ -128,11 +130,12 @@ func playAll(t *testing.T, all []*history) {
 			causes[f.cause()] = append(causes[f.cause()], f)
 		}
 	}
-	var text strings.Builder
 	failed := 0
-	for cause, failures := range causes {
-		if failed += len(failures); len(causes) <= shownFailures || text.Len() == 0 {
-			fmt.Fprintf(&text, "%d × %s\n%s\n", len(failures), cause, shrunk(t, server, failures[0]))
+	var text strings.Builder
+	names := slices.SortedFunc(maps.Keys(causes), func(a, b string) int { return cmp.Or(len(causes[b])-len(causes[a]), strings.Compare(a, b)) })
+	for i, cause := range names {
+		if failed += len(causes[cause]); i < shownCauses {
+			fmt.Fprintf(&text, "%d × %s\n%s\n\n", len(causes[cause]), cause, shrunk(t, server, causes[cause][0]))
 		}
 	}
 	if failed > 0 {

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -15,6 +16,21 @@ type written struct {
 	optional bool
 	// must means that it has to stay even if kubectl apply removes it.
 	must bool
+}
+
+// values are values by their paths.
+type values map[string][]any
+
+func (v values) has(path string, value any) bool {
+	return slices.ContainsFunc(v[path], func(one any) bool { return reflect.DeepEqual(one, value) })
+}
+
+func (v values) add(some leaves) {
+	for path, value := range some {
+		if !v.has(path, value) {
+			v[path] = append(v[path], value)
+		}
+	}
 }
 
 // absent is the value of a path that an object does not have.
@@ -34,10 +50,10 @@ type outcome struct {
 	twins []leaves
 	// said is what the revision reports about the object.
 	said string
-	// former are the paths that versions have stated. What else is on the object, and was a default
-	// of a former version, counts only if strict, or if kubectl apply does not leave it.
-	former map[string]bool
-	strict bool
+	// former are the values that versions have stated, and defaults those that the API server chose for
+	// them. A default that kubectl apply leaves as well counts only if strict.
+	former, defaults values
+	strict           bool
 	// free are paths that a controller writes, whatever the version states.
 	free []string
 }
@@ -62,7 +78,7 @@ func shown(value any) string {
 
 // judge returns how an object differs from what it has to be: each value is that of a fresh create of
 // the version, or one that another writer gave a path which the version does not state. Such a value
-// has to stay if it does under both kinds of kubectl apply.
+// has to stay if it does under both kinds of kubectl apply. A null states that a field is absent.
 func judge(o *outcome) []difference {
 	var wrong []difference
 	for _, path := range paths(o.live, o.fresh, otherPaths(o.others)) {
@@ -73,7 +89,7 @@ func judge(o *outcome) []difference {
 		case foreign && reflect.DeepEqual(got, other.value):
 		case foreign && o.stays(path, other):
 			wrong = append(wrong, difference{path, got, other.value, "another writer gave it this value, which has to stay"})
-		case reflect.DeepEqual(got, want), o.saidOf(path), o.stale(path, got), o.beside(path):
+		case reflect.DeepEqual(got, want), got == absent && want == nil, o.saidOf(path), o.stale(path, got), o.beside(path):
 		case o.states(path):
 			wrong = append(wrong, difference{path, got, want, "the version states it"})
 		default:
@@ -170,9 +186,10 @@ func (o *outcome) complete(twin leaves) bool {
 	return true
 }
 
-// stale reports whether a value is the default of a former version, which kubectl apply leaves as well.
+// stale reports whether a value is a default that kubectl apply leaves as well: of a former version, or of
+// what others wrote.
 func (o *outcome) stale(path string, got any) bool {
-	if o.strict || o.states(path) || o.former[path] {
+	if o.strict || o.states(path) || o.former.has(path, got) {
 		return false
 	}
 	for _, twin := range o.twins {
@@ -180,13 +197,13 @@ func (o *outcome) stale(path string, got any) bool {
 			return true
 		}
 	}
-	return false
+	return len(o.twins) == 0 && o.defaults.has(path, got)
 }
 
 // beside reports whether a path that no version has stated is on the object because a map is that a fresh
 // create does not have, and in which another writer has written: it may have defaults.
 func (o *outcome) beside(path string) bool {
-	if o.states(path) || o.former[path] {
+	if o.states(path) || o.former[path] != nil {
 		return false
 	}
 	for parent := path[:strings.LastIndexByte(path, '/')]; parent != ""; parent = parent[:strings.LastIndexByte(parent, '/')] {

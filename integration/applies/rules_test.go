@@ -28,12 +28,19 @@ func TestJudge(t *testing.T) {
 		},
 		"nobody's": {
 			reason:  "no other writer has written it",
-			outcome: outcome{live: leaves{"/b": 2}, fresh: leaves{}, former: map[string]bool{"/b": true}, twins: []leaves{{"/b": 2}}},
+			outcome: outcome{live: leaves{"/b": 2}, fresh: leaves{}, former: values{"/b": {2}}, twins: []leaves{{"/b": 2}}},
 			want:    []string{"/b"},
 		},
 		"a former default": {
 			reason:  "kubectl apply leaves it as well",
 			outcome: outcome{live: leaves{"/b": 2}, fresh: leaves{}, twins: []leaves{{}, {"/b": 2}}},
+		},
+		"a former default that nothing is compared with": {
+			outcome: outcome{live: leaves{"/b": 2}, fresh: leaves{}, defaults: values{"/b": {1, 2}}},
+		},
+		"another value than was stated": {
+			reason:  "the API server has chosen it for what others wrote",
+			outcome: outcome{live: leaves{"/b": 2}, fresh: leaves{"/b": 3}, former: values{"/b": {1}}, twins: []leaves{{"/b": 2}}},
 		},
 		"a former default, strictly": {
 			outcome: outcome{live: leaves{"/b": 2}, fresh: leaves{}, twins: []leaves{{"/b": 2}}, strict: true},
@@ -70,6 +77,9 @@ func TestJudge(t *testing.T) {
 			reason:  "it is not an empty map",
 			outcome: outcome{live: leaves{"/m": nil}, fresh: leaves{"/m": empty}, stated: leaves{"/m": empty}},
 			want:    []string{"/m"},
+		},
+		"absent for null": {
+			outcome: outcome{live: leaves{}, fresh: leaves{"/m": nil}, stated: leaves{"/m": nil}},
 		},
 		"a controller's": {
 			reason:  "it is free, although it is stated",

@@ -27,9 +27,9 @@ type trial struct {
 	// others are the values that other writers gave Lockstep's object.
 	others map[string]written
 	// version is the one that the object shows; nil before the first was accepted. former are the
-	// paths that any version, or what was there before, has stated.
-	version choice
-	former  map[string]bool
+	// values that any version, or what was there before, has stated, defaults the others that it had.
+	version          choice
+	former, defaults values
 	// refused means that the last version was refused, by all; edited that the object was edited
 	// and the engine has not run since.
 	refused, edited bool
@@ -85,7 +85,7 @@ func (c *counts) add(other counts) {
 
 func newTrial(l *lab, h *history) *trial {
 	name := l.unique()
-	t := &trial{history: h, lab: l, name: name + "l", others: map[string]written{}, former: map[string]bool{}}
+	t := &trial{history: h, lab: l, name: name + "l", others: map[string]written{}, former: values{}, defaults: values{}}
 	t.twins = []*twin{{how: "kubectl apply", name: name + "c", apply: l.clientSide}, {how: "kubectl apply --server-side", name: name + "s", apply: l.serverSide}}
 	template := h.kind.template(nil, t.name)
 	mapping, err := l.mapping(gvkOf(template))
@@ -114,14 +114,8 @@ func (t *trial) prepare(ctx context.Context) {
 			return
 		}
 	}
-	t.note(t.history.version)
-}
-
-// note remembers the paths that a version states.
-func (t *trial) note(c choice) {
-	for path := range t.stated(c) {
-		t.former[path] = true
-	}
+	t.former.add(t.stated(t.history.version))
+	t.defaults.add(t.leavesOf(ctx, t.name))
 }
 
 // play plays the event of a step.
@@ -204,7 +198,7 @@ func (t *trial) apply(ctx context.Context, step int, c choice) {
 	}
 	t.lose(accepted)
 	t.handOver(before, c)
-	t.note(c)
+	t.former.add(t.stated(c))
 	t.version, t.refused, t.edited = c, false, false
 	t.judge(ctx, step, found)
 }
@@ -235,7 +229,7 @@ func (t *trial) replaceable(ctx context.Context, c choice) bool {
 // can carry it out, and the object is as it was.
 func (t *trial) afterRefusal(ctx context.Context, step int, c choice, before leaves, accepted []*twin, found result) {
 	switch {
-	case recreates(t.kind.template(c, t.name)):
+	case t.recreates(step, c):
 		t.fail(step, "refused, although it may be recreated:\n  %s", found.said)
 		return
 	case len(accepted) > 0:
@@ -253,10 +247,12 @@ func (t *trial) afterRefusal(ctx context.Context, step int, c choice, before lea
 	}
 }
 
-func recreates(template map[string]any) bool {
-	metadata, _ := template["metadata"].(map[string]any)
+// recreates reports whether the object of a step may be recreated: by a version that follows another one. What
+// is adopted or edited is never deleted.
+func (t *trial) recreates(step int, c choice) bool {
+	metadata, _ := t.kind.template(c, t.name)["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
-	return annotations[corev1alpha1.OnImmutableAnnotation] == corev1alpha1.OnImmutableRecreate
+	return annotations[corev1alpha1.OnImmutableAnnotation] == corev1alpha1.OnImmutableRecreate && t.version != nil && t.events[step].apply != nil
 }
 
 func differences(before, after leaves) []string {
@@ -391,8 +387,9 @@ func (t *trial) judge(ctx context.Context, step int, found result) {
 	o := &outcome{
 		live: t.leaves(live, t.name), fresh: t.leaves(copied(object).(map[string]any), "no name"),
 		stated: t.stated(t.version), others: t.others, said: t.said,
-		former: t.former, strict: t.strict,
+		former: t.former, defaults: t.defaults, strict: t.strict,
 	}
+	t.defaults.add(o.fresh)
 	if aggregated(o.stated) {
 		o.free = []string{"/rules"}
 	}
