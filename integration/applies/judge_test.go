@@ -89,7 +89,7 @@ func judge(o *outcome) []difference {
 		case foreign && reflect.DeepEqual(got, other.value):
 		case foreign && o.stays(path, other):
 			wrong = append(wrong, difference{path, got, other.value, "another writer gave it this value, which has to stay"})
-		case reflect.DeepEqual(got, want), got == absent && want == nil, o.saidOf(path), o.stale(path, got), o.beside(path):
+		case reflect.DeepEqual(got, want), got == absent && want == nil, o.filled(path), o.saidOf(path), o.stale(path, got), o.beside(path):
 		case o.states(path):
 			wrong = append(wrong, difference{path, got, want, "the version states it"})
 		default:
@@ -101,7 +101,18 @@ func judge(o *outcome) []difference {
 
 // stays reports whether what another writer wrote has to stay.
 func (o *outcome) stays(path string, other written) bool {
-	return other.must || o.isFree(path) || !other.optional && o.kept(path, other.value)
+	return other.must || o.isFree(path) || !other.optional && !o.inEmpty(path) && o.kept(path, other.value)
+}
+
+// inEmpty reports whether a path is in a map that the version states as empty, and to which the API server adds
+// defaults: whether these are stated can be seen in either way.
+func (o *outcome) inEmpty(path string) bool {
+	for p := path; strings.LastIndexByte(p, '/') > 0; p = p[:strings.LastIndexByte(p, '/')] {
+		if stated, states := o.stated[p]; states && isEmpty(stated) {
+			return true
+		}
+	}
+	return false
 }
 
 func value(of leaves, path string) any {
@@ -130,10 +141,13 @@ func otherPaths(others map[string]written) leaves {
 }
 
 // states reports whether the version states a path: itself, or by one value that the path is part of.
-// An empty map that it states has no fields, unless the API server drops that: then it states nothing.
+// An empty map that it states has no fields, unless the API server drops it, or it is the whole spec: then,
+// as by null, nothing is stated.
 func (o *outcome) states(path string) bool {
 	for p := path; p != ""; p = p[:strings.LastIndexByte(p, '/')] {
-		if stated, states := o.stated[p]; states && (!isEmpty(stated) || reflect.DeepEqual(value(o.fresh, p), stated)) {
+		stated, states := o.stated[p]
+		open := isEmpty(stated) && (stated == nil || strings.LastIndexByte(p, '/') == 0 || !reflect.DeepEqual(value(o.fresh, p), stated))
+		if states && !open {
 			return true
 		}
 	}
@@ -184,6 +198,11 @@ func (o *outcome) complete(twin leaves) bool {
 		}
 	}
 	return true
+}
+
+// filled reports whether others have filled an empty map that states nothing.
+func (o *outcome) filled(path string) bool {
+	return !o.states(path) && isEmpty(value(o.fresh, path)) && value(o.live, path) == absent && o.live.has(path)
 }
 
 // stale reports whether a value is a default that kubectl apply leaves as well: of a former version, or of

@@ -110,7 +110,7 @@ func allKinds() []*kind {
 			dim("annotations", "", "metadata/annotations/example.com~1note = first"),
 			hand("foreign labels", "metadata/labels/team = blue", "metadata/labels/app = other"),
 		)
-		if k.name != "Pod" { // which is recreated
+		if k.name != "Pod" && !strings.HasSuffix(k.name, "/recreated") { // which would never be gone
 			k.dimensions = append(k.dimensions, hand("foreign finalizer", "metadata/finalizers = [example.com/hold]"))
 		}
 	}

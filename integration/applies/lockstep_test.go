@@ -219,6 +219,9 @@ func (s *subject) settle(ctx context.Context, resourceVersion string, again bool
 			again = false
 		case found.refused, rev.Succeeded() && report != nil && report.Complete():
 			s.archive()
+			for _, note := range s.rollout.TakeNotes() {
+				found.said += "\n" + note.Text
+			}
 			return found, nil
 		}
 		if err := s.await(ctx, out.RequeueAt); err != nil {

@@ -66,12 +66,23 @@ func TestJudge(t *testing.T) {
 		},
 		"an empty map is filled": {
 			reason:  "it is stated to be empty",
-			outcome: outcome{live: leaves{"/m/a": 1}, fresh: leaves{"/m": empty}, stated: leaves{"/m": empty}, others: map[string]written{"/m": {value: absent}, "/m/a": {value: 1}}},
-			want:    []string{"/m", "/m/a"},
+			outcome: outcome{live: leaves{"/s/m/a": 1}, fresh: leaves{"/s/m": empty}, stated: leaves{"/s/m": empty}, others: map[string]written{"/s/m": {value: absent}, "/s/m/a": {value: 1}}},
+			want:    []string{"/s/m", "/s/m/a"},
+		},
+		"an empty spec is filled": {
+			reason:  "it leaves everything to others",
+			outcome: outcome{live: leaves{"/spec/a": 1}, fresh: leaves{"/spec": empty}, stated: leaves{"/spec": empty}, others: map[string]written{"/spec/a": {value: 1}}},
+		},
+		"an empty spec is lost": {
+			outcome: outcome{live: leaves{}, fresh: leaves{"/spec": empty}, stated: leaves{"/spec": empty}},
+			want:    []string{"/spec"},
 		},
 		"an empty map that the API server drops is filled": {
 			reason:  "it states nothing",
 			outcome: outcome{live: leaves{"/m/a": 1}, fresh: leaves{}, stated: leaves{"/m": empty}, others: map[string]written{"/m/a": {value: 1}}},
+		},
+		"a default in an empty map gave way": {
+			outcome: outcome{live: leaves{"/s/m/a": 1}, fresh: leaves{"/s/m/a": 1}, stated: leaves{"/s/m": empty}, others: map[string]written{"/s/m/a": {value: 2}}, twins: []leaves{{"/s/m/a": 2}}},
 		},
 		"null": {
 			reason:  "it is not an empty map",

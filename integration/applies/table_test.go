@@ -115,6 +115,9 @@ func remainders() []row {
 		{name: "an emptied set", kind: "Strict", events: backAndForth("set", 1, 3)},
 		{name: "an emptied security context", kind: "Deployment", events: backAndForth("security", 1, 2)},
 		{name: "an emptied strategy", kind: "StatefulSet", events: backAndForth("update strategy", 3, 4)},
+		{name: "a reference of others stays when a volume gives way", kind: "DaemonSet", events: []event{
+			then(), meanwhile("set", "volume", 9), by("edit", "pull secrets", 2), then("volume", 8, "pull secrets", 1),
+		}},
 		{name: "sidecars and labels of others stay", kind: "Deployment", events: []event{
 			then("env", 1), by("edit", "foreign sidecar", 1), by("edit", "foreign labels", 1), by("set", "foreign env", 1), then("env", 2), restarted, then("strategy", 1),
 		}},
@@ -163,6 +166,10 @@ func drifts() []row {
 		{name: "an empty selector is filled", kind: "NetworkPolicy", events: []event{then(), by("patch", "selector", 1)}},
 		{name: "a protocol that is left out", kind: "Service", events: []event{then(), by("patch", "ports", 4)}},
 		{name: "a protocol that is left out, while the engine is away", kind: "Service", events: []event{then(), meanwhile("patch", "ports", 4), restarted}},
+		{name: "a map is replaced by null", kind: "Free", events: []event{then("spec", 1), by("patch", "spec", 2)}},
+		{name: "an empty list becomes a map", kind: "Free", events: []event{then("deep", 4), by("edit", "deep", 1)}},
+		{name: "an empty map is removed while the engine is away", kind: "RuntimeClass", events: []event{then("scheduling", 3), meanwhile("edit", "scheduling", 0), restarted}},
+		{name: "a key in another form while the engine is away", kind: "ConfigMap", events: []event{then("key", 3), meanwhile("set", "key", 2), restarted}},
 		{name: "an empty list of a custom resource is filled", kind: "Strict", events: []event{then("list map", 2), by("patch", "list map", 1)}},
 	}
 }
@@ -191,6 +198,10 @@ func adoptions() []row {
 			row{name: "a port number, by " + origin, kind: "Service", origin: origin, version: with(), events: []event{then("ports", 1), then("ports", 2)}},
 			row{name: "an environment variable, by " + origin, kind: "Deployment", origin: origin, version: with("env", 1), events: []event{then("env", 2), then("env", 1)}},
 			row{name: "Recreate, by " + origin, kind: "Deployment", origin: origin, version: with(), events: []event{then("strategy", 1), then()}},
+			row{name: "an immutable field that leaves with others, by " + origin, kind: "Job/recreated", origin: origin, version: with("labels", 2, "completions", 1), events: []event{then("annotations", 1)}},
+			row{name: "quotas beside an immutable field, by " + origin, kind: "ResourceQuota", origin: origin, version: with("scopes", 1, "annotations", 1), events: []event{then()}},
+			row{name: "a headless Service, by " + origin, kind: "Service", origin: origin, version: with("type", 5), events: []event{then()}},
+			row{name: "an empty list, by " + origin, kind: "Strict", origin: origin, version: with("list map", 2), events: []event{then(), then("map", 1)}},
 			row{name: "an immutable field that leaves, by " + origin, kind: "PersistentVolumeClaim", origin: origin, version: with("class", 1), events: []event{then()}},
 		)
 	}
@@ -202,6 +213,7 @@ func replicas() []row {
 	return []row{
 		{name: "replicas are handed over", kind: "Deployment", events: []event{then("replicas", 2), then("image", 1), then()}},
 		{name: "scaled replicas are handed over", kind: "StatefulSet", events: []event{then("replicas", 1), scaled(7), then()}},
+		{name: "an autoscaler of the first version at rest", kind: "HorizontalPodAutoscaler/v1", events: []event{then(), restarted, then("bounds", 1), restarted}},
 		{name: "replicas that were never stated", kind: "ReplicaSet", events: []event{then(), scaled(4), then("image", 1), restarted}},
 		{name: "replicas of a custom resource", kind: "Strict", events: []event{then("replicas", 1), then(), scaled(3), then("map", 1)}},
 	}

@@ -3,6 +3,7 @@ package applies_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -182,15 +183,11 @@ func (t *trial) apply(ctx context.Context, step int, c choice) {
 		return
 	}
 	accepted := t.applyTwins(ctx, c)
-	if found.refused && (len(accepted) > 0 || t.replaceable(ctx, c)) {
-		if found, err = t.subject.settle(ctx, "", true); err != nil {
-			t.fail(step, "%v", err)
+	if found.refused {
+		if found = t.refusal(ctx, step, c, accepted, found); found.refused {
+			t.afterRefusal(ctx, step, before, accepted, found)
 			return
 		}
-	}
-	if found.refused {
-		t.afterRefusal(ctx, step, c, before, accepted, found)
-		return
 	}
 	t.counts.Versions++
 	if uidOf(t.read(ctx, t.name)) != uidOf(existing) {
@@ -213,6 +210,16 @@ func (t *trial) applyTwins(ctx context.Context, c choice) (accepted []*twin) {
 	return accepted
 }
 
+// done returns the kinds of kubectl apply, of those that accepted a version, that brought it about: one that
+// left what had to leave, or what it states, has not.
+func (t *trial) done(ctx context.Context, c choice, accepted []*twin) []*twin {
+	return slices.DeleteFunc(slices.Clone(accepted), func(twin *twin) bool {
+		o := t.outcome(ctx, c, t.leavesOf(ctx, twin.name))
+		o.twins = []leaves{o.live} // what it leaves may stay
+		return len(judge(o)) > 0
+	})
+}
+
 // lose leaves out the kinds of kubectl apply that did not carry out what Lockstep did: from here on they
 // are in another state.
 func (t *trial) lose(accepted []*twin) {
@@ -225,25 +232,39 @@ func (t *trial) replaceable(ctx context.Context, c choice) bool {
 	return t.read(ctx, t.name) != nil && t.lab.replaceable(ctx, t.kind.template(c, t.name)) == nil
 }
 
-// afterRefusal judges that a version was refused: neither kind of kubectl apply, nor kubectl replace,
-// can carry it out, and the object is as it was.
-func (t *trial) afterRefusal(ctx context.Context, step int, c choice, before leaves, accepted []*twin, found result) {
-	switch {
-	case t.recreates(step, c):
-		t.fail(step, "refused, although it may be recreated:\n  %s", found.said)
-		return
-	case len(accepted) > 0:
-		t.fail(step, "refused, and %s accepts it:\n  %s", accepted[0].how, found.said)
-		return
-	case t.replaceable(ctx, c):
-		t.fail(step, "refused, and kubectl replace would accept it:\n  %s", found.said)
-		return
+// refusal judges that a version was refused: neither kind of kubectl apply, nor kubectl replace, may be able to carry it out.
+// Where one is, it is tried again first: it may have been a matter of time.
+func (t *trial) refusal(ctx context.Context, step int, c choice, accepted []*twin, found result) result {
+	possible := ""
+	if done := t.done(ctx, c, accepted); len(done) > 0 {
+		possible = done[0].how + " carries it out"
+	} else if t.recreates(step, c) {
+		possible = "it may be recreated"
+	} else if t.replaceable(ctx, c) {
+		possible = "kubectl replace would accept it"
 	}
+	if possible == "" {
+		return found
+	}
+	found, err := t.subject.settle(ctx, "", true)
+	if err != nil {
+		t.fail(step, "%v", err)
+	} else if found.refused {
+		t.fail(step, "refused, and %s:\n  %s", possible, found.said)
+	}
+	return found
+}
+
+// afterRefusal checks that the object is as it was. before is nil if it was edited meanwhile.
+func (t *trial) afterRefusal(ctx context.Context, step int, before leaves, accepted []*twin, found result) {
 	t.counts.Refused++
 	t.counts.Cases++
 	t.refused, t.rest = true, nil // whose managedFields may have been rewritten
-	if after := t.leavesOf(ctx, t.name); !t.edited && !reflect.DeepEqual(before, after) {
+	if after := t.leavesOf(ctx, t.name); before != nil && !t.edited && !reflect.DeepEqual(before, after) {
 		t.fail(step, "refused, and the object has changed nevertheless:\n  %s\n  %s", found.said, strings.Join(differences(before, after), "\n  "))
+	}
+	for _, twin := range accepted {
+		twin.lost = true // it has changed, and Lockstep's object has not
 	}
 }
 
@@ -252,7 +273,8 @@ func (t *trial) afterRefusal(ctx context.Context, step int, c choice, before lea
 func (t *trial) recreates(step int, c choice) bool {
 	metadata, _ := t.kind.template(c, t.name)["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
-	return annotations[corev1alpha1.OnImmutableAnnotation] == corev1alpha1.OnImmutableRecreate && t.version != nil && t.events[step].apply != nil
+	return annotations[corev1alpha1.OnImmutableAnnotation] == corev1alpha1.OnImmutableRecreate &&
+		t.version != nil && t.events[step].apply != nil && !maps.Equal(t.version, c)
 }
 
 func differences(before, after leaves) []string {
@@ -344,15 +366,11 @@ func (t *trial) correct(ctx context.Context, step int) {
 		return
 	}
 	accepted := t.applyTwins(ctx, t.version)
-	if found.refused && (len(accepted) > 0 || t.replaceable(ctx, t.version)) {
-		if found, err = t.subject.settle(ctx, "", true); err != nil {
-			t.fail(step, "%v", err)
+	if found.refused {
+		if found = t.refusal(ctx, step, t.version, accepted, found); found.refused {
+			t.afterRefusal(ctx, step, nil, accepted, found)
 			return
 		}
-	}
-	if found.refused {
-		t.afterRefusal(ctx, step, t.version, nil, accepted, found)
-		return
 	}
 	t.lose(accepted)
 	t.edited = false
@@ -373,26 +391,13 @@ func resourceVersionOf(object map[string]any) string {
 
 // judge judges the object after a version was accepted.
 func (t *trial) judge(ctx context.Context, step int, found result) {
-	object, err := t.lab.freshly(ctx, t.kind, t.version)
-	if err != nil {
-		t.fail(step, "%v", err)
-		return
-	}
 	live := t.read(ctx, t.name)
 	if live == nil {
 		t.fail(step, "the object does not exist")
 		return
 	}
-	t.said += found.said + "\n"
-	o := &outcome{
-		live: t.leaves(live, t.name), fresh: t.leaves(copied(object).(map[string]any), "no name"),
-		stated: t.stated(t.version), others: t.others, said: t.said,
-		former: t.former, defaults: t.defaults, strict: t.strict,
-	}
-	t.defaults.add(o.fresh)
-	if aggregated(o.stated) {
-		o.free = []string{"/rules"}
-	}
+	t.said += "\n" + found.said
+	o := t.outcome(ctx, t.version, t.leaves(live, t.name))
 	for _, twin := range t.twins {
 		if !twin.lost {
 			o.twins = append(o.twins, t.leavesOf(ctx, twin.name))
@@ -408,6 +413,23 @@ func (t *trial) judge(ctx context.Context, step int, found result) {
 	}
 	t.others = o.claimed()
 	t.rest = live
+}
+
+// outcome returns what is known of an object that shows a version.
+func (t *trial) outcome(ctx context.Context, c choice, live leaves) *outcome {
+	object, err := t.lab.freshly(ctx, t.kind, c)
+	if err != nil {
+		panic(err) // it was valid before
+	}
+	o := &outcome{
+		live: live, fresh: t.leaves(copied(object).(map[string]any), "no name"), stated: t.stated(c),
+		others: t.others, said: t.said, former: t.former, defaults: t.defaults, strict: t.strict,
+	}
+	t.defaults.add(o.fresh)
+	if aggregated(o.stated) {
+		o.free = []string{"/rules"}
+	}
+	return o
 }
 
 // atRest checks that nothing was written since the object was judged.
