@@ -219,9 +219,7 @@ func (s *subject) settle(ctx context.Context, resourceVersion string, again bool
 			again = false
 		case found.refused, rev.Succeeded() && report != nil && report.Complete():
 			s.archive()
-			for _, note := range s.rollout.TakeNotes() {
-				found.said += "\n" + note.Text
-			}
+			found.said += "\n" + s.rollout.Noted(s.key)
 			return found, nil
 		}
 		if err := s.await(ctx, out.RequeueAt); err != nil {
