@@ -112,6 +112,7 @@ type subject struct {
 	scope   objectsets.Scope
 	rollout *engine.Rollout
 	sets    []*record // that are not archived
+	noted   string    // about the object
 }
 
 // record is a set with what its status would record.
@@ -219,7 +220,7 @@ func (s *subject) settle(ctx context.Context, resourceVersion string, again bool
 			again = false
 		case found.refused, rev.Succeeded() && report != nil && report.Complete():
 			s.archive()
-			found.said += "\n" + s.rollout.Noted(s.key)
+			found.said += "\n" + s.noted
 			return found, nil
 		}
 		if err := s.await(ctx, out.RequeueAt); err != nil {
@@ -340,5 +341,10 @@ func (r records) SucceedsAt(context.Context, *engine.Revision) (time.Time, error
 
 func (r records) Succeeded(_ context.Context, rev *engine.Revision) error {
 	r.of(rev).Started, r.of(rev).Succeeded = rev.Started(), true
+	return nil
+}
+
+func (r records) Noted(_ context.Context, notes map[objects.Key]string) error {
+	r.s.noted = notes[r.s.key]
 	return nil
 }
