@@ -2,6 +2,7 @@ package rollout_test
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -11,7 +12,8 @@ import (
 )
 
 // Converged means zero requests, also while the metrics are read ten times a second, and while pages of kubectl package ui are open,
-// which cost their own watches alone; and a restart with everything in place makes zero writes (invariant 5).
+// which cost their own watches alone; and a restart with everything in place makes zero writes (invariant 5), whatever the kinds of the
+// objects: the API server drops, defaults and converts fields of theirs, and their controllers write.
 func TestRestIsSilentAndARestartWritesNothing(t *testing.T) {
 	t.Parallel()
 	env := harness.New(t, sandbox.WithoutNodes())
@@ -29,6 +31,13 @@ func TestRestIsSilentAndARestartWritesNothing(t *testing.T) {
 	for i := range 10 {
 		env.WaitAvailable(t, "default", fmt.Sprintf("shop-%d", i))
 	}
+	kinds, err := os.ReadFile("testdata/kinds.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	image := env.Push(t, "kinds:1", harness.Files{"manifest.yaml": harness.Manifest("kinds", []string{"all"}, ""), "kinds.yaml": string(kinds)})
+	env.Create(t, harness.Package("default", "kinds", image))
+	env.WaitAvailable(t, "default", "kinds")
 	byManager := []sandbox.Filter{sandbox.ByUser(harness.ManagerUser()), notWatchOrLease}
 	if _, err := audit.Settled(t.Context(), 0, 3*time.Second, byManager...); err != nil {
 		t.Fatal(err)
@@ -102,7 +111,7 @@ func scrapeFor(t *testing.T, address string, rest time.Duration) (scrapes int) {
 	for {
 		select {
 		case <-ticks.C:
-			if text := harness.Metrics(t, address); !strings.Contains(text, `lockstep_packages{summary="Available"} 10`) {
+			if text := harness.Metrics(t, address); !strings.Contains(text, `lockstep_packages{summary="Available"} 11`) {
 				t.Fatalf("the metrics do not have the packages:\n%s", text)
 			}
 			scrapes++

@@ -4,16 +4,19 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
@@ -232,4 +235,49 @@ func TestCorrectedFieldLeavesWithTheTemplate(t *testing.T) {
 	if data := get(t, ns, "object").Data; !maps.Equal(data, map[string]string{"other": "v2"}) {
 		t.Errorf("the object has %v, and the template other=v2 alone", data)
 	}
+}
+
+// The watch shows an object in another version than its template's, here an autoscaler of autoscaling/v1. That is no drift; drift
+// is corrected, and fields that the template does not name stay.
+func TestDriftInAnotherVersion(t *testing.T) {
+	t.Parallel()
+	ns := env.TestNamespace(t)
+	install(t, deployment(ns, phase("one", raw(`{"apiVersion":"autoscaling/v1","kind":"HorizontalPodAutoscaler","metadata":{"name":"web"},
+		"spec":{"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"web"},"maxReplicas":3,"targetCPUUtilizationPercentage":50}}`))))
+	env.Settle(t, ns)
+	hpa := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web"}}
+	edit := func(patch string) {
+		t.Helper()
+		require.NoError(t, env.Client.Patch(t.Context(), hpa, client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("someone")))
+	}
+	observe := func(replicas int) {
+		t.Helper()
+		patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"status":{"currentReplicas":%d}}`, replicas))
+		require.NoError(t, env.Client.Status().Patch(t.Context(), hpa, patch))
+	}
+	observe(1) // by its first event it is known what it looks like
+	env.Settle(t, ns)
+
+	j := env.Journal(t)
+	observe(2)
+	j.Silent(t, ns)
+	edit(`{"spec":{"behavior":{"scaleDown":{"stabilizationWindowSeconds":60}}}}`)
+	if writes := sandbox.Writes(); slices.ContainsFunc(j.Rest(t, ns), writes) {
+		t.Errorf("a field that the template does not name led to writes:%s", harness.Lines(j.Requests(t, ns, writes)))
+	}
+	edit(`{"spec":{"maxReplicas":9}}`)
+	await(t, hpa, "to be corrected", func(hpa *autoscalingv2.HorizontalPodAutoscaler) error {
+		if hpa.Spec.MaxReplicas != 3 || hpa.Spec.Behavior == nil {
+			return fmt.Errorf("it has %+v", hpa.Spec)
+		}
+		return nil
+	})
+	edit(`{"spec":{"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":80}}}]}}`)
+	await(t, hpa, "to be corrected", func(hpa *autoscalingv2.HorizontalPodAutoscaler) error {
+		if len(hpa.Spec.Metrics) != 1 || *hpa.Spec.Metrics[0].Resource.Target.AverageUtilization != 50 {
+			return fmt.Errorf("it has %+v", hpa.Spec.Metrics)
+		}
+		return nil
+	})
+	env.Settle(t, ns)
 }

@@ -31,9 +31,13 @@ func (t *Tracker) Observe(key objects.Key, live *unstructured.Unstructured) *obj
 			shapes := t.shapes.Of(key.GroupKind())
 			shown := tr.desired.Ignored.Without(template, live.Object)
 			compared := tr.desired.Ignored.Without(template, template)
-			obs.Projection = drift.Project(t.names, compared, shown, shapes)
-			obs.ProjectedBy = tr.template
-			obs.Matches = drift.Matches(t.names, compared, shown, shapes)
+			if template["apiVersion"] != live.Object["apiVersion"] {
+				obs.Projection = drift.Project(t.names, drift.Converted(compared, live.Object), live.Object, shapes)
+			} else {
+				obs.Projection = drift.Project(t.names, compared, shown, shapes)
+				obs.ProjectedBy = tr.template
+				obs.Matches = drift.Matches(t.names, compared, shown, shapes)
+			}
 			obs.Exceeds = tr.metadata.Unnumbered && drift.Exceeds(t.names, template, live.GetManagedFields())
 		}
 	}

@@ -299,7 +299,7 @@ func (s *step) markApplied(id objects.Digest, obs *objects.Observed, correction 
 	defer s.run.mu.Unlock()
 	rec := s.run.rollout.applied.At(s.Key)
 	rec.Content, rec.Labels, rec.Template = s.Desired.Content, s.Labels, id
-	rec.Baseline, rec.UID = obs.Projection, obs.UID
+	rec.Baseline, rec.Converted, rec.UID = obs.Projection, objects.Digest{}, obs.UID
 	rec.Gone, rec.Failure = false, nil
 	delete(s.run.rollout.unwatchedRecords, s.Key)
 	if s.Action == phases.Create && s.Key.GroupKind() == (schema.GroupKind{Kind: "Namespace"}) {

@@ -15,12 +15,17 @@ var differs = objects.Digest{0xff}
 func (s *step) verify(ctx context.Context) error {
 	id := templateID(s.Desired, s.Labels, s.run.rollout.Owner)
 	if s.Live.ProjectedBy != id {
+		watched := s.Live
 		s.track()
 		obs, err := s.read(ctx)
 		if err != nil || obs == nil {
 			return err
 		}
 		s.Live = obs
+		defer s.converted(watched)
+		if s.compared(id) {
+			return nil
+		}
 	}
 	switch {
 	case s.Live.Exceeds:
@@ -49,6 +54,25 @@ func (s *step) verify(ctx context.Context) error {
 	}
 	s.setContent(differs)
 	return nil
+}
+
+// compared reports whether this process has written or verified this template on the object: then its values decide.
+func (s *step) compared(id objects.Digest) bool {
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	rec := s.run.rollout.applied.At(s.Key)
+	return rec.Content == s.Desired.Content && rec.Template == id && rec.UID == s.Live.UID
+}
+
+// converted remembers how the watch shows the object in another version than the template's, if it was found to show the template.
+func (s *step) converted(watched *objects.Observed) {
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	rec := s.run.rollout.applied.At(s.Key)
+	same := watched.UID == rec.UID && watched.ResourceVersion == s.Live.ResourceVersion && watched.ProjectedBy.IsZero()
+	if same && rec.Content == s.Desired.Content && rec.Template == s.Live.ProjectedBy && rec.Baseline == s.Live.Projection {
+		rec.Converted = watched.Projection
+	}
 }
 
 // own makes managedFields say what of the object is ours, where they do not: a

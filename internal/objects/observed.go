@@ -32,7 +32,8 @@ type Observed struct {
 	// that manages the object; zero where no template is registered for it.
 	Projection Digest
 	// ProjectedBy names the template that Projection was made with; a projection
-	// of another template says nothing.
+	// of another template says nothing. Zero means that the object is shown in
+	// another version than the template's: Projection has all of its content.
 	ProjectedBy Digest
 	// Writer is the field manager that wrote the object last, if it is not the engine:
 	// who to name when a drift comes back.

@@ -363,6 +363,11 @@ func decideContent(c DecisionInput, live *objects.Observed) Decision {
 	if r.UID != live.UID {
 		r.Content = objects.Digest{} // another object of that name
 	}
+	comparable, same := live.ProjectedBy == r.Template, live.Projection == r.Baseline
+	if live.ProjectedBy.IsZero() && !r.Converted.IsZero() {
+		same = live.Projection == r.Converted
+		comparable = same // else it is read in the version of the template
+	}
 	switch {
 	case r.Content.IsZero() && c.Outdated:
 		return Decision{Action: Change}
@@ -370,13 +375,13 @@ func decideContent(c DecisionInput, live *objects.Observed) Decision {
 		return Decision{Action: Verify}
 	case r.Content != c.Desired.Content:
 		return Decision{Action: Change}
-	case live.ProjectedBy != r.Template:
+	case !comparable:
 		return Decision{Action: Verify}
 	case live.Unrecorded && !c.Report:
 		return correction(c, Correct, "someone wipes its managedFields again and again; written again after a pause: find out who does")
-	case live.Projection != r.Baseline && c.Report:
+	case !same && c.Report:
 		return Decision{Drift: "was changed" + by(live)}
-	case live.Projection != r.Baseline:
+	case !same:
 		return correction(c, Correct, otherManager(c)+" changes it back again and again; corrected again after a pause: let only one of both set the field")
 	case r.Labels != c.Labels && c.Relabel:
 		return Decision{Action: Relabel}

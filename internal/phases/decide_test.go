@@ -330,6 +330,22 @@ func TestDecide(t *testing.T) {
 			want: phases.Verify, reason: "such a projection says nothing about drift",
 		},
 		{
+			name: "in another version", given: []func(*phases.DecisionInput){live(func(o *objects.Observed) { o.ProjectedBy = objects.Digest{} })},
+			want: phases.Verify, reason: "it is not known what it shows of the template",
+		},
+		{
+			name: "in another version, as it was found to show the template", given: []func(*phases.DecisionInput){live(func(o *objects.Observed) {
+				o.Projection, o.ProjectedBy = digest("converted"), objects.Digest{}
+			}), record(func(r *phases.Applied) { r.Converted = digest("converted") })},
+			want: phases.None, reason: "nothing has changed but the status",
+		},
+		{
+			name: "changed in another version", given: []func(*phases.DecisionInput){live(func(o *objects.Observed) {
+				o.Projection, o.ProjectedBy = digest("changed"), objects.Digest{}
+			}), record(func(r *phases.Applied) { r.Converted = digest("converted") })},
+			want: phases.Verify, reason: "the change may be to fields that the template does not name",
+		},
+		{
 			name: "drift", given: []func(*phases.DecisionInput){drifted}, want: phases.Correct, reason: "the first time at once",
 		},
 		{

@@ -256,6 +256,9 @@ type Applied struct {
 	Template objects.Digest
 	// Baseline is the projection of the response to the engine's last write.
 	Baseline objects.Digest
+	// Converted is the projection in the version of the watch, if the template is in another one: it was last found
+	// to show Baseline.
+	Converted objects.Digest
 	// UID of the object that was written or verified.
 	UID types.UID
 	// Gone means that the object is confirmed to be absent.

@@ -1,6 +1,7 @@
 package drift
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,6 +25,14 @@ func Project(names *objects.Names, template, live map[string]any, types *KindLis
 	defer encoders.Put(p.encoder)
 	p.object(template, live)
 	return p.digest()
+}
+
+// Converted returns the template for a projection of a live object in another version than the template's. The paths of the
+// template say nothing there, so that all of the content counts; it changes also with fields that the template does not name.
+func Converted(template, live map[string]any) map[string]any {
+	converted := maps.Clone(live)
+	converted["metadata"] = template["metadata"]
+	return converted
 }
 
 // Matches reports whether every value of the template is on the live object as it is
@@ -205,7 +214,7 @@ func (p *projector) mapping(path pathID, template map[string]any, live any) {
 	case len(template) == 0 && (live == nil || isMap):
 		p.empty(live, len(fields))
 		return
-	case live != nil && !isMap, p.types.whole(path):
+	case live != nil && !isMap, len(fields) > 0 && p.types.whole(path): // an empty one may be owned by its parts in other objects
 		p.all(template, live)
 		return
 	}

@@ -301,6 +301,51 @@ func TestProjectEmptyAndNull(t *testing.T) {
 	}
 }
 
+// Other objects of a kind may show that a field which is empty here is owned by its parts. An object of which nothing has
+// changed must look the same before and after.
+func TestKnowledgeFromOthersIsNoDrift(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct{ reason, template, live, own, others string }{
+		{"a zero value that the API server drops", `{a: {b: ""}}`, `{a: {}}`, `{"f:a": {}}`, `{"f:a": {"f:b": {}}}`},
+		{"empty maps that it drops", `{a: {b: {}, c: []}}`, `{a: {}}`, `{"f:a": {}}`, `{"f:a": {"f:b": {"f:c": {}}}}`},
+		{"an empty map that it drops", `{a: {}}`, `{}`, `{"f:a": {}}`, `{"f:a": {"f:b": {}}}`},
+		{"an empty list", `{a: []}`, `{a: []}`, `{"f:a": {}}`, `{"f:a": {"k:{\"name\":\"a\"}": {}}}`},
+		{"a map that is owned as a whole behind it", `{a: {b: {}}, c: {}}`, `{a: {}, c: {d: 1}}`, `{"f:a": {}, "f:c": {}}`, `{"f:a": {"f:b": {}}}`},
+	} {
+		template, live := yamltest.Decode(t, tc.template), yamltest.Decode(t, tc.live)
+		types, kind := NewListTypes(), deploymentKind.GroupKind()
+		types.Learn(kind, []metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(tc.own)}})
+		before := Project(apinames.Default, template, live, types.Of(kind))
+		types.Learn(kind, []metav1.ManagedFieldsEntry{{FieldsV1: metav1.NewFieldsV1(tc.others)}})
+		if Project(apinames.Default, template, live, types.Of(kind)) != before {
+			t.Errorf("%s looks changed", tc.reason)
+		}
+	}
+}
+
+// An object in another version than the template's looks the same as long as others change nothing but its status and metadata.
+func TestConverted(t *testing.T) {
+	t.Parallel()
+	template := yamltest.Decode(t, `{apiVersion: autoscaling/v1, metadata: {name: web, labels: {a: b}}, spec: {target: 50}}`)
+	project := func(text string) any {
+		live := yamltest.Decode(t, text)
+		return Project(apinames.Default, Converted(template, live), live, nil)
+	}
+	before := project(`{apiVersion: autoscaling/v2, metadata: {name: web, labels: {a: b}}, spec: {metrics: [{target: 50}]}}`)
+	if project(`{apiVersion: autoscaling/v2, metadata: {name: web, labels: {a: b, c: d}, generation: 2}, spec: {metrics: [{target: 50}]}, status: {x: 1}}`) != before {
+		t.Error("what is of others looks like a change")
+	}
+	for _, text := range []string{
+		`{apiVersion: autoscaling/v2, metadata: {name: web, labels: {a: b}}, spec: {metrics: [{target: 60}]}}`,
+		`{apiVersion: autoscaling/v2, metadata: {name: web, labels: {a: b}}, spec: {metrics: [{target: 50}], more: 1}}`,
+		`{apiVersion: autoscaling/v2, metadata: {name: web, labels: {a: c}}, spec: {metrics: [{target: 50}]}}`,
+	} {
+		if project(text) == before {
+			t.Errorf("%s looks like no change", text)
+		}
+	}
+}
+
 func TestMatchesIsNoGuess(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ reason, template, live string }{
