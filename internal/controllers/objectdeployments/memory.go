@@ -43,7 +43,7 @@ func (r *Reconciler) remember(key objects.OwnerKey, uid types.UID, target *Targe
 	o = &state{
 		Target: target, rollout: engine.New(objects.Owner{Names: apinames.Default, OwnerKey: key, UID: uid, Cluster: home}), records: map[types.UID]*record{},
 		storage: storage{
-			unreferenced: map[string]*metav1.PartialObjectMetadata{},
+			owned: map[string]*metav1.PartialObjectMetadata{},
 			stored: objectsets.Stored{
 				Slices: map[string][]corev1alpha1.ObjectSetObject{}, Secrets: map[string][]corev1alpha1.ObjectSetObject{},
 			},

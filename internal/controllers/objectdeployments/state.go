@@ -181,8 +181,8 @@ type record struct {
 type storage struct {
 	// stored are the contents of the slices of loaded revisions.
 	stored objectsets.Stored
-	// unreferenced are those slices, by name, that have no set as owner yet.
-	unreferenced map[string]*metav1.PartialObjectMetadata
+	// owned are the slices of loaded revisions of a deployment with their owners, by name.
+	owned map[string]*metav1.PartialObjectMetadata
 	// slicesDue is when unused slices that were too young are collected.
 	slicesDue time.Time
 	// collected means that this process has collected unused Secrets: an earlier one may

@@ -102,22 +102,24 @@ func (s *reconciliation) takeWritten() {
 	s.written.Forget(owner)
 }
 
-// store caches the content of a slice, and whether it needs an owner reference to its
-// set. Slices of lone sets get none: they are the user's, may be shared with other sets,
-// and would be garbage-collected with the first of them.
+// store caches the content of a slice, and its owners. Slices of lone sets get no owner reference: they are the user's,
+// may be shared with other sets, and would be garbage-collected with the first of them.
 func (s *reconciliation) store(slice corev1alpha1.GenericObjectSlice) {
 	s.stored.Slices[slice.GetName()] = *slice.SliceObjects()
-	if s.deployment == nil || slices.ContainsFunc(slice.GetOwnerReferences(), s.isSet) {
+	if s.deployment == nil {
 		return
 	}
-	s.unreferenced[slice.GetName()] = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+	s.owned[slice.GetName()] = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: slice.GetNamespace(), Name: slice.GetName(), UID: slice.GetUID(), ResourceVersion: slice.GetResourceVersion(),
 		OwnerReferences: slice.GetOwnerReferences(),
 	}}
 }
 
+// isSet reports whether an owner reference is to a set that stays.
 func (s *reconciliation) isSet(ref metav1.OwnerReference) bool {
-	return objectsets.Ours(&ref) && ref.Kind == s.scope.Kind("ObjectSet")
+	return slices.ContainsFunc(s.sets, func(set corev1alpha1.GenericObjectSet) bool {
+		return set.GetUID() == ref.UID && set.GetDeletionTimestamp() == nil
+	})
 }
 
 // slicesOf returns the names of a set's ObjectSlices in the order of its phases.
@@ -167,16 +169,14 @@ func (s *reconciliation) forgetSlices() {
 	unused := func(name string, _ []corev1alpha1.ObjectSetObject) bool { return !used[name] }
 	maps.DeleteFunc(s.stored.Slices, unused)
 	maps.DeleteFunc(s.stored.Secrets, unused)
-	maps.DeleteFunc(s.unreferenced, func(name string, _ *metav1.PartialObjectMetadata) bool { return !used[name] })
+	maps.DeleteFunc(s.owned, func(name string, _ *metav1.PartialObjectMetadata) bool { return !used[name] })
 }
 
 // referenceSlices makes sets owners of the slices that were written for them, for tools
 // that follow owner references. A slice gets one such reference, also where later
-// revisions share it. Each pass patches a few: a gate may be due after.
+// revisions share it, and another one when its set has been deleted: the garbage collector
+// removes the reference then. Each pass patches a few: a gate may be due after.
 func (s *reconciliation) referenceSlices(ctx context.Context) error {
-	if len(s.unreferenced) == 0 {
-		return nil
-	}
 	due := s.dueReferences()
 	if len(due) > 0 {
 		s.Requeue(0)
@@ -188,8 +188,8 @@ func (s *reconciliation) referenceSlices(ctx context.Context) error {
 			now, err := s.referenceSlice(ctx, r.set, r.slice)
 			mu.Lock()
 			defer mu.Unlock()
-			if s.unreferenced[r.slice.Name] = now; now == nil {
-				delete(s.unreferenced, r.slice.Name)
+			if s.owned[r.slice.Name] = now; now == nil {
+				delete(s.owned, r.slice.Name)
 			}
 			return err
 		})
@@ -206,17 +206,17 @@ type reference struct {
 // referencesAtOnce bounds how many references one pass puts on slices.
 const referencesAtOnce = 64
 
-// dueReferences returns the references of one pass, each slice once.
+// dueReferences returns the references of one pass, each slice once. The newest set is the one that stays the longest.
 func (s *reconciliation) dueReferences() []reference {
 	var due []reference
 	begun := map[string]bool{}
-	for _, set := range s.sets {
+	for _, set := range slices.Backward(s.sets) {
 		if !objectsets.Owns(set) || set.GetDeletionTimestamp() != nil {
 			continue
 		}
 		for _, name := range slicesOf(set) {
-			slice := s.unreferenced[name]
-			if slice == nil || begun[name] {
+			slice := s.owned[name]
+			if slice == nil || begun[name] || slices.ContainsFunc(slice.OwnerReferences, s.isSet) {
 				continue
 			}
 			if len(due) == referencesAtOnce {
@@ -229,8 +229,7 @@ func (s *reconciliation) dueReferences() []reference {
 	return due
 }
 
-// referenceSlice returns the slice where it has to be retried, after a conflict as it is
-// live.
+// referenceSlice returns the slice with its owners, nil if it does not exist any more.
 func (s *reconciliation) referenceSlice(
 	ctx context.Context, set corev1alpha1.GenericObjectSet, slice *metav1.PartialObjectMetadata,
 ) (*metav1.PartialObjectMetadata, error) {
@@ -241,13 +240,13 @@ func (s *reconciliation) referenceSlice(
 	})
 	err := s.Client.Patch(ctx, after, client.MergeFromWithOptions(slice, client.MergeFromWithOptimisticLock{}))
 	if err != nil && apply.Classify(err) == apply.Conflict {
-		// Or the response to an earlier attempt was lost.
-		err = s.Reader.Get(ctx, client.ObjectKeyFromObject(slice), slice)
-		if err == nil && !slices.ContainsFunc(slice.OwnerReferences, s.isSet) {
-			return slice, nil
-		}
+		// The garbage collector was faster, or the response to an earlier attempt was lost.
+		after, err = slice, s.Reader.Get(ctx, client.ObjectKeyFromObject(slice), slice)
 	}
-	if err == nil || apply.IsAbsent(err) {
+	switch {
+	case err == nil:
+		return after, nil
+	case apply.IsAbsent(err):
 		return nil, nil
 	}
 	return slice, fmt.Errorf("cannot make %s an owner of slice %s: %w", set.GetName(), slice.Name, err)
