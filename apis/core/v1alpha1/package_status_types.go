@@ -5,7 +5,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // PackageStatus is the observed state of a Package or ClusterPackage.
 type PackageStatus struct {
 	// Conditions of the package: Unpacked, TargetConnected, Resolved, DependenciesReady, Invalid,
-	// Available, Progressing, Paused, AwaitingActivation, RolledBack, Drifted, ObjectsKept, DeletionHeld, Authorized, TeardownForbidden, Ready, Reconciling, Stalled and mapped
+	// Available, Progressing, Paused, AwaitingActivation, RolledBack, Drifted, ObjectsKept, FieldsAdjusted, DeletionHeld, Authorized, TeardownForbidden, Ready, Reconciling, Stalled and mapped
 	// ones.
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
