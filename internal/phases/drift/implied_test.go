@@ -1,0 +1,344 @@
+package drift
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"lockstep.run/lockstep/internal/apinames"
+	"lockstep.run/lockstep/internal/testing/yamltest"
+)
+
+const (
+	ours   = `{manager: package-operator, operation: Apply, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: `
+	byHand = `{manager: kubectl-edit, operation: Update, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: `
+)
+
+// imply returns the Implied of a template for a live object of the same kind.
+func imply(t *testing.T, template, live string) *Implied {
+	t.Helper()
+	object := &unstructured.Unstructured{Object: yamltest.Decode(t, live)}
+	types, kind := NewListTypes(), schema.GroupKind{Kind: object.GetKind()}
+	types.Learn(kind, object.GetManagedFields())
+	m, err := Imply(apinames.Default, yamltest.Decode(t, template), object, false, types.Of(kind))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// withoutFields returns an object without its managedFields.
+func withoutFields(obj map[string]any) map[string]any {
+	if metadata, isMap := obj["metadata"].(map[string]any); isMap {
+		delete(metadata, "managedFields")
+	}
+	return obj
+}
+
+func TestImplied(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ reason, template, live, want string }{
+		"defaults": {
+			reason:   "a field without a manager is a default, which the API server sets again",
+			template: `{kind: D, spec: {strategy: {type: Recreate}}}`,
+			live: `{kind: D, metadata: {managedFields: [` + ours + `{"f:spec": {"f:strategy": {"f:type": {}}}}}]},
+				spec: {strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 1}}, revisionHistoryLimit: 10}}`,
+			want: `{kind: D, spec: {strategy: {type: Recreate}}}`,
+		},
+		"former fields": {
+			reason:   "what the engine wrote, and the template lacks, is removed",
+			template: `{kind: D, spec: {a: 1}}`,
+			live:     `{kind: D, metadata: {managedFields: [` + ours + `{"f:spec": {"f:a": {}, "f:b": {}}}}]}, spec: {a: 1, b: 2}}`,
+			want:     `{kind: D, spec: {a: 1}}`,
+		},
+		"fields of others": {
+			reason:   "others keep their fields and their elements, in their order",
+			template: `{kind: D, spec: {list: [{name: a, v: 1}]}}`,
+			live: `{kind: D, metadata: {managedFields: [` + ours + `{"f:spec": {"f:list": {'k:{"name":"a"}': {".": {}, "f:name": {}, "f:v": {}}}}}},
+				` + byHand + `{"f:spec": {"f:more": {}, "f:list": {'k:{"name":"a"}': {"f:w": {}}, 'k:{"name":"first"}': {".": {}, "f:name": {}}}}}}]},
+				spec: {more: 1, list: [{name: first}, {name: a, v: 2, w: 3, x: 4}]}}`,
+			want: `{kind: D, spec: {more: 1, list: [{name: first}, {name: a, v: 1, w: 3}]}}`,
+		},
+		"a field in an element that leaves": {
+			reason:   "whoever changed a field of an element does not own the element",
+			template: `{kind: D, spec: {list: [{name: a}]}}`,
+			live: `{kind: D, metadata: {managedFields: [` + ours + `{"f:spec": {"f:list": {'k:{"name":"a"}': {".": {}, "f:name": {}}, 'k:{"name":"b"}': {".": {}, "f:name": {}}}}}},
+				` + byHand + `{"f:spec": {"f:list": {'k:{"name":"b"}': {"f:image": {}}}}}}]}, spec: {list: [{name: a}, {name: b, image: x}]}}`,
+			want: `{kind: D, spec: {list: [{name: a}]}}`,
+		},
+		"an injected element": {
+			reason:   "a webhook adds elements that have no manager",
+			template: `{kind: D, spec: {list: [{name: a}]}}`,
+			live: `{kind: D, metadata: {managedFields: [` + ours + `{"f:spec": {"f:list": {'k:{"name":"a"}': {".": {}, "f:name": {}}}}}}]},
+				spec: {list: [{name: a}, {name: injected}]}}`,
+			want: `{kind: D, spec: {list: [{name: a}, {name: injected}]}}`,
+		},
+		"an empty map": {
+			reason:   "what others put into an empty map of the template is removed",
+			template: `{kind: D, spec: {automated: {}}}`,
+			live:     `{kind: D, metadata: {managedFields: [` + byHand + `{"f:spec": {"f:automated": {"f:prune": {}}}}}]}, spec: {automated: {prune: true}}}`,
+			want:     `{kind: D, spec: {automated: {}}}`,
+		},
+		"an empty spec": {
+			reason:   "an object with an empty spec leaves it to others",
+			template: `{kind: D, spec: {}}`,
+			live:     `{kind: D, metadata: {managedFields: [` + byHand + `{"f:spec": {"f:holder": {}}}}]}, spec: {holder: a}}`,
+			want:     `{kind: D, spec: {holder: a}}`,
+		},
+		"replicas": {
+			reason:   "the live number stays",
+			template: `{kind: D, spec: {a: 1}}`,
+			live:     `{kind: D, metadata: {managedFields: [` + ours + `{"f:spec": {"f:a": {}, "f:replicas": {}}}}]}, spec: {a: 1, replicas: 4}}`,
+			want:     `{kind: D, spec: {a: 1, replicas: 4}}`,
+		},
+		"metadata and status": {
+			reason:   "nothing of them is a default",
+			template: `{kind: D, metadata: {name: x, labels: {a: b}}}`,
+			live: `{kind: D, metadata: {name: x, uid: u, finalizers: [f], labels: {c: d, left: x}, managedFields: [` + ours + `{"f:metadata": {"f:labels": {"f:left": {}}}}}]},
+				status: {ready: true}}`,
+			want: `{kind: D, metadata: {name: x, uid: u, finalizers: [f], labels: {a: b, c: d}}, status: {ready: true}}`,
+		},
+		"rules of a controller": {
+			reason:   "rights that were aggregated go with the aggregation",
+			template: `{kind: ClusterRole}`,
+			live: `{kind: ClusterRole, metadata: {managedFields: [` + ours + `{"f:aggregationRule": {}}},
+				{manager: clusterrole-aggregation-controller, operation: Apply, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {"f:rules": {}}}]}, aggregationRule: {}, rules: [{verbs: [get]}]}`,
+			want: `{kind: ClusterRole}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := withoutFields(imply(t, tc.template, tc.live).Object())
+			if metadata, has := got["metadata"].(map[string]any); has && len(metadata) == 0 {
+				delete(got, "metadata")
+			}
+			if diff := cmp.Diff(yamltest.Decode(t, tc.want), got); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestImpliedAsApplied: a server-side apply leaves what no manager owns.
+func TestImpliedAsApplied(t *testing.T) {
+	t.Parallel()
+	m := imply(t, `{kind: D, spec: {a: 1}}`, `{kind: D, metadata: {managedFields: [`+ours+`{"f:spec": {"f:a": {}, "f:b": {}}}}]}, spec: {a: 2, b: 3, default: 4}}`)
+	if diff := cmp.Diff(yamltest.Decode(t, `{a: 1, default: 4}`), m.AsApplied().Object()["spec"]); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestImpliedOpen(t *testing.T) {
+	t.Parallel()
+	m := imply(t, `{kind: D, spec: {dropped: {}, kept: {}}}`, `{kind: D, metadata: {managedFields: [`+byHand+`{"f:spec": {"f:dropped": {"f:a": {}}, "f:kept": {"f:b": {}}}}}]},
+		spec: {dropped: {a: 1}, kept: {b: 2}}}`)
+	answer := yamltest.Decode(t, `{kind: D, spec: {kept: {}}}`)
+	if !m.Open(answer) || m.Open(answer) {
+		t.Error("a map that the API server drops is opened once")
+	}
+	if diff := cmp.Diff(yamltest.Decode(t, `{dropped: {a: 1}, kept: {}}`), m.Object()["spec"]); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestYield(t *testing.T) {
+	t.Parallel()
+	const ports = `"f:ports": {'k:{"port":80,"protocol":"TCP"}': {".": {}, "f:port": {}}, 'k:{"port":8080,"protocol":"TCP"}': {".": {}, "f:name": {}, "f:port": {}, "f:protocol": {}}}`
+	for name, tc := range map[string]struct {
+		reason, template, live, want string
+		causes                       []string
+	}{
+		"an element": {
+			reason:   "a port that was made another one by hand has the name that the template has",
+			template: `{kind: S, spec: {ports: [{name: http, port: 80}], other: 1}}`,
+			live: `{kind: S, metadata: {managedFields: [` + byHand + `{"f:spec": {"f:more": {}, ` + ports + `}}}]},
+				spec: {more: 1, ports: [{name: http, port: 8080, protocol: TCP}]}}`,
+			causes: []string{"spec.ports[1].name"},
+			want:   `{other: 1, more: 1, ports: [{name: http, port: 80}]}`,
+		},
+		"the other alternative": {
+			reason:   "the fields next to the cause exclude it",
+			template: `{kind: S, spec: {env: [{name: A, valueFrom: {key: k}}]}}`,
+			live: `{kind: S, metadata: {managedFields: [` + byHand + `{"f:spec": {"f:env": {'k:{"name":"A"}': {"f:value": {}}}}}}]},
+				spec: {env: [{name: A, value: x}]}}`,
+			causes: []string{"spec.env[0].valueFrom"},
+			want:   `{env: [{name: A, valueFrom: {key: k}}]}`,
+		},
+		"a struct": {
+			reason:   "a field that others wrote in a struct that leaves goes with it",
+			template: `{kind: S, spec: {a: 1}}`,
+			live:     `{kind: S, metadata: {managedFields: [` + byHand + `{"f:spec": {"f:probe": {"f:period": {}}}}}]}, spec: {probe: {period: 3}}}`,
+			causes:   []string{"spec.probe"},
+			want:     `{a: 1}`,
+		},
+		"a field of the object": {
+			reason:   "of two fields that exclude each other, the one of others gives way, and what is deeper stays",
+			template: `{kind: S, spec: {minAvailable: 1}}`,
+			live: `{kind: S, metadata: {managedFields: [` + byHand + `{"f:spec": {"f:maxUnavailable": {}, "f:deep": {"f:x": {}}}}}]},
+				spec: {maxUnavailable: 1, deep: {x: 1}}}`,
+			causes: []string{"spec.minAvailable"},
+			want:   `{minAvailable: 1, deep: {x: 1}}`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := imply(t, tc.template, tc.live)
+			for _, cause := range tc.causes {
+				if !m.Yield(cause) {
+					t.Fatalf("nothing yields to %s", cause)
+				}
+			}
+			if diff := cmp.Diff(yamltest.Decode(t, tc.want), m.Object()["spec"]); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff([]string{"kubectl-edit"}, m.Yielded()); diff != "" {
+				t.Errorf("managers (-want +got):\n%s", diff)
+			}
+			for range 8 {
+				for _, cause := range []string{"spec", "spec.ports[7].name", "metadata.labels", "[", "x]"} {
+					m.Yield(cause)
+				}
+			}
+			if m.Yield("spec") {
+				t.Error("it yields without end")
+			}
+		})
+	}
+}
+
+// TestYieldToSubresources: the replicas of an autoscaler are not in the way of anything.
+func TestYieldToSubresources(t *testing.T) {
+	t.Parallel()
+	m := imply(t, `{kind: D, spec: {a: 1}}`, `{kind: D, metadata: {managedFields: [
+		{manager: kube-controller-manager, operation: Update, subresource: scale, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {"f:spec": {"f:replicas": {}}}}]}, spec: {replicas: 3}}`)
+	if m.Yield("spec") || m.Object()["spec"].(map[string]any)["replicas"] != int64(3) {
+		t.Error("the replicas gave way")
+	}
+}
+
+func TestShort(t *testing.T) {
+	t.Parallel()
+	template := yamltest.Decode(t, `{metadata: {labels: {a: b}}, spec: {map: {}, list: [], deep: [{a: {}, zero: 0, gone: null}], text: x}}`)
+	for answer, want := range map[string]bool{
+		`{spec: {map: {}, list: [], deep: [{a: {}}], text: y, default: z}}`: false,
+		`{spec: {list: [], deep: [{a: {}}], text: x}}`:                      true,
+		`{spec: {map: {k: v}, list: [], deep: [{a: {}}], text: x}}`:         true,
+		`{spec: {map: {}, deep: [{a: {}}], text: x}}`:                       true,
+		`{spec: {map: {}, list: [], deep: [{}], text: x}}`:                  true,
+		`{spec: {map: {}, list: [], deep: [{a: {}}]}}`:                      true,
+		`{}`: true,
+		`{metadata: {}, spec: {map: {}, list: [], deep: [{a: {}}], text: "1"}}`: false,
+	} {
+		if got := Short(template, yamltest.Decode(t, answer), nil); got != want {
+			t.Errorf("Short(%s) = %t, want %t", answer, got, want)
+		}
+	}
+	if Short(yamltest.Decode(t, `{spec: {}}`), yamltest.Decode(t, `{spec: {a: 1}}`), nil) {
+		t.Error("an empty spec is filled by others")
+	}
+}
+
+func TestReshaped(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		former, next string
+		want         bool
+	}{
+		{`{a: {b: 1}, c: [{d: 1}]}`, `{a: {b: 2}, c: [{d: 2}]}`, false},
+		{`{a: 1}`, `{a: 1, b: 2}`, true},
+		{`{a: 1, b: 2}`, `{a: 1}`, true},
+		{`{a: [1, 2]}`, `{a: [1]}`, true},
+		{`{a: {b: null}}`, `{a: {}}`, false},
+	} {
+		if got := Reshaped(yamltest.Decode(t, tc.former), yamltest.Decode(t, tc.next)); got != tc.want {
+			t.Errorf("Reshaped(%s, %s) = %t", tc.former, tc.next, got)
+		}
+	}
+}
+
+func TestResidue(t *testing.T) {
+	t.Parallel()
+	former := yamltest.Decode(t, `{spec: {clusterIP: None, type: ClusterIP, replicas: 2, left: {a: 1}, stays: 1}, status: {a: 1}}`)
+	next := yamltest.Decode(t, `{spec: {stays: 1}}`)
+	live := yamltest.Decode(t, `{spec: {clusterIP: None, type: ClusterIP, replicas: 2, stays: 1}, status: {a: 1}}`)
+	if diff := cmp.Diff([]string{"spec.clusterIP", "spec.type"}, Residue(former, next, live, nil)); diff != "" {
+		t.Error(diff)
+	}
+	fresh := yamltest.Decode(t, `{spec: {clusterIP: 10.0.0.1, type: ClusterIP}}`)
+	if diff := cmp.Diff([]string{"spec.clusterIP"}, Residue(former, next, live, fresh)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestReplace(t *testing.T) {
+	t.Parallel()
+	live := &unstructured.Unstructured{Object: yamltest.Decode(t, `{kind: C, metadata: {uid: u, resourceVersion: "7", labels: {a: b}}, spec: {a: 1}, gone: 1, same: {x: 1}, status: {y: 1}}`)}
+	next := yamltest.Decode(t, `{kind: C, metadata: {uid: u, resourceVersion: "7", labels: {a/b: c~d}}, spec: {b: 1}, same: {x: 1}}`)
+	patch, err := Replace(live, next)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ops []struct{ Op, Path string }
+	if err := json.Unmarshal(patch, &ops); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, op := range ops {
+		got = append(got, op.Op+" "+op.Path)
+	}
+	want := []string{"test /metadata/uid", "test /metadata/resourceVersion", "add /spec", "remove /gone", "add /metadata/labels"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("operations (-want +got):\n%s", diff)
+	}
+}
+
+// TestMigrationGivesUpReplicas: an autoscaler is to take over from the live number.
+func TestMigrationGivesUpReplicas(t *testing.T) {
+	t.Parallel()
+	live := &unstructured.Unstructured{Object: yamltest.Decode(t, `{apiVersion: v1, kind: D, metadata: {uid: u, resourceVersion: "1", managedFields: [`+ours+`{"f:spec": {"f:replicas": {}, "f:a": {}}}}]}}`)}
+	fields := func(next string) []string {
+		migrated, err := migrate(apinames.Default, live.GetManagedFields(), "v1", Origin{Next: yamltest.Decode(t, next)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		set, err := Fields(migrated[len(migrated)-1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		var paths []string
+		for path := range set.All() {
+			paths = append(paths, path.String())
+		}
+		slices.Sort(paths)
+		return paths
+	}
+	if diff := cmp.Diff([]string{".spec.a"}, fields(`{spec: {a: 1}}`)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{".spec.a", ".spec.replicas"}, fields(`{spec: {replicas: 3}}`)); diff != "" {
+		t.Error(diff)
+	}
+	if _, needed, _ := Migration(apinames.Default, live, Origin{Next: yamltest.Decode(t, `{spec: {replicas: 3}}`)}); needed {
+		t.Error("nothing is to be given up")
+	}
+}
+
+// TestMigrationOfStringData: the API server stores it as data, which no manager owns then.
+func TestMigrationOfStringData(t *testing.T) {
+	t.Parallel()
+	entries := []metav1.ManagedFieldsEntry{{
+		Manager: "kubectl", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:stringData":{"f:j":{}}}`),
+	}}
+	migrated, err := migrate(apinames.Default, entries, "v1", Origin{Next: map[string]any{}, Adopting: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := migrated[0].FieldsV1.GetRawString(); got != `{"f:data":{"f:j":{}}}` {
+		t.Errorf("the engine owns %s", got)
+	}
+}
