@@ -258,7 +258,7 @@ type follower struct {
 func (f *follower) watch(live *livestate.Cache, version, most string) {
 	f.ceiling = &ceiling{listen: live.Listen, last: permissions.Ceiling{Role: most}, changed: func() { f.reconciler.CeilingChanged() }}
 	f.detector = environment.New(environment.Options{
-		Version: func(context.Context) (string, error) { return serverVersion(f.config) },
+		Version: func(ctx context.Context) (string, error) { return serverVersion(ctx, f.config) },
 		Listen:  live.Listen, Mapping: live.Mapping, Changed: f.changed, HostedChanged: func() { f.hosted.HostedChanged() },
 	}, version)
 }

@@ -16,6 +16,8 @@
 // connections are closed, when nothing was done for a while. The caches keep what
 // decisions read (compact.go).
 //
+// Start: without an answer of the API server the process waits, alive and not ready.
+//
 // Exit: an orderly stop ends reconciles, then releases the Lease. A lost Lease
 // ends the process with an error.
 package manager

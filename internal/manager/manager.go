@@ -41,11 +41,14 @@ func Run(ctx context.Context, c *Config) error {
 	if err != nil {
 		return err
 	}
-	config.Wrap(retryDiscovery())
-	kubernetes, err := serverVersion(config)
+	kubernetes, err := awaitServer(ctx, c, config, logger)
+	if ctx.Err() != nil {
+		return nil // stopped before it could start
+	}
 	if err != nil {
 		return err
 	}
+	config.Wrap(retryDiscovery())
 	logger.Info("starting", "version", version.Get(), "kubernetes", kubernetes, "namespace", c.Namespace)
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -112,10 +115,10 @@ func restConfig(kubeconfig string) (*rest.Config, error) {
 }
 
 // serverVersion reads the version of the API server.
-func serverVersion(config *rest.Config) (string, error) {
+func serverVersion(ctx context.Context, config *rest.Config) (string, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = limits.WriteTimeout
-	return versionOf(context.Background(), config)
+	return versionOf(ctx, config)
 }
 
 func versionOf(ctx context.Context, config *rest.Config) (string, error) {

@@ -1,0 +1,66 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+
+	"lockstep.run/lockstep/internal/kube/panics"
+	"lockstep.run/lockstep/internal/limits"
+)
+
+var errNoServer = errors.New("the API server has not answered this process yet; its log has the reason")
+
+// awaitServer returns the version of the API server once it answers. Until then the process is alive and not ready:
+// a process that exits is restarted later each time, and after an outage no process would lead for minutes.
+func awaitServer(ctx context.Context, c *Config, config *rest.Config, log logr.Logger) (string, error) {
+	stop, err := serveUnready(c.ProbeAddress)
+	if err != nil {
+		return "", err
+	}
+	defer stop()
+	delays := wait.Backoff{Duration: limits.WatchBackoffMin, Cap: limits.ReconnectMax, Factor: 2, Jitter: 0.2, Steps: 32}
+	for logged := ""; ; {
+		kubernetes, err := serverVersion(ctx, config)
+		if err == nil {
+			return kubernetes, nil
+		}
+		if message := err.Error(); message != logged {
+			log.Info("waiting for the API server", "reason", message)
+			logged = message
+		}
+		select {
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		case <-time.After(delays.Step()):
+		}
+	}
+}
+
+// serveUnready serves the probes of a process that is alive and not ready, until stop is called. Then the address is free.
+func serveUnready(address string) (stop func(), err error) {
+	if address == "" || address == "0" {
+		return func() {}, nil
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen for probes: %w", err)
+	}
+	mux := http.NewServeMux()
+	for path, check := range map[string]healthz.Checker{"/healthz": healthz.Ping, "/readyz": func(*http.Request) error { return errNoServer }} {
+		handler := http.StripPrefix(path, &healthz.Handler{Checks: map[string]healthz.Checker{"ping": check}})
+		mux.Handle(path, handler)
+		mux.Handle(path+"/", handler)
+	}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: limits.WriteTimeout}
+	panics.Go(context.Background(), "serving probes", func() { _ = server.Serve(listener) })
+	return func() { _ = server.Close() }, nil
+}
