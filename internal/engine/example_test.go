@@ -133,6 +133,7 @@ func Example() {
 	becomeAvailable := func(name string) {
 		key := objects.Key{Group: deployments.Group, Kind: deployments.Kind, Namespace: shop.Namespace, Name: name}
 		live := server.Get(key).DeepCopy()
+		_ = unstructured.SetNestedField(live.Object, live.GetGeneration(), "status", "observedGeneration")
 		_ = unstructured.SetNestedSlice(live.Object, []any{map[string]any{"type": "Available", "status": "True"}}, "status", "conditions")
 		if _, err := server.UpdateStatus(key, live); err != nil {
 			panic(err)

@@ -8,8 +8,17 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
+// observing are the built-in kinds whose controllers report the generation that they have acted on with every status.
+// Other kinds may have the field and never fill it in, as HorizontalPodAutoscaler does.
+var observing = map[schema.GroupKind]bool{
+	{Group: "apps", Kind: "DaemonSet"}: true, {Group: "apps", Kind: "Deployment"}: true,
+	{Group: "apps", Kind: "ReplicaSet"}: true, {Group: "apps", Kind: "StatefulSet"}: true,
+	{Kind: "ReplicationController"}: true, {Group: "policy", Kind: "PodDisruptionBudget"}: true,
+}
+
 type object struct {
 	root       map[string]any
+	kind       schema.GroupKind
 	generation int64
 	// secret withholds values from messages.
 	secret bool
@@ -21,7 +30,8 @@ type object struct {
 func newObject(root map[string]any) *object {
 	generation, _ := lookup(root, "metadata", "generation")
 	number, _ := generation.(int64)
-	return &object{root: root, generation: number, secret: isSecret(groupKind(root))}
+	kind := groupKind(root)
+	return &object{root: root, kind: kind, generation: number, secret: isSecret(kind)}
 }
 
 func groupKind(root map[string]any) schema.GroupKind {
@@ -52,10 +62,12 @@ func lookup(root map[string]any, path ...string) (value any, found bool) {
 	return value, true
 }
 
+// outdated reports whether the status is about another generation. A workload's controller has not acted yet while its
+// status has none: counters such as those of a new DaemonSet are equal then, because all of them are 0.
 func (o *object) outdated() bool {
-	value, _ := lookup(o.root, "status", "observedGeneration")
+	value, found := lookup(o.root, "status", "observedGeneration")
 	observed, isInteger := value.(int64)
-	return isInteger && observed != o.generation
+	return (isInteger || !found && observing[o.kind]) && observed != o.generation
 }
 
 type labelsOf map[string]any

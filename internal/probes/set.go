@@ -140,7 +140,7 @@ func (s *Set) evaluate(obj map[string]any, exposes bool) (result Result, cost in
 	o := newObject(obj)
 	o.secret = o.secret || exposes
 	var all conjunction
-	for _, entry := range s.entries[groupKind(obj)] {
+	for _, entry := range s.entries[o.kind] {
 		if !entry.labels.Matches(o.labels()) {
 			continue
 		}

@@ -194,6 +194,41 @@ func TestEvaluate(t *testing.T) {
 	}
 }
 
+func TestEvaluateBeforeTheController(t *testing.T) {
+	t.Parallel()
+	outdated := Result{Messages: []string{".status outdated"}, Outdated: true}
+	tests := []struct {
+		reason, object string
+		want           Result
+	}{
+		{"all counters of a new object are equal", `{apiVersion: apps/v1, kind: DaemonSet, metadata: {generation: 1}, status: {a: 0, b: 0}}`, outdated},
+		{"no status", `{apiVersion: apps/v1, kind: StatefulSet, metadata: {generation: 1}}`, outdated},
+		{"of the core group", `{apiVersion: v1, kind: ReplicationController, metadata: {generation: 1}, status: {a: 0, b: 0}}`, outdated},
+		{"a budget counts pods, too", `{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {generation: 1}, status: {a: 0, b: 0}}`, outdated},
+		{"the controller has acted", `{apiVersion: apps/v1, kind: DaemonSet, metadata: {generation: 1}, status: {observedGeneration: 1, a: 0, b: 0}}`, Result{Status: True}},
+		{"a kind whose controller leaves the field empty",
+			`{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {generation: 1}, status: {a: 0, b: 0}}`, Result{Status: True}},
+		{"a kind without the field", `{apiVersion: batch/v1, kind: Job, metadata: {generation: 1}, status: {a: 0, b: 0}}`, Result{Status: True}},
+		{"a custom kind of the same name", `{apiVersion: apps.kruise.io/v1, kind: StatefulSet, metadata: {generation: 1}, status: {a: 0, b: 0}}`, Result{Status: True}},
+	}
+	for _, test := range tests {
+		t.Run(test.reason, func(t *testing.T) {
+			t.Parallel()
+			obj := yamltest.Decode(t, test.object)
+			gk := groupKind(obj)
+			entry := entryFor(fieldsEqual(".status.a", ".status.b"))
+			entry.Selector.Kind.Group, entry.Selector.Kind.Kind = gk.Group, gk.Kind
+			set := mustCompile(t, entry)
+			judged, _ := set.EvaluateTrimmed(Trim(obj, set.Needs(gk)), false)
+			for how, got := range map[string]Result{"Evaluate": set.Evaluate(obj), "EvaluateTrimmed": judged} {
+				if diff := cmp.Diff(test.want, got); diff != "" {
+					t.Errorf("%s (-want +got):\n%s", how, diff)
+				}
+			}
+		})
+	}
+}
+
 func TestEvaluateSelects(t *testing.T) {
 	t.Parallel()
 	never := rule("false", "never")
