@@ -65,6 +65,33 @@ func (e *Engine) existing(ctx context.Context, steps []phases.Step) (found, erro
 	return existing, nil
 }
 
+// absent returns those of the objects that are to be confirmed which do not exist. Several of one kind and
+// namespace take one listing, with any label: an object whose label is on its way to the watch exists, too.
+// What no listing answers for is read one by one.
+func (e *Engine) absent(ctx context.Context, steps []phases.Step) map[objects.Key]bool {
+	groups := map[group][]objects.Key{}
+	for _, s := range steps {
+		if s.Action == phases.Confirm && s.Live == nil {
+			g := group{s.Key.GroupKind(), s.Key.Namespace}
+			groups[g] = append(groups[g], s.Key)
+		}
+	}
+	absent := map[objects.Key]bool{}
+	for g, keys := range groups {
+		mapping, err := e.Cluster.Mapping(g.kind, "")
+		if err != nil || len(keys) == 1 {
+			continue
+		}
+		seen, err := e.lookUp(ctx, mapping, keys, "")
+		for _, key := range keys {
+			if err == nil && seen[key] == nil {
+				absent[key] = true
+			}
+		}
+	}
+	return absent
+}
+
 // find looks for objects of one kind and namespace. What carries our label need
 // not be listed where a watch shows it, and that is nearly everything in a
 // namespace full of packages. Shown before or after the listing counts: an object
@@ -161,7 +188,7 @@ func (e *Engine) observeMetadata(m *metav1.PartialObjectMetadata) *objects.Obser
 	names := e.Tracker.names
 	return &objects.Observed{
 		UID: m.UID, ResourceVersion: m.ResourceVersion, Terminating: m.DeletionTimestamp != nil,
-		Held: objects.HeldBy(m.Finalizers, nil), Owners: names.References(m.OwnerReferences, m.Annotations),
+		Finalizers: len(m.Finalizers) > 0, Held: objects.HeldBy(m.Finalizers, nil), Owners: names.References(m.OwnerReferences, m.Annotations),
 		AdoptableBy: m.Annotations[names.AdoptableByAnnotation],
 		Wrote:       drift.HasUpdates(names, m.ManagedFields) || drift.HasApply(names, m.ManagedFields),
 	}

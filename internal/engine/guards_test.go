@@ -166,7 +166,7 @@ func TestEveryWriteIsGuarded(t *testing.T) {
 			t.Parallel()
 			server := &refuser{}
 			one := newStep(t, server, tc.action, tc.live)
-			one.custom = tc.want != guards{}
+			one.applied = tc.want != guards{}
 			err := one.do(t.Context())
 			if apply.Classify(err) != apply.Conflict {
 				t.Fatalf("the server refused the write, and the step says: %v", err)

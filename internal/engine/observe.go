@@ -66,6 +66,7 @@ func (t *Tracker) fromMetadata(live *unstructured.Unstructured) *objects.Observe
 		UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), Generation: live.GetGeneration(),
 		Owners:      t.names.References(live.GetOwnerReferences(), annotations),
 		AdoptableBy: annotations[t.names.AdoptableByAnnotation],
+		Finalizers:  len(live.GetFinalizers()) > 0,
 		Keep:        t.names.Keeps(annotations),
 		Recreate:    t.names.Recreates(annotations),
 		Adopted:     t.names.Adopted(annotations),

@@ -44,10 +44,11 @@ type step struct {
 	live *unstructured.Unstructured
 	// replacement was prepared by the dry run of the phase's entry.
 	replacement *replacement
-	// custom means that a CustomResourceDefinition defines the kind, or that the owner
-	// requires it. The object is created by an apply: the API server holds back POSTs for
-	// two seconds after the definition was established.
+	// custom means that a CustomResourceDefinition defines the kind.
 	custom bool
+	// applied means that the object is created by an apply, as the owner requires or because the kind is
+	// custom: the API server holds back POSTs for two seconds after a definition was established.
+	applied bool
 }
 
 // run is one call of perform; mu guards the rollout's memory.
@@ -57,6 +58,8 @@ type run struct {
 	mu      sync.Mutex
 	// accounts guards the resolved accounts while one is looked up.
 	accounts sync.Mutex
+	// absent are objects that a listing has confirmed to be gone.
+	absent map[objects.Key]bool
 }
 
 // perform performs steps in parallel, fair between owners, and puts their
@@ -64,7 +67,7 @@ type run struct {
 // the others; it is in the object's record. The error returned is for the
 // caller to give up on: the context ended, or this process does not lead.
 func (e *Engine) perform(ctx context.Context, r *Rollout, steps []phases.Step, background bool) error {
-	run := &run{Engine: e, rollout: r}
+	run := &run{Engine: e, rollout: r, absent: e.absent(ctx, steps)}
 	var failed error
 	e.Pool.Run(ctx, r.Owner.OwnerKey, background, len(steps), func(i int) {
 		if err := run.do(ctx, steps[i]); err != nil {
@@ -90,7 +93,8 @@ func (x *run) do(ctx context.Context, s phases.Step) error {
 		x.fail(s, err, false)
 		return nil
 	}
-	one := &step{Step: s, run: x, mapping: mapping, custom: x.rollout.single || x.Cluster.State(s.Key.GroupKind()).Custom}
+	custom := x.Cluster.State(s.Key.GroupKind()).Custom
+	one := &step{Step: s, run: x, mapping: mapping, custom: custom, applied: custom || x.rollout.single}
 	err = one.do(ctx)
 	if err == nil {
 		one.count("performed")
@@ -128,6 +132,12 @@ func (s *step) do(ctx context.Context) error {
 	case phases.Retain:
 		return s.retain(ctx)
 	case phases.Confirm:
+		if s.run.absent[s.Key] {
+			s.run.mu.Lock()
+			defer s.run.mu.Unlock()
+			s.forget()
+			return nil
+		}
 		_, err := s.read(ctx)
 		return err
 	}
@@ -213,7 +223,7 @@ func (s *step) put(ctx context.Context) (*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.custom {
+	if s.applied {
 		Guard(obj, nil, objects.Owner{})
 		return s.send(ctx, obj, false)
 	}
@@ -332,21 +342,26 @@ func (s *step) read(ctx context.Context) (*objects.Observed, error) {
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
 	if apply.IsAbsent(err) {
-		rec := s.run.rollout.applied.At(s.Key)
-		rec.Gone, rec.UID, rec.Failure = true, "", nil
-		if s.Key.Admission() {
-			s.run.rollout.clearFailures(s.Key)
-		}
-		delete(s.run.rollout.unwatchedRecords, s.Key)
-		if s.Live != nil {
-			s.run.Cluster.Gone(s.Key, s.Live.UID)
-		}
+		s.forget()
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	return s.keep(live), nil
+}
+
+// forget records that the object was confirmed to be gone. mu is held.
+func (s *step) forget() {
+	rec := s.run.rollout.applied.At(s.Key)
+	rec.Gone, rec.UID, rec.Failure = true, "", nil
+	if s.Key.Admission() {
+		s.run.rollout.clearFailures(s.Key)
+	}
+	delete(s.run.rollout.unwatchedRecords, s.Key)
+	if s.Live != nil {
+		s.run.Cluster.Gone(s.Key, s.Live.UID)
+	}
 }
 
 // keep remembers what the object shows: with the label of the watch until the

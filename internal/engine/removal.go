@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/objects"
@@ -21,7 +22,7 @@ func (s *step) delete(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	gone, live, err := writes.Delete(ctx, s.mapping, s.Key.Namespace, s.Key.Name, s.Live.UID, s.Live.ResourceVersion, metav1.DeletePropagationBackground)
+	gone, live, err := writes.Delete(ctx, s.mapping, s.Key.Namespace, s.Key.Name, s.Live.UID, s.Live.ResourceVersion, s.propagation())
 	if err != nil {
 		return err
 	}
@@ -33,6 +34,25 @@ func (s *step) delete(ctx context.Context) error {
 	defer s.run.mu.Unlock()
 	s.keep(live)
 	return nil
+}
+
+// podOwners are the built-in kinds whose objects own pods, or own others that do.
+var podOwners = map[schema.GroupKind]bool{
+	{Group: "apps", Kind: "DaemonSet"}: true, {Group: "apps", Kind: "Deployment"}: true,
+	{Group: "apps", Kind: "ReplicaSet"}: true, {Group: "apps", Kind: "StatefulSet"}: true,
+	{Group: "batch", Kind: "CronJob"}: true, objects.Job: true, {Kind: "ReplicationController"}: true,
+}
+
+// propagation returns how the object is deleted. In the foreground it stays until the garbage collector
+// has ended its pods, and everything that comes after it waits. A custom resource may own pods, too. If it
+// has finalizers, its controller ends what it owns, in an order that the collector does not know; the
+// engine's own kinds refuse to be deleted in the foreground for that reason.
+func (s *step) propagation() metav1.DeletionPropagation {
+	foreign := s.Key.Group != s.run.Tracker.names.GroupVersion.Group
+	if podOwners[s.Key.GroupKind()] || s.custom && foreign && !s.Live.Finalizers {
+		return metav1.DeletePropagationForeground
+	}
+	return metav1.DeletePropagationBackground
 }
 
 func (s *step) gone() {

@@ -1,17 +1,24 @@
 package objects
 
 import (
+	"slices"
 	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// HeldBy returns why a deletion hangs: finalizers, and conditions about it, which
-// Namespaces and CustomResourceDefinitions have.
+// HeldBy returns why a deletion hangs: finalizers, that of the garbage collector in words, and conditions
+// about it, which Namespaces and CustomResourceDefinitions have.
 func HeldBy(finalizers []string, conditions []any) string {
 	var parts []string
-	if len(finalizers) > 0 {
-		parts = append(parts, "held by finalizer "+strings.Join(finalizers, ", "))
+	others := slices.DeleteFunc(slices.Clone(finalizers), func(f string) bool { return f == metav1.FinalizerDeleteDependents })
+	if len(others) > 0 {
+		parts = append(parts, "held by finalizer "+strings.Join(others, ", "))
+	}
+	if len(others) < len(finalizers) {
+		parts = append(parts, "waits for its pods and other dependents to end")
 	}
 	for _, item := range conditions {
 		c, _ := item.(map[string]any)

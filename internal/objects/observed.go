@@ -48,6 +48,8 @@ type Observed struct {
 
 	// Terminating is set from the deletion timestamp on.
 	Terminating bool
+	// Finalizers means that the object has finalizers: their controllers decide how it ends.
+	Finalizers bool
 	// Keep means that the object is released instead of deleted, by its
 	// annotation.
 	Keep bool

@@ -151,7 +151,15 @@ func (p *planner) teardown(selects func(*Revision, objects.Key) bool, held func(
 	left := p.leftovers(selects)
 	p.plan.TornDown = len(left) == 0
 	left = slices.DeleteFunc(left, func(l removal) bool { return held(l.key) })
-	for _, l := range p.due(left) {
+	due := p.due(left)
+	remains := slices.ContainsFunc(due, func(l removal) bool { return l.live.Object != nil })
+	for _, l := range due {
+		// What has left the watch is confirmed together, once the others have left it, too: that takes
+		// a request per kind, not one per object.
+		if remains && l.live.Object == nil && l.decision.Action == Confirm {
+			p.plan.Reports[l.revision].Phases[l.phase].Gone++
+			continue
+		}
 		p.take(l, p.Revisions[l.revision].accountOf(l.key), &p.plan.Reports[l.revision])
 	}
 }

@@ -200,11 +200,11 @@ func (c *Cluster) Patch(ctx context.Context, m *meta.RESTMapping, namespace, nam
 
 // Delete sends a DELETE with preconditions.
 func (c *Cluster) Delete(
-	ctx context.Context, m *meta.RESTMapping, namespace, name string, uid types.UID, resourceVersion string, _ metav1.DeletionPropagation,
+	ctx context.Context, m *meta.RESTMapping, namespace, name string, uid types.UID, resourceVersion string, policy metav1.DeletionPropagation,
 ) (gone bool, live *unstructured.Unstructured, err error) {
 	key := keyOf(m, namespace, name)
 	live, err = c.request(ctx, m, Request{Verb: "delete", Key: key}, func() (*unstructured.Unstructured, error) {
-		return c.Server.Delete(key, uid, resourceVersion)
+		return c.Server.delete(key, uid, resourceVersion, policy == metav1.DeletePropagationForeground)
 	})
 	if apply.IsAbsent(err) {
 		return true, nil, nil

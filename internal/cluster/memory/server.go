@@ -240,6 +240,12 @@ func (s *Server) Apply(key objects.Key, body []byte, manager string, force, dryR
 // Delete deletes an object in a state; empty means any. It returns the object where finalizers
 // hold it.
 func (s *Server) Delete(key objects.Key, uid types.UID, resourceVersion string) (*unstructured.Unstructured, error) {
+	return s.delete(key, uid, resourceVersion, false)
+}
+
+// delete also deletes in the foreground: a finalizer of the garbage collector, which is up to the caller, holds
+// the object.
+func (s *Server) delete(key objects.Key, uid types.UID, resourceVersion string, foreground bool) (*unstructured.Unstructured, error) {
 	if err := s.served(key); err != nil {
 		return nil, err
 	}
@@ -251,13 +257,16 @@ func (s *Server) Delete(key objects.Key, uid types.UID, resourceVersion string) 
 		return nil, apierrors.NewConflict(s.resource(key), key.Name, fmt.Errorf("the precondition failed"))
 	case before.GetDeletionTimestamp() != nil:
 		return before, nil
-	case len(before.GetFinalizers()) == 0:
+	case len(before.GetFinalizers()) == 0 && !foreground:
 		s.store(key, nil)
 		return nil, nil
 	}
 	next := before.DeepCopy()
 	at := metav1.NewTime(s.Now())
 	next.SetDeletionTimestamp(&at)
+	if foreground {
+		next.SetFinalizers(append(next.GetFinalizers(), metav1.FinalizerDeleteDependents))
+	}
 	next.SetGeneration(before.GetGeneration() + 1)
 	return s.store(key, next), nil
 }

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -490,10 +491,17 @@ func (r *rivals) report(key objects.Key) {
 	}
 }
 
-// collect is the garbage collector: it deletes the objects of deployments that do not exist.
+// collect is the garbage collector: it deletes the objects of deployments that do not exist, and ends deletions
+// in the foreground.
 func (r *rivals) collect() {
 	there := r.deployments()
 	for _, key := range r.server.Keys() {
+		if slices.Contains(r.server.Get(key).GetFinalizers(), metav1.FinalizerDeleteDependents) {
+			if _, err := r.server.Edit(key, "", func(u *unstructured.Unstructured) { u.SetFinalizers(nil) }); err != nil {
+				r.failf("collect %s: %v", key, err)
+			}
+			continue
+		}
 		for _, ref := range r.server.Get(key).GetOwnerReferences() {
 			if there[ref.UID] == nil && r.server.Get(key) != nil && r.server.Get(key).GetDeletionTimestamp() == nil {
 				r.logf("the garbage collector deletes %s", key)
