@@ -22,7 +22,9 @@ info: manifest.yaml: no-display: spec.display: there is none
     Add name, shortDescription and maintainers.
 info: manifest.yaml: undocumented-config: spec.config.openAPIV3Schema.properties.color: the key color has no description
     Say what it does, and in what unit.
-2 warnings, 2 info
+info: web.yaml.gotmpl (document 1): ready-at-once: apps/v1 Deployment shop/web: spec.template.spec.containers: no container has a readinessProbe or a startupProbe, and minReadySeconds is 0
+    Add a readinessProbe, or set minReadySeconds.
+2 warnings, 3 info
 `
 	if diff := cmp.Diff(clitest.Result{Code: 0, Out: want, Err: ""}, clitest.Invoke(t, "", "lint", dir, "--disable", "foreign-namespace"), cmp.AllowUnexported(clitest.Result{})); diff != "" {
 		t.Error(diff)
@@ -35,7 +37,7 @@ info: manifest.yaml: undocumented-config: spec.config.openAPIV3Schema.properties
 		err    string
 	}{
 		{"nothing found", []string{dir, "--rule", "no-tests"}, 0, "nothing found\n", ""},
-		{"without some", []string{dir, "--disable", "unpinned-image,no-display,probe-misses-failed-rollout", "--disable", "foreign-namespace", "--query", ".findings[].rule"}, 0, "undocumented-config\n", ""},
+		{"without some", []string{dir, "--disable", "unpinned-image,no-display,probe-misses-failed-rollout,ready-at-once", "--disable", "foreign-namespace", "--query", ".findings[].rule"}, 0, "undocumented-config\n", ""},
 		{"stricter", []string{dir, "--rule", "no-display", "--fail-on", "info", "--query", ".counts.info"}, 1, "1\n", "Error: 1 info in " + dir + "\n"},
 		{"an error", []string{clitest.Folder(t, clitest.GoodPackage), "--rule", "latest-image", "--query", ".findings[0].level"}, 1, "error\n", "Error: 1 error in "},
 		{"an error that is let pass", []string{clitest.Folder(t, clitest.GoodPackage), "--rule", "latest-image", "--fail-on", "never", "--query", ".findings[0].level"}, 0, "error\n", ""},

@@ -102,6 +102,7 @@ apiVersion: apps/v1
 kind: Deployment
 metadata: {name: shop, namespace: shop, annotations: {package-operator.run/phase: deploy}}
 spec:
+  minReadySeconds: 5
   selector: {matchLabels: {app: shop}}
   template:
     metadata: {labels: {app: shop}}
@@ -210,6 +211,8 @@ func TestRules(t *testing.T) {
 			edit{"{kind: {group: apps, kind: Deployment}}", "{kind: {group: apps, kind: Deployment}, selector: {matchLabels: {package-operator.run/package: shop}}}",
 				"  - name: two\n    context: {package: {metadata: {name: shop-two}}}\n", ""},
 			"no probe judges it", nil},
+		{"ready-at-once", edit{"  minReadySeconds: 5\n", ""}, edit{"  minReadySeconds: 5\n", "", `"{{ .images.shop }}"`, `"{{ .images.shop }}", readinessProbe: {tcpSocket: {port: 80}}`},
+			"minReadySeconds is 0", nil},
 		{"custom-resource-probe", edit{"  config:\n", "  - selector: {kind: {group: shop.example.com, kind: Item}}\n    probes: [{condition: {type: Ready, status: \"True\"}}]\n  config:\n"}, nil,
 			`spec.availabilityProbes[2] the phase "last" waits for Item first, whose kind the package defines`, nil},
 		{"phase-never-complete", webhookOwner, append(edit{webhookPhase, strings.Replace(webhookPhase, "webhooks", "deploy", 1)}, webhookOwner...),

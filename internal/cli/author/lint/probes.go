@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -32,6 +33,21 @@ func missingProbe(c *oneCase, r reporter) {
 	for _, o := range c.objects {
 		if advice, known := statusKinds[o.kind]; known && !c.probed(o) {
 			r.at(o, "", "Probe "+advice+".", "no probe judges it")
+		}
+	}
+}
+
+// readyAtOnce judges workloads whose pods a probe waits for.
+func readyAtOnce(c *oneCase, r reporter) {
+	for _, o := range c.of(workloadKinds...) {
+		seconds, _, _ := unstructured.NestedInt64(o.Object, "spec", "minReadySeconds")
+		containers, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
+		checked := slices.ContainsFunc(containers, func(item any) bool {
+			container, _ := item.(map[string]any)
+			return container["readinessProbe"] != nil || container["startupProbe"] != nil
+		})
+		if c.probed(o) && seconds == 0 && !checked {
+			r.at(o, "spec.template.spec.containers", "Add a readinessProbe, or set minReadySeconds.", "no container has a readinessProbe or a startupProbe, and minReadySeconds is 0")
 		}
 	}
 }
