@@ -9,6 +9,9 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
+// AwaitsDependents is what holds an object that is deleted in the foreground.
+const AwaitsDependents = "waits for its pods and other dependents to end"
+
 // HeldBy returns why a deletion hangs: finalizers, that of the garbage collector in words, and conditions
 // about it, which Namespaces and CustomResourceDefinitions have.
 func HeldBy(finalizers []string, conditions []any) string {
@@ -18,7 +21,7 @@ func HeldBy(finalizers []string, conditions []any) string {
 		parts = append(parts, "held by finalizer "+strings.Join(others, ", "))
 	}
 	if len(others) < len(finalizers) {
-		parts = append(parts, "waits for its pods and other dependents to end")
+		parts = append(parts, AwaitsDependents)
 	}
 	for _, item := range conditions {
 		c, _ := item.(map[string]any)

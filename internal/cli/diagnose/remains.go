@@ -8,10 +8,12 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -25,16 +27,20 @@ const (
 	remainsNamed  = 3
 	// kindsListed bounds the kinds of a namespace that are listed.
 	kindsListed = 5
+	// controllersClimbed bounds the controllers between an object and its pods.
+	controllersClimbed = 5
 )
 
-// Remains returns what the deletion of Namespaces and CustomResourceDefinitions waits for; empty
-// for other objects.
+// Remains returns what the deletion of Namespaces, of CustomResourceDefinitions and of the first objects
+// that wait for their pods waits for; empty for other objects.
 func Remains(ctx context.Context, c client.Client, blocking []corev1alpha1.BlockingObject) ([]string, error) {
 	e := explainer{client: c}
-	messages := make([]string, len(blocking))
+	messages, workloads := make([]string, len(blocking)), 0
 	for i, b := range blocking {
 		key := objects.Key{Group: b.Group, Kind: b.Kind, Namespace: b.Namespace, Name: b.Name}
-		if key.GroupKind() != crd && key.GroupKind() != namespace {
+		if strings.Contains(b.Message, objects.AwaitsDependents) && workloads < objectsExamined {
+			workloads++
+		} else if key.GroupKind() != crd && key.GroupKind() != namespace {
 			continue
 		}
 		live, err := e.read(ctx, key)
@@ -72,7 +78,55 @@ func (e *explainer) remains(ctx context.Context, key objects.Key, live *unstruct
 	case namespace:
 		return e.namespaceRemains(ctx, key, live)
 	}
+	if slices.Contains(live.GetFinalizers(), metav1.FinalizerDeleteDependents) {
+		return e.podsOf(ctx, key, live)
+	}
 	return nil, nil
+}
+
+// podsOf names the pods that belong to an object, by way of whatever controls them.
+func (e *explainer) podsOf(ctx context.Context, of objects.Key, live *unstructured.Unstructured) ([]finding, error) {
+	pod := schema.GroupKind{Kind: "Pod"}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(pod.WithVersion("v1"))
+	list.Kind += "List"
+	if err := e.client.List(ctx, list, client.InNamespace(live.GetNamespace()), client.Limit(remainsListed)); err != nil {
+		return nil, readable("pods", err)
+	}
+	known := map[types.UID]bool{live.GetUID(): true}
+	mine := list.Items[:0]
+	for i := range list.Items {
+		is, err := e.belongs(ctx, list.Items[i].Namespace, metav1.GetControllerOf(&list.Items[i]), known, controllersClimbed)
+		if err != nil {
+			return nil, err
+		}
+		if is {
+			mine = append(mine, list.Items[i])
+		}
+	}
+	if list.Items = mine; len(mine) == 0 {
+		return nil, nil
+	}
+	list.RemainingItemCount = nil // of all pods
+	return []finding{remainsOf(of, pod, list)}, nil
+}
+
+// belongs reports whether a controller is known to belong to an object, or is controlled by one that does.
+func (e *explainer) belongs(ctx context.Context, namespace string, ref *metav1.OwnerReference, known map[types.UID]bool, steps int) (bool, error) {
+	if ref == nil || steps == 0 {
+		return false, nil
+	}
+	if is, ok := known[ref.UID]; ok {
+		return is, nil
+	}
+	controller := &metav1.PartialObjectMetadata{}
+	controller.SetGroupVersionKind(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
+	err := e.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, controller)
+	if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
+		return false, readable(ref.Kind+" "+ref.Name, err)
+	}
+	known[ref.UID], err = e.belongs(ctx, namespace, metav1.GetControllerOf(controller), known, steps-1)
+	return known[ref.UID], err
 }
 
 var remaining = regexp.MustCompile(`([a-z0-9-]+)\.([a-z0-9.-]*) has \d+ resource instances`)

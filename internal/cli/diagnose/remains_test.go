@@ -4,17 +4,21 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/objects"
 )
 
 // deleted is an object that is being deleted, with conditions by type.
@@ -89,5 +93,51 @@ func TestRemains(t *testing.T) {
 	list := &metav1.PartialObjectMetadataList{Items: []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a", Finalizers: []string{"x"}}}}}
 	if f := remainsOf(shopConfig, schema.GroupKind{Group: "example.com", Kind: "Gauge"}, list); !strings.Contains(f.cause.remedy, "kubectl -n shop patch gauge.example.com a ") {
 		t.Errorf("the remedy is %s", f.cause.remedy)
+	}
+}
+
+// Pods are named by what controls them in the end, and other pods of the namespace are not.
+func TestRemainsOfWorkloads(t *testing.T) {
+	t.Parallel()
+	mapper := meta.NewDefaultRESTMapper(nil)
+	scheme := runtime.NewScheme()
+	database := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Database"}
+	pod, replicaSet, deployments := schema.GroupVersionKind{Version: "v1", Kind: "Pod"},
+		schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "ReplicaSet"}, schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	for _, gvk := range []schema.GroupVersionKind{database, pod, replicaSet, deployments} {
+		mapper.Add(gvk, meta.RESTScopeNamespace)
+		scheme.AddKnownTypeWithName(gvk, &metav1.PartialObjectMetadata{})
+		scheme.AddKnownTypeWithName(gvk.GroupVersion().WithKind(gvk.Kind+"List"), &metav1.PartialObjectMetadataList{})
+	}
+	object := func(gvk schema.GroupVersionKind, name string, controller *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(gvk.Kind + name)}}
+		o.SetGroupVersionKind(gvk)
+		if controller != nil {
+			o.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(controller, controller.GroupVersionKind())}
+		}
+		return o
+	}
+	foreground := func(o *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+		o.DeletionTimestamp, o.Finalizers = &metav1.Time{Time: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}, []string{metav1.FinalizerDeleteDependents}
+		return o
+	}
+	db := foreground(object(database, "db", nil))
+	web := foreground(object(deployments, "web", db))
+	set, other := object(replicaSet, "web-1", web), object(replicaSet, "other-1", nil)
+	held := object(pod, "web-1-b", set)
+	held.Finalizers = []string{"example.com/hold"}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(
+		db, web, set, other, object(pod, "web-1-a", set), held, object(pod, "other-1-a", other), object(pod, "alone", nil),
+	).Build()
+	blocking := func(group, kind, name string) corev1alpha1.BlockingObject {
+		return corev1alpha1.BlockingObject{Group: group, Kind: kind, Namespace: "shop", Name: name, Message: "is being deleted; " + objects.AwaitsDependents}
+	}
+	got, err := Remains(t.Context(), c, []corev1alpha1.BlockingObject{blocking("apps", "Deployment", "web"), blocking("example.com", "Database", "db")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "2 Pods left: shop/web-1-b (finalizer example.com/hold), shop/web-1-a"
+	if diff := cmp.Diff([]string{want, want}, got); diff != "" {
+		t.Error(diff)
 	}
 }

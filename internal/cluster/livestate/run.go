@@ -315,6 +315,6 @@ func (c *Cache) bare(live *unstructured.Unstructured) *objects.Observed {
 	return &objects.Observed{
 		FieldsGeneration: math.MaxUint32, // no list shows more of it
 		Generation:       live.GetGeneration(), Terminating: live.GetDeletionTimestamp() != nil,
-		Held: objects.HeldBy(live.GetFinalizers(), nil), Owners: c.options.Names.References(live.GetOwnerReferences(), live.GetAnnotations()),
+		Finalizers: len(live.GetFinalizers()) > 0, Held: objects.HeldBy(live.GetFinalizers(), nil), Owners: c.options.Names.References(live.GetOwnerReferences(), live.GetAnnotations()),
 	}
 }
