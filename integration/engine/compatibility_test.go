@@ -99,6 +99,7 @@ func TestObjectSetOfPackageOperator(t *testing.T) {
 	before2 := nginx.DeepCopy()
 	nginx.Spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStateArchived
 	patch(t, before2, nginx)
+	collect(t, web)
 	await(t, nginx, "to be archived", func(s *corev1alpha1.ObjectSet) error {
 		err := harness.HasCondition(s, corev1alpha1.ConditionArchived, metav1.ConditionTrue, corev1alpha1.ReasonArchived)
 		if err == nil && len(s.Status.ControllerOf) != 0 {

@@ -1,8 +1,10 @@
 package engine_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -150,4 +152,18 @@ func named(name string) sandbox.Filter {
 func await[T client.Object](t *testing.T, obj T, what string, check func(T) error) T {
 	t.Helper()
 	return harness.Await(t, env, patience, obj, what, check)
+}
+
+// collect ends the deletion of an object in the foreground, as the garbage collector does, which does not run here.
+func collect(t *testing.T, obj client.Object) {
+	t.Helper()
+	harness.Eventually(t, patience, obj.GetName()+" to be deleted in the foreground", func(ctx context.Context) error {
+		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
+			return err
+		}
+		if !slices.Contains(obj.GetFinalizers(), metav1.FinalizerDeleteDependents) {
+			return fmt.Errorf("its finalizers are %v", obj.GetFinalizers())
+		}
+		return env.Client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
+	})
 }

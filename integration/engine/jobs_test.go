@@ -123,6 +123,7 @@ func TestJobRunsOnce(t *testing.T) {
 	finish(t, awaitJob(t, ns, "migrate", migrate.UID), batchv1.JobComplete)
 	awaitRollout(t, dep)
 	change(t, dep, func(d *corev1alpha1.ObjectDeployment) { d.Spec.Template.Spec.Phases = d.Spec.Template.Spec.Phases[1:] })
+	collect(t, migrate)
 	await(t, dep, "to forget the Job that it does not have any more", func(d *corev1alpha1.ObjectDeployment) error {
 		if len(d.Status.Jobs) > 0 {
 			return fmt.Errorf("it has %+v", d.Status.Jobs)

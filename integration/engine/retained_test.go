@@ -258,6 +258,10 @@ func TestReleasedDefinition(t *testing.T) {
 	start := env.Journal(t)
 	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKeyFromObject(dep), dep))
 	prune(t, dep, "3")
+	gadget := &unstructured.Unstructured{}
+	gadget.SetGroupVersionKind(kind)
+	gadget.SetName("own")
+	collect(t, gadget)
 	harness.Eventually(t, patience, "the definition to be deleted", func(ctx context.Context) error {
 		u := &unstructured.Unstructured{}
 		u.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})

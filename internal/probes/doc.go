@@ -3,8 +3,8 @@
 //
 //   - The results of all entries of a [Set] that select an object are combined by AND: Unknown outweighs
 //     False, and False True. An object that nothing selects is True.
-//   - A status with another observedGeneration than the object's is Unknown. So is the status of a built-in workload
-//     without the field, because its controller has not acted yet.
+//   - A status with another observedGeneration than the object's is Unknown. A built-in workload whose
+//     status lacks the field is not True, because its controller has not acted yet.
 //
 // Everything is pure. An evaluation beyond a limit ("Probe…") is Unknown. [Set.Needs] are the fields that probes read,
 // and [Trim] reduces an object to them. Values of Secrets are never kept or quoted.

@@ -62,12 +62,18 @@ func lookup(root map[string]any, path ...string) (value any, found bool) {
 	return value, true
 }
 
-// outdated reports whether the status is about another generation. A workload's controller has not acted yet while its
-// status has none: counters such as those of a new DaemonSet are equal then, because all of them are 0.
+// outdated reports whether the status is about another generation.
 func (o *object) outdated() bool {
-	value, found := lookup(o.root, "status", "observedGeneration")
+	value, _ := lookup(o.root, "status", "observedGeneration")
 	observed, isInteger := value.(int64)
-	return (isInteger || !found && observing[o.kind]) && observed != o.generation
+	return isInteger && observed != o.generation
+}
+
+// unobserved reports whether the object's controller has not acted yet. Counters such as those of a new DaemonSet
+// are equal then, because all of them are 0.
+func (o *object) unobserved() bool {
+	_, found := lookup(o.root, "status", "observedGeneration")
+	return !found && observing[o.kind] && o.generation > 0
 }
 
 type labelsOf map[string]any

@@ -121,6 +121,8 @@ func (c *compiler) probe(path string, from *Probe) (check probe, paths [][]strin
 	}
 }
 
+const outdatedStatus = ".status outdated"
+
 // Selects reports whether an entry is for this kind. Labels may exclude an object.
 func (s *Set) Selects(gk schema.GroupKind) bool {
 	return s != nil && len(s.entries[gk]) > 0
@@ -145,7 +147,7 @@ func (s *Set) evaluate(obj map[string]any, exposes bool) (result Result, cost in
 			continue
 		}
 		if o.outdated() {
-			all.add(outcome{message: ".status outdated", outdated: true})
+			all.add(outcome{message: outdatedStatus, outdated: true})
 			continue
 		}
 		for _, probe := range entry.probes {
@@ -155,6 +157,9 @@ func (s *Set) evaluate(obj map[string]any, exposes bool) (result Result, cost in
 			}
 			all.add(probe.evaluate(o))
 		}
+	}
+	if o.cost > 0 && o.unobserved() && all.result().Status == True {
+		all.add(outcome{message: outdatedStatus, outdated: true})
 	}
 	return all.result(), o.cost
 }

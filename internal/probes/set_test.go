@@ -202,7 +202,8 @@ func TestEvaluateBeforeTheController(t *testing.T) {
 		want           Result
 	}{
 		{"all counters of a new object are equal", `{apiVersion: apps/v1, kind: DaemonSet, metadata: {generation: 1}, status: {a: 0, b: 0}}`, outdated},
-		{"no status", `{apiVersion: apps/v1, kind: StatefulSet, metadata: {generation: 1}}`, outdated},
+		{"what the probes lack is said first", `{apiVersion: apps/v1, kind: StatefulSet, metadata: {generation: 1}}`,
+			Result{Status: False, Messages: []string{`".status.a" missing`}}},
 		{"of the core group", `{apiVersion: v1, kind: ReplicationController, metadata: {generation: 1}, status: {a: 0, b: 0}}`, outdated},
 		{"a budget counts pods, too", `{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {generation: 1}, status: {a: 0, b: 0}}`, outdated},
 		{"the controller has acted", `{apiVersion: apps/v1, kind: DaemonSet, metadata: {generation: 1}, status: {observedGeneration: 1, a: 0, b: 0}}`, Result{Status: True}},
