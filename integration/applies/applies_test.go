@@ -101,7 +101,7 @@ func exchanged() []*history {
 	for _, k := range allKinds() {
 		for _, d := range k.dimensions {
 			n := len(d.alternatives)
-			neighbours := n > 8 && k.name != "Deployment"
+			neighbours := len(k.dimensions) > 20 && k.name != "Deployment"
 			for pair := range n * n {
 				from, to := pair/n, pair%n
 				if d.byHand || from == to || neighbours && (from+1)%n != to {
