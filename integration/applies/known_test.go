@@ -18,5 +18,4 @@ var known = []string{
 	"an immutable field that leaves with others, by helm",
 	"quotas beside an immutable field, by helm",
 	"a headless Service, by helm",
-	"an autoscaler of the first version at rest",
 }

@@ -3,19 +3,13 @@ package applies_test
 import (
 	"context"
 	"fmt"
-	"maps"
 	"reflect"
-	"slices"
 	"strings"
-	"sync"
-	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
 // trial plays one history.
@@ -48,40 +42,6 @@ type twin struct {
 	apply     func(context.Context, map[string]any) error
 	// lost means that it has not carried out all steps.
 	lost bool
-}
-
-// failure is what a trial found.
-type failure struct {
-	history *history
-	step    int
-	text    string
-}
-
-func (f *failure) String() string {
-	lines := strings.SplitAfter(f.history.String(), "\n")
-	at := min(f.step+1, len(lines)-1)
-	if f.history.origin != "" {
-		at++
-	}
-	lines[at] = "→" + lines[at][1:]
-	return strings.Join(lines, "") + f.text
-}
-
-// counts are of what trials did: cases are versions and edits whose outcome was compared.
-type counts struct {
-	Cases, Versions, Refused, Invalid, Edits, EditsRefused, Restarts int
-}
-
-func (c counts) String() string {
-	return fmt.Sprintf("%d cases: %d versions, %d that all refuse, %d invalid; %d edits, %d refused; %d restarts",
-		c.Cases, c.Versions, c.Refused, c.Invalid, c.Edits, c.EditsRefused, c.Restarts)
-}
-
-func (c *counts) add(other counts) {
-	to, from := reflect.ValueOf(c).Elem(), reflect.ValueOf(other)
-	for i := range to.NumField() {
-		to.Field(i).SetInt(to.Field(i).Int() + from.Field(i).Int())
-	}
 }
 
 func newTrial(l *lab, h *history) *trial {
@@ -198,93 +158,6 @@ func (t *trial) apply(ctx context.Context, step int, c choice) {
 	t.former.add(t.stated(c))
 	t.version, t.refused, t.edited = c, false, false
 	t.judge(ctx, step, found)
-}
-
-// applyTwins applies a version as kubectl does, and returns the kinds that carried it out.
-func (t *trial) applyTwins(ctx context.Context, c choice) (accepted []*twin) {
-	for _, twin := range t.twins {
-		if !twin.lost && twin.apply(ctx, t.kind.template(c, twin.name)) == nil {
-			accepted = append(accepted, twin)
-		}
-	}
-	return accepted
-}
-
-// done returns the kinds of kubectl apply, of those that accepted a version, that brought it about: one that
-// left what had to leave, or what it states, has not.
-func (t *trial) done(ctx context.Context, c choice, accepted []*twin) []*twin {
-	return slices.DeleteFunc(slices.Clone(accepted), func(twin *twin) bool {
-		o := t.outcome(ctx, c, t.leavesOf(ctx, twin.name))
-		o.twins = []leaves{o.live} // what it leaves may stay
-		return len(judge(o)) > 0
-	})
-}
-
-// lose leaves out the kinds of kubectl apply that did not carry out what Lockstep did: from here on they
-// are in another state.
-func (t *trial) lose(accepted []*twin) {
-	for _, twin := range t.twins {
-		twin.lost = twin.lost || !slices.Contains(accepted, twin)
-	}
-}
-
-func (t *trial) replaceable(ctx context.Context, c choice) bool {
-	return t.read(ctx, t.name) != nil && t.lab.replaceable(ctx, t.kind.template(c, t.name)) == nil
-}
-
-// refusal judges that a version was refused: neither kind of kubectl apply, nor kubectl replace, may be able to carry it out.
-// Where one is, it is tried again first: it may have been a matter of time.
-func (t *trial) refusal(ctx context.Context, step int, c choice, accepted []*twin, found result) result {
-	possible := ""
-	if done := t.done(ctx, c, accepted); len(done) > 0 {
-		possible = done[0].how + " carries it out"
-	} else if t.recreates(step, c) {
-		possible = "it may be recreated"
-	} else if t.replaceable(ctx, c) {
-		possible = "kubectl replace would accept it"
-	}
-	if possible == "" {
-		return found
-	}
-	found, err := t.subject.settle(ctx, "", true)
-	if err != nil {
-		t.fail(step, "%v", err)
-	} else if found.refused {
-		t.fail(step, "refused, and %s:\n  %s", possible, found.said)
-	}
-	return found
-}
-
-// afterRefusal checks that the object is as it was. before is nil if it was edited meanwhile.
-func (t *trial) afterRefusal(ctx context.Context, step int, before leaves, accepted []*twin, found result) {
-	t.counts.Refused++
-	t.counts.Cases++
-	t.refused, t.rest = true, nil // whose managedFields may have been rewritten
-	if after := t.leavesOf(ctx, t.name); before != nil && !t.edited && !reflect.DeepEqual(before, after) {
-		t.fail(step, "refused, and the object has changed nevertheless:\n  %s\n  %s", found.said, strings.Join(differences(before, after), "\n  "))
-	}
-	for _, twin := range accepted {
-		twin.lost = true // it has changed, and Lockstep's object has not
-	}
-}
-
-// recreates reports whether the object of a step may be recreated: by a version that follows another one. What
-// is adopted or edited is never deleted.
-func (t *trial) recreates(step int, c choice) bool {
-	metadata, _ := t.kind.template(c, t.name)["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
-	return annotations[corev1alpha1.OnImmutableAnnotation] == corev1alpha1.OnImmutableRecreate &&
-		t.version != nil && t.events[step].apply != nil && !maps.Equal(t.version, c)
-}
-
-func differences(before, after leaves) []string {
-	var all []string
-	for _, path := range paths(before, after) {
-		if was, is := value(before, path), value(after, path); !reflect.DeepEqual(was, is) {
-			all = append(all, fmt.Sprintf("%s: %s → %s", path, shown(was), shown(is)))
-		}
-	}
-	return all
 }
 
 // handOver makes values those of other writers that are no longer Lockstep's: replicas that left the
@@ -456,110 +329,4 @@ func (t *trial) afterRestart(ctx context.Context, step int) {
 		}
 		t.atRest(ctx, step, "the restart wrote it")
 	}
-}
-
-// play plays histories side by side, each in several steps, and ends with a restart that writes nothing.
-// It returns the failures, by the index of the history.
-func play(tb testing.TB, l *lab, histories []*history) (map[int]*failure, counts) {
-	tb.Helper()
-	ctx := tb.Context()
-	trials := make([]*trial, len(histories))
-	var processes []*process
-	defer func() {
-		for _, p := range processes {
-			p.stop()
-		}
-	}()
-	// restart begins a process for some trials.
-	restart := func(some []*trial) {
-		if len(some) == 0 {
-			return
-		}
-		p := newProcess(tb, l)
-		for _, t := range some {
-			t.subject.begin(p)
-		}
-		processes = append(processes, p)
-		p.start(tb)
-	}
-	steps := 0
-	for i, h := range histories {
-		trials[i] = newTrial(l, h)
-		steps = max(steps, len(h.events))
-	}
-	each(trials, func(t *trial) { t.prepare(ctx) })
-	restart(trials)
-	for step := range steps {
-		var some, restarted []*trial
-		for _, t := range trials {
-			if step < len(t.events) && t.failure == nil {
-				some = append(some, t)
-				if t.events[step].restart {
-					restarted = append(restarted, t)
-				}
-			}
-		}
-		restart(restarted)
-		each(some, func(t *trial) { t.play(ctx, step) })
-	}
-	var left []*trial
-	for _, t := range trials {
-		if t.failure == nil {
-			left = append(left, t)
-		}
-	}
-	restart(left)
-	each(left, func(t *trial) {
-		t.atRest(ctx, len(t.events)-1, "it was written at rest")
-		t.afterRestart(ctx, len(t.events)-1)
-	})
-	failures, total := map[int]*failure{}, counts{}
-	for i, t := range trials {
-		total.add(t.counts)
-		if t.failure != nil {
-			failures[i] = t.failure
-		}
-	}
-	return failures, total
-}
-
-// workers is how many trials are played at a time: requests wait for the API server.
-const workers = 8
-
-func each(trials []*trial, do func(*trial)) {
-	queue := make(chan *trial)
-	var wait sync.WaitGroup
-	for range workers {
-		wait.Go(func() {
-			for t := range queue {
-				t.guarded(do)
-			}
-		})
-	}
-	for _, t := range trials {
-		queue <- t
-	}
-	close(queue)
-	wait.Wait()
-}
-
-// guarded turns a panic into a failure of the trial.
-func (t *trial) guarded(do func(*trial)) {
-	defer func() {
-		if p := recover(); p != nil {
-			t.fail(0, "panic: %v", p)
-		}
-	}()
-	do(t)
-}
-
-// cause is the failure without names and values.
-func (f *failure) cause() string {
-	text := strings.TrimSpace(f.text)
-	if i := strings.Index(text, "is invalid: "); i > 0 {
-		head, _, _ := strings.Cut(text, "\n")
-		return head + " " + text[i+12:min(len(text), i+140)]
-	}
-	line, _, _ := strings.Cut(text, "\n")
-	return f.history.kind.name + " " + line
 }

@@ -1,0 +1,99 @@
+package applies_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+)
+
+// applyTwins applies a version as kubectl does, and returns the kinds that carried it out.
+func (t *trial) applyTwins(ctx context.Context, c choice) (accepted []*twin) {
+	for _, twin := range t.twins {
+		if !twin.lost && twin.apply(ctx, t.kind.template(c, twin.name)) == nil {
+			accepted = append(accepted, twin)
+		}
+	}
+	return accepted
+}
+
+// done returns the kinds of kubectl apply, of those that accepted a version, that brought it about: one that
+// left what had to leave, or what it states, has not.
+func (t *trial) done(ctx context.Context, c choice, accepted []*twin) []*twin {
+	return slices.DeleteFunc(slices.Clone(accepted), func(twin *twin) bool {
+		o := t.outcome(ctx, c, t.leavesOf(ctx, twin.name))
+		o.twins = []leaves{o.live} // what it leaves may stay
+		return len(judge(o)) > 0
+	})
+}
+
+// lose leaves out the kinds of kubectl apply that did not carry out what Lockstep did: from here on they
+// are in another state.
+func (t *trial) lose(accepted []*twin) {
+	for _, twin := range t.twins {
+		twin.lost = twin.lost || !slices.Contains(accepted, twin)
+	}
+}
+
+func (t *trial) replaceable(ctx context.Context, c choice) bool {
+	return t.read(ctx, t.name) != nil && t.lab.replaceable(ctx, t.kind.template(c, t.name)) == nil
+}
+
+// refusal judges that a version was refused: neither kind of kubectl apply, nor kubectl replace, may be able to carry it out.
+// Where one is, it is tried again first: it may have been a matter of time.
+func (t *trial) refusal(ctx context.Context, step int, c choice, accepted []*twin, found result) result {
+	possible := ""
+	if done := t.done(ctx, c, accepted); len(done) > 0 {
+		possible = done[0].how + " carries it out"
+	} else if t.recreates(step, c) {
+		possible = "it may be recreated"
+	} else if t.replaceable(ctx, c) {
+		possible = "kubectl replace would accept it"
+	}
+	if possible == "" {
+		return found
+	}
+	found, err := t.subject.settle(ctx, "", true)
+	if err != nil {
+		t.fail(step, "%v", err)
+	} else if found.refused {
+		t.fail(step, "refused, and %s:\n  %s", possible, found.said)
+	}
+	return found
+}
+
+// afterRefusal checks that the object is as it was. before is nil if it was edited meanwhile.
+func (t *trial) afterRefusal(ctx context.Context, step int, before leaves, accepted []*twin, found result) {
+	t.counts.Refused++
+	t.counts.Cases++
+	t.refused, t.rest = true, nil // whose managedFields may have been rewritten
+	if after := t.leavesOf(ctx, t.name); before != nil && !t.edited && !reflect.DeepEqual(before, after) {
+		t.fail(step, "refused, and the object has changed nevertheless:\n  %s\n  %s", found.said, strings.Join(differences(before, after), "\n  "))
+	}
+	for _, twin := range accepted {
+		twin.lost = true // it has changed, and Lockstep's object has not
+	}
+}
+
+// recreates reports whether the object of a step may be recreated: by a version that follows another one. What
+// is adopted or edited is never deleted.
+func (t *trial) recreates(step int, c choice) bool {
+	metadata, _ := t.kind.template(c, t.name)["metadata"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	return annotations[corev1alpha1.OnImmutableAnnotation] == corev1alpha1.OnImmutableRecreate &&
+		t.version != nil && t.events[step].apply != nil && !maps.Equal(t.version, c)
+}
+
+func differences(before, after leaves) []string {
+	var all []string
+	for _, path := range paths(before, after) {
+		if was, is := value(before, path), value(after, path); !reflect.DeepEqual(was, is) {
+			all = append(all, fmt.Sprintf("%s: %s → %s", path, shown(was), shown(is)))
+		}
+	}
+	return all
+}
