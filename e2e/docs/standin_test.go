@@ -257,7 +257,7 @@ func (h *standIn) apply(ctx context.Context, u *unstructured.Unstructured) error
 		options = append(options, client.ForceOwnership)
 	}
 	// A namespace that was created just now may not be known everywhere.
-	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 10*time.Second, true, func(ctx context.Context) (bool, error) {
+	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, harness.Patience, true, func(ctx context.Context) (bool, error) {
 		err := h.Apply(ctx, client.ApplyConfigurationFromUnstructured(u.DeepCopy()), options...)
 		return err == nil || !apierrors.IsNotFound(err), err
 	})

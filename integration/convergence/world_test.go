@@ -24,7 +24,7 @@ import (
 )
 
 // patience is how long a round has at most to come to rest.
-const patience = 90 * time.Second
+const patience = harness.Patience
 
 // world is what one round changes.
 type world struct {
