@@ -70,7 +70,7 @@ func TestRolloutCommands(t *testing.T) {
 	if got := ok(t, env, "rollout", "diff", "notes", "-n", "rollout", "--from-revision", "1"); !strings.HasSuffix(got.out, "no difference\n") {
 		t.Errorf("got %+v", got)
 	}
-	if got := ok(t, env, "rollout", "history", "notes", "-n", "rollout"); !strings.Contains(got.out, "\n3         True        Undone to revision 1. ") {
+	if got := ok(t, env, "rollout", "history", "notes", "-n", "rollout"); !strings.Contains(got.out, "\n3         True        Back to revision 1. ") {
 		t.Errorf("got %s", got.out)
 	}
 	tree := ok(t, env, "status", "package/notes", "-n", "rollout", "--objects", "--query", "[.objects.phases[].objects[] | select(.health == \"Current\")] | length")

@@ -226,6 +226,23 @@ func (l *load) usedImages(objects []*object) (images []corev1alpha1.PackageImage
 	return all, omitted
 }
 
+// ImagesOf returns the images that rendered objects name, sorted, as many as a status has room for, and how many there are more.
+func ImagesOf(all []map[string]any) (images []corev1alpha1.PackageImage, omitted int) {
+	refs := map[string]bool{}
+	for _, o := range all {
+		version, _ := o["apiVersion"].(string)
+		kind, _ := o["kind"].(string)
+		for _, field := range imageFields(schema.FromAPIVersionAndKind(version, kind).GroupKind(), o) {
+			refs[field.text] = true
+		}
+	}
+	for _, ref := range slices.Sorted(maps.Keys(refs)) {
+		images = append(images, packageImage(ref))
+	}
+	shown := min(len(images), limits.StatusImages)
+	return images[:shown], len(images) - shown
+}
+
 // WorkloadImage is an image that an object names.
 type WorkloadImage struct {
 	// Image is the reference as it is written, before ImageOverride and Rewrite, with the digest of the lock; empty where it is a sensitive value.

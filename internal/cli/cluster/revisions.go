@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/objectdiff"
@@ -25,12 +27,44 @@ func (r *Rollout) Previous(of corev1alpha1.GenericObjectSet) (corev1alpha1.Gener
 	return found, nil
 }
 
-// ChangeCause is what made a revision, by those before it, the oldest first: an undo is recognized by its template.
+// LastGood returns the last revision before another one that succeeded and was not rejected.
+func (r *Rollout) LastGood(before corev1alpha1.GenericObjectSet) (corev1alpha1.GenericObjectSet, error) {
+	number := before.ObjectSetSpec().Revision
+	var passed []string
+	for _, set := range slices.Backward(r.Sets) {
+		switch {
+		case set.ObjectSetSpec().Revision >= number:
+		case meta.IsStatusConditionTrue(*set.StatusConditions(), corev1alpha1.ConditionSucceeded) && !r.rejected(set):
+			return set, nil
+		default:
+			passed = append(passed, fmt.Sprint(set.ObjectSetSpec().Revision))
+		}
+	}
+	if len(passed) > 0 {
+		return nil, fmt.Errorf("no revision of %s before %d has succeeded without being rejected. To go back to another one (%s) all the same, name it by --to-revision",
+			r, number, strings.Join(passed, ", "))
+	}
+	return nil, fmt.Errorf("%s has no revision before %d", r, number)
+}
+
+// rejected reports whether the content of a revision was rejected, by a user or because it missed its deadline.
+func (r *Rollout) rejected(set corev1alpha1.GenericObjectSet) bool {
+	hash := set.GetAnnotations()[corev1alpha1.HashAnnotation]
+	return hash != "" && slices.ContainsFunc(r.Deployment.ObjectDeploymentStatus().Rejected, func(c corev1alpha1.RejectedContent) bool {
+		return c.TemplateHash == hash && c.Digest == set.GetAnnotations()[corev1alpha1.PackageDigestAnnotation]
+	})
+}
+
+// ChangeCause is what made a revision, by those before it, the oldest first. The annotation says what changed when its set was
+// made, which may have been for an earlier revision.
 func ChangeCause(before []corev1alpha1.GenericObjectSet, set corev1alpha1.GenericObjectSet) string {
+	if from := set.GetAnnotations()[corev1alpha1.RolledBackFromAnnotation]; from != "" {
+		return fmt.Sprintf("Rolled back from revision %s.", from)
+	}
 	hash := set.GetAnnotations()[corev1alpha1.HashAnnotation]
 	for _, earlier := range slices.Backward(before) {
 		if hash != "" && earlier.GetAnnotations()[corev1alpha1.HashAnnotation] == hash {
-			return fmt.Sprintf("Undone to revision %d.", earlier.ObjectSetSpec().Revision)
+			return fmt.Sprintf("Back to revision %d.", earlier.ObjectSetSpec().Revision)
 		}
 	}
 	return set.GetAnnotations()[corev1alpha1.ChangeCauseAnnotation]

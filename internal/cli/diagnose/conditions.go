@@ -27,7 +27,7 @@ var idle = []string{
 	"Resizing", "FileSystemResizePending", "ControllerResizeInProgress", "NodeResizeInProgress",
 }
 
-var deployment = schema.GroupKind{Group: "apps", Kind: "Deployment"}
+var deployment, statefulSet = schema.GroupKind{Group: "apps", Kind: "Deployment"}, schema.GroupKind{Group: "apps", Kind: "StatefulSet"}
 
 func isBad(typ string) bool {
 	return slices.Contains(bad, typ) || slices.ContainsFunc(badEnds, func(end string) bool { return strings.HasSuffix(typ, end) })

@@ -370,6 +370,10 @@ func TestOwnCause(t *testing.T) {
 			"the API server refuses or delays what the manager writes, which is tried again: create ObjectSet web: the server was unable to return a response in the time allotted",
 			"Look at the API server, its load and its webhooks: kubectl get --raw '/readyz?verbose'", 0,
 		},
+		"a rollback": {
+			progress.State{Target: target, Observed: true, Unpacked: true, RolledBack: true, Stalled: "Revision 2 missed its deadline: Deployment web: no pods. Revision 3 is in charge in its place. Ask for other content."},
+			"the rollout is stuck: Revision 2 missed its deadline: Deployment web: no pods. Revision 3 is in charge in its place", "Ask for other content.", 0,
+		},
 		"a pause": {
 			progress.State{Target: target, Paused: "until the migration is over"},
 			"it is paused, so nothing is written (until the migration is over)", "Let it go on: kubectl package unpause package/web -n shop", 0,

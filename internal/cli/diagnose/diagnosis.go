@@ -27,6 +27,7 @@ const (
 	ReasonContainer      Reason = "Container"
 	ReasonUnschedulable  Reason = "Unschedulable"
 	ReasonNotReady       Reason = "NotReady"
+	ReasonOutdatedPod    Reason = "OutdatedPod"
 	ReasonVolume         Reason = "Volume"
 	ReasonJob            Reason = "Job"
 	ReasonDeleting       Reason = "Deleting"

@@ -115,7 +115,7 @@ func ownCause(s progress.State) (text, remedy string, below []finding) {
 			remedy = strings.TrimSuffix(remedy, ".") + ". "
 		}
 		remedy += "Once that is mended it is tried again by itself; at once: kubectl package retry " + flags
-	case !s.Observed:
+	case !s.Observed, s.RolledBack:
 		text, remedy = lastSentence(text)
 	case s.Retrying != "":
 		remedy = "Look at the API server, its load and its webhooks: kubectl get --raw '/readyz?verbose'"

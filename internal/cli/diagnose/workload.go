@@ -31,7 +31,7 @@ func (e *explainer) dependents(ctx context.Context, key objects.Key, live *unstr
 	switch key.GroupKind() {
 	case deployment:
 		return e.replicaSet(ctx, live)
-	case schema.GroupKind{Group: "apps", Kind: "StatefulSet"}, schema.GroupKind{Group: "apps", Kind: "DaemonSet"},
+	case statefulSet, schema.GroupKind{Group: "apps", Kind: "DaemonSet"},
 		schema.GroupKind{Group: "apps", Kind: "ReplicaSet"}, schema.GroupKind{Kind: "ReplicationController"}, job:
 		return e.pods(ctx, live)
 	case schema.GroupKind{Kind: "Pod"}:
@@ -130,8 +130,15 @@ func (e *explainer) pods(ctx context.Context, owner *unstructured.Unstructured) 
 		return nil, readable("pods", err)
 	}
 	pods := slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return !metav1.IsControlledBy(&p, owner) || healthy(&p) })
+	examine := func(p *corev1.Pod, events []corev1.Event) finding {
+		f := pod(p, events)
+		if c, is := outdated(owner, p); is {
+			f.cause = c
+		}
+		return f
+	}
 	weight := func(p *corev1.Pod) int {
-		f := pod(p, nil)
+		f := examine(p, nil)
 		return f.best().weight
 	}
 	slices.SortStableFunc(pods, func(a, b corev1.Pod) int { return cmp.Compare(weight(&b), weight(&a)) })
@@ -141,12 +148,41 @@ func (e *explainer) pods(ctx context.Context, owner *unstructured.Unstructured) 
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, pod(&pods[i], events))
+		found = append(found, examine(&pods[i], events))
 	}
 	if more := len(pods) - podsExamined; more > 0 {
 		found = append(found, finding{link: Link{Object: fmt.Sprintf("and %s that are not ready", terminal.Count(more, "more pod"))}})
 	}
 	return found, nil
+}
+
+// outdated explains a pod that is not ready and that its StatefulSet does not replace, although it has another template by now:
+// the controller waits for this very pod. A rollback leaves such pods.
+func outdated(owner *unstructured.Unstructured, p *corev1.Pod) (c cause, is bool) {
+	set := &appsv1.StatefulSet{}
+	if owner.GroupVersionKind().GroupKind() != statefulSet || runtime.DefaultUnstructuredConverter.FromUnstructured(owner.Object, set) != nil {
+		return c, false
+	}
+	made, now := p.Labels[appsv1.ControllerRevisionHashLabelKey], set.Status.UpdateRevision
+	if made == "" || now == "" || made == now || set.Status.ObservedGeneration < set.Generation || p.DeletionTimestamp != nil {
+		return c, false
+	}
+	why := ""
+	switch strategy := set.Spec.UpdateStrategy; {
+	case strategy.Type == appsv1.OnDeleteStatefulSetStrategyType:
+		why = "it replaces no pod by itself (updateStrategy OnDelete)"
+	case set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement, strategy.RollingUpdate != nil && ptr.Deref(strategy.RollingUpdate.Partition, 0) > 0:
+		return c, false
+	default:
+		why = "it replaces no pod before this one is ready (podManagementPolicy OrderedReady)"
+	}
+	object := "Pod " + p.Namespace + "/" + p.Name
+	return cause{
+		weight: weightCertain, reason: ReasonOutdatedPod, object: object,
+		text: fmt.Sprintf("%s is not ready and has an earlier template (controller-revision-hash %s) than StatefulSet %s now (updateRevision %s): %s",
+			object, made, set.Name, now, why),
+		remedy: fmt.Sprintf("Delete the pod, and it is created from the present template: kubectl -n %s delete pod %s", p.Namespace, p.Name),
+	}, true
 }
 
 func healthy(p *corev1.Pod) bool {

@@ -67,3 +67,48 @@ func causeOfMissingPods(t *testing.T, message string, reports []string) cause {
 	}
 	return f.best()
 }
+
+// A pod of an earlier template that is not ready, and that its StatefulSet waits for, has to be deleted by hand: a rollback leaves it
+// so. One that the controller replaces by itself is explained as any other pod.
+func TestOutdatedPod(t *testing.T) {
+	t.Parallel()
+	for reason, tc := range map[string]struct {
+		change func(*appsv1.StatefulSet, *corev1.Pod)
+		want   Reason
+	}{
+		"in order": {func(*appsv1.StatefulSet, *corev1.Pod) {}, ReasonOutdatedPod},
+		"on deletion only": {func(s *appsv1.StatefulSet, _ *corev1.Pod) {
+			s.Spec.UpdateStrategy.Type = appsv1.OnDeleteStatefulSetStrategyType
+		}, ReasonOutdatedPod},
+		"in parallel": {func(s *appsv1.StatefulSet, _ *corev1.Pod) { s.Spec.PodManagementPolicy = appsv1.ParallelPodManagement }, ReasonCrash},
+		"of the present template": {func(_ *appsv1.StatefulSet, p *corev1.Pod) {
+			p.Labels[appsv1.ControllerRevisionHashLabelKey] = "store-new"
+		}, ReasonCrash},
+		"of a template that is not seen": {func(s *appsv1.StatefulSet, _ *corev1.Pod) { s.Generation = 3 }, ReasonCrash},
+		"held back by a partition": {func(s *appsv1.StatefulSet, _ *corev1.Pod) {
+			s.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{Partition: ptr.To[int32](1)}
+		}, ReasonCrash},
+		"without a partition, as default": {func(s *appsv1.StatefulSet, _ *corev1.Pod) {
+			s.Spec.UpdateStrategy.RollingUpdate = &appsv1.RollingUpdateStatefulSetStrategy{Partition: ptr.To[int32](0)}
+		}, ReasonOutdatedPod},
+	} {
+		labels := map[string]string{"app": "store"}
+		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "store", UID: "set", Generation: 2}}
+		set.Spec.Selector = &metav1.LabelSelector{MatchLabels: labels}
+		set.Status = appsv1.StatefulSetStatus{ObservedGeneration: 2, CurrentRevision: "store-new", UpdateRevision: "store-new"}
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "store-1", Labels: map[string]string{"app": "store", appsv1.ControllerRevisionHashLabelKey: "store-bad"}}}
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "store", UID: "set", Controller: ptr.To(true)}}
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}}
+		tc.change(set, pod)
+		byUID := func(o client.Object) []string { return []string{string(o.(*corev1.Event).InvolvedObject.UID)} }
+		e := &explainer{client: fake.NewClientBuilder().WithObjects(set, pod).WithIndex(&corev1.Event{}, "involvedObject.uid", byUID).Build()}
+		f, err := e.object(t.Context(), objects.Key{Group: "apps", Kind: "StatefulSet", Namespace: "shop", Name: "store"}, "StatefulSet shop/store", "not ready")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := f.best()
+		if c.reason != tc.want || c.object != "Pod shop/store-1" || (c.reason == ReasonOutdatedPod) != strings.HasSuffix(c.remedy, ": kubectl -n shop delete pod store-1") {
+			t.Errorf("%s: %+v", reason, c)
+		}
+	}
+}

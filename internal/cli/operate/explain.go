@@ -47,7 +47,7 @@ means the folder, with a note; package/NAME and clusterpackage/NAME never do.
 -o json prints kind, namespace, name, summary (as status), phase, object, reason, cause, remedy and chain[]{depth,
 object, state, message}. reason is one of None, Package, Target, Collision, Webhook, WebhookFailed, Quota, Forbidden,
 Immutable, Refused, Unserved, NoNamespace, APIService, NoAddress, NotEstablished, ImagePull, Crash, Container,
-Unschedulable, NotReady, Volume, Job, Deleting, Condition, Probe, Dependency, Gate (a phase waits for what a later
+Unschedulable, NotReady, OutdatedPod, Volume, Job, Deleting, Condition, Probe, Dependency, Gate (a phase waits for what a later
 one brings, or for a status that may never be set), Unanswered (the API server does not answer in time).`,
 		Example: `  kubectl package explain clusterpackage/cert-operator`,
 		Args:    command.Takes("NAME"),

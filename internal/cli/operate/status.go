@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
@@ -14,6 +15,8 @@ import (
 	"lockstep.run/lockstep/internal/cli/operate/rollout"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/internal/objectsets"
 )
 
 type statusCommand struct {
@@ -44,8 +47,8 @@ clusterpackage/NAME; kind and name may be two arguments as well. Exits with 0 wh
 package exists, however it stands; to test for availability:
 kubectl wait --for=condition=Available package/NAME
 
-Between phases and conditions stand what is ignored of the package, and the images that its objects name, with
-their digests.
+Between phases and conditions stand what is ignored of the package, and the images that the objects of the
+revision in charge name, with their digests.
 
 -o json prints kind, namespace, name, summary, message, current (the status is about the latest spec), available,
 image, component, package, version, digest, revision, phases[]{name, state, ready, total}, blocking[]{phase, group,
@@ -75,6 +78,9 @@ func (c *statusCommand) run(ctx context.Context, n cluster.Name) error {
 	}
 	c.WarnOfSilence(ctx, cl)
 	report := statusReport{Report: progress.ReportOf(progress.Snapshot{Target: target, Package: pkg})}
+	if err := c.ofRevisionInCharge(ctx, cl, n, pkg, &report); err != nil {
+		return err
+	}
 	if c.objects {
 		r, err := cl.Rollout(ctx, n)
 		if err != nil {
@@ -92,6 +98,35 @@ func (c *statusCommand) run(ctx context.Context, n cluster.Name) error {
 	return c.Output.Write(ctx, c.Streams.Out, report, func(styles terminal.Styles) string {
 		return report.text(progress.ScreenOptions{Width: terminal.WidthOf(c.Streams.Out), Now: time.Now(), Styles: styles})
 	})
+}
+
+// ofRevisionInCharge replaces the images by those of the revision in charge, where that is not the content that was loaded last:
+// this was rolled back, or awaits its activation.
+func (c *statusCommand) ofRevisionInCharge(ctx context.Context, cl *cluster.Cluster, n cluster.Name, pkg corev1alpha1.GenericPackage, report *statusReport) error {
+	conds := *pkg.StatusConditions()
+	if !meta.IsStatusConditionTrue(conds, corev1alpha1.ConditionRolledBack) && !meta.IsStatusConditionTrue(conds, corev1alpha1.ConditionAwaitingActivation) {
+		return nil
+	}
+	r, err := cl.Rollout(ctx, n)
+	if err != nil {
+		return err
+	}
+	report.Images, report.OmittedImages = nil, 0
+	set := r.Current()
+	if set == nil || objectsets.Waiting(set) {
+		return nil // none is in charge yet
+	}
+	all, _, err := cl.Objects(ctx, set)
+	if err != nil {
+		return err
+	}
+	var values []map[string]any
+	for _, o := range all {
+		values = append(values, o.Value)
+	}
+	images, omitted := loader.ImagesOf(values)
+	report.Images, report.OmittedImages = images, int32(omitted) //nolint:gosec // bounded by limits
+	return nil
 }
 
 // text is the screen of the package, and the other requested parts.

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/clitest"
 	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
 	"lockstep.run/lockstep/internal/cli/progress"
@@ -40,6 +43,25 @@ func TestStatus(t *testing.T) {
 	} {
 		if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "status", arg); got != (clitest.Result{Code: 1, Out: "", Err: want}) {
 			t.Errorf("got %+v, want %q", got, want)
+		}
+	}
+}
+
+// The images are those of the revision in charge, whatever was loaded last.
+func TestStatusAfterARollback(t *testing.T) {
+	t.Parallel()
+	for _, rolledBack := range []metav1.ConditionStatus{metav1.ConditionTrue, metav1.ConditionFalse} {
+		objects := clustertest.Revised(func(pkg *corev1alpha1.Package, _ *corev1alpha1.ObjectDeployment) {
+			pkg.Status.Conditions = append(pkg.Status.Conditions, clustertest.Condition(corev1alpha1.ConditionRolledBack, rolledBack, "ProgressDeadlineExceeded", ""))
+			pkg.Status.Resolved = &corev1alpha1.ResolvedPackage{Images: []corev1alpha1.PackageImage{{Image: "web:v2"}}}
+		})
+		one, two := objects[2].(*corev1alpha1.ObjectSet), objects[3].(*corev1alpha1.ObjectSet)
+		one.Spec.LifecycleState, one.Spec.Revision = corev1alpha1.ObjectSetLifecycleStateActive, 3
+		two.Spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStateArchived
+		got := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t, objects...)), "", "status", "web")
+		want := map[metav1.ConditionStatus]string{metav1.ConditionTrue: "  web:v1  no digest", metav1.ConditionFalse: "  web:v2  no digest"}[rolledBack]
+		if !strings.Contains(got.Out, want) || strings.Count(got.Out, "no digest") != 1 {
+			t.Errorf("rolled back %s: %q is missing in\n%s%s", rolledBack, want, got.Out, got.Err)
 		}
 	}
 }

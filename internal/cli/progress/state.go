@@ -45,6 +45,8 @@ type State struct {
 	// Messages of conditions that hold; PullError and Invalid exclude each other. Unresolved is why packageRef led to no
 	// version.
 	PullError, Invalid, Paused, Stalled, Unavailable, Unresolved string
+	// RolledBack: Stalled says which revision gave way to which, why and what to do about it, in its last sentence.
+	RolledBack bool
 	// Awaiting says which revision awaits its activation, and by what it is activated.
 	Awaiting string
 	// NotVerified: PullError is that the image is not trusted, and names it.
@@ -186,6 +188,7 @@ func (s *State) fromConditions(pkg corev1alpha1.GenericPackage) {
 	s.Paused = message(facts.Paused, corev1alpha1.ConditionPaused, metav1.ConditionTrue)
 	s.Awaiting = message(true, corev1alpha1.ConditionAwaitingActivation, metav1.ConditionTrue)
 	s.Stalled = message(facts.Stalled, corev1alpha1.ConditionStalled, metav1.ConditionTrue)
+	s.RolledBack = facts.Stalled && summary.Current(pkg, corev1alpha1.ConditionRolledBack).Status == metav1.ConditionTrue
 	s.Unresolved = message(facts.Unresolved, corev1alpha1.ConditionResolved, metav1.ConditionFalse)
 	s.Waiting = message(facts.Waiting, corev1alpha1.ConditionDependenciesReady, metav1.ConditionFalse)
 	s.Held = message(true, corev1alpha1.ConditionDeletionHeld, metav1.ConditionTrue)

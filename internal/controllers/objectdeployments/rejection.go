@@ -1,6 +1,7 @@
 package objectdeployments
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -150,23 +151,24 @@ func (s *reconciliation) releasedWith(set corev1alpha1.GenericObjectSet) []strin
 	return names
 }
 
-// rollbackMessage says which revision was rolled back, and which one is in charge; and
-// why, which is the reason of a rejection.
+// rollbackMessage says which revision was rolled back and why, and which one is in charge; the reason is that of the rejection.
 func (s *reconciliation) rollbackMessage() (reason, message string) {
 	from := s.current.GetAnnotations()[corev1alpha1.RolledBackFromAnnotation]
-	gave := fmt.Sprintf("gave way to revision %d. ", s.current.ObjectSetSpec().Revision)
-	reason, message = corev1alpha1.ReasonProgressDeadlineExceeded, fmt.Sprintf("Revision %s missed its deadline, and ", from)+gave
-	if r := s.rejectionOf(from); r != nil {
+	reason, message = corev1alpha1.ReasonProgressDeadlineExceeded, fmt.Sprintf("Revision %s missed its deadline", from)
+	r := s.rejectionOf(from)
+	if r != nil {
 		if reason = r.Reason; reason == corev1alpha1.ReasonUser {
-			message = fmt.Sprintf("Revision %s was rejected by a user, and ", from) + gave
+			message = fmt.Sprintf("Revision %s was rejected by a user", from)
 		} else {
-			message += r.Message + " "
-		}
-		if len(r.Released) > 0 {
-			message += "Kept, without a controller: " + strings.Join(r.Released, ", ") + ". "
+			message = cmp.Or(strings.TrimRight(r.Message, ". "), message)
 		}
 	}
-	return reason, message + "Change the template, or run kubectl package retry to try it again."
+	message += fmt.Sprintf(". Revision %d is in charge in its place. ", s.current.ObjectSetSpec().Revision)
+	if r != nil && len(r.Released) > 0 {
+		message += "Kept, without a controller: " + strings.Join(r.Released, ", ") + ". "
+	}
+	return reason, message + fmt.Sprintf("Ask for other content, try this one again by kubectl package retry %[1]s, or set the spec to the revision in charge by kubectl package rollout undo %[1]s",
+		s.nameInCommands())
 }
 
 // rejectionOf returns that of the revision with a number, or the last one where the revision is gone; nil for none.

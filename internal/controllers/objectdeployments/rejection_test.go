@@ -102,6 +102,13 @@ func TestRollbackMessage(t *testing.T) {
 			t.Errorf("rejected by %s: %s: %s", reason, why, text)
 		}
 	}
+	s.deployment.ObjectDeploymentStatus().Rejected = []corev1alpha1.RejectedContent{{
+		TemplateHash: "failed", Reason: corev1alpha1.ReasonProgressDeadlineExceeded, Message: "Revision 3 missed its deadline: Deployment web: surplus replicas are still there",
+	}}
+	const want = "Revision 3 missed its deadline: Deployment web: surplus replicas are still there. Revision 4 is in charge in its place. Ask for other content, "
+	if _, text := s.rollbackMessage(); !strings.HasPrefix(text, want) {
+		t.Error(text)
+	}
 }
 
 // TestStatefulObjectsOfRollbacks: stateful objects are left by a rollback alone: not by the deletion of the deployment, nor by an

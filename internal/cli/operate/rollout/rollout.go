@@ -62,7 +62,7 @@ Values of Secrets are hidden.
 Users are recorded where the admission policy in config/audit is installed; those of revisions that are
 not known to be later than the policy are "not verified". Programs state their own name.
 
-A revision with the template of an earlier one is "Undone to revision N." More on who changed what is in
+A revision with the template of an earlier one is "Back to revision N." More on who changed what is in
 docs/administrate/changed-by.md.`,
 		Args: command.Takes("RESOURCE", "[NAME]"),
 	}, cluster.ParseResource, c.run, command.Positive("revision", &c.revision))

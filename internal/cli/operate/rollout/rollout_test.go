@@ -122,6 +122,48 @@ func TestRolloutUndo(t *testing.T) {
 	}
 }
 
+// After a rollback by itself the spec goes back to the revision in charge. Revisions that were rejected, or that never succeeded, are
+// passed over.
+func TestRolloutUndoPassesOverBadRevisions(t *testing.T) {
+	t.Parallel()
+	succeeded := []metav1.Condition{clustertest.Condition("Succeeded", "True", "RolloutSuccess", "")}
+	third := func(succeeds bool, rejected ...corev1alpha1.RejectedContent) []client.Object {
+		all := clustertest.Revised(func(_ *corev1alpha1.Package, dep *corev1alpha1.ObjectDeployment) { dep.Status.Rejected = rejected })
+		two := all[3].(*corev1alpha1.ObjectSet)
+		two.Spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStateArchived
+		two.Annotations[corev1alpha1.HashAnnotation] = "two"
+		if succeeds {
+			two.Status.Conditions = succeeded
+		}
+		return append(all, clustertest.Revision(3, two.Annotations, clustertest.PhaseOf("deploy")))
+	}
+	rolledBack := clustertest.Revised(func(_ *corev1alpha1.Package, dep *corev1alpha1.ObjectDeployment) {
+		dep.Status.Conditions = []metav1.Condition{clustertest.Condition(corev1alpha1.ConditionRolledBack, "True", "ProgressDeadlineExceeded", "")}
+	})
+	one, two := rolledBack[2].(*corev1alpha1.ObjectSet), rolledBack[3].(*corev1alpha1.ObjectSet)
+	one.Spec.LifecycleState, one.Spec.Revision, one.Annotations[corev1alpha1.RolledBackFromAnnotation] = corev1alpha1.ObjectSetLifecycleStateActive, 3, "2"
+	two.Spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStateArchived
+	rejectedTwo := corev1alpha1.RejectedContent{TemplateHash: "two", Digest: two.Annotations[corev1alpha1.PackageDigestAnnotation]}
+	none := third(false)
+	none[2].(*corev1alpha1.ObjectSet).Status.Conditions = nil
+	toOne := "package shop/web changed: image example.com/web:v2 → example.com/web@" + clustertest.DigestOne
+	for name, tc := range map[string]struct {
+		objects   []client.Object
+		out, note string
+	}{
+		"rolled back by itself":    {rolledBack, toOne + `, component "front" → "", configuration (revision 3)`, "note: revision 3 was rolled back to by itself"},
+		"the last one succeeded":   {third(true), "(revision 2)", ""},
+		"the last one never did":   {third(false), toOne, ""},
+		"the last one is rejected": {third(true, rejectedTwo), toOne, ""},
+		"none succeeded":           {none, "", "Error: no revision of package shop/web before 3 has succeeded without being rejected. To go back to another one (2, 1) all the same, name it by --to-revision\n"},
+	} {
+		got := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t, tc.objects...)), "", "rollout", "undo", "web", "--wait=false")
+		if !strings.Contains(got.Out, tc.out) || !strings.Contains(got.Err, tc.note) || (got.Code == 0) != (tc.out != "") {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 func TestRolloutUndoTakesAConfigurationAway(t *testing.T) {
 	t.Parallel()
 	objects := clustertest.Revised(nil)

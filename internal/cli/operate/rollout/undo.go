@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -41,9 +42,9 @@ func newUndo(on command.Command) *cobra.Command {
 	cmd := c.About(&cobra.Command{
 		Use:   "undo RESOURCE",
 		Short: "Go back to an earlier revision",
-		Long: `Go back to the revision before the newest, or to the one of --to-revision. Where nothing was
-rolled out of what a package asks for now, because its image cannot be pulled or is invalid, it
-goes back to the newest revision.
+		Long: `Go back to the last revision before the one in charge that succeeded and was not rejected, or to the
+one of --to-revision. If the spec was never rolled out, because its image cannot be pulled or is
+invalid, or if it was rolled back by itself, the spec goes back to the revision in charge.
 
 Of a package, the image of that revision by its digest, its configuration and its component
 are written into the spec; patches, common metadata and the rest of the spec stay as they are
@@ -66,7 +67,7 @@ Secrets, where the package is chosen from a catalogue by packageRef, or where it
 before digests were recorded.`,
 		Args: command.Takes("RESOURCE", "[NAME]"),
 	}, cluster.ParseResource, c.run, command.Positive("to-revision", &c.revision))
-	cmd.Flags().Int64Var(&c.revision, "to-revision", 0, "the `revision` to go back to; the one before the newest where it is not given")
+	cmd.Flags().Int64Var(&c.revision, "to-revision", 0, "the `revision` to go back to; by default the last one that succeeded")
 	cmd.Flags().BoolVar(&c.dryRun, "dry-run", false, "show what it would do, and change nothing")
 	cmd.Flags().BoolVarP(&c.yes, "yes", "y", false, "do not ask")
 	c.AddWait(cmd, command.WaitTimeout, "watch the rollout until it is complete")
@@ -98,8 +99,11 @@ func (c *undoCommand) choose(r *cluster.Rollout) (corev1alpha1.GenericObjectSet,
 		return r.Revision(c.revision)
 	case neverRolledOut(r, current):
 		return current, nil
+	case meta.IsStatusConditionTrue(*r.Deployment.StatusConditions(), corev1alpha1.ConditionRolledBack):
+		fmt.Fprintln(c.Streams.ErrOut, terminal.Line(fmt.Sprintf("note: revision %d was rolled back to by itself; now the spec is set to it, too", current.ObjectSetSpec().Revision)))
+		return current, nil
 	}
-	return r.Previous(current)
+	return r.LastGood(current)
 }
 
 // neverRolledOut reports whether the spec was never rolled out, so that an undo goes back to the
