@@ -64,13 +64,29 @@ func Owns(set corev1alpha1.GenericObjectSet) bool {
 	return !meta.IsStatusConditionTrue(*set.StatusConditions(), corev1alpha1.ConditionArchived)
 }
 
-// Unwritten reports whether a set has written no object: it has never claimed its objects, which is recorded before the first
-// write, no phase of it has begun, which stays on record where it is activated again, and it reports no object.
+// Unwritten reports whether a set has written no object, and no claim of it was ever decided.
 func Unwritten(set corev1alpha1.GenericObjectSet) bool {
+	return Owns(set) && !Written(set) && set.GetAnnotations()[corev1alpha1.ClaimedAnnotation] == "" &&
+		meta.FindStatusCondition(set.ObjectSetStatus().Conditions, corev1alpha1.ConditionClaimed) == nil
+}
+
+// Written reports whether a set may have written an object: it has claimed its objects, which is recorded before the first
+// write, a phase of it has begun, which stays on record where it is activated again, it has succeeded, or it reports an object.
+func Written(set corev1alpha1.GenericObjectSet) bool {
 	status := set.ObjectSetStatus()
-	return Owns(set) && !legacy(set) && set.GetAnnotations()[corev1alpha1.ClaimedAnnotation] == "" &&
-		meta.FindStatusCondition(status.Conditions, corev1alpha1.ConditionClaimed) == nil && len(status.ControllerOf) == 0 && len(status.Retained) == 0 &&
-		!slices.ContainsFunc(status.Phases, func(p corev1alpha1.PhaseStatus) bool { return p.State.Opened() })
+	return legacy(set) || ClaimedAtCreation(set) || len(status.ControllerOf) > 0 || len(status.Retained) > 0 ||
+		meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionClaimed) || meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionSucceeded) ||
+		slices.ContainsFunc(status.Phases, hasBegun)
+}
+
+// ClaimOf returns what a set records of its claim: that it was lost, and whether a phase has begun with it.
+func ClaimOf(set corev1alpha1.GenericObjectSet) (lost, proven bool) {
+	status := set.ObjectSetStatus()
+	return meta.IsStatusConditionFalse(status.Conditions, corev1alpha1.ConditionClaimed), legacy(set) || slices.ContainsFunc(status.Phases, hasBegun)
+}
+
+func hasBegun(phase corev1alpha1.PhaseStatus) bool {
+	return phase.State.Opened() || phase.State == corev1alpha1.PhaseStateTearingDown || phase.State == corev1alpha1.PhaseStateGone
 }
 
 // Waits reports whether a set was made to await its activation, and has claimed nothing yet.
@@ -137,11 +153,10 @@ func restoreReady(r *engine.Revision, status *corev1alpha1.ObjectSetStatus) {
 	r.RestoreReady(ready)
 }
 
-// ClaimedAtCreation reports whether the set was created with its objects claimed, and its
-// status does not know otherwise. It is for sets from before this process began: since
-// then claims are in memory.
+// ClaimedAtCreation reports whether the set was created with its objects claimed, and has no status yet: that knows better, as of
+// a set that a deposed leader created late. It is for sets from before this process began: since then claims are in memory.
 func ClaimedAtCreation(set corev1alpha1.GenericObjectSet) bool {
-	return set.GetAnnotations()[corev1alpha1.ClaimedAnnotation] == "true" &&
+	return set.GetAnnotations()[corev1alpha1.ClaimedAnnotation] == "true" && set.ObjectSetStatus().ObservedGeneration == 0 &&
 		meta.FindStatusCondition(*set.StatusConditions(), corev1alpha1.ConditionClaimed) == nil
 }
 
@@ -196,7 +211,7 @@ func begun(r *engine.Revision, set corev1alpha1.GenericObjectSet) int {
 		return min(n+1, all)
 	}
 	for i, phase := range status.Phases {
-		if phase.State.Opened() || phase.State == corev1alpha1.PhaseStateTearingDown || phase.State == corev1alpha1.PhaseStateGone {
+		if hasBegun(phase) {
 			n = i + 1
 		}
 	}

@@ -4,12 +4,12 @@ import (
 	"context"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
+	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/resolver/snapshot"
 )
 
@@ -25,20 +25,21 @@ func (s *reconciliation) hold(ctx context.Context) {
 	s.heldBy = dependencies.Holders(s.survey(ctx, s.pkg.GetNamespace()).Installed, snapshot.InstanceOf(s.pkg))
 }
 
-// wroteNothing reports whether no revision of the Package has claimed its objects, before
-// which none is written: its deletion cannot remove any object that dependents use.
+// wroteNothing reports whether no revision of the Package's deployment has written an object: its deletion cannot remove any
+// object that dependents use. Without a deployment there is none, also once that was torn down: a dependent that waits for this
+// Package would otherwise hold it forever.
 func (s *reconciliation) wroteNothing(ctx context.Context) bool {
 	if s.dep == nil {
-		return s.pkg.PackageStatus().Resolved == nil
+		return true
+	}
+	if ownership, _ := ownershipOf(s.pkg, s.dep); ownership != ownershipOwn && ownership != ownershipLeft {
+		return true
 	}
 	list := corev1alpha1.ScopeOf(s.dep.GetNamespace()).NewObjectSetList()
 	if err := s.Client.List(ctx, list, client.InNamespace(s.dep.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
 		return false
 	}
 	return !slices.ContainsFunc(list.GenericObjectSets(), func(set corev1alpha1.GenericObjectSet) bool {
-		c := meta.FindStatusCondition(*set.StatusConditions(), corev1alpha1.ConditionClaimed)
-		claimed := set.GetAnnotations()[corev1alpha1.ClaimedAnnotation] == "true" || c != nil && c.Status == metav1.ConditionTrue
-		status := set.ObjectSetStatus()
-		return metav1.IsControlledBy(set, s.dep) && (claimed || len(status.ControllerOf) > 0 || meta.IsStatusConditionTrue(status.Conditions, corev1alpha1.ConditionSucceeded))
+		return metav1.IsControlledBy(set, s.dep) && objectsets.Written(set)
 	})
 }

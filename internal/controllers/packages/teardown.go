@@ -20,18 +20,18 @@ func (s *reconciliation) tearDown(ctx context.Context) error {
 	s.dropAttempt()
 	s.connect()
 	s.await(keyOf(s.pkg), nil)
+	finalizer := len(foreignFinalizers(s.pkg)) < len(s.pkg.GetFinalizers())
+	if !s.controls() && finalizer && s.state.terminating.IsZero() {
+		// The cache may be behind: a deployment that outlives the Package that controls it is torn down without the deletion policy.
+		if err := s.readDeployment(ctx); err != nil {
+			return err
+		}
+	}
 	if s.hold(ctx); len(s.heldBy) > 0 {
 		return s.report(ctx)
 	}
 	if s.state.terminating.IsZero() {
 		s.warnDeleted(ctx)
-	}
-	held := len(foreignFinalizers(s.pkg)) < len(s.pkg.GetFinalizers())
-	if !s.controls() && held && s.state.terminating.IsZero() {
-		// The cache may be behind: a deployment that outlives the Package that controls it is torn down without the deletion policy.
-		if err := s.readDeployment(ctx); err != nil {
-			return err
-		}
 	}
 	if s.orphaned() {
 		if err := s.orphan(ctx); err != nil {

@@ -35,7 +35,7 @@ func TestNothingWaitsForAResolution(t *testing.T) {
 	reads := 0
 	c.ServedAPI = resolver.Served(func(*corev1alpha1.DependencyAPI) (bool, []string) {
 		reads++
-		held := c.of(c.get("shop.db"))
+		held := c.deployed("shop.db")
 		if held.hold(t.Context()); len(held.heldBy) != 1 {
 			t.Errorf("held by %v", held.heldBy)
 		}
@@ -80,7 +80,7 @@ func TestDecisionsCount(t *testing.T) {
 	blog.Name, blog.UID, blog.ResourceVersion = "blog", "", ""
 	c.must(c.server.Create(t.Context(), blog))
 	held := func() []resolver.Instance {
-		s := c.of(c.get("shop.db"))
+		s := c.deployed("shop.db")
 		s.hold(t.Context())
 		return s.heldBy
 	}
@@ -261,37 +261,72 @@ func TestArrivalsDuringAResolution(t *testing.T) {
 	}
 }
 
+// deployed returns a reconciliation of a Package with a deployment, of which a revision has claimed its objects.
+func (c *cluster) deployed(name string, change ...func(*corev1alpha1.ObjectDeployment, *corev1alpha1.ObjectSet)) *reconciliation {
+	c.t.Helper()
+	s, dep, set := c.of(c.get(name)), newOwned(), &corev1alpha1.ObjectSet{}
+	dep.Name, dep.OwnerReferences = name, []metav1.OwnerReference{*metav1.NewControllerRef(s.pkg, corev1alpha1.GroupVersion.WithKind("Package"))}
+	set.Namespace, set.Name, set.OwnerReferences = "team", name+"-1", []metav1.OwnerReference{*metav1.NewControllerRef(dep, corev1alpha1.GroupVersion.WithKind("ObjectDeployment"))}
+	set.Status.Conditions = []metav1.Condition{conditionOf(corev1alpha1.ConditionClaimed, "True", "Test")}
+	for _, c := range change {
+		c(dep, set)
+	}
+	c.must(client.IgnoreAlreadyExists(c.server.Create(c.t.Context(), set)))
+	s.dep = dep
+	return s
+}
+
 // A Package that wrote nothing is not held by its dependents: its deletion removes no object.
 func TestNothingWrittenIsNotHeld(t *testing.T) {
 	t.Parallel()
+	claimed := func(status string) []metav1.Condition {
+		return []metav1.Condition{conditionOf(corev1alpha1.ConditionClaimed, status, "Test")}
+	}
 	for reason, tc := range map[string]struct {
-		change func(*corev1alpha1.Package, *corev1alpha1.ObjectSet) (deployed bool)
+		absent bool
+		change func(*corev1alpha1.ObjectDeployment, *corev1alpha1.ObjectSet)
 		held   bool
 	}{
-		"nothing was deployed":       {func(p *corev1alpha1.Package, _ *corev1alpha1.ObjectSet) bool { p.Status.Resolved = nil; return false }, false},
-		"the deployment is gone":     {func(*corev1alpha1.Package, *corev1alpha1.ObjectSet) bool { return false }, true},
-		"a revision that is refused": {func(*corev1alpha1.Package, *corev1alpha1.ObjectSet) bool { return true }, false},
-		"one with its objects": {func(_ *corev1alpha1.Package, s *corev1alpha1.ObjectSet) bool {
-			s.Status.ControllerOf = make([]corev1alpha1.ControlledObjectReference, 1)
-			return true
-		}, true},
-		"one that claimed its own": {func(_ *corev1alpha1.Package, s *corev1alpha1.ObjectSet) bool {
-			s.Status.Conditions = []metav1.Condition{conditionOf(corev1alpha1.ConditionClaimed, "True", "Test")}
-			return true
-		}, true},
-		"one that was made with them": {func(_ *corev1alpha1.Package, s *corev1alpha1.ObjectSet) bool {
+		"it has no deployment, or that was torn down": {absent: true},
+		"a deployment of another owner": {change: func(d *corev1alpha1.ObjectDeployment, s *corev1alpha1.ObjectSet) {
+			controlledBy("Package", "other", "")(d)
+			s.Status.Conditions = claimed("True")
+		}},
+		"a former deployment that is being deleted": {change: func(d *corev1alpha1.ObjectDeployment, s *corev1alpha1.ObjectSet) {
+			controlledBy("Package", "shop.db", "")(d)
+			d.DeletionTimestamp = &metav1.Time{Time: start}
+			s.Status.Conditions = claimed("True")
+		}},
+		"a revision that nothing is known of": {},
+		"a revision that is refused": {change: func(_ *corev1alpha1.ObjectDeployment, s *corev1alpha1.ObjectSet) {
+			s.Status.Conditions = claimed("False")
+		}},
+		"one that was made with its claim, and refused since": {change: func(_ *corev1alpha1.ObjectDeployment, s *corev1alpha1.ObjectSet) {
 			s.Annotations = map[string]string{corev1alpha1.ClaimedAnnotation: "true"}
-			return true
-		}, true},
+			s.Status.Conditions, s.Status.Phases = claimed("False"), []corev1alpha1.PhaseStatus{{State: corev1alpha1.PhaseStateWaiting}}
+		}},
+		"one that had objects before it lost its claim": {change: func(_ *corev1alpha1.ObjectDeployment, s *corev1alpha1.ObjectSet) {
+			s.Status.Conditions, s.Status.Phases = claimed("False"), []corev1alpha1.PhaseStatus{{State: corev1alpha1.PhaseStateApplying}}
+		}, held: true},
+		"one with its objects": {change: func(_ *corev1alpha1.ObjectDeployment, s *corev1alpha1.ObjectSet) {
+			s.Status.ControllerOf = make([]corev1alpha1.ControlledObjectReference, 1)
+		}, held: true},
+		"one that claimed its own": {change: func(_ *corev1alpha1.ObjectDeployment, s *corev1alpha1.ObjectSet) {
+			s.Status.Conditions = claimed("True")
+		}, held: true},
+		"one that was made with them": {change: func(_ *corev1alpha1.ObjectDeployment, s *corev1alpha1.ObjectSet) {
+			s.Annotations = map[string]string{corev1alpha1.ClaimedAnnotation: "true"}
+		}, held: true},
 	} {
 		c := newCluster(t)
 		c.generate("shop.db", "shop")
-		pkg, set, dep := c.get("shop.db"), &corev1alpha1.ObjectSet{}, newOwned()
-		set.Namespace, set.Name, set.OwnerReferences = "team", "shop.db-1", []metav1.OwnerReference{*metav1.NewControllerRef(dep, corev1alpha1.GroupVersion.WithKind("ObjectDeployment"))}
-		s := c.of(pkg)
-		if tc.change(pkg, set) {
-			s.dep = dep
-			c.must(c.server.Create(t.Context(), set))
+		s := c.deployed("shop.db", func(d *corev1alpha1.ObjectDeployment, set *corev1alpha1.ObjectSet) {
+			if set.Status.Conditions = nil; tc.change != nil {
+				tc.change(d, set)
+			}
+		})
+		if tc.absent {
+			s.dep = nil
 		}
 		if s.hold(t.Context()); (len(s.heldBy) > 0) != tc.held {
 			t.Errorf("%s: held by %v", reason, s.heldBy)
