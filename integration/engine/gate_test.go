@@ -503,3 +503,22 @@ func TestDeletionDoesNotWaitForProbes(t *testing.T) {
 	require.NoError(t, env.Client.Delete(t.Context(), dep))
 	env.WaitGone(t, patience, dep)
 }
+
+// What a phase that never opened would have written costs nothing at teardown: nothing of it is asked for.
+func TestTeardownAsksForNothingUnwritten(t *testing.T) {
+	t.Parallel()
+	ns := env.TestNamespace(t)
+	dep := gated(ns, phase("one", configMap("one", "v1")), phase("two", configMap("two", "v1"), configMap("also-two", "v1")))
+	env.Create(t, dep)
+	awaitPhases(t, dep, corev1alpha1.PhaseStateProbing, corev1alpha1.PhaseStateWaiting)
+	env.Settle(t, ns)
+	j := env.Journal(t)
+	require.NoError(t, env.Client.Delete(t.Context(), dep))
+	env.WaitGone(t, patience, dep)
+	absent(t, ns, "one")
+	byManager := sandbox.ByUser(harness.ManagerUser())
+	requests := j.Requests(t, ns, byManager, sandbox.ByResource("configmaps"), sandbox.Not(sandbox.ByVerb("watch")), sandbox.Not(sandbox.ByVerb("list")))
+	if len(requests) != 1 || requests[0].Verb != "delete" {
+		t.Errorf("the one object that was written is deleted, and nothing else is asked:%s", harness.Lines(requests))
+	}
+}

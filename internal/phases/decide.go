@@ -410,7 +410,7 @@ func correction(c DecisionInput, a Action, message string) Decision {
 func decideGone(c DecisionInput) Decision {
 	live := c.Live.Object
 	switch {
-	case c.Applied.Gone && live == nil, !c.Confirm && live == nil:
+	case c.Applied.Gone && live == nil:
 		return Decision{Action: None}
 	case c.Live.Unserved, c.Live.Unstored:
 		return Decision{Action: None} // objects are deleted with their API; of some there are none
@@ -419,6 +419,8 @@ func decideGone(c DecisionInput) Decision {
 	case c.removalFailed():
 		f := c.Applied.Failure
 		return Decision{Action: Wait, Message: f.Message, Reason: f.Reason, Retry: f.Until}
+	case live == nil && !c.Confirm:
+		return Decision{Action: None}
 	case live == nil:
 		return Decision{Action: Confirm}
 	}

@@ -50,6 +50,7 @@ func (s *reconciliation) archiveAlone(ctx context.Context) error {
 
 // remove removes the objects of the owner, and reports whether all are gone.
 func (s *reconciliation) remove(ctx context.Context, want engine.Want) (gone bool, err error) {
+	began := s.Now()
 	for range limits.DeploymentPasses {
 		if err := s.load(ctx); err != nil {
 			return false, err
@@ -65,6 +66,11 @@ func (s *reconciliation) remove(ctx context.Context, want engine.Want) (gone boo
 		}
 		if !out.Again {
 			return false, errors.Join(s.letGo(ctx), s.reportTeardown(ctx))
+		}
+		if s.Now().Sub(began) >= limits.StatusInterval {
+			if err := s.reportTeardown(ctx); err != nil {
+				return false, err
+			}
 		}
 	}
 	s.Requeue(0)
