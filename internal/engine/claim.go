@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/claims"
@@ -93,45 +94,47 @@ func (r *Rollout) delegatedToOthers(rev *Revision) error {
 	return nil
 }
 
-// RestoreClaim claims all objects of a revision with a durable claim, apart from those that
-// successors have by now. Where two revisions have a durable claim to one object, the
-// first one keeps it, and the other is lost: it writes nothing more, and is refused in
-// its own step. It keeps what it held before, which it may have written.
-func (r *Rollout) RestoreClaim(rev *Revision) {
-	if r.Claims == nil {
-		return // no cluster is recorded, so that nothing was written
-	}
-	keys := slices.DeleteFunc(rev.Keys(), func(key objects.Key) bool {
-		holder, _ := r.Claims.Holder(key)
-		return r.Controllers.Successors.Has(holder.UID)
-	})
-	if err := r.Claims.ClaimOver(r.Owner, keys, rev.TakesOver(), r.predecessors()...); err != nil {
-		rev.LoseClaim()
-		return
-	}
-	if rev.Claimed() && (rev.Refused() || rev.Unauthorized != nil) { // the answer that the claim was recorded was lost, and it was refused since
-		rev.Refuse()
-		rev.forbid(nil, time.Time{})
-	}
-}
-
-// loseOverruled makes revisions lose their claim of which a cluster-scoped owner has taken objects:
-// they write nothing more, as after a restoration that finds them claimed.
+// loseOverruled makes revisions lose their claim of which a cluster-scoped owner has taken objects, and not given them back: they
+// write nothing more, as after a restoration that finds them claimed.
 func (r *Rollout) loseOverruled() {
 	if r.single || !r.Claims.Overruled(r.Owner) {
 		return
 	}
 	for _, rev := range r.Revisions() {
-		if rev.Claimed() && slices.ContainsFunc(rev.Keys(), r.heldByOther) {
-			rev.LoseClaim()
+		if rev.Claimed() {
+			r.RestoreClaim(rev, false)
 		}
 	}
 }
 
-// heldByOther reports whether another owner holds an object, which is no successor.
-func (r *Rollout) heldByOther(key objects.Key) bool {
-	holder, held := r.Claims.Holder(key)
-	return held && holder.UID != r.Owner.UID && !r.Controllers.Successors.Has(holder.UID)
+// releaseUnwritten releases what revisions that lost their claim have not written: others would wait for them in vain.
+func (r *Rollout) releaseUnwritten(live cluster.LiveState) {
+	all := r.Revisions()
+	if r.single || !slices.ContainsFunc(all, func(rev *Revision) bool { return rev.ClaimLost() }) {
+		return
+	}
+	kept := map[objects.Key]struct{}{}
+	for _, rev := range all {
+		for _, key := range rev.Keys() {
+			if rev.Claimed() || rev.Opened() > 0 && r.mayHaveWritten(live, key) {
+				kept[key] = struct{}{}
+			}
+		}
+	}
+	r.Claims.Retain(r.Owner, kept)
+}
+
+// mayHaveWritten reports whether the owner controls an object, as far as that is known.
+func (r *Rollout) mayHaveWritten(live cluster.LiveState, key objects.Key) bool {
+	if kind := live.State(key.GroupKind()); !kind.Synced && !kind.Unserved() {
+		return true
+	}
+	record := r.record(live, key)
+	if record == nil {
+		written := r.applied[key]
+		return written != nil && written.UID != "" // the watch may not show it yet
+	}
+	return record.Controller() != nil && r.isOurs(*record.Controller())
 }
 
 // predecessors are the UIDs of owners that hand their objects over to this one, also as earlier

@@ -57,6 +57,7 @@ func (s *step) propagation() metav1.DeletionPropagation {
 
 func (s *step) gone() {
 	s.run.Cluster.Gone(s.Key, s.Live.UID)
+	s.run.Tracker.wakeOther(s.run.rollout.Owner.OwnerKey, s.Key)
 	s.run.mu.Lock()
 	defer s.run.mu.Unlock()
 	*s.run.rollout.applied.At(s.Key) = phases.Applied{Gone: true}

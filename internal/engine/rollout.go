@@ -164,11 +164,12 @@ func (r *Rollout) Revisions() []*Revision {
 	})
 }
 
-// Keys returns all objects that any loaded revision contains, but for those that archived ones retain: others may take them.
+// Keys returns the objects of all loaded revisions that have claimed theirs, or may have written some. Others may take those
+// that archived ones retain.
 func (r *Rollout) Keys() map[objects.Key]struct{} {
 	keys := map[objects.Key]struct{}{}
 	for _, rev := range r.revisions {
-		if rev.History {
+		if rev.History || !rev.Claimed() && rev.Opened() == 0 {
 			continue
 		}
 		for _, k := range rev.Keys() {

@@ -88,6 +88,7 @@ func (e *Engine) Step(ctx context.Context, r *Rollout, w Want) (Outcome, error) 
 	t := e.turn(r, w)
 	r.loseOverruled()
 	r.track(e.Tracker, e.Cluster)
+	r.releaseUnwritten(e.Cluster)
 	for _, try := range []func(context.Context) (bool, error){t.claim, t.decide, t.recordJobs, t.recordRetained, t.recordSpared, t.recordNotes, t.write, t.enter, t.open, t.succeed} {
 		if done, err := try(ctx); err != nil || done {
 			t.TornDown = r.plan.TornDown

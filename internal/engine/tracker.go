@@ -174,6 +174,16 @@ func (t *Tracker) Changed(key objects.Key, obs *objects.Observed) {
 	}
 }
 
+// wakeOther enqueues another owner that waits for an object which this one has removed: the watch reports that to neither.
+func (t *Tracker) wakeOther(owner objects.OwnerKey, key objects.Key) {
+	t.mu.RLock()
+	tr, known := t.tracks.byKey[key]
+	t.mu.RUnlock()
+	if known && tr.owner != owner {
+		t.Wake(tr.owner)
+	}
+}
+
 // formerOwners returns those besides the given owner that an object is a stray of. It is no
 // more where there is nothing to release: who changes controllers, or creates and deletes
 // objects, makes no memory grow. t.mu is held.

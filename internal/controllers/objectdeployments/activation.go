@@ -147,8 +147,11 @@ func (s *reconciliation) renew(ctx context.Context, set corev1alpha1.GenericObje
 		Type: corev1alpha1.ConditionAwaitingActivation, Status: metav1.ConditionFalse, Reason: corev1alpha1.ReasonActivated,
 		Message: "The revision was activated.", LastTransitionTime: s.timestamp(), ObservedGeneration: set.GetGeneration(),
 	}}
-	if begun && rev.Claimed() {
+	switch decided := meta.FindStatusCondition(*set.StatusConditions(), corev1alpha1.ConditionClaimed); {
+	case begun && rev.Claimed():
 		conditions.Set(&status.Conditions, set.GetGeneration(), corev1alpha1.ConditionClaimed, true, corev1alpha1.ReasonClaimed, allClaimed)
+	case begun && decided != nil:
+		conditions.Set(&status.Conditions, set.GetGeneration(), corev1alpha1.ConditionClaimed, false, corev1alpha1.ReasonClaimedByOther, lostClaim)
 	}
 	if err := s.writeSetStatus(ctx, set, status); err != nil {
 		return err

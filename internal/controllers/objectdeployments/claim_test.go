@@ -164,7 +164,7 @@ func TestOverruled(t *testing.T) {
 		return s.revisionOf(set)
 	}
 	rev := load()
-	s.rollout.RestoreClaim(rev)
+	s.restoreClaim(rev, set)
 	if !rev.Claimed() {
 		t.Fatal("not claimed at the start")
 	}

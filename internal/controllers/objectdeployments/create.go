@@ -17,8 +17,13 @@ import (
 
 // createSet creates the next revision of the template, which may wait for its activation. Its
 // name gets a suffix where the name by hash is taken, as after a rollback to an older template.
-func (s *reconciliation) createSet(ctx context.Context, number int64) error {
+func (s *reconciliation) createSet(ctx context.Context, number int64) (err error) {
 	rev := s.claimBeforeCreate(ctx, number)
+	defer func() {
+		if err != nil { // the claim may be on no record, and the next attempt may be of another template
+			s.rollout.Claims.Retain(s.rollout.Owner, s.rollout.Keys())
+		}
+	}()
 	if err := s.recordCluster(ctx); err != nil {
 		return err
 	}

@@ -84,7 +84,7 @@ func (s *reconciliation) loadOne(ctx context.Context, set corev1alpha1.GenericOb
 	if rev != nil && !renewed {
 		loaded.CarryOver(rev)
 		if s.restored && (rev.Claimed() || rev.ClaimLost()) {
-			s.rollout.RestoreClaim(loaded) // its objects may be others now
+			s.restoreClaim(loaded, set) // its objects may be others now
 		}
 	}
 	s.rollout.Put(loaded)
@@ -199,7 +199,7 @@ func (s *reconciliation) refresh(rev *engine.Revision, set corev1alpha1.GenericO
 	objectsets.Restore(rev, set, fresh)
 	if s.restored && !claimed && rev.Claimed() {
 		// A durable claim of an earlier process: loading failed when claims were restored, or it was recorded after that.
-		s.rollout.RestoreClaim(rev)
+		s.restoreClaim(rev, set)
 	}
 	if s.deployment != nil && s.deployment.ObjectDeploymentSpec().Paused {
 		rev.Pause(true)

@@ -104,7 +104,7 @@ func TestReloadedRevisionIsClaimed(t *testing.T) {
 			if tc.lost {
 				take(atStart.Keys()...)
 			}
-			s.rollout.RestoreClaim(atStart)
+			s.restoreClaim(atStart, set)
 			if atStart.ClaimLost() != tc.lost {
 				t.Fatalf("the claim is lost at the start: %t, want %t", atStart.ClaimLost(), tc.lost)
 			}

@@ -1,11 +1,8 @@
 package objectdeployments
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,7 +19,7 @@ import (
 
 // RestoreClaims loads every owner, once, before the first one is reconciled or another one claims objects, so that claims of
 // an earlier leader are restored before new ones are made, and every watch starts with all templates and probes known.
-// Revisions with a durable claim come first, then the older ones. Its error is livestate.ErrNotReady at the start.
+// Its error is livestate.ErrNotReady at the start.
 func (r *Reconciler) RestoreClaims(ctx context.Context) error {
 	r.restoreMu.Lock()
 	defer r.restoreMu.Unlock()
@@ -66,8 +63,8 @@ func (r *Reconciler) RestoreClaims(ctx context.Context) error {
 			}
 		}
 	}
-	for _, claimed := range restoreOrder(reconciliations) {
-		claimed.of.rollout.RestoreClaim(claimed.rev)
+	if err := r.restoreClaims(ctx, reconciliations); err != nil {
+		return fmt.Errorf("cannot restore the claims: %w", err)
 	}
 	for _, s := range reconciliations {
 		if s.ref == nil {
@@ -159,40 +156,38 @@ func (r *Reconciler) restore(ctx context.Context, key objects.OwnerKey) (s *reco
 	return s, s.loadSets(ctx)
 }
 
-type claimedRevision struct {
-	of  *reconciliation
-	rev *engine.Revision
-	set corev1alpha1.GenericObjectSet
-}
-
-// rank puts a claim that a status records before one that only the creation of the
-// set does: that write may have arrived late, of a leader that was deposed.
-func rank(r claimedRevision) int {
-	if r.rev.ClaimedAtCreation {
-		return 1
-	}
-	return 0
-}
-
-// restoreOrder returns the revisions with a durable claim, by age and UID.
-func restoreOrder(reconciliations []*reconciliation) []claimedRevision {
-	var all []claimedRevision
+// restoreClaims restores the claims of revisions that may have written objects. Claims to objects in other clusters, which
+// may not answer, are restored by what is on record alone.
+func (r *Reconciler) restoreClaims(ctx context.Context, reconciliations []*reconciliation) error {
+	var here, elsewhere []engine.Restored
 	for _, s := range reconciliations {
 		for _, set := range s.sets {
-			if rev := s.revisionOf(set); rev != nil && (rev.Claimed() || rev.Opened() > 0) {
-				all = append(all, claimedRevision{of: s, rev: rev, set: set})
+			rev := s.revisionOf(set)
+			if rev == nil || !rev.Claimed() && rev.Opened() == 0 {
+				continue
+			}
+			lost, proven := objectsets.ClaimOf(set)
+			one := engine.Restored{Rollout: s.rollout, Revision: rev, Lost: lost, Unproven: !proven, Created: set.GetCreationTimestamp().Time}
+			if s.ref == nil {
+				here = append(here, one)
+			} else {
+				elsewhere = append(elsewhere, one)
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b claimedRevision) int {
-		if a.rev.ClaimedAtCreation != b.rev.ClaimedAtCreation {
-			return cmp.Compare(rank(a), rank(b))
-		}
-		at, bt := a.set.GetCreationTimestamp(), b.set.GetCreationTimestamp()
-		if c := at.Compare(bt.Time); c != 0 {
-			return c
-		}
-		return strings.Compare(string(a.set.GetUID()), string(b.set.GetUID()))
-	})
-	return all
+	err := engine.RestoreClaims(ctx, r.Here.Engine, here)
+	if err != nil && ctx.Err() == nil && !r.mayRetryRestore() {
+		log.FromContext(ctx).Error(err, "cannot read which owners control their objects, goes on without")
+		err = engine.RestoreClaims(ctx, nil, here)
+	}
+	if err != nil {
+		return err
+	}
+	return engine.RestoreClaims(ctx, nil, elsewhere)
+}
+
+// restoreClaim restores the claim of one revision.
+func (s *reconciliation) restoreClaim(rev *engine.Revision, set corev1alpha1.GenericObjectSet) {
+	_, proven := objectsets.ClaimOf(set)
+	s.rollout.RestoreClaim(rev, proven && rev.Claimed())
 }

@@ -28,6 +28,7 @@ import (
 // rivals is a cluster with deployments that want the same objects, and the manager that reconciles them at the same time.
 type rivals struct {
 	t       *rapid.T
+	names   []string
 	server  *inmemory.Server
 	now     time.Time
 	manager *sharedManager
@@ -40,8 +41,9 @@ type rivals struct {
 	chaos  bool
 
 	templates map[string]map[objects.Key]bool // of all deployments, by the name of the first phase
-	log       []string
-	failure   string
+	holders
+	log     []string
+	failure string
 }
 
 // sharedManager is one process. All that it remembers is lost when it is killed.
@@ -87,7 +89,7 @@ func TestRivals(t *testing.T) {
 }
 
 func testRivals(t *rapid.T) {
-	r := newRivals(t)
+	r := newRivals(t, rivalNames)
 	defer func() {
 		r.chaos = false
 		r.manager.kill()
@@ -107,14 +109,14 @@ func testRivals(t *rapid.T) {
 	}
 }
 
-func newRivals(t *rapid.T) *rivals {
+func newRivals(t *rapid.T, names []string) *rivals {
 	r := &rivals{
-		t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), chaos: true,
+		t: t, names: names, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), chaos: true,
 		strays: map[types.UID]bool{}, templates: map[string]map[objects.Key]bool{},
 	}
 	r.server = inmemory.NewServer(apinames.Default, func() time.Time { return r.now }, append(homeKinds(), templateKinds()...)...)
 	r.server.Stored = r.stored
-	for _, name := range rivalNames[:2] {
+	for _, name := range names[:2] {
 		r.create(name)
 	}
 	r.manager = r.start()
@@ -130,7 +132,7 @@ func (r *rivals) failf(format string, args ...any) {
 }
 
 func (r *rivals) act(action string) {
-	name := rivalNames[uniform(len(rivalNames)).Draw(r.t, "deployment")]
+	name := r.names[uniform(len(r.names)).Draw(r.t, "deployment")]
 	switch action {
 	case "step":
 		r.manager.step(name)
@@ -139,17 +141,21 @@ func (r *rivals) act(action string) {
 	case "sync":
 		r.manager.cluster.Sync(kinds[uniform(len(kinds)).Draw(r.t, "kind")])
 	case "view":
-		r.manager.see([][]string{nil, {"ObjectDeployment"}, {"ObjectSet"}}[uniform(3).Draw(r.t, "kinds")]...)
+		r.manager.see([][]string{nil, {"ObjectDeployment", "ClusterObjectDeployment"}, {"ObjectSet", "ClusterObjectSet"}}[uniform(3).Draw(r.t, "kinds")]...)
 	case "template":
-		r.edit(name, func(d *corev1alpha1.ObjectDeployment) { d.Spec.Template.Spec = r.template() })
+		r.edit(name, func(d *corev1alpha1.ObjectDeployment) { d.Spec.Template.Spec = r.template(name) })
+	case "pause":
+		r.edit(name, func(d *corev1alpha1.ObjectDeployment) { d.Spec.Paused = !d.Spec.Paused })
+	case "forge":
+		r.forge(name)
+	case "restart":
+		r.restart()
 	case "delete":
 		r.delete(name)
 	case "create":
 		r.create(name)
 	case "kill":
-		r.logf("kill")
-		r.manager.kill()
-		r.manager = r.start()
+		r.kill()
 	case "late":
 		r.arrive()
 	case "wait":
@@ -158,26 +164,29 @@ func (r *rivals) act(action string) {
 }
 
 func rivalKey(name string) objects.Key {
+	if name == platform {
+		return objects.Key{Group: corev1alpha1.GroupVersion.Group, Kind: "ClusterObjectDeployment", Name: name}
+	}
 	return objects.Key{Group: corev1alpha1.GroupVersion.Group, Kind: "ObjectDeployment", Namespace: "n", Name: name}
 }
 
 // template draws a template of some of the objects.
-func (r *rivals) template() corev1alpha1.ObjectSetTemplateSpec {
+func (r *rivals) template(of string) corev1alpha1.ObjectSetTemplateSpec {
 	t := &template{name: fmt.Sprintf("t%d", len(r.templates)+1)}
-	wants := map[objects.Key]bool{}
+	wants, collision := map[objects.Key]bool{}, r.collision()
 	for _, key := range universe {
 		if !rapid.Bool().Draw(r.t, "wanted") {
 			continue
 		}
 		wants[key] = true
-		t.phases = append(t.phases, []wanted{{key: key, value: t.name, collision: corev1alpha1.CollisionProtectionPrevent}})
+		t.phases = append(t.phases, []wanted{{key: key, value: t.name, collision: collision}})
 	}
 	if len(t.phases) == 0 {
 		t.phases = append(t.phases, nil)
 	}
 	r.templates[t.name] = wants
-	r.logf("template %s", t)
-	return t.spec()
+	r.logf("template %s %s", t, collision)
+	return inNamespace(of, t.spec())
 }
 
 // wants returns the objects of a template.
@@ -190,11 +199,11 @@ func (r *rivals) create(name string) {
 	if r.server.Get(rivalKey(name)) != nil {
 		return
 	}
-	d := &corev1alpha1.ObjectDeployment{}
-	d.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind("ObjectDeployment"))
-	d.Namespace, d.Name = "n", name
+	d, key := &corev1alpha1.ObjectDeployment{}, rivalKey(name)
+	d.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(key.Kind))
+	d.Namespace, d.Name = key.Namespace, name
 	d.Spec.RevisionHistoryLimit = ptr.To[int32](1)
-	d.Spec.Template.Spec = r.template()
+	d.Spec.Template.Spec = r.template(name)
 	made, err := r.server.Create(rivalKey(name), encode(d), "")
 	if err != nil {
 		r.failf("create %s: %v", name, err)
@@ -248,7 +257,7 @@ func (r *rivals) fail() {
 // deployments returns those that are there, by UID.
 func (r *rivals) deployments() map[types.UID]*corev1alpha1.ObjectDeployment {
 	found := map[types.UID]*corev1alpha1.ObjectDeployment{}
-	for _, name := range rivalNames {
+	for _, name := range r.names {
 		if u := r.server.Get(rivalKey(name)); u != nil {
 			found[u.GetUID()] = decode(u, &corev1alpha1.ObjectDeployment{})
 		}
@@ -267,7 +276,7 @@ func (r *rivals) stored(e inmemory.Event) {
 	}
 	by := objectOf(e.After).controller()
 	d := r.deployments()[by]
-	if r.late || d == nil || d.DeletionTimestamp != nil {
+	if r.late || d == nil || d.DeletionTimestamp != nil || slices.Contains(r.names, platform) {
 		return
 	}
 	written := objectOf(e.After).value // the name of the template
@@ -299,7 +308,7 @@ func (r *rivals) start() *sharedManager {
 	})
 	m.reconciler.Fresh.Now, m.reconciler.written.Now = m.reconciler.Now, m.reconciler.Now
 	m.see()
-	for _, name := range rivalNames {
+	for _, name := range r.names {
 		m.woken[name] = true
 	}
 	return m
@@ -340,6 +349,7 @@ func (m *sharedManager) step(name string) bool {
 	}
 	synctest.Wait()
 	maps.DeleteFunc(m.passes, func(_ string, p *pass) bool { return p.done })
+	m.checkRestored()
 	m.fail()
 	return true
 }
@@ -347,7 +357,8 @@ func (m *sharedManager) step(name string) bool {
 type passKey struct{}
 
 func (m *sharedManager) run(ctx context.Context, name string) {
-	result, err := m.reconciler.Reconcile(ctx, objects.OwnerKey{Kind: "ObjectDeployment", Namespace: "n", Name: name})
+	key := rivalKey(name)
+	result, err := m.reconciler.Reconcile(ctx, objects.OwnerKey{Kind: key.Kind, Namespace: key.Namespace, Name: name})
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err != nil {
@@ -457,7 +468,7 @@ func (r *rivals) converge() {
 		}
 		r.manager.see()
 		worked := false
-		for _, name := range rivalNames {
+		for _, name := range r.names {
 			worked = r.manager.step(name) || worked
 		}
 		if worked {

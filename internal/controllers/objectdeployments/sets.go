@@ -236,10 +236,11 @@ func (s *reconciliation) markArchived(ctx context.Context, set corev1alpha1.Gene
 	status := archivedStatus(set)
 	s.Target.DropTornDown(s.rollout, set.GetUID())
 	s.forgetSlices()
-	s.rollout.Claims.Retain(s.rollout.Owner, s.rollout.Keys())
-	err := s.writeSetStatus(ctx, set, status)
-	if err == nil {
-		delete(s.records, set.GetUID())
+	if err := s.writeSetStatus(ctx, set, status); err != nil {
+		return err
 	}
-	return err
+	// Not before: others may claim the objects then, and the record has to say so after a restart.
+	s.rollout.Claims.Retain(s.rollout.Owner, s.rollout.Keys())
+	delete(s.records, set.GetUID())
+	return nil
 }

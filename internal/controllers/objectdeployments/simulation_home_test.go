@@ -83,6 +83,10 @@ func answer(u *unstructured.Unstructured, obj client.Object) {
 		decode(u, obj)
 	case *corev1alpha1.ObjectSet:
 		decode(u, obj)
+	case *corev1alpha1.ClusterObjectDeployment:
+		decode(u, obj)
+	case *corev1alpha1.ClusterObjectSet:
+		decode(u, obj)
 	case *metav1.PartialObjectMetadata:
 		decode(u, obj)
 	}
@@ -115,15 +119,21 @@ func (h *home) Get(ctx context.Context, name client.ObjectKey, obj client.Object
 
 func (h *home) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	o := (&client.ListOptions{}).ApplyOptions(opts)
-	sets, ok := list.(*corev1alpha1.ObjectSetList)
 	shown := h.view()
 	for _, key := range slices.SortedFunc(maps.Keys(shown), objects.Key.Compare) {
-		if !ok || key.Kind != "ObjectSet" {
+		set := decode(shown[key], &corev1alpha1.ClusterObjectSet{})
+		if o.FieldSelector != nil && !o.FieldSelector.Matches(fields.Set{ownerIndex: objectsets.OwnerOf(set).String()}) {
 			continue
 		}
-		set := decode(shown[key], &corev1alpha1.ObjectSet{})
-		if o.FieldSelector == nil || o.FieldSelector.Matches(fields.Set{ownerIndex: objectsets.OwnerOf(set).String()}) {
-			sets.Items = append(sets.Items, *set)
+		switch list := list.(type) {
+		case *corev1alpha1.ObjectSetList:
+			if key.Kind == "ObjectSet" {
+				list.Items = append(list.Items, corev1alpha1.ObjectSet(*set))
+			}
+		case *corev1alpha1.ClusterObjectSetList:
+			if key.Kind == "ClusterObjectSet" {
+				list.Items = append(list.Items, *set)
+			}
 		}
 	}
 	return nil

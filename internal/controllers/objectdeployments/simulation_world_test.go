@@ -266,6 +266,8 @@ func homeKinds() []inmemory.Kind {
 		namespaces,
 		{GroupVersionKind: corev1alpha1.GroupVersion.WithKind("ObjectDeployment"), Custom: true, Unmanaged: true},
 		{GroupVersionKind: corev1alpha1.GroupVersion.WithKind("ObjectSet"), Custom: true, Unmanaged: true},
+		{GroupVersionKind: corev1alpha1.GroupVersion.WithKind("ClusterObjectDeployment"), Custom: true, Unmanaged: true, ClusterScoped: true},
+		{GroupVersionKind: corev1alpha1.GroupVersion.WithKind("ClusterObjectSet"), Custom: true, Unmanaged: true, ClusterScoped: true},
 	}
 }
 

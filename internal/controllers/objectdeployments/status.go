@@ -166,7 +166,10 @@ func controllerOf(report *phases.Report, agents []objectsets.Agent) []corev1alph
 	return refs
 }
 
-const allClaimed = "All objects are claimed."
+const (
+	allClaimed = "All objects are claimed."
+	lostClaim  = "Another owner has claimed objects of the revision."
+)
 
 // setConditions reports a set.
 func setConditions(
@@ -181,6 +184,8 @@ func setConditions(
 		put(corev1alpha1.ConditionClaimed, true, corev1alpha1.ReasonClaimed, allClaimed)
 	case rev.Refused():
 		put(corev1alpha1.ConditionClaimed, false, corev1alpha1.ReasonClaimedByOther, rev.Blocked())
+	case rev.ClaimLost(): // also of a revision that does not ask again, as a paused one
+		put(corev1alpha1.ConditionClaimed, false, corev1alpha1.ReasonClaimedByOther, lostClaim)
 	}
 	complete := report.Complete() && rev.Blocked() == "" && len(report.Phases) == len(rev.Phases)
 	reason, message := unavailable(rev, report, blocking)

@@ -1,0 +1,113 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/phases"
+	"lockstep.run/lockstep/internal/phases/claims"
+)
+
+// Restored is a revision that may have written objects, with what its set records of its claim.
+type Restored struct {
+	Rollout  *Rollout
+	Revision *Revision
+	// Lost means that its claim is on record as lost, Unproven that no phase has begun on record.
+	Lost, Unproven bool
+	// Created is when the set was created.
+	Created time.Time
+}
+
+// RestoreClaims restores the claims of an earlier process. Which of several owners holds an object that they have on record is
+// read from the cluster of the engine; nil for none.
+func RestoreClaims(ctx context.Context, e *Engine, all []Restored) error {
+	tables := map[*claims.Table][]Restored{}
+	for _, r := range all {
+		if r.Rollout.Claims != nil { // else no cluster is recorded, so that nothing was written
+			tables[r.Rollout.Claims] = append(tables[r.Rollout.Claims], r)
+		}
+	}
+	for table, restored := range tables {
+		records := make([]claims.Record, len(restored))
+		for i := range restored {
+			records[i] = restored[i].record()
+		}
+		controllers, err := e.controllers(ctx, restored, claims.Contested(records))
+		if err != nil {
+			return err
+		}
+		for i, held := range table.Restore(records, controllers) {
+			restored[i].settle(held)
+		}
+	}
+	return nil
+}
+
+// RestoreClaim restores the claim of one revision that is loaded later, or again; its owner keeps what it holds. The claim is proven
+// if a phase has begun on record.
+func (r *Rollout) RestoreClaim(rev *Revision, proven bool) {
+	if r.Claims == nil {
+		return
+	}
+	one := Restored{Rollout: r, Revision: rev, Unproven: !proven}
+	record := one.record()
+	one.settle(r.Claims.Reclaim(&record))
+}
+
+// record returns the record of the claim, without the objects that successors have by now.
+func (r *Restored) record() claims.Record {
+	rollout, rev := r.Rollout, r.Revision
+	return claims.Record{
+		Owner: rollout.Owner, UID: rev.UID, Created: r.Created, From: rollout.predecessors(), Lost: r.Lost, Unproven: r.Unproven,
+		Keys: func() []objects.Key {
+			return slices.DeleteFunc(rev.Keys(), func(key objects.Key) bool {
+				holder, _ := rollout.Claims.Holder(key)
+				return rollout.Controllers.Successors.Has(holder.UID)
+			})
+		},
+	}
+}
+
+// settle follows the restoration of the claim. A revision that has lost it writes nothing more, and is refused in its own step.
+func (r *Restored) settle(held bool) {
+	rev := r.Revision
+	switch {
+	case !held:
+		rev.LoseClaim()
+	case rev.Claimed() && (rev.Refused() || rev.Unauthorized != nil): // the answer that the claim was recorded was lost, and it was refused since
+		rev.Refuse()
+		rev.forbid(nil, time.Time{})
+	}
+}
+
+// controllers returns which of the owners control objects.
+func (e *Engine) controllers(ctx context.Context, all []Restored, keys []objects.Key) (claims.Controllers, error) {
+	if e == nil || len(keys) == 0 {
+		return nil, nil
+	}
+	steps := make([]phases.Step, 0, len(keys))
+	for _, key := range keys {
+		i := slices.IndexFunc(all, func(r Restored) bool { return r.Revision.Contains(key) })
+		d, _ := all[i].Revision.Find(key)
+		steps = append(steps, phases.Step{Key: key, Desired: d})
+	}
+	live, err := e.existing(ctx, steps)
+	if err != nil {
+		return nil, err
+	}
+	controllers := claims.Controllers{}
+	for _, key := range keys {
+		controllers[key] = objects.Owner{}
+		if live[key] == nil || live[key].Controller() == nil {
+			continue
+		}
+		for i := range all {
+			if owner := all[i].Rollout; all[i].Revision.Contains(key) && owner.isOurs(*live[key].Controller()) {
+				controllers[key] = owner.Owner
+			}
+		}
+	}
+	return controllers, nil
+}
