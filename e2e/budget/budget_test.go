@@ -54,7 +54,7 @@ func expectations(w measure.Workload, slices int) []expectation {
 		{scenario: measure.Recreate, applies: 1},
 		// One status before the changed object and one after it, however many phases
 		// there are; a few more where a slow machine takes longer than a second.
-		{scenario: measure.Upgrade, applies: packages, times: 2, dryRuns: packages, all: packages*14 + 4, writes: packages * 7, reads: min(slices, packages)},
+		{scenario: measure.Upgrade, applies: packages, times: 2, dryRuns: packages, all: packages*15 + 4, writes: packages * 7, reads: min(slices, packages) + packages}, // one of each object that a POST created
 		{scenario: measure.Raise, applies: n, dryRuns: packages, all: n + packages*13 + 5, writes: n + packages*5, reads: min(slices, packages)},
 		// Discovery, the version, the policy, a few slices or pages of them: nothing per
 		// object or package.

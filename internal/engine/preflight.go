@@ -29,9 +29,9 @@ func (e *Engine) enter(ctx context.Context, r *Rollout, entry *phases.Entry) (bo
 	if err != nil {
 		return false, err
 	}
-	changes := make([]phases.Step, 0, len(entry.Steps))
-	for _, s := range entry.Steps {
-		if s.Action != phases.Create && s.Action != phases.Recreate {
+	changes := make([]*phases.Step, 0, len(entry.Steps))
+	for i := range entry.Steps {
+		if s := &entry.Steps[i]; s.Action != phases.Create && s.Action != phases.Recreate {
 			changes = append(changes, s)
 		}
 	}
@@ -78,22 +78,22 @@ func (x *run) checkTypes(ctx context.Context, steps []phases.Step) (bool, error)
 	return ok, nil
 }
 
-// tryChange dry-runs a change. A dry run that leaves the object as it is spares
-// the write.
-func (x *run) tryChange(ctx context.Context, s phases.Step) (bool, error) {
-	defer x.catch(ctx, s)
+// tryChange dry-runs a change, after the object was migrated: the step goes on from there.
+func (x *run) tryChange(ctx context.Context, s *phases.Step) (bool, error) {
+	defer x.catch(ctx, *s)
 	mapping, err := x.Cluster.Mapping(s.Key.GroupKind(), s.Desired.Version)
 	if err != nil {
-		x.fail(s, err, true)
+		x.fail(*s, err, true)
 		return false, nil
 	}
-	one := &step{Step: s, run: x, mapping: mapping}
+	one := &step{Step: *s, run: x, mapping: mapping}
 	// An object of others is migrated once it is known that it can be adopted.
 	if s.Live.StaleFields || !s.Foreign && one.migrates() {
 		if err := one.migrate(ctx); err != nil && !refused(err) {
 			return false, one.recover(ctx, err)
 		}
 	}
+	s.Live = one.Live
 	_, err = one.change(ctx, true)
 	if err == nil {
 		return true, nil
@@ -105,7 +105,7 @@ func (x *run) tryChange(ctx context.Context, s phases.Step) (bool, error) {
 		_, lookErr := one.read(ctx)
 		return false, lookErr
 	default:
-		x.fail(s, err, class == apply.Blocked || isMissing(err))
+		x.fail(*s, err, class == apply.Blocked || isMissing(err))
 		return false, nil
 	}
 }
