@@ -62,7 +62,7 @@ func (unrecorded) Retained(context.Context, *Revision, sets.Set[objects.Key]) er
 	return nil
 }
 func (unrecorded) Noted(context.Context, map[objects.Key]string) error { return nil }
-func (unrecorded) Spared(context.Context, []phases.Spared) error { return nil }
+func (unrecorded) Spared(context.Context, []phases.Spared) error       { return nil }
 func (unrecorded) SucceedsAt(context.Context, *Revision) (time.Time, error) {
 	return time.Time{}, nil
 }
