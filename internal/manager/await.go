@@ -2,7 +2,6 @@ package manager
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -11,13 +10,10 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 )
-
-var errNoServer = errors.New("the API server has not answered this process yet; its log has the reason")
 
 // awaitServer returns the version of the API server once it answers. Until then the process is alive and not ready:
 // a process that exits is restarted later each time, and after an outage no process would lead for minutes.
@@ -55,11 +51,10 @@ func serveUnready(address string) (stop func(), err error) {
 		return nil, fmt.Errorf("listen for probes: %w", err)
 	}
 	mux := http.NewServeMux()
-	for path, check := range map[string]healthz.Checker{"/healthz": healthz.Ping, "/readyz": func(*http.Request) error { return errNoServer }} {
-		handler := http.StripPrefix(path, &healthz.Handler{Checks: map[string]healthz.Checker{"ping": check}})
-		mux.Handle(path, handler)
-		mux.Handle(path+"/", handler)
-	}
+	mux.HandleFunc("/healthz", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "the API server has not answered this process yet; its log has the reason", http.StatusInternalServerError)
+	})
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: limits.WriteTimeout}
 	panics.Go(context.Background(), "serving probes", func() { _ = server.Serve(listener) })
 	return func() { _ = server.Close() }, nil
