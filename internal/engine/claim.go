@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/objects"
@@ -107,7 +108,7 @@ func (r *Rollout) loseOverruled() {
 	}
 }
 
-// releaseUnwritten releases what revisions that lost their claim have not written: others would wait for them in vain.
+// releaseUnwritten releases what revisions that lost their claim have not written: others would wait for it in vain.
 func (r *Rollout) releaseUnwritten(live cluster.LiveState) {
 	all := r.Revisions()
 	if r.single || !slices.ContainsFunc(all, func(rev *Revision) bool { return rev.ClaimLost() }) {
@@ -115,7 +116,11 @@ func (r *Rollout) releaseUnwritten(live cluster.LiveState) {
 	}
 	kept := map[objects.Key]struct{}{}
 	for _, rev := range all {
+		rev.Elsewhere = sets.Set[objects.Key]{}
 		for _, key := range rev.Keys() {
+			if holder, held := r.Claims.Holder(key); held && holder.UID != r.Owner.UID {
+				rev.Elsewhere.Insert(key)
+			}
 			if rev.Claimed() || rev.Opened() > 0 && r.mayHaveWritten(live, key) {
 				kept[key] = struct{}{}
 			}

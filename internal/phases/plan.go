@@ -285,7 +285,7 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 		if v.Action == Create && c.Applied.Content.IsZero() && p.supersededBeforeCreate(r, ph, d) {
 			continue
 		}
-		if v.readsOnly() && !r.ClaimLost() || v.writes() && (writable || r.relaysPause(d, v)) {
+		if v.readsOnly() && !(r.ClaimLost() && r.Elsewhere.Has(d.Key)) || v.writes() && (writable || r.relaysPause(d, v)) {
 			p.route(step, &entry, recreate)
 		}
 	}
@@ -334,7 +334,7 @@ func (p *planner) lost(r *Revision, key objects.Key, last int64) bool {
 }
 
 // readsOnly reports whether the decision is to find out how things stand, which goes on
-// while nothing is written. Objects whose claim is lost are another owner's to compare.
+// while nothing is written.
 func (v Decision) readsOnly() bool { return v.Action == Confirm || v.Action == Verify }
 
 // relaysPause reports whether a write of a paused revision has its agent pause as well.

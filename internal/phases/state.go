@@ -92,6 +92,8 @@ type Revision struct {
 	// History means that the revision is archived, and has no other objects than these.
 	Retains sets.Set[objects.Key]
 	History bool
+	// Elsewhere are objects that another owner has claimed, if the claim of the revision is lost: they are that one's to compare.
+	Elsewhere sets.Set[objects.Key]
 	// Probed are the kinds that probes select.
 	Probed sets.Set[schema.GroupKind]
 	// Results are those of the probes on live objects, as far as [State.Evaluated] requires
