@@ -74,6 +74,7 @@ const (
 	SampleDepth           = 8         // of a value that an example makes up
 	SampleLength          = 256       // of a text that it makes up
 	SampleItems           = 16        // of a list that it makes up
+	ResourcesValidated    = 2500      // stored objects of a changed definition that a plan reads
 	SupportPage           = 50        // objects in one response to support: ObjectSets may have 1 MiB each
 	SupportExplained      = 50        // packages that support explains, with some ten requests each
 	SupportLogLines       = 20_000    // of each container's log, some 4 MiB

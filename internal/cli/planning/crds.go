@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
@@ -21,6 +20,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/dryrun/definitions"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 )
@@ -165,8 +165,8 @@ func prunedFields(path string, was, is *apiextensionsv1.JSONSchemaProps, paths [
 			paths = append(paths, at)
 		}
 	}
-	after := elementsOf(is)
-	for i, before := range elementsOf(was) {
+	after := definitions.Elements(is)
+	for i, before := range definitions.Elements(was) {
 		switch {
 		case before == nil:
 		case after[i] != nil:
@@ -178,17 +178,6 @@ func prunedFields(path string, was, is *apiextensionsv1.JSONSchemaProps, paths [
 	return paths
 }
 
-// elementsOf returns the schemas of the elements of a list and of a map, nil where there is none.
-func elementsOf(s *apiextensionsv1.JSONSchemaProps) (of [2]*apiextensionsv1.JSONSchemaProps) {
-	if s.Items != nil {
-		of[0] = s.Items.Schema
-	}
-	if s.AdditionalProperties != nil {
-		of[1] = s.AdditionalProperties.Schema
-	}
-	return of
-}
-
 // look looks for objects where the definitions differ.
 func (n *Pruning) look(ctx context.Context, kinds client.Client, other *apiextensionsv1.CustomResourceDefinition) error {
 	for i := range n.CRD.Spec.Versions {
@@ -197,7 +186,7 @@ func (n *Pruning) look(ctx context.Context, kinds client.Client, other *apiexten
 			continue
 		}
 		after := schemaOf(other, v.Name)
-		validates, err := newComparison(schemaOf(n.CRD, v.Name), after)
+		validates, err := definitions.Compare(schemaOf(n.CRD, v.Name), after)
 		if err != nil {
 			return err
 		}
@@ -211,7 +200,7 @@ func (n *Pruning) look(ctx context.Context, kinds client.Client, other *apiexten
 		if err := n.lookAt(ctx, kinds, v.Name, func(u *unstructured.Unstructured) {
 			key := objects.Key{Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
 			n.Users, n.More = withUser(n.Users, n.More, FieldUser{Key: key, Fields: dropped(u, without)})
-			n.Refused, n.MoreRefused = withUser(n.Refused, n.MoreRefused, FieldUser{Key: key, Fields: validates.refused(ctx, u)})
+			n.Refused, n.MoreRefused = withUser(n.Refused, n.MoreRefused, FieldUser{Key: key, Fields: validates.Refused(ctx, u)})
 		}); err != nil {
 			return err
 		}
@@ -257,14 +246,9 @@ func structuralOf(s *apiextensionsv1.JSONSchemaProps) (*structuralschema.Structu
 	if s == nil {
 		return nil, nil
 	}
-	internal, err := internalOf(s)
+	internal, err := definitions.Internal(s)
 	if err != nil {
 		return nil, err
 	}
 	return structuralschema.NewStructural(internal)
-}
-
-func internalOf(s *apiextensionsv1.JSONSchemaProps) (*apiextensions.JSONSchemaProps, error) {
-	internal := &apiextensions.JSONSchemaProps{}
-	return internal, apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(s, internal, nil)
 }

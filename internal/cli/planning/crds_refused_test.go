@@ -8,6 +8,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
+
+	"lockstep.run/lockstep/internal/cli/dryrun/definitions"
 )
 
 // What a definition refuses of an object that the present one takes is found by field, without its value.
@@ -91,7 +93,7 @@ func TestRefused(t *testing.T) {
 	} {
 		other := present.DeepCopy()
 		tc.change(other)
-		c, err := newComparison(schemaOf(present, "v1alpha1"), schemaOf(other, "v1alpha1"))
+		c, err := definitions.Compare(schemaOf(present, "v1alpha1"), schemaOf(other, "v1alpha1"))
 		if err != nil {
 			t.Fatalf("%s: %v", reason, err)
 		}
@@ -105,7 +107,7 @@ func TestRefused(t *testing.T) {
 		if strings.HasPrefix(reason, "what the present one") {
 			object.Object["spec"].(map[string]any)["collisionProtection"] = "Never"
 		}
-		got := c.refused(t.Context(), object)
+		got := c.Refused(t.Context(), object)
 		if !slices.Equal(got, tc.want) {
 			t.Errorf("%s: %q, want %q", reason, got, tc.want)
 		}

@@ -34,6 +34,7 @@ func Text(p *dryrun.Plan, styles terminal.Styles) string {
 		}
 	}
 	t.Section("Data that may be lost", styles.Bad, LossRows(p.Losses))
+	t.Section("Objects whose next change is refused", styles.Bad, LossRows(p.Invalid))
 	t.Section("What may hang", styles.Busy, LossRows(p.Stranded))
 	t.Section("Rights that are gained", styles.Busy, powerRows(p.Powers))
 	t.Refusals(p.Refusals)

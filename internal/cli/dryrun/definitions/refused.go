@@ -1,15 +1,17 @@
-package planning
+package definitions
 
 import (
 	"context"
 	"slices"
 	"strings"
 
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,7 +30,7 @@ type validator struct {
 }
 
 func validatorOf(s *apiextensionsv1.JSONSchemaProps) (*validator, error) {
-	internal, err := internalOf(s)
+	internal, err := Internal(s)
 	if err != nil {
 		return nil, err
 	}
@@ -55,15 +57,15 @@ func (v *validator) validate(ctx context.Context, u *unstructured.Unstructured) 
 	return schema, rules
 }
 
-// comparison finds what a definition refuses of objects that another one takes.
-type comparison struct{ present, other *validator }
+// Comparison finds the fields that a definition refuses of objects that another one takes.
+type Comparison struct{ present, other *validator }
 
-// newComparison returns nil for schemas that validate alike.
-func newComparison(present, other *apiextensionsv1.JSONSchemaProps) (*comparison, error) {
+// Compare returns nil for schemas that validate alike.
+func Compare(present, other *apiextensionsv1.JSONSchemaProps) (*Comparison, error) {
 	if present == nil || other == nil || equality.Semantic.DeepEqual(validationsOf(present), validationsOf(other)) {
 		return nil, nil
 	}
-	c := &comparison{}
+	c := &Comparison{}
 	var err error
 	if c.present, err = validatorOf(present); err == nil {
 		c.other, err = validatorOf(other)
@@ -71,9 +73,9 @@ func newComparison(present, other *apiextensionsv1.JSONSchemaProps) (*comparison
 	return c, err
 }
 
-// refused returns the fields of an object that the other definition refuses, and why. The object has no status and nothing that is
+// Refused returns the fields of an object that the other definition refuses, and why. The object has no status and nothing that is
 // pruned. What the present definition would refuse, too, was stored before that did.
-func (c *comparison) refused(ctx context.Context, u *unstructured.Unstructured) (fields []string) {
+func (c *Comparison) Refused(ctx context.Context, u *unstructured.Unstructured) (fields []string) {
 	if c == nil {
 		return nil
 	}
@@ -134,9 +136,41 @@ func dropDescriptions(s *apiextensionsv1.JSONSchemaProps) {
 		dropDescriptions(&of)
 		s.Properties[name] = of
 	}
-	for _, of := range elementsOf(s) {
+	for _, of := range Elements(s) {
 		if of != nil {
 			dropDescriptions(of)
 		}
 	}
+}
+
+// Elements returns the schemas of the elements of a list and of a map, nil where there is none.
+func Elements(s *apiextensionsv1.JSONSchemaProps) (of [2]*apiextensionsv1.JSONSchemaProps) {
+	if s.Items != nil {
+		of[0] = s.Items.Schema
+	}
+	if s.AdditionalProperties != nil {
+		of[1] = s.AdditionalProperties.Schema
+	}
+	return of
+}
+
+// Internal converts a schema for the libraries of the API server.
+func Internal(s *apiextensionsv1.JSONSchemaProps) (*apiextensions.JSONSchemaProps, error) {
+	internal := &apiextensions.JSONSchemaProps{}
+	return internal, apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(s, internal, nil)
+}
+
+// Refusals returns what reports the fields that a changed definition refuses of a stored object in a version, because they are
+// invalid and were not before; nil if the definitions validate alike.
+func Refusals(before, after *CRD, version string) (func(context.Context, *unstructured.Unstructured) []string, error) {
+	other := schemaOf(after, version)
+	c, err := Compare(schemaOf(before, version), other)
+	if err != nil || c == nil {
+		return nil, err
+	}
+	return func(ctx context.Context, u *unstructured.Unstructured) []string {
+		delete(u.Object, "status")
+		pruning.PruneWithOptions(u.Object, c.other.structural, true, structuralschema.UnknownFieldPathOptions{})
+		return c.Refused(ctx, u)
+	}, nil
 }

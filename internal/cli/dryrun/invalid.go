@@ -1,0 +1,90 @@
+package dryrun
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"lockstep.run/lockstep/internal/cli/dryrun/definitions"
+	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objects"
+)
+
+// invalid returns the definitions that the rollout changes, and by which stored objects become invalid. The API server keeps these as
+// they are and refuses their next change.
+func (s *simulation) invalid(ctx context.Context) ([]DataLoss, error) {
+	var found []DataLoss
+	for _, key := range sortedKeys(s.objects) {
+		o := s.objects[key]
+		if key.GroupKind() != definitions.Kind || o.live == nil || o.now == nil || !o.changed {
+			continue
+		}
+		before, after := definitions.Of(o.live), definitions.Of(o.now)
+		version, err := apihelpers.GetCRDStorageVersion(before)
+		if err != nil || !apihelpers.HasServedCRDVersion(before, version) {
+			continue
+		}
+		refuses, err := definitions.Refusals(before, after, version)
+		if err != nil || refuses == nil {
+			continue // the dry run of the definition says what is wrong with it
+		}
+		text, err := s.refusedObjects(ctx, before, version, refuses)
+		if err != nil {
+			return nil, fmt.Errorf("read the %s: %w", before.Spec.Names.Plural, err)
+		}
+		if text != "" {
+			found = append(found, DataLoss{Object: objectName(key), Message: text})
+		}
+	}
+	return found, nil
+}
+
+// refusedObjects names stored objects that are invalid, of the first limits.ResourcesValidated; empty for none.
+func (s *simulation) refusedObjects(
+	ctx context.Context, crd *definitions.CRD, version string, refuses func(context.Context, *unstructured.Unstructured) []string,
+) (string, error) {
+	resource := s.Dynamic.Resource(schema.GroupVersionResource{Group: crd.Spec.Group, Version: version, Resource: crd.Spec.Names.Plural})
+	read, invalid, next := 0, 0, ""
+	var names []string
+	for first := true; first || next != "" && read < limits.ResourcesValidated; first = false {
+		page, err := resource.List(ctx, metav1.ListOptions{Limit: limits.SupportPage, Continue: next})
+		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+			return "", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		next, read = page.GetContinue(), read+len(page.Items)
+		for i := range page.Items {
+			u := &page.Items[i]
+			key := objects.Key{Group: crd.Spec.Group, Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
+			if o := s.objects[key]; o != nil && o.changed {
+				continue // its new content is validated
+			}
+			fields := refuses(ctx, u)
+			if len(fields) == 0 {
+				continue
+			}
+			if invalid++; invalid <= resourcesNamed {
+				names = append(names, objectName(key)+" ("+fields[0]+")")
+			}
+		}
+	}
+	if invalid == 0 {
+		return "", nil
+	}
+	if more := invalid - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	text := "refuses the next change of " + strings.Join(names, ", ")
+	if next != "" {
+		text += fmt.Sprintf("; only the first %d objects were looked at", read)
+	}
+	return text, nil
+}
