@@ -144,7 +144,7 @@ func (s *subject) begin(p *process) {
 			rev.RestorePhase(0, true)
 		}
 		s.rollout.Put(rev)
-		s.rollout.RestoreClaim(rev)
+		s.rollout.RestoreClaim(rev, r.Started > 0)
 	}
 	p.Prepare(s.rollout)
 }

@@ -21,10 +21,10 @@ type replacement struct {
 	// content and resourceVersion are the template and the state of the object that it is for.
 	content         objects.Digest
 	resourceVersion string
-	// patch is nil if an apply does the same, or all that can be done: kept are the fields that
-	// leave the template and cannot change.
+	// patch is nil if an apply does the same, or all that can be done.
 	patch []byte
-	kept  []string
+	// kept are the fields that an adopted object keeps from its installer, since they cannot change.
+	kept []string
 	// foreseen is the object that the template implies, for an object that is adopted.
 	foreseen *unstructured.Unstructured
 	// residue are the fields that left the template, and that the API server keeps nevertheless.
@@ -71,14 +71,19 @@ func (s *step) change(ctx context.Context, dryRun bool) (*unstructured.Unstructu
 		return nil, s.immutable(ctx, reported(refusal, err))
 	case err != nil && !refused(err):
 		return nil, err
-	case err != nil || refusal == nil && sameContent(answer, implied):
-		r = &replacement{content: s.Desired.Content, kept: apply.CausesOf(err)}
+	case err != nil:
+		r = &replacement{content: s.Desired.Content}
+	case refusal == nil && sameContent(answer, implied):
+		r = &replacement{content: s.Desired.Content, kept: r.kept}
 	case !dryRun:
 		if answer, err = s.replace(ctx, r); err != nil {
 			return nil, err
 		}
 	default:
 		answer = implied
+		if s.Foreign {
+			r.foreseen = implied
+		}
 	}
 	if reshaped {
 		r.residue = s.residue(ctx, answer)
@@ -161,7 +166,8 @@ func sameContent(a, b *unstructured.Unstructured) bool {
 func (s *step) types() *drift.KindListTypes { return s.run.Tracker.shapes.Of(s.Key.GroupKind()) }
 
 // imply dry-runs the object that the template implies. As long as that is refused, fields of
-// others that stand in its way are left out.
+// others that stand in its way are left out, and the installer of an adopted object keeps what cannot
+// change, as it does if kubectl apply takes the object over.
 func (s *step) imply(ctx context.Context) (*replacement, *unstructured.Unstructured, error) {
 	live, err := s.judged(ctx)
 	if err != nil {
@@ -175,6 +181,7 @@ func (s *step) imply(ctx context.Context) (*replacement, *unstructured.Unstructu
 	if err != nil {
 		return nil, nil, err
 	}
+	var kept []string
 	for {
 		patch, err := drift.Replace(live, m.Object())
 		if err != nil {
@@ -184,19 +191,20 @@ func (s *step) imply(ctx context.Context) (*replacement, *unstructured.Unstructu
 		switch {
 		case err == nil && m.Open(dry.Object), refused(err) && yields(m, err):
 			continue // each time fewer fields of others, or more maps, are left
+		case refused(err) && m.Keep(apply.CausesOf(err)):
+			kept = append(kept, apply.CausesOf(err)...)
+			continue
 		case err != nil:
 			return nil, nil, err
 		}
-		return &replacement{content: s.Desired.Content, resourceVersion: live.GetResourceVersion(), patch: patch, yielded: m.Yielded()}, dry, nil
+		return &replacement{content: s.Desired.Content, resourceVersion: live.GetResourceVersion(), patch: patch, kept: kept, yielded: m.Yielded()}, dry, nil
 	}
 }
 
+// yields leaves out fields of others that stand in the way, for one cause of a refusal: other causes
+// often follow from it, such as a mount of a volume that is refused.
 func yields(m *drift.Implied, refusal error) bool {
-	yielded := false
-	for _, field := range apply.CausesOf(refusal) {
-		yielded = m.Yield(field) || yielded
-	}
-	return yielded
+	return slices.ContainsFunc(apply.CausesOf(refusal), m.Yield)
 }
 
 func (s *step) patch(ctx context.Context, patch []byte, dryRun bool) (*unstructured.Unstructured, error) {
@@ -249,17 +257,16 @@ func (r *replacement) surprised(answer *unstructured.Unstructured) bool {
 // foresee finds out what the adoption of an object makes of the fields of its installer, before
 // these are taken over.
 func (s *step) foresee(ctx context.Context) error {
-	_, implied, err := s.imply(ctx)
+	r, implied, err := s.imply(ctx)
 	if err != nil && !refused(err) {
 		return err
 	}
-	s.replacement = &replacement{content: s.Desired.Content, kept: apply.CausesOf(err), foreseen: implied}
+	s.replacement = &replacement{content: s.Desired.Content, foreseen: implied}
+	if r != nil {
+		s.replacement.kept = r.kept
+	}
 	return nil
 }
-
-// leaveToInstaller reports whether an object is adopted with fields of its installer that cannot
-// change: the installer keeps what it owns, as it does if kubectl apply takes the object over.
-func (r *replacement) leaveToInstaller(s *step) bool { return r != nil && s.Foreign && len(r.kept) > 0 }
 
 // reported returns which of two refusals to report: of the apply, or of the object that the
 // template implies. The latter misses what the API server allocated when it was created, so
@@ -282,8 +289,12 @@ func (s *step) residue(ctx context.Context, live *unstructured.Unstructured) []s
 	if err != nil {
 		return nil
 	}
+	templates := s.formerTemplates()
+	if s.Foreign && s.live != nil {
+		templates = append(templates, drift.Installed(s.run.Tracker.names, s.live))
+	}
 	stays := func(fresh map[string]any) (fields []string) {
-		for _, former := range s.formerTemplates() {
+		for _, former := range templates {
 			fields = append(fields, drift.Residue(former, next, live.Object, fresh)...)
 		}
 		slices.Sort(fields)

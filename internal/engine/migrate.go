@@ -62,6 +62,9 @@ func (s *step) origin(live *unstructured.Unstructured) (drift.Origin, error) {
 		return from, err
 	}
 	from.Next, from.Adopting = next, s.Foreign
+	if s.replacement != nil {
+		from.Kept = s.replacement.kept
+	}
 	from.Templates = append(s.formerTemplates(), next)
 	if !s.formerIsKnown() {
 		from.Templates = append(from.Templates, dataOf(live))

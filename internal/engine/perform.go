@@ -247,10 +247,11 @@ func (s *step) write(ctx context.Context, correction bool) error {
 			return err
 		}
 	}
-	if s.replacement.leaveToInstaller(s) {
-		s.noteKept(s.replacement.kept)
-	} else if err := s.own(ctx); err != nil && !refused(err) {
+	if err := s.own(ctx); err != nil && !refused(err) {
 		return err // admission may deny the object as it is, and admit its new content
+	}
+	if s.replacement != nil && len(s.replacement.kept) > 0 {
+		s.noteKept(s.replacement.kept)
 	}
 	id, obs, err := s.submit(ctx)
 	if err != nil {

@@ -27,6 +27,8 @@ type Implied struct {
 	types          *KindListTypes
 	ours           *fieldpath.Set
 	others         []share
+	// installers are the fields of installers that are taken over.
+	installers []share
 	// open are the empty maps and lists of the template that the API server drops. They state
 	// nothing, so the fields of other managers below them stay.
 	open    map[pathID]bool
@@ -63,9 +65,10 @@ func Imply(names *objects.Names, template map[string]any, live *unstructured.Uns
 		case isUpdate(names, &entry), isApply(names, &entry), formerController(template, &entry):
 			m.ours = m.ours.Union(fields)
 		case adopting && isInstaller(names, &entry):
-			left := leftToInstaller(fields, template)
+			left := leftToInstaller(fields, template, nil)
 			m.ours = m.ours.Union(fields.Difference(left))
 			m.others = append(m.others, share{entry.Manager, false, left})
+			m.installers = append(m.installers, share{entry.Manager, true, fields})
 		default:
 			m.others = append(m.others, share{entry.Manager, entry.Subresource != "", fields})
 		}

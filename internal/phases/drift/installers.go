@@ -2,8 +2,10 @@ package drift
 
 import (
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"lockstep.run/lockstep/internal/objects"
@@ -43,11 +45,11 @@ func isInstaller(names *objects.Names, entry *metav1.ManagedFieldsEntry) bool {
 	return entry.Subresource == "" && (slices.Contains(installers, entry.Manager) || slices.Contains(names.Installers, entry.Manager))
 }
 
-// leftToInstaller returns the fields that the template lacks and that others rely on.
-func leftToInstaller(fields *fieldpath.Set, template map[string]any) *fieldpath.Set {
+// leftToInstaller returns the fields that the template lacks and that others rely on, or that are kept.
+func leftToInstaller(fields *fieldpath.Set, template map[string]any, kept []string) *fieldpath.Set {
 	left := fieldpath.NewSet()
 	for path := range fields.All() {
-		if isReliedOn(path) && !hasPath(template, path) {
+		if (isReliedOn(path) || isWithin(path, kept)) && !hasPath(template, path) {
 			left.Insert(path.Copy())
 		}
 	}
@@ -65,4 +67,47 @@ func isReliedOn(path fieldpath.Path) bool {
 	}
 	return isField(path[0], "metadata") && (isField(path[1], "finalizers") || isField(path[1], "ownerReferences")) ||
 		isField(path[0], "spec") && isField(path[1], "replicas")
+}
+
+// isWithin reports whether a field is at or below one of others, such as spec.template. Of an element of a list,
+// the list counts.
+func isWithin(path fieldpath.Path, fields []string) bool {
+	return slices.ContainsFunc(fields, func(field string) bool {
+		field, _, _ = strings.Cut(field, "[")
+		parts := strings.Split(field, ".")
+		if len(path) < len(parts) {
+			return false
+		}
+		for i, part := range parts {
+			if !isField(path[i], part) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// Installed returns the values of an object that its installers wrote, as a template. Lists are left out.
+func Installed(names *objects.Names, live *unstructured.Unstructured) map[string]any {
+	template := map[string]any{}
+	for _, entry := range live.GetManagedFields() {
+		fields, err := Fields(entry)
+		if err != nil || !isInstaller(names, &entry) {
+			continue
+		}
+		for path := range fields.All() {
+			var to []string
+			for _, element := range path {
+				if element.FieldName == nil {
+					to = nil
+					break
+				}
+				to = append(to, *element.FieldName)
+			}
+			if value, has, err := unstructured.NestedFieldCopy(live.Object, to...); err == nil && has && len(to) > 0 {
+				_ = unstructured.SetNestedField(template, value, to...) // fails below a value that is set already
+			}
+		}
+	}
+	return template
 }

@@ -56,6 +56,9 @@ type Origin struct {
 	// Next is the template that is applied next, and Adopting means that it adopts the object.
 	Next     map[string]any
 	Adopting bool
+	// Kept are fields, such as spec.scopes, that cannot change: those of installers at or below them,
+	// which Next lacks, stay theirs.
+	Kept []string
 	// Served reports whether a version such as apps/v1 is served; nil means all are.
 	Served func(apiVersion string) bool
 }
@@ -143,7 +146,7 @@ func migrate(names *objects.Names, entries []metav1.ManagedFieldsEntry, liveVers
 		}
 		switch {
 		case installer:
-			left := leftToInstaller(fields, from.Next)
+			left := leftToInstaller(fields, from.Next, from.Kept)
 			fields = fields.Difference(left)
 			if !left.Empty() {
 				if err := setFields(&entry, left); err != nil {

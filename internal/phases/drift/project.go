@@ -2,6 +2,7 @@ package drift
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -245,6 +246,10 @@ func (p *projector) empty(live any, fields int) {
 // empty one too, none leaves no trace: an empty list or map looks as if it were
 // owned as a whole, until others add to it.
 func (p *projector) all(template, live any) {
+	if live != nil && isEmpty(template) && isEmpty(live) && reflect.TypeOf(template) != reflect.TypeOf(live) {
+		p.empty(live, 1) // a map is no list
+		return
+	}
 	if p.matching {
 		p.differs = p.differs || !exactly(template, live)
 		return

@@ -27,7 +27,34 @@ func (m *Implied) Yield(cause string) bool {
 			return true
 		}
 	}
-	return false
+	return m.yieldTwins(object, cause)
+}
+
+// yieldTwins leaves out the fields of others with the name of the cause elsewhere, such as the key of a
+// ConfigMap that is in data and in binaryData.
+func (m *Implied) yieldTwins(object map[string]any, cause string) bool {
+	parts := causeParts(cause)
+	found := slices.DeleteFunc(m.movable(object, nil), func(f yielding) bool {
+		return len(parts) < 2 || len(f.path) != len(parts) || !isField(f.path[len(f.path)-1], parts[len(parts)-1])
+	})
+	m.drop(found)
+	return len(found) > 0
+}
+
+// Keep leaves the fields of installers to them that the template lacks, at or below fields that cannot
+// change. It returns false if there are none.
+func (m *Implied) Keep(fields []string) bool {
+	kept := false
+	for _, s := range m.installers {
+		left := leftToInstaller(s.fields, m.template, fields).Intersection(m.ours)
+		if left.Empty() {
+			continue
+		}
+		kept = true
+		m.ours = m.ours.Difference(left)
+		m.others = append(m.others, share{s.manager, true, left})
+	}
+	return kept
 }
 
 // adjacent returns the fields right below a path, or all if there are none: fields that
@@ -100,11 +127,11 @@ func causeParts(cause string) []string {
 func (m *Implied) movable(object map[string]any, level fieldpath.Path) []yielding {
 	var found []yielding
 	for i, s := range m.others {
-		if s.fixed || isField(level[0], "metadata") {
+		if s.fixed {
 			continue
 		}
 		for path := range s.fields.All() {
-			if len(path) < len(level) || !path[:len(level)].Equals(level) || states(m.template, path) {
+			if isField(path[0], "metadata") || len(path) < len(level) || !path[:len(level)].Equals(level) || states(m.template, path) {
 				continue
 			}
 			v, has := lookup(object, path)
