@@ -3,6 +3,7 @@ package applies_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 
@@ -75,7 +76,9 @@ func (t *trial) prepare(ctx context.Context) {
 			return
 		}
 	}
-	t.former.add(t.stated(t.history.version))
+	stated := t.stated(t.history.version)
+	maps.DeleteFunc(stated, func(_ string, value any) bool { return isEmpty(value) }) // no manager owns these after a server-side apply
+	t.former.add(stated)
 	t.defaults.add(t.leavesOf(ctx, t.name))
 }
 

@@ -53,50 +53,72 @@ func (s *step) change(ctx context.Context, dryRun bool) (*unstructured.Unstructu
 	if refusal != nil && !refused(refusal) {
 		return nil, refusal
 	}
-	reshaped := prepared == nil && s.reshaped(template) || prepared.surprised(answer)
-	if refusal == nil {
-		if !reshaped && !drift.Short(template, answer.Object, s.types()) {
-			if prepared != nil {
-				s.noteResidue(prepared.residue)
-			}
-			return answer, nil
+	a := attempt{answer: answer, refusal: refusal, prepared: prepared, dryRun: dryRun}
+	a.reshaped = prepared == nil && s.reshaped(template) || prepared.surprised(answer)
+	if refusal == nil && !a.reshaped && !drift.Short(template, answer.Object, s.types()) {
+		if prepared != nil {
+			s.noteResidue(prepared.residue)
 		}
-		if !dryRun {
-			s.live, s.Live = answer, s.run.Tracker.Observe(s.Key, answer)
-		}
+		return answer, nil
 	}
+	if refusal == nil && !dryRun {
+		s.live, s.Live = answer, s.run.Tracker.Observe(s.Key, answer)
+	}
+	return s.complete(ctx, a)
+}
+
+// attempt is an apply that did not make the object what its template implies, or may not have.
+type attempt struct {
+	answer   *unstructured.Unstructured
+	refusal  error
+	prepared *replacement
+	// reshaped means that fields may have left the template.
+	reshaped, dryRun bool
+}
+
+// complete makes the object what its template implies after an attempt.
+func (s *step) complete(ctx context.Context, a attempt) (*unstructured.Unstructured, error) {
 	r, implied, err := s.imply(ctx)
 	switch {
-	case err != nil && refusal != nil:
-		return nil, s.immutable(ctx, reported(refusal, err))
+	case err != nil && a.refusal != nil:
+		return nil, s.immutable(ctx, reported(a.refusal, err))
 	case err != nil && !refused(err):
 		return nil, err
 	case err != nil:
-		r = &replacement{content: s.Desired.Content}
-	case refusal == nil && sameContent(answer, implied):
+	case a.refusal == nil && sameContent(a.answer, implied):
 		r = &replacement{content: s.Desired.Content, kept: r.kept}
-	case !dryRun:
-		if answer, err = s.replace(ctx, r); err != nil {
-			return nil, err
-		}
-	default:
-		answer = implied
+	case a.dryRun:
+		a.answer = implied
 		if s.Foreign {
 			r.foreseen = implied
 		}
-	}
-	if reshaped {
-		r.residue = s.residue(ctx, answer)
-		if len(r.residue) > 0 && (s.Desired.Recreate || s.Live.Recreate) && dryRun {
-			return nil, &ImmutableError{fmt.Errorf("the API server keeps %s, which left the template", strings.Join(r.residue, ", "))}
+	default:
+		if a.answer, err = s.replace(ctx, r); err != nil {
+			return nil, err
 		}
 	}
-	if dryRun {
+	if a.reshaped {
+		if err := s.leave(ctx, r, a); err != nil {
+			return nil, err
+		}
+	}
+	if a.dryRun {
 		s.prepare(r)
 	} else {
 		s.noteResidue(r.residue)
 	}
-	return answer, nil
+	return a.answer, nil
+}
+
+// leave finds out which fields left the template and stay nevertheless.
+func (s *step) leave(ctx context.Context, r *replacement, a attempt) error {
+	if r.residue = s.residue(ctx, a.answer); a.prepared != nil {
+		r.residue = a.prepared.residue
+	}
+	if len(r.residue) > 0 && (s.Desired.Recreate || s.Live.Recreate) && a.dryRun {
+		return &ImmutableError{fmt.Errorf("the API server keeps %s, which left the template", strings.Join(r.residue, ", "))}
+	}
+	return nil
 }
 
 // refused reports whether the API server refused the content of an object, rather than the
@@ -195,7 +217,7 @@ func (s *step) imply(ctx context.Context) (*replacement, *unstructured.Unstructu
 			kept = append(kept, apply.CausesOf(err)...)
 			continue
 		case err != nil:
-			return nil, nil, err
+			return &replacement{content: s.Desired.Content, kept: kept}, nil, err
 		}
 		return &replacement{content: s.Desired.Content, resourceVersion: live.GetResourceVersion(), patch: patch, kept: kept, yielded: m.Yielded()}, dry, nil
 	}
@@ -261,9 +283,9 @@ func (s *step) foresee(ctx context.Context) error {
 	if err != nil && !refused(err) {
 		return err
 	}
-	s.replacement = &replacement{content: s.Desired.Content, foreseen: implied}
-	if r != nil {
-		s.replacement.kept = r.kept
+	s.replacement = &replacement{content: s.Desired.Content, kept: r.kept, foreseen: implied}
+	if implied != nil {
+		s.replacement.residue = s.residue(ctx, implied)
 	}
 	return nil
 }

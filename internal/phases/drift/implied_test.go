@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -208,6 +209,43 @@ func TestYield(t *testing.T) {
 				t.Error("it yields without end")
 			}
 		})
+	}
+}
+
+// TestYieldTwins: a key that others have put into binaryData gives way to that of data, and no other one.
+func TestYieldTwins(t *testing.T) {
+	t.Parallel()
+	m := imply(t, `{kind: ConfigMap, data: {k: a}}`, `{kind: ConfigMap, metadata: {managedFields: [`+byHand+`{"f:binaryData": {"f:k": {}, "f:other": {}}}}]}, binaryData: {k: Yg==, other: Yg==}}`)
+	if !m.Yield("data[k]") || m.Yield("data[k]") {
+		t.Error("the key of binaryData has to give way, once")
+	}
+	if diff := cmp.Diff(yamltest.Decode(t, `{kind: ConfigMap, data: {k: a}, binaryData: {other: Yg==}}`), withoutFields(m.Object()), cmpopts.IgnoreMapEntries(func(key string, _ any) bool { return key == "metadata" })); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestKeep: an installer keeps the fields that cannot change, and no others.
+func TestKeep(t *testing.T) {
+	t.Parallel()
+	const helm = `{manager: helm, operation: Update, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {"f:spec": {"f:scopes": {}, "f:hard": {"f:pods": {}}, "f:list": {'k:{"name":"a"}': {".": {}, "f:name": {}, "f:x": {}}}}}}`
+	object := &unstructured.Unstructured{Object: yamltest.Decode(t, `{kind: Q, metadata: {managedFields: [`+helm+`]}, spec: {scopes: [a], hard: {pods: 1}, list: [{name: a, x: 1}]}}`)}
+	types, kind := NewListTypes(), schema.GroupKind{Kind: "Q"}
+	types.Learn(kind, object.GetManagedFields())
+	m, err := Imply(apinames.Default, yamltest.Decode(t, `{kind: Q, spec: {more: 1}}`), object, true, types.Of(kind))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Keep([]string{"spec.other", "spec.more"}) {
+		t.Error("a field of the template, or of nobody, is kept")
+	}
+	if !m.Keep([]string{"spec.scopes", "spec.list[0].x"}) || m.Keep([]string{"spec.scopes"}) {
+		t.Error("what cannot change has to be kept, once")
+	}
+	if diff := cmp.Diff(yamltest.Decode(t, `{more: 1, scopes: [a], list: [{name: a, x: 1}]}`), m.Object()["spec"]); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(yamltest.Decode(t, `{spec: {scopes: [a], hard: {pods: 1}}}`), Installed(apinames.Default, object)); diff != "" {
+		t.Errorf("what the installer wrote (-want +got):\n%s", diff)
 	}
 }
 

@@ -262,6 +262,18 @@ func TestProjectEmptyMaps(t *testing.T) {
 	}
 }
 
+// TestProjectEmptyKinds: an empty list that was made an empty map has drifted.
+func TestProjectEmptyKinds(t *testing.T) {
+	t.Parallel()
+	list, object := yamltest.Decode(t, `{spec: {a: []}}`), yamltest.Decode(t, `{spec: {a: {}}}`)
+	for _, pair := range [][2]map[string]any{{list, object}, {object, list}} {
+		template, live := pair[0], pair[1]
+		if Project(apinames.Default, template, live, nil) == Project(apinames.Default, template, template, nil) || Matches(apinames.Default, template, live, nil) {
+			t.Errorf("%v counts as %v", live, template)
+		}
+	}
+}
+
 // TestProjectImpliedKeys: a template that states no protocol means TCP.
 func TestProjectImpliedKeys(t *testing.T) {
 	t.Parallel()
