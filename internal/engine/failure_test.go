@@ -139,3 +139,30 @@ func TestPanicOverAnAnswer(t *testing.T) {
 		t.Errorf("the object counts as one of content %x, failed by %+v", rec.Content, rec.Failure)
 	}
 }
+
+// TestReported: which of two refusals is reported, and that none quotes the object.
+func TestReported(t *testing.T) {
+	t.Parallel()
+	invalid := func(fields ...string) error {
+		var causes field.ErrorList
+		for _, name := range fields {
+			causes = append(causes, field.Invalid(field.NewPath(name), "hunter2", "is wrong"))
+		}
+		return &apply.Error{Verb: "apply", Err: apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "a", causes)}
+	}
+	applied := invalid("type")
+	for name, tc := range map[string]struct {
+		reason  string
+		implied error
+		applies bool
+	}{
+		"same cause":  {"the template is wrong", invalid("selector", "type"), true},
+		"other cause": {"what made the apply fail is gone, and this is what is left", invalid("selector"), false},
+		"no object":   {"the object cannot be decoded, and the refusal quotes it", &apply.Error{Verb: "dry-run patch", Err: apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), "hunter2", "no base64")})}, true},
+		"lost":        {"the request says nothing of the object", apierrors.NewServiceUnavailable("starting"), true},
+	} {
+		if got := reported(applied, tc.implied); (got == applied) != tc.applies {
+			t.Errorf("%s: %s: reported %v", name, tc.reason, got)
+		}
+	}
+}

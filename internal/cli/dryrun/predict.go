@@ -34,28 +34,37 @@ func (c simulatedWrites) predict(
 	if err != nil {
 		return nil, err
 	}
-	why, err := c.definitions.Validate(ctx, m.GroupVersionKind, template)
+	after, err := c.predicted(ctx, m, key, o, template, func() (*unstructured.Unstructured, error) { return c.dryRun(ctx, m, key, o, body) })
+	if err != nil {
+		return nil, err
+	}
+	if write {
+		c.write(key, o, after)
+	}
+	return after.DeepCopy(), nil
+}
+
+// predicted returns the response to a dry run, or else a guess from the content that is written.
+func (c simulatedWrites) predicted(
+	ctx context.Context, m *meta.RESTMapping, key objects.Key, o *object, content map[string]any, dryRun func() (*unstructured.Unstructured, error),
+) (*unstructured.Unstructured, error) {
+	why, err := c.definitions.Validate(ctx, m.GroupVersionKind, content)
 	if err != nil {
 		return nil, c.refuse(ctx, key, o, err)
 	}
 	c.mu.Lock()
 	why = cmp.Or(why, c.blind(key, o))
 	c.mu.Unlock()
-	var after *unstructured.Unstructured
 	if why == "" {
-		if after, err = c.dryRun(ctx, m, key, o, body); err != nil {
-			if why = c.unverifiable(err); why == "" || c.forbidden(err) {
-				return nil, c.refuse(ctx, key, o, err)
-			}
+		after, err := dryRun()
+		if err == nil {
+			return after, nil
+		}
+		if why = c.unverifiable(err); why == "" || c.forbidden(err) {
+			return nil, c.refuse(ctx, key, o, err)
 		}
 	}
-	if why != "" {
-		after = c.guess(o, template, why)
-	}
-	if write {
-		c.write(key, o, after)
-	}
-	return after.DeepCopy(), nil
+	return c.guess(o, content, why), nil
 }
 
 func templateOf(body []byte) (map[string]any, error) {

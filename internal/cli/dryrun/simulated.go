@@ -204,14 +204,8 @@ func (c simulatedWrites) Patch(
 	}
 	key := keyOf(m, namespace, name)
 	o := c.object(key)
-	if len(Differences(before, after)) > 0 && o.live != nil {
-		if after, err = c.patched(ctx, m, o.live, after.Object); err != nil {
-			return nil, c.refuse(ctx, key, o, err)
-		}
-		if !dryRun {
-			c.write(key, o, after)
-		}
-		return after.DeepCopy(), nil
+	if len(Differences(before, after)) > 0 {
+		return c.predictPatch(ctx, m, key, o, after.Object, dryRun)
 	}
 	if dryRun {
 		return after, nil
@@ -219,13 +213,27 @@ func (c simulatedWrites) Patch(
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o.writes++
-	o.now, o.observed, o.migrated = after, nil, after.GetManagedFields()
+	o.now, o.observed, o.migrated, o.dry = after, nil, after.GetManagedFields(), nil
 	if before.GetLabels()[corev1alpha1.CacheLabel] != "" && after.GetLabels()[corev1alpha1.CacheLabel] == "" {
 		o.released = true
 		c.remove(key, o)
 	}
 	if metav1.GetControllerOf(before) != nil && metav1.GetControllerOf(after) == nil { // its set retains it
 		o.released = true
+	}
+	return after.DeepCopy(), nil
+}
+
+// predictPatch returns the object after a patch that makes it another one.
+func (c simulatedWrites) predictPatch(
+	ctx context.Context, m *meta.RESTMapping, key objects.Key, o *object, next map[string]any, dryRun bool,
+) (*unstructured.Unstructured, error) {
+	after, err := c.predicted(ctx, m, key, o, next, func() (*unstructured.Unstructured, error) { return c.patched(ctx, m, o.live, next) })
+	if err != nil {
+		return nil, err
+	}
+	if !dryRun {
+		c.write(key, o, after)
 	}
 	return after.DeepCopy(), nil
 }

@@ -149,7 +149,7 @@ func classifyInvalid(err error, s metav1.Status) Class {
 		}
 	}
 	var e *Error
-	if errors.As(err, &e) && strings.HasSuffix(e.Verb, "patch") && (s.Details == nil || s.Details.Name == "") {
+	if errors.As(err, &e) && strings.HasSuffix(e.Verb, "patch") && (s.Details == nil || s.Details.Name == "") && !undecodable(s) {
 		// A JSON patch that does not apply: one of its tests failed.
 		return Conflict
 	}
@@ -184,6 +184,14 @@ func RetryAfter(err error) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
+// undecodable reports whether the object that a JSON patch leads to cannot be decoded. The cause
+// names no field, and its message quotes the whole object.
+func undecodable(s metav1.Status) bool {
+	return s.Details != nil && slices.ContainsFunc(s.Details.Causes, isPatch)
+}
+
+func isPatch(cause metav1.StatusCause) bool { return cause.Field == "patch" }
+
 // CausesOf returns the fields that a refusal names, in order, such as spec.ports[1].name.
 func CausesOf(err error) []string {
 	var status apierrors.APIStatus
@@ -192,7 +200,7 @@ func CausesOf(err error) []string {
 	}
 	var fields []string
 	for _, cause := range status.Status().Details.Causes {
-		if cause.Field != "" && !slices.Contains(fields, cause.Field) {
+		if cause.Field != "" && !isPatch(cause) && !slices.Contains(fields, cause.Field) {
 			fields = append(fields, cause.Field)
 		}
 	}

@@ -57,6 +57,7 @@ func TestClassify(t *testing.T) {
 		"too large for etcd":             {status(http.StatusInternalServerError, "", "etcdserver: request is too large"), Blocked},
 		"a gateway's 404 page":           {apierrors.NewGenericServerResponse(404, "PATCH", schema.GroupResource{}, "", "404 page not found", 0, true), NotServed},
 		"invalid in a field":             {apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "a", field.ErrorList{field.Required(field.NewPath("data"), "")}), Blocked},
+		"a patch to what cannot be read": {sent("dry-run patch", apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), "{}", "illegal base64")})), Blocked},
 		"replaced":                       {apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "a", field.ErrorList{field.Invalid(field.NewPath("metadata", "uid"), "u", "")}), Replaced},
 		"a JSON patch that is not apply": {sent("patch", status(http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "")), Conflict},
 		"too large for the reader":       {fmt.Errorf("read: %w", ErrResponseTooLarge), Blocked},
