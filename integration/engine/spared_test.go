@@ -125,6 +125,10 @@ func TestObjectsOfTheNextVersionStay(t *testing.T) {
 		return errors.New("there is none")
 	})
 	require.NoError(t, env.Client.Delete(t.Context(), dep))
+	one := &unstructured.Unstructured{}
+	one.SetGroupVersionKind(schema.GroupVersionKind{Group: "spared.lockstep.run", Version: "v1", Kind: "Vessel"})
+	one.SetName("one")
+	collect(t, one)
 	env.WaitGone(t, patience, dep)
 	released(t, definition)
 }
