@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"lockstep.run/lockstep/internal/cluster/apply"
+	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases/drift"
 )
@@ -36,7 +37,7 @@ type replacement struct {
 // change makes the object what its template implies: by an apply, or if the API server
 // refuses that, or something stays behind, by a patch with the object that drift.Implied
 // computes. An apply cannot remove what no manager owns, such as the defaults of another
-// alternative of a union, or what others wrote in place of a field of ours.
+// alternative of a union, or the fields that others wrote in place of ours.
 func (s *step) change(ctx context.Context, dryRun bool) (*unstructured.Unstructured, error) {
 	var prepared *replacement
 	if !dryRun {
@@ -141,8 +142,8 @@ func (s *step) content(ctx context.Context) (map[string]any, error) {
 	return obj, nil
 }
 
-// reshaped reports whether the object gets other fields than those of a former template, or of the
-// installer that it is adopted from.
+// reshaped reports whether the object gets other fields than a former template has, or the installer
+// that it is adopted from.
 func (s *step) reshaped(template map[string]any) bool {
 	if s.Foreign {
 		return s.Live.InstallerFields
@@ -204,13 +205,15 @@ func (s *step) imply(ctx context.Context) (*replacement, *unstructured.Unstructu
 		return nil, nil, err
 	}
 	var kept []string
-	for {
+	for try := 1; ; try++ {
 		patch, err := drift.Replace(live, m.Object())
 		if err != nil {
 			return nil, nil, err
 		}
 		dry, err := s.patch(ctx, patch, true)
 		switch {
+		case err != nil && try >= limits.ImpliedTries:
+			return &replacement{content: s.Desired.Content, kept: kept}, nil, err
 		case err == nil && m.Open(dry.Object), refused(err) && yields(m, err):
 			continue // each time fewer fields of others, or more maps, are left
 		case refused(err) && m.Keep(apply.CausesOf(err)):
@@ -353,21 +356,25 @@ func (s *step) noteKept(fields []string) {
 // fresh returns a new object of the template, by a dry run under another name; nil if that is not possible.
 func (s *step) fresh(ctx context.Context, template map[string]any) *unstructured.Unstructured {
 	obj := (&unstructured.Unstructured{Object: template}).DeepCopy()
-	name := s.Key.Name[:min(len(s.Key.Name), 50)] + "-fresh"
-	obj.SetName(name)
-	body, err := json.Marshal(obj.Object)
-	if err != nil {
-		return nil
-	}
-	writes, err := s.writes(ctx)
-	if err != nil {
-		return nil
-	}
-	fresh, err := writes.Create(ctx, s.mapping, s.Key.Namespace, name, body, true)
+	obj.SetName(s.Key.Name[:min(len(s.Key.Name), 50)] + "-fresh")
+	fresh, err := s.tryCreate(ctx, obj)
 	if err != nil {
 		return nil // the name may follow from the content, as for a CustomResourceDefinition
 	}
 	return fresh
+}
+
+// tryCreate dry-runs the creation of an object.
+func (s *step) tryCreate(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	body, err := json.Marshal(obj.Object)
+	if err != nil {
+		return nil, err
+	}
+	writes, err := s.writes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return writes.Create(ctx, s.mapping, s.Key.Namespace, obj.GetName(), body, true)
 }
 
 // ImmutableError is a refusal to change a field of an object that could be created with it.
@@ -382,16 +389,8 @@ func (s *step) immutable(ctx context.Context, refusal error) error {
 	if err != nil {
 		return err
 	}
-	body, err := json.Marshal(obj)
-	if err != nil {
-		return err
-	}
-	writes, err := s.writes(ctx)
-	if err != nil {
-		return err
-	}
 	// An object is validated before it is looked for.
-	if _, err := writes.Create(ctx, s.mapping, s.Key.Namespace, s.Key.Name, body, true); err == nil || apierrors.IsAlreadyExists(err) {
+	if _, err := s.tryCreate(ctx, &unstructured.Unstructured{Object: obj}); err == nil || apierrors.IsAlreadyExists(err) {
 		return &ImmutableError{refusal}
 	}
 	return refusal

@@ -9,6 +9,7 @@ const (
 	ForeignOwners      = 16 // owner references of a deployment to kinds of others that are followed: the author of the deployment writes them
 	OwnerWatches       = 16 // of single foreign owners of the objects in one namespace; over that, one of all objects of their kind there
 	WritesInFlight     = 16 // concurrent writes to a cluster; 16 keep two cores busy
+	ImpliedTries       = 20 // dry runs of one object, each with fewer fields of others; a client can write any number of these
 	WritesOfNamespace  = 12 // of these, for the owners of one namespace: a webhook that is slow there leaves some to others
 	LookupPauseFactor  = 9  // times the duration of a lookup until the next one in that namespace, up to LookupPauseMax
 	LookupPauseMax     = 250 * time.Millisecond
