@@ -1,9 +1,14 @@
 package harness
 
 import (
+	"context"
+	"fmt"
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/sandbox"
@@ -28,4 +33,19 @@ func (e *Env) WaitCollector(tb testing.TB) {
 	}
 	e.Create(tb, leftover)
 	e.WaitGone(tb, Patience, leftover)
+}
+
+// Collect ends the deletion of an object in the foreground, as the garbage collector
+// does, for clusters without one.
+func Collect(tb testing.TB, c client.Client, obj client.Object) {
+	tb.Helper()
+	Eventually(tb, Patience, obj.GetName()+" to be deleted in the foreground", func(ctx context.Context) error {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
+			return err
+		}
+		if !slices.Contains(obj.GetFinalizers(), metav1.FinalizerDeleteDependents) {
+			return fmt.Errorf("its finalizers are %v", obj.GetFinalizers())
+		}
+		return c.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
+	})
 }

@@ -65,8 +65,9 @@ spec: {template: {spec: {restartPolicy: Never, containers: [{name: main, image: 
 	if code, out, errOut = f.command(t, "rerun", "job/migrate"); code != 0 {
 		t.Errorf("rerun ends with %d:\n%s%s", code, out, errOut)
 	}
-	f.job(t, first.UID)
+	second := f.job(t, first.UID)
 	require.NoError(t, f.Client.Delete(t.Context(), pkg))
+	harness.Collect(t, f.target, second)
 	f.WaitGone(t, long, pkg)
 }
 

@@ -1,10 +1,8 @@
 package engine_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -154,16 +152,8 @@ func await[T client.Object](t *testing.T, obj T, what string, check func(T) erro
 	return harness.Await(t, env, patience, obj, what, check)
 }
 
-// collect ends the deletion of an object in the foreground, as the garbage collector does, which does not run here.
+// collect ends the deletion of an object in the foreground.
 func collect(t *testing.T, obj client.Object) {
 	t.Helper()
-	harness.Eventually(t, patience, obj.GetName()+" to be deleted in the foreground", func(ctx context.Context) error {
-		if err := env.Client.Get(ctx, client.ObjectKeyFromObject(obj), obj); err != nil {
-			return err
-		}
-		if !slices.Contains(obj.GetFinalizers(), metav1.FinalizerDeleteDependents) {
-			return fmt.Errorf("its finalizers are %v", obj.GetFinalizers())
-		}
-		return env.Client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`)))
-	})
+	harness.Collect(t, env.Client, obj)
 }
