@@ -161,7 +161,7 @@ func TestReported(t *testing.T) {
 		"no object":   {"the object cannot be decoded, and the refusal quotes it", &apply.Error{Verb: "dry-run patch", Err: apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{field.Invalid(field.NewPath("patch"), "hunter2", "no base64")})}, true},
 		"lost":        {"the request says nothing of the object", apierrors.NewServiceUnavailable("starting"), true},
 	} {
-		if got := reported(applied, tc.implied); (got == applied) != tc.applies {
+		if got := reported(applied, tc.implied); errors.Is(got, applied) != tc.applies {
 			t.Errorf("%s: %s: reported %v", name, tc.reason, got)
 		}
 	}

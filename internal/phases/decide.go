@@ -363,10 +363,10 @@ func decideContent(c DecisionInput, live *objects.Observed) Decision {
 	if r.UID != live.UID {
 		r.Content = objects.Digest{} // another object of that name
 	}
-	comparable, same := live.ProjectedBy == r.Template, live.Projection == r.Baseline
+	compared, same := live.ProjectedBy == r.Template, live.Projection == r.Baseline
 	if live.ProjectedBy.IsZero() && !r.Converted.IsZero() {
 		same = live.Projection == r.Converted
-		comparable = same // else it is read in the version of the template
+		compared = same // else it is read in the version of the template
 	}
 	switch {
 	case r.Content.IsZero() && c.Outdated:
@@ -375,7 +375,7 @@ func decideContent(c DecisionInput, live *objects.Observed) Decision {
 		return Decision{Action: Verify}
 	case r.Content != c.Desired.Content:
 		return Decision{Action: Change}
-	case !comparable:
+	case !compared:
 		return Decision{Action: Verify}
 	case live.Unrecorded && !c.Report:
 		return correction(c, Correct, "someone wipes its managedFields again and again; written again after a pause: find out who does")
@@ -424,23 +424,26 @@ func decideGone(c DecisionInput) Decision {
 	case live == nil:
 		return Decision{Action: Confirm}
 	}
-	switch owned := c.owns(c.controller(live)); {
-	case owned:
-	case c.Retained && c.Retain:
-		return Decision{Action: None}
-	case !c.Retained:
-		// Not owned any more. A reference that is merely missing may have been
-		// taken off by the garbage collector on an orphaning delete: never delete.
-		// It knows nothing of our labels.
-		if c.abandoned(live) {
+	if !c.owns(c.controller(live)) {
+		switch {
+		case c.Retained && c.Retain:
+			return Decision{Action: None}
+		case !c.Retained && c.abandoned(live):
+			// A reference that is merely missing may have been taken off by the garbage
+			// collector on an orphaning delete, which knows nothing of our labels: never delete.
 			return Decision{Action: Release}
+		case !c.Retained:
+			return Decision{Action: None}
 		}
-		return Decision{Action: None}
 	}
-	if live.Terminating && c.Reserved {
-		return Decision{Action: None}
-	}
+	return decideRemoval(c, live)
+}
+
+// decideRemoval judges an object that is there, is the owner's, and is to be removed.
+func decideRemoval(c DecisionInput, live *objects.Observed) Decision {
 	switch {
+	case live.Terminating && c.Reserved:
+		return Decision{Action: None}
 	case live.Terminating:
 		return awaitDeletion(c, live)
 	case c.Keep || live.Keep:

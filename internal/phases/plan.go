@@ -262,8 +262,7 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 			report.Phases[ph].Taken++
 			continue
 		}
-		step := Step{Action: v.Action, Key: d.Key, Desired: d, Metadata: src.Metadata, Labels: src.Labels, Account: r.accountOf(d.Key), Live: c.Live.Object, Report: c.Report, Foreign: v.Foreign}
-		step.Metadata.Adopted = d.Key.GroupKind() == namespaceKind && (v.Foreign || c.Live.Object != nil && c.Live.Object.Adopted)
+		step := stepFor(r, src, &c, v)
 		if v.Completed {
 			p.completed(ph, d.Key, report)
 			continue
@@ -285,7 +284,7 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 		if v.Action == Create && c.Applied.Content.IsZero() && p.supersededBeforeCreate(r, ph, d) {
 			continue
 		}
-		if v.readsOnly() && !(r.ClaimLost() && r.Elsewhere.Has(d.Key)) || v.writes() && (writable || r.relaysPause(d, v)) {
+		if r.takes(d, v, writable) {
 			p.route(step, &entry, recreate)
 		}
 	}
@@ -293,6 +292,20 @@ func (p *planner) phase(r *Revision, ph int, report *Report, writable bool) bool
 		p.plan.Entry = &entry
 	}
 	return report.ready(ph)
+}
+
+// stepFor returns the step that carries out a decision about an object of r, with the metadata of src.
+func stepFor(r, src *Revision, c *DecisionInput, v Decision) Step {
+	d, live := c.Desired, c.Live.Object
+	step := Step{Action: v.Action, Key: d.Key, Desired: d, Metadata: src.Metadata, Labels: src.Labels, Account: r.accountOf(d.Key), Live: live, Report: c.Report, Foreign: v.Foreign}
+	step.Metadata.Adopted = d.Key.GroupKind() == namespaceKind && (v.Foreign || live != nil && live.Adopted)
+	return step
+}
+
+// takes reports whether a step of r is taken now: some only read, and some pass a pause on.
+func (r *Revision) takes(d *objects.Desired, v Decision, writable bool) bool {
+	reads := v.readsOnly() && !(r.ClaimLost() && r.Elsewhere.Has(d.Key))
+	return reads || v.writes() && (writable || r.relaysPause(d, v))
 }
 
 // outdated reports whether an object that this process has not written shows an
