@@ -19,8 +19,8 @@ import (
 
 // replacement is a patch that makes an object the one that its template implies.
 type replacement struct {
-	// content and resourceVersion are the template and the state of the object that it is for.
-	content         objects.Digest
+	// intent and resourceVersion are what is to be written and the state of the object that it is for.
+	intent          intent
 	resourceVersion string
 	// patch is nil if an apply does the same, or all that can be done.
 	patch []byte
@@ -32,6 +32,16 @@ type replacement struct {
 	residue []string
 	// yielded are the managers whose fields gave way.
 	yielded []string
+}
+
+// intent identifies the object that a step is to write.
+type intent struct {
+	template objects.Digest
+	revision int64
+}
+
+func (s *step) intent() intent {
+	return intent{templateID(s.Desired, s.Labels, s.Metadata.Owner), s.Metadata.Revision}
 }
 
 // change makes the object what its template implies: by an apply, or if the API server
@@ -79,7 +89,7 @@ type attempt struct {
 
 // complete makes the object what its template implies after an attempt.
 func (s *step) complete(ctx context.Context, a attempt) (*unstructured.Unstructured, error) {
-	r, implied, err := s.imply(ctx)
+	r, implied, err := s.imply(ctx, a.answer)
 	switch {
 	case err != nil && a.refusal != nil:
 		return nil, s.immutable(ctx, reported(a.refusal, err))
@@ -87,7 +97,7 @@ func (s *step) complete(ctx context.Context, a attempt) (*unstructured.Unstructu
 		return nil, err
 	case err != nil:
 	case a.refusal == nil && sameContent(a.answer, implied):
-		r = &replacement{content: s.Desired.Content, kept: r.kept}
+		r = &replacement{intent: s.intent(), kept: r.kept}
 	case a.dryRun:
 		a.answer = implied
 		if s.Foreign {
@@ -113,10 +123,13 @@ func (s *step) complete(ctx context.Context, a attempt) (*unstructured.Unstructu
 
 // leave finds out which fields left the template and stay nevertheless.
 func (s *step) leave(ctx context.Context, r *replacement, a attempt) error {
-	if r.residue = s.residue(ctx, a.answer); a.prepared != nil {
+	if a.prepared != nil {
 		r.residue = a.prepared.residue
+	} else {
+		r.residue = s.residue(ctx, a.answer)
 	}
-	if len(r.residue) > 0 && (s.Desired.Recreate || s.Live.Recreate) && a.dryRun {
+	kept := s.Foreign || s.Desired.Keep || s.Live.Keep // such an object is never recreated
+	if len(r.residue) > 0 && (s.Desired.Recreate || s.Live.Recreate) && !kept && a.dryRun {
 		return &ImmutableError{fmt.Errorf("the API server keeps %s, which left the template", strings.Join(r.residue, ", "))}
 	}
 	return nil
@@ -189,47 +202,54 @@ func sameContent(a, b *unstructured.Unstructured) bool {
 func (s *step) types() *drift.KindListTypes { return s.run.Tracker.shapes.Of(s.Key.GroupKind()) }
 
 // imply dry-runs the object that the template implies. As long as that is refused, fields of
-// others that stand in its way are left out, and the installer of an adopted object keeps what cannot
-// change, as it does if kubectl apply takes the object over.
-func (s *step) imply(ctx context.Context) (*replacement, *unstructured.Unstructured, error) {
+// others that stand in its way are left out, and the installer of an adopted object keeps fields that
+// cannot change, as it does if kubectl apply takes the object over. answer is the result of an apply,
+// nil if there is none yet. The replacement is never nil.
+func (s *step) imply(ctx context.Context, answer *unstructured.Unstructured) (*replacement, *unstructured.Unstructured, error) {
+	r := &replacement{intent: s.intent()}
 	live, err := s.judged(ctx)
 	if err != nil {
-		return nil, nil, err
+		return r, nil, err
 	}
 	template, err := s.content(ctx)
 	if err != nil {
-		return nil, nil, err
+		return r, nil, err
 	}
 	m, err := drift.Imply(s.run.Tracker.names, template, live, s.Foreign, s.types())
 	if err != nil {
-		return nil, nil, err
+		return r, nil, err
 	}
-	var kept []string
+
+	compared := false // with a new object
 	for try := 1; ; try++ {
 		patch, err := drift.Replace(live, m.Object())
 		if err != nil {
-			return nil, nil, err
+			return r, nil, err
 		}
 		dry, err := s.patch(ctx, patch, true)
 		switch {
 		case err != nil && try >= limits.ImpliedTries:
-			return &replacement{content: s.Desired.Content, kept: kept}, nil, err
-		case err == nil && m.Open(dry.Object), refused(err) && yields(m, err):
-			continue // each time fewer fields of others, or more maps, are left
+			return r, nil, err
+		case err == nil && m.Open(dry.Object), refused(err) && m.Yield(apply.CausesOf(err)):
+			continue
 		case refused(err) && m.Keep(apply.CausesOf(err)):
-			kept = append(kept, apply.CausesOf(err)...)
+			r.kept = append(r.kept, apply.CausesOf(err)...)
 			continue
 		case err != nil:
-			return &replacement{content: s.Desired.Content, kept: kept}, nil, err
+			return r, nil, err
 		}
-		return &replacement{content: s.Desired.Content, resourceVersion: live.GetResourceVersion(), patch: patch, kept: kept, yielded: m.Yielded()}, dry, nil
-	}
-}
 
-// yields leaves out fields of others that stand in the way, for one cause of a refusal: other causes
-// often follow from it, such as a mount of a volume that is refused.
-func yields(m *drift.Implied, refusal error) bool {
-	return slices.ContainsFunc(apply.CausesOf(refusal), m.Yield)
+		// Fields without a manager are not only defaults, which come back by themselves.
+		same := sameContent(dry, live) || answer != nil && sameContent(dry, answer)
+		if !same && !compared {
+			compared = true
+			if fresh := s.fresh(ctx); fresh != nil && m.Fresh(fresh.Object) {
+				continue
+			}
+		}
+		r.resourceVersion, r.patch, r.yielded = live.GetResourceVersion(), patch, m.Yielded()
+		return r, dry, nil
+	}
 }
 
 func (s *step) patch(ctx context.Context, patch []byte, dryRun bool) (*unstructured.Unstructured, error) {
@@ -268,7 +288,7 @@ func (s *step) prepared() *replacement {
 	defer s.run.mu.Unlock()
 	r := s.run.rollout.replacements[s.Key]
 	delete(s.run.rollout.replacements, s.Key)
-	if r == nil || r.content != s.Desired.Content {
+	if r == nil || r.intent != s.intent() {
 		return nil
 	}
 	return r
@@ -282,11 +302,11 @@ func (r *replacement) surprised(answer *unstructured.Unstructured) bool {
 // foresee finds out what the adoption of an object makes of the fields of its installer, before
 // these are taken over.
 func (s *step) foresee(ctx context.Context) error {
-	r, implied, err := s.imply(ctx)
+	r, implied, err := s.imply(ctx, nil)
 	if err != nil && !refused(err) {
 		return err
 	}
-	s.replacement = &replacement{content: s.Desired.Content, kept: r.kept, foreseen: implied}
+	s.replacement = &replacement{intent: r.intent, kept: r.kept, foreseen: implied}
 	if implied != nil {
 		s.replacement.residue = s.residue(ctx, implied)
 	}
@@ -318,9 +338,10 @@ func (s *step) residue(ctx context.Context, live *unstructured.Unstructured) []s
 	if s.Foreign && s.live != nil {
 		templates = append(templates, drift.Installed(s.run.Tracker.names, s.live))
 	}
+	owned := drift.OwnedByOthers(s.run.Tracker.names, next, live, s.Foreign)
 	stays := func(fresh map[string]any) (fields []string) {
 		for _, former := range templates {
-			fields = append(fields, drift.Residue(former, next, live.Object, fresh)...)
+			fields = append(fields, drift.Residue(former, next, live.Object, fresh, owned)...)
 		}
 		slices.Sort(fields)
 		return slices.Compact(fields)
@@ -328,7 +349,7 @@ func (s *step) residue(ctx context.Context, live *unstructured.Unstructured) []s
 	if len(stays(nil)) == 0 {
 		return nil
 	}
-	fresh := s.fresh(ctx, next)
+	fresh := s.fresh(ctx)
 	if fresh == nil {
 		return nil
 	}
@@ -354,14 +375,22 @@ func (s *step) noteKept(fields []string) {
 }
 
 // fresh returns a new object of the template, by a dry run under another name; nil if that is not possible.
-func (s *step) fresh(ctx context.Context, template map[string]any) *unstructured.Unstructured {
-	obj := (&unstructured.Unstructured{Object: template}).DeepCopy()
-	obj.SetName(s.Key.Name[:min(len(s.Key.Name), 50)] + "-fresh")
-	fresh, err := s.tryCreate(ctx, obj)
-	if err != nil {
-		return nil // the name may follow from the content, as for a CustomResourceDefinition
+func (s *step) fresh(ctx context.Context) *unstructured.Unstructured {
+	if s.asFresh == nil {
+		s.asFresh = &unstructured.Unstructured{}
+		if template, err := s.Desired.Object(s.Metadata); err == nil {
+			obj := &unstructured.Unstructured{Object: template}
+			obj.SetName(s.Key.Name[:min(len(s.Key.Name), 50)] + "-fresh")
+			// It fails if the name follows from the content, as for a CustomResourceDefinition.
+			if fresh, err := s.tryCreate(ctx, obj); err == nil {
+				s.asFresh = fresh
+			}
+		}
 	}
-	return fresh
+	if s.asFresh.Object == nil {
+		return nil
+	}
+	return s.asFresh
 }
 
 // tryCreate dry-runs the creation of an object.
@@ -396,8 +425,20 @@ func (s *step) immutable(ctx context.Context, refusal error) error {
 	return refusal
 }
 
+// forgetNotes forgets the notes about an object that is written again.
+func (s *step) forgetNotes() {
+	s.run.mu.Lock()
+	defer s.run.mu.Unlock()
+	delete(s.run.rollout.notes, s.Key)
+}
+
 // note keeps something about an object that its users should know, although it is written; mu is held.
-func (r *Rollout) note(key objects.Key, text string) { r.notes[key], r.noted = text, false }
+func (r *Rollout) note(key objects.Key, text string) {
+	if before := r.notes[key]; before != "" && before != text {
+		text = before + "; " + text
+	}
+	r.notes[key], r.noted = text, false
+}
 
 // Noted returns the note about an object; empty if there is none.
 func (r *Rollout) Noted(key objects.Key) string { return r.notes[key] }

@@ -44,6 +44,8 @@ type step struct {
 	live *unstructured.Unstructured
 	// replacement was prepared by the dry run of the phase's entry.
 	replacement *replacement
+	// asFresh is the answer to the dry run of a creation, without content if it was refused.
+	asFresh *unstructured.Unstructured
 	// custom means that a CustomResourceDefinition defines the kind.
 	custom bool
 	// applied means that the object is created by an apply, as the owner requires or because the kind is
@@ -191,7 +193,7 @@ func (s *step) keepIgnored(ctx context.Context, obj map[string]any) (map[string]
 	if err != nil {
 		return nil, err
 	}
-	others := drift.OwnedByOthers(s.run.Tracker.names, obj, live)
+	others := drift.OwnedByOthers(s.run.Tracker.names, obj, live, false)
 	kept := s.Desired.Ignored.Keep(obj, live.Object, others)
 	kept["metadata"] = maps.Clone(kept["metadata"].(map[string]any)) // the guard is put there
 	return kept, nil
@@ -242,6 +244,7 @@ func (s *step) put(ctx context.Context) (*unstructured.Unstructured, error) {
 // drift.
 func (s *step) write(ctx context.Context, correction bool) error {
 	s.replacement = s.prepared()
+	s.forgetNotes()
 	if s.replacement == nil && s.Foreign && s.Live.InstallerFields {
 		if err := s.foresee(ctx); err != nil {
 			return err

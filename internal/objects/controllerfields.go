@@ -6,7 +6,7 @@ import "k8s.io/apimachinery/pkg/runtime/schema"
 type ControllerField struct {
 	Kind  schema.GroupKind
 	Field []string
-	// Manager is the field manager of the controller.
+	// Manager is the field manager of the controller, if the field is the controller's only at times.
 	Manager string
 	// While reports whether the controller writes the field of an object with this content;
 	// nil means always.
@@ -22,7 +22,7 @@ var ControllerFields = []ControllerField{
 		While:   func(object map[string]any) bool { return object["aggregationRule"] != nil },
 	},
 	// The binding of a volume names the UID of its claim, which a template cannot know.
-	{Kind: schema.GroupKind{Kind: "PersistentVolume"}, Field: []string{"spec", "claimRef"}, Manager: "kube-controller-manager"},
+	{Kind: schema.GroupKind{Kind: "PersistentVolume"}, Field: []string{"spec", "claimRef"}},
 }
 
 // LeftToControllers returns the fields that a controller of Kubernetes writes on an object with

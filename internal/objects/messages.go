@@ -56,7 +56,7 @@ func Truncate(text string) string {
 }
 
 // requests are how errors of package apply begin.
-var requests = []string{"dry-run apply ", "dry-run update ", "apply ", "create ", "patch ", "delete ", "get "}
+var requests = []string{"dry-run apply ", "dry-run create ", "dry-run patch ", "apply ", "create ", "patch ", "delete ", "get "}
 
 // withoutObject removes the request and the object from the beginning of a text.
 func withoutObject(n Message) string {

@@ -164,7 +164,7 @@ func quotaCause(object, reason string) cause {
 	}
 }
 
-var request = regexp.MustCompile(`^(dry-run apply|dry-run update|apply|create|patch|delete|get) [^:]*: `)
+var request = regexp.MustCompile(`^(dry-run apply|dry-run create|dry-run patch|apply|create|patch|delete|get) [^:]*: `)
 
 func trimRequest(message string) string {
 	return request.ReplaceAllString(strings.TrimSpace(message), "")

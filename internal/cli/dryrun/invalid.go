@@ -64,8 +64,8 @@ func (s *simulation) refusedObjects(
 		for i := range page.Items {
 			u := &page.Items[i]
 			key := objects.Key{Group: crd.Spec.Group, Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
-			if o := s.objects[key]; o != nil && o.changed {
-				continue // its new content is validated
+			if o := s.objects[key]; o != nil && o.changed && (o.now == nil || len(Differences(u, o.now)) > 0) {
+				continue // it is deleted, or its new content is validated
 			}
 			fields := refuses(ctx, u)
 			if len(fields) == 0 {

@@ -22,7 +22,7 @@ func TestInvalidObjects(t *testing.T) {
 			"names":{"kind":"Req","plural":"reqs"},"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":{"type":"object","properties":{
 			"spec":{"type":"object",`+required+`"properties":{"a":{"type":"string"},"b":{"type":"string"}}}}}}}]}}`)
 	}
-	req := func(name, spec string) runtime.Object {
+	req := func(name, spec string) *unstructured.Unstructured {
 		return yamltest.Object(t, fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Req","metadata":{"name":%q,"namespace":"shop"},"spec":%s}`, name, spec))
 	}
 	key := objects.Key{Group: definitions.Kind.Group, Kind: definitions.Kind.Kind, Name: "reqs.example.com"}
@@ -37,8 +37,8 @@ func TestInvalidObjects(t *testing.T) {
 			Cluster: &Cluster{Dynamic: fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists, stored...)},
 			objects: map[objects.Key]*object{
 				key: {liveObject: liveObject{live: crd("")}, now: crd(required), changed: true},
-				{Group: "example.com", Kind: "Req", Namespace: "shop", Name: "own"}:     {},
-				{Group: "example.com", Kind: "Req", Namespace: "shop", Name: "renewed"}: {changed: true},
+				{Group: "example.com", Kind: "Req", Namespace: "shop", Name: "own"}:     {changed: true, now: req("own", `{"a":"x"}`)}, // relabelled
+				{Group: "example.com", Kind: "Req", Namespace: "shop", Name: "renewed"}: {changed: true, now: req("renewed", `{"a":"x","b":"y"}`)},
 			},
 		}}
 		found, err := s.invalid(t.Context())

@@ -2,10 +2,13 @@ package drift
 
 import (
 	"slices"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
@@ -33,6 +36,9 @@ type Implied struct {
 	// nothing, so the fields of other managers below them stay.
 	open    map[pathID]bool
 	yielded []string
+	tried   attempt
+	// fresh is a new object of the template, as the API server answers to its creation.
+	fresh map[string]any
 	// unowned means that fields without a manager stay everywhere, as a server-side apply
 	// leaves them.
 	unowned bool
@@ -43,8 +49,9 @@ type share struct {
 	manager string
 	// fixed means that the fields do not yield: they belong to a subresource, such as the
 	// replicas that an autoscaler sets by scale.
-	fixed  bool
-	fields *fieldpath.Set
+	fixed   bool
+	fields  *fieldpath.Set
+	written time.Time
 }
 
 // Imply returns the Implied of a template, complete with its guards. adopting means that
@@ -67,10 +74,11 @@ func Imply(names *objects.Names, template map[string]any, live *unstructured.Uns
 		case adopting && isInstaller(names, &entry):
 			left := leftToInstaller(fields, template, nil)
 			m.ours = m.ours.Union(fields.Difference(left))
-			m.others = append(m.others, share{entry.Manager, false, left})
-			m.installers = append(m.installers, share{entry.Manager, true, fields})
+			m.others = append(m.others, share{manager: entry.Manager, fields: left})
+			m.installers = append(m.installers, share{manager: entry.Manager, fixed: true, fields: fields})
 		default:
-			m.others = append(m.others, share{entry.Manager, entry.Subresource != "", fields})
+			written := ptr.Deref(entry.Time, metav1.Time{}).Time
+			m.others = append(m.others, share{manager: entry.Manager, fixed: entry.Subresource != "", fields: fields, written: written})
 		}
 	}
 	return m, nil
@@ -97,7 +105,16 @@ func (m *Implied) Object() map[string]any {
 	for _, s := range m.others {
 		others = others.Union(s.fields)
 	}
-	return m.mapping(rootPath, m.template, m.live, keeper{others: others, ours: m.ours, unowned: m.unowned})
+	return m.mapping(rootPath, m.template, m.live, keeper{others: others, ours: m.ours, unowned: m.unowned, fresh: m.fresh})
+}
+
+// Fresh makes the fields stay that a new object of the template has with the same value:
+// admission may have set them when the object was created, and does not set them again at an
+// update, such as the default class of an Ingress. It reports whether the object changes.
+func (m *Implied) Fresh(fresh map[string]any) bool {
+	before := m.Object()
+	m.fresh = fresh
+	return !equality.Semantic.DeepEqual(before, m.Object())
 }
 
 // Yielded returns the managers whose fields were left out by Yield, sorted.
@@ -153,10 +170,13 @@ func emptied(path pathID, template, live, answer any, visit func(pathID)) {
 type keeper struct {
 	others, ours *fieldpath.Set
 	unowned      bool
+	// fresh is the same part of a new object; nil if it is not known.
+	fresh any
 }
 
 func (k keeper) below(element fieldpath.PathElement) keeper {
-	return keeper{others: childSet(k.others, element), ours: childSet(k.ours, element), unowned: k.unowned}
+	fresh, _ := lookup(k.fresh, fieldpath.Path{element})
+	return keeper{others: childSet(k.others, element), ours: childSet(k.ours, element), unowned: k.unowned, fresh: fresh}
 }
 
 // owned reports whether another manager owns the element itself.
@@ -238,7 +258,8 @@ func (m *Implied) value(path pathID, template, live any, k keeper) any {
 func (m *Implied) kept(path pathID, live any, parent keeper, element fieldpath.PathElement) (any, bool) {
 	k := m.keeper(path, parent.below(element))
 	whole := parent.keeps(element) && k.others == nil && k.ours == nil
-	if whole || path == replicasPath {
+	_, number := live.(int64)
+	if whole || path == replicasPath && number || k.fresh != nil && same(live, k.fresh) {
 		return runtime.DeepCopyJSONValue(live), true
 	}
 	switch live := live.(type) {

@@ -189,10 +189,8 @@ func TestYield(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := imply(t, tc.template, tc.live)
-			for _, cause := range tc.causes {
-				if !m.Yield(cause) {
-					t.Fatalf("nothing yields to %s", cause)
-				}
+			if !m.Yield(tc.causes) {
+				t.Fatalf("nothing yields to %s", tc.causes)
 			}
 			if diff := cmp.Diff(yamltest.Decode(t, tc.want), m.Object()["spec"]); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
@@ -201,11 +199,9 @@ func TestYield(t *testing.T) {
 				t.Errorf("managers (-want +got):\n%s", diff)
 			}
 			for range 8 {
-				for _, cause := range []string{"spec", "spec.ports[7].name", "metadata.labels", "[", "x]"} {
-					m.Yield(cause)
-				}
+				m.Yield([]string{"spec", "spec.ports[7].name", "metadata.labels", "[", "x]"})
 			}
-			if m.Yield("spec") {
+			if m.Yield([]string{"spec", "spec.ports[7].name", "metadata.labels", "[", "x]"}) {
 				t.Error("it yields without end")
 			}
 		})
@@ -216,10 +212,73 @@ func TestYield(t *testing.T) {
 func TestYieldTwins(t *testing.T) {
 	t.Parallel()
 	m := imply(t, `{kind: ConfigMap, data: {k: a}}`, `{kind: ConfigMap, metadata: {managedFields: [`+byHand+`{"f:binaryData": {"f:k": {}, "f:other": {}}}}]}, binaryData: {k: Yg==, other: Yg==}}`)
-	if !m.Yield("data[k]") || m.Yield("data[k]") {
-		t.Error("the key of binaryData has to give way, once")
+	if !m.Yield([]string{"data[k]"}) {
+		t.Error("the key of binaryData has to give way")
 	}
 	if diff := cmp.Diff(yamltest.Decode(t, `{kind: ConfigMap, data: {k: a}, binaryData: {other: Yg==}}`), withoutFields(m.Object()), cmpopts.IgnoreMapEntries(func(key string, _ any) bool { return key == "metadata" })); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestYieldInVain: fields that were not in the way are put back, and of several managers the latest gives way first.
+func TestYieldInVain(t *testing.T) {
+	t.Parallel()
+	const injected = `{manager: injector, operation: Update, apiVersion: v1, time: "2026-01-01T00:00:00Z", fieldsType: FieldsV1, fieldsV1: `
+	const edited = `{manager: kubectl-edit, operation: Update, apiVersion: v1, time: "2026-01-02T00:00:00Z", fieldsType: FieldsV1, fieldsV1: `
+	for name, tc := range map[string]struct {
+		reason, template, live string
+		causes, managers       []string
+		wants                  []string
+	}{
+		"beside the cause": {
+			reason:   "the key of binaryData is in the way, and the injected key is not",
+			template: `{kind: C, data: {k: a}}`,
+			live: `{kind: C, metadata: {managedFields: [` + injected + `{"f:data": {"f:ca": {}}}},` + edited + `{"f:binaryData": {"f:k": {}}}}]},
+				data: {ca: x, k: a}, binaryData: {k: Yg==}}`,
+			causes:   []string{"data[k]"},
+			wants:    []string{`{data: {k: a}, binaryData: {k: Yg==}}`, `{data: {k: a, ca: x}}`, `{data: {k: a, ca: x}, binaryData: {k: Yg==}}`},
+			managers: nil,
+		},
+		"two managers": {
+			reason:   "what was injected is not in the way of what was edited",
+			template: `{kind: W, hook: {service: s}}`,
+			live: `{kind: W, metadata: {managedFields: [` + injected + `{"f:hook": {"f:ca": {}}}},` + edited + `{"f:hook": {"f:url": {}}}}]},
+				hook: {service: s, ca: x, url: u}}`,
+			causes:   []string{"hook"},
+			wants:    []string{`{hook: {service: s, ca: x}}`, `{hook: {service: s, url: u}}`, `{hook: {service: s}}`, `{hook: {service: s, ca: x, url: u}}`},
+			managers: nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := imply(t, tc.template, tc.live)
+			for i, want := range tc.wants {
+				if last := i == len(tc.wants)-1; m.Yield(tc.causes) == last {
+					t.Fatalf("%s: try %d", tc.reason, i)
+				}
+				got := withoutFields(m.Object())
+				delete(got, "metadata")
+				delete(got, "kind")
+				if diff := cmp.Diff(yamltest.Decode(t, want), got); diff != "" {
+					t.Errorf("%s: try %d (-want +got):\n%s", tc.reason, i, diff)
+				}
+			}
+			if diff := cmp.Diff(tc.managers, m.Yielded(), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("managers (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestFresh: a field that no manager owns stays if a new object has it, too.
+func TestFresh(t *testing.T) {
+	t.Parallel()
+	m := imply(t, `{kind: I, spec: {rules: [a], service: {port: 1}}}`, `{kind: I, spec: {class: nginx, rules: [], service: {port: 1, node: 7}, strategy: {rolling: 1}}}`)
+	fresh := yamltest.Decode(t, `{kind: I, spec: {class: nginx, rules: [a], service: {port: 1, node: 8}}}`)
+	if !m.Fresh(fresh) || m.Fresh(fresh) {
+		t.Error("the class has to stay")
+	}
+	if diff := cmp.Diff(yamltest.Decode(t, `{class: nginx, rules: [a], service: {port: 1}}`), m.Object()["spec"]); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -227,8 +286,8 @@ func TestYieldTwins(t *testing.T) {
 // TestKeep: an installer keeps the fields that cannot change, and no others.
 func TestKeep(t *testing.T) {
 	t.Parallel()
-	const helm = `{manager: helm, operation: Update, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {"f:spec": {"f:scopes": {}, "f:hard": {"f:pods": {}}, "f:list": {'k:{"name":"a"}': {".": {}, "f:name": {}, "f:x": {}}}}}}`
-	object := &unstructured.Unstructured{Object: yamltest.Decode(t, `{kind: Q, metadata: {managedFields: [`+helm+`]}, spec: {scopes: [a], hard: {pods: 1}, list: [{name: a, x: 1}]}}`)}
+	const helm = `{manager: helm, operation: Update, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {"f:spec": {"f:scopes": {}, "f:hard": {".": {}, "f:pods": {}}, "f:list": {'k:{"name":"a"}': {".": {}, "f:name": {}, "f:x": {}}}}}}`
+	object := &unstructured.Unstructured{Object: yamltest.Decode(t, `{kind: Q, metadata: {managedFields: [`+helm+`]}, spec: {scopes: [a], hard: {pods: 1, theirs: 2}, list: [{name: a, x: 1}]}}`)}
 	types, kind := NewListTypes(), schema.GroupKind{Kind: "Q"}
 	types.Learn(kind, object.GetManagedFields())
 	m, err := Imply(apinames.Default, yamltest.Decode(t, `{kind: Q, spec: {more: 1}}`), object, true, types.Of(kind))
@@ -254,7 +313,7 @@ func TestYieldToSubresources(t *testing.T) {
 	t.Parallel()
 	m := imply(t, `{kind: D, spec: {a: 1}}`, `{kind: D, metadata: {managedFields: [
 		{manager: kube-controller-manager, operation: Update, subresource: scale, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {"f:spec": {"f:replicas": {}}}}]}, spec: {replicas: 3}}`)
-	if m.Yield("spec") || m.Object()["spec"].(map[string]any)["replicas"] != int64(3) {
+	if m.Yield([]string{"spec"}) || m.Object()["spec"].(map[string]any)["replicas"] != int64(3) {
 		t.Error("the replicas gave way")
 	}
 }
@@ -301,15 +360,20 @@ func TestReshaped(t *testing.T) {
 
 func TestResidue(t *testing.T) {
 	t.Parallel()
+	nobody := func([]string) bool { return false }
 	former := yamltest.Decode(t, `{spec: {clusterIP: None, type: ClusterIP, replicas: 2, left: {a: 1}, stays: 1}, status: {a: 1}}`)
 	next := yamltest.Decode(t, `{spec: {stays: 1}}`)
 	live := yamltest.Decode(t, `{spec: {clusterIP: None, type: ClusterIP, replicas: 2, stays: 1}, status: {a: 1}}`)
-	if diff := cmp.Diff([]string{"spec.clusterIP", "spec.type"}, Residue(former, next, live, nil)); diff != "" {
+	if diff := cmp.Diff([]string{"spec.clusterIP", "spec.type"}, Residue(former, next, live, nil, nobody)); diff != "" {
 		t.Error(diff)
 	}
 	fresh := yamltest.Decode(t, `{spec: {clusterIP: 10.0.0.1, type: ClusterIP}}`)
-	if diff := cmp.Diff([]string{"spec.clusterIP"}, Residue(former, next, live, fresh)); diff != "" {
+	if diff := cmp.Diff([]string{"spec.clusterIP"}, Residue(former, next, live, fresh, nobody)); diff != "" {
 		t.Error(diff)
+	}
+	theirs := func(path []string) bool { return slices.Equal(path, []string{"spec", "clusterIP"}) }
+	if left := Residue(former, next, live, fresh, theirs); len(left) > 0 {
+		t.Errorf("what another manager owns is left behind: %v", left)
 	}
 }
 

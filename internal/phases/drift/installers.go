@@ -95,7 +95,7 @@ func Installed(names *objects.Names, live *unstructured.Unstructured) map[string
 		if err != nil || !isInstaller(names, &entry) {
 			continue
 		}
-		for path := range fields.All() {
+		for path := range fields.Leaves().All() {
 			var to []string
 			for _, element := range path {
 				if element.FieldName == nil {

@@ -10,11 +10,11 @@ import (
 // OwnedByOthers returns a function that reports whether a field manager other than the engine owns a field of a live
 // object, or a part of it, so that it stays when the engine does not apply it. Paths are those of
 // objects.IgnoredFields. A list that is owned as a whole has no part that is owned by itself. An entry that cannot be
-// read does not count.
-func OwnedByOthers(names *objects.Names, template map[string]any, live *unstructured.Unstructured) func(path []string) bool {
+// read does not count. adopting means that installers do not count either.
+func OwnedByOthers(names *objects.Names, template map[string]any, live *unstructured.Unstructured, adopting bool) func(path []string) bool {
 	var sets []*fieldpath.Set
 	for _, entry := range live.GetManagedFields() {
-		if entry.Manager == names.FieldManager && entry.Subresource == "" {
+		if entry.Manager == names.FieldManager && entry.Subresource == "" || adopting && isInstaller(names, &entry) {
 			continue
 		}
 		if fields, err := Fields(entry); err == nil {

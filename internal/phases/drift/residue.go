@@ -1,26 +1,35 @@
 package drift
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Residue returns the fields, such as spec.clusterIP, that a former template has, the next one
 // lacks, and an object still has with the former value, unless a fresh object of the next
-// template has it as well. Lists are not looked into.
-func Residue(former, next, object, fresh map[string]any) []string {
-	var fields []string
+// template has it as well, or another manager owns it. Lists are not looked into.
+func Residue(former, next, object, fresh map[string]any, owned func(path []string) bool) []string {
+	r := residues{owned: owned}
 	for key, v := range former {
 		if key != "metadata" && key != "status" {
-			residue(key, v, next[key], object[key], fresh[key], &fields)
+			r.add([]string{key}, v, next[key], object[key], fresh[key])
 		}
 	}
-	slices.Sort(fields)
-	return fields
+	slices.Sort(r.fields)
+	return r.fields
 }
 
-func residue(path string, former, next, object, fresh any, fields *[]string) {
+type residues struct {
+	owned  func(path []string) bool
+	fields []string
+}
+
+func (r *residues) add(path []string, former, next, object, fresh any) {
 	below, isMap := former.(map[string]any)
 	if !isMap {
-		if next == nil && !isEmpty(former) && object != nil && same(former, object) && !same(object, fresh) && path != "spec.replicas" {
-			*fields = append(*fields, path)
+		stays := next == nil && !isEmpty(former) && object != nil && same(former, object) && !same(object, fresh)
+		if name := strings.Join(path, "."); stays && name != "spec.replicas" && !r.owned(path) {
+			r.fields = append(r.fields, name)
 		}
 		return
 	}
@@ -28,6 +37,6 @@ func residue(path string, former, next, object, fresh any, fields *[]string) {
 	objectFields, _ := object.(map[string]any)
 	freshFields, _ := fresh.(map[string]any)
 	for key, v := range below {
-		residue(path+"."+key, v, nextFields[key], objectFields[key], freshFields[key], fields)
+		r.add(append(slices.Clone(path), key), v, nextFields[key], objectFields[key], freshFields[key])
 	}
 }

@@ -1,6 +1,9 @@
 package drift
 
 import (
+	"cmp"
+	"iter"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -8,37 +11,109 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Yield leaves out fields of other managers that stand in the way of the template. cause is
-// the field that the API server named when it refused the object, such as
-// spec.ports[1].name, as the object was computed last. The fields at or below the cause
-// yield, or else those in the innermost list element, list or map around it that has any. It
-// returns false if there are none.
-func (m *Implied) Yield(cause string) bool {
-	object := m.Object()
-	levels := m.levels(object, cause)
-	for i := len(levels) - 1; i >= 0; i-- {
-		level := levels[i]
-		found := m.movable(object, level)
-		if around := i < len(levels)-1 && level[len(level)-1].FieldName != nil; around {
-			found = adjacent(found, level)
-		}
-		if len(found) > 0 {
-			m.drop(found)
+// Yield leaves out fields of other managers that stand in the way of the template. causes are
+// the fields that the API server named when it refused the object as it was computed last, such
+// as spec.ports[1].name. Candidates are the fields at or below a cause, then those in the innermost
+// list element, list or map around it that has any, of one manager at a time, the latest writer
+// first. Fields that yielded in vain are put back: the API server names the same causes again.
+// It returns false if no candidate is left.
+func (m *Implied) Yield(causes []string) bool {
+	if at := m.resolve(causes); len(m.tried.causes) > 0 && slices.Equal(at, m.tried.causes) {
+		m.others, m.ours, m.yielded = slices.Clone(m.tried.others), m.tried.ours, m.tried.yielded
+		m.tried.candidates++
+	} else {
+		m.tried = attempt{causes: at, others: slices.Clone(m.others), ours: m.ours, yielded: m.yielded}
+	}
+	i := 0
+	for fields := range m.candidates(causes) {
+		if i == m.tried.candidates {
+			m.drop(fields)
 			return true
 		}
+		i++
 	}
-	return m.yieldTwins(object, cause)
+	return false
 }
 
-// yieldTwins leaves out the fields of others with the name of the cause elsewhere, such as the key of a
+// attempt is the state before fields yielded, and how many candidates were tried from it.
+type attempt struct {
+	causes     []string
+	candidates int
+	others     []share
+	ours       *fieldpath.Set
+	yielded    []string
+}
+
+// resolve returns the fields that causes stand for in the object as it is computed now. An index
+// is another element if elements before it were left out.
+func (m *Implied) resolve(causes []string) []string {
+	object := m.Object()
+	at := make([]string, 0, len(causes))
+	for _, cause := range causes {
+		found := cause
+		if levels := m.levels(object, cause); len(levels) > 0 {
+			found = levels[len(levels)-1].String()
+		}
+		at = append(at, found)
+	}
+	return at
+}
+
+// candidates are the fields that may stand in the way, in the order in which they are tried.
+func (m *Implied) candidates(causes []string) iter.Seq[[]yielding] {
+	return func(yield func([]yielding) bool) {
+		object := m.Object()
+		for _, cause := range causes {
+			levels, narrower := m.levels(object, cause), 0
+			for i := len(levels) - 1; i >= 0; i-- {
+				level := levels[i]
+				found := m.movable(object, level)
+				if len(found) == narrower {
+					continue // there is nothing else around it
+				}
+				narrower = len(found)
+				if around := i < len(levels)-1 && level[len(level)-1].FieldName != nil; around {
+					found = adjacent(found, level)
+				}
+				for _, fields := range m.byManager(found) {
+					if !yield(fields) {
+						return
+					}
+				}
+			}
+			if twins := m.twins(object, cause); len(twins) > 0 && !yield(twins) {
+				return
+			}
+		}
+	}
+}
+
+// byManager returns the fields of each manager, the latest first, and then all of them.
+func (m *Implied) byManager(found []yielding) [][]yielding {
+	groups := map[int][]yielding{}
+	for _, f := range found {
+		groups[f.share] = append(groups[f.share], f)
+	}
+	shares := slices.SortedFunc(maps.Keys(groups), func(a, b int) int {
+		return cmp.Or(m.others[b].written.Compare(m.others[a].written), cmp.Compare(a, b))
+	})
+	var each [][]yielding
+	for _, share := range shares {
+		each = append(each, groups[share])
+	}
+	if len(each) > 1 {
+		each = append(each, found)
+	}
+	return each
+}
+
+// twins returns the fields of others with the name of the cause elsewhere, such as the key of a
 // ConfigMap that is in data and in binaryData.
-func (m *Implied) yieldTwins(object map[string]any, cause string) bool {
+func (m *Implied) twins(object map[string]any, cause string) []yielding {
 	parts := causeParts(cause)
-	found := slices.DeleteFunc(m.movable(object, nil), func(f yielding) bool {
+	return slices.DeleteFunc(m.movable(object, nil), func(f yielding) bool {
 		return len(parts) < 2 || len(f.path) != len(parts) || !isField(f.path[len(f.path)-1], parts[len(parts)-1])
 	})
-	m.drop(found)
-	return len(found) > 0
 }
 
 // Keep leaves the fields of installers to them that the template lacks, at or below fields that cannot
@@ -52,7 +127,8 @@ func (m *Implied) Keep(fields []string) bool {
 		}
 		kept = true
 		m.ours = m.ours.Difference(left)
-		m.others = append(m.others, share{s.manager, true, left})
+		m.others = append(m.others, share{manager: s.manager, fixed: true, fields: left})
+		m.tried = attempt{}
 	}
 	return kept
 }
@@ -147,11 +223,18 @@ func (m *Implied) movable(object map[string]any, level fieldpath.Path) []yieldin
 }
 
 func (m *Implied) drop(fields []yielding) {
+	dropped := map[int]*fieldpath.Set{}
 	for _, f := range fields {
-		s := &m.others[f.share]
-		s.fields = s.fields.Difference(fieldpath.NewSet(f.path))
-		m.ours.Insert(f.path) // else it would have no manager
-		m.yielded = append(m.yielded, s.manager)
+		if dropped[f.share] == nil {
+			dropped[f.share] = fieldpath.NewSet()
+		}
+		dropped[f.share].Insert(f.path)
+	}
+	m.yielded = slices.Clone(m.yielded)
+	for i, set := range dropped {
+		m.others[i].fields = m.others[i].fields.Difference(set)
+		m.ours = m.ours.Union(set) // else the fields would have no manager
+		m.yielded = append(m.yielded, m.others[i].manager)
 	}
 }
 
