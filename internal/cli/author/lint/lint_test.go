@@ -249,6 +249,8 @@ func TestRules(t *testing.T) {
 			"spec.accessModes differs", &edit{"\n-- item.yaml", claim + "\n-- item.yaml"}},
 		{"definition-version-removed", edit{"  - name: v1\n    served: true\n", "  - name: v2\n    served: true\n", "shop.example.com/v1\n", "shop.example.com/v2\n"}, nil, `the version "v1" is gone`, &edit{}},
 		{"definition-version-removed", edit{"  - name: v1\n    served: true\n", "  - name: v1\n    served: false\n"}, nil, `the version "v1" is not served any more`, &edit{}},
+		{"leftover-in-use", edit{"kind: Namespace", "kind: NetworkPolicy"}, nil, "the older package brings its Namespace shop", &edit{}},
+		{"leftover-in-use", edit{"\nkind: CustomResourceDefinition", "\nkind: Other"}, nil, "the older package brings its CustomResourceDefinition", &edit{}},
 		{"unknown-rule", edit{"metadata: {name: shop}\nspec:\n  version", "metadata: {name: shop, annotations: {lint.lockstep.run/disable: 'no-tets, no-version'}}\nspec:\n  version"}, nil, `there is no rule "no-tets"`, nil},
 		{"no-tests", edit{"  - name: one\n    context: {package: {metadata: {name: shop}}}\n  - name: two\n    context: {package: {metadata: {name: shop-two}}}\n", ""}, nil, "there is no test case", nil},
 		{"no-version", edit{"  version: 1.0.0\n", ""}, nil, "there is no version", nil},

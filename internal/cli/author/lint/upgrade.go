@@ -14,6 +14,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/author/fields"
+	"lockstep.run/lockstep/internal/objects"
 )
 
 //go:embed immutable.yaml
@@ -117,6 +118,30 @@ func versionRemoved(c *oneCase, r reporter) {
 				problem = "is gone"
 			}
 			r.at(o, "spec.versions", "Keep it served until every client and every stored object is of a later version.", "the version %q %s", name, problem)
+		}
+	}
+}
+
+// leftoverInUse reports the first object in each Namespace, and of each definition, that the older package alone has.
+func leftoverInUse(c *oneCase, r reporter) {
+	left := map[objects.Key]*object{}
+	for key, before := range c.former {
+		if before.is(namespaceKind, crdKind) {
+			left[key] = before
+		}
+	}
+	for _, o := range c.objects {
+		delete(left, c.key(o))
+	}
+	for _, o := range c.objects {
+		for key, before := range left {
+			defines := before.is(crdKind) && o.kind.Group == fields.Text(before.Object, "spec", "group") && o.kind.Kind == fields.Text(before.Object, "spec", "names", "kind")
+			if !defines && (!before.is(namespaceKind) || o.GetNamespace() != before.GetName()) {
+				continue
+			}
+			delete(left, key)
+			r.at(o, "", "Bring it as well, or move the objects before a version leaves it out.",
+				"the older package brings its %s %s, and this one does not: an upgrade leaves that behind, controlled by nothing", key.Kind, key.Name)
 		}
 	}
 }
