@@ -75,8 +75,8 @@ func Budget(scenario string, w Workload, raw RawTimes, m Measurement) []Limit {
 		return append(limits, storedBudget(m, 1)...)
 	case Raise:
 		return append([]Limit{{MeasureRequests, rollRequests(w, packages) + n - packages}}, rollSeconds(w)...)
-	case UpgradeAll: // the first change of an object created by a POST takes one more
-		return []Limit{{MeasureRequests, rollRequests(w, n) + n + float64(w.slices())}}
+	case UpgradeAll: // the first change of an object created by a POST takes two more: a read, and a patch of managedFields
+		return []Limit{{MeasureRequests, rollRequests(w, n) + 2*n + float64(w.slices())}}
 	case RaiseAll: // comes after it; each slice is a new one, too
 		return []Limit{{MeasureRequests, rollRequests(w, n) + float64(w.slices())}}
 	case History:
