@@ -96,7 +96,7 @@ func TestObjectsOfTheNextVersionStay(t *testing.T) {
 	awaitClusterRollout(t, dep)
 
 	upgrade(t, dep, phase("rest", configIn(name, "2"), vessel))
-	awaitClusterRollout(t, dep, says("Namespace "+name+" is kept, without a controller, because revision 2 has objects in it (1)."),
+	awaitClusterRollout(t, dep, says("Namespace "+name+" is kept, without a controller, because revision 2 still has 1 object in it."),
 		says("CustomResourceDefinition vessels.spared.lockstep.run is kept"))
 	definition := &unstructured.Unstructured{}
 	definition.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})

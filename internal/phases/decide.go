@@ -106,7 +106,7 @@ type DecisionInput struct {
 	// Retain means that an object to be removed is retained instead of deleted, Retained
 	// that a revision retains it, by the record and by its owner references.
 	Retain, Retained bool
-	// Spared is why an object to be removed is released instead of deleted, if that is to be said.
+	// Spared is why an object is not deleted, if that is to be said: one to be removed is released, and another one is not recreated.
 	Spared string
 	// Class is that of the phase of an object to be removed, if it is an ObjectSetPhase.
 	Class string
@@ -133,6 +133,10 @@ func Decide(c DecisionInput) Decision {
 	case v.Action == Verify && c.Report && c.immutable():
 		return Decision{Drift: "was changed in a field that cannot be changed back" + by(c.Live.Object)}
 	case (v.Action == Change || v.Action == Verify || v.Action == Adopt && c.owns(c.Live.Object.Controller())) && c.recreates():
+		if c.Spared != "" {
+			f := c.Applied.Failure
+			return Decision{Action: Wait, Message: f.Message+ "; it is not recreated, because " + c.Spared, Reason: f.Reason, Retry: f.Until}
+		}
 		return Decision{Action: Recreate}
 	}
 	if v.writes() && c.Applied.failed(c.Desired, c.Live.Object, c.Now) {

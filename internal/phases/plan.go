@@ -242,6 +242,9 @@ func (p *planner) caseFor(r *Revision, ph int, d *objects.Desired) (DecisionInpu
 	c.Desired, c.Labels, c.WrittenBefore, c.Set = d, src.Labels, r.Phases[ph].writtenBefore, r.UID
 	c.Relabel = r.Succeeded() && r == p.active()
 	c.Outdated = p.outdated(r, d, c.Live.Object, c.Applied)
+	if c.recreates() {
+		c.Spared = p.spared(d)
+	}
 	c.Ran, c.Recorded = p.plan.Jobs.Runs[d.Key].Succeeded(d), p.Jobs[d.Key].Succeeded(d)
 	return c, src
 }

@@ -19,11 +19,13 @@ var (
 	essentialNamespaces = []string{"default", "kube-system", "kube-public", "kube-node-lease"}
 )
 
-// spared returns why an object that is to be removed is released instead: its deletion would
-// destroy what others, or a revision that stays, have in it. It is empty for other objects.
+// spared returns why an object is not deleted: its deletion would destroy what others, or a
+// revision that stays, have in it. What is to be removed is released instead. It is empty for
+// other objects.
 func (p *planner) spared(d *objects.Desired) string {
 	live := p.Live[d.Key].Object
 	var within func(objects.Key) bool
+	noun := "object"
 	switch d.Key.GroupKind() {
 	case namespaceKind:
 		switch {
@@ -34,19 +36,31 @@ func (p *planner) spared(d *objects.Desired) string {
 		}
 		within = func(key objects.Key) bool { return key.Namespace == d.Key.Name }
 	case definitionKind:
-		within = instancesOf(d)
+		within, noun = instancesOf(d), "instance"
 	default:
 		return ""
+	}
+	if p.Controllers.Replaced {
+		return "a later revision took objects over, and may have some that depend on it"
 	}
 	for _, r := range slices.Backward(p.Revisions) {
 		if p.Teardown || p.superseded(r) {
 			continue
 		}
 		if n := r.count(within); n > 0 {
-			return fmt.Sprintf("revision %d has objects in it (%d)", r.Number, n)
+			return fmt.Sprintf("revision %d still has %s", r.Number, inside(n, noun))
 		}
 	}
 	return ""
+}
+
+// inside counts the objects in a Namespace, or the instances of a definition.
+func inside(n int, noun string) string {
+	preposition := map[string]string{"object": "in", "instance": "of"}[noun]
+	if n != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s %s it", n, noun, preposition)
 }
 
 // instancesOf selects the instances of a definition. If its content is not known, these are all objects of its group.

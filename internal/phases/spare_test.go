@@ -51,8 +51,8 @@ func TestSpared(t *testing.T) {
 		policy    phases.State
 		want      string // part of the reason; empty for a deletion
 	}{
-		"a namespace with objects of the next revision":   {namespace("shop"), []*phases.Revision{revision(1, namespace("shop")), revision(2, config("shop"))}, false, phases.State{}, "revision 2 has objects in it (1)"},
-		"a namespace with objects that agents write":      {namespace("shop"), []*phases.Revision{revision(1, namespace("shop")), delegated(revision(2, config("x")), config("shop"))}, false, phases.State{}, "revision 2 has objects in it (1)"},
+		"a namespace with objects of the next revision":   {namespace("shop"), []*phases.Revision{revision(1, namespace("shop")), revision(2, config("shop"))}, false, phases.State{}, "revision 2 still has 1 object in it"},
+		"a namespace with objects that agents write":      {namespace("shop"), []*phases.Revision{revision(1, namespace("shop")), delegated(revision(2, config("x")), config("shop"))}, false, phases.State{}, "revision 2 still has 1 object in it"},
 		"a namespace that is also retained":               {namespace("shop"), []*phases.Revision{revision(1, namespace("shop")), revision(2, config("shop"))}, false, phases.State{Retain: true}, "revision 2"},
 		"a namespace whose objects leave, too":            {namespace("shop"), []*phases.Revision{revision(1, namespace("shop")), revision(2, config("other"))}, false, phases.State{}, ""},
 		"of a revision that a user deletes":               {namespace("shop"), []*phases.Revision{removing(revision(1, namespace("shop"))), revision(2, config("shop"))}, false, phases.State{}, "revision 2"},
@@ -63,9 +63,11 @@ func TestSpared(t *testing.T) {
 		"a created namespace of a deleted package":        {namespace("shop"), []*phases.Revision{revision(1, namespace("shop"), config("shop"))}, false, phases.State{Teardown: true}, ""},
 		"a namespace of Kubernetes":                       {namespace("kube-public"), []*phases.Revision{revision(1, namespace("kube-public")), revision(2, config("x"))}, false, phases.State{}, "Kubernetes"},
 		"a namespace of Kubernetes of a deleted package":  {namespace("default"), []*phases.Revision{revision(1, namespace("default"))}, false, phases.State{Teardown: true}, "Kubernetes"},
-		"a definition with instances":                     {definition, []*phases.Revision{revision(1, definition), revision(2, boat)}, false, phases.State{}, "revision 2 has objects in it (1)"},
+		"a definition with instances":                     {definition, []*phases.Revision{revision(1, definition), revision(2, boat)}, false, phases.State{}, "revision 2 still has 1 instance of it"},
 		"a definition without instances":                  {definition, []*phases.Revision{revision(1, definition), revision(2, crew)}, false, phases.State{}, ""},
 		"a stray definition, of which the group is known": {definition, []*phases.Revision{revision(2, crew)}, false, phases.State{Strays: []objects.Key{definition}}, "revision 2"},
+		"of a phase that a later revision replaces":       {namespace("shop"), []*phases.Revision{revision(1, namespace("shop"))}, false, phases.State{Teardown: true, Controllers: phases.Controllers{Replaced: true}}, "a later revision"},
+		"of a phase without a later revision that stays":  {namespace("shop"), []*phases.Revision{revision(1, namespace("shop"))}, false, phases.State{Teardown: true, Controllers: related("a", "b", "c")}, ""},
 		"a definition of a deleted package":               {definition, []*phases.Revision{revision(1, definition, boat)}, false, phases.State{Teardown: true}, ""},
 	} {
 		state := tc.policy
@@ -97,6 +99,51 @@ func TestSpared(t *testing.T) {
 		}
 		if action != want || (why == "") != (tc.want == "") || !strings.Contains(why, tc.want) {
 			t.Errorf("%s: %s, because %q", reason, action, why)
+		}
+	}
+}
+
+// Namespaces and definitions that the current revision has objects in are not recreated for an immutable field.
+func TestSparedFromRecreation(t *testing.T) {
+	t.Parallel()
+	const schema = `{"spec":{"group":"example.com","names":{"kind":"Boat"}}}`
+	definition := objects.Key{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "boats.example.com"}
+	for reason, tc := range map[string]struct {
+		key, other objects.Key
+		adopted    bool
+		want       string // part of the message; empty for a recreation
+	}{
+		"a definition with instances":    {key: definition, other: objects.Key{Group: "example.com", Kind: "Boat", Namespace: "n", Name: "b"}, want: "revision 1 still has 1 instance of it"},
+		"a definition without instances": {key: definition, other: objects.Key{Group: "example.com", Kind: "Crew", Namespace: "n", Name: "b"}},
+		"a namespace with objects":       {key: objects.Key{Kind: "Namespace", Name: "n"}, other: objects.Key{Kind: "ConfigMap", Namespace: "n", Name: "c"}, want: "revision 1 still has 1 object in it"},
+		"an empty namespace":             {key: objects.Key{Kind: "Namespace", Name: "n"}, other: objects.Key{Kind: "ConfigMap", Namespace: "m", Name: "c"}},
+		"an adopted namespace":           {key: objects.Key{Kind: "Namespace", Name: "n"}, other: objects.Key{Kind: "ConfigMap", Namespace: "m", Name: "c"}, adopted: true, want: "it existed before"},
+		"an object of another kind":      {key: objects.Key{Kind: "Service", Namespace: "n", Name: "s"}, other: objects.Key{Kind: "ConfigMap", Namespace: "n", Name: "c"}},
+	} {
+		r := &phases.Revision{Number: 1, Phases: []phases.Phase{{Name: "one", Objects: []*objects.Desired{
+			{Key: tc.key, Version: "v1", Content: content, Recreate: true, Raw: []byte(schema)}, {Key: tc.other, Version: "v1", Content: content},
+		}}}}
+		r.Restore(phases.Recorded{Claimed: true, Started: 1})
+		live := &objects.Observed{UID: "live", Watched: true, Adopted: tc.adopted, Owners: controlledBy("ClusterObjectDeployment", "app", string(ownerUID))}
+		plan := phases.Next(&phases.State{
+			Owner:     objects.Owner{Names: apinames.Default, OwnerKey: objects.OwnerKey{Kind: "ClusterObjectDeployment", Name: "app"}, UID: ownerUID},
+			Revisions: []*phases.Revision{r}, Live: map[objects.Key]phases.LiveState{tc.key: {Synced: true, Object: live}, tc.other: {Synced: true}},
+			Applied: phases.AppliedObjects{tc.key: &phases.Applied{Content: former, UID: "live", Failure: &phases.Failure{
+				Content: content, UID: "live", Immutable: true, Message: "field is immutable", Until: noon.Add(1),
+			}}}, Now: noon,
+		})
+		recreated := false
+		if plan.Entry != nil {
+			for _, step := range plan.Entry.Steps {
+				recreated = recreated || step.Action == phases.Recreate
+			}
+		}
+		said := ""
+		for _, b := range plan.Reports[0].Blocking {
+			said += b.Message
+		}
+		if recreated != (tc.want == "") || !strings.Contains(said, tc.want) || tc.want != "" && !strings.Contains(said, "field is immutable; it is not recreated, because ") {
+			t.Errorf("%s: recreated %t, %q", reason, recreated, said)
 		}
 	}
 }

@@ -70,6 +70,8 @@ type Controllers struct {
 	// Successors are later sets that took objects over by spec.previous: these are theirs
 	// to write.
 	Successors sets.Set[types.UID]
+	// Replaced means that a successor stays. Its objects are not known here.
+	Replaced bool
 }
 
 // Revision is an unarchived revision.

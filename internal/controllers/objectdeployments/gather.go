@@ -136,10 +136,16 @@ func (s *reconciliation) relate(ctx context.Context) error {
 		}
 		if names(other, me) {
 			successors = successors.Union(own).Union(delegated)
+			s.rollout.Controllers.Replaced = s.rollout.Controllers.Replaced || stays(other)
 		}
 	}
 	s.rollout.Controllers.Predecessors, s.rollout.Controllers.Successors = predecessors, successors
 	return nil
+}
+
+// stays reports whether a set keeps its objects.
+func stays(set corev1alpha1.GenericObjectSet) bool {
+	return set.GetDeletionTimestamp() == nil && set.ObjectSetSpec().LifecycleState != corev1alpha1.ObjectSetLifecycleStateArchived
 }
 
 // names reports whether set has other in its spec.previous.

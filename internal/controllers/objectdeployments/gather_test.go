@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,5 +45,36 @@ func TestRelationsAreReadWithoutCopies(t *testing.T) {
 	}
 	if listed != 1 || !slices.Equal(s.rollout.Previous, []types.UID{before.UID}) {
 		t.Errorf("listed %d times, follows %v", listed, s.rollout.Previous)
+	}
+}
+
+// What a set leaves behind is spared for a later set that names it, unless that one leaves, too.
+func TestReplaced(t *testing.T) {
+	t.Parallel()
+	for reason, tc := range map[string]struct {
+		change func(later *corev1alpha1.ObjectSet)
+		want   bool
+	}{
+		"a later set":    {func(*corev1alpha1.ObjectSet) {}, true},
+		"of another one": {func(later *corev1alpha1.ObjectSet) { later.Spec.Previous[0].Name = "store-1" }, false},
+		"archived as well": {func(later *corev1alpha1.ObjectSet) {
+			later.Spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStateArchived
+		}, false},
+		"deleted as well": {func(later *corev1alpha1.ObjectSet) {
+			later.Finalizers, later.DeletionTimestamp = []string{"a/b"}, ptr.To(metav1.Now())
+		}, false},
+	} {
+		me, later := setOf("shop-1", false), setOf("shop-2", false)
+		me.OwnerReferences, later.OwnerReferences = nil, nil
+		later.Spec.Previous = []corev1alpha1.PreviousRevisionReference{{Name: "shop-1"}}
+		tc.change(later)
+		server := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(me, later).Build()
+		s := reconciliationOf(server, server)
+		s.deployment, s.key = nil, objects.OwnerKey{Kind: "ObjectSet", Namespace: "shop", Name: "shop-1"}
+		s.state = s.remember(s.key, me.UID, s.Here, &claimants{})
+		s.sets = []corev1alpha1.GenericObjectSet{me}
+		if err := s.relate(t.Context()); err != nil || s.rollout.Controllers.Replaced != tc.want {
+			t.Errorf("%s: %t, %v", reason, s.rollout.Controllers.Replaced, err)
+		}
 	}
 }

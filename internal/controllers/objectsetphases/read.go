@@ -96,17 +96,24 @@ func (c *class) Relate(ctx context.Context, phase corev1alpha1.GenericObjectSetP
 	if err != nil {
 		return of, nil, err
 	}
-	add := func(is relation, owner types.UID, controllers sets.Set[types.UID]) {
+	leaving := false // with its deployment
+	if c.target == nil {
+		if leaving, err = c.deploymentLeaves(ctx, phase.GetNamespace(), me.deployment); err != nil {
+			return of, nil, err
+		}
+	}
+	add := func(is relation, other *relative) {
 		switch is {
 		case predecessor:
-			previous = append(previous, owner)
-			of.Predecessors = of.Predecessors.Union(controllers)
+			previous = append(previous, other.uid)
+			of.Predecessors = of.Predecessors.Union(other.controllers)
 		case successor:
-			of.Successors = of.Successors.Union(controllers)
+			of.Successors = of.Successors.Union(other.controllers)
+			of.Replaced = of.Replaced || !other.leaving && !(leaving && other.deployment == me.deployment)
 		}
 	}
 	for i := range others {
-		add(me.relationOf(&others[i]), others[i].uid, others[i].controllers)
+		add(me.relationOf(&others[i]), &others[i])
 	}
 	if c.target == nil {
 		if err := c.relateToSets(ctx, phase.GetNamespace(), &me, add); err != nil {
@@ -115,6 +122,19 @@ func (c *class) Relate(ctx context.Context, phase corev1alpha1.GenericObjectSetP
 	}
 	of.Predecessors = of.Predecessors.Difference(of.Successors)
 	return of, previous, nil
+}
+
+// deploymentLeaves reports whether the deployment of a phase is being deleted, or gone, with all of its revisions.
+func (c *class) deploymentLeaves(ctx context.Context, namespace, name string) (bool, error) {
+	if name == "" {
+		return false, nil
+	}
+	deployment := corev1alpha1.ScopeOf(namespace).NewObjectDeployment()
+	err := c.reader.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, deployment.(client.Object), client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	return err == nil && deployment.GetDeletionTimestamp() != nil, err
 }
 
 // all returns the ObjectSetPhases of the class in a namespace, or those without one.
@@ -133,7 +153,7 @@ func (c *class) all(ctx context.Context, namespace string) ([]relative, error) {
 }
 
 // relateToSets adds lone sets, and the deployment of the phase.
-func (c *class) relateToSets(ctx context.Context, namespace string, me *relative, add func(relation, types.UID, sets.Set[types.UID])) error {
+func (c *class) relateToSets(ctx context.Context, namespace string, me *relative, add func(relation, *relative)) error {
 	scope := corev1alpha1.ScopeOf(namespace)
 	list := scope.NewObjectSetList()
 	if err := c.reader.List(ctx, list.(client.ObjectList), client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
@@ -154,7 +174,7 @@ func (c *class) relateToSets(ctx context.Context, namespace string, me *relative
 			ofDeployment(set)
 		case owner.Name == set.GetName() && owner.Kind == scope.Kind("ObjectSet"):
 			other := relativeSet(set)
-			add(me.relationOf(&other), other.uid, other.controllers)
+			add(me.relationOf(&other), &other)
 		}
 	}
 	for _, created := range c.fresh.Created(deployment.String()) {
@@ -163,7 +183,7 @@ func (c *class) relateToSets(ctx context.Context, namespace string, me *relative
 		}
 	}
 	for uid := range uids {
-		add(relationToDeployment(me.revision, owning), uid, sets.New(uid))
+		add(relationToDeployment(me.revision, owning), &relative{uid: uid, deployment: me.deployment, controllers: sets.New(uid)})
 	}
 	return nil
 }

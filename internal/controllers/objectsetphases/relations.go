@@ -35,13 +35,15 @@ type relative struct {
 	previous   []corev1alpha1.PreviousRevisionReference
 	// controllers are the UIDs by which it controls objects.
 	controllers sets.Set[types.UID]
+	// leaving means that its objects are removed.
+	leaving bool
 }
 
 func relativePhase(phase corev1alpha1.GenericObjectSetPhase) relative {
 	spec := phase.ObjectSetPhaseSpec()
 	r := relative{
 		uid: phase.GetUID(), name: phase.GetName(), deployment: phase.GetLabels()[corev1alpha1.ObjectDeploymentLabel],
-		revision: spec.Revision, previous: spec.Previous, controllers: sets.New(phase.GetUID()),
+		revision: spec.Revision, previous: spec.Previous, controllers: sets.New(phase.GetUID()), leaving: phase.GetDeletionTimestamp() != nil,
 	}
 	if set := setOfPhase(phase); set != nil {
 		r.set = set.Name
@@ -55,6 +57,7 @@ func relativeSet(set corev1alpha1.GenericObjectSet) relative {
 	return relative{
 		uid: set.GetUID(), name: set.GetName(), deployment: set.GetLabels()[corev1alpha1.ObjectDeploymentLabel],
 		revision: spec.Revision, previous: spec.Previous, controllers: own.Union(delegated),
+		leaving: set.GetDeletionTimestamp() != nil || spec.LifecycleState == corev1alpha1.ObjectSetLifecycleStateArchived,
 	}
 }
 
