@@ -2,21 +2,25 @@ package diagnose
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/objects"
 )
@@ -29,10 +33,13 @@ const (
 	kindsListed = 5
 	// controllersClimbed bounds the controllers between an object and its pods.
 	controllersClimbed = 5
+	// collectorPatience is how long the garbage collector may take to delete the pods of an object, or to let the object go
+	// after them, and a node to report that a pod has ended after its grace period.
+	collectorPatience = time.Minute
 )
 
-// Remains returns what the deletion of Namespaces, of CustomResourceDefinitions and of the first objects
-// that wait for their pods waits for; empty for other objects.
+// Remains describes what blocks the deletion of Namespaces, CustomResourceDefinitions and up to
+// objectsExamined workloads; empty for other objects.
 func Remains(ctx context.Context, c client.Client, blocking []corev1alpha1.BlockingObject) ([]string, error) {
 	e := explainer{client: c}
 	messages, workloads := make([]string, len(blocking)), 0
@@ -90,7 +97,12 @@ func (e *explainer) podsOf(ctx context.Context, of objects.Key, live *unstructur
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(pod.WithVersion("v1"))
 	list.Kind += "List"
-	if err := e.client.List(ctx, list, client.InNamespace(live.GetNamespace()), client.Limit(remainsListed)); err != nil {
+	selected := labels.Everything()
+	if of.Group == "apps" || of.Group == "batch" { // the selector of a custom resource may be about something else
+		selected = selectorOf(live)
+	}
+	err := e.client.List(ctx, list, client.InNamespace(live.GetNamespace()), client.MatchingLabelsSelector{Selector: selected}, client.Limit(remainsListed))
+	if err != nil {
 		return nil, readable("pods", err)
 	}
 	known := map[types.UID]bool{live.GetUID(): true}
@@ -104,11 +116,54 @@ func (e *explainer) podsOf(ctx context.Context, of objects.Key, live *unstructur
 			mine = append(mine, list.Items[i])
 		}
 	}
-	if list.Items = mine; len(mine) == 0 {
+	list.Items, list.RemainingItemCount = mine, nil // which counts all pods
+	now := time.Now()
+	late := now.Sub(live.GetDeletionTimestamp().Time) > collectorPatience
+	switch {
+	case len(mine) == 0 && (list.Continue != "" || !late):
 		return nil, nil
+	case len(mine) == 0:
+		return []finding{uncollected(of, live, "none of its pods is left")}, nil
 	}
-	list.RemainingItemCount = nil // of all pods
-	return []finding{remainsOf(of, pod, list)}, nil
+	f := remainsOf(of, pod, list)
+	held := slices.ContainsFunc(mine, func(p metav1.PartialObjectMetadata) bool { return len(p.Finalizers) > 0 })
+	if i := slices.IndexFunc(mine, func(p metav1.PartialObjectMetadata) bool { return overdue(&p, now) }); i >= 0 && !held {
+		name := fmt.Sprintf("-n %s %s", mine[i].Namespace, mine[i].Name)
+		ended := fmt.Sprintf("; the grace period of %s ended %s ago", mine[i].Name, progress.Elapsed(now.Sub(mine[i].DeletionTimestamp.Time)))
+		f.link.Message += ended
+		f.cause.text += ended
+		f.cause.remedy = "Look at its node, which has not reported that the pod ended: kubectl get pod -o wide " + name + ". Where that node is gone for good: kubectl delete pod --grace-period=0 --force " + name + "."
+		return []finding{f}, nil
+	}
+	if late && slices.ContainsFunc(mine, func(p metav1.PartialObjectMetadata) bool { return p.DeletionTimestamp == nil }) {
+		return []finding{uncollected(of, live, "pods of it are not being deleted"), f}, nil
+	}
+	return []finding{f}, nil
+}
+
+// overdue reports whether a pod stays although its grace period is over. Its deletionTimestamp is the end of that.
+func overdue(p *metav1.PartialObjectMetadata, now time.Time) bool {
+	return p.DeletionTimestamp != nil && now.Sub(p.DeletionTimestamp.Time) > collectorPatience
+}
+
+// uncollected explains an object that the garbage collector should have removed by now.
+func uncollected(of objects.Key, live *unstructured.Unstructured, left string) finding {
+	message := fmt.Sprintf("the garbage collector has not acted for %s: %s", progress.Elapsed(time.Since(live.GetDeletionTimestamp().Time)), left)
+	rest := slices.DeleteFunc(slices.Clone(live.GetFinalizers()), func(f string) bool { return f == metav1.FinalizerDeleteDependents })
+	patch, _ := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": rest}}) // strings alone
+	where := ""
+	if of.Namespace != "" {
+		where = " -n " + of.Namespace
+	}
+	return finding{
+		link: Link{Object: "finalizer " + metav1.FinalizerDeleteDependents, Message: message},
+		cause: cause{
+			weight: weightCertain, reason: ReasonDeleting, object: short(of),
+			text: short(of) + " is being deleted in the foreground, and " + message,
+			remedy: fmt.Sprintf("Is kube-controller-manager running? Its log says what hinders the collector, such as an API that does not answer. To let the object go before its dependents: kubectl%s patch %s %s --type=merge -p '%s'.",
+				where, schema.GroupKind{Group: of.Group, Kind: strings.ToLower(of.Kind)}, of.Name, patch),
+		},
+	}
 }
 
 // belongs reports whether a controller is known to belong to an object, or is controlled by one that does.
@@ -123,6 +178,7 @@ func (e *explainer) belongs(ctx context.Context, namespace string, ref *metav1.O
 	controller.SetGroupVersionKind(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind))
 	err := e.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: ref.Name}, controller)
 	if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
+		known[ref.UID] = false
 		return false, readable(ref.Kind+" "+ref.Name, err)
 	}
 	known[ref.UID], err = e.belongs(ctx, namespace, metav1.GetControllerOf(controller), known, steps-1)
@@ -199,7 +255,7 @@ func remainsOf(of objects.Key, kind schema.GroupKind, list *metav1.PartialObject
 	f.cause = cause{
 		weight: weightCertain, reason: ReasonDeleting, object: short(of),
 		text:   fmt.Sprintf("%s is being deleted and waits for %s: %s", short(of), terminal.Count(total, kind.Kind), strings.Join(names, ", ")),
-		remedy: "They go by themselves.",
+		remedy: "They are being removed; nothing has to be done.",
 	}
 	if first := &items[0]; len(first.Finalizers) > 0 {
 		where := ""
