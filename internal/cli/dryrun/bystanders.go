@@ -48,8 +48,7 @@ func (b bystanders) String() string {
 	return count + " of others: " + strings.Join(names, ", ")
 }
 
-// bystandersIn lists the objects in a namespace that are not of the package, nor made of another object there. Kinds that the
-// user may not list are left out.
+// bystandersIn lists the objects in a namespace that are not of the package, nor made of another object there.
 func (s *simulation) bystandersIn(ctx context.Context, namespace string) (bystanders, error) {
 	lists, err := s.Discovery.ServerPreferredNamespacedResourcesWithContext(ctx)
 	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
@@ -67,31 +66,36 @@ func (s *simulation) bystandersIn(ctx context.Context, namespace string) (bystan
 			resources, kinds = append(resources, gv.WithResource(r.Name)), append(kinds, gv.WithKind(r.Kind))
 		}
 	}
+	items, more, err := s.list(ctx, namespace, resources, kinds)
+	if err != nil {
+		return bystanders{}, err
+	}
+	found.keys, found.more = s.othersOf(items), found.more || more
+	return found, nil
+}
+
+// list lists the objects of some kinds in a namespace. More means that there may be others: of kinds that the user may not list, or that
+// the API server cannot list now, since their webhook does not answer, say.
+func (s *simulation) list(
+	ctx context.Context, namespace string, resources []schema.GroupVersionResource, kinds []schema.GroupVersionKind,
+) (items []metav1.PartialObjectMetadata, more bool, err error) {
 	var mu sync.Mutex
-	var items []metav1.PartialObjectMetadata
 	err = parallel(ctx, len(resources), func(i int) error {
 		list, err := s.Metadata.Resource(resources[i]).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: resourcesListed})
 		mu.Lock()
 		defer mu.Unlock()
-		switch {
-		case apierrors.IsForbidden(err), apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
-			found.more = found.more || apierrors.IsForbidden(err)
-			return nil
-		case err != nil:
-			return fmt.Errorf("list %s in namespace %s: %w", resources[i].GroupResource(), namespace, err)
+		if err != nil {
+			more = more || !apierrors.IsNotFound(err) && !apierrors.IsMethodNotSupported(err)
+			return ctx.Err()
 		}
-		found.more = found.more || list.Continue != ""
+		more = more || list.Continue != ""
 		for _, item := range list.Items {
 			item.SetGroupVersionKind(kinds[i])
 			items = append(items, item)
 		}
 		return nil
 	})
-	if err != nil {
-		return bystanders{}, err
-	}
-	found.keys = s.othersOf(items)
-	return found, nil
+	return items, more, err
 }
 
 // othersOf returns which objects of a namespace are not of the package, nor made of another one of them or by Kubernetes.

@@ -1,11 +1,16 @@
 package dryrun
 
 import (
+	"errors"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	metadatafake "k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"lockstep.run/lockstep/internal/objects"
 )
@@ -47,5 +52,40 @@ func TestBystanders(t *testing.T) {
 	}
 	if got = (bystanders{keys: got.keys[:1], more: true}); got.String() != "at least 1 object of others: ConfigMap kept" {
 		t.Error(got.String())
+	}
+}
+
+// A kind that cannot be listed hides nothing of the others: there may be more.
+func TestListsOfBystandersThatFail(t *testing.T) {
+	t.Parallel()
+	for reason, tc := range map[string]struct {
+		err  error
+		more bool
+	}{
+		"nothing fails":        {nil, false},
+		"a missing right":      {apierrors.NewForbidden(schema.GroupResource{Resource: "things"}, "", nil), true},
+		"a webhook is down":    {apierrors.NewInternalError(errors.New("conversion webhook failed")), true},
+		"the list has expired": {apierrors.NewResourceExpired("too old"), true},
+		"not served any more":  {apierrors.NewNotFound(schema.GroupResource{Resource: "things"}, ""), false},
+	} {
+		scheme := metadatafake.NewTestScheme()
+		if err := metav1.AddMetaToScheme(scheme); err != nil {
+			t.Fatal(err)
+		}
+		kept := &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "kept", UID: "1"}}
+		c := metadatafake.NewSimpleMetadataClient(scheme, kept)
+		c.PrependReactor("list", "things", func(clienttesting.Action) (bool, runtime.Object, error) {
+			if tc.err == nil {
+				return true, &metav1.List{}, nil
+			}
+			return true, nil, tc.err
+		})
+		s := &simulation{simulatedCluster: &simulatedCluster{Cluster: &Cluster{Metadata: c}}}
+		things := schema.GroupVersion{Group: "example.com", Version: "v1"}
+		items, more, err := s.list(t.Context(), "shop", []schema.GroupVersionResource{{Version: "v1", Resource: "configmaps"}, things.WithResource("things")},
+			[]schema.GroupVersionKind{{Version: "v1", Kind: "ConfigMap"}, things.WithKind("Thing")})
+		if err != nil || more != tc.more || len(items) != 1 || items[0].Name != "kept" {
+			t.Errorf("%s: %v, %t, %v", reason, items, more, err)
+		}
 	}
 }

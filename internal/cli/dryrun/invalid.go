@@ -34,9 +34,9 @@ func (s *simulation) invalid(ctx context.Context) ([]DataLoss, error) {
 		if err != nil || refuses == nil {
 			continue // the dry run of the definition says what is wrong with it
 		}
-		text, err := s.refusedObjects(ctx, before, version, refuses)
-		if err != nil {
-			return nil, fmt.Errorf("read the %s: %w", before.Spec.Names.Plural, err)
+		text := s.refusedObjects(ctx, before, version, refuses)
+		if err := ctx.Err(); err != nil {
+			return nil, err
 		}
 		if text != "" {
 			found = append(found, DataLoss{Object: objectName(key), Message: text})
@@ -45,20 +45,23 @@ func (s *simulation) invalid(ctx context.Context) ([]DataLoss, error) {
 	return found, nil
 }
 
-// refusedObjects names stored objects that are invalid, of the first limits.ResourcesValidated; empty for none.
+// refusedObjects names stored objects that are invalid, of the first limits.ResourcesValidated; empty for none. Of objects that cannot
+// be listed, it says so.
 func (s *simulation) refusedObjects(
 	ctx context.Context, crd *definitions.CRD, version string, refuses func(context.Context, *unstructured.Unstructured) []string,
-) (string, error) {
+) string {
 	resource := s.Dynamic.Resource(schema.GroupVersionResource{Group: crd.Spec.Group, Version: version, Resource: crd.Spec.Names.Plural})
 	read, invalid, next := 0, 0, ""
 	var names []string
+	var unread error
 	for first := true; first || next != "" && read < limits.ResourcesValidated; first = false {
 		page, err := resource.List(ctx, metav1.ListOptions{Limit: limits.SupportPage, Continue: next})
 		if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
-			return "", nil
+			return ""
 		}
 		if err != nil {
-			return "", err
+			unread = err
+			break
 		}
 		next, read = page.GetContinue(), read+len(page.Items)
 		for i := range page.Items {
@@ -76,15 +79,18 @@ func (s *simulation) refusedObjects(
 			}
 		}
 	}
+	if invalid == 0 && unread != nil {
+		return fmt.Sprintf("may reject the next update of stored objects: only the first %d could be read: %s", read, unread)
+	}
 	if invalid == 0 {
-		return "", nil
+		return ""
 	}
 	if more := invalid - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("and %d more", more))
 	}
 	text := "refuses the next change of " + strings.Join(names, ", ")
-	if next != "" {
+	if next != "" || unread != nil {
 		text += fmt.Sprintf("; only the first %d objects were looked at", read)
 	}
-	return text, nil
+	return text
 }
