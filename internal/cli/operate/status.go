@@ -78,9 +78,7 @@ func (c *statusCommand) run(ctx context.Context, n cluster.Name) error {
 	}
 	c.WarnOfSilence(ctx, cl)
 	report := statusReport{Report: progress.ReportOf(progress.Snapshot{Target: target, Package: pkg})}
-	if err := c.ofRevisionInCharge(ctx, cl, n, pkg, &report); err != nil {
-		return err
-	}
+	ofRevisionInCharge(ctx, cl, n, pkg, &report)
 	if c.objects {
 		r, err := cl.Rollout(ctx, n)
 		if err != nil {
@@ -101,24 +99,24 @@ func (c *statusCommand) run(ctx context.Context, n cluster.Name) error {
 }
 
 // ofRevisionInCharge replaces the images by those of the revision in charge, where that is not the content that was loaded last:
-// this was rolled back, or awaits its activation.
-func (c *statusCommand) ofRevisionInCharge(ctx context.Context, cl *cluster.Cluster, n cluster.Name, pkg corev1alpha1.GenericPackage, report *statusReport) error {
+// this was rolled back, or awaits its activation. Where its objects cannot be read, or are in Secrets, the images of the former stay.
+func ofRevisionInCharge(ctx context.Context, cl *cluster.Cluster, n cluster.Name, pkg corev1alpha1.GenericPackage, report *statusReport) {
 	conds := *pkg.StatusConditions()
 	if !meta.IsStatusConditionTrue(conds, corev1alpha1.ConditionRolledBack) && !meta.IsStatusConditionTrue(conds, corev1alpha1.ConditionAwaitingActivation) {
-		return nil
+		return
 	}
 	r, err := cl.Rollout(ctx, n)
 	if err != nil {
-		return err
+		return
 	}
-	report.Images, report.OmittedImages = nil, 0
 	set := r.Current()
 	if set == nil || objectsets.Waiting(set) {
-		return nil // none is in charge yet
+		report.Images, report.OmittedImages = nil, 0
+		return // none is in charge yet
 	}
-	all, _, err := cl.Objects(ctx, set)
-	if err != nil {
-		return err
+	all, sealed, err := cl.Objects(ctx, set)
+	if err != nil || sealed {
+		return
 	}
 	var values []map[string]any
 	for _, o := range all {
@@ -126,7 +124,6 @@ func (c *statusCommand) ofRevisionInCharge(ctx context.Context, cl *cluster.Clus
 	}
 	images, omitted := loader.ImagesOf(values)
 	report.Images, report.OmittedImages = images, int32(omitted) //nolint:gosec // bounded by limits
-	return nil
 }
 
 // text is the screen of the package, and the other requested parts.

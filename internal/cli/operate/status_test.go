@@ -2,6 +2,7 @@ package operate_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,6 +44,39 @@ func TestStatus(t *testing.T) {
 	} {
 		if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "status", arg); got != (clitest.Result{Code: 1, Out: "", Err: want}) {
 			t.Errorf("got %+v, want %q", got, want)
+		}
+	}
+}
+
+// status says what it knows where the revision in charge cannot be read.
+func TestStatusOfAnUnreadableRevision(t *testing.T) {
+	t.Parallel()
+	for reason, change := range map[string]func(dep *corev1alpha1.ObjectDeployment, set *corev1alpha1.ObjectSet) *corev1alpha1.ObjectDeployment{
+		"the deployment is gone": func(*corev1alpha1.ObjectDeployment, *corev1alpha1.ObjectSet) *corev1alpha1.ObjectDeployment {
+			return nil
+		},
+		"a slice is gone": func(dep *corev1alpha1.ObjectDeployment, set *corev1alpha1.ObjectSet) *corev1alpha1.ObjectDeployment {
+			set.Spec.Phases[0].Slices = []string{"gone"}
+			return dep
+		},
+		"its objects are in Secrets": func(dep *corev1alpha1.ObjectDeployment, set *corev1alpha1.ObjectSet) *corev1alpha1.ObjectDeployment {
+			set.Spec.Phases[0].SecretSlices = []string{"sealed"}
+			return dep
+		},
+	} {
+		objects := clustertest.Revised(func(pkg *corev1alpha1.Package, _ *corev1alpha1.ObjectDeployment) {
+			pkg.Status.Conditions = append(pkg.Status.Conditions, clustertest.Condition(corev1alpha1.ConditionRolledBack, metav1.ConditionTrue, "ProgressDeadlineExceeded", ""))
+			pkg.Status.Resolved = &corev1alpha1.ResolvedPackage{Images: []corev1alpha1.PackageImage{{Image: "web:v2"}}}
+		})
+		one, two := objects[2].(*corev1alpha1.ObjectSet), objects[3].(*corev1alpha1.ObjectSet)
+		one.Spec.LifecycleState, one.Spec.Revision = corev1alpha1.ObjectSetLifecycleStateActive, 3
+		two.Spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStateArchived
+		if change(objects[1].(*corev1alpha1.ObjectDeployment), one) == nil {
+			objects = slices.Delete(objects, 1, 2)
+		}
+		got := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t, objects...)), "", "status", "web")
+		if got.Code != 0 || !strings.Contains(got.Out, "  web:v2  no digest") {
+			t.Errorf("%s: %d\n%s%s", reason, got.Code, got.Out, got.Err)
 		}
 	}
 }
