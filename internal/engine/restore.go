@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -21,8 +22,9 @@ type Restored struct {
 }
 
 // RestoreClaims restores the claims of an earlier process. Which of several owners holds an object that they have on record is
-// read from the cluster of the engine; nil for none.
-func RestoreClaims(ctx context.Context, e *Engine, all []Restored) error {
+// read from the cluster of the engine; nil for none. Where objects of a kind cannot be read, unread says whether to go on without
+// these: who controls them is not known then.
+func RestoreClaims(ctx context.Context, e *Engine, all []Restored, unread func(error) error) error {
 	tables := map[*claims.Table][]Restored{}
 	for _, r := range all {
 		if r.Rollout.Claims != nil { // else no cluster is recorded, so that nothing was written
@@ -34,7 +36,7 @@ func RestoreClaims(ctx context.Context, e *Engine, all []Restored) error {
 		for i := range restored {
 			records[i] = restored[i].record()
 		}
-		controllers, err := e.controllers(ctx, restored, claims.Contested(records))
+		controllers, err := e.controllers(ctx, restored, claims.Contested(records), unread)
 		if err != nil {
 			return err
 		}
@@ -82,32 +84,43 @@ func (r *Restored) settle(held bool) {
 	}
 }
 
-// controllers returns which of the owners control objects.
-func (e *Engine) controllers(ctx context.Context, all []Restored, keys []objects.Key) (claims.Controllers, error) {
+// controllers returns which of the owners control objects, without those that cannot be read.
+func (e *Engine) controllers(ctx context.Context, all []Restored, keys []objects.Key, unread func(error) error) (claims.Controllers, error) {
 	if e == nil || len(keys) == 0 {
 		return nil, nil
 	}
-	steps := make([]phases.Step, 0, len(keys))
+	steps := map[group][]phases.Step{}
 	for _, key := range keys {
 		i := slices.IndexFunc(all, func(r Restored) bool { return r.Revision.Contains(key) })
 		d, _ := all[i].Revision.Find(key)
-		steps = append(steps, phases.Step{Key: key, Desired: d})
-	}
-	live, err := e.existing(ctx, steps)
-	if err != nil {
-		return nil, err
+		g := group{key.GroupKind(), key.Namespace}
+		steps[g] = append(steps[g], phases.Step{Key: key, Desired: d})
 	}
 	controllers := claims.Controllers{}
-	for _, key := range keys {
-		controllers[key] = objects.Owner{}
-		if live[key] == nil || live[key].Controller() == nil {
+	for g, of := range steps {
+		live, err := e.existing(ctx, of)
+		if err != nil {
+			if err := unread(fmt.Errorf("%s in namespace %q: %w", g.kind, g.namespace, err)); err != nil {
+				return nil, err
+			}
 			continue
 		}
-		for i := range all {
-			if owner := all[i].Rollout; all[i].Revision.Contains(key) && owner.isOurs(*live[key].Controller()) {
-				controllers[key] = owner.Owner
-			}
+		for _, s := range of {
+			controllers[s.Key] = controllerOf(s.Key, live[s.Key], all)
 		}
 	}
 	return controllers, nil
+}
+
+// controllerOf returns which of the owners controls an object, the zero Owner if none of them does.
+func controllerOf(key objects.Key, live *objects.Observed, all []Restored) (by objects.Owner) {
+	if live == nil || live.Controller() == nil {
+		return by
+	}
+	for i := range all {
+		if owner := all[i].Rollout; all[i].Revision.Contains(key) && owner.isOurs(*live.Controller()) {
+			by = owner.Owner
+		}
+	}
+	return by
 }

@@ -175,15 +175,17 @@ func (r *Reconciler) restoreClaims(ctx context.Context, reconciliations []*recon
 			}
 		}
 	}
-	err := engine.RestoreClaims(ctx, r.Here.Engine, here)
-	if err != nil && ctx.Err() == nil && !r.mayRetryRestore() {
-		log.FromContext(ctx).Error(err, "cannot read which owners control their objects, goes on without")
-		err = engine.RestoreClaims(ctx, nil, here)
+	unread := func(err error) error {
+		if ctx.Err() != nil || r.mayRetryRestore() {
+			return err
+		}
+		log.FromContext(ctx).Error(err, "cannot read which owners control the objects of a kind, goes on without")
+		return nil
 	}
-	if err != nil {
+	if err := engine.RestoreClaims(ctx, r.Here.Engine, here, unread); err != nil {
 		return err
 	}
-	return engine.RestoreClaims(ctx, nil, elsewhere)
+	return engine.RestoreClaims(ctx, nil, elsewhere, unread)
 }
 
 // restoreClaim restores the claim of one revision.
