@@ -169,7 +169,8 @@ func (r *Rollout) Revisions() []*Revision {
 func (r *Rollout) Keys() map[objects.Key]struct{} {
 	keys := map[objects.Key]struct{}{}
 	for _, rev := range r.revisions {
-		if rev.History || !rev.Claimed() && rev.Opened() == 0 {
+		claimed := rev.Claimed() || rev.ClaimedAtCreation && !rev.ClaimLost()
+		if rev.History || !claimed && rev.Opened() == 0 {
 			continue
 		}
 		for _, k := range rev.Keys() {
