@@ -20,7 +20,6 @@ func TestKeysOfARollout(t *testing.T) {
 		"claimed at creation": {func(r *Revision) { r.ClaimedAtCreation = true }, 1},
 		"claimed at creation, and lost since": {func(r *Revision) {
 			r.ClaimedAtCreation = true
-			r.Restore(phases.Recorded{Claimed: true})
 			r.LoseClaim()
 		}, 0},
 		"archived": {func(r *Revision) { r.ClaimedAtCreation, r.History = true, true }, 0},

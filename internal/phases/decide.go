@@ -135,7 +135,7 @@ func Decide(c DecisionInput) Decision {
 	case (v.Action == Change || v.Action == Verify || v.Action == Adopt && c.owns(c.Live.Object.Controller())) && c.recreates():
 		if c.Spared != "" {
 			f := c.Applied.Failure
-			return Decision{Action: Wait, Message: f.Message+ "; it is not recreated, because " + c.Spared, Reason: f.Reason, Retry: f.Until}
+			return Decision{Action: Wait, Message: f.Message + "; it is not recreated, because " + c.Spared, Reason: f.Reason, Retry: f.Until}
 		}
 		return Decision{Action: Recreate}
 	}

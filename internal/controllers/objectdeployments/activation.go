@@ -242,6 +242,14 @@ func (s *reconciliation) nameInCommands() string {
 	return name
 }
 
+// retryCommand tries rejected content again. Without a Package, the annotation of the deployment does that.
+func (s *reconciliation) retryCommand() string {
+	if s.packageOf() == nil {
+		return "kubectl annotate --overwrite " + s.nameInCommands() + " " + corev1alpha1.RetryAnnotation + "=$(date +%s)"
+	}
+	return "kubectl package retry " + s.nameInCommands()
+}
+
 // reportRevisions names the revisions that are in charge and awaited.
 func (s *reconciliation) reportRevisions(status *corev1alpha1.ObjectDeploymentStatus) {
 	status.CurrentRevision, status.CurrentVersion, status.CurrentImage, status.WaitingRevision = "", "", "", ""
@@ -291,7 +299,7 @@ func (s *reconciliation) awaiting(conds *[]metav1.Condition, progressing bool, r
 			return false, corev1alpha1.ReasonAwaitingActivation, text
 		}
 	case idle && s.awaited && s.wanted != s.current:
-		return false, corev1alpha1.ReasonRejected, "What the template stands for was rejected: change it, or run kubectl package retry."
+		return false, corev1alpha1.ReasonRejected, "What the template stands for was rejected: change it, or run " + s.retryCommand() + "."
 	}
 	return progressing, reason, message
 }

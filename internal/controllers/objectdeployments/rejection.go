@@ -167,8 +167,8 @@ func (s *reconciliation) rollbackMessage() (reason, message string) {
 	if r != nil && len(r.Released) > 0 {
 		message += "Kept, without a controller: " + strings.Join(r.Released, ", ") + ". "
 	}
-	return reason, message + fmt.Sprintf("Ask for other content, try this one again by kubectl package retry %[1]s, or set the spec to the revision in charge by kubectl package rollout undo %[1]s",
-		s.nameInCommands())
+	return reason, message + fmt.Sprintf("Ask for other content, try this one again by %s, or set the spec to the revision in charge by kubectl package rollout undo %s",
+		s.retryCommand(), s.nameInCommands())
 }
 
 // rejectionOf returns that of the revision with a number, or the last one where the revision is gone; nil for none.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -78,6 +79,23 @@ func TestLongRetryValue(t *testing.T) {
 	s.deployment.ObjectDeploymentStatus().Rejected = []corev1alpha1.RejectedContent{{TemplateHash: "h"}}
 	if !s.rejected(content{hash: "h"}) {
 		t.Error("a value that is too long ended a rejection")
+	}
+}
+
+// Without a Package there is nothing that kubectl package retry could act on.
+func TestRetryCommand(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[string]string{
+		"Package": "again by kubectl package retry package/shop --namespace shop, or",
+		"Other":   "again by kubectl annotate --overwrite objectdeployment/shop --namespace shop package-operator.run/retry=$(date +%s), or",
+	} {
+		s := reconciliationOf(nil, nil)
+		s.current = &corev1alpha1.ObjectSet{}
+		s.current.SetAnnotations(map[string]string{corev1alpha1.RolledBackFromAnnotation: "3"})
+		s.deployment.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: corev1alpha1.GroupVersion.String(), Kind: kind, Name: "shop", UID: "p", Controller: ptr.To(true)}})
+		if _, text := s.rollbackMessage(); !strings.Contains(text, want) {
+			t.Errorf("%s: %s", kind, text)
+		}
 	}
 }
 
