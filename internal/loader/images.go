@@ -194,8 +194,7 @@ func mappings(v any) []map[string]any {
 	return out
 }
 
-// usedImages returns the images that objects name, sorted, as many as a status has room for, and how many there are more.
-// Text that is too long for a reference or holds a sensitive value is counted alone.
+// usedImages returns the images that objects name, as reportedImages.
 func (l *load) usedImages(objects []*object) (images []corev1alpha1.PackageImage, omitted int) {
 	refs := map[string]bool{}
 	for _, o := range objects {
@@ -203,11 +202,30 @@ func (l *load) usedImages(objects []*object) (images []corev1alpha1.PackageImage
 			refs[image.ref] = true
 		}
 	}
+	return reportedImages(refs, l.locked, func(ref string) bool { return l.secrets.Is(ref) })
+}
+
+// ImagesOf returns the images that rendered objects name, as a status has them, and how many there are more.
+func ImagesOf(all []map[string]any) (images []corev1alpha1.PackageImage, omitted int) {
+	refs := map[string]bool{}
+	for _, o := range all {
+		version, _ := o["apiVersion"].(string)
+		kind, _ := o["kind"].(string)
+		for _, field := range imageFields(schema.FromAPIVersionAndKind(version, kind).GroupKind(), o) {
+			refs[field.text] = true
+		}
+	}
+	return reportedImages(refs, nil, func(string) bool { return false })
+}
+
+// reportedImages returns images, sorted, as many as a status has room for, and how many there are more.
+// Text that is too long for a reference or sensitive is counted alone.
+func reportedImages(refs map[string]bool, locked map[string]corev1alpha1.PackageImage, sensitive func(string) bool) (images []corev1alpha1.PackageImage, omitted int) {
 	var all []corev1alpha1.PackageImage
 	for _, ref := range slices.Sorted(maps.Keys(refs)) {
-		if locked, ok := l.locked[ref]; ok {
-			all = append(all, locked)
-		} else if len(ref) > limits.ReferenceBytes || l.secrets.Is(ref) {
+		if image, ok := locked[ref]; ok {
+			all = append(all, image)
+		} else if len(ref) > limits.ReferenceBytes || sensitive(ref) {
 			omitted++
 		} else {
 			all = append(all, packageImage(ref))
@@ -224,23 +242,6 @@ func (l *load) usedImages(objects []*object) (images []corev1alpha1.PackageImage
 		}
 	}
 	return all, omitted
-}
-
-// ImagesOf returns the images that rendered objects name, sorted, as many as a status has room for, and how many there are more.
-func ImagesOf(all []map[string]any) (images []corev1alpha1.PackageImage, omitted int) {
-	refs := map[string]bool{}
-	for _, o := range all {
-		version, _ := o["apiVersion"].(string)
-		kind, _ := o["kind"].(string)
-		for _, field := range imageFields(schema.FromAPIVersionAndKind(version, kind).GroupKind(), o) {
-			refs[field.text] = true
-		}
-	}
-	for _, ref := range slices.Sorted(maps.Keys(refs)) {
-		images = append(images, packageImage(ref))
-	}
-	shown := min(len(images), limits.StatusImages)
-	return images[:shown], len(images) - shown
 }
 
 // WorkloadImage is an image that an object names.

@@ -279,6 +279,19 @@ func TestManyImages(t *testing.T) {
 		if len(p.Images)+p.OmittedImages != 91 || len(p.Images) > limits.StatusImages || len(text) > limits.StatusImagesBytes+1 || len(p.Images) != limits.StatusImages && len(text) < limits.StatusImagesBytes*9/10 {
 			t.Errorf("%s: %d images in %d bytes, %d left out", name, len(p.Images), len(text), p.OmittedImages)
 		}
+		var rendered []map[string]any
+		for i := range p.Phases {
+			for _, o := range p.Phases[i].Objects {
+				var object map[string]any
+				if err := json.Unmarshal(o.Object.Raw, &object); err != nil {
+					t.Fatal(err)
+				}
+				rendered = append(rendered, object)
+			}
+		}
+		if images, omitted := ImagesOf(rendered); !cmp.Equal(images, p.Images) || omitted != p.OmittedImages {
+			t.Errorf("%s: of the rendered objects %d images, %d left out", name, len(images), omitted)
+		}
 	}
 }
 
