@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -130,9 +132,10 @@ func (e *explainer) pods(ctx context.Context, owner *unstructured.Unstructured) 
 		return nil, readable("pods", err)
 	}
 	pods := slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return !metav1.IsControlledBy(&p, owner) || healthy(&p) })
+	first := firstOrdinal(pods)
 	examine := func(p *corev1.Pod, events []corev1.Event) finding {
 		f := pod(p, events)
-		if c, is := outdated(owner, p); is {
+		if c, is := outdated(owner, p, first); is {
 			f.cause = c
 		}
 		return f
@@ -156,9 +159,27 @@ func (e *explainer) pods(ctx context.Context, owner *unstructured.Unstructured) 
 	return found, nil
 }
 
+// firstOrdinal returns the lowest ordinal of pods, by number: that of web-2 precedes that of web-10.
+func firstOrdinal(pods []corev1.Pod) int {
+	first := math.MaxInt
+	for i := range pods {
+		first = min(first, ordinal(&pods[i]))
+	}
+	return first
+}
+
+// ordinal is the number of a pod of a StatefulSet.
+func ordinal(p *corev1.Pod) int {
+	n, err := strconv.Atoi(p.Name[strings.LastIndex(p.Name, "-")+1:])
+	if err != nil {
+		return math.MaxInt
+	}
+	return n
+}
+
 // outdated explains a pod that is not ready and that its StatefulSet does not replace, although it has another template by now:
-// the controller waits for this very pod. A rollback leaves such pods.
-func outdated(owner *unstructured.Unstructured, p *corev1.Pod) (c cause, is bool) {
+// the controller waits for this very pod, which in order is the first one that is not ready. A rollback leaves such pods.
+func outdated(owner *unstructured.Unstructured, p *corev1.Pod, first int) (c cause, is bool) {
 	set := &appsv1.StatefulSet{}
 	if owner.GroupVersionKind().GroupKind() != statefulSet || runtime.DefaultUnstructuredConverter.FromUnstructured(owner.Object, set) != nil {
 		return c, false
@@ -171,7 +192,7 @@ func outdated(owner *unstructured.Unstructured, p *corev1.Pod) (c cause, is bool
 	switch strategy := set.Spec.UpdateStrategy; {
 	case strategy.Type == appsv1.OnDeleteStatefulSetStrategyType:
 		why = "it replaces no pod by itself (updateStrategy OnDelete)"
-	case set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement, strategy.RollingUpdate != nil && ptr.Deref(strategy.RollingUpdate.Partition, 0) > 0:
+	case set.Spec.PodManagementPolicy == appsv1.ParallelPodManagement, ordinal(p) != first, strategy.RollingUpdate != nil && ptr.Deref(strategy.RollingUpdate.Partition, 0) > 0:
 		return c, false
 	default:
 		why = "it replaces no pod before this one is ready (podManagementPolicy OrderedReady)"

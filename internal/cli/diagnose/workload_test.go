@@ -68,6 +68,27 @@ func causeOfMissingPods(t *testing.T, message string, reports []string) cause {
 	return f.best()
 }
 
+// In order, a StatefulSet waits for the pod of the lowest ordinal that is not ready.
+func TestOutdatedPodsInOrder(t *testing.T) {
+	t.Parallel()
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "store", UID: "set", Generation: 2}}
+	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "store"}}
+	set.Status = appsv1.StatefulSetStatus{ObservedGeneration: 2, CurrentRevision: "store-new", UpdateRevision: "store-new"}
+	all := []client.Object{set}
+	for _, name := range []string{"store-10", "store-2", "store-3"} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{"app": "store", appsv1.ControllerRevisionHashLabelKey: "store-bad"}}}
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "store", UID: "set", Controller: ptr.To(true)}}
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "main", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}}}
+		all = append(all, pod)
+	}
+	byUID := func(o client.Object) []string { return []string{string(o.(*corev1.Event).InvolvedObject.UID)} }
+	e := &explainer{client: fake.NewClientBuilder().WithObjects(all...).WithIndex(&corev1.Event{}, "involvedObject.uid", byUID).Build()}
+	f, err := e.object(t.Context(), objects.Key{Group: "apps", Kind: "StatefulSet", Namespace: "shop", Name: "store"}, "StatefulSet shop/store", "not ready")
+	if c := f.best(); err != nil || c.reason != ReasonOutdatedPod || c.object != "Pod shop/store-2" {
+		t.Errorf("%+v, %v", c, err)
+	}
+}
+
 // A pod of an earlier template that is not ready, and that its StatefulSet waits for, has to be deleted by hand: a rollback leaves it
 // so. One that the controller replaces by itself is explained as any other pod.
 func TestOutdatedPod(t *testing.T) {
