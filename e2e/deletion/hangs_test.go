@@ -97,7 +97,7 @@ func TestDeletionHangs(t *testing.T) {
 		t.Fatalf("%d: %s", code, dry.String())
 	}
 	inOrder(t, dry.String(), "clusterpackage draining  to be deleted", "- Deployment draining/controller", "- Namespace draining", "- "+strand,
-		"Data that may be lost", "takes everything in it along, also 1 object of others: Tank north", strand+"  all 2 tanks go with it",
+		"Data that may be lost", "everything in it is deleted, including 1 object that does not belong to the package: Tank north", strand+"  all 2 tanks go with it",
 		"What may hang", "waits for Tank draining-too/south (finalizer drain.example.com/drain), Tank draining/north (finalizer drain.example.com/drain)", "Plan: 3 to delete")
 
 	var out output
@@ -111,8 +111,8 @@ func TestDeletionHangs(t *testing.T) {
 			return nil
 		})
 	}
-	await("warning: Namespace draining takes everything in it along, also 1 object of others: Tank north")
-	await("warning: " + strand + " waits for Tank draining-too/south (finalizer")
+	await("warning: Namespace draining: everything in it is deleted, including 1 object that does not belong to the package: Tank north")
+	await("warning: " + strand + ": waits for Tank draining-too/south (finalizer")
 	await("Namespace draining: is being deleted; NamespaceContentRemaining: Some resources are remaining: tanks.drain.example.com has 1 resource instances")
 	await("1 Tank left: draining/north (finalizer drain.example.com/drain)")
 	// The command reads the namespace itself, and the manager reports it in its own time.

@@ -145,7 +145,7 @@ func DescribeDrift(drifted []Blocker) string {
 // DescribeSpared adds objects that are released instead of deleted to a message, a sentence each, unless it has them.
 func DescribeSpared(message string, spared []Spared) string {
 	for _, s := range spared {
-		sentence := fmt.Sprintf("%s is kept, without a controller, because %s.", s.Key, s.Reason)
+		sentence := fmt.Sprintf("%s was released instead of deleted: %s.", s.Key, s.Reason)
 		if !strings.Contains(message, sentence) {
 			message = strings.TrimLeft(message+" "+sentence, " ")
 		}

@@ -154,8 +154,8 @@ func TestDescribeSpared(t *testing.T) {
 	shop, site := phases.Spared{Key: objects.Key{Kind: "Namespace", Name: "shop"}, Reason: "Kubernetes itself needs it"},
 		phases.Spared{Key: objects.Key{Kind: "Namespace", Name: "site"}, Reason: "it existed before the package adopted it"}
 	got := phases.DescribeSpared(phases.DescribeSpared("", []phases.Spared{shop}), []phases.Spared{shop, site})
-	want := "Namespace shop is kept, without a controller, because Kubernetes itself needs it. " +
-		"Namespace site is kept, without a controller, because it existed before the package adopted it."
+	want := "Namespace shop was released instead of deleted: Kubernetes itself needs it. " +
+		"Namespace site was released instead of deleted: it existed before the package adopted it."
 	if got != want {
 		t.Error(got)
 	}

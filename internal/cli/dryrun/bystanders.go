@@ -31,9 +31,9 @@ func (b bystanders) String() string {
 	if len(b.keys) == 0 {
 		return ""
 	}
-	count := fmt.Sprintf("%d objects", len(b.keys))
+	count := fmt.Sprintf("%d objects that do", len(b.keys))
 	if len(b.keys) == 1 {
-		count = "1 object"
+		count = "1 object that does"
 	}
 	if b.more {
 		count = "at least " + count
@@ -45,7 +45,7 @@ func (b bystanders) String() string {
 	if n := len(b.keys) - len(names); n > 0 {
 		names = append(names, fmt.Sprintf("and %d more", n))
 	}
-	return count + " of others: " + strings.Join(names, ", ")
+	return count + " not belong to the package: " + strings.Join(names, ", ")
 }
 
 // bystandersIn lists the objects in a namespace that are not of the package, nor made of another object there.

@@ -47,10 +47,10 @@ func TestBystanders(t *testing.T) {
 		{Kind: "ConfigMap", Namespace: "shop", Name: "kept"}: {released: true},
 	}}}
 	got := bystanders{keys: s.othersOf(items)}
-	if got.String() != "4 objects of others: ConfigMap kept, Secret token, Thing twice, and 1 more" {
+	if got.String() != "4 objects that do not belong to the package: ConfigMap kept, Secret token, Thing twice, and 1 more" {
 		t.Error(got.String())
 	}
-	if got = (bystanders{keys: got.keys[:1], more: true}); got.String() != "at least 1 object of others: ConfigMap kept" {
+	if got = (bystanders{keys: got.keys[:1], more: true}); got.String() != "at least 1 object that does not belong to the package: ConfigMap kept" {
 		t.Error(got.String())
 	}
 }

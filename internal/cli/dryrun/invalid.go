@@ -88,7 +88,7 @@ func (s *simulation) refusedObjects(
 	if more := invalid - len(names); more > 0 {
 		names = append(names, fmt.Sprintf("and %d more", more))
 	}
-	text := "refuses the next change of " + strings.Join(names, ", ")
+	text := "rejects the next update of " + strings.Join(names, ", ")
 	if next != "" || unread != nil {
 		text += fmt.Sprintf("; only the first %d objects were looked at", read)
 	}

@@ -31,7 +31,7 @@ func TestInvalidObjects(t *testing.T) {
 	key := objects.Key{Group: definitions.Kind.Group, Kind: definitions.Kind.Kind, Name: "reqs.example.com"}
 	stored := []runtime.Object{req("good", `{"a":"x","b":"y"}`), req("own", `{"a":"x"}`), req("renewed", `{"a":"x"}`), req("theirs", `{"a":"x"}`)}
 	for required, want := range map[string]string{
-		`"required":["b"],`: "refuses the next change of Req shop/own (spec.b: Required value), Req shop/theirs (spec.b: Required value)",
+		`"required":["b"],`: "rejects the next update of Req shop/own (spec.b: Required value), Req shop/theirs (spec.b: Required value)",
 		`"required":["a"],`: "",
 		``:                  "",
 	} {

@@ -59,9 +59,9 @@ func (s *simulation) deletion(ctx context.Context, key objects.Key, live *unstru
 		if err != nil {
 			return loss, err
 		}
-		loss.Message, loss.others = "takes everything in it along", len(others.keys) > 0
+		loss.Message, loss.others = "everything in it is deleted", len(others.keys) > 0
 		if loss.others {
-			loss.Message += ", also " + others.String()
+			loss.Message += ", including " + others.String()
 		}
 	case statefulSetKind:
 		if retention(live.Object, "whenDeleted") == "Delete" {

@@ -153,12 +153,12 @@ func (c *deleteCommand) preview(ctx context.Context, cl *cluster.Cluster, target
 		harm, err = dryrun.Harm(ctx, at, request)
 	}
 	if err != nil {
-		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("note: which objects of others go along or may hang is not known: "+err.Error()))
+		fmt.Fprintln(c.Streams.ErrOut, terminal.Line("note: cannot determine what else would be deleted or block the deletion: "+err.Error()))
 		return false, nil
 	}
 	styles := terminal.StylesFor(c.Streams.ErrOut)
 	for _, l := range harm {
-		fmt.Fprintln(c.Streams.ErrOut, styles.Busy("warning")+": "+terminal.Line(l.Object+" "+l.Message))
+		fmt.Fprintln(c.Streams.ErrOut, styles.Busy("warning")+": "+terminal.Line(l.Object+": "+l.Message))
 	}
 	if len(harm) == 0 || c.yes || !command.Interactive(c.Streams) {
 		return false, nil

@@ -34,7 +34,7 @@ func Text(p *dryrun.Plan, styles terminal.Styles) string {
 		}
 	}
 	t.Section("Data that may be lost", styles.Bad, LossRows(p.Losses))
-	t.Section("Objects whose next change is refused", styles.Bad, LossRows(p.Invalid))
+	t.Section("Objects whose next update is rejected", styles.Bad, LossRows(p.Invalid))
 	t.Section("What may hang", styles.Busy, LossRows(p.Stranded))
 	t.Section("Rights that are gained", styles.Busy, powerRows(p.Powers))
 	t.Refusals(p.Refusals)
@@ -158,7 +158,7 @@ func (t *Printer) change(c *dryrun.Change, inPhase bool) {
 		word += c.From
 	}
 	if c.Action == dryrun.ActionRelease && c.Message != "" {
-		word = "kept, without a controller, because " + c.Message
+		word = "released instead of deleted: " + c.Message
 	}
 	line := "    " + t.paint(c.Action, as.mark) + " " + terminal.Line(c.Object())
 	if word != "" {

@@ -29,7 +29,7 @@ func TestPlanText(t *testing.T) {
 			{Name: "once", Reached: true, Unchanged: 1, Completed: []string{"batch Job shop/seed\x1b"}},
 		},
 		Cleanup:  []dryrun.Change{{Action: dryrun.ActionDelete, Kind: "Service", Name: "old", Reached: true}},
-		Losses:   []dryrun.DataLoss{{Object: "Namespace shop", Message: "takes everything in it along"}},
+		Losses:   []dryrun.DataLoss{{Object: "Namespace shop", Message: "everything in it is deleted"}},
 		Powers:   []dryrun.PrivilegeGain{{Role: "Role shop/web", Namespace: "shop", Verbs: []string{"get"}, APIGroups: []string{"", "apps"}, Resources: []string{"things"}, Names: []string{"one"}}},
 		Warnings: []string{"careful\x1b[2J"},
 		Summary:  dryrun.Summary{TakeOver: 1, Replace: 1, Delete: 1, Relabel: 1, Unchanged: 2},
@@ -53,7 +53,7 @@ After the rollout
     - Service old
 
 Data that may be lost
-    ! Namespace shop  takes everything in it along
+    ! Namespace shop  everything in it is deleted
 
 Rights that are gained
     ! whoever it is bound to  get things,things.apps (one)  in shop  by Role shop/web

@@ -151,7 +151,7 @@ func TestRolloutUndoPassesOverBadRevisions(t *testing.T) {
 		objects   []client.Object
 		out, note string
 	}{
-		"rolled back by itself":    {rolledBack, toOne + `, component "front" → "", configuration (revision 3)`, "note: revision 3 was rolled back to by itself"},
+		"rolled back by itself":    {rolledBack, toOne + `, component "front" → "", configuration (revision 3)`, "note: the rollout was rolled back automatically; setting the spec to revision 3, which is in charge"},
 		"the last one succeeded":   {third(true), "(revision 2)", ""},
 		"the last one never did":   {third(false), toOne, ""},
 		"the last one is rejected": {third(true, rejectedTwo), toOne, ""},

@@ -100,7 +100,7 @@ func (c *undoCommand) choose(r *cluster.Rollout) (corev1alpha1.GenericObjectSet,
 	case neverRolledOut(r, current):
 		return current, nil
 	case meta.IsStatusConditionTrue(*r.Deployment.StatusConditions(), corev1alpha1.ConditionRolledBack):
-		fmt.Fprintln(c.Streams.ErrOut, terminal.Line(fmt.Sprintf("note: revision %d was rolled back to by itself; now the spec is set to it, too", current.ObjectSetSpec().Revision)))
+		fmt.Fprintln(c.Streams.ErrOut, terminal.Line(fmt.Sprintf("note: the rollout was rolled back automatically; setting the spec to revision %d, which is in charge", current.ObjectSetSpec().Revision)))
 		return current, nil
 	}
 	return r.LastGood(current)
