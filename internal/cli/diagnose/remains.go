@@ -116,16 +116,24 @@ func (e *explainer) podsOf(ctx context.Context, of objects.Key, live *unstructur
 			mine = append(mine, list.Items[i])
 		}
 	}
-	list.Items, list.RemainingItemCount = mine, nil // which counts all pods
-	now := time.Now()
-	late := now.Sub(live.GetDeletionTimestamp().Time) > collectorPatience
-	switch {
-	case len(mine) == 0 && (list.Continue != "" || !late):
+	if list.Items = mine; len(mine) == 0 && list.Continue != "" {
 		return nil, nil
-	case len(mine) == 0:
-		return []finding{uncollected(of, live, "none of its pods is left")}, nil
 	}
-	f := remainsOf(of, pod, list)
+	list.RemainingItemCount = nil // which counts all pods
+	return unfinished(of, live, list, time.Now()), nil
+}
+
+// unfinished explains an object that waits for its pods. These may end by themselves, or a node or the garbage collector does not act.
+func unfinished(of objects.Key, live *unstructured.Unstructured, pods *metav1.PartialObjectMetadataList, now time.Time) []finding {
+	late := now.Sub(live.GetDeletionTimestamp().Time) > collectorPatience
+	mine := pods.Items
+	switch {
+	case len(mine) == 0 && !late:
+		return nil
+	case len(mine) == 0:
+		return []finding{uncollected(of, live, now, "it has no pods any more")}
+	}
+	f := remainsOf(of, schema.GroupKind{Kind: "Pod"}, pods)
 	held := slices.ContainsFunc(mine, func(p metav1.PartialObjectMetadata) bool { return len(p.Finalizers) > 0 })
 	if i := slices.IndexFunc(mine, func(p metav1.PartialObjectMetadata) bool { return overdue(&p, now) }); i >= 0 && !held {
 		name := fmt.Sprintf("-n %s %s", mine[i].Namespace, mine[i].Name)
@@ -133,12 +141,12 @@ func (e *explainer) podsOf(ctx context.Context, of objects.Key, live *unstructur
 		f.link.Message += ended
 		f.cause.text += ended
 		f.cause.remedy = "Look at its node, which has not reported that the pod ended: kubectl get pod -o wide " + name + ". Where that node is gone for good: kubectl delete pod --grace-period=0 --force " + name + "."
-		return []finding{f}, nil
+		return []finding{f}
 	}
 	if late && slices.ContainsFunc(mine, func(p metav1.PartialObjectMetadata) bool { return p.DeletionTimestamp == nil }) {
-		return []finding{uncollected(of, live, "pods of it are not being deleted"), f}, nil
+		return []finding{uncollected(of, live, now, "pods of it are not being deleted"), f}
 	}
-	return []finding{f}, nil
+	return []finding{f}
 }
 
 // overdue reports whether a pod stays although its grace period is over. Its deletionTimestamp is the end of that.
@@ -147,8 +155,8 @@ func overdue(p *metav1.PartialObjectMetadata, now time.Time) bool {
 }
 
 // uncollected explains an object that the garbage collector should have removed by now.
-func uncollected(of objects.Key, live *unstructured.Unstructured, left string) finding {
-	message := fmt.Sprintf("the garbage collector has not acted for %s: %s", progress.Elapsed(time.Since(live.GetDeletionTimestamp().Time)), left)
+func uncollected(of objects.Key, live *unstructured.Unstructured, now time.Time, left string) finding {
+	message := fmt.Sprintf("the garbage collector has not acted for %s: %s", progress.Elapsed(now.Sub(live.GetDeletionTimestamp().Time)), left)
 	rest := slices.DeleteFunc(slices.Clone(live.GetFinalizers()), func(f string) bool { return f == metav1.FinalizerDeleteDependents })
 	patch, _ := json.Marshal(map[string]any{"metadata": map[string]any{"finalizers": rest}}) // strings alone
 	where := ""

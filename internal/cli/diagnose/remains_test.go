@@ -165,7 +165,7 @@ func TestRemainsThatDoNotEnd(t *testing.T) {
 		"one that is held by a finalizer":  {deleted: ago(5 * time.Minute), pods: []*metav1.Time{ago(3 * time.Minute)}, finalizer: true, says: "finalizer example.com/hold", to: "patch pod web-0", neverAdvise: "force"},
 		"pods that are not deleted yet":    {deleted: ago(time.Second), pods: []*metav1.Time{nil}, says: "2 Pods left", to: "nothing has to be done"},
 		"pods that nobody deletes":         {deleted: ago(5 * time.Minute), pods: []*metav1.Time{nil}, says: "the garbage collector has not acted for 5m", to: "kube-controller-manager"},
-		"no pods, and the finalizer stays": {deleted: ago(5 * time.Minute), says: "none of its pods is left", to: `kubectl -n shop patch deployment.apps web --type=merge -p '{"metadata":{"finalizers":["example.com/hold"]}}'`},
+		"no pods, and the finalizer stays": {deleted: ago(5 * time.Minute), says: "it has no pods any more", to: `kubectl -n shop patch deployment.apps web --type=merge -p '{"metadata":{"finalizers":["example.com/hold"]}}'`},
 		"no pods, since a moment":          {deleted: ago(time.Second)},
 	} {
 		mapper, scheme := meta.NewDefaultRESTMapper(nil), runtime.NewScheme()
