@@ -440,5 +440,5 @@ func (r *Rollout) note(key objects.Key, text string) {
 	r.notes[key], r.noted = text, false
 }
 
-// Noted returns the note about an object; empty if there is none.
+// Noted returns the note about an object, or an empty text.
 func (r *Rollout) Noted(key objects.Key) string { return r.notes[key] }

@@ -25,7 +25,7 @@ var (
 func (p *planner) spared(d *objects.Desired) string {
 	live := p.Live[d.Key].Object
 	var within func(objects.Key) bool
-	noun := "object"
+	what := "object in"
 	switch d.Key.GroupKind() {
 	case namespaceKind:
 		switch {
@@ -36,7 +36,7 @@ func (p *planner) spared(d *objects.Desired) string {
 		}
 		within = func(key objects.Key) bool { return key.Namespace == d.Key.Name }
 	case definitionKind:
-		within, noun = instancesOf(d), "instance"
+		within, what = instancesOf(d), "instance of"
 	default:
 		return ""
 	}
@@ -48,15 +48,15 @@ func (p *planner) spared(d *objects.Desired) string {
 			continue
 		}
 		if n := r.count(within); n > 0 {
-			return fmt.Sprintf("revision %d still has %s", r.Number, inside(n, noun))
+			return fmt.Sprintf("revision %d still has %s", r.Number, inside(n, what))
 		}
 	}
 	return ""
 }
 
-// inside counts the objects in a Namespace, or the instances of a definition.
-func inside(n int, noun string) string {
-	preposition := map[string]string{"object": "in", "instance": "of"}[noun]
+// inside returns how many objects are in a Namespace, or are instances of a definition.
+func inside(n int, what string) string {
+	noun, preposition, _ := strings.Cut(what, " ")
 	if n != 1 {
 		noun += "s"
 	}

@@ -151,7 +151,7 @@ func (s *reconciliation) releasedWith(set corev1alpha1.GenericObjectSet) []strin
 	return names
 }
 
-// rollbackMessage says which revision was rolled back and why, and which one is in charge; the reason is that of the rejection.
+// rollbackMessage says which revision was rolled back and why, and which one is in charge, with the reason of the rejection.
 func (s *reconciliation) rollbackMessage() (reason, message string) {
 	from := s.current.GetAnnotations()[corev1alpha1.RolledBackFromAnnotation]
 	reason, message = corev1alpha1.ReasonProgressDeadlineExceeded, fmt.Sprintf("Revision %s missed its deadline", from)

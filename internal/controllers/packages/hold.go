@@ -26,7 +26,7 @@ func (s *reconciliation) hold(ctx context.Context) {
 }
 
 // wroteNothing reports whether no revision of the Package's deployment has written an object: its deletion cannot remove any
-// object that dependents use. Without a deployment there is none, also once that was torn down: a dependent that waits for this
+// object that dependents use. Without a deployment it has none, also once the deployment was torn down: a dependent that waits for this
 // Package would otherwise hold it forever.
 func (s *reconciliation) wroteNothing(ctx context.Context) bool {
 	if s.dep == nil {

@@ -10,7 +10,7 @@ import (
 	"lockstep.run/lockstep/internal/objects"
 )
 
-// Record is what is durable of the claim of a revision that may have written objects.
+// Record is the durable part of the claim of a revision that may have written objects.
 type Record struct {
 	Owner objects.Owner
 	// Keys returns the objects of the revision.

@@ -143,7 +143,7 @@ func dropDescriptions(s *apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
-// Elements returns the schemas of the elements of a list and of a map, nil where there is none.
+// Elements returns the schemas of the elements of a list and of a map, nil if it has none.
 func Elements(s *apiextensionsv1.JSONSchemaProps) (of [2]*apiextensionsv1.JSONSchemaProps) {
 	if s.Items != nil {
 		of[0] = s.Items.Schema
