@@ -102,6 +102,8 @@ func remainders() []row {
 		{name: "a variable by hand", kind: "Deployment", events: []event{then("env", 1), by("edit", "env", 2), then("env", 3)}},
 		{name: "the other form of a variable by hand, before it is stated", kind: "Deployment", events: []event{then(), by("set", "env", 1), then("env", 2)}},
 		{name: "a probe handler by hand", kind: "DaemonSet", events: []event{then("readiness", 1), by("edit", "readiness", 3), then("readiness", 4)}},
+		{name: "a probe handler by hand, before another one is stated", kind: "DaemonSet", events: []event{then(), by("set", "readiness", 3), then("readiness", 1)}},
+		{name: "a probe handler by hand with more fields", kind: "CronJob", events: []event{then(), by("patch", "readiness", 5), then("readiness", 4)}},
 		{name: "a period by hand when the probe leaves", kind: "Deployment", events: []event{then("liveness", 1), by("edit", "probe period", 1), then()}},
 		{name: "a volume by hand", kind: "Deployment", events: []event{then("volume", 1), by("patch", "volume", 6), then("volume", 5)}},
 		{name: "an authority in a conversion that leaves", kind: "CustomResourceDefinition", events: []event{then("conversion", 2), by("patch", "injected authority", 1), then()}},

@@ -118,7 +118,7 @@ func TestObjectsOfTheNextVersionStay(t *testing.T) {
 			return err
 		}
 		for _, e := range list.Items {
-			if e.Reason == corev1alpha1.ReasonObjectsKept && e.Regarding.Name == name && strings.Contains(e.Note, "Namespace "+name+" is kept") {
+			if e.Reason == corev1alpha1.ReasonObjectsKept && e.Regarding.Name == name && strings.Contains(e.Note, "Namespace "+name+" was released") {
 				return nil
 			}
 		}

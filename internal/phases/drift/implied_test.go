@@ -239,6 +239,14 @@ func TestYieldInVain(t *testing.T) {
 			wants:    []string{`{data: {k: a}, binaryData: {k: Yg==}}`, `{data: {k: a, ca: x}}`, `{data: {k: a, ca: x}, binaryData: {k: Yg==}}`},
 			managers: nil,
 		},
+		"below what is beside the cause": {
+			reason:   "the other handler of the probe is in the way, and not the number beside it",
+			template: `{kind: D, probe: {grpc: {port: 1}}}`,
+			live: `{kind: D, metadata: {managedFields: [` + edited + `{"f:probe": {".": {}, "f:period": {}, "f:http": {".": {}, "f:path": {}}}}}]},
+				probe: {period: 3, http: {path: /}}}`,
+			causes: []string{"probe.grpc"},
+			wants:  []string{`{probe: {grpc: {port: 1}, http: {path: /}}}`, `{probe: {grpc: {port: 1}}}`, `{probe: {grpc: {port: 1}, period: 3, http: {path: /}}}`},
+		},
 		"two managers": {
 			reason:   "what was injected is not in the way of what was edited",
 			template: `{kind: W, hook: {service: s}}`,

@@ -72,10 +72,13 @@ func (m *Implied) candidates(causes []string) iter.Seq[[]yielding] {
 					continue // there is nothing else around it
 				}
 				narrower = len(found)
+				each := m.byManager(found)
 				if around := i < len(levels)-1 && level[len(level)-1].FieldName != nil; around {
-					found = adjacent(found, level)
+					if near := adjacent(found, level); len(near) < len(found) {
+						each = append(m.byManager(near), each...)
+					}
 				}
-				for _, fields := range m.byManager(found) {
+				for _, fields := range each {
 					if !yield(fields) {
 						return
 					}
