@@ -19,7 +19,7 @@ import (
 
 // replacement is a patch that makes an object the one that its template implies.
 type replacement struct {
-	// intent and resourceVersion are what is to be written and the state of the object that it is for.
+	// intent and resourceVersion say which write the replacement is for, and on which state of the object.
 	intent          intent
 	resourceVersion string
 	// patch is nil if an apply does the same, or all that can be done.
@@ -204,7 +204,7 @@ func (s *step) types() *drift.KindListTypes { return s.run.Tracker.shapes.Of(s.K
 // imply dry-runs the object that the template implies. As long as that is refused, fields of
 // others that stand in its way are left out, and the installer of an adopted object keeps fields that
 // cannot change, as it does if kubectl apply takes the object over. answer is the result of an apply,
-// nil if there is none yet. The replacement is never nil.
+// or nil before any. The replacement is never nil.
 func (s *step) imply(ctx context.Context, answer *unstructured.Unstructured) (*replacement, *unstructured.Unstructured, error) {
 	r := &replacement{intent: s.intent()}
 	live, err := s.judged(ctx)

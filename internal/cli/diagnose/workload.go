@@ -159,7 +159,7 @@ func (e *explainer) pods(ctx context.Context, owner *unstructured.Unstructured) 
 	return found, nil
 }
 
-// firstOrdinal returns the lowest ordinal of pods, by number: that of web-2 precedes that of web-10.
+// firstOrdinal returns the lowest ordinal of pods, by number: web-2 precedes web-10.
 func firstOrdinal(pods []corev1.Pod) int {
 	first := math.MaxInt
 	for i := range pods {

@@ -99,7 +99,7 @@ func (c *statusCommand) run(ctx context.Context, n cluster.Name) error {
 }
 
 // ofRevisionInCharge replaces the images by those of the revision in charge, where that is not the content that was loaded last:
-// this was rolled back, or awaits its activation. Where its objects cannot be read, or are in Secrets, the images of the former stay.
+// this was rolled back, or awaits its activation. If its objects cannot be read, or are in Secrets, the report keeps the images of the loaded content.
 func ofRevisionInCharge(ctx context.Context, cl *cluster.Cluster, n cluster.Name, pkg corev1alpha1.GenericPackage, report *statusReport) {
 	conds := *pkg.StatusConditions()
 	if !meta.IsStatusConditionTrue(conds, corev1alpha1.ConditionRolledBack) && !meta.IsStatusConditionTrue(conds, corev1alpha1.ConditionAwaitingActivation) {

@@ -179,7 +179,7 @@ func (r *Reconciler) restoreClaims(ctx context.Context, reconciliations []*recon
 		if ctx.Err() != nil || r.mayRetryRestore() {
 			return err
 		}
-		log.FromContext(ctx).Error(err, "cannot read which owners control the objects of a kind, goes on without")
+		log.FromContext(ctx).Error(err, "cannot read which owners control the objects of a kind; continuing without")
 		return nil
 	}
 	if err := engine.RestoreClaims(ctx, r.Here.Engine, here, unread); err != nil {
