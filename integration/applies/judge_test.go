@@ -89,7 +89,7 @@ func judge(o *outcome) []difference {
 		case foreign && reflect.DeepEqual(got, other.value):
 		case foreign && o.stays(path, other):
 			wrong = append(wrong, difference{path, got, other.value, "another writer gave it this value, which has to stay"})
-		case reflect.DeepEqual(got, want), got == absent && want == nil, o.filled(path), o.saidOf(path), o.stale(path, got), o.beside(path):
+		case reflect.DeepEqual(got, want), got == absent && want == nil, o.isFree(path) && !foreign, o.filled(path), o.saidOf(path), o.stale(path, got), o.beside(path):
 		case o.states(path):
 			wrong = append(wrong, difference{path, got, want, "the version states it"})
 		default:

@@ -96,6 +96,9 @@ func TestJudge(t *testing.T) {
 			reason:  "it is free, although it is stated",
 			outcome: outcome{live: leaves{"/rules": 1}, fresh: leaves{"/rules": 2}, stated: leaves{"/rules": 2}, others: map[string]written{"/rules": {value: 1}}, free: []string{"/rules"}},
 		},
+		"what a controller will write": {
+			outcome: outcome{live: leaves{"/rules": 1}, fresh: leaves{}, free: []string{"/rules"}},
+		},
 		"a default beside what is theirs": {
 			reason:  "without it there would be no map that has defaults",
 			outcome: outcome{live: leaves{"/m/r": 3, "/m/d": 1}, fresh: leaves{}, others: map[string]written{"/m/r": {value: 3}}},

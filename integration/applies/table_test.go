@@ -117,6 +117,10 @@ func remainders() []row {
 		{name: "an emptied set", kind: "Strict", events: backAndForth("set", 1, 3)},
 		{name: "an emptied security context", kind: "Deployment", events: backAndForth("security", 1, 2)},
 		{name: "an emptied strategy", kind: "StatefulSet", events: backAndForth("update strategy", 3, 4)},
+		{name: "what others filled, a version empties and the next one drops", kind: "Free", events: []event{then(), by("edit", "policy", 1), then("policy", 3), then()}},
+		{name: "the same in a custom resource", kind: "Strict", events: []event{then(), by("patch", "map", 1), then("map", 2), then()}},
+		{name: "the same in a template of pods", kind: "PodTemplate", events: []event{then(), by("set", "affinity", 1), then("affinity", 3), then()}},
+		{name: "the same after a restart", kind: "Strict", events: []event{then(), by("edit", "list map", 1), then("list map", 2), restarted, then()}},
 		{name: "a reference of others stays when a volume gives way", kind: "DaemonSet", events: []event{
 			then(), meanwhile("set", "volume", 9), by("edit", "pull secrets", 2), then("volume", 8, "pull secrets", 1),
 		}},
@@ -134,6 +138,7 @@ func controllers() []row {
 			then("rules", 1), by("edit", "aggregated", 1), restarted, then("rules", 1, "selectors", 1),
 		}},
 		{name: "aggregated rules leave with the aggregation", kind: "ClusterRole/left", events: []event{then("aggregation", 1), by("edit", "aggregated", 1), then()}},
+		{name: "an aggregation takes the place of the rules of another tool", kind: "ClusterRole/left", origin: "kubectl apply", version: with("aggregation", 2), events: []event{then("aggregation", 1)}},
 		{name: "aggregated rules are exchanged for others", kind: "ClusterRole/left", events: []event{then("aggregation", 1), by("edit", "aggregated", 1), then("aggregation", 2)}},
 	}
 }
@@ -172,6 +177,9 @@ func drifts() []row {
 		{name: "an empty list becomes a map", kind: "Free", events: []event{then("deep", 4), by("edit", "deep", 1)}},
 		{name: "an empty map is removed while the engine is away", kind: "RuntimeClass", events: []event{then("scheduling", 3), meanwhile("edit", "scheduling", 0), restarted}},
 		{name: "a key in another form while the engine is away", kind: "ConfigMap", events: []event{then("key", 3), meanwhile("set", "key", 2), restarted}},
+		{name: "an element of a list that is one value", kind: "CustomResourceDefinition", events: []event{then(), by("edit", "subresources", 1)}},
+		{name: "the same while the engine is away", kind: "CustomResourceDefinition", events: []event{then(), meanwhile("patch", "subresources", 1), restarted}},
+		{name: "the same before an upgrade", kind: "CustomResourceDefinition", events: []event{then(), meanwhile("set", "subresources", 1), then("columns", 1)}},
 		{name: "an empty list of a custom resource is filled", kind: "Strict", events: []event{then("list map", 2), by("patch", "list map", 1)}},
 	}
 }
@@ -204,6 +212,7 @@ func adoptions() []row {
 			row{name: "quotas beside an immutable field, by " + origin, kind: "ResourceQuota", origin: origin, version: with("scopes", 1, "annotations", 1), events: []event{then()}},
 			row{name: "a headless Service, by " + origin, kind: "Service", origin: origin, version: with("type", 5), events: []event{then()}},
 			row{name: "an empty list, by " + origin, kind: "Strict", origin: origin, version: with("list map", 2), events: []event{then(), then("map", 1)}},
+			row{name: "an empty set that leaves, by " + origin, kind: "Strict", origin: origin, version: with("set", 3), events: []event{then("set", 3), then()}},
 			row{name: "an immutable field that leaves, by " + origin, kind: "PersistentVolumeClaim", origin: origin, version: with("class", 1), events: []event{then()}},
 		)
 	}

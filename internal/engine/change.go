@@ -219,6 +219,7 @@ func (s *step) imply(ctx context.Context, answer *unstructured.Unstructured) (*r
 	if err != nil {
 		return r, nil, err
 	}
+	m.After(s.formerTemplates())
 
 	compared := false // with a new object
 	for try := 1; ; try++ {

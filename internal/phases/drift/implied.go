@@ -39,6 +39,8 @@ type Implied struct {
 	tried   attempt
 	// fresh is a new object of the template, as the API server answers to its creation.
 	fresh map[string]any
+	// former are the templates that were applied before.
+	former []any
 	// unowned means that fields without a manager stay everywhere, as a server-side apply
 	// leaves them.
 	unowned bool
@@ -99,13 +101,22 @@ func (m *Implied) AsApplied() *Implied {
 	return m
 }
 
+// After tells which templates were applied before. An empty map or list of theirs leaves with
+// them even if another manager owns it: managedFields name whoever filled it, also after the
+// engine has emptied it.
+func (m *Implied) After(templates []map[string]any) {
+	for _, template := range templates {
+		m.former = append(m.former, template)
+	}
+}
+
 // Object returns the object as it is computed so far. The caller may change it.
 func (m *Implied) Object() map[string]any {
 	others := fieldpath.NewSet()
 	for _, s := range m.others {
 		others = others.Union(s.fields)
 	}
-	return m.mapping(rootPath, m.template, m.live, keeper{others: others, ours: m.ours, unowned: m.unowned, fresh: m.fresh})
+	return m.mapping(rootPath, m.template, m.live, keeper{others: others, ours: m.ours, unowned: m.unowned, fresh: m.fresh, former: m.former})
 }
 
 // Fresh makes the fields stay that a new object of the template has with the same value:
@@ -172,11 +183,25 @@ type keeper struct {
 	unowned      bool
 	// fresh is the same part of a new object; nil if it is not known.
 	fresh any
+	// former are the same part of former templates.
+	former []any
 }
 
 func (k keeper) below(element fieldpath.PathElement) keeper {
-	fresh, _ := lookup(k.fresh, fieldpath.Path{element})
-	return keeper{others: childSet(k.others, element), ours: childSet(k.ours, element), unowned: k.unowned, fresh: fresh}
+	path := fieldpath.Path{element}
+	fresh, _ := lookup(k.fresh, path)
+	var former []any
+	for _, template := range k.former {
+		if below, has := lookup(template, path); has {
+			former = append(former, below)
+		}
+	}
+	return keeper{others: childSet(k.others, element), ours: childSet(k.ours, element), unowned: k.unowned, fresh: fresh, former: former}
+}
+
+// emptied reports whether a value is an empty map or list of a former template.
+func (k keeper) emptied(live any) bool {
+	return isEmpty(live) && slices.ContainsFunc(k.former, func(before any) bool { return before != nil && isEmpty(before) })
 }
 
 // owned reports whether another manager owns the element itself.
@@ -257,6 +282,9 @@ func (m *Implied) value(path pathID, template, live any, k keeper) any {
 // kept returns the part of a live value that the template does not state and that stays.
 func (m *Implied) kept(path pathID, live any, parent keeper, element fieldpath.PathElement) (any, bool) {
 	k := m.keeper(path, parent.below(element))
+	if k.emptied(live) {
+		return nil, false
+	}
 	whole := parent.keeps(element) && k.others == nil && k.ours == nil
 	_, number := live.(int64)
 	if whole || path == replicasPath && number || k.fresh != nil && same(live, k.fresh) {

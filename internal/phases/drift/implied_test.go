@@ -316,6 +316,18 @@ func TestKeep(t *testing.T) {
 	}
 }
 
+// TestAfter: managedFields name whoever filled a map or list, also after the engine has emptied it.
+func TestAfter(t *testing.T) {
+	t.Parallel()
+	m := imply(t, `{kind: Q, spec: {list: [{k: a}]}}`, `{kind: Q, metadata: {managedFields: [
+		{manager: edit, operation: Update, apiVersion: v1, fieldsType: FieldsV1, fieldsV1: {"f:spec": {"f:map": {}, "f:set": {}, "f:full": {"f:x": {}}, "f:theirs": {}, "f:list": {'k:{"k":"a"}': {".": {}, "f:k": {}, "f:in": {}}}}}}]},
+		spec: {map: {}, set: [], full: {x: 1}, theirs: {}, list: [{k: a, in: {}}]}}`)
+	m.After([]map[string]any{yamltest.Decode(t, `{spec: {map: {}, set: [], full: {}, theirs: {y: 1}, list: [{k: a, in: {}}]}}`)})
+	if diff := cmp.Diff(yamltest.Decode(t, `{full: {x: 1}, theirs: {}, list: [{k: a}]}`), m.Object()["spec"]); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestYieldToSubresources: the replicas of an autoscaler are not in the way of anything.
 func TestYieldToSubresources(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objects/listkeys"
 )
@@ -40,7 +43,8 @@ func Converted(template, live map[string]any) map[string]any {
 // written: an apply would change nothing on the template's paths. False means "not
 // known": what the API server normalises, such as quantities, or leaves out, such as
 // zero values, has another digest. Lists that are not known to be associative or sets must
-// have the same length.
+// have the same length. Fields that their elements have beyond the template are defaults,
+// unless another manager has written to the object: then it may have added them.
 //
 // Neither argument is changed. types may be nil.
 func Matches(names *objects.Names, template, live map[string]any, types *KindListTypes) bool {
@@ -48,7 +52,16 @@ func Matches(names *objects.Names, template, live map[string]any, types *KindLis
 	defer encoders.Put(p.encoder)
 	p.object(template, live)
 	p.release()
-	return !p.differs
+	return !p.differs && !(p.more && hasOtherWriter(names, live))
+}
+
+// hasOtherWriter reports whether managedFields of an object name a manager of the object itself
+// other than the engine.
+func hasOtherWriter(names *objects.Names, live map[string]any) bool {
+	u := unstructured.Unstructured{Object: live}
+	return slices.ContainsFunc(u.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Subresource == "" && !isApply(names, &entry) && !isUpdate(names, &entry)
+	})
 }
 
 // missing stands for a value that the live object does not have. It is no JSON,
@@ -63,8 +76,12 @@ type projector struct {
 	names             *objects.Names
 	types             *KindListTypes
 	matching, differs bool
-	// place counts the values of the template, and depth the values that hold the current one.
-	place, depth int
+	// more means that an element of a list that is owned as a whole has more fields than in the
+	// template.
+	more bool
+	// place counts the values of the template, and depth the values that hold the current one;
+	// wholes counts the lists among these that are owned as a whole.
+	place, depth, wholes int
 }
 
 func (p *projector) object(template, live map[string]any) {
@@ -219,6 +236,7 @@ func (p *projector) mapping(path pathID, template map[string]any, live any) {
 		p.all(template, live)
 		return
 	}
+	p.more = p.more || p.wholes > 0 && len(fields) > len(template)
 	start, end := p.sorted(template)
 	for i := start; i < end; i++ {
 		key := p.keys[i]
@@ -342,9 +360,11 @@ func (p *projector) wholeList(path pathID, template []any, whole any) {
 		p.differs = true
 		return
 	}
+	p.wholes++
 	for i := range template {
 		p.value(path, template[i], live[i])
 	}
+	p.wholes--
 }
 
 // set appends which of the template's values are in the live set.

@@ -370,10 +370,17 @@ func TestMatchesIsNoGuess(t *testing.T) {
 		{"a finalizer that is missing", `{metadata: {finalizers: [a]}}`, `{metadata: {finalizers: [b]}}`},
 		{"another name", `{metadata: {name: a}}`, `{metadata: {name: b}}`},
 		{"an annotation", `{metadata: {annotations: {a: b}}}`, `{metadata: {annotations: {}}}`},
+		{"a field more in a whole list, which another manager may have added", `{a: [{b: 1}]}`, `{metadata: {managedFields: [{manager: kubectl-edit, operation: Update}]}, a: [{b: 1, c: {}}]}`},
 	}
 	for _, test := range tests {
 		if Matches(apinames.Default, yamltest.Decode(t, test.template), yamltest.Decode(t, test.live), nil) {
 			t.Errorf("%s: Matches = true", test.reason)
+		}
+	}
+	for _, manager := range []string{"manager: package-operator, operation: Update", "manager: kubelet, operation: Update, subresource: status"} {
+		live := yamltest.Decode(t, `{metadata: {managedFields: [{`+manager+`}]}, a: [{b: 1, c: {}}]}`)
+		if !Matches(apinames.Default, yamltest.Decode(t, `{a: [{b: 1}]}`), live, nil) {
+			t.Errorf("a default in a whole list does not match beside %s", manager)
 		}
 	}
 }
