@@ -52,7 +52,7 @@ func Available(s AvailabilityInput) Availability {
 		if s.Current == nil {
 			return Availability{false, corev1alpha1.ReasonObjectSetUnready, "no revision was made yet"}
 		}
-		return unready("the first revision has not become available yet", s.Current.Blocking)
+		return unready("revision "+s.CurrentName+" has not become available yet", s.Current.Blocking)
 	}
 	if failing := slices.DeleteFunc(slices.Clone(s.Previous.Blocking), excused); len(failing) > 0 {
 		return unready("objects of previous revision "+s.PreviousName+" are unavailable", failing)

@@ -56,7 +56,7 @@ func TestAvailable(t *testing.T) {
 		},
 		{
 			name: "first install", reason: "nothing was available before",
-			given: input(func(s *revisions.AvailabilityInput) { s.Previous = nil }), says: "first revision has not become available",
+			given: input(func(s *revisions.AvailabilityInput) { s.Previous = nil }), says: "has not become available",
 		},
 		{
 			name: "first install, blocked", reason: "the message names the blocker",
@@ -68,7 +68,7 @@ func TestAvailable(t *testing.T) {
 		{
 			name: "first install, complete", reason: "it waits for its success delay",
 			given: input(func(s *revisions.AvailabilityInput) { s.Previous, s.Current, s.Opened = nil, report(3), 3 }),
-			says:  "first revision has not become available",
+			says:  "has not become available",
 		},
 		{
 			name: "succeeded", reason: "all is well", want: true,

@@ -163,7 +163,7 @@ type step struct {
 }
 
 func installSteps() []step {
-	rollingOut := condition("Available", "False", "ObjectSetUnready", "the first revision has not become available yet")
+	rollingOut := condition("Available", "False", "ObjectSetUnready", "revision shop-1 has not become available yet")
 	return []step{
 		{0, "created", snapshot()},
 		{200 * time.Millisecond, "unpacked", snapshot(unpacked())},
