@@ -504,7 +504,7 @@ func TestDeletionDoesNotWaitForProbes(t *testing.T) {
 	env.WaitGone(t, patience, dep)
 }
 
-// What a phase that never opened would have written costs nothing at teardown: nothing of it is asked for.
+// What a phase that never opened would have written costs one listing of each kind at teardown, not a request for each object.
 func TestTeardownAsksForNothingUnwritten(t *testing.T) {
 	t.Parallel()
 	ns := env.TestNamespace(t)

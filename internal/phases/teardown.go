@@ -180,9 +180,9 @@ func (p *planner) leftovers(selects func(*Revision, objects.Key) bool) []removal
 				}
 				seen[d.Key] = true
 				// Also what the revision never reached may be there: a set that is gone
-				// by now, of an earlier or a later revision, may have written it. The watch shows that.
+				// by now, of an earlier or a later revision, may have written it. One listing confirms all of a kind.
 				retain := p.Retain && !p.Teardown && d.Delegate == nil && (!r.Removing() || p.retained(d.Key))
-				l := p.removal(d.Key, removalOptions{confirm: p.opened(d.Key), keep: p.keeps(d), reserved: d.Reserved || p.Orphan, retain: retain, spared: p.spared(d), class: d.Class()})
+				l := p.removal(d.Key, removalOptions{confirm: true, keep: p.keeps(d), reserved: d.Reserved || p.Orphan, retain: retain, spared: p.spared(d), class: d.Class()})
 				if l.decision.Action == Retain {
 					l.decision = p.retain(r, d.Key)
 				}
@@ -196,14 +196,6 @@ func (p *planner) leftovers(selects func(*Revision, objects.Key) bool) []removal
 		}
 	}
 	return left
-}
-
-// opened reports whether a revision has opened the phase of an object, which is durable before the object is written.
-func (p *planner) opened(key objects.Key) bool {
-	return slices.ContainsFunc(p.Revisions, func(r *Revision) bool {
-		d, ph := r.Find(key)
-		return d != nil && ph < r.Opened()
-	})
 }
 
 // due returns the removals that no other one has to come before. Where the

@@ -31,6 +31,8 @@ type Kind struct {
 	Custom bool
 	// Unmanaged means that objects have no managedFields.
 	Unmanaged bool
+	// Union are fields of the spec of which an object has one at most.
+	Union []string
 	// Unserved means that requests fail as if the kind did not exist.
 	Unserved bool
 }
@@ -286,6 +288,7 @@ func (s *Server) guard(key objects.Key, before, named *unstructured.Unstructured
 
 func (s *Server) update(key objects.Key, before, next *unstructured.Unstructured, manager string, dryRun bool) (*unstructured.Unstructured, error) {
 	dropEmpty(next)
+	s.setDefaults(key, next)
 	if k := s.kinds[key.GroupKind()]; !k.Unmanaged && manager != "" {
 		var err error
 		if next, err = s.fields[key.GroupKind()].update(before, next, manager); err != nil {
@@ -299,6 +302,7 @@ func (s *Server) update(key objects.Key, before, next *unstructured.Unstructured
 func (s *Server) finish(key objects.Key, before, next *unstructured.Unstructured, dryRun bool) (*unstructured.Unstructured, error) {
 	next.SetResourceVersion("")
 	dropEmpty(next)
+	s.setDefaults(key, next)
 	if !s.kinds[key.GroupKind()].Custom { // only the encoding of custom resources has null
 		maps.DeleteFunc(next.Object, func(_ string, v any) bool { return v == nil })
 	}
@@ -328,6 +332,9 @@ func (s *Server) finish(key objects.Key, before, next *unstructured.Unstructured
 		if !equality.Semantic.DeepEqual(content(before), content(next)) {
 			next.SetGeneration(before.GetGeneration() + 1)
 		}
+	}
+	if err := s.validate(key, next); err != nil {
+		return nil, err
 	}
 	if s.Admit != nil {
 		if err := s.Admit(key, before, next); err != nil {

@@ -292,12 +292,10 @@ func (p *process) effect(r inmemory.Request, do func() error) (err error) {
 	switch {
 	case r.Verb == "delete" && before != nil:
 		p.checkDelete(r.Key, before)
-	case r.Verb == "patch" && (before.labelled != after.labelled || before.controller() != after.controller()):
-		p.checkRelease(r.Key, before)
-	case r.Verb == "patch" && before.value != after.value:
-		p.failf("a patch changed %s", r.Key)
-	case r.Verb == "apply", r.Verb == "create":
+	case r.Verb == "apply", r.Verb == "create", r.Verb == "patch" && before.value != after.value:
 		p.checkApply(r.Key, before, after)
+	case p.releases(r, before, after):
+		p.checkRelease(r.Key, before)
 	}
 	return nil
 }

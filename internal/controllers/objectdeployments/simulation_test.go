@@ -379,7 +379,15 @@ func (s *simulation) disturb(name string, key objects.Key) {
 	case "heal", "sicken":
 		s.report(key, name == "heal")
 	case "drift":
-		edit(func(u *unstructured.Unstructured) { u.Object["spec"].(map[string]any)["value"] = "drift" })
+		edit(func(u *unstructured.Unstructured) {
+			spec := u.Object["spec"].(map[string]any)
+			spec["value"] = "drift"
+			if from := uniform(3).Draw(s.t, "side"); from < len(sides) && spec[sides[from]] != nil { // to the other one
+				delete(spec, sides[from])
+				delete(spec, inmemory.DefaultOf(sides[from]))
+				spec[sides[1-from]] = "theirs"
+			}
+		})
 	case "strip reference":
 		edit(func(u *unstructured.Unstructured) {
 			u.SetOwnerReferences(nil)

@@ -64,6 +64,13 @@ func objectOf(u *unstructured.Unstructured) *object {
 	if t.keep {
 		t.value += "+keep"
 	}
+	if want := sideOf(value); want != "" && unions[u.GetKind()] {
+		for _, side := range sides {
+			if _, has, _ := unstructured.NestedString(u.Object, "spec", side); has != (side == want) {
+				t.value += "/torn"
+			}
+		}
+	}
 	t.fixed, _, _ = unstructured.NestedString(u.Object, "spec", "fixed")
 	observed, _, _ := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
 	shown, _, _ := unstructured.NestedString(u.Object, "status", "value")
@@ -161,6 +168,9 @@ func (w *wanted) manifest() corev1alpha1.ObjectSetObject {
 	if extra != "" {
 		spec["extra"] = extra
 	}
+	if side := sideOf(value); unions[w.key.Kind] && side != "" {
+		spec[side] = "set"
+	}
 	if fixed := w.fixed(); fixed != "" {
 		spec["fixed"] = fixed
 		annotations[corev1alpha1.OnImmutableAnnotation] = corev1alpha1.OnImmutableRecreate
@@ -175,6 +185,18 @@ func (w *wanted) manifest() corev1alpha1.ObjectSetObject {
 		panic(err)
 	}
 	return corev1alpha1.ObjectSetObject{Object: runtime.RawExtension{Raw: raw}, CollisionProtection: w.collision}
+}
+
+// sides are fields that exclude each other on objects of the kinds in unions: a template with
+// another value exchanges one for the other.
+var (
+	sides  = []string{"left", "right"}
+	unions = map[string]bool{"App": true, "Config": true}
+)
+
+// sideOf returns the side that a template with a value has; empty if it is no template's.
+func sideOf(value string) string {
+	return map[string]string{"1": "left", "2": "right"}[value]
 }
 
 // visible reports whether a live value shows that of a template: a field that the
@@ -274,7 +296,11 @@ func homeKinds() []inmemory.Kind {
 // templateKinds are those of the objects in templates. Objects of kinds that are not custom are created by a POST.
 func templateKinds() (all []inmemory.Kind) {
 	for _, gk := range kinds {
-		all = append(all, inmemory.Kind{GroupVersionKind: gk.WithVersion("v1"), Custom: gk.Kind == "Job"})
+		kind := inmemory.Kind{GroupVersionKind: gk.WithVersion("v1"), Custom: gk.Kind == "Job"}
+		if unions[gk.Kind] {
+			kind.Union = sides
+		}
+		all = append(all, kind)
 	}
 	return all
 }
