@@ -199,7 +199,9 @@ func (s *simulation) recreates(key objects.Key, before *object) bool {
 		return false
 	}
 	w, _ := writer.template.Find(key)
-	return w.fixed() != before.fixed && writer.claimed && !s.engine.loaded(writer.uid).Paused()
+	// While it did not say that it is ours, admit let the part be changed: the engine may know it as it was before.
+	changed := w.fixed() != before.fixed || s.stripped[before.uid]
+	return changed && writer.claimed && !s.engine.loaded(writer.uid).Paused()
 }
 
 // writerOf returns the newest revision that opened the phase of an object, as far as the
