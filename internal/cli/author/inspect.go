@@ -44,28 +44,12 @@ func newInspect(on command.Command) *cobra.Command {
 	cmd := command.OnSource(&cobra.Command{
 		Use:   "inspect SOURCE|IMAGE",
 		Short: "Say what a package in a folder or an image is (an installed one: status, explain)",
-		Long: `Say what a package in a folder or an image is, without a cluster: its phases and objects and
-what is waited for, its configuration as a table, its images, its constraints, the rights that
-it gives to others and those that its installation takes. For which installation, --config
-and the flags beside it say as with render.
+		Long: `Describe a package in a folder or an image, without a cluster: its phases, objects and probes, its
+configuration, images and constraints, the rights that it grants, and those that it needs.
 
-With --values it prints an example of the package's values as YAML, made from its schema: what is
-required or has a default has a value, all else is commented out.
-
-With --as-manager it reads an image as the manager of the cluster would: from where the cluster's
-ImageConfigs say, with their pull secrets, and by the digest that they verify. One that the manager
-would refuse is refused. The images of the objects are listed as the manager would write
-them.
-
-With --tree it shows the objects alone, in their phases: for the first test case, or for the one
-that --config-testcase names, or else with the default configuration for a package called name in
-the namespace called namespace. A package that can only be installed in a cluster is shown as a
-ClusterPackage. Components follow, unless a flag is about one part alone.
-
--o json prints name, version, provider, component, components, scopes, display, constraints, dependencies,
-provides[]{apiVersion, kind}, phases[]{name, class, objects[]{apiVersion, kind, namespace, name, path, probes,
-keep}}, config[]{key, type, default, description, required, allowed}, images[]{name, image, digest},
-grants[]{role, to, rules}, needs[], testCases.`,
+--values prints an example of its values as YAML. --tree prints the objects in their phases, for the
+first test case or the one that --config-testcase names. --as-manager reads the image as the manager
+does: with the mirrors, pull secrets and signatures of the cluster's ImageConfigs.`,
 		Example: `  kubectl package inspect ./cert-operator
   kubectl package inspect ./cert-operator --tree
   kubectl package inspect ./cert-operator --values > values.yaml

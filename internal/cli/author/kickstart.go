@@ -43,76 +43,18 @@ type Kickstart struct {
 	given      func(flag string) bool
 }
 
-const kickstartHelp = `Make a package of Kubernetes objects: a folder with a manifest, the objects in phases that
-follow from their kinds, probes for the kinds that have something to wait for, and a test case.
+const kickstartHelp = `Make a package of Kubernetes objects: a folder with a manifest, the objects in phases by their kinds,
+probes, and a test case. PKG_NAME is the folder; its last part is the name of the package.
 
-PKG_NAME is the folder to make; its last part is the name of the package. Files, folders,
-patterns and URLs of objects are named by -f, standard input by -f -, a bundle of the Operator
-Lifecycle Manager by -b. Hooks of Helm that run
-around an installation become objects of phases of their own; tests of a chart are left out.
+Objects come from -f (files, folders, patterns, URLs, - for standard input) or from a bundle of the
+Operator Lifecycle Manager (-b). Fields that an API server or a controller sets are removed, so the
+output of kubectl get -o yaml works. Values of Secrets become configuration. With -p, other fields
+become configuration too.
 
-Run again over a package that it made, it takes a new release of the objects over and keeps
-what was changed in the package since; flags are those of the first run where they are not
-given. What both changed in different ways is a conflict, and nothing is written then.
+Run it again to merge a new release: edits of the package stay. If both sides changed a field in
+different ways, nothing is written unless --conflicts says whose change counts.
 
-Objects that name no namespace make a package for a Package in any namespace, unless there are
-cluster-scoped ones as well or --namespace is given; then it is for a ClusterPackage.
-
-With -p, fields become configuration whose defaults are the values of now: namespaces,
-replicas, tolerations, nodeselectors, resources, env, images, or all of them. Images are then
-listed in the manifest; update pins them.
-
-Phases follow from kinds, in this order: crds, namespaces, policies, rbac, storage, configuration,
-pre-install, deploy, admission (webhooks and policies), admission-patch, resources (of the package's own
-definitions), dependents, publish (Ingress, Route, Gateway, APIService), other, post-install. Claims on
-volumes are in deploy: a volume is bound when a pod uses it. A Job that may patch a webhook configuration
-of the package, such as to inject a certificate, is in admission-patch; of several such Jobs, those whose
-command line says so. A workload that calls a Service without pods in the package, which a controller
-creates for resources, is in dependents. Then objects move until no phase waits for what a later one
-brings: a workload needs the ConfigMaps, Secrets, claims and accounts that its pods name, the resource
-that makes such a Secret, the workloads behind Services that it calls, and the webhook configurations and
-APIServices that it may write; an APIService needs its server. What needs one another ends in one phase.
-ConfigMaps and the like that a webhook in the phase of its server would refuse are in configuration. Each
-move is a note; lint names what is left of it in packages that are made otherwise (phase-never-complete).
-
-Probes judge as kstatus does. A custom resource of the package is not waited for, as its controller may set
-its status in some configurations alone; where its definition shows the condition Ready or Available as a
-column, a note has the probe to add. An Ingress and a Service of type LoadBalancer have none: they may
-never get an address.
-
-For a ClusterPackage, objects that name no namespace are put into --namespace, else into the one namespace
-that the input names (default, kube-... and openshift-... aside), else into one called like the package.
-Missing Namespaces are added, but not those three, with package-operator.run/deletion-policy: Keep, so that
-nothing goes with them when the package is deleted; --add-namespaces=false adds none.
---scope Namespaced makes a package for any namespace of objects that are all in one.
-
-Of Helm, hooks around an installation are in the phases pre-install and post-install (numbered where their
-weights differ); hooks around deletions and rollbacks are left out. helm.sh/resource-policy: keep becomes
-package-operator.run/deletion-policy: Keep. The chart's version becomes that of the package.
-app.kubernetes.io/managed-by: Helm goes.
-
-Fields that others fill in are left to them (docs/packages/format.md#fields-that-others-own), with a note:
-caBundle of webhooks, APIServices and definitions, where the input has one and a workload or Job may write
-the object, or cert-manager does by an annotation; and failurePolicy: Ignore of a webhook configuration that a
-workload may write.
-
-Status, what an API server and controllers set (addresses of Services, volumes of claims, selectors of
-Jobs, finalizers, annotations), this engine's labels, and labels and annotations of kapp are taken out, so
-that what kubectl get -o yaml prints can be used. Replicas of what an autoscaler scales are left out. Values
-of Secrets become configuration, with the present ones as defaults, which everybody who can pull the image
-can read. A kustomization that only lists files of the input is ignored; others have to be built first.
-
-The new release is merged field by field: edits of the package stay, with comments, such as fields, phases,
-probes, removed objects, and files that were moved, joined or made templates, which are merged by line.
-Fixtures are rewritten where all test cases passed before. A conflict names file, object, field and the three
-values (not those of Secrets); --conflicts ours or theirs decides it. The base of the merge is .kickstart in
-the folder: commit it. It is not part of the image.
-
-Of a bundle of the Operator Lifecycle Manager it takes Deployments with ServiceAccounts and rights,
-definitions and other objects; webhooks and API services are left out, as that manager makes their
-certificates. With --keep crds definitions outlive the package with all of their resources, with
---recreate jobs Jobs run again when a release changes them (package-operator.run/on-immutable: Recreate).
-A folder is read at any depth; all input together has at most 32 MiB.`
+Rules of phases, namespaces and Helm hooks: docs/packages/kickstart.md`
 
 func newKickstart(streams genericiooptions.IOStreams) *cobra.Command {
 	c := Kickstart{Streams: streams}

@@ -35,16 +35,14 @@ func newLint(streams genericiooptions.IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lint SOURCE|IMAGE",
 		Short: "Look for mistakes in a package that is valid",
-		Long: `Look for mistakes in a package that is valid: what fails or hurts in a cluster (errors), what
-does so later or under load (warnings), and what makes a package better (info).
+		Long: `Look for mistakes in a valid package: what fails in a cluster (errors), what fails later or under load
+(warnings), and what makes a package better (info).
 
-With --from, the package that is upgraded, it also names what the upgrade cannot change. A
-rule is left out by --disable, or for good by the annotation lint.lockstep.run/disable of the
-manifest. Exits with 1 where there are findings of the level that --fail-on names, or worse.
+--from names the package that this one upgrades; lint then also finds changes that the upgrade cannot
+make. A rule is disabled by --disable, or by the annotation lint.lockstep.run/disable of the manifest.
+Exits with 1 if there are findings of the level of --fail-on or worse.
 
-The rules are in docs/lint.md. Problems of a package that is not valid are printed to standard error. -o json
-prints {findings[], counts}; a finding has rule, level, component, path, document, line, object, field,
-details and remedy.`,
+Rules: docs/lint.md`,
 		Example: `  kubectl package lint ./cert-operator
   kubectl package lint ./cert-operator --from registry.example.com/cert-operator:v1.2.0
   kubectl package lint --rules`,

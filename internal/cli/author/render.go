@@ -28,20 +28,14 @@ func newRender(streams genericiooptions.IOStreams) *cobra.Command {
 	cmd := command.OnSource(&cobra.Command{
 		Use:   "render SOURCE|IMAGE",
 		Short: "Print the final objects of a package, without a cluster",
-		Long: `Render the package in a folder or an image and print its objects as they are applied, in the
-order of their rollout, without a cluster.
+		Long: `Render a package and print its objects in the order of their rollout, without a cluster.
 
-It is rendered for its first test case, or for the one that --config-testcase names, or else
-with its default configuration for a package called name in the namespace called namespace.
---config replaces the configuration. Images are those of the lock; without one, and in a test
-case that is named, they are placeholders.
+It is rendered for its first test case, or the one that --config-testcase names, or else with its
+default configuration. --config replaces the configuration. --package renders it for the Package or
+ClusterPackage in a file, with its configuration, patches and metadata; ConfigMaps that it names may
+stand in the same file, and values from Secrets are not rendered.
 
-With --package it is rendered for the Package or ClusterPackage in a file, with all that its spec says:
-configuration, patches, common metadata, default namespace. ConfigMaps that it names may stand beside it;
-values from Secrets are not rendered. Without -o the phases are comments in the YAML; -o json prints a List,
--o name names such as deployment.apps/web. --output-dir writes a file for each object, such as
-03-deploy/deployment.apps_shop_web.yaml, into a new or empty folder. The labels that the engine sets are
-part of it. An unsupported scope is an error that names the flag.`,
+--output-dir writes one file for each object into a new or empty folder.`,
 		Example: `  # What a configuration changes
   kubectl package render ./cert-operator --config production.yaml >new.yaml
 

@@ -29,23 +29,13 @@ func newTest(streams genericiooptions.IOStreams) *cobra.Command {
 	cmd := command.OnSource(&cobra.Command{
 		Use:   "test SOURCE",
 		Short: "Compare what a package renders to with its fixtures, and its objects with schemas",
-		Long: `Render the package in a folder in each of its test cases and compare the output of its
-templates with the fixtures in .test-fixtures/CASE, those of a component in
-components/NAME/.test-fixtures/CASE. A case without fixtures fails: --update writes them, and
-accepts what is rendered now where they differ.
+		Long: `Render the package in each of its test cases, and compare the output of its templates with the
+fixtures in .test-fixtures/CASE (for components, components/NAME/.test-fixtures/CASE). A case without
+fixtures fails. --update writes what is rendered now, and removes fixtures of files that are not
+rendered any more; commit them, so that reviews show what a change does.
 
-Objects are checked as validate does; where the manifest has test.kubeconform, required
-fields and fixed values are problems, too, and kinds that neither Kubernetes nor the package
-defines are looked up in its schemaLocations.
-
-The comparison is of text. Documents that conditions leave out are not in a fixture, files without templates
-neither; a package without templates needs none. Commit the fixtures: a review then shows what a change of a
-template does. They are not part of the image. --update also removes those of files that are not rendered any
-more. schemaLocations are files below the package's folder, or URLs, which --download-schemas reads, with the
-variables of kubeconform. Kinds without a schema are counted, and pass.
-
--o json prints {passed, cases[]{component, name, outcome, fixtures, files[]{path, change, diff}}, problems[],
-warnings[], unchecked}.`,
+Objects are checked as by validate. If the manifest has test.kubeconform, required fields and enums
+are problems too, and other kinds are looked up in its schemaLocations; --download-schemas allows URLs.`,
 		Example: `  kubectl package test ./cert-operator
   kubectl package test ./cert-operator --update && git diff`,
 		Args: command.Takes("SOURCE"),

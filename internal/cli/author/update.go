@@ -32,20 +32,15 @@ func newUpdate(streams genericiooptions.IOStreams) *cobra.Command {
 	cmd := command.OnSource(&cobra.Command{
 		Use:   "update SOURCE",
 		Short: "Pin the images and dependencies of a package in its lock file (an installed package: upgrade)",
-		Long: `Look up the digests of the images that the manifest of a package names, choose images for its
-dependencies, and write both to manifest.lock.yaml. Components have lock files of their own.
+		Long: `Look up the digests of the images that the manifest names, choose images for its dependencies, and
+write both to manifest.lock.yaml. Components have lock files of their own.
 
-A dependency gets the highest version within its range that one of spec.repositories offers,
-and that can be installed wherever the package itself can. Paths of repository files are
-relative to the current folder.
+A dependency gets the highest version within its range that one of spec.repositories offers, and that
+runs wherever the package itself runs. Dependencies of dependencies are not followed. Paths of
+repository files are relative to the current folder.
 
-Nothing is written when nothing has changed. With PKO_REPOSITORY_HOST in the environment, all
-images are looked up at that registry; the lock file names them as the manifest does.
-
-A dependency of the form image names PACKAGE.REPOSITORY and a range. Repositories are files or images.
-What is chosen has constraints on platforms and versions that cover those of the package. Dependencies of
-dependencies are not followed. The lock has no time in it, so that the same digests give the same package;
-where manifest.lock.yml exists, it is written.`,
+If PKO_REPOSITORY_HOST is set, images are looked up at that registry; the lock file keeps the names of
+the manifest.`,
 		Args: command.Takes("SOURCE"),
 	}, c.run)
 	c.registry.Add(cmd)

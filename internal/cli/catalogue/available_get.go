@@ -31,11 +31,9 @@ func newAvailableGet(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get NAME[/VERSION]",
 		Short: "Show a package with its versions, or one version of it",
-		Long: `Show a package that repositories offer, with its versions, the highest first, and what keeps one
-from being installed here. Or one version: its release notes and licences, what it depends
-on, the APIs that it brings, its constraints; with --values-schema the keys of its configuration.
-
--o json prints name, display, versions[] with the fields of an AvailablePackage, source and notHere.`,
+		Long: `Show a package that repositories offer: its versions, the highest first, and why one cannot be
+installed here. With a version: its release notes, licences, dependencies, APIs and constraints;
+--values-schema lists the keys of its configuration.`,
 		Example: `  kubectl package available get shop.example.com
   kubectl package available get shop.example.com/1.2.0 --values-schema`,
 		Args: command.Takes("NAME[/VERSION]"),

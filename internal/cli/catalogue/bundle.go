@@ -42,20 +42,12 @@ func newBundleSave(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "save IMAGE...",
 		Short: "Save packages with their dependencies, images and signatures into a file",
-		Long: `Save packages, and all packages of a repository, into one file: with the packages that their locks
-depend on, the images in their locks and objects in all platforms, and the signatures of all of these.
+		Long: `Save packages and repositories into one file, an OCI image layout: with the packages that their locks
+depend on, the images of their locks and objects for all platforms, and signatures.
 
-The file is an OCI image layout in a tar. The same content makes the same bytes. Images that objects
-name and spec.images of the manifest does not are saved, too, with a warning: they are pulled from where they are named.
-
-Each IMAGE is resolved once. The packages of a repository are saved with it; what packages need that are chosen in the
-cluster is in the bundle when their repository is. Signatures are those that verify reads, of an image at most 100, with
-a warning; attestations are not saved.
-
-- A package among spec.images of another package is saved as an image, without what it needs in turn: name it as an IMAGE, too.
-- A reference without a host, such as web:v1, cannot be redirected by a prefix. It is saved, and loaded below docker.io/library, with a warning, and needs the host where it is written, or a mirror of docker.io for the nodes.
-- Images that objects name and spec.images does not are saved with a warning, too: an ImageConfig redirects them where a container or image volume names them, --image-prefix-overrides does not.
-- It needs room for the bundle twice beside the file that it writes. What is there stays until the new file is whole.`,
+Images that objects name but spec.images does not are saved with a warning: only an ImageConfig can
+redirect them. A package among spec.images is saved as an image alone; name it as an IMAGE to get what it
+needs. The same content gives the same bytes. It needs room for the bundle twice.`,
 		Example: `  kubectl package bundle save registry.example.com/web:v1.2.0 registry.example.com/db:v3.0.0 -o web.tar
   kubectl package bundle save registry.example.com/repositories/shop:latest -o shop.tar`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -104,20 +96,12 @@ func newBundleLoad(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "load FILE --to PREFIX",
 		Short: "Push a bundle into a registry, and say how the manager finds its packages there",
-		Long: `Push what a bundle has into another registry, below a prefix and the host that it is from:
-registry.example.com/web:v1 of a bundle becomes PREFIX/registry.example.com/web:v1. Digests stay, so that packages,
-locks and signatures hold.
+		Long: `Push the images of a bundle into another registry: registry.example.com/web:v1 becomes
+PREFIX/registry.example.com/web:v1. Digests stay, so packages, locks and signatures hold.
 
-Packages are installed by the names that they have: the manager, started with the flag that is printed, pulls them,
-and the images of their locks, from the other registry.
-
-It also prints ImageConfigs, which redirect packages, repositories and the images that packages name at once
-(docs/trust.md). No request is sent to the first registry then. A bundle that is damaged, has files of another kind,
-sparse files or an index.json of more than 4 MiB (some 10,000 images), or in which two references lead to one target
-with different digests, is refused before anything is pushed. It needs room for the bundle once in TMPDIR.
-
--o json prints images[]{from, digest, to}, signatures (their number), imagePrefixOverrides, imageConfigs and
-warnings[].`,
+It prints ImageConfigs that redirect packages, repositories and workload images to the mirror
+(docs/trust.md), and the flag that does so for packages alone. A damaged bundle is refused before
+anything is pushed. It needs room for the bundle once in TMPDIR.`,
 		Example: `  kubectl package bundle load web.tar --to mirror.example.com/packages`,
 		Args:    command.Takes("FILE"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -33,17 +33,12 @@ func newRepoAdd(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add NAME [IMAGE]",
 		Short: "Add a repository, and wait until what it offers is known",
-		Long: `Add a repository of packages to the namespace, or with --cluster to the whole cluster, and wait
-until its content was fetched. It comes from exactly one of an OCI image, an archive or file on
-a web server (--http), a git repository (--git), and files that become part of the object
-itself (--file).
+		Long: `Add a repository of packages to the namespace, or with --cluster to the whole cluster, and wait until its
+content was fetched: an OCI image, an archive or file on a web server (--http), a git repository (--git),
+or files that become part of the object (--file, at most 900 KiB).
 
-The manager fetches it, so addresses are as the cluster sees them, and Secrets with credentials
-are in the namespace of the repository; those of a cluster repository in the manager's.
-
-A repository that exists and differs is refused. add, update and kick fail where it cannot be fetched for 10 seconds,
-or says that it is stuck. URLs with credentials are refused; their queries are never shown. --file takes at most
-900 KiB in all, --interval at least 30s.`,
+The manager fetches it, so addresses are as the cluster sees them. Secrets with credentials are in the
+namespace of the repository, or for a cluster repository in the manager's.`,
 		Example: `  kubectl package repo add stable registry.example.com/repositories/stable:latest
   kubectl package repo add stable registry.example.com/repositories/stable --tag-constraint '>=1' --secret-ref pull
   kubectl package repo add team --git https://git.example.com/team/packages.git --ref main --sub-path repo --cluster`,

@@ -26,13 +26,10 @@ func newValues(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "values NAME[/VERSION]",
 		Short: "Print an example of a package's values, with what is known of each",
-		Long: `Print an example of the values of a package as YAML, made from its schema: with types, defaults,
-descriptions and allowed values as comments. What is required or has a default has a value, all
-else is commented out. NAME is a package that a repository offers, in the version that would be
-installed where none is named. For a folder or an image: kubectl package inspect SOURCE --values.
-
-Passwords have no value. The same schema gives the same text, which fits the schema; what rules of it demand beyond
-that is noted on standard error.`,
+		Long: `Print an example of the values of a package as YAML, made from its schema, with types, defaults and
+descriptions as comments. Required values and those with defaults are set; the rest is commented out,
+and passwords are empty. NAME is a package that a repository offers; for a folder or an image see
+kubectl package inspect --values.`,
 		Example: `  kubectl package values shop.example.com > shop.yaml
   kubectl package install shop.example.com --values shop.yaml`,
 		Args:              command.Takes("NAME[/VERSION]"),

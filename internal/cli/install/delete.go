@@ -39,27 +39,15 @@ func newDelete(on command.Command) *cobra.Command {
 	cmd := c.About(&cobra.Command{
 		Use: "delete NAME", Aliases: []string{"uninstall"},
 		Short: "Delete a package, and watch its objects go in reverse order",
-		Long: `Delete a package, and watch its objects being removed, the last phase first, until all are gone.
+		Long: `Delete a package, and watch its objects being removed, the last phase first, until all are gone. NAME
+may be package/NAME or clusterpackage/NAME.
 
-NAME is the name of a Package in the namespace or of a ClusterPackage, or package/NAME or
-clusterpackage/NAME. With --cascade=orphan only the Package goes: what it installed goes on,
-and a new Package of that name takes it back.
+Objects of others in a Namespace of the package, and custom resources that may hang, are named first;
+on a terminal it asks. While other packages depend on it, the deletion waits; --force-required deletes
+it before them. --cascade=orphan deletes the Package alone: a new one of that name takes the objects
+back. --dry-run lists what would be deleted, and which data may be lost.
 
-While other packages depend on it, the deletion is held: nothing of it goes before these are gone,
-and they are named at once. --force-required deletes it before them. What was installed because
-this package depends on it, and what nothing needs afterwards, is named at the end.
-
-Objects of others that are deleted with a Namespace of the package, and custom resources that may
-hang, because their finalizers need a controller that goes with the package, are named before; on a
-terminal it asks then. With --dry-run nothing is deleted: what
-would go is listed in its order, and which data may be lost.
-
-Exits with 1 when the package is not gone in time, and says what holds it. An interrupt ends
-the watching, not the deletion.
-
-While it hangs it prints why: the conditions of a Namespace or definition, and the number and finalizers of the
-remaining objects. Custom resources that may hang are those with a finalizer whose definition is in the package,
-with a workload in the same or a later phase. --force-required is the annotation package-operator.run/delete-required.`,
+Exits with 1 if the package is not gone in time, and says what holds it.`,
 		Args: command.Takes("NAME"),
 	}, parse, c.run, func() error {
 		if c.cascade != "background" && c.cascade != "orphan" {

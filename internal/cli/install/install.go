@@ -45,46 +45,17 @@ func newInstall(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install PACKAGE[/VERSION]|IMAGE [NAME]",
 		Short: "Install or change a package, and watch its rollout",
-		Long: `Install a package, and watch it being rolled out phase by phase until it is available: PACKAGE,
-which a repository offers (kubectl package available list), in the highest version that
---version allows, now and whenever a higher one is offered, or in the one VERSION after a /; or
-an IMAGE, which has a /, a : or an @ in its name. What may be either is refused.
+		Long: `Install a package, and watch its rollout until it is available. PACKAGE is a package of a repository,
+in the highest version that --version allows, or PACKAGE/VERSION; IMAGE is an image. NAME defaults to
+the name of the package. If NAME exists, it is changed; what no flag names stays.
 
-This creates a Package in the namespace, or with --cluster a ClusterPackage. NAME is that of the
-package, or the last part of the image's name, where it is not given. A package of that name
-that exists is changed to this one; its configuration and component stay as they are where no
-flag names them. What would be another package, by another name, repository of images or by an
-image without a tag, is asked for, or wants --yes. What has failed of the package is tried again
-at once.
+Dependencies are installed first; --override changes one of them. --values are kept in a ConfigMap
+NAME-values, --sensitive in a Secret; both are checked before anything is written.
 
---values are kept in a ConfigMap NAME-values, with --sensitive in a Secret, which go with the
-package. They and --config are checked before anything is written, as are the versions.
-
-What the package depends on is installed first. --override changes a single dependency; a document
-of --values that begins with the comment # dep=NAME has the values of the package that is installed
-for it, in an object NAME.DEPENDENCY-values.
-
-Exits with 1 when the package does not become available, and says what it waits for. An
+Exits with 1, and names the cause, if the package is invalid, stuck or not available in time. An
 interrupt ends the watching, not the rollout.
 
-It fails, with the culprit in words, at once if the package is invalid, paused or deleted; after 5 seconds if it
-is stuck, as by an image that does not exist or an object of another owner; after 15 seconds if the registry
-cannot be reached; and after --timeout if a phase does not become ready. A cause that several objects share is
-printed once, with the first three names. In phases of up to 20 objects each is named; the progress of larger
-ones is printed in tenths. Single objects are shown to those who may read ObjectSets.
-
-Where no version is taken the error says of each why; values name the key that is wrong. A Secret with values of
-a ClusterPackage is in the manager's namespace. What it was changed to is said first: created, changed, or is as
-wanted already. An unsupported scope is refused before anything is created if the image can be pulled from here
-within 5 seconds; else the status of the package reports it.
-
---override NAME=JSON (or --override:NAME=JSON) has package{name, version, prereleases} in the place of what the
-author wrote, field by field, and configFrom, which is added. Names that an offered version does not depend on are
-refused. --adopt sets spec.collisionProtection: IfNoController, which the package keeps; plan --adopt shows what
-that means (docs/concepts.md#claims). --pull-secret is for the registry of the package (spec.imagePullSecrets);
-that of a repository is for the repository alone. Without --version any release is taken.
---api is the only package that repositories offer with that API, in the place of PACKAGE, and the only argument is then
-NAME; it stays whatever is offered later (docs/catalogue.md#by-the-api-that-is-needed).`,
+Versions and dependencies: docs/dependencies.md. Adoption: docs/concepts.md#claims`,
 		Example: `  # What a repository offers, with values
   kubectl package install shop.example.com shop -n shop --version '>=1.2, <2' --values shop.yaml
 

@@ -54,16 +54,9 @@ func newList(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Aliases: []string{"ls"},
 		Short: "List installed packages: version, state, and what each waits for",
-		Long: `List the Packages of the namespace and the ClusterPackages: which package each is, in which version,
-how it stands and what it waits for. Those that need help are first. Which packages can be installed
-is listed by kubectl package available list, which are not at their newest version by kubectl package
-outdated.
-
-The package is what was unpacked last, or else what the spec names. Those who may not list the Packages of all
-namespaces get those of the namespaces where it is allowed, and the number of the others. -o json prints of each
-{kind, namespace, name, package, version, state, message, revision, created}, where state is the summary of status.
-With --watch there is a line for each row that changes; one of a package that is gone says deleted (deleted: true
-in JSON), and with --not-ready a package that becomes available is printed once more.`,
+		Long: `List the Packages of the namespace and the ClusterPackages, with version and state, and what each waits
+for. Those that need help are first. Packages that can be installed are listed by kubectl package
+available list.`,
 		Example: `  kubectl package list -A --not-ready
   kubectl package list --query '.[] | select(.state != "Available") | .name'`,
 		Args: command.Takes(),

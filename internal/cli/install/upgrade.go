@@ -25,18 +25,12 @@ func newUpgrade(on command.Command) *cobra.Command {
 	cmd := c.About(&cobra.Command{
 		Use:   "upgrade NAME",
 		Short: "Move an installed package to another version, or give it other values (a lock file: update)",
-		Long: `Change which versions a package takes of what repositories offer, by --version and
---prereleases, or its values, and watch the rollout. Without these, it moves to the highest
-version that it allows, if it is not there already. What it has is checked before anything is
-written: which version is chosen, and whether the values fit it.
+		Long: `Change the versions that a package takes from its repositories, or its values, and watch the rollout.
+Without flags it moves to the highest version that it allows. Flags are those of install; what no flag
+names stays. A package by image is changed by install.
 
-A lower version than the one that was chosen last is refused, unless --allow-downgrade is given.
-That holds for this change alone: later the package goes no lower by itself. NAME is the name of a Package in the namespace or of a ClusterPackage,
-or package/NAME or clusterpackage/NAME. A package by image is changed by install.
-
---values, --sensitive, --override, --dependencies, --dependency-deletion and --pull-secret are those of install;
-what no flag names stays. --allow-downgrade is the annotation package-operator.run/downgrade-from, which the
-manager takes off when a version is chosen.`,
+Version and values are checked before anything is written. A version lower than the one chosen last
+is refused without --allow-downgrade.`,
 		Example: `  kubectl package upgrade shop --version '>=1.2, <2'`,
 		Args:    command.Takes("NAME"),
 	}, command.PackageName, c.run, c.choice.Check, c.values.Check, c.needs.Check, c.secrets.Check)

@@ -25,24 +25,15 @@ func newDeps(on command.Command) *cobra.Command {
 	return (&depsCommand{Command: on}).complete(&cobra.Command{
 		Use:   "deps [NAME]",
 		Short: "Show which installed packages depend on which, and why one is installed",
-		Long: `Show the packages of the namespace and what they depend on: which version of what is installed for
-it, whether it was generated, and what is wrong with it. With --cluster those of the cluster, with
--A all. Each package is shown once: "(above)" marks one that was shown before, "(cycle)" one that
-depends on itself.
+		Long: `Show the packages of the namespace and their dependencies: which package is installed for which, whether
+it was generated, and what is wrong. "(above)" marks one that was shown before, "(cycle)" one that depends
+on itself.
 
-With NAME, as of a Package in the namespace or of a ClusterPackage, or package/NAME or
-clusterpackage/NAME, that one alone, with what it depends on, and why it is installed: by a user, or
-because others depend on it, with all paths from packages that users installed, and the versions that
-each of them requires. Of a generated package that nothing depends on any more it says what it was
-installed for, and how to delete it.
+With NAME, show that package alone, and why it is installed: by a user, or for others, with all paths
+from packages that users installed and the versions that each requires. For a generated package that
+nothing needs any more it prints how to delete it.
 
--o dot and -o mermaid draw the same packages for Graphviz and Mermaid.
-
--o json prints packages[]{kind, namespace, name, package, version, summary, generated, dependencies[], dependents[]};
-dependencies[] have name, optional, package and range or api, to, version, satisfied, reason and message. With NAME
-also why, and paths[][]{kind, namespace, name, generated, dependency, wants} (at most 50, the shortest first), more,
-installedFor and remedy. What you may not read is left out, with a note. Dashed lines of a drawing are dependencies
-that are not satisfied.`,
+-o dot and -o mermaid draw a graph; dashed lines are unsatisfied dependencies.`,
 		Example: `  kubectl package deps -n shop
   kubectl package deps clusterpackage/cert-operator
   kubectl package deps -A -o dot | dot -Tsvg >packages.svg`,

@@ -36,14 +36,10 @@ func newRerun(on command.Command) *cobra.Command {
 	cmd := c.About(&cobra.Command{
 		Use:   "rerun job/NAME",
 		Short: "Run a Job of a package once more that has finished (what has failed: retry)",
-		Long: `Run a Job of a package once more that has finished with this content: it is deleted where it
-is still there, and what is recorded of it is taken off the status of its deployment, so that
-the engine creates it again. Returns when it is there. A Job that runs at present is left alone.
+		Long: `Run a finished Job of a package once more: it is deleted if it still exists, and its record is removed
+from the status of its deployment, so that the engine creates it again. A running Job is left alone.
 
-NAME is the name of a Job in the namespace; job/NAME and job NAME are the same.
-
-Opened phases stay open. It needs the rights to delete Jobs and to patch the status of ObjectDeployments. A Job that
-succeeded does not run again by itself while its content is the same (docs/concepts.md#jobs).`,
+It needs the rights to delete Jobs and to patch the status of ObjectDeployments.`,
 	}, jobName, c.run)
 	c.AddTimeout(cmd, pauseTimeout, "how long to wait until the engine has created it")
 	c.Reports(cmd)

@@ -20,16 +20,9 @@ func newRetry(on command.Command) *cobra.Command {
 	cmd := c.About(&cobra.Command{
 		Use:   "retry NAME",
 		Short: "Try again at once what has failed of a package (a Job that has finished: rerun)",
-		Long: `Have the engine try again at once what has failed of a package, instead of after a pause that
-grows with each failure: an image that could not be pulled or was invalid, a write that was
-refused, an object that has another owner or that is changed back again and again. Of a package with
-an interval it is looked up now whether its tag has moved. Then watch the rollout.
-
-NAME is the name of a Package in the namespace or of a ClusterPackage, or package/NAME or
-clusterpackage/NAME; kind and name may be two arguments as well.
-
-It sets the annotation package-operator.run/retry to a new value, of at most 253 bytes; status.lastHandledRetry is the
-one that was handled last.`,
+		Long: `Have the engine retry at once what has failed of a package, instead of after its back-off: an image that
+could not be pulled, a write that was refused, an object of another owner. If the package has an
+interval, its tag is looked up. Then watch the rollout. NAME may be package/NAME or clusterpackage/NAME.`,
 		Args: command.Takes("NAME", "[NAME]"),
 	}, command.PackageName, c.run)
 	c.AddWait(cmd, command.WaitTimeout, "watch the rollout until the package is available")

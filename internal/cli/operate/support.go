@@ -46,18 +46,13 @@ func newSupport(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "support",
 		Short: "Save what a maintainer needs to see of the cluster, without secrets, into a file",
-		Long: `Save into one file what a maintainer needs to see when something is wrong: versions and flags of the
-manager, the engine's own objects without config and content, their Events, the manager's logs and
-Lease, and what explain says of packages that are not available. It is read with your rights, and
-CONTENTS.txt in it says what is missing and why. Secrets are not read. Look through it before you
-pass it on.
+		Long: `Save into one file what a maintainer needs to see: versions and flags of the manager, the engine's own
+objects without config and content, their Events, the manager's logs and Lease, and what explain says of
+up to 50 packages that are not available. CONTENTS.txt in it says what is missing and why.
 
-It has at most 20 MiB, a file in it 4 MiB, and explains the first 50 packages that are not available. ui, explain,
-list and status show the cluster of such a file by --bundle.
-
-- Of each object there are the fields that say how it stands, by a list of what is allowed: no config, template, patch, commonMetadata or file, no content of objects of packages, no label or annotation but the engine's own.
-- In texts (messages, Events, logs) values of config, and of Secrets in packages, are replaced by [redacted], and so are credentials in URLs, private keys, tokens of known forms, and what follows password= and the like. Where packages have more than 8 MiB of such values, all texts of several words are withheld, and CONTENTS.txt says so.
-- A value that a package has from configFrom is not read, and so not looked for: the engine quotes none of a Secret in a status, but another controller may.`,
+Secrets are not read. Values of config, credentials in URLs, private keys and tokens are replaced by
+[redacted]; a value of configFrom that another controller quotes is not recognised. Look through the file
+before you pass it on.`,
 		Example: `  kubectl package support --dry-run
   kubectl package support -o support.tar.gz`,
 		Args: command.Takes(),

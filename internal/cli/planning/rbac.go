@@ -35,33 +35,15 @@ func newRBAC(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rbac PACKAGE[/VERSION]|SOURCE|IMAGE [NAME]",
 		Short: "Print the smallest roles for the service account of a package",
-		Long: `Print the smallest Roles and ClusterRoles with which the service account of a package can install,
-correct, upgrade and delete it, and their bindings: to create the objects of the package by kind,
-to patch and delete them by name, and what the API server asks of who writes the roles and
-admission policies among them. Nothing is written; kubectl apply -f - does that.
+		Long: `Print the smallest Roles and ClusterRoles, with bindings, that the service account of a package needs to
+install, correct, upgrade and delete it. Nothing is written; kubectl apply -f - does that. Review the
+output: the author of the package chose what it needs, and rights beyond its objects are warned of.
 
-Arguments and flags say which package, as those of plan do. The package is loaded as the manager would
-load it, so that another configuration or version may need others. The roles of an installed
-package are also for the objects and accounts of its revisions that are not archived, and for the
-objects of the one that --from names, so that they can replace those that are there.
+Arguments and flags are those of plan. The roles of an installed package also cover its revisions that
+are not archived, and those of the package of --from.
 
-Look at what is printed before it is applied: an author of packages chooses what they need. What
-reaches beyond the objects of the package is warned of. Rights in a namespace that the package
-brings are in the ClusterRole: a Role could not be made before it. What reads for the package is
-the manager, with rights of its own.
-
-There is a Role for each namespace, named package-NAME or clusterpackage-NAME, and a ClusterRole.
-
-- The manager asks for the same rights before a revision is rolled out, and names those that are missing, with this command, in the condition Authorized (docs/administrate/accounts.md).
-- RBAC cannot limit create to names. Objects with deletion-policy: Keep are never deleted.
-- Who writes a Role or ClusterRole needs what it grants, and bind for a role that the package binds and does not bring. A ClusterRole with an aggregationRule takes escalate on all ClusterRoles: read such a package with care.
-- Who writes an admission policy with parameters needs to read these. Of a policy that is neither in the package nor readable in the cluster they are left out, with a warning.
-- A Role in a namespace that the package brings would be deleted with it, too. Make the namespace yourself, and leave it out of the package, to keep rights out of the ClusterRole.
-- Of a revision with sensitive values the objects in Secrets are not read, with a warning.
-- A package with targetRef has no account: the user of the kubeconfig writes there (docs/targets.md).
-
---account is in the namespace of the Package or, for a ClusterPackage, of the manager; where there is none, roles
-are printed alone. -o json and -o yaml print a List.`,
+RBAC cannot limit create to names. Rights in a namespace that the package brings are in the ClusterRole.
+Whoever writes roles needs what they grant. More: docs/administrate/accounts.md`,
 		Example: `  # An account for a package that is to be installed
   kubectl create serviceaccount deployer -n shop
   kubectl package rbac shop.example.com shop -n shop --account deployer >roles.yaml

@@ -47,14 +47,13 @@ func newBuild(streams genericiooptions.IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "build FOLDER|FILE...",
 		Short: "Make a repository of entries and packages, as a file, an archive or an image",
-		Long: `Make a repository that PackageRepositories of a cluster read, of files with RepositoryEntries (such
-as those of repository add), with Packages and PackageMetadata of kapp-controller, and of folders
-of packages. The image of a package in a folder is --images/NAME:vVERSION, with name and version of
-its manifest. It is built and pushed where there is none; one that is there has to hold the same
-files, as versions do not change.
+		Long: `Make a repository for PackageRepositories of a cluster, of files with RepositoryEntries, of Packages and
+PackageMetadata of kapp-controller, and of folders of packages. The image of a package in a folder is
+--images/NAME:vVERSION, by its manifest. It is built and pushed unless it exists; then it has to hold the
+same files.
 
-Documents that cannot be offered are named and left out, as the manager would leave them out; with
---strict nothing is made then. The same input gives the same file and the same digest of the image.`,
+Documents that cannot be offered are named and left out; with --strict nothing is made then. The same
+input gives the same digest.`,
 		Example: `  kubectl package repository build repo/ --push registry.example.com/repositories/shop:latest
   kubectl package repository build packages/ --images registry.example.com/packages -o repository.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {

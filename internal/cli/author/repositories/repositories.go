@@ -37,13 +37,10 @@ func New(streams genericiooptions.IOStreams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "repository",
 		Short: "Keep lists of package images that dependencies are chosen from",
-		Long: `Keep repositories: lists of package images with their versions, in a file or in an image. The
-manifest of a package names repositories in spec.repositories; update chooses from them. The
-repositories that packages of a cluster come from are kept by kubectl package repo.
+		Long: `Keep repositories: lists of package images with their versions, in a file or in an image. The manifest
+of a package names them in spec.repositories, and update chooses from them.
 
-A repository is a file, or an image with that file as /repository/repository.yaml: a Repository and a
-RepositoryEntry for each package image, with its digest, its versions, the constraints of its manifest, and
-what it shows: display data, release notes, licences, APIs, the schema of its configuration.`,
+The repositories of a cluster are kept by kubectl package repo.`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

@@ -39,31 +39,14 @@ func newCarvel(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "carvel FILE...|-",
 		Short: "Make Packages and PackageRepositories of kapp-controller's objects",
-		Long: `Read PackageInstalls and PackageRepositories of kapp-controller, with the Secrets of their values,
-from files, folders or standard input, and print Packages and PackageRepositories that stand for
-them. What becomes of each field is reported on standard error; nothing is changed in a cluster.
+		Long: `Read PackageInstalls and PackageRepositories of kapp-controller from files, folders or standard input, and
+print Packages and PackageRepositories that stand for them. Standard error reports what becomes of each
+field (+ carried over, - not); nothing is changed in a cluster. A Package that would be installed
+differently is paused. Secrets are read for the names of their keys alone.
 
-The Secrets are read for the names of their keys only. They stay where they are, and the Packages
-refer to them. A Package that would be installed differently, because something could not be
-carried over, is paused.
-
-With --render FOLDER a package of this engine is made of a Package of kapp-controller instead: its
-template is rendered as kapp-controller does, with your own ytt and helm, which have to be on the
-PATH, and the images of a bundle's lock, in a folder of its own, and --values are given to the first
-of them. The values are then part of the package; what else may be configured is yours to add.
-
-On standard error + is carried over, - is not. A Package that the input shows to be impossible to install is paused, too.
-With --render the steps of the template are carried out so:
-
-  fetch         one imgpkgBundle, image, inline or helmChart, by this program; a chart of a repository by helm
-  ytt           paths, strict, ignoreUnknownComments, fileMarks: your own ytt, in a new folder with the files,
-                and what the steps before have made as its input
-  helmTemplate  path, name, namespace: helm template NAME CHART --include-crds
-  kbld          the lock of the images of the bundle, without the program
-
-Nothing else of a template is run: sops, cue, other fetches and other options are refused, all of them by name, before
-anything is. Options of kapp have no effect, and are noted. Files outside of those that the version fetches are out
-of reach of its paths.`,
+--render FOLDER makes a package of a Package of kapp-controller instead: its template is rendered with
+your own ytt and helm, which have to be on the PATH, and with --values, which become part of the package.
+sops, cue and other steps are refused by name.`,
 		Example: `  kubectl get packagerepositories.packaging.carvel.dev,packageinstalls,secrets -n shop -o yaml |
     kubectl package import carvel - > shop.yaml
 

@@ -27,14 +27,11 @@ func newActivate(on command.Command) *cobra.Command {
 	cmd := c.About(&cobra.Command{
 		Use:   "activate RESOURCE",
 		Short: "Have a revision take over that awaits it, or an earlier one",
-		Long: `Have the revision take over that awaits its activation, or the one of --revision, which may be
-history: nothing is rendered for it. It gets the highest number, and the hand-over is that of an
-upgrade. kubectl package plan NAME --revision N shows what that would do.
+		Long: `Activate the revision that awaits it, or the one of --revision, which may be history. It gets the highest
+number, and the hand-over is that of an upgrade; kubectl package plan NAME --revision N shows it.
 
-It is for packages and deployments with revisionActivationPolicy: Manual. It is refused where
-values of Secrets in the revision are not kept, or its content was rejected.
-
-Of a package that awaits an activation, install, upgrade and status end with exit code 1, and name this command.`,
+It is for packages with revisionActivationPolicy: Manual. A rejected revision, and one whose sensitive
+values are not kept, is refused.`,
 		Args: command.Takes("RESOURCE", "[NAME]"),
 	}, cluster.ParseResource, c.run, command.Positive("revision", &c.revision))
 	cmd.Flags().Int64Var(&c.revision, "revision", 0, "the `revision` to activate; the one that awaits it where it is not given")

@@ -25,14 +25,10 @@ func newDiff(on command.Command) *cobra.Command {
 	cmd := c.About(&cobra.Command{
 		Use:   "diff RESOURCE",
 		Short: "Compare two revisions, object by object and field by field",
-		Long: `Compare two revisions of a package or deployment: which objects were added, removed, changed
-and moved to another phase, and which fields changed. Without flags it compares the newest
-revision with the one before it. Values of Secrets are hidden. It compares what the revisions
-ask for, not what is in the cluster; plan does that.
-
-Of objects + was added, - removed, ~ changed and > moved to another phase. A revision with sensitive values is not
-compared. -o json prints from, to, phases{before[], after[]}, probesDiffer, objects[]{action, group, kind, namespace,
-name, phase, phaseBefore, fields[]{path, before, after}}; action is Added, Removed, Changed or Moved.`,
+		Long: `Compare two revisions of a package or deployment: objects that were added, removed, changed or moved to
+another phase, and the fields that changed. Without flags it compares the newest revision with the one
+before it. Values of Secrets are hidden. It compares what revisions ask for; plan compares with the
+cluster.`,
 		Args: command.Takes("RESOURCE", "[NAME]"),
 	}, cluster.ParseResource, c.run, command.Positive("from-revision", &c.from), command.Positive("to-revision", &c.to))
 	c.Output.Add(cmd)

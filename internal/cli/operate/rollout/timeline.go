@@ -25,15 +25,9 @@ func newTimeline(on command.Command) *cobra.Command {
 	cmd := c.About(&cobra.Command{
 		Use:   "timeline RESOURCE",
 		Short: "Say when each phase of a rollout was opened, applied and ready, and what it waited for",
-		Long: `Say when each phase of a revision was opened, applied and ready for the first time, how long that
-took, and for what the phase was last seen to wait. It is that of the newest revision, or of
---revision, also of one that is history. -o json prints the moments themselves.
-
-The times are kept in the status of the ObjectSet by writes that are made anyhow, so that a phase
-that was passed over between two of them has the same moment more than once.
-
-The first 32 phases are kept. -o json prints name, revision, created, phases[]{name, openedAt, appliedAt, readyAt,
-waitedFor, applyingSeconds, waitingSeconds} and how many phases are omitted.`,
+		Long: `Show when each phase of a revision was opened, applied and ready for the first time, how long that took,
+and what the phase last waited for. Without --revision it shows the newest one. The first 32 phases are
+kept.`,
 		Args: command.Takes("RESOURCE", "[NAME]"),
 	}, cluster.ParseResource, c.run, command.Positive("revision", &c.revision))
 	c.Output.Add(cmd)
