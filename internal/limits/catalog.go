@@ -17,9 +17,8 @@ const (
 
 // Limits of the choice of versions.
 const (
-	ConstraintGroups = 32  // alternatives of one constraint on versions, each of which is checked for every version
-	ConstraintTerms  = 64  // comparisons in all of them: 100,000 versions take a second or two at worst
-	ProvidersNamed   = 8   // of packages that provide an API: that are kept, and named in messages
-	NearestVersions  = 3   // that a message about a choice names, of those that were not chosen
-	OffersConfirmed  = 500 // AvailablePackages in one response of metadata, each of a KiB
+	ConstraintGroups = 32 // alternatives of one constraint on versions, each of which is checked for every version
+	ConstraintTerms  = 64 // comparisons in all of them: 100,000 versions take a second or two at worst
+	ProvidersNamed   = 8  // of packages that provide an API: that are kept, and named in messages
+	NearestVersions  = 3  // that a message about a choice names, of those that were not chosen
 )

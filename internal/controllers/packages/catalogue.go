@@ -249,8 +249,6 @@ type repositories struct {
 	visible map[string]bool
 	// pending are the repositories, such as PackageRepository/stable, that were never fetched.
 	pending []string
-	// fetched identifies the last fetch of each.
-	fetched string
 }
 
 func (r *Reconciler) readRepositories(ctx context.Context, namespace string) (*repositories, error) {
@@ -258,7 +256,7 @@ func (r *Reconciler) readRepositories(ctx context.Context, namespace string) (*r
 	if err != nil {
 		return nil, err
 	}
-	found, artifacts := &repositories{namespace: namespace, visible: map[string]bool{}}, []string{}
+	found := &repositories{namespace: namespace, visible: map[string]bool{}}
 	for _, scope := range scopes {
 		list, in := scope.NewPackageRepositoryList(), ""
 		if scope == corev1alpha1.ScopeNamespaced {
@@ -275,15 +273,10 @@ func (r *Reconciler) readRepositories(ctx context.Context, namespace string) (*r
 			if seen && offers.Pending(repository) {
 				found.pending = append(found.pending, scope.Kind("PackageRepository")+"/"+name)
 			}
-			if artifact := repository.RepositoryStatus().Artifact; artifact != nil {
-				artifacts = append(artifacts, in+"/"+name+" "+artifact.Digest+" "+artifact.OffersDigest)
-			}
 		}
 	}
 	slices.Sort(found.pending)
-	slices.Sort(artifacts)
-	found.fetched, err = keyFrom(artifacts)
-	return found, err
+	return found, nil
 }
 
 // hidden returns the repositories of specs that are not visible, or do not exist any more.

@@ -2,15 +2,10 @@ package packages
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/offers"
@@ -51,9 +46,6 @@ func (s *reconciliation) choose(ctx context.Context) error {
 	}
 	s.choice = s.state.chosen.choice
 	if err := s.chooseByNeeds(ctx); err != nil {
-		return err
-	}
-	if err := s.confirm(ctx); err != nil {
 		return err
 	}
 	if err := s.recordAttempt(ctx); err != nil {
@@ -115,57 +107,6 @@ func (s *reconciliation) endDowngrade(ctx context.Context) error {
 		return fmt.Errorf("take off the annotation %s: %w", corev1alpha1.DowngradeFromAnnotation, err)
 	}
 	return nil
-}
-
-// confirm returns an error where the caches lack a package that may provide an API for which a package is about to be chosen, which
-// stays then: that a repository was fetched is in another cache than what it offers. It reads the API server once for each state of
-// the repositories.
-func (s *reconciliation) confirm(ctx context.Context) error {
-	ref, last, namespace := s.pkg.PackageSpec().PackageRef, s.pkg.PackageStatus().LastAttempted, s.pkg.GetNamespace()
-	if ref.API == nil || !s.choice.chosen() || last != nil && last.PackageName == s.choice.origin.packageName {
-		return nil
-	}
-	seen, err := s.readRepositories(ctx, namespace)
-	if err != nil || s.memory.isConfirmed(namespace, seen.fetched) {
-		return err
-	}
-	for _, scope := range scopes {
-		if in := map[corev1alpha1.Scope]string{corev1alpha1.ScopeNamespaced: namespace}[scope]; scope == corev1alpha1.ScopeCluster || in != "" {
-			if err := s.confirmOffers(ctx, scope, in); err != nil {
-				return err
-			}
-		}
-	}
-	s.memory.confirm(namespace, seen.fetched)
-	return nil
-}
-
-// confirmOffers returns an error where the cache lacks an object, or has another version of it.
-func (s *reconciliation) confirmOffers(ctx context.Context, scope corev1alpha1.Scope, namespace string) error {
-	list := scope.NewAvailablePackageList()
-	if err := s.Client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("read what repositories offer: %w", err)
-	}
-	cached := map[types.UID]string{}
-	for _, available := range list.GenericAvailablePackages() {
-		cached[available.GetUID()] = available.GetResourceVersion()
-	}
-	for next := ""; ; {
-		page := &metav1.PartialObjectMetadataList{}
-		page.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(scope.Kind("AvailablePackage") + "List"))
-		if err := s.Reader.List(ctx, page, client.InNamespace(namespace), client.Limit(limits.OffersConfirmed), client.Continue(next)); err != nil {
-			return fmt.Errorf("read which packages repositories offer: %w", err)
-		}
-		for i := range page.Items {
-			if now := &page.Items[i]; cached[now.UID] != now.ResourceVersion {
-				return apierrors.NewConflict(corev1alpha1.GroupVersion.WithResource("availablepackages").GroupResource(), now.Name,
-					errors.New("it is not in the cache yet as it is offered"))
-			}
-		}
-		if next = page.GetContinue(); next == "" {
-			return nil
-		}
-	}
 }
 
 // recordAttempt writes status.lastAttempted, with the condition Resolved.

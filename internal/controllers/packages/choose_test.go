@@ -16,7 +16,6 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/versions"
-	"lockstep.run/lockstep/internal/kube/queueing"
 )
 
 var shopAPI = corev1alpha1.ProvidedAPI{APIVersion: "example.com/v1", Kind: "Shop"}
@@ -98,33 +97,5 @@ func TestProviderIsRemembered(t *testing.T) {
 	follow(claims, atRest+2+2*(claims+1))
 	if key, err := (&offerings{read: make([]string, 10_000)}).key(versions.Request{}, r.stateOf(pkg).provider.Provider, origin{}); err != nil || len(key) > 64 {
 		t.Errorf("a key of %d bytes, %v", len(key), err)
-	}
-}
-
-// A first choice by an API stays, so that it waits for packages that the caches do not have yet: they are filled by several watches.
-func TestFirstChoiceWaitsForTheCaches(t *testing.T) {
-	t.Parallel()
-	r, _ := offering(t, fetched("team"), providing("team", "evil"))
-	now, reads := offering(t, providing("team", "evil"), providing("team", "official"))
-	r.Reader = now.Client
-	pkg := newPackage(follows(""))
-	pkg.Spec.PackageRef.Name, pkg.Spec.PackageRef.API = "", (*corev1alpha1.APIReference)(&shopAPI)
-	s := &reconciliation{Reconciler: r, view: view{pkg: pkg}}
-	s.choice = choice{reason: corev1alpha1.ReasonResolved, origin: origin{packageName: "evil"}}
-	if err := s.confirm(t.Context()); !queueing.Raced(err) {
-		t.Fatalf("%v, and the other package is not known", err)
-	}
-	pkg.Status.LastAttempted = &corev1alpha1.AttemptedVersion{PackageName: "evil"}
-	if err := s.confirm(t.Context()); err != nil {
-		t.Errorf("what was chosen stays: %v", err)
-	}
-	pkg.Status.LastAttempted = nil
-	r.Reader = r.Client
-	if err := s.confirm(t.Context()); err != nil {
-		t.Error(err)
-	}
-	r.Reader, *reads = now.Client, 0
-	if err := s.confirm(t.Context()); err != nil || *reads > 0 {
-		t.Errorf("it was confirmed for what is fetched: %d reads, %v", *reads, err)
 	}
 }

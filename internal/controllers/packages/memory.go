@@ -102,19 +102,3 @@ func (m *memory) rememberProvider(pkg corev1alpha1.GenericPackage, known remembe
 		st.provider = known
 	}
 }
-
-// isConfirmed reports whether the caches had all that repositories offer to a namespace.
-func (m *memory) isConfirmed(namespace, fetched string) bool {
-	m.Lock()
-	defer m.Unlock()
-	return m.confirmed[namespace] == fetched
-}
-
-func (m *memory) confirm(namespace, fetched string) {
-	m.Lock()
-	defer m.Unlock()
-	if m.confirmed == nil {
-		m.confirmed = map[string]string{}
-	}
-	m.confirmed[namespace] = fetched
-}

@@ -213,8 +213,6 @@ type memory struct {
 	awaited map[types.NamespacedName][]string
 	// offerChanges counts the changes of offers of the cluster, and of namespaces.
 	offerChanges map[string]int
-	// confirmed identifies what repositories had when the caches were found to have all that they offer, by namespace.
-	confirmed map[string]string
 	// missed is what arrived while the dependencies of a Package are being resolved.
 	missed map[types.NamespacedName][]func(string) bool
 }
