@@ -30,8 +30,6 @@ import (
 type releaseEngineCommand struct {
 	engineCommand
 	acceptLosses bool
-	// self takes the engine out of its own package.
-	self bool
 }
 
 func newReleaseEngine(on command.Command) *cobra.Command {
@@ -52,25 +50,15 @@ Refused are packages that it could not have at all: those in other clusters, and
 sensitive values.
 
 The command can be repeated at any time, also after it was interrupted. Afterwards install
-Package Operator. Keep the CustomResourceDefinitions: deleting them deletes every package.
-
-With --self the engine is taken out of its own package, the ClusterPackage ` + corev1alpha1.EnginePackage + `, which is
-deleted with deletionPolicy Orphan; everything else stays and runs on, for kubectl apply
---server-side --force-conflicts -k config, or helm upgrade --install --take-ownership
---force-conflicts. Where no manager runs, the command does it by itself. Any other deletion of that
-ClusterPackage is refused.`,
+Package Operator. Keep the CustomResourceDefinitions: deleting them deletes every package.`,
 		Example: `  kubectl package release-engine --dry-run
   kubectl package release-engine --yes`,
 		Args: command.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if c.self {
-				return c.runSelf(cmd.Context())
-			}
 			return c.run(cmd.Context())
 		},
 	}
 	c.add(cmd)
-	cmd.Flags().BoolVar(&c.self, "self", false, "take the engine out of its own package")
 	cmd.Flags().BoolVar(&c.acceptLosses, "accept-losses", false, "go on although Package Operator does not know all of what packages say")
 	return cmd
 }
@@ -78,9 +66,6 @@ ClusterPackage is refused.`,
 func (c *releaseEngineCommand) run(ctx context.Context) error {
 	if err := c.open(); err != nil {
 		return err
-	}
-	if manager, err := c.manager(ctx, engineDeployment); err != nil || ofOwnPackage(manager) {
-		return cmp.Or(err, fmt.Errorf("nothing was changed: the engine belongs to %s: kubectl package release-engine --self takes it out first", ownTarget))
 	}
 	findings, refused, lost, err := c.examine(ctx)
 	if err != nil {

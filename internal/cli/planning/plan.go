@@ -281,17 +281,6 @@ func OfVersion(ctx context.Context, on command.Command, cl *cluster.Cluster, n c
 	return planned.plan(ctx, cl)
 }
 
-// OfImage loads the package of an image, which need not be installed, and plans it.
-func OfImage(ctx context.Context, on command.Command, registry content.RegistryFlags, cl *cluster.Cluster, n cluster.Name, image string) (*Planned, *dryrun.Plan, error) {
-	c := &Planner{Command: on, Source: content.SourceFlags{Registry: registry}, Spec: desired.SpecFlags{Given: func(string) bool { return false }}}
-	planned, err := c.Load(ctx, cl, Wanted{source: image, Name: n})
-	if err != nil {
-		return nil, nil, err
-	}
-	plan, err := planned.plan(ctx, cl)
-	return planned, plan, err
-}
-
 // show prints a plan under a name, and returns the error or exit code that it leads to.
 func (c *Planner) show(ctx context.Context, what string, plan *dryrun.Plan) error {
 	if err := c.Output.Write(ctx, c.Streams.Out, plan, func(styles terminal.Styles) string { return Text(plan, styles) }); err != nil {
