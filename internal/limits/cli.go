@@ -78,9 +78,5 @@ const (
 	SupportPage           = 50        // objects in one response to support: ObjectSets may have 1 MiB each
 	SupportExplained      = 50        // packages that support explains, with some ten requests each
 	SupportLogLines       = 20_000    // of each container's log, some 4 MiB
-	ArchiveOverhead       = 4 << 20   // of an archive of support over the bytes of its files: headers, padding and the list of contents
-	ArchiveFiles          = 2000      // of one that is read: a list of each kind, and the logs and explanations, of which there are at most some hundred
-	ArchiveValues         = 4_000_000 // in one that is read, each of which may become a hundred bytes in memory: 20 MiB of objects have a third of these
-	ArchiveLacking        = 20        // lines of what one lacks that a page shows
 	ListDepth             = 4         // of lists within lists that are imported; kubectl makes one
 )

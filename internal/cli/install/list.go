@@ -87,7 +87,6 @@ in JSON), and with --not-ready a package that becomes available is printed once 
 	cmd.Flags().BoolVarP(&c.everywhere, "all-namespaces", "A", false, "those of all namespaces")
 	cmd.Flags().BoolVar(&c.notReady, "not-ready", false, "those alone that are not available as their spec demands")
 	cmd.Flags().BoolVarP(&c.watch, "watch", "w", false, "after the list, a line for each change, until it is interrupted")
-	c.ReadsArchives(cmd)
 	c.Output.Add(cmd, output.Names)
 	return cmd
 }

@@ -26,10 +26,7 @@ import (
 
 // watchable says what contradicts --watch.
 func (c *listCommand) watchable() error {
-	switch {
-	case c.Archive != "":
-		return errors.New("--bundle reads a file, in which nothing changes: leave --watch out")
-	case c.Output.Wanted() && !c.Output.Is("json"):
+	if c.Output.Wanted() && !c.Output.Is("json") {
 		return errors.New("--watch prints lines of text, or of JSON with -o json")
 	}
 	return nil

@@ -54,7 +54,6 @@ one brings, or for a status that may never be set), Unanswered (the API server d
 	}
 	c.About(cmd, c.name, c.diagnose)
 	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "a ClusterPackage")
-	c.ReadsArchives(cmd)
 	c.Output.Add(cmd)
 	return cmd
 }

@@ -66,7 +66,6 @@ revision, phases[]{name, state, sealed, objects[]{group, version, kind, namespac
 	}, command.PackageName, c.run)
 	cmd.Flags().BoolVar(&c.objects, "objects", false, "the objects, and the health of each")
 	cmd.Flags().BoolVar(&c.why, "why", false, "the cause, where it is not available")
-	c.ReadsArchives(cmd)
 	c.Output.Add(cmd)
 	return cmd
 }

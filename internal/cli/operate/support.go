@@ -52,8 +52,7 @@ Lease, and what explain says of packages that are not available. It is read with
 CONTENTS.txt in it says what is missing and why. Secrets are not read. Look through it before you
 pass it on.
 
-It has at most 20 MiB, a file in it 4 MiB, and explains the first 50 packages that are not available. ui, explain,
-list and status show the cluster of such a file by --bundle.
+It has at most 20 MiB, a file in it 4 MiB, and explains the first 50 packages that are not available.
 
 - Of each object there are the fields that say how it stands, by a list of what is allowed: no config, template, patch, commonMetadata or file, no content of objects of packages, no label or annotation but the engine's own.
 - In texts (messages, Events, logs) values of config, and of Secrets in packages, are replaced by [redacted], and so are credentials in URLs, private keys, tokens of known forms, and what follows password= and the like. Where packages have more than 8 MiB of such values, all texts of several words are withheld, and CONTENTS.txt says so.
@@ -259,26 +258,10 @@ func (g *gathering) addExplanations(ctx context.Context, found []corev1alpha1.Ge
 			g.archive.Lack(target.String(), g.redactor.Text(err.Error()))
 			continue
 		}
-		name := support.ExplanationName(target.Kind(), target.Namespace, target.Name)
+		name := strings.Join(slices.DeleteFunc([]string{strings.ToLower(target.Kind()), target.Namespace, target.Name}, func(s string) bool { return s == "" }), "_")
 		text := g.redactor.Text(diagnosisText(target.String(), d, terminal.Plain()))
 		g.archive.Add("explain/"+name+".txt", "why "+target.String()+" is not available", []byte(text))
-		if raw, err := g.redacted(d); err == nil {
-			g.archive.Add("explain/"+name+".json", "the same for --bundle", raw)
-		}
 	}
-}
-
-// redacted is a value as JSON, without sensitive values in its texts.
-func (g *gathering) redacted(value any) ([]byte, error) {
-	raw, err := json.Marshal(value)
-	if err != nil {
-		return nil, err
-	}
-	var fields map[string]any
-	if err := json.Unmarshal(raw, &fields); err != nil {
-		return nil, err
-	}
-	return json.Marshal(support.Keep(fields, nil, g.redactor.Text))
 }
 
 // addLogs adds the ends of the logs of the manager's containers, and of those before their last restart.
