@@ -28,14 +28,6 @@ const (
 	RecordedLeft     = 100      // objects of a record that the package lacks, of which a plan has a line each
 )
 
-// Limits of --query, which is the user's own expression: wide, against what would never end.
-const (
-	QueryBytes       = 64 << 10         // of a jq expression
-	QueryTime        = 20 * time.Second // of one evaluation
-	QueryHeapBytes   = 512 << 20        // by which the memory of the process may grow meanwhile
-	QueryOutputBytes = 64 << 20         // of all results as JSON
-)
-
 // Limits of kubectl package rehearse, which looks at all packages of a cluster.
 const (
 	RehearsedAtOnce   = 4   // packages, each with up to WritesInFlight requests: their content is in memory

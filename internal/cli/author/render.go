@@ -46,7 +46,7 @@ part of it. An unsupported scope is an error that names the flag.`,
   kubectl package render ./cert-operator --config production.yaml >new.yaml
 
   # One object
-  kubectl package render ./cert-operator --query '.items[] | select(.kind == "Deployment") | .spec.replicas'
+  kubectl package render ./cert-operator -o json | jq '.items[] | select(.kind == "Deployment") | .spec.replicas'
 
   # A file for each object, in folders by phase
   kubectl package render ./cert-operator --output-dir out`,
@@ -62,7 +62,7 @@ part of it. An unsupported scope is an error that names the flag.`,
 
 func (c *renderCommand) check() error {
 	if c.folder != "" && c.output.Wanted() {
-		return errors.New("--output-dir and --output or --query contradict each other")
+		return errors.New("--output-dir and --output contradict each other")
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ func (c *renderCommand) run(ctx context.Context, source string) error {
 		list.Items[i] = o
 	}
 	if c.output.Wanted() {
-		return c.output.Print(ctx, c.streams.Out, list)
+		return c.output.Print(c.streams.Out, list)
 	}
 	return printObjects(c.streams.Out, objects)
 }

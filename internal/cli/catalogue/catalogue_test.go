@@ -47,13 +47,13 @@ func TestAvailable(t *testing.T) {
 			"Installs as  Package\n", "At most      one in a cluster\n",
 			"Depends on   db: package db.example.com >=1, <3\n               certs: API cert-manager.io/v1 Certificate (optional)\n  Provides     example.com/v1 Shop\n",
 		}},
-		{[]string{"get", "shop.example.com/1.0.0", "--query", ".versions[0].dependencies[0].package.name"}, []string{"db.example.com\n"}},
+		{[]string{"get", "shop.example.com/1.0.0", "-o", "json", "|jq", ".versions[0].dependencies[0].package.name"}, []string{"db.example.com\n"}},
 		{[]string{"get", "shop.example.com"}, []string{"1.0.0       2026-01-31  PackageRepository/stable         waits for its dependencies: db: "}},
 		{[]string{"get", "shop.example.com", "--values-schema"}, []string{"shop.example.com 1.0.0", "title  string   required", "size   integer  3", "token  string"}},
 		{[]string{"list", "-A", "-o", "json"}, []string{`"name": "shop.example.com"`}},
 		{[]string{"get", "shop.example.com", "-o", "json"}, []string{`"retracted": "it loses orders"`}},
 		{[]string{"get", "shop.example.com", "--values-schema", "-o", "json"}, []string{`"key": "title"`}},
-		{[]string{"get", "shop.example.com", "--query", "[.versions[].version] | join(\" \")"}, []string{"3.0.0-rc.1 2.0.0 1.2.0 1.0.0 0.9.0\n"}},
+		{[]string{"get", "shop.example.com", "-o", "json", "|jq", "[.versions[].version] | join(\" \")"}, []string{"3.0.0-rc.1 2.0.0 1.2.0 1.0.0 0.9.0\n"}},
 	} {
 		got := clitest.InvokeOn(t, clustertest.DialTo(c), "", append([]string{"available"}, test.args...)...)
 		if got.Code != 0 {

@@ -112,8 +112,6 @@ func wantsJSON(args []string) bool {
 		switch {
 		case arg == "--":
 			return wanted
-		case strings.HasPrefix(arg, "--query"):
-			return false
 		case arg == "-ojson", arg == "-o=json", arg == "--output=json", (arg == "-o" || arg == "--output") && i+1 < len(args) && args[i+1] == "json":
 			wanted = true
 		}

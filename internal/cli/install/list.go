@@ -65,7 +65,7 @@ namespaces get those of the namespaces where it is allowed, and the number of th
 With --watch there is a line for each row that changes; one of a package that is gone says deleted (deleted: true
 in JSON), and with --not-ready a package that becomes available is printed once more.`,
 		Example: `  kubectl package list -A --not-ready
-  kubectl package list --query '.[] | select(.state != "Available") | .name'`,
+  kubectl package list -o json | jq -r '.[] | select(.state != "Available") | .name'`,
 		Args: command.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := c.Output.Check()
@@ -107,9 +107,9 @@ func (c *listCommand) run(ctx context.Context) error {
 	rows, objects := c.rows(found)
 	switch {
 	case c.Output.ByName():
-		return c.Output.Print(ctx, c.Streams.Out, objects)
+		return c.Output.Print(c.Streams.Out, objects)
 	case c.Output.Wanted():
-		return c.Output.Print(ctx, c.Streams.Out, rows)
+		return c.Output.Print(c.Streams.Out, rows)
 	}
 	c.WarnOfSilence(ctx, cl)
 	switch {

@@ -43,7 +43,7 @@ func TestList(t *testing.T) {
 		{[]string{"list", "--not-ready", "-o", "json"}, []string{`"message": "it is paused`}, "web"},
 		{[]string{"list", "-A"}, []string{"cache"}, ""},
 		{[]string{"list", "-o", "yaml"}, []string{"state: Paused"}, "cache"},
-		{[]string{"list", "--query", ".[-1].version"}, []string{"1.2.0\n"}, ""},
+		{[]string{"list", "-o", "json", "|jq", ".[-1].version"}, []string{"1.2.0\n"}, ""},
 	} {
 		got := clitest.InvokeOn(t, clustertest.DialTo(c), "", test.args...)
 		for _, want := range test.want {

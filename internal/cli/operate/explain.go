@@ -87,7 +87,7 @@ func (c *explainCommand) diagnose(ctx context.Context, n cluster.Name) error {
 		return err
 	}
 	c.WarnOfSilence(ctx, cl)
-	return c.Output.Write(ctx, c.Streams.Out, d, func(styles terminal.Styles) string { return diagnosisText(target.String(), d, styles) })
+	return c.Output.Write(c.Streams.Out, d, func(styles terminal.Styles) string { return diagnosisText(target.String(), d, styles) })
 }
 
 func diagnosisText(name string, d *diagnose.Diagnosis, styles terminal.Styles) string {

@@ -283,7 +283,7 @@ func OfVersion(ctx context.Context, on command.Command, cl *cluster.Cluster, n c
 
 // show prints a plan under a name, and returns the error or exit code that it leads to.
 func (c *Planner) show(ctx context.Context, what string, plan *dryrun.Plan) error {
-	if err := c.Output.Write(ctx, c.Streams.Out, plan, func(styles terminal.Styles) string { return Text(plan, styles) }); err != nil {
+	if err := c.Output.Write(c.Streams.Out, plan, func(styles terminal.Styles) string { return Text(plan, styles) }); err != nil {
 		return err
 	}
 	switch {

@@ -191,7 +191,7 @@ func (c *rehearseCommand) compareDefinitions(ctx context.Context, cl *cluster.Cl
 // print ends with 1 where anything is found.
 func (c *rehearseCommand) print(ctx context.Context, report *rehearsalReport) error {
 	report.finish()
-	err := c.Output.Write(context.WithoutCancel(ctx), c.Streams.Out, report, report.text)
+	err := c.Output.Write(c.Streams.Out, report, report.text)
 	if err == nil && len(report.Findings) > 0 {
 		err = command.ExitCode(1)
 	}

@@ -92,7 +92,7 @@ func (c *historyCommand) run(ctx context.Context, n cluster.Name) error {
 			}
 			list.Items = append(list.Items, masked)
 		}
-		return c.Output.Print(ctx, c.Streams.Out, list)
+		return c.Output.Print(c.Streams.Out, list)
 	}
 	rows := [][]string{{"REVISION", "SUCCESSFUL", "CHANGE-CAUSE", "VERSION", "IMAGE"}}
 	var recorded metav1.Time
@@ -201,7 +201,7 @@ func (c *historyCommand) one(ctx context.Context, r *cluster.Rollout) error {
 	if !c.Output.Wanted() || c.Output.Is(wideFormat) {
 		return terminal.WriteYAML(c.Streams.Out, masked)
 	}
-	return c.Output.Print(ctx, c.Streams.Out, masked)
+	return c.Output.Print(c.Streams.Out, masked)
 }
 
 // maskedSet hides managed fields and values of Secrets.

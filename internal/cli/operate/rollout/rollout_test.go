@@ -77,7 +77,7 @@ func TestRolloutDiff(t *testing.T) {
 	if diff := cmp.Diff(clitest.Result{Code: 0, Out: want, Err: ""}, got, cmp.AllowUnexported(clitest.Result{})); diff != "" {
 		t.Error(diff)
 	}
-	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "rollout", "diff", "web", "--query", ".objects[0].fields[1].after, (.objects | length)"); got.Out != "web:v2\n3\n" {
+	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "rollout", "diff", "web", "-o", "json", "|jq", ".objects[0].fields[1].after, (.objects | length)"); got.Out != "web:v2\n3\n" {
 		t.Errorf("got %+v", got)
 	}
 	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "rollout", "diff", "web", "--from-revision", "2"); got.Out != "package shop/web  revision 2 → 2\nno difference\n" {
