@@ -29,7 +29,7 @@ const longestCause = 100
 
 type listCommand struct {
 	command.Command
-	cluster, everywhere, notReady, watch bool
+	cluster, everywhere, notReady bool
 }
 
 // installedPackage is a row of list. Its JSON fields are stable.
@@ -45,8 +45,6 @@ type installedPackage struct {
 	Message  string      `json:"message,omitempty"`
 	Revision int64       `json:"revision,omitempty"`
 	Created  metav1.Time `json:"created"`
-	// Deleted is of a line of --watch: the package is gone.
-	Deleted bool `json:"deleted,omitempty"`
 }
 
 func newList(on command.Command) *cobra.Command {
@@ -62,8 +60,7 @@ outdated.
 The package is what was unpacked last, or else what the spec names. Those who may not list the Packages of all
 namespaces get those of the namespaces where it is allowed, and the number of the others. -o json prints of each
 {kind, namespace, name, package, version, state, message, revision, created}, where state is the summary of status.
-With --watch there is a line for each row that changes; one of a package that is gone says deleted (deleted: true
-in JSON), and with --not-ready a package that becomes available is printed once more.`,
+To follow changes: kubectl get packages -w.`,
 		Example: `  kubectl package list -A --not-ready
   kubectl package list -o json | jq -r '.[] | select(.state != "Available") | .name'`,
 		Args: command.Takes(),
@@ -71,9 +68,6 @@ in JSON), and with --not-ready a package that becomes available is printed once 
 			err := c.Output.Check()
 			if c.cluster && c.everywhere {
 				err = cmp.Or(err, errors.New("--all-namespaces contains what --cluster selects: leave one of them out"))
-			}
-			if c.watch {
-				err = cmp.Or(err, c.watchable())
 			}
 			if err != nil {
 				return command.UsageError(cmd, err)
@@ -86,7 +80,6 @@ in JSON), and with --not-ready a package that becomes available is printed once 
 	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "ClusterPackages alone")
 	cmd.Flags().BoolVarP(&c.everywhere, "all-namespaces", "A", false, "those of all namespaces")
 	cmd.Flags().BoolVar(&c.notReady, "not-ready", false, "those alone that are not available as their spec demands")
-	cmd.Flags().BoolVarP(&c.watch, "watch", "w", false, "after the list, a line for each change, until it is interrupted")
 	c.Output.Add(cmd, output.Names)
 	return cmd
 }
@@ -95,10 +88,6 @@ func (c *listCommand) run(ctx context.Context) error {
 	cl, err := c.Connect()
 	if err != nil {
 		return err
-	}
-	if c.watch {
-		c.WarnOfSilence(ctx, cl)
-		return newListWatch(c, cl).run(ctx)
 	}
 	found, forbidden, err := c.gather(ctx, cl)
 	if err != nil {

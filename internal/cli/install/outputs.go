@@ -2,7 +2,7 @@ package install
 
 import "lockstep.run/lockstep/internal/cli/output"
 
-// Outputs returns what the commands of this package print with -o json. With --watch, list prints packages, a line each.
+// Outputs returns what the commands of this package print with -o json.
 func Outputs() output.Shapes {
-	return output.Shapes{"list": {[]installedPackage(nil), installedPackage{}}}
+	return output.Shapes{"list": {[]installedPackage(nil)}}
 }
