@@ -20,6 +20,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/clitest"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
+	"lockstep.run/lockstep/internal/testing/golden"
 )
 
 func TestAvailable(t *testing.T) {
@@ -65,6 +66,8 @@ func TestAvailable(t *testing.T) {
 			}
 		}
 	}
+	golden.JSON(t, "available-list", clitest.InvokeOn(t, clustertest.DialTo(c), "", "available", "list", "-A", "-o", "json").Out)
+	golden.JSON(t, "available-get", clitest.InvokeOn(t, clustertest.DialTo(c), "", "available", "get", "shop.example.com", "-o", "json").Out)
 	for arg, want := range map[string]string{
 		"shop.exampel.com":       `no repository offers shop.exampel.com in namespace shop. Did you mean "shop.example.com"? See: kubectl package available list`,
 		"shop":                   "Did you mean shop.example.com?",
@@ -102,6 +105,8 @@ func TestOutdated(t *testing.T) {
 	}
 	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "outdated", "-o", "json"); got.Code != 0 || !strings.Contains(got.Out, `"unmet"`) {
 		t.Errorf("got %+v", got)
+	} else {
+		golden.JSON(t, "outdated", got.Out)
 	}
 	if got.Err != "note: 1 package by image, which follow no repository\n" {
 		t.Errorf("got %q", got.Err)
@@ -300,4 +305,13 @@ title: ""
 	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "values", "shop.example.org"); got.Code != 1 || !strings.Contains(got.Err, `Did you mean "shop.example.com"?`) {
 		t.Errorf("an unknown package: %+v", got)
 	}
+}
+
+func TestRepositoryJSON(t *testing.T) {
+	t.Parallel()
+	stable := &corev1alpha1.PackageRepository{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "stable"}}
+	stable.Spec.Source.Image = &corev1alpha1.RepositoryImageSource{Ref: "example.com/repo:latest"}
+	c := clustertest.FakeCluster(t, stable)
+	golden.JSON(t, "repo-list", clitest.InvokeOn(t, clustertest.DialTo(c), "", "repo", "list", "-o", "json").Out)
+	golden.JSON(t, "repo-get", clitest.InvokeOn(t, clustertest.DialTo(c), "", "repo", "get", "stable", "-o", "json").Out)
 }

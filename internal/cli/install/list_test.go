@@ -15,6 +15,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/clitest"
 	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
+	"lockstep.run/lockstep/internal/testing/golden"
 )
 
 func TestList(t *testing.T) {
@@ -56,6 +57,7 @@ func TestList(t *testing.T) {
 		}
 		c.Namespace = "shop"
 	}
+	golden.JSON(t, "list", clitest.InvokeOn(t, clustertest.DialTo(c), "", "list", "-A", "-o", "json").Out)
 	if got := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t)), "", "list"); got.Code != 0 || !strings.Contains(got.Err, "No package is installed in namespace shop. What can be: kubectl package available list") {
 		t.Errorf("%+v", got)
 	}

@@ -13,6 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/testing/golden"
 )
 
 // What a rehearsal found is a line each; a probe counts where the deployment was available.
@@ -71,6 +72,7 @@ func TestRehearsalReport(t *testing.T) {
 		!strings.HasSuffix(r.Findings[limits.RehearsalFindings].Message, "(and 6 more of this package)") {
 		t.Errorf("%d findings: %+v", len(r.Findings), r.Findings)
 	}
+	golden.JSON(t, "rehearse", r)
 	lines := strings.Split(r.text(terminal.Plain()), "\n")
 	if want := "shop       new   LoadFails     -                  a b"; lines[1] != want {
 		t.Errorf("%q, want %q", lines[1], want)
