@@ -25,10 +25,6 @@ const (
 	// GeneratedPackagesPolicy is the name of the ValidatingAdmissionPolicy that guards
 	// packages that the manager installed for others, and of its binding.
 	GeneratedPackagesPolicy = "lockstep-generated-packages"
-
-	// CRDSchemasPolicy is the name of the ValidatingAdmissionPolicy that refuses schemas of CustomResourceDefinitions that lack
-	// fields of the present ones, and of its binding.
-	CRDSchemasPolicy = "lockstep-crd-schemas"
 )
 
 // Folders of the manifests.

@@ -28,14 +28,6 @@ const (
 	RecordedLeft     = 100      // objects of a record that the package lacks, of which a plan has a line each
 )
 
-// Limits of kubectl package rehearse, which looks at all packages of a cluster.
-const (
-	RehearsedAtOnce   = 4   // packages, each with up to WritesInFlight requests: their content is in memory
-	RehearsalFindings = 20  // of one package: a problem of its engine is one of all of its objects
-	RefusedFieldBytes = 256 // of what a definition refuses in a field
-	SimulatedCreates  = 500 // revisions that the simulation of one package makes, also in plans: a rollout makes one
-)
-
 // Limits of a package's own tests.
 const (
 	FixtureDiffBytes   = 4 << 20          // of two files whose difference is shown
@@ -66,7 +58,9 @@ const (
 	SampleDepth           = 8         // of a value that an example makes up
 	SampleLength          = 256       // of a text that it makes up
 	SampleItems           = 16        // of a list that it makes up
+	SimulatedCreates      = 500       // revisions that the simulation of one package makes: a rollout makes one
 	ResourcesValidated    = 2500      // stored objects of a changed definition that a plan reads
+	RefusedFieldBytes     = 256       // of what a definition refuses in a field
 	SupportPage           = 50        // objects in one response to support: ObjectSets may have 1 MiB each
 	SupportExplained      = 50        // packages that support explains, with some ten requests each
 	SupportLogLines       = 20_000    // of each container's log, some 4 MiB

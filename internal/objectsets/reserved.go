@@ -36,7 +36,7 @@ func RejectReserved(r *engine.Revision, why func(objects.Key) string) {
 // engineNames are those of the objects in config.
 var engineNames = []string{
 	"lockstep-manager", "lockstep-leader-election", "lockstep-foreground-deletion",
-	"lockstep-generated-packages", "lockstep-crd-schemas",
+	"lockstep-generated-packages",
 	"lockstep-view", "lockstep-edit", "lockstep-admin", "lockstep-author", "lockstep-activator", "lockstep-tenant", "lockstep-manager-egress", "lockstep-manager-metrics", "lockstep-metrics-reader",
 	"lockstep-agent", "lockstep-agent-all-namespaces", "lockstep-agent-target",
 }

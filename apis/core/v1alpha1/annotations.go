@@ -201,11 +201,6 @@ const (
 	// others: the constraints on the version of all of them.
 	RequiredVersionsAnnotation = "package-operator.run/required-versions"
 
-	// AllowNarrowingAnnotation on a CustomResourceDefinition of this group lets it be
-	// replaced by one that lacks fields of it, while its metadata.generation is the value:
-	// until the definition changes.
-	AllowNarrowingAnnotation = "package-operator.run/allow-narrowing"
-
 	// ChunkingStrategyAnnotation says how a Package is split into slices: one of
 	// the ChunkingStrategy values.
 	ChunkingStrategyAnnotation = "packages.package-operator.run/chunking-strategy"

@@ -9,14 +9,11 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/config"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/engines"
@@ -38,8 +35,7 @@ func newReleaseEngine(on command.Command) *cobra.Command {
 		Use:   "release-engine",
 		Short: "Give all packages of the cluster back to Package Operator (single objects: release)",
 		Long: `Make what this engine has written such that Package Operator takes it back: the way back from
-adopt-engine. The manager is stopped, and the policy no longer holds that refuses older CustomResourceDefinitions;
-then metadata change, and nothing else. Each object gets the
+adopt-engine. The manager is stopped, then metadata change, and nothing else. Each object gets the
 newest ObjectSet that contains it as its controller, in place of the ObjectDeployment, and the
 revision of that. ObjectSets get the labels that their deployment selects. Finalizers go that
 Package Operator never removes. No object is deleted, recreated or restarted.
@@ -179,11 +175,6 @@ func (c *releaseEngineCommand) steps(ctx context.Context) ([]engineStep, []engin
 		steps = append(steps, c.stopStep(dep))
 	}
 	steps = append(steps, c.leaseStep(holder))
-	policy, err := c.deletePolicyStep(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	steps = append(steps, policy)
 	err = c.rollouts(ctx, func(r *engines.Rollout) error {
 		patches, err := r.Release()
 		if err != nil {
@@ -201,21 +192,6 @@ func (c *releaseEngineCommand) steps(ctx context.Context) ([]engineStep, []engin
 
 // engineDeployment is the name of our manager in config.
 const engineDeployment = "lockstep-manager"
-
-// deletePolicyStep lets Package Operator install its own definitions, which lack fields of ours.
-func (c *releaseEngineCommand) deletePolicyStep(ctx context.Context) (engineStep, error) {
-	binding := &unstructured.Unstructured{}
-	binding.SetAPIVersion("admissionregistration.k8s.io/v1")
-	binding.SetKind("ValidatingAdmissionPolicyBinding")
-	binding.SetName(config.CRDSchemasPolicy)
-	err := c.client.Get(ctx, client.ObjectKeyFromObject(binding), binding)
-	return engineStep{
-		what: "delete " + binding.GetKind() + " " + binding.GetName() + ", which would refuse the CustomResourceDefinitions of Package Operator", done: apierrors.IsNotFound(err),
-		do: func(ctx context.Context) error {
-			return c.cluster.Explain("cannot delete "+binding.GetName(), client.IgnoreNotFound(c.client.Delete(ctx, binding)))
-		},
-	}, c.cluster.Explain("cannot read "+binding.GetName(), client.IgnoreNotFound(err))
-}
 
 // release patches a deployment and all that is of it, as it is now: the manager may have
 // written until it stopped.
