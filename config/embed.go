@@ -55,9 +55,6 @@ const (
 	// it also adds a flag of the manager.
 	FolderRestricted = "restricted"
 
-	// FolderAudit has the admission policy that records which user changed a package; it is not part of an install.
-	FolderAudit = "audit"
-
 	// FolderAgent has the agent of a class of phases, which is installed on its own.
 	FolderAgent = "agent"
 
@@ -68,7 +65,7 @@ const (
 // Files are the manifests, in the folders named above. Files that are called
 // kustomization.yaml are no manifests.
 //
-//go:embed admission/*.yaml agent/*.yaml agent-all-namespaces/*.yaml audit/*.yaml crds/*.yaml flowcontrol/*.yaml manager/*.yaml namespace/*.yaml rbac/*.yaml restricted/*.yaml tenancy/*.yaml
+//go:embed admission/*.yaml agent/*.yaml agent-all-namespaces/*.yaml crds/*.yaml flowcontrol/*.yaml manager/*.yaml namespace/*.yaml rbac/*.yaml restricted/*.yaml tenancy/*.yaml
 var Files embed.FS
 
 // Prerequisites returns what a manager needs that runs outside of the cluster,

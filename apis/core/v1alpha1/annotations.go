@@ -135,12 +135,9 @@ const (
 	// ChangeCauseAnnotation says why a revision was made.
 	ChangeCauseAnnotation = "kubernetes.io/change-cause"
 
-	// ChangedByAnnotation is the user who changed the spec last, as the admission policy
-	// in config/audit writes it. Revisions carry that of the change that they were made for.
-	ChangedByAnnotation = "package-operator.run/changed-by"
-
-	// ChangedWithAnnotation is the field manager of that change, and ChangedAtAnnotation
-	// its time, on ObjectDeployments and revisions of Packages.
+	// ChangedWithAnnotation is the field manager of the change of the spec that a revision
+	// was made for, and ChangedAtAnnotation its time, on ObjectDeployments and revisions of
+	// Packages.
 	ChangedWithAnnotation = "package-operator.run/changed-with"
 	ChangedAtAnnotation   = "package-operator.run/changed-at"
 

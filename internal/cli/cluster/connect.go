@@ -85,7 +85,6 @@ func mapper() meta.RESTMapper {
 	m.Add(coordinationv1.SchemeGroupVersion.WithKind("Lease"), meta.RESTScopeNamespace)
 	m.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
 	m.Add(corev1alpha1.GroupVersion.WithKind("ImageConfig"), meta.RESTScopeRoot)
-	m.Add(changedByBinding, meta.RESTScopeRoot)
 	for _, kind := range []string{"ConfigMap", "Secret"} {
 		m.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}

@@ -15,8 +15,8 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 )
 
-// A deployment names the user whose change of the spec is rolled out, and no other one.
-func TestChangedBy(t *testing.T) {
+// A deployment names what changed the spec that is rolled out, and nothing else.
+func TestChangedWith(t *testing.T) {
 	t.Parallel()
 	scheme := runtime.NewScheme()
 	if err := corev1alpha1.AddToScheme(scheme); err != nil {
@@ -47,7 +47,6 @@ func TestChangedBy(t *testing.T) {
 	changes := func(user string, change func(*corev1alpha1.PackageSpec)) {
 		second++
 		pkg.Generation++
-		pkg.Annotations = map[string]string{corev1alpha1.ChangedByAnnotation: user}
 		pkg.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "tool-" + user, Time: &metav1.Time{Time: time.Unix(second, 0)}}}
 		change(&pkg.Spec)
 	}
@@ -88,7 +87,7 @@ func TestChangedBy(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, annotation := range []string{corev1alpha1.ChangedByAnnotation, corev1alpha1.ChangedWithAnnotation, corev1alpha1.ChangedAtAnnotation} {
+		for _, annotation := range []string{corev1alpha1.ChangedWithAnnotation, corev1alpha1.ChangedAtAnnotation} {
 			if value := dep.Annotations[annotation]; value != "" {
 				got = append(got, value)
 			}
@@ -100,7 +99,7 @@ func TestChangedBy(t *testing.T) {
 
 	changes("alice", func(*corev1alpha1.PackageSpec) {})
 	rollOut()
-	named("installed", "alice tool-alice 1970-01-01T00:00:01Z")
+	named("installed", "tool-alice 1970-01-01T00:00:01Z")
 
 	changes("bob", func(s *corev1alpha1.PackageSpec) { s.Component = "b" })
 	reconcile(stepLoad)
@@ -109,7 +108,7 @@ func TestChangedBy(t *testing.T) {
 	release <- true
 	b.wait(t)
 	reconcile(stepDeploy)
-	named("a setting is changed while it is loaded", "bob tool-bob 1970-01-01T00:00:02Z")
+	named("a setting is changed while it is loaded", "tool-bob 1970-01-01T00:00:02Z")
 
 	changes("carol", func(s *corev1alpha1.PackageSpec) {
 		s.PackageRef = &corev1alpha1.PackageReference{VersionSelection: corev1alpha1.VersionSelection{Version: "1.x"}}
@@ -121,13 +120,13 @@ func TestChangedBy(t *testing.T) {
 
 	changes("carol", func(s *corev1alpha1.PackageSpec) { s.PackageRef.Version, chosen = "3.x", "three" })
 	rollOut()
-	named("another version is asked for", "carol tool-carol 1970-01-01T00:00:05Z")
+	named("another version is asked for", "tool-carol 1970-01-01T00:00:05Z")
 
 	entries := pkg.ManagedFields
 	changes("dave", func(s *corev1alpha1.PackageSpec) { s.Config = nil })
 	pkg.ManagedFields = entries
 	rollOut()
-	named("a field is removed, which leaves no entry", "dave")
+	named("a field is removed, which leaves no entry", "")
 
 	changes("erin", func(s *corev1alpha1.PackageSpec) { s.ServiceAccountName = "deployer" })
 	reconcile(stepSync)
@@ -137,7 +136,7 @@ func TestChangedBy(t *testing.T) {
 	reconcile(stepPaused)
 	changes("frank", func(s *corev1alpha1.PackageSpec) { s.Paused = false })
 	rollOut()
-	named("changed while it was paused", "erin tool-erin 1970-01-01T00:00:08Z")
+	named("changed while it was paused", "tool-erin 1970-01-01T00:00:08Z")
 
 	changes("alice", func(s *corev1alpha1.PackageSpec) { s.Component = "f" })
 	changes("frank", func(s *corev1alpha1.PackageSpec) { s.Paused = false })

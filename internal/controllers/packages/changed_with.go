@@ -20,7 +20,7 @@ func (c *specChange) note(pkg corev1alpha1.GenericPackage, isNew bool) {
 	if asks != c.asks || !next {
 		c.since, c.by = generation, nil
 		if next {
-			c.by = changedBy(pkg, writer, writer != c.writer)
+			c.by = changedWith(writer, writer != c.writer)
 		}
 	}
 	c.generation, c.asks, c.writer = generation, asks, writer
@@ -49,14 +49,13 @@ func (c *specChange) begin(a, last *attempt, reuse unpacked) {
 	a.In.since, c.by = c.since, nil
 }
 
-// changedBy returns the annotations that say who changed the spec. The managed fields say by what and when only where it has written an
-// entry: who removes a field that others have written leaves none.
-func changedBy(pkg corev1alpha1.GenericPackage, writer [2]string, wrote bool) map[string]string {
-	by := map[string]string{corev1alpha1.ChangedByAnnotation: pkg.GetAnnotations()[corev1alpha1.ChangedByAnnotation]}
-	if wrote {
-		by[corev1alpha1.ChangedWithAnnotation], by[corev1alpha1.ChangedAtAnnotation] = writer[0], writer[1]
+// changedWith returns the annotations that say what changed the spec. The managed fields say so only if it has written an entry: a
+// client that removes a field that others have written leaves none.
+func changedWith(writer [2]string, wrote bool) map[string]string {
+	if !wrote {
+		return map[string]string{}
 	}
-	return by
+	return map[string]string{corev1alpha1.ChangedWithAnnotation: writer[0], corev1alpha1.ChangedAtAnnotation: writer[1]}
 }
 
 // writerOf returns the field manager that wrote the spec last, and when, as the caches keep it; empty where they do not.
@@ -82,5 +81,5 @@ func asksFor(pkg corev1alpha1.GenericPackage) string {
 
 // unnamed removes who changed the spec from a deployment.
 func unnamed() map[string]string {
-	return map[string]string{corev1alpha1.ChangedByAnnotation: "", corev1alpha1.ChangedWithAnnotation: "", corev1alpha1.ChangedAtAnnotation: ""}
+	return map[string]string{corev1alpha1.ChangedWithAnnotation: "", corev1alpha1.ChangedAtAnnotation: ""}
 }
