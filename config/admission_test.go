@@ -1,9 +1,7 @@
 package config_test
 
 import (
-	"cmp"
 	"context"
-	"slices"
 	"strings"
 	"testing"
 
@@ -111,133 +109,6 @@ func TestForegroundDeletionPolicyCoversTheOwnersOfObjects(t *testing.T) {
 	}
 	if len(rule.Operations) != 1 || rule.Operations[0] != admissionregistrationv1.Delete {
 		t.Errorf("operations are %v, want DELETE", rule.Operations)
-	}
-}
-
-// The engine's own package, and its deployment, are deleted only where their objects stay.
-func TestOwnPackagePolicy(t *testing.T) {
-	t.Parallel()
-	const pkg, dep = "ClusterPackage", "ClusterObjectDeployment"
-	now := metav1.Now()
-	for name, tc := range map[string]struct {
-		kind, deletionPolicy string
-		options              *metav1.DeleteOptions
-		since                *metav1.Time
-		collection           bool   // the request has no name
-		object               string // the name, where it is another one
-		refused              bool
-	}{
-		"the package":                                {kind: pkg, refused: true},
-		"with deletionPolicy Delete":                 {kind: pkg, deletionPolicy: "Delete", options: &metav1.DeleteOptions{}, refused: true},
-		"in the background":                          {kind: pkg, options: policy(metav1.DeletePropagationBackground), refused: true},
-		"with deletionPolicy Orphan":                 {kind: pkg, deletionPolicy: "Orphan", options: policy(metav1.DeletePropagationBackground)},
-		"orphaned":                                   {kind: pkg, options: policy(metav1.DeletePropagationOrphan)},
-		"orphaned by an old client":                  {kind: pkg, options: legacy(true)},
-		"in the background, by an old client":        {kind: pkg, options: legacy(false), refused: true},
-		"being deleted":                              {kind: pkg, since: &now},
-		"the deployment":                             {kind: dep, options: policy(metav1.DeletePropagationBackground), refused: true},
-		"the deployment with a field of the package": {kind: dep, deletionPolicy: "Orphan", refused: true},
-		"the deployment orphaned":                    {kind: dep, options: policy(metav1.DeletePropagationOrphan)},
-		"in a collection":                            {kind: pkg, collection: true, refused: true},
-		"orphaned in a collection":                   {kind: pkg, collection: true, options: policy(metav1.DeletePropagationOrphan)},
-		"the deployment in a collection":             {kind: dep, collection: true, refused: true},
-		"another package":                            {kind: pkg, object: "shop"},
-		"another package in a collection":            {kind: pkg, object: "shop", collection: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			old := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
-			old.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(tc.kind))
-			old.SetName(cmp.Or(tc.object, corev1alpha1.EnginePackage))
-			name := old.GetName()
-			if tc.collection {
-				name = ""
-			}
-			old.SetDeletionTimestamp(tc.since)
-			if tc.deletionPolicy != "" {
-				old.Object["spec"] = map[string]any{"deletionPolicy": tc.deletionPolicy}
-			}
-			var options runtime.Object
-			if tc.options != nil {
-				options = tc.options
-			}
-			result := ask(t, config.OwnPackagePolicy, admission.NewAttributesRecord(nil, old, old.GroupVersionKind(), "", name,
-				corev1alpha1.GroupVersion.WithResource(kinds[tc.kind].plural), "", admission.Delete, options, false, &user.DefaultInfo{Name: "someone"}), nil)
-			if len(result.Decisions) == 0 && tc.object != "" {
-				return // the policy is not about it
-			}
-			decision := result.Decisions[0]
-			if decision.Evaluation == validating.EvalError || (decision.Action == validating.ActionDeny) != tc.refused {
-				t.Fatalf("%+v, want refused: %t", decision, tc.refused)
-			}
-			if tc.refused && (decision.Reason != metav1.StatusReasonForbidden || !strings.Contains(decision.Message, "kubectl package release-engine --self")) {
-				t.Errorf("%s: %s", decision.Reason, decision.Message)
-			}
-		})
-	}
-	for _, rule := range loadPolicy(t, config.OwnPackagePolicy).Spec.MatchConstraints.ResourceRules {
-		if len(rule.ResourceNames) > 0 || !slices.Contains(rule.Operations, admissionregistrationv1.Delete) {
-			t.Errorf("it is about %v %v", rule.Operations, rule.ResourceNames)
-		}
-	}
-}
-
-// The engine's own package, and its deployment, do not come to roll back by themselves; where they do, other changes are not refused.
-func TestOwnPackageDoesNotRollBackByItself(t *testing.T) {
-	t.Parallel()
-	for name, tc := range map[string]struct {
-		old, new string // onDeadline, - for no object
-		object   string // the name, where it is another one
-		refused  bool
-	}{
-		"created without":             {old: "-"},
-		"created with Hold":           {old: "-", new: "Hold"},
-		"created with Rollback":       {old: "-", new: "Rollback", refused: true},
-		"another one":                 {old: "-", new: "Rollback", object: "shop"},
-		"changed to Rollback":         {new: "Rollback", refused: true},
-		"changed to Rollback by Hold": {old: "Hold", new: "Rollback", refused: true},
-		"changed from Rollback":       {old: "Rollback", new: "Hold"},
-		"left at Rollback":            {old: "Rollback", new: "Rollback"},
-		"another one changed":         {new: "Rollback", object: "shop"},
-	} {
-		for _, kind := range []string{"ClusterPackage", "ClusterObjectDeployment"} {
-			t.Run(name+", "+kind, func(t *testing.T) {
-				t.Parallel()
-				with := func(onDeadline string) runtime.Object {
-					o := &unstructured.Unstructured{Object: map[string]any{}}
-					o.SetGroupVersionKind(corev1alpha1.GroupVersion.WithKind(kind))
-					o.SetName(cmp.Or(tc.object, corev1alpha1.EnginePackage))
-					if onDeadline != "" {
-						o.Object["spec"] = map[string]any{"onDeadline": onDeadline}
-					}
-					return o
-				}
-				var old runtime.Object
-				var options runtime.Object = &metav1.CreateOptions{}
-				operation := admission.Create
-				if tc.old != "-" {
-					old, operation, options = with(tc.old), admission.Update, &metav1.UpdateOptions{}
-				}
-				decisions := ask(t, config.OwnPackagePolicy, admission.NewAttributesRecord(with(tc.new), old, corev1alpha1.GroupVersion.WithKind(kind), "",
-					cmp.Or(tc.object, corev1alpha1.EnginePackage), corev1alpha1.GroupVersion.WithResource(kinds[kind].plural), "", operation, options, false,
-					&user.DefaultInfo{Name: "someone"}), nil).Decisions
-				if (len(decisions) == 0) != (tc.object != "") {
-					t.Fatalf("%d decisions", len(decisions))
-				}
-				refused := ""
-				for _, d := range decisions {
-					if d.Evaluation == validating.EvalError {
-						t.Fatalf("%+v", d)
-					}
-					if d.Action == validating.ActionDeny {
-						refused += d.Message
-					}
-				}
-				if tc.refused != strings.Contains(refused, "kubectl package rollout undo clusterpackage/package-operator") || !tc.refused && refused != "" {
-					t.Errorf("refused by %q, want %t", refused, tc.refused)
-				}
-			})
-		}
 	}
 }
 

@@ -5,6 +5,5 @@
 //	kubectl apply --server-side -k config
 //
 // The folders are crds (generated), namespace, rbac, admission, flowcontrol,
-// manager, and argocd, which is applied on its own. PackageFiles makes the
-// engine's own package of them.
+// manager, and argocd, which is applied on its own.
 package config

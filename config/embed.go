@@ -25,14 +25,6 @@ const (
 	// GeneratedPackagesPolicy is the name of the ValidatingAdmissionPolicy that guards
 	// packages that the manager installed for others, and of its binding.
 	GeneratedPackagesPolicy = "lockstep-generated-packages"
-
-	// OwnPackagePolicy is the name of the ValidatingAdmissionPolicy that refuses to delete the engine's own package with its
-	// objects, and that its deadline rolls it back, and of its binding.
-	OwnPackagePolicy = "lockstep-own-package"
-
-	// CRDSchemasPolicy is the name of the ValidatingAdmissionPolicy that refuses schemas of CustomResourceDefinitions that lack
-	// fields of the present ones, and of its binding.
-	CRDSchemasPolicy = "lockstep-crd-schemas"
 )
 
 // Folders of the manifests.
@@ -63,9 +55,6 @@ const (
 	// it also adds a flag of the manager.
 	FolderRestricted = "restricted"
 
-	// FolderAudit has the admission policy that records which user changed a package; it is not part of an install.
-	FolderAudit = "audit"
-
 	// FolderAgent has the agent of a class of phases, which is installed on its own.
 	FolderAgent = "agent"
 
@@ -76,7 +65,7 @@ const (
 // Files are the manifests, in the folders named above. Files that are called
 // kustomization.yaml are no manifests.
 //
-//go:embed admission/*.yaml agent/*.yaml agent-all-namespaces/*.yaml audit/*.yaml crds/*.yaml flowcontrol/*.yaml manager/*.yaml namespace/*.yaml package/*.yaml rbac/*.yaml restricted/*.yaml tenancy/*.yaml
+//go:embed admission/*.yaml agent/*.yaml agent-all-namespaces/*.yaml crds/*.yaml flowcontrol/*.yaml manager/*.yaml namespace/*.yaml rbac/*.yaml restricted/*.yaml tenancy/*.yaml
 var Files embed.FS
 
 // Prerequisites returns what a manager needs that runs outside of the cluster,

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// signatures verifies those of a release with cosign: of the checksums, and of both images once they are in a registry with them.
+// signatures verifies those of a release with cosign: of the checksums, and of the image once it is in a registry with its own.
 func signatures(t *testing.T, folder, public string) {
 	t.Helper()
 	home := t.TempDir()
@@ -48,15 +48,13 @@ func signatures(t *testing.T, folder, public string) {
 		t.Fatal(err)
 	}
 	_, stranger := newKey(t)
-	for _, image := range []string{"lockstep-manager", "lockstep-package"} {
-		ref := strings.TrimPrefix(server.URL, "http://") + "/mirror/" + image + ":" + released
-		push(t, filepath.Join(folder, image+"-"+released+".oci.tar"), ref)
-		cosign(false, "verify", "--key", public, offline, "--allow-http-registry", ref)
-		t.Log(execute(t, ".", nil, plugin, "sign", ref, "--bundle", filepath.Join(folder, image+"-"+released+".sigstore.json")))
-		cosign(true, "verify", "--key", public, offline, "--allow-http-registry", ref)
-		cosign(false, "verify", "--key", stranger, offline, "--allow-http-registry", ref)
-		t.Log(execute(t, ".", nil, plugin, "verify", ref, "--key", public))
-	}
+	ref := strings.TrimPrefix(server.URL, "http://") + "/mirror/lockstep-manager:" + released
+	push(t, filepath.Join(folder, "lockstep-manager-"+released+".oci.tar"), ref)
+	cosign(false, "verify", "--key", public, offline, "--allow-http-registry", ref)
+	t.Log(execute(t, ".", nil, plugin, "sign", ref, "--bundle", filepath.Join(folder, "lockstep-manager-"+released+".sigstore.json")))
+	cosign(true, "verify", "--key", public, offline, "--allow-http-registry", ref)
+	cosign(false, "verify", "--key", stranger, offline, "--allow-http-registry", ref)
+	t.Log(execute(t, ".", nil, plugin, "verify", ref, "--key", public))
 }
 
 // push pushes what an OCI layout in an archive holds.

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"encoding/json"
 	"io"
 	"log"
 	"net"
@@ -115,13 +116,20 @@ func TestBundle(t *testing.T) {
 	off.Store(true) // whatever asks the first registry from now on fails, and is counted
 
 	mirror := env.Registry() + "/mirror"
-	loaded := strings.Split(ok(t, env, "bundle", "load", file, "--to", mirror, "--query", ".imagePrefixOverrides, (.images[] | select(.from | contains(\"packages/web\")) | .to), .imageConfigs").out, "\n")
-	ok(t, env, "bundle", "load", file, "--to", mirror, "-o", "json")
-	overrides, written := loaded[0], strings.Join(loaded[2:], "\n")
+	var loaded struct {
+		ImagePrefixOverrides, ImageConfigs string
+		Images                             []struct{ From, To string }
+	}
+	require.NoError(t, json.Unmarshal([]byte(ok(t, env, "bundle", "load", file, "--to", mirror, "-o", "json").out), &loaded))
+	overrides := loaded.ImagePrefixOverrides
 	if want := origin + "/=" + mirror + "/" + strings.ReplaceAll(origin, ":", "-") + "/"; overrides != want {
 		t.Fatalf("overrides %q, want %q", overrides, want)
 	}
-	ok(t, env, "verify", loaded[1], "--key", public)
+	for _, image := range loaded.Images {
+		if strings.Contains(image.From, "packages/web") {
+			ok(t, env, "verify", image.To, "--key", public)
+		}
+	}
 
 	manager := env.StartManager(t, "--pace=0.1", "--allow-local-sources", "--image-prefix-overrides="+overrides)
 	installsFrom(t, env, env.TestNamespace(t), origin, mirror)
@@ -133,7 +141,7 @@ func TestBundle(t *testing.T) {
 	asked.Store(0)
 
 	config := &corev1alpha1.ImageConfig{}
-	require.NoError(t, yaml.UnmarshalStrict([]byte(written), config))
+	require.NoError(t, yaml.UnmarshalStrict([]byte(loaded.ImageConfigs), config))
 	config.Spec.Verification = &corev1alpha1.ImageVerification{
 		Images:      []corev1alpha1.VerifiedImages{corev1alpha1.VerifiedImagesPackage, corev1alpha1.VerifiedImagesRepository, corev1alpha1.VerifiedImagesWorkload},
 		Authorities: []corev1alpha1.ImageAuthority{{Name: "release", Key: &corev1alpha1.ImageAuthorityKey{PEM: string(pair.Public)}}},

@@ -12,12 +12,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -109,16 +107,6 @@ func TestSupport(t *testing.T) {
 	if why := files["support/explain/package_support_one.txt"]; !strings.Contains(why, "ConfigMap wrong") || !strings.Contains(why, "[redacted]") {
 		t.Errorf("explain: %q", why)
 	}
-	for _, args := range [][]string{{"explain", "one", "-n", "support"}, {"list", "-A"}, {"status", "one", "-n", "support"}} {
-		got := run(t, env, append(args, "--bundle", file)...)
-		if got.code != 0 && args[0] != "status" || !strings.Contains(got.out, "one") || strings.Contains(got.out+got.err, "planted-") {
-			t.Errorf("%v of the archive: %+v", args, got)
-		}
-		if args[0] == "explain" && (!strings.Contains(got.out, "ConfigMap wrong") || !strings.Contains(got.out, "[redacted]")) {
-			t.Errorf("explain of the archive: %s", got.out)
-		}
-	}
-	pageOfArchive(t, env, file, secret)
 	var packages corev1alpha1.PackageList
 	if err := json.Unmarshal([]byte(files["support/objects/package.json"]), &packages); err != nil || !slices.ContainsFunc(packages.Items, func(pkg corev1alpha1.Package) bool {
 		return pkg.Namespace == "support" && pkg.Name == "one" && len(pkg.Status.Conditions) > 0
@@ -128,44 +116,6 @@ func TestSupport(t *testing.T) {
 	t.Logf("%d secrets are planted in %d objects and an image, and none is in %d files", n, len(objects), len(files))
 	if n < 30 || len(objects) == 0 {
 		t.Errorf("only %d secrets are planted", n)
-	}
-}
-
-// pageOfArchive compares the page of an archive, and what explain says of it, with those of the cluster, where a condition quotes
-// one of the planted values. The archive has that redacted; no other one is in either.
-func pageOfArchive(t *testing.T, env *harness.Env, file, quoted string) {
-	t.Helper()
-	cause := regexp.MustCompile(`(?s)<dd class="why">.*?</dd>|<dt>Do</dt><dd>.*?</dd>|<h2 id="h-phases">.*?</section>`)
-	var pages, words [2]string
-	for i, flags := range [][]string{nil, {"--bundle", file}} {
-		address, _ := startPage(t.Context(), t, env, flags...)
-		browser := enter(t, address)
-		harness.Eventually(t, harness.Patience, "the page has the cause", func(context.Context) error {
-			got := browser.get(browser.base + "packages/support/one")
-			if i == 0 {
-				got = strings.ReplaceAll(got, quoted, "[redacted]")
-			}
-			if pages[i] = strings.Join(cause.FindAllString(got, -1), "\n"); !strings.Contains(pages[i], "ConfigMap wrong") || strings.Contains(got, "is being looked for") {
-				return errors.New(got)
-			}
-			return nil
-		})
-		words[i] = run(t, env, append([]string{"explain", "one", "-n", "support"}, flags...)...).out
-		list := browser.get(browser.base + "packages?namespace=support")
-		if i == 0 {
-			words[i], list = strings.ReplaceAll(words[i], quoted, "[redacted]"), strings.ReplaceAll(list, quoted, "[redacted]")
-		}
-		for name, text := range map[string]string{"package": pages[i], "list": list, "explain": words[i]} {
-			if at := strings.Index(text, "planted-"); at >= 0 {
-				t.Errorf("%s of %v: %s", name, flags, text[max(0, at-200):min(len(text), at+50)])
-			}
-		}
-	}
-	if pages[0] != pages[1] {
-		t.Errorf("the page of the archive is another one (-cluster +archive):\n%s", cmp.Diff(pages[0], pages[1]))
-	}
-	if words[0] != words[1] {
-		t.Errorf("explain says something else of the archive (-cluster +archive):\n%s", cmp.Diff(words[0], words[1]))
 	}
 }
 

@@ -41,5 +41,8 @@ func TestMain(m *testing.M) {
 	if os.Getenv(standInVariable) != "" {
 		os.Exit(runStandIn(os.Args[1:]))
 	}
+	if os.Getenv(jqVariable) != "" {
+		os.Exit(runJQ(os.Args[1:]))
+	}
 	os.Exit(harness.Main(m))
 }

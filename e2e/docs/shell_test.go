@@ -37,6 +37,11 @@ func newShell(t *testing.T, env *harness.Env) *shell {
 		}
 	}
 	s.write(t, filepath.Join(bin, "kubectl-package"), s.plugin(t), 0o755)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.write(t, filepath.Join(bin, "jq"), fmt.Sprintf("#!/bin/sh\n%s=1 exec %q \"$@\"\n", jqVariable, self), 0o755)
 	assets := filepath.Dir(os.Getenv("LOCKSTEP_SANDBOX"))
 	if err := os.Symlink(filepath.Join(assets, "kubectl"), filepath.Join(bin, "kubectl")); err != nil {
 		t.Fatal(err)

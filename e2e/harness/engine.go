@@ -16,7 +16,7 @@ import (
 // EngineRepository is the repository of the manager's image.
 const EngineRepository = "lockstep.run/lockstep-manager"
 
-// EngineImage is the manager's image of a version, as YAML, chart and package name it.
+// EngineImage is the manager's image of a version, as YAML and chart name it.
 func EngineImage(version string) string {
 	return EngineRepository + ":" + version + "@" + EngineDigest(version)
 }
@@ -24,18 +24,6 @@ func EngineImage(version string) string {
 // EngineDigest is the digest of the manager's image of a version.
 func EngineDigest(version string) string {
 	return "sha256:" + strings.Repeat(version[len(version)-1:], 64)
-}
-
-// EngineFiles are the files of the engine's own package of a version.
-func EngineFiles(tb testing.TB, version string) Files {
-	tb.Helper()
-	content, err := config.PackageFiles(version, EngineRepository, EngineDigest(version))
-	require.NoError(tb, err)
-	files := Files{}
-	for name, text := range content {
-		files[name] = string(text)
-	}
-	return files
 }
 
 // EngineObjects are those of config, with the manager's image of a version.

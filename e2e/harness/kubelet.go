@@ -1,7 +1,6 @@
 package harness
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,8 +45,6 @@ func WithKubelet() sandbox.Option {
 type Program struct {
 	// Path of the manager.
 	Path string
-	// Rehearsal is the path of the program of Jobs, where the manager has no such command.
-	Rehearsal string
 	// CrashesAsLeader kills each process that has acquired the Lease.
 	CrashesAsLeader bool
 	// Hangs stops each manager before its first instruction.
@@ -86,7 +83,7 @@ func (c *Container) Kill() bool {
 // Killed reports whether [Container.Kill] ended the process.
 func (c *Container) Killed() bool { return c.crash.Load() }
 
-// Kubelet stands in for the kubelet of one node: the scheduler and the controllers of Deployments and Jobs are real, and of the pods
+// Kubelet stands in for the kubelet of one node: the scheduler and the controllers of Deployments are real, and of the pods
 // each first container is a process on this machine. Its program depends on the image; an image that is not known cannot be pulled.
 // Readiness is that of /readyz, a container that ends is started again after a growing delay, and one of a deleted pod is stopped.
 // Ignored are the token of the service account, instead of which a process has a kubeconfig of the manager's account, volumes, resources,
@@ -156,9 +153,9 @@ func (k *Kubelet) Containers() []*Container {
 	return slices.Clone(k.all)
 }
 
-// Running returns the processes of managers of an image that run.
+// Running returns the processes of an image that run.
 func (k *Kubelet) Running(image string) []*Container {
-	return slices.DeleteFunc(k.Containers(), func(c *Container) bool { return c.Image != image || c.Exited() || c.Credential == "" })
+	return slices.DeleteFunc(k.Containers(), func(c *Container) bool { return c.Image != image || c.Exited() })
 }
 
 // node is where all pods are.
@@ -238,9 +235,6 @@ func (k *Kubelet) syncPod(ctx context.Context, pod *corev1.Pod) error {
 		}
 		return client.IgnoreNotFound(k.env.Client.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID}))
 	}
-	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
-		return nil
-	}
 	k.mu.Lock()
 	program, found := k.programs[pod.Spec.Containers[0].Image]
 	k.mu.Unlock()
@@ -249,8 +243,8 @@ func (k *Kubelet) syncPod(ctx context.Context, pod *corev1.Pod) error {
 	case w.current == nil && found && !time.Now().Before(w.next):
 		err = k.run(ctx, pod, w, program)
 	case w.current != nil && w.current.Exited():
-		w.end(pod.Spec.RestartPolicy)
-	case w.current != nil && program.CrashesAsLeader && w.current.Credential != "":
+		w.end()
+	case w.current != nil && program.CrashesAsLeader:
 		err = k.crash(ctx, w.current)
 	}
 	status := pod.Status.DeepCopy()
@@ -282,12 +276,8 @@ func (k *Kubelet) run(ctx context.Context, pod *corev1.Pod, w *podWorker, progra
 		return err
 	}
 	path := program.Path
-	if pod.Spec.RestartPolicy == corev1.RestartPolicyNever {
-		credential, path = "", cmp.Or(program.Rehearsal, path)
-	} else {
-		args = slices.Concat(args, k.env.local(dir, kubeconfig), k.args)
-	}
-	if program.Hangs && credential != "" {
+	args = slices.Concat(args, k.env.local(dir, kubeconfig), k.args)
+	if program.Hangs {
 		path, args = "/bin/sh", append([]string{"-c", `kill -STOP $$; exec "$0" "$@"`, path}, args...)
 	}
 	m, err := k.env.start(dir, path, args, append(environ, "KUBECONFIG="+kubeconfig)...)
@@ -349,7 +339,7 @@ func (k *Kubelet) crash(ctx context.Context, c *Container) error {
 }
 
 // end notes how the process ended.
-func (w *podWorker) end(policy corev1.RestartPolicy) {
+func (w *podWorker) end() {
 	ended, state := w.current.Ended(), w.current.cmd.ProcessState
 	if ended.IsZero() {
 		return // in a moment
@@ -363,12 +353,8 @@ func (w *podWorker) end(policy corev1.RestartPolicy) {
 	if w.last.ExitCode != 0 {
 		w.last.Reason, w.last.Message = "Error", tail(w.current.log, 20)
 	}
-	if policy == corev1.RestartPolicyNever {
-		w.next = ended.Add(24 * time.Hour)
-	} else {
-		w.next = ended.Add(min(firstDelay<<min(w.restarts, 10), mostDelay))
-		w.restarts++
-	}
+	w.next = ended.Add(min(firstDelay<<min(w.restarts, 10), mostDelay))
+	w.restarts++
 	w.current = nil
 }
 

@@ -301,7 +301,7 @@ func releaseEngine(t *testing.T, manager *harness.Manager, all []*installation) 
 		}
 	}
 	interrupted(t, func() {}, "release-engine", "--yes")
-	if code, out, _ := run(t, 0, "release-engine", "--yes"); code != 0 || !strings.Contains(out, "nothing to do") {
+	if code, out, _ := run(t, 0, "release-engine", "--yes", "-o", "json"); code != 0 || !strings.Contains(out, `"text":"nothing to do"`) || !strings.Contains(out, `"succeeded":true`) {
 		t.Errorf("the second time: exit code %d\n%s", code, out)
 	}
 }

@@ -46,8 +46,6 @@ type ways struct {
 	kubelet *harness.Kubelet
 	// to begins a rollout of a version, and undo is the one command back to the former version.
 	to, undo func(version string)
-	// own is set for the engine's own package.
-	own bool
 }
 
 // newWays starts a cluster with the former version, installed by YAML.
@@ -60,8 +58,7 @@ func newWays(t *testing.T) *ways {
 	present := harness.Binary(t, "lockstep-manager")
 	env := harness.New(t, harness.WithKubelet())
 	w := &ways{switches: newSwitches(t, env), kubelet: env.StartKubelet(t, reach...)}
-	// The former version has no command that rehearses.
-	w.kubelet.Release(harness.EngineImage(formerVersion), harness.Program{Path: old, Rehearsal: present})
+	w.kubelet.Release(harness.EngineImage(formerVersion), harness.Program{Path: old})
 	w.kubelet.Release(harness.EngineImage(presentVersion), harness.Program{Path: present})
 	w.kubelet.Release(harness.EngineImage(crashes), harness.Program{Path: present, CrashesAsLeader: true})
 	w.kubelet.Release(harness.EngineImage(hangs), harness.Program{Path: present, Hangs: true})
@@ -99,12 +96,6 @@ func (w *ways) typed(program string, args ...string) string {
 		w.Errorf("%s: %v", strings.Join(args, " "), err)
 	}
 	return string(out)
-}
-
-// pkg types a command of the plugin.
-func (w *ways) pkg(args ...string) string {
-	w.Helper()
-	return w.typed(harness.Binary(w.T, "kubectl-package"), args...)
 }
 
 // deployed waits until all pods of the Deployment are of a version.
@@ -253,7 +244,6 @@ func (w *ways) round(i int, version string) {
 	drifted, planted := w.drift()
 	w.deployed(version)
 	w.led(mark, version)
-	w.settled(version)
 	w.judge(fmt.Sprintf("switch %d, to %s: %s is killed after %d requests of the next", i, version, who, n), mark, leader.Credential, drifted, planted)
 }
 
@@ -274,16 +264,6 @@ func (w *ways) kill(next, leader *harness.Container) string {
 	return "none"
 }
 
-// settled waits until the own package, where there is one, is available.
-func (w *ways) settled(version string) {
-	w.Helper()
-	if !w.own {
-		return
-	}
-	w.env.WaitAvailable(w.T, "", corev1alpha1.EnginePackage)
-	w.deployed(version)
-}
-
 // broken rolls out a version that does not work, waits until that shows, and goes back by one command: the former version leads, and
 // does not roll the newer one out again. Where it remains, it has led until then.
 func (w *ways) broken(what, version string, remains bool, shown func(sandbox.Position)) {
@@ -299,7 +279,6 @@ func (w *ways) broken(what, version string, remains bool, shown func(sandbox.Pos
 	w.undo(presentVersion)
 	w.deployed(presentVersion)
 	w.led(mark, presentVersion)
-	w.settled(presentVersion)
 	generation := w.generation()
 	w.judge(what, mark, leader.Credential, drifted, planted)
 	if after := w.generation(); after != generation {
@@ -322,9 +301,6 @@ func (w *ways) show(what string) {
 	require.NoError(w.T, w.env.Client.Get(w.Context(), client.ObjectKeyFromObject(d), d))
 	for _, c := range d.Status.Conditions {
 		w.Logf("%s: Deployment %s=%s %s", what, c.Type, c.Status, c.Message)
-	}
-	if w.own {
-		w.Logf("%s: status %+v", what, *w.env.Package(w.T, "", corev1alpha1.EnginePackage).PackageStatus())
 	}
 }
 
@@ -390,30 +366,39 @@ func (w *ways) remains(mark sandbox.Position, leader string) {
 }
 
 // all rolls out versions under kills, and those that do not work.
-func (w *ways) all(rounds int) {
+func (w *ways) all() {
 	w.install()
-	for i := range rounds {
+	for i := range 3 {
 		w.round(i+1, []string{presentVersion, formerVersion}[i%2])
-	}
-	if rounds%2 == 0 {
-		w.to(presentVersion)
-		w.deployed(presentVersion)
-		w.settled(presentVersion)
 	}
 	w.broken("a version that crashes as the leader", crashes, false, w.crashed)
 	w.broken("an image that cannot be pulled", absent, true, func(sandbox.Position) {
 		w.awaitPod(absent, func(s corev1.ContainerStatus) bool {
 			return s.State.Waiting != nil && s.State.Waiting.Reason == "ImagePullBackOff"
 		})
-		if w.own {
-			w.pulled()
-		}
 	})
 	w.broken("a version that never becomes ready", hangs, true, func(sandbox.Position) {
 		w.awaitPod(hangs, func(s corev1.ContainerStatus) bool { return s.State.Running != nil && !s.Ready })
-		if w.own {
-			w.deadline()
-		}
 	})
 	w.summary(fmt.Sprintf("%d packages at rest", rested))
+}
+
+// The switch by one YAML that is applied.
+func TestSwitchByYAML(t *testing.T) { newWays(t).all() }
+
+// The switch by Helm.
+func TestSwitchByHelm(t *testing.T) {
+	w := newWays(t)
+	helm := harness.Helm(t)
+	for _, name := range []string{"HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"} {
+		t.Setenv(name, t.TempDir())
+	}
+	w.to = func(version string) {
+		w.typed(helm, "upgrade", "--install", "lockstep", "../../config/chart", "--namespace", corev1alpha1.DefaultNamespace, "--take-ownership", "--force-conflicts",
+			"--set", "manager.image.tag="+version+",manager.image.digest="+harness.EngineDigest(version))
+	}
+	w.undo = func(string) { w.typed(helm, "rollback", "lockstep", "--namespace", corev1alpha1.DefaultNamespace) }
+	w.to(formerVersion)
+	w.deployed(formerVersion)
+	w.all()
 }

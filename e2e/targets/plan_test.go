@@ -24,7 +24,6 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
 	"lockstep.run/lockstep/internal/cli"
-	"lockstep.run/lockstep/internal/cli/clitest"
 	"lockstep.run/lockstep/internal/cli/dryrun"
 	"lockstep.run/lockstep/internal/testing/require"
 )
@@ -35,7 +34,6 @@ func (f *fixture) command(t *testing.T, args ...string) (code int, out, errOut s
 	var stdout, stderr bytes.Buffer
 	args = append(args, "--kubeconfig", f.Kubeconfig(), "-n", home)
 	code = cli.Run(t.Context(), args, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &stdout, ErrOut: &stderr})
-	clitest.CheckJSON(t, args, stdout.String())
 	return code, stdout.String(), stderr.String()
 }
 

@@ -5,8 +5,6 @@
 //
 //	controller-gen crd paths=./apis/manifests/... output:crd:stdout | go run ./hack/jsonschemas --out docs/schemas
 //
-// With --outputs it writes those of what commands print with -o json instead, of the Go types of these.
-//
 // The schema of a package's configuration is described by that of Kubernetes for
 // definitions, which is bundled.
 package main

@@ -18,14 +18,7 @@ import (
 func main() {
 	log.SetFlags(0)
 	out := flag.String("out", "", "`folder` to write to")
-	outputs := flag.String("outputs", "", "`folder` for the schemas of what commands print, and nothing else")
 	flag.Parse()
-	if *outputs != "" {
-		if err := writeOutputs(*outputs); err != nil {
-			log.Fatalf("Error: %v", err)
-		}
-		return
-	}
 	if err := run(os.Stdin, *out); err != nil {
 		log.Fatalf("Error: %v", err)
 	}

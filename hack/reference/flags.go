@@ -62,7 +62,7 @@ var common = map[string]bool{
 // commands returns the page of commands: the help of each, and its flags.
 func commands() string {
 	var b, all strings.Builder
-	shared, seen, outputs := map[string]string{}, map[string]int{}, cli.Outputs()
+	shared, seen := map[string]string{}, map[string]int{}
 	eachCommand(cli.Tree(), func(cmd *cobra.Command) {
 		cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
 			if common[f.Name] {
@@ -94,10 +94,6 @@ func commands() string {
 			b.WriteString(row)
 		})
 		b.WriteString(prose(cmd.Long))
-		if prints := outputs[cli.NameOf(cmd)]; len(prints) > 0 {
-			file := cli.SchemaOf(cli.NameOf(cmd), prints)
-			fmt.Fprintf(&b, "\nThe [schema](../schemas/outputs/%s) of its JSON.\n", file)
-		}
 		if cmd.Example != "" {
 			fmt.Fprintf(&b, "\n```sh\n%s\n```\n", indentation.ReplaceAllString(strings.Trim(cmd.Example, "\n"), ""))
 		}

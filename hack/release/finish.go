@@ -225,20 +225,15 @@ func (r *release) signByIdentity(ctx context.Context, by signing, sums []byte) e
 	})
 }
 
-// writeBundles writes the signature of the checksums, and signs the images, as cosign sign does. Signatures are files beside the
-// images and not in them, so that who builds the release again gets the same images and checksums.
+// writeBundles writes the signature of the checksums, and signs the image, as cosign sign does. Signatures are files beside the
+// image and not in it, so that who builds the release again gets the same image and checksums.
 func (r *release) writeBundles(sums []byte, sign func(digest string) ([]byte, error)) error {
 	if err := r.write(checksumsFile+bundleSuffix, append(sums, '\n')); err != nil {
 		return err
 	}
-	for name, digest := range map[string]string{"lockstep-manager": r.digest, "lockstep-package": r.packageDigest} {
-		bundle, err := sign(digest)
-		if err != nil {
-			return fmt.Errorf("sign %s: %w", name, err)
-		}
-		if err := r.write(name+"-"+r.version+bundleSuffix, append(bundle, '\n')); err != nil {
-			return err
-		}
+	bundle, err := sign(r.digest)
+	if err != nil {
+		return fmt.Errorf("sign the image: %w", err)
 	}
-	return nil
+	return r.write("lockstep-manager-"+r.version+bundleSuffix, append(bundle, '\n'))
 }

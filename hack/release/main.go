@@ -25,11 +25,10 @@ type release struct {
 	created time.Time // of everything
 	image   string    // repository of the manager's image
 	digest  string    // of its index
-	// packageDigest is that of the image of the engine's own package.
-	packageDigest string
-	url           string // folder that the files are published in
-	platforms     []platform
-	folder        string
+	url     string    // folder that the files are published in
+
+	platforms []platform
+	folder    string
 }
 
 func main() {
@@ -49,7 +48,7 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&r.image, "image", "lockstep.run/lockstep-manager", "where the image will be pushed to: the YAML and the chart name it by its digest")
 	flags.StringVar(&r.url, "url", "", "where the files will be published, for krew (default: https://lockstep.run/releases/VERSION)")
 	by := signing{in: os.Stdin}
-	flags.StringVar(&by.key, "key", "", "file with a private key of ECDSA on P-256 in PEM that signs the checksums and the images; its password is in COSIGN_PASSWORD (default: no signature)")
+	flags.StringVar(&by.key, "key", "", "file with a private key of ECDSA on P-256 in PEM that signs the checksums and the image; its password is in COSIGN_PASSWORD (default: no signature)")
 	flags.StringVar(&by.token, "identity-token", "", "file with an OIDC token, which is read once all is built, - for standard input: instead of a key, certificates for its identity sign")
 	flags.StringVar(&by.services, "signing-config", "", "file with a signing config of Sigstore: which services are asked for certificates, log entries and timestamps (default: those of Sigstore that are for everyone, whose log shows the identity for ever)")
 	platforms := flags.String("platforms", "", "OS/ARCH,…: build plugin and image for these alone, one of Linux among them, as tests do (default: all)")
@@ -99,7 +98,7 @@ func (r *release) make(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(scratch)
-	for _, step := range []func(context.Context, string) error{r.buildImage, r.buildPlugins, r.listModules, r.writePackage} {
+	for _, step := range []func(context.Context, string) error{r.buildImage, r.buildPlugins, r.listModules} {
 		if err := step(ctx, scratch); err != nil {
 			return err
 		}

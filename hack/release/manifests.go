@@ -2,22 +2,17 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"path"
-	"path/filepath"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
-	"github.com/google/go-containerregistry/pkg/v1/empty"
-	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
 
 	"lockstep.run/lockstep/config"
-	"lockstep.run/lockstep/internal/loader"
 )
 
 // imageInConfig is what the kustomization of config calls the image of the manager.
@@ -79,38 +74,6 @@ func (r *release) writeChart(folder string) error {
 		packed = append(packed, file{"lockstep/" + f.path, f.mode, f.content})
 	}
 	return r.writeTar("lockstep-"+strings.TrimPrefix(r.version, "v")+".tgz", packed)
-}
-
-// writePackage writes the engine's own package, as an OCI layout.
-func (r *release) writePackage(ctx context.Context, scratch string) error {
-	files, err := config.PackageFiles(r.version, r.image, r.digest)
-	if err != nil {
-		return err
-	}
-	if _, err := loader.Validate(ctx, files); err != nil {
-		return fmt.Errorf("the engine's own package: %w", err)
-	}
-	image, err := loader.Build(files, loader.BuildOptions{})
-	if err != nil {
-		return err
-	}
-	digest, err := image.Digest()
-	if err != nil {
-		return err
-	}
-	r.packageDigest = digest.String()
-	folder, err := layout.Write(filepath.Join(scratch, "package"), empty.Index)
-	if err != nil {
-		return err
-	}
-	if err := folder.AppendImage(image); err != nil {
-		return err
-	}
-	packed, err := readFolder(string(folder))
-	if err != nil {
-		return err
-	}
-	return r.writeTar("lockstep-package-"+r.version+".oci.tar", packed)
 }
 
 // chartMetadata adds to Chart.yaml the versions, and what Artifact Hub shows.

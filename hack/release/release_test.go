@@ -30,8 +30,6 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 	"github.com/google/go-cmp/cmp"
-	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/sigstore/sigstore-go/pkg/bundle"
 	sigroot "github.com/sigstore/sigstore-go/pkg/root"
 	"github.com/sigstore/sigstore-go/pkg/verify"
@@ -39,7 +37,6 @@ import (
 	"github.com/sigstore/sigstore/pkg/signature"
 	"sigs.k8s.io/yaml"
 
-	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
 	"lockstep.run/lockstep/internal/testing/require"
 	"lockstep.run/lockstep/internal/testing/signed"
@@ -59,7 +56,6 @@ func example(t *testing.T, by signing) map[string]string {
 	}
 	require.NoError(t, r.writeManifests(root+"/config"))
 	require.NoError(t, r.writeChart(root+"/config/chart"))
-	require.NoError(t, r.writePackage(t.Context(), t.TempDir()))
 	require.NoError(t, r.finish(t.Context(), by))
 	files, err := readFolder(r.folder)
 	require.NoError(t, err)
@@ -131,7 +127,7 @@ func TestTwiceTheSame(t *testing.T) {
 	if diff := cmp.Diff([]string{
 		"SHA256SUMS", "krew-lockstep.yaml", "krew-package.yaml", "kubectl-package-v1.2.3-darwin-amd64.tar.gz", "kubectl-package-v1.2.3-darwin-arm64.tar.gz",
 		"kubectl-package-v1.2.3-linux-amd64.tar.gz", "kubectl-package-v1.2.3-linux-arm64.tar.gz", "kubectl-package-v1.2.3-windows-amd64.tar.gz",
-		"kubectl-package-v1.2.3-windows-arm64.tar.gz", "lockstep-1.2.3.tgz", "lockstep-package-v1.2.3.oci.tar", "lockstep-v1.2.3.yaml", "provenance.json",
+		"kubectl-package-v1.2.3-windows-arm64.tar.gz", "lockstep-1.2.3.tgz", "lockstep-v1.2.3.yaml", "provenance.json",
 	}, names); diff != "" {
 		t.Error(diff)
 	}
@@ -177,30 +173,6 @@ func TestManifests(t *testing.T) {
 	}
 	if _, found := chart["lockstep/files/crds/kustomization.yaml"]; found {
 		t.Error("the chart has a kustomization")
-	}
-}
-
-// The engine's own package is that of config with the image of the release, as an image that the engine reads.
-func TestPackage(t *testing.T) {
-	t.Parallel()
-	folder := t.TempDir()
-	for name, content := range untar(t, strings.NewReader(made(t)["lockstep-package-v1.2.3.oci.tar"])) {
-		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o700))
-		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o600))
-	}
-	index, err := layout.ImageIndexFromPath(folder)
-	require.NoError(t, err)
-	list, err := index.IndexManifest()
-	require.NoError(t, err)
-	image, err := index.Image(list.Manifests[0].Digest)
-	require.NoError(t, err)
-	files, err := loader.ReadImage(t.Context(), image)
-	require.NoError(t, err)
-	pkg, _, err := loader.Preview(t.Context(), files, loader.PreviewOptions{Cluster: true, LockedImages: true})
-	require.NoError(t, err)
-	deployment := string(pkg.Phases[len(pkg.Phases)-1].Objects[0].Object.Raw)
-	if want := `"image":"registry.example/lockstep-manager:v1.2.3@sha256:` + strings.Repeat("1", 64) + `"`; !strings.Contains(deployment, want) || pkg.Manifest.Spec.Version != "1.2.3" {
-		t.Errorf("version %s lacks %s: %s", pkg.Manifest.Spec.Version, want, deployment)
 	}
 }
 
@@ -311,15 +283,13 @@ func TestSignature(t *testing.T) {
 	public, err := cryptoutils.MarshalPublicKeyToPEM(&private.PublicKey)
 	require.NoError(t, err)
 	verification := &imagepolicy.Verification{Authorities: []imagepolicy.Authority{imagepolicy.Key("release", public, time.Time{}, time.Time{})}}
-	for name, digest := range map[string]string{"lockstep-manager": "sha256:" + strings.Repeat("1", 64), "lockstep-package": packageDigest(t, files)} {
-		check, refusal := verification.Check(digest, time.Now())
-		if refusal != nil {
-			t.Fatal(refusal)
-		}
-		if !check.Bundle([]byte(files[name+"-v1.2.3"+bundleSuffix])) {
-			_, refusal := check.Result(0)
-			t.Errorf("%s: %v", name, refusal)
-		}
+	check, refusal := verification.Check("sha256:"+strings.Repeat("1", 64), time.Now())
+	if refusal != nil {
+		t.Fatal(refusal)
+	}
+	if !check.Bundle([]byte(files["lockstep-manager-v1.2.3"+bundleSuffix])) {
+		_, refusal := check.Result(0)
+		t.Error(refusal)
 	}
 	maps.DeleteFunc(files, func(name, _ string) bool { return name == signatureFile || strings.HasSuffix(name, bundleSuffix) })
 	if diff := cmp.Diff(made(t), files); diff != "" {
@@ -351,29 +321,19 @@ func TestIdentity(t *testing.T) {
 		}
 		authority := imagepolicy.Keyless("release", []imagepolicy.Identity{{Issuer: signed.Issuer, Subject: subject}}, services.Root(), false)
 		verification := &imagepolicy.Verification{Authorities: []imagepolicy.Authority{authority}}
-		for name, digest := range map[string]string{"lockstep-manager": "sha256:" + strings.Repeat("1", 64), "lockstep-package": packageDigest(t, files)} {
-			check, refusal := verification.Check(digest, time.Now())
-			if refusal != nil {
-				t.Fatal(refusal)
-			}
-			if check.Bundle([]byte(files[name+"-v1.2.3"+bundleSuffix])) != good {
-				_, refusal := check.Result(0)
-				t.Errorf("%s by %s: %v", name, subject, refusal)
-			}
+		check, refusal := verification.Check("sha256:"+strings.Repeat("1", 64), time.Now())
+		if refusal != nil {
+			t.Fatal(refusal)
+		}
+		if check.Bundle([]byte(files["lockstep-manager-v1.2.3"+bundleSuffix])) != good {
+			_, refusal := check.Result(0)
+			t.Errorf("the image by %s: %v", subject, refusal)
 		}
 	}
 	maps.DeleteFunc(files, func(name, _ string) bool { return strings.HasSuffix(name, bundleSuffix) })
 	if diff := cmp.Diff(made(t), files); diff != "" {
 		t.Errorf("signatures change other files:\n%s", diff)
 	}
-}
-
-// packageDigest is that of the image of the engine's own package, as its layout has it.
-func packageDigest(t *testing.T, files map[string]string) string {
-	t.Helper()
-	var index v1.IndexManifest
-	require.NoError(t, json.Unmarshal([]byte(untar(t, strings.NewReader(files["lockstep-package-v1.2.3.oci.tar"]))["index.json"]), &index))
-	return index.Manifests[0].Digest.String()
 }
 
 // A release that could not be built again, or that the changelog does not know, is refused before anything is built.

@@ -1,7 +1,7 @@
 // Package cli is kubectl-package, the command line for authors and users of packages.
 //
 //	author      init, kickstart ─► folder ─► validate, lint, render, inspect, test, build ─► image; repository
-//	planning    plan, rbac, rehearse
+//	planning    plan, rbac
 //	install     install, upgrade, list, delete
 //	operate     status, explain, deps, lock, rollout, pause, retry, rerun
 //	catalogue   repo, available, values, outdated

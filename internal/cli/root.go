@@ -129,7 +129,7 @@ func newVersion(streams genericiooptions.IOStreams) *cobra.Command {
 				}
 			}
 			if flags.Wanted() {
-				return flags.Print(cmd.Context(), streams.Out, report)
+				return flags.Print(streams.Out, report)
 			}
 			fmt.Fprintf(streams.Out, "kubectl-package\t%s\ngo\t%s\nplatform\t%s\n", report.Version, report.Go, report.Platform)
 			for _, key := range keys {

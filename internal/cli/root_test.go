@@ -55,7 +55,7 @@ func TestVersion(t *testing.T) {
 	if got := clitest.Invoke(t, "", "version"); got.Code != 0 || !strings.HasPrefix(got.Out, "kubectl-package\t") || !strings.Contains(got.Out, "\ngo\tgo1.") {
 		t.Errorf("got %+v", got)
 	}
-	if got := clitest.Invoke(t, "", "version", "--query", ".go"); got.Code != 0 || !strings.HasPrefix(got.Out, "go1.") {
+	if got := clitest.Invoke(t, "", "version", "-o", "json", "|jq", ".go"); got.Code != 0 || !strings.HasPrefix(got.Out, "go1.") {
 		t.Errorf("got %+v", got)
 	}
 	if got := clitest.Invoke(t, "", "version", "--bogus"); got.Code != 1 || !strings.Contains(got.Err, "unknown flag: --bogus") {

@@ -28,22 +28,6 @@ const (
 	RecordedLeft     = 100      // objects of a record that the package lacks, of which a plan has a line each
 )
 
-// Limits of --query, which is the user's own expression: wide, against what would never end.
-const (
-	QueryBytes       = 64 << 10         // of a jq expression
-	QueryTime        = 20 * time.Second // of one evaluation
-	QueryHeapBytes   = 512 << 20        // by which the memory of the process may grow meanwhile
-	QueryOutputBytes = 64 << 20         // of all results as JSON
-)
-
-// Limits of kubectl package rehearse, which looks at all packages of a cluster.
-const (
-	RehearsedAtOnce   = 4   // packages, each with up to WritesInFlight requests: their content is in memory
-	RehearsalFindings = 20  // of one package: a problem of its engine is one of all of its objects
-	RefusedFieldBytes = 256 // of what a definition refuses in a field
-	SimulatedCreates  = 500 // revisions that the simulation of one package makes, also in plans: a rollout makes one
-)
-
 // Limits of a package's own tests.
 const (
 	FixtureDiffBytes   = 4 << 20          // of two files whose difference is shown
@@ -74,13 +58,11 @@ const (
 	SampleDepth           = 8         // of a value that an example makes up
 	SampleLength          = 256       // of a text that it makes up
 	SampleItems           = 16        // of a list that it makes up
+	SimulatedCreates      = 500       // revisions that the simulation of one package makes: a rollout makes one
 	ResourcesValidated    = 2500      // stored objects of a changed definition that a plan reads
+	RefusedFieldBytes     = 256       // of what a definition refuses in a field
 	SupportPage           = 50        // objects in one response to support: ObjectSets may have 1 MiB each
 	SupportExplained      = 50        // packages that support explains, with some ten requests each
 	SupportLogLines       = 20_000    // of each container's log, some 4 MiB
-	ArchiveOverhead       = 4 << 20   // of an archive of support over the bytes of its files: headers, padding and the list of contents
-	ArchiveFiles          = 2000      // of one that is read: a list of each kind, and the logs and explanations, of which there are at most some hundred
-	ArchiveValues         = 4_000_000 // in one that is read, each of which may become a hundred bytes in memory: 20 MiB of objects have a third of these
-	ArchiveLacking        = 20        // lines of what one lacks that a page shows
 	ListDepth             = 4         // of lists within lists that are imported; kubectl makes one
 )

@@ -36,13 +36,13 @@ func RejectReserved(r *engine.Revision, why func(objects.Key) string) {
 // engineNames are those of the objects in config.
 var engineNames = []string{
 	"lockstep-manager", "lockstep-leader-election", "lockstep-foreground-deletion",
-	"lockstep-generated-packages", "lockstep-own-package", "lockstep-crd-schemas", "lockstep-rehearse",
+	"lockstep-generated-packages",
 	"lockstep-view", "lockstep-edit", "lockstep-admin", "lockstep-author", "lockstep-activator", "lockstep-tenant", "lockstep-manager-egress", "lockstep-manager-metrics", "lockstep-metrics-reader",
 	"lockstep-agent", "lockstep-agent-all-namespaces", "lockstep-agent-target",
 }
 
 // OfEngine returns why an object is reserved, or nothing: it is part of the engine in its
-// namespace, and only the engine's own package may have it.
+// namespace, and only Package Operator's own package may have it.
 func OfEngine(owner objects.Owner, namespace string) func(objects.Key) string {
 	return func(key objects.Key) string {
 		if owner.Namespace == "" && owner.Name == corev1alpha1.EnginePackage || !ofEngine(key, namespace) {

@@ -135,12 +135,9 @@ const (
 	// ChangeCauseAnnotation says why a revision was made.
 	ChangeCauseAnnotation = "kubernetes.io/change-cause"
 
-	// ChangedByAnnotation is the user who changed the spec last, as the admission policy
-	// in config/audit writes it. Revisions carry that of the change that they were made for.
-	ChangedByAnnotation = "package-operator.run/changed-by"
-
-	// ChangedWithAnnotation is the field manager of that change, and ChangedAtAnnotation
-	// its time, on ObjectDeployments and revisions of Packages.
+	// ChangedWithAnnotation is the field manager of the change of the spec that a revision
+	// was made for, and ChangedAtAnnotation its time, on ObjectDeployments and revisions of
+	// Packages.
 	ChangedWithAnnotation = "package-operator.run/changed-with"
 	ChangedAtAnnotation   = "package-operator.run/changed-at"
 
@@ -200,11 +197,6 @@ const (
 	// RequiredVersionsAnnotation is written on Packages that the manager created for
 	// others: the constraints on the version of all of them.
 	RequiredVersionsAnnotation = "package-operator.run/required-versions"
-
-	// AllowNarrowingAnnotation on a CustomResourceDefinition of this group lets it be
-	// replaced by one that lacks fields of it, while its metadata.generation is the value:
-	// until the definition changes.
-	AllowNarrowingAnnotation = "package-operator.run/allow-narrowing"
 
 	// ChunkingStrategyAnnotation says how a Package is split into slices: one of
 	// the ChunkingStrategy values.

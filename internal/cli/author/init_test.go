@@ -30,7 +30,7 @@ func TestInit(t *testing.T) {
 				t.Errorf("%q: %q: %+v", flags, test.args, got)
 			}
 		}
-		if got := clitest.Invoke(t, "", "render", dir, "--query", `.items[] | select(.kind == "Deployment").spec.template.spec.containers[0].image`); !strings.HasPrefix(got.Out, "registry.k8s.io/pause@sha256:") {
+		if got := clitest.Invoke(t, "", "render", dir, "-o", "json", "|jq", `.items[] | select(.kind == "Deployment").spec.template.spec.containers[0].image`); !strings.HasPrefix(got.Out, "registry.k8s.io/pause@sha256:") {
 			t.Errorf("the image is not that of the lock: %+v", got)
 		}
 		if got := clitest.Invoke(t, "", "init", dir); got.Code != 1 || !strings.Contains(got.Err, "exists and is not an empty folder") {

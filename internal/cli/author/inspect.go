@@ -53,7 +53,7 @@ does: with the mirrors, pull secrets and signatures of the cluster's ImageConfig
 		Example: `  kubectl package inspect ./cert-operator
   kubectl package inspect ./cert-operator --tree
   kubectl package inspect ./cert-operator --values > values.yaml
-  kubectl package inspect registry.example.com/cert-operator:v1.2.0 --query .needs -o yaml`,
+  kubectl package inspect registry.example.com/cert-operator:v1.2.0 -o json | jq .needs`,
 		Args: command.Takes("SOURCE|IMAGE"),
 	}, c.run, c.output.Check, c.preview.check, c.check)
 	c.source.Add(cmd)
@@ -72,7 +72,7 @@ does: with the mirrors, pull secrets and signatures of the cluster's ImageConfig
 
 func (c *inspectCommand) check() error {
 	if (c.tree || c.values) && c.output.Wanted() {
-		return errors.New("--tree and --values have no -o and --query: leave them out for these")
+		return errors.New("--tree and --values have no -o: leave it out for these")
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func (c *inspectCommand) run(ctx context.Context, source string) error {
 	if c.asManager {
 		report.Uses = pkg.Images
 	}
-	return c.output.Write(ctx, c.streams.Out, report, func(styles terminal.Styles) string {
+	return c.output.Write(c.streams.Out, report, func(styles terminal.Styles) string {
 		return describe.Text(report, styles, terminal.WidthOf(c.streams.Out))
 	})
 }

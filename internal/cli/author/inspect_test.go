@@ -41,7 +41,7 @@ func TestInspectAsManager(t *testing.T) {
 	if got := clitest.InvokeOn(t, dial, "", "inspect", ref, "--as-manager"); got.Code != 0 || !strings.HasPrefix(got.Out, "web 1.2.0\n") {
 		t.Errorf("signed: %+v", got)
 	}
-	if got := clitest.InvokeOn(t, dial, "", "inspect", ref, "--as-manager", "--query", ".uses[].image"); got.Code != 0 || got.Out != host+"/team/job:v1\nweb\n" {
+	if got := clitest.InvokeOn(t, dial, "", "inspect", ref, "--as-manager", "-o", "json", "|jq", ".uses[].image"); got.Code != 0 || got.Out != host+"/team/job:v1\nweb\n" {
 		t.Errorf("images: %+v", got)
 	}
 	if got := clitest.InvokeOn(t, dial, "", "inspect", ref, "--as-manager"); !strings.Contains(got.Out, "\nImages of its objects, as the manager writes them\n") {
@@ -60,11 +60,11 @@ func TestInspect(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	for want, args := range map[string][]string{
-		"color string red\n":         {"--query", `.config[] | "\(.key) \(.type) \(.default)"`},
-		"lab\n":                      {"-n", "lab", "--query", ".phases[0].objects[0].namespace"},
-		"web\n":                      {"--cluster", "--query", ".phases[0].objects[0].namespace"},
-		"color-red\n":                {"--config-testcase", "cluster", "--query", ".phases[0].objects[0].name"},
-		"condition Available=True\n": {"--query", ".phases[1].objects[0].probes[]"},
+		"color string red\n":         {"-o", "json", "|jq", `.config[] | "\(.key) \(.type) \(.default)"`},
+		"lab\n":                      {"-n", "lab", "-o", "json", "|jq", ".phases[0].objects[0].namespace"},
+		"web\n":                      {"--cluster", "-o", "json", "|jq", ".phases[0].objects[0].namespace"},
+		"color-red\n":                {"--config-testcase", "cluster", "-o", "json", "|jq", ".phases[0].objects[0].name"},
+		"condition Available=True\n": {"-o", "json", "|jq", ".phases[1].objects[0].probes[]"},
 	} {
 		if got := clitest.Invoke(t, "", append([]string{"inspect", dir}, args...)...); got.Code != 0 || got.Out != want {
 			t.Errorf("%q: %+v, want %q", args, got, want)
@@ -75,7 +75,7 @@ func TestInspect(t *testing.T) {
 		"arguments invalid: --cluster and --namespace contradict each other": {dir, "--cluster", "-n", "x"},
 		`unknown output format "xml"`:                                        {dir, "-o", "xml"},
 		"there is no folder ":                                                {dir + "/nope"},
-		"--tree and --values have no -o and --query":                         {dir, "--tree", "-o", "json"},
+		"--tree and --values have no -o":                                     {dir, "--tree", "-o", "json"},
 	} {
 		if got := clitest.Invoke(t, "", append([]string{"inspect"}, args...)...); got.Code != 1 || got.Out != "" || !strings.Contains(got.Err, want) {
 			t.Errorf("%q: %+v, want %q", args, got, want)

@@ -97,7 +97,7 @@ func ruleNames() []string {
 
 func (c *lintCommand) listRules(ctx context.Context) error {
 	if c.output.Wanted() {
-		return c.output.Print(ctx, c.streams.Out, lint.Rules())
+		return c.output.Print(c.streams.Out, lint.Rules())
 	}
 	var rows [][]string
 	for _, rule := range lint.Rules() {
@@ -138,7 +138,7 @@ func (c *lintCommand) run(ctx context.Context, source string) error {
 		report.Counts[f.Level]++
 	}
 	if c.output.Wanted() {
-		if err := c.output.Print(ctx, c.streams.Out, report); err != nil {
+		if err := c.output.Print(c.streams.Out, report); err != nil {
 			return err
 		}
 	} else {

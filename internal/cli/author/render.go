@@ -40,7 +40,7 @@ stand in the same file, and values from Secrets are not rendered.
   kubectl package render ./cert-operator --config production.yaml >new.yaml
 
   # One object
-  kubectl package render ./cert-operator --query '.items[] | select(.kind == "Deployment") | .spec.replicas'
+  kubectl package render ./cert-operator -o json | jq '.items[] | select(.kind == "Deployment") | .spec.replicas'
 
   # A file for each object, in folders by phase
   kubectl package render ./cert-operator --output-dir out`,
@@ -56,7 +56,7 @@ stand in the same file, and values from Secrets are not rendered.
 
 func (c *renderCommand) check() error {
 	if c.folder != "" && c.output.Wanted() {
-		return errors.New("--output-dir and --output or --query contradict each other")
+		return errors.New("--output-dir and --output contradict each other")
 	}
 	return nil
 }
@@ -87,7 +87,7 @@ func (c *renderCommand) run(ctx context.Context, source string) error {
 		list.Items[i] = o
 	}
 	if c.output.Wanted() {
-		return c.output.Print(ctx, c.streams.Out, list)
+		return c.output.Print(c.streams.Out, list)
 	}
 	return printObjects(c.streams.Out, objects)
 }

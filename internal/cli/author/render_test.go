@@ -3,6 +3,7 @@ package author_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,10 +39,10 @@ kind: Deployment
 		args                []string
 	}{
 		{"names", "", "configmap/color-blue\ndeployment.apps/web\nservice/web\n", []string{"-o", "name"}},
-		{"another configuration", "color: green\n", "color-green\n", []string{"--config", "-", "--query", ".items[0].metadata.name"}},
-		{"another namespace", "", "lab\n", []string{"-n", "lab", "--query", ".items[0].metadata.namespace"}},
-		{"a test case", "", "web\n", []string{"--config-testcase", "cluster", "--query", ".items[0].metadata.namespace"}},
-		{"a ClusterPackage", "", "color-blue web\n", []string{"--cluster", "--query", `.items[0].metadata | "\(.name) \(.namespace)"`}},
+		{"another configuration", "color: green\n", "color-green\n", []string{"--config", "-", "-o", "json", "|jq", ".items[0].metadata.name"}},
+		{"another namespace", "", "lab\n", []string{"-n", "lab", "-o", "json", "|jq", ".items[0].metadata.namespace"}},
+		{"a test case", "", "web\n", []string{"--config-testcase", "cluster", "-o", "json", "|jq", ".items[0].metadata.namespace"}},
+		{"a ClusterPackage", "", "color-blue web\n", []string{"--cluster", "-o", "json", "|jq", `.items[0].metadata | "\(.name) \(.namespace)"`}},
 	} {
 		got := clitest.Invoke(t, test.stdin, append([]string{"render", dir}, test.args...)...)
 		if diff := cmp.Diff(test.want, got.Out); diff != "" || got.Code != 0 {
@@ -74,10 +75,9 @@ func TestRenderErrors(t *testing.T) {
 		{"arguments invalid: SOURCE|IMAGE is missing", nil},
 		{"2 problems in " + bad, []string{bad}},
 		{`the package has no test case "blu". Did you mean "blue"?`, []string{good, "--config-testcase", "blu"}},
-		{"arguments invalid: --output-dir and --output or --query contradict each other", []string{good, "--output-dir", "x", "-o", "json"}},
+		{"arguments invalid: --output-dir and --output contradict each other", []string{good, "--output-dir", "x", "-o", "json"}},
 		{"arguments invalid: --cluster and --namespace contradict each other", []string{good, "--cluster", "-n", "x"}},
 		{`arguments invalid: unknown output format "xml": choose json, yaml or name`, []string{good, "-o", "xml"}},
-		{"arguments invalid: --query is no jq expression", []string{good, "--query", "{"}},
 	} {
 		got := clitest.Invoke(t, "", append([]string{"render"}, test.args...)...)
 		if got.Code != 1 || got.Out != "" || !strings.Contains(got.Err, "Error: "+test.want) {
@@ -104,7 +104,7 @@ spec:
 		"example.com/web@sha256:0123456789012345678901234567890123456789012345678901234567890123\n": nil,
 		"registry.package-operator.run/static-image\n":                                              {"--config-testcase", "blue"},
 	} {
-		if got := clitest.Invoke(t, "", append([]string{"render", dir, "--query", image}, args...)...); got.Out != want {
+		if got := clitest.Invoke(t, "", slices.Concat([]string{"render", dir}, args, []string{"-o", "json", "|jq", image})...); got.Out != want {
 			t.Errorf("%q: %+v", args, got)
 		}
 	}
@@ -125,13 +125,13 @@ spec:
   - target: {group: apps, kind: Deployment, name: web}
     patch: '{"spec": {"replicas": 3}}'
 `
-	got := clitest.Invoke(t, pkg, "render", dir, "--package", "-", "--query", `.items[] | [.kind, .metadata.name, .metadata.namespace, .metadata.labels.team, (.spec.replicas // 0 | tostring)] | join(" ")`)
+	got := clitest.Invoke(t, pkg, "render", dir, "--package", "-", "-o", "json", "|jq", `.items[] | [.kind, .metadata.name, .metadata.namespace, .metadata.labels.team, (.spec.replicas // 0 | tostring)] | join(" ")`)
 	if want := "ConfigMap color-green lab us 0\nDeployment web lab us 3\nService web lab us 0\n"; got.Code != 0 || got.Out != want {
 		t.Errorf("got %+v", got)
 	}
 	fromMap := strings.Replace(pkg, "config: {color: green}", "configFrom: [{configMapKeyRef: {name: settings, key: yaml}}]", 1) +
 		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {yaml: 'color: brown'}\n"
-	if got := clitest.Invoke(t, fromMap, "render", dir, "--package", "-", "--query", ".items[0].metadata.name"); got.Out != "color-brown\n" {
+	if got := clitest.Invoke(t, fromMap, "render", dir, "--package", "-", "-o", "json", "|jq", ".items[0].metadata.name"); got.Out != "color-brown\n" {
 		t.Errorf("a ConfigMap beside it: %+v", got)
 	}
 	cluster := strings.Replace(strings.Replace(pkg, "kind: Package", "kind: ClusterPackage", 1), ", namespace: lab", "", 1)

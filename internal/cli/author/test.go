@@ -80,7 +80,7 @@ func (c *testCommand) run(ctx context.Context, source string) error {
 		report.Cases = []testrunner.Case{}
 	}
 	if c.output.Wanted() {
-		err = c.output.Print(ctx, c.streams.Out, report)
+		err = c.output.Print(c.streams.Out, report)
 	} else {
 		c.print(found, report)
 	}

@@ -58,7 +58,7 @@ func (c *validateCommand) run(ctx context.Context, source string) error {
 		return err
 	}
 	if c.output.Wanted() {
-		err = c.output.Print(ctx, c.streams.Out, found)
+		err = c.output.Print(c.streams.Out, found)
 	} else {
 		content.PrintFindings(c.streams.ErrOut, terminal.StylesFor(c.streams.ErrOut), found)
 		if found.Valid {

@@ -25,6 +25,7 @@ import (
 
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/internal/testing/golden"
 	"lockstep.run/lockstep/internal/testing/require"
 )
 
@@ -287,4 +288,12 @@ func TestLoadWithoutHost(t *testing.T) {
 	if report.Overrides != "" || len(report.Warnings) != 1 || !strings.HasPrefix(report.Warnings[0], "web:v1 names no host") || report.Images[0].To != to+"/docker.io/library/web:v1" {
 		t.Errorf("%+v", report)
 	}
+}
+
+func TestReportJSON(t *testing.T) {
+	t.Parallel()
+	golden.JSON(t, "bundle-load", Report{
+		Images: []Image{{From: "registry.example.com/web:v1", Digest: "sha256:0123", To: "mirror.example.com/web:v1"}}, Signatures: 1,
+		Overrides: "registry.example.com/=mirror.example.com/", ImageConfigs: "kind: ImageConfig\n", Warnings: []string{"web:v1 names no host"},
+	})
 }

@@ -79,7 +79,7 @@ func (c *availableListCommand) run(ctx context.Context) error {
 		return err
 	}
 	if c.Output.Wanted() {
-		return c.Output.Print(ctx, c.Streams.Out, found)
+		return c.Output.Print(c.Streams.Out, found)
 	}
 	if len(found) == 0 {
 		namespace := map[bool]string{false: cl.Namespace}[c.cluster]

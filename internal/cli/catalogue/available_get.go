@@ -110,7 +110,7 @@ func (c *availableGetCommand) run(ctx context.Context, name, version string) err
 	if err := sayUnsatisfied(ctx, choose, report); err != nil {
 		return cl.Explain("cannot resolve what "+name+" depends on", err)
 	}
-	return c.Output.Write(ctx, c.Streams.Out, report, func(styles terminal.Styles) string {
+	return c.Output.Write(c.Streams.Out, report, func(styles terminal.Styles) string {
 		return availableText(report, version != "", styles, terminal.WidthOf(c.Streams.Out))
 	})
 }
@@ -186,7 +186,7 @@ func (c *availableGetCommand) printSchema(ctx context.Context, name string, v *a
 		return fmt.Errorf("the schema of %s %s cannot be read: %w", name, v.Version, err)
 	}
 	keys := describe.ConfigKeys(schema)
-	return c.Output.Write(ctx, c.Streams.Out, keys, func(styles terminal.Styles) string {
+	return c.Output.Write(c.Streams.Out, keys, func(styles terminal.Styles) string {
 		if len(keys) == 0 {
 			return name + " " + v.Version + " has no configuration that is known\n"
 		}

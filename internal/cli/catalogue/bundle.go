@@ -131,7 +131,7 @@ func (c *bundleCommand) load(ctx context.Context, file string) error {
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	c.warn(report)
-	return c.Output.Write(ctx, c.Streams.Out, report, func(terminal.Styles) string {
+	return c.Output.Write(c.Streams.Out, report, func(terminal.Styles) string {
 		var b strings.Builder
 		for _, image := range report.Images {
 			fmt.Fprintf(&b, "%s → %s\n", terminal.Line(image.From), terminal.Line(image.To))

@@ -20,6 +20,7 @@ import (
 	"lockstep.run/lockstep/internal/cli/clitest"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
+	"lockstep.run/lockstep/internal/testing/golden"
 )
 
 func TestAvailable(t *testing.T) {
@@ -47,13 +48,13 @@ func TestAvailable(t *testing.T) {
 			"Installs as  Package\n", "At most      one in a cluster\n",
 			"Depends on   db: package db.example.com >=1, <3\n               certs: API cert-manager.io/v1 Certificate (optional)\n  Provides     example.com/v1 Shop\n",
 		}},
-		{[]string{"get", "shop.example.com/1.0.0", "--query", ".versions[0].dependencies[0].package.name"}, []string{"db.example.com\n"}},
+		{[]string{"get", "shop.example.com/1.0.0", "-o", "json", "|jq", ".versions[0].dependencies[0].package.name"}, []string{"db.example.com\n"}},
 		{[]string{"get", "shop.example.com"}, []string{"1.0.0       2026-01-31  PackageRepository/stable         waits for its dependencies: db: "}},
 		{[]string{"get", "shop.example.com", "--values-schema"}, []string{"shop.example.com 1.0.0", "title  string   required", "size   integer  3", "token  string"}},
 		{[]string{"list", "-A", "-o", "json"}, []string{`"name": "shop.example.com"`}},
 		{[]string{"get", "shop.example.com", "-o", "json"}, []string{`"retracted": "it loses orders"`}},
 		{[]string{"get", "shop.example.com", "--values-schema", "-o", "json"}, []string{`"key": "title"`}},
-		{[]string{"get", "shop.example.com", "--query", "[.versions[].version] | join(\" \")"}, []string{"3.0.0-rc.1 2.0.0 1.2.0 1.0.0 0.9.0\n"}},
+		{[]string{"get", "shop.example.com", "-o", "json", "|jq", "[.versions[].version] | join(\" \")"}, []string{"3.0.0-rc.1 2.0.0 1.2.0 1.0.0 0.9.0\n"}},
 	} {
 		got := clitest.InvokeOn(t, clustertest.DialTo(c), "", append([]string{"available"}, test.args...)...)
 		if got.Code != 0 {
@@ -65,6 +66,8 @@ func TestAvailable(t *testing.T) {
 			}
 		}
 	}
+	golden.JSON(t, "available-list", clitest.InvokeOn(t, clustertest.DialTo(c), "", "available", "list", "-A", "-o", "json").Out)
+	golden.JSON(t, "available-get", clitest.InvokeOn(t, clustertest.DialTo(c), "", "available", "get", "shop.example.com", "-o", "json").Out)
 	for arg, want := range map[string]string{
 		"shop.exampel.com":       `no repository offers shop.exampel.com in namespace shop. Did you mean "shop.example.com"? See: kubectl package available list`,
 		"shop":                   "Did you mean shop.example.com?",
@@ -102,6 +105,8 @@ func TestOutdated(t *testing.T) {
 	}
 	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "outdated", "-o", "json"); got.Code != 0 || !strings.Contains(got.Out, `"unmet"`) {
 		t.Errorf("got %+v", got)
+	} else {
+		golden.JSON(t, "outdated", got.Out)
 	}
 	if got.Err != "note: 1 package by image, which follow no repository\n" {
 		t.Errorf("got %q", got.Err)
@@ -300,4 +305,13 @@ title: ""
 	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "values", "shop.example.org"); got.Code != 1 || !strings.Contains(got.Err, `Did you mean "shop.example.com"?`) {
 		t.Errorf("an unknown package: %+v", got)
 	}
+}
+
+func TestRepositoryJSON(t *testing.T) {
+	t.Parallel()
+	stable := &corev1alpha1.PackageRepository{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "stable"}}
+	stable.Spec.Source.Image = &corev1alpha1.RepositoryImageSource{Ref: "example.com/repo:latest"}
+	c := clustertest.FakeCluster(t, stable)
+	golden.JSON(t, "repo-list", clitest.InvokeOn(t, clustertest.DialTo(c), "", "repo", "list", "-o", "json").Out)
+	golden.JSON(t, "repo-get", clitest.InvokeOn(t, clustertest.DialTo(c), "", "repo", "get", "stable", "-o", "json").Out)
 }

@@ -55,7 +55,7 @@ func (c *outdatedCommand) run(ctx context.Context) error {
 		return err
 	}
 	if c.Output.Wanted() {
-		return c.Output.Print(ctx, c.Streams.Out, rows)
+		return c.Output.Print(c.Streams.Out, rows)
 	}
 	if byImage > 0 {
 		fmt.Fprintf(c.Streams.ErrOut, "note: %s by image, which follow no repository\n", terminal.Count(byImage, "package"))

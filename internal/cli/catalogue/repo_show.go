@@ -73,7 +73,7 @@ func (c *repoListCommand) run(ctx context.Context) error {
 		for _, r := range found {
 			items.Items = append(items.Items, published(r))
 		}
-		return c.Output.Print(ctx, c.Streams.Out, items)
+		return c.Output.Print(c.Streams.Out, items)
 	}
 	if len(found) == 0 {
 		fmt.Fprintln(c.Streams.ErrOut, "There is no repository. Add one: kubectl package repo add NAME IMAGE")
@@ -129,7 +129,7 @@ func (c *repoCommand) get(ctx context.Context, n cluster.RepositoryName) error {
 		return err
 	}
 	c.WarnOfSilence(ctx, cl)
-	return c.Output.Write(ctx, c.Streams.Out, published(r), func(styles terminal.Styles) string { return repositoryScreen(r, styles) })
+	return c.Output.Write(c.Streams.Out, published(r), func(styles terminal.Styles) string { return repositoryScreen(r, styles) })
 }
 
 func repositoryScreen(r corev1alpha1.GenericPackageRepository, styles terminal.Styles) string {

@@ -3,20 +3,24 @@ package clitest
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/itchyny/gojq"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"lockstep.run/lockstep/internal/cli"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
 	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // Result is what a command line did.
@@ -34,17 +38,51 @@ func Invoke(t *testing.T, stdin string, args ...string) Result {
 	}, stdin, args...)
 }
 
-// InvokeOn runs a command line with a connection.
+// piped is the argument after which a command line goes on with an expression for jq -r.
+const piped = "|jq"
+
+// InvokeOn runs a command line with a connection. It may be piped to jq, as users do: "list", "-o", "json", "|jq", ".[].name".
 func InvokeOn(t *testing.T, dial command.Dialer, stdin string, args ...string) Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
+	expression := ""
+	if i := slices.Index(args, piped); i >= 0 {
+		args, expression = args[:i], args[i+1]
+	}
 	var out, errOut bytes.Buffer
 	all := clustertest.Streams(&out, &errOut)
 	all.In = strings.NewReader(stdin)
 	code := cli.RunOn(ctx, args, all, dial)
-	CheckJSON(t, args, out.String())
-	return Result{code, out.String(), errOut.String()}
+	if expression == "" {
+		return Result{code, out.String(), errOut.String()}
+	}
+	return Result{code, jq(t, out.Bytes(), expression), errOut.String()}
+}
+
+// jq returns the results for JSON, of which texts are as they are.
+func jq(t *testing.T, printed []byte, expression string) string {
+	t.Helper()
+	query, err := gojq.Parse(expression)
+	require.NoError(t, err)
+	var value any
+	require.NoError(t, json.Unmarshal(printed, &value))
+	var b strings.Builder
+	for results := query.Run(value); ; {
+		switch result, more := results.Next(); result := result.(type) {
+		case error:
+			t.Fatalf("%s: %v", expression, result)
+		case string:
+			b.WriteString(result + "\n")
+		default:
+			if !more {
+				return b.String()
+			}
+			text, err := gojq.Marshal(result)
+			require.NoError(t, err)
+			b.Write(append(text, '\n'))
+		}
+	}
 }
 
 // Folder writes files, "-- path" lines before their content, and returns the

@@ -11,8 +11,6 @@ import (
 	"net/url"
 	"os"
 	"slices"
-	"strings"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -21,13 +19,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cli/support"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/inputs/targets"
 	"lockstep.run/lockstep/internal/version"
@@ -45,8 +41,6 @@ type Cluster struct {
 	Host string
 	// Config is nil in tests without an API server.
 	Config *rest.Config
-	// Archive is what is read in place of an API server; nil for a connection to one.
-	Archive *support.Snapshot
 }
 
 // Connect sends nothing yet. Warnings of the API server go to warnings.
@@ -86,39 +80,11 @@ func New(host, namespace string, build func(client.Options) (client.WithWatch, e
 	return &Cluster{WithWatch: c, Namespace: namespace, Host: host}, nil
 }
 
-// OpenArchive reads an archive of kubectl package support as a cluster that does not change.
-func OpenArchive(file, namespace string) (*Cluster, error) {
-	snapshot, err := support.Open(file)
-	if err != nil {
-		return nil, err
-	}
-	scheme := runtime.NewScheme()
-	if err := corev1alpha1.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-	kinds := map[schema.GroupVersionKind]bool{}
-	for kind := range scheme.KnownTypes(corev1alpha1.GroupVersion) {
-		if scheme.Recognizes(corev1alpha1.GroupVersion.WithKind(kind + "List")) {
-			kinds[corev1alpha1.GroupVersion.WithKind(kind)] = !strings.HasPrefix(kind, "Cluster") && kind != "ImageConfig" && kind != "HostedClusterPackage"
-		}
-	}
-	config := &rest.Config{Host: support.Host, Transport: snapshot.Transport(kinds), QPS: -1}
-	c, err := New("archive of "+snapshot.Created.Format(time.DateTime)+" UTC", namespace, func(o client.Options) (client.WithWatch, error) {
-		return client.NewWithWatch(config, o)
-	})
-	if err != nil {
-		return nil, err
-	}
-	c.Config, c.Archive = config, snapshot
-	return c, nil
-}
-
 func mapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	m.Add(coordinationv1.SchemeGroupVersion.WithKind("Lease"), meta.RESTScopeNamespace)
 	m.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
 	m.Add(corev1alpha1.GroupVersion.WithKind("ImageConfig"), meta.RESTScopeRoot)
-	m.Add(changedByBinding, meta.RESTScopeRoot)
 	for _, kind := range []string{"ConfigMap", "Secret"} {
 		m.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}

@@ -15,11 +15,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/utils/ptr"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
@@ -39,8 +37,6 @@ type Command struct {
 	Output  output.Flags
 	Wait    bool
 	Timeout time.Duration
-	// Archive is the file of kubectl package support that is read in place of a cluster; empty for a cluster.
-	Archive string
 }
 
 // Connects adds kubectl's flags, except --cluster, which selects cluster packages.
@@ -116,15 +112,7 @@ func (c *Command) AddWait(cmd *cobra.Command, fallback time.Duration, usage stri
 
 // Connect connects to the cluster that the flags name.
 func (c *Command) Connect() (*cluster.Cluster, error) {
-	if c.Archive != "" {
-		return cluster.OpenArchive(c.Archive, cmp.Or(ptr.Deref(c.Flags.Namespace, ""), metav1.NamespaceDefault))
-	}
 	return c.Dial(c.Flags, c.Streams.ErrOut)
-}
-
-// ReadsArchives adds --bundle, by which a command that only reads shows the cluster of an archive.
-func (c *Command) ReadsArchives(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&c.Archive, "bundle", "", "read this `file` of kubectl package support in place of a cluster")
 }
 
 // Find connects to the cluster and reads a package.
@@ -150,7 +138,7 @@ func (c *Command) Rollout(ctx context.Context, n cluster.Name) (*cluster.Cluster
 // WarnOfSilence warns on stderr where no manager runs, or where it is paused, at the cost of one request. Programs,
 // which read -o, are spared both.
 func (c *Command) WarnOfSilence(ctx context.Context, cl *cluster.Cluster) {
-	if c.Output.Wanted() || cl.Archive != nil {
+	if c.Output.Wanted() {
 		return
 	}
 	m := cl.Manager(ctx, time.Now())

@@ -10,9 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/ptr"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/testing/golden"
 )
 
 // With -o json standard output has JSON alone, a line for each message and transition, and an end that says how.
@@ -66,6 +68,10 @@ func TestEvents(t *testing.T) {
 			t.Errorf("for people: %s", human.String())
 		}
 	}
+	golden.JSON(t, "events", []Event{
+		{Type: EventTransition, Kind: "Package", Namespace: "shop", Name: "web", Summary: progress.SummaryProgressing, Revision: 1, Text: "phase deploy"},
+		{Type: EventEnd, Succeeded: ptr.To(false), Error: "it is not available"},
+	})
 	c := &Command{}
 	cmd := &cobra.Command{Use: "x", SilenceErrors: true, SilenceUsage: true, RunE: func(*cobra.Command, []string) error { return nil }}
 	c.AddWait(cmd, WaitTimeout, "")

@@ -26,10 +26,6 @@ import (
 
 // RegistryFlags say how registries are connected to.
 type RegistryFlags struct {
-	// InPod means that this is no user's machine: its own and link-local addresses are those of the cluster, which what others wrote
-	// into Packages may not lead to.
-	InPod bool
-
 	insecure []string
 	all      bool
 	caFile   string
@@ -64,7 +60,7 @@ func (r *RegistryFlags) Puller(folder string, refs ...string) (*registry.Puller,
 	if err != nil {
 		return nil, err
 	}
-	opts.Policy.Local = !r.InPod // of the user's own machine
+	opts.Policy.Local = true // of the user's own machine
 	opts.Folder, opts.Once, opts.UserAgent = folder, true, "kubectl-package/"+version.Get()
 	opts.InsecureRegistries = slices.Clone(r.insecure)
 	for _, text := range refs {
@@ -81,7 +77,7 @@ func (r *RegistryFlags) trusts(reg string) bool {
 		return false
 	}
 	host := (&url.URL{Host: reg}).Hostname()
-	return r.all || r.caFile == "" && !r.InPod && (host == "localhost" || net.ParseIP(host).IsLoopback())
+	return r.all || r.caFile == "" && (host == "localhost" || net.ParseIP(host).IsLoopback())
 }
 
 // Pull returns the files of an image.

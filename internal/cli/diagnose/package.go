@@ -2,7 +2,6 @@ package diagnose
 
 import (
 	"context"
-	"encoding/json"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,9 +24,6 @@ func Package(ctx context.Context, cl *cluster.Cluster, target progress.Target, p
 func PackageBy(
 	ctx context.Context, cl *cluster.Cluster, all client.Client, target progress.Target, pkg corev1alpha1.GenericPackage,
 ) (*Diagnosis, error) {
-	if d := recorded(cl, target); d != nil {
-		return d, nil
-	}
 	snap, deployment, err := cl.Snapshot(ctx, target, pkg)
 	if err != nil {
 		return nil, err
@@ -38,24 +34,12 @@ func PackageBy(
 	if err != nil {
 		return nil, cl.Explain("cannot explain "+target.String(), err)
 	}
-	if d.Reason == ReasonPackage && cl.Archive == nil && progress.Unreported(progress.Of(snap)) {
+	if d.Reason == ReasonPackage && progress.Unreported(progress.Of(snap)) {
 		if delay := cl.Delay(ctx); delay != "" {
 			d.Cause += "; " + delay
 		}
 	}
 	return d, nil
-}
-
-// recorded is what was found when an archive was made, with what it does not have; nil where nothing was.
-func recorded(cl *cluster.Cluster, target progress.Target) *Diagnosis {
-	if cl.Archive == nil {
-		return nil
-	}
-	d := &Diagnosis{}
-	if json.Unmarshal(cl.Archive.Explanation(target.Kind(), target.Namespace, target.Name), d) != nil || d.Cause == "" {
-		return nil
-	}
-	return d
 }
 
 // readerOf reads packages that others depend on, as far as the user may.

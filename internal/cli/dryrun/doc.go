@@ -11,8 +11,6 @@
 // dry runs, and whose reads return their responses. All probes succeed. The [Plan] compares
 // the objects before and after.
 //
-// A rehearsal takes the same way without a template: the deployment and its sets are as they are, and probes are evaluated.
-//
 // Where the objects are in another cluster, what reads and dry runs them there is connected
 // by the kubeconfig of the package; the deployment, its sets and the claims are at home.
 //

@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
@@ -53,16 +52,12 @@ func (in *input) readSets(ctx context.Context) error {
 	if in.deployment == nil {
 		return nil
 	}
-	var own []client.ListOption
-	if in.Many && len(validation.IsValidLabelValue(in.Name)) == 0 { // all packages are read: not all revisions for each of them
-		own = append(own, client.MatchingLabels{corev1alpha1.ObjectDeploymentLabel: in.Name})
-	}
 	err := stored.Each(ctx, in.Reader, in.Scope, in.Namespace, func(set corev1alpha1.GenericObjectSet) error {
 		if objectsets.OwnerOf(set) == in.key && objectsets.DeploymentOf(set) == in.deployment.GetUID() {
 			in.sets = append(in.sets, set)
 		}
 		return nil
-	}, own...)
+	})
 	if err != nil {
 		return fmt.Errorf("read the revisions of %s: %w", in.key, err)
 	}
@@ -157,9 +152,6 @@ func (in *input) objects(ctx context.Context, claimed bool) ([]client.Object, er
 	if in.deployment != nil {
 		dep = in.deployment.DeepCopyObject().(corev1alpha1.GenericObjectDeployment)
 	}
-	if in.rehearses {
-		return in.withOthers(ctx, claimed, in.asTheyAre(dep))
-	}
 	dep.SetNamespace(in.Namespace)
 	dep.SetName(in.Name)
 	dep.SetUID(in.uid)
@@ -192,20 +184,7 @@ func (in *input) objects(ctx context.Context, claimed bool) ([]client.Object, er
 		}
 		all = append(all, set.(client.Object))
 	}
-	return in.withOthers(ctx, claimed, all)
-}
-
-// asTheyAre returns the deployment and its sets with what their specs say.
-func (in *input) asTheyAre(dep corev1alpha1.GenericObjectDeployment) []client.Object {
-	all := []client.Object{dep.(client.Object)}
-	for _, set := range in.sets {
-		all = append(all, set.DeepCopyObject().(client.Object))
-	}
-	return all
-}
-
-func (in *input) withOthers(ctx context.Context, claimed bool, all []client.Object) ([]client.Object, error) {
-	if in.deletes || claimed || in.Many && !in.rehearses {
+	if in.deletes || claimed {
 		return all, nil
 	}
 	others, err := in.others(ctx)

@@ -19,7 +19,7 @@ import (
 func TestSimulationEndsForRevisionsAlone(t *testing.T) {
 	t.Parallel()
 	c := &simulatedCluster{}
-	inMemory, err := home.New(fake.NewClientBuilder().Build(), c.note, nil)
+	inMemory, err := home.New(fake.NewClientBuilder().Build(), c.countCreation, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,10 +45,6 @@ type Request struct {
 	Annotations map[objects.Key]map[string]string
 	// ManagerNamespace has the sensitive objects of a ClusterPackage.
 	ManagerNamespace string
-	// Many means that this is one of all deployments: a plan reads no revision of another one, so that it does not know their claims.
-	Many bool
-	// rehearses means that the deployment is taken over as it is.
-	rehearses bool
 }
 
 // attempts to plan, because objects may change meanwhile.
@@ -136,7 +132,7 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 	c := &simulatedCluster{
 		Cluster: in.Cluster, tracker: engine.NewTracker(apinames.Default), definitions: definitions.New(), owner: owner,
 		controllers: own.Union(delegated), now: in.now, reached: true, objects: map[objects.Key]*object{}, pretended: map[schema.GroupKind]*objects.Desired{},
-		asUser: map[objects.Account]bool{}, probed: in.rehearses,
+		asUser: map[objects.Account]bool{},
 	}
 	c.controllers.Insert(in.uid, home.NewUID)
 	s := &simulation{simulatedCluster: c, in: in}
@@ -163,7 +159,7 @@ func (in *input) simulation(ctx context.Context) (*simulation, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := home.New(in.Reader, c.note, objs)
+	h, err := home.New(in.Reader, c.countCreation, objs)
 	if err != nil {
 		return nil, err
 	}
@@ -230,14 +226,10 @@ func (c *simulatedCluster) fill(ctx context.Context, revisions []*engine.Revisio
 	return err
 }
 
-// note notes a write to one of our own kinds.
-func (c *simulatedCluster) note(verb string, key objects.Key) {
+// countCreation ends a simulation that makes revisions again and again. Slices are not counted: they are patched and deleted alone.
+func (c *simulatedCluster) countCreation() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ours = append(c.ours, verb+" "+key.String())
-	if verb != "create" {
-		return // as many as there are slices and revisions
-	}
 	if c.created++; c.created > limits.SimulatedCreates {
 		c.failed = errEndless
 	}

@@ -52,10 +52,7 @@ type simulatedCluster struct {
 	asUser map[objects.Account]bool
 	// failed is an error that ends the simulation.
 	failed error
-	// probed means that records have what probes read, because these are evaluated.
-	probed bool
-	// ours are the writes to our own kinds, created of them those that create.
-	ours    []string
+	// created counts the creations of our own kinds.
 	created int
 }
 
@@ -342,9 +339,7 @@ func (c *simulatedCluster) Remember(key objects.Key, obs *objects.Observed) {
 
 func (c *simulatedCluster) remember(key objects.Key, of *unstructured.Unstructured, obs *objects.Observed) {
 	obs.Watched = true
-	if !c.probed {
-		obs.Trimmed = nil
-	}
+	obs.Trimmed = nil
 	obs.Unrecorded = obs.Unrecorded && len(of.GetManagedFields()) > 0 // a guess has none
 	o := c.object(key)
 	c.mu.Lock()

@@ -29,7 +29,7 @@ const longestCause = 100
 
 type listCommand struct {
 	command.Command
-	cluster, everywhere, notReady, watch bool
+	cluster, everywhere, notReady bool
 }
 
 // installedPackage is a row of list. Its JSON fields are stable.
@@ -45,8 +45,6 @@ type installedPackage struct {
 	Message  string      `json:"message,omitempty"`
 	Revision int64       `json:"revision,omitempty"`
 	Created  metav1.Time `json:"created"`
-	// Deleted is of a line of --watch: the package is gone.
-	Deleted bool `json:"deleted,omitempty"`
 }
 
 func newList(on command.Command) *cobra.Command {
@@ -56,17 +54,14 @@ func newList(on command.Command) *cobra.Command {
 		Short: "List installed packages: version, state, and what each waits for",
 		Long: `List the Packages of the namespace and the ClusterPackages, with version and state, and what each waits
 for. Those that need help are first. Packages that can be installed are listed by kubectl package
-available list.`,
+available list. To follow changes: kubectl get packages -w.`,
 		Example: `  kubectl package list -A --not-ready
-  kubectl package list --query '.[] | select(.state != "Available") | .name'`,
+  kubectl package list -o json | jq -r '.[] | select(.state != "Available") | .name'`,
 		Args: command.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := c.Output.Check()
 			if c.cluster && c.everywhere {
 				err = cmp.Or(err, errors.New("--all-namespaces contains what --cluster selects: leave one of them out"))
-			}
-			if c.watch {
-				err = cmp.Or(err, c.watchable())
 			}
 			if err != nil {
 				return command.UsageError(cmd, err)
@@ -79,8 +74,6 @@ available list.`,
 	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "ClusterPackages alone")
 	cmd.Flags().BoolVarP(&c.everywhere, "all-namespaces", "A", false, "those of all namespaces")
 	cmd.Flags().BoolVar(&c.notReady, "not-ready", false, "those alone that are not available as their spec demands")
-	cmd.Flags().BoolVarP(&c.watch, "watch", "w", false, "after the list, a line for each change, until it is interrupted")
-	c.ReadsArchives(cmd)
 	c.Output.Add(cmd, output.Names)
 	return cmd
 }
@@ -90,10 +83,6 @@ func (c *listCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.watch {
-		c.WarnOfSilence(ctx, cl)
-		return newListWatch(c, cl).run(ctx)
-	}
 	found, forbidden, err := c.gather(ctx, cl)
 	if err != nil {
 		return err
@@ -101,9 +90,9 @@ func (c *listCommand) run(ctx context.Context) error {
 	rows, objects := c.rows(found)
 	switch {
 	case c.Output.ByName():
-		return c.Output.Print(ctx, c.Streams.Out, objects)
+		return c.Output.Print(c.Streams.Out, objects)
 	case c.Output.Wanted():
-		return c.Output.Print(ctx, c.Streams.Out, rows)
+		return c.Output.Print(c.Streams.Out, rows)
 	}
 	c.WarnOfSilence(ctx, cl)
 	switch {

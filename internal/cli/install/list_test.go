@@ -15,6 +15,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/clitest"
 	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
+	"lockstep.run/lockstep/internal/testing/golden"
 )
 
 func TestList(t *testing.T) {
@@ -43,7 +44,7 @@ func TestList(t *testing.T) {
 		{[]string{"list", "--not-ready", "-o", "json"}, []string{`"message": "it is paused`}, "web"},
 		{[]string{"list", "-A"}, []string{"cache"}, ""},
 		{[]string{"list", "-o", "yaml"}, []string{"state: Paused"}, "cache"},
-		{[]string{"list", "--query", ".[-1].version"}, []string{"1.2.0\n"}, ""},
+		{[]string{"list", "-o", "json", "|jq", ".[-1].version"}, []string{"1.2.0\n"}, ""},
 	} {
 		got := clitest.InvokeOn(t, clustertest.DialTo(c), "", test.args...)
 		for _, want := range test.want {
@@ -56,6 +57,7 @@ func TestList(t *testing.T) {
 		}
 		c.Namespace = "shop"
 	}
+	golden.JSON(t, "list", clitest.InvokeOn(t, clustertest.DialTo(c), "", "list", "-A", "-o", "json").Out)
 	if got := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t)), "", "list"); got.Code != 0 || !strings.Contains(got.Err, "No package is installed in namespace shop. What can be: kubectl package available list") {
 		t.Errorf("%+v", got)
 	}

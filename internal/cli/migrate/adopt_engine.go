@@ -17,7 +17,6 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/config"
 	"lockstep.run/lockstep/internal/cli/command"
-	"lockstep.run/lockstep/internal/cli/content"
 	"lockstep.run/lockstep/internal/cli/engines"
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
@@ -25,9 +24,6 @@ import (
 type adoptEngineCommand struct {
 	engineCommand
 	image string
-	// self has the engine's own package adopt the engine.
-	self, acceptLosses bool
-	registry           content.RegistryFlags
 }
 
 func newAdoptEngine(on command.Command) *cobra.Command {
@@ -50,39 +46,16 @@ The command can be repeated at any time, also after it was interrupted. The way 
 It applies config as kubectl apply --server-side --force-conflicts -k config does. It is refused while this engine leads
 beside that ClusterPackage, while an engine leads or runs in another namespace, and while the bootstrap Job of
 Package Operator runs. --timeout is how long to wait for the Lease. The guide is
-docs/migrate-from-package-operator.md.
-
-With --self it is about this engine alone, which runs: the ClusterPackage ` + corev1alpha1.EnginePackage + ` of the image
-is installed, adopts what YAML or Helm has installed, and is waited for; then Helm's record of the
-release is deleted, so that helm uninstall deletes nothing. Only labels and annotations of Helm and
-kubectl and the way in which the image is named may differ: flags of the manager and values of the
-chart go into spec.patches of that ClusterPackage before, or are lost with --accept-losses. Create it
-with paused: true, or it adopts the engine at once, unplanned: this command plans and unpauses it. The
-plan shows every field.
-
-Its Job lockstep-rehearse fails at any finding, such as a target that cannot be reached, also in a first
-adoption, which then stops before the Deployment: run no helm uninstall meanwhile. Versions before install
-their own CRDs, too. A policy refuses those that lack fields: rollout undo permits it where no object has
-them; with an older image the rollout waits for rehearse --crds. onDeadline: Rollback of that
-ClusterPackage is refused.`,
+docs/migrate-from-package-operator.md.`,
 		Example: `  kubectl package adopt-engine --dry-run
-  kubectl package adopt-engine --image registry.example/lockstep-manager:v0.1.0 --yes
-
-  # From YAML or Helm to the engine's own package
-  kubectl package adopt-engine --self --image registry.example/lockstep-package:v0.1.0`,
+  kubectl package adopt-engine --image registry.example/lockstep-manager:v0.1.0 --yes`,
 		Args: command.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if c.self {
-				return c.runSelf(cmd.Context())
-			}
 			return c.run(cmd.Context())
 		},
 	}
 	c.add(cmd)
-	cmd.Flags().BoolVar(&c.self, "self", false, "have the engine's own package adopt the engine")
-	cmd.Flags().BoolVar(&c.acceptLosses, "accept-losses", false, "with --self: go on although the package has other values than what is installed")
-	c.registry.Add(cmd)
-	cmd.Flags().StringVar(&c.image, "image", "", "the `image` of the manager to install; without it, install config yourself afterwards. With --self that of the package")
+	cmd.Flags().StringVar(&c.image, "image", "", "the `image` of the manager to install; without it, install config yourself afterwards")
 	return cmd
 }
 
@@ -156,8 +129,6 @@ func (f *former) possible() error {
 	switch {
 	case f.own.empty():
 		return nil
-	case ofOwnPackage(f.ours):
-		return fmt.Errorf("nothing was changed: this engine is installed, by %s", ownTarget)
 	case f.ours != nil && ptr.Deref(f.ours.Spec.Replicas, 1) > 0:
 		return fmt.Errorf("nothing was changed: this engine runs already, beside Package Operator's own package. Stop it: kubectl -n %s scale deployment %s --replicas=0",
 			f.ours.Namespace, f.ours.Name)
@@ -188,20 +159,15 @@ func (c *adoptEngineCommand) steps(ctx context.Context, f former) ([]engineStep,
 	}
 	lease := c.leaseStep(f.holder)
 	lease.done = lease.done || f.ours != nil && strings.HasPrefix(f.holder, engineDeployment)
-	steps = append(append(steps, lease), c.disownSteps(f)...)
-	installs, err := c.installSteps(ctx)
-	return append(steps, installs...), err
-}
-
-// disownSteps take all objects out of the ClusterPackage, and delete it.
-func (c *adoptEngineCommand) disownSteps(f former) []engineStep {
-	return []engineStep{{
+	steps = append(steps, lease, engineStep{
 		what: fmt.Sprintf("take %s out of ClusterPackage %s: they stay", terminal.Count(len(f.own.owned), "object"), corev1alpha1.EnginePackage),
 		done: len(f.own.owned) == 0, do: c.disown,
-	}, {
+	}, engineStep{
 		what: fmt.Sprintf("delete ClusterPackage %s, with %s that it is made of", corev1alpha1.EnginePackage, terminal.Count(len(f.own.parts), "object")),
 		done: f.own.empty(), do: c.deleteOwn,
-	}}
+	})
+	installs, err := c.installSteps(ctx)
+	return append(steps, installs...), err
 }
 
 // pauseStep keeps Package Operator from starting its own manager again.

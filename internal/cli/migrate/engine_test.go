@@ -1,17 +1,25 @@
 package migrate_test
 
 import (
+	"errors"
+	"io"
 	"strings"
 	"testing"
 
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+
 	"lockstep.run/lockstep/internal/cli/clitest"
+	"lockstep.run/lockstep/internal/cli/cluster"
 )
 
 // Programs read how the hand-over of the engine ended.
 func TestEngineJSON(t *testing.T) {
 	t.Parallel()
-	got := clitest.Invoke(t, "", "adopt-engine", "--self", "-o", "json")
-	if got.Code != 1 || !strings.Contains(got.Out, `"type":"end","succeeded":false,"error":"--image is missing`) {
+	unreachable := func(genericclioptions.RESTClientGetter, io.Writer) (*cluster.Cluster, error) {
+		return nil, errors.New("no cluster")
+	}
+	got := clitest.InvokeOn(t, unreachable, "", "adopt-engine", "-o", "json")
+	if got.Code != 1 || !strings.Contains(got.Out, `"type":"end","succeeded":false,"error":"no cluster`) {
 		t.Errorf("%+v", got)
 	}
 	if got := clitest.Invoke(t, "", "release-engine", "-o", "yaml"); got.Code != 1 || !strings.Contains(got.Err, `unknown output format "yaml": choose json`) {

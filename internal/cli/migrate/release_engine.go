@@ -9,14 +9,11 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/config"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/engines"
@@ -30,8 +27,6 @@ import (
 type releaseEngineCommand struct {
 	engineCommand
 	acceptLosses bool
-	// self takes the engine out of its own package.
-	self bool
 }
 
 func newReleaseEngine(on command.Command) *cobra.Command {
@@ -40,8 +35,7 @@ func newReleaseEngine(on command.Command) *cobra.Command {
 		Use:   "release-engine",
 		Short: "Give all packages of the cluster back to Package Operator (single objects: release)",
 		Long: `Make what this engine has written such that Package Operator takes it back: the way back from
-adopt-engine. The manager is stopped, and the policy no longer holds that refuses older CustomResourceDefinitions;
-then metadata change, and nothing else. Each object gets the
+adopt-engine. The manager is stopped, then metadata change, and nothing else. Each object gets the
 newest ObjectSet that contains it as its controller, in place of the ObjectDeployment, and the
 revision of that. ObjectSets get the labels that their deployment selects. Finalizers go that
 Package Operator never removes. No object is deleted, recreated or restarted.
@@ -52,25 +46,15 @@ Refused are packages that it could not have at all: those in other clusters, and
 sensitive values.
 
 The command can be repeated at any time, also after it was interrupted. Afterwards install
-Package Operator. Keep the CustomResourceDefinitions: deleting them deletes every package.
-
-With --self the engine is taken out of its own package, the ClusterPackage ` + corev1alpha1.EnginePackage + `, which is
-deleted with deletionPolicy Orphan; everything else stays and runs on, for kubectl apply
---server-side --force-conflicts -k config, or helm upgrade --install --take-ownership
---force-conflicts. Where no manager runs, the command does it by itself. Any other deletion of that
-ClusterPackage is refused.`,
+Package Operator. Keep the CustomResourceDefinitions: deleting them deletes every package.`,
 		Example: `  kubectl package release-engine --dry-run
   kubectl package release-engine --yes`,
 		Args: command.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if c.self {
-				return c.runSelf(cmd.Context())
-			}
 			return c.run(cmd.Context())
 		},
 	}
 	c.add(cmd)
-	cmd.Flags().BoolVar(&c.self, "self", false, "take the engine out of its own package")
 	cmd.Flags().BoolVar(&c.acceptLosses, "accept-losses", false, "go on although Package Operator does not know all of what packages say")
 	return cmd
 }
@@ -78,9 +62,6 @@ ClusterPackage is refused.`,
 func (c *releaseEngineCommand) run(ctx context.Context) error {
 	if err := c.open(); err != nil {
 		return err
-	}
-	if manager, err := c.manager(ctx, engineDeployment); err != nil || ofOwnPackage(manager) {
-		return cmp.Or(err, fmt.Errorf("nothing was changed: the engine belongs to %s: kubectl package release-engine --self takes it out first", ownTarget))
 	}
 	findings, refused, lost, err := c.examine(ctx)
 	if err != nil {
@@ -194,11 +175,6 @@ func (c *releaseEngineCommand) steps(ctx context.Context) ([]engineStep, []engin
 		steps = append(steps, c.stopStep(dep))
 	}
 	steps = append(steps, c.leaseStep(holder))
-	policy, err := c.deletePolicyStep(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	steps = append(steps, policy)
 	err = c.rollouts(ctx, func(r *engines.Rollout) error {
 		patches, err := r.Release()
 		if err != nil {
@@ -216,21 +192,6 @@ func (c *releaseEngineCommand) steps(ctx context.Context) ([]engineStep, []engin
 
 // engineDeployment is the name of our manager in config.
 const engineDeployment = "lockstep-manager"
-
-// deletePolicyStep lets Package Operator install its own definitions, which lack fields of ours.
-func (c *releaseEngineCommand) deletePolicyStep(ctx context.Context) (engineStep, error) {
-	binding := &unstructured.Unstructured{}
-	binding.SetAPIVersion("admissionregistration.k8s.io/v1")
-	binding.SetKind("ValidatingAdmissionPolicyBinding")
-	binding.SetName(config.CRDSchemasPolicy)
-	err := c.client.Get(ctx, client.ObjectKeyFromObject(binding), binding)
-	return engineStep{
-		what: "delete " + binding.GetKind() + " " + binding.GetName() + ", which would refuse the CustomResourceDefinitions of Package Operator", done: apierrors.IsNotFound(err),
-		do: func(ctx context.Context) error {
-			return c.cluster.Explain("cannot delete "+binding.GetName(), client.IgnoreNotFound(c.client.Delete(ctx, binding)))
-		},
-	}, c.cluster.Explain("cannot read "+binding.GetName(), client.IgnoreNotFound(err))
-}
 
 // release patches a deployment and all that is of it, as it is now: the manager may have
 // written until it stopped.

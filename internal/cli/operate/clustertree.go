@@ -79,7 +79,7 @@ func (c *clusterTreeCommand) run(ctx context.Context, n cluster.Name) error {
 	if err != nil {
 		return err
 	}
-	return c.Output.Write(ctx, c.Streams.Out, tree, tree.draw)
+	return c.Output.Write(c.Streams.Out, tree, tree.draw)
 }
 
 // objectsOf reads the objects of the newest revision of a package.

@@ -89,7 +89,7 @@ func (c *depsCommand) run(ctx context.Context, n cluster.Name) error {
 		if c.drawing(g, nodes) {
 			return nil
 		}
-		return c.Output.Write(ctx, c.Streams.Out, dependencyReport{Packages: nodes}, func(s terminal.Styles) string { return g.Tree(nodes, s) })
+		return c.Output.Write(c.Streams.Out, dependencyReport{Packages: nodes}, func(s terminal.Styles) string { return g.Tree(nodes, s) })
 	}
 	root, err := nodeOf(ctx, cl, g, n)
 	if err != nil {
@@ -103,7 +103,7 @@ func (c *depsCommand) run(ctx context.Context, n cluster.Name) error {
 		reasons := g.Why(root)
 		report.Why = &reasons
 	}
-	return c.Output.Write(ctx, c.Streams.Out, report, func(s terminal.Styles) string {
+	return c.Output.Write(c.Streams.Out, report, func(s terminal.Styles) string {
 		text := g.TreeOf(root, s)
 		if report.Why != nil {
 			text += "\n" + report.Why.Text(s)

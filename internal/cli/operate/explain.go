@@ -54,7 +54,6 @@ one brings, or for a status that may never be set), Unanswered (the API server d
 	}
 	c.About(cmd, c.name, c.diagnose)
 	cmd.Flags().BoolVar(&c.cluster, "cluster", false, "a ClusterPackage")
-	c.ReadsArchives(cmd)
 	c.Output.Add(cmd)
 	return cmd
 }
@@ -88,7 +87,7 @@ func (c *explainCommand) diagnose(ctx context.Context, n cluster.Name) error {
 		return err
 	}
 	c.WarnOfSilence(ctx, cl)
-	return c.Output.Write(ctx, c.Streams.Out, d, func(styles terminal.Styles) string { return diagnosisText(target.String(), d, styles) })
+	return c.Output.Write(c.Streams.Out, d, func(styles terminal.Styles) string { return diagnosisText(target.String(), d, styles) })
 }
 
 func diagnosisText(name string, d *diagnose.Diagnosis, styles terminal.Styles) string {

@@ -57,7 +57,7 @@ func (c *whyCommand) run(ctx context.Context, n cluster.Name) error {
 		return err
 	}
 	reasons := g.Why(node)
-	return c.Output.Write(ctx, c.Streams.Out, reasons, reasons.Text)
+	return c.Output.Write(c.Streams.Out, reasons, reasons.Text)
 }
 
 type lockCommand struct {
@@ -105,7 +105,7 @@ func (c *lockCommand) run(ctx context.Context) error {
 	}
 	lock := g.Lock(g.Nodes(selection(cl, c.cluster, c.everywhere)))
 	if c.Output.Wanted() {
-		return c.Output.Print(ctx, c.Streams.Out, lock)
+		return c.Output.Print(c.Streams.Out, lock)
 	}
-	return output.YAML().Print(ctx, c.Streams.Out, lock)
+	return output.YAML().Print(c.Streams.Out, lock)
 }

@@ -66,7 +66,6 @@ revision, phases[]{name, state, sealed, objects[]{group, version, kind, namespac
 	}, command.PackageName, c.run)
 	cmd.Flags().BoolVar(&c.objects, "objects", false, "the objects, and the health of each")
 	cmd.Flags().BoolVar(&c.why, "why", false, "the cause, where it is not available")
-	c.ReadsArchives(cmd)
 	c.Output.Add(cmd)
 	return cmd
 }
@@ -93,7 +92,7 @@ func (c *statusCommand) run(ctx context.Context, n cluster.Name) error {
 			return err
 		}
 	}
-	return c.Output.Write(ctx, c.Streams.Out, report, func(styles terminal.Styles) string {
+	return c.Output.Write(c.Streams.Out, report, func(styles terminal.Styles) string {
 		return report.text(progress.ScreenOptions{Width: terminal.WidthOf(c.Streams.Out), Now: time.Now(), Styles: styles})
 	})
 }

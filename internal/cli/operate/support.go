@@ -254,26 +254,10 @@ func (g *gathering) addExplanations(ctx context.Context, found []corev1alpha1.Ge
 			g.archive.Lack(target.String(), g.redactor.Text(err.Error()))
 			continue
 		}
-		name := support.ExplanationName(target.Kind(), target.Namespace, target.Name)
+		name := strings.Join(slices.DeleteFunc([]string{strings.ToLower(target.Kind()), target.Namespace, target.Name}, func(s string) bool { return s == "" }), "_")
 		text := g.redactor.Text(diagnosisText(target.String(), d, terminal.Plain()))
 		g.archive.Add("explain/"+name+".txt", "why "+target.String()+" is not available", []byte(text))
-		if raw, err := g.redacted(d); err == nil {
-			g.archive.Add("explain/"+name+".json", "the same for --bundle", raw)
-		}
 	}
-}
-
-// redacted is a value as JSON, without sensitive values in its texts.
-func (g *gathering) redacted(value any) ([]byte, error) {
-	raw, err := json.Marshal(value)
-	if err != nil {
-		return nil, err
-	}
-	var fields map[string]any
-	if err := json.Unmarshal(raw, &fields); err != nil {
-		return nil, err
-	}
-	return json.Marshal(support.Keep(fields, nil, g.redactor.Text))
 }
 
 // addLogs adds the ends of the logs of the manager's containers, and of those before their last restart.

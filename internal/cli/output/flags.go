@@ -1,14 +1,12 @@
 package output
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
-	"github.com/itchyny/gojq"
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -22,12 +20,10 @@ const (
 	Names = "name"
 )
 
-// Flags are -o and --query of a command.
+// Flags are -o of a command.
 type Flags struct {
 	format  string
-	query   string
 	formats []string
-	program *query
 }
 
 // Add adds the flags to a command, which has further formats beside json and
@@ -35,28 +31,19 @@ type Flags struct {
 func (f *Flags) Add(cmd *cobra.Command, more ...string) {
 	f.formats = append([]string{jsonFormat, yamlFormat}, more...)
 	cmd.Flags().StringVarP(&f.format, "output", "o", "", alternatives(f.formats)+", instead of text for people")
-	cmd.Flags().StringVar(&f.query, "query", "", "`jq` expression for what is printed; sees what -o json prints")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(f.formats, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("query", cobra.NoFileCompletions)
 }
 
-// Check reads the flags. Its error is one of usage.
-func (f *Flags) Check() (err error) {
+// Check returns an error of usage.
+func (f *Flags) Check() error {
 	if f.format != "" && !slices.Contains(f.formats, f.format) {
 		return fmt.Errorf("unknown output format %q: choose %s", f.format, alternatives(f.formats))
 	}
-	if f.query == "" {
-		return nil
-	}
-	if f.format != "" && f.format != jsonFormat && f.format != yamlFormat {
-		return fmt.Errorf("--query makes JSON or YAML, not -o %s", f.format)
-	}
-	f.program, err = compile(f.query)
-	return err
+	return nil
 }
 
 // Wanted reports whether structured output is requested.
-func (f *Flags) Wanted() bool { return f.format != "" || f.query != "" }
+func (f *Flags) Wanted() bool { return f.format != "" }
 
 // ByName reports whether names alone are requested.
 func (f *Flags) ByName() bool { return f.format == Names }
@@ -65,24 +52,16 @@ func (f *Flags) ByName() bool { return f.format == Names }
 func (f *Flags) Is(format string) bool { return f.format == format }
 
 // Write writes a value as requested, or else as text.
-func (f *Flags) Write(ctx context.Context, w io.Writer, value any, text func(terminal.Styles) string) error {
+func (f *Flags) Write(w io.Writer, value any, text func(terminal.Styles) string) error {
 	if f.Wanted() {
-		return f.Print(ctx, w, value)
+		return f.Print(w, value)
 	}
 	_, err := io.WriteString(w, text(terminal.StylesFor(w)))
 	return err
 }
 
-// Print writes a value in the format of the flags, JSON by default. Without -o, results of
-// --query that are text are written as they are, for use in scripts.
-func (f *Flags) Print(ctx context.Context, w io.Writer, value any) error {
-	if f.program != nil {
-		results, err := f.program.run(ctx, value)
-		if err != nil {
-			return fmt.Errorf("--query: %w", err)
-		}
-		return f.printResults(w, results)
-	}
+// Print writes a value in the format of the flags, JSON by default.
+func (f *Flags) Print(w io.Writer, value any) error {
 	list, isList := value.(List)
 	switch {
 	case f.format == yamlFormat && isList:
@@ -96,32 +75,6 @@ func (f *Flags) Print(ctx context.Context, w io.Writer, value any) error {
 	}
 	for _, name := range list.names() {
 		fmt.Fprintln(w, terminal.Line(name))
-	}
-	return nil
-}
-
-func (f *Flags) printResults(w io.Writer, results []any) error {
-	documents := make([]any, len(results))
-	for i, result := range results {
-		raw, err := gojq.Marshal(result) // jq has numbers that JSON has not
-		if err != nil {
-			return fmt.Errorf("write JSON: %w", err)
-		}
-		documents[i] = json.RawMessage(raw)
-	}
-	if f.format == yamlFormat {
-		return writeYAML(w, documents)
-	}
-	for i, result := range results {
-		var err error
-		if text, isText := result.(string); isText && f.format == "" {
-			_, err = fmt.Fprintln(w, terminal.Text(text))
-		} else {
-			err = terminal.WriteJSON(w, documents[i])
-		}
-		if err != nil {
-			return err
-		}
 	}
 	return nil
 }

@@ -8,5 +8,5 @@ import (
 
 // Commands returns the commands of this package.
 func Commands(on command.Command) []*cobra.Command {
-	return []*cobra.Command{newPlan(on), newRBAC(on), newRehearse(on)}
+	return []*cobra.Command{newPlan(on), newRBAC(on)}
 }

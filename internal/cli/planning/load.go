@@ -56,8 +56,6 @@ type Planned struct {
 	images *desired.Images
 	// shared is what several packages are loaded with; nil for one.
 	shared *shared
-	// rendering means that all that the package is made of was read.
-	rendering bool
 }
 
 // Request is what the dry run needs of it.
@@ -154,7 +152,6 @@ func (c *Planner) Load(ctx context.Context, cl *cluster.Cluster, want Wanted) (*
 	if p.chosen != nil {
 		opts.Package.Image = p.chosen.Image
 	}
-	p.rendering = true
 	if p.Loaded, err = loader.Load(ctx, files, opts); err != nil {
 		return p, err
 	}

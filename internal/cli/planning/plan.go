@@ -29,6 +29,7 @@ type Planner struct {
 	values   desired.ValuesFlags
 	target   desired.TargetFlags
 	exitCode bool
+	all      bool
 	revision int64
 	// shared is what several packages are loaded with; nil for one.
 	shared *shared
@@ -53,6 +54,10 @@ an earlier one; flags that change the package are of no effect then.
 
 Exits with 0; with --exit-code with 0 where there is nothing to do and with 2 where there is. It
 exits with 1 after an error, and where the engine would refuse the change.
+
+With --all every installed package is planned in the version that is installed: with the plugin of a new
+version, before an upgrade of the engine, nothing should be found. The summary comes first. It exits with
+2 where anything would change, and with 1 where a package would be refused or cannot be planned.
 
 An image is pulled with the pull secrets of the Package, those that you may read, and else with your own
 credentials; a tag is followed as imagePullPolicy says. Every probe counts as true. Where NAME is that of a
@@ -87,7 +92,8 @@ namespace, name, fields[], message, obstacle{group, kind, name, remedy}} (obstac
 the package itself), phases[]{name, reached, unchanged, changes[], completed[]} (Jobs that completed earlier and
 do not run again), cleanup[] (changes), powers[]{subject, role, binding, namespace, verbs[], apiGroups[],
 resources[], resourceNames[], nonResourceURLs[]}, losses[]{object, message}, warnings[], summary (numbers by
-action). A change has action (Create, Change, Correct, TakeOver, Replace, Relabel, Delete, Release, Refuse), the
+action); with --all summary{nothing, changes, refused, failed}, plans[] and failed[]{kind, namespace, name,
+message}. A change has action (Create, Change, Correct, TakeOver, Replace, Relabel, Delete, Release, Refuse), the
 object, reached, fields[]{path, before, after, managers[]}, from, unverified and message.`
 
 func newPlan(on command.Command) *cobra.Command {
@@ -110,13 +116,25 @@ func newPlan(on command.Command) *cobra.Command {
   kubectl package plan package/web -n shop --config web.yaml
 
   # What a folder would be as a new package, for a pipeline
-  kubectl package plan ./web -n shop --exit-code -o json`,
+  kubectl package plan ./web -n shop --exit-code -o json
+
+  # What the engine of this version would change, before it is upgraded
+  kubectl package plan --all`,
 		Args:              c.choice.Takes("SOURCE|IMAGE", "[NAME]"),
 		ValidArgsFunction: c.CompleteSource(2),
 	}
 	c.complete(cmd, c.plan)
-	ofPackage := cmd.RunE
+	ofPackage, takes := cmd.RunE, cmd.Args
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if c.all {
+			return command.Takes()(cmd, args)
+		}
+		return takes(cmd, args)
+	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if c.all {
+			return c.planAll(cmd)
+		}
 		if !cmd.Flags().Changed("revision") {
 			return ofPackage(cmd, args)
 		}
@@ -126,7 +144,14 @@ func newPlan(on command.Command) *cobra.Command {
 		return c.planRevision(cmd, args)
 	}
 	cmd.Flags().Int64Var(&c.revision, "revision", 0, "plan the activation of the existing revision of this `number`; NAME alone is given then")
+	cmd.Flags().BoolVar(&c.all, "all", false, "plan all installed packages, and exit with 2 where anything would change")
 	cmd.Flags().BoolVar(&c.exitCode, "exit-code", false, "exit with 2 where there is something to do")
+	for _, one := range []string{
+		"adopt", "api", "cluster", "component", "config", "exit-code", "namespace", "prereleases", "pull", "revision", "sensitive",
+		"target-kubeconfig-secret", "target-namespace", "values", "version",
+	} {
+		cmd.MarkFlagsMutuallyExclusive("all", one)
+	}
 	return cmd
 }
 
@@ -281,20 +306,9 @@ func OfVersion(ctx context.Context, on command.Command, cl *cluster.Cluster, n c
 	return planned.plan(ctx, cl)
 }
 
-// OfImage loads the package of an image, which need not be installed, and plans it.
-func OfImage(ctx context.Context, on command.Command, registry content.RegistryFlags, cl *cluster.Cluster, n cluster.Name, image string) (*Planned, *dryrun.Plan, error) {
-	c := &Planner{Command: on, Source: content.SourceFlags{Registry: registry}, Spec: desired.SpecFlags{Given: func(string) bool { return false }}}
-	planned, err := c.Load(ctx, cl, Wanted{source: image, Name: n})
-	if err != nil {
-		return nil, nil, err
-	}
-	plan, err := planned.plan(ctx, cl)
-	return planned, plan, err
-}
-
 // show prints a plan under a name, and returns the error or exit code that it leads to.
 func (c *Planner) show(ctx context.Context, what string, plan *dryrun.Plan) error {
-	if err := c.Output.Write(ctx, c.Streams.Out, plan, func(styles terminal.Styles) string { return Text(plan, styles) }); err != nil {
+	if err := c.Output.Write(c.Streams.Out, plan, func(styles terminal.Styles) string { return Text(plan, styles) }); err != nil {
 		return err
 	}
 	switch {

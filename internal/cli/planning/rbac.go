@@ -110,7 +110,7 @@ func (c *rbacCommand) print(ctx context.Context, cl *cluster.Cluster, planned *P
 	if !out.Wanted() {
 		out = output.YAML()
 	}
-	return out.Print(ctx, c.Streams.Out, output.List{Items: roles})
+	return out.Print(c.Streams.Out, output.List{Items: roles})
 }
 
 // rolesName is the name of the roles: that of the package behind its kind, since both kinds may have roles in one namespace.

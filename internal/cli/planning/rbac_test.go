@@ -5,20 +5,26 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/internal/testing/golden"
 	"lockstep.run/lockstep/internal/testing/require"
 )
 
 // printed are the roles for a change of the installed package web to one without objects.
-func printed(t *testing.T, cl *cluster.Cluster, from int64) (out, errs string, err error) {
+func printed(t *testing.T, cl *cluster.Cluster, from int64, flags ...string) (out, errs string, err error) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	c := &rbacCommand{Planner: Planner{Command: command.Command{Streams: clustertest.Streams(&stdout, &stderr)}}, account: "new", from: from}
+	cmd := &cobra.Command{}
+	c.Output.Add(cmd)
+	require.NoError(t, cmd.ParseFlags(flags))
 	p := &Planned{Loaded: &loader.Package{Manifest: &manifestsv1alpha1.PackageManifest{}}}
 	require.NoError(t, c.find(t.Context(), cl, Wanted{source: "./x", folder: true, Name: cluster.Name{Name: "web"}}, p))
 	p.Pkg = p.Before
@@ -44,6 +50,9 @@ func TestRolesOfRevisions(t *testing.T) {
 		}
 	}
 	first.Spec.LifecycleState = corev1alpha1.ObjectSetLifecycleStateArchived
+	out, _, err := printed(t, clustertest.FakeCluster(t, all...), 0, "-o", "json")
+	require.NoError(t, err)
+	golden.JSON(t, "rbac", out)
 	if out, _, err := printed(t, clustertest.FakeCluster(t, all...), 0); err != nil || strings.Contains(out, "cronjobs") || strings.Contains(out, "name: old") {
 		t.Errorf("an archived revision: %v\n%s", err, out)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"lockstep.run/lockstep/internal/cli/dryrun"
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/testing/golden"
 )
 
 // A plan shows what a cluster and a package say, and nothing that draws on a
@@ -34,6 +35,7 @@ func TestPlanText(t *testing.T) {
 		Warnings: []string{"careful\x1b[2J"},
 		Summary:  dryrun.Summary{TakeOver: 1, Replace: 1, Delete: 1, Relabel: 1, Unchanged: 2},
 	}
+	golden.JSON(t, "plan", p)
 	want := `package shop/web  revision 2 → 3
   package  web 1.0.0 → web 2.0.0
   image    r/web:1 → r/web:2

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net"
 	"strconv"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/utils/ptr"
@@ -44,22 +42,17 @@ opens the page once.
 With --allow-changes the page pauses packages, lets them go on, retries, activates revisions that await it, and
 upgrades to the version and digest whose plan is shown. More is in docs/ui.md.`,
 		Example: `  kubectl package ui
-  kubectl package ui --no-browser --port 8443
-  kubectl package ui --bundle lockstep-support-20261126-131500.tar.gz`,
+  kubectl package ui --no-browser --port 8443`,
 		Args: command.Takes(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if c.port < 0 || c.port > 65535 {
 				return command.UsageError(cmd, errors.New("--port must be between 0 and 65535"))
-			}
-			if c.Archive != "" && c.allowChanges {
-				return command.UsageError(cmd, errors.New("--allow-changes needs a cluster, and --bundle reads a file: leave one of them out"))
 			}
 			return c.run(cmd.Context())
 		},
 	}
 	c.Connects(cmd)
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
-	c.ReadsArchives(cmd)
 	cmd.Flags().IntVar(&c.port, "port", 0, "the `port` on the loopback address; a free one where it is not given")
 	cmd.Flags().BoolVar(&c.noBrowser, "no-browser", false, "print the address, and open no browser")
 	cmd.Flags().BoolVar(&c.allowChanges, "allow-changes", false, "let the page pause packages, let them go on, retry what has failed, activate revisions, and upgrade to a plan that it shows")
@@ -82,7 +75,7 @@ func (c *uiCommand) run(ctx context.Context) error {
 		fmt.Fprintln(c.Streams.ErrOut, "Warning: too many wrong codes were sent to the page, so that it accepts none any more. Another user or program of this machine tries it: "+
 			"look who that is, and start this command again")
 	})
-	s.notes = append(s.notes, notesOf(ptr.Deref(c.Flags.Context, ""), ptr.Deref(c.Flags.KubeConfig, ""))...)
+	s.notes = notesOf(ptr.Deref(c.Flags.Context, ""), ptr.Deref(c.Flags.KubeConfig, ""))
 	c.WarnOfSilence(ctx, cl)
 	served := make(chan error, 1)
 	go func() { served <- s.serve(listener) }()
@@ -106,15 +99,6 @@ func notesOf(kubeContext, kubeconfig string) []string {
 		return nil
 	}
 	return []string{"Commands to copy from this page are of this cluster only with the flags that it was opened with:" + flags}
-}
-
-// notesOfArchive say what a page of an archive is not.
-func notesOfArchive(created time.Time, lacking []string) []string {
-	note := "This is an archive of kubectl package support: the cluster as it was at " + created.Format(time.DateTime) + " UTC, without config and content of objects. Nothing of it changes."
-	if len(lacking) > 0 {
-		note += " It lacks:\n" + strings.Join(lacking, "\n")
-	}
-	return []string{note}
 }
 
 // announce opens the browser, or prints the address that opens the page. remove deletes what it was opened by.

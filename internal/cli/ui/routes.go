@@ -43,9 +43,6 @@ func (s *server) routes() http.Handler {
 	}
 	mux.HandleFunc("GET /catalogue/package", func(w http.ResponseWriter, r *http.Request) { s.show(w, r, limits.PageOfferTime, s.offer) })
 	for _, path := range []string{"/packages/{namespace}/{name}", "/clusterpackages/{name}"} {
-		if s.cluster.Archive != nil {
-			continue
-		}
 		mux.HandleFunc("GET "+path+"/diff", func(w http.ResponseWriter, r *http.Request) { s.show(w, r, limits.PageReadTimeout, s.diff) })
 		mux.HandleFunc("GET "+path+"/plan", func(w http.ResponseWriter, r *http.Request) { s.show(w, r, limits.PagePlan, s.plan) })
 		for action, change := range actions {
@@ -61,7 +58,7 @@ func (s *server) routes() http.Handler {
 }
 
 func (s *server) frame() page.Frame {
-	return page.Frame{Base: s.guard.Base(), Cluster: s.cluster.Host, Notes: slices.Concat(s.notes, s.board.Notes()), Now: s.now(), Changes: s.changes, Archive: s.cluster.Archive != nil}
+	return page.Frame{Base: s.guard.Base(), Cluster: s.cluster.Host, Notes: slices.Concat(s.notes, s.board.Notes()), Now: time.Now(), Changes: s.changes}
 }
 
 // show answers with a document, within some time.

@@ -37,20 +37,15 @@ type server struct {
 	streams chan struct{}
 	// plans are those that are made at a time.
 	plans chan struct{}
-	now   func() time.Time
 }
 
 // newServer is for a page at an address; closed is called after too many wrong codes.
 func newServer(ctx context.Context, cl *cluster.Cluster, host string, changes bool, closed func()) *server {
 	s := &server{
-		cluster: cl, ctx: ctx, changes: changes, quiet: command.Command{Streams: genericiooptions.NewTestIOStreamsDiscard()}, streams: make(chan struct{}, limits.PageStreams), plans: make(chan struct{}, limits.PagePlans), now: time.Now,
+		cluster: cl, ctx: ctx, changes: changes, quiet: command.Command{Streams: genericiooptions.NewTestIOStreamsDiscard()}, streams: make(chan struct{}, limits.PageStreams), plans: make(chan struct{}, limits.PagePlans),
 		board: watches.Start(ctx, cl), details: watches.NewDetails(ctx, cl),
 	}
 	s.offers = watches.NewCatalogue(ctx, cl, s.board)
-	if a := cl.Archive; a != nil {
-		s.now = func() time.Time { return a.Created }
-		s.notes = notesOfArchive(a.Created, a.Lacking)
-	}
 	s.guard = guard.New(host, page.Door{}, s.routes(), closed)
 	return s
 }

@@ -127,14 +127,14 @@ func TestShapeOfAChange(t *testing.T) {
 		"spec as it was": {
 			reason: "nobody changed the spec: the tag has moved",
 			pkg: func(p *corev1alpha1.Package) {
-				p.Generation, p.Annotations = 7, map[string]string{corev1alpha1.ChangedByAnnotation: "jane"}
+				p.Generation = 7
 			},
 			stored: func(d *corev1alpha1.ObjectDeployment) {
-				d.Annotations[corev1alpha1.ChangedByAnnotation] = "bob"
+				d.Annotations[corev1alpha1.ChangedWithAnnotation] = "kubectl"
 			},
 			content: func(c *content) { c.template.SuccessDelaySeconds = 5 },
 			check: func(d *corev1alpha1.ObjectDeployment) any {
-				_, has := d.Annotations[corev1alpha1.ChangedByAnnotation]
+				_, has := d.Annotations[corev1alpha1.ChangedWithAnnotation]
 				return has
 			},
 			want: false,

@@ -30,7 +30,7 @@ type validator struct {
 }
 
 func validatorOf(s *apiextensionsv1.JSONSchemaProps) (*validator, error) {
-	internal, err := Internal(s)
+	internal, err := convert(s)
 	if err != nil {
 		return nil, err
 	}
@@ -57,15 +57,15 @@ func (v *validator) validate(ctx context.Context, u *unstructured.Unstructured) 
 	return schema, rules
 }
 
-// Comparison finds the fields that a definition refuses of objects that another one takes.
-type Comparison struct{ present, other *validator }
+// comparison finds the fields that a definition refuses of objects that another one takes.
+type comparison struct{ present, other *validator }
 
-// Compare returns nil for schemas that validate alike.
-func Compare(present, other *apiextensionsv1.JSONSchemaProps) (*Comparison, error) {
+// compare returns nil for schemas that validate alike.
+func compare(present, other *apiextensionsv1.JSONSchemaProps) (*comparison, error) {
 	if present == nil || other == nil || equality.Semantic.DeepEqual(validationsOf(present), validationsOf(other)) {
 		return nil, nil
 	}
-	c := &Comparison{}
+	c := &comparison{}
 	var err error
 	if c.present, err = validatorOf(present); err == nil {
 		c.other, err = validatorOf(other)
@@ -73,9 +73,9 @@ func Compare(present, other *apiextensionsv1.JSONSchemaProps) (*Comparison, erro
 	return c, err
 }
 
-// Refused returns the fields of an object that the other definition refuses, and why. The object has no status and nothing that is
+// refused returns the fields of an object that the other definition refuses, and why. The object has no status and nothing that is
 // pruned. What the present definition would refuse, too, was stored before that did.
-func (c *Comparison) Refused(ctx context.Context, u *unstructured.Unstructured) (fields []string) {
+func (c *comparison) refused(ctx context.Context, u *unstructured.Unstructured) (fields []string) {
 	if c == nil {
 		return nil
 	}
@@ -136,15 +136,15 @@ func dropDescriptions(s *apiextensionsv1.JSONSchemaProps) {
 		dropDescriptions(&of)
 		s.Properties[name] = of
 	}
-	for _, of := range Elements(s) {
+	for _, of := range elements(s) {
 		if of != nil {
 			dropDescriptions(of)
 		}
 	}
 }
 
-// Elements returns the schemas of the elements of a list and of a map, nil if it has none.
-func Elements(s *apiextensionsv1.JSONSchemaProps) (of [2]*apiextensionsv1.JSONSchemaProps) {
+// elements returns the schemas of the elements of a list and of a map, nil if it has none.
+func elements(s *apiextensionsv1.JSONSchemaProps) (of [2]*apiextensionsv1.JSONSchemaProps) {
 	if s.Items != nil {
 		of[0] = s.Items.Schema
 	}
@@ -154,8 +154,8 @@ func Elements(s *apiextensionsv1.JSONSchemaProps) (of [2]*apiextensionsv1.JSONSc
 	return of
 }
 
-// Internal converts a schema for the libraries of the API server.
-func Internal(s *apiextensionsv1.JSONSchemaProps) (*apiextensions.JSONSchemaProps, error) {
+// convert turns a schema into the form for the libraries of the API server.
+func convert(s *apiextensionsv1.JSONSchemaProps) (*apiextensions.JSONSchemaProps, error) {
 	internal := &apiextensions.JSONSchemaProps{}
 	return internal, apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(s, internal, nil)
 }
@@ -164,13 +164,13 @@ func Internal(s *apiextensionsv1.JSONSchemaProps) (*apiextensions.JSONSchemaProp
 // invalid and were not before; nil if the definitions validate alike.
 func Refusals(before, after *CRD, version string) (func(context.Context, *unstructured.Unstructured) []string, error) {
 	other := schemaOf(after, version)
-	c, err := Compare(schemaOf(before, version), other)
+	c, err := compare(schemaOf(before, version), other)
 	if err != nil || c == nil {
 		return nil, err
 	}
 	return func(ctx context.Context, u *unstructured.Unstructured) []string {
 		delete(u.Object, "status")
 		pruning.PruneWithOptions(u.Object, c.other.structural, true, structuralschema.UnknownFieldPathOptions{})
-		return c.Refused(ctx, u)
+		return c.refused(ctx, u)
 	}, nil
 }

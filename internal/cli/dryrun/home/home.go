@@ -3,7 +3,6 @@
 package home
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -20,14 +19,13 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/controllers/objectdeployments"
-	"lockstep.run/lockstep/internal/objects"
 )
 
 // NewUID is that of an object that is created.
 const NewUID = "new"
 
-// New returns a client. Writes are noted with their verbs, but for those of statuses.
-func New(live client.Reader, note func(verb string, of objects.Key), objs []client.Object) (client.Client, error) {
+// New returns a client that calls created for each object that is created.
+func New(live client.Reader, created func(), objs []client.Object) (client.Client, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), corev1alpha1.AddToScheme(scheme)); err != nil {
 		return nil, err
@@ -61,19 +59,17 @@ func New(live client.Reader, note func(verb string, of objects.Key), objs []clie
 			return live.List(ctx, list, opts...)
 		},
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
-			note("create", keyOf(obj, scheme))
+			created()
 			obj.SetUID(NewUID)
 			return c.Create(ctx, obj, opts...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
-			note("patch", keyOf(obj, scheme))
 			if !inMemory(obj, scheme) {
 				return nil
 			}
 			return c.Patch(ctx, obj, patch, opts...)
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
-			note("delete", keyOf(obj, scheme))
 			if !inMemory(obj, scheme) {
 				deleted.Store(obj.GetUID(), true)
 				return nil
@@ -81,11 +77,6 @@ func New(live client.Reader, note func(verb string, of objects.Key), objs []clie
 			return c.Delete(ctx, obj, opts...)
 		},
 	}), nil
-}
-
-func keyOf(obj client.Object, scheme *runtime.Scheme) objects.Key {
-	gvk, _ := apiutil.GVKForObject(obj, scheme)
-	return objects.Key{Kind: gvk.Kind, Namespace: obj.GetNamespace(), Name: cmp.Or(obj.GetName(), obj.GetGenerateName())}
 }
 
 // inMemory reports whether an object is a deployment or a set.

@@ -3,7 +3,6 @@ package home_test
 import (
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,7 +12,6 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/dryrun/home"
-	"lockstep.run/lockstep/internal/objects"
 )
 
 // Sets are written in memory alone. Of writes to other objects, later reads see deletions.
@@ -22,8 +20,8 @@ func TestWritesStayInMemory(t *testing.T) {
 	ctx := t.Context()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "live"}}
 	live := fake.NewClientBuilder().WithObjects(secret.DeepCopy()).Build()
-	var noted []string
-	in, err := home.New(live, func(verb string, of objects.Key) { noted = append(noted, verb+" "+of.String()) }, nil)
+	created := 0
+	in, err := home.New(live, func() { created++ }, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +48,7 @@ func TestWritesStayInMemory(t *testing.T) {
 	if err := live.Get(ctx, client.ObjectKeyFromObject(secret), read); err != nil {
 		t.Errorf("it was deleted: %v", err)
 	}
-	if diff := cmp.Diff([]string{"create ObjectSet shop/web-1", "patch Secret shop/web", "delete Secret shop/web"}, noted); diff != "" {
-		t.Error(diff)
+	if created != 1 {
+		t.Errorf("%d objects were created", created)
 	}
 }

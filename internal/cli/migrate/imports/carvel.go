@@ -102,7 +102,7 @@ func (c *importCommand) run(ctx context.Context, args []string) error {
 	if len(list.Items) == 0 {
 		return fmt.Errorf("there is no PackageInstall or PackageRepository that can be carried over in %s", strings.Join(args, ", "))
 	}
-	return output.YAML().Print(ctx, c.Streams.Out, list)
+	return output.YAML().Print(c.Streams.Out, list)
 }
 
 func documentsOf(name string, data []byte) (documents []map[string]any, err error) {

@@ -55,7 +55,7 @@ func (c *diffCommand) run(ctx context.Context, n cluster.Name) error {
 		return err
 	}
 	result := cluster.Compare(from, to, before, after)
-	return c.Output.Write(ctx, c.Streams.Out, result, func(styles terminal.Styles) string { return diffText(r.String(), result, styles) })
+	return c.Output.Write(c.Streams.Out, result, func(styles terminal.Styles) string { return diffText(r.String(), result, styles) })
 }
 
 func (c *diffCommand) choose(r *cluster.Rollout) (from, to corev1alpha1.GenericObjectSet, err error) {

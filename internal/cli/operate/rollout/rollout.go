@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -55,14 +54,11 @@ func newHistory(on command.Command) *cobra.Command {
 		Use:   "history RESOURCE",
 		Short: "List the revisions of a package or deployment",
 		Long: `List the revisions of a package or deployment, the oldest first, with what made each of them
-and whether it has succeeded. -o wide adds when it was made, by whom the spec was changed for it, and
+and whether it has succeeded. -o wide adds when it was made, by which field manager the spec was changed for it, and
 what differs from the one before; -o json and yaml print the ObjectSets themselves, --revision one of them.
 Values of Secrets are hidden.
 
-Users are recorded where the admission policy in config/audit is installed; those of revisions that are
-not known to be later than the policy are "not verified". Programs state their own name.
-
-A revision with the template of an earlier one is "Back to revision N." More on who changed what is in
+A revision with the template of an earlier one is "Back to revision N." More on what changed a spec is in
 docs/administrate/changed-by.md.`,
 		Args: command.Takes("RESOURCE", "[NAME]"),
 	}, cluster.ParseResource, c.run, command.Positive("revision", &c.revision))
@@ -92,13 +88,11 @@ func (c *historyCommand) run(ctx context.Context, n cluster.Name) error {
 			}
 			list.Items = append(list.Items, masked)
 		}
-		return c.Output.Print(ctx, c.Streams.Out, list)
+		return c.Output.Print(c.Streams.Out, list)
 	}
 	rows := [][]string{{"REVISION", "SUCCESSFUL", "CHANGE-CAUSE", "VERSION", "IMAGE"}}
-	var recorded metav1.Time
 	if wide {
-		recorded = cl.RecordsUsers(ctx)
-		rows[0] = append(rows[0], "CREATED", "CHANGED-BY", "DIFFERENCE")
+		rows[0] = append(rows[0], "CREATED", "CHANGED-WITH", "DIFFERENCE")
 	}
 	for i, set := range r.Sets {
 		succeeded := "False"
@@ -110,7 +104,7 @@ func (c *historyCommand) run(ctx context.Context, n cluster.Name) error {
 			terminal.Line(set.GetLabels()[corev1alpha1.PackageVersionLabel]), terminal.Line(set.GetAnnotations()[corev1alpha1.PackageSourceImageAnnotation]),
 		})
 		if wide {
-			rows[i+1] = append(rows[i+1], set.GetCreationTimestamp().UTC().Format(time.RFC3339), terminal.Line(changedBy(set, recorded)), terminal.Line(difference(ctx, cl, r, set)))
+			rows[i+1] = append(rows[i+1], set.GetCreationTimestamp().UTC().Format(time.RFC3339), terminal.Line(changedWith(set)), terminal.Line(difference(ctx, cl, r, set)))
 		}
 	}
 	for _, line := range terminal.Table(rows) {
@@ -119,27 +113,13 @@ func (c *historyCommand) run(ctx context.Context, n cluster.Name) error {
 	return nil
 }
 
-// changedBy is who changed the spec that the revision was made for: the user, and what wrote it when. The user is verified where users
-// were recorded before the revision was made.
-func changedBy(set corev1alpha1.GenericObjectSet, recorded metav1.Time) string {
-	annotations := set.GetAnnotations()
-	user, with, at := annotations[corev1alpha1.ChangedByAnnotation], annotations[corev1alpha1.ChangedWithAnnotation], annotations[corev1alpha1.ChangedAtAnnotation]
-	var parts []string
-	made := set.GetCreationTimestamp()
-	switch {
-	case user == "":
-	case recorded.IsZero() || !recorded.Before(&made):
-		parts = append(parts, user+" (not verified)")
-	default:
-		parts = append(parts, user)
+// changedWith is what changed the spec that the revision was made for, and when.
+func changedWith(set corev1alpha1.GenericObjectSet) string {
+	with, at := set.GetAnnotations()[corev1alpha1.ChangedWithAnnotation], set.GetAnnotations()[corev1alpha1.ChangedAtAnnotation]
+	if with == "" {
+		return "-"
 	}
-	if with != "" {
-		parts = append(parts, "with "+with)
-	}
-	if at != "" {
-		parts = append(parts, "at "+at)
-	}
-	return cmp.Or(strings.Join(parts, " "), "-")
+	return with + " at " + at
 }
 
 // difference says in a line what differs from the revision before.
@@ -201,7 +181,7 @@ func (c *historyCommand) one(ctx context.Context, r *cluster.Rollout) error {
 	if !c.Output.Wanted() || c.Output.Is(wideFormat) {
 		return terminal.WriteYAML(c.Streams.Out, masked)
 	}
-	return c.Output.Print(ctx, c.Streams.Out, masked)
+	return c.Output.Print(c.Streams.Out, masked)
 }
 
 // maskedSet hides managed fields and values of Secrets.

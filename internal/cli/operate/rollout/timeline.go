@@ -70,7 +70,7 @@ func (c *timelineCommand) run(ctx context.Context, n cluster.Name) error {
 	if err != nil {
 		return err
 	}
-	return c.Output.Write(ctx, c.Streams.Out, t, func(terminal.Styles) string { return t.text() })
+	return c.Output.Write(c.Streams.Out, t, func(terminal.Styles) string { return t.text() })
 }
 
 func timelineOf(set corev1alpha1.GenericObjectSet) (*timeline, error) {

@@ -11,6 +11,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/clitest"
 	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
+	"lockstep.run/lockstep/internal/testing/golden"
 )
 
 func TestRolloutTimeline(t *testing.T) {
@@ -45,6 +46,7 @@ func TestRolloutTimeline(t *testing.T) {
 		t.Errorf("got %q %s, want %q", got.Out, got.Err, want)
 	}
 	got = run("--revision", "1", "-o", "json")
+	golden.JSON(t, "rollout-timeline", got.Out)
 	var timeline struct {
 		Revision int64
 		Phases   []struct {

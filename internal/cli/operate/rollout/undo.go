@@ -16,7 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
@@ -55,12 +57,6 @@ What may be lost with it, as kubectl package plan shows it, is named before, and
 terminal; elsewhere it wants --yes. A policy or webhook of the package itself that refuses the
 objects of that revision is deleted in the course of it where that is confirmed. With --dry-run
 the plan of it is shown, and nothing is changed.
-
-Of the engine's own package the manager's Deployment gets the pods of that revision at once, also
-while no manager runs: the one command to go back from a version that does not work. Newer
-CustomResourceDefinitions are replaced where no object has a field that is pruned, which an
-annotation permits until the definition changes; for others the rollout waits, and the command
-says which object and how to permit it.
 
 It is refused where that revision cannot be had again: where its configuration came from
 Secrets, where the package is chosen from a catalogue by packageRef, or where it was made
@@ -145,11 +141,6 @@ func (c *undoCommand) pkg(ctx context.Context, cl *cluster.Cluster, r *cluster.R
 		return err
 	}
 	fmt.Fprintln(c.Streams.Out, terminal.Line(fmt.Sprintf("%s %s (revision %d)", r.Target, done.What, set.ObjectSetSpec().Revision)))
-	if ownPackage(r) {
-		if err := c.restoreManager(ctx, cl, r, set); err != nil {
-			return err
-		}
-	}
 	if !c.Wait {
 		return nil
 	}
@@ -221,7 +212,7 @@ func (c *undoCommand) deployment(ctx context.Context, cl *cluster.Cluster, r *cl
 	if done, err := f.run(ctx); err != nil || done {
 		return err
 	}
-	if err := restoreTemplate(ctx, cl, r, set, command.FieldManager); err != nil {
+	if err := restoreTemplate(ctx, cl, r, set); err != nil {
 		return err
 	}
 	fmt.Fprintln(c.Streams.Out, terminal.Line(fmt.Sprintf("%s has the template of revision %d again", r, number)))
@@ -229,6 +220,19 @@ func (c *undoCommand) deployment(ctx context.Context, cl *cluster.Cluster, r *cl
 		return nil
 	}
 	return awaitRollout(ctx, &c.Command, cl, r)
+}
+
+// restoreTemplate gives the deployment the template of a revision.
+func restoreTemplate(ctx context.Context, cl *cluster.Cluster, r *cluster.Rollout, set corev1alpha1.GenericObjectSet) error {
+	data, err := json.Marshal([]desired.Operation{
+		{Op: "test", Path: "/metadata/uid", Value: string(r.Deployment.GetUID())},
+		{Op: "replace", Path: "/spec/template/spec", Value: set.ObjectSetSpec().ObjectSetTemplateSpec},
+	})
+	if err != nil {
+		return fmt.Errorf("write the template of revision %d: %w", set.ObjectSetSpec().Revision, err)
+	}
+	err = cl.Patch(ctx, r.Deployment, client.RawPatch(types.JSONPatchType, data), client.FieldOwner(command.FieldManager))
+	return cl.Explain("cannot change the deployment of "+r.String(), err)
 }
 
 // undoPreview plans an undo from the stored revision.

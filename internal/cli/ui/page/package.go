@@ -350,10 +350,10 @@ func revisionsOf(f Frame, o Observed) []revisionItem {
 		case i == 0:
 			item.Word, item.Tone = "being rolled out", ToneBusy
 		}
-		if i+1 < len(o.Revisions) && !f.Archive {
+		if i+1 < len(o.Revisions) {
 			item.Diff = f.Base + PackagePath(o.State.Target) + fmt.Sprintf("/diff?from=%d&to=%d", o.Revisions[i+1].Number, r.Number)
 		}
-		if !r.InCharge && (i > 0 || r.Awaiting) && !f.Archive {
+		if !r.InCharge && (i > 0 || r.Awaiting) {
 			item.Plan = f.Base + PackagePath(o.State.Target) + fmt.Sprintf("/plan?revision=%d", r.Number)
 		}
 		if i > 0 && !r.InCharge && !r.Awaiting {

@@ -48,8 +48,6 @@ type Frame struct {
 	Now   time.Time
 	// Changes: pages have forms that change packages.
 	Changes bool
-	// Archive: it is of a file, which does not change; nothing that needs an API server is offered.
-	Archive bool
 }
 
 // Fragment is a part of a page that is replaced as a whole.
@@ -75,9 +73,6 @@ type Page struct {
 }
 
 func newPage(f Frame, view, title, active, stream string) *Page {
-	if f.Archive {
-		stream = ""
-	}
 	p := &Page{Frame: f, View: view, Title: title, Active: active, Stream: stream, Fragments: map[string]Fragment{}}
 	p.fragment("notes", f.Notes)
 	return p

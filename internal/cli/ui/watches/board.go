@@ -78,11 +78,7 @@ func (b *Board) watch(ctx context.Context, k *kind, w cluster.Watched) {
 		return client.ListOptions{Namespace: k.namespace}
 	}
 	w.Report = func(err error) {
-		namespace := b.cluster.Namespace
-		if b.cluster.Archive != nil {
-			namespace = "" // what it has not of all namespaces it has of none
-		}
-		if k.report(err, namespace, time.Now()) {
+		if k.report(err, b.cluster.Namespace, time.Now()) {
 			b.change(func() {})
 		}
 	}
@@ -131,8 +127,6 @@ func (k *kind) note(cl *cluster.Cluster) string {
 		return fmt.Sprintf("The first list of %s is not complete yet.", k.name)
 	case err == nil:
 		return ""
-	case cl.Archive != nil:
-		return fmt.Sprintf("The archive has no list of %s.", k.name)
 	case apierrors.IsForbidden(err):
 		return fmt.Sprintf("You may not watch %s: %s", k.name, as)
 	case cluster.Unserved(err):

@@ -46,16 +46,10 @@ func NewCatalogue(ctx context.Context, cl *cluster.Cluster, board *Board) *Catal
 // Subscribe returns a channel that is sent to after something was read, and its end.
 func (c *Catalogue) Subscribe() (<-chan struct{}, func()) { return c.topic.subscribe() }
 
-// archived is why an archive has no offers.
-const archived = "an archive does not have what repositories offer"
-
 // Shown are the results of the last read, and the present repositories.
 func (c *Catalogue) Shown() page.Catalogue {
 	newer := c.newer.last()
 	shown := page.Catalogue{Newer: newer.newer, ByImage: newer.byImage, At: newer.at, Note: newer.note, Offers: c.offers.last()}
-	if c.cluster.Archive != nil {
-		shown.Note, shown.Offers.Note = archived, archived
-	}
 	for _, r := range c.board.Repositories() {
 		shown.Repositories = append(shown.Repositories, repositoryOf(r))
 	}
@@ -64,9 +58,6 @@ func (c *Catalogue) Shown() page.Catalogue {
 
 // Refresh repeats a read that is old, and waits for the result for so long.
 func (c *Catalogue) Refresh(ctx context.Context, patience time.Duration) {
-	if c.cluster.Archive != nil {
-		return
-	}
 	late := time.NewTimer(patience)
 	defer late.Stop()
 	for _, running := range []<-chan struct{}{c.newer.refresh(&c.topic, c.compare), c.offers.refresh(&c.topic, c.browse)} {

@@ -53,9 +53,6 @@ type object struct {
 // Offered is a package with those of its versions that a query selects. One request reads at a time.
 func (c *Catalogue) Offered(ctx context.Context, q page.OfferQuery) (page.Offered, error) {
 	o := page.Offered{Namespace: q.Namespace, Name: q.Name}
-	if c.cluster.Archive != nil {
-		return o, errors.New(archived)
-	}
 	var of *versionsOf
 	select {
 	case of = <-c.one:

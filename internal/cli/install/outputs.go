@@ -1,8 +1,0 @@
-package install
-
-import "lockstep.run/lockstep/internal/cli/output"
-
-// Outputs returns what the commands of this package print with -o json. With --watch, list prints packages, a line each.
-func Outputs() output.Shapes {
-	return output.Shapes{"list": {[]installedPackage(nil), installedPackage{}}}
-}

@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/testing/golden"
+)
+
+// Each command that prints JSON has a golden file of it; those that change something print the same lines.
+func TestEveryJSONHasAFile(t *testing.T) {
+	t.Parallel()
+	found := 0
+	var visit func(*cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		for _, child := range cmd.Commands() {
+			visit(child)
+		}
+		flag := cmd.Flags().Lookup("output")
+		if cmd.Hidden || flag == nil || !strings.HasPrefix(flag.Usage, "json") { // others name a file
+			return
+		}
+		name := strings.ReplaceAll(strings.TrimPrefix(cmd.CommandPath(), "kubectl package "), " ", "-")
+		if flag.Usage == command.ReportsUsage {
+			name = "events"
+		}
+		found++
+		for _, pattern := range []string{"", "*/", "*/*/"} {
+			if files, err := filepath.Glob(pattern + "testdata/json/" + name + ".json"); err == nil && len(files) == 1 {
+				return
+			}
+		}
+		t.Errorf("%s has no testdata/json/%s.json", cmd.CommandPath(), name)
+	}
+	visit(Tree())
+	if found < 40 {
+		t.Errorf("only %d commands print JSON", found)
+	}
+}
+
+func TestVersionJSON(t *testing.T) {
+	t.Parallel()
+	golden.JSON(t, "version", buildReport{Version: "v0.2.0", Go: "go1.26", Platform: "linux/amd64", Settings: map[string]string{"vcs.revision": "0123abc"}})
+}

@@ -1,0 +1,25 @@
+package operate_test
+
+import (
+	"testing"
+
+	"lockstep.run/lockstep/internal/cli/clitest"
+	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
+	"lockstep.run/lockstep/internal/cli/diagnose"
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/testing/golden"
+)
+
+func TestJSON(t *testing.T) {
+	t.Parallel()
+	needed := clustertest.FakeCluster(t, installedWith("shop", "front", "db"), installedWith("shop", "front.db"), installedWith("", "certs"))
+	for command, args := range map[string][]string{"deps": {"front"}, "lock": {"-A"}} {
+		golden.JSON(t, command, clitest.InvokeOn(t, clustertest.DialTo(needed), "", append([]string{command, "-o", "json"}, args...)...).Out)
+	}
+	c := clustertest.FakeCluster(t, clustertest.Installed(clustertest.Blocked()))
+	golden.JSON(t, "status", clitest.InvokeOn(t, clustertest.DialTo(c), "", "status", "web", "-o", "json").Out)
+	golden.JSON(t, "explain", diagnose.Diagnosis{
+		Kind: "Package", Namespace: "shop", Name: "web", Summary: progress.SummaryStalled, Phase: "deploy", Object: "Deployment shop/web", Reason: diagnose.ReasonQuota,
+		Cause: "a quota", Remedy: "raise it", Chain: []diagnose.Link{{Object: "Deployment shop/web", State: "waits", Message: "no replicas", Depth: 1}},
+	})
+}

@@ -1,0 +1,137 @@
+package planning
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/internal/cli/dryrun"
+	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/internal/cli/terminal"
+)
+
+// plans are those of all installed packages.
+type plans struct {
+	Summary struct {
+		Nothing int `json:"nothing"`
+		Changes int `json:"changes"`
+		Refused int `json:"refused"`
+		Failed  int `json:"failed"`
+	} `json:"summary"`
+	Plans []*dryrun.Plan `json:"plans"`
+	// Failed are packages that could not be planned.
+	Failed []failure `json:"failed,omitempty"`
+}
+
+type failure struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	Message   string `json:"message"`
+}
+
+// planAll plans each installed package in the version that is installed.
+func (c *Planner) planAll(cmd *cobra.Command) error {
+	if err := c.Output.Check(); err != nil {
+		return command.UsageError(cmd, err)
+	}
+	ctx := cmd.Context()
+	cl, err := c.Connect()
+	if err != nil {
+		return err
+	}
+	packages, hidden, err := cl.Packages(ctx)
+	if err != nil {
+		return cl.Explain("cannot read the packages", err)
+	}
+	if len(hidden) > 0 {
+		return fmt.Errorf("you may not read %s, which are not planned then", strings.Join(hidden, ", "))
+	}
+	if c.shared, err = share(ctx, cl, packages); err != nil {
+		return cl.Explain("cannot plan", err)
+	}
+	all := &plans{Plans: []*dryrun.Plan{}}
+	for _, pkg := range packages {
+		plan, err := c.planInstalled(ctx, cl, pkg)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		all.add(pkg, plan, err)
+	}
+	if err := c.Output.Write(c.Streams.Out, all, all.text); err != nil {
+		return err
+	}
+	return all.result()
+}
+
+// planInstalled plans a package by the version and digest that are installed, wherever its repository or tag leads now.
+func (c *Planner) planInstalled(ctx context.Context, cl *cluster.Cluster, pkg corev1alpha1.GenericPackage) (*dryrun.Plan, error) {
+	at := *cl
+	at.Namespace = cmp.Or(pkg.GetNamespace(), cl.Namespace)
+	target := progress.TargetOf(pkg)
+	planned, err := c.Load(ctx, &at, Wanted{Name: cluster.Name{Scope: target.Scope, Name: target.Name}, Edit: func(_ progress.Target, spec *corev1alpha1.PackageSpec) error {
+		spec.ImagePullPolicy = corev1alpha1.ImagePullPolicyIfNotPresent
+		if resolved := pkg.PackageStatus().Resolved; spec.PackageRef != nil && resolved != nil {
+			spec.PackageRef.Version = resolved.Version
+		}
+		return nil
+	}})
+	if err != nil {
+		return nil, err
+	}
+	return planned.plan(ctx, &at)
+}
+
+func (p *plans) add(pkg corev1alpha1.GenericPackage, plan *dryrun.Plan, err error) {
+	if err != nil {
+		target := progress.TargetOf(pkg)
+		p.Failed = append(p.Failed, failure{target.Kind(), target.Namespace, target.Name, err.Error()})
+		p.Summary.Failed++
+		return
+	}
+	p.Plans = append(p.Plans, plan)
+	switch plan.Outcome {
+	case dryrun.OutcomeRefused:
+		p.Summary.Refused++
+	case dryrun.OutcomeChanges:
+		p.Summary.Changes++
+	default:
+		p.Summary.Nothing++
+	}
+}
+
+// text is the summary, and then each plan with something in it.
+func (p *plans) text(styles terminal.Styles) string {
+	t := Printer{Styles: styles}
+	t.Line(fmt.Sprintf("%s planned: %d nothing to do, %d with changes, %d refused, %d failed",
+		terminal.Count(len(p.Plans)+len(p.Failed), "package"), p.Summary.Nothing, p.Summary.Changes, p.Summary.Refused, p.Summary.Failed))
+	for _, f := range p.Failed {
+		t.Line("")
+		t.Line(styles.Bad("✗") + " " + terminal.Line(strings.TrimSpace(strings.ToLower(f.Kind)+" "+strings.TrimPrefix(f.Namespace+"/"+f.Name, "/"))))
+		t.Line("    " + terminal.Line(strings.Join(strings.Fields(f.Message), " ")))
+	}
+	for _, plan := range p.Plans {
+		if plan.Outcome != dryrun.OutcomeNothing {
+			t.Line("")
+			t.Out.WriteString(Text(plan, styles))
+		}
+	}
+	return t.Out.String()
+}
+
+// result is the exit code: 1 if a package is refused or could not be planned, and else 2 if anything would change.
+func (p *plans) result() error {
+	switch {
+	case p.Summary.Refused+p.Summary.Failed > 0:
+		return command.ExitCode(1)
+	case p.Summary.Changes > 0:
+		return command.ExitCode(changesCode)
+	}
+	return nil
+}

@@ -1,0 +1,46 @@
+// Package golden compares what a test made with a file beside it.
+package golden
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"lockstep.run/lockstep/internal/testing/require"
+)
+
+// temporary is a folder of a test, which differs from run to run.
+var temporary = regexp.MustCompile(regexp.QuoteMeta(os.TempDir()) + `/[^" ]*/\d+`)
+
+// transition is the time of a condition, which tests set to the present one.
+var transition = regexp.MustCompile(`"lastTransitionTime": "[^"]*"`)
+
+// JSON compares what a command prints with -o json, as programs rely on it, with testdata/json/COMMAND.json, which
+// LOCKSTEP_UPDATE=1 writes.
+func JSON(t *testing.T, command string, printed any) {
+	t.Helper()
+	if text, is := printed.(string); is {
+		printed = json.RawMessage(text)
+	}
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	require.NoError(t, encoder.Encode(printed))
+	got := transition.ReplaceAllString(temporary.ReplaceAllString(b.String(), "FOLDER"), `"lastTransitionTime": "TIME"`)
+	path := filepath.Join("testdata", "json", command+".json")
+	if os.Getenv("LOCKSTEP_UPDATE") != "" {
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (LOCKSTEP_UPDATE=1 rewrites it): %s", path, diff)
+	}
+}
