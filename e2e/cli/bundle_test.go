@@ -92,11 +92,10 @@ func TestBundle(t *testing.T) {
 		ok(t, env, "update", folder)
 	}
 	ok(t, env, "repository", "build", filepath.Join(dir, "packages"), "--images", origin+"/packages", "--name", "shop", "--push", origin+"/repositories/shop:latest")
-	pair, private, public := signed.NewPair(t), filepath.Join(dir, "release.key"), filepath.Join(dir, "release.pub")
-	require.NoError(t, os.WriteFile(private, pair.Private, 0o600))
+	pair, public := signed.NewPair(t), filepath.Join(dir, "release.pub")
 	require.NoError(t, os.WriteFile(public, pair.Public, 0o600))
 	for _, image := range []string{"packages/web:v1.0.0", "packages/db:v1.0.0", "packages/cache:v1.0.0", "repositories/shop:latest", "images/web:1", "images/proxy:1", "images/db:1", "images/backup:1", "images/cache:1", "images/tool:1"} {
-		ok(t, env, "sign", origin+"/"+image, "--key", private)
+		pair.Sign(t, origin+"/"+image)
 	}
 
 	file, again := filepath.Join(dir, "shop.tar"), filepath.Join(dir, "again.tar")

@@ -94,11 +94,6 @@ func (r *release) writePackage(ctx context.Context, scratch string) error {
 	if err != nil {
 		return err
 	}
-	digest, err := image.Digest()
-	if err != nil {
-		return err
-	}
-	r.packageDigest = digest.String()
 	folder, err := layout.Write(filepath.Join(scratch, "package"), empty.Index)
 	if err != nil {
 		return err

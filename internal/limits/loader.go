@@ -163,10 +163,4 @@ const (
 	VerifiedKept        = 10_000      // verifications that succeeded, by digest and policy
 	VerifiedAge         = 24 * time.Hour
 	SignatureErrorBytes = 200 // of the text of a library about a signature, whose author it quotes
-
-	SigningConfigBytes = 1 << 20     // of a signing config; that of Sigstore has 2 KiB
-	IdentityTokenBytes = 64 << 10    // of an OIDC token, which is sent in a header
-	SigningTime        = time.Minute // for all answers of authority, log and timestamp authorities to one signature
-	SigningAnswerBytes = 1 << 20     // of each of these
-	SigningHeaderBytes = 64 << 10    // of its header
 )

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/v1/types"
 	"github.com/sigstore/sigstore-go/pkg/bundle"
 	"github.com/sigstore/sigstore-go/pkg/verify"
 
@@ -21,6 +22,13 @@ import (
 
 // PredicateType is that of the statement by which cosign signs an image. All others are of attestations.
 const PredicateType = "https://sigstore.dev/cosign/sign/v1"
+
+// Signatures of cosign 3 are artifacts that refer to an image: a bundle, of PredicateType in an annotation, beside an empty configuration.
+const (
+	BundleMediaType                     = "application/vnd.dev.sigstore.bundle.v0.3+json"
+	PredicateAnnotation                 = "dev.sigstore.bundle.predicateType"
+	EmptyConfig         types.MediaType = "application/vnd.oci.empty.v1+json"
+)
 
 // Verified is whose signature an image has.
 type Verified struct {
