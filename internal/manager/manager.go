@@ -64,11 +64,6 @@ func Run(ctx context.Context, c *Config) error {
 	if err != nil {
 		return err
 	}
-	closeTracer, err := trace(ctx, mgr, c)
-	if err != nil {
-		return err
-	}
-	defer closeTracer()
 	elected := mgr.Elected()
 	if c.agent() {
 		elected = nil

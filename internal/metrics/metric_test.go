@@ -58,7 +58,7 @@ func TestInstruments(t *testing.T) {
 		}
 	}
 	want := map[string]int{
-		"lockstep_writes_total": 18, "lockstep_fights_total": 1, "lockstep_trace_spans_dropped_total": 2, "lockstep_rollout_duration_seconds": 1, "lockstep_phase_duration_seconds": 1,
+		"lockstep_writes_total": 18, "lockstep_fights_total": 1, "lockstep_rollout_duration_seconds": 1, "lockstep_phase_duration_seconds": 1,
 		"lockstep_load_duration_seconds": 2, "lockstep_pull_duration_seconds": 2,
 	}
 	if !maps.Equal(series, want) {

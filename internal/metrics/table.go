@@ -88,9 +88,6 @@ var (
 		label{"outcome", []string{"performed", "failed"}})
 	Fights = newCounters("lockstep_fights_total",
 		"Corrections of objects that another writer changes back again and again: the next one is made after a pause.")
-	SpansDropped = newCounters("lockstep_trace_spans_dropped_total",
-		"Spans that were not exported: the queue was full (queue_full), or the collector refused them or did not answer (export_failed).",
-		label{"reason", []string{"queue_full", "export_failed"}})
 	Rollouts = newHistogram("lockstep_rollout_duration_seconds",
 		"From the claim of a revision to its success.", rolloutBuckets)
 	Phases = newHistogram("lockstep_phase_duration_seconds",
