@@ -119,26 +119,24 @@ func TestVerifyByImageConfigs(t *testing.T) {
 	if other := clitest.InvokeOn(t, dial, "", "verify", "ghcr.io/acme/shop:v1"); other.Code != 1 || !strings.Contains(other.Err, "no ImageConfig of the cluster verifies ghcr.io/acme/shop:v1") {
 		t.Errorf("another image: %+v", other)
 	}
-	for _, use := range []corev1alpha1.VerifiedImages{corev1alpha1.VerifiedImagesRepository, corev1alpha1.VerifiedImagesWorkload} {
-		config.Spec.Verification.Images = []corev1alpha1.VerifiedImages{use}
-		if got := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t, config, keys)), "", "verify", ref); got.Code != 0 || !strings.Contains(got.Out, "Signed by the authority release") {
-			t.Errorf("as a %s: %+v", use, got)
-		}
+	config.Spec.Verification.Images = []corev1alpha1.VerifiedImages{corev1alpha1.VerifiedImagesRepository}
+	if got := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t, config, keys)), "", "verify", ref); got.Code != 0 || !strings.Contains(got.Out, "Signed by the authority release") {
+		t.Errorf("as a repository: %+v", got)
 	}
-	// An image is verified for each use: that it is good as a package says nothing of another ImageConfig about workloads.
+	// An image is verified for each use: that it is good as a package says nothing of another ImageConfig about repositories.
 	config.Spec.Verification.Images = []corev1alpha1.VerifiedImages{corev1alpha1.VerifiedImagesPackage}
 	strict, other := config.DeepCopy(), signed.NewPair(t)
 	strict.Name, strict.Spec.Rewrite = "strict", nil
-	strict.Spec.Verification.Images = []corev1alpha1.VerifiedImages{corev1alpha1.VerifiedImagesWorkload}
+	strict.Spec.Verification.Images = []corev1alpha1.VerifiedImages{corev1alpha1.VerifiedImagesRepository}
 	strict.Spec.Verification.Authorities[0].Key.SecretRef.Key = "other.pub"
 	for key, want := range map[string]string{
-		string(own.Public):   "as a package: Signed by the authority release of the ImageConfig acme.\n  as a workload: Signed by the authority release of the ImageConfig strict.\n",
-		string(other.Public): "(as a workload)\n",
+		string(own.Public):   "as a package: Signed by the authority release of the ImageConfig acme.\n  as a repository: Signed by the authority release of the ImageConfig strict.\n",
+		string(other.Public): "(as a repository)\n",
 	} {
 		keys.Data["other.pub"] = []byte(key)
 		got := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t, config, strict, keys)), "", "verify", ref)
 		if !strings.Contains(got.Out+got.Err, want) || (got.Code == 0) != (key == string(own.Public)) {
-			t.Errorf("as a package and as a workload: %+v", got)
+			t.Errorf("as a package and as a repository: %+v", got)
 		}
 	}
 	gone := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t, config)), "", "verify", ref)

@@ -36,19 +36,10 @@ type Verified struct {
 	Authority, Policy string
 	// Subject and Issuer of the certificate; empty for a key.
 	Subject, Issuer string
-	// Workloads is how many images that objects of a package name were verified beside it; without an Authority, these alone were.
-	Workloads int
 }
 
 // String names the authority and the identity.
 func (v *Verified) String() string {
-	workloads := ""
-	if v.Workloads > 0 {
-		workloads = fmt.Sprintf(" Images that its objects name and that need a signature: %d, all of them signed.", v.Workloads)
-	}
-	if v.Authority == "" {
-		return strings.TrimSpace(workloads)
-	}
 	text := "Signed by the authority " + v.Authority
 	if v.Policy != "" {
 		text += " of the ImageConfig " + v.Policy
@@ -56,7 +47,7 @@ func (v *Verified) String() string {
 	if v.Subject != "" {
 		text += fmt.Sprintf(" as %s (%s)", printable(v.Subject, limits.IdentityBytes), printable(v.Issuer, limits.IdentityBytes))
 	}
-	return text + "." + workloads
+	return text + "."
 }
 
 // Check verifies signatures of one image, until one is good.
