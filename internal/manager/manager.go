@@ -148,7 +148,7 @@ func newManager(c *Config, config *rest.Config, logger logr.Logger, restored fun
 	}
 	if c.LeaderElect {
 		guard = leadership.NewGuard(clock.RealClock{})
-		lock, err := leadership.NewLock(rest.CopyConfig(config), c.Namespace, c.lease(), corev1alpha1.PausedAnnotation, guard, restored)
+		lock, err := leadership.NewLock(rest.CopyConfig(config), c.Namespace, c.lease(), guard, restored)
 		if err != nil {
 			return nil, nil, err
 		}
