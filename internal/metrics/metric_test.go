@@ -80,33 +80,3 @@ func TestBound(t *testing.T) {
 		}
 	}
 }
-
-func TestAllot(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		reason string
-		owners map[string]int
-		want   string
-	}{
-		{"all", map[string]int{"": 3, "a": 3, "b": 4}, ",a,b"},
-		{"not those of the namespace with the most", map[string]int{"a": 100, "b": 4, "c": 5}, "b,c"},
-		{"those of the cluster before", map[string]int{"": 9, "a": 2, "b": 1}, ",b"},
-		{"by name where they have as many", map[string]int{"b": 6, "a": 6}, "a"},
-		{"no one else after too many of the cluster", map[string]int{"": 11, "a": 1}, "<none>"},
-	} {
-		named := Allot(tc.owners, 10)
-		var got []string
-		for _, namespace := range slices.Sorted(maps.Keys(tc.owners)) {
-			if named(namespace) {
-				got = append(got, namespace)
-			}
-		}
-		text := strings.Join(got, ",")
-		if len(got) == 0 {
-			text = "<none>"
-		}
-		if text != tc.want {
-			t.Errorf("%s: %s, want %s", tc.reason, text, tc.want)
-		}
-	}
-}

@@ -32,8 +32,6 @@ var (
 var (
 	Packages = gauge("lockstep_packages",
 		"Number of packages in each state, in the words of lockstep_package_summary.", "summary")
-	PackagesDetail = gauge("lockstep_metrics_packages",
-		"Number of packages with all of their series (full), with three (reduced: availability, summary, since when) and with none (omitted): see limits below.", "detail").alpha()
 	Targets = gauge("lockstep_targets",
 		"Number of clusters that packages name by targetRef, by whether they are connected: connected, away or unknown.", "state").alpha()
 	Dependencies = gauge("lockstep_dependencies",
