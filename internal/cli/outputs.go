@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"io"
 	"maps"
 	"strings"
 
@@ -38,9 +37,6 @@ func SchemaOf(name string, prints []any) string {
 	}
 	return strings.ReplaceAll(name, " ", "-") + ".json"
 }
-
-// NewNames returns a command line with the present names of commands.
-func NewNames(args []string) []string { return oldNames(args, io.Discard) }
 
 // NameOf returns the name of a command, such as "rollout timeline".
 func NameOf(cmd *cobra.Command) string {

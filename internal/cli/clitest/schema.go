@@ -72,7 +72,7 @@ func CheckJSON(t *testing.T, args []string, printed string) {
 	if !wantsJSON(args) || printed == "" {
 		return
 	}
-	cmd, _, err := cli.Tree().Find(cli.NewNames(args))
+	cmd, _, err := cli.Tree().Find(cli.PackageOperatorNames(args))
 	if err != nil || cmd.Hidden {
 		return
 	}
