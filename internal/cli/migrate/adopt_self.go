@@ -22,11 +22,9 @@ import (
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/desired"
 	"lockstep.run/lockstep/internal/cli/dryrun"
-	"lockstep.run/lockstep/internal/cli/handover"
 	"lockstep.run/lockstep/internal/cli/planning"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -212,15 +210,13 @@ const ownCatalogName = "engine.lockstep.run"
 // leftBehind are lines on the objects of Helm that the package does not bring, and that nothing manages afterwards.
 func leftBehind(records []*installation, brought map[objects.Key]string) (lines []string) {
 	for _, in := range records {
-		for i := range in.recorded {
-			key, brings := in.key(&in.recorded[i], brought)
-			if !brings && !in.recorded[i].Incidental {
+		for _, key := range in.recorded {
+			ofCluster := key
+			ofCluster.Namespace = ""
+			if brought[key] == "" && brought[ofCluster] == "" {
 				lines = append(lines, key.String()+" stays as it is: the package does not bring it")
 			}
 		}
-	}
-	if more := len(lines) - limits.RecordedLeft; more > 0 {
-		lines = append(lines[:limits.RecordedLeft], fmt.Sprintf("%s more that the package does not bring stay as they are", terminal.Count(more, "object")))
 	}
 	return lines
 }
@@ -275,15 +271,14 @@ func ofTools(key string) bool {
 func (c *adoptEngineCommand) helmRecords(ctx context.Context) ([]*installation, error) {
 	h := &handoverPlan{cluster: c.cluster, Planned: &planning.Planned{Client: c.client}}
 	names := map[string]bool{}
-	for _, kind := range []string{"Secret", "ConfigMap"} {
-		all, err := listRecords(ctx, h, kind, client.MatchingLabels{"owner": "helm"}, limits.HelmRevisions)
-		if err != nil {
-			return nil, err
-		}
-		for _, o := range all {
-			if name := o.GetLabels()["name"]; name != "" && helmRevision(o, name) > 0 {
-				names[name] = true
-			}
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	if err := c.client.List(ctx, list, client.InNamespace(c.cluster.Namespace), client.MatchingLabels{"owner": "helm"}); err != nil {
+		return nil, c.cluster.Explain("cannot list Secrets", err)
+	}
+	for i := range list.Items {
+		if name := list.Items[i].Labels["name"]; name != "" {
+			names[name] = true
 		}
 	}
 	var records []*installation
@@ -292,7 +287,7 @@ func (c *adoptEngineCommand) helmRecords(ctx context.Context) ([]*installation, 
 		if err != nil {
 			return nil, err
 		}
-		if slices.ContainsFunc(in.recorded, func(o handover.Recorded) bool { return o.Kind == "Deployment" && o.Name == engineDeployment }) {
+		if slices.ContainsFunc(in.recorded, func(o objects.Key) bool { return o.Kind == "Deployment" && o.Name == engineDeployment }) {
 			records = append(records, in)
 		}
 	}
@@ -303,7 +298,7 @@ func (c *adoptEngineCommand) helmRecords(ctx context.Context) ([]*installation, 
 // recordStep deletes the record of a release, whose objects the package has by then.
 func (c *adoptEngineCommand) recordStep(in *installation) engineStep {
 	return engineStep{
-		what: "delete " + in.record + ", so that helm uninstall deletes nothing",
+		what: "delete Helm's record of the release " + in.release + ", so that helm uninstall deletes nothing",
 		do: func(ctx context.Context) error {
 			manager, err := c.manager(ctx, engineDeployment)
 			if err == nil && !ofOwnPackage(manager) {

@@ -10,7 +10,6 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/dryrun"
-	"lockstep.run/lockstep/internal/cli/handover"
 	"lockstep.run/lockstep/internal/objects"
 )
 
@@ -62,15 +61,10 @@ func TestOnlyTheOwnPackage(t *testing.T) {
 	}
 }
 
-// Objects of Helm that the package does not bring are named; hooks are not.
+// Objects of Helm that the package does not bring are named.
 func TestLeftBehind(t *testing.T) {
 	t.Parallel()
-	recorded := func(kind string, incidental bool) handover.Recorded {
-		r := handover.Recorded{Namespace: "x", Name: "lockstep", Incidental: incidental}
-		r.Version, r.Kind = "v1", kind
-		return r
-	}
-	in := &installation{recorded: []handover.Recorded{recorded("Service", false), recorded("Secret", false), recorded("Pod", true)}}
+	in := &installation{recorded: []objects.Key{{Kind: "Service", Namespace: "x", Name: "lockstep"}, {Kind: "Secret", Namespace: "x", Name: "lockstep"}}}
 	got := leftBehind([]*installation{in}, map[objects.Key]string{{Kind: "Service", Namespace: "x", Name: "lockstep"}: "deploy"})
 	if want := []string{"Secret x/lockstep stays as it is: the package does not bring it"}; !slices.Equal(got, want) {
 		t.Errorf("it is %q, want %q", got, want)

@@ -60,9 +60,9 @@ func TestInstalledPackages(t *testing.T) {
 		}
 	}
 	for args, want := range map[string]string{
-		"deps front -A":                        "--all-namespaces shows everything",
-		"deps nothing":                         "there is neither a package nothing in namespace shop nor a clusterpackage of that name",
-		"lock -A --cluster":                    "--all-namespaces contains what --cluster selects",
+		"deps front -A":     "--all-namespaces shows everything",
+		"deps nothing":      "there is neither a package nothing in namespace shop nor a clusterpackage of that name",
+		"lock -A --cluster": "--all-namespaces contains what --cluster selects",
 	} {
 		if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", strings.Fields(args)...); got.Code != 1 || !strings.Contains(got.Err, want) {
 			t.Errorf("%s: %+v, want %q", args, got, want)
