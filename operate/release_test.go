@@ -4,15 +4,10 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/sha256"
-	"crypto/x509"
 	"debug/buildinfo"
 	"encoding/hex"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"io"
 	"maps"
@@ -76,14 +71,13 @@ func abs(t *testing.T, path string) string {
 	return path
 }
 
-// Two releases of one commit, built in two folders, are the same bytes but for signatures; what they list is there, and what they are
-// made for takes them: krew, cosign, and the engine on its ways between YAML, chart and package.
+// Two releases of one commit, built in two folders, are the same bytes; what they list is there, and what they are
+// made for takes them: krew, and the engine on its ways between YAML, chart and package.
 func TestRelease(t *testing.T) {
 	folder := t.TempDir()
 	server := httptest.NewServer(http.FileServer(http.Dir(filepath.Join(folder, "out"))))
 	defer server.Close()
-	private, public := newKey(t)
-	files := build(t, folder, "--url", server.URL, "--key", private)
+	files := build(t, folder, "--url", server.URL)
 	sums := map[string]string{}
 	for name, content := range files {
 		digest := sha256.Sum256(content)
@@ -98,17 +92,11 @@ func TestRelease(t *testing.T) {
 	t.Run("plugin", func(t *testing.T) { plugin(t, files) })
 	t.Run("chart", func(t *testing.T) { packedChart(t, files) })
 	t.Run("krew", func(t *testing.T) { krew(t, files) })
-	t.Run("signatures", func(t *testing.T) { signatures(t, filepath.Join(folder, "out"), public) })
 	t.Run("ways", func(t *testing.T) { ways(t, filepath.Join(folder, "out"), files) })
 	t.Run("twice", func(t *testing.T) {
 		again := build(t, filepath.Join(t.TempDir(), "another", "folder"), "--url", server.URL)
 		for name, content := range files {
-			switch other, found := again[name]; {
-			case strings.HasSuffix(name, ".sig"), strings.HasSuffix(name, ".sigstore.json"):
-				if found {
-					t.Errorf("%s is there without a key", name)
-				}
-			case !bytes.Equal(content, other):
+			if other := again[name]; !bytes.Equal(content, other) {
 				t.Errorf("%s differs: %d and %d bytes", name, len(content), len(other))
 			}
 			delete(again, name)
@@ -117,31 +105,6 @@ func TestRelease(t *testing.T) {
 			t.Errorf("the second one has more: %v", slices.Sorted(maps.Keys(again)))
 		}
 	})
-}
-
-// newKey makes a key pair in PEM, and returns its files.
-func newKey(t *testing.T) (private, public string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	secret, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	open, err := x509.MarshalPKIXPublicKey(key.Public())
-	if err != nil {
-		t.Fatal(err)
-	}
-	folder := t.TempDir()
-	private, public = filepath.Join(folder, "release.key"), filepath.Join(folder, "release.pub")
-	for path, block := range map[string]*pem.Block{private: {Type: "PRIVATE KEY", Bytes: secret}, public: {Type: "PUBLIC KEY", Bytes: open}} {
-		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return private, public
 }
 
 // untar returns the files of an archive, which may be compressed.

@@ -44,10 +44,7 @@ Those whose names begin with ` + "`package_operator`" + ` are Package Operator's
 
 ## Limits
 
-A package has at most 12 series, and none for each of its objects. That holds for up to %d packages in all. Where there are more, those of the namespaces with the most packages have 3 each: %s, %s, and since when something blocks it. Beyond %d packages, those that alerts may be about have these first, of each namespace in turn, so that one with many takes none from those with few; then the available ones. A package without series is counted in %s alone.
-Otherwise packages of the namespaces with the most lose theirs, each namespace as a whole, so that no namespace takes the metrics of others; %s says how many have lost theirs.
-Likewise %d repositories, %d ObjectTemplates, %d ObjectSets without a deployment and %d kinds have series. A value of a label has at most %d bytes and ends with … where it was longer.
-`, limits.MetricPackages, "`lockstep_package_summary`", "`package_operator_package_availability`", limits.MetricPackagesNamed, "`lockstep_packages`",
-		"`lockstep_metrics_packages`", limits.MetricRepositories, limits.MetricTemplates, limits.MetricSets, limits.MetricKinds, limits.MetricLabelBytes)
+A package has at most 12 series, those of its two latest revisions included, and none for each of its objects; a repository has six, an ObjectSet without a deployment two, an ObjectTemplate one, and at most %d kinds have series. So 5,000 packages have 60,000 series, as many as a small cluster itself; where others install packages, a ResourceQuota with `+"`count/packages.package-operator.run`"+` bounds them. A value of a label has at most %d bytes and ends with … where it was longer.
+`, limits.MetricKinds, limits.MetricLabelBytes)
 	return b.String()
 }

@@ -19,14 +19,13 @@ import (
 
 // release describes the release.
 type release struct {
-	version string // v0.2.0
-	commit  string
-	changed bool      // since the commit, as pre-releases may be
-	created time.Time // of everything
-	image   string    // repository of the manager's image
-	digest  string    // of its index
-	url     string    // folder that the files are published in
-
+	version   string // v0.2.0
+	commit    string
+	changed   bool      // since the commit, as pre-releases may be
+	created   time.Time // of everything
+	image     string    // repository of the manager's image
+	digest    string    // of its index
+	url       string    // folder that the files are published in
 	platforms []platform
 	folder    string
 }
@@ -47,10 +46,6 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&r.folder, "out", "", "new folder for the files (default: dist/VERSION)")
 	flags.StringVar(&r.image, "image", "lockstep.run/lockstep-manager", "where the image will be pushed to: the YAML and the chart name it by its digest")
 	flags.StringVar(&r.url, "url", "", "where the files will be published, for krew (default: https://lockstep.run/releases/VERSION)")
-	by := signing{in: os.Stdin}
-	flags.StringVar(&by.key, "key", "", "file with a private key of ECDSA on P-256 in PEM that signs the checksums and the image; its password is in COSIGN_PASSWORD (default: no signature)")
-	flags.StringVar(&by.token, "identity-token", "", "file with an OIDC token, which is read once all is built, - for standard input: instead of a key, certificates for its identity sign")
-	flags.StringVar(&by.services, "signing-config", "", "file with a signing config of Sigstore: which services are asked for certificates, log entries and timestamps (default: those of Sigstore that are for everyone, whose log shows the identity for ever)")
 	platforms := flags.String("platforms", "", "OS/ARCH,…: build plugin and image for these alone, one of Linux among them, as tests do (default: all)")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -69,16 +64,13 @@ func run(ctx context.Context, args []string) error {
 	if r.url == "" {
 		r.url = "https://lockstep.run/releases/" + r.version
 	}
-	if err := by.check(); err != nil {
-		return err
-	}
 	if err := r.describe(ctx); err != nil {
 		return err
 	}
 	if err := r.make(ctx); err != nil {
 		return err
 	}
-	if err := r.finish(ctx, by); err != nil {
+	if err := r.finish(); err != nil {
 		return err
 	}
 	fmt.Printf("%s %s@%s\n", r.folder, r.image, r.digest)

@@ -5,17 +5,9 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"crypto/ecdsa"
-	"crypto/ed25519"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/rsa"
 	"crypto/sha256"
-	"crypto/x509"
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"io"
 	"maps"
@@ -30,22 +22,14 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 	"github.com/google/go-cmp/cmp"
-	"github.com/sigstore/sigstore-go/pkg/bundle"
-	sigroot "github.com/sigstore/sigstore-go/pkg/root"
-	"github.com/sigstore/sigstore-go/pkg/verify"
-	"github.com/sigstore/sigstore/pkg/cryptoutils"
-	"github.com/sigstore/sigstore/pkg/signature"
-	"sigs.k8s.io/yaml"
-
-	"lockstep.run/lockstep/internal/loader/imagepolicy"
 	"lockstep.run/lockstep/internal/testing/require"
-	"lockstep.run/lockstep/internal/testing/signed"
+	"sigs.k8s.io/yaml"
 )
 
 const root = "../.."
 
 // example makes a release, without compiled programs, and returns its files.
-func example(t *testing.T, by signing) map[string]string {
+func example(t *testing.T) map[string]string {
 	t.Helper()
 	r := &release{
 		version: "v1.2.3", commit: "abc", created: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), image: "registry.example/lockstep-manager",
@@ -56,7 +40,7 @@ func example(t *testing.T, by signing) map[string]string {
 	}
 	require.NoError(t, r.writeManifests(root+"/config"))
 	require.NoError(t, r.writeChart(root+"/config/chart"))
-	require.NoError(t, r.finish(t.Context(), by))
+	require.NoError(t, r.finish())
 	files, err := readFolder(r.folder)
 	require.NoError(t, err)
 	contents := map[string]string{}
@@ -74,7 +58,7 @@ var once struct {
 // made returns the files of one release, which the tests share.
 func made(t *testing.T) map[string]string {
 	t.Helper()
-	once.Do(func() { once.files = example(t, signing{}) })
+	once.Do(func() { once.files = example(t) })
 	return once.files
 }
 
@@ -105,7 +89,7 @@ func untar(t *testing.T, archive io.Reader) map[string]string {
 func TestTwiceTheSame(t *testing.T) {
 	t.Parallel()
 	files := made(t)
-	if diff := cmp.Diff(files, example(t, signing{})); diff != "" {
+	if diff := cmp.Diff(files, example(t)); diff != "" {
 		t.Errorf("a second release differs:\n%s", diff)
 	}
 	listed := map[string]string{}
@@ -249,102 +233,9 @@ func TestProvenance(t *testing.T) {
 }
 
 // keyFile writes a private key.
-func keyFile(t *testing.T, private any) string {
-	t.Helper()
-	der, err := x509.MarshalPKCS8PrivateKey(private)
-	require.NoError(t, err)
-	file := filepath.Join(t.TempDir(), "key.pem")
-	require.NoError(t, os.WriteFile(file, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), 0o600))
-	return file
-}
-
-// A key signs the checksums, so that the public one verifies all files, and both images; what is signed stays as it is.
-func TestSignature(t *testing.T) {
-	t.Parallel()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	files := example(t, signing{key: keyFile(t, private)})
-	signed, err := base64.StdEncoding.DecodeString(strings.TrimSpace(files[signatureFile]))
-	require.NoError(t, err)
-	digest := sha256.Sum256([]byte(files[checksumsFile]))
-	if !ecdsa.VerifyASN1(&private.PublicKey, digest[:], signed) {
-		t.Error("the signature is not that of the checksums")
-	}
-	material := sigroot.NewTrustedPublicKeyMaterial(func(string) (sigroot.TimeConstrainedVerifier, error) {
-		byKey, err := signature.LoadDefaultVerifier(&private.PublicKey)
-		return sigroot.NewExpiringKey(byKey, time.Time{}, time.Time{}), err
-	})
-	verifier, err := verify.NewVerifier(material, verify.WithNoObserverTimestamps())
-	require.NoError(t, err)
-	b := &bundle.Bundle{}
-	require.NoError(t, b.UnmarshalJSON([]byte(files[checksumsFile+bundleSuffix])))
-	_, err = verifier.Verify(b, verify.NewPolicy(verify.WithArtifact(strings.NewReader(files[checksumsFile])), verify.WithKey()))
-	require.NoError(t, err)
-	public, err := cryptoutils.MarshalPublicKeyToPEM(&private.PublicKey)
-	require.NoError(t, err)
-	verification := &imagepolicy.Verification{Authorities: []imagepolicy.Authority{imagepolicy.Key("release", public, time.Time{}, time.Time{})}}
-	check, refusal := verification.Check("sha256:"+strings.Repeat("1", 64), time.Now())
-	if refusal != nil {
-		t.Fatal(refusal)
-	}
-	if !check.Bundle([]byte(files["lockstep-manager-v1.2.3"+bundleSuffix])) {
-		_, refusal := check.Result(0)
-		t.Error(refusal)
-	}
-	maps.DeleteFunc(files, func(name, _ string) bool { return name == signatureFile || strings.HasSuffix(name, bundleSuffix) })
-	if diff := cmp.Diff(made(t), files); diff != "" {
-		t.Errorf("signatures change other files:\n%s", diff)
-	}
-}
-
-// An identity signs the same, in bundles alone, and what is signed stays as it is.
-func TestIdentity(t *testing.T) {
-	t.Parallel()
-	services := signed.NewServices(t, nil)
-	config := filepath.Join(t.TempDir(), "signing_config.json")
-	require.NoError(t, os.WriteFile(config, services.Config(1, true), 0o600))
-	by := signing{token: "-", services: config, in: strings.NewReader(signed.Token(signed.Subject))}
-	require.NoError(t, by.check())
-	files := example(t, by)
-	trusted, err := sigroot.NewTrustedRootFromJSON(services.Root())
-	require.NoError(t, err)
-	verifier, err := verify.NewVerifier(trusted, verify.WithTransparencyLog(1), verify.WithSignedTimestamps(1))
-	require.NoError(t, err)
-	b := &bundle.Bundle{}
-	require.NoError(t, b.UnmarshalJSON([]byte(files[checksumsFile+bundleSuffix])))
-	for subject, good := range map[string]bool{signed.Subject: true, "eve@example.com": false} {
-		who, err := verify.NewShortCertificateIdentity(signed.Issuer, "", subject, "")
-		require.NoError(t, err)
-		_, err = verifier.Verify(b, verify.NewPolicy(verify.WithArtifact(strings.NewReader(files[checksumsFile])), verify.WithCertificateIdentity(who)))
-		if (err == nil) != good {
-			t.Errorf("the checksums by %s: %v", subject, err)
-		}
-		authority := imagepolicy.Keyless("release", []imagepolicy.Identity{{Issuer: signed.Issuer, Subject: subject}}, services.Root(), false)
-		verification := &imagepolicy.Verification{Authorities: []imagepolicy.Authority{authority}}
-		check, refusal := verification.Check("sha256:"+strings.Repeat("1", 64), time.Now())
-		if refusal != nil {
-			t.Fatal(refusal)
-		}
-		if check.Bundle([]byte(files["lockstep-manager-v1.2.3"+bundleSuffix])) != good {
-			_, refusal := check.Result(0)
-			t.Errorf("the image by %s: %v", subject, refusal)
-		}
-	}
-	maps.DeleteFunc(files, func(name, _ string) bool { return strings.HasSuffix(name, bundleSuffix) })
-	if diff := cmp.Diff(made(t), files); diff != "" {
-		t.Errorf("signatures change other files:\n%s", diff)
-	}
-}
-
 // A release that could not be built again, or that the changelog does not know, is refused before anything is built.
 func TestRefusals(t *testing.T) { // not parallel: it changes the folder
 	t.Chdir(root)
-	p384, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
-	require.NoError(t, err)
-	_, ed25519Key, err := ed25519.GenerateKey(rand.Reader)
-	require.NoError(t, err)
-	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
-	require.NoError(t, err)
 	for _, tc := range []struct {
 		args []string
 		want string
@@ -354,13 +245,6 @@ func TestRefusals(t *testing.T) { // not parallel: it changes the folder
 		{[]string{"v0.2"}, "no semantic one"},
 		{[]string{"--platforms", "plan9/arm", "v0.2.0-rc.1"}, "plan9/arm is none of"},
 		{[]string{"--out", t.TempDir(), "v0.2.0-rc.1"}, "must be a new one"},
-		{[]string{"--key", keyFile(t, p384), "--out", t.TempDir(), "v0.2.0-rc.1"}, "no ECDSA key on P-256"},
-		{[]string{"--key", keyFile(t, ed25519Key), "--out", t.TempDir(), "v0.2.0-rc.1"}, "no ECDSA key on P-256"},
-		{[]string{"--key", keyFile(t, rsaKey), "--out", t.TempDir(), "v0.2.0-rc.1"}, "no ECDSA key on P-256"},
-		{[]string{"--key", keyFile(t, p384), "--identity-token", "-", "v0.2.0-rc.1"}, "leave --key or --identity-token out"},
-		{[]string{"--signing-config", "go.mod", "v0.2.0-rc.1"}, "add --identity-token FILE"},
-		{[]string{"--identity-token", "none", "v0.2.0-rc.1"}, "names no file"},
-		{[]string{"--identity-token", "-", "--signing-config", "go.mod", "v0.2.0-rc.1"}, "as cosign signing-config create makes them"},
 		{[]string{"v999.0.0"}, ""},
 	} {
 		err := run(context.Background(), tc.args)

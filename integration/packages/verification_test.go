@@ -160,43 +160,23 @@ func TestRewrite(t *testing.T) { // not beside others: with a rewrite, every pac
 	env.Journal(t).Silent(t, ns)
 }
 
-// An image that an object names by digest, and that lacks the signature, is named with what uses it, and nothing is written.
-func TestWorkloadVerification(t *testing.T) { // not beside others: with a rewrite, every package is loaded again
+// Images that objects name are rewritten, and an installed package follows a change of the ImageConfig at once, as for those of locks.
+func TestRewrittenImagesOfObjects(t *testing.T) { // not beside others: with a rewrite, every package is loaded again
 	ns := env.TestNamespace(t)
-	own := signed.NewPair(t)
-	workload := env.Push(t, "workload-verification/web:v1", harness.Files{"web": "web"})
-	digest, err := harness.Image(t, harness.Files{"web": "web"}).Digest()
-	require.NoError(t, err)
-	written := strings.Replace(workload, env.Registry(), "origin.example.com", 1)
-	deployment := func(image string) harness.Files {
-		return harness.Files{
-			"manifest.yaml": harness.Manifest("shop", []string{"all"}, ""),
-			"web.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\n  annotations: {package-operator.run/phase: all}\nspec:\n  replicas: 0\n  selector: {matchLabels: {app: web}}\n" +
-				"  template:\n    metadata: {labels: {app: web}}\n    spec: {containers: [{name: web, image: '" + image + "'}]}\n",
-		}
-	}
-	config := imageConfig("workload-verification", "origin.example.com/workload-verification", func(spec *corev1alpha1.ImageConfigSpec) {
-		verifiedBy("workload-verification", corev1alpha1.ImageVerificationEnforce)(spec)
-		spec.Rewrite = &corev1alpha1.ImageRewrite{Prefix: env.Registry() + "/workload-verification"}
-		spec.Verification.Images = []corev1alpha1.VerifiedImages{corev1alpha1.VerifiedImagesWorkload}
+	config := imageConfig("rewrite-objects", "origin.example.com/rewrite-objects", func(spec *corev1alpha1.ImageConfigSpec) {
+		spec.Rewrite = &corev1alpha1.ImageRewrite{Prefix: env.Registry() + "/rewrite-objects"}
 	})
-	env.Create(t, keySecret("workload-verification", own))
 	env.Create(t, config)
 	await(t, &corev1alpha1.ImageConfig{ObjectMeta: metav1.ObjectMeta{Name: config.Name}}, "to count", configReady(metav1.ConditionTrue, corev1alpha1.ReasonInEffect))
-
-	env.Create(t, harness.Package(ns, "shop", env.Push(t, "workloadverification:v1", deployment(written+"@"+digest.String()))))
-	refused := await(t, named(ns), "to be refused", verified(metav1.ConditionFalse, "NoSignature", "the image "+written+"@"+digest.String()+" (container web of Deployment web) is not verified: the registry has no signature", "(ImageConfig workload-verification)"))
-	require.NoError(t, harness.HasCondition(refused, corev1alpha1.ConditionStalled, metav1.ConditionTrue, corev1alpha1.ReasonImageNotVerified, "container web"))
-	dep := &corev1alpha1.ObjectDeployment{}
-	if err := env.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "shop"}, dep); !apierrors.IsNotFound(err) {
-		t.Fatalf("something was rendered: %v", err)
-	}
-	sign(t, workload, digest.String(), own)
-	await(t, named(ns), "to be verified", verified(metav1.ConditionTrue, corev1alpha1.ReasonVerified, "need a signature: 1, all of them signed"))
+	env.Create(t, harness.Package(ns, "shop", env.Push(t, "rewriteobjects:v1", harness.Files{
+		"manifest.yaml": harness.Manifest("shop", []string{"all"}, ""),
+		"web.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\n  annotations: {package-operator.run/phase: all}\nspec:\n  replicas: 0\n  selector: {matchLabels: {app: web}}\n" +
+			"  template:\n    metadata: {labels: {app: web}}\n    spec: {containers: [{name: web, image: origin.example.com/rewrite-objects/web:v1}]}\n",
+	})))
 	env.WaitCondition(t, ns, "shop", corev1alpha1.ConditionUnpacked, "True")
 	rewritten := func(prefix string) func(*appsv1.Deployment) error {
 		return func(d *appsv1.Deployment) error {
-			if got, want := d.Spec.Template.Spec.Containers[0].Image, prefix+"/workload-verification/web:v1@"+digest.String(); got != want {
+			if got, want := d.Spec.Template.Spec.Containers[0].Image, prefix+"/rewrite-objects/web:v1"; got != want {
 				return fmt.Errorf("its image is %s, not %s", got, want)
 			}
 			return nil
@@ -204,25 +184,13 @@ func TestWorkloadVerification(t *testing.T) { // not beside others: with a rewri
 	}
 	web := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "web"}}
 	await(t, web, "to name the image where nodes pull it", rewritten(env.Registry()))
-	if images := shop(t, ns).Status.Resolved.Images; len(images) != 1 || images[0].Image != env.Registry()+"/workload-verification/web:v1" {
+	if images := shop(t, ns).Status.Resolved.Images; len(images) != 1 || images[0].Image != env.Registry()+"/rewrite-objects/web:v1" {
 		t.Errorf("%+v", images)
 	}
 	env.Settle(t, ns)
 	env.Journal(t).Silent(t, ns)
-	// An installed package follows a change of the ImageConfig at once, as for the images of locks.
-	harness.Edit(t, env, config, func(c *corev1alpha1.ImageConfig) {
-		c.Spec.Rewrite = nil
-		c.Spec.Verification.Mode = corev1alpha1.ImageVerificationWarn
-	})
+	harness.Edit(t, env, config, func(c *corev1alpha1.ImageConfig) { c.Spec.MatchImages[0].Prefix = "origin.example.com/another" })
 	await(t, web, "to name the image as it is written", rewritten("origin.example.com"))
-
-	env.Create(t, harness.Package(ns, "tagged", env.Push(t, "workloadverification:tagged", deployment(written))))
-	env.WaitCondition(t, ns, "tagged", corev1alpha1.ConditionUnpacked, "True")
-	tagged := &corev1alpha1.Package{}
-	require.NoError(t, env.Client.Get(t.Context(), client.ObjectKey{Namespace: ns, Name: "tagged"}, tagged))
-	if c := meta.FindStatusCondition(tagged.Status.Conditions, corev1alpha1.ConditionUnpacked); !strings.Contains(c.Message, "has no digest, so that the ImageConfig workload-verification does not verify it") {
-		t.Errorf("%+v", c)
-	}
 }
 
 // A key that expires is noticed without another change.

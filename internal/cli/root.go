@@ -49,7 +49,7 @@ func RunOn(ctx context.Context, args []string, streams genericiooptions.IOStream
 	ctx = logr.NewContext(ctx, logr.Discard())
 
 	root := newRoot(streams, dial)
-	args = oldNames(args, streams.ErrOut)
+	args = PackageOperatorNames(args)
 	root.SetArgs(desired.OverrideFlags(args))
 	err := unknownCommand(root, args)
 	if err == nil {

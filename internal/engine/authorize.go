@@ -9,11 +9,9 @@ import (
 	"sync"
 	"time"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -93,7 +91,7 @@ func (p *proof) missing(ctx context.Context) ([]permissions.Demand, error) {
 	}
 	account := permissions.Subject{Namespace: p.revision.Account.Namespace, Name: p.revision.Account.Name}
 	in := map[string][]permissions.Demand{}
-	for _, d := range permissions.Demands(request, account, limits.GrantedRights) {
+	for _, d := range permissions.Demands(request, account) {
 		in[d.Namespace] = append(in[d.Namespace], d)
 	}
 	if err := p.list(ctx, in); err != nil {
@@ -105,12 +103,12 @@ func (p *proof) missing(ctx context.Context) ([]permissions.Demand, error) {
 	return p.lacks, nil
 }
 
-// add adds an object, of which more than its name counts only where the API server asks
-// for rights because of it, and its kind as far as it is known.
+// add adds an object, of which more than its name counts only where it gives rights or
+// defines a kind, and its kind as far as it is known.
 func (p *proof) add(r *permissions.Request, d *objects.Desired) error {
 	u := &unstructured.Unstructured{}
 	switch d.Key.Group {
-	case rbacv1.GroupName, admissionregistrationv1.GroupName, "apiextensions.k8s.io":
+	case rbacv1.GroupName, "apiextensions.k8s.io":
 		if err := u.UnmarshalJSON(d.Raw); err != nil {
 			return err
 		}
@@ -121,15 +119,10 @@ func (p *proof) add(r *permissions.Request, d *objects.Desired) error {
 	u.SetName(d.Key.Name)
 	r.Objects = append(r.Objects, u)
 	r.Released[u] = d.Keep
-	kinds := []schema.GroupKind{d.Key.GroupKind()}
-	if parameter, has := permissions.ParameterOf(u); has {
-		kinds = append(kinds, parameter)
-	}
-	for _, kind := range kinds {
-		if mapping, err := p.Cluster.Mapping(kind, ""); err == nil {
-			r.Kinds[kind] = permissions.Kind{
-				Resource: mapping.Resource.Resource, Namespaced: mapping.Scope.Name() == "namespace", Custom: p.Cluster.State(kind).Custom,
-			}
+	kind := d.Key.GroupKind()
+	if mapping, err := p.Cluster.Mapping(kind, ""); err == nil {
+		r.Kinds[kind] = permissions.Kind{
+			Resource: mapping.Resource.Resource, Namespaced: mapping.Scope.Name() == "namespace", Custom: p.Cluster.State(kind).Custom,
 		}
 	}
 	return nil
@@ -176,47 +169,11 @@ func (p *proof) listIn(ctx context.Context, namespace string, demands []permissi
 	for _, d := range demands {
 		switch {
 		case held.Meets(d):
-		case d.Binds:
-			if err := p.binds(ctx, d, held, complete); err != nil {
-				return err
-			}
 		case complete:
 			p.lacks = append(p.lacks, d)
 		default:
 			p.unknown = append(p.unknown, d)
 		}
-	}
-	return nil
-}
-
-// binds judges the binding of a role that the objects do not bring: who has all of its rights may bind it, too.
-func (p *proof) binds(ctx context.Context, d permissions.Demand, held *permissions.Held, complete bool) error {
-	if !complete || p.left == 0 {
-		return nil
-	}
-	kind, namespace := "ClusterRole", ""
-	if d.Right.Resource == "roles" {
-		kind, namespace = "Role", d.Namespace
-	}
-	mapping, err := p.Cluster.Mapping(schema.GroupKind{Group: rbacv1.GroupName, Kind: kind}, "v1")
-	if err != nil {
-		return err
-	}
-	p.left--
-	live, err := p.Cluster.Get(ctx, mapping, namespace, d.Right.Name)
-	if apply.IsAbsent(err) {
-		p.lacks = append(p.lacks, d)
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	role := rbacv1.ClusterRole{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, &role); err != nil {
-		return err
-	}
-	if !held.Covers(role.Rules, limits.GrantedRights) {
-		p.lacks = append(p.lacks, d)
 	}
 	return nil
 }
@@ -295,9 +252,6 @@ func (p *proof) put(ctx context.Context, questions []question, answers map[quest
 }
 
 func (q question) access() authorizationv1.SelfSubjectAccessReviewSpec {
-	if q.right.URL != "" {
-		return authorizationv1.SelfSubjectAccessReviewSpec{NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: q.right.URL, Verb: q.right.Verb}}
-	}
 	resource, subresource, _ := strings.Cut(q.right.Resource, "/")
 	return authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
 		Namespace: q.namespace, Verb: q.right.Verb, Group: q.right.Group, Resource: resource, Subresource: subresource, Name: q.right.Name,

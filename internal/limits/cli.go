@@ -19,14 +19,8 @@ const (
 	RenderErrorBytes = 4 << 10         // that are shown of what such a tool says
 )
 
-// Limits of records of Helm and kapp, by which adopt finds objects.
-const (
-	HelmReleaseBytes = 32 << 20 // of a release as JSON, with its chart: a Secret of 1 MiB has it compressed, up to a GiB
-	HelmRevisions    = 500      // of a release; Helm keeps 10 where --history-max does not say otherwise
-	KappKinds        = 500      // and namespaces of an app, each of which is a request
-	KappChanges      = 500      // of an app; kapp keeps 200
-	RecordedLeft     = 100      // objects of a record that the package lacks, of which a plan has a line each
-)
+// HelmReleaseBytes limits a release of Helm as JSON, with its chart: a Secret of 1 MiB has it compressed, up to a GiB.
+const HelmReleaseBytes = 32 << 20
 
 // Limits of a package's own tests.
 const (

@@ -17,7 +17,6 @@ const (
 	Reviews            = 200               // questions about the rights of an account before a revision is claimed: an author chooses kinds and namespaces
 	ReviewTimeout      = 10 * time.Second  // of one of them; without an answer the API server judges each write, as without the question
 	ReviewBytes        = 256 << 10         // of the rules in an answer, which are compared with each right
-	GrantedRights      = 5000              // single rights in the roles of a package that are compared; more are left to the API server
 	BlockingObjects    = 10                // objects that a status names; the rest is counted
 	StatusBytes        = 32 << 10          // of a status as JSON, which every watcher decodes and caches
 	JobRecords         = 50                // finished Jobs in status.jobs, of up to 280 bytes each

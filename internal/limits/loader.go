@@ -148,25 +148,16 @@ const (
 
 // Limits of signatures of images. Who can write to a registry chooses them.
 const (
-	Signatures          = 100         // of an image that are read, until one is good: some images have one for each of many attestations
-	SignatureBytes      = 256 << 10   // of one, with its certificate and log entry: usually 10 KiB
-	PublicKeyBytes      = 64 << 10    // of a public key in PEM
-	RSABitsMin          = 2048        // of an RSA key; shorter ones can be broken
-	RSABitsMax          = 8192        // of an RSA key; longer ones cost much time
-	TrustedRootBytes    = 1 << 20     // of a trusted root; that of Sigstore has 10 KiB
-	TrustedRootEntries  = 64          // certificate authorities and logs of a trusted root, each of which is tried
-	IdentityBytes       = 2 << 10     // of a subject or an issuer of a certificate, which messages quote
-	ReferrerPages       = 20          // of the list of what refers to an image, each of up to ImageManifestBytes
-	WorkloadImages      = 100         // that objects of a package name and whose signatures are verified, one after the other
-	WorkloadRounds      = 3           // of rendering a package until no image is left to verify
-	WorkloadTime        = time.Minute // in which all of these are verified by all registries in one load; the next one knows those that were verified
-	VerifiedKept        = 10_000      // verifications that succeeded, by digest and policy
+	Signatures          = 100       // of an image that are read, until one is good: some images have one for each of many attestations
+	SignatureBytes      = 256 << 10 // of one, with its certificate and log entry: usually 10 KiB
+	PublicKeyBytes      = 64 << 10  // of a public key in PEM
+	RSABitsMin          = 2048      // of an RSA key; shorter ones can be broken
+	RSABitsMax          = 8192      // of an RSA key; longer ones cost much time
+	TrustedRootBytes    = 1 << 20   // of a trusted root; that of Sigstore has 10 KiB
+	TrustedRootEntries  = 64        // certificate authorities and logs of a trusted root, each of which is tried
+	IdentityBytes       = 2 << 10   // of a subject or an issuer of a certificate, which messages quote
+	ReferrerPages       = 20        // of the list of what refers to an image, each of up to ImageManifestBytes
+	VerifiedKept        = 10_000    // verifications that succeeded, by digest and policy
 	VerifiedAge         = 24 * time.Hour
 	SignatureErrorBytes = 200 // of the text of a library about a signature, whose author it quotes
-
-	SigningConfigBytes = 1 << 20     // of a signing config; that of Sigstore has 2 KiB
-	IdentityTokenBytes = 64 << 10    // of an OIDC token, which is sent in a header
-	SigningTime        = time.Minute // for all answers of authority, log and timestamp authorities to one signature
-	SigningAnswerBytes = 1 << 20     // of each of these
-	SigningHeaderBytes = 64 << 10    // of its header
 )

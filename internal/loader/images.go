@@ -26,15 +26,15 @@ func (l *load) lockedImages(refs map[string]string) lockedImages {
 		return nil
 	}
 	out := lockedImages{}
-	l.written, l.rewritten = map[string]string{}, map[string]bool{}
+	l.rewritten = map[string]bool{}
 	for _, img := range lock.Spec.Images {
 		image := img.Image
-		l.written[img.Name], _, _ = strings.Cut(image, "@")
+		written, _, _ := strings.Cut(image, "@")
 		if l.opts.ImageOverride != nil {
 			image = l.opts.ImageOverride(image)
 		}
 		image, _, _ = strings.Cut(image, "@")
-		if image != l.written[img.Name] {
+		if image != written {
 			l.rewritten[repositoryOf(image)] = true
 		}
 		_, digest, _ := strings.Cut(refs[img.Name], "@")
@@ -94,10 +94,6 @@ func isOfReference(b byte) bool {
 	return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || strings.IndexByte("._-/:", b) >= 0
 }
 
-// usedImage is an image that an object names: as the API server gets it, as the package has it, before a rewrite, and its user, such as
-// "container web"; empty where that is not known.
-type usedImage struct{ ref, written, by string }
-
 // imageField is a field that names the image of a container or of an image volume.
 type imageField struct {
 	of        map[string]any
@@ -106,11 +102,15 @@ type imageField struct {
 	kind      string
 }
 
-// used returns the image as it is written. It keeps a copy, cut where it is too long to be shown, and not the text of the document.
-func (f *imageField) used() usedImage {
+// ref returns the image as it is written. It is a copy, cut where it is too long to be shown, and not the text of the document.
+func (f *imageField) ref() string {
+	return strings.Clone(f.text[:min(len(f.text), limits.ReferenceBytes+1)])
+}
+
+// by returns the user of the image, such as "container web".
+func (f *imageField) by() string {
 	name, _ := f.user["name"].(string)
-	ref := strings.Clone(f.text[:min(len(f.text), limits.ReferenceBytes+1)])
-	return usedImage{ref: ref, written: ref, by: f.kind + " " + name[:min(len(name), limits.LineBytes)]}
+	return f.kind + " " + name[:min(len(name), limits.LineBytes)]
 }
 
 // isLocal reports whether the image is never pulled.
@@ -127,22 +127,22 @@ func (r *reader) isRewritten(ref string) bool {
 
 // imagesOf rewrites the images of containers and image volumes, once each, and returns all that the object names but those of the lock,
 // which are rewritten already.
-func (c *check) imagesOf() []usedImage {
+func (c *check) imagesOf() []string {
 	fields := imageFields(c.out.gvk.GroupKind(), c.body)
-	out := make([]usedImage, len(fields))
+	out := make([]string, len(fields))
 	for i := range fields {
 		f := &fields[i]
-		out[i] = f.used()
+		out[i] = f.ref()
 		if c.r.opts.Rewrite == nil || len(f.text) > limits.ReferenceBytes || f.isLocal() || c.r.isRewritten(f.text) {
 			continue
 		}
 		ref := c.r.opts.Rewrite(f.text)
 		if ref != f.text && c.r.secrets.Is(f.text) {
 			// A part of the value would be in messages then, in which the whole is recognized.
-			c.warn(violation.ReasonSecretExposed, "", "Write it as a plain one.", "the image of the %s is a value that came from a Secret, and is not rewritten as ImageConfigs say", out[i].by)
+			c.warn(violation.ReasonSecretExposed, "", "Write it as a plain one.", "the image of the %s is a value that came from a Secret, and is not rewritten as ImageConfigs say", f.by())
 			continue
 		}
-		f.of[f.key], out[i].ref = ref, ref
+		f.of[f.key], out[i] = ref, ref
 	}
 	return out
 }
@@ -199,7 +199,7 @@ func (l *load) usedImages(objects []*object) (images []corev1alpha1.PackageImage
 	refs := map[string]bool{}
 	for _, o := range objects {
 		for _, image := range o.images {
-			refs[image.ref] = true
+			refs[image] = true
 		}
 	}
 	return reportedImages(refs, l.locked, func(ref string) bool { return l.secrets.Is(ref) })
@@ -242,56 +242,6 @@ func reportedImages(refs map[string]bool, locked map[string]corev1alpha1.Package
 		}
 	}
 	return all, omitted
-}
-
-// WorkloadImage is an image that an object names.
-type WorkloadImage struct {
-	// Image is the reference as it is written, before ImageOverride and Rewrite, with the digest of the lock; empty where it is a sensitive value.
-	Image string
-	// By is its user, such as "container web of Deployment web".
-	By string
-	Policed
-}
-
-// Policed is how policies verify an image that an object names.
-type Policed struct {
-	// Enforced means that the package is refused where it is not verified; else there is a warning.
-	Enforced bool
-	// Pinned means that it has a digest; else it cannot be verified.
-	Pinned bool
-}
-
-// workloadImages returns the images that objects name and that Options.Policed reports, each once, in the order of the objects; at
-// most limits.WorkloadImages and one that are verified alike.
-func (l *load) workloadImages(objects []*object) []WorkloadImage {
-	var out []WorkloadImage
-	if l.opts.Policed == nil {
-		return nil
-	}
-	seen, alike := map[string]bool{}, map[Policed]int{}
-	for _, o := range objects {
-		for _, used := range o.images {
-			image := used.written
-			if locked, ok := l.locked[image]; ok {
-				image = l.written[locked.Name] + "@" + locked.Digest
-			}
-			if seen[image] {
-				continue
-			}
-			seen[image] = true
-			how, policed := l.opts.Policed(image)
-			if !policed || alike[how] > limits.WorkloadImages {
-				continue
-			}
-			alike[how]++
-			w := WorkloadImage{Policed: how, Image: image, By: strings.TrimPrefix(used.by+" of "+o.gvk.Kind+" "+o.name, " of ")}
-			if l.secrets.Is(used.written) {
-				w.Image = ""
-			}
-			out = append(out, w)
-		}
-	}
-	return out
 }
 
 // packageImage splits a reference at its digest.

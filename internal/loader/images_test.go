@@ -71,52 +71,6 @@ func TestImages(t *testing.T) {
 }
 
 // Policies are about images as they are written in the lock, or in the object; each is named once, with what uses it.
-func TestWorkloadImages(t *testing.T) {
-	t.Parallel()
-	files := pkg(
-		"manifest.yaml", plain+"  images: [{name: web, image: 'quay.io/x/web:v1'}, {name: agent, image: quay.io/x/agent:v1}]\n",
-		"manifest.lock.yaml", lockText(locked("web", "quay.io/x/web:v1", "a"), locked("agent", "quay.io/x/agent:v1", "b")),
-		"web.yaml.gotmpl", workload("apps/v1", "Deployment", "web", "{template: {spec: {initContainers: [{name: init, image: 'quay.io/x/init:v1'}], containers: [{name: web, image: '{{.images.web}}', env: [{name: AGENT, value: '{{.images.agent}}'}]}, {name: other, image: 'ghcr.io/other:v1'}]}}}"),
-		"again.yaml.gotmpl", workload("apps/v1", "DaemonSet", "again", "{template: {spec: {containers: [{name: again, image: '{{.images.web}}'}], volumes: [{name: models, image: {reference: 'quay.io/x/models@"+digestOf("c")+"'}}]}}}"),
-	)
-	load := func(policed func(string) (Policed, bool)) []WorkloadImage {
-		p, err := Load(context.Background(), files, namespaced(func(o *Options) {
-			o.ImageOverride = func(s string) string { return strings.Replace(s, "quay.io/", "mirror.example:5000/", 1) }
-			o.Policed = policed
-		}))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return p.Workloads
-	}
-	enforced := Policed{Enforced: true, Pinned: true}
-	how := func(image string) Policed {
-		pinned := strings.Contains(image, "@")
-		return Policed{Enforced: pinned, Pinned: pinned}
-	}
-	want := []WorkloadImage{
-		{Image: "quay.io/x/web:v1@" + digestOf("a"), By: "container again of DaemonSet again", Policed: enforced},
-		{Image: "quay.io/x/models@" + digestOf("c"), By: "volume models of DaemonSet again", Policed: enforced},
-		{Image: "quay.io/x/init:v1", By: "init container init of Deployment web"},
-		{Image: "quay.io/x/agent:v1@" + digestOf("b"), By: "Deployment web", Policed: enforced},
-	}
-	if diff := cmp.Diff(want, load(func(image string) (Policed, bool) { return how(image), strings.HasPrefix(image, "quay.io/") })); diff != "" {
-		t.Error(diff)
-	}
-	if none := load(nil); none != nil {
-		t.Errorf("without policies: %v", none)
-	}
-	files["many.yaml"] = []byte(workload("v1", "Pod", "many", "{containers: ["+strings.Repeat("{image: 'quay.io/N'}, ", 200)+"]}"))
-	for i := range 200 {
-		files["many.yaml"] = []byte(strings.Replace(string(files["many.yaml"]), "quay.io/N", fmt.Sprintf("quay.io/n%d", i), 1))
-	}
-	// However many others there are before them, the enforced ones are among them.
-	if many := load(func(image string) (Policed, bool) { return how(image), true }); len(many) != limits.WorkloadImages+1+3 {
-		t.Errorf("%d", len(many))
-	}
-}
-
-// Images that stand in objects alone are rewritten once, in containers and image volumes, and policies apply to the written ones.
 func TestRewrittenImages(t *testing.T) {
 	t.Parallel()
 	files := pkg(
@@ -135,7 +89,6 @@ func TestRewrittenImages(t *testing.T) {
 	}, false, time.Now())
 	p, err := Load(context.Background(), files, namespaced(func(o *Options) {
 		o.ImageOverride, o.Rewrite = set.Rewrite, set.Rewrite
-		o.Policed = func(string) (Policed, bool) { return Policed{}, true }
 	}))
 	if err != nil {
 		t.Fatal(err)
@@ -151,16 +104,6 @@ func TestRewrittenImages(t *testing.T) {
 		{Image: "quay.io/x/direct:v1"},
 	}
 	if diff := cmp.Diff(want, p.Images); diff != "" {
-		t.Error(diff)
-	}
-	written := []string{}
-	for _, w := range p.Workloads {
-		written = append(written, w.Image)
-	}
-	if diff := cmp.Diff([]string{
-		"quay.io/x/cron", "quay.io/x/pod:v1", "quay.io/x/models@" + digestOf("c"), "quay.io/x/init:v1", "quay.io/x/web:v1@" + digestOf("a"), "quay.io/x/web@" + digestOf("a"),
-		"ghcr.io/other:v1", "mirror.example:5000/x/direct:v1", "quay.io/not a reference",
-	}, written); diff != "" {
 		t.Error(diff)
 	}
 	objects := ""
@@ -309,14 +252,5 @@ func TestImagesHoldNoSecrets(t *testing.T) {
 	if !slices.Equal(p.Images, []corev1alpha1.PackageImage{{Image: "fine:v1"}}) || p.OmittedImages != 2 {
 		t.Errorf("%v, %d left out", p.Images, p.OmittedImages)
 	}
-	policed := withSecret()
-	policed.Policed = func(string) (Policed, bool) { return Policed{}, true }
-	if p, err = Load(context.Background(), files, policed); err != nil {
-		t.Fatal(err)
-	}
-	for _, w := range p.Workloads {
-		if w.Image != "" && w.Image != "fine:v1" {
-			t.Errorf("%+v", w)
-		}
-	}
+
 }

@@ -54,8 +54,6 @@ type load struct {
 	problems, warnings violation.Violations
 	secrets            *sensitive.Values
 	locked             lockedImages
-	// written are the references of the lock by name, before ImageOverride.
-	written map[string]string
 	// rewritten are the repositories that ImageOverride leads to.
 	rewritten    map[string]bool
 	configFailed bool
@@ -105,7 +103,6 @@ func (l *load) run() *Package {
 	objects := l.objects(context, patches)
 	out.Provides = l.provided(objects)
 	out.Images, out.OmittedImages = l.usedImages(objects)
-	out.Workloads = l.workloadImages(objects)
 	out.Phases, out.Sources, out.Sensitive = collect(objects, phasesOf(spec))
 	if l.secrets.Empty() {
 		out.Sensitive = nil

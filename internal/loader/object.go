@@ -289,9 +289,7 @@ func (c *check) finish(annotations map[string]any) *object {
 		c.fail(violation.ReasonLimit, "", "Split it.", "the object has %d bytes of JSON; the limit is %d", len(raw), limits.ObjectBytes)
 		return nil
 	}
-	for _, ref := range c.r.locked.in(raw) {
-		c.out.images = append(c.out.images, usedImage{ref: ref, written: ref})
-	}
+	c.out.images = append(c.out.images, c.r.locked.in(raw)...)
 	c.out.stored.Object = runtime.RawExtension{Raw: raw}
 	c.out.at = c.r.sourceOf(c.at("", "metadata.name"))
 	c.out.at.Field, c.out.at.Details = "", ""

@@ -36,7 +36,7 @@ type object struct {
 	// aggregates is the API of an APIService with a server of its own.
 	aggregates schema.GroupVersion
 	// images of its containers, and references of the lock that stand in it.
-	images []usedImage
+	images []string
 }
 
 // definition is what a CustomResourceDefinition defines.

@@ -47,9 +47,6 @@ type Options struct {
 	ImageOverride func(string) string
 	// Rewrite, which may be nil, changes references of containers and image volumes that are not of the lock.
 	Rewrite func(string) string
-	// Policed, which may be nil, reports whether policies are about an image that an object names, by its reference as it is written, and
-	// how they verify it.
-	Policed func(string) (Policed, bool)
 	// StaticImages gives templates StaticImage for every image.
 	StaticImages bool
 

@@ -27,8 +27,6 @@ type Package struct {
 	// Images that the objects name, sorted, as many as the status of a Package has, and OmittedImages more.
 	Images        []corev1alpha1.PackageImage
 	OmittedImages int
-	// Workloads are the images that objects name and that Options.Policed reports; at most limits.WorkloadImages and one that are verified alike.
-	Workloads []WorkloadImage
 	// UniqueInScope is the scope in which the package may be installed once; empty for any number.
 	UniqueInScope corev1alpha1.UniqueScope
 

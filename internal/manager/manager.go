@@ -64,11 +64,6 @@ func Run(ctx context.Context, c *Config) error {
 	if err != nil {
 		return err
 	}
-	closeTracer, err := trace(ctx, mgr, c)
-	if err != nil {
-		return err
-	}
-	defer closeTracer()
 	elected := mgr.Elected()
 	if c.agent() {
 		elected = nil
@@ -153,7 +148,7 @@ func newManager(c *Config, config *rest.Config, logger logr.Logger, restored fun
 	}
 	if c.LeaderElect {
 		guard = leadership.NewGuard(clock.RealClock{})
-		lock, err := leadership.NewLock(rest.CopyConfig(config), c.Namespace, c.lease(), corev1alpha1.PausedAnnotation, guard, restored)
+		lock, err := leadership.NewLock(rest.CopyConfig(config), c.Namespace, c.lease(), guard, restored)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -3,6 +3,5 @@
 //
 // Metrics with names of packages are collected from caches and memory when they are scraped: a scrape sends no request, and
 // there is no series of what was deleted. Values of labels are of a fixed set, or names of objects, versions and images, which
-// are bounded; no metric has a series for each object of a package, and histograms have no names at all. Of very many packages
-// those of the namespaces with the most have fewer series (Allot), so that no namespace takes the metrics of others.
+// are bounded; no metric has a series for each object of a package, and histograms have no names at all.
 package metrics

@@ -99,30 +99,3 @@ func Describe(out chan<- *prometheus.Desc, metrics ...*Metric) {
 		out <- m.desc
 	}
 }
-
-// Allot decides whose owners are named where there may be so many in all: those of the namespaces with the fewest, each as a
-// whole, after those of the cluster, whose namespace is empty.
-func Allot(owners map[string]int, most int) func(namespace string) bool {
-	names := slices.Collect(func(yield func(string) bool) {
-		for namespace := range owners {
-			if !yield(namespace) {
-				return
-			}
-		}
-	})
-	size := func(namespace string) int {
-		if namespace == "" {
-			return 0
-		}
-		return owners[namespace]
-	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(size(a), size(b)), cmp.Compare(a, b)) })
-	named := map[string]bool{}
-	for _, namespace := range names {
-		if most -= owners[namespace]; most < 0 {
-			break
-		}
-		named[namespace] = true
-	}
-	return func(namespace string) bool { return named[namespace] }
-}

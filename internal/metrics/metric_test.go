@@ -58,7 +58,7 @@ func TestInstruments(t *testing.T) {
 		}
 	}
 	want := map[string]int{
-		"lockstep_writes_total": 18, "lockstep_fights_total": 1, "lockstep_trace_spans_dropped_total": 2, "lockstep_rollout_duration_seconds": 1, "lockstep_phase_duration_seconds": 1,
+		"lockstep_writes_total": 18, "lockstep_fights_total": 1, "lockstep_rollout_duration_seconds": 1, "lockstep_phase_duration_seconds": 1,
 		"lockstep_load_duration_seconds": 2, "lockstep_pull_duration_seconds": 2,
 	}
 	if !maps.Equal(series, want) {
@@ -77,36 +77,6 @@ func TestBound(t *testing.T) {
 		got := Bound(tc.value)
 		if got != tc.want || !utf8.ValidString(got) || len(got) > limits.MetricLabelBytes {
 			t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
-		}
-	}
-}
-
-func TestAllot(t *testing.T) {
-	t.Parallel()
-	for _, tc := range []struct {
-		reason string
-		owners map[string]int
-		want   string
-	}{
-		{"all", map[string]int{"": 3, "a": 3, "b": 4}, ",a,b"},
-		{"not those of the namespace with the most", map[string]int{"a": 100, "b": 4, "c": 5}, "b,c"},
-		{"those of the cluster before", map[string]int{"": 9, "a": 2, "b": 1}, ",b"},
-		{"by name where they have as many", map[string]int{"b": 6, "a": 6}, "a"},
-		{"no one else after too many of the cluster", map[string]int{"": 11, "a": 1}, "<none>"},
-	} {
-		named := Allot(tc.owners, 10)
-		var got []string
-		for _, namespace := range slices.Sorted(maps.Keys(tc.owners)) {
-			if named(namespace) {
-				got = append(got, namespace)
-			}
-		}
-		text := strings.Join(got, ",")
-		if len(got) == 0 {
-			text = "<none>"
-		}
-		if text != tc.want {
-			t.Errorf("%s: %s, want %s", tc.reason, text, tc.want)
 		}
 	}
 }

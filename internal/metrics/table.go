@@ -32,8 +32,6 @@ var (
 var (
 	Packages = gauge("lockstep_packages",
 		"Number of packages in each state, in the words of lockstep_package_summary.", "summary")
-	PackagesDetail = gauge("lockstep_metrics_packages",
-		"Number of packages with all of their series (full), with three (reduced: availability, summary, since when) and with none (omitted): see limits below.", "detail").alpha()
 	Targets = gauge("lockstep_targets",
 		"Number of clusters that packages name by targetRef, by whether they are connected: connected, away or unknown.", "state").alpha()
 	Dependencies = gauge("lockstep_dependencies",
@@ -88,9 +86,6 @@ var (
 		label{"outcome", []string{"performed", "failed"}})
 	Fights = newCounters("lockstep_fights_total",
 		"Corrections of objects that another writer changes back again and again: the next one is made after a pause.")
-	SpansDropped = newCounters("lockstep_trace_spans_dropped_total",
-		"Spans that were not exported: the queue was full (queue_full), or the collector refused them or did not answer (export_failed).",
-		label{"reason", []string{"queue_full", "export_failed"}})
 	Rollouts = newHistogram("lockstep_rollout_duration_seconds",
 		"From the claim of a revision to its success.", rolloutBuckets)
 	Phases = newHistogram("lockstep_phase_duration_seconds",

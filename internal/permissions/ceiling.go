@@ -25,13 +25,34 @@ func (c *Ceiling) Above(rules []rbacv1.PolicyRule) []rbacv1.PolicyRule {
 	}
 	grouped := newRights()
 	for _, rule := range above {
+		if len(rule.NonResourceURLs) > 0 {
+			grouped.granted = append(grouped.granted, rule)
+		}
 		for _, right := range rightsOf([]rbacv1.PolicyRule{rule}) {
-			if right.URL != "" {
-				grouped.granted = append(grouped.granted, rule)
-				continue
-			}
 			grouped.add(schema.GroupResource{Group: right.Group, Resource: right.Resource}, right.Name, right.Verb)
 		}
 	}
 	return grouped.rules(nil)
+}
+
+// rightsOf returns the single rights on resources in rules.
+func rightsOf(rules []rbacv1.PolicyRule) []Right {
+	var out []Right
+	for i := range rules {
+		rule := &rules[i]
+		names := rule.ResourceNames
+		if len(names) == 0 {
+			names = []string{""}
+		}
+		for _, verb := range rule.Verbs {
+			for _, group := range rule.APIGroups {
+				for _, resource := range rule.Resources {
+					for _, name := range names {
+						out = append(out, Right{Verb: verb, Group: group, Resource: resource, Name: name})
+					}
+				}
+			}
+		}
+	}
+	return out
 }

@@ -13,15 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Right is one verb on a resource, on one object of it, or on a path.
+// Right is one verb on a resource, or on one object of it.
 type Right struct {
 	Verb, Group string
 	// Resource may have a subresource, as in pods/log.
 	Resource string
 	// Name is empty where the right is about all objects.
 	Name string
-	// URL is set instead of group, resource and name.
-	URL string
 }
 
 // Demand is a right that an account needs in a namespace, or in the cluster where that is empty.
@@ -30,8 +28,6 @@ type Demand struct {
 	Right     Right
 	// Instead is accepted in its place by the API server; the zero value for none.
 	Instead Right
-	// Binds means that all rules of the role that is to be bound are accepted in its place.
-	Binds bool
 }
 
 // Subject is the identity of a ServiceAccount.
@@ -39,10 +35,9 @@ type Subject struct{ Namespace, Name string }
 
 // Demands returns the rights that an account has to have before the first of the objects is written. It asks for no more
 // than the API server does: what depends on a kind that is not known, or on what the objects give the account themselves,
-// is left out. Of the rules of roles it returns none where these are more than most single rights.
-func Demands(r Request, account Subject, most int) []Demand {
+// is left out. So are the rights that the API server asks of who writes roles and bindings: it refuses these in the dry run.
+func Demands(r Request, account Subject) []Demand {
 	c := newComputation(r)
-	c.brought = nil // roles bound in a namespace that exists already count, too
 	given, all := c.givesTo(account)
 	if all {
 		return nil
@@ -68,73 +63,6 @@ func Demands(r Request, account Subject, most int) []Demand {
 				}
 			}
 			add(d)
-		}
-	}
-	return append(out, c.demandsOfGrants(most)...)
-}
-
-// demandsOfGrants are the rights that the API server asks of the writer of roles, bindings and admission policies.
-func (c *computation) demandsOfGrants(most int) []Demand {
-	type roleRef struct{ kind, namespace, name string }
-	brought := map[roleRef][]Right{}
-	var out []Demand
-	size := 0
-	for _, u := range c.Objects {
-		role, is := roleOf(u)
-		if !is {
-			continue
-		}
-		namespace, resource := "", clusterRoles
-		if u.GetKind() == "Role" {
-			namespace, resource = c.namespaceOf(u), roles
-		}
-		instead := Right{Verb: "escalate", Group: resource.Group, Resource: resource.Resource, Name: u.GetName()}
-		if aggregates(role) {
-			out = append(out, Demand{Right: instead, Instead: Right{Verb: "*", Group: "*", Resource: "*"}})
-			continue
-		}
-		for i := range role.Rules {
-			if size += Size(role.Rules[i]); size > most {
-				return nil
-			}
-		}
-		all := rightsOf(role.Rules)
-		brought[roleRef{u.GetKind(), namespace, u.GetName()}] = all
-		for _, right := range all {
-			out = append(out, Demand{Namespace: namespace, Right: right, Instead: instead})
-		}
-	}
-	for _, u := range c.Objects {
-		binding, is := bindingOf(u)
-		if !is {
-			continue
-		}
-		ref, namespace, resource := roleRef{kind: binding.RoleRef.Kind, name: binding.RoleRef.Name}, "", clusterRoles
-		if u.GetKind() == "RoleBinding" {
-			namespace = c.namespaceOf(u)
-		}
-		if ref.kind == "Role" {
-			ref.namespace, resource = namespace, roles
-		}
-		bind := Right{Verb: "bind", Group: resource.Group, Resource: resource.Resource, Name: ref.name}
-		all, has := brought[ref]
-		if !has {
-			out = append(out, Demand{Namespace: namespace, Right: bind, Binds: true})
-			continue
-		}
-		if size += len(all); size > most {
-			return nil
-		}
-		for _, right := range all {
-			out = append(out, Demand{Namespace: namespace, Right: right, Instead: bind})
-		}
-	}
-	c.parameters()
-	for _, namespace := range slices.Sorted(maps.Keys(c.scopes)) {
-		for _, rule := range c.scopes[namespace].rules(nil) {
-			for _, right := range rightsOf([]rbacv1.PolicyRule{rule}) {
-				out = append(out, Demand{Namespace: namespace, Right: right})
-			}
 		}
 	}
 	return out
@@ -206,31 +134,6 @@ func Size(rule rbacv1.PolicyRule) int {
 	return len(rule.Verbs) * (max(len(rule.APIGroups), 1)*max(len(rule.Resources), 1)*max(len(rule.ResourceNames), 1) + len(rule.NonResourceURLs))
 }
 
-// rightsOf returns the single rights in rules.
-func rightsOf(rules []rbacv1.PolicyRule) []Right {
-	var out []Right
-	for i := range rules {
-		rule := &rules[i]
-		names := rule.ResourceNames
-		if len(names) == 0 {
-			names = []string{""}
-		}
-		for _, verb := range rule.Verbs {
-			for _, url := range rule.NonResourceURLs {
-				out = append(out, Right{Verb: verb, URL: url})
-			}
-			for _, group := range rule.APIGroups {
-				for _, resource := range rule.Resources {
-					for _, name := range names {
-						out = append(out, Right{Verb: verb, Group: group, Resource: resource, Name: name})
-					}
-				}
-			}
-		}
-	}
-	return out
-}
-
 // Held are the rights of an identity in one namespace, or in the cluster.
 type Held struct {
 	rules []rbacv1.PolicyRule
@@ -251,9 +154,6 @@ func NewHeld(rules []rbacv1.PolicyRule) *Held {
 
 // Has reports whether a right is among them. It is not safe for concurrent use.
 func (h *Held) Has(right Right) bool {
-	if right.URL != "" {
-		return slices.ContainsFunc(h.rules, func(rule rbacv1.PolicyRule) bool { return coversURL(&rule, right) })
-	}
 	resource := schema.GroupResource{Group: right.Group, Resource: right.Resource}
 	verbs, known := h.of[resource]
 	if !known {
@@ -291,27 +191,6 @@ func (h *Held) verbsOf(resource schema.GroupResource) map[string]names {
 	return verbs
 }
 
-func coversURL(rule *rbacv1.PolicyRule, right Right) bool {
-	if !slices.Contains(rule.Verbs, right.Verb) && !slices.Contains(rule.Verbs, rbacv1.VerbAll) {
-		return false
-	}
-	return slices.ContainsFunc(rule.NonResourceURLs, func(url string) bool {
-		prefix, wild := strings.CutSuffix(url, "*")
-		return url == right.URL || wild && strings.HasPrefix(right.URL, prefix)
-	})
-}
-
-// Covers reports whether all rights in rules are among them, or are more than most: these are left to the API server.
-func (h *Held) Covers(rules []rbacv1.PolicyRule, most int) bool {
-	size := 0
-	for i := range rules {
-		if size += Size(rules[i]); size > most {
-			return true
-		}
-	}
-	return !slices.ContainsFunc(rightsOf(rules), func(right Right) bool { return !h.Has(right) })
-}
-
 // Meets reports whether a demand is met.
 func (h *Held) Meets(d Demand) bool {
 	return h.Has(d.Right) || d.Instead != Right{} && h.Has(d.Instead)
@@ -323,10 +202,6 @@ func Describe(missing []Demand) string {
 	for _, d := range missing {
 		if in[d.Namespace] == nil {
 			in[d.Namespace] = newRights()
-		}
-		if d.Right.URL != "" {
-			in[d.Namespace].granted = append(in[d.Namespace].granted, rbacv1.PolicyRule{Verbs: []string{d.Right.Verb}, NonResourceURLs: []string{d.Right.URL}})
-			continue
 		}
 		in[d.Namespace].add(schema.GroupResource{Group: d.Right.Group, Resource: d.Right.Resource}, d.Right.Name, d.Right.Verb)
 	}

@@ -61,7 +61,6 @@ var rows = []struct {
 		{"Waiting requests of controllers", "", "", []query{{`sum by (controller) (workqueue_depth)`, "{{controller}}"}}},
 		{"Memory", "", "bytes", []query{{`process_resident_memory_bytes * on (instance) lockstep_build_info`, "{{pod}}"}}},
 		{"Managed objects", "That the leader watches.", "", []query{{`sum by (gvk) (package_operator_managed_cache_objects_total)`, "{{gvk}}"}}},
-		{"Packages without all of their series", "Above the limits of the metrics.", "", []query{{`sum by (detail) (lockstep_metrics_packages{detail!="full"})`, "{{detail}}"}}},
 	}},
 }
 

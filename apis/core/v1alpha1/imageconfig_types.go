@@ -63,14 +63,13 @@ const (
 )
 
 // VerifiedImages is a use of images.
-// +kubebuilder:validation:Enum=Package;Repository;Workload
+// +kubebuilder:validation:Enum=Package;Repository
 type VerifiedImages string
 
 // Uses of images.
 const (
 	VerifiedImagesPackage    VerifiedImages = "Package"
 	VerifiedImagesRepository VerifiedImages = "Repository"
-	VerifiedImagesWorkload   VerifiedImages = "Workload"
 )
 
 // ImageVerification is whose signature images need. A signature by one authority
@@ -83,12 +82,11 @@ type ImageVerification struct {
 	Mode ImageVerificationMode `json:"mode,omitempty"`
 
 	// Images are the uses of images that need a signature. Images of packages are
-	// verified before they are rendered, those of repositories before anything of
-	// them is offered, and those that objects of packages name by a digest before
-	// the objects are written.
+	// verified before they are rendered, and those of repositories before anything of
+	// them is offered.
 	// +kubebuilder:default={Package,Repository}
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=3
+	// +kubebuilder:validation:MaxItems=2
 	// +listType=set
 	// +optional
 	Images []VerifiedImages `json:"images,omitempty"`

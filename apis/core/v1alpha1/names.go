@@ -26,10 +26,6 @@ const (
 	// is Package Operator's, so that both engines never lead together.
 	LeaderElectionLease = "8a4hp84a6s.package-operator-lock"
 
-	// PausedAnnotation of that Lease stops a manager from writing anything, but the Lease
-	// itself, until it is taken off. Its value says why.
-	PausedAnnotation = "package-operator.run/paused"
-
 	// AgentLeaderElectionLease is the name of the Lease in the namespace of an agent, which
 	// rolls out the phases of one class. It is that of Package Operator's agent.
 	AgentLeaderElectionLease = "klsdfu452p3.package-operator-lock"

@@ -11,6 +11,6 @@ import (
 func Commands(on command.Command) []*cobra.Command {
 	return []*cobra.Command{
 		newInit(on.Streams), newKickstart(on.Streams), newValidate(on.Streams), newLint(on.Streams), newRender(on.Streams), newInspect(on),
-		newTest(on.Streams), newUpdate(on.Streams), newBuild(on.Streams), newSign(on.Streams), repositories.New(on.Streams),
+		newTest(on.Streams), newUpdate(on.Streams), newBuild(on.Streams), repositories.New(on.Streams),
 	}
 }

@@ -1,8 +1,6 @@
 package author_test
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -31,13 +29,7 @@ func TestInspectAsManager(t *testing.T) {
 	if got := clitest.InvokeOn(t, dial, "", "inspect", ref, "--as-manager"); got.Code != 1 || !strings.Contains(got.Err, "NoSignature: the image "+ref+" is not verified") || !strings.Contains(got.Err, "(ImageConfig acme)") {
 		t.Errorf("without a signature: %+v", got)
 	}
-	key := filepath.Join(t.TempDir(), "release.key")
-	if err := os.WriteFile(key, own.Private, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if got := clitest.Invoke(t, "", "sign", host+"/team/web:v1", "--key", key); got.Code != 0 {
-		t.Fatalf("sign: %+v", got)
-	}
+	own.Sign(t, host+"/team/web:v1")
 	if got := clitest.InvokeOn(t, dial, "", "inspect", ref, "--as-manager"); got.Code != 0 || !strings.HasPrefix(got.Out, "web 1.2.0\n") {
 		t.Errorf("signed: %+v", got)
 	}

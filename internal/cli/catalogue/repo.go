@@ -18,7 +18,7 @@ type repoCommand struct {
 
 func newRepo(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "repo", Aliases: []string{"source"},
+		Use:   "repo",
 		Short: "Add, show and change the repositories that packages of the cluster come from",
 		Long: `Keep the repositories of a cluster: PackageRepositories, which offer packages in their
 namespace, and with --cluster ClusterPackageRepositories, which offer them in all namespaces.

@@ -213,7 +213,7 @@ func (c *repoCommand) kick(ctx context.Context, n cluster.RepositoryName) error 
 func newRepoDelete(on command.Command) *cobra.Command {
 	c := &repoCommand{Command: on}
 	cmd := c.named(&cobra.Command{
-		Use: "delete NAME", Aliases: []string{"remove"},
+		Use:   "delete NAME",
 		Short: "Withdraw a repository; what was installed from it stays",
 		Long: `Delete a repository, and wait until nothing is offered from it. Packages that were installed from
 it stay installed and go on; they get no new versions of it.`,

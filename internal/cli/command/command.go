@@ -135,20 +135,14 @@ func (c *Command) Rollout(ctx context.Context, n cluster.Name) (*cluster.Cluster
 	return cl, r, err
 }
 
-// WarnOfSilence warns on stderr where no manager runs, or where it is paused, at the cost of one request. Programs,
-// which read -o, are spared both.
+// WarnOfSilence warns on stderr if no manager runs, at the cost of one request. Programs, which read -o, are spared it.
 func (c *Command) WarnOfSilence(ctx context.Context, cl *cluster.Cluster) {
 	if c.Output.Wanted() {
 		return
 	}
-	m := cl.Manager(ctx, time.Now())
-	if m.Silence > 0 {
+	if silence := cl.Silence(ctx, time.Now()); silence > 0 {
 		fmt.Fprintf(c.Streams.ErrOut, "Warning: no manager has renewed its Lease for %s, so this may be outdated: is lockstep-manager running?\n",
-			duration.HumanDuration(m.Silence))
-	}
-	if m.Paused {
-		fmt.Fprintf(c.Streams.ErrOut, "Warning: the engine is paused (%s), and writes nothing anywhere, so this is as it was then. Let it go on: kubectl package unpause --all\n",
-			terminal.Line(cmp.Or(m.Message, "no reason is given")))
+			duration.HumanDuration(silence))
 	}
 }
 

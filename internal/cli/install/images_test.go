@@ -2,8 +2,6 @@ package install_test
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -59,14 +57,8 @@ func TestImagesThatAreNotVerified(t *testing.T) {
 func TestTrust(t *testing.T) {
 	t.Parallel()
 	host, own := clitest.ServeRegistry(t), signed.NewPair(t)
-	digest := clitest.PushRandom(t, host+"/team/shop:v1")
-	private := filepath.Join(t.TempDir(), "release.key")
-	if err := os.WriteFile(private, own.Private, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if done := clitest.Invoke(t, "", "sign", host+"/team/shop:v1", "--key", private); done.Code != 0 {
-		t.Fatalf("sign: %+v", done)
-	}
+	clitest.PushRandom(t, host+"/team/shop:v1")
+	digest := own.Sign(t, host+"/team/shop:v1")
 	forbidden := func(resource string) error { return apierrors.NewForbidden(corev1alpha1.Resource(resource), "", nil) }
 	for name, tc := range map[string]struct {
 		funcs     interceptor.Funcs

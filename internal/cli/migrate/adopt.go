@@ -24,15 +24,15 @@ import (
 type adoptCommand struct {
 	handoverCommand
 	into string
-	// release of Helm, or app of kapp, whose objects are adopted.
-	release, kappApp string
+	// release of Helm whose objects are adopted.
+	release string
 }
 
 func newAdopt(on command.Command) *cobra.Command {
 	c := &adoptCommand{handoverCommand: handoverCommand{Command: on}}
 	cmd := &cobra.Command{
 		Use:   "adopt [KIND/NAME...] --into PACKAGE",
-		Short: "Have a package take over objects of kubectl, Helm or kapp (a whole Package Operator: adopt-engine)",
+		Short: "Have a package take over objects of kubectl or Helm (a whole Package Operator: adopt-engine)",
 		Long: `Have an installed package take over single objects that exist already: what kubectl apply or Helm
 installed, and what a package released. Nothing is deleted or recreated. The package has to bring
 the objects, and nothing may control them.
@@ -42,11 +42,10 @@ the package, and each field that changes or goes. Nothing is adopted while other
 package are refused; name these too. To let a package take over whatever nothing controls, see
 install --adopt.
 
---release takes the objects of a release of Helm from Helm's own record in the namespace, wherever
-they are, and --kapp-app those of an app of kapp. What the package does not bring stays as it is. A
-Namespace that the package brings and the release did not has to have the annotation
-` + corev1alpha1.DeletionPolicyAnnotation + `: Keep. Once the package has the objects, the record is
-deleted: with it, helm uninstall or kapp delete would delete them.
+--from-helm takes the objects of a release of Helm from Helm's own record in the namespace, wherever
+they are. What the package does not bring stays as it is; Namespaces, hooks and definitions in crds/ of
+the chart are to be named. Once the package has the objects, the record is deleted: with it, helm
+uninstall would delete them.
 
 It is asked for on a terminal; elsewhere it wants --yes. With --dry-run nothing is changed. The
 objects get the annotation ` + corev1alpha1.AdoptableByAnnotation + `, by which the engine adopts
@@ -57,13 +56,11 @@ for an object of another namespace. PACKAGE is the name of
 a Package in the namespace or of a ClusterPackage, or package/NAME or clusterpackage/NAME.
 
 Refused are objects that the package does not bring, that another package has claimed, or that something controls; a
-Namespace as above without the annotation; a release at which Helm is at work; a record of more than 32 MiB; an app of
-an older kapp whose record has no kinds, and one that is a label without a record. Hooks, and definitions in crds/ of
-the chart, are adopted where the package brings them; what is not in the cluster is created.
+release at which Helm is at work; a record of more than 32 MiB. What is not in the cluster is created.
 
 With --wait=false, or where the command fails before, the record stays, and the command says so; run it again. It needs
-the rights to patch the objects and the package, to list, read and delete the Secrets (for kapp, ConfigMaps) of the
-record, and to list the kinds of the app. The guide is docs/migrate-from-helm.md.`,
+the rights to patch the objects and the package, and to list, read and delete the Secrets of the record. The guide is
+docs/migrate-from-helm.md.`,
 		Example: `  # What would happen
   kubectl package adopt deployment/web service/web configmap/settings --into web -n shop --dry-run
 
@@ -71,7 +68,7 @@ record, and to list the kinds of the app. The guide is docs/migrate-from-helm.md
   kubectl package adopt deployment/web service/web configmap/settings --into web -n shop --yes
 
   # All objects of a release of Helm
-  kubectl package adopt --release web --into web -n shop`,
+  kubectl package adopt --from-helm web --into web -n shop`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			names, err := c.names(args)
@@ -90,21 +87,17 @@ record, and to list the kinds of the app. The guide is docs/migrate-from-helm.md
 	}
 	c.add(cmd, "watch until the package has the objects and is available")
 	cmd.Flags().StringVar(&c.into, "into", "", "the `package` that takes them over")
-	cmd.Flags().StringVar(&c.release, "release", "", "the `release` of Helm in the namespace, all of whose objects it takes over")
-	cmd.Flags().StringVar(&c.kappApp, "kapp-app", "", "the `app` of kapp in the namespace, all of whose objects it takes over")
-	cmd.MarkFlagsMutuallyExclusive("release", "kapp-app")
+	cmd.Flags().StringVar(&c.release, "from-helm", "", "the `release` of Helm in the namespace, all of whose objects it takes over")
 	_ = cmd.RegisterFlagCompletionFunc("into", c.CompleteNames)
 	return cmd
 }
 
 // names are the objects that are named, which is none with a record.
 func (c *adoptCommand) names(args []string) ([]cluster.ObjectName, error) {
-	for flag, name := range map[string]string{"--release": c.release, "--kapp-app": c.kappApp} {
-		if problems := validation.IsDNS1123Subdomain(name); name != "" && len(problems) > 0 {
-			return nil, fmt.Errorf("%s %q cannot be a name: %s", flag, name, problems[0])
-		}
+	if problems := validation.IsDNS1123Subdomain(c.release); c.release != "" && len(problems) > 0 {
+		return nil, fmt.Errorf("--from-helm %q cannot be a name: %s", c.release, problems[0])
 	}
-	if len(args) == 0 && c.release+c.kappApp != "" {
+	if len(args) == 0 && c.release != "" {
 		return nil, nil
 	}
 	return cluster.ParseObjects(args)
@@ -115,9 +108,11 @@ func (c *adoptCommand) run(ctx context.Context, names []cluster.ObjectName, into
 	if err != nil {
 		return err
 	}
-	installed, err := c.installation(ctx, h)
-	if err != nil {
-		return err
+	installed := &installation{}
+	if c.release != "" {
+		if installed, err = readRelease(ctx, h, c.release); err != nil {
+			return err
+		}
 	}
 	unreleases := false
 	err = c.load(ctx, h, into, func(_ progress.Target, spec *corev1alpha1.PackageSpec) error {
@@ -151,7 +146,7 @@ func (c *adoptCommand) run(ctx context.Context, names []cluster.ObjectName, into
 	}
 	question := fmt.Sprintf("Have %s adopt %s?", h.Target, terminal.Count(len(left), "object"))
 	if len(installed.records) > 0 {
-		question = fmt.Sprintf("Have %s adopt %s, and delete %s?", h.Target, terminal.Count(len(left), "object"), installed.record)
+		question = fmt.Sprintf("Have %s adopt %s, and delete %s?", h.Target, terminal.Count(len(left), "object"), "Helm's record of the release "+installed.release)
 	}
 	if err := c.confirmed(question); err != nil {
 		return err

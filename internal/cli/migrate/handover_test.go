@@ -18,9 +18,8 @@ func TestHandoverArguments(t *testing.T) {
 		{[]string{"adopt", "web", "--into", "web"}, `"web" is no object: write KIND/NAME, such as deployment/web`},
 		{[]string{"adopt", "cm/a", "--into", "deployment/web"}, `"deployment" is not a kind of package`},
 		{[]string{"adopt", "cm/a", "--into", "web", "--timeout", "0s"}, "--timeout must be positive"},
-		{[]string{"adopt", "--release", "web"}, "--into is missing: name the package"},
-		{[]string{"adopt", "--release", "a,b", "--into", "web"}, `--release "a,b" cannot be a name`},
-		{[]string{"adopt", "--kapp-app", "A", "--into", "web"}, `--kapp-app "A" cannot be a name`},
+		{[]string{"adopt", "--from-helm", "web"}, "--into is missing: name the package"},
+		{[]string{"adopt", "--from-helm", "a,b", "--into", "web"}, `--from-helm "a,b" cannot be a name`},
 		{[]string{"release"}, "KIND/NAME is missing"},
 		{[]string{"release", "a/cm/a/b"}, `"a/cm/a/b" is no object: write KIND/NAME`},
 	} {

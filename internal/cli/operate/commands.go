@@ -12,6 +12,6 @@ func Commands(on command.Command) []*cobra.Command {
 	return []*cobra.Command{
 		newStatus(on), newExplain(on), newDeps(on), newLock(on), rollout.New(on), newVerify(on), newSupport(on),
 		newPause(on), newUnpause(on), newRetry(on), newRerun(on),
-		newClusterTree(on), newTree(on), newWhy(on), // names of earlier releases
+		newClusterTree(on),
 	}
 }

@@ -17,8 +17,6 @@ import (
 type depsCommand struct {
 	command.Command
 	cluster, everywhere bool
-	// downwards leaves out why a package is installed.
-	downwards bool
 }
 
 func newDeps(on command.Command) *cobra.Command {
@@ -37,13 +35,6 @@ nothing needs any more it prints how to delete it.
 		Example: `  kubectl package deps -n shop
   kubectl package deps clusterpackage/cert-operator
   kubectl package deps -A -o dot | dot -Tsvg >packages.svg`,
-	})
-}
-
-// newTree returns the first half of deps.
-func newTree(on command.Command) *cobra.Command {
-	return (&depsCommand{Command: on, downwards: true}).complete(&cobra.Command{
-		Use: "tree [NAME]", Short: "Show which installed packages depend on which: deps", Hidden: true,
 	})
 }
 
@@ -99,17 +90,9 @@ func (c *depsCommand) run(ctx context.Context, n cluster.Name) error {
 	if c.drawing(g, report.Packages) {
 		return nil
 	}
-	if !c.downwards {
-		reasons := g.Why(root)
-		report.Why = &reasons
-	}
-	return c.Output.Write(c.Streams.Out, report, func(s terminal.Styles) string {
-		text := g.TreeOf(root, s)
-		if report.Why != nil {
-			text += "\n" + report.Why.Text(s)
-		}
-		return text
-	})
+	reasons := g.Why(root)
+	report.Why = &reasons
+	return c.Output.Write(c.Streams.Out, report, func(s terminal.Styles) string { return g.TreeOf(root, s) + "\n" + reasons.Text(s) })
 }
 
 // drawing prints nodes for another program where that is asked for.

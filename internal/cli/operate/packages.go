@@ -32,34 +32,6 @@ func selection(cl *cluster.Cluster, ofCluster, everywhere bool) func(*graph.Node
 	}
 }
 
-type whyCommand struct{ command.Command }
-
-// newWhy returns the second half of deps NAME.
-func newWhy(on command.Command) *cobra.Command {
-	c := &whyCommand{on}
-	cmd := c.About(&cobra.Command{
-		Use:    "why NAME",
-		Short:  "Say why a package is installed: deps NAME",
-		Hidden: true,
-		Args:   command.Takes("NAME", "[NAME]"),
-	}, command.PackageName, c.run)
-	c.Output.Add(cmd)
-	return cmd
-}
-
-func (c *whyCommand) run(ctx context.Context, n cluster.Name) error {
-	cl, g, err := c.ConnectGraph(ctx)
-	if err != nil {
-		return err
-	}
-	node, err := nodeOf(ctx, cl, g, n)
-	if err != nil {
-		return err
-	}
-	reasons := g.Why(node)
-	return c.Output.Write(c.Streams.Out, reasons, reasons.Text)
-}
-
 type lockCommand struct {
 	command.Command
 	cluster, everywhere bool

@@ -2,18 +2,13 @@ package operate
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
-	coordinationv1 "k8s.io/api/coordination/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
@@ -30,22 +25,16 @@ type pauseCommand struct {
 	command.Command
 	paused  bool
 	message string
-	// all is the engine, whose Lease is in the namespace manager.
-	all     bool
-	manager string
 }
 
 func newPause(on command.Command) *cobra.Command {
 	c := &pauseCommand{Command: on, paused: true}
 	cmd := c.complete(&cobra.Command{
-		Use:   "pause NAME|--all",
+		Use:   "pause NAME",
 		Short: "Stop the engine from writing anything of a package",
 		Long: `Pause a package: its objects stay as they are, nothing of it is rolled out, corrected or put
 right, and a change of its spec waits. Its status goes on being reported. A deletion is
 carried out all the same.
-
-With --all the manager is paused: it writes nothing anywhere, no status, deletion or other cluster
-of a targetRef included, until unpause --all. Agents in other clusters have Leases of their own.
 
 NAME is the name of a Package in the namespace or of a ClusterPackage, or package/NAME or
 clusterpackage/NAME.
@@ -53,11 +42,8 @@ clusterpackage/NAME.
 -m is kept in the annotation package-operator.run/pause-message. It returns when the status says that the engine has
 noticed, whether the package is available or not.
 
---all is the annotation package-operator.run/paused of the manager's Lease: it holds for the next manager, too, and is
-noticed within two seconds. list, status, explain and others warn of it. What was asked for meanwhile is made up for
-afterwards; a progress deadline goes on meanwhile, but a revision that rolls back has all of it again where the engine
-could not write. A manager without --leader-elect has no Lease: stop it instead. For the agent of a target: kubectl
-annotate -n NAMESPACE lease/klsdfu452p3.package-operator-lock package-operator.run/paused=why.`,
+To stop all that the engine writes, stop the manager: kubectl -n package-operator-system scale
+deployment/lockstep-manager --replicas=0.`,
 	})
 	cmd.Flags().StringVarP(&c.message, "message", "m", "", "why it is paused, for others to read")
 	return cmd
@@ -66,76 +52,18 @@ annotate -n NAMESPACE lease/klsdfu452p3.package-operator-lock package-operator.r
 func newUnpause(on command.Command) *cobra.Command {
 	c := &pauseCommand{Command: on}
 	return c.complete(&cobra.Command{
-		Use:   "unpause NAME|--all",
+		Use:   "unpause NAME",
 		Short: "Let the engine go on with a package",
 		Long: `Let the engine go on with a package that was paused. It returns when the engine has taken it
-up again; watch what that leads to by rollout status. With --all the engine goes on that pause --all
-has stopped; packages that are paused themselves stay so.`,
+up again; watch what that leads to by rollout status.`,
 	})
 }
 
 func (c *pauseCommand) complete(cmd *cobra.Command) *cobra.Command {
-	one := c.About(cmd, command.PackageName, c.run).RunE
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if c.all {
-			return command.Takes()(cmd, args)
-		}
-		return command.Takes("NAME", "[NAME]")(cmd, args)
-	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if c.all {
-			return c.runAll(cmd.Context())
-		}
-		return one(cmd, args)
-	}
-	cmd.Flags().BoolVar(&c.all, "all", false, "the engine, in all that it does")
-	cmd.Flags().StringVar(&c.manager, "manager-namespace", corev1alpha1.DefaultNamespace, "with --all, the `namespace` of the manager")
+	cmd = c.About(cmd, command.PackageName, c.run)
+	cmd.Args = command.Takes("NAME", "[NAME]")
 	c.AddWait(cmd, pauseTimeout, "wait until the engine has noticed")
 	return cmd
-}
-
-// runAll pauses the engine by an annotation of its Lease.
-func (c *pauseCommand) runAll(ctx context.Context) error {
-	cl, err := c.Connect()
-	if err != nil {
-		return err
-	}
-	lease := &coordinationv1.Lease{}
-	lease.Namespace, lease.Name = c.manager, corev1alpha1.LeaderElectionLease
-	var message any // null removes the annotation
-	if c.paused {
-		message = c.message
-	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{corev1alpha1.PausedAnnotation: message}}})
-	if err != nil {
-		return err
-	}
-	err = cl.Patch(ctx, lease, client.RawPatch(types.MergePatchType, patch))
-	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("there is no Lease %s/%s: no manager has led in that namespace. If it is in another: --manager-namespace", c.manager, lease.Name)
-	}
-	if err != nil {
-		return cl.Explain("cannot change the Lease of the manager", err)
-	}
-	word := "is going on"
-	if c.paused {
-		word = "is paused: it writes nothing anywhere"
-	}
-	if c.Wait {
-		// A renewal after the change is one of a manager that has seen it: it would have failed by the conflict.
-		changed := lease.Spec.RenewTime.DeepCopy()
-		waiting, cancel := context.WithTimeoutCause(ctx, c.Timeout, command.ErrTimeout)
-		defer cancel()
-		err := cl.Await(waiting, "cannot read the Lease of the manager", lease, func() (bool, error) { return !changed.Equal(lease.Spec.RenewTime), nil })
-		if errors.Is(err, command.ErrTimeout) {
-			return fmt.Errorf("no manager has noticed after %s: is lockstep-manager running? The change stays, and holds for the next one", c.Timeout)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	fmt.Fprintln(c.Streams.Out, "the engine "+word)
-	return nil
 }
 
 func (c *pauseCommand) run(ctx context.Context, n cluster.Name) error {

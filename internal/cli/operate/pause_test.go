@@ -147,35 +147,3 @@ func TestPauseInterrupted(t *testing.T) {
 		})
 	}
 }
-
-// The whole engine is paused on its Lease, which every command says that shows how packages stand.
-func TestPauseAll(t *testing.T) {
-	t.Parallel()
-	c := clustertest.FakeCluster(t, clustertest.Following(">=1", "1.2.0"))
-	if got := clitest.InvokeOn(t, clustertest.DialTo(c), "", "pause", "--all"); got.Code == 0 || !strings.Contains(got.Err, "no manager has led in that namespace") {
-		t.Errorf("without a Lease: %+v", got)
-	}
-	renewed := metav1.NewMicroTime(time.Now())
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: corev1alpha1.LeaderElectionLease}}
-	lease.Spec.RenewTime = &renewed
-	if err := c.Create(t.Context(), lease); err != nil {
-		t.Fatal(err)
-	}
-	for _, test := range []struct {
-		args     []string
-		code     int
-		out, err string
-	}{
-		{[]string{"pause", "web", "--all"}, 1, "", "unexpected argument"},
-		{[]string{"pause", "--all", "-m", "maintenance", "--timeout", "10ms"}, 1, "", "no manager has noticed"},
-		{[]string{"status", "web"}, 0, "web", "Warning: the engine is paused (maintenance), and writes nothing anywhere"},
-		{[]string{"list"}, 0, "web", "kubectl package unpause --all"},
-		{[]string{"unpause", "--all", "--wait=false"}, 0, "the engine is going on\n", ""},
-		{[]string{"list"}, 0, "web", ""},
-	} {
-		got := clitest.InvokeOn(t, clustertest.DialTo(c), "", test.args...)
-		if got.Code != test.code || !strings.Contains(got.Out, test.out) || !strings.Contains(got.Err, test.err) || test.err == "" && got.Err != "" {
-			t.Errorf("%v: %+v", test.args, got)
-		}
-	}
-}

@@ -36,14 +36,14 @@ func newVerify(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify IMAGE",
 		Short: "Verify the signature of an image as the manager does",
-		Long: `Verify the signature of an image as the manager does: by the ImageConfigs of the cluster (as a package, as a
-repository and as a workload, whichever they verify) or, with --key or
+		Long: `Verify the signature of an image as the manager does: by the ImageConfigs of the cluster (as a package and as a
+repository, whichever they verify) or, with --key or
 --certificate-identity, by public keys, one of which has to have signed it, or by the identity that
 a certificate was issued to. Both forms that cosign makes are read. Only the registry
 of the image is asked; certificate authorities and logs are those of --trusted-root, which
 cosign trusted-root create and the repository of Sigstore's root have. An attestation is no signature.
 
-Where different ImageConfigs verify an image as a package, as a repository and as a workload, it needs the signature of
+Where different ImageConfigs verify an image as a package and as a repository, it needs the signature of
 each. One good signature of a policy suffices. At most 100 signatures of each form are read, of up to 256 KiB each.
 Regular expressions are for the whole text, unlike those of cosign verify. --trusted-root is required with an
 identity, as none is downloaded. Keys that ImageConfigs name are in --manager-namespace, and you need the right to read
@@ -158,7 +158,7 @@ func (u use) explain(err error) error {
 	return err
 }
 
-var purposes = []imagepolicy.Purpose{imagepolicy.Package, imagepolicy.Repository, imagepolicy.Workload}
+var purposes = []imagepolicy.Purpose{imagepolicy.Package, imagepolicy.Repository}
 
 // policies are what the ImageConfigs of the cluster say, for each purpose for which one verifies the image, with the pull secret that one of
 // them names.

@@ -7,14 +7,12 @@ import (
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/name"
-	"github.com/sigstore/sigstore/pkg/cryptoutils"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/clitest"
 	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
 	"lockstep.run/lockstep/internal/testing/signed"
 )
@@ -28,22 +26,19 @@ func writeFile(t *testing.T, name string, data []byte) string {
 	return file
 }
 
-// What sign signs, verify accepts by that key alone, while the tag leads to it.
-func TestSignAndVerify(t *testing.T) {
+// An image is verified by the key that signed it alone, while the tag leads to it.
+func TestVerify(t *testing.T) {
 	t.Parallel()
 	ref := clitest.ServeRegistry(t) + "/team/shop:v1"
 	digest := clitest.PushRandom(t, ref)
 	own, other := signed.NewPair(t), signed.NewPair(t)
-	private, public, stranger := writeFile(t, "release.key", own.Private), writeFile(t, "release.pub", own.Public), writeFile(t, "other.pub", other.Public)
+	public, stranger := writeFile(t, "release.pub", own.Public), writeFile(t, "other.pub", other.Public)
 
 	unsigned := clitest.Invoke(t, "", "verify", ref, "--key", public)
 	if unsigned.Code != 1 || !strings.HasPrefix(unsigned.Err, "Error: NoSignature: the image "+ref+" is not verified: the registry has no signature of "+digest) {
 		t.Errorf("before: %+v", unsigned)
 	}
-	done := clitest.Invoke(t, "", "sign", ref, "--key", private)
-	if done.Code != 0 || !strings.Contains(done.Out, "digest     "+digest) {
-		t.Fatalf("sign: %+v", done)
-	}
+	own.Sign(t, ref)
 	verified := clitest.Invoke(t, "", "verify", ref, "--key", stranger, "--key", public)
 	if verified.Code != 0 || !strings.Contains(verified.Out, "digest  "+digest) || !strings.Contains(verified.Out, "Signed by the authority "+public) {
 		t.Errorf("verify: %+v", verified)
@@ -59,31 +54,6 @@ func TestSignAndVerify(t *testing.T) {
 	}
 	if byDigest := clitest.Invoke(t, "", "verify", strings.TrimSuffix(ref, ":v1")+"@"+digest, "--key", public); byDigest.Code != 0 {
 		t.Errorf("by digest: %+v", byDigest)
-	}
-}
-
-// A signature that was made before is put beside the image that it names alone.
-func TestSignByBundle(t *testing.T) {
-	t.Parallel()
-	host, own := clitest.ServeRegistry(t), signed.NewPair(t)
-	ref, other := host+"/mirror/shop:v1", host+"/mirror/other:v1"
-	digest := clitest.PushRandom(t, ref)
-	clitest.PushRandom(t, other)
-	bundle := writeFile(t, "shop.sigstore.json", own.Bundle(t, digest))
-	if done := clitest.Invoke(t, "", "sign", ref, "--bundle", bundle); done.Code != 0 || !strings.Contains(done.Out, "digest     "+digest) {
-		t.Errorf("sign: %+v", done)
-	}
-	if verified := clitest.Invoke(t, "", "verify", ref, "--key", writeFile(t, "release.pub", own.Public)); verified.Code != 0 {
-		t.Errorf("verify: %+v", verified)
-	}
-	for _, tc := range []struct{ ref, bundle, want string }{
-		{other, bundle, "it signs another image than sha256:"},
-		{ref, writeFile(t, "attestation.json", own.Attested(t, digest, "https://slsa.dev/provenance/v1")), "it signs no image"},
-		{ref, writeFile(t, "text.json", []byte("{}")), "it is no Sigstore bundle"},
-	} {
-		if got := clitest.Invoke(t, "", "sign", tc.ref, "--bundle", tc.bundle); got.Code != 1 || !strings.Contains(got.Err, tc.want) {
-			t.Errorf("%s: %+v, want …%s", tc.bundle, got, tc.want)
-		}
 	}
 }
 
@@ -107,97 +77,23 @@ func TestVerifyKeyless(t *testing.T) {
 	if foreign := verify("eve@example.com", "--trusted-root", root); foreign.Code != 1 || !strings.Contains(foreign.Err, "IdentityMismatch: ") {
 		t.Errorf("another identity: %+v", foreign)
 	}
-	if without := verify(signed.Subject); without.Code != 1 || !strings.Contains(without.Err, "add --trusted-root FILE") {
-		t.Errorf("without a root: %+v", without)
-	}
-}
-
-// What an identity signs, flags and ImageConfigs that name it accept, and no output has the token.
-func TestSignByIdentity(t *testing.T) {
-	t.Parallel()
-	host, services := clitest.ServeRegistry(t), signed.NewServices(t, nil)
-	ref, text := host+"/team/shop:v1", signed.Token(signed.Subject)
-	digest := clitest.PushRandom(t, ref)
-	config, root := writeFile(t, "signing_config.json", services.Config(1, true)), writeFile(t, "trusted_root.json", services.Root())
-	run := func(stdin string, args ...string) clitest.Result {
-		got := clitest.Invoke(t, stdin, args...)
-		if strings.Contains(got.Out+got.Err, text[len(text)-16:]) || strings.Contains(got.Out+got.Err, text[:16]) {
-			t.Errorf("%q: the token is in the output: %+v", args[:2], got)
-		}
-		return got
-	}
-	done := run("", "sign", ref, "--identity-token", writeFile(t, "token", []byte(text+"\n")), "--signing-config", config)
-	if done.Code != 0 || !strings.Contains(done.Out, "digest     "+digest) || !strings.Contains(done.Out, "identity   "+signed.Subject+" ("+signed.Issuer+")") {
-		t.Fatalf("sign: %+v", done)
-	}
-	verify := func(subject, issuer string) clitest.Result {
-		return run("", "verify", ref, "--certificate-identity", subject, "--certificate-oidc-issuer", issuer, "--trusted-root", root)
-	}
-	if got := verify(signed.Subject, signed.Issuer); got.Code != 0 || !strings.Contains(got.Out, "as "+signed.Subject+" ("+signed.Issuer+")") {
-		t.Errorf("verify: %+v", got)
-	}
-	if got := verify("eve@example.com", signed.Issuer); got.Code != 1 || !strings.Contains(got.Err, "IdentityMismatch: ") {
-		t.Errorf("another identity: %+v", got)
-	}
-	if got := verify(signed.Subject, "https://accounts.example.org"); got.Code != 1 || !strings.Contains(got.Err, "IdentityMismatch: ") {
+	if got := clitest.Invoke(t, "", "verify", ref, "--certificate-identity", signed.Subject, "--certificate-oidc-issuer", "https://accounts.example.org", "--trusted-root", root); got.Code != 1 || !strings.Contains(got.Err, "IdentityMismatch: ") {
 		t.Errorf("another issuer: %+v", got)
 	}
 	policy := &corev1alpha1.ImageConfig{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}
-	policy.Spec.MatchImages = []corev1alpha1.ImageMatch{{Prefix: host + "/team"}}
+	policy.Spec.MatchImages = []corev1alpha1.ImageMatch{{Prefix: strings.TrimSuffix(ref, "/shop:v1")}}
 	policy.Spec.Verification = &corev1alpha1.ImageVerification{Authorities: []corev1alpha1.ImageAuthority{{Name: "release", Keyless: &corev1alpha1.ImageAuthorityKeyless{
-		Identities: []corev1alpha1.ImageIdentity{{Issuer: signed.Issuer, Subject: signed.Subject}}, TrustedRootRef: corev1alpha1.ImageKeyRef{Name: "root", Key: "trusted_root.json"},
+		Identities: []corev1alpha1.ImageIdentity{{Issuer: signed.Issuer}}, TrustedRootRef: corev1alpha1.ImageKeyRef{Name: "root", Key: "trusted_root.json"},
 	}}}}
-	roots := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: "root"}, Data: map[string]string{"trusted_root.json": string(services.Root())}}
+	roots := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: corev1alpha1.DefaultNamespace, Name: "root"}, Data: map[string]string{"trusted_root.json": string(virtual.Root())}}
 	for subject, want := range map[string]string{signed.Subject: "Signed by the authority release of the ImageConfig acme as " + signed.Subject, "eve@example.com": "IdentityMismatch: "} {
 		policy.Spec.Verification.Authorities[0].Keyless.Identities[0].Subject = subject
 		if got := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t, policy, roots)), "", "verify", ref); !strings.Contains(got.Out+got.Err, want) {
 			t.Errorf("an ImageConfig of %s: %+v", subject, got)
 		}
 	}
-	clitest.PushRandom(t, ref)
-	if got := run(signed.ForgedToken(signed.Subject), "sign", ref, "--identity-token", "-", "--signing-config", config); got.Code != 1 || !strings.Contains(got.Err, "the certificate authority: ") {
-		t.Errorf("a token that is refused: %+v", got)
-	}
-	if got := verify(signed.Subject, signed.Issuer); got.Code != 1 || !strings.Contains(got.Err, "NoSignature: ") {
-		t.Errorf("after the refusal: %+v", got)
-	}
-	if got := run(text, "sign", ref, "--identity-token", "-", "--signing-config", config); got.Code != 0 {
-		t.Errorf("a token of standard input: %+v", got)
-	}
-	if got := run("", "sign", ref, "--identity-token", text, "--signing-config", config); got.Code != 1 || !strings.Contains(got.Err, "the name of a file is expected") {
-		t.Errorf("the token for its file: %+v", got)
-	}
-}
-
-func TestSignRefusals(t *testing.T) {
-	t.Parallel()
-	ref := clitest.ServeRegistry(t) + "/team/shop:v1"
-	own := signed.NewPair(t)
-	private := writeFile(t, "release.key", own.Private)
-	encrypted, _, err := cryptoutils.GeneratePEMEncodedECDSAKeyPair(signed.Curve, func(bool) ([]byte, error) { return []byte("secret"), nil })
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, tc := range map[string]struct {
-		args []string
-		want string
-	}{
-		"no key":         {[]string{"sign", ref}, "add --key FILE, or --identity-token FILE"},
-		"key and token":  {[]string{"sign", ref, "--key", private, "--identity-token", private}, "leave --key or --identity-token out"},
-		"only a config":  {[]string{"sign", ref, "--key", private, "--signing-config", private}, "add --identity-token FILE"},
-		"no config":      {[]string{"sign", ref, "--identity-token", private, "--signing-config", private}, "as cosign signing-config create makes them"},
-		"no file":        {[]string{"sign", ref, "--key", private + "s"}, "read the key: "},
-		"a public key":   {[]string{"sign", ref, "--key", writeFile(t, "release.pub", own.Public)}, "it is no private key in PEM form"},
-		"encrypted":      {[]string{"sign", ref, "--key", writeFile(t, "encrypted.key", encrypted)}, "it is encrypted: set COSIGN_PASSWORD"},
-		"key and bundle": {[]string{"sign", ref, "--key", private, "--bundle", private}, "--bundle has a signature already"},
-		"no bundle":      {[]string{"sign", ref, "--bundle", private + "s"}, "read the signature: "},
-		"a large bundle": {[]string{"sign", ref, "--bundle", writeFile(t, "large.json", make([]byte, limits.SignatureBytes+1))}, "it has more than"},
-		"no image":       {[]string{"sign", ref, "--key", private}, "sign " + ref},
-		"no reference":   {[]string{"sign", "A B", "--key", private}, "invalid image"},
-	} {
-		if got := clitest.Invoke(t, "", tc.args...); got.Code != 1 || !strings.Contains(got.Err, tc.want) {
-			t.Errorf("%s: %+v, want …%s", name, got, tc.want)
-		}
+	if without := verify(signed.Subject); without.Code != 1 || !strings.Contains(without.Err, "add --trusted-root FILE") {
+		t.Errorf("without a root: %+v", without)
 	}
 }
 
@@ -205,10 +101,8 @@ func TestSignRefusals(t *testing.T) {
 func TestVerifyByImageConfigs(t *testing.T) {
 	t.Parallel()
 	host, own := clitest.ServeRegistry(t), signed.NewPair(t)
-	digest := clitest.PushRandom(t, host+"/team/shop:v1")
-	if done := clitest.Invoke(t, "", "sign", host+"/team/shop:v1", "--key", writeFile(t, "release.key", own.Private)); done.Code != 0 {
-		t.Fatalf("sign: %+v", done)
-	}
+	clitest.PushRandom(t, host+"/team/shop:v1")
+	digest := own.Sign(t, host+"/team/shop:v1")
 	config := &corev1alpha1.ImageConfig{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}
 	config.Spec.MatchImages = []corev1alpha1.ImageMatch{{Prefix: "origin.example.com/acme"}}
 	config.Spec.Rewrite = &corev1alpha1.ImageRewrite{Prefix: host + "/team"}
@@ -225,26 +119,24 @@ func TestVerifyByImageConfigs(t *testing.T) {
 	if other := clitest.InvokeOn(t, dial, "", "verify", "ghcr.io/acme/shop:v1"); other.Code != 1 || !strings.Contains(other.Err, "no ImageConfig of the cluster verifies ghcr.io/acme/shop:v1") {
 		t.Errorf("another image: %+v", other)
 	}
-	for _, use := range []corev1alpha1.VerifiedImages{corev1alpha1.VerifiedImagesRepository, corev1alpha1.VerifiedImagesWorkload} {
-		config.Spec.Verification.Images = []corev1alpha1.VerifiedImages{use}
-		if got := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t, config, keys)), "", "verify", ref); got.Code != 0 || !strings.Contains(got.Out, "Signed by the authority release") {
-			t.Errorf("as a %s: %+v", use, got)
-		}
+	config.Spec.Verification.Images = []corev1alpha1.VerifiedImages{corev1alpha1.VerifiedImagesRepository}
+	if got := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t, config, keys)), "", "verify", ref); got.Code != 0 || !strings.Contains(got.Out, "Signed by the authority release") {
+		t.Errorf("as a repository: %+v", got)
 	}
-	// An image is verified for each use: that it is good as a package says nothing of another ImageConfig about workloads.
+	// An image is verified for each use: that it is good as a package says nothing of another ImageConfig about repositories.
 	config.Spec.Verification.Images = []corev1alpha1.VerifiedImages{corev1alpha1.VerifiedImagesPackage}
 	strict, other := config.DeepCopy(), signed.NewPair(t)
 	strict.Name, strict.Spec.Rewrite = "strict", nil
-	strict.Spec.Verification.Images = []corev1alpha1.VerifiedImages{corev1alpha1.VerifiedImagesWorkload}
+	strict.Spec.Verification.Images = []corev1alpha1.VerifiedImages{corev1alpha1.VerifiedImagesRepository}
 	strict.Spec.Verification.Authorities[0].Key.SecretRef.Key = "other.pub"
 	for key, want := range map[string]string{
-		string(own.Public):   "as a package: Signed by the authority release of the ImageConfig acme.\n  as a workload: Signed by the authority release of the ImageConfig strict.\n",
-		string(other.Public): "(as a workload)\n",
+		string(own.Public):   "as a package: Signed by the authority release of the ImageConfig acme.\n  as a repository: Signed by the authority release of the ImageConfig strict.\n",
+		string(other.Public): "(as a repository)\n",
 	} {
 		keys.Data["other.pub"] = []byte(key)
 		got := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t, config, strict, keys)), "", "verify", ref)
 		if !strings.Contains(got.Out+got.Err, want) || (got.Code == 0) != (key == string(own.Public)) {
-			t.Errorf("as a package and as a workload: %+v", got)
+			t.Errorf("as a package and as a repository: %+v", got)
 		}
 	}
 	gone := clitest.InvokeOn(t, clustertest.DialTo(clustertest.FakeCluster(t, config)), "", "verify", ref)

@@ -29,8 +29,6 @@ func (m *exporter) Describe(out chan<- *prometheus.Desc) {
 // Collect reads the sets of both scopes that are not archived.
 func (m *exporter) Collect(out chan<- prometheus.Metric) {
 	deployments := map[types.NamespacedName][]corev1alpha1.GenericObjectSet{}
-	var lone []corev1alpha1.GenericObjectSet
-	owners, loneOwners := map[string]int{}, map[string]int{}
 	for _, scope := range []corev1alpha1.Scope{corev1alpha1.ScopeNamespaced, corev1alpha1.ScopeCluster} {
 		list := scope.NewObjectSetList()
 		if err := m.reader.List(context.Background(), list.(client.ObjectList), client.UnsafeDisableDeepCopy); err != nil {
@@ -42,29 +40,17 @@ func (m *exporter) Collect(out chan<- prometheus.Metric) {
 			}
 			if name := instanceOf(set); name != "" {
 				key := types.NamespacedName{Namespace: set.GetNamespace(), Name: name}
-				if deployments[key] = append(deployments[key], set); len(deployments[key]) == 1 {
-					owners[key.Namespace]++
-				}
+				deployments[key] = append(deployments[key], set)
 				continue
 			}
-			lone = append(lone, set)
-			loneOwners[set.GetNamespace()]++
+			collect(out, set)
 		}
 	}
-	named, namedLone := metrics.Allot(owners, limits.MetricPackages), metrics.Allot(loneOwners, limits.MetricSets)
-	for key, sets := range deployments {
-		if !named(key.Namespace) {
-			continue
-		}
+	for _, sets := range deployments {
 		slices.SortFunc(sets, func(a, b corev1alpha1.GenericObjectSet) int {
 			return cmp.Or(b.GetCreationTimestamp().Compare(a.GetCreationTimestamp().Time), cmp.Compare(a.GetName(), b.GetName()))
 		})
 		for _, set := range sets[:min(len(sets), limits.MetricRevisions)] {
-			collect(out, set)
-		}
-	}
-	for _, set := range lone {
-		if namedLone(set.GetNamespace()) {
 			collect(out, set)
 		}
 	}

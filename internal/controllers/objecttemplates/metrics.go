@@ -5,7 +5,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/metrics"
 )
 
@@ -22,16 +21,7 @@ func (m *exporter) Describe(out chan<- *prometheus.Desc) {
 
 // Collect reads the templates of both scopes.
 func (m *exporter) Collect(out chan<- prometheus.Metric) {
-	all := listTemplates(m.reader)
-	owners := map[string]int{}
-	for _, tmpl := range all {
-		owners[tmpl.GetNamespace()]++
-	}
-	named := metrics.Allot(owners, limits.MetricTemplates)
-	for _, tmpl := range all {
-		if !named(tmpl.GetNamespace()) {
-			continue
-		}
+	for _, tmpl := range listTemplates(m.reader) {
 		if renders, known := m.memory.rendersOf(tmpl); known {
 			out <- metrics.TemplateRenders.Value(float64(renders), tmpl.GetName(), tmpl.GetNamespace())
 		}

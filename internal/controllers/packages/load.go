@@ -91,13 +91,10 @@ func (s *reconciliation) newInput(image string) input {
 	return in
 }
 
-// queueLoad loads when the queue of the registry and level has capacity. Images that objects name are verified in the queue of their
-// own registry, so that one that hangs delays no load from another.
+// queueLoad loads when the queue of the registry and level has capacity.
 func (r *Reconciler) queueLoad(ctx context.Context, in input, st *state, a *attempt) {
 	host := hostOf(in.decision().Pull)
-	if len(in.workloads.left) > 0 {
-		host = in.registryOf(in.workloads.left[0])
-	} else if in.level+in.size > 0 {
+	if in.level+in.size > 0 {
 		host = fmt.Sprintf("%s, level %d, size %d", host, in.level, in.size)
 	}
 	var begin time.Time
@@ -145,13 +142,8 @@ func (r *Reconciler) endLoad(in input, st *state, a *attempt, loaded *content, e
 	}
 }
 
-// repeated returns the load that has to follow one that ended with err: at another level, with more room, or with what is known then of
-// images that its objects name.
+// repeated returns the load that has to follow one that ended with err: at another level, or with more room.
 func repeated(in input, err error) (again input, ok bool) {
-	var verifying *unfinished
-	if errors.As(err, &verifying) {
-		return verifying.next, true
-	}
 	level, deferred := queueing.Deferred(err)
 	if deferred {
 		in.level = level

@@ -2,7 +2,6 @@ package packages
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -12,7 +11,6 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/inputs/targets"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/metrics"
 	"lockstep.run/lockstep/internal/summary"
 )
@@ -27,109 +25,32 @@ type exporter struct {
 func (m *exporter) Describe(out chan<- *prometheus.Desc) {
 	metrics.Describe(out, metrics.PackageAvailability, metrics.PackageCreated, metrics.PackageLoadDuration, metrics.PackageLoads, metrics.PackageRevision,
 		metrics.PackageSummary, metrics.PackageBlockedSince, metrics.PackageDeletingSince,
-		metrics.Packages, metrics.PackagesDetail, metrics.Targets, metrics.Dependencies)
+		metrics.Packages, metrics.Targets, metrics.Dependencies)
 }
 
 // Collect reads the packages of both scopes.
 func (m *exporter) Collect(out chan<- prometheus.Metric) {
-	all := listPackages(m.reader)
-	words := make([]summary.Summary, len(all))
-	for i, pkg := range all {
-		words[i] = summary.Of(pkg)
-	}
-	details, c := detailsOf(all, words, limits.MetricPackages, limits.MetricPackagesNamed), newCounts()
-	for i, pkg := range all {
-		c.count(pkg, words[i])
-		c.detail[details[i]]++
-		if details[i] != detailOmitted {
-			collectState(out, pkg, words[i])
-		}
-		if details[i] == detailFull {
-			m.collectRest(out, pkg)
-		}
+	c := newCounts()
+	for _, pkg := range listPackages(m.reader) {
+		word := summary.Of(pkg)
+		c.count(pkg, word)
+		collectState(out, pkg, word)
+		m.collectRest(out, pkg)
 	}
 	c.collect(out)
 }
 
-// Which series a package has, as a value of a label.
-const (
-	detailFull    = "full"
-	detailReduced = "reduced"
-	detailOmitted = "omitted"
-)
-
-// detailsOf decides which series packages have: at most fullMost have all, and most have any. Packages of the namespaces with the fewest
-// packages have all, whatever is amiss in others. Of the rest, packages that alerts may be about come first: those of the cluster, then
-// of each namespace in turn, so that one with many takes none from those with few. What is left is for the others, by whole namespaces:
-// none of them has series while one that an alert may be about has none.
-func detailsOf(all []corev1alpha1.GenericPackage, words []summary.Summary, fullMost, most int) []string {
-	owners := map[string]int{}
-	for _, pkg := range all {
-		owners[pkg.GetNamespace()]++
-	}
-	whole := metrics.Allot(owners, fullMost)
-	details := make([]string, len(all))
-	var alerted []int
-	othersOf := map[string]int{}
-	for i, pkg := range all {
-		details[i] = detailOmitted
-		switch namespace := pkg.GetNamespace(); {
-		case whole(namespace):
-			details[i] = detailFull
-			most--
-		case amiss(words[i]):
-			alerted = append(alerted, i)
-		default:
-			othersOf[namespace]++
-		}
-	}
-	if len(alerted) > most {
-		alerted = inTurn(all, alerted)[:most]
-	}
-	for _, i := range alerted {
-		details[i] = detailReduced
-	}
-	named := metrics.Allot(othersOf, most-len(alerted)) // none where not all of alerted fit
-	for i, pkg := range all {
-		if details[i] == detailOmitted && named(pkg.GetNamespace()) {
-			details[i] = detailReduced
-		}
-	}
-	return details
-}
-
-// inTurn sorts packages: those of the cluster, then the first of each namespace by name, then the second ones, and so on.
-func inTurn(all []corev1alpha1.GenericPackage, packages []int) []int {
-	slices.SortFunc(packages, func(i, j int) int {
-		return cmp.Or(cmp.Compare(all[i].GetNamespace(), all[j].GetNamespace()), cmp.Compare(all[i].GetName(), all[j].GetName()))
-	})
-	turns, before := make(map[int]int, len(packages)), map[string]int{}
-	for _, i := range packages {
-		if namespace := all[i].GetNamespace(); namespace != "" {
-			before[namespace]++
-			turns[i] = before[namespace]
-		}
-	}
-	slices.SortStableFunc(packages, func(i, j int) int { return cmp.Compare(turns[i], turns[j]) })
-	return packages
-}
-
-// amiss reports whether an alert may be about a package in a state.
-func amiss(word summary.Summary) bool {
-	return word != summary.Available && word != summary.Paused && word != summary.Awaiting
-}
-
 // counts are the numbers of all packages.
 type counts struct {
-	summaries            map[summary.Summary]int
-	targets              map[targets.Ref]string
-	detail, dependencies map[string]int
+	summaries    map[summary.Summary]int
+	targets      map[targets.Ref]string
+	dependencies map[string]int
 }
 
 func newCounts() *counts {
 	c := &counts{
 		summaries: map[summary.Summary]int{}, targets: map[targets.Ref]string{},
-		detail: map[string]int{detailFull: 0, detailReduced: 0, detailOmitted: 0}, dependencies: map[string]int{"satisfied": 0, "waiting": 0, "unsatisfied": 0},
+		dependencies: map[string]int{"satisfied": 0, "waiting": 0, "unsatisfied": 0},
 	}
 	for _, word := range summary.All() {
 		c.summaries[word] = 0
@@ -177,9 +98,6 @@ func (c *counts) collect(out chan<- prometheus.Metric) {
 	for word, n := range c.summaries {
 		out <- metrics.Packages.Value(float64(n), string(word))
 	}
-	for detail, n := range c.detail {
-		out <- metrics.PackagesDetail.Value(float64(n), detail)
-	}
 	for state, n := range c.dependencies {
 		out <- metrics.Dependencies.Value(float64(n), state)
 	}
@@ -192,7 +110,7 @@ func (c *counts) collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// collectState collects the three series that each package has.
+// collectState collects the state of a package.
 func collectState(out chan<- prometheus.Metric, pkg corev1alpha1.GenericPackage, word summary.Summary) {
 	name, namespace := pkg.GetName(), pkg.GetNamespace()
 	out <- metrics.PackageAvailability.Value(available(pkg), name, namespace, imageOf(pkg))

@@ -3,12 +3,8 @@ package packages
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,12 +14,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/summary"
 	"lockstep.run/lockstep/internal/testing/metricstest"
 )
 
@@ -47,7 +41,7 @@ func (c *cached) List(_ context.Context, list client.ObjectList, _ ...client.Lis
 // withNames leaves out the series without names.
 func withNames(values map[string]float64) map[string]float64 {
 	for name := range values {
-		for _, prefix := range []string{"lockstep_packages ", "lockstep_metrics_packages ", "lockstep_targets ", "lockstep_dependencies "} {
+		for _, prefix := range []string{"lockstep_packages ", "lockstep_targets ", "lockstep_dependencies "} {
 			if strings.HasPrefix(name, prefix) {
 				delete(values, name)
 			}
@@ -156,176 +150,28 @@ func deletedAt(seconds int64) func(*corev1alpha1.Package) {
 	return func(p *corev1alpha1.Package) { p.DeletionTimestamp = &metav1.Time{Time: time.Unix(seconds, 0)} }
 }
 
-// However many packages there are, and whatever they say, series and their labels are bounded, and no namespace takes those of
-// others.
+// Whatever packages say, each has at most seven series, with labels that are bounded.
 func TestMetricsAreBounded(t *testing.T) {
 	t.Parallel()
-	c := &cached{}
-	add := func(namespace string, n int) {
-		for i := range n {
-			pkg := corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("p%d", i), UID: types.UID(fmt.Sprintf("%s%d", namespace, i))}}
-			pkg.Spec.Image = strings.Repeat("x", 4096)
-			pkg.Status.CurrentVersion = strings.Repeat("\"}\n9", 1024) + string(rune(i)) + "\xff"
-			pkg.Status.Conditions = []metav1.Condition{conditionOf("Invalid", "True", strings.Repeat("r", 2000))}
-			pkg.Status.Blocking = []corev1alpha1.BlockingObject{{Phase: strings.Repeat("p", 2000)}}
-			c.packages = append(c.packages, pkg)
-		}
+	c, memory := &cached{}, &memory{states: map[types.NamespacedName]*state{}}
+	for i := range 10 {
+		pkg := corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: "many", Name: fmt.Sprintf("p%d", i), UID: types.UID(fmt.Sprint(i))}}
+		pkg.Spec.Image = strings.Repeat("x", 4096)
+		pkg.Status.CurrentVersion = strings.Repeat("\"}\n9", 1024) + string(rune(i)) + "\xff"
+		pkg.Status.Conditions = []metav1.Condition{conditionOf("Invalid", "True", strings.Repeat("r", 2000))}
+		pkg.Status.Blocking = []corev1alpha1.BlockingObject{{Phase: strings.Repeat("p", 2000)}}
+		c.packages = append(c.packages, pkg)
+		memory.states[types.NamespacedName{Namespace: "many", Name: pkg.Name}] = &state{uid: pkg.UID, loads: 1, took: time.Second}
 	}
-	add("many", limits.MetricPackages)
-	add("more", limits.MetricPackagesNamed-limits.MetricPackages)
-	add("own", 10)
-	values := metricstest.Values(t, &exporter{memory: &memory{}, reader: c})
-	detail := func(word string) int { return int(values["lockstep_metrics_packages "+word]) }
-	if detail("full") != 10 || detail("reduced") != limits.MetricPackagesNamed-10 || detail("omitted") != 10 {
-		t.Errorf("%d full, %d reduced, %d omitted", detail("full"), detail("reduced"), detail("omitted"))
-	}
-	if all := values["lockstep_packages Invalid"]; int(all) != len(c.packages) {
-		t.Errorf("%v packages are invalid, want %d", all, len(c.packages))
-	}
-	if want := 3*limits.MetricPackagesNamed + 2*10 + 60; len(values) > want {
-		t.Errorf("%d series, want at most %d", len(values), want)
+	values := withNames(metricstest.Values(t, &exporter{memory: memory, reader: c}))
+	if most := 7 * len(c.packages); len(values) > most {
+		t.Errorf("%d series, want at most %d", len(values), most)
 	}
 	for name := range values {
 		if len(name) > 5*limits.MetricLabelBytes {
 			t.Fatalf("a series has %d bytes: %s", len(name), name)
 		}
 	}
-}
-
-// A tenant with fewer packages than another namespace silences no alert there, and alerts select nothing but the series that stay.
-func TestAlertsOfOthersStay(t *testing.T) {
-	t.Parallel()
-	const most, half = limits.MetricPackagesNamed, limits.MetricPackagesNamed / 2
-	stay := map[string]bool{}
-	for _, tc := range []struct {
-		reason         string
-		tenant         int
-		ready          string // of the tenant's packages
-		others, broken int    // packages of another namespace that are available, and that are not
-		omitted        int    // of those that are available
-	}{
-		{"one is broken beside broken ones", half, "False", half + 1, 1, half + 1},
-		{"all are broken beside available ones", half, "True", 0, half + 1, half},
-		{"some are broken beside available ones", most - 50, "True", most - 100, 51, most - 50},
-	} {
-		c := &cached{}
-		add := func(namespace string, n int, ready string) {
-			for i := range n {
-				c.packages = append(c.packages, *readyPackage(namespace, fmt.Sprintf("%s-%d", ready, i), ready))
-			}
-		}
-		add("tenant", tc.tenant, tc.ready)
-		add("other", tc.others, "True")
-		add("other", tc.broken, "False")
-		values := metricstest.Values(t, &exporter{memory: &memory{}, reader: c})
-		detail := func(word string) int { return int(values["lockstep_metrics_packages "+word]) }
-		if reduced := tc.tenant + tc.others + tc.broken - tc.omitted; reduced > most || detail("full") != 0 || detail("reduced") != reduced || detail("omitted") != tc.omitted {
-			t.Errorf("%s: %d packages have all series, %d three, %d none", tc.reason, detail("full"), detail("reduced"), detail("omitted"))
-		}
-		series := map[string]int{}
-		for name := range values {
-			if fields := strings.Fields(name); slices.Contains(fields, "other") && strings.Contains(name, " False-") {
-				stay[fields[0]] = true
-				series[fields[0]]++
-			}
-		}
-		for name := range stay {
-			if series[name] != tc.broken {
-				t.Errorf("%s: %d broken packages of another namespace have %s, want %d", tc.reason, series[name], name, tc.broken)
-			}
-		}
-	}
-	if len(stay) != 3 {
-		t.Errorf("packages of another namespace that are not available have %v", stay)
-	}
-	rules, err := os.ReadFile("../../../config/monitoring/rules.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	selected := regexp.MustCompile(`\b(lockstep|package_operator)_package_\w+`).FindAllString(string(rules), -1)
-	if len(selected) == 0 {
-		t.Fatal("no alert is about packages")
-	}
-	for _, name := range selected {
-		if !stay[name] {
-			t.Errorf("an alert selects %s, which not every package has", name)
-		}
-	}
-}
-
-// readyPackage returns a package that is ready and available since a time, or is not.
-func readyPackage(namespace, name, ready string) *corev1alpha1.Package {
-	return unpackedPackage(func(p *corev1alpha1.Package) {
-		p.Generation, p.Namespace, p.Name, p.UID = 0, namespace, name, types.UID(namespace+name)
-		p.Status.Conditions = []metav1.Condition{conditionOf("Available", ready, "X"), conditionOf("Ready", ready, "X")}
-		p.Status.Conditions[1].LastTransitionTime = metav1.Unix(5, 0)
-		if ready == "False" {
-			p.Status.Blocking = []corev1alpha1.BlockingObject{{Phase: "app"}}
-		}
-	})
-}
-
-// Whatever packages there are, in whatever order they are listed, no more have series than may, and none that alerts may be about lacks
-// them because of an available one or of a namespace with more such packages.
-func TestDetails(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		fullMost := rapid.IntRange(0, 10).Draw(t, "full")
-		most := fullMost + rapid.IntRange(0, 20).Draw(t, "reduced")
-		var all []corev1alpha1.GenericPackage
-		words := map[types.NamespacedName]summary.Summary{}
-		owners := map[string]int{}
-		for _, namespace := range []string{"", "a", "b", "c", "d"} {
-			for i, word := range rapid.SliceOfN(rapid.SampledFrom(summary.All()), 0, 15).Draw(t, "packages of "+namespace) {
-				pkg := &corev1alpha1.Package{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("p%02d", i)}}
-				all, words[keyOf(pkg)] = append(all, pkg), word
-				owners[namespace]++
-			}
-		}
-		decide := func(listed []corev1alpha1.GenericPackage) map[types.NamespacedName]string {
-			listedWords, decided := make([]summary.Summary, len(listed)), map[types.NamespacedName]string{}
-			for i, pkg := range listed {
-				listedWords[i] = words[keyOf(pkg)]
-			}
-			for i, detail := range detailsOf(listed, listedWords, fullMost, most) {
-				decided[keyOf(listed[i])] = detail
-			}
-			return decided
-		}
-		decided := decide(all)
-		if again := decide(rapid.Permutation(all).Draw(t, "listed")); !maps.Equal(decided, again) {
-			t.Fatalf("%v, listed in another order %v", decided, again)
-		}
-		numbers, reduced := map[string]int{}, map[string]int{}
-		for key, detail := range decided {
-			numbers[detail]++
-			if detail == "reduced" && amiss(words[key]) {
-				reduced[key.Namespace]++
-			}
-		}
-		if numbers["full"] > fullMost || numbers["full"]+numbers["reduced"] > most || numbers["omitted"] > 0 && len(all) <= most {
-			t.Fatalf("%v of %d packages", numbers, len(all))
-		}
-		for silent, detail := range decided {
-			if detail != "omitted" || !amiss(words[silent]) {
-				continue
-			}
-			for named, detail := range decided {
-				switch {
-				case detail == "full" && named.Namespace != "" && owners[named.Namespace] > owners[silent.Namespace],
-					detail == "reduced" && !amiss(words[named]),
-					detail == "reduced" && named.Namespace != "" && (silent.Namespace == "" || reduced[named.Namespace] > reduced[silent.Namespace]+1),
-					detail == "reduced" && named.Namespace == silent.Namespace && named.Name > silent.Name:
-					t.Fatalf("%s, %s, has no series, and %s, %s, has %s", silent, words[silent], named, words[named], detail)
-				}
-			}
-		}
-		if left := most - numbers["full"]; left > 0 && numbers["reduced"] < left && slices.ContainsFunc(all, func(pkg corev1alpha1.GenericPackage) bool {
-			return decided[keyOf(pkg)] == "omitted" && amiss(words[keyOf(pkg)])
-		}) {
-			t.Fatalf("%v: more may have series", numbers)
-		}
-	})
 }
 
 // BenchmarkMetrics collects and writes the series of 1,000 packages, without those of their revisions, which are two more each.

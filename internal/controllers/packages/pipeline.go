@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -17,7 +16,6 @@ import (
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/kube/quota"
-	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
 	"lockstep.run/lockstep/internal/loader/registry"
 	"lockstep.run/lockstep/internal/objects"
@@ -67,24 +65,8 @@ type input struct {
 	size int
 	// policies are those of the decision to load it.
 	policies *imagepolicy.Set
-	// workloads are the known facts about images that its objects name.
-	workloads workloads
 	// reader has to have the right to get the Secrets that the Package names.
 	reader objects.Account
-}
-
-// outcomes are the results of verifying images that objects name, by their references as they are written; nil for one that cannot be
-// verified.
-type outcomes map[string]*imagepolicy.Outcome
-
-// workloads are the known facts about images that the objects of a package name, while it is loaded.
-type workloads struct {
-	known outcomes
-	// left are those to verify next, before the package is rendered again.
-	left []loader.WorkloadImage
-	// rounds is how often it was rendered until some were left, and asked is for how long registries were asked.
-	rounds int
-	asked  time.Duration
 }
 
 type content struct {
@@ -183,7 +165,7 @@ func hostOf(image string) string {
 // overrideOf changes the references of images that a package names, by the policies or else by the settings of the manager.
 func (p *Pipeline) overrideOf(in input) func(string) string {
 	return func(image string) string {
-		if decision := in.policies.Decide(image, imagepolicy.Workload); decision.Rewritten {
+		if decision := in.policies.Decide(image, imagepolicy.Package); decision.Rewritten {
 			return decision.Pull
 		}
 		return p.Prefixes.Apply(image)

@@ -36,9 +36,6 @@ func (v *view) policyKey(image string) string {
 	if rewrites := v.policies.RewriteKey(); rewrites != "" {
 		key += ";rewrites " + rewrites
 	}
-	if workloads := v.policies.WorkloadKey(); workloads != "" {
-		key += ";workloads " + workloads
-	}
 	return key
 }
 

@@ -21,12 +21,8 @@ import (
 	"lockstep.run/lockstep/internal/objects/objectslices"
 )
 
-// load pulls and renders, or verifies images that the objects name. Its error is a *registry.PullError, violation.Violations, an
-// *unfinished, or of the API server.
+// load pulls and renders. Its error is a *registry.PullError, violation.Violations, or of the API server.
 func (p *Pipeline) load(ctx context.Context, in input) (*content, error) {
-	if len(in.workloads.left) > 0 {
-		return nil, p.verifyWorkloads(ctx, in)
-	}
 	loaded, err := p.pullAndRender(ctx, in)
 	return loaded, forKindOf(in.pkg, err)
 }
@@ -58,11 +54,10 @@ func forKindOf(pkg corev1alpha1.GenericPackage, err error) error {
 	return named
 }
 
-// pullAndRender returns the package. Its error is an *unfinished where images that its objects name have to be verified before.
 func (p *Pipeline) pullAndRender(ctx context.Context, in input) (*content, error) {
 	place := &admission{pipeline: p, in: in, load: ctx}
 	defer place.leave()
-	image, own, err := p.pull(ctx, in, place.enter)
+	image, verification, err := p.pull(ctx, in, place.enter)
 	if err != nil {
 		return nil, err
 	}
@@ -92,16 +87,8 @@ func (p *Pipeline) pullAndRender(ctx context.Context, in input) (*content, error
 	if err != nil {
 		return nil, err
 	}
-	next, err := in.verifyNext(pkg.Workloads)
-	if err != nil {
-		return nil, err
-	}
-	if len(next.workloads.left) > 0 {
-		return nil, &unfinished{next}
-	}
 	loaded := p.contentOf(in, image, pkg)
-	loaded.verification = next.workloads.known.with(own, pkg.Workloads)
-	loaded.warnings = append(loaded.warnings, in.unpinned(pkg.Workloads)...)
+	loaded.verification = verification
 	return loaded, nil
 }
 
@@ -168,7 +155,7 @@ func relocated(ctx context.Context, puller *registry.Puller, pulled, written str
 func (p *Pipeline) optionsFor(in input, values *sources.Values) loader.Options {
 	o := sources.Options(in.pkg, values)
 	o.Environment, o.ManagerVersion = &in.environment, in.manager
-	o.Namespaced, o.ImageOverride, o.Rewrite, o.Policed = p.Namespaced, p.overrideOf(in), in.policies.RewriteInObject, in.policed
+	o.Namespaced, o.ImageOverride, o.Rewrite = p.Namespaced, p.overrideOf(in), in.policies.RewriteInObject
 	if in.namespaced != nil {
 		o.Namespaced = in.namespaced
 	}

@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/metrics"
 )
 
@@ -26,23 +25,14 @@ func (m *exporter) Describe(out chan<- *prometheus.Desc) {
 
 // Collect reads the repositories of both scopes.
 func (m *exporter) Collect(out chan<- prometheus.Metric) {
-	var all []corev1alpha1.GenericPackageRepository
-	owners := map[string]int{}
+	var states [3]int
 	for _, scope := range scopes {
 		list := scope.NewPackageRepositoryList()
 		if err := m.reader.List(context.Background(), list, client.UnsafeDisableDeepCopy); err != nil {
 			continue // the cache has stopped, and with it this process
 		}
 		for _, repository := range list.GenericRepositories() {
-			all = append(all, repository)
-			owners[repository.GetNamespace()]++
-		}
-	}
-	named := metrics.Allot(owners, limits.MetricRepositories)
-	var states [3]int
-	for _, repository := range all {
-		states[int(readyValue(repository.RepositoryStatus().Conditions))]++
-		if named(repository.GetNamespace()) {
+			states[int(readyValue(repository.RepositoryStatus().Conditions))]++
 			m.collect(out, repository)
 		}
 	}

@@ -20,10 +20,6 @@
 // and that look at the Lease. A backup younger than the last renewal is not
 // noticed.
 //
-// An annotation of the Lease pauses the manager that holds it: it goes on renewing
-// the Lease, and writes nothing else. It is noticed with the next renewal, which
-// fails by the conflict, so that it costs no watch and no request.
-//
 // The Lease has Package Operator's name, so that both engines never lead
 // together. The Lease client must not be guarded: it would never get to lead.
 package leadership

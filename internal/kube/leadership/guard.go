@@ -13,7 +13,7 @@ import (
 
 // ErrNotLeading is the cause of the error of a request that a Guard refused.
 // Nothing was sent.
-var ErrNotLeading = errors.New("not sent: this manager does not hold the leader lease, could not renew it in time, or is paused by the annotation of it")
+var ErrNotLeading = errors.New("not sent: this manager does not hold the leader lease, or could not renew it in time")
 
 // ErrRestored is why a process has to end whose cluster went back to an earlier
 // state: what its caches hold may never have happened.
@@ -26,8 +26,6 @@ type Guard struct {
 	// renewed is when the last successful acquire or renewal was sent; nil while
 	// this process does not lead.
 	renewed atomic.Pointer[time.Time]
-	// paused is what the Lease said last, which another process may be told to be.
-	paused atomic.Bool
 }
 
 // NewGuard returns a Guard that is invalid until its lock is acquired.
@@ -41,13 +39,13 @@ func Always() *Guard {
 }
 
 // Valid reports whether the last successful renewal is younger than the renew
-// deadline, and the Lease pauses no manager.
+// deadline.
 func (g *Guard) Valid() bool {
 	if g.always {
 		return true
 	}
 	at := g.renewed.Load()
-	return at != nil && !g.paused.Load() && elapsed(*at, g.clock.Now()) < limits.LeaseRenewDeadline
+	return at != nil && elapsed(*at, g.clock.Now()) < limits.LeaseRenewDeadline
 }
 
 // elapsed returns the longer one of monotonic and wall clock time between both.

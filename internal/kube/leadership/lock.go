@@ -6,7 +6,6 @@ import (
 	"os"
 	"time"
 
-	leasev1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	coordinationv1 "k8s.io/client-go/kubernetes/typed/coordination/v1"
@@ -21,9 +20,9 @@ import (
 // guard informed. It is meant for controller-runtime's
 // LeaderElectionResourceLockInterface, with the times of package limits and
 // LeaderElectionReleaseOnCancel. The configuration must not be wrapped by the
-// guard. The annotation pauses a manager for as long as the Lease has it. restored is called with ErrRestored, at most once, where the Lease
-// shows that the cluster went back to an earlier state: the process has to end.
-func NewLock(config *rest.Config, namespace, name, annotation string, guard *Guard, restored func(error)) (resourcelock.Interface, error) {
+// guard. restored is called with ErrRestored, at most once, where the Lease shows
+// that the cluster went back to an earlier state: the process has to end.
+func NewLock(config *rest.Config, namespace, name string, guard *Guard, restored func(error)) (resourcelock.Interface, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("read the host name for the identity of the leader: %w", err)
@@ -39,54 +38,9 @@ func NewLock(config *rest.Config, namespace, name, annotation string, guard *Gua
 	}
 	return watchLock(&resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Client:     &leases{LeasesGetter: client, annotation: annotation, guard: guard},
+		Client:     client,
 		LockConfig: resourcelock.ResourceLockConfig{Identity: host + "_" + string(uuid.NewUUID())},
 	}, guard, restored), nil
-}
-
-// leases notes in every answer whether the Lease pauses the manager. client-go calls it from one goroutine.
-type leases struct {
-	coordinationv1.LeasesGetter
-	annotation string
-	guard      *Guard
-}
-
-// Leases implements coordinationv1.LeasesGetter.
-func (l *leases) Leases(namespace string) coordinationv1.LeaseInterface {
-	return &noted{LeaseInterface: l.LeasesGetter.Leases(namespace), leases: l}
-}
-
-type noted struct {
-	coordinationv1.LeaseInterface
-	*leases
-}
-
-// Get reads the Lease.
-func (n *noted) Get(ctx context.Context, name string, opts metav1.GetOptions) (*leasev1.Lease, error) {
-	return n.note(ctx)(n.LeaseInterface.Get(ctx, name, opts))
-}
-
-// Create creates the Lease.
-func (n *noted) Create(ctx context.Context, lease *leasev1.Lease, opts metav1.CreateOptions) (*leasev1.Lease, error) {
-	return n.note(ctx)(n.LeaseInterface.Create(ctx, lease, opts))
-}
-
-// Update writes the Lease.
-func (n *noted) Update(ctx context.Context, lease *leasev1.Lease, opts metav1.UpdateOptions) (*leasev1.Lease, error) {
-	return n.note(ctx)(n.LeaseInterface.Update(ctx, lease, opts))
-}
-
-func (l *leases) note(ctx context.Context) func(*leasev1.Lease, error) (*leasev1.Lease, error) {
-	return func(lease *leasev1.Lease, err error) (*leasev1.Lease, error) {
-		if err != nil {
-			return lease, err
-		}
-		why, paused := lease.Annotations[l.annotation]
-		if was := l.guard.paused.Swap(paused); was != paused {
-			log.FromContext(ctx).Info("the Lease says whether all writes are paused", "paused", paused, "message", why)
-		}
-		return lease, nil
-	}
 }
 
 // lock records what every response about the Lease shows of the leader. client-go

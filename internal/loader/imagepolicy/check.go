@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/v1/types"
 	"github.com/sigstore/sigstore-go/pkg/bundle"
 	"github.com/sigstore/sigstore-go/pkg/verify"
 
@@ -22,25 +23,23 @@ import (
 // PredicateType is that of the statement by which cosign signs an image. All others are of attestations.
 const PredicateType = "https://sigstore.dev/cosign/sign/v1"
 
+// Signatures of cosign 3 are artifacts that refer to an image: a bundle, of PredicateType in an annotation, beside an empty configuration.
+const (
+	BundleMediaType                     = "application/vnd.dev.sigstore.bundle.v0.3+json"
+	PredicateAnnotation                 = "dev.sigstore.bundle.predicateType"
+	EmptyConfig         types.MediaType = "application/vnd.oci.empty.v1+json"
+)
+
 // Verified is whose signature an image has.
 type Verified struct {
 	// Authority that accepted the signature, and its ImageConfig; empty for keys of a command line.
 	Authority, Policy string
 	// Subject and Issuer of the certificate; empty for a key.
 	Subject, Issuer string
-	// Workloads is how many images that objects of a package name were verified beside it; without an Authority, these alone were.
-	Workloads int
 }
 
 // String names the authority and the identity.
 func (v *Verified) String() string {
-	workloads := ""
-	if v.Workloads > 0 {
-		workloads = fmt.Sprintf(" Images that its objects name and that need a signature: %d, all of them signed.", v.Workloads)
-	}
-	if v.Authority == "" {
-		return strings.TrimSpace(workloads)
-	}
 	text := "Signed by the authority " + v.Authority
 	if v.Policy != "" {
 		text += " of the ImageConfig " + v.Policy
@@ -48,7 +47,7 @@ func (v *Verified) String() string {
 	if v.Subject != "" {
 		text += fmt.Sprintf(" as %s (%s)", printable(v.Subject, limits.IdentityBytes), printable(v.Issuer, limits.IdentityBytes))
 	}
-	return text + "." + workloads
+	return text + "."
 }
 
 // Check verifies signatures of one image, until one is good.

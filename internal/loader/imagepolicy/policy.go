@@ -18,7 +18,6 @@ type Purpose string
 const (
 	Package    Purpose = "Package"
 	Repository Purpose = "Repository"
-	Workload   Purpose = "Workload"
 )
 
 // Mode is what a failed verification leads to.
@@ -83,7 +82,7 @@ func (p *Policy) has(a aspect) bool {
 }
 
 // aspects are all that a policy may have.
-var aspects = []aspect{rewriting, credentials, verifying(Package), verifying(Repository), verifying(Workload)}
+var aspects = []aspect{rewriting, credentials, verifying(Package), verifying(Repository)}
 
 // Set is all policies of a cluster. It is not changed, and nil is an empty one.
 type Set struct {
@@ -213,7 +212,7 @@ func (s *Set) Decide(image string, purpose Purpose) Decision {
 	case found != nil:
 		d.Policy, d.Verification = found.Name, found.Verification
 		d.key += " by " + found.Name + verificationMark + found.Verification.key(s.now)
-	case s.required && purpose != Workload && d.Refusal == nil:
+	case s.required && d.Refusal == nil:
 		d.Refusal = &Refusal{Reason: ReasonNoPolicy, Message: "no ImageConfig verifies it, and the manager requires verification (--require-verification); " +
 			"ask an administrator for an ImageConfig with a prefix of it"}
 	}
@@ -285,22 +284,6 @@ func (s *Set) Key() string {
 	parts := []any{s.required}
 	for i := range s.rules {
 		parts = append(parts, s.rules[i].key(s.now))
-	}
-	return hashOf(parts...)
-}
-
-// WorkloadKey identifies the verifications of images that packages name; empty where there are none.
-func (s *Set) WorkloadKey() string {
-	var parts []any
-	if s != nil {
-		for i := range s.rules {
-			if r := &s.rules[i]; r.has(verifying(Workload)) {
-				parts = append(parts, r.key(s.now))
-			}
-		}
-	}
-	if parts == nil {
-		return ""
 	}
 	return hashOf(parts...)
 }

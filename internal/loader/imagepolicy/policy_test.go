@@ -20,8 +20,8 @@ func TestDecide(t *testing.T) {
 	}
 	set := imagepolicy.NewSet([]imagepolicy.Policy{
 		{Name: "hub", Prefixes: []string{"docker.io"}, Rewrite: "mirror.example.com/hub", PullSecret: "hub"},
-		{Name: "acme", Prefixes: []string{"docker.io/acme", "registry.example.com:5000/acme/"}, Verification: verification(imagepolicy.Package, imagepolicy.Repository)},
-		{Name: "shop", Prefixes: []string{"docker.io/acme/shop"}, Rewrite: "docker.io/other", Verification: verification(imagepolicy.Workload)},
+		{Name: "acme", Prefixes: []string{"docker.io/acme", "registry.example.com:5000/acme/"}, Verification: verification(imagepolicy.Package)},
+		{Name: "shop", Prefixes: []string{"docker.io/acme/shop"}, Rewrite: "docker.io/other", Verification: verification(imagepolicy.Repository)},
 		{Name: "one", Prefixes: []string{"twice.example.com"}, Rewrite: "a.example.com", PullSecret: "one"},
 		{Name: "two", Prefixes: []string{"twice.example.com/"}, Rewrite: "b.example.com"},
 		{Name: "three", Prefixes: []string{"twice.example.com"}, Verification: verification(imagepolicy.Package)},
@@ -37,19 +37,19 @@ func TestDecide(t *testing.T) {
 	}{
 		{reason: "no policy", image: "ghcr.io/acme/shop:v1", purpose: imagepolicy.Package, pull: "ghcr.io/acme/shop:v1"},
 		{reason: "a rewrite of all", image: "nginx", purpose: imagepolicy.Package, pull: "mirror.example.com/hub/library/nginx", secret: "hub"},
-		{reason: "the tag stays", image: "docker.io/library/nginx:1.29", purpose: imagepolicy.Workload, pull: "mirror.example.com/hub/library/nginx:1.29", secret: "hub"},
-		{reason: "the digest stays", image: "nginx@" + image, purpose: imagepolicy.Workload, pull: "mirror.example.com/hub/library/nginx@" + image, secret: "hub"},
-		{reason: "both stay", image: "docker.io/a/b:v1@" + image, purpose: imagepolicy.Workload, pull: "mirror.example.com/hub/a/b:v1@" + image, secret: "hub"},
+		{reason: "the tag stays", image: "docker.io/library/nginx:1.29", purpose: imagepolicy.Repository, pull: "mirror.example.com/hub/library/nginx:1.29", secret: "hub"},
+		{reason: "the digest stays", image: "nginx@" + image, purpose: imagepolicy.Repository, pull: "mirror.example.com/hub/library/nginx@" + image, secret: "hub"},
+		{reason: "both stay", image: "docker.io/a/b:v1@" + image, purpose: imagepolicy.Repository, pull: "mirror.example.com/hub/a/b:v1@" + image, secret: "hub"},
 		{reason: "the longest prefix of each purpose", image: "docker.io/acme/tool:v1", purpose: imagepolicy.Package, pull: "mirror.example.com/hub/acme/tool:v1", secret: "hub", policy: "acme"},
-		{reason: "verification of another purpose", image: "docker.io/acme/tool:v1", purpose: imagepolicy.Workload, pull: "mirror.example.com/hub/acme/tool:v1", secret: "hub"},
+		{reason: "verification of another purpose", image: "docker.io/acme/tool:v1", purpose: imagepolicy.Repository, pull: "mirror.example.com/hub/acme/tool:v1", secret: "hub"},
 		{reason: "a longer one for the rewrite, a shorter one for the verification", image: "docker.io/acme/shop/web:v1", purpose: imagepolicy.Package, pull: "docker.io/other/web:v1", secret: "hub", policy: "acme"},
-		{reason: "a rewrite is applied once, so there are no circles", image: "docker.io/acme/shop:v1", purpose: imagepolicy.Workload, pull: "docker.io/other:v1", secret: "hub", policy: "shop"},
+		{reason: "a rewrite is applied once, so there are no circles", image: "docker.io/acme/shop:v1", purpose: imagepolicy.Repository, pull: "docker.io/other:v1", secret: "hub", policy: "shop"},
 		{reason: "whole segments", image: "registry.example.com:5000/acme-evil/shop:v1", purpose: imagepolicy.Package, pull: "registry.example.com:5000/acme-evil/shop:v1"},
 		{reason: "the port belongs to the host", image: "registry.example.com/acme/shop:v1", purpose: imagepolicy.Package, pull: "registry.example.com/acme/shop:v1"},
 		{reason: "within the prefix", image: "registry.example.com:5000/acme/shop:v1", purpose: imagepolicy.Package, pull: "registry.example.com:5000/acme/shop:v1", policy: "acme"},
 		{reason: "other names of Docker Hub", image: "registry-1.docker.io/acme/tool:v1", purpose: imagepolicy.Package, pull: "mirror.example.com/hub/acme/tool:v1", secret: "hub", policy: "acme"},
-		{reason: "of two with one prefix none counts", image: "twice.example.com/a:v1", purpose: imagepolicy.Workload, pull: "twice.example.com/a:v1", secret: "one", refusal: imagepolicy.ReasonConflicting},
-		{reason: "a rewrite that leads nowhere", image: "broken.example.com/a:v1", purpose: imagepolicy.Workload, pull: "broken.example.com/a:v1", refusal: imagepolicy.ReasonInvalidPrefix},
+		{reason: "of two with one prefix none counts", image: "twice.example.com/a:v1", purpose: imagepolicy.Repository, pull: "twice.example.com/a:v1", secret: "one", refusal: imagepolicy.ReasonConflicting},
+		{reason: "a rewrite that leads nowhere", image: "broken.example.com/a:v1", purpose: imagepolicy.Repository, pull: "broken.example.com/a:v1", refusal: imagepolicy.ReasonInvalidPrefix},
 		{reason: "a reference that cannot be read", image: "twice.example.com/A B", purpose: imagepolicy.Package, pull: "twice.example.com/A B"},
 	} {
 		d := set.Decide(tc.image, tc.purpose)
@@ -137,9 +137,9 @@ func TestSpellings(t *testing.T) {
 func TestRequired(t *testing.T) {
 	t.Parallel()
 	set := imagepolicy.NewSet(nil, true, time.Now())
-	for purpose, want := range map[imagepolicy.Purpose]bool{imagepolicy.Package: true, imagepolicy.Repository: true, imagepolicy.Workload: false} {
+	for _, purpose := range []imagepolicy.Purpose{imagepolicy.Package, imagepolicy.Repository} {
 		d := set.Decide("ghcr.io/acme/shop:v1", purpose)
-		if refused := d.Refusal != nil && d.Refusal.Reason == imagepolicy.ReasonNoPolicy; refused != want {
+		if d.Refusal == nil || d.Refusal.Reason != imagepolicy.ReasonNoPolicy {
 			t.Errorf("%s: %v", purpose, d.Refusal)
 		}
 	}

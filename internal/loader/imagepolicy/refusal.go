@@ -33,8 +33,6 @@ type Refusal struct {
 	Message string
 	// Image is the reference that it is about, as it is written.
 	Image string
-	// By is the user of the image, such as "container web of Deployment web"; empty for the package or repository itself.
-	By string
 	// Err is why the registry could not be asked, with ReasonRegistryUnreachable.
 	Err error
 }
@@ -44,11 +42,7 @@ func (r *Refusal) Error() string {
 	if r.Image == "" {
 		return r.Message
 	}
-	by := ""
-	if r.By != "" {
-		by = " (" + r.By + ")"
-	}
-	return "the image " + r.Image + by + " is not verified: " + r.Message
+	return "the image " + r.Image + " is not verified: " + r.Message
 }
 
 // Unwrap returns the cause.

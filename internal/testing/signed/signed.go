@@ -16,8 +16,10 @@ import (
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/partial"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/types"
@@ -41,9 +43,6 @@ const (
 	Issuer  = "https://accounts.example.com"
 )
 
-// Curve is that of key pairs.
-var Curve = elliptic.P256()
-
 // Pair is a key pair in PEM.
 type Pair struct {
 	private crypto.Signer
@@ -54,7 +53,7 @@ type Pair struct {
 // NewPair returns a key pair, as of cosign generate-key-pair.
 func NewPair(t testing.TB) Pair {
 	t.Helper()
-	private, err := ecdsa.GenerateKey(Curve, rand.Reader)
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,18 +73,26 @@ func (p Pair) Authority() imagepolicy.Authority {
 	return imagepolicy.Key("release", p.Public, time.Time{}, time.Time{})
 }
 
-// Bundle is what kubectl package sign attaches.
+// Bundle is what cosign 3 attaches.
 func (p Pair) Bundle(t testing.TB, digest string) []byte {
 	t.Helper()
-	signer, err := imagepolicy.NewSigner(p.Private, nil)
+	return p.Attested(t, digest, imagepolicy.PredicateType)
+}
+
+// Sign attaches a signature to the image that a tag leads to now, and returns its digest.
+func (p Pair) Sign(t testing.TB, tag string) string {
+	t.Helper()
+	ref, err := name.NewTag(tag, name.Insecure)
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := signer.Sign(digest)
+	image, err := remote.Head(ref)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return data
+	digest := image.Digest.String()
+	Attach(t, ref.Context(), digest, p.Bundle(t, digest))
+	return digest
 }
 
 func payloadOf(digest string) []byte {
@@ -119,7 +126,7 @@ func (p Pair) Simple(t testing.TB, digest string) (payload []byte, annotations m
 	return payload, map[string]string{"dev.cosignproject.cosign/signature": base64.StdEncoding.EncodeToString(raw)}
 }
 
-// Attested is a bundle of an envelope with another predicate.
+// Attested is a bundle of an envelope with a predicate.
 func (p Pair) Attested(t testing.TB, digest, predicate string) []byte {
 	t.Helper()
 	payload := statementOf(t, digest, predicate)
@@ -171,11 +178,6 @@ func NewSigstore(t testing.TB) Sigstore {
 // Root is its trusted_root.json.
 func (s Sigstore) Root() []byte {
 	s.t.Helper()
-	return s.rootWith(s.FulcioCertificateAuthorities(), s.TimestampingAuthorities())
-}
-
-func (s Sigstore) rootWith(authorities []root.CertificateAuthority, stamps []root.TimestampingAuthority, more ...*root.TransparencyLog) []byte {
-	s.t.Helper()
 	logs := map[string]*root.TransparencyLog{}
 	for id, log := range s.RekorLogs() {
 		raw, err := hex.DecodeString(id)
@@ -185,10 +187,7 @@ func (s Sigstore) rootWith(authorities []root.CertificateAuthority, stamps []roo
 		log.ID = raw
 		logs[id] = log
 	}
-	for _, log := range more {
-		logs[hex.EncodeToString(log.ID)] = log
-	}
-	trusted, err := root.NewTrustedRoot(root.TrustedRootMediaType01, authorities, nil, stamps, logs)
+	trusted, err := root.NewTrustedRoot(root.TrustedRootMediaType01, s.FulcioCertificateAuthorities(), nil, s.TimestampingAuthorities(), logs)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -333,18 +332,43 @@ func Attach(t testing.TB, repository name.Repository, digest string, bundle []by
 	if err != nil {
 		t.Fatal(err)
 	}
-	attachment, err := imagepolicy.NewAttachment(bundle, *image)
+	config, content := static.NewLayer([]byte("{}"), imagepolicy.EmptyConfig), static.NewLayer(bundle, imagepolicy.BundleMediaType)
+	manifest := v1.Manifest{
+		SchemaVersion: 2, MediaType: types.OCIManifestSchema1, ArtifactType: imagepolicy.BundleMediaType,
+		Config: push(t, repository, config, options), Layers: []v1.Descriptor{push(t, repository, content, options)},
+		Annotations: map[string]string{"dev.sigstore.bundle.content": "dsse-envelope", imagepolicy.PredicateAnnotation: imagepolicy.PredicateType},
+		Subject:     &v1.Descriptor{MediaType: image.MediaType, Digest: image.Digest, Size: image.Size},
+	}
+	text, err := json.Marshal(manifest)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, blob := range attachment.Blobs {
-		if err := remote.WriteLayer(repository, blob, options...); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := remote.Put(repository.Digest(attachment.Digest.String()), attachment, options...); err != nil {
+	own, _, err := v1.SHA256(bytes.NewReader(text))
+	if err != nil {
 		t.Fatal(err)
 	}
+	if err := remote.Put(repository.Digest(own.String()), artifact(text), options...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// artifact is a manifest as it is pushed.
+type artifact []byte
+
+func (a artifact) RawManifest() ([]byte, error)      { return a, nil }
+func (artifact) MediaType() (types.MediaType, error) { return types.OCIManifestSchema1, nil }
+
+// push pushes a blob.
+func push(t testing.TB, repository name.Repository, blob v1.Layer, options []remote.Option) v1.Descriptor {
+	t.Helper()
+	if err := remote.WriteLayer(repository, blob, options...); err != nil {
+		t.Fatal(err)
+	}
+	descriptor, err := partial.Descriptor(blob)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *descriptor
 }
 
 // AttachSimple puts payloads of simple signing at the tag beside an image, as cosign 2 does.
