@@ -19,8 +19,10 @@ const (
 	RenderErrorBytes = 4 << 10         // that are shown of what such a tool says
 )
 
-// HelmReleaseBytes limits a release of Helm as JSON, with its chart: a Secret of 1 MiB has it compressed, up to a GiB.
-const HelmReleaseBytes = 32 << 20
+// Limits of Helm's records, by which adopt finds objects.
+const (
+	HelmReleaseBytes = 32 << 20 // of a release as JSON, with its chart: a Secret of 1 MiB has it compressed, up to a GiB
+)
 
 // Limits of a package's own tests.
 const (
