@@ -21,8 +21,9 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 	"github.com/google/go-cmp/cmp"
-	"lockstep.run/lockstep/internal/testing/require"
 	"sigs.k8s.io/yaml"
+
+	"lockstep.run/lockstep/internal/testing/require"
 )
 
 const root = "../.."
