@@ -71,7 +71,7 @@ var projects = []project{
 
 // Published projects are kickstarted, edited, installed, upgraded to the next release, rolled
 // back, broken and deleted, by an account that has the rights that rbac prints, and no others. Without any one of these nothing
-// is written, and the right is named.
+// is written, and the right is named; one that a role grants is missed in the phase of the role.
 func TestProjects(t *testing.T) {
 	t.Parallel()
 	env := harness.Shared(t)

@@ -159,11 +159,14 @@ func (u *tenant) throughAccounts(t *testing.T, refuses func(name, typ, reason st
 		u.env.Create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: u.namespace, Name: name}})
 		grant(t, u.env, u.namespace, name, rules...)
 	}
-	for account, lacks := range map[string][]string{"weak": {"create rolebindings.rbac.authorization.k8s.io, roles.rbac.authorization.k8s.io", "get pods"}, "writing": {": get pods"}} {
+	for account, want := range map[string]struct{ condition, reason, says string }{
+		"weak":    {corev1alpha1.ConditionAuthorized, corev1alpha1.ReasonForbidden, "create rolebindings.rbac.authorization.k8s.io, roles.rbac.authorization.k8s.io"},
+		"writing": {corev1alpha1.ConditionAvailable, corev1alpha1.ReasonObjectSetUnready, "may not grant rights that it does not have itself"},
+	} {
 		pkg := harness.Package(u.namespace, "as-"+account, asking(t, "as-"+account, getPods))
 		pkg.Spec.ServiceAccountName = account
 		u.create(t, pkg)
-		refuses(pkg.Name, corev1alpha1.ConditionAuthorized, corev1alpha1.ReasonForbidden, lacks...)
+		refuses(pkg.Name, want.condition, want.reason, want.says)
 	}
 }
 
