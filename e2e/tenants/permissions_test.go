@@ -166,6 +166,9 @@ func (u *tenant) throughAccounts(t *testing.T, refuses func(name, typ, reason st
 		pkg := harness.Package(u.namespace, "as-"+account, asking(t, "as-"+account, getPods))
 		pkg.Spec.ServiceAccountName = account
 		u.create(t, pkg)
+		harness.Eventually(t, harness.Patience, "what the account "+account+" lacks", func(context.Context) error {
+			return conditionSays(u.env.Package(t, u.namespace, pkg.Name).PackageStatus(), want.says)
+		})
 		refuses(pkg.Name, want.condition, want.reason, want.says)
 	}
 }
