@@ -12,7 +12,6 @@ import (
 	"io"
 	"maps"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -22,7 +21,7 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 	"github.com/google/go-cmp/cmp"
-	"lockstep.run/lockstep/internal/testing/require"
+	"lockstep.run/lockstep/test/require"
 	"sigs.k8s.io/yaml"
 )
 

@@ -29,7 +29,7 @@ import (
 	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/claims"
-	"lockstep.run/lockstep/internal/testing/require"
+	"lockstep.run/lockstep/test/require"
 )
 
 // process is the engine from one start to its end. What owners remember ends with it.

@@ -22,7 +22,7 @@ import (
 	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/kube/leadership"
-	"lockstep.run/lockstep/internal/testing/require"
+	"lockstep.run/lockstep/test/require"
 )
 
 var (

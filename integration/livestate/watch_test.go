@@ -25,7 +25,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/testing/require"
+	"lockstep.run/lockstep/test/require"
 )
 
 const cacheLabel = "package-operator.run/cache"

@@ -13,7 +13,7 @@ import (
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/claims"
 	"lockstep.run/lockstep/internal/revisions"
-	"lockstep.run/lockstep/internal/testing/conformance"
+	"lockstep.run/lockstep/test/conformance"
 )
 
 type expectation = conformance.Expectation

@@ -20,9 +20,9 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/apinames"
-	inmemory "lockstep.run/lockstep/internal/cluster/memory"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/objects"
+	inmemory "lockstep.run/lockstep/test/memory"
 )
 
 // rivals is a cluster with deployments that want the same objects, and the manager that reconciles them at the same time.

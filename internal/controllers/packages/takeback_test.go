@@ -18,8 +18,8 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/apinames"
-	fakecluster "lockstep.run/lockstep/internal/cluster/memory"
 	"lockstep.run/lockstep/internal/objects"
+	fakecluster "lockstep.run/lockstep/test/memory"
 )
 
 // What others do to a Package and its deployment.

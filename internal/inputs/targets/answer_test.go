@@ -22,7 +22,7 @@ import (
 	"lockstep.run/lockstep/internal/cluster/reflector"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/testing/hostile"
+	"lockstep.run/lockstep/test/hostile"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )

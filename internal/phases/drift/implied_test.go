@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"lockstep.run/lockstep/internal/apinames"
-	"lockstep.run/lockstep/internal/testing/yamltest"
+	"lockstep.run/lockstep/test/yamltest"
 )
 
 const (

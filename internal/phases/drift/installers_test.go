@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"lockstep.run/lockstep/internal/apinames"
-	"lockstep.run/lockstep/internal/testing/yamltest"
+	"lockstep.run/lockstep/test/yamltest"
 )
 
 // TestAdoption: adopting what an installer wrote removes its fields that the template

@@ -11,7 +11,7 @@ import (
 
 	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/testing/yamltest"
+	"lockstep.run/lockstep/test/yamltest"
 )
 
 func learn(types *ListTypes, fields ...string) *KindListTypes {

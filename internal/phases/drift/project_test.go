@@ -11,7 +11,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/apinames"
-	"lockstep.run/lockstep/internal/testing/yamltest"
+	"lockstep.run/lockstep/test/yamltest"
 )
 
 var deploymentKind = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
