@@ -26,9 +26,9 @@ import (
 	"lockstep.run/lockstep/internal/controllers/objectsetphases"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/inputs/targets"
+	"lockstep.run/lockstep/internal/kube/outbound"
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/outbound"
 	buildversion "lockstep.run/lockstep/internal/version"
 )
 

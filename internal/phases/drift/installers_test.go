@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"lockstep.run/lockstep/internal/apinames"
+	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/test/yamltest"
 )
 
