@@ -156,7 +156,7 @@ func (a *agent) open(ctx context.Context, _ targets.Ref, config *rest.Config, id
 	if err != nil {
 		return nil, err
 	}
-	session := a.phases.NewTarget(&engine.Engine{Cluster: there, Tracker: there.tracker, Pool: engine.NewPool(limits.WritesInFlight, limits.WritesOfNamespace)}, id, home)
+	session := a.phases.NewTarget(&engine.Engine{Cluster: there, Tracker: there.tracker, Pool: engine.NewPool(limits.WritesInFlight, limits.WritesOfNamespace), Count: count}, id, home)
 	panics.Go(ctx, "watching a target", func() { _ = there.Start(ctx) })
 	return session, there.discovered(ctx)
 }

@@ -36,6 +36,7 @@ import (
 	"lockstep.run/lockstep/internal/inputs/environment"
 	"lockstep.run/lockstep/internal/inputs/imageconfigs"
 	"lockstep.run/lockstep/internal/inputs/sources"
+	"lockstep.run/lockstep/internal/kube/metrics"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/kube/queueing"
@@ -99,7 +100,9 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 				state := here.State(gk)
 				return state.Namespaced, state.Served
 			},
+			Pulled: func(took time.Duration, err error) { metrics.Pulls.Observe(took, outcome(err != nil, "pulled")) },
 		},
+		Loaded:      func(took time.Duration, err error) { metrics.Loads.Observe(took, outcome(err != nil, "loaded")) },
 		Environment: follow.detector, Policies: policies.Get, Ceiling: follow.ceiling.get, Sources: watches, Underway: deployments.Underway,
 		Overrides: c.overrides(),
 		Accounts:  c.accounts(),
@@ -147,7 +150,7 @@ func connectDeployments(
 ) (*objectdeployments.Reconciler, error) {
 	phases := &objectsetphases.Controller{}
 	deployments, err := objectdeployments.Setup(mgr, objectdeployments.Options{
-		Here:   &engine.Engine{Cluster: here, Tracker: here.tracker, Pool: engine.NewPool(limits.WritesInFlight, limits.WritesOfNamespace), Rights: here.rights},
+		Here:   &engine.Engine{Cluster: here, Tracker: here.tracker, Pool: engine.NewPool(limits.WritesInFlight, limits.WritesOfNamespace), Rights: here.rights, Count: count},
 		Listen: here.Listen, Slices: slices, Memory: account, Namespace: c.Namespace,
 		Others: func(owner objects.OwnerKey) bool { return templates.Enqueue(owner) || phases.Enqueue(owner) },
 	})

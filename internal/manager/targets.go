@@ -132,7 +132,7 @@ func (o *otherClusters) open(ctx context.Context, ref targets.Ref, config *rest.
 		},
 		Listen: there.Listen, Mapping: there.Mapping, Changed: func() { panics.Go(ctx, "notifying users of a target", func() { o.Notify(ref) }) },
 	}, kubernetes)
-	executor := &engine.Engine{Cluster: there, Tracker: there.tracker, Pool: engine.NewPool(limits.TargetWritesInFlight, limits.TargetWritesInFlight)}
+	executor := &engine.Engine{Cluster: there, Tracker: there.tracker, Pool: engine.NewPool(limits.TargetWritesInFlight, limits.TargetWritesInFlight), Count: count}
 	s := &session{
 		deployments: o.deployments.NewTarget(executor, id, home),
 		packages: &packages.Target{

@@ -13,7 +13,6 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/kube/conditions"
-	"lockstep.run/lockstep/internal/kube/metrics"
 	"lockstep.run/lockstep/internal/kube/statuswriter"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objectsets"
@@ -74,7 +73,7 @@ func (s *reconciliation) followPhases(set corev1alpha1.GenericObjectSet, status 
 	timeline, took := objectsets.Timeline(before, set.ObjectSetStatus().Phases, status.Phases, status.Blocking, s.Now())
 	record.timeline, status.Timeline = timeline, timeline
 	for _, d := range took {
-		metrics.Phases.Observe(d)
+		s.Target.Happened(engine.Event{Kind: engine.PhaseReady, Took: d})
 	}
 }
 

@@ -15,7 +15,6 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/kube/conditions"
-	"lockstep.run/lockstep/internal/kube/metrics"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objectsets"
@@ -43,7 +42,7 @@ func (s store) Succeeded(ctx context.Context, rev *engine.Revision) error {
 	err := s.record(ctx, rev)
 	if err == nil {
 		if claimed := meta.FindStatusCondition(*s.setOfUID(rev.UID).StatusConditions(), corev1alpha1.ConditionClaimed); claimed != nil {
-			metrics.Rollouts.Observe(s.Now().Sub(claimed.LastTransitionTime.Time))
+			s.Target.Happened(engine.Event{Kind: engine.RolledOut, Took: s.Now().Sub(claimed.LastTransitionTime.Time)})
 		}
 	}
 	return err

@@ -14,7 +14,6 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/inputs/sources"
 	"lockstep.run/lockstep/internal/kube/background"
-	"lockstep.run/lockstep/internal/kube/metrics"
 	"lockstep.run/lockstep/internal/kube/queueing"
 	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/limits"
@@ -120,11 +119,9 @@ func (r *Reconciler) endLoad(in input, st *state, a *attempt, loaded *content, e
 	if err == nil {
 		err = r.memory.account.Hold(a.Out.memory, loaded.atRest())
 	}
-	outcome := "loaded"
-	if err != nil {
-		outcome = "failed"
+	if r.Loaded != nil {
+		r.Loaded(took, err)
 	}
-	metrics.Loads.Observe(took, outcome)
 	_, current := r.memory.Update(&st.attempt, a, func(a *attempt) {
 		a.Done, a.Err, a.Out.took = true, err, took
 		if err == nil {
