@@ -8,7 +8,6 @@ import (
 
 // Reconcile takes a HostedClusterPackage through the steps.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	defer r.queue.Begin()()
 	s, err := r.gather(ctx, req.NamespacedName)
 	if err != nil || s == nil {
 		return reconcile.Result{}, err

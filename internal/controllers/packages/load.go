@@ -183,7 +183,8 @@ func (s *reconciliation) backOff() bool {
 func (r *Reconciler) awaitAdmission(ctx context.Context, namespace string) bool {
 	_ = wait.PollUntilContextTimeout(ctx, limits.AdmissionPoll, limits.AdmissionWait, true, func(context.Context) (bool, error) {
 		all, own := r.Underway(namespace)
-		return admitted(all+r.queue.Depth(), own+r.queue.DepthOf(namespace)), nil
+		packages, ownPackages := r.queue.Depth(namespace)
+		return admitted(all+packages, own+ownPackages), nil
 	})
 	return true
 }

@@ -11,7 +11,6 @@ import (
 
 // Reconcile takes the repositories of a namespace through the steps. It waits for no source.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	defer r.queue.Begin()()
 	s, err := r.gather(ctx, req.Namespace)
 	if err != nil {
 		return reconcile.Result{}, err
