@@ -280,7 +280,7 @@ func (f *follower) kindChanged(gk schema.GroupKind) {
 	f.templates.KindChanged(gk)
 	if f.reconciler.KindChanged(gk) {
 		// Its schema is published a moment after it.
-		time.AfterFunc(limits.SchemaPublished, func() { f.reconciler.KindChanged(gk) })
+		panics.After(limits.SchemaPublished, "enqueueing packages", func() { f.reconciler.KindChanged(gk) })
 	}
 }
 
@@ -293,7 +293,7 @@ func (f *follower) versionChanged(v version.Info) {
 func (f *follower) servedAPI(here *connection) func(*corev1alpha1.DependencyAPI) (bool, []string) {
 	return servedAPI(here, limits.SchemaFieldsTimeout, func(gk schema.GroupKind, api *corev1alpha1.DependencyAPI, err error) {
 		f.log.Info("a schema cannot be read; it is read again", "apiVersion", api.APIVersion, "kind", api.Kind, "reason", err.Error())
-		time.AfterFunc(limits.SchemaPublished, func() { f.reconciler.KindChanged(gk) })
+		panics.After(limits.SchemaPublished, "enqueueing packages", func() { f.reconciler.KindChanged(gk) })
 	})
 }
 

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -205,7 +204,7 @@ func (t *Targets[S]) release(user string, ref Ref) {
 	one := t.targets[ref]
 	delete(one.users, user)
 	if len(one.users) == 0 {
-		one.idle = time.AfterFunc(limits.TargetGrace, func() { t.retire(one) })
+		one.idle = panics.After(limits.TargetGrace, "retiring a target", func() { t.retire(one) })
 	}
 }
 
