@@ -8,7 +8,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"lockstep.run/lockstep/internal/summary"
+	"lockstep.run/lockstep/internal/kube/summary"
 )
 
 // Every alert has a runbook that begins with a command, and reads metrics alone that are on their page.

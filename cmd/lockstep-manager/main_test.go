@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"lockstep.run/lockstep/internal/testing/rootcerts"
+	"lockstep.run/lockstep/test/rootcerts"
 )
 
 // Without certificates on disk, as in the image, those in the binary verify public registries.

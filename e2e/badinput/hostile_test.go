@@ -25,7 +25,7 @@ import (
 
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/testing/require"
+	"lockstep.run/lockstep/test/require"
 )
 
 const gigabyte = 1 << 30

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"lockstep.run/lockstep/e2e/harness"
-	"lockstep.run/lockstep/internal/testing/require"
+	"lockstep.run/lockstep/test/require"
 )
 
 // rolloutRows are packages that are sound, and what stands in their way in the

@@ -27,8 +27,8 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
-	"lockstep.run/lockstep/internal/testing/require"
-	"lockstep.run/lockstep/internal/testing/signed"
+	"lockstep.run/lockstep/test/require"
+	"lockstep.run/lockstep/test/signed"
 )
 
 // A repository with a package, two that it depends on and six images, all of them signed, is carried to another registry, and

@@ -20,7 +20,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
-	"lockstep.run/lockstep/internal/testing/require"
+	"lockstep.run/lockstep/test/require"
 )
 
 // pushBundle pushes files as imgpkg does: at the root of an image that is labelled as a bundle. It returns the reference by digest.

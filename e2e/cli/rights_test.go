@@ -21,7 +21,7 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
 	"lockstep.run/lockstep/internal/permissions"
-	"lockstep.run/lockstep/internal/testing/require"
+	"lockstep.run/lockstep/test/require"
 )
 
 // An account without any one of the verbs that rbac prints installs nothing, and the Package names the verb and the command, whose

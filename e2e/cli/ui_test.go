@@ -19,7 +19,7 @@ import (
 
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/internal/cli"
-	"lockstep.run/lockstep/internal/testing/require"
+	"lockstep.run/lockstep/test/require"
 )
 
 // The page of a cluster lets in who has the code, shows a package that becomes available by its stream, the cause of one that does

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"lockstep.run/lockstep/e2e/sandbox/binary"
-	"lockstep.run/lockstep/internal/testing/require"
+	"lockstep.run/lockstep/test/require"
 )
 
 // binaries are the commands that this process has built, in a folder of its own.

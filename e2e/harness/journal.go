@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"lockstep.run/lockstep/e2e/sandbox"
-	"lockstep.run/lockstep/internal/testing/require"
+	"lockstep.run/lockstep/test/require"
 )
 
 // Journal is what the manager requests of the API server from a point on.

@@ -3,8 +3,8 @@ package harness
 import (
 	"testing"
 
-	"lockstep.run/lockstep/internal/testing/ports"
-	"lockstep.run/lockstep/internal/testing/require"
+	"lockstep.run/lockstep/test/ports"
+	"lockstep.run/lockstep/test/require"
 )
 
 // Address returns a loopback address on which nothing listens, for a process that is to.

@@ -31,7 +31,7 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/internal/cli"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/testing/require"
+	"lockstep.run/lockstep/test/require"
 )
 
 // installOwn writes Package Operator's own package, which contains the definitions and the

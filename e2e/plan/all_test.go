@@ -11,7 +11,7 @@ import (
 
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
-	"lockstep.run/lockstep/internal/testing/require"
+	"lockstep.run/lockstep/test/require"
 )
 
 // Packages at rest are planned without a change and without a write, and drift is found.

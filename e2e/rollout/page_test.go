@@ -14,7 +14,7 @@ import (
 
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
-	"lockstep.run/lockstep/internal/testing/require"
+	"lockstep.run/lockstep/test/require"
 )
 
 // openPages has pages of kubectl package ui open, as by tabs of a browser: each is loaded, and its stream has brought something.

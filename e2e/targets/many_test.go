@@ -13,7 +13,7 @@ import (
 	"lockstep.run/lockstep/e2e/sandbox"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/testing/require"
+	"lockstep.run/lockstep/test/require"
 )
 
 // TestManyTargets installs 500 objects in each of 20 targets, beside one that hangs. The

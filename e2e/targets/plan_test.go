@@ -25,7 +25,7 @@ import (
 	"lockstep.run/lockstep/e2e/sandbox"
 	"lockstep.run/lockstep/internal/cli"
 	"lockstep.run/lockstep/internal/cli/dryrun"
-	"lockstep.run/lockstep/internal/testing/require"
+	"lockstep.run/lockstep/test/require"
 )
 
 // command runs kubectl package in this process.

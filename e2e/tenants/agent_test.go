@@ -21,7 +21,7 @@ import (
 	"lockstep.run/lockstep/config"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
-	"lockstep.run/lockstep/internal/testing/require"
+	"lockstep.run/lockstep/test/require"
 )
 
 // agentTarget is a cluster that an agent writes to.

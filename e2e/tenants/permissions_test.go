@@ -14,7 +14,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
-	"lockstep.run/lockstep/internal/testing/require"
+	"lockstep.run/lockstep/test/require"
 )
 
 // permissionCeiling is the ClusterRole that the manager of these tests has as its ceiling.

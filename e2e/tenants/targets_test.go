@@ -15,7 +15,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
-	"lockstep.run/lockstep/internal/testing/hostile"
+	"lockstep.run/lockstep/test/hostile"
 )
 
 // memory is the limit of config/manager.

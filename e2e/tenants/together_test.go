@@ -21,8 +21,8 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
-	"lockstep.run/lockstep/internal/testing/hostile"
-	"lockstep.run/lockstep/internal/testing/require"
+	"lockstep.run/lockstep/test/hostile"
+	"lockstep.run/lockstep/test/require"
 )
 
 // The attacks that take memory or time, each by five tenants at once, and a flood by one,

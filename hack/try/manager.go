@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"lockstep.run/lockstep/internal/testing/ports"
+	"lockstep.run/lockstep/test/ports"
 )
 
 // Times that the manager has.

@@ -17,8 +17,8 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
-	"lockstep.run/lockstep/internal/testing/jointneeds"
-	"lockstep.run/lockstep/internal/testing/require"
+	"lockstep.run/lockstep/test/jointneeds"
+	"lockstep.run/lockstep/test/require"
 )
 
 // Two packages whose dependencies need one package in one version cannot be upgraded one after the other: the first one

@@ -18,7 +18,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
-	"lockstep.run/lockstep/internal/testing/require"
+	"lockstep.run/lockstep/test/require"
 )
 
 func namespaceObject(name string, change ...func(*corev1alpha1.ObjectSetObject)) corev1alpha1.ObjectSetObject {

@@ -19,10 +19,10 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/kube/leadership"
-	"lockstep.run/lockstep/internal/testing/require"
+	"lockstep.run/lockstep/internal/objects/apinames"
+	"lockstep.run/lockstep/test/require"
 )
 
 var (

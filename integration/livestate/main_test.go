@@ -29,8 +29,8 @@ import (
 
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
-	"lockstep.run/lockstep/internal/testing/properties"
-	"lockstep.run/lockstep/internal/testing/require"
+	"lockstep.run/lockstep/test/properties"
+	"lockstep.run/lockstep/test/require"
 )
 
 // shared is the control plane of all tests but those that restart it.

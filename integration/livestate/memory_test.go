@@ -19,12 +19,12 @@ import (
 	"pgregory.net/rapid"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/apply"
-	"lockstep.run/lockstep/internal/cluster/memory"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/testing/require"
+	"lockstep.run/lockstep/internal/objects/apinames"
+	"lockstep.run/lockstep/test/memory"
+	"lockstep.run/lockstep/test/require"
 )
 
 // server is an API server, or the one in memory, with the requests of the engine and of another user.

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/testing/require"
+	"lockstep.run/lockstep/test/require"
 )
 
 // The example of docs/object-templates.md does what the page says.

@@ -15,8 +15,8 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
-	"lockstep.run/lockstep/internal/testing/require"
-	"lockstep.run/lockstep/internal/testing/signed"
+	"lockstep.run/lockstep/test/require"
+	"lockstep.run/lockstep/test/signed"
 )
 
 // A key that changes has each package verified again: the image that they share once, and no object is written. Where nothing is

@@ -16,8 +16,8 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
-	"lockstep.run/lockstep/internal/testing/require"
-	"lockstep.run/lockstep/internal/testing/signed"
+	"lockstep.run/lockstep/test/require"
+	"lockstep.run/lockstep/test/signed"
 )
 
 func imageConfig(name, prefix string, change func(*corev1alpha1.ImageConfigSpec)) *corev1alpha1.ImageConfig {

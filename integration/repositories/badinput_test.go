@@ -16,8 +16,8 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/testing/gittest"
-	"lockstep.run/lockstep/internal/testing/require"
+	"lockstep.run/lockstep/test/gittest"
+	"lockstep.run/lockstep/test/require"
 )
 
 // badInput is a source that something is wrong with, and what its repository says.

@@ -17,7 +17,7 @@ import (
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/testing/require"
+	"lockstep.run/lockstep/test/require"
 )
 
 // A source that did not change is requested with its known validator, and nothing is

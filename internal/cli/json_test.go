@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lockstep.run/lockstep/internal/cli/command"
-	"lockstep.run/lockstep/internal/testing/golden"
+	"lockstep.run/lockstep/test/golden"
 )
 
 // Each command that prints JSON has a golden file of it; those that change something print the same lines.

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"lockstep.run/lockstep/internal/cli/cluster"
-	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
+	"lockstep.run/lockstep/test/clustertest"
 )
 
 // What the root prints fits on a screen, names every command in its group, and each first step can be typed.

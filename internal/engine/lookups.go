@@ -68,7 +68,7 @@ func (l *lookups) make(ctx context.Context, g group, one *lookup, find func([]ob
 		if p := recover(); p != nil {
 			one.err = panics.Recovered(log.FromContext(ctx), p, "looking for "+g.kind.String())
 		}
-		time.AfterFunc(pause(time.Since(began)), func() { l.end(g) })
+		panics.After(pause(time.Since(began)), "ending a lookup", func() { l.end(g) })
 	}()
 	one.found, one.err = find(one.keys)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -14,7 +15,6 @@ import (
 
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/apply"
-	"lockstep.run/lockstep/internal/metrics"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/drift"
@@ -31,8 +31,37 @@ type Engine struct {
 	Exists func(ctx context.Context, account objects.Account) (bool, error)
 	// Rights asks as an account for its rights. Without the function these are not proven before a claim.
 	Rights func(account objects.Account) Rights
+	// Count is called with each event that a process may count; nil for no count.
+	Count func(Event)
 
 	lookups lookups
+}
+
+// Event is a write that was performed or failed, by its Action; a Fight; or how long a rollout or a phase Took.
+type Event struct {
+	Kind   EventKind
+	Action phases.Action
+	Failed bool
+	Took   time.Duration
+}
+
+// EventKind is the kind of an Event.
+type EventKind int
+
+// Write is a write to a managed object. Fight is a correction that another writer changes back again and again. RolledOut and
+// PhaseReady are from the claim of a revision to its success, and from the opening of a phase until its objects were ready.
+const (
+	Write EventKind = iota
+	Fight
+	RolledOut
+	PhaseReady
+)
+
+// Happened passes an event on to Count.
+func (e *Engine) Happened(event Event) {
+	if e.Count != nil {
+		e.Count(event)
+	}
 }
 
 // step is one running step with what it needs.
@@ -99,21 +128,21 @@ func (x *run) do(ctx context.Context, s phases.Step) error {
 	one := &step{Step: s, run: x, mapping: mapping, custom: custom, applied: custom || x.rollout.single}
 	err = one.do(ctx)
 	if err == nil {
-		one.count("performed")
+		one.count(false)
 		return nil
 	}
 	if ctx.Err() != nil || apply.Classify(err) == apply.NotLeading {
 		return err
 	}
-	one.count("failed")
+	one.count(true)
 	return one.recover(ctx, err)
 }
 
 // count counts a step that writes.
-func (s *step) count(outcome string) {
+func (s *step) count(failed bool) {
 	switch s.Action {
 	case phases.Create, phases.Change, phases.Adopt, phases.Correct, phases.Relabel, phases.Recreate, phases.Delete, phases.Release, phases.Retain:
-		metrics.Writes.Add(metrics.Action(s.Action.String()), outcome)
+		s.run.Happened(Event{Kind: Write, Action: s.Action, Failed: failed})
 	}
 }
 
@@ -326,7 +355,7 @@ func (s *step) markApplied(id objects.Digest, obs *objects.Observed, correction 
 		}
 		rec.CountCorrection(rival, s.run.Cluster.Now())
 		if rec.Contention.Throttled() {
-			metrics.Fights.Add()
+			s.run.Happened(Event{Kind: Fight})
 		}
 	}
 }

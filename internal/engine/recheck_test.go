@@ -9,13 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 
-	"lockstep.run/lockstep/internal/apinames"
-	"lockstep.run/lockstep/internal/cluster/memory"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/claims"
 	"lockstep.run/lockstep/internal/probes"
+	"lockstep.run/lockstep/test/memory"
 )
 
 // A revision that collides with an object from outside the engine is checked again after a while. One that collides with the

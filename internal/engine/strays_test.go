@@ -6,16 +6,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"lockstep.run/lockstep/internal/cluster/memory"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
 	"lockstep.run/lockstep/internal/phases/claims"
 	"lockstep.run/lockstep/internal/probes"
+	"lockstep.run/lockstep/test/memory"
 )
 
 // TestStraysAreRemoved: an object that a user creates under the reference of an owner is removed, also
@@ -25,6 +26,8 @@ func TestStraysAreRemoved(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	server, here, e, r := ownerOfConfigMaps(func() time.Time { return now })
+	counted := map[engine.Event]int{}
+	e.Count = func(event engine.Event) { counted[event]++ }
 	e.Prepare(r)
 	key := objects.Key{Kind: "ConfigMap", Namespace: shop.Namespace, Name: "stray"}
 	for _, tc := range []struct {
@@ -70,6 +73,10 @@ func TestStraysAreRemoved(t *testing.T) {
 		if strays := e.Strays(r); len(strays) > 0 {
 			t.Errorf("a deletion %s: strays %v", tc.name, strays)
 		}
+	}
+	want := map[engine.Event]int{{Action: phases.Delete}: 3, {Action: phases.Delete, Failed: true}: 2}
+	if diff := cmp.Diff(want, counted); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
 

@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/loader/manifest"
 	"lockstep.run/lockstep/internal/loader/violation"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/objects/apinames"
 )
 
 // ignoredEntry has fields of the objects of a kind that others own, by the manifest or by the Package.

@@ -26,9 +26,9 @@ import (
 	"lockstep.run/lockstep/internal/controllers/objectsetphases"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/inputs/targets"
+	"lockstep.run/lockstep/internal/kube/outbound"
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/outbound"
 	buildversion "lockstep.run/lockstep/internal/version"
 )
 
@@ -156,7 +156,7 @@ func (a *agent) open(ctx context.Context, _ targets.Ref, config *rest.Config, id
 	if err != nil {
 		return nil, err
 	}
-	session := a.phases.NewTarget(&engine.Engine{Cluster: there, Tracker: there.tracker, Pool: engine.NewPool(limits.WritesInFlight, limits.WritesOfNamespace)}, id, home)
+	session := a.phases.NewTarget(&engine.Engine{Cluster: there, Tracker: there.tracker, Pool: engine.NewPool(limits.WritesInFlight, limits.WritesOfNamespace), Count: count}, id, home)
 	panics.Go(ctx, "watching a target", func() { _ = there.Start(ctx) })
 	return session, there.discovered(ctx)
 }

@@ -20,7 +20,6 @@ import (
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/catalog/fetch"
 	"lockstep.run/lockstep/internal/cluster"
 	"lockstep.run/lockstep/internal/cluster/apply"
@@ -37,6 +36,7 @@ import (
 	"lockstep.run/lockstep/internal/inputs/environment"
 	"lockstep.run/lockstep/internal/inputs/imageconfigs"
 	"lockstep.run/lockstep/internal/inputs/sources"
+	"lockstep.run/lockstep/internal/kube/metrics"
 	"lockstep.run/lockstep/internal/kube/mutationcache"
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/kube/queueing"
@@ -44,6 +44,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/registry"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/permissions"
 	buildversion "lockstep.run/lockstep/internal/version"
 )
@@ -99,7 +100,9 @@ func connect(mgr ctrl.Manager, config *rest.Config, c *Config, version string) e
 				state := here.State(gk)
 				return state.Namespaced, state.Served
 			},
+			Pulled: func(took time.Duration, err error) { metrics.Pulls.Observe(took, outcome(err != nil, "pulled")) },
 		},
+		Loaded:      func(took time.Duration, err error) { metrics.Loads.Observe(took, outcome(err != nil, "loaded")) },
 		Environment: follow.detector, Policies: policies.Get, Ceiling: follow.ceiling.get, Sources: watches, Underway: deployments.Underway,
 		Overrides: c.overrides(),
 		Accounts:  c.accounts(),
@@ -147,7 +150,7 @@ func connectDeployments(
 ) (*objectdeployments.Reconciler, error) {
 	phases := &objectsetphases.Controller{}
 	deployments, err := objectdeployments.Setup(mgr, objectdeployments.Options{
-		Here:   &engine.Engine{Cluster: here, Tracker: here.tracker, Pool: engine.NewPool(limits.WritesInFlight, limits.WritesOfNamespace), Rights: here.rights},
+		Here:   &engine.Engine{Cluster: here, Tracker: here.tracker, Pool: engine.NewPool(limits.WritesInFlight, limits.WritesOfNamespace), Rights: here.rights, Count: count},
 		Listen: here.Listen, Slices: slices, Memory: account, Namespace: c.Namespace,
 		Others: func(owner objects.OwnerKey) bool { return templates.Enqueue(owner) || phases.Enqueue(owner) },
 	})
@@ -277,7 +280,7 @@ func (f *follower) kindChanged(gk schema.GroupKind) {
 	f.templates.KindChanged(gk)
 	if f.reconciler.KindChanged(gk) {
 		// Its schema is published a moment after it.
-		time.AfterFunc(limits.SchemaPublished, func() { f.reconciler.KindChanged(gk) })
+		panics.After(limits.SchemaPublished, "enqueueing packages", func() { f.reconciler.KindChanged(gk) })
 	}
 }
 
@@ -290,7 +293,7 @@ func (f *follower) versionChanged(v version.Info) {
 func (f *follower) servedAPI(here *connection) func(*corev1alpha1.DependencyAPI) (bool, []string) {
 	return servedAPI(here, limits.SchemaFieldsTimeout, func(gk schema.GroupKind, api *corev1alpha1.DependencyAPI, err error) {
 		f.log.Info("a schema cannot be read; it is read again", "apiVersion", api.APIVersion, "kind", api.Kind, "reason", err.Error())
-		time.AfterFunc(limits.SchemaPublished, func() { f.reconciler.KindChanged(gk) })
+		panics.After(limits.SchemaPublished, "enqueueing packages", func() { f.reconciler.KindChanged(gk) })
 	})
 }
 

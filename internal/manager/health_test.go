@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/testing/require"
+	"lockstep.run/lockstep/test/require"
 )
 
 // clusterOf is an API server that serves some kinds.

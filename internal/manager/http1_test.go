@@ -19,9 +19,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/cluster/apply"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objects/apinames"
 )
 
 // TestHTTP1Config has two requests under way at once, three times: they come over two

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -16,8 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"lockstep.run/lockstep/internal/engine"
+	"lockstep.run/lockstep/internal/kube/metrics"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/metrics"
 	"lockstep.run/lockstep/internal/version"
 )
 
@@ -66,6 +68,28 @@ func processMetrics(elected <-chan struct{}) []prometheus.Collector {
 		return append([]prometheus.Collector{build}, metrics.Instruments()...)
 	}
 	return append([]prometheus.Collector{build, leader}, metrics.Instruments()...)
+}
+
+// count counts an event of an engine.
+func count(e engine.Event) {
+	switch e.Kind {
+	case engine.Write:
+		metrics.Writes.Add(strings.ToLower(e.Action.String()), outcome(e.Failed, "performed"))
+	case engine.Fight:
+		metrics.Fights.Add()
+	case engine.RolledOut:
+		metrics.Rollouts.Observe(e.Took)
+	case engine.PhaseReady:
+		metrics.Phases.Observe(e.Took)
+	}
+}
+
+// outcome is the value of the label for an attempt that failed or succeeded.
+func outcome(failed bool, succeeded string) string {
+	if failed {
+		return "failed"
+	}
+	return succeeded
 }
 
 // watched exports how much the watches of managed objects remember.

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/testing/metricstest"
 	"lockstep.run/lockstep/internal/version"
+	"lockstep.run/lockstep/test/metricstest"
 )
 
 // A process says which version it is, and whether it leads.

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"lockstep.run/lockstep/internal/metrics"
+	"lockstep.run/lockstep/internal/kube/metrics"
 )
 
 // deletionPolicy is the name of the ValidatingAdmissionPolicy of config and of

@@ -132,7 +132,7 @@ func (o *otherClusters) open(ctx context.Context, ref targets.Ref, config *rest.
 		},
 		Listen: there.Listen, Mapping: there.Mapping, Changed: func() { panics.Go(ctx, "notifying users of a target", func() { o.Notify(ref) }) },
 	}, kubernetes)
-	executor := &engine.Engine{Cluster: there, Tracker: there.tracker, Pool: engine.NewPool(limits.TargetWritesInFlight, limits.TargetWritesInFlight)}
+	executor := &engine.Engine{Cluster: there, Tracker: there.tracker, Pool: engine.NewPool(limits.TargetWritesInFlight, limits.TargetWritesInFlight), Count: count}
 	s := &session{
 		deployments: o.deployments.NewTarget(executor, id, home),
 		packages: &packages.Target{
@@ -184,7 +184,7 @@ func (f *targetFollower) kindChanged(gk schema.GroupKind) {
 	f.detector.KindChanged(gk)
 	f.of.packages.KindChanged(gk)
 	if strings.Contains(gk.Group, ".") {
-		time.AfterFunc(limits.SchemaPublished, func() { f.of.packages.KindChanged(gk) })
+		panics.After(limits.SchemaPublished, "enqueueing packages of a target", func() { f.of.packages.KindChanged(gk) })
 	}
 }
 
@@ -198,7 +198,7 @@ func (f *targetFollower) versionChanged(v version.Info) {
 func (f *targetFollower) servedAPI(there *connection) func(*corev1alpha1.DependencyAPI) (bool, []string) {
 	return servedAPI(there, limits.TargetSchemaTimeout, func(gk schema.GroupKind, api *corev1alpha1.DependencyAPI, err error) {
 		f.of.log.Info("a schema of a target cannot be read; it is read again", "secret", f.ref.String(), "apiVersion", api.APIVersion, "kind", api.Kind, "reason", err.Error())
-		time.AfterFunc(limits.SchemaPublished, func() { f.of.packages.KindChanged(gk) })
+		panics.After(limits.SchemaPublished, "enqueueing packages of a target", func() { f.of.packages.KindChanged(gk) })
 	})
 }
 

@@ -19,11 +19,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
-	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/phases"
-	"lockstep.run/lockstep/internal/phases/scenario"
 	"lockstep.run/lockstep/internal/probes"
+	"lockstep.run/lockstep/test/scenario"
 )
 
 var update = flag.Bool("update", false, "write the current plans into the scenarios")

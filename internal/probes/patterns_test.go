@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/testing/yamltest"
+	"lockstep.run/lockstep/test/yamltest"
 )
 
 // Regular expressions mean what they mean in CEL and Kubernetes' library.

@@ -18,7 +18,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/manifest"
 	"lockstep.run/lockstep/internal/resolver"
 	"lockstep.run/lockstep/internal/resolver/snapshot"
-	"lockstep.run/lockstep/internal/testing/conformance"
+	"lockstep.run/lockstep/test/conformance"
 )
 
 type expectation = conformance.Expectation

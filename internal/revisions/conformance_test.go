@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"lockstep.run/lockstep/internal/revisions"
-	"lockstep.run/lockstep/internal/testing/conformance"
+	"lockstep.run/lockstep/test/conformance"
 )
 
 func TestConformance(t *testing.T) {

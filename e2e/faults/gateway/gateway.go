@@ -18,7 +18,7 @@ import (
 
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
-	"lockstep.run/lockstep/internal/testing/require"
+	"lockstep.run/lockstep/test/require"
 )
 
 // Gateway is the way of a manager to the API server, and to that of another cluster.

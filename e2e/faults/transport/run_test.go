@@ -20,7 +20,7 @@ import (
 	"lockstep.run/lockstep/e2e/faults/invariants"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
-	"lockstep.run/lockstep/internal/testing/require"
+	"lockstep.run/lockstep/test/require"
 )
 
 // run is one manager, restarted where it is killed, and many packages at once,

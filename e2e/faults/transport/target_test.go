@@ -19,7 +19,7 @@ import (
 	"lockstep.run/lockstep/e2e/faults/gateway"
 	"lockstep.run/lockstep/e2e/harness"
 	"lockstep.run/lockstep/e2e/sandbox"
-	"lockstep.run/lockstep/internal/testing/require"
+	"lockstep.run/lockstep/test/require"
 )
 
 // target is another cluster, which has the objects of packages, behind the gateway. A nil

@@ -10,8 +10,8 @@ import (
 	"net/http"
 	"net/url"
 
+	"lockstep.run/lockstep/internal/kube/outbound"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/outbound"
 )
 
 // client sends the requests of one fetch: to one server, and where that redirects.

@@ -17,11 +17,11 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/outbound"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/archive"
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
 	"lockstep.run/lockstep/internal/loader/registry"
-	"lockstep.run/lockstep/internal/outbound"
 )
 
 // Source is what to fetch, with what it names.

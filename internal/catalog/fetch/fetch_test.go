@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/outbound"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/registry"
-	"lockstep.run/lockstep/internal/outbound"
 )
 
 // checkError fails unless err is of this package, of that class, and has the texts.

@@ -16,7 +16,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/testing/gittest"
+	"lockstep.run/lockstep/test/gittest"
 )
 
 // gitRepository is a repository on disk, with a server of it by http.

@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"lockstep.run/lockstep/internal/kube/outbound"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/outbound"
 )
 
 // gitSession speaks the protocol of git-upload-pack, of version 2 where the server does and of version 0 else

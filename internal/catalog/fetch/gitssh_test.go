@@ -20,7 +20,7 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/testing/gittest"
+	"lockstep.run/lockstep/test/gittest"
 )
 
 // sshServer runs git-upload-pack for one key.

@@ -15,9 +15,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"lockstep.run/lockstep/internal/kube/outbound"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/archive"
-	"lockstep.run/lockstep/internal/outbound"
 )
 
 // webValidator is what a web server said of the file.

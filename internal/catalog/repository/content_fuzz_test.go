@@ -8,7 +8,7 @@ import (
 
 	"lockstep.run/lockstep/internal/catalog/repository"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/testing/fuzzing"
+	"lockstep.run/lockstep/test/fuzzing"
 )
 
 // Whatever a repository holds, two reads of it yield the same, sorted and within the

@@ -1,10 +1,9 @@
 package repository_test
 
 import (
-	"os"
 	"testing"
 
-	"lockstep.run/lockstep/internal/testing/properties"
+	"lockstep.run/lockstep/test/properties"
 )
 
-func TestMain(m *testing.M) { os.Exit(properties.Main(m, 500)) }
+func TestMain(m *testing.M) { properties.Main(m, 500) }

@@ -2,7 +2,6 @@ package versions
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -11,10 +10,10 @@ import (
 	"pgregory.net/rapid"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/testing/properties"
+	"lockstep.run/lockstep/test/properties"
 )
 
-func TestMain(m *testing.M) { os.Exit(properties.Main(m, 3000)) }
+func TestMain(m *testing.M) { properties.Main(m, 3000) }
 
 var (
 	anyVersion = rapid.Custom(func(t *rapid.T) string {

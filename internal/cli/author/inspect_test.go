@@ -7,9 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cli/clitest"
-	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
-	"lockstep.run/lockstep/internal/testing/signed"
+	"lockstep.run/lockstep/test/clitest"
+	"lockstep.run/lockstep/test/clustertest"
+	"lockstep.run/lockstep/test/signed"
 )
 
 // With --as-manager an image is read from where the ImageConfigs of the cluster say, once it is verified.

@@ -3,8 +3,8 @@ package author_test
 import (
 	"testing"
 
-	"lockstep.run/lockstep/internal/cli/clitest"
-	"lockstep.run/lockstep/internal/testing/golden"
+	"lockstep.run/lockstep/test/clitest"
+	"lockstep.run/lockstep/test/golden"
 )
 
 func TestJSON(t *testing.T) {

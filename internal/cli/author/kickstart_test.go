@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
-	"lockstep.run/lockstep/internal/cli/clitest"
 	"lockstep.run/lockstep/internal/loader"
+	"lockstep.run/lockstep/test/clitest"
 )
 
 const twoObjects = `

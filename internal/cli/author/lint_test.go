@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"lockstep.run/lockstep/internal/cli/clitest"
+	"lockstep.run/lockstep/test/clitest"
 )
 
 func TestLint(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"lockstep.run/lockstep/internal/cli/clitest"
+	"lockstep.run/lockstep/test/clitest"
 )
 
 func withImages(host string) string {

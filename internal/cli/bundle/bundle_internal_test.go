@@ -25,8 +25,8 @@ import (
 
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader"
-	"lockstep.run/lockstep/internal/testing/golden"
-	"lockstep.run/lockstep/internal/testing/require"
+	"lockstep.run/lockstep/test/golden"
+	"lockstep.run/lockstep/test/require"
 )
 
 // registries have packages by the digests of their images.

@@ -12,7 +12,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/inputs/sources"
-	"lockstep.run/lockstep/internal/testing/conformance"
+	"lockstep.run/lockstep/test/conformance"
 )
 
 func TestConformance(t *testing.T) {

@@ -19,10 +19,10 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
-	"lockstep.run/lockstep/internal/cli/clitest"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
-	"lockstep.run/lockstep/internal/testing/require"
+	"lockstep.run/lockstep/test/clitest"
+	"lockstep.run/lockstep/test/require"
 )
 
 const layoutVersion = `{"imageLayoutVersion":"1.0.0"}`

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/outbound"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/outbound"
 )
 
 // RepositoryName names a PackageRepository or a ClusterPackageRepository.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
+	"lockstep.run/lockstep/test/clustertest"
 )
 
 // Only an explicit yes confirms, and without a terminal nothing is asked.

@@ -14,7 +14,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/progress"
-	"lockstep.run/lockstep/internal/testing/golden"
+	"lockstep.run/lockstep/test/golden"
 )
 
 // With -o json standard output has JSON alone, a line for each message and transition, and an end that says how.

@@ -15,8 +15,8 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
-	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
 	"lockstep.run/lockstep/internal/cli/desired"
+	"lockstep.run/lockstep/test/clustertest"
 )
 
 var shopAPI = &corev1alpha1.APIReference{APIVersion: "example.com/v1", Kind: "Shop"}

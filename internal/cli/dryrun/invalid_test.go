@@ -14,7 +14,7 @@ import (
 
 	"lockstep.run/lockstep/internal/cli/dryrun/definitions"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/testing/yamltest"
+	"lockstep.run/lockstep/test/yamltest"
 )
 
 // Stored objects that a new schema refuses are named, those of the package among them, unless the rollout changes them, too.

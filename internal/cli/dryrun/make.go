@@ -11,7 +11,6 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/cli/dryrun/definitions"
 	"lockstep.run/lockstep/internal/cli/dryrun/home"
 	"lockstep.run/lockstep/internal/cluster/apply"
@@ -19,6 +18,7 @@ import (
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/objects/apinames"
 	"lockstep.run/lockstep/internal/objectsets"
 )
 

@@ -8,10 +8,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cli/clitest"
-	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
 	"lockstep.run/lockstep/internal/cli/desired"
 	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/test/clitest"
+	"lockstep.run/lockstep/test/clustertest"
 )
 
 // withNeeds is a shop that depends on db and mail.

@@ -13,11 +13,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cli/clitest"
-	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
 	"lockstep.run/lockstep/internal/cli/content"
 	"lockstep.run/lockstep/internal/cli/desired"
-	"lockstep.run/lockstep/internal/testing/signed"
+	"lockstep.run/lockstep/test/clitest"
+	"lockstep.run/lockstep/test/clustertest"
+	"lockstep.run/lockstep/test/signed"
 )
 
 // acme rewrites images of origin.example.com to a registry, and wants them signed by the key of a Secret.

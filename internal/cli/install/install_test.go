@@ -16,9 +16,9 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli"
-	"lockstep.run/lockstep/internal/cli/clitest"
-	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
 	"lockstep.run/lockstep/internal/cli/progress"
+	"lockstep.run/lockstep/test/clitest"
+	"lockstep.run/lockstep/test/clustertest"
 )
 
 func TestInstall(t *testing.T) {

@@ -3,8 +3,8 @@ package install_test
 import (
 	"testing"
 
-	"lockstep.run/lockstep/internal/cli/clitest"
-	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
+	"lockstep.run/lockstep/test/clitest"
+	"lockstep.run/lockstep/test/clustertest"
 )
 
 // Without a terminal, --yes is needed.

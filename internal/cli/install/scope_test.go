@@ -12,8 +12,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/registry"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/cli/clitest"
-	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
+	"lockstep.run/lockstep/test/clitest"
+	"lockstep.run/lockstep/test/clustertest"
 )
 
 // Every command refuses a package in a scope that it does not allow, names the flag, and

@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"lockstep.run/lockstep/internal/cli/clitest"
-	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
+	"lockstep.run/lockstep/test/clitest"
+	"lockstep.run/lockstep/test/clustertest"
 )
 
 // Values of others are not overwritten, and values written for a package that is refused

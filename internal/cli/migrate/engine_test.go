@@ -8,8 +8,8 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
-	"lockstep.run/lockstep/internal/cli/clitest"
 	"lockstep.run/lockstep/internal/cli/cluster"
+	"lockstep.run/lockstep/test/clitest"
 )
 
 // Programs read how the hand-over of the engine ended.

@@ -6,10 +6,10 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/versions"
-	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
 	"lockstep.run/lockstep/internal/cli/desired"
 	"lockstep.run/lockstep/internal/cli/dryrun"
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/test/clustertest"
 )
 
 // A missing package makes a plan refused, one that would be installed makes it one with changes.

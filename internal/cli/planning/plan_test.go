@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"lockstep.run/lockstep/internal/cli/clitest"
-	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
+	"lockstep.run/lockstep/test/clitest"
+	"lockstep.run/lockstep/test/clustertest"
 )
 
 func TestPlanArguments(t *testing.T) {

@@ -10,11 +10,11 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
-	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/loader"
-	"lockstep.run/lockstep/internal/testing/golden"
-	"lockstep.run/lockstep/internal/testing/require"
+	"lockstep.run/lockstep/test/clustertest"
+	"lockstep.run/lockstep/test/golden"
+	"lockstep.run/lockstep/test/require"
 )
 
 // printed are the roles for a change of the installed package web to one without objects.

@@ -7,11 +7,11 @@ import (
 	"github.com/spf13/cobra"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/dryrun"
 	"lockstep.run/lockstep/internal/cli/dryrun/stored"
+	"lockstep.run/lockstep/internal/objects/apinames"
 )
 
 // OfRevision plans that an existing revision takes over; image is the one that it was made of.

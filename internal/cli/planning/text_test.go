@@ -8,7 +8,7 @@ import (
 
 	"lockstep.run/lockstep/internal/cli/dryrun"
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/testing/golden"
+	"lockstep.run/lockstep/test/golden"
 )
 
 // A plan shows what a cluster and a package say, and nothing that draws on a

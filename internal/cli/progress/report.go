@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/summary"
+	"lockstep.run/lockstep/internal/kube/summary"
 )
 
 // Summary is the state of a package in one word, for programs; package summary computes it.

@@ -9,8 +9,8 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/terminal"
+	"lockstep.run/lockstep/internal/kube/summary"
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/summary"
 )
 
 // Snapshot is what the API server returned at one moment.

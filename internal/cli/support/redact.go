@@ -6,9 +6,9 @@ import (
 	"regexp"
 	"strings"
 
+	"lockstep.run/lockstep/internal/kube/outbound"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/sensitive"
-	"lockstep.run/lockstep/internal/outbound"
 )
 
 // Redactor takes secrets out of texts.

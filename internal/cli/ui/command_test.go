@@ -15,8 +15,8 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"lockstep.run/lockstep/internal/cli/cluster"
-	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
 	"lockstep.run/lockstep/internal/cli/command"
+	"lockstep.run/lockstep/test/clustertest"
 )
 
 // The address with the code is in a file that the user alone can read, whose name is all

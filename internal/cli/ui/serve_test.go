@@ -26,9 +26,9 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
-	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
 	"lockstep.run/lockstep/internal/cli/ui/page"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/clustertest"
 )
 
 // browser is signed in at a page that is served.

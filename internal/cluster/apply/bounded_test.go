@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
-	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objects/apinames"
 )
 
 // TestResponsesAreBounded: an answer of any length takes no more memory than the

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
-	"lockstep.run/lockstep/internal/apinames"
+	"lockstep.run/lockstep/internal/objects/apinames"
 )
 
 func TestAsUnauthorized(t *testing.T) {

@@ -172,7 +172,7 @@ func (c *Cache) acquire(gk schema.GroupKind) []objects.Key {
 func (c *Cache) release(gk schema.GroupKind) {
 	k := c.kinds[gk]
 	if k.users--; k.users == 0 {
-		k.idle = time.AfterFunc(c.options.Grace, func() { c.retire(k) })
+		k.idle = panics.After(c.options.Grace, "retiring a watch", func() { c.retire(k) })
 	}
 }
 

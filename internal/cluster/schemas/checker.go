@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
+	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -204,7 +205,7 @@ func (c *Checker) makeRoom() {
 // arm starts the timer that releases memory. It is called with mu held.
 func (c *Checker) arm() {
 	if c.idle == nil {
-		c.idle = time.AfterFunc(limits.SchemaIdle, c.release)
+		c.idle = panics.After(limits.SchemaIdle, "releasing schemas", c.release)
 	}
 }
 

@@ -24,7 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/testing/yamltest"
+	"lockstep.run/lockstep/test/yamltest"
 )
 
 // server answers like an API server, from memory.

@@ -21,7 +21,7 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
-// gather reads a HostedClusterPackage, its Packages and the hosted clusters; nil where there is nothing to be done.
+// gather reads a HostedClusterPackage; nil if there is nothing to be done.
 func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*reconciliation, error) {
 	cached := &corev1alpha1.HostedClusterPackage{}
 	if err := r.Client.Get(ctx, key, cached); err != nil {
@@ -36,23 +36,27 @@ func (r *Reconciler) gather(ctx context.Context, key types.NamespacedName) (*rec
 	}
 	s := &reconciliation{Reconciler: r, state: r.memory.of(owner), now: r.Now()}
 	s.owner = owner
-	var selected []environment.HostedCluster
-	var err error
-	if s.template, err = templateOf(owner); err != nil {
-		return nil, err
+	return s, nil
+}
+
+// gatherInputs reads the Packages and the hosted clusters.
+func (s *reconciliation) gatherInputs(ctx context.Context) (err error) {
+	if s.template, err = templateOf(s.owner); err != nil {
+		return err
 	}
-	known, err := r.HostedClusters()
+	var selected []environment.HostedCluster
+	known, err := s.HostedClusters()
 	if err == nil {
-		selected, err = selectClusters(owner, known)
+		selected, err = selectClusters(s.owner, known)
 	}
 	if err != nil {
 		s.unknown = err
-		return s, nil
+		return nil
 	}
-	if s.packages, err = r.packagesOf(ctx, owner, selected); err != nil {
-		return nil, err
+	if s.packages, err = s.packagesOf(ctx, s.owner, selected); err != nil {
+		return err
 	}
-	return s, s.look(selected, known)
+	return s.look(selected, known)
 }
 
 // selectClusters returns one hosted cluster for each namespace: those that are selected and not being deleted.

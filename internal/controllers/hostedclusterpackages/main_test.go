@@ -1,10 +1,9 @@
 package hostedclusterpackages
 
 import (
-	"os"
 	"testing"
 
-	"lockstep.run/lockstep/internal/testing/properties"
+	"lockstep.run/lockstep/test/properties"
 )
 
-func TestMain(m *testing.M) { os.Exit(properties.Main(m, 5000)) }
+func TestMain(m *testing.M) { properties.Main(m, 5000) }

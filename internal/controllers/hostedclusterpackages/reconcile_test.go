@@ -36,7 +36,9 @@ type server struct {
 	packages map[string]*corev1alpha1.Package
 	log      []string
 	// refuse is what writes of Packages in a namespace are answered with.
-	refuse  map[string]error
+	refuse map[string]error
+	// unread is what lists of Packages are answered with.
+	unread  error
 	version int
 	// mu is held by writes, of which several are sent at a time.
 	mu sync.Mutex
@@ -61,6 +63,9 @@ func (s *server) Get(_ context.Context, key client.ObjectKey, obj client.Object,
 }
 
 func (s *server) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	if s.unread != nil {
+		return s.unread
+	}
 	for _, pkg := range s.packages {
 		if metav1.IsControlledBy(pkg, s.owner) {
 			list.(*corev1alpha1.PackageList).Items = append(list.(*corev1alpha1.PackageList).Items, *pkg.DeepCopy())
@@ -294,6 +299,28 @@ func TestRefusals(t *testing.T) {
 	r.expect("not leading", "apply ns-a", limits.LeaseRetry)
 	r.refuse["ns-a"] = apierrors.NewConflict(corev1alpha1.Resource("packages"), "shop", errors.New("the UID differs"))
 	r.expect("the cache is behind", "apply ns-a", limits.ConflictRetry)
+}
+
+// A failure before anything is decided is on the status once it lasts.
+func TestFailureIsReported(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, "a")
+	r.reconcile()
+	r.rollOut()
+	r.now = r.now.Add(time.Minute)
+	r.reconcile()
+	r.unread = errors.New("the cache has stopped")
+	r.expect("it may end soon", ": the cache has stopped", 0)
+	r.now = r.now.Add(limits.ErrorsUnreported)
+	r.expect("it lasts", "status []: the cache has stopped", 0)
+	if want := "ApplyError: the cache has stopped"; r.ready() != want {
+		t.Errorf("%s, want %s", r.ready(), want)
+	}
+	r.unread = nil
+	r.expect("it has ended", "status []", 0)
+	if !strings.HasPrefix(r.ready(), corev1alpha1.ReasonAllPackagesProgressed) {
+		t.Error(r.ready())
+	}
 }
 
 func TestRemovalRefused(t *testing.T) {

@@ -19,6 +19,22 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 )
 
+// reportFailure reports the error of a step that failed.
+func (s *reconciliation) reportFailure(ctx context.Context, failed error) error {
+	blocked := apply.IsBlocked(failed)
+	if !s.state.failures.Note(s.now, failed, blocked) {
+		return nil
+	}
+	written, err := statuswriter.WriteError(ctx, s.Client, s.owner, &s.owner.Status.ObservedGeneration, failed, blocked)
+	if err != nil && !apply.IsAbsent(err) {
+		return fmt.Errorf("write the status: %w", err)
+	}
+	if written && err == nil {
+		s.Fresh.Put(s.owner)
+	}
+	return nil
+}
+
 // report writes a changed status: at once where the queue or a condition changed, since no update may begin before it is in
 // the queue on record, and else once in limits.PackageStatusInterval.
 func (s *reconciliation) report(ctx context.Context) error {

@@ -84,7 +84,8 @@ type memory struct {
 
 // state is the memory of one; only its own reconcile uses it.
 type state struct {
-	uid types.UID
+	uid      types.UID
+	failures queueing.Failures
 	// reported is when the status was written last.
 	reported time.Time
 	// refusals are by the namespaces of Packages.

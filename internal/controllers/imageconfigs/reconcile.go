@@ -70,62 +70,76 @@ func Setup(mgr ctrl.Manager, o Options) error {
 	return controller.Watches(&corev1alpha1.ImageConfig{}, all).Complete(r)
 }
 
-// Reconcile reads all ImageConfigs with what they name, and replaces the policies.
+// reconciliation is one reconcile of all ImageConfigs.
+type reconciliation struct {
+	*Reconciler
+	queueing.Outcome
+	configs  []corev1alpha1.ImageConfig
+	policies []imagepolicy.Policy
+	// conflicts are by the names of policies.
+	conflicts map[string]string
+	// unread is the object with keys that cannot be read.
+	unread sources.Ref
+}
+
+// Reconcile makes the policies, and says on each ImageConfig what became of it.
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	s := &reconciliation{Reconciler: r}
+	return s.Run(ctx, s.report, s.makePolicies)
+}
+
+// makePolicies makes the policies of all ImageConfigs. Without all of their keys, those from before stay.
+func (s *reconciliation) makePolicies(ctx context.Context) error {
 	list := &corev1alpha1.ImageConfigList{}
-	if err := r.Client.List(ctx, list); err != nil {
-		return reconcile.Result{}, fmt.Errorf("read ImageConfigs: %w", err)
+	if err := s.Client.List(ctx, list); err != nil {
+		return fmt.Errorf("read ImageConfigs: %w", err)
 	}
-	refs := imageconfigs.Refs(list.Items, r.Namespace)
-	r.Sources.Use(request.NamespacedName, refs)
+	s.configs = list.Items
+	refs := imageconfigs.Refs(s.configs, s.Namespace)
+	s.Sources.Use(request.NamespacedName, refs)
 	objects := make(map[sources.Ref]*sources.Object, len(refs))
 	for _, ref := range refs {
-		object, err := r.Get(ctx, ref)
+		object, err := s.Get(ctx, ref)
 		if err != nil {
-			return reconcile.Result{}, r.fail(ctx, list.Items, fmt.Errorf("%s cannot be read: %w", ref, err), ref)
+			s.unread, err = ref, fmt.Errorf("%s cannot be read: %w", ref, err)
+			if s.Store.Fail(err) {
+				s.Changed()
+			}
+			return err
 		}
 		objects[ref] = object
 	}
-	policies, now := imageconfigs.Policies(list.Items, r.Namespace, objects), r.Now()
-	set := imagepolicy.NewSet(policies, r.Required, now)
-	if r.Store.Put(set) {
-		r.Changed()
+	now := s.Now()
+	s.policies = imageconfigs.Policies(s.configs, s.Namespace, objects)
+	set := imagepolicy.NewSet(s.policies, s.Required, now)
+	s.conflicts = set.Conflicts()
+	if s.Store.Put(set) {
+		s.Changed()
 	}
-	result := reconcile.Result{}
 	if next := set.Turns(); !next.IsZero() {
-		result.RequeueAfter = next.Sub(now)
-	}
-	return result, r.report(ctx, list.Items, policies, set.Conflicts())
-}
-
-// fail keeps the policies that were read, and reports why the present ones cannot be on those that name what cannot be read.
-func (r *Reconciler) fail(ctx context.Context, configs []corev1alpha1.ImageConfig, failure error, ref sources.Ref) error {
-	if r.Store.Fail(failure) {
-		r.Changed()
-	}
-	for i := range configs {
-		if !slices.Contains(imageconfigs.Refs(configs[i:i+1], r.Namespace), ref) {
-			continue
-		}
-		state := conditions.State{Reason: corev1alpha1.ReasonProgressing, Message: "Waiting: " + failure.Error() + "."}
-		if err := r.write(ctx, &configs[i], state); err != nil {
-			failure = errors.Join(failure, err)
-		}
-	}
-	return failure
-}
-
-func (r *Reconciler) report(ctx context.Context, configs []corev1alpha1.ImageConfig, policies []imagepolicy.Policy, conflicts map[string]string) error {
-	states := make(map[string]conditions.State, len(policies))
-	for i := range policies {
-		states[policies[i].Name] = stateOf(&policies[i], conflicts[policies[i].Name])
-	}
-	for i := range configs {
-		if err := r.write(ctx, &configs[i], states[configs[i].Name]); err != nil {
-			return err
-		}
+		s.Requeue(next.Sub(now))
 	}
 	return nil
+}
+
+// report writes the statuses that changed: after a failure, those of the ImageConfigs that name the object which cannot be read.
+func (s *reconciliation) report(ctx context.Context, failed error) error {
+	states := make(map[string]conditions.State, len(s.policies))
+	for i := range s.policies {
+		states[s.policies[i].Name] = stateOf(&s.policies[i], s.conflicts[s.policies[i].Name])
+	}
+	var errs []error
+	for i := range s.configs {
+		state := states[s.configs[i].Name]
+		if failed != nil {
+			if s.unread != (sources.Ref{}) && !slices.Contains(imageconfigs.Refs(s.configs[i:i+1], s.Namespace), s.unread) {
+				continue
+			}
+			state = conditions.State{Reason: corev1alpha1.ReasonProgressing, Message: "Waiting: " + failed.Error() + "."}
+		}
+		errs = append(errs, s.write(ctx, &s.configs[i], state))
+	}
+	return errors.Join(errs...)
 }
 
 func (r *Reconciler) write(ctx context.Context, config *corev1alpha1.ImageConfig, state conditions.State) error {

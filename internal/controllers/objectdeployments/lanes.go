@@ -86,7 +86,7 @@ func (l *lanes) work(ctx context.Context, lane string, key objects.OwnerKey, q *
 	case q.waits:
 		l.run.Run(lane, key.Namespace, func() { l.work(ctx, lane, key, q) })
 	case after > 0:
-		q.due = time.AfterFunc(after, func() { l.enqueue(key) })
+		q.due = panics.After(after, "enqueueing an owner", func() { l.enqueue(key) })
 	default:
 		delete(l.queued, key)
 	}

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"lockstep.run/lockstep/internal/testing/properties"
+	"lockstep.run/lockstep/test/properties"
 )
 
 // TestMain checks 400 cases of each property, and 2,000 in the deep sweep.
@@ -13,5 +13,5 @@ func TestMain(m *testing.M) {
 	if os.Getenv("LOCKSTEP_DEEP") != "" {
 		checks = 2000
 	}
-	os.Exit(properties.Main(m, checks))
+	properties.Main(m, checks)
 }

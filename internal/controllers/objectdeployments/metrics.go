@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/kube/metrics"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/metrics"
 	"lockstep.run/lockstep/internal/objectsets"
 )
 

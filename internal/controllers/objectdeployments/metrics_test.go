@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/testing/metricstest"
+	"lockstep.run/lockstep/test/metricstest"
 )
 
 // cachedSets is a cache with revisions of one package.

@@ -22,7 +22,6 @@ import (
 // Reconcile brings one owner closer to what its spec says. It is called when the owner, one of its sets, or one of their
 // objects changed. Owners of other clusters are reconciled in their lanes.
 func (r *Reconciler) Reconcile(ctx context.Context, key objects.OwnerKey) (reconcile.Result, error) {
-	defer r.queueOf(key).Begin()()
 	ctx = r.queueOf(key).WithProgress(ctx, key)
 	if err := r.RestoreClaims(ctx); errors.Is(err, livestate.ErrNotReady) {
 		return reconcile.Result{RequeueAfter: limits.DeploymentStart}, nil
@@ -42,7 +41,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, key objects.OwnerKey) (recon
 
 // reconcileRemote reconciles an owner of another cluster.
 func (r *Reconciler) reconcileRemote(ctx context.Context, key objects.OwnerKey) (reconcile.Result, error) {
-	defer r.queueOf(key).Begin()()
 	s, err := r.read(ctx, key)
 	if err != nil || s == nil {
 		return reconcile.Result{}, err

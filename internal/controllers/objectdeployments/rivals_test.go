@@ -19,10 +19,10 @@ import (
 	"pgregory.net/rapid"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/apinames"
-	inmemory "lockstep.run/lockstep/internal/cluster/memory"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/objects/apinames"
+	inmemory "lockstep.run/lockstep/test/memory"
 )
 
 // rivals is a cluster with deployments that want the same objects, and the manager that reconciles them at the same time.

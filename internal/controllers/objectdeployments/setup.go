@@ -106,9 +106,12 @@ func New(home Home, here *engine.Engine, enqueue func(objects.OwnerKey)) *Reconc
 	return r
 }
 
-// Underway returns how many owners are reconciled or wait for that, in all and of a namespace, with ObjectSetPhases.
+// Underway returns how many owners are reconciled or wait for that, in all and of a namespace, with ObjectSetPhases. Those in the
+// lanes of other clusters are left out: a target that hangs delays no other package.
 func (r *Reconciler) Underway(namespace string) (all, own int) {
-	return r.queue.Depth() + r.PhaseQueue.Depth(), r.queue.DepthOf(namespace) + r.PhaseQueue.DepthOf(namespace)
+	all, own = r.queue.Depth(namespace)
+	ofPhases, ownPhases := r.PhaseQueue.Depth(namespace)
+	return all + ofPhases, own + ownPhases
 }
 
 // queueOf returns the queue of the controller that an owner is of.

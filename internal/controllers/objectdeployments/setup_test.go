@@ -56,7 +56,7 @@ func TestUnderwayCountsPhases(t *testing.T) {
 	r.Phases = phasesRead{read: func() {
 		read = true
 		check("one is reconciled")
-		if got := r.PhaseQueue.Depth(); got != 2 {
+		if got, _ := r.PhaseQueue.Depth(""); got != 2 {
 			t.Errorf("the queue of phases counts %d", got)
 		}
 	}}

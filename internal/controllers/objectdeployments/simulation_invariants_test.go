@@ -10,7 +10,7 @@ import (
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/phases"
-	"lockstep.run/lockstep/internal/phases/scenario"
+	"lockstep.run/lockstep/test/scenario"
 )
 
 // The checks in this file run inside of the request that they are about, on the

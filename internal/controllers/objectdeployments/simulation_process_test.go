@@ -14,11 +14,11 @@ import (
 	"pgregory.net/rapid"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/apinames"
-	inmemory "lockstep.run/lockstep/internal/cluster/memory"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/inputs/targets"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/objects/apinames"
+	inmemory "lockstep.run/lockstep/test/memory"
 )
 
 // process is one manager: the reconciler with all that it remembers. All of it is lost in a

@@ -10,9 +10,9 @@ import (
 	"pgregory.net/rapid"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	inmemory "lockstep.run/lockstep/internal/cluster/memory"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objectsets"
+	inmemory "lockstep.run/lockstep/test/memory"
 )
 
 // write is one of a crashed engine; own means that it is about our own kinds.

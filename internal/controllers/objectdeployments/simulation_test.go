@@ -16,11 +16,11 @@ import (
 	"pgregory.net/rapid"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	inmemory "lockstep.run/lockstep/internal/cluster/memory"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objectsets"
+	inmemory "lockstep.run/lockstep/test/memory"
 )
 
 // simulation is a cluster, the engine, and everybody else. Every draw is

@@ -15,7 +15,6 @@ import (
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/kube/statuswriter"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/metrics"
 	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/phases"
 )
@@ -74,7 +73,7 @@ func (s *reconciliation) followPhases(set corev1alpha1.GenericObjectSet, status 
 	timeline, took := objectsets.Timeline(before, set.ObjectSetStatus().Phases, status.Phases, status.Blocking, s.Now())
 	record.timeline, status.Timeline = timeline, timeline
 	for _, d := range took {
-		metrics.Phases.Observe(d)
+		s.Target.Happened(engine.Event{Kind: engine.PhaseReady, Took: d})
 	}
 }
 

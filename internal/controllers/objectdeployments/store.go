@@ -16,7 +16,6 @@ import (
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/metrics"
 	"lockstep.run/lockstep/internal/objects"
 	"lockstep.run/lockstep/internal/objectsets"
 	"lockstep.run/lockstep/internal/phases"
@@ -43,7 +42,7 @@ func (s store) Succeeded(ctx context.Context, rev *engine.Revision) error {
 	err := s.record(ctx, rev)
 	if err == nil {
 		if claimed := meta.FindStatusCondition(*s.setOfUID(rev.UID).StatusConditions(), corev1alpha1.ConditionClaimed); claimed != nil {
-			metrics.Rollouts.Observe(s.Now().Sub(claimed.LastTransitionTime.Time))
+			s.Target.Happened(engine.Event{Kind: engine.RolledOut, Took: s.Now().Sub(claimed.LastTransitionTime.Time)})
 		}
 	}
 	return err

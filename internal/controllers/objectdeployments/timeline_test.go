@@ -1,6 +1,7 @@
 package objectdeployments
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
+	"lockstep.run/lockstep/internal/engine"
 )
 
 // What is new in the timeline alone is remembered, and written with the next status that differs otherwise; a restart goes on
@@ -15,8 +17,10 @@ import (
 func TestTimelineAloneIsNotWritten(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
+	var counted []engine.Event
+	target := &Target{Engine: &engine.Engine{Count: func(e engine.Event) { counted = append(counted, e) }}}
 	newReconciliation := func() *reconciliation {
-		return &reconciliation{Reconciler: &Reconciler{Home: Home{Now: func() time.Time { return now }}}, state: &state{records: map[types.UID]*record{}}}
+		return &reconciliation{Reconciler: &Reconciler{Home: Home{Now: func() time.Time { return now }}}, state: &state{Target: target, records: map[types.UID]*record{}}}
 	}
 	set := &corev1alpha1.ObjectSet{ObjectMeta: metav1.ObjectMeta{UID: "a"}}
 	set.Status.Phases = []corev1alpha1.PhaseStatus{{Name: "one", State: corev1alpha1.PhaseStateProbing}}
@@ -42,5 +46,8 @@ func TestTimelineAloneIsNotWritten(t *testing.T) {
 	newReconciliation().followPhases(set, after)
 	if got := after.Timeline[0]; !got.ReadyAt.Equal(status.Timeline[0].ReadyAt) {
 		t.Errorf("after a restart the phase was ready at %v, before at %v", got.ReadyAt, status.Timeline[0].ReadyAt)
+	}
+	if want := []engine.Event{{Kind: engine.PhaseReady, Took: time.Minute}}; !slices.Equal(counted, want) {
+		t.Errorf("counted %v, want %v", counted, want)
 	}
 }

@@ -1,10 +1,9 @@
 package objectsetphases
 
 import (
-	"os"
 	"testing"
 
-	"lockstep.run/lockstep/internal/testing/properties"
+	"lockstep.run/lockstep/test/properties"
 )
 
-func TestMain(m *testing.M) { os.Exit(properties.Main(m, 400)) }
+func TestMain(m *testing.M) { properties.Main(m, 400) }

@@ -5,7 +5,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/metrics"
+	"lockstep.run/lockstep/internal/kube/metrics"
 )
 
 // exporter reads the templates from the cache when they are collected: there is no series of a deleted one.

@@ -37,7 +37,6 @@ type reconciliation struct {
 
 // Reconcile takes a template, a ClusterObjectTemplate without namespace, through the steps.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	defer r.queue.Begin()()
 	s, err := r.gather(ctx, req.NamespacedName)
 	if err != nil || s == nil {
 		return reconcile.Result{}, err

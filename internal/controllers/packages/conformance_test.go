@@ -19,8 +19,8 @@ import (
 	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
 	"lockstep.run/lockstep/internal/kube/conditions"
 	"lockstep.run/lockstep/internal/resolver"
-	"lockstep.run/lockstep/internal/testing/conformance"
-	"lockstep.run/lockstep/internal/testing/jointneeds"
+	"lockstep.run/lockstep/test/conformance"
+	"lockstep.run/lockstep/test/jointneeds"
 )
 
 func TestConformance(t *testing.T) {

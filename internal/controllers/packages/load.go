@@ -19,7 +19,6 @@ import (
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/archive"
 	"lockstep.run/lockstep/internal/loader/violation"
-	"lockstep.run/lockstep/internal/metrics"
 )
 
 // newAttempt returns an attempt to load the Package as it is known now.
@@ -120,11 +119,9 @@ func (r *Reconciler) endLoad(in input, st *state, a *attempt, loaded *content, e
 	if err == nil {
 		err = r.memory.account.Hold(a.Out.memory, loaded.atRest())
 	}
-	outcome := "loaded"
-	if err != nil {
-		outcome = "failed"
+	if r.Loaded != nil {
+		r.Loaded(took, err)
 	}
-	metrics.Loads.Observe(took, outcome)
 	_, current := r.memory.Update(&st.attempt, a, func(a *attempt) {
 		a.Done, a.Err, a.Out.took = true, err, took
 		if err == nil {
@@ -186,7 +183,8 @@ func (s *reconciliation) backOff() bool {
 func (r *Reconciler) awaitAdmission(ctx context.Context, namespace string) bool {
 	_ = wait.PollUntilContextTimeout(ctx, limits.AdmissionPoll, limits.AdmissionWait, true, func(context.Context) (bool, error) {
 		all, own := r.Underway(namespace)
-		return admitted(all+r.queue.Depth(), own+r.queue.DepthOf(namespace)), nil
+		packages, ownPackages := r.queue.Depth(namespace)
+		return admitted(all+packages, own+ownPackages), nil
 	})
 	return true
 }

@@ -11,8 +11,8 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/inputs/targets"
-	"lockstep.run/lockstep/internal/metrics"
-	"lockstep.run/lockstep/internal/summary"
+	"lockstep.run/lockstep/internal/kube/metrics"
+	"lockstep.run/lockstep/internal/kube/summary"
 )
 
 // exporter reads the packages from the cache when they are collected: there is no series of a deleted one.

@@ -18,7 +18,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/testing/metricstest"
+	"lockstep.run/lockstep/test/metricstest"
 )
 
 // cached is a cache of packages.

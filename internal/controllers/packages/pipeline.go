@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -39,6 +40,8 @@ type Pipeline struct {
 
 	// Memory is what large packages acquire while they are loaded, and what bounds each.
 	Memory *quota.Memory
+	// Pulled is called after each pull of an image; nil for none.
+	Pulled func(took time.Duration, err error)
 
 	// rendering bounds the processor time of rendering, and the memory of small packages.
 	rendering queueing.Levels

@@ -28,7 +28,7 @@ import (
 	"lockstep.run/lockstep/internal/kube/quota"
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
 	"lockstep.run/lockstep/internal/loader/registry"
-	"lockstep.run/lockstep/internal/testing/signed"
+	"lockstep.run/lockstep/test/signed"
 )
 
 func refuseImage(pkg *corev1alpha1.Package) {

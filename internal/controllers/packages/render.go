@@ -17,7 +17,6 @@ import (
 	"lockstep.run/lockstep/internal/loader/manifest"
 	"lockstep.run/lockstep/internal/loader/registry"
 	"lockstep.run/lockstep/internal/loader/violation"
-	"lockstep.run/lockstep/internal/metrics"
 	"lockstep.run/lockstep/internal/objects/objectslices"
 )
 
@@ -115,7 +114,7 @@ func (p *Pipeline) pull(ctx context.Context, in input, admit func() error) (imag
 	pull := func(selection *archive.Selection, ref string) error {
 		access := registry.Access{Selection: selection, Room: p.roomOf(in.size), Admit: admit}
 		return p.access(ctx, in, decision, access, func(puller *registry.Puller) (err error) {
-			if image, err = timed(ctx, puller, ref); err == nil && selection != nil {
+			if image, err = p.timed(ctx, puller, ref); err == nil && selection != nil {
 				image, err = relocated(ctx, puller, ref, in.image, image)
 			}
 			return err
@@ -130,13 +129,12 @@ func (p *Pipeline) pull(ctx context.Context, in input, admit func() error) (imag
 }
 
 // timed pulls an image, and counts how long that took.
-func timed(ctx context.Context, puller *registry.Puller, ref string) (*registry.Image, error) {
-	began, outcome := time.Now(), "pulled"
+func (p *Pipeline) timed(ctx context.Context, puller *registry.Puller, ref string) (*registry.Image, error) {
+	began := time.Now()
 	image, err := puller.Pull(ctx, ref)
-	if err != nil {
-		outcome = "failed"
+	if p.Pulled != nil {
+		p.Pulled(time.Since(began), err)
 	}
-	metrics.Pulls.Observe(time.Since(began), outcome)
 	return image, err
 }
 

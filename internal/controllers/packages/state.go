@@ -199,6 +199,8 @@ type Options struct {
 	Processors *queueing.Processors
 	// Pace of resolutions and repairs.
 	Pace limits.Pace
+	// Loaded is called after each load of a package; nil for none.
+	Loaded func(took time.Duration, err error)
 }
 
 // memory is what this process remembers of Packages. A restart repeats a failed load, a resolution or a repair at most.

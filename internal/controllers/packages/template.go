@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/kube/background"
+	"lockstep.run/lockstep/internal/objects/apinames"
 )
 
 func newDeployment(pkg corev1alpha1.GenericPackage) corev1alpha1.GenericObjectDeployment {

@@ -21,7 +21,7 @@ import (
 	manifestsv1alpha1 "lockstep.run/lockstep/apis/manifests/v1alpha1"
 	"lockstep.run/lockstep/internal/controllers/packages/dependencies"
 	"lockstep.run/lockstep/internal/kube/conditions"
-	"lockstep.run/lockstep/internal/testing/jointneeds"
+	"lockstep.run/lockstep/test/jointneeds"
 )
 
 // Packages that are applied together have the same versions in every order and timing. With the first half of the seeds they

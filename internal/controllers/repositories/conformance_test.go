@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/testing/conformance"
+	"lockstep.run/lockstep/test/conformance"
 )
 
 func TestConformance(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -44,6 +45,9 @@ func (s *reconciliation) publish(ctx context.Context) error {
 		if st.withheld && err != nil {
 			v.writeErr = err
 		}
+	}
+	if !queueing.Raced(err) && apierrors.HasStatusCause(err, "NamespaceTerminating") {
+		return queueing.ErrEnd // the repositories are deleted with it
 	}
 	return err
 }

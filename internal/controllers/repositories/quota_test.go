@@ -13,8 +13,8 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/fetch"
+	"lockstep.run/lockstep/internal/kube/outbound"
 	"lockstep.run/lockstep/internal/kube/quota"
-	"lockstep.run/lockstep/internal/outbound"
 )
 
 // What repositories offer is bounded by namespace: one that goes beyond is refused, and what it offered before stays counted.

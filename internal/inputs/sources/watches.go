@@ -217,7 +217,7 @@ func (w *Watches) run(ctx context.Context, sel livestate.Selection, l *listener)
 			return // it is not used any more
 		}
 		defer release()
-		defer time.AfterFunc(limits.SourcesStart, release).Stop()
+		defer panics.After(limits.SourcesStart, "starting a watch", release).Stop()
 		l.started = release
 	}
 	w.listen(ctx, sel, l)

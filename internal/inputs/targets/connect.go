@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/outbound"
+	"lockstep.run/lockstep/internal/kube/outbound"
 )
 
 // RefOf returns the Ref of a targetRef whose Secret is in a namespace; empty for nil.

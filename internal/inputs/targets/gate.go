@@ -14,8 +14,8 @@ import (
 	"golang.org/x/time/rate"
 
 	"lockstep.run/lockstep/internal/cluster/reflector"
+	"lockstep.run/lockstep/internal/kube/outbound"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/outbound"
 )
 
 // ErrAway is the error of requests to a target that is not connected.

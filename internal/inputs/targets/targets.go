@@ -8,16 +8,15 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/inputs/sources"
+	"lockstep.run/lockstep/internal/kube/outbound"
 	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/outbound"
 )
 
 // Ref names a kubeconfig: a key of a Secret, or without a namespace a file.
@@ -205,7 +204,7 @@ func (t *Targets[S]) release(user string, ref Ref) {
 	one := t.targets[ref]
 	delete(one.users, user)
 	if len(one.users) == 0 {
-		one.idle = time.AfterFunc(limits.TargetGrace, func() { t.retire(one) })
+		one.idle = panics.After(limits.TargetGrace, "retiring a target", func() { t.retire(one) })
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cluster/livestate"
 	"lockstep.run/lockstep/internal/inputs/sources"
-	"lockstep.run/lockstep/internal/outbound"
+	"lockstep.run/lockstep/internal/kube/outbound"
 )
 
 // server answers as the API server of a cluster.

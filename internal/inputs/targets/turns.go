@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -78,7 +79,7 @@ func (t *turn) begin() error {
 		return nil
 	}
 	t.end = end
-	t.timer = time.AfterFunc(limits.TargetTurn, func() {
+	t.timer = panics.After(limits.TargetTurn, "ending a turn", func() {
 		t.cancel(errSlow)
 		end()
 	})
@@ -106,7 +107,7 @@ func (t *turn) endAfter(pause time.Duration) {
 	}
 	t.timer.Stop()
 	if pause > 0 {
-		time.AfterFunc(pause, t.end)
+		panics.After(pause, "ending a turn", t.end)
 	} else {
 		t.end()
 	}

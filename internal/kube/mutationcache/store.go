@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -214,7 +215,7 @@ func (s *Store) has(uid types.UID) bool {
 // the cache just before.
 func (s *Store) Observed(object client.Object) {
 	s.noteOrphaned(object)
-	time.AfterFunc(limits.FreshShown, func() {
+	panics.After(limits.FreshShown, "dropping what the cache has", func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		// A late event does not bring back an object that was deleted.

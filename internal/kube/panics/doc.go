@@ -1,6 +1,6 @@
 // Package panics makes errors of panics: the content of a package, or a response, must
 // not end the process, which would meet it again after a restart. No goroutine is
-// covered by the recover of the one that started it: [Guard], [Go] and [Group] start those
+// covered by the recover of the one that started it: [Guard], [Go], [After] and [Group] start those
 // of what others wrote, and a test looks for others.
 //
 // A panic may quote the content that was worked on, so its text is left out of errors and

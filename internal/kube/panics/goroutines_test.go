@@ -29,7 +29,7 @@ func TestGoroutinesAreGuarded(t *testing.T) {
 				return err
 			}
 			for _, at := range unguarded(file) {
-				t.Errorf("%s: a panic on this goroutine would end the process: start it by panics.Go or a panics.Group", files.Position(at))
+				t.Errorf("%s: a panic on this goroutine would end the process: start it by panics.Go, panics.After or a panics.Group", files.Position(at))
 			}
 			return nil
 		})
@@ -50,7 +50,7 @@ func rooms(t *testing.T) []string {
 	}
 	var names []string
 	for _, entry := range entries {
-		if name := entry.Name(); name != "cli" && name != "testing" {
+		if name := entry.Name(); name != "cli" {
 			names = append(names, name)
 		}
 	}
@@ -71,6 +71,8 @@ func f() {
 	group.Go(g)
 	handler.EnqueueRequestsFromMapFunc(keys)
 	handler.EnqueueRequestsFromMapFunc(func() { _ = panics.Guard(ctx, "", keys) })
+	time.AfterFunc(d, g)
+	panics.After(d, "", g)
 }
 `
 	files := token.NewFileSet()
@@ -82,7 +84,7 @@ func f() {
 	for _, at := range unguarded(file) {
 		lines = append(lines, files.Position(at).Line)
 	}
-	if want := []int{3, 6, 7, 11}; !slices.Equal(lines, want) {
+	if want := []int{3, 6, 7, 11, 13}; !slices.Equal(lines, want) {
 		t.Errorf("found in lines %v, want %v", lines, want)
 	}
 }
@@ -100,6 +102,8 @@ func unguarded(file *ast.File) (found []token.Pos) {
 			found = append(found, node.Pos())
 		case *ast.CallExpr:
 			if called, ok := node.Fun.(*ast.SelectorExpr); ok && called.Sel.Name == "Go" && !named(called.X, "panics") && !named(called.X, "group") && !guards(node) {
+				found = append(found, node.Pos())
+			} else if ok && named(called.X, "time") && called.Sel.Name == "AfterFunc" {
 				found = append(found, node.Pos())
 			} else if ok && strings.HasSuffix(called.Sel.Name, "EnqueueRequestsFromMapFunc") && !guards(node) {
 				found = append(found, node.Pos())

@@ -2,6 +2,7 @@ package panics
 
 import (
 	"context"
+	"time"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
@@ -29,6 +30,11 @@ func logger(ctx context.Context) logr.Logger {
 // Go calls f on a goroutine of its own, and logs a panic of it.
 func Go(ctx context.Context, doing string, f func()) {
 	go func() { _ = Guard(ctx, doing, func() error { f(); return nil }) }()
+}
+
+// After calls f on a goroutine of its own after d, and logs a panic of it.
+func After(d time.Duration, doing string, f func()) *time.Timer {
+	return time.AfterFunc(d, func() { _ = Guard(context.Background(), doing, func() error { f(); return nil }) })
 }
 
 // Group is an errgroup.Group that has a panic of a function for its error.

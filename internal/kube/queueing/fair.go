@@ -90,11 +90,11 @@ func (o *fairOrder[K]) done(item K) {
 	}
 }
 
-// depthOf returns how many requests of a namespace are reconciled or wait.
-func (o *fairOrder[K]) depthOf(namespace string) int {
+// depth returns how many requests are reconciled or wait, in all and of a namespace.
+func (o *fairOrder[K]) depth(namespace string) (all, own int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.waiting.waiting[namespace]) + o.active[namespace]
+	return o.waiting.Len() + len(o.begun), len(o.waiting.waiting[namespace]) + o.active[namespace]
 }
 
 // progress notes that a worker goes on with a request that it has.

@@ -1,6 +1,7 @@
 package queueing
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -26,7 +27,7 @@ func TestFairQueueTakesTurns(t *testing.T) {
 	for _, item := range []string{"flood/1", "flood/2", "flood/3", "flood/2", "other/1", "third/1", "other/2"} {
 		q.Enqueue(item)
 	}
-	if all, own := q.Depth(), q.DepthOf("flood"); all != 6 || own != 3 {
+	if all, own := q.Depth("flood"); all != 6 || own != 3 {
 		t.Errorf("%d wait, %d of the namespace", all, own)
 	}
 	var got []string
@@ -38,8 +39,28 @@ func TestFairQueueTakesTurns(t *testing.T) {
 	if want := "flood/1 other/1 third/1 flood/2 other/2 flood/3"; strings.Join(got, " ") != want {
 		t.Errorf("got %v, want %s", got, want)
 	}
-	if all, own := q.Depth(), q.DepthOf("flood"); all != 0 || own != 0 {
+	if all, own := q.Depth("flood"); all != 0 || own != 0 {
 		t.Errorf("afterwards %d wait, %d of the namespace", all, own)
+	}
+}
+
+// Requests that wait because their namespace has its whole share are underway, too.
+func TestDepthOfAFlood(t *testing.T) {
+	t.Parallel()
+	q, queue := newFair(t, 2)
+	defer queue.ShutDown()
+	for i := range 100 {
+		q.Enqueue(fmt.Sprintf("flood/%d", i))
+	}
+	for range 2 {
+		queue.Get()
+	}
+	q.Enqueue("flood/0") // again while it is reconciled
+	if all, own := q.Depth("flood"); all != 100 || own != 100 {
+		t.Errorf("%d are underway, %d of the namespace", all, own)
+	}
+	if _, own := q.Depth("other"); own != 0 {
+		t.Errorf("%d of another namespace are underway", own)
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"lockstep.run/lockstep/internal/kube/panics"
 )
 
 // Levels are a multilevel feedback queue for work of unknown duration: short work never
@@ -102,7 +104,7 @@ func (s *slot) begin() {
 // arm starts the timer of the level. mu is held.
 func (s *slot) arm() {
 	if most := s.levels[s.at].most; most > 0 {
-		s.timer = time.AfterFunc(most, s.leave)
+		s.timer = panics.After(most, "moving work to another level", s.leave)
 	}
 }
 

@@ -10,9 +10,8 @@ import (
 // Queue is a controller's work queue with its length; it is a source (source.TypedFunc)
 // of the controller. The zero Queue is ready for use, and safe for concurrent use.
 type Queue[K comparable] struct {
-	queue  atomic.Pointer[workqueue.TypedRateLimitingInterface[K]]
-	order  atomic.Pointer[fairOrder[K]]
-	active atomic.Int64
+	queue atomic.Pointer[workqueue.TypedRateLimitingInterface[K]]
+	order atomic.Pointer[fairOrder[K]]
 }
 
 // Start takes the queue of the controller.
@@ -29,26 +28,11 @@ func (q *Queue[K]) Enqueue(request K) {
 	}
 }
 
-// Begin notes that a reconcile has begun, until end is called.
-func (q *Queue[K]) Begin() (end func()) {
-	q.active.Add(1)
-	return func() { q.active.Add(-1) }
-}
-
-// Depth returns how many requests are reconciled or wait, without those requeued for
-// later.
-func (q *Queue[K]) Depth() int {
-	waiting := 0
-	if queue := q.queue.Load(); queue != nil {
-		waiting = (*queue).Len()
-	}
-	return waiting + int(q.active.Load())
-}
-
-// DepthOf is Depth of one namespace, where the queue is fair; else it is zero.
-func (q *Queue[K]) DepthOf(namespace string) int {
+// Depth returns how many requests are reconciled or wait, in all and of a namespace, without those requeued for later. The
+// length of the work queue leaves out requests of namespaces with their whole share.
+func (q *Queue[K]) Depth(namespace string) (all, own int) {
 	if order := q.order.Load(); order != nil {
-		return order.depthOf(namespace)
+		return order.depth(namespace)
 	}
-	return 0
+	return 0, 0
 }

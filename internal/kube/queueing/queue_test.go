@@ -12,12 +12,12 @@ func TestQueue(t *testing.T) {
 	q.Enqueue("before the start")
 	depth := func(want int, when string) {
 		t.Helper()
-		if got := q.Depth(); got != want {
+		if got, _ := q.Depth(""); got != want {
 			t.Errorf("%s the depth is %d, want %d", when, got, want)
 		}
 	}
 	depth(0, "before the start")
-	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
+	queue := q.Fair(0, nil)("", workqueue.DefaultTypedControllerRateLimiter[string]())
 	defer queue.ShutDown()
 	if err := q.Start(t.Context(), queue); err != nil {
 		t.Fatal(err)
@@ -27,11 +27,9 @@ func TestQueue(t *testing.T) {
 	q.Enqueue("a")
 	depth(2, "with two that wait")
 	request, _ := queue.Get()
-	end := q.Begin()
 	depth(2, "with one that waits and one that is worked on")
 	q.Enqueue(request)
 	depth(2, "with one that is to be worked on again")
-	end()
 	queue.Done(request)
 	depth(2, "with that one waiting")
 }

@@ -26,16 +26,16 @@ func Write(ctx context.Context, c client.StatusClient, obj corev1alpha1.Conditio
 // WriteError puts an error on the status of obj, and reports whether that was not there
 // already. The other conditions stay as they are. observed is the field
 // status.observedGeneration of obj; stalled means that a user has to mend it.
-func WriteError(
-	ctx context.Context, c client.StatusClient, obj corev1alpha1.Conditioned, observed *int64, failed error, stalled bool,
+func WriteError[N int32 | int64](
+	ctx context.Context, c client.StatusClient, obj corev1alpha1.Conditioned, observed *N, failed error, stalled bool,
 ) (written bool, err error) {
 	changed := conditions.Kstatus(obj.StatusConditions(), obj.GetGeneration(), conditions.State{
 		Stalled: stalled, Reason: corev1alpha1.ReasonApplyError, Message: conditions.Message(failed.Error()),
 	})
-	if !changed && *observed == obj.GetGeneration() {
+	if !changed && *observed == N(obj.GetGeneration()) {
 		return false, nil
 	}
-	*observed = obj.GetGeneration()
+	*observed = N(obj.GetGeneration())
 	return true, Write(ctx, c, obj)
 }
 

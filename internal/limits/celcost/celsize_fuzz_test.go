@@ -6,7 +6,7 @@ import (
 	"github.com/google/cel-go/cel"
 
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/testing/fuzzing"
+	"lockstep.run/lockstep/test/fuzzing"
 )
 
 // Whatever an expression builds, it is no more than is allowed; and no more than is

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/testing/require"
+	"lockstep.run/lockstep/test/require"
 )
 
 // raw writes one header as the archive has it, with fields that tar.Writer would

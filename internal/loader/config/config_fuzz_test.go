@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
-	"lockstep.run/lockstep/internal/testing/fuzzing"
+	"lockstep.run/lockstep/test/fuzzing"
 )
 
 // fuzzConfigs are configurations for the schemas that are fuzzed.

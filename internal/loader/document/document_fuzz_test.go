@@ -7,7 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"lockstep.run/lockstep/internal/testing/fuzzing"
+	"lockstep.run/lockstep/test/fuzzing"
 )
 
 // Whatever a file holds, each of its documents is a value of JSON within the

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"lockstep.run/lockstep/internal/loader/violation"
-	"lockstep.run/lockstep/internal/testing/fuzzing"
+	"lockstep.run/lockstep/test/fuzzing"
 )
 
 // Every expression is true, false or an error, twice the same, and

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
-	"lockstep.run/lockstep/internal/testing/signed"
+	"lockstep.run/lockstep/test/signed"
 )
 
 // FuzzCheck: whatever a registry has beside an image is refused, unless an authority signed this image.

@@ -12,7 +12,7 @@ import (
 
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
-	"lockstep.run/lockstep/internal/testing/signed"
+	"lockstep.run/lockstep/test/signed"
 )
 
 // The images of the tests, by their digests.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
-	"lockstep.run/lockstep/internal/testing/signed"
+	"lockstep.run/lockstep/test/signed"
 )
 
 func TestDecide(t *testing.T) {

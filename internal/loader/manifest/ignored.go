@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/internal/objects/apinames"
 )
 
 // CheckIgnoredFields reports the problems of spec.ignoredFields of a manifest or of a Package.

@@ -8,7 +8,7 @@ import (
 
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/violation"
-	"lockstep.run/lockstep/internal/testing/fuzzing"
+	"lockstep.run/lockstep/test/fuzzing"
 )
 
 // fuzzSecret is a value of the object; messages do not quote it.

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/testing/yamltest"
+	"lockstep.run/lockstep/test/yamltest"
 )
 
 const web = `apiVersion: apps/v1

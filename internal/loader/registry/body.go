@@ -4,8 +4,8 @@ import (
 	"context"
 	"io"
 
+	"lockstep.run/lockstep/internal/kube/outbound"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/outbound"
 )
 
 // bounded limits the length of a body, and how slow it may be.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 
-	"lockstep.run/lockstep/internal/outbound"
+	"lockstep.run/lockstep/internal/kube/outbound"
 )
 
 // dialer connects for pulls from one registry. One at a public address must not lead requests to private ones; none

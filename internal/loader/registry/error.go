@@ -13,8 +13,8 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
+	"lockstep.run/lockstep/internal/kube/outbound"
 	"lockstep.run/lockstep/internal/loader/archive"
-	"lockstep.run/lockstep/internal/outbound"
 )
 
 // Reason is why a pull failed.

@@ -17,9 +17,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"lockstep.run/lockstep/internal/kube/outbound"
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/archive"
-	"lockstep.run/lockstep/internal/outbound"
 )
 
 // dialled is a TLS registry with one image in each of some repositories, and the

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 
-	"lockstep.run/lockstep/internal/outbound"
+	"lockstep.run/lockstep/internal/kube/outbound"
 )
 
 // Authorities are PEM files with further certificate authorities, by registry. Like Proxies, they are for all that a pull

@@ -13,7 +13,7 @@ import (
 
 	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
-	"lockstep.run/lockstep/internal/testing/signed"
+	"lockstep.run/lockstep/test/signed"
 )
 
 // TestLongLists: what a registry lists costs a bounded memory, however many entries there are. Allocations are those of the whole

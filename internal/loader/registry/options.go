@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 
+	"lockstep.run/lockstep/internal/kube/outbound"
 	"lockstep.run/lockstep/internal/limits"
-	"lockstep.run/lockstep/internal/outbound"
 )
 
 // Options configure a Puller. The zero value pulls public images with the user's Docker config, without a cache.

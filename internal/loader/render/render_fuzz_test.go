@@ -15,7 +15,7 @@ import (
 	"lockstep.run/lockstep/internal/loader/archive"
 	"lockstep.run/lockstep/internal/loader/expression"
 	"lockstep.run/lockstep/internal/loader/violation"
-	"lockstep.run/lockstep/internal/testing/fuzzing"
+	"lockstep.run/lockstep/test/fuzzing"
 )
 
 // templateSeeds are templates of every kind of action and of most functions.

@@ -9,7 +9,7 @@ import (
 
 	"lockstep.run/lockstep/internal/cluster/schemas/bundled"
 	"lockstep.run/lockstep/internal/objects/listkeys"
-	"lockstep.run/lockstep/internal/testing/yamltest"
+	"lockstep.run/lockstep/test/yamltest"
 )
 
 func TestIdentify(t *testing.T) {

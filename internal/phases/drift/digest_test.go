@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/apinames"
-	"lockstep.run/lockstep/internal/testing/yamltest"
+	"lockstep.run/lockstep/internal/objects/apinames"
+	"lockstep.run/lockstep/test/yamltest"
 )
 
 // TestDigestIsStable holds the digests of a release: names of revisions depend on

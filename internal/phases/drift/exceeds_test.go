@@ -3,7 +3,7 @@ package drift
 import (
 	"testing"
 
-	"lockstep.run/lockstep/internal/apinames"
+	"lockstep.run/lockstep/internal/objects/apinames"
 )
 
 // TestExceeds distinguishes a former content on an object from the fields that others and

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields/managedfieldstest"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
-	"lockstep.run/lockstep/internal/testing/yamltest"
+	"lockstep.run/lockstep/test/yamltest"
 )
 
 func copyOf(value map[string]any) map[string]any { return runtime.DeepCopyJSON(value) }

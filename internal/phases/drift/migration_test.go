@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"lockstep.run/lockstep/internal/apinames"
-	"lockstep.run/lockstep/internal/testing/yamltest"
+	"lockstep.run/lockstep/internal/objects/apinames"
+	"lockstep.run/lockstep/test/yamltest"
 )
 
 var configMapKind = schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"pgregory.net/rapid"
 
-	"lockstep.run/lockstep/internal/apinames"
+	"lockstep.run/lockstep/internal/objects/apinames"
 )
 
 // Templates of these properties say by the first letters of a field what it is:

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"lockstep.run/lockstep/internal/catalog/repository"
-	"lockstep.run/lockstep/internal/cli/clitest"
+	"lockstep.run/lockstep/test/clitest"
 )
 
 // built writes and pushes the package web, and returns its folder below a new one.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"lockstep.run/lockstep/internal/cli/clitest"
+	"lockstep.run/lockstep/test/clitest"
 )
 
 func TestRepository(t *testing.T) {

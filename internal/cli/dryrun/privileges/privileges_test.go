@@ -8,7 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"lockstep.run/lockstep/internal/objects"
-	"lockstep.run/lockstep/internal/testing/yamltest"
+	"lockstep.run/lockstep/test/yamltest"
 )
 
 func rule(groups, resources, verbs string, names ...string) rbacv1.PolicyRule {

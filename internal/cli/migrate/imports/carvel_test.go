@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"lockstep.run/lockstep/internal/cli/clitest"
+	"lockstep.run/lockstep/test/clitest"
 )
 
 func TestImportCarvel(t *testing.T) {

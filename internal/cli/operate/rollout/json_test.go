@@ -3,9 +3,9 @@ package rollout_test
 import (
 	"testing"
 
-	"lockstep.run/lockstep/internal/cli/clitest"
-	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
-	"lockstep.run/lockstep/internal/testing/golden"
+	"lockstep.run/lockstep/test/clitest"
+	"lockstep.run/lockstep/test/clustertest"
+	"lockstep.run/lockstep/test/golden"
 )
 
 func TestJSON(t *testing.T) {

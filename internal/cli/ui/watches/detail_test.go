@@ -13,9 +13,9 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/cluster"
-	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/ui/page"
+	"lockstep.run/lockstep/test/clustertest"
 )
 
 // gated is a cluster whose deployments are read when a function lets them be, as each search for a cause does.

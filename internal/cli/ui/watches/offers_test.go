@@ -19,10 +19,10 @@ import (
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/catalog/repository"
 	"lockstep.run/lockstep/internal/cli/cluster"
-	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
 	"lockstep.run/lockstep/internal/cli/ui/page"
 	"lockstep.run/lockstep/internal/cli/ui/watches"
 	"lockstep.run/lockstep/internal/limits"
+	"lockstep.run/lockstep/test/clustertest"
 )
 
 // counted counts the objects that are read one by one, and refuses lists of all namespaces of a kind where it is to.

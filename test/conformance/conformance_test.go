@@ -59,7 +59,7 @@ func TestJudge(t *testing.T) {
 // Each difference is in the documentation and shown by a row of testdata, and each operation has rows there.
 func TestDifferencesAreDocumented(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../docs/design/differences.md")
+	page, err := os.ReadFile("../../docs/design/differences.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package metrics
 
 import (
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -50,13 +49,7 @@ func newCounters(name, help string, labels ...label) Counters {
 }
 
 // Add counts one event. The values of labels are among those of the table.
-func (c Counters) Add(labels ...string) { c.AddMany(1, labels...) }
-
-// AddMany counts n events.
-func (c Counters) AddMany(n int, labels ...string) { c.vec.WithLabelValues(labels...).Add(float64(n)) }
-
-// Action is the value of the label for an action such as Create.
-func Action(name string) string { return strings.ToLower(name) }
+func (c Counters) Add(labels ...string) { c.vec.WithLabelValues(labels...).Inc() }
 
 // Histogram counts durations.
 type Histogram struct{ vec *prometheus.HistogramVec }

@@ -9,7 +9,7 @@ import (
 	"os/exec"
 	"testing"
 
-	"lockstep.run/lockstep/internal/testing/require"
+	"lockstep.run/lockstep/test/require"
 )
 
 // inside is set in the process without certificates on disk.

@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"lockstep.run/lockstep/internal/kube/panics"
 	"lockstep.run/lockstep/internal/limits"
 )
 
@@ -37,7 +38,7 @@ func NewBody(ctx context.Context, cancel context.CancelCauseFunc, body io.ReadCl
 
 // Read implements io.Reader.
 func (b *Body) Read(buf []byte) (int, error) {
-	timer := time.AfterFunc(b.bounds.Stall-b.waited, func() { b.cancel(b.bounds.Stalled) })
+	timer := panics.After(b.bounds.Stall-b.waited, "ending a stalled response", func() { b.cancel(b.bounds.Stalled) })
 	start := time.Now()
 	n, err := b.body.Read(buf)
 	timer.Stop()

@@ -18,9 +18,9 @@ import (
 
 	"lockstep.run/lockstep/internal/cli"
 	"lockstep.run/lockstep/internal/cli/cluster"
-	"lockstep.run/lockstep/internal/cli/cluster/clustertest"
 	"lockstep.run/lockstep/internal/cli/command"
-	"lockstep.run/lockstep/internal/testing/require"
+	"lockstep.run/lockstep/test/clustertest"
+	"lockstep.run/lockstep/test/require"
 )
 
 // Result is what a command line did.

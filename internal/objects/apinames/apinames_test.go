@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
-	"lockstep.run/lockstep/internal/apinames"
 	"lockstep.run/lockstep/internal/engine"
 	"lockstep.run/lockstep/internal/objects"
+	"lockstep.run/lockstep/internal/objects/apinames"
 )
 
 // TestDefault compares what the engine has values of its own for with the API. No name is forgotten.

@@ -7,7 +7,7 @@ import (
 
 	corev1alpha1 "lockstep.run/lockstep/apis/core/v1alpha1"
 	"lockstep.run/lockstep/internal/cli/progress"
-	"lockstep.run/lockstep/internal/summary"
+	"lockstep.run/lockstep/internal/kube/summary"
 )
 
 func condition(typ, status, reason string) metav1.Condition {

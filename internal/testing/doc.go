@@ -1,2 +1,0 @@
-// Package testing holds what the tests of several packages share.
-package testing

@@ -1,0 +1,2 @@
+// Package test holds what the tests of several packages share. No program links it.
+package test
