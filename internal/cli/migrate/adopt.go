@@ -33,34 +33,13 @@ func newAdopt(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "adopt [KIND/NAME...] --into PACKAGE",
 		Short: "Have a package take over objects of kubectl or Helm (a whole Package Operator: adopt-engine)",
-		Long: `Have an installed package take over single objects that exist already: what kubectl apply or Helm
-installed, and what a package released. Nothing is deleted or recreated. The package has to bring
-the objects, and nothing may control them.
+		Long: `Have an installed package take over existing objects, such as those of kubectl apply or Helm. Nothing is
+deleted or recreated. The package has to bring the objects, and nothing may control them. The plan comes
+first, with each field that changes; nothing is adopted while other objects of the package are refused.
 
-The plan comes first: the phase of each object, the field managers whose fields become those of
-the package, and each field that changes or goes. Nothing is adopted while other objects of the
-package are refused; name these too. To let a package take over whatever nothing controls, see
-install --adopt.
-
---from-helm takes the objects of a release of Helm from Helm's own record in the namespace, wherever
-they are. What the package does not bring stays as it is; Namespaces, hooks and definitions in crds/ of
-the chart are to be named. Once the package has the objects, the record is deleted: with it, helm
-uninstall would delete them.
-
-It is asked for on a terminal; elsewhere it wants --yes. With --dry-run nothing is changed. The
-objects get the annotation ` + corev1alpha1.AdoptableByAnnotation + `, by which the engine adopts
-them, and which goes with that.
-
-KIND is a kind, a resource or a short name; KIND NAME... is possible as well, and NAMESPACE/KIND/NAME
-for an object of another namespace. PACKAGE is the name of
-a Package in the namespace or of a ClusterPackage, or package/NAME or clusterpackage/NAME.
-
-Refused are objects that the package does not bring, that another package has claimed, or that something controls; a
-release at which Helm is at work; a record of more than 32 MiB. What is not in the cluster is created.
-
-With --wait=false, or where the command fails before, the record stays, and the command says so; run it again. It needs
-the rights to patch the objects and the package, and to list, read and delete the Secrets of the record. The guide is
-docs/migrate-from-helm.md.`,
+--from-helm takes the objects of a release from Helm's record in the namespace, which is deleted once the
+package has them. If that did not happen, run the command again. KIND is a kind, resource or short name;
+NAMESPACE/KIND/NAME is an object of another namespace. The guide is docs/migrate-from-helm.md.`,
 		Example: `  # What would happen
   kubectl package adopt deployment/web service/web configmap/settings --into web -n shop --dry-run
 

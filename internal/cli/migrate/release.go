@@ -27,23 +27,14 @@ func newRelease(on command.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release KIND/NAME...",
 		Short: "Have a package leave single objects to others, without deleting them (all packages: release-engine)",
-		Long: `Have the package that controls objects leave them as they are: nothing is deleted or changed but
-the owner reference and the label of the engine. From then on kubectl, Helm or another package
-may have them; see adopt.
+		Long: `Have a package leave objects to others: only the owner reference and the label of the engine are removed.
+Then kubectl, Helm or another package can take them (adopt). The package continues without them: a patch
+in its spec.patches deletes each from what it renders. Remove that patch if a later version does not bring
+the object; adopt removes it too.
 
-The package goes on without the objects: spec.patches of it gets a patch for each, which deletes it
-from what the package renders. A later version that does not bring the object wants that patch
-removed; adopt removes it as well. Until the release the objects carry the annotation
-` + corev1alpha1.DeletionPolicyAnnotation + `: ` + corev1alpha1.DeletionPolicyKeep + `.
-
-The plan comes first, and is asked for on a terminal; elsewhere it wants --yes. With --dry-run
-nothing is changed. All objects have to belong to one package.
-
-KIND is a kind, a resource or a short name; KIND NAME... is possible as well, and NAMESPACE/KIND/NAME
-for an object of another namespace.
-
-After --wait=false the annotation stays until you remove it. Refused is what would remove other objects as well, and
-the last object of a package: set spec.deletionPolicy: Orphan and delete that.`,
+All objects have to belong to one package. The last object of a package cannot be released: set
+spec.deletionPolicy: Orphan and delete the package. After --wait=false, remove the
+annotation package-operator.run/deletion-policy yourself.`,
 		Example: `  kubectl package release configmap/settings -n shop`,
 		Args:    cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
