@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/spf13/cobra"
@@ -19,7 +20,6 @@ import (
 	"lockstep.run/lockstep/internal/cli/desired"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
 )
@@ -251,7 +251,7 @@ func (c *installCommand) checkImage(
 	if image == "" || old != nil && !configured {
 		return nil
 	}
-	pulling, cancel := context.WithTimeout(ctx, limits.ScopeCheck)
+	pulling, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	files, err := c.pull(pulling, cl, image)
 	if refusal := imagepolicy.RefusalOf(err); refusal != nil && !refusal.Unknown() {

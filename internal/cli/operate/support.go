@@ -31,8 +31,13 @@ import (
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/support"
 	"lockstep.run/lockstep/internal/cli/terminal"
-	"lockstep.run/lockstep/internal/limits"
 	"lockstep.run/lockstep/internal/version"
+)
+
+const (
+	supportPage      = 50     // objects in one response to support: ObjectSets may have 1 MiB each
+	supportExplained = 50     // packages that support explains, with some ten requests each
+	supportLogLines  = 20_000 // of each container's log, some 4 MiB
 )
 
 type supportCommand struct {
@@ -180,7 +185,7 @@ func (g *gathering) list(ctx context.Context, kind schema.GroupVersionKind, opts
 		page.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		return page, g.all.List(ctx, page, append([]client.ListOption{client.Limit(raw.Limit), client.Continue(raw.Continue)}, opts...)...)
 	})
-	pages.PageSize, pages.PageBufferSize = limits.SupportPage, 0
+	pages.PageSize, pages.PageBufferSize = supportPage, 0
 	return pages.EachListItem(ctx, metav1.ListOptions{}, func(item apiruntime.Object) error {
 		u := item.(*unstructured.Unstructured)
 		for _, value := range support.Sensitive(u.Object) {
@@ -243,9 +248,9 @@ func (g *gathering) addExplanations(ctx context.Context, found []corev1alpha1.Ge
 	}
 	found = slices.DeleteFunc(found, func(pkg corev1alpha1.GenericPackage) bool { return summary(pkg) == progress.SummaryAvailable })
 	slices.SortStableFunc(found, func(a, b corev1alpha1.GenericPackage) int { return summary(a).Urgency() - summary(b).Urgency() })
-	if len(found) > limits.SupportExplained {
-		g.archive.Lack("explanations", fmt.Sprintf("of %d packages that are not available, %d are explained", len(found), limits.SupportExplained))
-		found = found[:limits.SupportExplained]
+	if len(found) > supportExplained {
+		g.archive.Lack("explanations", fmt.Sprintf("of %d packages that are not available, %d are explained", len(found), supportExplained))
+		found = found[:supportExplained]
 	}
 	for _, pkg := range found {
 		target := progress.TargetOf(pkg)
@@ -293,7 +298,7 @@ func (g *gathering) addLog(ctx context.Context, clients kubernetes.Interface, po
 	if previous {
 		name, about = name+"_previous", "the end of the log before the last restart"
 	}
-	lines := int64(limits.SupportLogLines)
+	lines := int64(supportLogLines)
 	stream, err := clients.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: container, Previous: previous, TailLines: &lines, Timestamps: true}).Stream(ctx)
 	if err != nil {
 		g.archive.Lack(name, err.Error())
