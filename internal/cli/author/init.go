@@ -11,11 +11,20 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"lockstep.run/lockstep/internal/cli/author/repositories"
 	"lockstep.run/lockstep/internal/cli/author/scaffold"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/content"
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
+
+// Commands returns the commands of this package.
+func Commands(on command.Command) []*cobra.Command {
+	return []*cobra.Command{
+		newInit(on.Streams), newKickstart(on.Streams), newValidate(on.Streams), newLint(on.Streams), newRender(on.Streams), newInspect(on),
+		newTest(on.Streams), newUpdate(on.Streams), newBuild(on.Streams), repositories.New(on.Streams),
+	}
+}
 
 type initCommand struct {
 	streams genericiooptions.IOStreams

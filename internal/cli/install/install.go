@@ -24,6 +24,11 @@ import (
 	"lockstep.run/lockstep/internal/loader/imagepolicy"
 )
 
+// Commands returns the commands of this package.
+func Commands(on command.Command) []*cobra.Command {
+	return []*cobra.Command{newInstall(on), newUpgrade(on), newList(on), newDelete(on)}
+}
+
 type installCommand struct {
 	command.Command
 	registry content.RegistryFlags

@@ -16,10 +16,15 @@ import (
 	"lockstep.run/lockstep/internal/cli/cluster"
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/desired"
-	"lockstep.run/lockstep/internal/cli/handover"
+	"lockstep.run/lockstep/internal/cli/migrate/imports"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
+
+// Commands returns the commands of this package.
+func Commands(on command.Command) []*cobra.Command {
+	return []*cobra.Command{imports.New(on), newAdopt(on), newRelease(on), newAdoptEngine(on), newReleaseEngine(on)}
+}
 
 type adoptCommand struct {
 	handoverCommand
@@ -95,7 +100,7 @@ func (c *adoptCommand) run(ctx context.Context, names []cluster.ObjectName, into
 	}
 	unreleases := false
 	err = c.load(ctx, h, into, func(_ progress.Target, spec *corev1alpha1.PackageSpec) error {
-		unreleases = handover.DropPatches(spec, slices.Concat(h.objects, installed.keys()))
+		unreleases = dropPatches(spec, slices.Concat(h.objects, installed.keys()))
 		return nil
 	})
 	if err != nil {
@@ -111,8 +116,8 @@ func (c *adoptCommand) run(ctx context.Context, names []cluster.ObjectName, into
 	if err != nil {
 		return err
 	}
-	steps := handover.Adopt(h.objects, h.deployment, phases, h.plan)
-	err = c.show(h, "Objects to adopt into "+h.Target.String(), steps, func(s handover.Step) []string {
+	steps := adoptSteps(h.objects, h.deployment, phases, h.plan)
+	err = c.show(h, "Objects to adopt into "+h.Target.String(), steps, func(s step) []string {
 		return []string{"phase " + terminal.Line(s.Phase), "controller: none → " + h.Target.Scope.Kind("ObjectDeployment") + " " + terminal.Line(h.Target.Name), managersText(s.Managers)}
 	})
 	left := pending(steps)
@@ -155,9 +160,9 @@ func adopterOf(t progress.Target) string {
 	return t.Namespace + "/" + t.Name
 }
 
-func (c *adoptCommand) adopt(ctx context.Context, h *handoverPlan, steps []handover.Step, unreleases bool) error {
+func (c *adoptCommand) adopt(ctx context.Context, h *handoverPlan, steps []step, unreleases bool) error {
 	for _, s := range steps {
-		if err := h.annotate(ctx, s.Object, corev1alpha1.AdoptableByAnnotation, adopterOf(h.Target)); err != nil {
+		if err := h.annotate(ctx, s.object, corev1alpha1.AdoptableByAnnotation, adopterOf(h.Target)); err != nil {
 			return err
 		}
 	}

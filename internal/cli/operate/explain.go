@@ -3,7 +3,6 @@ package operate
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -68,35 +67,5 @@ func (c *explainCommand) diagnose(ctx context.Context, n cluster.Name) error {
 		return err
 	}
 	c.WarnOfSilence(ctx, cl)
-	return c.Output.Write(c.Streams.Out, d, func(styles terminal.Styles) string { return diagnosisText(target.String(), d, styles) })
-}
-
-func diagnosisText(name string, d *diagnose.Diagnosis, styles terminal.Styles) string {
-	var b strings.Builder
-	line := func(text string) { b.WriteString(strings.TrimRight(text, " ") + "\n") }
-	if d.Reason == diagnose.ReasonNone {
-		line(styles.Strong(terminal.Line(name)) + ": " + styles.Good(d.Summary.Words()) + ", " + terminal.Line(d.Cause))
-		return b.String()
-	}
-	head := styles.Strong(terminal.Line(name)) + ": " + styles.Bad(d.Summary.Words())
-	if d.Phase != "" {
-		head += ", phase " + terminal.Line(d.Phase) + " waits"
-	}
-	line(head)
-	line("Cause  " + terminal.Line(d.Cause))
-	if d.Remedy != "" {
-		line("Do     " + terminal.Line(d.Remedy))
-	}
-	line("")
-	for _, link := range d.Chain {
-		text := strings.Repeat("  ", link.Depth) + terminal.Line(link.Object)
-		if link.State != "" {
-			text += "  " + styles.Busy(terminal.Line(link.State))
-		}
-		if link.Message != "" {
-			text += "  " + terminal.Line(link.Message)
-		}
-		line(text)
-	}
-	return b.String()
+	return c.Output.Write(c.Streams.Out, d, func(styles terminal.Styles) string { return d.Text(target.String(), styles) })
 }

@@ -13,11 +13,21 @@ import (
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/diagnose"
 	"lockstep.run/lockstep/internal/cli/operate/rollout"
+	"lockstep.run/lockstep/internal/cli/operate/support"
 	"lockstep.run/lockstep/internal/cli/progress"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/loader"
 	"lockstep.run/lockstep/internal/objectsets"
 )
+
+// Commands returns the commands of this package.
+func Commands(on command.Command) []*cobra.Command {
+	return []*cobra.Command{
+		newStatus(on), newExplain(on), newDeps(on), newLock(on), rollout.New(on), newVerify(on), support.New(on),
+		newPause(on), newUnpause(on), newRetry(on), newRerun(on),
+		newClusterTree(on),
+	}
+}
 
 type statusCommand struct {
 	command.Command
@@ -113,7 +123,7 @@ func (r *statusReport) text(o progress.ScreenOptions) string {
 	}
 	if r.Why != nil {
 		target := progress.Target{Scope: corev1alpha1.ScopeOf(r.Namespace), Namespace: r.Namespace, Name: r.Name}
-		text += "\n" + diagnosisText(target.String(), r.Why, o.Styles)
+		text += "\n" + r.Why.Text(target.String(), o.Styles)
 	}
 	return text
 }

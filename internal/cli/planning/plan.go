@@ -20,6 +20,11 @@ import (
 	"lockstep.run/lockstep/internal/cli/terminal"
 )
 
+// Commands returns the commands of this package.
+func Commands(on command.Command) []*cobra.Command {
+	return []*cobra.Command{newPlan(on), newRBAC(on)}
+}
+
 // Planner loads packages as the manager would, with what flags change.
 type Planner struct {
 	command.Command

@@ -1,4 +1,4 @@
-package operate
+package support
 
 import (
 	"bytes"
@@ -29,13 +29,12 @@ import (
 	"lockstep.run/lockstep/internal/cli/command"
 	"lockstep.run/lockstep/internal/cli/diagnose"
 	"lockstep.run/lockstep/internal/cli/progress"
-	"lockstep.run/lockstep/internal/cli/support"
 	"lockstep.run/lockstep/internal/cli/terminal"
 	"lockstep.run/lockstep/internal/version"
 )
 
 const (
-	supportPage      = 50     // objects in one response to support: ObjectSets may have 1 MiB each
+	pageSize         = 50     // objects in one response to support: ObjectSets may have 1 MiB each
 	supportExplained = 50     // packages that support explains, with some ten requests each
 	supportLogLines  = 20_000 // of each container's log, some 4 MiB
 )
@@ -46,7 +45,8 @@ type supportCommand struct {
 	dryRun        bool
 }
 
-func newSupport(on command.Command) *cobra.Command {
+// New returns the command.
+func New(on command.Command) *cobra.Command {
 	c := &supportCommand{Command: on}
 	cmd := &cobra.Command{
 		Use:   "support",
@@ -80,7 +80,7 @@ func (c *supportCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	g := &gathering{Cluster: cl, all: all, manager: c.manager, archive: &support.Archive{Created: time.Now().UTC().Truncate(time.Second)}}
+	g := &gathering{Cluster: cl, all: all, manager: c.manager, archive: &Archive{Created: time.Now().UTC().Truncate(time.Second)}}
 	if err := g.run(ctx); err != nil {
 		return err
 	}
@@ -108,13 +108,13 @@ type gathering struct {
 	*cluster.Cluster
 	all     client.Client
 	manager string
-	archive *support.Archive
+	archive *Archive
 
 	objects   map[string][]map[string]any // by kind
 	names     map[string]bool
 	sensitive map[string]bool
 	values    int // their size in bytes
-	redactor  *support.Redactor
+	redactor  *Redactor
 }
 
 func (g *gathering) run(ctx context.Context) error {
@@ -139,7 +139,7 @@ func (g *gathering) run(ctx context.Context) error {
 		return err
 	}
 
-	g.redactor = support.NewRedactor(slices.Sorted(maps.Keys(g.sensitive)), g.names)
+	g.redactor = NewRedactor(slices.Sorted(maps.Keys(g.sensitive)), g.names)
 	if !g.redactor.Complete() {
 		g.archive.Lack("texts", "the packages have more config than can be looked for in texts, so that all texts of several words are withheld")
 	}
@@ -179,23 +179,23 @@ func (g *gathering) read(ctx context.Context, kind schema.GroupVersionKind, wher
 }
 
 func (g *gathering) list(ctx context.Context, kind schema.GroupVersionKind, opts []client.ListOption) error {
-	fields, sizes := support.Of(kind.Kind), 0
+	fields, sizes := Of(kind.Kind), 0
 	pages := pager.New(func(ctx context.Context, raw metav1.ListOptions) (apiruntime.Object, error) {
 		page := &unstructured.UnstructuredList{}
 		page.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		return page, g.all.List(ctx, page, append([]client.ListOption{client.Limit(raw.Limit), client.Continue(raw.Continue)}, opts...)...)
 	})
-	pages.PageSize, pages.PageBufferSize = supportPage, 0
+	pages.PageSize, pages.PageBufferSize = pageSize, 0
 	return pages.EachListItem(ctx, metav1.ListOptions{}, func(item apiruntime.Object) error {
 		u := item.(*unstructured.Unstructured)
-		for _, value := range support.Sensitive(u.Object) {
-			if !g.sensitive[value] && g.values <= support.MaxValues {
+		for _, value := range Sensitive(u.Object) {
+			if !g.sensitive[value] && g.values <= MaxValues {
 				g.sensitive[value], g.values = true, g.values+len(value)
 			}
 		}
 		g.names[u.GetName()], g.names[u.GetNamespace()] = true, true
-		if sizes < 2*support.MaxFileBytes {
-			kept := support.Keep(u.Object, fields, func(text string) string { return text })
+		if sizes < 2*MaxFileBytes {
+			kept := Keep(u.Object, fields, func(text string) string { return text })
 			g.objects[kind.Kind] = append(g.objects[kind.Kind], kept)
 			raw, _ := json.Marshal(kept)
 			sizes += len(raw)
@@ -212,8 +212,8 @@ func (g *gathering) addObjects(kind string) {
 	b.WriteString(`{"apiVersion":"v1","kind":"List","items":[`)
 	count := 0
 	for _, object := range g.objects[kind] {
-		raw, err := json.Marshal(support.Keep(object, nil, g.redactor.Text))
-		if object == nil || err != nil || b.Len()+len(raw) > support.MaxFileBytes-16 {
+		raw, err := json.Marshal(Keep(object, nil, g.redactor.Text))
+		if object == nil || err != nil || b.Len()+len(raw) > MaxFileBytes-16 {
 			continue
 		}
 		if count > 0 {
@@ -260,7 +260,7 @@ func (g *gathering) addExplanations(ctx context.Context, found []corev1alpha1.Ge
 			continue
 		}
 		name := strings.Join(slices.DeleteFunc([]string{strings.ToLower(target.Kind()), target.Namespace, target.Name}, func(s string) bool { return s == "" }), "_")
-		text := g.redactor.Text(diagnosisText(target.String(), d, terminal.Plain()))
+		text := g.redactor.Text(d.Text(target.String(), terminal.Plain()))
 		g.archive.Add("explain/"+name+".txt", "why "+target.String()+" is not available", []byte(text))
 	}
 }
@@ -305,7 +305,7 @@ func (g *gathering) addLog(ctx context.Context, clients kubernetes.Interface, po
 		return
 	}
 	defer func() { _ = stream.Close() }()
-	text, cut, err := support.End(stream)
+	text, cut, err := End(stream)
 	if err != nil {
 		g.archive.Lack(name, err.Error())
 		return
